@@ -17,6 +17,19 @@ struct glsl_define {
     const char *value; // "": defined without a value
 };
 
+// The macros of a text like "IN=f16 WIDE" (tn_vulkan_module.defines of <tenon/kernel.h>).
+enum { GLSL_MOST_MACROS = 16, GLSL_MOST_MACROS_TEXT = 256 }; // bytes, with a NUL
+struct glsl_macros {
+    struct glsl_define all[GLSL_MOST_MACROS]; // their texts are in `text`
+    size_t count;
+    char text[GLSL_MOST_MACROS_TEXT];
+    const char *wrong; // after a failure: "over 255 bytes". Static
+};
+
+// Fills *out. False: they are too many, or too long; out->wrong says so. NULL: there are
+// none.
+bool glsl_macros_read(const char *text, struct glsl_macros *out);
+
 // Finds the text of a file that #include names; `from` is the name of the file that
 // includes it, or "" for the source. The text lives until the compilation ends. NULL: there
 // is none.

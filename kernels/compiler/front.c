@@ -8,7 +8,7 @@ void translate(struct compiler *c, const struct preprocessed *source, struct ir 
     struct translator *t = compiler_allocate(c, sizeof *t);
     t->c = c;
     t->ir = ir;
-    t->token = source->tokens.items;
+    t->first = t->token = source->tokens.items;
     t->last_initial = &t->initials;
     t->default_layout[0] = LAYOUT_STD140;
     t->default_layout[1] = LAYOUT_STD430;
@@ -25,7 +25,7 @@ void translate(struct compiler *c, const struct preprocessed *source, struct ir 
     local_size_finish(t);
     if (t->has_vulkan_model)
         t->needs |= NEED(VULKAN_MODEL);
-    ir_capability(ir, 1 /* Shader */);
+    ir_capability(ir, 1 /* Shader */, NULL);
     needs_declare(t, t->needs);
     ir->addressing = t->needs & NEED(PHYSICAL) ? PHYSICAL_64 : LOGICAL;
     ir->memory_model = t->has_vulkan_model ? VULKAN : GLSL450;

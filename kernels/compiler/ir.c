@@ -162,16 +162,16 @@ static bool is_available(const struct ir *ir, uint32_t capability)
     return false;
 }
 
-void ir_capability(struct ir *ir, uint32_t capability)
+void ir_capability(struct ir *ir, uint32_t capability, const struct place *at)
 {
     for (uint32_t i = 0; i < ir->num_capabilities; i++)
         if (ir->capabilities[i] == capability)
             return;
     if (!is_available(ir, capability)) {
         const char *name = spirv_capability_name(capability);
-        compiler_fail(ir->compiler, NULL,
-                      "the shader needs the SPIR-V capability %s (%u), which the target "
-                      "does not have",
+        compiler_fail(ir->compiler, at,
+                      "this needs the capability %s (%u of SPIR-V), which the device does "
+                      "not have",
                       name ? name : "without a name", capability);
     }
     uint32_t *capacity = &ir->interned->capability_capacity;

@@ -27,7 +27,9 @@ void needs_declare(struct translator *t, uint64_t needs)
     for (uint32_t i = 0; i < NUM_NEEDS; i++) {
         if (!(needs >> i & 1))
             continue;
-        ir_capability(t->ir, needs_table[i].capability);
+        bool has_place = t->seen_needs >> i & 1;
+        ir_capability(t->ir, needs_table[i].capability,
+                      has_place ? &t->need_places[i] : NULL);
         if (needs_table[i].extension[0] != 0 && t->ir->version < needs_table[i].version)
             ir_extension(t->ir, needs_table[i].extension);
     }

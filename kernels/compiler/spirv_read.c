@@ -143,7 +143,7 @@ static void read_global(struct reader *r, uint32_t op, uint32_t count,
         if (count != (op == OpCapability ? 1U : 2U))
             compiler_fail(r->c, NULL, "Op%s has %u operands", spirv_op_name(op), count);
         if (op == OpCapability) {
-            ir_capability(ir, words[0]);
+            ir_capability(ir, words[0], NULL);
         } else {
             ir->addressing = words[0];
             ir->memory_model = words[1];

@@ -56,8 +56,18 @@ struct symbol *symbol_declare(struct translator *t, enum symbol_kind kind,
     return symbol;
 }
 
+static void note_places(struct translator *t, uint64_t needs)
+{
+    for (uint32_t i = 0; i < NUM_NEEDS; i++)
+        if (needs >> i & 1)
+            t->need_places[i] = t->token[t->token > t->first ? -1 : 0].at;
+    t->seen_needs |= needs;
+}
+
 void use_needs(struct translator *t, uint64_t needs)
 {
+    if ((needs & ~t->seen_needs) != 0)
+        note_places(t, needs & ~t->seen_needs);
     if (t->function != NULL)
         t->function->needs |= needs;
     else

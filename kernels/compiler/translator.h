@@ -166,8 +166,8 @@ struct initial {
 struct translator {
     struct compiler *c;
     struct ir *ir;
-    const struct token *token; // next one
-    uint64_t extensions;       // enum extension_bit
+    const struct token *first, *token; // of all; the next one
+    uint64_t extensions;               // enum extension_bit
     struct type *numbers[NUM_SCALARS][5][5];
     struct type *tensors;                  // types of tensors\' layouts and views
     uint32_t level;                        // of nesting
@@ -180,6 +180,8 @@ struct translator {
     struct target *target;
     struct precise *precise; // precise variables of the function
     uint64_t needs;          // of what is outside of functions
+    uint64_t seen_needs;     // anywhere; the first places, for errors
+    struct place need_places[NUM_NEEDS];
     struct {
         uint32_t value[3], id[3]; // local size; specialisation numbers, UINT32_MAX: none
         uint32_t made;            // id of gl_WorkGroupSize; 0: not made yet

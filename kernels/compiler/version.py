@@ -15,7 +15,7 @@ def main():
     version, out, depfile = sys.argv[1:]
     folder = pathlib.Path(__file__).resolve().parent
     sources = sorted(path for path in folder.iterdir()
-                     if path.suffix in ('.c', '.h') and path.name != 'glslang.c')
+                     if path.suffix in ('.c', '.h'))
     code = hashlib.sha256()
     for source in sources:
         code.update(source.name.encode() + b'\0' + source.read_bytes())

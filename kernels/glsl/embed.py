@@ -22,30 +22,70 @@ import tables
 MADE = {'needs.glsl': tables.needs, 'parts.glsl': tables.parts,
         'complex_functions_f64.glsl': tables.complex_f64}
 HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.relpath(HERE) + '/'  # for messages of a build
 
 
-def resolve(name, seen=None):
-    """The text of a file with its #includes expanded, once each, and without comments."""
-    seen = set() if seen is None else seen
+class Text:
+    """A text made of several files. #line tells where its lines come from, for errors."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.lines = []
+        self.next = None  # (file, number) that the compiler gives the next line
+        self.told = []  # for each open #if: whether #line was written within
+
+    def tell(self, file, number):
+        self.lines.append('#line %d "%s%s"' % (number, self.folder, file))
+        self.told = [True] * len(self.told)
+        self.next = (file, number)
+
+    def add(self, file, number, line):
+        known, at = self.next or (None, 0)
+        if known == file and 0 <= number - at <= 4:
+            self.lines += [''] * (number - at)
+        elif not line.startswith('#version'):  # which stays the first line
+            self.tell(file, number)
+        self.lines.append(line)
+        if self.next:
+            self.next = (file, number + 1)
+        directive = re.match(r'#\s*(if|el|endif)', line)
+        if not directive:
+            return
+        if directive.group(1) == 'if':
+            self.told.append(False)
+            return
+        told = self.told.pop() if directive.group(1) == 'endif' else self.told[-1]
+        if told:  # a group that is skipped keeps its #line to itself
+            self.tell(file, number + 1)
+
+
+def add_file(text, name, seen):
+    """Appends a file with its #includes expanded, once each, and without comments."""
     if name in seen:
-        return ''
+        return
     seen.add(name)
     if name in MADE:
-        text = MADE[name]()
+        content = MADE[name]()
     else:
         with open(os.path.join(HERE, name), encoding='utf-8') as file:
-            text = file.read()
-    out = []
-    text = re.sub(r'/\*.*?\*/', '', text, flags=re.S)
-    for line in text.split('\n'):
+            content = file.read()
+    content = re.sub(r'/\*.*?\*/', lambda comment: '\n' * comment.group().count('\n'), content,
+                     flags=re.S)
+    for number, line in enumerate(content.split('\n'), 1):
         include = re.match(r'\s*#include "(.*)"', line)
         if include:
-            out.append(resolve(include.group(1), seen))
+            add_file(text, include.group(1), seen)
             continue
-        line = re.sub(r'\s*//.*', '', line).strip()
+        line = re.sub(r'\s*//.*', '', line).rstrip()
         if line:
-            out.append(line)
-    return '\n'.join(out) + '\n'
+            text.add(name, number, line)
+
+
+def resolve(name, folder=''):
+    """The text of a kernel's file, to be compiled without any other. Errors name files in `folder`."""
+    text = Text(folder)
+    add_file(text, name, set())
+    return '\n'.join(text.lines) + '\n'
 
 
 def expand(choices):
@@ -104,7 +144,7 @@ def write_sources(out):
 
 
 def compile_one(compiler, folder, variant):
-    """Compiles one variant to NAME.spv. Errors are the compiler's, in the text of resolve()."""
+    """Compiles one variant to NAME.spv. Errors are the compiler's, and name the kernel's files."""
     name, source, defines, optimisation = variant
     flags = ['-D%s=%s' % define for define in defines]
     flags += [optimisation] if optimisation == '-O0' else []
@@ -116,7 +156,7 @@ def compile_one(compiler, folder, variant):
 def compile_all(compiler, folder, variants):
     for source in {variant[1] for variant in variants}:
         with open(os.path.join(folder, source), 'w', encoding='utf-8') as file:
-            file.write(resolve(source))
+            file.write(resolve(source, FOLDER))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
         compiled = threads.map(lambda variant: compile_one(compiler, folder, variant), variants)
         wrong = [variant[0] for variant, ok in zip(variants, compiled) if not ok]

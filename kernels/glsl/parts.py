@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from embed import resolve
+from embed import FOLDER, resolve
 from tables import dtypes
 
 CAPABILITY, IMPORT, ENTRY_POINT, MEMORY_MODEL, EXTENSION, MODE = 17, 11, 15, 14, 10, 16
@@ -249,7 +249,7 @@ def compile_parts(compiler):
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, 'program_parts.comp')
         with open(source, 'w', encoding='utf-8') as file:
-            file.write(resolve('program_parts.comp'))
+            file.write(resolve('program_parts.comp', FOLDER))
         subprocess.run([compiler, '--functions', source, '-o', source + '.spv'], check=True)
         with open(source + '.spv', 'rb') as file:
             data = file.read()

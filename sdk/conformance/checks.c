@@ -91,6 +91,7 @@ const struct check_info all_checks[] = {
     {"kernel.inputs", "P24", "inputs are not written to"},
     {"kernel.layouts", "P24", "any layout that its rules allow gives the same"},
     {"kernel.in-place", "P24", "declared pairs may share memory"},
+    {"kernel.shader", "P24", "a shader that comes as text is in the language of glsl.md"},
     {"kernel.plan", "P50", "a plan keeps to the step, its scratch and the device's limits"},
     {"kernel.plan-pure", "P50", "equal steps get equal launches, wherever they lie"},
     {"kernel.plan-fused", "P52", "a plan allows for operands that pass through programs"},

@@ -22,6 +22,10 @@ bool kernel_says_fuses(const tn_kernel *kernel);
 uint64_t kernel_fused(const tn_kernel *kernel, const struct sample *s,
                       const struct array *in);
 
+// kernel_shader.c: checks the shaders of a kernel of vulkan.glsl/1; does nothing for
+// others.
+void check_shaders(struct kit *k, const tn_kernel *kernel);
+
 // kernel_plan.c: checks a kernel that plans its launches; does nothing for others.
 void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel);
 

@@ -208,6 +208,74 @@ Test(hostile, large_arrays_end)
     }
 }
 
+// The most that the process has had, in bytes: the peak of its resident memory.
+static size_t peak_memory(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (size_t)used.ru_maxrss * 1024;
+}
+
+// More text than is read is not even copied; what includes multiply, or macros, is bounded.
+Test(hostile, sources_of_100_mb_end_at_once)
+{
+    enum { MB = 1 << 20, SIZE = 100 * MB };
+    struct builder b = {0};
+    begin(&b);
+    add(&b, "void f() { b.d[0] += 1u; }\n", SIZE / 27);
+    size_t before = peak_memory();
+    clock_t begun = clock();
+    struct glsl_source source = {.text = b.text, .size = b.size};
+    struct glsl_result result;
+    cr_assert(eq(int, glsl_compile(&source, &result), false));
+    cr_assert(eq(str, result.message + strcspn(result.message, ":"),
+                 (char *)": expected at most 16 MiB"));
+    double seconds = (double)(clock() - begun) / (double)CLOCKS_PER_SEC;
+    cr_assert(seconds < 0.5);
+    cr_assert(peak_memory() - before < 4 * MB);
+    glsl_result_finish(&result);
+    free(b.text);
+}
+
+static const char *include_itself(void *context, const char *name, const char *from,
+                                  size_t *size)
+{
+    (void)name, (void)from;
+    *size = strlen(context);
+    return context;
+}
+
+// Each file includes the next one twice, 64 levels deep; and files of 16 MB again and
+// again.
+Test(hostile, includes_that_double_end)
+{
+    struct builder large = {0};
+    add(&large, "#include \"a\"\n#include \"a\"\n", 1);
+    struct builder wide = {0};
+    add(&wide, "; ", 8 << 20);
+    const char *const texts[] = {large.text, wide.text};
+    for (size_t i = 0; i < 2; i++) {
+        struct builder b = {0};
+        begin(&b);
+        add(&b, "#include \"a\"\n", i ? 1000 : 1);
+        struct glsl_source source = {.text = b.text,
+                                     .size = b.size,
+                                     .include = include_itself,
+                                     .include_context = (void *)(uintptr_t)texts[i]};
+        struct glsl_result result;
+        cr_assert(eq(int, glsl_compile(&source, &result), false));
+        fprintf(stderr, "# %s, %zu MB\n", result.message, peak_memory() >> 20);
+        cr_assert(result.message[0] != '\0');
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        cr_assert(peak_memory() < (size_t)400 << 20); // of a compilation 256 MiB
+#endif
+        glsl_result_finish(&result);
+        free(b.text);
+    }
+    free(large.text);
+    free(wide.text);
+}
+
 Test(hostile, long_texts_end)
 {
     static const char *const pieces[] = {"x",

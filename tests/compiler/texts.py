@@ -28,7 +28,7 @@ FILES = [
     ('sdk/conformance/family_plan.comp', ['']),
     ('tests/fixtures/kernels.comp',
      [name.upper() + '=1' for name in ('plain', 'strided', 'half', 'brain', 'sized', 'reads',
-                                       'counted', 'pairs')]),
+                                       'counted', 'pairs', 'wide', 'atomics')]),
 ]
 # C files whose string literals that begin with #version are shaders. Those that are wrong on
 # purpose are refused by both compilers.

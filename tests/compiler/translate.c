@@ -30,6 +30,55 @@ static struct glsl_result compile(const char *head, const char *text, uint32_t f
     return result;
 }
 
+// --- the device's capabilities
+// -------------------------------------------------------------
+
+#define EXTENSIONS                                                                         \
+    "#version 460\n"                                                                       \
+    "#extension GL_EXT_shader_explicit_arithmetic_types : require\n"                       \
+    "#extension GL_EXT_shader_atomic_int64 : require\n"                                    \
+    "#extension GL_EXT_shader_atomic_float : require\n"                                    \
+    "#extension GL_KHR_shader_subgroup_arithmetic : require\n"                             \
+    "layout(binding = 0) buffer B { uint u; float f; uint64_t l; } b;\n"
+
+// What the device has not is named, where the shader needs it first.
+Test(translate, capabilities_that_the_target_lacks)
+{
+    static const struct {
+        const char *text, *says; // NULL: nothing is lacking
+        int line, column;
+    } rows[] = {
+        {"void main() { b.u = 1u; }", NULL, 0, 0},
+        {"void main() {\nb.f = float(double(b.f) * 2.0lf);\n}", "Float64 (10 of SPIR-V)", 2,
+         27},
+        {"void main() {\n\natomicAdd(b.l, 1ul);\n}", "Int64Atomics (12 of SPIR-V)", 3, 19},
+        {"void main() {\natomicAdd(b.f, 1.0);\n}", "AtomicFloat32AddEXT (6033 of SPIR-V)",
+         2, 19},
+        {"void main() {\nb.u = subgroupAdd(b.u);\n}", "GroupNonUniform (61 of SPIR-V)", 2,
+         22},
+    };
+    static const uint32_t has[] = {0, 1, 11}; // Matrix, Shader, Int64
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[1024], says[128];
+        int size = snprintf(text, sizeof(text), EXTENSIONS "%s", rows[i].text);
+        struct glsl_source source = {
+            .text = text, .size = (size_t)size, .capabilities = has};
+        struct glsl_result result;
+        source.num_capabilities = sizeof(has) / sizeof(has[0]);
+        cr_assert(eq(int, glsl_compile(&source, &result), rows[i].says == NULL), "%s",
+                  text);
+        snprintf(says, sizeof(says),
+                 "this needs the capability %s, which the device does not have",
+                 rows[i].says ? rows[i].says : "");
+        cr_assert(eq(str, result.message, rows[i].says ? says : (char *)""), "%s", text);
+        cr_assert(eq(int, result.line, rows[i].line + 6 * (rows[i].says != NULL)), "%s",
+                  text);
+        cr_assert(eq(int, result.column, rows[i].column), "%s", text);
+        glsl_result_finish(&result);
+    }
+}
+#undef EXTENSIONS
+
 // --- errors ------------------------------------------------------------------------------
 
 // clang-format off

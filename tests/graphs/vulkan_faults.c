@@ -456,6 +456,44 @@ Test(vulkan_faults, without_f64_there_is_no_complex128)
     tn_runtime_close(rt);
 }
 
+// --- kernels of others that need more than the device has
+// ----------------------------------
+
+// The driver does not see them; the kernel, the capability and, of text, the place are
+// named. The pack is tests/fixtures/kernels.c.
+Test(vulkan_faults, a_capability_that_is_not_there_is_named)
+{
+    static const struct {
+        const char *op, *capability;
+        bool no_f64, no_atomics;
+    } cases[] = {
+        {"kernels.wide", "Float64 (10 of SPIR-V)", true, false},
+        {"kernels.atomics", "Int64Atomics (12 of SPIR-V)", false, true},
+        {"kernels.matrix", "CooperativeMatrixKHR (6022 of SPIR-V)", false, false},
+    };
+    const float x[] = {1, 2, 3};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char name[96];
+        float got[3];
+        snprintf(name, sizeof(name), "kernel com.acme.kernels/test of %s/1: ", cases[i].op);
+        no_faults();
+        faults->no_f64 = cases[i].no_f64;
+        faults->no_atomics = cases[i].no_atomics;
+        arm("vkCreateShaderModule", UINT64_MAX, VK_SUCCESS); // counts
+        tn_runtime *rt = open_list("%s", NULL);
+        tn_scope *s = tn_scope_open(rt);
+        tn_array *y = un(s, cases[i].op, tn_from_data(s, TN_F32, TN_SHAPE(3), x));
+        check_status(tn_read(s, y, got, sizeof(got)), TN_ERR_REFUSED);
+        check_says(tn_scope_error(s), name);
+        check_says(tn_scope_error(s), cases[i].capability);
+        if (strcmp(backend, "vulkan-jit") == 0)
+            check_says(tn_scope_error(s), "kernels.comp:");
+        cr_assert(eq(u64, atomic_load(&faults->num_calls), 0));
+        tn_scope_close(s);
+        tn_runtime_close(rt);
+    }
+}
+
 // --- no device at all --------------------------------------------------------------------
 
 Test(vulkan_faults, why_there_is_no_device_is_said_with_what_helps)

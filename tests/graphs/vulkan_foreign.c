@@ -243,7 +243,7 @@ Test(vulkan_foreign, wrong_kernels_are_refused_with_their_reason)
         {"no_entry", "no entry point \"other\"", false},
         {"many_bindings", "has a binding 2, but the launch has 2 operands", false},
         {"no_code", "it has no code", false},
-        {"wrong_text", "GLSL line 5: 'undeclared' is not declared", true},
+        {"wrong_text", "GLSL:5:5: 'undeclared' is not declared", true},
         {"text_entry", "no entry point \"elsewhere\"", true},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -263,6 +263,21 @@ Test(vulkan_foreign, wrong_kernels_are_refused_with_their_reason)
             check_says(tn_scope_error(s), cases[i].part);
             check_says(tn_scope_error(s), backend);
         }
+        tn_scope_close(s);
+    }
+}
+
+// What a device has beyond the least is on: lavapipe has both.
+Test(vulkan_foreign, features_of_the_device_are_there_for_kernels)
+{
+    static const char *const ops[] = {"kernels.wide", "kernels.atomics"};
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        float got[4];
+        tn_scope *s = tn_scope_open(runtime);
+        tn_array *x = un(s, ops[i], ramp(s, 2, 2, 1, 1));
+        chosen(s, x, "\"test\"");
+        must(s, tn_read(s, x, got, sizeof(got)));
+        cr_assert(got[0] == 2 && got[3] == 8);
         tn_scope_close(s);
     }
 }

@@ -571,7 +571,7 @@ Test(vulkan_kernels, a_mistake_in_glsl_is_told_with_its_line)
     if (!has_compiler())
         cr_skip("this backend has no compiler");
     cr_assert(eq(int, run_saxpy(wrong, sizeof(wrong) - 1, &attrs), TN_ERR_REFUSED));
-    check_says(vb_failure, "line 4");
+    check_says(vb_failure, ":4:5: ");
     check_says(vb_failure, "undeclared");
 }
 

@@ -27,7 +27,7 @@ LAYERS = {
     "docs/examples": ["application"],
     "sdk/examples": ["sdk/include"],
     "sdk/templates": ["sdk/include"],
-    "sdk/conformance": ["application", "sdk/include"],
+    "sdk/conformance": ["application", "sdk/include", "kernels"],
     "tests": ["*"],
     "tests/suite": ["application", "sdk/include", "sdk/conformance"],  # installed, as the kit is
 }

@@ -249,8 +249,8 @@ static double compare_row(struct bench *bench, const struct row *row)
     int times = 0;
     tn_scope *s = tn_scope_open(bench->runtime);
     if (begin_row(&t[0], &c[0], s) && begin_row(&t[1], &c[1], s)) {
-        uint64_t calls = bench_times(&c[0]);
-        bench_times(&c[1]); // warms up
+        uint64_t calls = bench_times(&c[0], ROUND_SECONDS);
+        bench_times(&c[1], ROUND_SECONDS); // warms up
         do {
             contest(c, 2, bench->rounds, calls);
             ratio = c[0].median > 0 ? c[1].median / c[0].median : -1;

@@ -65,7 +65,7 @@ tn_status vk_ask_lost(tn_device *device)
                : TN_OK;
 }
 
-#define MAX_EXTENSIONS 4
+#define MAX_EXTENSIONS (4 + VK_MAX_OPTIONAL)
 static uint32_t list_extensions(const struct vk_facts *facts, const char **out)
 {
     uint32_t count = 0;
@@ -92,28 +92,33 @@ static VkResult create_logical(tn_device *device)
     VkPhysicalDeviceFeatures2 has = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                      .pNext = &has11};
     device->instance->vk.GetPhysicalDeviceFeatures2(device->physical, &has);
-    // GLSL's atomics have device scope, which is invalid with vulkanMemoryModel alone.
-    VkBool32 model = has12.vulkanMemoryModel && has12.vulkanMemoryModelDeviceScope;
+    const char *extensions[MAX_EXTENSIONS];
+    uint32_t num_extensions = list_extensions(facts, extensions);
+    struct vk_optional optional = facts->optional;
+    void *chain = vk_optional_chain(&optional, NULL, extensions, &num_extensions);
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
+        .pNext = chain,
         .shaderBFloat16Type = VK_TRUE,
         .shaderBFloat16CooperativeMatrix = VK_TRUE};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
-        .pNext = facts->bf16_matrices ? &bfloat16 : NULL,
+        .pNext = facts->bf16_matrices ? &bfloat16 : chain,
         .cooperativeMatrix = VK_TRUE};
     VkPhysicalDeviceVulkan12Features want12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-        .pNext = facts->f16_matrices || facts->bf16_matrices ? &matrices : NULL,
+        .pNext = facts->f16_matrices || facts->bf16_matrices ? &matrices : chain,
         .timelineSemaphore = VK_TRUE,
         .storageBuffer8BitAccess = VK_TRUE,
         .shaderInt8 = facts->i8,
         .shaderFloat16 = facts->f16,
         .descriptorBindingStorageBufferUpdateAfterBind = facts->update_after_bind,
-        .vulkanMemoryModel = model,
-        .vulkanMemoryModelDeviceScope = model,
+        .shaderBufferInt64Atomics = facts->i64_atomics,
+        .shaderSharedInt64Atomics = facts->i64_atomics,
+        .vulkanMemoryModel = facts->memory_model,
+        .vulkanMemoryModelDeviceScope = facts->memory_model,
         .scalarBlockLayout = has12.scalarBlockLayout,
-        .bufferDeviceAddress = has12.bufferDeviceAddress,
+        .bufferDeviceAddress = facts->addresses,
         .shaderSubgroupExtendedTypes = has12.shaderSubgroupExtendedTypes,
     };
     VkPhysicalDeviceVulkan11Features want11 = {
@@ -130,8 +135,6 @@ static VkResult create_logical(tn_device *device)
                      .shaderStorageBufferArrayDynamicIndexing =
                          has.features.shaderStorageBufferArrayDynamicIndexing},
     };
-    const char *extensions[MAX_EXTENSIONS];
-    uint32_t num_extensions = list_extensions(facts, extensions);
     static const float priorities[VK_MAX_QUEUES + 1] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     return device->instance->vk.CreateDevice(
         device->physical,

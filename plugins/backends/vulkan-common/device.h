@@ -16,6 +16,7 @@
 #include <tenon/vulkan.h>
 #include <time.h>
 #include "api.h"
+#include "capabilities.h"
 #include "hash.h"
 
 #define VK_TOPIC "vulkan"
@@ -104,6 +105,9 @@ struct vk_facts {
     char driver[128];
     bool f16, f64, i64, i16, i8, subgroup, shuffle, update_after_bind;
     bool f16_matrices, bf16_matrices; // TN_VULKAN_HAS_F16_MATRICES, ...
+    bool i64_atomics;                 // on buffers and shared memory
+    bool memory_model, addresses;     // Vulkan's, with device scope; of buffers
+    struct vk_optional optional;
     bool timestamps;
     uint32_t subgroup_size;
     uint64_t max_buffer; // bytes of an allocation

@@ -26,8 +26,9 @@ static struct extensions list_extensions(const struct vk_instance *instance,
     return list;
 }
 
-static bool has_extension(const struct extensions *list, const char *name)
+static bool has_extension(const void *context, const char *name)
 {
+    const struct extensions *list = context;
     for (uint32_t i = 0; i < list->count; i++)
         if (strcmp(list->all[i].extensionName, name) == 0)
             return true;
@@ -216,6 +217,11 @@ static const char *read_features(const struct vk_instance *instance,
     out->i16 = all.features.shaderInt16;
     out->i8 = v12.shaderInt8;
     out->f16 = v12.shaderFloat16;
+    out->i64_atomics =
+        out->i64 && v12.shaderBufferInt64Atomics && v12.shaderSharedInt64Atomics;
+    // GLSL's atomics have device scope, which is invalid with vulkanMemoryModel alone.
+    out->memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
+    out->addresses = v12.bufferDeviceAddress;
     out->update_after_bind = v12.descriptorBindingStorageBufferUpdateAfterBind;
     if (!v12.timelineSemaphore)
         return "has no timeline semaphores";
@@ -271,6 +277,7 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
     read_sharing(instance, physical, &extensions, out);
     read_host_import(instance, physical, &extensions, out);
     read_matrices(instance, physical, &extensions, out);
+    vk_optional_read(&instance->vk, physical, has_extension, &extensions, &out->optional);
     const char *reason = read_features(instance, physical, out);
     set_limits(out, subgroup_operations);
     if (!reason && !find_queue(instance, physical, out))

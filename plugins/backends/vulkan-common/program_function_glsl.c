@@ -65,6 +65,7 @@ void program_write_function_glsl(struct text *out, const char *prelude,
     text_add(out, "%s", prelude);
     if (program_dtypes(program) & TN_COMPLEX_DTYPES)
         text_add(out, "%s", complex_prelude);
+    text_add(out, GLSL_PROGRAM_LINES);
     glsl_write_bindings(&w);
     glsl_write_element(&w);
     write_function(&w, is_output, type);

@@ -464,6 +464,7 @@ void program_write_glsl(struct text *out, const char *prelude, const char *compl
     text_add(out, "%s", prelude);
     if (program_dtypes(program) & TN_COMPLEX_DTYPES)
         text_add(out, "%s", complex_prelude);
+    text_add(out, GLSL_PROGRAM_LINES);
     glsl_write_bindings(&w);
     glsl_write_element(&w);
     write_main(&w);

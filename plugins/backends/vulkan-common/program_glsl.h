@@ -6,6 +6,9 @@
 
 #include "program.h"
 
+// Stands behind the prelude, whose lines have names of files: for errors.
+#define GLSL_PROGRAM_LINES "#line 1 \"program\"\n"
+
 struct glsl_writer {
     struct text *out;
     const tn_expr_program *program;

@@ -354,7 +354,7 @@ void program_write_rows_glsl(struct text *out, const char *prelude,
         text_add(out, "#extension GL_KHR_shader_subgroup_basic : require\n"
                       "#extension GL_KHR_shader_subgroup_shuffle : require\n");
     glsl_write_needs(&w.writer);
-    text_add(out, "%s", prelude);
+    text_add(out, "%s" GLSL_PROGRAM_LINES, prelude);
     glsl_write_bindings(&w.writer);
     if (class->subgroup > 0)
         text_add(out, "%s", shuffles);

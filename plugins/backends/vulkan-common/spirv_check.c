@@ -59,44 +59,14 @@ static bool check_header(struct spirv_reader *r, uint64_t size)
     return true;
 }
 
-#define SUBGROUP(number, name, operation)                                                  \
-    {                                                                                      \
-        number, "GroupNonUniform" name,                                                    \
-            (facts->limits.subgroup_operations & TN_VULKAN_SUBGROUP_##operation) != 0      \
-    }
 static bool check_capability(struct spirv_reader *r, uint32_t capability)
 {
-    const struct vk_facts *facts = r->facts;
-    const struct {
-        uint32_t number;
-        const char *name;
-        bool has;
-    } optional[] = {
-        {9, "Float16", facts->f16},
-        {10, "Float64", facts->f64},
-        {11, "Int64", facts->i64},
-        {22, "Int16", facts->i16},
-        {39, "Int8", facts->i8},
-        {6, "Kernel", false},
-        {6022, "CooperativeMatrixKHR", facts->f16_matrices || facts->bf16_matrices},
-        {5116, "BFloat16TypeKHR", facts->bf16_matrices},
-        {5118, "BFloat16CooperativeMatrixKHR", facts->bf16_matrices},
-        SUBGROUP(61, "", BASIC),
-        SUBGROUP(62, "Vote", VOTE),
-        SUBGROUP(63, "Arithmetic", ARITHMETIC),
-        SUBGROUP(64, "Ballot", BALLOT),
-        SUBGROUP(65, "Shuffle", SHUFFLE),
-        SUBGROUP(66, "ShuffleRelative", SHUFFLE_RELATIVE),
-        SUBGROUP(67, "Clustered", CLUSTERED),
-        SUBGROUP(68, "Quad", QUAD)};
-    for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
-        if (optional[i].number == capability && !optional[i].has)
-            return refuse(r, "needs the capability %s, which the device has not",
-                          optional[i].name);
-    return true;
+    const char *name = vk_capability_name(capability);
+    if (vk_has_capability(r->facts, capability))
+        return true;
+    return refuse(r, "needs the capability %s%s(%u of SPIR-V), which the device has not",
+                  name ? name : "", name ? " " : "", capability);
 }
-
-#undef SUBGROUP
 
 static bool check_decoration(struct spirv_reader *r, const uint32_t *operands)
 {

@@ -7,9 +7,6 @@
 #include "compiler.h"
 #include "embedded.h"
 
-#define MAX_DEFINES 16
-#define MAX_DEFINES_TEXT 256 // bytes, with a NUL
-
 static void release_words(struct vk_code *code)
 {
     free((void *)(uintptr_t)code->words);
@@ -68,12 +65,17 @@ static tn_status compile_source(tn_device *device, const char *name,
     if (load(device, &key, out))
         goto finish;
     struct glsl_result result;
-    if (!glsl_compile(source, &result)) {
-        char line[32] = "";
+    struct glsl_source given = *source;
+    uint32_t capabilities[VK_MAX_CAPABILITIES];
+    given.capabilities = capabilities;
+    given.num_capabilities = vk_capabilities(&device->facts, capabilities);
+    if (!glsl_compile(&given, &result)) {
+        char place[32] = "";
         if (result.line > 0)
-            snprintf(line, sizeof(line), " line %d", result.line);
-        status = device->host->fail(device->host, TN_ERR_REFUSED, "kernel %s: GLSL%s: %s",
-                                    name, line, result.message);
+            snprintf(place, sizeof(place), ":%d:%d", result.line, result.column);
+        status = device->host->fail(device->host, TN_ERR_REFUSED, "kernel %s: %s%s: %s",
+                                    name, result.file[0] ? result.file : "GLSL", place,
+                                    result.message);
         goto finish;
     }
     *out = (struct vk_code){.words = result.words,
@@ -87,44 +89,19 @@ finish:
 
 // --- modules ---------------------------------------------------------------------------
 
-// Cuts "IN=f32 OP=sum" into definitions that point into `text`. More than MAX_DEFINES are
-// counted, and not stored.
-static size_t split_defines(char *text, struct glsl_define *defines)
-{
-    size_t count = 0;
-    char *rest = NULL;
-    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *equals = strchr(word, '=');
-        if (equals)
-            *equals = '\0';
-        if (count < MAX_DEFINES)
-            defines[count] = (struct glsl_define){word, equals ? equals + 1 : ""};
-        count++;
-    }
-    return count;
-}
-
 tn_status jit_compile_module(tn_device *device, const char *name,
                              const tn_vulkan_module *module, struct vk_code *out)
 {
-    char text[MAX_DEFINES_TEXT];
-    struct glsl_define defines[MAX_DEFINES];
-    size_t size = module->defines ? strnlen(module->defines, sizeof(text)) : 0;
-    if (size >= sizeof(text))
+    struct glsl_macros macros;
+    if (!glsl_macros_read(module->defines, &macros))
         return device->host->fail(device->host, TN_ERR_REFUSED,
-                                  "kernel %s: its macros have over %zu bytes", name,
-                                  sizeof(text) - 1);
-    memcpy(text, size ? module->defines : "", size + 1);
-    size_t count = split_defines(text, defines);
-    if (count > MAX_DEFINES)
-        return device->host->fail(device->host, TN_ERR_REFUSED,
-                                  "kernel %s: got %zu macros, expected at most %d", name,
-                                  count, MAX_DEFINES);
+                                  "kernel %s: its macros are %s", name, macros.wrong);
     return compile_source(device, name,
                           &(struct glsl_source){.text = module->code,
                                                 .size = module->code_size,
-                                                .defines = defines,
-                                                .num_defines = count},
+                                                .name = module->name,
+                                                .defines = macros.all,
+                                                .num_defines = macros.count},
                           out);
 }
 

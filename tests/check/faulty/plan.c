@@ -22,6 +22,12 @@ static const char scale_glsl_code[] =
     "    if (i < count) y[y_at + i] = x[x_at + i] * (COPIES != 0u ? 1.0 : alpha);\n"
     "}\n";
 
+#ifdef FAULT_KERNEL_SHADER
+static const char picture_glsl_code[] =
+    "// a picture\n#version 460\n#line 7 \"picture.comp\"\n"
+    "layout(binding = 0) uniform sampler2D picture;\nvoid main() {}\n";
+#endif
+
 static uint64_t count_of(const tn_layout *layout)
 {
     uint64_t count = 1;
@@ -94,12 +100,19 @@ static tn_status plan(const tn_vulkan_plan *plan)
     return status == TN_OK ? plan->launch(plan, &launch) : status;
 }
 
-static const tn_vulkan_module module = {
-    .name = "scale", .code = scale_glsl_code, .code_size = sizeof(scale_glsl_code) - 1};
+static const tn_vulkan_module modules[] = {
+    {.name = "scale", .code = scale_glsl_code, .code_size = sizeof(scale_glsl_code) - 1},
+#ifdef FAULT_KERNEL_SHADER
+    {.name = "picture",
+     .code = picture_glsl_code,
+     .code_size = sizeof(picture_glsl_code) - 1},
+#endif
+};
 static const tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
-                                         .modules = &module,
-                                         .num_modules = 1,
-                                         .module_size = sizeof(module),
+                                         .modules = modules,
+                                         .num_modules =
+                                             sizeof(modules) / sizeof(modules[0]),
+                                         .module_size = sizeof(modules[0]),
                                          .plan = plan};
 static const tn_operand_rule rules[] = {
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, 0},

@@ -62,13 +62,16 @@ const char *glsl_compiler_version(void)
         GLSLANG_VERSION_PATCH);
 }
 
+// #line with a name, which our compiler takes without.
+#define LINES "#extension GL_GOOGLE_cpp_style_line_directive : enable\n"
+
 // The source with its definitions behind the first line, and a NUL at its end. NULL when
 // out of memory.
 static char *assemble(const struct glsl_source *source)
 {
     const char *newline = memchr(source->text, '\n', source->size);
     size_t first = newline ? (size_t)(newline - source->text) + 1 : source->size;
-    size_t size = source->size + 32;
+    size_t size = source->size + sizeof(LINES) + 32;
     for (size_t i = 0; i < source->num_defines; i++)
         size += strlen(source->defines[i].name) + strlen(source->defines[i].value) + 12;
     char *text = malloc(size);
@@ -76,10 +79,12 @@ static char *assemble(const struct glsl_source *source)
         return NULL;
     memcpy(text, source->text, first);
     size_t at = first;
+    if (newline)
+        at += (size_t)snprintf(text + at, size - at, LINES);
     for (size_t i = 0; i < source->num_defines; i++)
         at += (size_t)snprintf(text + at, size - at, "#define %s %s\n",
                                source->defines[i].name, source->defines[i].value);
-    if (source->num_defines > 0 && newline)
+    if (newline)
         at += (size_t)snprintf(text + at, size - at, "#line 2\n");
     memcpy(text + at, source->text + first, source->size - first);
     text[at + source->size - first] = '\0';
