@@ -92,6 +92,12 @@ def read_variants():
     return sorted(variants)
 
 
+def quoted(text):
+    lines = text.split('\n')
+    return '\n'.join('    "%s\\n"' % line.replace('\\', '\\\\').replace('"', '\\"')
+                     for line in lines[:-1])
+
+
 def packed(data):
     """A raw deflate stream, as packed.h unpacks it."""
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
