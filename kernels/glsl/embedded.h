@@ -17,8 +17,8 @@ extern const tn_vulkan_module spirv_modules[];
 // Write the code of a module below NUM_MODULES, code_size bytes. For
 // tn_vulkan_kernel.unpack. TN_ERR_MEMORY: there is no memory.
 //
-// All texts are unpacked at once, by the first call (0.4 ms), and kept: then a text takes
-// microseconds. A module of SPIR-V is unpacked by each call (0.03 ms for 10 kB).
+// All texts are unpacked at once, by the first call (0.3 ms), and kept: then a text takes
+// microseconds. A module of SPIR-V is unpacked by each call (0.01 ms for 10 kB).
 tn_status glsl_unpack(const tn_host *host, uint32_t module, void *out_code);
 tn_status spirv_unpack(const tn_host *host, uint32_t module, void *out_code);
 
