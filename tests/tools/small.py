@@ -27,7 +27,8 @@ def build_small(*args, status=0):
 
 
 def it_keeps_its_budget_and_lenet_learns_in_it():
-    print(build_small("--from", BUILD, "--budget", BUDGET, "small").stdout)
+    for line in build_small("--from", BUILD, "--budget", BUDGET, "small").stdout.splitlines():
+        print("#", line)
     make_data(train=96, test=32)
     # A checkpoint is a file of another plugin.
     shutil.copytree(pathlib.Path(tap.STAGING, "org.tenon.safetensors"), "more/org.tenon.safetensors")
