@@ -5,7 +5,8 @@
   embed.py sources OUT.c OUT.h              text of every variant, for compiling at run time
   embed.py spirv OUT.c OUT.h --compiler C   SPIR-V of every variant, made by tenon-glslc
 
-Both read variants.txt. OUT.c has the table that embedded.h declares; OUT.h its length.
+Both read variants.txt. OUT.c has the tables that embedded.h and packed.h declare, with the code
+packed by deflate; OUT.h their length.
 """
 import argparse
 import concurrent.futures
@@ -15,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import tables
 
@@ -26,44 +28,48 @@ FOLDER = os.path.relpath(HERE) + '/'  # for messages of a build
 
 
 class Text:
-    """A text made of several files. #line tells where its lines come from, for errors."""
+    """The text of a file, in pieces. #line tells where its lines come from, for errors: at the begin of
+    a piece, and where it would not follow from the line before."""
 
-    def __init__(self, folder):
+    def __init__(self, file, folder):
+        self.file = file
         self.folder = folder
-        self.lines = []
-        self.next = None  # (file, number) that the compiler gives the next line
+        self.next = None  # number that the compiler gives the next line; None: it is elsewhere
         self.told = []  # for each open #if: whether #line was written within
 
-    def tell(self, file, number):
-        self.lines.append('#line %d "%s%s"' % (number, self.folder, file))
+    def tell(self, number):
         self.told = [True] * len(self.told)
-        self.next = (file, number)
+        self.next = number
+        return ['#line %d "%s%s"' % (number, self.folder, self.file)]
 
-    def add(self, file, number, line):
-        known, at = self.next or (None, 0)
-        if known == file and 0 <= number - at <= 4:
-            self.lines += [''] * (number - at)
+    def lines_of(self, number, line):
+        """The lines to append for a line of the file."""
+        lines = []
+        if self.next is not None and 0 <= number - self.next <= 4:
+            lines += [''] * (number - self.next)
         elif not line.startswith('#version'):  # which stays the first line
-            self.tell(file, number)
-        self.lines.append(line)
-        if self.next:
-            self.next = (file, number + 1)
+            lines += self.tell(number)
+        lines.append(line)
+        if self.next is not None:
+            self.next = number + 1
         directive = re.match(r'#\s*(if|el|endif)', line)
         if not directive:
-            return
+            return lines
         if directive.group(1) == 'if':
             self.told.append(False)
-            return
+            return lines
         told = self.told.pop() if directive.group(1) == 'endif' else self.told[-1]
         if told:  # a group that is skipped keeps its #line to itself
-            self.tell(file, number + 1)
+            lines += self.tell(number + 1)
+        return lines
+
+    def begin_piece(self):
+        self.next = None
+        self.told = [True] * len(self.told)
 
 
-def add_file(text, name, seen):
-    """Appends a file with its #includes expanded, once each, and without comments."""
-    if name in seen:
-        return
-    seen.add(name)
+def read(name):
+    """The lines of a file with their numbers, without comments and blank lines."""
     if name in MADE:
         content = MADE[name]()
     else:
@@ -71,21 +77,33 @@ def add_file(text, name, seen):
             content = file.read()
     content = re.sub(r'/\*.*?\*/', lambda comment: '\n' * comment.group().count('\n'), content,
                      flags=re.S)
-    for number, line in enumerate(content.split('\n'), 1):
+    lines = (re.sub(r'\s*//.*', '', line).rstrip() for line in content.split('\n'))
+    return [(number, line) for number, line in enumerate(lines, 1) if line]
+
+
+def pieces(name, folder='', seen=None):
+    """A file with its #includes expanded, once each, as pieces: {(file, number): text}. Equal keys
+    have equal texts, in whatever file they are. Errors name files in `folder`."""
+    seen = set() if seen is None else seen
+    found, count, text = {}, 0, Text(name, folder)
+    if name in seen:
+        return found
+    seen.add(name)
+    for number, line in read(name):
         include = re.match(r'\s*#include "(.*)"', line)
         if include:
-            add_file(text, include.group(1), seen)
-            continue
-        line = re.sub(r'\s*//.*', '', line).rstrip()
-        if line:
-            text.add(name, number, line)
+            found.update(pieces(include.group(1), folder, seen))
+            text.begin_piece()
+            count += 1
+        else:
+            made = ''.join(made + '\n' for made in text.lines_of(number, line))
+            found[name, count] = found.get((name, count), '') + made
+    return found
 
 
 def resolve(name, folder=''):
     """The text of a kernel's file, to be compiled without any other. Errors name files in `folder`."""
-    text = Text(folder)
-    add_file(text, name, set())
-    return '\n'.join(text.lines) + '\n'
+    return ''.join(pieces(name, folder).values())
 
 
 def expand(choices):
@@ -125,68 +143,124 @@ def quoted(text):
                      for line in lines[:-1])
 
 
+def packed(data):
+    """A raw deflate stream, as packed.h unpacks it."""
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
+    return deflate.compress(data) + deflate.flush()
+
+
+def write_bytes(file, name, data):
+    """An array as a string literal: compilers read these fastest."""
+    plain = {byte: chr(byte) for byte in range(32, 127) if chr(byte) not in '"\\?'}
+    escaped = [plain.get(byte, '\\%03o' % byte) for byte in range(256)]
+    file.write('const unsigned char %s[] =\n' % name)
+    for at in range(0, len(data), 64):
+        file.write('"%s"\n' % ''.join(escaped[byte] for byte in data[at:at + 64]))
+    file.write(';\n')
+
+
+class Texts:
+    """All texts behind one another, each piece once, and where they are."""
+
+    def __init__(self):
+        self.text = ''
+        self.begin = {}
+
+    def add(self, name):
+        """The [(begin, size)] of a file's text."""
+        places = []
+        for key, text in pieces(name).items():
+            if key not in self.begin:
+                self.begin[key] = len(self.text)
+                self.text += text
+            begin = self.begin[key]
+            if places and sum(places[-1]) == begin:
+                places[-1] = (places[-1][0], places[-1][1] + len(text))
+            else:
+                places.append((begin, len(text)))
+        return places
+
+    def add_head(self, name):
+        """The begin of a file's text, which is whole and ends with a NUL."""
+        begin = len(self.text)
+        places = self.add(name)
+        if len(places) > 1:  # it includes what lies elsewhere already
+            begin = len(self.text)
+            self.text += resolve(name)
+        self.text += '\0'
+        return begin
+
+
 def write_sources(out):
+    texts = Texts()
+    heads = [texts.add_head(name) for name in ('expression.glsl', 'complex.glsl', 'matmul_products.comp')]
     variants = read_variants()
-    files = sorted({variant[1] for variant in variants})
+    places = {name: texts.add(name) for name in sorted({variant[1] for variant in variants})}
+    data = texts.text.encode()
+    assert len(data) == len(texts.text), 'kernels are ASCII outside of comments'
+    first, count = {}, 0
     with open(out, 'w', encoding='utf-8') as file:
-        file.write('#include "embedded.h"\n')
-        file.write('const char glsl_expression[] =\n%s;\n' % quoted(resolve('expression.glsl')))
-        file.write('const char glsl_complex[] =\n%s;\n' % quoted(resolve('complex.glsl')))
-        file.write('const char glsl_products[] =\n%s;\n' % quoted(resolve('matmul_products.comp')))
-        for index, name in enumerate(files):
-            file.write('static const char text%d[] =\n%s;\n' % (index, quoted(resolve(name))))
+        file.write('#include "packed.h"\n')
+        write_bytes(file, 'glsl_packed', packed(data))
+        file.write('const struct glsl_texts glsl_texts = {sizeof(glsl_packed) - 1, %d, %d, %d, %d};\n'
+                   % (len(data), *heads))
+        file.write('const struct glsl_piece glsl_pieces[] = {\n')
+        for name, list_ in places.items():
+            first[name] = count
+            count += len(list_)
+            file.write('    %s, // %s\n' % (', '.join('{%d, %d}' % place for place in list_), name))
+        file.write('};\nconst uint16_t glsl_first_piece[] = {\n    %s};\n' % ', '.join(
+            str(first[source]) for _, source, *_ in variants))
         file.write('const tn_vulkan_module glsl_modules[] = {\n')
         for name, source, defines, _ in variants:
-            text = ' '.join('%s=%s' % define for define in defines)
-            file.write('    {"%s", text%d, sizeof(text%d) - 1, 0, "%s"},\n'
-                       % (name, files.index(source), files.index(source), text))
+            file.write('    {"%s", 0, %d, 0, "%s"},\n'
+                       % (name, sum(size for _, size in places[source]),
+                          ' '.join('%s=%s' % define for define in defines)))
         file.write('};\n')
 
 
 def compile_one(compiler, folder, variant):
-    """Compiles one variant to NAME.spv. Errors are the compiler's, and name the kernel's files."""
+    """The size of a variant's code and the packed code, or None after an error. Errors are the
+    compiler's, and name the kernel's files."""
     name, source, defines, optimisation = variant
+    made = os.path.join(folder, name + '.spv')
     flags = ['-D%s=%s' % define for define in defines]
     flags += [optimisation] if optimisation == '-O0' else []
-    done = subprocess.run([compiler, os.path.join(folder, source), '-o',
-                           os.path.join(folder, name + '.spv')] + flags)
-    return done.returncode == 0
+    done = subprocess.run([compiler, os.path.join(folder, source), '-o', made] + flags)
+    if done.returncode != 0:
+        return None
+    with open(made, 'rb') as file:
+        words = file.read()
+    return len(words), packed(words)
 
 
 def compile_all(compiler, folder, variants):
+    """What compile_one() gives, for each variant."""
     for source in {variant[1] for variant in variants}:
         with open(os.path.join(folder, source), 'w', encoding='utf-8') as file:
             file.write(resolve(source, FOLDER))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-        compiled = threads.map(lambda variant: compile_one(compiler, folder, variant), variants)
-        wrong = [variant[0] for variant, ok in zip(variants, compiled) if not ok]
+        compiled = list(threads.map(lambda variant: compile_one(compiler, folder, variant),
+                                    variants))
+    wrong = [variant[0] for variant, made in zip(variants, compiled) if not made]
     if wrong:
         sys.exit('%s failed for %s' % (os.path.basename(compiler), ', '.join(wrong)))
-
-
-def write_words(file, index, path):
-    with open(path, 'rb') as code:
-        data = code.read()
-    words = [int.from_bytes(data[at:at + 4], 'little') for at in range(0, len(data), 4)]
-    file.write('static const uint32_t code%d[] = {\n' % index)
-    for at in range(0, len(words), 12):
-        file.write(','.join(str(word) for word in words[at:at + 12]) + ',\n')
-    file.write('};\n')
+    return compiled
 
 
 def write_spirv(compiler, out):
+    variants = read_variants()
     with tempfile.TemporaryDirectory() as folder:
-        variants = read_variants()
-        names = [name for name, *_ in variants]
-        compile_all(compiler, folder, variants)
-        with open(out, 'w', encoding='utf-8') as file:
-            file.write('#include "embedded.h"\n')
-            for index, name in enumerate(names):
-                write_words(file, index, os.path.join(folder, name + '.spv'))
-            file.write('const tn_vulkan_module spirv_modules[] = {\n')
-            for index, name in enumerate(names):
-                file.write('    {"%s", code%d, sizeof(code%d), 0, 0},\n' % (name, index, index))
-            file.write('};\n')
+        compiled = compile_all(compiler, folder, variants)
+    begin = list(itertools.accumulate((len(stream) for _, stream in compiled), initial=0))
+    with open(out, 'w', encoding='utf-8') as file:
+        file.write('#include "packed.h"\n')
+        write_bytes(file, 'spirv_packed', b''.join(stream for _, stream in compiled))
+        file.write('const uint32_t spirv_streams[] = {\n    %s};\n' % ', '.join(map(str, begin)))
+        file.write('const tn_vulkan_module spirv_modules[] = {\n')
+        for (name, *_), (size, _) in zip(variants, compiled):
+            file.write('    {"%s", 0, %d, 0, 0},\n' % (name, size))
+        file.write('};\n')
 
 
 def main():

@@ -214,7 +214,7 @@ static void check_modules(struct kit *k, const char *what, const tn_vulkan_kerne
         return;
     }
     for (uint32_t i = 0; i < kernel->num_modules; i++)
-        if (!kernel->modules[i].code || !kernel->modules[i].code_size)
+        if ((!kernel->modules[i].code && !kernel->unpack) || !kernel->modules[i].code_size)
             check_fail(k, "%s: module %u has no code", what, i);
     if (kernel->num_push > 32 || (kernel->num_push && !kernel->push) ||
         (!kernel->plan && !kernel->elements_per_group))

@@ -34,10 +34,14 @@ static bool compile(const tn_vulkan_module *module, struct glsl_result *out)
     char text[MOST_TEXT];
     struct glsl_define defines[MOST_DEFINES];
     snprintf(text, sizeof(text), "%s", module->defines ? module->defines : "");
+    char *code = malloc((size_t)module->code_size);
+    cr_assert(code && glsl_unpack(NULL, (uint32_t)(module - glsl_modules), code) == TN_OK);
     struct glsl_source source = {
-        .text = module->code, .size = module->code_size, .defines = defines};
+        .text = code, .size = module->code_size, .defines = defines};
     source.num_defines = split_defines(text, defines);
-    if (glslang_compile(&source, out))
+    bool compiled = glslang_compile(&source, out);
+    free(code);
+    if (compiled)
         return true;
     cr_assert(strstr(out->message, "extension not supported") != NULL, "%s: %s",
               module->name, out->message);

@@ -55,13 +55,22 @@ struct shader_text *texts_add(struct shader_texts *texts, const char *filter,
     return made;
 }
 
+static void add_module(struct shader_texts *texts, const char *filter, uint32_t number)
+{
+    const tn_vulkan_module *module = &glsl_modules[number];
+    char *code = malloc((size_t)module->code_size);
+    if (!code || glsl_unpack(NULL, number, code) != TN_OK)
+        abort();
+    texts_add(texts, filter, module->name, code, (size_t)module->code_size,
+              module->defines ? module->defines : "");
+    free(code);
+}
+
 struct shader_texts texts_collect(const char *filter)
 {
     struct shader_texts texts = {0};
-    for (size_t i = 0; i < NUM_MODULES; i++)
-        texts_add(&texts, filter, glsl_modules[i].name, glsl_modules[i].code,
-                  glsl_modules[i].code_size,
-                  glsl_modules[i].defines ? glsl_modules[i].defines : "");
+    for (uint32_t i = 0; i < NUM_MODULES; i++)
+        add_module(&texts, filter, i);
     for (size_t i = 0; i < NUM_FILE_TEXTS; i++) {
         const struct file_text *file = &file_texts[i];
         struct shader_text *made = texts_add(&texts, filter, file->name, file->text,

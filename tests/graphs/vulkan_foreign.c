@@ -135,6 +135,20 @@ static tn_array *ramp_of_100(tn_scope *s)
                  tn_attrs("shape", TN_INTS(100)));
 }
 
+Test(vulkan_foreign, packed_modules_are_unpacked)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    float got[100];
+    tn_array *x = un(s, "kernels.packed", ramp_of_100(s));
+    chosen(s, x, "\"test\"");
+    must(s, tn_read(s, x, got, sizeof(got)));
+    for (int i = 0; i < 100; i++)
+        cr_assert(got[i] == 2 * (float)(i + 1));
+    cr_assert(tn_eval(s, un(s, "kernels.damaged", ramp_of_100(s))) == TN_ERR_MEMORY);
+    check_says(tn_scope_error(s), "no memory for module 0");
+    tn_scope_close(s);
+}
+
 Test(vulkan_foreign, launches_are_compared_with_what_the_module_declares)
 {
     static const struct {

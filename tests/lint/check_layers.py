@@ -84,7 +84,7 @@ LIBRARIES = {
     "vulkan/": ["plugins/backends/vulkan-common", "plugins/backends/vulkan",
                 "plugins/backends/vulkan-jit"],
     "glslang/": ["kernels/compiler"],
-    "zlib.h": ["docs/examples/lenet"],
+    "zlib.h": ["docs/examples/lenet", "kernels/glsl"],
 }
 C_LIBRARY = set("""
 aio alloca assert complex ctype cpuid dirent dlfcn elf errno execinfo fcntl fenv float fnmatch ftw

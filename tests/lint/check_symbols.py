@@ -3,7 +3,7 @@
 """What shared objects export and need.
 
 libtenon exports tn_* alone, needs libc, libm, jansson, libsodium and nettle alone, and is small. A
-plugin exports tn_plugin_v1 alone, needs nothing of ours, and carries no RUNPATH, so that the
+plugin exports tn_plugin_v1 alone, needs nothing of ours, is as small as its limit says, and carries no RUNPATH, so that the
 file that is installed is, byte for byte, the one whose hash stands in plugin.json.
 """
 
@@ -19,6 +19,7 @@ C_LIBRARIES = r"lib(c|m|dl|pthread|rt)\.so.*|ld-linux.*|linux-vdso.*"
 CORE_LIBRARIES = C_LIBRARIES + r"|lib(jansson|sodium|nettle)\.so.*"
 SANITIZER_LIBRARIES = r"lib(asan|ubsan|tsan|gcc_s|clang_rt\..*)\.so.*"
 LIBTENON_LIMIT = 400 * 1000  # bytes, stripped
+PLUGIN_LIMITS = {"org.tenon.vulkan-jit": 600 * 1000, "org.tenon.vulkan": 4000 * 1000}
 NO_LIBRARIES = ["org.tenon.null", "org.tenon.base", "org.tenon.fft", "org.tenon.nn"]  # but C's
 
 
@@ -78,6 +79,9 @@ def check_plugin(file, args):
               sorted(symbols(file, "--undefined-only")) if name.startswith("tn_")]
     wrong += [f"{file}: has a RUNPATH, {path}" for tag in ("RUNPATH", "RPATH")
               for path in dynamic(file, tag)]
+    limit = PLUGIN_LIMITS.get(file.stem)
+    if args.size and limit and stripped_size(file) > limit:
+        wrong.append(f"{file}: {stripped_size(file)} bytes stripped, at most {limit}")
     if file.stem in NO_LIBRARIES and not args.sanitized:
         wrong += check_needed(file, C_LIBRARIES)
     return wrong

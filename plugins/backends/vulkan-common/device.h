@@ -48,10 +48,11 @@ struct vk_flavour {
     // kernels/glsl/variants.txt.
     const tn_vulkan_module *modules;
     uint32_t num_modules;
+    tn_status (*unpack)(const tn_host *host, uint32_t module, void *out_code); // their code
 
-    // The text of matmul_products.comp, compiled for the products that share a launch;
-    // NULL: none do.
-    const char *products;
+    // The text of matmul_products.comp, compiled for the products that share a launch; it
+    // gives NULL if there is no memory. NULL: none do.
+    const char *(*products)(void);
 
     // NULL if the program can run, else the reason (static).
     const char *(*program_refused)(tn_device *device, const tn_expr_program *program);
@@ -62,8 +63,8 @@ struct vk_flavour {
     // Gives the code of a program for its class; `context`: a struct program_source.
     tn_status (*program_code)(tn_device *device, void *context, struct vk_code *out);
 
-    // Compiles a module of family vulkan.glsl/1; `name` is for messages. NULL: this plugin
-    // has no compiler, and its own modules are SPIR-V.
+    // Compiles a module of family vulkan.glsl/1, which is not packed; `name` is for
+    // messages. NULL: this plugin has no compiler, and its own modules are SPIR-V.
     tn_status (*compile)(tn_device *device, const char *name,
                          const tn_vulkan_module *module, struct vk_code *out);
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The records of the backend's own kernels. Each Vulkan plugin has them with its own
-// modules: define OWN_FAMILY and OWN_MODULES (a table, and by NUM_MODULES its length),
-// include this header once, and use OWN_KERNELS_OPS.
+// modules: define OWN_FAMILY, OWN_MODULES (a table, and by NUM_MODULES its length) and
+// OWN_UNPACK (tn_vulkan_kernel.unpack), include this header once, and use OWN_KERNELS_OPS.
 #ifndef VULKAN_COMMON_OWN_KERNELS_H
 #define VULKAN_COMMON_OWN_KERNELS_H
 
@@ -115,7 +115,8 @@ static const tn_operand_rule attention_grad_rules[] = {
         .modules = OWN_MODULES,                                                            \
         .num_modules = NUM_MODULES,                                                        \
         .module_size = sizeof(tn_vulkan_module),                                           \
-        .plan = plan_function};                                                            \
+        .plan = plan_function,                                                             \
+        .unpack = OWN_UNPACK};                                                             \
     static const tn_kernel identifier##_kernel = {.struct_size = sizeof(tn_kernel),        \
                                                   .primitive = id,                         \
                                                   .family = OWN_FAMILY,                    \

@@ -9,6 +9,7 @@
 #include <tenon/checked.h>
 #include <tenon/ops/reference.h>
 #include "kernels.h"
+#include "module.h"
 #include "plan_fused.h"
 #include "spirv_check.h"
 
@@ -52,46 +53,10 @@ static tn_status refuse(struct planning *p, tn_status status, const char *format
 
 // --- modules ---------------------------------------------------------------------------
 
-static tn_status own_code(tn_device *device, void *context, struct vk_code *out)
-{
-    const tn_vulkan_module *module = context;
-    if (device->flavour->compile)
-        return device->flavour->compile(device, module->name, module, out);
-    *out = (struct vk_code){.words = module->code, .size = module->code_size};
-    return TN_OK;
-}
-
-// Content is hashed only of modules that may go: those of other plugins.
-static struct vk_hash module_key(const tn_device *device, const tn_vulkan_module *module,
-                                 bool is_own, bool is_glsl)
-{
-    if (is_own)
-        return vk_hash_u64((struct vk_hash){6, 0},
-                           (uint64_t)(module - device->flavour->modules));
-    // The family counts: equal bytes as GLSL and as SPIR-V are different kernels.
-    struct vk_hash h = vk_hash_bytes((struct vk_hash){3, is_glsl ? 5 : 4}, module->code,
-                                     module->code_size);
-    return is_glsl && module->defines ? vk_hash_text(h, module->defines) : h;
-}
-
-bool plan_own_module(struct vk_plan *plan, const char *name, struct vk_pipeline_desc *desc)
-{
-    const struct vk_flavour *flavour = plan->device->flavour;
-    const tn_vulkan_module *module =
-        module_find(flavour->modules, flavour->num_modules, name);
-    if (!module)
-        return false;
-    desc->name = module->name;
-    desc->key = module_key(plan->device, module, true, false);
-    desc->code = own_code;
-    desc->context = (void *)(uintptr_t)module;
-    return true;
-}
-
 // The module of a launch, until its pipeline exists.
 struct source {
     struct planning *planning;
-    const tn_vulkan_module *module;
+    struct kernel_module module;
     const struct vk_pipeline_desc *desc;
     struct fused_binding fused[VK_MAX_OPERANDS]; // in the order of their bindings
     uint32_t num_fused;
@@ -108,7 +73,7 @@ static tn_status check_code(tn_device *device, const struct source *source,
                                       .num_push = desc->num_push,
                                       .num_spec = desc->num_spec,
                                       .spec = desc->spec};
-    const char *name = source->module->name;
+    const char *name = source->module.record->name;
     char reason[VK_REASON];
     if (source->planning->is_own && !device->instance->messenger)
         return TN_OK;
@@ -122,7 +87,7 @@ static tn_status check_code(tn_device *device, const struct source *source,
 static tn_status link_programs(tn_device *device, const struct source *source,
                                struct vk_code *code)
 {
-    const char *name = source->module->name;
+    const char *name = source->module.record->name;
     char reason[VK_REASON];
     if (source->num_fused == 0)
         return TN_OK;
@@ -139,11 +104,8 @@ static tn_status link_programs(tn_device *device, const struct source *source,
 static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 {
     const struct source *source = context;
-    const tn_vulkan_module *module = source->module;
-    struct vk_code code = {.words = module->code, .size = module->code_size};
-    tn_status status = TN_OK;
-    if (source->planning->is_glsl)
-        status = device->flavour->compile(device, source->desc->name, module, &code);
+    struct vk_code code = {0};
+    tn_status status = module_spirv(device, source->desc->name, &source->module, &code);
     if (status == TN_OK)
         status = check_code(device, source, &code);
     if (status == TN_OK)
@@ -346,25 +308,34 @@ static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
                             struct vk_operand *operands,
                             const tn_vulkan_constant *constants)
 {
-    const tn_vulkan_module *module = tn_vulkan_module_at(p->payload, given->module);
-    if (!module->code || module->code_size == 0)
+    const tn_vulkan_module *record = tn_vulkan_module_at(p->payload, given->module);
+    bool can_unpack = TN_HAS(p->payload, unpack);
+    if ((!record->code && !can_unpack) || record->code_size == 0)
         return refuse(p, TN_ERR_REFUSED, "it has no code in module %u", given->module);
-    struct vk_pipeline_desc desc = {
-        .name = p->is_own ? module->name : kernel_name(p),
-        .key = module_key(p->plan->device, module, p->is_own, p->is_glsl),
-        .num_bindings = given->num_operands,
-        .num_push = given->num_push,
-        .num_spec = given->num_constants,
-        .spec = constants,
-        .entry = module->entry,
-        .code = get_code};
     struct source source;
     source.planning = p;
-    source.module = module;
+    source.module =
+        (struct kernel_module){.record = record,
+                               .number = given->module,
+                               .is_glsl = p->is_glsl,
+                               .unpack = can_unpack ? p->payload->unpack : NULL};
+    struct vk_pipeline_desc desc = {.name = p->is_own ? record->name : kernel_name(p),
+                                    .num_bindings = given->num_operands,
+                                    .num_push = given->num_push,
+                                    .num_spec = given->num_constants,
+                                    .spec = constants,
+                                    .entry = record->entry,
+                                    .code = get_code,
+                                    .context = &source};
     source.desc = &desc;
     source.num_fused = 0;
-    desc.context = &source;
-    tn_status status = p->parts ? add_programs(p, given, operands, &source, &desc) : TN_OK;
+    tn_status status = TN_OK;
+    if (p->is_own)
+        desc.key = module_own_key(&source.module);
+    else
+        status = module_others_key(p->plan->device, &source.module, &desc.key);
+    if (status == TN_OK && p->parts)
+        status = add_programs(p, given, operands, &source, &desc);
     return status != TN_OK ? status
                            : plan_add(p->plan, &desc, operands, given->push, given->groups);
 }

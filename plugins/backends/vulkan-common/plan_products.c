@@ -176,23 +176,27 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
     return status;
 }
 
-// The variant's macros and more; false: there is no such variant.
-static bool choose_module(struct launch *l, const char *variant, uint32_t count,
-                          bool has_one_left)
+// The variant's macros and more.
+static tn_status choose_module(struct launch *l, const char *variant, uint32_t count,
+                               bool has_one_left)
 {
     const struct vk_flavour *flavour = l->plan->device->flavour;
+    const tn_host *host = l->plan->device->host;
     const tn_vulkan_module *module =
         module_find(flavour->modules, flavour->num_modules, variant);
+    const char *text = flavour->products();
     if (!module)
-        return false;
+        return host->fail(host, TN_ERR_INTERNAL, "no module named %s", variant);
+    if (!text)
+        return host->fail(host, TN_ERR_MEMORY, "out of memory");
     snprintf(l->name, sizeof(l->name), "%s of %u", variant, count);
     snprintf(l->defines, sizeof(l->defines), "%s PRODUCTS=%u%s", module->defines, count,
              has_one_left ? " SHARED_A" : "");
     l->module = (tn_vulkan_module){.name = l->name,
-                                   .code = flavour->products,
-                                   .code_size = strlen(flavour->products),
+                                   .code = text,
+                                   .code_size = strlen(text),
                                    .defines = l->defines};
-    return true;
+    return TN_OK;
 }
 
 static tn_status add_launch(struct launch *l, const struct product *like)
@@ -217,16 +221,16 @@ static tn_status add_launch(struct launch *l, const struct product *like)
 
 tn_status products_plan(struct vk_plan *plan, const tn_step *const *steps, uint32_t count)
 {
-    const tn_host *host = plan->device->host;
     const struct product like = product_of(steps[0]);
     struct launch l = {.plan = plan};
     const struct tiling tiling =
         product_tiling(&plan->device->facts.limits, steps[0], &like);
-    if (!choose_module(&l, tiling.name, count, have_one_left(steps, count)))
-        return host->fail(host, TN_ERR_INTERNAL, "no module named %s", tiling.name);
+    tn_status status = choose_module(&l, tiling.name, count, have_one_left(steps, count));
+    if (status != TN_OK)
+        return status;
     for (uint32_t i = 0; i < count; i++)
         add_row(&l, i, steps[i], tiling.rows);
-    tn_status status = bind(&l, steps, count);
+    status = bind(&l, steps, count);
     if (status == TN_OK)
         status = add_launch(&l, &like);
     for (uint32_t i = 0; i < count; i++)

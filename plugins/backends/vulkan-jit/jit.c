@@ -113,12 +113,14 @@ tn_status jit_program(tn_device *device, void *context, struct vk_code *out)
     const struct program_source *source = context;
     struct text text = {0};
     bool is_function = source->class->is_function;
-    if (is_function)
-        program_write_function_glsl(&text, glsl_expression, glsl_complex, source->program,
+    const char *head = glsl_expression(), *complex_head = glsl_complex();
+    if (!head || !complex_head)
+        text.failed = true;
+    else if (is_function)
+        program_write_function_glsl(&text, head, complex_head, source->program,
                                     source->class);
     else
-        program_write_glsl(&text, glsl_expression, glsl_complex, source->program,
-                           source->class);
+        program_write_glsl(&text, head, complex_head, source->program, source->class);
     const struct glsl_source glsl = {.text = text.data,
                                      .size = text.size,
                                      .flags = is_function ? GLSL_KEEPS_FUNCTIONS : 0};

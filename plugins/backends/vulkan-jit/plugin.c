@@ -8,6 +8,7 @@
 
 #define OWN_FAMILY TN_FAMILY_VULKAN_GLSL
 #define OWN_MODULES glsl_modules
+#define OWN_UNPACK glsl_unpack
 #include "own_kernels.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
@@ -22,6 +23,7 @@ static const struct vk_flavour jit = {
     .fusion_limit = FUSION_LIMIT,
     .modules = glsl_modules,
     .num_modules = NUM_MODULES,
+    .unpack = glsl_unpack,
     .products = glsl_products,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,
@@ -74,8 +76,10 @@ static tn_status init(const tn_host *host)
 static void deinit(const tn_host *host)
 {
     vk_deinit(host);
-    if (atomic_fetch_sub(&num_runtimes, 1) == 1)
+    if (atomic_fetch_sub(&num_runtimes, 1) == 1) {
         glsl_compiler_unload();
+        glsl_texts_unload();
+    }
 }
 
 TN_PLUGIN("org.tenon.vulkan-jit", "0.1.0", "Tenon", .init = init, .deinit = deinit,

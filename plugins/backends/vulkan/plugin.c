@@ -8,6 +8,7 @@
 
 #define OWN_FAMILY TN_FAMILY_VULKAN_SPIRV
 #define OWN_MODULES spirv_modules
+#define OWN_UNPACK spirv_unpack
 #include "own_kernels.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
@@ -21,6 +22,7 @@ static const struct vk_flavour ahead = {
     .fusion_limit = FUSION_LIMIT,
     .modules = spirv_modules,
     .num_modules = NUM_MODULES,
+    .unpack = spirv_unpack,
     .program_refused = program_device_lacks,
     .plan_program = link_plan_program,
     .program_code = link_program,

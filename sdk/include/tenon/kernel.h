@@ -273,9 +273,10 @@ typedef struct tn_push_field {
 // A shader of a kernel.
 typedef struct tn_vulkan_module {
     const char *name; // "long_rows": in messages; NULL: the kernel's is enough
-    // vulkan.glsl/1: text, UTF-8, GLSL 4.60 from #version on. vulkan.spirv/1: words.
+    // vulkan.glsl/1: text, UTF-8, GLSL 4.60 from #version on. vulkan.spirv/1: words. NULL:
+    // it is packed; see tn_vulkan_kernel.unpack.
     const void *code;
-    uint64_t code_size; // bytes; of a text, without a NUL
+    uint64_t code_size; // bytes, unpacked; of a text, without a NUL
     const char *entry;  // the entry point; NULL: "main"
     // vulkan.glsl/1: macros that are defined behind #version, by space: "IN=f16 WIDE"; at
     // most 16, of 255 bytes together. NULL: none. vulkan.spirv/1: not read.
@@ -307,6 +308,14 @@ typedef struct tn_vulkan_kernel {
     // Plans the launches of a step: see <tenon/vulkan.h>. NULL: the plain form. Pure.
     // [any-thread]
     tn_status (*plan)(const tn_vulkan_plan *plan);
+
+    // Optional. Writes the code of a module whose `code` is NULL: code_size bytes to
+    // `out_code`, which the caller has, aligned to 4; the same at each call. `module` is
+    // below num_modules. A backend asks for a module's code when it makes a pipeline of it,
+    // not for each launch, so that a plugin may keep its shaders packed. Fails through
+    // host->fail, TN_ERR_MEMORY for lack of memory. NULL: each module has its code.
+    // [any-thread]
+    tn_status (*unpack)(const tn_host *host, uint32_t module, void *out_code);
 } tn_vulkan_kernel;
 
 #endif // TENON_KERNEL_H
