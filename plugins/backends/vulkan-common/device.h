@@ -47,6 +47,8 @@ struct vk_flavour {
     const tn_vulkan_module *modules;
     uint32_t num_modules;
 
+    bool takes; // programs have instruction TAKE
+
     // NULL if the program can run, else the reason (static).
     const char *(*program_refused)(tn_device *device, const tn_expr_program *program);
 
@@ -393,7 +395,7 @@ VkResult vk_wait_idle(tn_device *device);
 
 // The slots of tn_backend that are the same in both plugins.
 #define VK_COMMON_SLOTS                                                                    \
-    .device_count = vk_device_count, .device_info = vk_device_info,                        \
+    .device_count = vk_device_count,                                                       \
     .device_close = vk_device_close, .step_check = vk_step_check,                          \
     .fusion_limit = vk_fusion_limit, .buffer_create = vk_buffer_create,                    \
     .buffer_destroy = vk_buffer_destroy, .buffer_write = vk_buffer_write,                  \

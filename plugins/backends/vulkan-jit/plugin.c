@@ -8,6 +8,7 @@
 
 #define OWN_FAMILY TN_FAMILY_VULKAN_GLSL
 #define OWN_MODULES glsl_modules
+#define OWN_UPDATES TN_OPERAND_FUSES
 #include "own_kernels.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
@@ -22,6 +23,7 @@ static const struct vk_flavour jit = {
     .fusion_limit = FUSION_LIMIT,
     .modules = glsl_modules,
     .num_modules = NUM_MODULES,
+    .takes = true,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,
     .program_code = jit_program,
@@ -34,10 +36,20 @@ static tn_status jit_device_open(const tn_host *host, uint32_t index,
     return vk_device_open(host, index, &jit, out_device);
 }
 
+// Its programs gather.
+static tn_status jit_device_info(const tn_host *host, uint32_t index, tn_device_info *out)
+{
+    tn_status status = vk_device_info(host, index, out);
+    if (status == TN_OK)
+        out->flags |= TN_DEVICE_TAKES;
+    return status;
+}
+
 static const tn_backend jit_backend = {
     .struct_size = sizeof(jit_backend),
     .name = "vulkan-jit",
     .families = families,
+    .device_info = jit_device_info,
     .device_open = jit_device_open,
     VK_COMMON_SLOTS,
 };

@@ -70,6 +70,10 @@ enum {
     // Runs steps with tn_step.fused that step_check accepts. Without the flag, or without
     // step_check, no step has any.
     TN_DEVICE_FUSES = 32,
+    // Runs programs with instruction TAKE (<tenon/expr.h>) that step_check accepts: gathers
+    // become part of the elementwise work that reads them. Without the flag no program has
+    // any.
+    TN_DEVICE_TAKES = 64,
 };
 
 // Description of a device. Filled by device_info, up to the caller's struct_size; constant
