@@ -192,18 +192,20 @@ static tn_status emit_load(struct fuser *f, struct group *group, const struct op
 }
 
 // Gives a TAKE from operand `in` at the index that instruction `index` computes. Those of
-// equal operands share an input.
-static tn_status emit_take(struct group *group, const struct operand *in,
-                           const uint64_t params[2], tn_expr_insn insn, uint32_t index,
-                           uint32_t *out)
+// the same elements share an input, views of one array, too.
+static tn_status emit_take(const struct fuser *f, struct group *group,
+                           const struct operand *in, const uint64_t params[2],
+                           tn_expr_insn insn, uint32_t index, uint32_t *out)
 {
+    const struct plan_value *values = f->work->values;
     tn_status status = TN_OK;
     uint32_t input = group->num_inputs;
     for (uint32_t i = 0; i < group->num_insns && input == group->num_inputs; i++) {
         const tn_expr_insn *other = &group->insns[i];
         if (other->op == TN_EXPR_TAKE && group->params[other->c] == params[0] &&
             group->params[other->c + 1] == params[1] &&
-            same_operand(&group->inputs[other->a], in))
+            fuse_same_elements(&group->inputs[other->a].layout, &in->layout) &&
+            values[group->inputs[other->a].value].base == values[in->value].base)
             input = other->a;
     }
     if (input == group->num_inputs)
@@ -229,7 +231,7 @@ static tn_status emit_insn(struct fuser *f, struct group *group,
     case TN_EXPR_LOAD:
         return emit_load(f, group, &inputs[insn.a], insn.dtype, &map[i]);
     case TN_EXPR_TAKE:
-        return emit_take(group, &inputs[insn.a], &params[insn.c], insn, map[insn.b],
+        return emit_take(f, group, &inputs[insn.a], &params[insn.c], insn, map[insn.b],
                          &map[i]);
     case TN_EXPR_CONST:
         status = append_bits(&group->constants, &group->num_constants,

@@ -166,22 +166,38 @@ static bool find_axes(const struct plan_work *work, uint32_t p, uint32_t reader,
     return first;
 }
 
-// The operation whose results are indices of operation `op` and may be computed there.
+// Marks the instructions that indices depend on.
+static void mark_indices(const tn_expr_program *program, bool is_index[TN_EXPR_MAX_INSNS])
+{
+    memset(is_index, 0, TN_EXPR_MAX_INSNS * sizeof(*is_index));
+    for (uint32_t left = program->num_insns; left > 0; left--) {
+        const tn_expr_insn *insn = &program->insns[left - 1];
+        uint32_t operands = is_index[left - 1] ? tn_expr_operands(insn->op) : 0;
+        const uint32_t from[] = {insn->a, insn->b, insn->c};
+        for (uint32_t k = 0; k < operands; k++)
+            is_index[from[k]] = true;
+        if (insn->op == TN_EXPR_TAKE)
+            is_index[insn->b] = true;
+    }
+}
+
+// The operation whose results are indices of operation `reader`, or what these are computed
+// from, and may be computed there.
 static uint32_t find_indices(const struct plan_work *work, uint32_t reader,
                              const bool *gone, uint32_t axes[TN_MAX_RANK])
 {
+    bool is_index[TN_EXPR_MAX_INSNS];
     const struct plan_op *op = &work->ops[reader];
-    uint32_t limit = work->devices[op->device]->fusion_limit;
+    mark_indices(op->program, is_index);
     for (uint32_t i = 0; i < op->program->num_insns; i++) {
         const tn_expr_insn *insn = &op->program->insns[i];
-        const tn_expr_insn *index = &op->program->insns[insn->b];
-        if (insn->op != TN_EXPR_TAKE || index->op != TN_EXPR_LOAD)
+        if (!is_index[i] || insn->op != TN_EXPR_LOAD)
             continue;
-        const struct plan_value *v = &work->values[op->inputs[index->a].value];
+        const struct plan_value *v = &work->values[op->inputs[insn->a].value];
         uint32_t p = work->values[v->base].producer;
         const struct plan_op *from = p == NONE ? NULL : &work->ops[p];
         if (from && !gone[p] && from->kind == OP_PROGRAM && from->device == op->device &&
-            from->program->num_insns + op->program->num_insns <= limit &&
+            from->program->num_insns + op->program->num_insns <= TN_EXPR_MAX_INSNS &&
             from->num_inputs + op->num_inputs <= TN_EXPR_MAX_INPUTS &&
             is_cheap(from->program) && only_reader(work, p, reader) &&
             find_axes(work, p, reader, axes))
@@ -246,6 +262,15 @@ static bool has_takes(const struct plan_op *op)
     return op->kind == OP_PROGRAM && op->program->flags & TN_EXPR_TAKES;
 }
 
+// Lists readers without operations that are gone.
+static tn_status list_uses(struct plan_work *work, const bool *gone)
+{
+    for (uint32_t i = 0; i < work->num_ops; i++)
+        if (gone[i])
+            work->ops[i].num_inputs = 0;
+    return work_list_uses(work);
+}
+
 static tn_status join_all(struct plan_work *work, struct fuser *f, bool *gone)
 {
     uint32_t axes[TN_MAX_RANK];
@@ -255,6 +280,8 @@ static tn_status join_all(struct plan_work *work, struct fuser *f, bool *gone)
         while (p != NONE && status == TN_OK) {
             status = join_indices(f, p, i, axes);
             gone[p] = true;
+            if (status == TN_OK)
+                status = list_uses(work, gone);
             p = status == TN_OK ? find_indices(work, i, gone, axes) : NONE;
         }
     }
