@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of stage `fuse`: fuse.c, fuse_rows.c, fuse_take.c.
+// Shared by the files of stage `fuse`: fuse.c, fuse_rows.c,
+// fuse_take.c, fuse_write.c.
 #ifndef CORE_PLAN_FUSE_H
 #define CORE_PLAN_FUSE_H
 
@@ -56,13 +57,17 @@ struct fuser {
     struct group own;  // inputs and rows of the operation that is to fit a group
 };
 
-// --- writing groups (fuse.c) -----------------------------------------------------------
+// --- writing groups (fuse.c, fuse_write.c)
+// -----------------------------------------------------------
 
 // Appends a program to that of group `g`: map[i] is the instruction that its instruction i
 // became.
 tn_status fuse_append(struct fuser *f, struct group *group, const tn_expr_program *program,
                       const struct operand *inputs, const uint64_t *params, uint32_t *map);
 tn_status fuse_add_result(struct group *group, uint32_t value, uint32_t insn, bool is_row);
+// The group's program, without dead instructions, and its name.
+tn_status fuse_make_program(struct fuser *f, uint32_t g, char name[LABEL_SIZE],
+                            const tn_expr_program **out_program);
 // Writes the group's program to the operation, and names both after the operations of the
 // group.
 tn_status fuse_write_op(struct fuser *f, uint32_t g, struct plan_op *op);

@@ -6,7 +6,9 @@
 
 encoder: a quantised BERT-like encoder of 12 layers: products of i8, and each tensor has a scale and a
 zero point of its own. decoder: one step of a transformer's decoder of 8 layers in f32, with caches of
-keys and values. resnet: ResNet-50 on one image. Values are zeros: only types matter.
+keys and values. resnet: ResNet-50 on one image. Graphs that gather: edges, messages along the edges of a
+graph that are summed at their ends; embeddings of words, places and kinds; bilinear, an image between its
+pixels. Values are zeros: only types matter.
 """
 
 import argparse
@@ -160,6 +162,31 @@ def resnet(p, images=1, classes=1000):
 # --- saving and counting -----------------------------------------------------------------
 
 
+# --- gathers -----------------------------------------------------------------------------
+
+
+def edges(p, nodes=20000, edges=200000, width=64, kinds=16):
+    x, w, b = p.input("f32", nodes, width), p.input("f32", kinds, width), p.input("f32", kinds, width)
+    source, to, kind = (p.input("i32", edges) for _ in range(3))
+    sent = p.let(f"nn.gelu(take({x}, {source}, axis=0) * take({w}, {kind}, axis=0) + take({b}, {kind}, axis=0))")
+    return p.text(f"scatter_add({x}, {to}, {sent}, axis=0)")
+
+
+def embeddings(p, batch=64, length=512, width=768, words=30000):
+    at = [p.input("i32", batch, length) for _ in range(3)]
+    tables = [p.input("f32", rows, width) for rows in (words, length, 2)]
+    parts = [f"take({t}, {i}, axis=0)" for t, i in zip(tables, at)]
+    return p.text(f"{parts[0]} * 27.7 + {parts[1]} + {parts[2]}")
+
+
+def bilinear(p, rows=2048, columns=2048):
+    image, a, b = (p.input("f32", rows, columns) for _ in range(3))
+    y, x = p.input("i32", rows, columns), p.input("i32", rows, columns)
+    near = p.let(f"gather({image}, {y}, {x}) * (1 - {b}) + gather({image}, {y}, {x} + 1) * {b}")
+    far = p.let(f"gather({image}, {y} + 1, {x}) * (1 - {b}) + gather({image}, {y} + 1, {x} + 1) * {b}")
+    return p.text(f"{near} * (1 - {a}) + {far} * {a}")
+
+
 def write_zeros(path, dtype, shape):
     size = NPY_SIZES[dtype]
     for extent in shape:
@@ -185,7 +212,8 @@ def save(tenon, folder, name, make):
     return graph
 
 
-GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet}
+GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet,
+          "edges": edges, "embeddings": embeddings, "bilinear": bilinear}
 
 
 def main():

@@ -395,15 +395,14 @@ VkResult vk_wait_idle(tn_device *device);
 
 // The slots of tn_backend that are the same in both plugins.
 #define VK_COMMON_SLOTS                                                                    \
-    .device_count = vk_device_count,                                                       \
-    .device_close = vk_device_close, .step_check = vk_step_check,                          \
-    .fusion_limit = vk_fusion_limit, .buffer_create = vk_buffer_create,                    \
-    .buffer_destroy = vk_buffer_destroy, .buffer_write = vk_buffer_write,                  \
-    .buffer_read = vk_buffer_read, .buffer_map = vk_buffer_map,                            \
-    .segment_compile = vk_segment_compile, .executable_destroy = vk_executable_destroy,    \
-    .submit = vk_submit, .wait = vk_wait, .memory_info = vk_memory_info,                   \
-    .signal = vk_signal, .buffer_export_fd = vk_buffer_export_fd,                          \
-    .buffer_import_fd = vk_buffer_import_fd, .buffer_copy = vk_buffer_copy,                \
-    .buffer_import = vk_buffer_import
+    .device_count = vk_device_count, .device_close = vk_device_close,                      \
+    .step_check = vk_step_check, .fusion_limit = vk_fusion_limit,                          \
+    .buffer_create = vk_buffer_create, .buffer_destroy = vk_buffer_destroy,                \
+    .buffer_write = vk_buffer_write, .buffer_read = vk_buffer_read,                        \
+    .buffer_map = vk_buffer_map, .segment_compile = vk_segment_compile,                    \
+    .executable_destroy = vk_executable_destroy, .submit = vk_submit, .wait = vk_wait,     \
+    .memory_info = vk_memory_info, .signal = vk_signal,                                    \
+    .buffer_export_fd = vk_buffer_export_fd, .buffer_import_fd = vk_buffer_import_fd,      \
+    .buffer_copy = vk_buffer_copy, .buffer_import = vk_buffer_import
 
 #endif // VULKAN_COMMON_DEVICE_H
