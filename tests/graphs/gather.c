@@ -367,30 +367,28 @@ static int mapped(const struct maker *m, tn_array *out[MOST_RESULTS])
 
 #define F(dtype) TN_DTYPE_BIT(TN_##dtype)
 #define ALL (F(F32) | F(F64) | F(F16) | F(BF16) | F(I32) | F(COMPLEX64))
-#define REAL (ALL & ~F(COMPLEX64))
-#define SIGNED (F(I32) | F(I8))
 #define ANY_INDEX (F(I8) | F(I16) | F(I32) | F(I64) | F(U8) | F(U16) | F(U32) | F(U64))
 
 static const struct sample {
     const char *name;
     build_graph *build;
-    uint32_t dtypes, indices; // of the data with i32, and of the indices with f32
+    uint32_t dtypes, indices; // of the data with indices of i32, and of indices with f32
     uint32_t steps[2];        // on vulkan, on vulkan-jit
 } graphs[] = {
     {"embeddings, rows of 8", embed_8, ALL, ANY_INDEX, {3, 1}},
     {"embeddings, rows of 5", embed_5, F(F32) | F(F16), F(I32), {3, 1}},
     {"embeddings, rows of 400", embed_400, F(F32), F(I32), {3, 1}},
-    {"messages", messages, REAL & ~F(F16) & ~F(BF16), F(I64), {4, 1}},
+    {"messages", messages, F(F32) | F(F64), F(I64), {4, 1}},
     {"messages to where they come from", own_messages, F(F32), F(I32), {5, 2}},
-    {"other scatters", other_scatters, F(F32) | F(I32), F(I32), {6, 3}},
+    {"other scatters", other_scatters, F(F32), F(I32), {6, 3}},
     {"many messages", many_messages, F(F32), F(I32), {2, 1}},
-    {"codes", codes, F(F32) | F(F16), F(U8) | F(I8), {2, 2}},
-    {"corners", bilinear, REAL, SIGNED, {12, 1}},
+    {"codes", codes, F(F32), F(U8), {2, 2}},
+    {"corners", bilinear, F(F32) | F(BF16), F(I8), {12, 1}},
     {"corners of several channels", bilinear_channels, F(F32), F(I32), {12, 1}},
     {"three indices", three_indices, F(F32), F(I32), {5, 2}},
     {"along an axis", along_axis, F(F32), F(I32), {3, 2}},
     {"along a middle axis", middle_axis, F(F32) | F(COMPLEX64), F(I32), {2, 2}},
-    {"gathered and wanted", also_wanted, F(F32) | F(F16), F(I32), {2, 1}},
+    {"gathered and wanted", also_wanted, F(F32), F(I32), {2, 1}},
     {"broadcast afterwards", broadcast_after, F(F32), F(I32), {2, 2}},
     {"gathered indices", nested, F(F32), F(I32) | F(U64), {2, 1}},
     {"from a computed array", computed, F(F32), F(I32), {2, 2}},
@@ -439,9 +437,9 @@ static void run_graph(const struct sample *g, tn_dtype dtype, tn_dtype of_indice
 }
 
 // vulkan, whose kernels have their own tests, runs each graph once.
-static void run_graphs(bool every_dtype)
+static void run_graphs(size_t count, bool every_dtype)
 {
-    for (size_t i = 0; i < sizeof(graphs) / sizeof(*graphs); i++) {
+    for (size_t i = 0; i < count; i++) {
         run_graph(&graphs[i], TN_F32, TN_I32);
         for (tn_dtype k = 0; k < 32 && every_dtype && is_jit(); k++) {
             if (graphs[i].dtypes & TN_DTYPE_BIT(k) && k != TN_F32)
@@ -456,7 +454,7 @@ TestSuite(gather, .init = open_backends, .fini = close_backends);
 
 Test(gather, fused_gathers_give_the_bits_of_their_parts)
 {
-    run_graphs(true);
+    run_graphs(sizeof(graphs) / sizeof(*graphs), true);
 }
 
 // --- memory of others ------------------------------------------------------------------
@@ -513,7 +511,7 @@ TestSuite(gather_checked, .fini = close_backends);
 Test(gather_checked, a_check_compares_with_the_definition_of_programs)
 {
     open_both("TENON_CHECK=1");
-    run_graphs(false);
+    run_graphs(5, false);
     tn_stats stats = stats_of(runtime);
     cr_assert(stats.checked > 0);
     cr_assert(eq(u64, stats.differing, 0));
