@@ -88,9 +88,10 @@ struct check {
     tn_tensor *tensors;
 };
 
-// Reads a value into host memory: the range of bytes that its layout reaches. The layout's
-// offset counts from the start of this range.
-static tn_status fetch(const struct check *c, const tn_value *value, tn_tensor *out)
+// Reads a value into host memory: the range of bytes that its layout reaches, and `further`
+// elements. The layout's offset counts from the start of this range.
+static tn_status fetch(const struct check *c, const tn_value *value, uint64_t further,
+                       tn_tensor *out)
 {
     const tn_layout *layout = &value->layout;
     int64_t low = layout->offset, high = layout->offset;
@@ -102,7 +103,7 @@ static tn_status fetch(const struct check *c, const tn_value *value, tn_tensor *
         int64_t reach = layout->stride[i] * (layout->extent[i] - 1);
         *(reach < 0 ? &low : &high) += reach;
     }
-    uint64_t bytes = (uint64_t)(high - low + 1) * size;
+    uint64_t bytes = ((uint64_t)(high - low + 1) + further) * size;
     if (!(out->data = mem_alloc(bytes)))
         return TN_ERR_MEMORY;
     out->layout.offset -= low;
@@ -180,7 +181,7 @@ static tn_status fetch_inputs(struct check *c, const tn_step *step)
     if (!c->tensors)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)
-        status = fetch(c, step_input(step, i), &c->tensors[i]);
+        status = fetch(c, step_input(step, i), step_input_reach(step, i), &c->tensors[i]);
     return status;
 }
 
@@ -190,7 +191,7 @@ static tn_status fetch_outputs(struct check *c, const tn_step *step)
     tn_tensor *got = c->tensors + step_num_inputs(step), *expected = got + num_outputs;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < num_outputs && status == TN_OK; i++) {
-        status = fetch(c, step_output(step, i), &got[i]);
+        status = fetch(c, step_output(step, i), 0, &got[i]);
         expected[i].layout = got[i].layout;
         if (status != TN_OK || !got[i].data)
             continue;

@@ -45,6 +45,19 @@ static inline const tn_value *step_output(const tn_step *step, uint32_t at)
     return tn_fused_output(step, tn_step_fused(step, i), at);
 }
 
+// How many elements behind those of its layout a program may read of input `at`.
+static inline uint64_t step_input_reach(const tn_step *step, uint32_t at)
+{
+    if (at < step->num_inputs)
+        return step->program ? tn_taken_reach(step->program, step->params, at) : 0;
+    at -= step->num_inputs;
+    uint32_t i = 0;
+    for (; at >= tn_step_fused(step, i)->num_inputs; i++)
+        at -= tn_step_fused(step, i)->num_inputs;
+    const tn_fused *fused = tn_step_fused(step, i);
+    return tn_taken_reach(fused->program, fused->params, at);
+}
+
 static inline bool value_has_memory(const tn_value *value)
 {
     return value->layout.dtype != TN_DTYPE_NONE && !(value->flags & TN_VALUE_FUSED);

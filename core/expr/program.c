@@ -68,6 +68,10 @@ static tn_status check_insns(const tn_expr_program *p)
             ok = ok && insn->a < p->num_constants;
         else if (insn->op == TN_EXPR_PARAM)
             ok = ok && insn->a < p->num_params;
+        else if (insn->op == TN_EXPR_TAKE)
+            ok = ok && insn->a < p->num_inputs && insn->b < i &&
+                 insn->c + UINT64_C(1) < p->num_params &&
+                 tn_dtype_in(p->insns[insn->b].dtype, TN_INTEGER_DTYPES);
         if (!ok)
             return fail(TN_ERR_INTERNAL, "instruction %u of a program is malformed", i);
     }
@@ -83,6 +87,8 @@ static uint32_t program_flags(const tn_expr_program *p)
     for (uint32_t i = 0; i < p->num_insns; i++)
         if (op_reduces(p->insns[i].op) || p->insns[i].op == TN_EXPR_EXTENT)
             flags |= TN_EXPR_ROWS;
+        else if (p->insns[i].op == TN_EXPR_TAKE)
+            flags |= TN_EXPR_TAKES;
     return flags;
 }
 

@@ -103,12 +103,12 @@ static bool may_take_over(const struct plan_work *work, const struct plan_op *op
         return false;
     if (op->kind == OP_PROGRAM)
         return only_read_in_order(work, op, base);
-    if (op->num_fused > 0)
-        return op_epilogue(op) && is_of_epilogue(work, op, base) &&
-               only_read_in_order(work, op, base);
+    if (op_epilogue(op))
+        return is_of_epilogue(work, op, base) && only_read_in_order(work, op, base);
     if (!op->prim || op->prim->in_place_of[output] != input + 1)
         return false;
-    // Kernels read other operands in any order, so none may share the memory.
+    // Kernels read other operands in any order, and what passes through prologues too, so
+    // none may share the memory.
     for (uint32_t k = 0; k < op->num_inputs; k++)
         if (k != input && op->inputs[k].value != NONE &&
             work->values[op->inputs[k].value].base == base)

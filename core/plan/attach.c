@@ -97,10 +97,11 @@ static tn_status with_output(struct plan_work *work, const tn_expr_program *from
     return program_intern(work->exprs, &program, out);
 }
 
-static bool loads(const tn_expr_program *program, uint32_t input)
+// Whether the program has an instruction `op`, LOAD or TAKE, that reads this input.
+static bool reads(const tn_expr_program *program, uint32_t input, uint32_t op)
 {
     for (uint32_t i = 0; i < program->num_insns; i++)
-        if (program->insns[i].op == TN_EXPR_LOAD && program->insns[i].a == input)
+        if (program->insns[i].op == op && program->insns[i].a == input)
             return true;
     return false;
 }
@@ -286,9 +287,9 @@ static tn_status find_epilogue(struct attacher *a, uint32_t k, struct plan_fused
     for (uint32_t i = 0; i < p->num_inputs; i++) {
         if (!is_of(work, &p->inputs[i], v))
             continue;
-        if (!reads_all(&p->inputs[i], value))
+        if (!reads_all(&p->inputs[i], value) || reads(p->program, i, TN_EXPR_TAKE))
             return TN_OK;
-        if (loads(p->program, i))
+        if (reads(p->program, i, TN_EXPR_LOAD))
             input = i;
     }
     if (input == NONE)
@@ -386,21 +387,6 @@ static tn_status try_prologue(struct attacher *a, uint32_t k, uint32_t i)
 
 // --- plan_attach -----------------------------------------------------------------------
 
-static void remove_gone(struct attacher *a)
-{
-    struct plan_work *work = a->work;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < work->num_ops; i++) {
-        if (a->gone[i])
-            continue;
-        work->ops[kept] = work->ops[i];
-        for (uint32_t k = 0; k < work->ops[kept].num_outputs; k++)
-            work->values[work->ops[kept].outputs[k]].producer = kept;
-        kept++;
-    }
-    work->num_ops = kept;
-}
-
 static tn_status attach_all(struct attacher *a)
 {
     struct plan_work *work = a->work;
@@ -416,7 +402,7 @@ static tn_status attach_all(struct attacher *a)
             status = try_prologue(a, k, i);
     }
     if (status == TN_OK)
-        remove_gone(a);
+        work_remove_ops(a->work, a->gone);
     return status;
 }
 

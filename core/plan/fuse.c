@@ -10,7 +10,8 @@
 //
 // Reductions along the last axes of the group's extents are operations of a group as well,
 // on devices that run row programs; fuse_rows.c tells how. Groups that read an array of
-// rows side by side become one; fuse_siblings.c tells when.
+// rows side by side become one; fuse_siblings.c tells when. So are gathers on devices with
+// TN_DEVICE_TAKES: fuse_take.c.
 #include "fuse.h"
 
 #include <stdio.h>
@@ -98,6 +99,7 @@ bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
     uint32_t insns = g->num_insns + h->num_insns + own.program->num_insns;
     uint32_t reductions = g->num_reductions + h->num_reductions + own.num_reductions;
     return insns <= f->work->devices[g->device]->fusion_limit && fuse_same_rows(g, h) &&
+           !(reductions && (g->takes || h->takes)) &&
            (!reductions || insns * (reductions + 1) <= TN_EXPR_MAX_INSNS) &&
            g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
            g->num_results + h->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
@@ -154,6 +156,15 @@ bool fuse_same_operand(const struct operand *a, const struct operand *b)
     return a->value == b->value && fuse_same_elements(&a->layout, &b->layout);
 }
 
+static tn_status add_input(struct group *group, const struct operand *in)
+{
+    tn_status status = mem_grow((void **)&group->inputs, &group->max_inputs,
+                                group->num_inputs + 1, sizeof(*group->inputs));
+    if (status == TN_OK)
+        group->inputs[group->num_inputs++] = *in;
+    return status;
+}
+
 // Gives the instruction that computes operand `in`: the PARAM of a number, the instruction
 // of a value that the group itself computes, or a LOAD, which equal operands share.
 static tn_status emit_load(struct fuser *f, struct group *group, const struct operand *in,
@@ -174,13 +185,41 @@ static tn_status emit_load(struct fuser *f, struct group *group, const struct op
             *out = i;
             return TN_OK;
         }
-    tn_status status = mem_grow((void **)&group->inputs, &group->max_inputs,
-                                group->num_inputs + 1, sizeof(*group->inputs));
+    tn_status status = add_input(group, in);
+    return status != TN_OK
+               ? status
+               : emit(group,
+                      (tn_expr_insn){TN_EXPR_LOAD, dtype, group->num_inputs - 1, 0, 0},
+                      false, out);
+}
+
+// Gives a TAKE from operand `in` at the index that instruction `index` computes. Those of
+// the same elements share an input, views of one array, too.
+static tn_status emit_take(const struct fuser *f, struct group *group,
+                           const struct operand *in, const uint64_t params[2],
+                           tn_expr_insn insn, uint32_t index, uint32_t *out)
+{
+    const struct plan_value *values = f->work->values;
+    tn_status status = TN_OK;
+    uint32_t input = group->num_inputs;
+    for (uint32_t i = 0; i < group->num_insns && input == group->num_inputs; i++) {
+        const tn_expr_insn *other = &group->insns[i];
+        if (other->op == TN_EXPR_TAKE && group->params[other->c] == params[0] &&
+            group->params[other->c + 1] == params[1] &&
+            fuse_same_elements(&group->inputs[other->a].layout, &in->layout) &&
+            values[group->inputs[other->a].value].base == values[in->value].base)
+            input = other->a;
+    }
+    if (input == group->num_inputs)
+        status = add_input(group, in);
+    for (uint32_t i = 0; i < 2 && status == TN_OK; i++)
+        status =
+            append_bits(&group->params, &group->num_params, &group->max_params, params[i]);
     if (status != TN_OK)
         return status;
-    group->inputs[group->num_inputs++] = *in;
-    return emit(group, (tn_expr_insn){TN_EXPR_LOAD, dtype, group->num_inputs - 1, 0, 0},
-                false, out);
+    group->takes = true;
+    insn = (tn_expr_insn){TN_EXPR_TAKE, insn.dtype, input, index, group->num_params - 2};
+    return emit(group, insn, false, out);
 }
 
 static tn_status emit_insn(struct fuser *f, struct group *group,
@@ -193,6 +232,9 @@ static tn_status emit_insn(struct fuser *f, struct group *group,
     switch (insn.op) {
     case TN_EXPR_LOAD:
         return emit_load(f, group, &inputs[insn.a], insn.dtype, &map[i]);
+    case TN_EXPR_TAKE:
+        return emit_take(f, group, &inputs[insn.a], &params[insn.c], insn, map[insn.b],
+                         &map[i]);
     case TN_EXPR_CONST:
         status = append_bits(&group->constants, &group->num_constants,
                              &group->max_constants, program->constants[insn.a]);
@@ -225,10 +267,8 @@ static tn_status emit_insn(struct fuser *f, struct group *group,
     return status == TN_OK ? emit(group, insn, false, &map[i]) : status;
 }
 
-static tn_status append_program(struct fuser *f, struct group *group,
-                                const tn_expr_program *program,
-                                const struct operand *inputs, const uint64_t *params,
-                                uint32_t *map)
+tn_status fuse_append(struct fuser *f, struct group *group, const tn_expr_program *program,
+                      const struct operand *inputs, const uint64_t *params, uint32_t *map)
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < program->num_insns && status == TN_OK; i++)
@@ -236,7 +276,7 @@ static tn_status append_program(struct fuser *f, struct group *group,
     return status;
 }
 
-static tn_status add_result(struct group *group, uint32_t value, uint32_t insn, bool is_row)
+tn_status fuse_add_result(struct group *group, uint32_t value, uint32_t insn, bool is_row)
 {
     tn_status status = mem_grow((void **)&group->results, &group->max_results,
                                 group->num_results + 1, sizeof(*group->results));
@@ -252,16 +292,16 @@ static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
     struct plan_op *c = &f->work->ops[op];
     struct group *group = &f->groups[g];
     const struct member *member = &f->members[op];
-    const struct operand *inputs = c->inputs;
+    const struct operand *inputs = member->inputs;
     for (uint32_t i = 0; i < c->num_inputs && member->role == ROLE_ROWS; i++) {
         inputs = moved;
         moved[i].value = c->inputs[i].value;
         (void)fuse_layout(group, member, &c->inputs[i], &moved[i].layout);
     }
-    tn_status status = append_program(f, group, member->program, inputs, c->params, map);
+    tn_status status = fuse_append(f, group, member->program, inputs, member->params, map);
     for (uint32_t k = 0; k < c->num_outputs && status == TN_OK; k++)
-        status = add_result(group, c->outputs[k], map[member->program->outputs[k]],
-                            member->role != ROLE_ELEMENTS);
+        status = fuse_add_result(group, c->outputs[k], map[member->program->outputs[k]],
+                                 member->role != ROLE_ELEMENTS);
     group->num_reductions += member->num_reductions;
     group->row_axes |= member->row_axes; // which are the same
     c->group = g;
@@ -294,13 +334,13 @@ tn_status fuse_merge(struct fuser *f, uint32_t to, uint32_t from)
                                .num_insns = source->num_insns};
     uint8_t *numbers = source->is_number;
     tn_status status =
-        append_program(f, target, &program, source->inputs, source->params, map);
+        fuse_append(f, target, &program, source->inputs, source->params, map);
     for (uint32_t i = 0; i < source->num_insns && status == TN_OK; i++)
         if (numbers[i])
             target->is_number[map[i]] = 1;
     for (uint32_t i = 0; i < source->num_results && status == TN_OK; i++)
-        status = add_result(target, source->results[i].value, map[source->results[i].insn],
-                            source->results[i].is_row);
+        status = fuse_add_result(target, source->results[i].value,
+                                 map[source->results[i].insn], source->results[i].is_row);
     target->num_reductions += source->num_reductions;
     target->row_axes |= source->row_axes;
     target->num_ops += source->num_ops;
@@ -357,127 +397,6 @@ static tn_status join_op(struct fuser *f, uint32_t op)
 
 // --- fused operations -------------------------------------------------------------------
 
-static void name_program(const struct fuser *f, uint32_t g, char label[LABEL_SIZE])
-{
-    uint32_t i = f->groups[g].first_op;
-    label[0] = 0;
-    while (i != NONE && label_add(label, &f->work->ops[i]))
-        i = f->next_member[i];
-}
-
-static void fill_dtypes(const struct plan_work *work, const struct group *group,
-                        tn_dtype *inputs, tn_dtype *outputs, uint32_t *insns)
-{
-    for (uint32_t i = 0; i < group->num_inputs; i++)
-        inputs[i] = group->inputs[i].layout.dtype;
-    for (uint32_t i = 0; i < group->num_results; i++) {
-        outputs[i] = work->values[group->results[i].value].layout.dtype;
-        insns[i] = group->results[i].insn;
-    }
-}
-
-// Drops dead instructions, such as a number whose cast was folded, and their params and
-// constants.
-static void compact(struct group *group)
-{
-    uint32_t map[TN_EXPR_MAX_INSNS], kept = 0, num_params = 0, num_constants = 0;
-    bool live[TN_EXPR_MAX_INSNS] = {false};
-    for (uint32_t i = 0; i < group->num_results; i++)
-        live[group->results[i].insn] = true;
-    for (int64_t i = (int64_t)group->num_insns - 1; i >= 0; i--) {
-        const tn_expr_insn *insn = &group->insns[i];
-        uint32_t operands = live[i] ? tn_expr_operands(insn->op) : 0;
-        const uint32_t from[] = {insn->a, insn->b, insn->c};
-        for (uint32_t k = 0; k < operands; k++)
-            live[from[k]] = true;
-    }
-    for (uint32_t i = 0; i < group->num_insns; i++) {
-        tn_expr_insn insn = group->insns[i];
-        if (!live[i])
-            continue;
-        if (insn.op == TN_EXPR_PARAM) {
-            group->params[num_params] = group->params[insn.a];
-            insn.a = num_params++;
-        } else if (insn.op == TN_EXPR_CONST) {
-            group->constants[num_constants] = group->constants[insn.a];
-            insn.a = num_constants++;
-        }
-        uint32_t operands = tn_expr_operands(insn.op);
-        insn.a = operands > 0 ? map[insn.a] : insn.a;
-        insn.b = operands > 1 ? map[insn.b] : insn.b;
-        insn.c = operands > 2 ? map[insn.c] : insn.c;
-        map[i] = kept;
-        group->insns[kept++] = insn;
-    }
-    for (uint32_t i = 0; i < group->num_results; i++)
-        group->results[i].insn = map[group->results[i].insn];
-    group->num_insns = kept;
-    group->num_params = num_params;
-    group->num_constants = num_constants;
-}
-
-static tn_status make_program(struct fuser *f, uint32_t g, char name[LABEL_SIZE],
-                              const tn_expr_program **out_program)
-{
-    struct plan_work *work = f->work;
-    struct group *group = &f->groups[g];
-    tn_dtype inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
-    uint32_t insns[TN_EXPR_MAX_OUTPUTS];
-    compact(group);
-    fill_dtypes(work, group, inputs, outputs, insns);
-    name_program(f, g, name);
-    tn_expr_program program = {
-        .struct_size = sizeof(program),
-        .insns = group->insns,
-        .constants = group->constants,
-        .input_dtypes = inputs,
-        .output_dtypes = outputs,
-        .outputs = insns,
-        .num_insns = group->num_insns,
-        .num_constants = group->num_constants,
-        .num_params = group->num_params,
-        .num_inputs = group->num_inputs,
-        .num_outputs = group->num_results,
-        .name = name,
-    };
-    return program_intern(work->exprs, &program, out_program);
-}
-
-static tn_status write_op(struct fuser *f, uint32_t g, struct plan_op *op)
-{
-    struct plan_work *work = f->work;
-    struct group *group = &f->groups[g];
-    char name[LABEL_SIZE];
-    tn_status status = make_program(f, g, name, &op->program);
-    uint64_t *params = arena_alloc(work->arena, group->num_params * sizeof(*params) + 1);
-    op->inputs = arena_alloc(work->arena, group->num_inputs * sizeof(*op->inputs) + 1);
-    op->outputs = arena_alloc(work->arena, group->num_results * sizeof(*op->outputs) + 1);
-    op->text = work->watcher ? label_text(work, f->next_member, group->first_op) : NULL;
-    op->label = arena_strdup(work->arena, name);
-    op->named = false;
-    if (status == TN_OK && (!params || !op->inputs || !op->outputs || !op->label))
-        status = TN_ERR_MEMORY;
-    if (status != TN_OK)
-        return status;
-    if (group->num_params)
-        memcpy(params, group->params, group->num_params * sizeof(*params));
-    if (group->num_inputs)
-        memcpy(op->inputs, group->inputs, group->num_inputs * sizeof(*op->inputs));
-    for (uint32_t i = 0; i < group->num_results; i++)
-        op->outputs[i] = group->results[i].value;
-    op->params = params;
-    op->num_inputs = group->num_inputs;
-    op->num_outputs = group->num_results;
-    if (group->num_ops > 1) {
-        op->prim = NULL;
-        op->row_axis = group->row_axes - group->shape.rank - 1;
-    }
-    op->kind = OP_PROGRAM;
-    op->kernel = NULL;
-    op->attrs = NULL;
-    return TN_OK;
-}
-
 // The group's last operation becomes the fused one; remove_merged drops the others, and all
 // of a group of which no operation outside reads a value.
 static tn_status finish_group(struct fuser *f, uint32_t g)
@@ -492,7 +411,7 @@ static tn_status finish_group(struct fuser *f, uint32_t g)
         group->last_op = NONE;
         return TN_OK;
     }
-    return write_op(f, g, last);
+    return fuse_write_op(f, g, last);
 }
 
 static void remove_merged(struct fuser *f)
@@ -511,16 +430,20 @@ static void remove_merged(struct fuser *f)
     work->num_ops = kept;
 }
 
+void fuse_free_group(struct group *group)
+{
+    mem_free(group->insns);
+    mem_free(group->constants);
+    mem_free(group->params);
+    mem_free(group->inputs);
+    mem_free(group->results);
+    mem_free(group->is_number);
+}
+
 static void fuser_finish(struct fuser *f)
 {
-    for (uint32_t i = 0; i < f->num_groups; i++) {
-        mem_free(f->groups[i].insns);
-        mem_free(f->groups[i].constants);
-        mem_free(f->groups[i].params);
-        mem_free(f->groups[i].inputs);
-        mem_free(f->groups[i].results);
-        mem_free(f->groups[i].is_number);
-    }
+    for (uint32_t i = 0; i < f->num_groups; i++)
+        fuse_free_group(&f->groups[i]);
     mem_free(f->next_member);
     mem_free(f->members);
     mem_free(f->groups);
@@ -561,7 +484,7 @@ static tn_status ask_devices(struct fuser *f, bool *out_again)
         fuse_needed_before(f, g, NONE);
         if (group->num_results == 0)
             continue;
-        status = make_program(f, g, name, &program);
+        status = fuse_make_program(f, g, name, &program);
         if (status == TN_OK)
             status = fuse_ask_device(f, group, program, &runs);
         *out_again |= !runs;
@@ -586,5 +509,5 @@ tn_status plan_fuse(struct plan_work *work)
             remove_merged(&f);
         fuser_finish(&f);
     }
-    return status;
+    return status == TN_OK ? fuse_indices(work) : status;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of stage `fuse`: fuse.c, fuse_rows.c, fuse_siblings.c.
+// Shared by the files of stage `fuse`: fuse.c, fuse_rows.c, fuse_siblings.c, fuse_take.c,
+// fuse_write.c.
 #ifndef CORE_PLAN_FUSE_H
 #define CORE_PLAN_FUSE_H
 
@@ -19,6 +20,7 @@ struct group {
     int32_t row_axes;        // the last axes that are a row; 0: no rows, or none that fuse
     bool has_siblings;       // groups that read one array became this one
     bool rewritten;          // the program differs from that of its only operation
+    bool takes;              // it has instructions TAKE, and so no rows
     tn_layout shape;         // contiguous; extents of all its outputs but those of rows
     tn_expr_insn *insns;
     uint64_t *constants, *params;
@@ -42,6 +44,8 @@ struct member {
     uint32_t num_reductions;
     int32_t row_axes; // as group.row_axes
     const tn_expr_program *program;
+    struct operand *inputs; // of the program; a take's as read over its result
+    const uint64_t *params;
 };
 
 struct fuser {
@@ -53,6 +57,32 @@ struct fuser {
     tn_layout extents; // of the operation that reduces, for fuse_extents
     struct group own;  // inputs and rows of the operation that is to fit a group
 };
+
+// --- writing groups (fuse.c, fuse_write.c)
+// -----------------------------------------------------------
+
+// Appends a program to that of group `g`: map[i] is the instruction that its instruction i
+// became.
+tn_status fuse_append(struct fuser *f, struct group *group, const tn_expr_program *program,
+                      const struct operand *inputs, const uint64_t *params, uint32_t *map);
+tn_status fuse_add_result(struct group *group, uint32_t value, uint32_t insn, bool is_row);
+// The group's program, without dead instructions, and its name.
+tn_status fuse_make_program(struct fuser *f, uint32_t g, char name[LABEL_SIZE],
+                            const tn_expr_program **out_program);
+// Writes the group's program to the operation, and names both after the operations of the
+// group.
+tn_status fuse_write_op(struct fuser *f, uint32_t g, struct plan_op *op);
+void fuse_free_group(struct group *group); // what it points to
+
+// --- gathers (fuse_take.c) -------------------------------------------------------------
+
+// Whether the operation is a gather that the device computes as TAKE in a program.
+bool fuse_is_take(const struct plan_work *work, const struct plan_op *op);
+// Fills the member: a program of one TAKE, its inputs over the elements of the result, and
+// its params.
+tn_status fuse_take(struct fuser *f, const struct plan_op *op, struct member *out);
+// Programs that compute indices of a program alone become part of it.
+tn_status fuse_indices(struct plan_work *work);
 
 bool fuse_same_elements(const tn_layout *a, const tn_layout *b);
 bool fuse_same_operand(const struct operand *a, const struct operand *b);

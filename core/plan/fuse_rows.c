@@ -88,7 +88,10 @@ tn_status fuse_classify(struct fuser *f, uint32_t op)
     const struct plan_op *c = &f->work->ops[op];
     const struct device *device = f->work->devices[c->device];
     struct member *member = &f->members[op];
-    *member = (struct member){.role = ROLE_ELEMENTS};
+    *member =
+        (struct member){.role = ROLE_ELEMENTS, .inputs = c->inputs, .params = c->params};
+    if (fuse_is_take(f->work, c))
+        return fuse_take(f, c, member);
     if (c->kind == OP_PROGRAM) {
         member->program = c->program;
         if (c->program->flags & TN_EXPR_ROWS) {
@@ -187,13 +190,15 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
 {
     const struct plan_op *c = &f->work->ops[op];
     struct member *member = &f->members[op];
-    f->own.inputs = c->inputs;
+    f->own.inputs = member->inputs;
     f->own.num_inputs = c->num_inputs;
     f->own.row_axes = member->row_axes;
     if (member->role == ROLE_ROWS)
         member->role = ROLE_ELEMENTS;
     const tn_layout *own = fuse_extents(f, op);
-    if (!few_enough(group, member))
+    bool takes = group->takes || member->program->flags & TN_EXPR_TAKES;
+    if (!few_enough(group, member) ||
+        (takes && (group->num_reductions > 0 || member->num_reductions > 0)))
         return false;
     if ((group->num_reductions > 0 && !group->row_axes) ||
         (member->num_reductions > 0 && !member->row_axes))
@@ -249,16 +254,19 @@ bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
     const struct group *group = &f->groups[g];
     for (uint32_t i = 0; i < c->num_inputs; i++) {
         tn_layout read, made;
-        if (fuse_group_of_value(f, c->inputs[i].value) != g)
+        const struct operand *in = &f->members[op].inputs[i];
+        if (fuse_group_of_value(f, in->value) != g)
             continue;
+        // What is gathered from has memory.
+        if (i == 0 && f->members[op].program->flags & TN_EXPR_TAKES)
+            return false;
         // Rounded to 8 bits when it is stored: reading the group's own value would not.
-        if (tn_dtype_in(c->inputs[i].layout.dtype, TN_FLOAT8_DTYPES))
+        if (tn_dtype_in(in->layout.dtype, TN_FLOAT8_DTYPES))
             return false;
         const struct group_result *result =
-            fuse_find_result(group, f->work->values[c->inputs[i].value].base);
-        if (!result ||
-            !fuse_same_elements(fuse_layout(group, &f->members[op], &c->inputs[i], &read),
-                                made_layout(group, result, &made)))
+            fuse_find_result(group, f->work->values[in->value].base);
+        if (!result || !fuse_same_elements(fuse_layout(group, &f->members[op], in, &read),
+                                           made_layout(group, result, &made)))
             return false;
     }
     return true;

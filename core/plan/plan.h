@@ -212,6 +212,8 @@ tn_status work_add_value(struct plan_work *work, const tn_layout *layout, uint32
 tn_status work_add_op(struct plan_work *work, const struct plan_op *op, uint32_t *out_op);
 // Lists, for each value that owns memory, the operations that read it.
 tn_status work_list_uses(struct plan_work *work);
+// Removes the operations that are marked, by their numbers; producers are kept up.
+void work_remove_ops(struct plan_work *work, const bool *gone);
 void work_finish(struct plan_work *work);
 tn_type layout_type(const tn_layout *layout);
 

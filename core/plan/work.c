@@ -81,6 +81,20 @@ tn_status work_list_uses(struct plan_work *work)
     return TN_OK;
 }
 
+void work_remove_ops(struct plan_work *work, const bool *gone)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < work->num_ops; i++) {
+        if (gone[i])
+            continue;
+        work->ops[kept] = work->ops[i];
+        for (uint32_t k = 0; k < work->ops[kept].num_outputs; k++)
+            work->values[work->ops[kept].outputs[k]].producer = kept;
+        kept++;
+    }
+    work->num_ops = kept;
+}
+
 void work_finish(struct plan_work *work)
 {
     mem_free(work->values);

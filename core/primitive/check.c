@@ -346,6 +346,28 @@ static tn_status check_reduction(const tn_primitive *p)
     return TN_OK;
 }
 
+// By role a take has two inputs, one output and `axis`, a number that plans depend on.
+static tn_status check_take(const tn_primitive *p)
+{
+    int axis = attrs_field_index(&p->attrs, "axis");
+    if (axis < 0 || p->attrs.fields[axis].kind != TN_ATTR_I64 ||
+        p->attrs.fields[axis].flags & TN_ATTR_RUNTIME)
+        return fail(TN_ERR_REFUSED,
+                    "role %s needs an attribute `axis`, an integer that is no runtime "
+                    "attribute",
+                    p->role);
+    if (p->num_inputs != 2 || p->num_outputs != 1)
+        return fail(TN_ERR_REFUSED,
+                    "role %s needs two inputs and one output, got %u and %u", p->role,
+                    p->num_inputs, p->num_outputs);
+    return TN_OK;
+}
+
+static bool is_take(const tn_primitive *p)
+{
+    return p->role && strcmp(p->role, TN_ROLE_TAKE) == 0;
+}
+
 static tn_status check_effects(const tn_primitive *p)
 {
     bool has_effect = p->flags & TN_PRIM_EFFECT;
@@ -409,7 +431,7 @@ static tn_status check_meaning(const tn_primitive *p)
         if (reduction_of_role(p->role))
             return check_reduction(p);
     }
-    return TN_OK;
+    return is_take(p) ? check_take(p) : TN_OK;
 }
 
 uint8_t prim_weak_kind(const struct prim *prim, uint32_t i, uint32_t num_inputs)
@@ -494,6 +516,7 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
         return status;
     p->struct_size = sizeof(*p);
     prim->reduction = p->role ? reduction_of_role(p->role) : 0;
+    prim->is_take = is_take(p);
     p->num_outputs = p->num_outputs ? p->num_outputs : 1;
     status = read_inputs(arena, p);
     if (status == TN_OK)

@@ -72,6 +72,7 @@ struct prim {
     const struct expr *expr;      // parsed record.expr, or NULL; see num_runtime
     struct kernel_entry *kernels; // under the lock of prim_set; read without; see kernels.c
     int32_t reduction;            // by its role: TN_EXPR_REDUCE_..., EXPR_MEAN, or 0
+    bool is_take;                 // it has TN_ROLE_TAKE
     // By output: 1 + number of the input whose buffer the output may reuse; 0: none.
     uint32_t in_place_of[MAX_OUTPUTS];
     uint32_t update_of[MAX_OUTPUTS]; // by output: as tn_in_place.update

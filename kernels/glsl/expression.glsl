@@ -6,3 +6,4 @@
 #include "functions.glsl"
 #include "functions_f64.glsl"
 #include "circular_f64.glsl"
+#include "taken.glsl"

@@ -37,6 +37,7 @@ struct input {
 #define I32(below, ...) {TN_I32, below, SHAPE(__VA_ARGS__)}
 #define SCALAR {TN_F32, 0, {0}}
 #define A(n, value) {.name = n, .kind = TN_ATTR_TEXT, .text = value}
+// clang-format on
 
 // A step of stochastic gradient descent of 784-128-10: loss, and what the weights become.
 static tn_status mlp_step(tn_scope *s, tn_array *const *in, tn_array **out)
@@ -58,8 +59,62 @@ static tn_status mlp_step(tn_scope *s, tn_array *const *in, tn_array **out)
     return status;
 }
 
+// --- expressions of several operators ----------------------------------------------------
+
+static tn_array *rows_of(tn_scope *s, const tn_array *x, const tn_array *indices)
+{
+    return tn_op(s, "base.take/1", TN_IN(x, indices), tn_attrs("axis", 0));
+}
+
+static tn_array *two(tn_scope *s, const char *op, const tn_array *x, const tn_array *y)
+{
+    return tn_op(s, op, TN_IN(x, y), TN_NO_ATTRS);
+}
+
+// Nodes, weights and offsets by kind of edge; where edges begin and end, and their kinds.
+static tn_status messages(tn_scope *s, tn_array *const *in, tn_array **out)
+{
+    tn_array *sent =
+        two(s, "base.multiply/1", rows_of(s, in[0], in[3]), rows_of(s, in[1], in[5]));
+    sent = two(s, "base.add/1", sent, rows_of(s, in[2], in[5]));
+    sent = tn_op(s, "nn.gelu/1", TN_IN(sent), TN_NO_ATTRS);
+    out[0] = tn_op(s, "base.scatter_add/1", TN_IN(in[0], in[4], sent), tn_attrs("axis", 0));
+    return tn_scope_status(s);
+}
+
+// Tables of words, places and kinds, and the indices of each.
+static tn_status embeddings(tn_scope *s, tn_array *const *in, tn_array **out)
+{
+    tn_array *sum =
+        two(s, "base.add/1", rows_of(s, in[0], in[3]), rows_of(s, in[1], in[4]));
+    out[0] = two(s, "base.add/1", sum, rows_of(s, in[2], in[5]));
+    return tn_scope_status(s);
+}
+
+// An image, the weights of the further rows and columns, and the nearer ones.
+static tn_status bilinear(tn_scope *s, tn_array *const *in, tn_array **out)
+{
+    tn_array *further[2], *sum = NULL;
+    for (int i = 0; i < 2; i++)
+        further[i] = tn_expr(s, "i -> i + 1", TN_IN(in[3 + i]), TN_NO_ATTRS);
+    for (int i = 0; i < 4; i++) {
+        tn_array *y = i & 1 ? further[0] : in[3], *x = i & 2 ? further[1] : in[4];
+        tn_array *pixel = tn_op(s, "base.gather/1", TN_IN(in[0], y, x), TN_NO_ATTRS);
+        tn_array *part = tn_expr(s,
+                                 i == 0   ? "p, a, b -> p * (1 - a) * (1 - b)"
+                                 : i == 1 ? "p, a, b -> p * a * (1 - b)"
+                                 : i == 2 ? "p, a, b -> p * (1 - a) * b"
+                                          : "p, a, b -> p * a * b",
+                                 TN_IN(pixel, in[1], in[2]), TN_NO_ATTRS);
+        sum = sum ? two(s, "base.add/1", sum, part) : part;
+    }
+    out[0] = sum;
+    return tn_scope_status(s);
+}
+
+// clang-format off
 static const struct row {
-    const char *name, *op;
+    const char *name, *op; // with `build`: one that it applies
     struct input inputs[MAX_INPUTS];
     tn_attr attrs[MAX_ATTRS]; // texts; ends at the first without a name
     uint32_t results;         // 0: one
@@ -136,6 +191,24 @@ static const struct row {
     {"training step of an MLP, batch 64", "nn.cross_entropy/1",
      {F32(64, 784), I32(10, 64), F32(784, 128), F32(128), F32(128, 10), F32(10)},
      .results = 5, .build = mlp_step},
+    {"messages along 2K edges of 16", "base.scatter_add/1",
+     {F32(500, 16), F32(16, 16), F32(16, 16), I32(500, 2000), I32(500, 2000), I32(16, 2000)},
+     .build = messages},
+    {"messages along 200K edges of 64", "base.scatter_add/1",
+     {F32(20000, 64), F32(16, 64), F32(16, 64), I32(20000, 200000), I32(20000, 200000),
+      I32(16, 200000)}, .build = messages},
+    {"embeddings 2x64x128", "base.take/1",
+     {F32(1000, 128), F32(64, 128), F32(2, 128), I32(1000, 2, 64), I32(64, 2, 64), I32(2, 2, 64)},
+     .build = embeddings},
+    {"embeddings 64x512x768", "base.take/1",
+     {F32(30000, 768), F32(512, 768), F32(2, 768), I32(30000, 64, 512), I32(512, 64, 512),
+      I32(2, 64, 512)}, .build = embeddings},
+    {"bilinear 64x64", "base.gather/1",
+     {F32(64, 64), F32(64, 64), F32(64, 64), I32(64, 64, 64), I32(64, 64, 64)},
+     .build = bilinear},
+    {"bilinear 2Kx2K", "base.gather/1",
+     {F32(2048, 2048), F32(2048, 2048), F32(2048, 2048), I32(2048, 2048, 2048),
+      I32(2048, 2048, 2048)}, .build = bilinear},
 };
 // clang-format on
 

@@ -9,7 +9,9 @@ zero point of its own. decoder: one step of a transformer's decoder of 8 layers 
 keys and values. resnet: ResNet-50 on one image. lenet: a step of LeNet's training by gradient descent.
 transformer: a step of the training of a transformer of 4 layers with Adam. statistics: what a batch norm
 and a watch on activations ask of one array, over its columns and over all of it. projections: those of 8
-transformer layers on four rows, with adapters. Values are zeros: only types matter. `tenon bench @FOLDER/NAME.graph` times a graph that --keep saved.
+transformer layers on four rows, with adapters. Graphs that gather: edges, messages along the edges of a
+graph that are summed at their ends; embeddings of words, places and kinds; bilinear, an image between its
+pixels. Values are zeros: only types matter. `tenon bench @FOLDER/NAME.graph` times a graph that --keep saved.
 """
 
 import argparse
@@ -259,6 +261,31 @@ def projections(p, layers=8, rows=4, width=1024, rank=16):
 # --- saving and counting -----------------------------------------------------------------
 
 
+# --- gathers -----------------------------------------------------------------------------
+
+
+def edges(p, nodes=20000, edges=200000, width=64, kinds=16):
+    x, w, b = p.input("f32", nodes, width), p.input("f32", kinds, width), p.input("f32", kinds, width)
+    source, to, kind = (p.input("i32", edges) for _ in range(3))
+    sent = p.let(f"nn.gelu(take({x}, {source}, axis=0) * take({w}, {kind}, axis=0) + take({b}, {kind}, axis=0))")
+    return p.text(f"scatter_add({x}, {to}, {sent}, axis=0)")
+
+
+def embeddings(p, batch=64, length=512, width=768, words=30000):
+    at = [p.input("i32", batch, length) for _ in range(3)]
+    tables = [p.input("f32", rows, width) for rows in (words, length, 2)]
+    parts = [f"take({t}, {i}, axis=0)" for t, i in zip(tables, at)]
+    return p.text(f"{parts[0]} * 27.7 + {parts[1]} + {parts[2]}")
+
+
+def bilinear(p, rows=2048, columns=2048):
+    image, a, b = (p.input("f32", rows, columns) for _ in range(3))
+    y, x = p.input("i32", rows, columns), p.input("i32", rows, columns)
+    near = p.let(f"gather({image}, {y}, {x}) * (1 - {b}) + gather({image}, {y}, {x} + 1) * {b}")
+    far = p.let(f"gather({image}, {y} + 1, {x}) * (1 - {b}) + gather({image}, {y} + 1, {x} + 1) * {b}")
+    return p.text(f"{near} * (1 - {a}) + {far} * {a}")
+
+
 def write_zeros(path, dtype, shape):
     size = NPY_SIZES[dtype]
     for extent in shape:
@@ -285,7 +312,8 @@ def save(tenon, folder, name, make):
 
 
 GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet, "lenet": lenet, "transformer": transformer,
-          "statistics": statistics, "projections": projections}
+          "statistics": statistics, "projections": projections,
+          "edges": edges, "embeddings": embeddings, "bilinear": bilinear}
 
 
 def main():

@@ -24,10 +24,8 @@ static const struct {
 static void print_help(void)
 {
     printf("Usage: tenon bench [NAME|@FILE ...] [--rounds N] [--threads N] [--python "
-           "PYTHON]
-               [--beside DEVICE, DEVICE][--quick]
-
-           "
+           "PYTHON]\n"
+           "                   [--beside DEVICE,DEVICE] [--quick]\n\n"
            "Measure Tenon beside its peers: contestants take turns, medians are compared.\n"
            "@FILE: the graphs of a file that 'tenon eval --save' wrote.\n"
            "PYTHON (or TENON_BENCH_PYTHON) is a Python that has torch or mlx; without it,\n"

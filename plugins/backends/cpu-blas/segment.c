@@ -157,6 +157,8 @@ static const char *fused_refused(const tn_fused *fused)
     const tn_value *value = fused->num_outputs ? fused->outputs : NULL;
     if (fused->program->flags & TN_EXPR_ROWS || !value)
         return "it runs no row program beside a kernel";
+    if (fused->program->flags & TN_EXPR_TAKES)
+        return "its programs do not gather";
     for (int32_t i = 0; i < value->layout.rank; i++)
         if (value->layout.extent[i] > 1)
             return NULL;
@@ -165,9 +167,11 @@ static const char *fused_refused(const tn_fused *fused)
 
 int32_t cpu_step_check(tn_device *device, const tn_step *step, const char **out_reason)
 {
-    const char *reason = step->program && step->program->flags & TN_EXPR_ROWS
-                             ? program_rows_refused(device, step)
-                             : NULL;
+    const char *reason = NULL;
+    if (step->program && step->program->flags & TN_EXPR_TAKES)
+        reason = "its programs do not gather";
+    else if (step->program && step->program->flags & TN_EXPR_ROWS)
+        reason = program_rows_refused(device, step);
     for (uint32_t i = 0; i < step->num_fused && !reason; i++)
         reason = fused_refused(tn_step_fused(step, i));
     if (reason)

@@ -54,6 +54,8 @@ struct vk_flavour {
     // gives NULL if there is no memory. NULL: none do.
     const char *(*products)(void);
 
+    bool takes; // programs have instruction TAKE
+
     // NULL if the program can run, else the reason (static).
     const char *(*program_refused)(tn_device *device, const tn_expr_program *program);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The records of the backend's own kernels. Each Vulkan plugin has them with its own
-// modules: define OWN_FAMILY, OWN_MODULES (a table, and by NUM_MODULES its length) and
-// OWN_UNPACK (tn_vulkan_kernel.unpack), include this header once, and use OWN_KERNELS_OPS.
+// modules: define OWN_FAMILY, OWN_MODULES (a table, and by NUM_MODULES its length),
+// OWN_UNPACK (tn_vulkan_kernel.unpack) and OWN_UPDATES, the flags of what is scattered
+// (each update is read once, after x was copied); include this header once, and use
+// OWN_KERNELS_OPS.
 #ifndef VULKAN_COMMON_OWN_KERNELS_H
 #define VULKAN_COMMON_OWN_KERNELS_H
 
@@ -27,7 +29,13 @@ static const tn_operand_rule matmul_rules[] = {
 static const tn_operand_rule add_rules[] = {
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS, OWN_UPDATES},
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS}};
+// Of scatters that replace or compare.
+static const tn_operand_rule put_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
+                                            {0, TN_NEEDS_CONTIGUOUS},
+                                            {0, TN_NEEDS_CONTIGUOUS, OWN_UPDATES},
+                                            {0, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule float_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule take_rules[] = {
     {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS},
@@ -70,11 +78,11 @@ static const tn_operand_rule attention_grad_rules[] = {
     X(take, "base.take/1", vk_plan_take, take_rules, .accepts = NULL)                      \
     X(scatter_add, "base.scatter_add/1", vk_plan_scatter, add_rules,                       \
       .accepts = vk_scatter_add_accepts, .scratch_size = vk_scatter_scratch)               \
-    X(scatter_set, "base.scatter_set/1", vk_plan_scatter, contiguous_rules,                \
+    X(scatter_set, "base.scatter_set/1", vk_plan_scatter, put_rules,                       \
       .scratch_size = vk_scatter_scratch)                                                  \
-    X(scatter_max, "base.scatter_max/1", vk_plan_scatter, contiguous_rules,                \
+    X(scatter_max, "base.scatter_max/1", vk_plan_scatter, put_rules,                       \
       .scratch_size = vk_scatter_scratch)                                                  \
-    X(scatter_min, "base.scatter_min/1", vk_plan_scatter, contiguous_rules,                \
+    X(scatter_min, "base.scatter_min/1", vk_plan_scatter, put_rules,                       \
       .scratch_size = vk_scatter_scratch)                                                  \
     X(cumsum, "base.cumsum/1", vk_plan_cumulative, contiguous_rules,                       \
       .scratch_size = vk_cumulative_scratch)                                               \

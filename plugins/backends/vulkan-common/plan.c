@@ -234,6 +234,13 @@ struct vk_operand plan_operand(const tn_value *value, uint32_t access)
                                .size = (size + 3) / 4 * 4};
 }
 
+struct vk_operand plan_program_input(const tn_step *step, uint32_t input)
+{
+    tn_value value = *tn_step_input(step, input);
+    value.layout.offset += (int64_t)tn_taken_reach(step->program, step->params, input);
+    return plan_operand(&value, VK_READS);
+}
+
 struct vk_operand plan_scratch(const tn_step *step, uint64_t offset, uint64_t size)
 {
     return (struct vk_operand){.slot = step->scratch_slot,

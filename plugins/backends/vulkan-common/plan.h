@@ -107,6 +107,8 @@ bool plan_conflicts(const struct vk_plan *plan, const struct vk_operand *a,
 
 // The bytes of a value, from its offset to its last element.
 struct vk_operand plan_operand(const tn_value *value, uint32_t access);
+// The bytes that a step with a program may read of an input.
+struct vk_operand plan_program_input(const tn_step *step, uint32_t input);
 // `size` bytes of the step's scratch memory, from `offset` on.
 struct vk_operand plan_scratch(const tn_step *step, uint64_t offset, uint64_t size);
 

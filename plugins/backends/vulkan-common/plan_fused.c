@@ -127,8 +127,9 @@ bool plan_fused_operands(struct fused_binding *bindings, uint32_t count,
             return false;
         for (uint32_t k = 0; k < num_values(alone); k++)
             if (!(value_of(alone, k)->flags & TN_VALUE_FUSED))
-                operands[(*num_operands)++] = plan_operand(
-                    value_of(alone, k), k < alone->num_inputs ? VK_READS : VK_WRITES);
+                operands[(*num_operands)++] =
+                    k < alone->num_inputs ? plan_program_input(alone, k)
+                                          : plan_operand(value_of(alone, k), VK_WRITES);
         // The arguments: the operand at the kernel's binding is the same memory.
         operands[(*num_operands)++] = operands[bindings[i].binding];
     }

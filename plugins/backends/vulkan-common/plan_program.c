@@ -7,6 +7,8 @@
 const char *program_device_lacks(tn_device *device, const tn_expr_program *program)
 {
     uint32_t dtypes = program_dtypes(program);
+    if (program->flags & TN_EXPR_TAKES && !device->flavour->takes)
+        return "it gathers, which its programs do not";
     if ((dtypes & (TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64))) && !device->facts.i64)
         return "it computes with 64-bit integers, which the device's shaders lack";
     if ((dtypes & TN_DTYPE_BIT(TN_COMPLEX128)) && !device->facts.f64)
@@ -75,7 +77,7 @@ tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
                      .code = get_code,
                      .context = &source}};
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        launch_bind(&launch, plan_operand(tn_step_input(step, i), VK_READS));
+        launch_bind(&launch, plan_program_input(step, i));
     for (uint32_t i = 0; i < step->num_outputs; i++)
         launch_bind(&launch, plan_operand(tn_step_output(step, i), VK_WRITES));
     if (class->args_in_buffer) {

@@ -25,12 +25,28 @@ enum program_access {
     ACCESS_REPEAT = 'B',  // strided; stride 0 along the last axis
     ACCESS_STRIDED = 'X', // strided in any other way
     ACCESS_THROUGH = 'T', // no memory: what passes between a kernel and its operand
+    // Gathered from, by instruction TAKE: at a place that depends on the element beside the
+    // index; at one place for all.
+    ACCESS_TAKEN = 'K',
+    ACCESS_TAKEN_FLAT = 'k',
 };
+
+static inline bool access_is_taken(char access)
+{
+    return access == ACCESS_TAKEN || access == ACCESS_TAKEN_FLAT;
+}
+
+// Whether the code has an operand's stride along each axis.
+static inline bool access_has_strides(char access)
+{
+    return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT ||
+           access == ACCESS_TAKEN;
+}
 
 // All that the code depends on besides the program. Dispatches that differ only in extents,
 // strides, offsets and parameters share a kernel, and pass these as arguments.
 struct program_class {
-    uint32_t rank;     // axes of the index to split; 0: none is STRIDED, ROW or REPEAT
+    uint32_t rank;     // axes of the index to split; 0: no operand has strides
     uint32_t per_item; // elements an invocation: 4, or 1 if rows are no multiple of 4, or
                        // an operand is complex
     uint32_t num_inputs, num_outputs;
@@ -44,7 +60,8 @@ struct program_class {
 
 // Arguments, as 32-bit words: the number of elements (of rows, and of a row's elements),
 // each operand's offset, the extents (for a function, then two words an axis by which it
-// divides by them), the strides of each operand that needs strides, and the params.
+// divides by them), the strides of each operand that needs strides, and the params, those
+// of TAKE in pairs.
 #define PROGRAM_MAX_ARGS                                                                   \
     (2 + PROGRAM_MAX_OPERANDS + TN_MAX_RANK * (PROGRAM_MAX_OPERANDS + 3) +                 \
      2 * TN_EXPR_MAX_INSNS)
@@ -80,7 +97,8 @@ uint32_t program_per_group(const struct program_class *class);
 // The layout of an operand: inputs first, then outputs.
 const tn_layout *program_operand(const tn_step *step, uint32_t operand);
 void program_add_arg(struct program_args *args, uint64_t word);
-// Adds the params that a step's program reads, in the order of its instructions.
+// Adds the params that a step's program reads, in the order of its instructions: of TAKE
+// the number of elements and the stride.
 void program_add_params(const tn_step *step, struct program_args *args);
 
 // The number of elements that a step computes.

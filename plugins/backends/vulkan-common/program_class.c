@@ -76,11 +76,6 @@ static char classify_strided(const tn_layout *layout)
     return is_aligned_row(layout) ? ACCESS_ROW : ACCESS_STRIDED;
 }
 
-static bool needs_strides(char access)
-{
-    return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
-}
-
 void program_add_arg(struct program_args *args, uint64_t word)
 {
     args->words[args->num_words++] = (uint32_t)word;
@@ -111,6 +106,9 @@ void program_add_params(const tn_step *step, struct program_args *args)
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (program->insns[i].op == TN_EXPR_PARAM)
             add_param(args, program->insns[i].dtype, step->params[program->insns[i].a]);
+        else if (program->insns[i].op == TN_EXPR_TAKE)
+            for (uint32_t k = 0; k < 2; k++)
+                program_add_arg(args, step->params[program->insns[i].c + k]);
 }
 
 // Adds the factor and the shifts of divide.glsl for a divisor below 2^32. Where there are
@@ -139,7 +137,7 @@ static void list_args(const tn_step *step, const struct program_class *class,
     for (uint32_t axis = 0; class->is_function && axis < class->rank; axis++)
         add_divisor(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
     for (uint32_t i = 0; i < num_operands; i++)
-        for (uint32_t axis = 0; needs_strides(class->access[i]) && axis < class->rank;
+        for (uint32_t axis = 0; access_has_strides(class->access[i]) && axis < class->rank;
              axis++)
             program_add_arg(args, (uint64_t)program_operand(step, i)->stride[axis]);
     program_add_params(step, args);
@@ -154,6 +152,23 @@ static bool has_complex_operand(const tn_step *step)
     return false;
 }
 
+static bool is_taken(const tn_expr_program *program, uint32_t operand)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < program->num_insns && !found; i++)
+        found = program->insns[i].op == TN_EXPR_TAKE && program->insns[i].a == operand;
+    return found;
+}
+
+// The access to an operand before it is known how many elements an invocation has.
+static char classify_operand(const tn_step *step, uint32_t operand)
+{
+    const tn_layout *layout = program_operand(step, operand);
+    if (operand < step->num_inputs && is_taken(step->program, operand))
+        return is_scalar(layout) ? ACCESS_TAKEN_FLAT : ACCESS_TAKEN;
+    return classify_flat(layout, operand < step->num_inputs);
+}
+
 void program_classify(const tn_step *step, uint32_t push_words, struct program_class *out,
                       struct program_args *args)
 {
@@ -161,10 +176,9 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
     struct program_class class = {
         .per_item = 4, .num_inputs = step->num_inputs, .num_outputs = step->num_outputs};
     for (uint32_t i = 0; i < num_operands; i++) {
-        const tn_layout *layout = program_operand(step, i);
-        class.access[i] = classify_flat(layout, i < step->num_inputs);
-        if (class.access[i] == ACCESS_STRIDED)
-            class.rank = (uint32_t)layout->rank;
+        class.access[i] = classify_operand(step, i);
+        if (access_has_strides(class.access[i]))
+            class.rank = (uint32_t)program_operand(step, i)->rank;
     }
     // If rows are no multiple of 4, four elements may lie in two rows.
     if (class.rank > 0 && tn_step_output(step, 0)->layout.extent[class.rank - 1] % 4 != 0)
@@ -195,11 +209,11 @@ void program_classify_function(const tn_step *step, struct program_class *out,
         bool is_input = i < step->num_inputs;
         const tn_value *value =
             is_input ? tn_step_input(step, i) : tn_step_output(step, i - step->num_inputs);
-        char access = classify_flat(&value->layout, is_input);
+        char access = classify_operand(step, i);
         class.access[i] = value->flags & TN_VALUE_FUSED ? ACCESS_THROUGH
                           : access == ACCESS_FLAT       ? ACCESS_LOOSE
                                                         : access;
-        if (class.access[i] == ACCESS_STRIDED)
+        if (access_has_strides(class.access[i]))
             class.rank = (uint32_t)value->layout.rank;
     }
     list_args(step, &class, args);

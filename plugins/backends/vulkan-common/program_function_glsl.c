@@ -20,6 +20,8 @@ static void write_call(const struct glsl_writer *w)
         const char *type = dtype_glsl(glsl_operand_dtype(w, i));
         if (is_through(w, i))
             text_add(w->out, ", FROM_%s(value)", type);
+        else if (access_is_taken(class->access[i]))
+            text_add(w->out, ", at%u", i);
         else
             text_add(w->out, ", FROM_%s(W_%s(b%u.d[at%u]))", type, type, i, i);
     }

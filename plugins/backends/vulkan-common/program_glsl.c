@@ -47,11 +47,6 @@ static bool is_wide(tn_dtype dtype)
     return dtype_bytes(dtype) == 8;
 }
 
-static bool needs_strides(char access)
-{
-    return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
-}
-
 // --- declarations ----------------------------------------------------------------------
 
 void glsl_write_needs(const struct glsl_writer *w)
@@ -230,6 +225,17 @@ static void write_operation(const struct glsl_writer *w, const tn_expr_insn *ins
     glsl_write_operation(w, insn->op, w->program->insns[insn->a].dtype, insn->dtype, names);
 }
 
+// Loads from operand insn->a at the index; its number of elements and its stride are at
+// words of the arguments.
+static void write_take(const struct glsl_writer *w, const tn_expr_insn *insn, uint32_t at)
+{
+    tn_dtype index = w->program->insns[insn->b].dtype;
+    const char *type = dtype_glsl(glsl_operand_dtype(w, insn->a));
+    text_add(w->out, "FROM_%s(W_%s(b%u.d[p%u + taken_%s%u(r%u, A(%u)) * A(%u)]))", type,
+             type, insn->a, insn->a, tn_is_signed(index) ? "i" : "u",
+             is_wide(index) ? 64 : 32, insn->b, at, at + 1);
+}
+
 static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t *param_at)
 {
     const tn_expr_insn *insn = &w->program->insns[position];
@@ -248,6 +254,10 @@ static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t 
     case TN_EXPR_INDEX:
         text_add(w->out, "int64_t(index)");
         break;
+    case TN_EXPR_TAKE:
+        write_take(w, insn, *param_at);
+        *param_at += 2;
+        break;
     default:
         write_operation(w, insn);
     }
@@ -258,8 +268,12 @@ void glsl_write_element(const struct glsl_writer *w)
 {
     const tn_expr_program *program = w->program;
     text_add(w->out, "void element(uint index");
-    for (uint32_t i = 0; i < program->num_inputs; i++)
-        text_add(w->out, ", C_%s x%u", dtype_glsl(program->input_dtypes[i]), i);
+    for (uint32_t i = 0; i < program->num_inputs; i++) {
+        if (access_is_taken(w->class->access[i]))
+            text_add(w->out, ", uint p%u", i);
+        else
+            text_add(w->out, ", C_%s x%u", dtype_glsl(program->input_dtypes[i]), i);
+    }
     for (uint32_t i = 0; i < program->num_outputs; i++)
         text_add(w->out, ", out C_%s y%u", dtype_glsl(program->output_dtypes[i]), i);
     text_add(w->out, ")\n{\n");
@@ -298,12 +312,12 @@ void glsl_write_positions(const struct glsl_writer *w)
         text_add(w->out, "    uint at%u = A(%u)", i, 1 + i);
         if (access == ACCESS_FLAT || access == ACCESS_LOOSE)
             text_add(w->out, " + i");
-        for (uint32_t axis = 0; needs_strides(access) && axis < rank; axis++)
+        for (uint32_t axis = 0; access_has_strides(access) && axis < rank; axis++)
             text_add(w->out, " + c%u * A(%u)", axis, stride + axis);
         text_add(w->out, ";\n");
-        if (access == ACCESS_STRIDED)
+        if (access == ACCESS_STRIDED || access == ACCESS_TAKEN)
             text_add(w->out, "    uint step%u = A(%u);\n", i, stride + rank - 1);
-        stride += needs_strides(access) ? rank : 0;
+        stride += access_has_strides(access) ? rank : 0;
     }
 }
 
@@ -311,9 +325,9 @@ void glsl_write_positions(const struct glsl_writer *w)
 static void write_index(const struct glsl_writer *w, uint32_t i, const char *lane)
 {
     char access = w->class->access[i];
-    if (access == ACCESS_SCALAR || access == ACCESS_REPEAT)
+    if (access == ACCESS_SCALAR || access == ACCESS_REPEAT || access == ACCESS_TAKEN_FLAT)
         text_add(w->out, "at%u", i);
-    else if (access == ACCESS_STRIDED)
+    else if (access == ACCESS_STRIDED || access == ACCESS_TAKEN)
         text_add(w->out, "at%u + %s * step%u", i, lane, i);
     else
         text_add(w->out, "at%u + %s", i, lane);
@@ -329,9 +343,13 @@ static void write_single(const struct glsl_writer *w, const char *indent, const 
     text_add(w->out, "%selement(i + %s", indent, lane);
     for (uint32_t i = 0; i < class->num_inputs; i++) {
         const char *type = dtype_glsl(glsl_operand_dtype(w, i));
-        text_add(w->out, ", FROM_%s(W_%s(b%u.d[", type, type, i);
+        bool is_taken = access_is_taken(class->access[i]);
+        if (is_taken)
+            text_add(w->out, ", ");
+        else
+            text_add(w->out, ", FROM_%s(W_%s(b%u.d[", type, type, i);
         write_index(w, i, lane);
-        text_add(w->out, "]))");
+        text_add(w->out, is_taken ? "" : "]))");
     }
     for (uint32_t i = 0; i < class->num_outputs; i++)
         text_add(w->out, ", y%u", i);
@@ -386,17 +404,25 @@ static void write_store_four(const struct glsl_writer *w, uint32_t output)
 static void write_four(const struct glsl_writer *w)
 {
     const struct program_class *class = w->class;
+    static const char *const lanes[] = {"0u", "1u", "2u", "3u"};
     for (uint32_t i = 0; i < class->num_inputs; i++)
-        write_load_four(w, i);
+        if (!access_is_taken(class->access[i]))
+            write_load_four(w, i);
     for (uint32_t i = 0; i < class->num_outputs; i++) {
         const char *type = dtype_glsl(w->program->output_dtypes[i]);
         text_add(w->out, "        WV_%s o%u;\n        C_%s y%u;\n", type, i, type, i);
     }
     for (uint32_t lane = 0; lane < 4; lane++) {
         text_add(w->out, "        element(i + %uu", lane);
-        for (uint32_t i = 0; i < class->num_inputs; i++)
-            text_add(w->out, ", FROM_%s(w%u[%u])", dtype_glsl(glsl_operand_dtype(w, i)), i,
-                     lane);
+        for (uint32_t i = 0; i < class->num_inputs; i++) {
+            bool is_taken = access_is_taken(class->access[i]);
+            text_add(w->out, ", ");
+            if (is_taken)
+                write_index(w, i, lanes[lane]);
+            else
+                text_add(w->out, "FROM_%s(w%u[%u])", dtype_glsl(glsl_operand_dtype(w, i)),
+                         i, lane);
+        }
         for (uint32_t i = 0; i < class->num_outputs; i++)
             text_add(w->out, ", y%u", i);
         text_add(w->out, ");\n");
@@ -435,6 +461,8 @@ uint32_t program_count_params(const tn_expr_program *program)
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (program->insns[i].op == TN_EXPR_PARAM)
             words += is_wide(tn_dtype_real(program->insns[i].dtype)) ? 2 : 1;
+        else if (program->insns[i].op == TN_EXPR_TAKE)
+            words += 2;
     return words;
 }
 
@@ -446,7 +474,7 @@ void glsl_begin(struct glsl_writer *w, struct text *out, const tn_expr_program *
     w->first_stride = w->first_extent + program_extent_words(class);
     w->first_param = w->first_stride;
     for (uint32_t i = 0; i < class->num_inputs + class->num_outputs; i++)
-        w->first_param += needs_strides(class->access[i]) ? class->rank : 0;
+        w->first_param += access_has_strides(class->access[i]) ? class->rank : 0;
     w->num_args = w->first_param + program_count_params(program);
 }
 

@@ -9,6 +9,7 @@
 #define OWN_FAMILY TN_FAMILY_VULKAN_GLSL
 #define OWN_MODULES glsl_modules
 #define OWN_UNPACK glsl_unpack
+#define OWN_UPDATES TN_OPERAND_FUSES
 #include "own_kernels.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
@@ -25,6 +26,7 @@ static const struct vk_flavour jit = {
     .num_modules = NUM_MODULES,
     .unpack = glsl_unpack,
     .products = glsl_products,
+    .takes = true,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,
     .program_code = jit_program,
@@ -37,11 +39,12 @@ static tn_status jit_device_open(const tn_host *host, uint32_t index,
     return vk_device_open(host, index, &jit, out_device);
 }
 
+// Its programs gather, and products share launches.
 static tn_status jit_device_info(const tn_host *host, uint32_t index, tn_device_info *out)
 {
     tn_status status = vk_device_info(host, index, out);
     if (status == TN_OK)
-        out->flags |= TN_DEVICE_GROUPS;
+        out->flags |= TN_DEVICE_GROUPS | TN_DEVICE_TAKES;
     return status;
 }
 

@@ -9,6 +9,7 @@
 #define OWN_FAMILY TN_FAMILY_VULKAN_SPIRV
 #define OWN_MODULES spirv_modules
 #define OWN_UNPACK spirv_unpack
+#define OWN_UPDATES 0
 #include "own_kernels.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
@@ -38,8 +39,8 @@ static const tn_backend ahead_backend = {
     .struct_size = sizeof(ahead_backend),
     .name = "vulkan",
     .families = families,
-    .device_open = ahead_device_open,
     .device_info = vk_device_info,
+    .device_open = ahead_device_open,
     VK_COMMON_SLOTS,
 };
 

@@ -400,6 +400,7 @@ const tn_primitive base_take = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.take/1",
     .doc = "The elements of x at the indices along an axis; out of range: the nearest.",
+    .role = TN_ROLE_TAKE,
     TN_INPUTS(take_inputs),
     .attrs = TN_ATTR_TABLE(tn_take_attrs, take_fields),
     .infer = take_infer,

@@ -31,6 +31,21 @@
 // same value at each element of a row. Rows may be empty, and such an output then has one
 // element nevertheless.
 //
+// Gathers. TAKE reads input `a` at an index that the program computes: the input's layout
+// says where the element lies for index 0, by stride 0 along the axes that are the index's,
+// and what the index adds is no constant: params[c] is the number n of elements that it
+// counts along, at least 1, and params[c + 1] the stride from one to the next in elements,
+// both below 2^63. The index, of any integer dtype, is the value of instruction `b`.
+// Negative ones count from the end, and one that is out of range is the nearest. The core
+// writes TAKE for devices with TN_DEVICE_TAKES alone, never in a row program; an input of
+// TAKE is not LOADed, and no output lies in its memory. "table[codes] * scale", on f32, is
+//
+//   0  LOAD  i32  a = 0                    codes
+//   1  TAKE  f32  a = 1, b = 0, c = 0      the table, whose layout has stride 0
+//   2  LOAD  f32  a = 2                    scale
+//   3  MUL   f32  a = 1, b = 2
+//   outputs = {3}, params = {extent of the table, 1}
+//
 // Reductions fold in any order and in partial results, but in the same one in each run of
 // an executable. Integers wrap. Sums and products of floats: each addition or
 // multiplication is rounded to the instruction's dtype or a wider one, so a sum differs
@@ -167,7 +182,8 @@
     X(IMAG, "imag", 1, PART, COMPLEX)                                                   \
     X(MODULUS, "abs", 1, PART, COMPLEX) /* hypot(real, imag) */                         \
     X(CONJ, "conj", 1, SIGN, COMPLEX)                                                   \
-    X(COMPLEX, "complex", 2, JOIN, PARTS) /* a + b i */
+    X(COMPLEX, "complex", 2, JOIN, PARTS) /* a + b i */                                 \
+    X(TAKE, "take", 0, LEAF, NONE) /* input `a` at index `b`; see above */
 // clang-format on
 
 // The numbers of instructions, for tn_expr_insn.op. A backend refuses numbers that it does
@@ -280,7 +296,9 @@ static inline tn_dtype tn_expr_result(uint32_t op, tn_dtype dtype)
 
 // One instruction. Its result is named by its position in `insns`, and its operands a, b, c
 // are positions of earlier instructions; of LOAD, CONST and PARAM, `a` is an index into the
-// inputs, constants or params. Operands that an instruction does not have are not read.
+// inputs, constants or params. Of TAKE `a` is an input, `b` the position of an earlier
+// instruction, and `c` the first of two params. Operands that an instruction does not have
+// are not read.
 typedef struct tn_expr_insn {
     uint16_t op;      // TN_EXPR_...
     uint16_t dtype;   // of the result; never a format of storage only, such as F16
@@ -299,6 +317,8 @@ enum {
     // It has instructions of class REDUCE, or EXTENT. Only devices with TN_DEVICE_ROWS of
     // <tenon/backend.h> get row programs.
     TN_EXPR_ROWS = 1,
+    // It has instructions TAKE. Only devices with TN_DEVICE_TAKES get such programs.
+    TN_EXPR_TAKES = 2,
 };
 
 // A program. The core makes it, has checked that every index is in range, and owns it; it
@@ -311,7 +331,7 @@ enum {
 // others (bool: 0 or 1).
 typedef struct tn_expr_program {
     uint32_t struct_size;          // sizeof(tn_expr_program) as the core was compiled
-    uint32_t flags;                // TN_EXPR_ROWS, or 0
+    uint32_t flags;                // TN_EXPR_ROWS, TN_EXPR_TAKES, or 0
     const tn_expr_insn *insns;     // num_insns
     const uint64_t *constants;     // num_constants
     const tn_dtype *input_dtypes;  // num_inputs, as stored in memory
@@ -326,5 +346,19 @@ typedef struct tn_expr_program {
     uint64_t hash[2];     // of the structure, the same in every process: a key for caches
     const char *name;     // for people: "base.mul+base.add"
 } tn_expr_program;
+
+// How many elements behind those of its layout the program may read of input `input`, which
+// TAKE reads: (n - 1) * stride of its params. 0 for other inputs. The strides are those of
+// arrays, never below 0.
+static inline uint64_t tn_taken_reach(const tn_expr_program *program,
+                                      const uint64_t *params, uint32_t input)
+{
+    for (uint32_t i = 0; i < program->num_insns; i++) {
+        const tn_expr_insn *insn = &program->insns[i];
+        if (insn->op == TN_EXPR_TAKE && insn->a == input)
+            return (params[insn->c] - 1) * params[insn->c + 1];
+    }
+    return 0;
+}
 
 #endif // TENON_EXPR_H

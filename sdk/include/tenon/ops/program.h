@@ -451,8 +451,9 @@ static inline tn_scalar_value tn_operation(uint32_t op, tn_dtype dtype, tn_dtype
 // of the instructions before it, for the same element. `params` are the step's, 8 bytes
 // each; NULL when the program has none.
 //
-// LOAD, INDEX and EXTENT depend on the element, and class REDUCE on the row: their caller
-// supplies them, as tn_program_run() does, and here they give 0 or are not to be asked.
+// LOAD, TAKE, INDEX and EXTENT depend on the element, and class REDUCE on the row: their
+// caller supplies them, as tn_program_run() does, and here they give 0 or are not to be
+// asked.
 static inline tn_scalar_value tn_program_step(const tn_expr_program *program, uint32_t i,
                                               const uint64_t *params,
                                               const tn_scalar_value *values)
@@ -487,6 +488,17 @@ static inline tn_scalar_value tn_value_load(const tn_tensor *in, int64_t offset)
     else
         value.i = tn_get_i64(in, offset);
     return value;
+}
+
+// TAKE: the number of the element that an index means among n, at least 1: `index` is a
+// value of the integer dtype `dtype`. Negative indices count from the end, and one that is
+// out of range is the nearest.
+static inline int64_t tn_taken_index(tn_dtype dtype, tn_scalar_value index, int64_t n)
+{
+    if (!tn_is_signed(dtype))
+        return index.u < (uint64_t)n ? (int64_t)index.u : n - 1;
+    int64_t i = index.i < 0 ? index.i + n : index.i;
+    return i < 0 ? 0 : i < n ? i : n - 1;
 }
 
 // Stores `value`, of an instruction of `dtype`, as element `offset` of an output: converted
@@ -527,8 +539,14 @@ static inline void tn_program_run(const tn_expr_program *program, const uint64_t
     do {
         for (uint32_t i = 0; i < program->num_insns; i++) {
             const tn_expr_insn *insn = &program->insns[i];
-            // The two leaves that depend on the element; tn_program_step() does the others.
-            if (insn->op == TN_EXPR_INDEX) {
+            // The leaves that depend on the element; tn_program_step() does the others.
+            if (insn->op == TN_EXPR_TAKE) {
+                const tn_tensor *in = &inputs[insn->a];
+                int64_t index = tn_taken_index(program->insns[insn->b].dtype,
+                                               values[insn->b], (int64_t)params[insn->c]);
+                values[i] = tn_value_load(in, tn_offset_at(&in->layout, at) +
+                                                  index * (int64_t)params[insn->c + 1]);
+            } else if (insn->op == TN_EXPR_INDEX) {
                 values[i].i = element;
             } else if (insn->op == TN_EXPR_LOAD) {
                 const tn_tensor *in = &inputs[insn->a];
