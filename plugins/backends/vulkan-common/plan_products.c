@@ -192,10 +192,8 @@ static tn_status choose_module(struct launch *l, const char *variant, uint32_t c
     snprintf(l->name, sizeof(l->name), "%s of %u", variant, count);
     snprintf(l->defines, sizeof(l->defines), "%s PRODUCTS=%u%s", module->defines, count,
              has_one_left ? " SHARED_A" : "");
-    l->module = (tn_vulkan_module){.name = l->name,
-                                   .code = text,
-                                   .code_size = strlen(text),
-                                   .defines = l->defines};
+    l->module = (tn_vulkan_module){
+        .name = l->name, .code = text, .code_size = strlen(text), .defines = l->defines};
     return TN_OK;
 }
 
