@@ -180,6 +180,10 @@ void store_quarter(uint first_row, uint first_column)
     [[unroll]] for (uint i = 0u; i < PARTS; i++)
         [[unroll]] for (uint j = 0u; j < PARTS; j++) {
             uint row = first_row + i * 16u, column = first_column + j * 16u;
+#ifdef IS_BF16 // NVIDIA's conversion cuts: what it gets is rounded
+            [[unroll]] for (uint e = 0u; e < sums[i][j].length(); e++)
+                sums[i][j][e] = FROM_bf16(TO_bf16(sums[i][j][e]));
+#endif
             if (row < args.rows && column < args.columns)
                 coopMatStore(RESULT(sums[i][j]), result.d,
                              (out_start + row * args.columns + column) / 8u,
