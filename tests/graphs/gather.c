@@ -378,10 +378,10 @@ static const struct sample {
     {"embeddings, rows of 8", embed_8, ALL, ANY_INDEX, {3, 1}},
     {"embeddings, rows of 5", embed_5, F(F32) | F(F16), F(I32), {3, 1}},
     {"embeddings, rows of 400", embed_400, F(F32), F(I32), {3, 1}},
-    {"messages", messages, F(F32) | F(F64), F(I64), {4, 1}},
-    {"messages to where they come from", own_messages, F(F32), F(I32), {5, 2}},
-    {"other scatters", other_scatters, F(F32), F(I32), {6, 3}},
-    {"many messages", many_messages, F(F32), F(I32), {2, 1}},
+    {"messages", messages, F(F32) | F(F64), F(I64), {4, 2}},
+    {"messages to where they come from", own_messages, F(F32), F(I32), {5, 3}},
+    {"other scatters", other_scatters, F(F32), F(I32), {6, 6}},
+    {"many messages", many_messages, F(F32), F(I32), {2, 2}},
     {"codes", codes, F(F32), F(U8), {2, 2}},
     {"corners", bilinear, F(F32) | F(BF16), F(I8), {12, 1}},
     {"corners of several channels", bilinear_channels, F(F32), F(I32), {12, 1}},
@@ -395,8 +395,8 @@ static const struct sample {
     {"from one row", one_row, F(F32), F(I32), {2, 2}},
     {"beside kernels", beside_kernels, F(F32), F(I32), {4, 2}},
     {"nothing", nothing, F(F32), F(I32), {1, 1}},
-    {"gradients", gradients, F(F32), F(I32), {8, 4}},
-    {"mapped", mapped, F(F32), F(I32), {5, 3}},
+    {"gradients", gradients, F(F32), F(I32), {8, 5}},
+    {"mapped", mapped, F(F32), F(I32), {5, 4}},
 };
 
 // --- comparing -------------------------------------------------------------------------

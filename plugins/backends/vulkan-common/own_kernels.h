@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The records of the backend's own kernels. Each Vulkan plugin has them with its own
-// modules: define OWN_FAMILY, OWN_MODULES (a table, and by NUM_MODULES its length),
-// OWN_UNPACK (tn_vulkan_kernel.unpack) and OWN_UPDATES, the flags of what is scattered
-// (each update is read once, after x was copied); include this header once, and use
-// OWN_KERNELS_OPS.
+// modules: define OWN_FAMILY, OWN_MODULES (a table, and by NUM_MODULES its length) and
+// OWN_UNPACK (tn_vulkan_kernel.unpack), include this header once, and use OWN_KERNELS_OPS.
+//
+// What is scattered passes through no program: an H200 took 0.73 ms instead of 0.31 for
+// 200,000 messages of 64, since the program stands in branches that few lanes take.
 #ifndef VULKAN_COMMON_OWN_KERNELS_H
 #define VULKAN_COMMON_OWN_KERNELS_H
 
@@ -29,12 +30,12 @@ static const tn_operand_rule matmul_rules[] = {
 static const tn_operand_rule add_rules[] = {
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
-    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS, OWN_UPDATES},
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS}};
 // Of scatters that replace or compare.
 static const tn_operand_rule put_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
                                             {0, TN_NEEDS_CONTIGUOUS},
-                                            {0, TN_NEEDS_CONTIGUOUS, OWN_UPDATES},
+                                            {0, TN_NEEDS_CONTIGUOUS},
                                             {0, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule float_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule take_rules[] = {

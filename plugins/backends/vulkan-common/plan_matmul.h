@@ -34,6 +34,10 @@ struct tiling {
     bool b_along_k; // the kernel's B_ALONG_K
 };
 
+// Whether the product of the step, however large, is faster with the program behind it than
+// alone.
+bool product_hides_program(const tn_vulkan_limits *limits, const tn_step *step);
+
 struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step,
                              const struct product *p);
 

@@ -7,6 +7,7 @@
 #include "groups.h"
 #include "kernels.h"
 #include "plan_fused.h"
+#include "plan_matmul.h"
 #include "plan_transpose.h"
 #include "program_rows.h"
 
@@ -44,24 +45,19 @@ static const char *operands_refused(const tn_device *device, const tn_step *step
 
 // An invocation of a large product has up to 64 elements in registers, and the program is
 // written out for each. With few elements in all a step saves its launch (128x128x128 on an
-// H200: 19 us instead of 21); with many it is slower than two (4096x64x4096: 223 us, 158).
+// H200: 19 us instead of 21); with many it is slower than two (4096x64x4096: 181 us, 134)
+// but where terms are many.
 #define MAX_PRODUCT 131072
 
-static bool is_large_product(const tn_step *step)
+static bool is_large_product(const tn_device *device, const tn_step *step)
 {
     const tn_vulkan_kernel *kernel = step->kernel->payload;
-    bool is_product = kernel->plan == vk_plan_matmul || kernel->plan == vk_plan_conv2d ||
+    bool is_matmul = kernel->plan == vk_plan_matmul;
+    bool is_product = is_matmul || kernel->plan == vk_plan_conv2d ||
                       kernel->plan == vk_plan_conv2d_input ||
                       kernel->plan == vk_plan_conv2d_weight;
-    return is_product && layout_count(&tn_step_output(step, 0)->layout) > MAX_PRODUCT;
-}
-
-// A scatter has its updates' program in the code many times, in branches of which few lanes
-// take part: on lavapipe 2000 messages of 16 take 27 ms, 5.6 in two steps.
-static bool is_scatter(const tn_step *step)
-{
-    const tn_vulkan_kernel *kernel = step->kernel->payload;
-    return kernel->plan == vk_plan_scatter;
+    return is_product && layout_count(&tn_step_output(step, 0)->layout) > MAX_PRODUCT &&
+           !(is_matmul && product_hides_program(&device->facts.limits, step));
 }
 
 // Why the device takes the program beside a kernel not in.
@@ -89,10 +85,9 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
         strcmp(step->kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 &&
         !device->flavour->compile)
         reason = "GLSL needs a compiler, which this backend has not";
-    if (!reason && step->num_fused > 0 && !device->is_software && is_large_product(step))
+    if (!reason && step->num_fused > 0 && !device->is_software &&
+        is_large_product(device, step))
         reason = "on a GPU a large product is faster alone";
-    if (!reason && step->num_fused > 0 && device->is_software && is_scatter(step))
-        reason = "a software driver scatters faster what a step of its own computed";
     if (!reason)
         reason = plan_fused_refused(device, step);
     for (uint32_t i = 0; i < step->num_fused && !reason; i++)

@@ -9,7 +9,6 @@
 #define OWN_FAMILY TN_FAMILY_VULKAN_GLSL
 #define OWN_MODULES glsl_modules
 #define OWN_UNPACK glsl_unpack
-#define OWN_UPDATES TN_OPERAND_FUSES
 #include "own_kernels.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.

@@ -9,7 +9,6 @@
 #define OWN_FAMILY TN_FAMILY_VULKAN_SPIRV
 #define OWN_MODULES spirv_modules
 #define OWN_UNPACK spirv_unpack
-#define OWN_UPDATES 0
 #include "own_kernels.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
