@@ -235,7 +235,7 @@ void group_kernel(struct kit *k)
     for (uint32_t i = 0; pack.ops && i < pack.ops->num_kernels; i++) {
         const tn_kernel *kernel = pack.ops->kernels[i];
         const tn_primitive *p = pack_primitive(&pack, kernel->primitive);
-        check_shaders(k, kernel);
+        check_shaders(k, &pack.host, pack.ops, i);
         check_plans(k, &pack, kernel);
         if (strcmp(kernel->family, TN_FAMILY_CPU) != 0)
             continue;

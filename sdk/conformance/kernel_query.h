@@ -24,7 +24,8 @@ uint64_t kernel_fused(const tn_kernel *kernel, const struct sample *s,
 
 // kernel_shader.c: checks the shaders of a kernel of vulkan.glsl/1; does nothing for
 // others.
-void check_shaders(struct kit *k, const tn_kernel *kernel);
+void check_shaders(struct kit *k, struct fake_host *host, const tn_ops *ops,
+                   uint32_t number);
 
 // kernel_plan.c: checks a kernel that plans its launches; does nothing for others.
 void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel);

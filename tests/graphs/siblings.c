@@ -202,7 +202,9 @@ static int many_products(const struct maker *m, tn_array *out[MOST_RESULTS])
 // By tiles of 64, and of 128, of which each fills a device.
 static int of_large_tiles(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
-    tn_array *x = data(m, TN_SHAPE(300, 20), 1);
+    // Rows of 21 elements are not read four at a time, as by matmul_wide.comp, which is
+    // alone.
+    tn_array *x = data(m, TN_SHAPE(300, 21), 1);
     out[0] = product(m, x, 400, 1);
     out[1] = product(m, x, 450, 2);
     return 2;
