@@ -198,11 +198,11 @@ static void reduction(const char *name, const char *primitive, tn_dtype dtype,
 static void losses(void)
 {
     static const tn_cross_entropy_attrs none;
-    int64_t n = sized(8192, 64);
+    int64_t n = 64; // larger ones are row programs
     tn_layout x = matrix(TN_F32, n, n), labels = dense(TN_I32, 1, &n);
     add_kernel("nn.cross_entropy/1", &none, 2,
                (tn_layout[]){x, labels, dense(TN_F32, 1, &n)});
-    report("cross_entropy f32", (double)bytes_of(&x) / measure() * 1e-9, "GB/s");
+    report("cross_entropy f32, 64 of 64", measure() * 1e6, "us");
 }
 
 static void scattered(const char *name, const char *primitive)
