@@ -11,9 +11,8 @@
 #include "spirv_interface.h"
 
 #define MAGIC 0x07230203u
-#define NEWEST 0x00010500u  // SPIR-V 1.5: what Vulkan 1.2 takes
-#define MAX_BOUND 0x3fffffu // ids, by the universal limits
-#define MODEL_COMPUTE 5     // GLCompute
+#define NEWEST 0x00010500u // SPIR-V 1.5: what Vulkan 1.2 takes
+#define MODEL_COMPUTE 5    // GLCompute
 #define MODE_LOCAL_SIZE 17
 #define DECORATION_SET 34
 #define HEADER_WORDS 5
@@ -54,8 +53,9 @@ static bool check_header(struct spirv_reader *r, uint64_t size)
     if (words[1] > NEWEST || words[1] < 0x00010000u)
         return refuse(r, "is SPIR-V %u.%u, expected 1.0 to 1.5", words[1] >> 16 & 255,
                       words[1] >> 8 & 255);
-    if (words[3] == 0 || words[3] > MAX_BOUND)
-        return refuse(r, "has a bound of %u ids, expected 1 to %u", words[3], MAX_BOUND);
+    if (words[3] == 0 || words[3] > SPIRV_MAX_BOUND)
+        return refuse(r, "has a bound of %u ids, expected 1 to %u", words[3],
+                      SPIRV_MAX_BOUND);
     return true;
 }
 

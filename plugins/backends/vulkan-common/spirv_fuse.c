@@ -348,6 +348,9 @@ bool spirv_fuse(const struct vk_code *kernel, const struct spirv_fused *fused,
         done = fuser_refuse(
             &f, "has at binding %u floats of 16 bits, and the device no integers",
             fused->binding);
+    if (done && f.next_id > SPIRV_MAX_BOUND)
+        done = fuser_refuse(&f, "has %u ids with the program, expected at most %u",
+                            f.next_id, SPIRV_MAX_BOUND);
     if (done)
         assemble(&f, &words);
     finish(&f);

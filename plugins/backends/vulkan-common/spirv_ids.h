@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SPIRV_MAX_BOUND 0x3fffffu // of ids, by the universal limits
+
 // Instructions that this backend looks at, by the numbers of the specification.
 enum {
     OP_NAME = 5,
