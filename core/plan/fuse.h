@@ -58,8 +58,7 @@ struct fuser {
     struct group own;  // inputs and rows of the operation that is to fit a group
 };
 
-// --- writing groups (fuse.c, fuse_write.c)
-// -----------------------------------------------------------
+// --- writing groups (fuse.c, fuse_write.c) ---------------------------------------------
 
 // Appends a program to that of group `g`: map[i] is the instruction that its instruction i
 // became.
