@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Attention of few rows (attention_few.comp): dtypes and layouts that it takes, and its
+// workgroups. Those are small enough for each device of Vulkan.
+#include "plan_attention.h"
+
+#include <stdio.h>
+
+#define LINE_BYTES 16
+#define MOST_ROWS 8 // of a workgroup
+#define LEAST_LANES 4
+#define MOST_LANES 64
+#define MANY_GROUPS 1024 // so many workgroups are enough for a large device
+#define LEAST_PART 64    // keys
+#define MOST_PARTS 64    // as attention_combine.comp has it
+
+static uint64_t columns_of(const struct vk_attention *a)
+{
+    return a->depth > a->width ? a->depth : a->width;
+}
+
+static uint64_t line_of(const struct vk_attention *a)
+{
+    return LINE_BYTES / (uint64_t)tn_dtype_bytes(a->q->dtype);
+}
+
+bool vk_attention_is_few(const struct vk_attention *a)
+{
+    uint64_t rows = vk_attention_rows(a), line = line_of(a);
+    return rows > 0 && rows <= VK_ATTENTION_FEW && a->keys > 0 && a->depth > 0 &&
+           a->width > 0 && columns_of(a) <= MOST_LANES * line &&
+           vk_attention_by_lines(a->q, line) && vk_attention_by_lines(a->k, line) &&
+           vk_attention_by_lines(a->v, line);
+}
+
+// Blocks of rows, all of which read the keys.
+static uint64_t blocks_of(const struct vk_attention *a)
+{
+    return ceil_div(vk_attention_rows(a), MOST_ROWS);
+}
+
+uint64_t vk_attention_few_parts(const struct vk_attention *a)
+{
+    uint64_t groups = blocks_of(a) * a->groups * a->batches;
+    uint64_t most = a->keys / LEAST_PART, wanted = ceil_div(MANY_GROUPS, groups);
+    most = most < MOST_PARTS ? most : MOST_PARTS;
+    wanted = wanted < most ? wanted : most;
+    return wanted > 1 ? wanted : 1;
+}
+
+// The constants of attention_few.comp, in the order of their ids.
+struct constants {
+    uint32_t group, rows, lanes, q_size, p_pitch, p_size, s_size;
+};
+#define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
+
+static struct constants constants_of(const struct vk_attention *a)
+{
+    uint32_t rows = (uint32_t)ceil_div(vk_attention_rows(a), blocks_of(a));
+    uint32_t lanes = LEAST_LANES;
+    while (lanes * line_of(a) < columns_of(a))
+        lanes *= 2;
+    // With more rows fewer invocations, as shared memory has their products.
+    struct constants c = {.group = rows > MOST_ROWS / 2 ? 64 : 128,
+                          .rows = rows,
+                          .lanes = lanes,
+                          .q_size = rows * (uint32_t)(4 / tn_dtype_bytes(a->q->dtype)),
+                          .p_pitch = lanes / 4 + (lanes > LEAST_LANES)};
+    c.s_size = c.group / lanes * rows;
+    c.p_size = c.s_size * 4 * c.p_pitch;
+    if (c.p_size < c.group * c.q_size / rows) // sums of one row in the end
+        c.p_size = c.group * c.q_size / rows;
+    return c;
+}
+
+tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a)
+{
+    const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
+    char name[VARIANT_NAME];
+    struct kernel_launch launch = {.name = name};
+    uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS], values[NUM_CONSTANTS];
+    struct constants constants = constants_of(a);
+    snprintf(name, sizeof(name), "attention_few_%s", dtype_glsl(out->dtype));
+    vk_attention_batches(a, batches);
+    memcpy(values, &constants, sizeof(values));
+    for (uint32_t i = 0; i < NUM_CONSTANTS; i++)
+        kernel_spec(&launch, values[i]);
+    vk_attention_bind(&launch, a, batches);
+    vk_attention_push(&launch, a, plan->step->attrs, out);
+    launch.groups = blocks_of(a) * a->parts * a->groups * a->batches;
+    return kernel_launch(plan, &launch);
+}
