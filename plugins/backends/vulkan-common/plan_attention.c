@@ -351,23 +351,17 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attent
 
 // --- matrix units ----------------------------------------------------------------------
 
-// Matrix units take 16-bit floats, by lines of eight. Fewer multiplications take the time
-// of a launch either way.
-#define MATRIX_LINE 8
+// Fewer keys leave matrix units empty, and fewer multiplications take the time of a launch
+// either way.
 #define LEAST_MATRIX_KEYS 32
 #define LEAST_MATRIX_WORK 4194304
 #define MATRIX_OPERATIONS                                                                  \
     (TN_VULKAN_SUBGROUP_VOTE | TN_VULKAN_SUBGROUP_ARITHMETIC | TN_VULKAN_SUBGROUP_SHUFFLE)
 
-// Of attention_matrix.comp: the most columns, rows of a workgroup, which has two
-// invocations for each, and bytes of shared memory.
-struct matrix_tile {
-    uint32_t columns, rows, shared;
-};
-static const struct matrix_tile matrix_tiles[] = {{64, 64, 14336}, {128, 128, 45056}};
+static const struct vk_matrix_tile matrix_tiles[] = {{64, 64, 14336}, {128, 128, 45056}};
 
 static bool has_matrices(const tn_vulkan_limits *limits, tn_dtype dtype,
-                         const struct matrix_tile *tile)
+                         const struct vk_matrix_tile *tile)
 {
     uint32_t needed = dtype == TN_F16    ? TN_VULKAN_HAS_F16_MATRICES
                       : dtype == TN_BF16 ? TN_VULKAN_HAS_BF16_MATRICES
@@ -379,29 +373,27 @@ static bool has_matrices(const tn_vulkan_limits *limits, tn_dtype dtype,
            limits->max_group_size[0] >= 2 * tile->rows;
 }
 
-// NULL: it runs without matrix units, which few rows would leave empty.
-static const struct matrix_tile *choose_matrix(const tn_vulkan_limits *limits,
-                                               const struct vk_attention *a,
-                                               const tn_layout *out)
+const struct vk_matrix_tile *
+vk_attention_choose_matrix(const tn_vulkan_limits *limits, const struct vk_attention *a,
+                           const struct vk_matrix_tile tiles[2])
 {
     uint64_t widest = a->depth > a->width ? a->depth : a->width;
     uint64_t rows = vk_attention_rows(a);
-    const struct matrix_tile *tile = &matrix_tiles[widest > matrix_tiles[0].columns];
+    const struct vk_matrix_tile *tile = &tiles[widest > tiles[0].columns];
     uint64_t work = tn_saturated_multiply(tn_saturated_multiply(rows, a->keys),
                                           widest * a->groups * a->batches);
     if (widest > tile->columns || rows <= VK_ATTENTION_FEW || a->keys < LEAST_MATRIX_KEYS ||
-        work < LEAST_MATRIX_WORK || !has_matrices(limits, out->dtype, tile))
+        work < LEAST_MATRIX_WORK || !has_matrices(limits, a->q->dtype, tile))
         return NULL;
-    return vk_attention_by_lines(a->q, MATRIX_LINE) &&
-                   vk_attention_by_lines(a->k, MATRIX_LINE) &&
-                   vk_attention_by_lines(a->v, MATRIX_LINE) &&
-                   out->offset % MATRIX_LINE == 0
+    return vk_attention_by_lines(a->q, VK_MATRIX_LINE) &&
+                   vk_attention_by_lines(a->k, VK_MATRIX_LINE) &&
+                   vk_attention_by_lines(a->v, VK_MATRIX_LINE)
                ? tile
                : NULL;
 }
 
 static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct vk_attention *a,
-                               const struct matrix_tile *tile)
+                               const struct vk_matrix_tile *tile)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
     const tn_attention_attrs *attrs = plan->step->attrs;
@@ -451,8 +443,9 @@ tn_status vk_plan_attention(const tn_vulkan_plan *plan)
     bool is_by_vectors =
         vk_attention_by_vectors(&a) && tn_step_output(step, 0)->layout.offset % 4 == 0;
     const char *suffix = is_by_vectors ? "_vectors" : "";
-    const struct matrix_tile *matrix =
-        choose_matrix(plan->limits, &a, &tn_step_output(step, 0)->layout);
+    bool is_by_lines = tn_step_output(step, 0)->layout.offset % VK_MATRIX_LINE == 0;
+    const struct vk_matrix_tile *matrix =
+        is_by_lines ? vk_attention_choose_matrix(plan->limits, &a, matrix_tiles) : NULL;
     tn_status status = matrix ? launch_matrix(plan, &a, matrix)
                        : is_by_vectors && vk_attention_is_few(&a)
                            ? vk_attention_launch_few(plan, &a)

@@ -39,6 +39,17 @@ bool vk_attention_is_few(const struct vk_attention *a);
 uint64_t vk_attention_few_parts(const struct vk_attention *a);
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a);
 
+// Tiles on matrix units: the most columns, rows of a workgroup, which has two invocations
+// for each, and bytes of shared memory.
+#define VK_MATRIX_LINE 8 // 16-bit floats
+struct vk_matrix_tile {
+    uint32_t columns, rows, shared;
+};
+// Of tiles for fewer and for more columns. NULL: it runs without matrix units.
+const struct vk_matrix_tile *
+vk_attention_choose_matrix(const tn_vulkan_limits *limits, const struct vk_attention *a,
+                           const struct vk_matrix_tile tiles[2]);
+
 // What the kernels of attention take. Inputs that were not given are bound to q: no shader
 // reads them.
 void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *a,
