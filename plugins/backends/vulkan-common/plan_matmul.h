@@ -41,4 +41,12 @@ bool product_hides_program(const tn_vulkan_limits *limits, const tn_step *step);
 struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step,
                              const struct product *p);
 
+// plan_matmul_split.c
+// Parts of the terms that a device computes beside each other, by shapes alone; 1: the
+// whole. `a`: the left operand.
+uint32_t product_parts(const tn_layout *a, const struct product *p);
+// Makes p a batch of `parts` products, whose results are of f32 and side by side.
+void product_split(struct product *p, uint32_t parts);
+uint64_t product_parts_size(const struct product *p, uint32_t parts); // bytes of these
+
 #endif // VULKAN_COMMON_PLAN_MATMUL_H
