@@ -148,6 +148,11 @@ Test(vulkan_kernels, products_large_enough_for_the_larger_tiles)
         {LAYOUT(TN_F32, 400, 40), LAYOUT(TN_F32, 40, 600), LAYOUT(TN_F32, 400, 600)},
         1e-5,
         5});
+    for (tn_dtype t = TN_F16; t <= TN_BF16; t++) { // with matrix units in parts
+        tn_layout a = LAYOUT(t, 80, 1024), b = LAYOUT(t, 96, 1024), c = LAYOUT(t, 80, 96);
+        b = transposed(b, 0, 1);
+        add_check(&(struct application){"base.matmul/1", &none, 2, {a, b, c}, 1e-5, 5});
+    }
     run_checks();
 }
 

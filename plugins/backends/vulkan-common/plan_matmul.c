@@ -213,6 +213,7 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
     tiling.rows = tiling.columns = matrix ? matrix : choose_tile(p, dtype);
     snprintf(tiling.name, sizeof(tiling.name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
              dtype_glsl(dtype), tiling.rows, matrix && is_staged(step, p) ? "_staged" : "");
+    tiling.on_matrices = matrix > 0;
     tiling.takes_any = !matrix;
     if (tiling.takes_any)
         tiling.b_along_k = product_b_along_k(p);
@@ -275,19 +276,16 @@ tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
         product_describe(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout);
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return TN_OK;
-    uint32_t parts = plan->limits->features & TN_VULKAN_IS_SOFTWARE
-                         ? 1
-                         : product_parts(&tn_step_input(step, 0)->layout, &p);
+    struct tiling tiling;
+    uint32_t step_x, step_y, step_z,
+        parts = product_in_parts(plan->limits, step, &p, &tiling);
     tn_vulkan_operand out = tn_vulkan_output(0);
     uint64_t out_offset = (uint64_t)tn_step_output(step, 0)->layout.offset;
     if (parts > 1) {
         out = tn_vulkan_scratch(0, product_parts_size(&p, parts), TN_VULKAN_WRITES);
         out_offset = 0;
-        product_split(&p, parts);
     }
     const uint32_t *most = plan->limits->max_groups;
-    uint32_t step_x, step_y, step_z;
-    struct tiling tiling = product_tiling(plan->limits, step, &p);
     struct kernel_launch launch = {
         .name = tiling.name,
         .fixed_grid = true,

@@ -1,30 +1,39 @@
 // SPDX-License-Identifier: MIT
-// Products of few tiles and many terms: sums of a part of the terms each, as if these were
-// products of a batch, and then one of the parts.
+// Products of few tiles and many terms: workgroups compute sums of a part of the terms
+// each, as if these were products of a batch, and a second launch adds the parts.
 #include "plan_matmul.h"
 
+#include <stdio.h>
 #include <tenon/checked.h>
 
-#define TILE 32          // rows and columns of the smallest tile that is read by vectors
-#define FEW_TILES 128    // with so many a large device has work for most of its processors
-#define ENOUGH_TILES 512 // and with so many for all
-#define LEAST_TILES 16   // fewer have kernels with smaller tiles
-#define LEAST_TERMS 128  // of a part; a multiple of the terms of a slice
+#define LEAST_TERMS 128 // of a part; a multiple of the terms of a slice
 #define MOST_PARTS 8
 
-uint32_t product_parts(const tn_layout *a, const struct product *p)
+// Rows and columns of the smallest tile. With `few` tiles a large device has work for most
+// of its processors, and with `enough` for all; fewer than `least` have smaller tiles.
+struct tiles {
+    uint32_t tile, least, few, enough;
+};
+static const struct tiles of_f32 = {32, 16, 128, 512}, of_halves = {64, 1, 64, 256};
+
+// The parts, by shapes alone, as scratch memory is sized before a device is known; 1: the
+// whole. `a`: the left operand.
+static uint32_t count_parts(const tn_layout *a, const struct product *p)
 {
-    uint64_t tiles = ceil_div(p->rows, TILE) * ceil_div(p->columns, TILE), parts = 1;
-    if (a->dtype != TN_F32 || p->num_axes > 0 || p->batches != 1 || tiles < LEAST_TILES ||
-        tiles >= FEW_TILES)
+    bool is_half = a->dtype == TN_F16 || a->dtype == TN_BF16;
+    const struct tiles *t = is_half ? &of_halves : &of_f32;
+    uint64_t tiles = ceil_div(p->rows, t->tile) * ceil_div(p->columns, t->tile), parts = 1;
+    bool is_whole = p->rows % 16 == 0 && p->columns % 16 == 0; // matrices, stored as such
+    if ((!is_half && a->dtype != TN_F32) || (is_half && !is_whole) || p->num_axes > 0 ||
+        p->batches != 1 || tiles < t->least || tiles >= t->few)
         return 1;
-    while (parts < MOST_PARTS && tiles * parts < ENOUGH_TILES &&
+    while (parts < MOST_PARTS && tiles * parts < t->enough &&
            p->terms % (2 * parts * LEAST_TERMS) == 0)
         parts *= 2;
     return (uint32_t)parts;
 }
 
-void product_split(struct product *p, uint32_t parts)
+static void split(struct product *p, uint32_t parts)
 {
     uint32_t terms = (uint32_t)(p->terms / parts);
     p->terms = terms;
@@ -35,7 +44,27 @@ void product_split(struct product *p, uint32_t parts)
     p->b_stride[0] = terms * p->b.row;
 }
 
-// Bytes of the sums.
+uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
+                          struct product *p, struct tiling *tiling)
+{
+    const tn_layout *a = &tn_step_input(step, 0)->layout;
+    struct product in_parts = *p;
+    uint32_t parts = limits->features & TN_VULKAN_IS_SOFTWARE ? 1 : count_parts(a, p);
+    *tiling = product_tiling(limits, step, p);
+    if (parts == 1 || (a->dtype != TN_F32 && !tiling->on_matrices))
+        return 1;
+    split(&in_parts, parts);
+    if (tiling->on_matrices) {
+        tiling->rows = tiling->columns = of_halves.tile;
+        snprintf(tiling->name, sizeof(tiling->name), "matmul_matrix_%s_%u_parts",
+                 dtype_glsl(a->dtype), of_halves.tile);
+    } else {
+        *tiling = product_tiling(limits, step, &in_parts);
+    }
+    *p = in_parts;
+    return parts;
+}
+
 uint64_t product_parts_size(const struct product *p, uint32_t parts)
 {
     uint64_t elements = tn_saturated_multiply(p->rows, p->columns);
@@ -45,5 +74,5 @@ uint64_t product_parts_size(const struct product *p, uint32_t parts)
 uint64_t vk_matmul_scratch(const tn_kernel_query *query)
 {
     const struct product p = product_describe(&query->inputs[0], &query->inputs[1]);
-    return product_parts_size(&p, product_parts(&query->inputs[0], &p));
+    return product_parts_size(&p, count_parts(&query->inputs[0], &p));
 }
