@@ -7,22 +7,28 @@
 //
 // The queries of the heads that share keys are rows of one matrix; a workgroup computes ROWS of them
 // over a part of the keys. It has slots of LANES invocations, one for each line of a row. A slot
-// takes four keys at a time: its invocations multiply their line with all rows, the products are
-// added through shared memory, an invocation for each of the four keys' scores, and each
-// invocation adds its line of the values to its sums. Slots have sums and greatest scores of their
-// own, which meet at the end.
+// takes four keys at a time: its invocations multiply their line with all rows, and then share what
+// is to be done for the four keys and each row: an invocation adds the products of one of these
+// scores and makes it a weight. All invocations add their line of the values, so weighed. Slots have
+// sums and greatest scores of their own, which meet at the end; until then they need not wait for
+// each other, and do not where a subgroup has whole slots.
 #include "types.glsl"
 #include "scalar.glsl"
 #define VECTORS
 #include "fours.glsl"
+#extension GL_KHR_shader_subgroup_basic : require
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint GROUP = 128;  // invocations
 layout(constant_id = 1) const uint ROWS = 4;     // at most 8
 layout(constant_id = 2) const uint LANES = 16;   // invocations of a key: a power of 2, at least 4
 layout(constant_id = 3) const uint Q_SIZE = 8;   // ROWS * PER
-layout(constant_id = 4) const uint P_PITCH = 5;  // vectors of LANES products; one more spreads them
-layout(constant_id = 5) const uint P_SIZE = 640; // GROUP / LANES * ROWS * 4 * P_PITCH
-layout(constant_id = 6) const uint S_SIZE = 32;  // GROUP / LANES * ROWS
+layout(constant_id = 4) const uint OWN = 1;      // scores of an invocation: STEPS * ROWS / LANES
+// Vectors of LANES products, and of all of a slot: so many that they are spread over the banks.
+layout(constant_id = 5) const uint P_PITCH = 5;
+layout(constant_id = 6) const uint SLOT_PITCH = 84;
+layout(constant_id = 7) const uint P_SIZE = 672; // of all slots
+layout(constant_id = 8) const uint S_SIZE = 32;  // GROUP / LANES * ROWS
+layout(constant_id = 9) const uint BY_SUBGROUP = 0;
 
 layout(std430, binding = 0) readonly buffer Q { uvec4 d[]; } queries;
 layout(std430, binding = 1) readonly buffer K { uvec4 d[]; } keys;
@@ -51,13 +57,14 @@ const uint LINE = 4u * uint(PER); // elements of a line
 const uint SLOTS = GROUP / LANES;
 
 shared vec4 products[P_SIZE]; // of a slot and score: LANES numbers
-shared vec4 scores[S_SIZE];   // of a slot and row
-shared vec2 states[S_SIZE];   // in the end: the greatest score, the sum of weights
+shared vec4 scores[S_SIZE], slot_weights[S_SIZE]; // of a slot and row: of its keys
+shared float scales[S_SIZE];                      // by how much its sums so far change
+shared vec2 states[S_SIZE];    // in the end: the greatest score, the sum of weights
 shared ivec4 row_places[ROWS]; // the keys that a row sees by place, and where its mask begins
 
 uint lane, slot, first_row;
 vec4 q[Q_SIZE], totals[Q_SIZE];
-float most[ROWS], weight_sum[ROWS];
+float most[OWN], weight_sum[OWN];
 uvec4 k_lines[STEPS], v_lines[STEPS];
 
 #include "attention.glsl"
@@ -104,6 +111,14 @@ void load_rows(int length)
 
 // --- keys ---------------------------------------------------------------------------------
 
+void wait_for_slot()
+{
+    if (BY_SUBGROUP != 0u)
+        subgroupBarrier();
+    else
+        barrier();
+}
+
 void multiply_keys()
 {
     [[unroll]] for (uint i = 0u; i < STEPS; i++) {
@@ -114,8 +129,7 @@ void multiply_keys()
             float sum = 0.0;
             [[unroll]] for (uint c = 0u; c < uint(PER); c++)
                 sum = add_dot(sum, q[r * uint(PER) + c], k[c]);
-            uint at = ((slot * STEPS + i) * ROWS + r) * P_PITCH;
-            products[at + lane / 4u][lane % 4u] = sum;
+            products[slot * SLOT_PITCH + (i * ROWS + r) * P_PITCH + lane / 4u][lane % 4u] = sum;
         }
     }
 }
@@ -134,11 +148,14 @@ float masked(ivec4 place, int key, float score)
     return score;
 }
 
-// Adds the products of each score.
+// Adds the products of the scores of this invocation, which are lane, lane + LANES, ...
 void add_products(uint begin)
 {
-    for (uint i = lane; i < STEPS * ROWS; i += LANES) {
-        uint step = i / ROWS, r = i - step * ROWS, at = (slot * STEPS * ROWS + i) * P_PITCH;
+    [[unroll]] for (uint n = 0u; n < OWN; n++) {
+        uint i = lane + n * LANES, step = i / ROWS, r = i - step * ROWS;
+        if (i >= STEPS * ROWS)
+            break;
+        uint at = slot * SLOT_PITCH + i * P_PITCH;
         vec4 sum = products[at];
         [[unroll]] for (uint j = 1u; j < LANES / 4u; j++)
             sum += products[at + j];
@@ -148,16 +165,31 @@ void add_products(uint begin)
     }
 }
 
+// Makes them weights.
+void weigh()
+{
+    [[unroll]] for (uint n = 0u; n < OWN; n++) {
+        uint i = lane + n * LANES, step = i / ROWS, r = i - step * ROWS;
+        if (i >= STEPS * ROWS)
+            break;
+        vec4 x = scores[slot * ROWS + r];
+        float now = max(max(most[n], max(x.x, x.y)), max(x.z, x.w));
+        float shift = now == -infinity() ? 0.0 : now, scale = weight(most[n], shift);
+        float p = weight(x[step], shift);
+        most[n] = now;
+        weight_sum[n] = weight_sum[n] * scale + p;
+        slot_weights[slot * ROWS + r][step] = p;
+        if (step == 0u)
+            scales[slot * ROWS + r] = scale;
+    }
+}
+
 void add_values()
 {
     vec4 p[ROWS];
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        vec4 x = scores[slot * ROWS + r];
-        float now = max(max(most[r], max(x.x, x.y)), max(x.z, x.w));
-        float shift = now == -infinity() ? 0.0 : now, scale = weight(most[r], shift);
-        most[r] = now;
-        p[r] = weights(x, vec4(shift));
-        weight_sum[r] = weight_sum[r] * scale + (p[r].x + p[r].y + p[r].z + p[r].w);
+        float scale = scales[slot * ROWS + r];
+        p[r] = slot_weights[slot * ROWS + r];
         [[unroll]] for (uint c = 0u; c < uint(PER); c++)
             totals[r * uint(PER) + c] *= scale;
     }
@@ -186,14 +218,31 @@ void write_vector(uint row, uint part, uint own, vec2 state, vec4 x)
     }
 }
 
+// The greatest score of each slot and row, and the sum of its weights.
+void keep_states()
+{
+    [[unroll]] for (uint n = 0u; n < OWN; n++) {
+        uint i = lane + n * LANES, step = i / ROWS, r = i - step * ROWS;
+        if (i >= STEPS * ROWS)
+            break;
+        scores[slot * ROWS + r][step] = weight_sum[n];
+        if (step == 0u)
+            states[slot * ROWS + r].x = most[n];
+    }
+    barrier();
+    for (uint i = lane; i < ROWS; i += LANES) {
+        vec4 sum = scores[slot * ROWS + i];
+        states[slot * ROWS + i].y = (sum.x + sum.y) + (sum.z + sum.w);
+    }
+    barrier();
+}
+
 // Adds what the slots have, a row at a time.
 void finish(uint unit, uint part)
 {
     const uint count = LANES * uint(PER);
-    [[unroll]] for (uint r = 0u; r < ROWS; r++)
-        if (lane == 0u)
-            states[slot * ROWS + r] = vec2(most[r], weight_sum[r]);
-    barrier();
+    uint own = slot * LANES + lane;
+    keep_states();
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         vec2 all = vec2(-infinity(), 0);
         for (uint i = 0u; i < SLOTS; i++)
@@ -203,11 +252,11 @@ void finish(uint unit, uint part)
             vec2 state = states[i * ROWS + r];
             all.y += state.y * (is_nan(state.y) ? 1.0 : weight(state.x, shift));
         }
-        float scale = weight(most[r], shift);
+        float scale = weight(states[slot * ROWS + r].x, shift);
         [[unroll]] for (uint c = 0u; c < uint(PER); c++)
-            products[gl_LocalInvocationIndex * uint(PER) + c] = totals[r * uint(PER) + c] * scale;
+            products[own * uint(PER) + c] = totals[r * uint(PER) + c] * scale;
         barrier();
-        uint own = gl_LocalInvocationIndex, row = first_row + r;
+        uint row = first_row + r;
         if (own < count && row < total_rows) {
             vec4 x = products[own];
             for (uint i = 1u; i < SLOTS; i++)
@@ -221,8 +270,11 @@ void finish(uint unit, uint part)
 // Workgroups that share keys are neighbours.
 void main()
 {
-    lane = gl_LocalInvocationIndex % LANES;
-    slot = gl_LocalInvocationIndex / LANES;
+    uint own = gl_LocalInvocationIndex;
+    if (BY_SUBGROUP != 0u)
+        own = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+    lane = own % LANES;
+    slot = own / LANES;
     total_rows = args.heads * args.queries;
     uint blocks = (total_rows + ROWS - 1u) / ROWS, number = group_number();
     uint block = number % blocks, part = number / blocks % args.parts;
@@ -240,20 +292,23 @@ void main()
     uint of_part = (tiles + args.parts - 1u) / args.parts * keys_at_once;
     uint begin = seen_keys.x + part * of_part, end = min(begin + of_part, seen_keys.y);
     load_rows(length);
-    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        most[r] = -infinity();
-        weight_sum[r] = 0.0;
-        [[unroll]] for (uint c = 0u; c < uint(PER); c++)
-            totals[r * uint(PER) + c] = vec4(0);
+    [[unroll]] for (uint i = 0u; i < OWN; i++) {
+        most[i] = -infinity();
+        weight_sum[i] = 0.0;
     }
+    [[unroll]] for (uint i = 0u; i < Q_SIZE; i++)
+        totals[i] = vec4(0);
+    barrier(); // for row_places
     LOAD_LINES(k_lines, keys, k_start, args.k_row, args.depth, begin, end)
     for (; begin < end; begin += keys_at_once) {
         LOAD_LINES(v_lines, values, v_start, args.v_row, args.width, begin, end)
         multiply_keys();
-        barrier();
+        wait_for_slot();
         LOAD_LINES(k_lines, keys, k_start, args.k_row, args.depth, begin + keys_at_once, end)
         add_products(begin);
-        barrier();
+        wait_for_slot();
+        weigh();
+        wait_for_slot();
         add_values();
     }
     barrier();

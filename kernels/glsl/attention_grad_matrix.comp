@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: MIT
 // The derivative of attention of 16-bit floats on matrix units, by tiles as attention_grad.comp has
 // it, and with its arguments: OF_queries first, which keeps in `states` what of the weights depends on
-// the query; then OF_keys and OF_values, or both in one. IN, NUMBER and COLUMNS as in
-// attention_matrix.comp, of which this is the inverse way, and which says how rows are kept as
-// matrices. Rows of all operands are contiguous, and their strides, offsets and lengths multiples of
+// the query; then OF_keys, of keys and values. IN, NUMBER and COLUMNS as in attention_matrix.comp, which
+// says how rows are kept as matrices. Rows of all operands are contiguous, and their strides, offsets and lengths multiples of
 // eight elements.
 //
 // Each of SUBGROUPS subgroups computes sixteen own rows, of queries or of keys. All of them share
 // OTHERS rows of the other kind in shared memory: of q or k (depth), and of the gradient or v
-// (width). There are two such tiles, so that one is written while the other one is read.
+// (width), and go through them by blocks of BLOCK. There are two such tiles, so that one is written
+// while the other one is read.
 #include "types.glsl"
 #include "scalar.glsl"
 #include "fours.glsl"
@@ -65,13 +65,6 @@ layout(push_constant) uniform Args {
     float scale, soft_cap;
 } args;
 
-#if defined OF_queries || defined OF_keys
-#define ADDS_DEPTH // what is summed up has the columns of q and k
-#endif
-#ifdef OF_values
-#define ADDS_WIDTH // and those of v
-#endif
-
 #define ROWS (SUBGROUPS * 16u)
 #define LINES (COLUMNS / 8u)          // of eight elements, of a row
 #define PITCH (LINES + 1u)            // in shared memory: one more spreads rows over the banks
@@ -87,7 +80,7 @@ const float LOG2_E = 1.44269504, LOWEST = -3.0e38, ENOUGH = 4.0, LARGE = 2048.0;
 
 shared uvec4 tiles[4u * TILE];          // twice: depth, width
 shared uvec4 own[SUBGROUPS * OWN_SIZE]; // of each subgroup
-#ifndef OF_queries
+#ifdef OF_keys
 shared float tile_states[4u * OTHERS]; // twice: shifts, sums
 #endif
 
@@ -97,12 +90,10 @@ shared float tile_states[4u * OTHERS]; // twice: shifts, sums
 #define SUMS coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 
 MATRIX_A own_depth[PARTS];
-SUMS weights_of[OTHERS / 16];
-#ifdef ADDS_DEPTH
+SUMS weights_of[BLOCK / 16];
 MATRIX_A own_width[PARTS];
-SUMS changes[OTHERS / 16], depth_totals[PARTS];
-#endif
-#ifdef ADDS_WIDTH
+SUMS changes[BLOCK / 16], depth_totals[PARTS];
+#ifdef OF_keys
 SUMS width_totals[PARTS];
 #endif
 uvec4 next_depth[LOADS], next_width[LOADS];
@@ -152,7 +143,7 @@ void load_tile(uint first, uint last)
         if (IS_WHOLE != 0u || column * 8u < args.width)
             next_width[i] = OTHER_WIDTH(at);
     }
-#ifndef OF_queries
+#ifdef OF_keys
     if (gl_LocalInvocationIndex < OTHERS)
         next_state = states.d[first_query + min(first + gl_LocalInvocationIndex, last)];
 #endif
@@ -167,7 +158,7 @@ void keep_tile(uint tile)
         tiles[at + i * (GROUP / LINES) * PITCH] = next_depth[i];
         tiles[at + TILE + i * (GROUP / LINES) * PITCH] = next_width[i];
     }
-#ifndef OF_queries
+#ifdef OF_keys
     if (gl_LocalInvocationIndex < OTHERS) {
         tile_states[tile * (2u * OTHERS) + gl_LocalInvocationIndex] = next_state.x;
         tile_states[tile * (2u * OTHERS) + OTHERS + gl_LocalInvocationIndex] = next_state.y;
@@ -197,12 +188,10 @@ void load_own()
         if (is_row && column * 8u < args.depth)
             line = OWN_DEPTH(row) ^ sign;
         own_depth[c] = through_own(line);
-#ifdef ADDS_DEPTH
         line = uvec4(0u);
         if (is_row && column * 8u < args.width)
             line = OWN_WIDTH(row);
         own_width[c] = through_own(line);
-#endif
     }
 }
 
@@ -256,13 +245,13 @@ void begin_rows()
 }
 #endif
 
-// Whether all own rows of the subgroup see, or are seen by, the OTHERS rows from `first` on.
+// Whether all own rows of the subgroup see, or are seen by, the BLOCK rows from `first` on.
 bool is_seen_by_place(uint first)
 {
 #ifdef OF_queries
-    return int(first) >= all_see.x && int(first + OTHERS) <= all_see.y;
+    return int(first) >= all_see.x && int(first + BLOCK) <= all_see.y;
 #else
-    uint last = first + OTHERS - 1u, begin = first % args.queries, end = last % args.queries;
+    uint last = first + BLOCK - 1u, begin = first % args.queries, end = last % args.queries;
     if (last >= total_rows)
         return false;
     if (first / args.queries != last / args.queries) {
@@ -291,33 +280,32 @@ float more_of(uint row, uint key)
 
 // --- tiles --------------------------------------------------------------------------------
 
-void multiply_tile(uint start)
+// start: of the block in `tiles`.
+void multiply_block(uint start)
 {
-    [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++)
+    [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++)
         weights_of[j] = SUMS(0.0);
     [[unroll]] for (uint c = 0u; c < PARTS; c++)
-        [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++) {
+        [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++) {
             MATRIX_B b;
             coopMatLoad(b, tiles, start + j * 16u * PITCH + c * 2u, PITCH,
                         gl_CooperativeMatrixLayoutColumnMajor);
             weights_of[j] = coopMatMulAdd(own_depth[c], b, weights_of[j]);
         }
-#ifdef ADDS_DEPTH
-    [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++)
+    [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++)
         changes[j] = SUMS(0.0);
     [[unroll]] for (uint c = 0u; c < PARTS; c++)
-        [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++) {
+        [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++) {
             MATRIX_B b;
             coopMatLoad(b, tiles, start + TILE + j * 16u * PITCH + c * 2u, PITCH,
                         gl_CooperativeMatrixLayoutColumnMajor);
             changes[j] = coopMatMulAdd(own_width[c], b, changes[j]);
         }
-#endif
 }
 
 void mask_scores(uint first)
 {
-    [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++) {
+    [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++) {
         uint other = first + j * 16u + lane % 2u * 8u, self = own_first + own_row + lane / 2u;
         [[dont_unroll]] for (uint i = 0u; i < 8u; i++) {
 #ifdef OF_queries
@@ -357,7 +345,7 @@ void choose_shift()
     bool is_above = false;
     [[unroll]] for (uint i = 0u; i < most.length(); i++) {
         float widest = abs(changes[0][i]);
-        [[unroll]] for (uint j = 1u; j < OTHERS / 16u; j++) {
+        [[unroll]] for (uint j = 1u; j < BLOCK / 16u; j++) {
             most[i] = max(most[i], weights_of[j][i]);
             widest = max(widest, abs(changes[j][i]));
         }
@@ -380,52 +368,45 @@ float rounded(float x)
 }
 
 // Turns scores into weights, and what these are to change by into what the scores change by.
-void weigh(uint tile, uint first)
+// place: of the block's states in `tile_states`.
+void weigh(uint place, uint first)
 {
-#ifdef ADDS_DEPTH
-    [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++) {
+    [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++) {
 #ifdef OF_queries
         changes[j] = changes[j] - outs;
 #else
         SUMS sums_of;
-        coopMatLoad(sums_of, tile_states, tile * (2u * OTHERS) + OTHERS + j * 16u, 0u,
+        coopMatLoad(sums_of, tile_states, place + OTHERS + j * 16u, 0u,
                     gl_CooperativeMatrixLayoutRowMajor);
         changes[j] = changes[j] - sums_of;
 #endif
     }
-#endif
     if (HAS_CAP != 0u)
-        [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++) {
+        [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++) {
             SUMS x = weights_of[j];
-#ifdef ADDS_DEPTH
             SUMS by = changes[j];
-#endif
             [[unroll]] for (uint i = 0u; i < x.length(); i++) {
                 float y = capped(vec4(x[i] * abs(args.scale))).x;
                 x[i] = y * LOG2_E;
-#ifdef ADDS_DEPTH
                 y /= args.soft_cap;
                 by[i] -= by[i] * y * y;
-#endif
             }
             weights_of[j] = x;
-#ifdef ADDS_DEPTH
             changes[j] = by;
-#endif
         }
     else if (HAS_MASK != 0u)
-        [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++)
+        [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++)
             weights_of[j] = weights_of[j] * (abs(args.scale) * LOG2_E);
     if (HAS_MASK != 0u || !is_seen_by_place(first))
         mask_scores(first);
 #ifdef OF_queries
     choose_shift();
 #endif
-    [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++) {
+    [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++) {
         SUMS x = weights_of[j];
-#ifndef OF_queries
+#ifdef OF_keys
         SUMS shift;
-        coopMatLoad(shift, tile_states, tile * (2u * OTHERS) + j * 16u, 0u,
+        coopMatLoad(shift, tile_states, place + j * 16u, 0u,
                     gl_CooperativeMatrixLayoutRowMajor);
 #endif
         [[unroll]] for (uint i = 0u; i < x.length(); i++)
@@ -433,14 +414,12 @@ void weigh(uint tile, uint first)
 #ifdef OF_queries
         weight_sum = weight_sum + x;
 #endif
-#ifdef ADDS_DEPTH
         // A weight of 0 changes by nothing, also where what it would change by is no number.
         SUMS by = changes[j];
         [[unroll]] for (uint i = 0u; i < x.length(); i++)
             by[i] = x[i] == 0.0 ? 0.0 : rounded(x[i] * by[i]);
         changes[j] = by;
-#endif
-#ifdef ADDS_WIDTH
+#ifdef OF_keys
         [[unroll]] for (uint i = 0u; i < x.length(); i++)
             x[i] = rounded(x[i]);
         weights_of[j] = x;
@@ -459,10 +438,10 @@ MATRIX_A operand_of(SUMS x)
     return p;
 }
 
-void add_tile(uint start)
+void add_block(uint start)
 {
-    [[unroll]] for (uint j = 0u; j < OTHERS / 16u; j++) {
-#ifdef ADDS_WIDTH
+    [[unroll]] for (uint j = 0u; j < BLOCK / 16u; j++) {
+#ifdef OF_keys
         MATRIX_A p = operand_of(weights_of[j]);
         [[unroll]] for (uint c = 0u; c < PARTS; c++) {
             MATRIX_B b;
@@ -471,7 +450,6 @@ void add_tile(uint start)
             width_totals[c] = coopMatMulAdd(p, b, width_totals[c]);
         }
 #endif
-#ifdef ADDS_DEPTH
         MATRIX_A change = operand_of(changes[j]);
         [[unroll]] for (uint c = 0u; c < PARTS; c++) {
             MATRIX_B b;
@@ -479,7 +457,6 @@ void add_tile(uint start)
                         gl_CooperativeMatrixLayoutRowMajor);
             depth_totals[c] = coopMatMulAdd(change, b, depth_totals[c]);
         }
-#endif
     }
 }
 
@@ -532,11 +509,9 @@ void finish(uint unit)
 #else
     const float part = args.scale;
 #endif
-#ifdef ADDS_DEPTH
     at = (args.first_offset + (unit * OWN_COUNT + row) * args.depth) / 8u;
     WRITE_ALL(result, depth_totals, args.depth, part)
-#endif
-#ifdef ADDS_WIDTH
+#ifdef OF_keys
     at = (args.second_offset + (unit * OWN_COUNT + row) * args.width) / 8u;
     WRITE_ALL(result_v, width_totals, args.width, 1.0)
 #endif
@@ -545,7 +520,7 @@ void finish(uint unit)
 // The first tile from `first` on that has to do with own rows; `count` or more: there is none.
 uint next_tile(uint first, uint count)
 {
-#ifndef OF_queries
+#ifdef OF_keys
     for (; first < count; first += OTHERS) {
         uvec2 seen_keys = visible_keys(first, OTHERS, key_count);
         if (seen_keys.y > own_first && seen_keys.x < own_first + ROWS)
@@ -567,9 +542,12 @@ void add_tiles(uint first, uint count)
         barrier();
         if (next < count)
             load_tile(next, count - 1u);
-        multiply_tile(tile * (2u * TILE));
-        weigh(tile, first);
-        add_tile(tile * (2u * TILE));
+        for (uint block = 0u; block < OTHERS; block += BLOCK) {
+            uint start = tile * (2u * TILE) + block * PITCH;
+            multiply_block(start);
+            weigh(tile * (2u * OTHERS) + block, first + block);
+            add_block(start);
+        }
         first = next;
         tile = 1u - tile;
     }
@@ -605,11 +583,9 @@ void main()
     first_query = unit * total_rows;
     key_count = length_of(start_batch(unit / args.groups, unit % args.groups));
     load_own();
-#ifdef ADDS_DEPTH
     [[unroll]] for (uint c = 0u; c < PARTS; c++)
         depth_totals[c] = SUMS(0.0);
-#endif
-#ifdef ADDS_WIDTH
+#ifdef OF_keys
     [[unroll]] for (uint c = 0u; c < PARTS; c++)
         width_totals[c] = SUMS(0.0);
 #endif

@@ -7,11 +7,12 @@
 
 #define LINE_BYTES 16
 #define MOST_ROWS 8 // of a workgroup
+#define STEPS 4     // keys that a slot takes at a time
 #define LEAST_LANES 4
 #define MOST_LANES 64
-#define MANY_GROUPS 1024 // so many workgroups are enough for a large device
-#define LEAST_PART 64    // keys
-#define MOST_PARTS 64    // as attention_combine.comp has it
+#define MANY_GROUPS 256 // so many workgroups are enough for a large device
+#define LEAST_PART 64   // keys
+#define MOST_PARTS 64   // as attention_combine.comp has it
 
 static uint64_t columns_of(const struct vk_attention *a)
 {
@@ -49,11 +50,13 @@ uint64_t vk_attention_few_parts(const struct vk_attention *a)
 
 // The constants of attention_few.comp, in the order of their ids.
 struct constants {
-    uint32_t group, rows, lanes, q_size, p_pitch, p_size, s_size;
+    uint32_t group, rows, lanes, q_size, own, p_pitch, slot_pitch, p_size, s_size,
+        by_subgroup;
 };
 #define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
 
-static struct constants constants_of(const struct vk_attention *a)
+static struct constants constants_of(const tn_vulkan_limits *limits,
+                                     const struct vk_attention *a)
 {
     uint32_t rows = (uint32_t)ceil_div(vk_attention_rows(a), blocks_of(a));
     uint32_t lanes = LEAST_LANES;
@@ -64,11 +67,17 @@ static struct constants constants_of(const struct vk_attention *a)
                           .rows = rows,
                           .lanes = lanes,
                           .q_size = rows * (uint32_t)(4 / tn_dtype_bytes(a->q->dtype)),
+                          .own = (uint32_t)ceil_div(STEPS * rows, lanes),
                           .p_pitch = lanes / 4 + (lanes > LEAST_LANES)};
+    // Slots of a subgroup begin at different ones of the 8 vectors that banks have.
+    c.slot_pitch = STEPS * rows * c.p_pitch;
+    while (lanes < 32 && c.slot_pitch % 8 != lanes / 4)
+        c.slot_pitch++;
     c.s_size = c.group / lanes * rows;
-    c.p_size = c.s_size * 4 * c.p_pitch;
+    c.p_size = c.group / lanes * c.slot_pitch;
     if (c.p_size < c.group * c.q_size / rows) // sums of one row in the end
         c.p_size = c.group * c.q_size / rows;
+    c.by_subgroup = limits->subgroup_size >= lanes && c.group % limits->subgroup_size == 0;
     return c;
 }
 
@@ -78,7 +87,7 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     char name[VARIANT_NAME];
     struct kernel_launch launch = {.name = name};
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS], values[NUM_CONSTANTS];
-    struct constants constants = constants_of(a);
+    struct constants constants = constants_of(plan->limits, a);
     snprintf(name, sizeof(name), "attention_few_%s", dtype_glsl(out->dtype));
     vk_attention_batches(a, batches);
     memcpy(values, &constants, sizeof(values));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nn.attention_grad/1 of f32 and halves (attention_grad.comp): two launches, of queries and
 // then of keys and values, and between them a vector for each query. Halves by matrix units
-// where the device has them (attention_grad_matrix.comp), which take three where rows are
-// too long for keys and values in one.
+// where the device has them (attention_grad_matrix.comp).
 #include "plan_attention.h"
 
 #include <stdio.h>
@@ -203,19 +202,17 @@ static tn_status launch(const tn_vulkan_plan *plan, const struct gradient *g, bo
 
 static const struct vk_matrix_tile matrix_tiles[] = {{64, 64, 24064}, {128, 128, 45568}};
 
-// `of`: "queries", "keys" or "values".
 static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct gradient *g,
-                               const struct vk_matrix_tile *tile, const char *of)
+                               const struct vk_matrix_tile *tile, bool of_keys)
 {
     const struct vk_attention *a = &g->of;
     const tn_attention_attrs *attrs = plan->step->attrs;
-    bool of_keys = strcmp(of, "queries") != 0;
     char name[VARIANT_NAME];
     struct kernel_launch launch = {.name = name};
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS];
     uint64_t rows = of_keys ? a->keys : vk_attention_rows(a);
-    snprintf(name, sizeof(name), "attention_grad_matrix_%s_%s_%u", of,
-             dtype_glsl(a->q->dtype), tile->columns);
+    snprintf(name, sizeof(name), "attention_grad_matrix_%s_%s_%u",
+             of_keys ? "keys" : "queries", dtype_glsl(a->q->dtype), tile->columns);
     vk_attention_batches(a, batches);
     kernel_spec(&launch, a->depth == tile->columns && a->width == tile->columns);
     kernel_spec(&launch, attrs->soft_cap > 0);
@@ -224,17 +221,6 @@ static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct gradient
     push_all(&launch, g, plan->step, of_keys);
     launch.groups = ceil_div(rows, tile->rows) * a->batches * a->groups;
     return kernel_launch(plan, &launch);
-}
-
-static tn_status launch_matrices(const tn_vulkan_plan *plan, const struct gradient *g,
-                                 const struct vk_matrix_tile *tile)
-{
-    static const char *const all[] = {"queries", "keys", "values"};
-    uint32_t count = tile == &matrix_tiles[0] ? 2 : 3;
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < count && status == TN_OK; i++)
-        status = launch_matrix(plan, g, tile, all[i]);
-    return status;
 }
 
 // ---------------------------------------------------------------------------------------
@@ -264,10 +250,11 @@ tn_status vk_plan_attention_grad(const tn_vulkan_plan *plan)
         begins_by(step, &g, VK_MATRIX_LINE)
             ? vk_attention_choose_matrix(plan->limits, &g.of, matrix_tiles)
             : NULL;
-    if (matrix)
-        return launch_matrices(plan, &g, matrix);
     bool is_by_vectors = vk_attention_by_vectors(&g.of) && begins_by(step, &g, 4);
     const char *suffix = is_by_vectors ? "_vectors" : "";
-    tn_status status = launch(plan, &g, false, suffix);
-    return status == TN_OK ? launch(plan, &g, true, suffix) : status;
+    tn_status status = TN_OK;
+    for (int of_keys = 0; of_keys < 2 && status == TN_OK; of_keys++)
+        status = matrix ? launch_matrix(plan, &g, matrix, of_keys)
+                        : launch(plan, &g, of_keys, suffix);
+    return status;
 }
