@@ -10,9 +10,9 @@
 #define STEPS 4     // keys that a slot takes at a time
 #define LEAST_LANES 4
 #define MOST_LANES 64
-#define MANY_GROUPS 256 // so many workgroups are enough for a large device
-#define LEAST_PART 64   // keys
-#define MOST_PARTS 64   // as attention_combine.comp has it
+#define ENOUGH 32768  // invocations for a large device
+#define LEAST_PART 64 // keys
+#define MOST_PARTS 64 // as attention_combine.comp has it
 
 static uint64_t columns_of(const struct vk_attention *a)
 {
@@ -39,10 +39,22 @@ static uint64_t blocks_of(const struct vk_attention *a)
     return ceil_div(vk_attention_rows(a), MOST_ROWS);
 }
 
+// Invocations of a workgroup: with more rows fewer, as shared memory has their products.
+static uint32_t group_of(uint64_t rows)
+{
+    return rows > MOST_ROWS / 2 ? 64 : 128;
+}
+
+static uint64_t rows_of(const struct vk_attention *a)
+{
+    return ceil_div(vk_attention_rows(a), blocks_of(a));
+}
+
 uint64_t vk_attention_few_parts(const struct vk_attention *a)
 {
     uint64_t groups = blocks_of(a) * a->groups * a->batches;
-    uint64_t most = a->keys / LEAST_PART, wanted = ceil_div(MANY_GROUPS, groups);
+    uint64_t most = a->keys / LEAST_PART,
+             wanted = ceil_div(ENOUGH, groups * group_of(rows_of(a)));
     most = most < MOST_PARTS ? most : MOST_PARTS;
     wanted = wanted < most ? wanted : most;
     return wanted > 1 ? wanted : 1;
@@ -58,12 +70,11 @@ struct constants {
 static struct constants constants_of(const tn_vulkan_limits *limits,
                                      const struct vk_attention *a)
 {
-    uint32_t rows = (uint32_t)ceil_div(vk_attention_rows(a), blocks_of(a));
+    uint32_t rows = (uint32_t)rows_of(a);
     uint32_t lanes = LEAST_LANES;
     while (lanes * line_of(a) < columns_of(a))
         lanes *= 2;
-    // With more rows fewer invocations, as shared memory has their products.
-    struct constants c = {.group = rows > MOST_ROWS / 2 ? 64 : 128,
+    struct constants c = {.group = group_of(rows),
                           .rows = rows,
                           .lanes = lanes,
                           .q_size = rows * (uint32_t)(4 / tn_dtype_bytes(a->q->dtype)),

@@ -8,13 +8,18 @@
 
 #define LEAST_TERMS 128 // of a part; a multiple of the terms of a slice
 #define MOST_PARTS 8
+#define LEAST_BLOCKS 256 // of 8 rows and columns: fewer have a kernel with such tiles
 
-// Rows and columns of the smallest tile. With `few` tiles a large device has work for most
-// of its processors, and with `enough` for all; fewer than `least` have smaller tiles.
+// Tiles of so many rows and columns. Fewer than `few` get as many parts as make `enough`
+// workgroups for a large device; up to `many` gain by parts where terms are many. On an
+// H200, of f32: 64x1024x1024 takes 12 us, 22 before; 16x4096x4096 60, 98 before, and 120 in
+// 4 parts; 128x4096x4096 135, 169 before. Of f16: 64x1024x1024 9, 15 before; 64x4096x4096
+// 23, 47 before; 128x4096x4096 41, 48 before; but 512x512x512 11 in 2 parts, 9.5 in one.
 struct tiles {
-    uint32_t tile, least, few, enough;
+    uint32_t tile, few, enough, many, many_terms, parts_of_many;
 };
-static const struct tiles of_f32 = {32, 16, 128, 512}, of_halves = {64, 1, 64, 256};
+static const struct tiles of_f32 = {32, 128, 512, 1024, 4096, 2},
+                          of_halves = {64, 64, 256, 256, 1024, 4};
 
 // The parts, by shapes alone, as scratch memory is sized before a device is known; 1: the
 // whole. `a`: the left operand.
@@ -23,11 +28,16 @@ static uint32_t count_parts(const tn_layout *a, const struct product *p)
     bool is_half = a->dtype == TN_F16 || a->dtype == TN_BF16;
     const struct tiles *t = is_half ? &of_halves : &of_f32;
     uint64_t tiles = ceil_div(p->rows, t->tile) * ceil_div(p->columns, t->tile), parts = 1;
-    bool is_whole = p->rows % 16 == 0 && p->columns % 16 == 0; // matrices, stored as such
-    if ((!is_half && a->dtype != TN_F32) || (is_half && !is_whole) || p->num_axes > 0 ||
-        p->batches != 1 || tiles < t->least || tiles >= t->few)
+    // Of halves whole matrices are stored.
+    bool fits = is_half ? p->rows % 16 == 0 && p->columns % 16 == 0
+                        : a->dtype == TN_F32 &&
+                              ceil_div(p->rows, 8) * ceil_div(p->columns, 8) > LEAST_BLOCKS;
+    if (!fits || p->num_axes > 0 || p->batches != 1)
         return 1;
-    while (parts < MOST_PARTS && tiles * parts < t->enough &&
+    uint64_t most = tiles < t->few                                 ? MOST_PARTS
+                    : tiles < t->many && p->terms >= t->many_terms ? t->parts_of_many
+                                                                   : 1;
+    while (parts < most && (tiles >= t->few || tiles * parts < t->enough) &&
            p->terms % (2 * parts * LEAST_TERMS) == 0)
         parts *= 2;
     return (uint32_t)parts;
