@@ -9,7 +9,8 @@
 // of DEPTH terms in shared memory. The next slice travels to registers meanwhile.
 //
 // Without STAGED, matrices are stored as they are: rows of the result begin at multiples of eight
-// elements, and its extents are multiples of a matrix's. With it a loop stores them by element.
+// elements, and its extents are multiples of a matrix's. With it a loop stores them by element. With
+// OF_PARTS they are stored as they are, in f32: sums of a part of the terms.
 #include "types.glsl"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -31,6 +32,8 @@ layout(std430, binding = 0) readonly buffer A { uvec4 d[]; } a_source;
 layout(std430, binding = 1) readonly buffer B { uvec4 d[]; } b_source;
 #ifdef STAGED
 layout(std430, binding = 2) writeonly buffer C { PASTE(S_, IN) d[]; } result;
+#elif defined OF_PARTS
+layout(std430, binding = 2) writeonly buffer C { vec4 d[]; } result;
 #else
 layout(std430, binding = 2) writeonly buffer C { uvec4 d[]; } result;
 #endif
@@ -174,20 +177,26 @@ void store_quarter(uint first_row, uint first_column)
     }
 }
 #else
+#ifdef OF_PARTS
+#define RESULT SUMS
+#define LINE 4u
+#else
 #define RESULT coopmat<ELEMENT, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+#define LINE 8u
+#endif
 void store_quarter(uint first_row, uint first_column)
 {
     [[unroll]] for (uint i = 0u; i < PARTS; i++)
         [[unroll]] for (uint j = 0u; j < PARTS; j++) {
             uint row = first_row + i * 16u, column = first_column + j * 16u;
-#ifdef IS_BF16 // NVIDIA's conversion cuts: what it gets is rounded
+#if defined IS_BF16 && !defined OF_PARTS // NVIDIA's conversion cuts: what it gets is rounded
             [[unroll]] for (uint e = 0u; e < sums[i][j].length(); e++)
                 sums[i][j][e] = FROM_bf16(TO_bf16(sums[i][j][e]));
 #endif
             if (row < args.rows && column < args.columns)
                 coopMatStore(RESULT(sums[i][j]), result.d,
-                             (out_start + row * args.columns + column) / 8u,
-                             args.columns / 8u, gl_CooperativeMatrixLayoutRowMajor);
+                             (out_start + row * args.columns + column) / LINE,
+                             args.columns / LINE, gl_CooperativeMatrixLayoutRowMajor);
         }
 }
 #endif

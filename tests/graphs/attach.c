@@ -405,6 +405,41 @@ Test(attach_threads, large_products_stay_alone_on_a_gpu)
     }
 }
 
+// A GPU computes the terms of a product of few tiles in parts; the program takes their
+// sums.
+Test(attach_threads, a_program_takes_products_in_parts)
+{
+    enum { M = 97, K = 512, N = 160 };
+    static float got[M * N];
+    open_with_cpu("TENON_VULKAN_AS_GPU=1");
+    struct maker m = {.s = tn_scope_open(runtime), .dtype = TN_F32};
+    tn_array *x = data(&m, TN_SHAPE(M, K), 1), *w = data(&m, TN_SHAPE(K, N), 2);
+    tn_array *b = data(&m, TN_SHAPE(N), 3);
+    tn_array *y = un1(&m, "negative", bin2(&m, "add", bin2(&m, "matmul", x, w), b));
+    uint64_t before = stats_of(runtime).steps;
+    must(m.s, tn_eval(m.s, y));
+    cr_assert(eq(u64, stats_of(runtime).steps - before, 1));
+    must(m.s, tn_read(m.s, y, got, sizeof(got)));
+    float(*xs)[K] = malloc(sizeof(float[M][K])), (*ws)[N] = malloc(sizeof(float[K][N]));
+    float bs[N];
+    must(m.s, tn_read(m.s, x, xs, sizeof(float[M][K])));
+    must(m.s, tn_read(m.s, w, ws, sizeof(float[K][N])));
+    must(m.s, tn_read(m.s, b, bs, sizeof(bs)));
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            double want = bs[j], size = 1;
+            for (int k = 0; k < K; k++) {
+                want += (double)xs[i][k] * (double)ws[k][j];
+                size += fabs((double)xs[i][k] * (double)ws[k][j]);
+            }
+            cr_assert(fabs((double)got[i * N + j] + want) <= 1e-6 * size,
+                      "[%d, %d] is %g, expected %g", i, j, (double)got[i * N + j], -want);
+        }
+    free(xs);
+    free(ws);
+    tn_scope_close(m.s);
+}
+
 // Each launch is computed again in its parts.
 Test(attach_threads, a_check_compares_fused_steps_with_their_parts)
 {

@@ -457,8 +457,10 @@ Test(attention, matrix_units_agree_with_plain_loops)
     for (int n = 0; n < 2; n++) {
         bool has = has_matrices(halves[n]);
         for (size_t i = 0; has && i < sizeof(rows) / sizeof(rows[0]); i++)
-            if (rows[i].on_matrices)
+            if (rows[i].on_matrices) {
                 run_row(&rows[i], halves[n]);
+                run_gradients(&rows[i], halves[n]);
+            }
         has_any = has_any || has;
     }
     if (!has_any)

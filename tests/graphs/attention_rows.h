@@ -53,6 +53,11 @@ static const struct row rows[] = {
     {2, 2, 1, 515, 32, 33, 0, 0, 0, {0}, 0, {0}, TN_BF16},
     {2, 2, 80, 1030, 8, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16, false, true},
     {64, 64, 33, 20, 4, 4, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
+    // few rows by lines: 8 and 3 of them, blocks of 7, lines of 64 invocations
+    {8, 1, 1, 300, 128, 128, 0, 0, 0, {0}, 0, {0}, TN_F16},
+    {6, 2, 1, 200, 40, 56, ADDED, CACHE, 2, {150, 97}, TN_I64, {"is_causal", "true"}, TN_F16},
+    {1, 1, 20, 150, 16, 24, SEEN, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16},
+    {2, 2, 1, 130, 256, 128, 0, 0, 0, {0}, 0, {0}, 0},
     // places
     {2, 2, 70, 70, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
     {4, 2, 20, 40, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true", "window", "7"}, 0},

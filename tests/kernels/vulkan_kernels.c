@@ -148,18 +148,23 @@ Test(vulkan_kernels, products_large_enough_for_the_larger_tiles)
         {LAYOUT(TN_F32, 400, 40), LAYOUT(TN_F32, 40, 600), LAYOUT(TN_F32, 400, 600)},
         1e-5,
         5});
+    for (tn_dtype t = TN_F16; t <= TN_BF16; t++) { // with matrix units in parts
+        tn_layout a = LAYOUT(t, 80, 1024), b = LAYOUT(t, 96, 1024), c = LAYOUT(t, 80, 96);
+        b = transposed(b, 0, 1);
+        add_check(&(struct application){"base.matmul/1", &none, 2, {a, b, c}, 1e-5, 5});
+    }
     run_checks();
 }
 
 // Extents that are multiples of four, not of a tile; as many tiles as the larger kernels
-// want.
+// want, and so few that terms are in 2 and in 4 parts.
 Test(vulkan_kernels, products_read_four_elements_at_a_time)
 {
     static const tn_matmul_attrs none = {0};
     static const struct {
         int64_t batches, m, k, n;
-    } sizes[] = {
-        {32, 132, 20, 132}, {16, 68, 20, 500}, {13, 36, 36, 260}, {1, 100, 68, 260}};
+    } sizes[] = {{32, 132, 20, 132}, {16, 68, 20, 500},  {13, 36, 36, 260},
+                 {1, 100, 68, 260},  {1, 100, 256, 132}, {1, 97, 512, 160}};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         int64_t many = sizes[i].batches, m = sizes[i].m, k = sizes[i].k, n = sizes[i].n;
         for (int flip = 0; flip < 4; flip++) {

@@ -87,6 +87,7 @@ tn_status vk_plan_sum_parts(const tn_vulkan_plan *plan, uint64_t n, uint32_t cou
 // plan_matmul.c
 tn_status vk_plan_matmul(const tn_vulkan_plan *plan);
 int32_t vk_matmul_accepts(const tn_kernel_query *query);
+uint64_t vk_matmul_scratch(const tn_kernel_query *query); // plan_matmul_split.c
 
 // plan_cross_entropy.c
 int32_t vk_cross_entropy_accepts(const tn_kernel_query *query);

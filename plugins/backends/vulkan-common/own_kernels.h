@@ -75,7 +75,8 @@ static const tn_operand_rule attention_grad_rules[] = {
 #define OWN_KERNELS(X)                                                                     \
     X(argmax, "base.argmax/1", vk_plan_reduce, passing_rules,                              \
       .scratch_size = vk_reduce_scratch)                                                   \
-    X(matmul, "base.matmul/1", vk_plan_matmul, matmul_rules, .accepts = vk_matmul_accepts) \
+    X(matmul, "base.matmul/1", vk_plan_matmul, matmul_rules, .accepts = vk_matmul_accepts, \
+      .scratch_size = vk_matmul_scratch)                                                   \
     X(take, "base.take/1", vk_plan_take, take_rules, .accepts = NULL)                      \
     X(scatter_add, "base.scatter_add/1", vk_plan_scatter, add_rules,                       \
       .accepts = vk_scatter_add_accepts, .scratch_size = vk_scatter_scratch)               \

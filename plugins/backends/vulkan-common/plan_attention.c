@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // nn.scaled_dot_product_attention/1 of f32 and halves (attention.comp): any strides, one
-// launch; or two, where rows are so few that workgroups share the keys of a row. Halves on
-// matrix units where the device has them (attention_matrix.comp).
+// launch; or two, where rows are so few that workgroups share the keys of a row. Few rows
+// go by lines where they can (plan_attention_few.c), halves by matrix units where the
+// device has them (attention_matrix.comp).
 #include "plan_attention.h"
 
 #include <math.h>
@@ -9,7 +10,6 @@
 #include <tenon/checked.h>
 
 #define MOST_KEYS (INT64_C(1) << 29) // positions are int, and sums of two fit
-#define FEW_ROWS 32                  // rows that share keys; so few go by tiles of few rows
 #define FEW_GROUPS 256               // so many workgroups are enough for a large device
 #define LEAST_PART 64        // keys of a part, for tiles of 8 rows; twice that for 4
 #define LEAST_LARGE_PART 512 // and for others
@@ -39,7 +39,9 @@ static int64_t stride_of(const tn_layout *x, int32_t behind)
 // shapes alone, as scratch memory is sized before a device is known.
 static uint64_t choose_parts(const struct vk_attention *a)
 {
-    bool is_few = vk_attention_rows(a) <= FEW_ROWS;
+    bool is_few = vk_attention_rows(a) <= VK_ATTENTION_FEW;
+    if (vk_attention_is_few(a))
+        return vk_attention_few_parts(a);
     uint64_t groups =
         ceil_div(vk_attention_rows(a), is_few ? 8 : 64) * a->groups * a->batches;
     uint64_t most = a->keys / (vk_attention_rows(a) <= 4 ? 2 * LEAST_PART
@@ -181,7 +183,7 @@ static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_att
                              struct constants *out)
 {
     uint64_t rows = vk_attention_rows(a);
-    const struct tile *tiles = rows <= 4 ? four : rows <= FEW_ROWS ? some : many;
+    const struct tile *tiles = rows <= 4 ? four : rows <= VK_ATTENTION_FEW ? some : many;
     uint32_t count =
         tiles == many ? sizeof(many) / sizeof(many[0]) : sizeof(some) / sizeof(some[0]);
     for (uint32_t i = 0; i < 2 * count; i++) {
@@ -201,6 +203,16 @@ static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_att
 }
 
 // --- launches --------------------------------------------------------------------------
+
+bool vk_attention_by_lines(const tn_layout *x, uint64_t elements)
+{
+    int64_t line = (int64_t)elements;
+    bool fits = extent_of(x, 1) > 0 && extent_of(x, 1) % elements == 0 &&
+                stride_of(x, 1) == 1 && x->offset % line == 0;
+    for (int32_t behind = 2; behind <= x->rank; behind++)
+        fits = fits && stride_of(x, behind) % line == 0;
+    return fits;
+}
 
 bool vk_attention_by_vectors(const struct vk_attention *a)
 {
@@ -278,8 +290,8 @@ void vk_attention_batches(const struct vk_attention *a, uint32_t *out)
     }
 }
 
-static void push_all(struct kernel_launch *launch, const struct vk_attention *a,
-                     const tn_attention_attrs *attrs, const tn_layout *out)
+void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *a,
+                       const tn_attention_attrs *attrs, const tn_layout *out)
 {
     const uint64_t counts[] = {a->heads, a->queries, a->groups, a->keys,
                                a->depth, a->width,   a->parts,  a->num_batch};
@@ -290,9 +302,8 @@ static void push_all(struct kernel_launch *launch, const struct vk_attention *a,
     vk_attention_push_options(launch, a, attrs);
 }
 
-// Inputs that were not given are bound to q: the shader does not read them.
-static void bind_all(struct kernel_launch *launch, const struct vk_attention *a,
-                     const uint32_t *batches)
+void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *a,
+                       const uint32_t *batches)
 {
     bool is_seen = a->mask && a->mask->dtype == TN_BOOL;
     tn_vulkan_operand q = tn_vulkan_input(0), out = tn_vulkan_output(0);
@@ -331,8 +342,8 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attent
     memcpy(values, &constants, sizeof(values));
     for (uint32_t i = 0; i < KERNEL_CONSTANTS; i++)
         kernel_spec(&launch, values[i]);
-    bind_all(&launch, a, batches);
-    push_all(&launch, a, plan->step->attrs, out);
+    vk_attention_bind(&launch, a, batches);
+    vk_attention_push(&launch, a, plan->step->attrs, out);
     launch.groups =
         ceil_div(vk_attention_rows(a), constants.rows) * a->parts * a->groups * a->batches;
     return kernel_launch(plan, &launch);
@@ -340,32 +351,17 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attent
 
 // --- matrix units ----------------------------------------------------------------------
 
-// Matrix units take 16-bit floats, by lines of eight. Fewer multiplications take the time
-// of a launch either way.
-#define MATRIX_LINE 8
+// Fewer keys leave matrix units empty, and fewer multiplications take the time of a launch
+// either way.
 #define LEAST_MATRIX_KEYS 32
 #define LEAST_MATRIX_WORK 4194304
 #define MATRIX_OPERATIONS                                                                  \
     (TN_VULKAN_SUBGROUP_VOTE | TN_VULKAN_SUBGROUP_ARITHMETIC | TN_VULKAN_SUBGROUP_SHUFFLE)
 
-// Of attention_matrix.comp: the most columns, rows of a workgroup, which has two
-// invocations for each, and bytes of shared memory.
-struct matrix_tile {
-    uint32_t columns, rows, shared;
-};
-static const struct matrix_tile matrix_tiles[] = {{64, 64, 14336}, {128, 128, 45056}};
-
-static bool is_by_lines(const tn_layout *x)
-{
-    bool fits = extent_of(x, 1) > 0 && extent_of(x, 1) % MATRIX_LINE == 0 &&
-                stride_of(x, 1) == 1 && x->offset % MATRIX_LINE == 0;
-    for (int32_t behind = 2; behind <= x->rank; behind++)
-        fits = fits && stride_of(x, behind) % MATRIX_LINE == 0;
-    return fits;
-}
+static const struct vk_matrix_tile matrix_tiles[] = {{64, 64, 14336}, {128, 128, 45056}};
 
 static bool has_matrices(const tn_vulkan_limits *limits, tn_dtype dtype,
-                         const struct matrix_tile *tile)
+                         const struct vk_matrix_tile *tile)
 {
     uint32_t needed = dtype == TN_F16    ? TN_VULKAN_HAS_F16_MATRICES
                       : dtype == TN_BF16 ? TN_VULKAN_HAS_BF16_MATRICES
@@ -377,27 +373,27 @@ static bool has_matrices(const tn_vulkan_limits *limits, tn_dtype dtype,
            limits->max_group_size[0] >= 2 * tile->rows;
 }
 
-// NULL: it runs without matrix units, which few rows would leave empty.
-static const struct matrix_tile *choose_matrix(const tn_vulkan_limits *limits,
-                                               const struct vk_attention *a,
-                                               const tn_layout *out)
+const struct vk_matrix_tile *
+vk_attention_choose_matrix(const tn_vulkan_limits *limits, const struct vk_attention *a,
+                           const struct vk_matrix_tile tiles[2])
 {
     uint64_t widest = a->depth > a->width ? a->depth : a->width;
     uint64_t rows = vk_attention_rows(a);
-    const struct matrix_tile *tile = &matrix_tiles[widest > matrix_tiles[0].columns];
+    const struct vk_matrix_tile *tile = &tiles[widest > tiles[0].columns];
     uint64_t work = tn_saturated_multiply(tn_saturated_multiply(rows, a->keys),
                                           widest * a->groups * a->batches);
-    if (widest > tile->columns || rows <= FEW_ROWS || a->keys < LEAST_MATRIX_KEYS ||
-        work < LEAST_MATRIX_WORK || !has_matrices(limits, out->dtype, tile))
+    if (widest > tile->columns || rows <= VK_ATTENTION_FEW || a->keys < LEAST_MATRIX_KEYS ||
+        work < LEAST_MATRIX_WORK || !has_matrices(limits, a->q->dtype, tile))
         return NULL;
-    return is_by_lines(a->q) && is_by_lines(a->k) && is_by_lines(a->v) &&
-                   out->offset % MATRIX_LINE == 0
+    return vk_attention_by_lines(a->q, VK_MATRIX_LINE) &&
+                   vk_attention_by_lines(a->k, VK_MATRIX_LINE) &&
+                   vk_attention_by_lines(a->v, VK_MATRIX_LINE)
                ? tile
                : NULL;
 }
 
 static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct vk_attention *a,
-                               const struct matrix_tile *tile)
+                               const struct vk_matrix_tile *tile)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
     const tn_attention_attrs *attrs = plan->step->attrs;
@@ -410,8 +406,8 @@ static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct vk_atten
     kernel_spec(&launch, a->depth == tile->columns && a->width == tile->columns);
     kernel_spec(&launch, attrs->soft_cap > 0);
     kernel_spec(&launch, a->mask != NULL);
-    bind_all(&launch, a, batches);
-    push_all(&launch, a, attrs, out);
+    vk_attention_bind(&launch, a, batches);
+    vk_attention_push(&launch, a, attrs, out);
     launch.groups =
         ceil_div(vk_attention_rows(a), tile->rows) * a->parts * a->groups * a->batches;
     return kernel_launch(plan, &launch);
@@ -447,9 +443,12 @@ tn_status vk_plan_attention(const tn_vulkan_plan *plan)
     bool is_by_vectors =
         vk_attention_by_vectors(&a) && tn_step_output(step, 0)->layout.offset % 4 == 0;
     const char *suffix = is_by_vectors ? "_vectors" : "";
-    const struct matrix_tile *matrix =
-        choose_matrix(plan->limits, &a, &tn_step_output(step, 0)->layout);
-    tn_status status =
-        matrix ? launch_matrix(plan, &a, matrix) : launch_tiles(plan, &a, suffix);
+    bool is_by_lines = tn_step_output(step, 0)->layout.offset % VK_MATRIX_LINE == 0;
+    const struct vk_matrix_tile *matrix =
+        is_by_lines ? vk_attention_choose_matrix(plan->limits, &a, matrix_tiles) : NULL;
+    tn_status status = matrix ? launch_matrix(plan, &a, matrix)
+                       : is_by_vectors && vk_attention_is_few(&a)
+                           ? vk_attention_launch_few(plan, &a)
+                           : launch_tiles(plan, &a, suffix);
     return status == TN_OK && a.parts > 1 ? launch_combine(plan, &a, suffix) : status;
 }

@@ -6,7 +6,8 @@
 
 #include "kernels.h"
 
-#define VK_ATTENTION_COLUMNS 256             // the most of values, and of what is summed up
+#define VK_ATTENTION_COLUMNS 256 // the most of values, and of what is summed up
+#define VK_ATTENTION_FEW 32      // rows that share keys; so few have kernels of their own
 #define VK_ATTENTION_AXES (TN_MAX_RANK - 3u) // of batches
 #define VK_ATTENTION_AXIS 5ull // words of an axis: its extent, strides of q, k, v and mask
 #define VK_VECTOR 16           // bytes of four floats
@@ -29,6 +30,32 @@ struct vk_attention vk_attention_describe(const tn_layout *const in[5]);
 bool vk_attention_is_taken(const struct vk_attention *a, const tn_attention_attrs *attrs);
 // Whether q, k and v are read by fours, and rows of outputs have a multiple of four.
 bool vk_attention_by_vectors(const struct vk_attention *a);
+// Whether rows of x begin with whole lines of `elements`, and have whole lines side by
+// side.
+bool vk_attention_by_lines(const tn_layout *x, uint64_t elements);
+
+// Whether attention_few.comp takes the operands, and parts of the keys for it.
+bool vk_attention_is_few(const struct vk_attention *a);
+uint64_t vk_attention_few_parts(const struct vk_attention *a);
+tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a);
+
+// Tiles on matrix units: the most columns, rows of a workgroup, which has two invocations
+// for each, and bytes of shared memory.
+#define VK_MATRIX_LINE 8 // 16-bit floats
+struct vk_matrix_tile {
+    uint32_t columns, rows, shared;
+};
+// Of tiles for fewer and for more columns. NULL: it runs without matrix units.
+const struct vk_matrix_tile *
+vk_attention_choose_matrix(const tn_vulkan_limits *limits, const struct vk_attention *a,
+                           const struct vk_matrix_tile tiles[2]);
+
+// What the kernels of attention take. Inputs that were not given are bound to q: no shader
+// reads them.
+void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *a,
+                       const uint32_t *batches);
+void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *a,
+                       const tn_attention_attrs *attrs, const tn_layout *out);
 
 // Push constants: of q, k, v and mask where each begins, and its strides; from the lengths
 // to the soft cap.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nn.attention_grad/1 of f32 and halves (attention_grad.comp): two launches, of queries and
-// then of keys and values, and between them a vector for each query.
+// then of keys and values, and between them a vector for each query. Halves by matrix units
+// where the device has them (attention_grad_matrix.comp).
 #include "plan_attention.h"
 
 #include <stdio.h>
@@ -197,6 +198,42 @@ static tn_status launch(const tn_vulkan_plan *plan, const struct gradient *g, bo
     return kernel_launch(plan, &launch);
 }
 
+// --- matrix units ----------------------------------------------------------------------
+
+static const struct vk_matrix_tile matrix_tiles[] = {{64, 64, 24064}, {128, 128, 45568}};
+
+static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct gradient *g,
+                               const struct vk_matrix_tile *tile, bool of_keys)
+{
+    const struct vk_attention *a = &g->of;
+    const tn_attention_attrs *attrs = plan->step->attrs;
+    char name[VARIANT_NAME];
+    struct kernel_launch launch = {.name = name};
+    uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS];
+    uint64_t rows = of_keys ? a->keys : vk_attention_rows(a);
+    snprintf(name, sizeof(name), "attention_grad_matrix_%s_%s_%u",
+             of_keys ? "keys" : "queries", dtype_glsl(a->q->dtype), tile->columns);
+    vk_attention_batches(a, batches);
+    kernel_spec(&launch, a->depth == tile->columns && a->width == tile->columns);
+    kernel_spec(&launch, attrs->soft_cap > 0);
+    kernel_spec(&launch, a->mask != NULL);
+    bind_all(&launch, g, of_keys, batches);
+    push_all(&launch, g, plan->step, of_keys);
+    launch.groups = ceil_div(rows, tile->rows) * a->batches * a->groups;
+    return kernel_launch(plan, &launch);
+}
+
+// ---------------------------------------------------------------------------------------
+
+// Whether the operands beside q, k and v begin at multiples of `elements`.
+static bool begins_by(const tn_step *step, const struct gradient *g, int64_t elements)
+{
+    bool fits = g->out->offset % elements == 0 && g->gradient->offset % elements == 0;
+    for (uint32_t i = 0; i < 3; i++)
+        fits = fits && tn_step_output(step, i)->layout.offset % elements == 0;
+    return fits;
+}
+
 tn_status vk_plan_attention_grad(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
@@ -209,11 +246,15 @@ tn_status vk_plan_attention_grad(const tn_vulkan_plan *plan)
                                 "the derivative of attention needs launches of %d "
                                 "operands, the device takes %u",
                                 OPERANDS, plan->limits->max_operands);
-    bool is_by_vectors = vk_attention_by_vectors(&g.of) && g.out->offset % 4 == 0 &&
-                         g.gradient->offset % 4 == 0;
-    for (uint32_t i = 0; i < 3; i++)
-        is_by_vectors = is_by_vectors && tn_step_output(step, i)->layout.offset % 4 == 0;
+    const struct vk_matrix_tile *matrix =
+        begins_by(step, &g, VK_MATRIX_LINE)
+            ? vk_attention_choose_matrix(plan->limits, &g.of, matrix_tiles)
+            : NULL;
+    bool is_by_vectors = vk_attention_by_vectors(&g.of) && begins_by(step, &g, 4);
     const char *suffix = is_by_vectors ? "_vectors" : "";
-    tn_status status = launch(plan, &g, false, suffix);
-    return status == TN_OK ? launch(plan, &g, true, suffix) : status;
+    tn_status status = TN_OK;
+    for (int of_keys = 0; of_keys < 2 && status == TN_OK; of_keys++)
+        status = matrix ? launch_matrix(plan, &g, matrix, of_keys)
+                        : launch(plan, &g, of_keys, suffix);
+    return status;
 }

@@ -213,6 +213,7 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
     tiling.rows = tiling.columns = matrix ? matrix : choose_tile(p, dtype);
     snprintf(tiling.name, sizeof(tiling.name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
              dtype_glsl(dtype), tiling.rows, matrix && is_staged(step, p) ? "_staged" : "");
+    tiling.on_matrices = matrix > 0;
     tiling.takes_any = !matrix;
     if (tiling.takes_any)
         tiling.b_along_k = product_b_along_k(p);
@@ -235,8 +236,9 @@ int32_t vk_matmul_accepts(const tn_kernel_query *query)
     return query->inputs[0].dtype != TN_BOOL;
 }
 
+// out_offset: of the result, in elements.
 static void push_product(struct kernel_launch *launch, const struct product *p,
-                         const tn_step *step)
+                         const tn_step *step, uint64_t out_offset)
 {
     const uint64_t words[] = {p->rows,
                               p->columns,
@@ -244,7 +246,7 @@ static void push_product(struct kernel_launch *launch, const struct product *p,
                               p->batches,
                               (uint64_t)tn_step_input(step, 0)->layout.offset,
                               (uint64_t)tn_step_input(step, 1)->layout.offset,
-                              (uint64_t)tn_step_output(step, 0)->layout.offset,
+                              out_offset,
                               p->a.row,
                               p->a.column,
                               p->b.row,
@@ -274,9 +276,16 @@ tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
         product_describe(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout);
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return TN_OK;
+    struct tiling tiling;
+    uint32_t step_x, step_y, step_z,
+        parts = product_in_parts(plan->limits, step, &p, &tiling);
+    tn_vulkan_operand out = tn_vulkan_output(0);
+    uint64_t out_offset = (uint64_t)tn_step_output(step, 0)->layout.offset;
+    if (parts > 1) {
+        out = tn_vulkan_scratch(0, product_parts_size(&p, parts), TN_VULKAN_WRITES);
+        out_offset = 0;
+    }
     const uint32_t *most = plan->limits->max_groups;
-    uint32_t step_x, step_y, step_z;
-    struct tiling tiling = product_tiling(plan->limits, step, &p);
     struct kernel_launch launch = {
         .name = tiling.name,
         .fixed_grid = true,
@@ -292,7 +301,9 @@ tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
     kernel_spec(&launch, step_z);
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_bind(&launch, tn_vulkan_input(1));
-    kernel_bind(&launch, tn_vulkan_output(0));
-    push_product(&launch, &p, step);
-    return kernel_launch(plan, &launch);
+    kernel_bind(&launch, out);
+    push_product(&launch, &p, step, out_offset);
+    tn_status status = kernel_launch(plan, &launch);
+    return status == TN_OK && parts > 1 ? vk_plan_sum_parts(plan, p.rows * p.columns, parts)
+                                        : status;
 }

@@ -30,8 +30,9 @@ bool product_b_along_k(const struct product *p);
 struct tiling {
     char name[VARIANT_NAME]; // of the variant: "matmul_f32_64"
     uint32_t rows, columns;
-    bool takes_any; // matmul.comp: operands of any strides
-    bool b_along_k; // the kernel's B_ALONG_K
+    bool on_matrices; // matmul_matrix.comp
+    bool takes_any;   // matmul.comp: operands of any strides
+    bool b_along_k;   // the kernel's B_ALONG_K
 };
 
 // Whether the product of the step, however large, is faster with the program behind it than
@@ -40,5 +41,13 @@ bool product_hides_program(const tn_vulkan_limits *limits, const tn_step *step);
 
 struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step,
                              const struct product *p);
+
+// plan_matmul_split.c
+// The tiling of a step's product, and parts of the terms that are computed beside each
+// other; 1: all terms. With more p becomes a batch of products, whose results are of f32
+// and side by side.
+uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
+                          struct product *p, struct tiling *tiling);
+uint64_t product_parts_size(const struct product *p, uint32_t parts); // bytes of these
 
 #endif // VULKAN_COMMON_PLAN_MATMUL_H

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Attention of few rows (attention_few.comp): dtypes and layouts that it takes, and its
+// workgroups. Those are small enough for each device of Vulkan.
+#include "plan_attention.h"
+
+#include <stdio.h>
+
+#define LINE_BYTES 16
+#define MOST_ROWS 8 // of a workgroup
+#define STEPS 4     // keys that a slot takes at a time
+#define LEAST_LANES 4
+#define MOST_LANES 64
+#define ENOUGH 32768  // invocations for a large device
+#define LEAST_PART 64 // keys
+#define MOST_PARTS 64 // as attention_combine.comp has it
+
+static uint64_t columns_of(const struct vk_attention *a)
+{
+    return a->depth > a->width ? a->depth : a->width;
+}
+
+static uint64_t line_of(const struct vk_attention *a)
+{
+    return LINE_BYTES / (uint64_t)tn_dtype_bytes(a->q->dtype);
+}
+
+bool vk_attention_is_few(const struct vk_attention *a)
+{
+    uint64_t rows = vk_attention_rows(a), line = line_of(a);
+    return rows > 0 && rows <= VK_ATTENTION_FEW && a->keys > 0 && a->depth > 0 &&
+           a->width > 0 && columns_of(a) <= MOST_LANES * line &&
+           vk_attention_by_lines(a->q, line) && vk_attention_by_lines(a->k, line) &&
+           vk_attention_by_lines(a->v, line);
+}
+
+// Blocks of rows, all of which read the keys.
+static uint64_t blocks_of(const struct vk_attention *a)
+{
+    return ceil_div(vk_attention_rows(a), MOST_ROWS);
+}
+
+// Invocations of a workgroup: with more rows fewer, as shared memory has their products.
+static uint32_t group_of(uint64_t rows)
+{
+    return rows > MOST_ROWS / 2 ? 64 : 128;
+}
+
+static uint64_t rows_of(const struct vk_attention *a)
+{
+    return ceil_div(vk_attention_rows(a), blocks_of(a));
+}
+
+uint64_t vk_attention_few_parts(const struct vk_attention *a)
+{
+    uint64_t groups = blocks_of(a) * a->groups * a->batches;
+    uint64_t most = a->keys / LEAST_PART,
+             wanted = ceil_div(ENOUGH, groups * group_of(rows_of(a)));
+    most = most < MOST_PARTS ? most : MOST_PARTS;
+    wanted = wanted < most ? wanted : most;
+    return wanted > 1 ? wanted : 1;
+}
+
+// The constants of attention_few.comp, in the order of their ids.
+struct constants {
+    uint32_t group, rows, lanes, q_size, own, p_pitch, slot_pitch, p_size, s_size,
+        by_subgroup;
+};
+#define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
+
+static struct constants constants_of(const tn_vulkan_limits *limits,
+                                     const struct vk_attention *a)
+{
+    uint32_t rows = (uint32_t)rows_of(a);
+    uint32_t lanes = LEAST_LANES;
+    while (lanes * line_of(a) < columns_of(a))
+        lanes *= 2;
+    struct constants c = {.group = group_of(rows),
+                          .rows = rows,
+                          .lanes = lanes,
+                          .q_size = rows * (uint32_t)(4 / tn_dtype_bytes(a->q->dtype)),
+                          .own = (uint32_t)ceil_div(STEPS * rows, lanes),
+                          .p_pitch = lanes / 4 + (lanes > LEAST_LANES)};
+    // Slots of a subgroup begin at different ones of the 8 vectors that banks have.
+    c.slot_pitch = STEPS * rows * c.p_pitch;
+    while (lanes < 32 && c.slot_pitch % 8 != lanes / 4)
+        c.slot_pitch++;
+    c.s_size = c.group / lanes * rows;
+    c.p_size = c.group / lanes * c.slot_pitch;
+    if (c.p_size < c.group * c.q_size / rows) // sums of one row in the end
+        c.p_size = c.group * c.q_size / rows;
+    c.by_subgroup = limits->subgroup_size >= lanes && c.group % limits->subgroup_size == 0;
+    return c;
+}
+
+tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a)
+{
+    const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
+    char name[VARIANT_NAME];
+    struct kernel_launch launch = {.name = name};
+    uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS], values[NUM_CONSTANTS];
+    struct constants constants = constants_of(plan->limits, a);
+    snprintf(name, sizeof(name), "attention_few_%s", dtype_glsl(out->dtype));
+    vk_attention_batches(a, batches);
+    memcpy(values, &constants, sizeof(values));
+    for (uint32_t i = 0; i < NUM_CONSTANTS; i++)
+        kernel_spec(&launch, values[i]);
+    vk_attention_bind(&launch, a, batches);
+    vk_attention_push(&launch, a, plan->step->attrs, out);
+    launch.groups = blocks_of(a) * a->parts * a->groups * a->batches;
+    return kernel_launch(plan, &launch);
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// Products of few tiles and many terms: workgroups compute sums of a part of the terms
+// each, as if these were products of a batch, and a second launch adds the parts.
+#include "plan_matmul.h"
+
+#include <stdio.h>
+#include <tenon/checked.h>
+
+#define LEAST_TERMS 128 // of a part; a multiple of the terms of a slice
+#define MOST_PARTS 8
+#define LEAST_BLOCKS 256 // of 8 rows and columns: fewer have a kernel with such tiles
+
+// Tiles of so many rows and columns. Fewer than `few` get as many parts as make `enough`
+// workgroups for a large device; up to `many` gain by parts where terms are many. On an
+// H200, of f32: 64x1024x1024 takes 12 us, 22 before; 16x4096x4096 60, 98 before, and 120 in
+// 4 parts; 128x4096x4096 135, 169 before. Of f16: 64x1024x1024 9, 15 before; 64x4096x4096
+// 23, 47 before; 128x4096x4096 41, 48 before; but 512x512x512 11 in 2 parts, 9.5 in one.
+struct tiles {
+    uint32_t tile, few, enough, many, many_terms, parts_of_many;
+};
+static const struct tiles of_f32 = {32, 128, 512, 1024, 4096, 2},
+                          of_halves = {64, 64, 256, 256, 1024, 4};
+
+// The parts, by shapes alone, as scratch memory is sized before a device is known; 1: the
+// whole. `a`: the left operand.
+static uint32_t count_parts(const tn_layout *a, const struct product *p)
+{
+    bool is_half = a->dtype == TN_F16 || a->dtype == TN_BF16;
+    const struct tiles *t = is_half ? &of_halves : &of_f32;
+    uint64_t tiles = ceil_div(p->rows, t->tile) * ceil_div(p->columns, t->tile), parts = 1;
+    // Of halves whole matrices are stored.
+    bool fits = is_half ? p->rows % 16 == 0 && p->columns % 16 == 0
+                        : a->dtype == TN_F32 &&
+                              ceil_div(p->rows, 8) * ceil_div(p->columns, 8) > LEAST_BLOCKS;
+    if (!fits || p->num_axes > 0 || p->batches != 1)
+        return 1;
+    uint64_t most = tiles < t->few                                 ? MOST_PARTS
+                    : tiles < t->many && p->terms >= t->many_terms ? t->parts_of_many
+                                                                   : 1;
+    while (parts < most && (tiles >= t->few || tiles * parts < t->enough) &&
+           p->terms % (2 * parts * LEAST_TERMS) == 0)
+        parts *= 2;
+    return (uint32_t)parts;
+}
+
+static void split(struct product *p, uint32_t parts)
+{
+    uint32_t terms = (uint32_t)(p->terms / parts);
+    p->terms = terms;
+    p->batches = parts;
+    p->num_axes = 1;
+    p->extent[0] = parts;
+    p->a_stride[0] = terms * p->a.column;
+    p->b_stride[0] = terms * p->b.row;
+}
+
+uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
+                          struct product *p, struct tiling *tiling)
+{
+    const tn_layout *a = &tn_step_input(step, 0)->layout;
+    struct product in_parts = *p;
+    uint32_t parts = limits->features & TN_VULKAN_IS_SOFTWARE ? 1 : count_parts(a, p);
+    *tiling = product_tiling(limits, step, p);
+    if (parts == 1 || (a->dtype != TN_F32 && !tiling->on_matrices))
+        return 1;
+    split(&in_parts, parts);
+    if (tiling->on_matrices) {
+        tiling->rows = tiling->columns = of_halves.tile;
+        snprintf(tiling->name, sizeof(tiling->name), "matmul_matrix_%s_%u_parts",
+                 dtype_glsl(a->dtype), of_halves.tile);
+    } else {
+        *tiling = product_tiling(limits, step, &in_parts);
+    }
+    *p = in_parts;
+    return parts;
+}
+
+uint64_t product_parts_size(const struct product *p, uint32_t parts)
+{
+    uint64_t elements = tn_saturated_multiply(p->rows, p->columns);
+    return parts == 1 ? 0 : tn_saturated_multiply(elements, parts * sizeof(float));
+}
+
+uint64_t vk_matmul_scratch(const tn_kernel_query *query)
+{
+    const struct product p = product_describe(&query->inputs[0], &query->inputs[1]);
+    return product_parts_size(&p, count_parts(&query->inputs[0], &p));
+}
