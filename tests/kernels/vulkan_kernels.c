@@ -174,6 +174,41 @@ Test(vulkan_kernels, products_read_four_elements_at_a_time)
     run_checks();
 }
 
+// On matrix units, of subgroups or of workgroups (TENON_VULKAN_MATRICES): extents that are
+// multiples of eight and others, tiles that reach over the edges, operands that lie
+// anywhere. The sums have no rounding, so that the results' is that of the reference.
+Test(vulkan_kernels, products_of_halves_on_matrix_units)
+{
+    static const tn_matmul_attrs none = {0};
+    static const struct {
+        int64_t batches, m, k, n, offset;
+    } sizes[] = {{1, 256, 256, 256, 0}, {3, 67, 257, 101, 0}, {2, 136, 264, 200, 8},
+                 {1, 129, 513, 131, 3}, {5, 33, 333, 95, 0},  {1, 520, 40, 1032, 0},
+                 {1, 64, 1100, 100, 2}};
+    static const tn_dtype dtypes[] = {TN_F16, TN_BF16};
+    if (!strstr(bench.info.features, "matrices"))
+        cr_skip("the device has no matrix units");
+    for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int64_t many = sizes[i / 2].batches, m = sizes[i / 2].m, k = sizes[i / 2].k,
+                n = sizes[i / 2].n;
+        tn_dtype dtype = dtypes[i % 2];
+        for (int flip = 0; flip < 4; flip++) {
+            tn_layout a = flip & 1 ? transposed(LAYOUT(dtype, many, k, m), 1, 2)
+                                   : LAYOUT(dtype, many, m, k);
+            tn_layout b =
+                flip & 2 ? transposed(LAYOUT(dtype, n, k), 0, 1) : LAYOUT(dtype, k, n);
+            a.offset = b.offset = sizes[i / 2].offset;
+            add_check(&(struct application){.primitive = "base.matmul/1",
+                                            .attrs = &none,
+                                            .num_inputs = 2,
+                                            .operands = {a, b, LAYOUT(dtype, many, m, n)},
+                                            .limit = 5,
+                                            .exact = true});
+        }
+        run_checks();
+    }
+}
+
 // --- indices, copies -------------------------------------------------------------------
 
 Test(vulkan_kernels, gathers_and_scatters_agree_with_the_reference)

@@ -202,11 +202,10 @@ static void read_matrices(const struct vk_instance *instance, VkPhysicalDevice p
                          multiplies(instance, physical, VK_COMPONENT_TYPE_BFLOAT16_KHR);
 }
 
-// Whether workgroups of `group` invocations multiply matrices of a component, of any
-// multiples of 32x32x16, with sums in f32.
+// Whether workgroups of 128 invocations multiply matrices of a component, of any multiples
+// of 32x32x16, with sums in f32.
 static bool multiplies_in_groups(const struct vk_instance *instance,
-                                 VkPhysicalDevice physical, VkComponentTypeKHR component,
-                                 uint32_t group)
+                                 VkPhysicalDevice physical, VkComponentTypeKHR component)
 {
     VkCooperativeMatrixFlexibleDimensionsPropertiesNV all[64];
     uint32_t count = sizeof(all) / sizeof(all[0]);
@@ -225,19 +224,18 @@ static bool multiplies_in_groups(const struct vk_instance *instance,
             all[i].BType == component && all[i].CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
             all[i].ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
             !all[i].saturatingAccumulation && all[i].scope == VK_SCOPE_WORKGROUP_KHR &&
-            all[i].workgroupInvocations == group)
+            all[i].workgroupInvocations == 128)
             return true;
     return false;
 }
 
-// Kernels have matrices of up to 256x256 and groups of 128 and 256 invocations.
 static void read_group_matrices(const struct vk_instance *instance,
                                 VkPhysicalDevice physical, struct vk_facts *out)
 {
     const VkPhysicalDeviceCooperativeMatrix2FeaturesNV *has = &out->optional.group_matrices;
     VkPhysicalDeviceCooperativeMatrix2PropertiesNV most = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV};
-    if (!out->f16_matrices && !out->bf16_matrices) // the extension that it extends is off
+    if (!out->f16_matrices && !out->bf16_matrices) // what the extension extends is off
         out->optional.group_matrices = (VkPhysicalDeviceCooperativeMatrix2FeaturesNV){0};
     if (!has->cooperativeMatrixWorkgroupScope ||
         !has->cooperativeMatrixFlexibleDimensions ||
@@ -248,18 +246,15 @@ static void read_group_matrices(const struct vk_instance *instance,
         physical,
         &(VkPhysicalDeviceProperties2){
             .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &most});
-    bool usable = most.cooperativeMatrixWorkgroupScopeMaxWorkgroupSize >= 256 &&
-                  most.cooperativeMatrixFlexibleDimensionsMaxDimension >= 256;
-    for (uint32_t group = 128; group <= 256 && usable; group *= 2) {
-        bool f16 = out->f16_matrices &&
-                   multiplies_in_groups(instance, physical, VK_COMPONENT_TYPE_FLOAT16_KHR,
-                                        group),
-             bf16 = out->bf16_matrices &&
-                    multiplies_in_groups(instance, physical, VK_COMPONENT_TYPE_BFLOAT16_KHR,
-                                         group);
-        out->f16_group_matrices = f16 && (group == 128 || out->f16_group_matrices);
-        out->bf16_group_matrices = bf16 && (group == 128 || out->bf16_group_matrices);
-    }
+    if (most.cooperativeMatrixWorkgroupScopeMaxWorkgroupSize < 128 ||
+        most.cooperativeMatrixFlexibleDimensionsMaxDimension < 128)
+        return;
+    out->f16_group_matrices =
+        out->f16_matrices &&
+        multiplies_in_groups(instance, physical, VK_COMPONENT_TYPE_FLOAT16_KHR);
+    out->bf16_group_matrices =
+        out->bf16_matrices &&
+        multiplies_in_groups(instance, physical, VK_COMPONENT_TYPE_BFLOAT16_KHR);
 }
 
 static const char *read_features(const struct vk_instance *instance,

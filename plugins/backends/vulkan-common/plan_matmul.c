@@ -158,23 +158,77 @@ static const struct wide *choose_wide(const tn_vulkan_limits *limits, const tn_s
     return fits && takes_wide(limits, wide) ? wide : NULL;
 }
 
-// The tile of a product on matrix units; 0: it runs without them.
+// Whether the product is of a dtype with units, has work for them, and the device has
+// those: features `f16` or `bf16`, by dtype.
+static bool has_units(const tn_vulkan_limits *limits, const tn_step *step,
+                      const struct product *p, uint32_t f16, uint32_t bf16)
+{
+    tn_dtype dtype = tn_step_input(step, 0)->layout.dtype;
+    uint32_t needed = dtype == TN_F16 ? f16 : dtype == TN_BF16 ? bf16 : 0;
+    return needed && (limits->features & needed) && p->rows >= LEAST_MATRIX &&
+           p->columns >= LEAST_MATRIX && p->terms >= LEAST_MATRIX &&
+           tn_saturated_multiply(p->rows * p->columns, p->terms) >= LEAST_WORK;
+}
+
+// The tile of a product on matrix units of subgroups; 0: it runs without them.
 static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
                             const struct product *p)
 {
-    tn_dtype dtype = tn_step_input(step, 0)->layout.dtype;
-    uint32_t needed = dtype == TN_F16    ? TN_VULKAN_HAS_F16_MATRICES
-                      : dtype == TN_BF16 ? TN_VULKAN_HAS_BF16_MATRICES
-                                         : 0;
-    bool fits = needed && (limits->features & needed) && limits->subgroup_size == 32 &&
-                limits->max_shared >= MATRIX_SHARED &&
-                limits->max_invocations >= MATRIX_GROUP;
-    if (!fits || p->rows < LEAST_MATRIX || p->columns < LEAST_MATRIX ||
-        p->terms < LEAST_MATRIX ||
-        tn_saturated_multiply(p->rows * p->columns, p->terms) < LEAST_WORK ||
-        !are_aligned(step, p, MATRIX_ALIGNMENT))
+    if (!has_units(limits, step, p, TN_VULKAN_HAS_F16_MATRICES,
+                   TN_VULKAN_HAS_BF16_MATRICES) ||
+        limits->subgroup_size != 32 || limits->max_shared < MATRIX_SHARED ||
+        limits->max_invocations < MATRIX_GROUP || !are_aligned(step, p, MATRIX_ALIGNMENT))
         return 0;
     return count_tiles(p, 128, 128) >= ENOUGH_TILES ? 128 : 64;
+}
+
+// Tiles of matmul_matrix2.comp, whose matrices are workgroups': largest first.
+static const struct group_tile {
+    const char *suffix;
+    uint32_t rows, columns;
+} group_tiles[] = {{"128", 128, 128}, {"64", 64, 64}, {"32", 32, 64}},
+  aligned_tile = {"32_aligned", 32, 64};
+#define SMALLEST_GROUP (&group_tiles[sizeof(group_tiles) / sizeof(group_tiles[0]) - 1])
+
+// Whether the operand is lines in memory, one behind the other: neither broadcast nor
+// reversed.
+static bool is_lines(const struct matrix *m, uint64_t rows, uint64_t columns)
+{
+    uint64_t across = m->column == 1 ? m->row : m->column;
+    return (m->column == 1 || m->row == 1) && across <= INT32_MAX &&
+           across >= (m->column == 1 ? columns : rows);
+}
+
+// The tile of a product on matrix units of workgroups; NULL: it runs without them. They
+// take what those of subgroups do not, and products with few tiles: of several depths and
+// tiles on an H200, in microseconds, with those of subgroups and without units,
+//   4095x4095x4095   843          3863      4096x4096x4096   638   522
+//   2047x2047x2047   108           513      1024x1024x1024  19.5  18.8
+//   1023x1023x1023  26.8          97.3      512x512x512      6.6   8.9
+//   511x511x511      9.2          36.4      256x256x256      4.8   6.3
+//   4095x4095x63    45.7           265      4096x4096x64    26.9  47.4
+// rows, terms and columns. What is not aligned is loaded by element, with zeros at the
+// edges. Products with a program behind them have few elements, and are left to the others.
+static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
+                                             const tn_step *step, const struct product *p)
+{
+    const tn_layout *out = &tn_step_output(step, 0)->layout;
+    if (!has_units(limits, step, p, TN_VULKAN_HAS_F16_GROUP_MATRICES,
+                   TN_VULKAN_HAS_BF16_GROUP_MATRICES) ||
+        limits->max_invocations < MATRIX_GROUP || step->num_fused > 0 ||
+        !is_lines(&p->a, p->rows, p->terms) || !is_lines(&p->b, p->terms, p->columns))
+        return NULL;
+    if (count_tiles(p, 64, 64) < ENOUGH_TILES && are_aligned(step, p, MATRIX_ALIGNMENT) &&
+        ((uint64_t)out->offset | p->columns) % MATRIX_ALIGNMENT == 0)
+        return &aligned_tile;
+    if (matrix_tile(limits, step, p))
+        return NULL;
+    const struct group_tile *tile = group_tiles;
+    while (tile < SMALLEST_GROUP &&
+           (count_tiles(p, tile->rows, tile->columns) < ENOUGH_TILES ||
+            p->rows <= tile->rows / 2 || p->columns <= tile->columns / 2))
+        tile++;
+    return tile;
 }
 
 // Whether the result is stored by element: matrices of 16x16 do not fill it, or a program
@@ -207,6 +261,14 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
                  step->num_fused > 0 ? "_by_element" : "");
         tiling.rows = wide->rows;
         tiling.columns = wide->columns;
+        return tiling;
+    }
+    const struct group_tile *group = choose_group(limits, step, p);
+    if (group) {
+        snprintf(tiling.name, sizeof(tiling.name), "matmul_matrix2_%s_%s",
+                 dtype_glsl(dtype), group->suffix);
+        tiling.rows = group->rows;
+        tiling.columns = group->columns;
         return tiling;
     }
     uint32_t matrix = matrix_tile(limits, step, p);

@@ -90,8 +90,8 @@ enum {
     // whose scope is a subgroup; the same of bfloat16 (VK_KHR_shader_bfloat16).
     TN_VULKAN_HAS_F16_MATRICES = 64,
     TN_VULKAN_HAS_BF16_MATRICES = 128,
-    // Matrices of multiples of 32x32x16 f16, up to 256 along each axis, with sums in f32,
-    // whose scope is a workgroup of 128 or 256 invocations; tensors' layouts and views, and
+    // Matrices of multiples of 32x32x16 f16, up to 128 along each axis, with sums in f32,
+    // whose scope is a workgroup of 128 invocations; tensors' layouts and views, and
     // functions by element (VK_NV_cooperative_matrix2); the same of bfloat16.
     TN_VULKAN_HAS_F16_GROUP_MATRICES = 256,
     TN_VULKAN_HAS_BF16_GROUP_MATRICES = 512,
