@@ -29,16 +29,21 @@ static const struct row {
     {1, 4096, 4096, 4096, TURNED, 0, 0, false, {"*_128", "matrix_*_128", "matrix2_*_128", "matrix_*_128"}},
     {1, 1024, 1024, 1024, PLAIN, 0, 0, false, {"*_64", "matrix_*_64", "matrix2_*_64", "matrix_*_64"}},
     {1, 1024, 1024, 1028, TURNED, 0, 0, false, {"*_64", "*_64", "matrix2_*_64", "matrix2_*_64"}},
-    // Few tiles of 64x64.
+    // A processor for each tile of 32x64: 128 tiles, and one more.
     {1, 512, 512, 512, PLAIN, 0, 0, false, {"*_64", "matrix_*_64", "matrix2_*_32_aligned", "matrix2_*_32_aligned"}},
     {1, 4096, 4096, 64, PLAIN, 8, 16, false, {"*_64", "matrix_*_64", "matrix2_*_32_aligned", "matrix2_*_32_aligned"}},
-    // 127 and 128 tiles.
-    {127, 64, 1024, 64, PLAIN, 0, 0, false, {"*_64", "matrix_*_64", "matrix2_*_32_aligned", "matrix2_*_32_aligned"}},
-    {64, 64, 1024, 128, PLAIN, 0, 0, false, {"*_64", "matrix_*_64", "matrix2_*_64", "matrix_*_64"}},
+    {1, 4112, 4096, 64, PLAIN, 0, 0, false, {"*_64", "matrix_*_64", "matrix2_*_64", "matrix_*_64"}},
+    {64, 64, 1024, 64, PLAIN, 0, 0, false, {"*_64", "matrix_*_64", "matrix2_*_32_aligned", "matrix2_*_32_aligned"}},
+    {65, 64, 1024, 64, PLAIN, 0, 0, false, {"*_64", "matrix_*_64", "matrix2_*_64", "matrix_*_64"}},
+    {1, 4096, 4095, 64, PLAIN, 0, 0, false, {"*_64", "*_64", "matrix2_*_32", "matrix2_*_32"}},
+    {1, 4097, 4095, 64, PLAIN, 0, 0, false, {"*_64", "*_64", "matrix2_*_64", "matrix2_*_64"}},
+    // 127 and 128 tiles of 128x128.
+    {127, 128, 256, 128, PLAIN, 0, 0, false, {"*_64", "matrix_*_64", "matrix2_*_64", "matrix_*_64"}},
+    {128, 128, 256, 128, PLAIN, 0, 0, false, {"*_128", "matrix_*_128", "matrix2_*_128", "matrix_*_128"}},
     {127, 128, 256, 128, PLAIN, 1, 0, false, {"*_64", "*_64", "matrix2_*_64", "matrix2_*_64"}},
     {128, 128, 256, 128, PLAIN, 1, 0, false, {"*_128", "*_128", "matrix2_*_128", "matrix2_*_128"}},
     // Half of such a tile would be empty.
-    {128, 64, 1024, 128, PLAIN, 1, 0, false, {"*_64", "*_64", "matrix2_*_64", "matrix2_*_64"}},
+    {128, 64, 1024, 128, PLAIN, 0, 0, false, {"*_64", "matrix_*_64", "matrix2_*_64", "matrix_*_64"}},
     {128, 128, 1025, 64, PLAIN, 0, 0, false, {"*_64", "*_64", "matrix2_*_64", "matrix2_*_64"}},
     // Not in eights: an extent, where an operand begins, where the result does.
     {1, 4095, 4095, 4095, PLAIN, 0, 0, false, {"*_128", "*_128", "matrix2_*_128", "matrix2_*_128"}},

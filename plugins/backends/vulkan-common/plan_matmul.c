@@ -170,6 +170,13 @@ static bool has_units(const tn_vulkan_limits *limits, const tn_step *step,
            tn_saturated_multiply(p->rows * p->columns, p->terms) >= LEAST_WORK;
 }
 
+// Whether tiles of 128x128 keep a large device busy. Half of them empty is slower than
+// tiles of 64: 64x1024x16384 takes 24.7 us on an H200, 22.2.
+static bool takes_128(const struct product *p)
+{
+    return count_tiles(p, 128, 128) >= ENOUGH_TILES && p->rows > 64 && p->columns > 64;
+}
+
 // The tile of a product on matrix units of subgroups; 0: it runs without them.
 static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
                             const struct product *p)
@@ -179,16 +186,8 @@ static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
         limits->subgroup_size != 32 || limits->max_shared < MATRIX_SHARED ||
         limits->max_invocations < MATRIX_GROUP || !are_aligned(step, p, MATRIX_ALIGNMENT))
         return 0;
-    return count_tiles(p, 128, 128) >= ENOUGH_TILES ? 128 : 64;
+    return takes_128(p) ? 128 : 64;
 }
-
-// Tiles of matmul_matrix2.comp, whose matrices are workgroups': largest first.
-static const struct group_tile {
-    const char *suffix;
-    uint32_t rows, columns;
-} group_tiles[] = {{"128", 128, 128}, {"64", 64, 64}, {"32", 32, 64}},
-  aligned_tile = {"32_aligned", 32, 64};
-#define SMALLEST_GROUP (&group_tiles[sizeof(group_tiles) / sizeof(group_tiles[0]) - 1])
 
 // Whether the operand is lines in memory, one behind the other: neither broadcast nor
 // reversed.
@@ -199,16 +198,25 @@ static bool is_lines(const struct matrix *m, uint64_t rows, uint64_t columns)
            across >= (m->column == 1 ? columns : rows);
 }
 
+// Tiles of matmul_matrix2.comp, whose matrices are workgroups'.
+static const struct group_tile {
+    const char *suffix;
+    uint32_t rows, columns;
+} group_128 = {"128", 128, 128}, group_64 = {"64", 64, 64}, group_32 = {"32", 32, 64},
+  group_aligned = {"32_aligned", 32, 64};
+
 // The tile of a product on matrix units of workgroups; NULL: it runs without them. They
-// take what those of subgroups do not, and products with few tiles: of several depths and
-// tiles on an H200, in microseconds, with those of subgroups and without units,
-//   4095x4095x4095   843          3863      4096x4096x4096   638   522
-//   2047x2047x2047   108           513      1024x1024x1024  19.5  18.8
-//   1023x1023x1023  26.8          97.3      512x512x512      6.6   8.9
-//   511x511x511      9.2          36.4      256x256x256      4.8   6.3
-//   4095x4095x63    45.7           265      4096x4096x64    26.9  47.4
-// rows, terms and columns. What is not aligned is loaded by element, with zeros at the
-// edges. Products with a program behind them have few elements, and are left to the others.
+// take what those of subgroups do not, where loads by element give zeros at the edges, and
+// products so small that each tile of 32x64 has a processor to itself. Microseconds on an
+// H200 (rows, terms, columns), beside the kernels without units and those of subgroups:
+//   4095x4095x4095    838    3863        512x512x512     6.6     8.9
+//   2047x2047x2047    108     513        256x256x256     4.8     6.3
+//   1023x1023x1023     27      97        4096x4096x64     27      44
+//   511x511x511       8.6      36        64x4096x4096     30      67
+//   4095x4095x63       42     265        704x704x704    14.4    11.5
+//   160x160x160       5.4     5.9        8064x1024x64     16      14
+//   127x127x127       4.7     4.7        4096x4096x4096  638     519
+// Products with a program behind them have few elements, and are left to the others.
 static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
                                              const tn_step *step, const struct product *p)
 {
@@ -218,17 +226,13 @@ static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
         limits->max_invocations < MATRIX_GROUP || step->num_fused > 0 ||
         !is_lines(&p->a, p->rows, p->terms) || !is_lines(&p->b, p->terms, p->columns))
         return NULL;
-    if (count_tiles(p, 64, 64) < ENOUGH_TILES && are_aligned(step, p, MATRIX_ALIGNMENT) &&
+    bool is_small = count_tiles(p, group_32.rows, group_32.columns) <= ENOUGH_TILES;
+    if (is_small && are_aligned(step, p, MATRIX_ALIGNMENT) &&
         ((uint64_t)out->offset | p->columns) % MATRIX_ALIGNMENT == 0)
-        return &aligned_tile;
+        return &group_aligned;
     if (matrix_tile(limits, step, p))
         return NULL;
-    const struct group_tile *tile = group_tiles;
-    while (tile < SMALLEST_GROUP &&
-           (count_tiles(p, tile->rows, tile->columns) < ENOUGH_TILES ||
-            p->rows <= tile->rows / 2 || p->columns <= tile->columns / 2))
-        tile++;
-    return tile;
+    return is_small ? &group_32 : takes_128(p) ? &group_128 : &group_64;
 }
 
 // Whether the result is stored by element: matrices of 16x16 do not fill it, or a program
