@@ -56,6 +56,11 @@ static const struct row {
     // Rows that are one row, or go backwards, are no tensor's.
     {1, 512, 511, 512, BROADCAST, 0, 0, false, {"*_64", "*_64", "*_64", "*_64"}},
     {1, 512, 511, 512, REVERSED, 0, 0, false, {"*_64", "*_64", "*_64", "*_64"}},
+    // An operand and a result that end at 2^31 bytes, and beyond.
+    {1, 65536, 16383, 64, PLAIN, 0, 0, false, {"*_64", "*_64", "matrix2_*_64", "matrix2_*_64"}},
+    {1, 65536, 16385, 64, PLAIN, 0, 0, false, {"*_64", "*_64", "*_64", "*_64"}},
+    {1, 65535, 65, 16384, PLAIN, 0, 0, false, {"*_128", "*_128", "matrix2_*_128", "matrix2_*_128"}},
+    {1, 65537, 65, 16384, PLAIN, 0, 0, false, {"*_128", "*_128", "*_128", "*_128"}},
     // Too few rows, terms, multiplications.
     {1, 31, 4095, 4095, PLAIN, 0, 0, false, {"*_64", "*_64", "*_64", "*_64"}},
     {1, 32, 4095, 4095, PLAIN, 0, 0, false, {"*_64", "*_64", "matrix2_*_32", "matrix2_*_32"}},

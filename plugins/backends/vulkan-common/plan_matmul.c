@@ -189,13 +189,16 @@ static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
     return takes_128(p) ? 128 : 64;
 }
 
-// Whether the operand is lines in memory, one behind the other: neither broadcast nor
-// reversed.
+// Whether a matrix is lines in memory, one behind the other: neither broadcast nor
+// reversed. Its last byte is at a distance that has 31 bits: with which numbers a driver
+// computes the places of a tensor's elements is not said.
 static bool is_lines(const struct matrix *m, uint64_t rows, uint64_t columns)
 {
     uint64_t across = m->column == 1 ? m->row : m->column;
-    return (m->column == 1 || m->row == 1) && across <= INT32_MAX &&
-           across >= (m->column == 1 ? columns : rows);
+    uint64_t along = m->column == 1 ? columns : rows;
+    uint64_t lines = m->column == 1 ? rows : columns;
+    return (m->column == 1 || m->row == 1) && across >= along &&
+           tn_saturated_multiply(across, lines) <= INT32_MAX / 2;
 }
 
 // Tiles of matmul_matrix2.comp, whose matrices are workgroups'.
@@ -221,10 +224,12 @@ static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
                                              const tn_step *step, const struct product *p)
 {
     const tn_layout *out = &tn_step_output(step, 0)->layout;
+    const struct matrix of_result = {.row = (uint32_t)p->columns, .column = 1};
     if (!has_units(limits, step, p, TN_VULKAN_HAS_F16_GROUP_MATRICES,
                    TN_VULKAN_HAS_BF16_GROUP_MATRICES) ||
         limits->max_invocations < MATRIX_GROUP || step->num_fused > 0 ||
-        !is_lines(&p->a, p->rows, p->terms) || !is_lines(&p->b, p->terms, p->columns))
+        !is_lines(&p->a, p->rows, p->terms) || !is_lines(&p->b, p->terms, p->columns) ||
+        !is_lines(&of_result, p->rows, p->columns))
         return NULL;
     bool is_small = count_tiles(p, group_32.rows, group_32.columns) <= ENOUGH_TILES;
     if (is_small && are_aligned(step, p, MATRIX_ALIGNMENT) &&
