@@ -24,6 +24,7 @@ enum variable_kind {
 };
 
 static const char *const fallback_words[] = {"error", "warn", "allow", NULL};
+static const char *const matrices_words[] = {"none", "khr", "nv2", NULL};
 static const char *const switch_words[] = {"0", "1", NULL};
 
 static const struct variable {
@@ -61,6 +62,8 @@ static const struct variable {
      switch_words},
     {"TENON_VULKAN_AS_GPU", "1: a software driver of Vulkan is treated as a GPU", SWITCH,
      switch_words},
+    {"TENON_VULKAN_MATRICES", "matrix units that Vulkan may use: none, khr or nv2", WORD,
+     matrices_words},
     {"TENON_CACHE_DIR", "directory of compiled code kept between runs", FOLDER, NULL},
     {"TENON_DLCLOSE", "1: unload the code of plugins when the last runtime closes", SWITCH,
      switch_words},

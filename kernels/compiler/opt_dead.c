@@ -181,17 +181,29 @@ void opt_dead(struct optimiser *o, bool with_globals)
 // --- functions that are not called
 // ---------------------------------------------------------
 
+// Instructions that call a function: OpFunctionCall, and those of matrices that take one.
+static bool calls(const struct ir_inst *inst)
+{
+    return inst->op == OpFunctionCall || inst->op == OpCooperativeMatrixPerElementOpNV ||
+           inst->op == OpCooperativeMatrixReduceNV ||
+           inst->op == OpCooperativeMatrixLoadTensorNV;
+}
+
 static void visit_calls(const struct optimiser *o, const struct ir_function *function,
                         bool *is_called, uint32_t *queue, uint32_t *count)
 {
     for (const struct ir_block *b = function->first; b; b = b->next)
         for (const struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
-            uint32_t mark = inst->op == OpFunctionCall
-                                ? ir_definition(o->ir, inst->operands[0])->mark
-                                : 0;
-            if (mark && !is_called[mark]) {
-                is_called[mark] = true;
-                queue[(*count)++] = mark;
+            if (!calls(inst))
+                continue;
+            struct ir_ids ids = ir_ids(o->ir, inst);
+            for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
+                const struct ir_inst *callee = ir_definition(o->ir, *id);
+                uint32_t mark = callee && callee->op == OpFunction ? callee->mark : 0;
+                if (mark && !is_called[mark]) {
+                    is_called[mark] = true;
+                    queue[(*count)++] = mark;
+                }
             }
         }
 }

@@ -86,6 +86,11 @@ enum {
     VULKAN_MODEL = 5345,
     DEVICE_SCOPE = 5346,
     TENSORS = 5433,
+    PER_ELEMENT = 5369,
+    REDUCE = 5366,
+    FUNCTION = 54,
+    PER_ELEMENT_NEED = 5432,
+    REDUCTIONS = 5430,
     ADDRESSING = 5439,
     CONVERSIONS = 5431,
     INT8 = 39,
@@ -159,6 +164,15 @@ static const struct {
       {CREATE_VIEW, 1},
       {SLICE, 1}},
      {MATRIX, TENSORS, ADDRESSING}},
+    {NV, // functions that nothing else calls
+     "float twice(const in uint row, const in uint column, const in float x) { return x + "
+     "x; }"
+     " float most(const in float x, const in float y) { return max(x, y); }"
+     " void main() { C(float) c = C(float)(1.0), n; coopMatPerElementNV(c, c, twice);"
+     " coopMatReduceNV(n, c, gl_CooperativeMatrixReduceRowNV, most);"
+     " coopMatStore(n, f.d, 0, 16, 0); }",
+     {{PER_ELEMENT, 1}, {REDUCE, 1}, {FUNCTION, 3}},
+     {MATRIX, PER_ELEMENT_NEED, REDUCTIONS}},
     {NV,
      "void main() { C(float16_t) c; coopMatLoad(c, h.d, 0, 16, 0);"
      " coopMatStore(M(float16_t, 16, 16, gl_MatrixUseA)(c), h.d, 0, 16, 0); }",

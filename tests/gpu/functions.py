@@ -54,6 +54,11 @@ def case(name):
         if name.endswith("softmax"):
             return lambda: torch.softmax(x, -1), 1
         return lambda: torch.nn.functional.layer_norm(x, (size,), w, w), 1
+    if name.startswith("product"):
+        _, m, k, n, dtype = name.split("_")
+        dtype = {"f16": torch.float16, "bf16": torch.bfloat16}[dtype]
+        x, y = filled(int(m), int(k)).to(dtype), filled(int(k), int(n)).to(dtype)
+        return lambda: x @ y, 1
     if name.startswith("training"):
         dtype = torch.float32 if name.endswith("f32") else torch.float16
         q, k, v = (filled(1, heads, 4096, 128).to(dtype).requires_grad_() for heads in (32, 8, 8))

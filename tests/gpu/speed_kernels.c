@@ -239,6 +239,7 @@ void others(void)
     product("matmul f32 10x512x512", TN_F32, 1, 10, 512, 512);
     product("matmul f32 64x1024x1024", TN_F32, 1, 64, 1024, 1024);
     product("matmul bf16 4096", TN_BF16, 1, 4096, 4096, 4096);
+    product("matmul bf16 4095", TN_BF16, 1, 4095, 4095, 4095);
     reduction("logsumexp f32, columns", "base.logsumexp/1", TN_F32, TN_F32, 0);
     reduction("max f32, columns", "base.max/1", TN_F32, TN_F32, 0);
     reduction("prod f32, rows", "base.prod/1", TN_F32, TN_F32, 1);

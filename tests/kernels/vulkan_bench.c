@@ -68,6 +68,8 @@ static void host_log(const tn_host *host, int32_t level, const char *topic,
 static const char *host_config(const tn_host *host, const char *name)
 {
     (void)host;
+    if (strcmp(name, "TENON_VULKAN_MATRICES") == 0)
+        return getenv(name); // tests/gpu/run takes each
     bool set = (validates && strcmp(name, "TENON_VULKAN_VALIDATION") == 0) ||
                (vb_as_gpu && strcmp(name, "TENON_VULKAN_AS_GPU") == 0);
     return set ? "1" : NULL;

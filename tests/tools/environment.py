@@ -271,11 +271,26 @@ def tenon_vulkan_as_gpu_takes_kernels_for_gpus():
     warned(*ADD, env={"TENON_VULKAN_AS_GPU": "yes"}, saying="is ignored: expected 0 or 1")
 
 
+def tenon_vulkan_matrices_chooses_among_kernels():
+    if not has_vulkan():
+        return "no device of vulkan-jit"
+    # More multiplications than products without matrix units keep.
+    tenon("eval", "astype(broadcast_to([0.5], shape=[256, 256]), f16)", "-o", "x.npy")
+    wanted = None
+    for word in (None, "none", "khr", "nv2"):
+        env = {"TENON_BACKEND": "vulkan-jit", **({"TENON_VULKAN_MATRICES": word} if word else {})}
+        said = tenon("eval", "sum(matmul(x, x))", "x=x.npy", env=env).stdout
+        wanted = wanted or said
+        assert said == wanted, (word, said)
+    warned(*ADD, env={"TENON_VULKAN_MATRICES": "khr2"}, saying="none, khr or nv2; did you mean khr?")
+
+
 # --- one rule ----------------------------------------------------------------------------
 
 # Of each variable that takes one of several values: a wrong one, and what is told of it.
 IGNORED = {"TENON_PLUGINS_ONLY": ("on", "0 or 1"), "TENON_DLCLOSE": ("-1", "0 or 1"),
            "TENON_VULKAN_VALIDATION": ("true", "0 or 1"), "TENON_VULKAN_AS_GPU": ("2", "0 or 1"),
+           "TENON_VULKAN_MATRICES": ("0", "none, khr or nv2"),
            "TENON_FALLBACK": ("never", "error, warn or allow"), "TENON_THREADS": ("999", "an integer from 1 to 256"),
            "TENON_CPU_STREAM": ("all", "an integer from 1 to"),
            "TENON_CHECK": ("1.5", "a number from 0 to 1"), "TENON_CACHE_DIR": ("cache", "an absolute path")}
@@ -322,5 +337,6 @@ run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, t
      tenon_trust_is_what_a_plugin_has_to_prove, tenon_dlclose_unloads, tenon_log_has_levels_by_topic,
      tenon_log_misspelt_gets_the_nearest, tenon_trace_is_a_timeline, tenon_why_keeps_what_was_decided,
      tenon_cache_dir_keeps_compiled_code, tenon_vulkan_validation_loads_the_layer,
-     tenon_vulkan_as_gpu_takes_kernels_for_gpus, wrong_values_are_ignored_with_what_was_expected,
+     tenon_vulkan_as_gpu_takes_kernels_for_gpus, tenon_vulkan_matrices_chooses_among_kernels,
+     wrong_values_are_ignored_with_what_was_expected,
      an_installation_that_lacks_is_told, unknown_variables_get_the_nearest])

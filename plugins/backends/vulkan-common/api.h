@@ -28,6 +28,7 @@
     X(CreateDevice)                                                                        \
     X(GetDeviceProcAddr)                                                                   \
     X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)                                     \
+    X(GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV)                    \
     X(CreateDebugUtilsMessengerEXT)                                                        \
     X(DestroyDebugUtilsMessengerEXT)
 

@@ -13,7 +13,9 @@
     X(more_atomics, "VK_EXT_shader_atomic_float2",                                         \
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT)                \
     X(dots, "VK_KHR_shader_integer_dot_product",                                           \
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES)
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES)               \
+    X(group_matrices, VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME,                           \
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV)
 
 void *vk_optional_chain(struct vk_optional *optional, void *next, const char **extensions,
                         uint32_t *num_extensions)
@@ -61,6 +63,8 @@ void vk_optional_read(const struct vk_instance_api *vk, VkPhysicalDevice physica
 bool vk_has_capability(const struct vk_facts *facts, uint32_t capability)
 {
     const bool has_matrices = facts->f16_matrices || facts->bf16_matrices;
+    const VkPhysicalDeviceCooperativeMatrix2FeaturesNV *group =
+        &facts->optional.group_matrices;
     const bool has_dots = facts->optional.dots.shaderIntegerDotProduct;
     const struct {
         uint32_t number;
@@ -91,6 +95,14 @@ bool vk_has_capability(const struct vk_facts *facts, uint32_t capability)
         {CapabilityCooperativeMatrixKHR, has_matrices},
         {CapabilityBFloat16TypeKHR, facts->bf16_matrices},
         {CapabilityBFloat16CooperativeMatrixKHR, facts->bf16_matrices},
+        {CapabilityCooperativeMatrixReductionsNV, group->cooperativeMatrixReductions},
+        {CapabilityCooperativeMatrixConversionsNV, group->cooperativeMatrixConversions},
+        {CapabilityCooperativeMatrixPerElementOperationsNV,
+         group->cooperativeMatrixPerElementOperations},
+        {CapabilityCooperativeMatrixTensorAddressingNV,
+         group->cooperativeMatrixTensorAddressing},
+        {CapabilityTensorAddressingNV, group->cooperativeMatrixTensorAddressing},
+        {CapabilityCooperativeMatrixBlockLoadsNV, group->cooperativeMatrixBlockLoads},
         {CapabilityAtomicFloat32AddEXT, ATOMICS(atomics, 32, Add)},
         {CapabilityAtomicFloat64AddEXT, ATOMICS(atomics, 64, Add)},
         {CapabilityAtomicFloat16AddEXT, ATOMICS(more_atomics, 16, Add)},

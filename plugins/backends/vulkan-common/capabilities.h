@@ -5,17 +5,19 @@
 #define VULKAN_COMMON_CAPABILITIES_H
 
 #include "api.h"
+#include "matrices.h"
 
 struct vk_facts;
 
 #define VK_MAX_CAPABILITIES 96
-#define VK_MAX_OPTIONAL 3 // members of struct vk_optional
+#define VK_MAX_OPTIONAL 4 // members of struct vk_optional
 
 // Features that op packs may use. Without its extension a member is zero, sType included.
 struct vk_optional {
     VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomics;
     VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT more_atomics;
     VkPhysicalDeviceShaderIntegerDotProductFeatures dots;
+    VkPhysicalDeviceCooperativeMatrix2FeaturesNV group_matrices;
 };
 
 // Asks a device. `has(context, name)`: whether it has an extension.

@@ -186,6 +186,19 @@ static bool is_software(const tn_device *device)
     return device->facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && !as_gpu;
 }
 
+// TENON_VULKAN_MATRICES lets either kind of matrix units run alone.
+static uint32_t unwanted_matrices(const tn_device *device)
+{
+    const uint32_t of_subgroups = TN_VULKAN_HAS_F16_MATRICES | TN_VULKAN_HAS_BF16_MATRICES,
+                   of_groups =
+                       TN_VULKAN_HAS_F16_GROUP_MATRICES | TN_VULKAN_HAS_BF16_GROUP_MATRICES;
+    const char *value = device->host->config(device->host, "TENON_VULKAN_MATRICES");
+    if (!value)
+        return 0;
+    return (strcmp(value, "khr") == 0 ? 0 : of_subgroups) |
+           (strcmp(value, "nv2") == 0 ? 0 : of_groups);
+}
+
 tn_status vk_device_open(const tn_host *host, uint32_t index,
                          const struct vk_flavour *flavour, tn_device **out_device)
 {
@@ -216,6 +229,7 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
     device->is_software = is_software(device);
     if (!device->is_software)
         device->facts.limits.features &= ~(uint32_t)TN_VULKAN_IS_SOFTWARE;
+    device->facts.limits.features &= ~unwanted_matrices(device);
     *out_device = device;
     return TN_OK;
 }

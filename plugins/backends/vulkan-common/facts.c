@@ -202,6 +202,61 @@ static void read_matrices(const struct vk_instance *instance, VkPhysicalDevice p
                          multiplies(instance, physical, VK_COMPONENT_TYPE_BFLOAT16_KHR);
 }
 
+// Whether workgroups of 128 invocations multiply matrices of a component, of any multiples
+// of 32x32x16, with sums in f32.
+static bool multiplies_in_groups(const struct vk_instance *instance,
+                                 VkPhysicalDevice physical, VkComponentTypeKHR component)
+{
+    VkCooperativeMatrixFlexibleDimensionsPropertiesNV all[64];
+    uint32_t count = sizeof(all) / sizeof(all[0]);
+    for (uint32_t i = 0; i < count; i++)
+        all[i] = (VkCooperativeMatrixFlexibleDimensionsPropertiesNV){
+            .sType =
+                VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV};
+    if (!instance->vk.GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV ||
+        instance->vk.GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV(
+            physical, &count, all) < 0)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].MGranularity && 32 % all[i].MGranularity == 0 && all[i].NGranularity &&
+            32 % all[i].NGranularity == 0 && all[i].KGranularity &&
+            16 % all[i].KGranularity == 0 && all[i].AType == component &&
+            all[i].BType == component && all[i].CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            all[i].ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            !all[i].saturatingAccumulation && all[i].scope == VK_SCOPE_WORKGROUP_KHR &&
+            all[i].workgroupInvocations == 128)
+            return true;
+    return false;
+}
+
+static void read_group_matrices(const struct vk_instance *instance,
+                                VkPhysicalDevice physical, struct vk_facts *out)
+{
+    const VkPhysicalDeviceCooperativeMatrix2FeaturesNV *has = &out->optional.group_matrices;
+    VkPhysicalDeviceCooperativeMatrix2PropertiesNV most = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV};
+    if (!out->f16_matrices && !out->bf16_matrices) // what the extension extends is off
+        out->optional.group_matrices = (VkPhysicalDeviceCooperativeMatrix2FeaturesNV){0};
+    if (!has->cooperativeMatrixWorkgroupScope ||
+        !has->cooperativeMatrixFlexibleDimensions ||
+        !has->cooperativeMatrixPerElementOperations ||
+        !has->cooperativeMatrixTensorAddressing)
+        return;
+    instance->vk.GetPhysicalDeviceProperties2(
+        physical,
+        &(VkPhysicalDeviceProperties2){
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &most});
+    if (most.cooperativeMatrixWorkgroupScopeMaxWorkgroupSize < 128 ||
+        most.cooperativeMatrixFlexibleDimensionsMaxDimension < 128)
+        return;
+    out->f16_group_matrices =
+        out->f16_matrices &&
+        multiplies_in_groups(instance, physical, VK_COMPONENT_TYPE_FLOAT16_KHR);
+    out->bf16_group_matrices =
+        out->bf16_matrices &&
+        multiplies_in_groups(instance, physical, VK_COMPONENT_TYPE_BFLOAT16_KHR);
+}
+
 static const char *read_features(const struct vk_instance *instance,
                                  VkPhysicalDevice physical, struct vk_facts *out)
 {
@@ -243,7 +298,9 @@ static void set_limits(struct vk_facts *facts, uint32_t subgroup_operations)
             (facts->i64 ? TN_VULKAN_HAS_I64 : 0u) |
             (software ? TN_VULKAN_IS_SOFTWARE : 0u) |
             (facts->f16_matrices ? TN_VULKAN_HAS_F16_MATRICES : 0u) |
-            (facts->bf16_matrices ? TN_VULKAN_HAS_BF16_MATRICES : 0u),
+            (facts->bf16_matrices ? TN_VULKAN_HAS_BF16_MATRICES : 0u) |
+            (facts->f16_group_matrices ? TN_VULKAN_HAS_F16_GROUP_MATRICES : 0u) |
+            (facts->bf16_group_matrices ? TN_VULKAN_HAS_BF16_GROUP_MATRICES : 0u),
         .max_invocations = has->maxComputeWorkGroupInvocations,
         .max_shared = has->maxComputeSharedMemorySize,
         .max_push = has->maxPushConstantsSize < VK_MOST_PUSH * 4 ? has->maxPushConstantsSize
@@ -278,6 +335,7 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
     read_host_import(instance, physical, &extensions, out);
     read_matrices(instance, physical, &extensions, out);
     vk_optional_read(&instance->vk, physical, has_extension, &extensions, &out->optional);
+    read_group_matrices(instance, physical, out);
     const char *reason = read_features(instance, physical, out);
     set_limits(out, subgroup_operations);
     if (!reason && !find_queue(instance, physical, out))

@@ -311,7 +311,9 @@ static void list_features(const struct vk_facts *facts, char *out, size_t size)
                     {facts->subgroup, "subgroup"},
                     {facts->shuffle, "shuffle"},
                     {facts->f16_matrices, "f16-matrices"},
-                    {facts->bf16_matrices, "bf16-matrices"}};
+                    {facts->bf16_matrices, "bf16-matrices"},
+                    {facts->f16_group_matrices, "f16-group-matrices"},
+                    {facts->bf16_group_matrices, "bf16-group-matrices"}};
     size_t at = 0;
     out[0] = '\0';
     for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++)

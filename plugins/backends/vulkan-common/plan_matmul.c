@@ -158,23 +158,90 @@ static const struct wide *choose_wide(const tn_vulkan_limits *limits, const tn_s
     return fits && takes_wide(limits, wide) ? wide : NULL;
 }
 
-// The tile of a product on matrix units; 0: it runs without them.
+// Whether the product is of a dtype with units, has work for them, and the device has
+// those: features `f16` or `bf16`, by dtype.
+static bool has_units(const tn_vulkan_limits *limits, const tn_step *step,
+                      const struct product *p, uint32_t f16, uint32_t bf16)
+{
+    tn_dtype dtype = tn_step_input(step, 0)->layout.dtype;
+    uint32_t needed = dtype == TN_F16 ? f16 : dtype == TN_BF16 ? bf16 : 0;
+    return needed && (limits->features & needed) && p->rows >= LEAST_MATRIX &&
+           p->columns >= LEAST_MATRIX && p->terms >= LEAST_MATRIX &&
+           tn_saturated_multiply(p->rows * p->columns, p->terms) >= LEAST_WORK;
+}
+
+// Whether tiles of 128x128 keep a large device busy. Half of them empty is slower than
+// tiles of 64: 64x1024x16384 takes 24.7 us on an H200, 22.2.
+static bool takes_128(const struct product *p)
+{
+    return count_tiles(p, 128, 128) >= ENOUGH_TILES && p->rows > 64 && p->columns > 64;
+}
+
+// The tile of a product on matrix units of subgroups; 0: it runs without them.
 static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
                             const struct product *p)
 {
-    tn_dtype dtype = tn_step_input(step, 0)->layout.dtype;
-    uint32_t needed = dtype == TN_F16    ? TN_VULKAN_HAS_F16_MATRICES
-                      : dtype == TN_BF16 ? TN_VULKAN_HAS_BF16_MATRICES
-                                         : 0;
-    bool fits = needed && (limits->features & needed) && limits->subgroup_size == 32 &&
-                limits->max_shared >= MATRIX_SHARED &&
-                limits->max_invocations >= MATRIX_GROUP;
-    if (!fits || p->rows < LEAST_MATRIX || p->columns < LEAST_MATRIX ||
-        p->terms < LEAST_MATRIX ||
-        tn_saturated_multiply(p->rows * p->columns, p->terms) < LEAST_WORK ||
-        !are_aligned(step, p, MATRIX_ALIGNMENT))
+    if (!has_units(limits, step, p, TN_VULKAN_HAS_F16_MATRICES,
+                   TN_VULKAN_HAS_BF16_MATRICES) ||
+        limits->subgroup_size != 32 || limits->max_shared < MATRIX_SHARED ||
+        limits->max_invocations < MATRIX_GROUP || !are_aligned(step, p, MATRIX_ALIGNMENT))
         return 0;
-    return count_tiles(p, 128, 128) >= ENOUGH_TILES ? 128 : 64;
+    return takes_128(p) ? 128 : 64;
+}
+
+// Whether a matrix is lines in memory, one behind the other: neither broadcast nor
+// reversed. Its last byte is at a distance that has 31 bits: with which numbers a driver
+// computes the places of a tensor's elements is not said.
+static bool is_lines(const struct matrix *m, uint64_t rows, uint64_t columns)
+{
+    uint64_t across = m->column == 1 ? m->row : m->column;
+    uint64_t along = m->column == 1 ? columns : rows;
+    uint64_t lines = m->column == 1 ? rows : columns;
+    return (m->column == 1 || m->row == 1) && across >= along &&
+           tn_saturated_multiply(across, lines) <= INT32_MAX / 2;
+}
+
+// Tiles of matmul_matrix2.comp, whose matrices are workgroups'.
+static const struct group_tile {
+    const char *suffix;
+    uint32_t rows, columns;
+} group_128 = {"128", 128, 128}, group_64 = {"64", 64, 64}, group_32 = {"32", 32, 64},
+  group_aligned = {"32_aligned", 32, 64};
+
+// From so many terms on parts of them on units of subgroups are faster than the whole on
+// those of workgroups: 64x4096x4096 takes 23 us on an H200, and 30.
+#define PARTS_TERMS 2048
+
+// The tile of a product on matrix units of workgroups; NULL: it runs without them. They
+// take what those of subgroups do not, where loads by element give zeros at the edges, and
+// products so small that each tile of 32x64 has a processor to itself. Microseconds on an
+// H200 (rows, terms, columns), beside the kernels without units and those of subgroups:
+//   4095x4095x4095    838    3863        512x512x512     6.6     8.9
+//   2047x2047x2047    108     513        256x256x256     4.8     6.3
+//   1023x1023x1023     27      97        4096x4096x64     27      44
+//   511x511x511       8.6      36        64x4096x4096     30      67
+//   4095x4095x63       42     265        704x704x704    14.4    11.5
+//   160x160x160       5.4     5.9        8064x1024x64     16      14
+//   127x127x127       4.7     4.7        4096x4096x4096  638     519
+// Products with a program behind them have few elements, and are left to the others.
+static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
+                                             const tn_step *step, const struct product *p)
+{
+    const tn_layout *out = &tn_step_output(step, 0)->layout;
+    const struct matrix of_result = {.row = (uint32_t)p->columns, .column = 1};
+    if (!has_units(limits, step, p, TN_VULKAN_HAS_F16_GROUP_MATRICES,
+                   TN_VULKAN_HAS_BF16_GROUP_MATRICES) ||
+        limits->max_invocations < MATRIX_GROUP || step->num_fused > 0 ||
+        !is_lines(&p->a, p->rows, p->terms) || !is_lines(&p->b, p->terms, p->columns) ||
+        !is_lines(&of_result, p->rows, p->columns))
+        return NULL;
+    bool is_small = count_tiles(p, group_32.rows, group_32.columns) <= ENOUGH_TILES;
+    if (is_small && are_aligned(step, p, MATRIX_ALIGNMENT) &&
+        ((uint64_t)out->offset | p->columns) % MATRIX_ALIGNMENT == 0)
+        return &group_aligned;
+    if (matrix_tile(limits, step, p))
+        return NULL;
+    return is_small ? &group_32 : takes_128(p) ? &group_128 : &group_64;
 }
 
 // Whether the result is stored by element: matrices of 16x16 do not fill it, or a program
@@ -209,11 +276,20 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
         tiling.columns = wide->columns;
         return tiling;
     }
+    const struct group_tile *group = choose_group(limits, step, p);
+    if (group) {
+        snprintf(tiling.name, sizeof(tiling.name), "matmul_matrix2_%s_%s",
+                 dtype_glsl(dtype), group->suffix);
+        tiling.rows = group->rows;
+        tiling.columns = group->columns;
+        tiling.in_parts = p->terms >= PARTS_TERMS && matrix_tile(limits, step, p) > 0;
+        return tiling;
+    }
     uint32_t matrix = matrix_tile(limits, step, p);
     tiling.rows = tiling.columns = matrix ? matrix : choose_tile(p, dtype);
     snprintf(tiling.name, sizeof(tiling.name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
              dtype_glsl(dtype), tiling.rows, matrix && is_staged(step, p) ? "_staged" : "");
-    tiling.on_matrices = matrix > 0;
+    tiling.in_parts = matrix > 0;
     tiling.takes_any = !matrix;
     if (tiling.takes_any)
         tiling.b_along_k = product_b_along_k(p);

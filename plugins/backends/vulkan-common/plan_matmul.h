@@ -30,9 +30,9 @@ bool product_b_along_k(const struct product *p);
 struct tiling {
     char name[VARIANT_NAME]; // of the variant: "matmul_f32_64"
     uint32_t rows, columns;
-    bool on_matrices; // matmul_matrix.comp
-    bool takes_any;   // matmul.comp: operands of any strides
-    bool b_along_k;   // the kernel's B_ALONG_K
+    bool in_parts;  // matmul_matrix.comp may take the terms in parts
+    bool takes_any; // matmul.comp: operands of any strides
+    bool b_along_k; // the kernel's B_ALONG_K
 };
 
 // Whether the product of the step, however large, is faster with the program behind it than

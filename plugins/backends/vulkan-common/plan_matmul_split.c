@@ -61,10 +61,10 @@ uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
     struct product in_parts = *p;
     uint32_t parts = limits->features & TN_VULKAN_IS_SOFTWARE ? 1 : count_parts(a, p);
     *tiling = product_tiling(limits, step, p);
-    if (parts == 1 || (a->dtype != TN_F32 && !tiling->on_matrices))
+    if (parts == 1 || (a->dtype != TN_F32 && !tiling->in_parts))
         return 1;
     split(&in_parts, parts);
-    if (tiling->on_matrices) {
+    if (tiling->in_parts) {
         tiling->rows = tiling->columns = of_halves.tile;
         snprintf(tiling->name, sizeof(tiling->name), "matmul_matrix_%s_%u_parts",
                  dtype_glsl(a->dtype), of_halves.tile);

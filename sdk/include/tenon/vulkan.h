@@ -29,10 +29,10 @@
 // nothing, allocates nothing, and calls the host for `fail` only.
 //
 // Devices. A kernel runs where the device has its `features` (tn_kernel), so its modules
-// may rely on these: "f16", "f64", "i8", "i16", "i64", "f16-matrices" and "bf16-matrices"
-// as in TN_VULKAN_HAS_...; "subgroup" is TN_VULKAN_SUBGROUP_ARITHMETIC; "shuffle" is
-// TN_VULKAN_SUBGROUP_SHUFFLE, where each subgroup has the size of tn_vulkan_limits, a power
-// of two from 4 to 128.
+// may rely on these: "f16", "f64", "i8", "i16", "i64", "f16-matrices", "bf16-matrices",
+// "f16-group-matrices" and "bf16-group-matrices" as in TN_VULKAN_HAS_...; "subgroup" is
+// TN_VULKAN_SUBGROUP_ARITHMETIC; "shuffle" is TN_VULKAN_SUBGROUP_SHUFFLE, where each
+// subgroup has the size of tn_vulkan_limits, a power of two from 4 to 128.
 //
 // Working memory is what the kernel's `scratch_size` asks for, since the core assigns
 // memory before a device sees the step: a plan uses at most that, in any way.
@@ -90,6 +90,11 @@ enum {
     // whose scope is a subgroup; the same of bfloat16 (VK_KHR_shader_bfloat16).
     TN_VULKAN_HAS_F16_MATRICES = 64,
     TN_VULKAN_HAS_BF16_MATRICES = 128,
+    // Matrices of multiples of 32x32x16 f16, up to 128 along each axis, with sums in f32,
+    // whose scope is a workgroup of 128 invocations; tensors' layouts and views, and
+    // functions by element (VK_NV_cooperative_matrix2); the same of bfloat16.
+    TN_VULKAN_HAS_F16_GROUP_MATRICES = 256,
+    TN_VULKAN_HAS_BF16_GROUP_MATRICES = 512,
 };
 
 // Kinds of subgroup operations that compute shaders have: bits of

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Products of matrices on a Vulkan backend against the reference. Part of
+// vulkan_kernels.c's program.
+#include "check.h"
+
+#include <tenon/ops/base_attrs.h>
+#include "vulkan_check.h"
+
+static void begin(void)
+{
+    vb_as_gpu = true; // the kernels of GPUs
+    begin_checks();
+}
+
+TestSuite(vulkan_products_of_matrices, .init = begin, .fini = end_checks);
+
+FIRST_DTYPE_TEST(vulkan_products_of_matrices, products_agree_with_the_reference, dtype,
+                 TN_I8)
+{
+    static const tn_matmul_attrs none = {0};
+    static const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},    {16, 16, 16},
+                                       {17, 33, 65}, {64, 64, 64}, {100, 30, 130},
+                                       {1, 300, 40}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
+        for (int flip = 0; flip < 4; flip++) {
+            tn_layout a =
+                flip & 1 ? transposed(LAYOUT(dtype, k, m), 0, 1) : LAYOUT(dtype, m, k);
+            tn_layout b =
+                flip & 2 ? transposed(LAYOUT(dtype, n, k), 0, 1) : LAYOUT(dtype, k, n);
+            add_check(&(struct application){
+                "base.matmul/1", &none, 2, {a, b, LAYOUT(dtype, m, n)}, 1e-5, 5});
+        }
+    }
+    add_check(&(struct application){
+        "base.matmul/1",
+        &none,
+        2,
+        {LAYOUT(dtype, 3, 1, 6, 8), LAYOUT(dtype, 4, 8, 5), LAYOUT(dtype, 3, 4, 6, 5)},
+        1e-5,
+        5});
+    add_check(
+        &(struct application){"base.matmul/1",
+                              &none,
+                              2,
+                              {LAYOUT(dtype, 9), LAYOUT(dtype, 9, 4), LAYOUT(dtype, 4)},
+                              1e-5,
+                              5});
+    run_checks();
+}
+
+Test(vulkan_products_of_matrices, products_large_enough_for_the_larger_tiles)
+{
+    static const tn_matmul_attrs none = {0};
+    add_check(&(struct application){
+        "base.matmul/1",
+        &none,
+        2,
+        {LAYOUT(TN_F32, 400, 40), LAYOUT(TN_F32, 40, 600), LAYOUT(TN_F32, 400, 600)},
+        1e-5,
+        5});
+    for (tn_dtype t = TN_F16; t <= TN_BF16; t++) // with matrix units in parts
+        for (int64_t k = 1024; k <= 2048; k += 1024) {
+            tn_layout a = LAYOUT(t, 80, k), b = LAYOUT(t, 96, k), c = LAYOUT(t, 80, 96);
+            b = transposed(b, 0, 1);
+            add_check(&(struct application){"base.matmul/1", &none, 2, {a, b, c}, 1e-5, 5});
+        }
+    run_checks();
+}
+
+// Extents that are multiples of four, not of a tile; as many tiles as the larger kernels
+// want, and so few that terms are in 2 and in 4 parts.
+Test(vulkan_products_of_matrices, products_read_four_elements_at_a_time)
+{
+    static const tn_matmul_attrs none = {0};
+    static const struct {
+        int64_t batches, m, k, n;
+    } sizes[] = {{32, 132, 20, 132}, {16, 68, 20, 500},  {13, 36, 36, 260},
+                 {1, 100, 68, 260},  {1, 100, 256, 132}, {1, 97, 512, 160}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int64_t many = sizes[i].batches, m = sizes[i].m, k = sizes[i].k, n = sizes[i].n;
+        for (int flip = 0; flip < 4; flip++) {
+            tn_layout a = flip & 1 ? transposed(LAYOUT(TN_F32, many, k, m), 1, 2)
+                                   : LAYOUT(TN_F32, many, m, k);
+            tn_layout b =
+                flip & 2 ? transposed(LAYOUT(TN_F32, n, k), 0, 1) : LAYOUT(TN_F32, k, n);
+            add_check(&(struct application){
+                "base.matmul/1", &none, 2, {a, b, LAYOUT(TN_F32, many, m, n)}, 1e-5, 5});
+        }
+    }
+    run_checks();
+}
+
+// On matrix units, of subgroups or of workgroups (TENON_VULKAN_MATRICES): extents that are
+// multiples of eight and others, tiles that reach over the edges, operands that lie
+// anywhere. The sums have no rounding, so that the results' is that of the reference.
+Test(vulkan_products_of_matrices, products_of_halves_on_matrix_units)
+{
+    static const tn_matmul_attrs none = {0};
+    static const struct {
+        int64_t batches, m, k, n, offset;
+        int flips; // of the operands; the large ones are slow to check
+    } sizes[] = {{2, 136, 264, 200, 8, 1}, {1, 129, 513, 131, 3, 1},
+                 {3, 67, 641, 101, 0, 1},  {1, 520, 41, 520, 0, 1},
+                 {1, 520, 40, 1032, 0, 1}, {1, 65, 33, 16257, 0, 3},
+                 {1, 80, 32, 16272, 0, 3}, {2, 65, 641, 104, 8, 1}};
+    static const tn_dtype dtypes[] = {TN_F16, TN_BF16};
+    if (!strstr(bench.info.features, "matrices"))
+        cr_skip("the device has no matrix units");
+    for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int64_t many = sizes[i / 2].batches, m = sizes[i / 2].m, k = sizes[i / 2].k,
+                n = sizes[i / 2].n;
+        tn_dtype dtype = dtypes[i % 2];
+        for (int flip = 0; flip < 4; flip += sizes[i / 2].flips) {
+            tn_layout a = flip & 1 ? transposed(LAYOUT(dtype, many, k, m), 1, 2)
+                                   : LAYOUT(dtype, many, m, k);
+            tn_layout b =
+                flip & 2 ? transposed(LAYOUT(dtype, n, k), 0, 1) : LAYOUT(dtype, k, n);
+            a.offset = b.offset = sizes[i / 2].offset;
+            add_check(&(struct application){.primitive = "base.matmul/1",
+                                            .attrs = &none,
+                                            .num_inputs = 2,
+                                            .operands = {a, b, LAYOUT(dtype, many, m, n)},
+                                            .limit = 5,
+                                            .exact = true});
+        }
+        run_checks();
+    }
+}
