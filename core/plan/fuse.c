@@ -99,7 +99,6 @@ bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
     uint32_t insns = g->num_insns + h->num_insns + own.program->num_insns;
     uint32_t reductions = g->num_reductions + h->num_reductions + own.num_reductions;
     return insns <= f->work->devices[g->device]->fusion_limit && fuse_same_rows(g, h) &&
-           !(reductions && (g->takes || h->takes)) &&
            (!reductions || insns * (reductions + 1) <= TN_EXPR_MAX_INSNS) &&
            g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
            g->num_results + h->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
@@ -217,7 +216,6 @@ static tn_status emit_take(const struct fuser *f, struct group *group,
             append_bits(&group->params, &group->num_params, &group->max_params, params[i]);
     if (status != TN_OK)
         return status;
-    group->takes = true;
     insn = (tn_expr_insn){TN_EXPR_TAKE, insn.dtype, input, index, group->num_params - 2};
     return emit(group, insn, false, out);
 }
@@ -295,8 +293,8 @@ static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
     const struct operand *inputs = member->inputs;
     for (uint32_t i = 0; i < c->num_inputs && member->role == ROLE_ROWS; i++) {
         inputs = moved;
-        moved[i].value = c->inputs[i].value;
-        (void)fuse_layout(group, member, &c->inputs[i], &moved[i].layout);
+        moved[i].value = member->inputs[i].value;
+        (void)fuse_layout(group, member, &member->inputs[i], &moved[i].layout);
     }
     tn_status status = fuse_append(f, group, member->program, inputs, member->params, map);
     for (uint32_t k = 0; k < c->num_outputs && status == TN_OK; k++)
@@ -414,20 +412,17 @@ static tn_status finish_group(struct fuser *f, uint32_t g)
     return fuse_write_op(f, g, last);
 }
 
-static void remove_merged(struct fuser *f)
+static tn_status remove_merged(struct fuser *f)
 {
-    struct plan_work *work = f->work;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < work->num_ops; i++) {
+    bool *gone = mem_alloc(f->work->num_ops + 1);
+    for (uint32_t i = 0; i < f->work->num_ops && gone; i++) {
         uint32_t g = fuse_find_group(f, i);
-        if (g != NONE && f->groups[g].last_op != i)
-            continue;
-        work->ops[kept] = work->ops[i];
-        for (uint32_t k = 0; k < work->ops[kept].num_outputs; k++)
-            work->values[work->ops[kept].outputs[k]].producer = kept;
-        kept++;
+        gone[i] = g != NONE && f->groups[g].last_op != i;
     }
-    work->num_ops = kept;
+    if (gone)
+        work_remove_ops(f->work, gone);
+    mem_free(gone);
+    return gone ? TN_OK : TN_ERR_MEMORY;
 }
 
 void fuse_free_group(struct group *group)
@@ -486,7 +481,7 @@ static tn_status ask_devices(struct fuser *f, bool *out_again)
             continue;
         status = fuse_make_program(f, g, name, &program);
         if (status == TN_OK)
-            status = fuse_ask_device(f, group, program, &runs);
+            runs = fuse_ask_device(f, group, program);
         *out_again |= !runs;
     }
     return status;
@@ -506,7 +501,7 @@ tn_status plan_fuse(struct plan_work *work)
             if (f.groups[g].merged_into == NONE)
                 status = finish_group(&f, g);
         if (status == TN_OK && !again)
-            remove_merged(&f);
+            status = remove_merged(&f);
         fuser_finish(&f);
     }
     return status == TN_OK ? fuse_indices(work) : status;

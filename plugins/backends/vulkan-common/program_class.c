@@ -152,7 +152,7 @@ static bool has_complex_operand(const tn_step *step)
     return false;
 }
 
-static bool is_taken(const tn_expr_program *program, uint32_t operand)
+bool program_takes(const tn_expr_program *program, uint32_t operand)
 {
     bool found = false;
     for (uint32_t i = 0; i < program->num_insns && !found; i++)
@@ -164,7 +164,7 @@ static bool is_taken(const tn_expr_program *program, uint32_t operand)
 static char classify_operand(const tn_step *step, uint32_t operand)
 {
     const tn_layout *layout = program_operand(step, operand);
-    if (operand < step->num_inputs && is_taken(step->program, operand))
+    if (operand < step->num_inputs && program_takes(step->program, operand))
         return is_scalar(layout) ? ACCESS_TAKEN_FLAT : ACCESS_TAKEN;
     return classify_flat(layout, operand < step->num_inputs);
 }

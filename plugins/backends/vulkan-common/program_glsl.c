@@ -225,15 +225,22 @@ static void write_operation(const struct glsl_writer *w, const tn_expr_insn *ins
     glsl_write_operation(w, insn->op, w->program->insns[insn->a].dtype, insn->dtype, names);
 }
 
-// Loads from operand insn->a at the index; its number of elements and its stride are at
-// words of the arguments.
+void glsl_write_taken(const struct glsl_writer *w, tn_dtype dtype, const char *index,
+                      uint32_t at)
+{
+    text_add(w->out, "taken_%s%u(%s, A(%u)) * A(%u)", tn_is_signed(dtype) ? "i" : "u",
+             is_wide(dtype) ? 64 : 32, index, at, at + 1);
+}
+
+// Loads from operand insn->a at the index.
 static void write_take(const struct glsl_writer *w, const tn_expr_insn *insn, uint32_t at)
 {
-    tn_dtype index = w->program->insns[insn->b].dtype;
     const char *type = dtype_glsl(glsl_operand_dtype(w, insn->a));
-    text_add(w->out, "FROM_%s(W_%s(b%u.d[p%u + taken_%s%u(r%u, A(%u)) * A(%u)]))", type,
-             type, insn->a, insn->a, tn_is_signed(index) ? "i" : "u",
-             is_wide(index) ? 64 : 32, insn->b, at, at + 1);
+    char index[MAX_PART];
+    snprintf(index, sizeof(index), "r%u", insn->b);
+    text_add(w->out, "FROM_%s(W_%s(b%u.d[p%u + ", type, type, insn->a, insn->a);
+    glsl_write_taken(w, w->program->insns[insn->b].dtype, index, at);
+    text_add(w->out, "]))");
 }
 
 static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t *param_at)
