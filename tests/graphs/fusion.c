@@ -90,7 +90,8 @@ static tn_array *random_node(tn_scope *s, tn_array **pool, int count, drawn *d)
     static const char *const binary[] = {"add", "subtract", "multiply", "maximum",
                                          "minimum"};
     static const char *const reductions[] = {"sum", "max", "min"};
-    d->x = pick((uint32_t)count);
+    // Of the newest often, so that chains grow.
+    d->x = pick(3) == 0 ? (uint32_t)count - 1 : pick((uint32_t)count);
     d->y = pick((uint32_t)count);
     tn_array *x = pool[d->x], *y = pool[d->y];
     switch (pick(13)) {
