@@ -128,6 +128,13 @@ bool fuse_same_rows(const struct group *a, const struct group *b);
 // row by row.
 bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t group);
 
+// Whether group `single` computes one element for each row of group `rows`, so that it may
+// become part of it, with operation `op`, which reads both.
+bool fuse_are_row_values(const struct fuser *f, uint32_t op, const struct group *rows,
+                         const struct group *single);
+// Makes its inputs and results such values, for fuse_merge().
+void fuse_spread_row_values(struct group *rows, struct group *single);
+
 // The layout of a member's operand, as read over the group's extents. `room` is where one
 // that differs from the operand's is written.
 const tn_layout *fuse_layout(const struct group *group, const struct member *member,

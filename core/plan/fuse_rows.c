@@ -178,6 +178,22 @@ static bool uses_index(const tn_expr_program *program)
     return false;
 }
 
+bool fuse_are_row_values(const struct fuser *f, uint32_t op, const struct group *rows,
+                         const struct group *single)
+{
+    uint32_t insns =
+        rows->num_insns + single->num_insns + f->members[op].program->num_insns;
+    const tn_expr_program program = {.insns = single->insns,
+                                     .num_insns = single->num_insns};
+    return !f->work->ops[op].only_child && rows->num_reductions > 0 &&
+           single->num_reductions == 0 && is_of_rows(&single->shape, rows) &&
+           insns * (rows->num_reductions + 1) <= MOST_ROW_INSNS && !uses_index(&program) &&
+           rows->num_inputs + single->num_inputs + f->work->ops[op].num_inputs <=
+               TN_EXPR_MAX_INPUTS &&
+           rows->num_results + single->num_results + f->work->ops[op].num_outputs <=
+               TN_EXPR_MAX_OUTPUTS;
+}
+
 static bool few_enough(const struct group *group, const struct member *member)
 {
     uint32_t reductions = group->num_reductions + member->num_reductions;
@@ -220,6 +236,15 @@ static tn_layout over_rows(const tn_layout *layout, const struct group *group)
         out.stride[i] = 0;
     }
     return out;
+}
+
+void fuse_spread_row_values(struct group *rows, struct group *single)
+{
+    for (uint32_t i = 0; i < single->num_inputs; i++)
+        single->inputs[i].layout = over_rows(&single->inputs[i].layout, rows);
+    for (uint32_t i = 0; i < single->num_results; i++)
+        single->results[i].is_row = true;
+    rows->has_siblings = true; // what a device declines is separated first
 }
 
 const tn_layout *fuse_layout(const struct group *group, const struct member *member,

@@ -326,7 +326,7 @@ static const struct sample {
     {"an index of a row", index_of_row, F(F32), F(I32) | F(I64), {3, 1}},
     {"softmax of several indices", softmax_corners, F(F32), F(I32), {5, 1}, true},
     {"softmax of indices with gaps", softmax_gaps, F(F32), F(I32), {4, 2}, true},
-    {"a label a row", label_of_row, F(F32) | F(I32), F(I32), {4, 3}},
+    {"a label a row", label_of_row, F(F32) | F(I32), F(I32), {4, 2}},
 };
 
 // The first with row programs.
