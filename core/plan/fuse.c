@@ -88,7 +88,7 @@ static bool may_join(struct fuser *f, uint32_t op, uint32_t g)
     return group->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
 }
 
-bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
+bool fuse_have_room(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
 {
     static const struct plan_op none;
     static const tn_expr_program empty;
@@ -98,10 +98,15 @@ bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
     const struct group *g = &f->groups[a], *h = &f->groups[b];
     uint32_t insns = g->num_insns + h->num_insns + own.program->num_insns;
     uint32_t reductions = g->num_reductions + h->num_reductions + own.num_reductions;
-    return insns <= f->work->devices[g->device]->fusion_limit && fuse_same_rows(g, h) &&
+    return insns <= f->work->devices[g->device]->fusion_limit &&
            (!reductions || insns * (reductions + 1) <= TN_EXPR_MAX_INSNS) &&
            g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
            g->num_results + h->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
+}
+
+bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
+{
+    return fuse_have_room(f, op, a, b) && fuse_same_rows(&f->groups[a], &f->groups[b]);
 }
 
 // --- writing programs ------------------------------------------------------------------
@@ -371,8 +376,10 @@ static tn_status join_rows(struct fuser *f, uint32_t op, uint32_t g, uint32_t *h
 {
     bool is_home = f->groups[*home].num_reductions > 0;
     uint32_t rows = is_home ? *home : g, single = is_home ? g : *home;
-    if (!may_join(f, op, g) || (is_home ? *role : f->members[op].role) != ROLE_ROWS ||
-        !fuse_are_row_values(f, op, &f->groups[rows], &f->groups[single]))
+    if (f->work->ops[op].only_child || !may_join(f, op, g) ||
+        (is_home ? *role : f->members[op].role) != ROLE_ROWS ||
+        !fuse_are_row_values(&f->groups[rows], &f->groups[single]) ||
+        !fuse_have_room(f, op, rows, single))
         return TN_OK;
     fuse_spread_row_values(&f->groups[rows], &f->groups[single]);
     *home = rows;

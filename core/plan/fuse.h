@@ -94,7 +94,9 @@ const struct group_result *fuse_find_result(const struct group *group, uint32_t 
 // Drops values that no operation outside the group reads any more from group->results.
 bool fuse_needed_before(struct fuser *f, uint32_t g, uint32_t op);
 
-// Whether both groups, and operation `op` that joins them (NONE: none), fit one program.
+// Whether a program has room for both groups, and operation `op` that joins them (NONE:
+// none); whether they have the same rows as well.
+bool fuse_have_room(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b);
 bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b);
 
 // Appends the program of group `from` to that of group `to`.
@@ -128,10 +130,9 @@ bool fuse_same_rows(const struct group *a, const struct group *b);
 // row by row.
 bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t group);
 
-// Whether group `single` computes one element for each row of group `rows`, so that it may
-// become part of it, with operation `op`, which reads both.
-bool fuse_are_row_values(const struct fuser *f, uint32_t op, const struct group *rows,
-                         const struct group *single);
+// Whether group `single` computes one element for each row of group `rows`, and nothing
+// that would be another number there.
+bool fuse_are_row_values(const struct group *rows, const struct group *single);
 // Makes its inputs and results such values, for fuse_merge().
 void fuse_spread_row_values(struct group *rows, struct group *single);
 

@@ -178,20 +178,12 @@ static bool uses_index(const tn_expr_program *program)
     return false;
 }
 
-bool fuse_are_row_values(const struct fuser *f, uint32_t op, const struct group *rows,
-                         const struct group *single)
+bool fuse_are_row_values(const struct group *rows, const struct group *single)
 {
-    uint32_t insns =
-        rows->num_insns + single->num_insns + f->members[op].program->num_insns;
     const tn_expr_program program = {.insns = single->insns,
                                      .num_insns = single->num_insns};
-    return !f->work->ops[op].only_child && rows->num_reductions > 0 &&
-           single->num_reductions == 0 && is_of_rows(&single->shape, rows) &&
-           insns * (rows->num_reductions + 1) <= MOST_ROW_INSNS && !uses_index(&program) &&
-           rows->num_inputs + single->num_inputs + f->work->ops[op].num_inputs <=
-               TN_EXPR_MAX_INPUTS &&
-           rows->num_results + single->num_results + f->work->ops[op].num_outputs <=
-               TN_EXPR_MAX_OUTPUTS;
+    return rows->num_reductions > 0 && single->num_reductions == 0 &&
+           is_of_rows(&single->shape, rows) && !uses_index(&program);
 }
 
 static bool few_enough(const struct group *group, const struct member *member)

@@ -120,8 +120,10 @@ static bool only_reader(const struct plan_work *work, uint32_t p, uint32_t reade
     }
     for (uint32_t i = 0; i < op->program->num_insns; i++) {
         const tn_expr_insn *insn = &op->program->insns[i];
+        if (insn->op != TN_EXPR_TAKE)
+            continue;
         const struct plan_value *v = &work->values[op->inputs[insn->a].value];
-        if (insn->op == TN_EXPR_TAKE && work->values[v->base].producer == p)
+        if (work->values[v->base].producer == p)
             return false;
     }
     return true;
