@@ -109,34 +109,12 @@ static bool has_columns(const tn_step *step)
     return false;
 }
 
-static bool is_aligned(const tn_layout *layout)
-{
-    bool aligned = layout->offset % 4 == 0 && layout->stride[layout->rank - 1] == 1;
-    for (int32_t axis = 0; axis < layout->rank - 1; axis++)
-        aligned = aligned && (layout->extent[axis] == 1 || layout->stride[axis] % 4 == 0);
-    return aligned;
-}
-
 static bool is_uniform(const tn_layout *layout)
 {
     for (int32_t axis = 0; axis < layout->rank; axis++)
         if (layout->extent[axis] != 1 && layout->stride[axis] != 0)
             return false;
     return true;
-}
-
-// Whether all instructions TAKE that read the operand find rows of it: each at one index a
-// row, a multiple of 4 elements from the next.
-static bool takes_rows(const tn_step *step, uint32_t operand, const enum rows_scope *scopes)
-{
-    bool rows = is_aligned(program_operand(step, operand));
-    for (uint32_t i = 0; i < step->program->num_insns; i++) {
-        const tn_expr_insn *insn = &step->program->insns[i];
-        if (insn->op == TN_EXPR_TAKE && insn->a == operand)
-            rows = rows && scopes[insn->b] != ROWS_ELEMENT &&
-                   step->params[insn->c + 1] % 4 == 0;
-    }
-    return rows;
 }
 
 static char classify_taken(const tn_step *step, const tn_layout *layout)
@@ -149,6 +127,7 @@ static char classify_taken(const tn_step *step, const tn_layout *layout)
 static void classify_operands(const tn_step *step, struct program_class *class)
 {
     enum rows_scope scopes[TN_EXPR_MAX_INSNS];
+    bool even[TN_EXPR_MAX_INSNS];
     uint32_t num_operands = step->num_inputs + step->num_outputs;
     class->per_item = row_extent(step) % 4 == 0 ? 4 : 1;
     for (uint32_t i = 0; i < num_operands; i++) {
@@ -162,17 +141,19 @@ static void classify_operands(const tn_step *step, struct program_class *class)
                            : layout->stride[last] == 1 || layout->extent[last] == 1
                                ? ACCESS_LOOSE
                                : ACCESS_STRIDED;
-        if (class->access[i] != ACCESS_REPEAT && !is_aligned(layout))
+        if (class->access[i] != ACCESS_REPEAT && !program_is_aligned(layout))
             class->per_item = 1;
     }
     for (uint32_t i = 0; i < step->num_inputs; i++)
         if (class->access[i] == ACCESS_REPEAT && is_uniform(program_operand(step, i)))
             class->access[i] = ACCESS_SCALAR;
     rows_find_scopes(step->program, class, scopes);
+    for (uint32_t i = 0; i < step->program->num_insns; i++)
+        even[i] = scopes[i] != ROWS_ELEMENT;
     for (uint32_t i = 0; i < num_operands && class->per_item == 4; i++)
         if (class->access[i] == ACCESS_LOOSE)
             class->access[i] = ACCESS_ROW;
-        else if (class->access[i] == ACCESS_TAKEN && takes_rows(step, i, scopes))
+        else if (class->access[i] == ACCESS_TAKEN && program_takes_rows(step, i, even))
             class->access[i] = ACCESS_TAKEN_FOUR;
 }
 
