@@ -88,7 +88,7 @@ static bool may_join(struct fuser *f, uint32_t op, uint32_t g)
     return group->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
 }
 
-bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
+bool fuse_have_room(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
 {
     static const struct plan_op none;
     static const tn_expr_program empty;
@@ -98,11 +98,15 @@ bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
     const struct group *g = &f->groups[a], *h = &f->groups[b];
     uint32_t insns = g->num_insns + h->num_insns + own.program->num_insns;
     uint32_t reductions = g->num_reductions + h->num_reductions + own.num_reductions;
-    return insns <= f->work->devices[g->device]->fusion_limit && fuse_same_rows(g, h) &&
-           !(reductions && (g->takes || h->takes)) &&
+    return insns <= f->work->devices[g->device]->fusion_limit &&
            (!reductions || insns * (reductions + 1) <= TN_EXPR_MAX_INSNS) &&
            g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
            g->num_results + h->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
+}
+
+bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
+{
+    return fuse_have_room(f, op, a, b) && fuse_same_rows(&f->groups[a], &f->groups[b]);
 }
 
 // --- writing programs ------------------------------------------------------------------
@@ -217,7 +221,6 @@ static tn_status emit_take(const struct fuser *f, struct group *group,
             append_bits(&group->params, &group->num_params, &group->max_params, params[i]);
     if (status != TN_OK)
         return status;
-    group->takes = true;
     insn = (tn_expr_insn){TN_EXPR_TAKE, insn.dtype, input, index, group->num_params - 2};
     return emit(group, insn, false, out);
 }
@@ -295,8 +298,8 @@ static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
     const struct operand *inputs = member->inputs;
     for (uint32_t i = 0; i < c->num_inputs && member->role == ROLE_ROWS; i++) {
         inputs = moved;
-        moved[i].value = c->inputs[i].value;
-        (void)fuse_layout(group, member, &c->inputs[i], &moved[i].layout);
+        moved[i].value = member->inputs[i].value;
+        (void)fuse_layout(group, member, &member->inputs[i], &moved[i].layout);
     }
     tn_status status = fuse_append(f, group, member->program, inputs, member->params, map);
     for (uint32_t k = 0; k < c->num_outputs && status == TN_OK; k++)
@@ -366,6 +369,24 @@ static tn_status new_group(struct fuser *f, uint32_t number, uint32_t *out)
     return TN_OK;
 }
 
+// Of groups `home` and `g` one has rows, and the other one element for each of them, maybe:
+// both values are read by the operation. Makes them one.
+static tn_status join_rows(struct fuser *f, uint32_t op, uint32_t g, uint32_t *home,
+                           enum role *role)
+{
+    bool is_home = f->groups[*home].num_reductions > 0;
+    uint32_t rows = is_home ? *home : g, single = is_home ? g : *home;
+    if (f->work->ops[op].only_child || !may_join(f, op, g) ||
+        (is_home ? *role : f->members[op].role) != ROLE_ROWS ||
+        !fuse_are_row_values(&f->groups[rows], &f->groups[single]) ||
+        !fuse_have_room(f, op, rows, single))
+        return TN_OK;
+    fuse_spread_row_values(&f->groups[rows], &f->groups[single]);
+    *home = rows;
+    *role = ROLE_ROWS;
+    return fuse_merge(f, rows, single);
+}
+
 static tn_status join_op(struct fuser *f, uint32_t op)
 {
     struct plan_op *c = &f->work->ops[op];
@@ -376,10 +397,13 @@ static tn_status join_op(struct fuser *f, uint32_t op)
         uint32_t g = fuse_group_of_value(f, c->inputs[i].value);
         if (g == NONE || g == home)
             continue;
-        // Of two groups of other extents, the operation has a role in the first one.
+        // Of two groups of other extents, the operation has a role in the first one, or in
+        // that with rows.
         if (home != NONE &&
-            !fuse_same_elements(&f->groups[home].shape, &f->groups[g].shape))
+            !fuse_same_elements(&f->groups[home].shape, &f->groups[g].shape)) {
+            status = join_rows(f, op, g, &home, &role);
             continue;
+        }
         if (!may_join(f, op, g))
             continue;
         if (home == NONE) {
@@ -414,20 +438,17 @@ static tn_status finish_group(struct fuser *f, uint32_t g)
     return fuse_write_op(f, g, last);
 }
 
-static void remove_merged(struct fuser *f)
+static tn_status remove_merged(struct fuser *f)
 {
-    struct plan_work *work = f->work;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < work->num_ops; i++) {
+    bool *gone = mem_alloc(f->work->num_ops + 1);
+    for (uint32_t i = 0; i < f->work->num_ops && gone; i++) {
         uint32_t g = fuse_find_group(f, i);
-        if (g != NONE && f->groups[g].last_op != i)
-            continue;
-        work->ops[kept] = work->ops[i];
-        for (uint32_t k = 0; k < work->ops[kept].num_outputs; k++)
-            work->values[work->ops[kept].outputs[k]].producer = kept;
-        kept++;
+        gone[i] = g != NONE && f->groups[g].last_op != i;
     }
-    work->num_ops = kept;
+    if (gone)
+        work_remove_ops(f->work, gone);
+    mem_free(gone);
+    return gone ? TN_OK : TN_ERR_MEMORY;
 }
 
 void fuse_free_group(struct group *group)
@@ -486,7 +507,7 @@ static tn_status ask_devices(struct fuser *f, bool *out_again)
             continue;
         status = fuse_make_program(f, g, name, &program);
         if (status == TN_OK)
-            status = fuse_ask_device(f, group, program, &runs);
+            runs = fuse_ask_device(f, group, program);
         *out_again |= !runs;
     }
     return status;
@@ -506,7 +527,7 @@ tn_status plan_fuse(struct plan_work *work)
             if (f.groups[g].merged_into == NONE)
                 status = finish_group(&f, g);
         if (status == TN_OK && !again)
-            remove_merged(&f);
+            status = remove_merged(&f);
         fuser_finish(&f);
     }
     return status == TN_OK ? fuse_indices(work) : status;

@@ -20,7 +20,6 @@ struct group {
     int32_t row_axes;        // the last axes that are a row; 0: no rows, or none that fuse
     bool has_siblings;       // groups that read one array became this one
     bool rewritten;          // the program differs from that of its only operation
-    bool takes;              // it has instructions TAKE, and so no rows
     tn_layout shape;         // contiguous; extents of all its outputs but those of rows
     tn_expr_insn *insns;
     uint64_t *constants, *params;
@@ -95,7 +94,9 @@ const struct group_result *fuse_find_result(const struct group *group, uint32_t 
 // Drops values that no operation outside the group reads any more from group->results.
 bool fuse_needed_before(struct fuser *f, uint32_t g, uint32_t op);
 
-// Whether both groups, and operation `op` that joins them (NONE: none), fit one program.
+// Whether a program has room for both groups, and operation `op` that joins them (NONE:
+// none); whether they have the same rows as well.
+bool fuse_have_room(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b);
 bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b);
 
 // Appends the program of group `from` to that of group `to`.
@@ -112,6 +113,8 @@ tn_status fuse_siblings(struct fuser *f, uint32_t group);
 // when it cannot.
 tn_status fuse_classify(struct fuser *f, uint32_t op);
 
+uint32_t fuse_count_reductions(const tn_expr_program *program);
+
 // A contiguous layout of the extents over which the operation runs, valid until the next
 // call: those of its group unless it is of ROLE_ROWS.
 const tn_layout *fuse_extents(struct fuser *f, uint32_t op);
@@ -127,14 +130,23 @@ bool fuse_same_rows(const struct group *a, const struct group *b);
 // row by row.
 bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t group);
 
+// Whether group `single` computes one element for each row of group `rows`, and nothing
+// that would be another number there.
+bool fuse_are_row_values(const struct group *rows, const struct group *single);
+// Makes its inputs and results such values, for fuse_merge().
+void fuse_spread_row_values(struct group *rows, struct group *single);
+
 // The layout of a member's operand, as read over the group's extents. `room` is where one
 // that differs from the operand's is written.
 const tn_layout *fuse_layout(const struct group *group, const struct member *member,
                              const struct operand *in, tn_layout *room);
 
-// Whether the device runs the row program. If not, its operations are marked so that they
-// reduce in no group, and the stage begins anew.
-tn_status fuse_ask_device(struct fuser *f, const struct group *group,
-                          const tn_expr_program *program, bool *out_runs);
+// Whether the device runs the group's row program.
+bool fuse_device_runs(const struct plan_work *work, const struct group *group,
+                      const tn_expr_program *program);
+// The same; if it does not, the group's operations are marked so that they reduce in no
+// group, and the stage begins anew.
+bool fuse_ask_device(struct fuser *f, const struct group *group,
+                     const tn_expr_program *program);
 
 #endif // CORE_PLAN_FUSE_H

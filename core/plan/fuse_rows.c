@@ -19,7 +19,7 @@
 
 // --- members ---------------------------------------------------------------------------
 
-static uint32_t count_reductions(const tn_expr_program *program)
+uint32_t fuse_count_reductions(const tn_expr_program *program)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < program->num_insns; i++)
@@ -96,7 +96,7 @@ tn_status fuse_classify(struct fuser *f, uint32_t op)
         member->program = c->program;
         if (c->program->flags & TN_EXPR_ROWS) {
             const tn_layout *shape = &f->work->values[c->outputs[0]].layout;
-            member->num_reductions = count_reductions(c->program);
+            member->num_reductions = fuse_count_reductions(c->program);
             member->row_axes = !c->apart && c->row_axis == shape->rank - 1 &&
                                shape->extent[shape->rank - 1] > 1;
         }
@@ -178,6 +178,14 @@ static bool uses_index(const tn_expr_program *program)
     return false;
 }
 
+bool fuse_are_row_values(const struct group *rows, const struct group *single)
+{
+    const tn_expr_program program = {.insns = single->insns,
+                                     .num_insns = single->num_insns};
+    return rows->num_reductions > 0 && single->num_reductions == 0 &&
+           is_of_rows(&single->shape, rows) && !uses_index(&program);
+}
+
 static bool few_enough(const struct group *group, const struct member *member)
 {
     uint32_t reductions = group->num_reductions + member->num_reductions;
@@ -196,11 +204,7 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
     if (member->role == ROLE_ROWS)
         member->role = ROLE_ELEMENTS;
     const tn_layout *own = fuse_extents(f, op);
-    bool takes = group->takes || member->program->flags & TN_EXPR_TAKES;
-    if (!few_enough(group, member) ||
-        (takes && (group->num_reductions > 0 || member->num_reductions > 0)))
-        return false;
-    if ((group->num_reductions > 0 && !group->row_axes) ||
+    if (!few_enough(group, member) || (group->num_reductions > 0 && !group->row_axes) ||
         (member->num_reductions > 0 && !member->row_axes))
         return false;
     if (fuse_same_elements(&group->shape, own))
@@ -224,6 +228,15 @@ static tn_layout over_rows(const tn_layout *layout, const struct group *group)
         out.stride[i] = 0;
     }
     return out;
+}
+
+void fuse_spread_row_values(struct group *rows, struct group *single)
+{
+    for (uint32_t i = 0; i < single->num_inputs; i++)
+        single->inputs[i].layout = over_rows(&single->inputs[i].layout, rows);
+    for (uint32_t i = 0; i < single->num_results; i++)
+        single->results[i].is_row = true;
+    rows->has_siblings = true; // what a device declines is separated first
 }
 
 const tn_layout *fuse_layout(const struct group *group, const struct member *member,
@@ -284,19 +297,16 @@ static void mark_apart(struct fuser *f, const struct group *group)
             f->work->ops[i].apart = true;
 }
 
-tn_status fuse_ask_device(struct fuser *f, const struct group *group,
-                          const tn_expr_program *program, bool *out_runs)
+bool fuse_device_runs(const struct plan_work *work, const struct group *group,
+                      const tn_expr_program *program)
 {
-    struct plan_work *work = f->work;
     const struct device *device = work->devices[group->device];
     tn_value values[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS] = {{0}};
     const char *reason = "";
     // Of `index` alone: no input has the extents. Row programs have no complex numbers.
-    *out_runs = group->num_inputs > 0 && !program_complex(program);
-    if (!*out_runs)
-        mark_apart(f, group);
-    if (!*out_runs || !TN_HAS(device->ops, step_check))
-        return TN_OK;
+    bool may_run = group->num_inputs > 0 && !program_complex(program);
+    if (!may_run || !TN_HAS(device->ops, step_check))
+        return may_run;
     for (uint32_t i = 0; i < group->num_inputs; i++)
         values[i].layout = group->inputs[i].layout;
     for (uint32_t i = 0; i < group->num_results; i++)
@@ -311,8 +321,14 @@ tn_status fuse_ask_device(struct fuser *f, const struct group *group,
                           .num_inputs = group->num_inputs,
                           .num_outputs = group->num_results,
                           .value_size = sizeof(values[0])};
-    *out_runs = device->ops->step_check(device->handle, &step, &reason);
-    if (!*out_runs)
+    return device->ops->step_check(device->handle, &step, &reason);
+}
+
+bool fuse_ask_device(struct fuser *f, const struct group *group,
+                     const tn_expr_program *program)
+{
+    bool runs = fuse_device_runs(f->work, group, program);
+    if (!runs)
         mark_apart(f, group);
-    return TN_OK;
+    return runs;
 }

@@ -120,8 +120,10 @@ static bool only_reader(const struct plan_work *work, uint32_t p, uint32_t reade
     }
     for (uint32_t i = 0; i < op->program->num_insns; i++) {
         const tn_expr_insn *insn = &op->program->insns[i];
+        if (insn->op != TN_EXPR_TAKE)
+            continue;
         const struct plan_value *v = &work->values[op->inputs[insn->a].value];
-        if (insn->op == TN_EXPR_TAKE && work->values[v->base].producer == p)
+        if (work->values[v->base].producer == p)
             return false;
     }
     return true;
@@ -197,7 +199,9 @@ static uint32_t find_indices(const struct plan_work *work, uint32_t reader,
         uint32_t p = work->values[v->base].producer;
         const struct plan_op *from = p == NONE ? NULL : &work->ops[p];
         if (from && !gone[p] && from->kind == OP_PROGRAM && from->device == op->device &&
-            from->program->num_insns + op->program->num_insns <= TN_EXPR_MAX_INSNS &&
+            (from->program->num_insns + op->program->num_insns) *
+                    (1 + fuse_count_reductions(op->program)) <=
+                TN_EXPR_MAX_INSNS &&
             from->num_inputs + op->num_inputs <= TN_EXPR_MAX_INPUTS &&
             is_cheap(from->program) && only_reader(work, p, reader) &&
             find_axes(work, p, reader, axes))
@@ -211,7 +215,7 @@ static void spread_inputs(const struct plan_work *work, uint32_t p, uint32_t rea
                           const uint32_t axes[TN_MAX_RANK], struct operand *out)
 {
     const struct plan_op *from = &work->ops[p];
-    const tn_layout *shape = &work->values[work->ops[reader].outputs[0]].layout;
+    const tn_layout *shape = &work->ops[reader].inputs[0].layout;
     for (uint32_t i = 0; i < from->num_inputs; i++) {
         const tn_layout *in = &from->inputs[i].layout;
         out[i] = (struct operand){from->inputs[i].value, *shape};
@@ -222,9 +226,23 @@ static void spread_inputs(const struct plan_work *work, uint32_t p, uint32_t rea
     }
 }
 
-// Puts the program of operation `p` before that of operation `reader`.
+// Whether the device runs the group, if that is a row program.
+static tn_status ask_device(struct fuser *f, const struct group *group, bool *out_runs)
+{
+    const tn_expr_program *program;
+    char name[LABEL_SIZE];
+    if (group->row_axes == 0)
+        return TN_OK;
+    tn_status status = fuse_make_program(f, 0, name, &program);
+    if (status == TN_OK)
+        *out_runs = fuse_device_runs(f->work, group, program);
+    return status;
+}
+
+// Puts the program of operation `p` before that of operation `reader`, unless the device
+// declines the two as one: then *out_joined is false.
 static tn_status join_indices(struct fuser *f, uint32_t p, uint32_t reader,
-                              const uint32_t axes[TN_MAX_RANK])
+                              const uint32_t axes[TN_MAX_RANK], bool *out_joined)
 {
     struct plan_work *work = f->work;
     const struct plan_op *from = &work->ops[p];
@@ -237,7 +255,10 @@ static tn_status join_indices(struct fuser *f, uint32_t p, uint32_t reader,
                             .first_op = p,
                             .last_op = reader,
                             .num_ops = 2,
-                            .shape = work->values[op->outputs[0]].layout};
+                            .shape = op->inputs[0].layout};
+    if (op->program->flags & TN_EXPR_ROWS)
+        group->row_axes = op->row_axis + group->shape.rank + 1;
+    *out_joined = true;
     f->next_member[p] = reader;
     f->next_member[reader] = NONE;
     spread_inputs(work, p, reader, axes, inputs);
@@ -252,6 +273,8 @@ static tn_status join_indices(struct fuser *f, uint32_t p, uint32_t reader,
         status =
             fuse_add_result(group, op->outputs[k], map[op->program->outputs[k]], false);
     if (status == TN_OK)
+        status = ask_device(f, group, out_joined);
+    if (status == TN_OK && *out_joined)
         status = fuse_write_op(f, 0, op);
     fuse_free_group(group);
     return status;
@@ -278,11 +301,12 @@ static tn_status join_all(struct plan_work *work, struct fuser *f, bool *gone)
     for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++) {
         uint32_t p = has_takes(&work->ops[i]) ? find_indices(work, i, gone, axes) : NONE;
         while (p != NONE && status == TN_OK) {
-            status = join_indices(f, p, i, axes);
-            gone[p] = true;
+            bool joined;
+            status = join_indices(f, p, i, axes, &joined);
+            gone[p] = joined;
             if (status == TN_OK)
                 status = list_uses(work, gone);
-            p = status == TN_OK ? find_indices(work, i, gone, axes) : NONE;
+            p = status == TN_OK && joined ? find_indices(work, i, gone, axes) : NONE;
         }
     }
     if (status == TN_OK)

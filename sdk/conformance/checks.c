@@ -141,6 +141,8 @@ const struct check_info all_checks[] = {
     {"segment.borrows", "P40", "nothing is borrowed but what the segment points to"},
     {"segment.empty", "P39", "no steps, and steps over no elements"},
     {"segment.operations", "P41", "what step_check takes compiles, what not has a reason"},
+    {"segment.takes", "P59", "programs gather as TAKE says, at any index and place"},
+    {"segment.takes-rows", "P60", "row programs gather, at an index of the row or element"},
     {"segment.memory", "P35", "compiling and running fail cleanly without memory"},
     {"segment.frees", "P39", "executables that come and go leave nothing behind"},
     // the queue

@@ -105,6 +105,26 @@ void program_single(struct program *p, uint16_t op, uint32_t operands, tn_dtype 
         p->record.flags = TN_EXPR_ROWS;
 }
 
+void program_take(struct program *p, enum take_form form, tn_dtype table, tn_dtype indices)
+{
+    uint16_t w = wide(table);
+    start(p, table, 2, table);
+    p->inputs[1] = indices;
+    uint32_t at = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, wide(indices), 1, 0, 0});
+    uint32_t by = at;
+    if (form == TAKE_AT_MOST)
+        by = add_insn(p, (tn_expr_insn){TN_EXPR_REDUCE_MAX, wide(indices), at, 0, 0});
+    uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_TAKE, w, 0, by, 0});
+    if (form == TAKE_CENTRED) {
+        uint32_t sum = add_insn(p, (tn_expr_insn){TN_EXPR_REDUCE_SUM, w, x, 0, 0});
+        add_insn(p, (tn_expr_insn){TN_EXPR_SUB, w, x, sum, 0});
+    } else if (form == TAKE_AT_MOST) {
+        add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, x, at, 0});
+    }
+    finish(p, 2);
+    p->record.flags = TN_EXPR_TAKES | (form == TAKE_ELEMENT ? 0 : TN_EXPR_ROWS);
+}
+
 // `value` as the 8 bytes of a parameter or constant: a double for floating dtypes, else an
 // integer.
 static uint64_t word_of(tn_dtype dtype, int64_t value)

@@ -16,6 +16,10 @@ struct program {
     uint32_t result;
 };
 
+// What a program of two inputs, a table and indices, gives: the table's element at the
+// index; in rows that less the sum of the row; at the row's greatest index, plus the index.
+enum take_form { TAKE_ELEMENT, TAKE_CENTRED, TAKE_AT_MOST };
+
 // out = x * params[0] + params[1]; for bool: !x.
 void program_affine(struct program *p, tn_dtype dtype);
 // out = x * params[0] + y; for bool: x ^ y.
@@ -23,6 +27,9 @@ void program_combine(struct program *p, tn_dtype dtype);
 // out = one instruction on up to three operands, which are x, y and x < y.
 void program_single(struct program *p, uint16_t op, uint32_t operands, tn_dtype operand,
                     tn_dtype result);
+
+// Of TAKE_AT_MOST both dtypes are TN_I32. The step's params are those of TAKE.
+void program_take(struct program *p, enum take_form form, tn_dtype table, tn_dtype indices);
 
 // A segment under construction. Its tables point into the struct: it must not be moved.
 struct draft {

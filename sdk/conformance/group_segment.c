@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Segments of programs: results, order of steps, and records longer than known.
 #include <math.h>
-#include "array.h"
 #include "checks.h"
-#include "draft.h"
+#include "segment.h"
 
 enum { N = 3001, MAX_ALLOCATIONS = 300 };
 
@@ -22,8 +21,7 @@ static bool runs_programs(struct fixture *f, tn_dtype dtype)
     return can;
 }
 
-// True when step_check accepts the step. A refusal without a reason fails the check.
-static bool takes(struct fixture *f, const tn_step *step)
+bool segment_accepts(struct fixture *f, const tn_step *step)
 {
     const char *reason = NULL;
     if (!TN_HAS(f->backend, step_check) || f->backend->step_check(f->device, step, &reason))
@@ -39,17 +37,21 @@ static uint64_t aligned(const struct fixture *f, uint64_t size)
     return (size + a - 1) / a * a;
 }
 
-// Compiles the draft, submits it once and waits. Each buffer is bound at offset 0.
-static bool run(struct fixture *f, tn_buffer *const *buffers)
+bool segment_run(struct fixture *f, const struct draft *d, tn_buffer *const *buffers)
 {
     tn_binding bindings[DRAFT_SLOTS] = {{0}};
     uint64_t point;
-    tn_executable *executable = fixture_compile(f, &draft.segment);
-    for (uint32_t i = 0; i < draft.segment.num_slots; i++)
+    tn_executable *executable = fixture_compile(f, &d->segment);
+    for (uint32_t i = 0; i < d->segment.num_slots; i++)
         bindings[i].buffer = buffers[i];
     return executable &&
-           fixture_submit(f, executable, bindings, draft.segment.num_slots, 0, &point) &&
+           fixture_submit(f, executable, bindings, d->segment.num_slots, 0, &point) &&
            fixture_wait(f, point);
+}
+
+static bool run(struct fixture *f, tn_buffer *const *buffers)
+{
+    return segment_run(f, &draft, buffers);
 }
 
 // Creates a buffer of N random numbers, and stores them in `values` too.
@@ -80,11 +82,11 @@ static void expect_numbers(struct fixture *f, tn_buffer *buffer, const uint32_t 
 
 // --- values ----------------------------------------------------------------------------
 
-// Creates a slot and a buffer that holds the array's memory. Returns the value in the slot.
-static tn_value upload(struct fixture *f, const struct array *a, tn_buffer **out_buffer)
+tn_value segment_upload(struct fixture *f, struct draft *d, const struct array *a,
+                        tn_buffer **out_buffer)
 {
     tn_value value = {.layout = a->tensor.layout};
-    value.slot = draft_slot(&draft, 0, a->size);
+    value.slot = draft_slot(d, 0, a->size);
     *out_buffer = fixture_buffer(f, a->size);
     if (*out_buffer && !fixture_write(f, *out_buffer, 0, a->memory, a->size))
         *out_buffer = NULL;
@@ -98,14 +100,14 @@ static void expected(const struct array *x, struct array *out)
         array_set(out, i, is_bool ? !array_get(x, i) : 3 * array_get(x, i) + 7);
 }
 
-static void compare(struct fixture *f, tn_buffer *buffer, struct array *got,
-                    const struct array *want, const char *what)
+void segment_compare(struct fixture *f, tn_buffer *buffer, struct array *got,
+                     const struct array *want, const char *what)
 {
     if (!fixture_computes(f) || !fixture_read(f, buffer, 0, got->memory, got->size))
         return;
     const char *failure = array_compare(got, want, 0, 0);
     if (failure)
-        check_fail(f->kit, "%s: 3x + 7: %s", what, failure);
+        check_fail(f->kit, "%s: %s", what, failure);
     else if (!array_guards_hold(got, 0x5a))
         check_fail(f->kit, "%s: something is written outside of the output", what);
 }
@@ -125,15 +127,17 @@ static void try_layout(struct fixture *f, tn_dtype dtype, enum layout_kind kind)
     expected(&x, &want);
     draft_start(&draft);
     program_affine(&affine, dtype);
-    tn_value values[2] = {upload(f, &x, &buffers[0]), upload(f, &out, &buffers[1])};
+    tn_value values[2] = {segment_upload(f, &draft, &x, &buffers[0]),
+                          segment_upload(f, &draft, &out, &buffers[1])};
     values_merge(values, 2);
     tn_step *step = draft_program(&draft, &affine, &values[0], &values[1], 3, 7);
-    format_text(what, sizeof(what), "%s, %s", tn_dtype_name(dtype), layout_names[kind]);
+    format_text(what, sizeof(what), "3x + 7: %s, %s", tn_dtype_name(dtype),
+                layout_names[kind]);
     check_case(f->kit);
-    if (!takes(f, step))
+    if (!segment_accepts(f, step))
         check_fail(f->kit, "%s: step_check refuses a dtype that its info lists", what);
     else if (buffers[0] && buffers[1] && run(f, buffers))
-        compare(f, buffers[1], &out, &want, what);
+        segment_compare(f, buffers[1], &out, &want, what);
     for (uint32_t i = 0; i < 2; i++)
         if (buffers[i])
             fixture_destroy(f, buffers[i]);
@@ -383,7 +387,7 @@ static void try_operation(struct fixture *f, uint16_t op, tn_dtype dtype)
     tn_value out = flat_value(2, result, 64);
     tn_step *step = draft_program(&draft, &affine, in, &out, 0, 0);
     check_case(f->kit);
-    if (!takes(f, step))
+    if (!segment_accepts(f, step))
         return;
     tn_executable *executable = fixture_compile(f, &draft.segment);
     if (!executable)
@@ -488,4 +492,5 @@ static const struct fixture_check checks[] = {
 void group_segment(struct kit *k)
 {
     fixture_run(k, checks, COUNT(checks));
+    segment_takes(k);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fusion: a graph computed at once gives what it gives when each node is computed alone.
+// Fusion: a graph computed at once gives what it gives when each node is computed alone, on
+// the backend that TENON_BACKEND names.
 #include <float.h>
 #include <string.h>
 #include <time.h>
@@ -26,7 +27,60 @@ typedef struct drawn {
     uint32_t x, y;
     int64_t axis;
     double factor;
+    int64_t start[2]; // of the indices that a gather reads
 } drawn;
+
+// The k-th index of a gather along n elements: from 2 before the first to 2 behind the last
+// as counted from either end.
+static int64_t nth_index(const drawn *d, int which, int64_t k, int64_t n)
+{
+    return (k * 7 + d->start[which]) % (2 * n + 5) - n - 2;
+}
+
+// The element that it means.
+static int64_t meant(const drawn *d, int which, int64_t k, int64_t n)
+{
+    int64_t i = nth_index(d, which, k, n);
+    i += i < 0 ? n : 0;
+    return i < 0 ? 0 : i < n ? i : n - 1;
+}
+
+// Indices along n elements: an array, or the sum of two.
+static tn_array *indices(tn_scope *s, const tn_shape *shape, const drawn *d, int which,
+                         int64_t n)
+{
+    int32_t values[MOST_SIDE * MOST_SIDE], one = 1;
+    int64_t count =
+        shape->rank == 1 ? shape->extent[0] : shape->extent[0] * shape->extent[1];
+    bool is_sum = d->start[which] % 2;
+    for (int64_t k = 0; k < count; k++)
+        values[k] = (int32_t)nth_index(d, which, k, n) - is_sum;
+    tn_array *i = tn_from_data(s, TN_I32, shape, values);
+    return is_sum ? bin(s, "add", i, tn_from_data(s, TN_I32, TN_SHAPE(1), &one)) : i;
+}
+
+// Rows or columns, an element of each row or column, or elements by two indices each.
+static tn_array *random_gather(tn_scope *s, tn_array *x, drawn *d)
+{
+    static const char *const gathers[] = {"take", "take_along_axis", "gather"};
+    int64_t rows = tn_array_type(x)->extent[0], columns = tn_array_type(x)->extent[1];
+    d->op = gathers[pick(3)];
+    d->axis = (int64_t)pick(2);
+    d->start[0] = (int64_t)pick(200);
+    d->start[1] = (int64_t)pick(200);
+    int64_t n = d->axis == 0 ? rows : columns;
+    if (strcmp(d->op, "take") == 0)
+        return tn_op(s, d->op, TN_IN(x, indices(s, TN_SHAPE(side), d, 0, n)),
+                     tn_attrs("axis", d->axis));
+    if (strcmp(d->op, "gather") == 0)
+        return tn_op(s, d->op,
+                     TN_IN(x, indices(s, TN_SHAPE(side, 1), d, 0, rows),
+                           indices(s, TN_SHAPE(side), d, 1, columns)),
+                     TN_NO_ATTRS);
+    tn_array *i = d->axis == 0 ? indices(s, TN_SHAPE(side, columns), d, 0, n)
+                               : indices(s, TN_SHAPE(rows, side), d, 0, n);
+    return tn_op(s, d->op, TN_IN(x, i), tn_attrs("axis", d->axis));
+}
 
 // A random node over earlier arrays: all of 6x6 or broadcastable to it.
 static tn_array *random_node(tn_scope *s, tn_array **pool, int count, drawn *d)
@@ -36,10 +90,11 @@ static tn_array *random_node(tn_scope *s, tn_array **pool, int count, drawn *d)
     static const char *const binary[] = {"add", "subtract", "multiply", "maximum",
                                          "minimum"};
     static const char *const reductions[] = {"sum", "max", "min"};
-    d->x = pick((uint32_t)count);
+    // Of the newest often, so that chains grow.
+    d->x = pick(3) == 0 ? (uint32_t)count - 1 : pick((uint32_t)count);
     d->y = pick((uint32_t)count);
     tn_array *x = pool[d->x], *y = pool[d->y];
-    switch (pick(10)) {
+    switch (pick(13)) {
     case 0:
     case 1:
     case 2:
@@ -61,6 +116,10 @@ static tn_array *random_node(tn_scope *s, tn_array **pool, int count, drawn *d)
     case 7:
         d->op = "maximum";
         return tn_op(s, "where", TN_IN(bin(s, "less", x, y), y, x), TN_NO_ATTRS);
+    case 8:
+    case 9:
+    case 10:
+        return random_gather(s, x, d);
     default:
         return bin(s, d->op = binary[pick(5)], x, y);
     }
@@ -160,12 +219,28 @@ static span span_reduction(const char *op, const span *terms, int64_t n)
     return most;
 }
 
+// What a gather finds for an element.
+static span span_gathered(const drawn *d, int64_t row, int64_t column)
+{
+    const shadow *x = &shadows[d->x];
+    if (strcmp(d->op, "gather") == 0)
+        return span_at(x, meant(d, 0, row, x->rows), meant(d, 1, column, x->columns));
+    bool is_take = strcmp(d->op, "take") == 0;
+    if (d->axis == 0)
+        return span_at(x, meant(d, 0, is_take ? row : row * x->columns + column, x->rows),
+                       column);
+    return span_at(x, row, meant(d, 0, is_take ? column : row * side + column, x->columns));
+}
+
 static span span_of(const drawn *d, int64_t row, int64_t column)
 {
     const shadow *x = &shadows[d->x], *y = &shadows[d->y];
     span terms[MOST_SIDE];
     if (strcmp(d->op, "transpose") == 0)
         return span_at(x, column, row);
+    if (strcmp(d->op, "take") == 0 || strcmp(d->op, "take_along_axis") == 0 ||
+        strcmp(d->op, "gather") == 0)
+        return span_gathered(d, row, column);
     if (strcmp(d->op, "matmul") == 0) {
         for (int64_t k = 0; k < x->columns; k++)
             terms[k] = span_product(span_at(x, row, k),

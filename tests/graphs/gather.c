@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Gathers in elementwise programs, and what is scattered computed by one: each graph
-// computed at once gives what its nodes give when each is evaluated alone on the CPU, in as
-// many steps as the table says. TENON_TEST_BACKEND says on which backend; only vulkan-jit
-// has programs that gather.
+// Gathers in elementwise and row programs, and what is scattered computed by one: each
+// graph computed at once gives what its nodes give when each is evaluated alone on the CPU,
+// in as many steps as the table says. TENON_TEST_BACKEND says on which backend; only
+// vulkan-jit has programs that gather.
 #include "device/device.h"
 #include "graph/graph.h"
 #include <string.h>
-#include "common.h"
+#include "gather_rows.h"
 
 static const char *backend(void)
 {
@@ -21,18 +21,18 @@ static bool is_jit(void)
 
 static tn_runtime *cpu; // what is compared with
 
-static void open_both(const char *option)
+static void open_both(const char *option, const char *other)
 {
     char variable[96];
     need_device(backend());
     snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend());
-    runtime = open_with((const char *const[]){variable, option, NULL});
+    runtime = open_with((const char *const[]){variable, option, other, NULL});
     cpu = open_on("cpu-blas");
 }
 
 static void open_backends(void)
 {
-    open_both(NULL);
+    open_both(NULL, NULL);
 }
 
 static void close_backends(void)
@@ -41,93 +41,9 @@ static void close_backends(void)
     tn_runtime_close(runtime);
 }
 
-enum { MOST_RESULTS = 3, MOST_ELEMENTS = 1 << 16 };
-
-// How a graph is built: with `alone`, each node is evaluated when it is made.
-struct maker {
-    tn_scope *s;
-    tn_dtype dtype, indices;
-    bool alone;
-};
-
-static tn_array *kept(const struct maker *m, tn_array *x)
-{
-    must(m->s, tn_scope_status(m->s));
-    if (m->alone)
-        must(m->s, tn_eval(m->s, x));
-    return x;
-}
-
-static tn_array *bin2(const struct maker *m, const char *op, tn_array *x, tn_array *y)
-{
-    return kept(m, bin(m->s, op, x, y));
-}
-
-static int64_t count_of(const tn_shape *shape)
-{
-    int64_t count = 1;
-    for (int32_t i = 0; i < shape->rank; i++)
-        count *= shape->extent[i];
-    return count;
-}
-
-static tn_array *as(const struct maker *m, tn_array *x, tn_dtype dtype)
-{
-    x = tn_op(m->s, "astype", TN_IN(x), tn_attrs("dtype", tn_dtype_name(dtype)));
-    must(m->s, tn_eval(m->s, x));
-    return x;
-}
-
-// Small whole numbers of the maker's dtype: sums and products of a few are exact.
-static tn_array *data(const struct maker *m, const tn_shape *shape, int start)
-{
-    static float values[MOST_ELEMENTS];
-    for (int64_t i = 0; i < count_of(shape); i++)
-        values[i] = (float)((i * 7 + start) % 23 - 11);
-    return as(m, tn_from_data(m->s, TN_F32, shape, values), m->dtype);
-}
-
-// Indices from -n - 2 to n + 2 (of unsigned dtypes from 0 on), each several times.
-static tn_array *indices(const struct maker *m, const tn_shape *shape, int n, int start)
-{
-    static int64_t values[MOST_ELEMENTS];
-    int below = tn_is_signed(m->indices) ? n + 2 : 0;
-    for (int64_t i = 0; i < count_of(shape); i++)
-        values[i] = (i * 5 + start) % (n + 3 + below) - below;
-    return as(m, tn_from_data(m->s, TN_I64, shape, values), m->indices);
-}
-
-static tn_array *take(const struct maker *m, tn_array *x, tn_array *i, int64_t axis)
-{
-    return kept(m, tn_op(m->s, "take", TN_IN(x, i), tn_attrs("axis", axis)));
-}
-
-static tn_array *scatter(const struct maker *m, const char *op, tn_array *x, tn_array *i,
-                         tn_array *updates)
-{
-    return kept(m, tn_op(m->s, op, TN_IN(x, i, updates), tn_attrs("axis", 0)));
-}
-
-static tn_array *reshaped(const struct maker *m, tn_array *x, tn_attr_list shape)
-{
-    return kept(m, tn_op(m->s, "reshape", TN_IN(x), shape));
-}
-
 // --- graphs ----------------------------------------------------------------------------
 
 typedef int build_graph(const struct maker *m, tn_array *out[MOST_RESULTS]);
-
-// Rows of words, of positions and of kinds of text; `width` elements a row.
-static int embed(const struct maker *m, tn_array *out[MOST_RESULTS], int64_t width)
-{
-    tn_array *at = indices(m, TN_SHAPE(3, 5), 9, 1);
-    tn_array *word = take(m, data(m, TN_SHAPE(9, width), 1), at, 0);
-    tn_array *place =
-        take(m, data(m, TN_SHAPE(7, width), 2), indices(m, TN_SHAPE(3, 5), 7, 4), 0);
-    tn_array *kind = take(m, data(m, TN_SHAPE(2, width), 3), at, 0);
-    out[0] = bin2(m, "add", bin2(m, "add", word, place), kind);
-    return 1;
-}
 
 static int embed_8(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
@@ -230,6 +146,12 @@ static int bilinear(const struct maker *m, tn_array *out[MOST_RESULTS])
 static int bilinear_channels(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
     return corners(m, out, data(m, TN_SHAPE(6, 5, 3), 1));
+}
+
+// Four at a time: each four have one place, computed once.
+static int bilinear_fours(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    return corners(m, out, data(m, TN_SHAPE(6, 5, 8), 1));
 }
 
 static int three_indices(const struct maker *m, tn_array *out[MOST_RESULTS])
@@ -374,6 +296,8 @@ static const struct sample {
     build_graph *build;
     uint32_t dtypes, indices; // of the data with indices of i32, and of indices with f32
     uint32_t steps[2];        // on vulkan, on vulkan-jit
+    bool
+        rounds; // compared with the same device's nodes, since the CPU adds in other orders
 } graphs[] = {
     {"embeddings, rows of 8", embed_8, ALL, ANY_INDEX, {3, 1}},
     {"embeddings, rows of 5", embed_5, F(F32) | F(F16), F(I32), {3, 1}},
@@ -385,6 +309,11 @@ static const struct sample {
     {"codes", codes, F(F32), F(U8), {2, 2}},
     {"corners", bilinear, F(F32) | F(BF16), F(I8), {12, 1}},
     {"corners of several channels", bilinear_channels, F(F32), F(I32), {12, 1}},
+    {"corners of eight channels",
+     bilinear_fours,
+     F(F32) | F(F16) | F(F64),
+     F(I32),
+     {12, 1}},
     {"three indices", three_indices, F(F32), F(I32), {5, 2}},
     {"along an axis", along_axis, F(F32), F(I32), {3, 2}},
     {"along a middle axis", middle_axis, F(F32) | F(COMPLEX64), F(I32), {2, 2}},
@@ -397,7 +326,22 @@ static const struct sample {
     {"nothing", nothing, F(F32), F(I32), {1, 1}},
     {"gradients", gradients, F(F32), F(I32), {8, 5}},
     {"mapped", mapped, F(F32), F(I32), {5, 4}},
+    {"norms, rows of 8", norm_8, F(F32) | F(F16) | F(F64), ANY_INDEX, {4, 1}, true},
+    {"norms, rows of 5", norm_5, F(F32) | F(BF16), F(I32), {4, 1}, true},
+    {"norms, long rows", norm_2400, F(F32), F(I32), {4, 1}, true},
+    {"norms, long rows of any length", norm_2402, F(F32), F(I32), {4, 1}, true},
+    {"softmax along an axis", softmax_along, F(F32), F(I32) | F(U8), {4, 2}, true},
+    {"softmax of columns", softmax_columns, F(F32), F(I32), {3, 2}, true},
+    {"sums of turned rows", sum_of_turned, F(F32) | F(I32), F(I32), {3, 2}},
+    {"rows of two axes", two_axes, F(F32), F(I32), {2, 1}},
+    {"an index of a row", index_of_row, F(F32), F(I32) | F(I64), {3, 1}},
+    {"softmax of several indices", softmax_corners, F(F32), F(I32), {5, 1}, true},
+    {"softmax of indices with gaps", softmax_gaps, F(F32), F(I32), {4, 2}, true},
+    {"a label a row", label_of_row, F(F32) | F(I32), F(I32), {4, 2}},
 };
+
+// The first with row programs.
+enum { FIRST_OF_ROWS = 23 };
 
 // --- comparing -------------------------------------------------------------------------
 
@@ -413,15 +357,15 @@ static void compare(const struct sample *g, const struct maker *m, tn_array *x,
     must(m->s, tn_read(m->s, x, got, size));
     must(n->s, tn_read(n->s, y, want, size));
     if (memcmp(got, want, size) != 0)
-        cr_fatal("%s of %s by %s: other bits than on the CPU", g->name,
-                 tn_dtype_name(m->dtype), tn_dtype_name(m->indices));
+        cr_fatal("%s of %s by %s: other bits than %s", g->name, tn_dtype_name(m->dtype),
+                 tn_dtype_name(m->indices), g->rounds ? "its nodes" : "on the CPU");
 }
 
 static void run_graph(const struct sample *g, tn_dtype dtype, tn_dtype of_indices)
 {
     tn_array *fused[MOST_RESULTS], *alone[MOST_RESULTS];
     struct maker a = {tn_scope_open(runtime), dtype, of_indices, false};
-    struct maker b = {tn_scope_open(cpu), dtype, of_indices, true};
+    struct maker b = {tn_scope_open(g->rounds ? runtime : cpu), dtype, of_indices, true};
     int count = g->build(&a, fused);
     cr_assert(eq(int, g->build(&b, alone), count));
     uint64_t before = stats_of(runtime).steps;
@@ -437,9 +381,9 @@ static void run_graph(const struct sample *g, tn_dtype dtype, tn_dtype of_indice
 }
 
 // vulkan, whose kernels have their own tests, runs each graph once.
-static void run_graphs(size_t count, bool every_dtype)
+static void run_graphs(size_t first, size_t count, bool every_dtype)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = first; i < first + count; i++) {
         run_graph(&graphs[i], TN_F32, TN_I32);
         for (tn_dtype k = 0; k < 32 && every_dtype && is_jit(); k++) {
             if (graphs[i].dtypes & TN_DTYPE_BIT(k) && k != TN_F32)
@@ -454,7 +398,7 @@ TestSuite(gather, .init = open_backends, .fini = close_backends);
 
 Test(gather, fused_gathers_give_the_bits_of_their_parts)
 {
-    run_graphs(sizeof(graphs) / sizeof(*graphs), true);
+    run_graphs(0, sizeof(graphs) / sizeof(*graphs), true);
 }
 
 // --- memory of others ------------------------------------------------------------------
@@ -508,11 +452,26 @@ Test(gather, a_donated_array_is_scattered_into_where_it_is_not_gathered_from)
 // Each launch is computed again in its parts.
 TestSuite(gather_checked, .fini = close_backends);
 
-Test(gather_checked, a_check_compares_with_the_definition_of_programs)
+static void expect_checked(void)
 {
-    open_both("TENON_CHECK=1");
-    run_graphs(5, false);
     tn_stats stats = stats_of(runtime);
     cr_assert(stats.checked > 0);
     cr_assert(eq(u64, stats.differing, 0));
+}
+
+Test(gather_checked, a_check_compares_with_the_definition_of_programs)
+{
+    open_both("TENON_CHECK=1", NULL);
+    run_graphs(0, 5, false);
+    expect_checked();
+}
+
+// Where lanes meet in shared memory, and long rows are gathered again by each phase.
+Test(gather_checked, of_row_programs_for_software_too)
+{
+    open_both("TENON_CHECK=1", "TENON_VULKAN_AS_GPU=0");
+    if (!is_jit())
+        return;
+    run_graphs(FIRST_OF_ROWS, 6, false);
+    expect_checked();
 }

@@ -160,6 +160,51 @@ Test(rows_axes, values_of_uneven_rows_are_read)
     tn_scope_close(s);
 }
 
+// exp(u) * v, one element a row, beside the greatest square of the row: before it or
+// behind, with the row's axis or without; of rows that are too short for some devices, too.
+Test(rows_axes, what_has_an_element_a_row_joins_the_row)
+{
+    static const struct {
+        int64_t columns;
+        bool keeps, is_first, is_wanted;
+        uint64_t steps; // 0: open
+    } table[] = {{96, false, false, false, 1}, {96, false, true, false, 1},
+                 {96, true, true, true, 1},    {96, true, false, true, 1},
+                 {3, true, true, false, 0},    {1, true, false, true, 0}};
+    enum { ROWS = 24 };
+    for (size_t t = 0; t < sizeof(table) / sizeof(*table); t++) {
+        int64_t n = table[t].columns;
+        tn_scope *s = tn_scope_open(runtime);
+        fill(x, ROWS * n);
+        fill(w, 2 * ROWS);
+        const tn_shape *one = table[t].keeps ? TN_SHAPE(ROWS, 1) : TN_SHAPE(ROWS);
+        tn_array *a = array_of(s, dtype(), TN_SHAPE(ROWS, n), x);
+        tn_array *u = array_of(s, dtype(), one, w),
+                 *v = array_of(s, dtype(), one, w + ROWS);
+        must(s, tn_eval(s, a, u, v));
+        tn_array *single = bin(s, "multiply", un(s, "exp", u), v);
+        tn_array *most = over(s, "max", un(s, "square", a), 1, table[t].keeps);
+        tn_array *outputs[] = {table[t].is_first ? bin(s, "subtract", single, most)
+                                                 : bin(s, "subtract", most, single),
+                               single};
+        uint64_t before = stats_of(runtime).steps;
+        must(s, tn_eval_n(s, outputs, table[t].is_wanted ? 2 : 1));
+        uint64_t steps = stats_of(runtime).steps - before;
+        cr_assert(table[t].steps == 0 || steps == table[t].steps, "%zu: %llu steps", t,
+                  (unsigned long long)steps);
+        read_doubles(s, outputs[0], got, ROWS);
+        for (int64_t i = 0; i < ROWS; i++) {
+            double sign = table[t].is_first ? -1 : 1, squares = 0;
+            for (int64_t k = 0; k < n; k++)
+                squares = fmax(squares, x[i * n + k] * x[i * n + k]);
+            double expected = sign * (squares - exp(w[i]) * w[ROWS + i]);
+            cr_assert(fabs(got[i] - expected) <= bound() * (1 + fabs(expected)),
+                      "%zu: [%lld] is %g, expected %g", t, (long long)i, got[i], expected);
+        }
+        tn_scope_close(s);
+    }
+}
+
 // Rows of one and of two axes in one graph; elements and values of rows, with and without
 // their axes, as outputs; two arrays that meet in a reduction.
 Test(rows_axes, groups_keep_to_one_kind_of_row)

@@ -278,6 +278,14 @@ def embeddings(p, batch=64, length=512, width=768, words=30000):
     return p.text(f"{parts[0]} * 27.7 + {parts[1]} + {parts[2]}")
 
 
+def embed_norm(p, batch=64, length=512, width=768, words=30000):
+    at = [p.input("i32", batch, length) for _ in range(4)]
+    tables = [p.input("f32", rows, width) for rows in (words, length, 2, 16)]
+    weight, bias = p.input("f32", width), p.input("f32", width)
+    parts = [f"take({t}, {i}, axis=0)" for t, i in zip(tables, at)]
+    return p.text(f"nn.layer_norm({' + '.join(parts)}, {weight}, {bias})")
+
+
 def bilinear(p, rows=2048, columns=2048):
     image, a, b = (p.input("f32", rows, columns) for _ in range(3))
     y, x = p.input("i32", rows, columns), p.input("i32", rows, columns)
@@ -313,7 +321,7 @@ def save(tenon, folder, name, make):
 
 GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet, "lenet": lenet, "transformer": transformer,
           "statistics": statistics, "projections": projections,
-          "edges": edges, "embeddings": embeddings, "bilinear": bilinear}
+          "edges": edges, "embeddings": embeddings, "embed_norm": embed_norm, "bilinear": bilinear}
 
 
 def main():

@@ -8,7 +8,8 @@
 #include "plan_matmul.h"
 
 // What is won is the launch, and that the workgroups of several small products keep a
-// device busy together. A product with more workgroups fills a large device by itself.
+// device busy together. A product with more workgroups fills a large device by itself. The
+// bound is an estimate: it was not measured around it.
 #define MOST_TILES 512
 
 // As the structure `product` in matmul_products.comp.

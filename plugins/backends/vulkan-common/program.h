@@ -26,21 +26,25 @@ enum program_access {
     ACCESS_STRIDED = 'X', // strided in any other way
     ACCESS_THROUGH = 'T', // no memory: what passes between a kernel and its operand
     // Gathered from, by instruction TAKE: at a place that depends on the element beside the
-    // index; at one place for all.
+    // index; at one place for all; in row programs: for all of a row; four adjacent
+    // elements at a time, aligned, where these have one index.
     ACCESS_TAKEN = 'K',
     ACCESS_TAKEN_FLAT = 'k',
+    ACCESS_TAKEN_REPEAT = 'b',
+    ACCESS_TAKEN_FOUR = 'q',
 };
 
 static inline bool access_is_taken(char access)
 {
-    return access == ACCESS_TAKEN || access == ACCESS_TAKEN_FLAT;
+    return access == ACCESS_TAKEN || access == ACCESS_TAKEN_FLAT ||
+           access == ACCESS_TAKEN_REPEAT || access == ACCESS_TAKEN_FOUR;
 }
 
 // Whether the code has an operand's stride along each axis.
 static inline bool access_has_strides(char access)
 {
     return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT ||
-           access == ACCESS_TAKEN;
+           access == ACCESS_TAKEN || access == ACCESS_TAKEN_FOUR;
 }
 
 // All that the code depends on besides the program. Dispatches that differ only in extents,
@@ -103,6 +107,15 @@ void program_add_params(const tn_step *step, struct program_args *args);
 
 // The number of elements that a step computes.
 uint64_t program_elements(const tn_step *step);
+
+// Whether the program gathers from the operand.
+bool program_takes(const tn_expr_program *program, uint32_t operand);
+// Whether four elements that are adjacent along the last axis are so in the operand, which
+// is gathered from, and aligned: `is_even` says of instructions that they are the same for
+// these.
+bool program_takes_rows(const tn_step *step, uint32_t operand, const bool *is_even);
+// Whether elements along the last axis are adjacent, and each fourth is aligned to four.
+bool program_is_aligned(const tn_layout *layout);
 
 // The words that the params of a program take among the arguments.
 uint32_t program_count_params(const tn_expr_program *program);

@@ -50,14 +50,12 @@ static bool is_scalar(const tn_layout *layout)
     return true;
 }
 
-static bool is_aligned_row(const tn_layout *layout)
+bool program_is_aligned(const tn_layout *layout)
 {
-    if (layout->offset % 4 != 0 || layout->stride[layout->rank - 1] != 1)
-        return false;
+    bool aligned = layout->offset % 4 == 0 && layout->stride[layout->rank - 1] == 1;
     for (int32_t axis = 0; axis < layout->rank - 1; axis++)
-        if (layout->stride[axis] % 4 != 0)
-            return false;
-    return true;
+        aligned = aligned && (layout->extent[axis] == 1 || layout->stride[axis] % 4 == 0);
+    return aligned;
 }
 
 static char classify_flat(const tn_layout *layout, bool is_input)
@@ -73,7 +71,7 @@ static char classify_strided(const tn_layout *layout)
 {
     if (layout->stride[layout->rank - 1] == 0)
         return ACCESS_REPEAT;
-    return is_aligned_row(layout) ? ACCESS_ROW : ACCESS_STRIDED;
+    return program_is_aligned(layout) ? ACCESS_ROW : ACCESS_STRIDED;
 }
 
 void program_add_arg(struct program_args *args, uint64_t word)
@@ -152,7 +150,7 @@ static bool has_complex_operand(const tn_step *step)
     return false;
 }
 
-static bool is_taken(const tn_expr_program *program, uint32_t operand)
+bool program_takes(const tn_expr_program *program, uint32_t operand)
 {
     bool found = false;
     for (uint32_t i = 0; i < program->num_insns && !found; i++)
@@ -164,9 +162,53 @@ static bool is_taken(const tn_expr_program *program, uint32_t operand)
 static char classify_operand(const tn_step *step, uint32_t operand)
 {
     const tn_layout *layout = program_operand(step, operand);
-    if (operand < step->num_inputs && is_taken(step->program, operand))
+    if (operand < step->num_inputs && program_takes(step->program, operand))
         return is_scalar(layout) ? ACCESS_TAKEN_FLAT : ACCESS_TAKEN;
     return classify_flat(layout, operand < step->num_inputs);
+}
+
+// Finds the instructions whose values are the same along the last axis.
+static void find_even(const tn_step *step, bool even[TN_EXPR_MAX_INSNS])
+{
+    for (uint32_t i = 0; i < step->program->num_insns; i++) {
+        const tn_expr_insn *insn = &step->program->insns[i];
+        const uint32_t from[] = {insn->a, insn->b, insn->c};
+        even[i] = insn->op != TN_EXPR_INDEX;
+        if (insn->op == TN_EXPR_LOAD || insn->op == TN_EXPR_TAKE) {
+            const tn_layout *layout = program_operand(step, insn->a);
+            even[i] = layout->stride[layout->rank - 1] == 0;
+        }
+        if (insn->op == TN_EXPR_TAKE)
+            even[i] = even[i] && even[insn->b];
+        for (uint32_t k = 0; k < tn_expr_operands(insn->op); k++)
+            even[i] = even[i] && even[from[k]];
+    }
+}
+
+bool program_takes_rows(const tn_step *step, uint32_t operand, const bool *is_even)
+{
+    bool rows = program_is_aligned(program_operand(step, operand));
+    for (uint32_t i = 0; i < step->program->num_insns; i++) {
+        const tn_expr_insn *insn = &step->program->insns[i];
+        if (insn->op == TN_EXPR_TAKE && insn->a == operand)
+            rows = rows && is_even[insn->b] && step->params[insn->c + 1] % 4 == 0;
+    }
+    return rows;
+}
+
+// Of what is gathered from at strides, finds what four elements have side by side.
+static void find_taken_rows(const tn_step *step, struct program_class *class)
+{
+    bool even[TN_EXPR_MAX_INSNS], is_found = false;
+    for (uint32_t i = 0; i < class->num_inputs && class->per_item == 4; i++) {
+        if (class->access[i] != ACCESS_TAKEN)
+            continue;
+        if (!is_found)
+            find_even(step, even);
+        is_found = true;
+        if (program_takes_rows(step, i, even))
+            class->access[i] = ACCESS_TAKEN_FOUR;
+    }
 }
 
 void program_classify(const tn_step *step, uint32_t push_words, struct program_class *out,
@@ -191,6 +233,7 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
         if (class.per_item == 1 && class.access[i] == ACCESS_FLAT)
             class.access[i] = ACCESS_LOOSE;
     }
+    find_taken_rows(step, &class);
     list_args(step, &class, args);
     class.args_in_buffer = args->num_words > push_words;
     *out = class;

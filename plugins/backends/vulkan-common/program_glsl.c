@@ -5,46 +5,23 @@
 #include "program_glsl.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <tenon/ops/program.h>
 #include "program_rows.h"
-
-void text_add(struct text *text, const char *format, ...)
-{
-    va_list list, again;
-    va_start(list, format);
-    va_copy(again, list);
-    int need = vsnprintf(NULL, 0, format, list);
-    va_end(list);
-    if (!text->failed && text->size + (size_t)need + 1 > text->capacity) {
-        size_t capacity = 2 * text->capacity + (size_t)need + 4096;
-        char *data = realloc(text->data, capacity);
-        text->failed = !data;
-        if (data) {
-            text->data = data;
-            text->capacity = capacity;
-        }
-    }
-    if (!text->failed) {
-        vsnprintf(text->data + text->size, text->capacity - text->size, format, again);
-        text->size += (size_t)need;
-    }
-    va_end(again);
-}
-
-void text_finish(struct text *text)
-{
-    free(text->data);
-    *text = (struct text){0};
-}
 
 #define MAX_PART 32 // bytes of "r255.x"
 
 static bool is_wide(tn_dtype dtype)
 {
     return dtype_bytes(dtype) == 8;
+}
+
+// The words that an instruction's params take among the arguments.
+static uint32_t param_words(const tn_expr_insn *insn)
+{
+    if (insn->op == TN_EXPR_PARAM)
+        return is_wide(tn_dtype_real(insn->dtype)) ? 2 : 1;
+    return insn->op == TN_EXPR_TAKE ? 2 : 0;
 }
 
 // --- declarations ----------------------------------------------------------------------
@@ -225,21 +202,40 @@ static void write_operation(const struct glsl_writer *w, const tn_expr_insn *ins
     glsl_write_operation(w, insn->op, w->program->insns[insn->a].dtype, insn->dtype, names);
 }
 
-// Loads from operand insn->a at the index; its number of elements and its stride are at
-// words of the arguments.
+void glsl_write_taken(const struct glsl_writer *w, tn_dtype dtype, const char *index,
+                      uint32_t at)
+{
+    text_add(w->out, "taken_%s%u(%s, A(%u)) * A(%u)", tn_is_signed(dtype) ? "i" : "u",
+             is_wide(dtype) ? 64 : 32, index, at, at + 1);
+}
+
+// Loads from operand insn->a at the index.
 static void write_take(const struct glsl_writer *w, const tn_expr_insn *insn, uint32_t at)
 {
-    tn_dtype index = w->program->insns[insn->b].dtype;
     const char *type = dtype_glsl(glsl_operand_dtype(w, insn->a));
-    text_add(w->out, "FROM_%s(W_%s(b%u.d[p%u + taken_%s%u(r%u, A(%u)) * A(%u)]))", type,
-             type, insn->a, insn->a, tn_is_signed(index) ? "i" : "u",
-             is_wide(index) ? 64 : 32, insn->b, at, at + 1);
+    char index[MAX_PART];
+    snprintf(index, sizeof(index), "r%u", insn->b);
+    text_add(w->out, "FROM_%s(W_%s(b%u.d[p%u + ", type, type, insn->a, insn->a);
+    glsl_write_taken(w, w->program->insns[insn->b].dtype, index, at);
+    text_add(w->out, "]))");
+}
+
+// Whether the instruction finds four adjacent elements: element() gets what is there.
+static bool takes_four(const struct glsl_writer *w, uint32_t position)
+{
+    const tn_expr_insn *insn = &w->program->insns[position];
+    return insn->op == TN_EXPR_TAKE && w->class->access[insn->a] == ACCESS_TAKEN_FOUR;
 }
 
 static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t *param_at)
 {
     const tn_expr_insn *insn = &w->program->insns[position];
     text_add(w->out, "    C_%s r%u = ", dtype_glsl(insn->dtype), position);
+    if (takes_four(w, position)) {
+        text_add(w->out, "t%u;\n", position);
+        *param_at += 2;
+        return;
+    }
     switch (insn->op) {
     case TN_EXPR_LOAD:
         text_add(w->out, "x%u", insn->a);
@@ -264,16 +260,76 @@ static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t 
     text_add(w->out, ";\n");
 }
 
+static void write_inputs(const struct glsl_writer *w)
+{
+    for (uint32_t i = 0; i < w->program->num_inputs; i++) {
+        if (access_is_taken(w->class->access[i]))
+            text_add(w->out, ", uint p%u", i);
+        else
+            text_add(w->out, ", C_%s x%u", dtype_glsl(w->program->input_dtypes[i]), i);
+    }
+}
+
+static bool has_four(const struct glsl_writer *w)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < w->program->num_insns; i++)
+        any = any || takes_four(w, i);
+    return any;
+}
+
+// Marks the instructions that the indices of those that find four are computed from.
+static void mark_places(const struct glsl_writer *w, bool needed[TN_EXPR_MAX_INSNS])
+{
+    memset(needed, 0, TN_EXPR_MAX_INSNS * sizeof(*needed));
+    for (uint32_t left = w->program->num_insns; left > 0; left--) {
+        const tn_expr_insn *insn = &w->program->insns[left - 1];
+        uint32_t operands = needed[left - 1] ? tn_expr_operands(insn->op) : 0;
+        const uint32_t from[] = {insn->a, insn->b, insn->c};
+        for (uint32_t k = 0; k < operands; k++)
+            needed[from[k]] = true;
+        if (takes_four(w, left - 1) || (needed[left - 1] && insn->op == TN_EXPR_TAKE))
+            needed[insn->b] = true;
+    }
+}
+
+// The function places(): where each instruction that finds four has the first of them.
+static void write_places(const struct glsl_writer *w)
+{
+    bool needed[TN_EXPR_MAX_INSNS];
+    mark_places(w, needed);
+    text_add(w->out, "void places(uint index");
+    write_inputs(w);
+    for (uint32_t i = 0; i < w->program->num_insns; i++)
+        if (takes_four(w, i))
+            text_add(w->out, ", out uint q%u", i);
+    text_add(w->out, ")\n{\n");
+    uint32_t param_at = w->first_param;
+    for (uint32_t i = 0; i < w->program->num_insns; i++) {
+        const tn_expr_insn *insn = &w->program->insns[i];
+        char index[MAX_PART];
+        snprintf(index, sizeof(index), "r%u", insn->b);
+        if (takes_four(w, i)) {
+            text_add(w->out, "    q%u = p%u + ", i, insn->a);
+            glsl_write_taken(w, w->program->insns[insn->b].dtype, index, param_at);
+            text_add(w->out, ";\n");
+        }
+        if (needed[i])
+            write_insn(w, i, &param_at);
+        else
+            param_at += param_words(insn);
+    }
+    text_add(w->out, "}\n");
+}
+
 void glsl_write_element(const struct glsl_writer *w)
 {
     const tn_expr_program *program = w->program;
     text_add(w->out, "void element(uint index");
-    for (uint32_t i = 0; i < program->num_inputs; i++) {
-        if (access_is_taken(w->class->access[i]))
-            text_add(w->out, ", uint p%u", i);
-        else
-            text_add(w->out, ", C_%s x%u", dtype_glsl(program->input_dtypes[i]), i);
-    }
+    write_inputs(w);
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        if (takes_four(w, i))
+            text_add(w->out, ", C_%s t%u", dtype_glsl(program->insns[i].dtype), i);
     for (uint32_t i = 0; i < program->num_outputs; i++)
         text_add(w->out, ", out C_%s y%u", dtype_glsl(program->output_dtypes[i]), i);
     text_add(w->out, ")\n{\n");
@@ -401,10 +457,44 @@ static void write_store_four(const struct glsl_writer *w, uint32_t output)
     }
 }
 
+// The inputs of one of four elements, as arguments.
+static void write_lane(const struct glsl_writer *w, uint32_t lane)
+{
+    static const char *const lanes[] = {"0u", "1u", "2u", "3u"};
+    for (uint32_t i = 0; i < w->class->num_inputs; i++) {
+        text_add(w->out, ", ");
+        if (access_is_taken(w->class->access[i]))
+            write_index(w, i, lanes[lane]);
+        else
+            text_add(w->out, "FROM_%s(w%u[%u])", dtype_glsl(glsl_operand_dtype(w, i)), i,
+                     lane);
+    }
+}
+
+// Loads what is found four at a time: f<i>, by instruction.
+static void write_taken_four(const struct glsl_writer *w)
+{
+    const tn_expr_program *program = w->program;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        if (takes_four(w, i))
+            text_add(w->out, "        uint q%u;\n", i);
+    text_add(w->out, "        places(i");
+    write_lane(w, 0);
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        if (takes_four(w, i))
+            text_add(w->out, ", q%u", i);
+    text_add(w->out, ");\n");
+    for (uint32_t i = 0; i < program->num_insns; i++) {
+        const char *type = dtype_glsl(glsl_operand_dtype(w, program->insns[i].a));
+        if (takes_four(w, i))
+            text_add(w->out, "        WV_%s f%u = WV_%s(v%u.d[q%u >> 2]);\n", type, i, type,
+                     program->insns[i].a, i);
+    }
+}
+
 static void write_four(const struct glsl_writer *w)
 {
     const struct program_class *class = w->class;
-    static const char *const lanes[] = {"0u", "1u", "2u", "3u"};
     for (uint32_t i = 0; i < class->num_inputs; i++)
         if (!access_is_taken(class->access[i]))
             write_load_four(w, i);
@@ -412,17 +502,16 @@ static void write_four(const struct glsl_writer *w)
         const char *type = dtype_glsl(w->program->output_dtypes[i]);
         text_add(w->out, "        WV_%s o%u;\n        C_%s y%u;\n", type, i, type, i);
     }
+    if (has_four(w))
+        write_taken_four(w);
     for (uint32_t lane = 0; lane < 4; lane++) {
         text_add(w->out, "        element(i + %uu", lane);
-        for (uint32_t i = 0; i < class->num_inputs; i++) {
-            bool is_taken = access_is_taken(class->access[i]);
-            text_add(w->out, ", ");
-            if (is_taken)
-                write_index(w, i, lanes[lane]);
-            else
-                text_add(w->out, "FROM_%s(w%u[%u])", dtype_glsl(glsl_operand_dtype(w, i)),
-                         i, lane);
-        }
+        write_lane(w, lane);
+        for (uint32_t i = 0; i < w->program->num_insns; i++)
+            if (takes_four(w, i))
+                text_add(w->out, ", FROM_%s(f%u[%u])",
+                         dtype_glsl(glsl_operand_dtype(w, w->program->insns[i].a)), i,
+                         lane);
         for (uint32_t i = 0; i < class->num_outputs; i++)
             text_add(w->out, ", y%u", i);
         text_add(w->out, ");\n");
@@ -448,6 +537,12 @@ static void write_main(const struct glsl_writer *w)
         text_add(w->out, "}\n");
         return;
     }
+    if (has_four(w)) { // rows are multiples of four
+        text_add(w->out, "    {\n");
+        write_four(w);
+        text_add(w->out, "    }\n}\n");
+        return;
+    }
     text_add(w->out, "    if (n - i >= 4u) {\n");
     write_four(w);
     text_add(w->out, "    } else for (uint lane = 0u; lane < n - i; lane++) {\n");
@@ -459,10 +554,7 @@ uint32_t program_count_params(const tn_expr_program *program)
 {
     uint32_t words = 0;
     for (uint32_t i = 0; i < program->num_insns; i++)
-        if (program->insns[i].op == TN_EXPR_PARAM)
-            words += is_wide(tn_dtype_real(program->insns[i].dtype)) ? 2 : 1;
-        else if (program->insns[i].op == TN_EXPR_TAKE)
-            words += 2;
+        words += param_words(&program->insns[i]);
     return words;
 }
 
@@ -494,6 +586,8 @@ void program_write_glsl(struct text *out, const char *prelude, const char *compl
         text_add(out, "%s", complex_prelude);
     text_add(out, GLSL_PROGRAM_LINES);
     glsl_write_bindings(&w);
+    if (has_four(&w))
+        write_places(&w);
     glsl_write_element(&w);
     write_main(&w);
 }

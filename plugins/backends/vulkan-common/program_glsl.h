@@ -44,6 +44,9 @@ void glsl_write_bindings(const struct glsl_writer *w);
 // on operands of dtype `from` with these names.
 void glsl_write_constant(const struct glsl_writer *w, tn_dtype dtype, uint64_t bits);
 void glsl_write_param(const struct glsl_writer *w, tn_dtype dtype, uint32_t at);
+// How far an index of `dtype` leads, its number of elements and stride being at `at`.
+void glsl_write_taken(const struct glsl_writer *w, tn_dtype dtype, const char *index,
+                      uint32_t at);
 void glsl_write_operation(const struct glsl_writer *w, uint32_t op, tn_dtype from,
                           tn_dtype dtype, const char *const *names);
 

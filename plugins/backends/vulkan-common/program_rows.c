@@ -2,48 +2,11 @@
 // Writes the kernel of a row program, in a language that is given as a table of functions.
 #include <stdlib.h>
 #include <tenon/ops/program_rows.h>
-#include "program_rows.h"
-
-#define MOST_ELEMENTS 64 // of a lane: chunks times per_item
-
-enum scope { SCOPE_ALL, SCOPE_ROW, SCOPE_ELEMENT };
-
-struct rows_writer {
-    const struct rows_language *to;
-    void *out;
-    const tn_expr_program *program;
-    const struct program_class *class;
-    uint32_t num_phases;
-    enum scope scopes[TN_EXPR_MAX_INSNS];
-    uint32_t levels[TN_EXPR_MAX_INSNS];      // reductions in the longest chain before it
-    uint32_t param_words[TN_EXPR_MAX_INSNS]; // where PARAM instructions read
-    bool needed[TN_EXPR_MAX_INSNS];          // by the phase, and not there yet
-    // Values in the language; 0: not written yet.
-    uint32_t rows[TN_EXPR_MAX_INSNS]; // of SCOPE_ALL and SCOPE_ROW
-    uint32_t elements[TN_EXPR_MAX_INSNS][MOST_ELEMENTS];
-    uint32_t folded[TN_EXPR_MAX_INSNS]; // by reduction: of the lane's elements
-    uint32_t num_rows, extent;          // from the arguments
-    uint32_t lane, invocation, row, is_row;
-    uint32_t first[PROGRAM_MAX_OPERANDS]; // index of the row's first element
-    uint32_t step[PROGRAM_MAX_OPERANDS];  // to the next, of STRIDED operands
-    uint32_t block;                       // the loop's position; 0: there is no loop
-    uint32_t at[MOST_ELEMENTS], inside[MOST_ELEMENTS]; // by chunk; inside 0: always
-};
+#include "program_rows_writer.h"
 
 static uint32_t num_operands(const struct rows_writer *w)
 {
     return w->class->num_inputs + w->class->num_outputs;
-}
-
-static uint32_t number(struct rows_writer *w, uint32_t value)
-{
-    return w->to->number(w->out, value);
-}
-
-static uint32_t compute(struct rows_writer *w, enum rows_operator operator, uint32_t a,
-                        uint32_t b)
-{
-    return w->to->compute(w->out, operator, a, b);
 }
 
 static uint32_t shift_of(uint32_t power)
@@ -53,26 +16,22 @@ static uint32_t shift_of(uint32_t power)
 
 // --- what is computed when -------------------------------------------------------------
 
-static uint32_t operand_of(const tn_expr_insn *insn, uint32_t k)
+// The instructions whose values this one computes with: of TAKE the index.
+static uint32_t list_operands(const tn_expr_insn *insn, uint32_t from[3])
 {
-    return k == 0 ? insn->a : k == 1 ? insn->b : insn->c;
+    from[0] = insn->op == TN_EXPR_TAKE ? insn->b : insn->a;
+    from[1] = insn->b;
+    from[2] = insn->c;
+    return insn->op == TN_EXPR_TAKE ? 1 : tn_expr_operands(insn->op);
 }
 
-static void find_scope(struct rows_writer *w, uint32_t i)
+static void find_level(struct rows_writer *w, uint32_t i)
 {
-    const tn_expr_insn *insn = &w->program->insns[i];
-    enum scope scope = insn->op == TN_EXPR_INDEX ? SCOPE_ELEMENT : SCOPE_ALL;
-    if (insn->op == TN_EXPR_LOAD)
-        scope = w->class->access[insn->a] == ACCESS_SCALAR   ? SCOPE_ALL
-                : w->class->access[insn->a] == ACCESS_REPEAT ? SCOPE_ROW
-                                                             : SCOPE_ELEMENT;
-    for (uint32_t k = 0; k < tn_expr_operands(insn->op); k++) {
-        uint32_t from = operand_of(insn, k);
-        scope = w->scopes[from] > scope ? w->scopes[from] : scope;
-        w->levels[i] = w->levels[from] > w->levels[i] ? w->levels[from] : w->levels[i];
-    }
+    uint32_t from[3], count = list_operands(&w->program->insns[i], from);
+    for (uint32_t k = 0; k < count; k++)
+        w->levels[i] =
+            w->levels[from[k]] > w->levels[i] ? w->levels[from[k]] : w->levels[i];
     w->levels[i] += rows_is_reduction(w->program, i);
-    w->scopes[i] = rows_is_reduction(w->program, i) ? SCOPE_ROW : scope;
     if (w->levels[i] >= w->num_phases)
         w->num_phases = w->levels[i] + 1;
 }
@@ -81,11 +40,15 @@ static void find_scopes(struct rows_writer *w)
 {
     uint32_t word = rows_first_param(w->class);
     w->num_phases = 1;
+    rows_find_scopes(w->program, w->class, w->scopes);
     for (uint32_t i = 0; i < w->program->num_insns; i++) {
-        find_scope(w, i);
+        const tn_expr_insn *insn = &w->program->insns[i];
+        find_level(w, i);
         w->param_words[i] = word;
-        if (w->program->insns[i].op == TN_EXPR_PARAM)
-            word += dtype_bytes(w->program->insns[i].dtype) == 8 ? 2 : 1;
+        if (insn->op == TN_EXPR_PARAM)
+            word += dtype_bytes(insn->dtype) == 8 ? 2 : 1;
+        else if (insn->op == TN_EXPR_TAKE)
+            word += 2;
     }
 }
 
@@ -101,7 +64,7 @@ static bool is_last(const struct rows_writer *w, uint32_t phase)
 
 static bool is_written(const struct rows_writer *w, uint32_t i)
 {
-    return w->scopes[i] == SCOPE_ELEMENT ? w->elements[i][0] != 0 : w->rows[i] != 0;
+    return w->scopes[i] == ROWS_ELEMENT ? w->elements[i][0] != 0 : w->rows[i] != 0;
 }
 
 // Marks what the phase has to compute: its targets, and what these need.
@@ -116,14 +79,14 @@ static void mark_needed(struct rows_writer *w, uint32_t phase)
         w->needed[program->outputs[k]] = true;
     // One element a row is read before the first barrier: an output may be in its memory.
     for (uint32_t i = 0; i < program->num_insns && phase == 0; i++)
-        if (program->insns[i].op == TN_EXPR_LOAD && w->scopes[i] != SCOPE_ELEMENT)
+        if (program->insns[i].op == TN_EXPR_LOAD && w->scopes[i] != ROWS_ELEMENT)
             w->needed[i] = true;
     for (uint32_t left = program->num_insns; left > 0; left--) {
         uint32_t i = left - 1;
+        uint32_t from[3], count = list_operands(&program->insns[i], from);
         w->needed[i] = w->needed[i] && !is_written(w, i);
-        for (uint32_t k = 0; w->needed[i] && k < tn_expr_operands(program->insns[i].op);
-             k++)
-            w->needed[operand_of(&program->insns[i], k)] = true;
+        for (uint32_t k = 0; w->needed[i] && k < count; k++)
+            w->needed[from[k]] = true;
     }
 }
 
@@ -132,7 +95,12 @@ static void mark_needed(struct rows_writer *w, uint32_t phase)
 static void write_row_value(struct rows_writer *w, uint32_t i)
 {
     const tn_expr_insn *insn = &w->program->insns[i];
+    uint32_t at;
     switch (insn->op) {
+    case TN_EXPR_TAKE:
+        at = rows_write_place(w, i);
+        w->to->load(w->out, insn->a, false, at, &w->rows[i]);
+        break;
     case TN_EXPR_LOAD:
         w->to->load(w->out, insn->a, false, w->first[insn->a], &w->rows[i]);
         break;
@@ -153,8 +121,10 @@ static void write_row_value(struct rows_writer *w, uint32_t i)
 static void write_row_values(struct rows_writer *w)
 {
     for (uint32_t i = 0; i < w->program->num_insns; i++)
-        if (w->needed[i] && w->scopes[i] != SCOPE_ELEMENT)
+        if (w->needed[i] && w->scopes[i] != ROWS_ELEMENT)
             write_row_value(w, i);
+        else if (w->needed[i] && rows_takes_row(w, i) && !w->rows[i])
+            w->rows[i] = rows_write_place(w, i);
 }
 
 // --- elements --------------------------------------------------------------------------
@@ -180,29 +150,6 @@ static void write_position(struct rows_writer *w, uint32_t c)
                              compute(w, ROWS_SUB, w->extent, number(w, per)));
 }
 
-static uint32_t index_of(struct rows_writer *w, uint32_t operand, uint32_t c)
-{
-    uint32_t at = w->at[c];
-    if (w->class->access[operand] == ACCESS_REPEAT)
-        return w->first[operand];
-    if (w->class->access[operand] == ACCESS_STRIDED)
-        at = compute(w, ROWS_MUL, at, w->step[operand]);
-    return compute(w, ROWS_ADD, w->first[operand], at);
-}
-
-static void write_loads(struct rows_writer *w)
-{
-    uint32_t per = w->class->per_item;
-    for (uint32_t i = 0; i < w->program->num_insns; i++) {
-        const tn_expr_insn *insn = &w->program->insns[i];
-        if (!w->needed[i] || insn->op != TN_EXPR_LOAD || w->scopes[i] != SCOPE_ELEMENT)
-            continue;
-        for (uint32_t c = 0; c < w->class->chunks; c++)
-            w->to->load(w->out, insn->a, per == 4, index_of(w, insn->a, c),
-                        &w->elements[i][c * per]);
-    }
-}
-
 static uint32_t write_index(struct rows_writer *w, uint32_t element)
 {
     uint32_t per = w->class->per_item;
@@ -216,20 +163,21 @@ static uint32_t write_index(struct rows_writer *w, uint32_t element)
 // The value of instruction i at an element, or the row's.
 static uint32_t value_at(const struct rows_writer *w, uint32_t i, uint32_t element)
 {
-    return w->scopes[i] == SCOPE_ELEMENT ? w->elements[i][element] : w->rows[i];
+    return w->scopes[i] == ROWS_ELEMENT ? w->elements[i][element] : w->rows[i];
 }
 
 static void write_element(struct rows_writer *w, uint32_t element)
 {
-    uint32_t values[TN_EXPR_MAX_INSNS];
+    uint32_t values[TN_EXPR_MAX_INSNS], from[3];
     for (uint32_t i = 0; i < w->program->num_insns; i++) {
         const tn_expr_insn *insn = &w->program->insns[i];
-        if (!w->needed[i] || w->scopes[i] != SCOPE_ELEMENT || insn->op == TN_EXPR_LOAD)
+        if (!w->needed[i] || w->scopes[i] != ROWS_ELEMENT || rows_is_loaded(w, i))
             continue;
-        for (uint32_t k = 0; k < tn_expr_operands(insn->op); k++)
-            values[operand_of(insn, k)] = value_at(w, operand_of(insn, k), element);
-        w->elements[i][element] = insn->op == TN_EXPR_INDEX
-                                      ? write_index(w, element)
+        for (uint32_t k = list_operands(insn, from); k > 0; k--)
+            values[from[k - 1]] = value_at(w, from[k - 1], element);
+        w->elements[i][element] = insn->op == TN_EXPR_INDEX ? write_index(w, element)
+                                  : insn->op == TN_EXPR_TAKE
+                                      ? rows_write_take(w, i, element)
                                       : w->to->instruction(w->out, i, values);
     }
 }
@@ -439,7 +387,7 @@ static void store_chunk(struct rows_writer *w, uint32_t c)
             continue;
         for (uint32_t lane = 0; lane < per; lane++)
             values[lane] = value_at(w, program->outputs[k], c * per + lane);
-        w->to->store(w->out, operand, per == 4, index_of(w, operand, c), values);
+        w->to->store(w->out, operand, per == 4, rows_index(w, operand, c), values);
     }
     if (w->inside[c])
         w->to->end_if(w->out);
@@ -471,7 +419,7 @@ static void write_block(struct rows_writer *w, uint32_t phase)
 {
     for (uint32_t c = 0; c < w->class->chunks && (phase == 0 || w->class->loops); c++)
         write_position(w, c);
-    write_loads(w);
+    rows_write_loads(w);
     for (uint32_t e = 0; e < w->class->chunks * w->class->per_item; e++)
         write_element(w, e);
     for (uint32_t i = 0; i < w->program->num_insns; i++)
@@ -540,13 +488,13 @@ static void write_addresses(struct rows_writer *w)
     word += outer;
     for (uint32_t i = 0; i < num_operands(w); i++) {
         uint32_t at = w->to->argument(w->out, 2 + i);
-        for (uint32_t axis = 0; w->class->access[i] != ACCESS_SCALAR && axis < outer;
+        for (uint32_t axis = 0; rows_has_strides(w->class->access[i]) && axis < outer;
              axis++) {
             uint32_t stride = w->to->argument(w->out, word++);
             at = compute(w, ROWS_ADD, at, compute(w, ROWS_MUL, coordinate[axis], stride));
         }
         w->first[i] = at;
-        if (w->class->access[i] == ACCESS_STRIDED)
+        if (rows_has_step(w->class->access[i]))
             w->step[i] = w->to->argument(w->out, word++);
     }
 }

@@ -48,6 +48,24 @@ uint64_t program_rows(const tn_step *step);
 bool rows_is_reduction(const tn_expr_program *program, uint32_t position);
 uint32_t rows_count_reductions(const tn_expr_program *program);
 
+// What an instruction's value is the same for.
+enum rows_scope { ROWS_ALL, ROWS_ROW, ROWS_ELEMENT };
+
+// Finds the scopes of all instructions, by how the class reads the inputs.
+void rows_find_scopes(const tn_expr_program *program, const struct program_class *class,
+                      enum rows_scope scopes[TN_EXPR_MAX_INSNS]);
+
+// Whether the code has an operand's strides along the axes of rows; along the row's.
+static inline bool rows_has_strides(char access)
+{
+    return access != ACCESS_SCALAR && access != ACCESS_TAKEN_FLAT;
+}
+
+static inline bool rows_has_step(char access)
+{
+    return access == ACCESS_STRIDED || access == ACCESS_TAKEN;
+}
+
 // Elements of each array in shared memory.
 uint32_t rows_shared_size(const tn_expr_program *program,
                           const struct program_class *class);
@@ -75,6 +93,10 @@ struct rows_language {
     uint32_t (*constant)(void *out, tn_dtype dtype, uint64_t bits); // as in a program
     uint32_t (*param)(void *out, tn_dtype dtype, uint32_t word);
     uint32_t (*wide)(void *out, uint32_t value); // as an i64
+    // How far the element at an index, a value of `dtype`, lies behind that at index 0; the
+    // number of elements and their stride are at `word` of the arguments. NULL in a
+    // language whose backend gets no TAKE.
+    uint32_t (*taken)(void *out, tn_dtype dtype, uint32_t index, uint32_t word);
     // Instruction `position`, which is neither a leaf nor a reduction, of `values` by
     // position.
     uint32_t (*instruction)(void *out, uint32_t position, const uint32_t *values);

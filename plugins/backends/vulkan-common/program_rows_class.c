@@ -55,6 +55,39 @@ uint32_t rows_shared_size(const tn_expr_program *program, const struct program_c
                : class->group + class->group / 16;
 }
 
+// --- scopes ----------------------------------------------------------------------------
+
+static enum rows_scope scope_of_access(char access)
+{
+    switch (access) {
+    case ACCESS_SCALAR:
+    case ACCESS_TAKEN_FLAT:
+        return ROWS_ALL;
+    case ACCESS_REPEAT:
+    case ACCESS_TAKEN_REPEAT:
+        return ROWS_ROW;
+    default:
+        return ROWS_ELEMENT;
+    }
+}
+
+void rows_find_scopes(const tn_expr_program *program, const struct program_class *class,
+                      enum rows_scope scopes[TN_EXPR_MAX_INSNS])
+{
+    for (uint32_t i = 0; i < program->num_insns; i++) {
+        const tn_expr_insn *insn = &program->insns[i];
+        const uint32_t from[] = {insn->a, insn->b, insn->c};
+        enum rows_scope scope = insn->op == TN_EXPR_INDEX ? ROWS_ELEMENT : ROWS_ALL;
+        if (insn->op == TN_EXPR_LOAD || insn->op == TN_EXPR_TAKE)
+            scope = scope_of_access(class->access[insn->a]);
+        if (insn->op == TN_EXPR_TAKE && scopes[insn->b] > scope)
+            scope = scopes[insn->b];
+        for (uint32_t k = 0; k < tn_expr_operands(insn->op); k++)
+            scope = scopes[from[k]] > scope ? scopes[from[k]] : scope;
+        scopes[i] = rows_is_reduction(program, i) ? ROWS_ROW : scope;
+    }
+}
+
 // --- operands --------------------------------------------------------------------------
 
 // Whether the operand has one element for all of a row.
@@ -69,38 +102,59 @@ static bool has_columns(const tn_step *step)
 {
     for (uint32_t i = 0; i < step->num_inputs; i++) {
         const tn_layout *layout = program_operand(step, i);
-        if (!is_of_row(step, layout) && layout->extent[layout->rank - 1] > 1 &&
-            layout->stride[layout->rank - 1] != 1)
+        if (!program_takes(step->program, i) && !is_of_row(step, layout) &&
+            layout->extent[layout->rank - 1] > 1 && layout->stride[layout->rank - 1] != 1)
             return true;
     }
     return false;
 }
 
-static bool is_aligned(const tn_layout *layout)
+static bool is_uniform(const tn_layout *layout)
 {
-    bool aligned = layout->offset % 4 == 0 && layout->stride[layout->rank - 1] == 1;
-    for (int32_t axis = 0; axis < layout->rank - 1; axis++)
-        aligned = aligned && (layout->extent[axis] == 1 || layout->stride[axis] % 4 == 0);
-    return aligned;
+    for (int32_t axis = 0; axis < layout->rank; axis++)
+        if (layout->extent[axis] != 1 && layout->stride[axis] != 0)
+            return false;
+    return true;
+}
+
+static char classify_taken(const tn_step *step, const tn_layout *layout)
+{
+    return is_uniform(layout)        ? ACCESS_TAKEN_FLAT
+           : is_of_row(step, layout) ? ACCESS_TAKEN_REPEAT
+                                     : ACCESS_TAKEN;
 }
 
 static void classify_operands(const tn_step *step, struct program_class *class)
 {
+    enum rows_scope scopes[TN_EXPR_MAX_INSNS];
+    bool even[TN_EXPR_MAX_INSNS];
     uint32_t num_operands = step->num_inputs + step->num_outputs;
     class->per_item = row_extent(step) % 4 == 0 ? 4 : 1;
     for (uint32_t i = 0; i < num_operands; i++) {
         const tn_layout *layout = program_operand(step, i);
         int32_t last = layout->rank - 1;
+        if (i < step->num_inputs && program_takes(step->program, i)) {
+            class->access[i] = classify_taken(step, layout);
+            continue;
+        }
         class->access[i] = is_of_row(step, layout) ? ACCESS_REPEAT
                            : layout->stride[last] == 1 || layout->extent[last] == 1
                                ? ACCESS_LOOSE
                                : ACCESS_STRIDED;
-        if (class->access[i] != ACCESS_REPEAT && !is_aligned(layout))
+        if (class->access[i] != ACCESS_REPEAT && !program_is_aligned(layout))
             class->per_item = 1;
     }
-    for (uint32_t i = 0; i < num_operands; i++)
-        if (class->per_item == 4 && class->access[i] == ACCESS_LOOSE)
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        if (class->access[i] == ACCESS_REPEAT && is_uniform(program_operand(step, i)))
+            class->access[i] = ACCESS_SCALAR;
+    rows_find_scopes(step->program, class, scopes);
+    for (uint32_t i = 0; i < step->program->num_insns; i++)
+        even[i] = scopes[i] != ROWS_ELEMENT;
+    for (uint32_t i = 0; i < num_operands && class->per_item == 4; i++)
+        if (class->access[i] == ACCESS_LOOSE)
             class->access[i] = ACCESS_ROW;
+        else if (class->access[i] == ACCESS_TAKEN && program_takes_rows(step, i, even))
+            class->access[i] = ACCESS_TAKEN_FOUR;
 }
 
 // --- shape -----------------------------------------------------------------------------
@@ -111,7 +165,7 @@ static uint32_t most_elements(const tn_step *step, const struct rows_device *dev
     const tn_expr_program *program = step->program;
     uint32_t words = 1; // that an element keeps, by a simple measure
     for (uint32_t i = 0; i < program->num_inputs; i++)
-        words += !is_of_row(step, program_operand(step, i));
+        words += program_takes(program, i) || !is_of_row(step, program_operand(step, i));
     uint32_t width = 1; // of the widest reduction, in words
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (rows_is_reduction(program, i) && dtype_bytes(program->insns[i].dtype) == 8)
@@ -175,18 +229,13 @@ static void choose_lanes(const tn_step *step, const struct rows_device *device,
     class->group = class->lanes > LEAST_GROUP ? class->lanes : LEAST_GROUP;
 }
 
-static bool needs_strides(char access)
-{
-    return access != ACCESS_SCALAR;
-}
-
 uint32_t rows_first_param(const struct program_class *class)
 {
     uint32_t num_operands = class->num_inputs + class->num_outputs;
     uint32_t word = 2 + num_operands + class->rank - 1;
     for (uint32_t i = 0; i < num_operands; i++)
-        if (needs_strides(class->access[i]))
-            word += class->rank - 1 + (class->access[i] == ACCESS_STRIDED);
+        if (rows_has_strides(class->access[i]))
+            word += class->rank - 1 + rows_has_step(class->access[i]);
     return word;
 }
 
@@ -203,22 +252,14 @@ static void list_args(const tn_step *step, const struct program_class *class,
         program_add_arg(args, (uint64_t)shape_of(step)->extent[axis]);
     for (uint32_t i = 0; i < num_operands; i++) {
         const tn_layout *layout = program_operand(step, i);
-        for (uint32_t axis = 0; needs_strides(class->access[i]) && axis + 1 < class->rank;
-             axis++)
+        for (uint32_t axis = 0;
+             rows_has_strides(class->access[i]) && axis + 1 < class->rank; axis++)
             program_add_arg(args,
                             layout->extent[axis] == 1 ? 0 : (uint64_t)layout->stride[axis]);
-        if (class->access[i] == ACCESS_STRIDED)
+        if (rows_has_step(class->access[i]))
             program_add_arg(args, (uint64_t)layout->stride[class->rank - 1]);
     }
     program_add_params(step, args);
-}
-
-static bool is_uniform(const tn_layout *layout)
-{
-    for (int32_t axis = 0; axis < layout->rank; axis++)
-        if (layout->extent[axis] != 1 && layout->stride[axis] != 0)
-            return false;
-    return true;
 }
 
 void program_classify_rows(const tn_step *step, const struct rows_device *device,
@@ -230,9 +271,6 @@ void program_classify_rows(const tn_step *step, const struct rows_device *device
                                   .rank = (uint32_t)shape_of(step)->rank,
                                   .subgroup = device->subgroup};
     classify_operands(step, &class);
-    for (uint32_t i = 0; i < step->num_inputs; i++)
-        if (class.access[i] == ACCESS_REPEAT && is_uniform(program_operand(step, i)))
-            class.access[i] = ACCESS_SCALAR;
     choose_lanes(step, device, &class);
     list_args(step, &class, args);
     class.args_in_buffer = args->num_words > push_words;

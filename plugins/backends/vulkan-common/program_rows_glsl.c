@@ -181,6 +181,15 @@ static uint32_t wide(void *out, uint32_t value)
     return result;
 }
 
+static uint32_t taken(void *out, tn_dtype dtype, uint32_t index, uint32_t word)
+{
+    struct glsl_rows *w = out;
+    uint32_t result = define(w, "uint");
+    glsl_write_taken(&w->writer, dtype, NAME(index), word);
+    end(w);
+    return result;
+}
+
 static uint32_t operation(struct glsl_rows *w, uint32_t op, tn_dtype from, tn_dtype dtype,
                           const uint32_t *operands)
 {
@@ -306,6 +315,7 @@ static const struct rows_language glsl = {
     .constant = constant,
     .param = param,
     .wide = wide,
+    .taken = taken,
     .instruction = instruction,
     .fold = fold,
     .shuffle = shuffle,

@@ -71,8 +71,8 @@ enum {
     // step_check, no step has any.
     TN_DEVICE_FUSES = 32,
     // Runs programs with instruction TAKE (<tenon/expr.h>) that step_check accepts: gathers
-    // become part of the elementwise work that reads them. Without the flag no program has
-    // any.
+    // become part of the elementwise work that reads them, with TN_DEVICE_ROWS also of row
+    // programs. Without the flag no program has any.
     TN_DEVICE_TAKES = 64,
     // Joins steps into one launch. Kernels that read the same value first are steps in a
     // row then, as far as what they read is there, with results in memory of their own.

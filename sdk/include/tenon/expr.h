@@ -37,8 +37,9 @@
 // counts along, at least 1, and params[c + 1] the stride from one to the next in elements,
 // both below 2^63. The index, of any integer dtype, is the value of instruction `b`.
 // Negative ones count from the end, and one that is out of range is the nearest. The core
-// writes TAKE for devices with TN_DEVICE_TAKES alone, never in a row program; an input of
-// TAKE is not LOADed, and no output lies in its memory. "table[codes] * scale", on f32, is
+// writes TAKE for devices with TN_DEVICE_TAKES alone, in row programs for those that have
+// TN_DEVICE_ROWS too; an input of TAKE is not LOADed, and no output lies in its memory.
+// "table[codes] * scale", on f32, is
 //
 //   0  LOAD  i32  a = 0                    codes
 //   1  TAKE  f32  a = 1, b = 0, c = 0      the table, whose layout has stride 0

@@ -267,7 +267,7 @@ enum {
 // The elements of its first input at the indices that the second holds, integers, along an
 // axis, i64 `axis`: the indices' axes take its place. Negative indices count from the end,
 // others out of range are the nearest. On devices with TN_DEVICE_TAKES it becomes
-// instruction TAKE of elementwise programs.
+// instruction TAKE of programs.
 #define TN_ROLE_TAKE "tn.take/1"
 // Primitives over graphs, for the functions of <tenon/control.h>, with the inputs, outputs
 // and attributes of base.cond, base.while_loop, base.scan and base.checkpoint, which

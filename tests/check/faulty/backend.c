@@ -22,6 +22,12 @@ static int32_t step_check(tn_device *device, const tn_step *step, const char **o
     (void)out_reason;
     return 1;
 #endif
+#ifdef FAULT_SEGMENT_TAKES_NONE
+    if (step->program && step->program->flags & TN_EXPR_TAKES) {
+        *out_reason = "it gathers";
+        return 0;
+    }
+#endif
     const char *reason = reason_against(step);
     if (reason)
         *out_reason = reason;
@@ -397,7 +403,7 @@ static tn_status device_info(const tn_host *host, uint32_t index, tn_device_info
     (void)host, (void)index;
     tn_device_info info = {.struct_size = out->struct_size,
                            .flags = TN_DEVICE_HOST_MEMORY | TN_DEVICE_HOST_POINTS |
-                                    TN_DEVICE_FUSES,
+                                    TN_DEVICE_FUSES | TN_DEVICE_TAKES | TN_DEVICE_ROWS,
                            .name = "interpreter",
                            .driver = "acme 1.0",
                            .features = "f16,f64,i64",

@@ -4,7 +4,7 @@
 #ifndef BACKEND_RUN_H
 #define BACKEND_RUN_H
 
-#include <tenon/ops/program.h>
+#include <tenon/ops/program_rows.h>
 #include <tenon/plugin.h>
 
 #include <stdbool.h>
@@ -34,9 +34,10 @@ struct tn_executable {
 
 // --- programs --------------------------------------------------------------------------
 
-static const uint16_t known[] = {TN_EXPR_LOAD, TN_EXPR_CONST, TN_EXPR_PARAM,
-                                 TN_EXPR_ADD,  TN_EXPR_SUB,   TN_EXPR_MUL,
-                                 TN_EXPR_NEG,  TN_EXPR_NOT,   TN_EXPR_XOR};
+static const uint16_t known[] = {TN_EXPR_LOAD, TN_EXPR_CONST,      TN_EXPR_PARAM,
+                                 TN_EXPR_ADD,  TN_EXPR_SUB,        TN_EXPR_MUL,
+                                 TN_EXPR_NEG,  TN_EXPR_NOT,        TN_EXPR_XOR,
+                                 TN_EXPR_TAKE, TN_EXPR_REDUCE_SUM, TN_EXPR_REDUCE_MAX};
 
 static int is_known(uint16_t op)
 {
@@ -107,14 +108,37 @@ static tn_scalar_value calculate(const tn_step *step, uint32_t i,
     return tn_program_step(step->program, i, step->params, values);
 }
 
+// TAKE.
+static tn_scalar_value take(const tn_step *step, uint32_t i, const tn_tensor *in,
+                            const int64_t *index, tn_scalar_value *values)
+{
+    const tn_expr_insn *insn = &step->program->insns[i];
+    tn_tensor from = in[insn->a];
+#ifdef FAULT_SEGMENT_TAKES
+    values[insn->b].i = values[insn->b].i < 0 ? 0 : values[insn->b].i; // not from the end
+#endif
+#ifdef FAULT_SEGMENT_TAKES_WIDE
+    if (tn_is_signed(step->program->insns[insn->b].dtype))
+        values[insn->b].i = (int32_t)values[insn->b].i;
+#endif
+    int64_t place = tn_taken_place(step->program, i, step->params, values);
+#ifdef FAULT_SEGMENT_TAKES_STRIDE
+    if (step->params[insn->c + 1] > 0) // as if neighbours were adjacent
+        place /= (int64_t)step->params[insn->c + 1];
+#endif
+    from.layout.offset += place;
+    return load(&from, index);
+}
+
 static void run_element(const tn_step *step, const tn_tensor *in, const tn_tensor *out,
                         const int64_t *index)
 {
     tn_scalar_value values[TN_EXPR_MAX_INSNS];
     const tn_expr_program *p = step->program;
     for (uint32_t i = 0; i < p->num_insns; i++)
-        values[i] = p->insns[i].op == TN_EXPR_LOAD ? load(&in[p->insns[i].a], index)
-                                                   : calculate(step, i, values);
+        values[i] = p->insns[i].op == TN_EXPR_LOAD   ? load(&in[p->insns[i].a], index)
+                    : p->insns[i].op == TN_EXPR_TAKE ? take(step, i, in, index, values)
+                                                     : calculate(step, i, values);
     for (uint32_t i = 0; i < p->num_outputs; i++) {
         int64_t at = tn_offset_at(&out[i].layout, index);
         if (tn_is_float(out[i].layout.dtype))
@@ -124,9 +148,27 @@ static void run_element(const tn_step *step, const tn_tensor *in, const tn_tenso
     }
 }
 
-static void run_program(const tn_step *step, const tn_tensor *in, const tn_tensor *out)
+// An index is taken for the row's, with FAULT_SEGMENT_TAKES_ROWS.
+static void run_rows(const tn_step *step, tn_tensor *in, const tn_tensor *out)
+{
+#ifdef FAULT_SEGMENT_TAKES_ROWS
+    const tn_expr_program *p = step->program;
+    for (uint32_t i = 0; i < p->num_insns; i++)
+        if (p->insns[i].op == TN_EXPR_TAKE && p->insns[p->insns[i].b].op == TN_EXPR_LOAD) {
+            tn_layout *layout = &in[p->insns[p->insns[i].b].a].layout;
+            layout->stride[layout->rank - 1] = 0;
+        }
+#endif
+    tn_program_run_rows(step->program, step->params, in, out);
+}
+
+static void run_program(const tn_step *step, tn_tensor *in, const tn_tensor *out)
 {
     int64_t index[TN_MAX_RANK] = {0};
+    if (step->program->flags & TN_EXPR_ROWS) {
+        run_rows(step, in, out);
+        return;
+    }
 #ifndef FAULT_SEGMENT_EMPTY
     if (tn_layout_count(&out->layout) == 0)
         return;

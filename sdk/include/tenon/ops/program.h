@@ -501,6 +501,17 @@ static inline int64_t tn_taken_index(tn_dtype dtype, tn_scalar_value index, int6
     return i < 0 ? 0 : i < n ? i : n - 1;
 }
 
+// How far the element that instruction `i`, a TAKE, reads lies behind that for index 0, in
+// elements. `values` are those of the instructions before it.
+static inline int64_t tn_taken_place(const tn_expr_program *program, uint32_t i,
+                                     const uint64_t *params, const tn_scalar_value *values)
+{
+    const tn_expr_insn *insn = &program->insns[i];
+    return tn_taken_index(program->insns[insn->b].dtype, values[insn->b],
+                          (int64_t)params[insn->c]) *
+           (int64_t)params[insn->c + 1];
+}
+
 // Stores `value`, of an instruction of `dtype`, as element `offset` of an output: converted
 // as CAST does to the dtype that the output has in memory, which may be a format of storage
 // only. Writes that element alone.
@@ -542,10 +553,8 @@ static inline void tn_program_run(const tn_expr_program *program, const uint64_t
             // The leaves that depend on the element; tn_program_step() does the others.
             if (insn->op == TN_EXPR_TAKE) {
                 const tn_tensor *in = &inputs[insn->a];
-                int64_t index = tn_taken_index(program->insns[insn->b].dtype,
-                                               values[insn->b], (int64_t)params[insn->c]);
-                values[i] = tn_value_load(in, tn_offset_at(&in->layout, at) +
-                                                  index * (int64_t)params[insn->c + 1]);
+                int64_t taken = tn_taken_place(program, i, params, values);
+                values[i] = tn_value_load(in, tn_offset_at(&in->layout, at) + taken);
             } else if (insn->op == TN_EXPR_INDEX) {
                 values[i].i = element;
             } else if (insn->op == TN_EXPR_LOAD) {

@@ -98,9 +98,9 @@ static inline tn_scalar_value tn_reduction_fold(uint32_t op, tn_dtype dtype,
 // class REDUCE are left as they are in `values`: they are the row's, and the caller has put
 // them there. Each of the others is written to `values`, which has room for all.
 //
-// INDEX is `element`, and EXTENT is `extent`. Without elements (`extent` 0) a LOAD gives 0,
-// since there is no memory to read: what depends on it is not used, because an output with
-// one element a row depends on reductions, constants and params alone.
+// INDEX is `element`, and EXTENT is `extent`. Without elements (`extent` 0) LOAD and TAKE
+// give 0, since there is no memory to read: what depends on it is not used, because an
+// output with one element a row depends on reductions, constants and params alone.
 static inline void tn_program_element(const tn_expr_program *program,
                                       const uint64_t *params, const tn_tensor *inputs,
                                       const int64_t *at, int64_t element, int64_t extent,
@@ -112,11 +112,13 @@ static inline void tn_program_element(const tn_expr_program *program,
             continue;
         if (insn->op == TN_EXPR_INDEX || insn->op == TN_EXPR_EXTENT) {
             values[i].i = insn->op == TN_EXPR_INDEX ? element : extent;
-        } else if (insn->op == TN_EXPR_LOAD && extent == 0) {
+        } else if ((insn->op == TN_EXPR_LOAD || insn->op == TN_EXPR_TAKE) && extent == 0) {
             values[i].u = 0;
-        } else if (insn->op == TN_EXPR_LOAD) {
+        } else if (insn->op == TN_EXPR_LOAD || insn->op == TN_EXPR_TAKE) {
             const tn_tensor *in = &inputs[insn->a];
-            values[i] = tn_value_load(in, tn_offset_at(&in->layout, at));
+            int64_t taken =
+                insn->op == TN_EXPR_TAKE ? tn_taken_place(program, i, params, values) : 0;
+            values[i] = tn_value_load(in, tn_offset_at(&in->layout, at) + taken);
         } else {
             values[i] = tn_program_step(program, i, params, values);
         }
