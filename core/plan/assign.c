@@ -18,6 +18,7 @@ struct assigner {
     struct plan *plan;
     struct pool *pools;
     uint32_t max_storages;
+    uint32_t held, held_base; // scratch memory of the operations from `held` on is kept
 };
 
 // --- live ranges -----------------------------------------------------------------------
@@ -234,22 +235,37 @@ static tn_status ask_scratch(struct plan_work *work, struct plan_op *op)
     return status;
 }
 
-// The kernel needs its scratch memory during this step only, so the range is freed at once.
 static tn_status place_scratch(struct assigner *a, struct plan_op *op)
 {
-    struct pool *pool = &a->pools[op->device];
     tn_status status = ask_scratch(a->work, op);
     if (status != TN_OK || op->scratch_size == 0)
         return status;
-    status = pool_take(pool, op->scratch_size, &op->scratch_offset);
-    return status == TN_OK ? pool_give(pool, op->scratch_offset, op->scratch_size) : status;
+    return pool_take(&a->pools[op->device], op->scratch_size, &op->scratch_offset);
+}
+
+// A kernel needs its scratch memory during its step only. Of neighbours that a device may
+// join to one launch (neighbours.c) each keeps its own up to the last one.
+static tn_status free_scratch(struct assigner *a, uint32_t step)
+{
+    struct plan_work *work = a->work;
+    uint32_t base = plan_read_first(work, &work->ops[step]);
+    tn_status status = TN_OK;
+    if (base != NONE && base == a->held_base)
+        return TN_OK;
+    for (; a->held < step && status == TN_OK; a->held++) {
+        const struct plan_op *op = &work->ops[a->held];
+        if (op->scratch_size > 0)
+            status = pool_give(&a->pools[op->device], op->scratch_offset, op->scratch_size);
+    }
+    a->held_base = base;
+    return status;
 }
 
 static tn_status assign_step(struct assigner *a, uint32_t step)
 {
     struct plan_work *work = a->work;
     struct plan_op *op = &work->ops[step];
-    tn_status status = TN_OK;
+    tn_status status = free_scratch(a, step);
     for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
         status = place_output(a, op, k);
     bool has_scratch =

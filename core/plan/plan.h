@@ -367,6 +367,9 @@ void plan_release(struct plan *plan);
 tn_status plan_simplify(struct plan_work *work);
 tn_status plan_place(struct plan_work *work);
 tn_status plan_fuse(struct plan_work *work);
+// Whether each reader of the program's elements may compute them anew: few instructions, no
+// functions, no numbers of elements, no gathers, no reductions.
+bool fuse_is_cheap(const tn_expr_program *program);
 tn_status plan_attach(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
 // Sets each value's producer to the position of the operation after sorting.
@@ -374,6 +377,8 @@ void plan_renumber(struct plan_work *work);
 // On devices with TN_DEVICE_GROUPS: moves kernels that read one value first next to each
 // other (neighbours.c).
 tn_status plan_gather(struct plan_work *work);
+// The base of the value that a kernel reads first, of a device that joins steps, or NONE.
+uint32_t plan_read_first(const struct plan_work *work, const struct plan_op *op);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);
 tn_status plan_compile(struct plan_work *work, struct plan *plan);
 
