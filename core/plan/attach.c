@@ -17,7 +17,8 @@
 
 struct attacher {
     struct plan_work *work;
-    bool *gone; // by operation: part of another one now
+    uint32_t *epilogue; // by operation: above 0: it stands at that operation - 1 now
+    bool *gone;         // by operation: part of another one now
 };
 
 // --- conditions ------------------------------------------------------------------------
@@ -327,20 +328,29 @@ static tn_status try_epilogue(struct attacher *a, uint32_t k)
     op.outputs = fused.outputs;
     op.num_outputs = fused.num_outputs;
     work->ops[program] = op;
+    a->epilogue[k] = program + 1;
     a->gone[k] = true;
     return status;
 }
 
-// Whether some operation reads the value's memory, other than through programs that became
-// part of one.
+// The operation that a reader in a list is now; NULL: part of another one.
+static const struct plan_op *reader_of(const struct attacher *a, uint32_t use)
+{
+    uint32_t op = a->work->uses[use].op;
+    op = a->epilogue[op] ? a->epilogue[op] - 1 : op;
+    return a->gone[op] ? NULL : &a->work->ops[op];
+}
+
+// Whether an operation reads the value's memory, other than as part of a kernel's step.
 static bool is_read(const struct attacher *a, uint32_t base)
 {
-    const struct plan_work *work = a->work;
     bool is = false;
-    for (uint32_t u = work->values[base].first_use; u != NONE && !is;
-         u = work->uses[u].next)
-        for (uint32_t n = 0; n < work->ops[work->uses[u].op].num_inputs; n++)
-            is |= is_of(work, &work->ops[work->uses[u].op].inputs[n], base);
+    for (uint32_t u = a->work->values[base].first_use; u != NONE && !is;
+         u = a->work->uses[u].next) {
+        const struct plan_op *op = reader_of(a, u);
+        for (uint32_t n = 0; op && n < op->num_inputs; n++)
+            is |= is_of(a->work, &op->inputs[n], base);
+    }
     return is;
 }
 
@@ -354,9 +364,9 @@ static bool may_repeat(const struct attacher *a, const struct plan_op *p, uint32
                p->num_inputs == 1 && fuse_is_cheap(p->program);
     for (uint32_t u = work->values[base].first_use; u != NONE && may;
          u = work->uses[u].next) {
-        const struct plan_op *op = &work->ops[work->uses[u].op];
-        may = !a->gone[work->uses[u].op] && op->kind == OP_KERNEL;
-        for (uint32_t n = 0; n < op->num_inputs && may; n++)
+        const struct plan_op *op = reader_of(a, u);
+        may = op && op->kind == OP_KERNEL;
+        for (uint32_t n = 0; may && n < op->num_inputs; n++)
             may = !is_of(work, &op->inputs[n], base) ||
                   (n < op_num_inputs(op) && declares(op, n));
     }
@@ -448,8 +458,11 @@ tn_status plan_attach(struct plan_work *work)
     if (!any)
         return TN_OK;
     struct attacher a = {.work = work};
-    a.gone = mem_zalloc((work->num_ops + 1) * sizeof(*a.gone));
-    tn_status status = a.gone ? attach_all(&a) : TN_ERR_MEMORY;
-    mem_free(a.gone);
+    a.epilogue = mem_zalloc((work->num_ops + 1) * (sizeof(*a.epilogue) + sizeof(*a.gone)));
+    if (!a.epilogue)
+        return TN_ERR_MEMORY;
+    a.gone = (bool *)(a.epilogue + work->num_ops + 1);
+    tn_status status = attach_all(&a);
+    mem_free(a.epilogue);
     return status;
 }
