@@ -49,7 +49,7 @@ uint walk(uint rest, uint first, uint count)
 #define neutral_all neutral
 #define place uint
 #define loaded accumulator
-#define taken(x, r) (x)
+#define taken(from, x, r) (x)
 
 uint place_of(uint output_index)
 {

@@ -4,8 +4,8 @@
 // reduction with elements is empty.
 //
 // What includes this defines NUM_OUTPUTS, NUM_REDUCED, SPLITS; `accumulator` with combine() and
-// neutral_all(); `place`, by place_of(output), and `loaded`, by load(place, output, r); taken(loaded, r),
-// an accumulator; and write_result(unit, output, accumulator).
+// neutral_all(); `place`, by place_of(output), and `loaded`, by load(place, output, r); taken(place, loaded,
+// r), an accumulator; and write_result(unit, output, accumulator).
 
 shared accumulator lanes[256];
 
@@ -32,7 +32,7 @@ void main()
     bool has = r < end;
     accumulator a = neutral_all();
     if (has)
-        a = taken(load(from, output_index, r), r);
+        a = taken(from, load(from, output_index, r), r);
     r += LANES;
     uint left = r < end ? (end - r + LANES - 1u) / LANES : 0u;
     for (; left >= AT_ONCE; left -= AT_ONCE, r += AT_ONCE * LANES) {
@@ -40,10 +40,10 @@ void main()
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++)
             x[i] = load(from, output_index, r + i * LANES);
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++)
-            a = combine(a, taken(x[i], r + i * LANES));
+            a = combine(a, taken(from, x[i], r + i * LANES));
     }
     for (; left > 0u; left--, r += LANES)
-        a = combine(a, taken(load(from, output_index, r), r));
+        a = combine(a, taken(from, load(from, output_index, r), r));
     if (LANES == 1u) {
         write_result(unit, output_index, a);
         return;

@@ -185,6 +185,20 @@ static void merge_axes(struct finding *f, uint32_t set)
     }
 }
 
+// Finds the operands that are loaded once for each output. One at least is not, since a
+// struct has members.
+static void find_kept(struct siblings *s)
+{
+    uint32_t num_kept = 0;
+    for (uint32_t i = 0; i < s->num_operands; i++) {
+        bool is_kept = true;
+        for (uint32_t axis = s->num_kept; axis < s->num_axes; axis++)
+            is_kept = is_kept && s->operands[i].stride[axis] == 0;
+        s->operands[i].is_kept = is_kept && num_kept + 1 < s->num_operands;
+        num_kept += s->operands[i].is_kept;
+    }
+}
+
 // Bindings of the launch that has most.
 static uint32_t count_bindings(const struct siblings *s, const tn_step *const *steps)
 {
@@ -223,6 +237,7 @@ static bool describe(const struct vk_plan *plan, const tn_step *const *steps,
     merge_axes(&f, ~f.reduced);
     out->num_kept = out->num_axes;
     merge_axes(&f, f.reduced);
+    find_kept(out);
     uint32_t most =
         limits->max_operands < VK_MAX_OPERANDS ? limits->max_operands : VK_MAX_OPERANDS;
     return count_bindings(out, steps) <= most && shared_bytes(out) <= limits->max_shared;
@@ -274,7 +289,8 @@ static struct vk_hash key_of(const struct launch *l)
     struct vk_hash h = {8, (uint64_t)l->role << 1 | l->args_in_buffer};
     h = vk_hash_u64(h, (uint64_t)s->num_operands << 32 | s->num_kept << 16 | s->num_axes);
     for (uint32_t i = 0; i < s->num_operands; i++)
-        h = vk_hash_u64(h, (uint64_t)s->operands[i].value->layout.dtype);
+        h = vk_hash_u64(h, (uint64_t)s->operands[i].value->layout.dtype << 1 |
+                               s->operands[i].is_kept);
     for (uint32_t i = 0; i < s->count; i++) {
         const struct sibling *own = &s->all[i];
         h = vk_hash_bytes(h, own->op, own->length);

@@ -22,6 +22,7 @@ enum siblings_role {
 struct siblings_operand {
     const tn_value *value;
     uint32_t stride[TN_MAX_RANK];
+    bool is_kept; // it has one element for all that are reduced to one
 };
 
 // A reduction. `computed` is the dtype of its accumulator's numbers.

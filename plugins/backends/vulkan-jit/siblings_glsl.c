@@ -181,50 +181,90 @@ static void write_steps(const struct writer *w, uint32_t i, uint32_t first, uint
         text_add(w->out, " + c%u * A(%u)", axis, at + 1 + axis);
 }
 
-static void write_loads(const struct writer *w)
+// Where operand i has the first element of an output: an index, to be continued.
+static void write_start(const struct writer *w, uint32_t i)
+{
+    text_add(w->out, "A(%u)", SIBLINGS_ARGS + w->s->num_axes + i * (1 + w->s->num_axes));
+    write_steps(w, i, 0, w->s->num_kept);
+}
+
+static const char *operand_type(const struct siblings *s, uint32_t i)
+{
+    return dtype_glsl(s->operands[i].value->layout.dtype);
+}
+
+// `place`: the element itself of an operand that has one for all that are reduced to one,
+// of others where the first one is.
+static void write_places(const struct writer *w)
 {
     const struct siblings *s = w->s;
     text_add(w->out, "struct place {");
     for (uint32_t i = 0; i < s->num_operands; i++)
-        text_add(w->out, " uint at%u;", i);
-    text_add(w->out, " };\nstruct loaded {");
-    for (uint32_t i = 0; i < s->num_operands; i++)
-        text_add(w->out, " W_%s x%u;", dtype_glsl(s->operands[i].value->layout.dtype), i);
+        if (s->operands[i].is_kept)
+            text_add(w->out, " W_%s x%u;", operand_type(s, i), i);
+        else
+            text_add(w->out, " uint at%u;", i);
     text_add(w->out, " };\nplace place_of(uint output_index)\n{\n");
     write_coordinates(w, "output_index", 0, s->num_kept);
     text_add(w->out, "    return place(");
     for (uint32_t i = 0; i < s->num_operands; i++) {
-        text_add(w->out, "%sA(%u)", i ? ", " : "",
-                 SIBLINGS_ARGS + s->num_axes + i * (1 + s->num_axes));
-        write_steps(w, i, 0, s->num_kept);
+        bool is_kept = s->operands[i].is_kept;
+        text_add(w->out, i ? ", " : "");
+        if (is_kept)
+            text_add(w->out, "W_%s(b%u.d[", operand_type(s, i), i);
+        write_start(w, i);
+        text_add(w->out, is_kept ? "])" : "");
     }
-    text_add(w->out, ");\n}\nloaded load(place from, uint output_index, uint r)\n{\n");
+    text_add(w->out, ");\n}\n");
+}
+
+static void write_loads(const struct writer *w)
+{
+    const struct siblings *s = w->s;
+    const char *comma = "";
+    text_add(w->out, "struct loaded {");
+    for (uint32_t i = 0; i < s->num_operands; i++)
+        if (!s->operands[i].is_kept)
+            text_add(w->out, " W_%s x%u;", operand_type(s, i), i);
+    text_add(w->out, " };\nloaded load(place from, uint output_index, uint r)\n{\n");
     write_coordinates(w, "r", s->num_kept, s->num_axes);
     text_add(w->out, "    return loaded(");
     for (uint32_t i = 0; i < s->num_operands; i++) {
-        text_add(w->out, "%sW_%s(b%u.d[from.at%u", i ? ", " : "",
-                 dtype_glsl(s->operands[i].value->layout.dtype), i, i);
+        if (s->operands[i].is_kept)
+            continue;
+        text_add(w->out, "%sW_%s(b%u.d[from.at%u", comma, operand_type(s, i), i, i);
         write_steps(w, i, s->num_kept, s->num_axes);
         text_add(w->out, "])");
+        comma = ", ";
     }
     text_add(w->out, ");\n}\n");
+}
+
+// The element of operand i, as it was loaded.
+static void write_element_of(const struct writer *w, uint32_t i)
+{
+    text_add(w->out, "%s.x%u", w->s->operands[i].is_kept ? "from" : "x", i);
 }
 
 // Makes the accumulator of loaded elements, by way of the programs.
 static void write_taken(const struct writer *w)
 {
-    text_add(w->out, "accumulator taken(loaded x, uint r)\n{\n");
+    text_add(w->out, "accumulator taken(place from, loaded x, uint r)\n{\n");
     for (uint32_t i = 0; i < w->s->count; i++) {
         const struct sibling *own = &w->s->all[i];
         const char *type = dtype_glsl(own->in);
         if (!own->before) {
-            text_add(w->out, "    W_%s y%u = x.x%u;\n", type, i, own->operands[0]);
+            text_add(w->out, "    W_%s y%u = ", type, i);
+            write_element_of(w, own->operands[0]);
+            text_add(w->out, ";\n");
             continue;
         }
         text_add(w->out, "    C_%s c%u;\n    element%u(0u", type, i, i);
-        for (uint32_t k = 0; k < own->before->num_inputs; k++)
-            text_add(w->out, ", FROM_%s(x.x%u)",
-                     dtype_glsl(own->before->program->input_dtypes[k]), own->operands[k]);
+        for (uint32_t k = 0; k < own->before->num_inputs; k++) {
+            text_add(w->out, ", FROM_%s(", operand_type(w->s, own->operands[k]));
+            write_element_of(w, own->operands[k]);
+            text_add(w->out, ")");
+        }
         text_add(w->out, ", c%u);\n    W_%s y%u = W_%s(TO_%s(c%u));\n", i, type, i, type,
                  type, i);
     }
@@ -236,11 +276,12 @@ static void write_taken(const struct writer *w)
 
 static void write_loads_of_parts(const struct writer *w)
 {
-    text_add(w->out,
-             "#define place uint\n#define loaded accumulator\n#define taken(x, r) (x)\n"
-             "uint place_of(uint output_index)\n{\n    return 0u;\n}\n"
-             "accumulator load(uint from, uint output_index, uint r)\n{\n"
-             "    return accumulator(");
+    text_add(
+        w->out,
+        "#define place uint\n#define loaded accumulator\n#define taken(from, x, r) (x)\n"
+        "uint place_of(uint output_index)\n{\n    return 0u;\n}\n"
+        "accumulator load(uint from, uint output_index, uint r)\n{\n"
+        "    return accumulator(");
     write_each(w, "p", ".d[output_index + NUM_OUTPUTS * r]");
     text_add(w->out, ");\n}\n");
 }
@@ -266,6 +307,7 @@ static void write_elements(const struct writer *w, uint32_t first_param)
             write_program(w, i, first_param);
             first_param += program_count_params(w->s->all[i].before->program);
         }
+    write_places(w);
     write_loads(w);
     write_taken(w);
 }
