@@ -18,15 +18,19 @@
 #include <tenon/expr.h>
 
 // The table of fused operations, X(NAME, operands): several instructions in one pass over
-// memory, each rounded on its own. a, b, c, d are the operands in order.
+// memory, each rounded on its own. a, b, c, d, e are the operands in order.
 #define CPU_FUSED_OPS(X)                                                                   \
-    X(MUL_ADD, 3)      /* a * b + c */                                                     \
-    X(MUL_SUB, 3)      /* a * b - c */                                                     \
-    X(SUB_MUL, 3)      /* c - a * b */                                                     \
-    X(MUL_ADD_MUL, 4)  /* a * b + c * d */                                                 \
-    X(ADD_MUL, 3)      /* (a + b) * c */                                                   \
-    X(SUB_THEN_MUL, 3) /* (a - b) * c */                                                   \
-    X(SUB_THEN_EXP, 2) /* exp(a - b) */
+    X(MUL_ADD, 3)         /* a * b + c */                                                  \
+    X(MUL_SUB, 3)         /* a * b - c */                                                  \
+    X(SUB_MUL, 3)         /* c - a * b */                                                  \
+    X(MUL_ADD_MUL, 4)     /* a * b + c * d */                                              \
+    X(ADD_MUL, 3)         /* (a + b) * c */                                                \
+    X(SUB_THEN_MUL, 3)    /* (a - b) * c */                                                \
+    X(SUB_THEN_EXP, 2)    /* exp(a - b) */                                                 \
+    X(MUL_MUL, 3)         /* a * b * c */                                                  \
+    X(MUL_MUL_ADD, 4)     /* a * b * c + d */                                              \
+    X(SUB_MUL_MUL, 4)     /* (a - b) * c * d */                                            \
+    X(SUB_MUL_MUL_ADD, 5) /* (a - b) * c * d + e */
 
 // Numbers of operations: those of the instructions of <tenon/expr.h>, then those of the
 // fused operations.
@@ -45,7 +49,7 @@ static inline bool cpu_is_fused(int32_t op)
 }
 
 // The most operands of an operation.
-#define CPU_MAX_OPERANDS 4
+#define CPU_MAX_OPERANDS 5
 
 // out[i] = op(in[0][i], in[1][i], ...) for i in [0, n). Bit k of `scalars`: in[k] is a
 // scalar, one element that is read for every i; see cpu_takes_scalars(). `out` may begin

@@ -126,15 +126,22 @@ static void start_total(struct prepare *p, uint32_t i)
 static void fold_total(struct prepare *p, uint32_t i)
 {
     const tn_expr_insn *insn = &p->source->insns[i];
-    const struct program_value *from = &p->values[insn->a];
-    uint16_t in =
-        from->scope == SCOPE_ELEMENT ? from->location : prepare_filled(p, insn->a);
+    const struct fusion *fusion = &p->fusions[i];
+    const struct program_value *from = &p->values[fusion->operands[0]];
+    const struct cpu_reduce_kernels *reduce = p->device->kernels->reduce;
+    uint16_t in = from->scope == SCOPE_ELEMENT ? from->location
+                                               : prepare_filled(p, fusion->operands[0]);
     struct program_op *op = prepare_op(p, ACTION_REDUCE, p->totals[i]);
-    op->fold = p->device->kernels->reduce->row[reduction_of(insn->op)][insn->dtype];
     op->in[0] = in;
-    op->in[1] = p->starts[i];
-    op->in[2] = p->singles[i];
-    op->num_in = 1;
+    op->num_in = (uint8_t)fusion->num_operands;
+    if (op->num_in == 1) {
+        op->fold = reduce->row[reduction_of(insn->op)][insn->dtype];
+    } else {
+        op->sum = reduce->sum[fusion->op][insn->dtype];
+        op->in[1] = p->values[fusion->operands[1]].location;
+    }
+    op->start = p->starts[i];
+    op->single = p->singles[i];
     p->cost += 80; // picoseconds
 }
 
@@ -276,8 +283,10 @@ static void mark_needed(const struct prepare *p, uint32_t level, bool *needed)
     const tn_expr_program *source = p->source;
     memset(needed, 0, source->num_insns * sizeof(*needed));
     for (uint32_t i = 0; i < source->num_insns; i++)
-        if (is_reduction(p, i) && p->levels[i] == level + 1)
-            needed[source->insns[i].a] = true;
+        for (uint32_t k = 0; k < p->fusions[i].num_operands && is_reduction(p, i) &&
+                             p->levels[i] == level + 1;
+             k++)
+            needed[p->fusions[i].operands[k]] = true;
     for (uint32_t k = 0; k < source->num_outputs && level + 1 == p->num_phases; k++)
         needed[source->outputs[k]] = true;
     for (uint32_t left = source->num_insns; left > 0; left--) {
