@@ -18,7 +18,7 @@ struct assigner {
     struct plan *plan;
     struct pool *pools;
     uint32_t max_storages;
-    uint32_t held, held_base; // scratch memory of the operations from `held` on is kept
+    uint32_t held; // scratch memory of the operations from this one on is kept
 };
 
 // --- live ranges -----------------------------------------------------------------------
@@ -243,21 +243,37 @@ static tn_status place_scratch(struct assigner *a, struct plan_op *op)
     return pool_take(&a->pools[op->device], op->scratch_size, &op->scratch_offset);
 }
 
-// A kernel needs its scratch memory during its step only. Of neighbours that a device may
-// join to one launch (neighbours.c) each keeps its own up to the last one.
+// Whether the kernels could be joined to one launch: of a device that joins steps, and with
+// a value that both read.
+static bool may_be_joined(const struct plan_work *work, const struct plan_op *a,
+                          const struct plan_op *b)
+{
+    bool may = false;
+    if (a->kind != OP_KERNEL || b->kind != OP_KERNEL || a->device != b->device ||
+        !(work->devices[a->device]->info.flags & TN_DEVICE_GROUPS))
+        return false;
+    for (uint32_t i = 0; i < a->num_inputs && !may; i++)
+        for (uint32_t k = 0; k < b->num_inputs && !may; k++)
+            may = a->inputs[i].value != NONE && b->inputs[k].value != NONE &&
+                  work->values[a->inputs[i].value].base ==
+                      work->values[b->inputs[k].value].base;
+    return may;
+}
+
+// A kernel needs its scratch memory during its step only. Of kernels in a row that a device
+// may join to one launch each keeps its own up to the last one.
 static tn_status free_scratch(struct assigner *a, uint32_t step)
 {
-    struct plan_work *work = a->work;
-    uint32_t base = plan_read_first(work, &work->ops[step]);
+    const struct plan_work *work = a->work;
     tn_status status = TN_OK;
-    if (base != NONE && base == a->held_base)
+    if (a->held < step && work->ops[step - 1].scratch_size > 0 &&
+        may_be_joined(work, &work->ops[step - 1], &work->ops[step]))
         return TN_OK;
     for (; a->held < step && status == TN_OK; a->held++) {
         const struct plan_op *op = &work->ops[a->held];
         if (op->scratch_size > 0)
             status = pool_give(&a->pools[op->device], op->scratch_offset, op->scratch_size);
     }
-    a->held_base = base;
     return status;
 }
 

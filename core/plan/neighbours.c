@@ -18,7 +18,8 @@ struct gatherer {
     uint32_t num_sorted;
 };
 
-uint32_t plan_read_first(const struct plan_work *work, const struct plan_op *op)
+// The base of the value that a kernel reads first, of a device that joins steps, or NONE.
+static uint32_t read_first(const struct plan_work *work, const struct plan_op *op)
 {
     bool joins = op->kind == OP_KERNEL &&
                  (work->devices[op->device]->info.flags & TN_DEVICE_GROUPS) &&
@@ -70,7 +71,7 @@ static void list_readers(struct gatherer *g)
     for (uint32_t i = 0; i < work->num_values; i++)
         g->first[i] = NONE;
     for (uint32_t left = work->num_ops; left > 0; left--) {
-        uint32_t base = plan_read_first(work, &work->ops[left - 1]);
+        uint32_t base = read_first(work, &work->ops[left - 1]);
         g->next[left - 1] = base == NONE ? NONE : g->first[base];
         if (base != NONE)
             g->first[base] = left - 1;
@@ -82,7 +83,7 @@ static void gather(struct gatherer *g)
     struct plan_work *work = g->work;
     list_readers(g);
     for (uint32_t i = 0; i < work->num_ops; i++) {
-        uint32_t base = plan_read_first(work, &work->ops[i]);
+        uint32_t base = read_first(work, &work->ops[i]);
         if (g->is_sorted[i])
             continue;
         sort_in(g, i);

@@ -377,8 +377,6 @@ void plan_renumber(struct plan_work *work);
 // On devices with TN_DEVICE_GROUPS: moves kernels that read one value first next to each
 // other (neighbours.c).
 tn_status plan_gather(struct plan_work *work);
-// The base of the value that a kernel reads first, of a device that joins steps, or NONE.
-uint32_t plan_read_first(const struct plan_work *work, const struct plan_op *op);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);
 tn_status plan_compile(struct plan_work *work, struct plan *plan);
 
