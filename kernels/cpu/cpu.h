@@ -61,6 +61,11 @@ typedef void cpu_map_fn(void *out, const void *const *in, int64_t n, uint32_t sc
 typedef void cpu_copy_fn(void *dst, int64_t dst_stride, const void *src, int64_t src_stride,
                          int64_t n);
 
+// Copies `bytes` bytes from src to dst past the caches, where the processor can: for large
+// results that nobody reads soon. They do not overlap. Other threads see them after a call
+// of the variant's `fence` by the thread that wrote them.
+typedef void cpu_stream_fn(void *dst, const void *src, uint64_t bytes);
+
 // dst[c * dst_stride + r] = src[r * src_stride + c]: strides in elements.
 typedef void cpu_transpose_fn(void *dst, int64_t dst_stride, const void *src,
                               int64_t src_stride, int64_t rows, int64_t columns);
@@ -90,7 +95,9 @@ struct cpu_kernels {
     cpu_map_fn *const (*cast)[TN_NUM_DTYPES]; // [from][to]
     cpu_copy_fn *const *copy;                 // [log2 of the element's size]
     cpu_transpose_fn *const *transpose;       // [log2 of the element's size]
-    cpu_product_fn *const *product;           // [dtype]; NULL for floats
+    cpu_stream_fn *stream;
+    void (*fence)(void);
+    cpu_product_fn *const *product; // [dtype]; NULL for floats
     const struct cpu_reduce_kernels *reduce;
     const struct cpu_nn_kernels *nn;
     cpu_fft_fn *fft_f32, *fft_f64;

@@ -59,6 +59,7 @@ struct prepare {
     // Of a row program.
     bool has_rows;
     bool in_place;    // an output may be in an input's memory
+    bool streams;     // outputs are written past the caches
     bool many_blocks; // no residents: each phase computes again what it needs
     uint32_t num_residents;
     uint16_t residents; // the LOCATION_BASE, if there are some

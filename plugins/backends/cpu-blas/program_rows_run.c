@@ -114,6 +114,10 @@ static void run_op(const struct row *row, const struct program_op *op, int64_t f
         row->program->kernels->copy[op->size_log2](locations[op->out], 1,
                                                    locations[op->in[0]], 0, n);
         break;
+    case ACTION_STREAM:
+        row->program->kernels->stream(locations[op->out], locations[op->in[0]],
+                                      (uint64_t)n << op->size_log2);
+        break;
     case ACTION_GATHER:
     case ACTION_SCATTER:
         move_part(row, op, first, n);
@@ -156,4 +160,6 @@ void program_run_rows(const struct program *program, unsigned char *const *bases
                 set_pointers(&row, 0);
             run_phase(&row, &program->phases[i]);
         }
+    if (program->streams)
+        program->kernels->fence();
 }
