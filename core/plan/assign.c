@@ -243,8 +243,8 @@ static tn_status place_scratch(struct assigner *a, struct plan_op *op)
     return pool_take(&a->pools[op->device], op->scratch_size, &op->scratch_offset);
 }
 
-// Steps that a device may join to one launch are at most so far apart: bounds the work for
-// many in a row.
+// Steps that a device may join to one launch are at most so far apart: bounds work and
+// memory for many in a row.
 #define MOST_JOINED 16
 
 // Whether the kernels could be joined to one launch: of a device that joins steps, and with
@@ -270,12 +270,11 @@ static tn_status free_scratch(struct assigner *a, uint32_t step)
 {
     const struct plan_work *work = a->work;
     tn_status status = TN_OK;
-    uint32_t i = step > a->held + MOST_JOINED ? step - MOST_JOINED : a->held;
-    for (; i < step; i++)
-        if (work->ops[i].scratch_size > 0 &&
-            may_be_joined(work, &work->ops[i], &work->ops[step]))
-            return TN_OK;
-    for (; a->held < step && status == TN_OK; a->held++) {
+    bool keeps = false;
+    for (uint32_t i = a->held; i < step && !keeps; i++)
+        keeps = work->ops[i].scratch_size > 0 &&
+                may_be_joined(work, &work->ops[i], &work->ops[step]);
+    for (; a->held + (keeps ? MOST_JOINED : 0) < step && status == TN_OK; a->held++) {
         const struct plan_op *op = &work->ops[a->held];
         if (op->scratch_size > 0)
             status = pool_give(&a->pools[op->device], op->scratch_offset, op->scratch_size);
