@@ -18,6 +18,7 @@ struct assigner {
     struct plan *plan;
     struct pool *pools;
     uint32_t max_storages;
+    uint32_t held; // scratch memory of the operations from this one on is kept
 };
 
 // --- live ranges -----------------------------------------------------------------------
@@ -234,22 +235,58 @@ static tn_status ask_scratch(struct plan_work *work, struct plan_op *op)
     return status;
 }
 
-// The kernel needs its scratch memory during this step only, so the range is freed at once.
 static tn_status place_scratch(struct assigner *a, struct plan_op *op)
 {
-    struct pool *pool = &a->pools[op->device];
     tn_status status = ask_scratch(a->work, op);
     if (status != TN_OK || op->scratch_size == 0)
         return status;
-    status = pool_take(pool, op->scratch_size, &op->scratch_offset);
-    return status == TN_OK ? pool_give(pool, op->scratch_offset, op->scratch_size) : status;
+    return pool_take(&a->pools[op->device], op->scratch_size, &op->scratch_offset);
+}
+
+// Steps that a device may join to one launch are at most so far apart: bounds work and
+// memory for many in a row.
+#define MOST_JOINED 16
+
+// Whether the kernels could be joined to one launch: of a device that joins steps, and with
+// a value that both read.
+static bool may_be_joined(const struct plan_work *work, const struct plan_op *a,
+                          const struct plan_op *b)
+{
+    bool may = false;
+    if (a->kind != OP_KERNEL || b->kind != OP_KERNEL || a->device != b->device ||
+        !(work->devices[a->device]->info.flags & TN_DEVICE_GROUPS))
+        return false;
+    for (uint32_t i = 0; i < a->num_inputs && !may; i++)
+        for (uint32_t k = 0; k < b->num_inputs && !may; k++)
+            may = a->inputs[i].value != NONE && b->inputs[k].value != NONE &&
+                  work->values[a->inputs[i].value].base ==
+                      work->values[b->inputs[k].value].base;
+    return may;
+}
+
+// A kernel needs its scratch memory during its step only. Of kernels in a row that a device
+// may join to one launch each keeps its own up to the last one.
+static tn_status free_scratch(struct assigner *a, uint32_t step)
+{
+    const struct plan_work *work = a->work;
+    tn_status status = TN_OK;
+    bool keeps = false;
+    for (uint32_t i = a->held; i < step && !keeps; i++)
+        keeps = work->ops[i].scratch_size > 0 &&
+                may_be_joined(work, &work->ops[i], &work->ops[step]);
+    for (; a->held + (keeps ? MOST_JOINED : 0) < step && status == TN_OK; a->held++) {
+        const struct plan_op *op = &work->ops[a->held];
+        if (op->scratch_size > 0)
+            status = pool_give(&a->pools[op->device], op->scratch_offset, op->scratch_size);
+    }
+    return status;
 }
 
 static tn_status assign_step(struct assigner *a, uint32_t step)
 {
     struct plan_work *work = a->work;
     struct plan_op *op = &work->ops[step];
-    tn_status status = TN_OK;
+    tn_status status = free_scratch(a, step);
     for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
         status = place_output(a, op, k);
     bool has_scratch =

@@ -2,8 +2,9 @@
 // Attach: elementwise programs become part of the step of a kernel beside them. A program
 // that reads a kernel's output element by element, before anybody else, becomes the
 // kernel's epilogue; one whose only reader is an input of a kernel becomes a prologue
-// there. The kernel declares the operand (TN_OPERAND_FUSES) and accepts, and so does the
-// device; otherwise both stay steps of their own.
+// there, or of several kernels that a device may join (may_repeat). The kernel declares the
+// operand (TN_OPERAND_FUSES) and accepts, and so does the device; otherwise both stay steps
+// of their own.
 //
 // A fused operation stands where its later part stood. So operations only move down, past
 // others that read nothing of theirs, and the lists of readers stay good: a reader that is
@@ -16,7 +17,8 @@
 
 struct attacher {
     struct plan_work *work;
-    bool *gone; // by operation: part of another one now
+    uint32_t *epilogue; // by operation: above 0: it stands at that operation - 1 now
+    bool *gone;         // by operation: part of another one now
 };
 
 // --- conditions ------------------------------------------------------------------------
@@ -326,12 +328,53 @@ static tn_status try_epilogue(struct attacher *a, uint32_t k)
     op.outputs = fused.outputs;
     op.num_outputs = fused.num_outputs;
     work->ops[program] = op;
+    a->epilogue[k] = program + 1;
     a->gone[k] = true;
     return status;
 }
 
-// The operation whose only result is input `i` of operation `k`, and goes nowhere else; or
-// NONE.
+// The operation that a reader in a list is now; NULL: part of another one.
+static const struct plan_op *reader_of(const struct attacher *a, uint32_t use)
+{
+    uint32_t op = a->work->uses[use].op;
+    op = a->epilogue[op] ? a->epilogue[op] - 1 : op;
+    return a->gone[op] ? NULL : &a->work->ops[op];
+}
+
+// Whether an operation reads the value's memory, other than as part of a kernel's step.
+static bool is_read(const struct attacher *a, uint32_t base)
+{
+    bool is = false;
+    for (uint32_t u = a->work->values[base].first_use; u != NONE && !is;
+         u = a->work->uses[u].next) {
+        const struct plan_op *op = reader_of(a, u);
+        for (uint32_t n = 0; op && n < op->num_inputs; n++)
+            is |= is_of(a->work, &op->inputs[n], base);
+    }
+    return is;
+}
+
+// Whether all readers of the program's result may compute it anew, each for itself: kernels
+// that could take it in, of a device that may join them to one launch. It is made of one
+// array, so they read no more.
+static bool may_repeat(const struct attacher *a, const struct plan_op *p, uint32_t base)
+{
+    const struct plan_work *work = a->work;
+    bool may = work->devices[p->device]->info.flags & TN_DEVICE_GROUPS &&
+               p->num_inputs == 1 && fuse_is_cheap(p->program);
+    for (uint32_t u = work->values[base].first_use; u != NONE && may;
+         u = work->uses[u].next) {
+        const struct plan_op *op = reader_of(a, u);
+        may = op && op->kind == OP_KERNEL;
+        for (uint32_t n = 0; may && n < op->num_inputs; n++)
+            may = !is_of(work, &op->inputs[n], base) ||
+                  (n < op_num_inputs(op) && declares(op, n));
+    }
+    return may;
+}
+
+// The operation whose only result is input `i` of operation `k`, and goes nowhere else, or
+// to others that may compute it, too; or NONE.
 static uint32_t find_prologue(const struct attacher *a, uint32_t k, uint32_t i)
 {
     const struct plan_work *work = a->work;
@@ -347,8 +390,8 @@ static uint32_t find_prologue(const struct attacher *a, uint32_t k, uint32_t i)
     for (uint32_t n = 0; n < op->num_inputs; n++)
         readers += is_of(work, &op->inputs[n], base);
     if (a->gone[value->producer] || !is_elementwise(p, op->device) || p->num_outputs != 1 ||
-        readers != 1 || value->first_use == NONE ||
-        work->uses[value->first_use].next != NONE || !reads_all(in, value))
+        readers != 1 || value->first_use == NONE || !reads_all(in, value) ||
+        (work->uses[value->first_use].next != NONE && !may_repeat(a, p, base)))
         return NONE;
     return value->producer;
 }
@@ -380,8 +423,9 @@ static tn_status try_prologue(struct attacher *a, uint32_t k, uint32_t i)
     status = ask(work, op, fused, op->num_fused + 1, &holds);
     if (status != TN_OK || !holds)
         return status;
-    a->gone[program] = true;
+    uint32_t result = work->values[p->outputs[0]].base;
     status = set_fused(work, op, fused, op->num_fused + 1);
+    a->gone[program] = !is_read(a, result);
     return status == TN_OK ? name(work, op, p, &work->ops[k]) : status;
 }
 
@@ -414,8 +458,11 @@ tn_status plan_attach(struct plan_work *work)
     if (!any)
         return TN_OK;
     struct attacher a = {.work = work};
-    a.gone = mem_zalloc((work->num_ops + 1) * sizeof(*a.gone));
-    tn_status status = a.gone ? attach_all(&a) : TN_ERR_MEMORY;
-    mem_free(a.gone);
+    a.epilogue = mem_zalloc((work->num_ops + 1) * (sizeof(*a.epilogue) + sizeof(*a.gone)));
+    if (!a.epilogue)
+        return TN_ERR_MEMORY;
+    a.gone = (bool *)(a.epilogue + work->num_ops + 1);
+    tn_status status = attach_all(&a);
+    mem_free(a.epilogue);
     return status;
 }

@@ -93,12 +93,11 @@ tn_status fuse_take(struct fuser *f, const struct plan_op *op, struct member *ou
 // --- arithmetic of indices -------------------------------------------------------------
 
 // Longer arithmetic is computed once an index, by a step of its own.
-#define MOST_INDEX_INSNS 64
+#define MOST_CHEAP_INSNS 64
 
-// Whether elements may compute the program anew: no functions, no numbers of elements.
-static bool is_cheap(const tn_expr_program *program)
+bool fuse_is_cheap(const tn_expr_program *program)
 {
-    bool cheap = !(program->flags & TN_EXPR_ROWS) && program->num_insns <= MOST_INDEX_INSNS;
+    bool cheap = !(program->flags & TN_EXPR_ROWS) && program->num_insns <= MOST_CHEAP_INSNS;
     for (uint32_t i = 0; i < program->num_insns && cheap; i++) {
         uint32_t op = program->insns[i].op, class = tn_expr_class(op);
         cheap = op != TN_EXPR_INDEX && op != TN_EXPR_TAKE && class != TN_EXPR_CLASS_ROOT &&
@@ -203,7 +202,7 @@ static uint32_t find_indices(const struct plan_work *work, uint32_t reader,
                     (1 + fuse_count_reductions(op->program)) <=
                 TN_EXPR_MAX_INSNS &&
             from->num_inputs + op->num_inputs <= TN_EXPR_MAX_INPUTS &&
-            is_cheap(from->program) && only_reader(work, p, reader) &&
+            fuse_is_cheap(from->program) && only_reader(work, p, reader) &&
             find_axes(work, p, reader, axes))
             return p;
     }

@@ -47,18 +47,22 @@ static void sort_in(struct gatherer *g, uint32_t op)
     g->is_sorted[op] = true;
 }
 
+// Those that read what another one of them makes wait for a later run.
 static void take_readers(struct gatherer *g, uint32_t base)
 {
-    uint32_t device = g->sorted[g->num_sorted - 1].device, looked_at = 0;
+    uint32_t device = g->sorted[g->num_sorted - 1].device, looked_at = 0, num_ready = 0;
+    uint32_t ready[MOST_READERS];
     while (g->first[base] != NONE && g->is_sorted[g->first[base]])
         g->first[base] = g->next[g->first[base]];
     for (uint32_t i = g->first[base]; i != NONE && looked_at < MOST_READERS;
          i = g->next[i]) {
         const struct plan_op *op = &g->work->ops[i];
         if (!g->is_sorted[i] && op->device == device && is_ready(g, op))
-            sort_in(g, i);
+            ready[num_ready++] = i;
         looked_at++;
     }
+    for (uint32_t i = 0; i < num_ready; i++)
+        sort_in(g, ready[i]);
 }
 
 static void list_readers(struct gatherer *g)

@@ -367,6 +367,9 @@ void plan_release(struct plan *plan);
 tn_status plan_simplify(struct plan_work *work);
 tn_status plan_place(struct plan_work *work);
 tn_status plan_fuse(struct plan_work *work);
+// Whether each reader of the program's elements may compute them anew: few instructions, no
+// functions, no numbers of elements, no gathers, no reductions.
+bool fuse_is_cheap(const tn_expr_program *program);
 tn_status plan_attach(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
 // Sets each value's producer to the position of the operation after sorting.

@@ -30,6 +30,10 @@ const char *glsl_complex(void);
 // matmul_products.comp with its includes, which is compiled with a variant's macros and
 // more. Likewise.
 const char *glsl_products(void);
+// reduce_op.glsl and reduce_loop.glsl, of which kernels of several reductions are made.
+// Likewise.
+const char *glsl_reduce_op(void);
+const char *glsl_reduce_loop(void);
 
 // Frees the unpacked texts. The next call of a function above unpacks them anew.
 void glsl_texts_unload(void);

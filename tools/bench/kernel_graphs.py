@@ -8,7 +8,8 @@ encoder: a quantised BERT-like encoder of 12 layers: products of i8, and each te
 zero point of its own. decoder: one step of a transformer's decoder of 8 layers in f32, with caches of
 keys and values. resnet: ResNet-50 on one image. lenet: a step of LeNet's training by gradient descent.
 transformer: a step of the training of a transformer of 4 layers with Adam. statistics: what a batch norm
-and a watch on activations ask of one array, over its columns and over all of it. projections: those of 8
+and a watch on activations ask of one array, over its columns and over all of it. columns: what describes the
+columns of a table. watch: norms, extrema, means and counts of 24 gradients. projections: those of 8
 transformer layers on four rows, with adapters. Graphs that gather: edges, messages along the edges of a
 graph that are summed at their ends; embeddings of words, places and kinds; bilinear, an image between its
 pixels. Values are zeros: only types matter. `tenon bench @FOLDER/NAME.graph` times a graph that --keep saved.
@@ -242,6 +243,21 @@ def statistics(p, rows=8192, columns=1024):
     return p.text(*columns, *whole)
 
 
+def columns(p, rows=200000, columns=64):
+    """What describes the columns of a table."""
+    x = p.input("f32", rows, columns)
+    return p.text(*(f"{op}({x}, axis=0)" for op in ("mean", "var", "std", "min", "max", "argmin", "argmax")))
+
+
+def watch(p, layers=12, width=1024):
+    """What is watched of the gradients of a model while it is trained."""
+    results = []
+    for shape in [(width, width), (width, 4 * width)] * layers:
+        g = p.input("f32", *shape)
+        results += [f"sqrt(sum({g} * {g}))", f"max(abs({g}))", f"mean({g})", f"sum(astype(isfinite({g}), f32))"]
+    return p.text(*results)
+
+
 def projections(p, layers=8, rows=4, width=1024, rank=16):
     """Queries, keys and values with adapters of a low rank; the values alone go on."""
     x, results = p.input("f32", rows, width), []
@@ -320,7 +336,7 @@ def save(tenon, folder, name, make):
 
 
 GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet, "lenet": lenet, "transformer": transformer,
-          "statistics": statistics, "projections": projections,
+          "statistics": statistics, "columns": columns, "watch": watch, "projections": projections,
           "edges": edges, "embeddings": embeddings, "embed_norm": embed_norm, "bilinear": bilinear}
 
 

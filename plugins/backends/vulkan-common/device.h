@@ -28,6 +28,7 @@
 #define VK_MAX_QUEUES 4
 
 struct vk_plan;
+struct vk_group_kind;     // groups.h
 struct tn_planned_launch; // <tenon/launches.h>
 struct tn_launch_cost;
 
@@ -53,6 +54,7 @@ struct vk_flavour {
     // The text of matmul_products.comp, compiled for the products that share a launch; it
     // gives NULL if there is no memory. NULL: none do.
     const char *(*products)(void);
+    const struct vk_group_kind *siblings; // reductions that share a launch; NULL: none do
 
     bool takes; // programs have instruction TAKE
 

@@ -75,18 +75,32 @@ static bool may_move(const struct vk_plan *plan, const tn_segment *segment, uint
 
 // --- groups ----------------------------------------------------------------------------
 
-static void find_group(const struct vk_plan *plan, struct vk_groups *groups, uint32_t first)
+static const struct vk_group_kind products = {6, products_fit, products_plan};
+
+// The kind of which the step may be one of several, or NULL.
+static const struct vk_group_kind *kind_of(const struct vk_plan *plan, const tn_step *step)
+{
+    const struct vk_flavour *flavour = plan->device->flavour;
+    if (flavour->products && products.fit(plan, &step, 1))
+        return &products;
+    return flavour->siblings && flavour->siblings->fit(plan, &step, 1) ? flavour->siblings
+                                                                       : NULL;
+}
+
+static void find_group(const struct vk_plan *plan, struct vk_groups *groups, uint32_t first,
+                       const struct vk_group_kind *kind)
 {
     const tn_segment *segment = groups->segment;
     struct vk_group_place *group = &groups->places[first];
     const tn_step *steps[GROUP_MAX_STEPS] = {tn_segment_step(segment, first)};
     uint32_t end = segment->num_steps - first > LOOK_AHEAD ? first + LOOK_AHEAD + 1
                                                            : segment->num_steps;
+    group->kind = kind;
     group->steps[0] = first;
     group->count = 1;
-    for (uint32_t i = first + 1; i < end && group->count < GROUP_MAX_STEPS; i++) {
+    for (uint32_t i = first + 1; i < end && group->count < kind->most; i++) {
         steps[group->count] = tn_segment_step(segment, i);
-        if (groups->places[i].is_later || !products_fit(plan, steps, group->count + 1) ||
+        if (groups->places[i].is_later || !kind->fit(plan, steps, group->count + 1) ||
             !may_move(plan, segment, i, first))
             continue;
         group->steps[group->count++] = i;
@@ -98,7 +112,8 @@ struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *s
 {
     uint32_t num_steps = segment->num_steps;
     bool any = false;
-    if (!plan->device->flavour->products || num_steps < 2)
+    if ((!plan->device->flavour->products && !plan->device->flavour->siblings) ||
+        num_steps < 2)
         return NULL;
     struct vk_groups *groups =
         calloc(1, sizeof(*groups) + num_steps * sizeof(groups->places[0]));
@@ -106,9 +121,10 @@ struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *s
         return NULL;
     groups->segment = segment;
     for (uint32_t i = 0; i < num_steps; i++) {
-        const tn_step *step = tn_segment_step(segment, i);
-        if (!groups->places[i].is_later && products_fit(plan, &step, 1))
-            find_group(plan, groups, i);
+        const struct vk_group_kind *kind =
+            groups->places[i].is_later ? NULL : kind_of(plan, tn_segment_step(segment, i));
+        if (kind)
+            find_group(plan, groups, i, kind);
         any = any || groups->places[i].count > 1;
     }
     if (any)
@@ -127,5 +143,5 @@ tn_status vk_groups_plan(struct vk_plan *plan, bool *out_done)
         return TN_OK;
     for (uint32_t i = 0; i < group->count; i++)
         steps[i] = tn_segment_step(groups->segment, group->steps[i]);
-    return products_plan(plan, steps, group->count);
+    return group->kind->plan(plan, steps, group->count);
 }

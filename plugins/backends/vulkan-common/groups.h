@@ -7,10 +7,21 @@
 
 #include "plan.h"
 
-#define GROUP_MAX_STEPS 6
+#define GROUP_MAX_STEPS 12
+
+// Steps of one kind, which one kernel computes.
+struct vk_group_kind {
+    uint32_t most; // steps of a launch, up to GROUP_MAX_STEPS
+    // Whether the steps fit one launch, and are faster so. One step: whether it may be one
+    // of several. The first count - 1 fit.
+    bool (*fit)(const struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
+    // Plans the launch of two steps or more, which do not depend on each other.
+    tn_status (*plan)(struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
+};
 
 // The group of a step: zero: it has none.
 struct vk_group_place {
+    const struct vk_group_kind *kind;
     uint32_t count; // steps, in the first one's place
     uint32_t steps[GROUP_MAX_STEPS];
     bool is_later; // a group before has the step

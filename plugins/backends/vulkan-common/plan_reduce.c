@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Reductions over any axes: in one dispatch, or in two if there are too few outputs to fill
 // the device.
-#include "kernels.h"
+#include "plan_reduce.h"
 
 #include <stdio.h>
 #include "program_rows.h"
 
-#define GROUP 256 // invocations of a workgroup
 // Invocations that fill a device, and the least elements of a part when an output's
 // elements are split: for an invocation, and for a workgroup.
 #define ENOUGH_INVOCATIONS 131072
 #define MIN_CHUNK 64
 #define MIN_WIDE_CHUNK 4096
 #define MAX_SPLITS 512
-
-struct reduction {
-    uint64_t num_outputs, num_reduced;
-    uint32_t num_kept_axes, num_reduced_axes;
-    uint32_t extent[TN_MAX_RANK], stride[TN_MAX_RANK]; // of kept axes, then of reduced ones
-    uint32_t splits;
-    uint32_t lanes; // invocations that reduce a part: a power of two up to 256
-};
 
 // Appends the axes in `set`, with neighbours merged, from index `first` on. Returns their
 // number.
@@ -54,10 +45,10 @@ static uint32_t collect_axes(const tn_layout *x, uint32_t set, uint32_t first,
 static uint32_t choose_lanes(uint64_t outputs, uint64_t terms, bool is_software)
 {
     uint32_t lanes = 1;
-    while (!is_software && terms >= SHARED_ROW && lanes < GROUP &&
+    while (!is_software && terms >= SHARED_ROW && lanes < REDUCE_GROUP &&
            terms >= 4 * (uint64_t)lanes * lanes)
         lanes *= 2;
-    while (lanes > 1 && lanes < GROUP && lanes * 2 <= terms &&
+    while (lanes > 1 && lanes < REDUCE_GROUP && lanes * 2 <= terms &&
            outputs * lanes < ENOUGH_INVOCATIONS)
         lanes *= 2;
     return lanes;
@@ -72,7 +63,8 @@ static void choose_shape(struct reduction *r, bool is_software)
                    : choose_lanes(r->num_outputs, r->num_reduced, is_software);
     uint64_t invocations = r->num_outputs * r->lanes;
     uint64_t wanted = ENOUGH_INVOCATIONS / (invocations ? invocations : 1);
-    uint64_t most = r->num_reduced / (r->lanes == GROUP ? MIN_WIDE_CHUNK : MIN_CHUNK);
+    uint64_t most =
+        r->num_reduced / (r->lanes == REDUCE_GROUP ? MIN_WIDE_CHUNK : MIN_CHUNK);
     uint64_t splits = wanted < most ? wanted : most;
     splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
     if (splits < 2) {
@@ -83,7 +75,7 @@ static void choose_shape(struct reduction *r, bool is_software)
     r->splits = (uint32_t)ceil_div(r->num_reduced, ceil_div(r->num_reduced, splits));
 }
 
-static struct reduction describe(const tn_layout *x, uint32_t reduced, bool is_software)
+struct reduction reduction_describe(const tn_layout *x, uint32_t reduced, bool is_software)
 {
     struct reduction r = {.num_outputs = 1, .num_reduced = 1};
     for (int32_t axis = 0; axis < x->rank; axis++) {
@@ -106,8 +98,31 @@ static uint32_t reduced_axes(const char *primitive, const void *attrs, int32_t r
                               : UINT32_C(1) << tn_axis(axis, rank);
 }
 
+uint32_t reduction_axes(const tn_step *step)
+{
+    return reduced_axes(step->kernel->primitive, step->attrs,
+                        tn_step_input(step, 0)->layout.rank);
+}
+
+const char *reduction_name(const tn_step *step, uint32_t *length)
+{
+    const char *name = step->kernel->primitive + strlen("base.");
+    *length = (uint32_t)strcspn(name, "/");
+    return name;
+}
+
+uint32_t reduction_second_lanes(const struct reduction *first)
+{
+    return first->splits >= 64 && first->num_outputs < 4096 ? REDUCE_GROUP : 1;
+}
+
 // Most bytes of a partial result: two numbers of 8 bytes.
 #define ACCUMULATOR_BYTES 16
+
+uint64_t reduction_parts_bytes(const struct reduction *r)
+{
+    return r->num_outputs * r->splits * ACCUMULATOR_BYTES;
+}
 
 // An upper bound, for the largest number of splits: the query does not say which primitive
 // asks, so its attributes cannot be read.
@@ -147,18 +162,17 @@ static void set_shape(struct kernel_launch *launch, const struct reduction *r,
     kernel_spec(launch, to_partial);
     kernel_spec(launch, from_partial);
     uint64_t units = r->num_outputs * r->splits;
-    launch->groups = ceil_div(units, GROUP / r->lanes);
+    launch->groups = ceil_div(units, REDUCE_GROUP / r->lanes);
 }
 
 // The second dispatch: reduces the partial results of `first` to the outputs.
 static tn_status plan_second(const tn_vulkan_plan *plan, const char *name,
                              const struct reduction *first, tn_vulkan_operand partial)
 {
-    struct reduction second = {
-        .num_outputs = first->num_outputs,
-        .num_reduced = first->splits,
-        .splits = 1,
-        .lanes = first->splits >= 64 && first->num_outputs < 4096 ? GROUP : 1};
+    struct reduction second = {.num_outputs = first->num_outputs,
+                               .num_reduced = first->splits,
+                               .splits = 1,
+                               .lanes = reduction_second_lanes(first)};
     second.extent[0] = (uint32_t)first->num_reduced; // the divisor of a mean
     struct kernel_launch launch = {.name = name};
     partial.access = TN_VULKAN_READS;
@@ -189,21 +203,19 @@ tn_status vk_plan_reduce(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_input(step, 0)->layout;
-    const char *id = step->kernel->primitive;
-    struct reduction r = describe(x, reduced_axes(id, step->attrs, x->rank),
-                                  plan->limits->features & TN_VULKAN_IS_SOFTWARE);
+    struct reduction r = reduction_describe(x, reduction_axes(step),
+                                            plan->limits->features & TN_VULKAN_IS_SOFTWARE);
     if (r.num_outputs == 0)
         return TN_OK;
     char name[VARIANT_NAME];
-    const char *op = id + strlen("base.");
-    snprintf(name, sizeof(name), "reduce_%.*s_%s", (int)strcspn(op, "/"), op,
-             dtype_glsl(x->dtype));
+    uint32_t length;
+    const char *op = reduction_name(step, &length);
+    snprintf(name, sizeof(name), "reduce_%.*s_%s", (int)length, op, dtype_glsl(x->dtype));
     bool in_parts = r.splits > 1;
     // Of the result and its parts one is written; the other has any memory.
     tn_vulkan_operand out = tn_vulkan_output(0), parts = tn_vulkan_data(&r, 4);
     if (in_parts)
-        out = parts = tn_vulkan_scratch(0, r.num_outputs * r.splits * ACCUMULATOR_BYTES,
-                                        TN_VULKAN_WRITES);
+        out = parts = tn_vulkan_scratch(0, reduction_parts_bytes(&r), TN_VULKAN_WRITES);
     else if (!passes_program(tn_step_output(step, 0)))
         parts = out;
     struct kernel_launch launch = {.name = name};

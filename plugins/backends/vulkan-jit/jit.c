@@ -107,6 +107,16 @@ tn_status jit_compile_module(tn_device *device, const char *name,
 
 // --- programs --------------------------------------------------------------------------
 
+tn_status jit_compile_text(tn_device *device, const char *name, const struct text *text,
+                           uint32_t flags, struct vk_code *out)
+{
+    if (text->failed)
+        return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
+    return compile_source(
+        device, name,
+        &(struct glsl_source){.text = text->data, .size = text->size, .flags = flags}, out);
+}
+
 // A program that a kernel's loads or stores call stays a function.
 tn_status jit_program(tn_device *device, void *context, struct vk_code *out)
 {
@@ -121,15 +131,9 @@ tn_status jit_program(tn_device *device, void *context, struct vk_code *out)
                                     source->class);
     else
         program_write_glsl(&text, head, complex_head, source->program, source->class);
-    const struct glsl_source glsl = {.text = text.data,
-                                     .size = text.size,
-                                     .flags = is_function ? GLSL_KEEPS_FUNCTIONS : 0};
     tn_status status =
-        text.failed
-            ? device->host->fail(device->host, TN_ERR_MEMORY, "out of memory")
-            : compile_source(device,
-                             source->program->name ? source->program->name : "program",
-                             &glsl, out);
+        jit_compile_text(device, source->program->name ? source->program->name : "program",
+                         &text, is_function ? GLSL_KEEPS_FUNCTIONS : 0, out);
     text_finish(&text);
     return status;
 }

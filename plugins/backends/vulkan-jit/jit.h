@@ -10,6 +10,10 @@
 tn_status jit_compile_module(tn_device *device, const char *name,
                              const tn_vulkan_module *module, struct vk_code *out);
 
+// Generated GLSL, without includes. `flags`: GLSL_..., as in struct glsl_source.
+tn_status jit_compile_text(tn_device *device, const char *name, const struct text *text,
+                           uint32_t flags, struct vk_code *out);
+
 // Plans an expression program: generates GLSL for its class.
 tn_status jit_plan_program(struct vk_plan *plan, const tn_step *step);
 

@@ -5,6 +5,7 @@
 #include "compiler.h"
 #include "embedded.h"
 #include "modules.h"
+#include "siblings.h"
 
 #define OWN_FAMILY TN_FAMILY_VULKAN_GLSL
 #define OWN_MODULES glsl_modules
@@ -25,6 +26,7 @@ static const struct vk_flavour jit = {
     .num_modules = NUM_MODULES,
     .unpack = glsl_unpack,
     .products = glsl_products,
+    .siblings = &siblings_kind,
     .takes = true,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,
@@ -38,7 +40,7 @@ static tn_status jit_device_open(const tn_host *host, uint32_t index,
     return vk_device_open(host, index, &jit, out_device);
 }
 
-// Its programs gather, and products share launches.
+// Its programs gather; products, and sibling reductions, share launches.
 static tn_status jit_device_info(const tn_host *host, uint32_t index, tn_device_info *out)
 {
     tn_status status = vk_device_info(host, index, out);

@@ -75,7 +75,10 @@ enum {
     // programs. Without the flag no program has any.
     TN_DEVICE_TAKES = 64,
     // Joins steps into one launch. Kernels that read the same value first are steps in a
-    // row then, as far as what they read is there, with results in memory of their own.
+    // row then, as far as what they read is there, with results of their own; in a row,
+    // kernels that share a value with one before have scratch memory of their own. A
+    // short program of one array whose readers are kernels that take it in
+    // (TN_DEVICE_FUSES) is part of each of them.
     TN_DEVICE_GROUPS = 128,
 };
 
