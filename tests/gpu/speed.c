@@ -54,7 +54,7 @@ double measure(void)
 {
     double rounds[5];
     int times = 1;
-    const double enough = quick ? 0.005 : 0.05;
+    const double enough = quick ? 0.005 : 0.03;
     if (vb_compile(&bench) != TN_OK || vb_submit(&bench, 2) != TN_OK) {
         fprintf(stderr, "%s\n", vb_failure);
         exit(1);
