@@ -13,7 +13,7 @@ struct expression {
 
 static void next(struct expression *e)
 {
-    e->token = preprocess_next(e->pp);
+    preprocess_next(e->pp, &e->token);
     if (e->token.kind == LEXEME_END)
         e->token.at = e->end;
 }

@@ -65,7 +65,7 @@ uint32_t ir_new_id(struct ir *ir)
 
 enum { FIRST_SCRATCH = 64 << 10 };
 
-void *ir_scratch(struct ir *ir, size_t size)
+void *ir_scratch_raw(struct ir *ir, size_t size)
 {
     struct ir_intern *interned = ir->interned;
     size = (size + 15) & ~(size_t)15;
@@ -79,7 +79,12 @@ void *ir_scratch(struct ir *ir, size_t size)
     }
     void *memory = interned->scratch + interned->scratch_used;
     interned->scratch_used += size;
-    return memset(memory, 0, size);
+    return memory;
+}
+
+void *ir_scratch(struct ir *ir, size_t size)
+{
+    return memset(ir_scratch_raw(ir, size), 0, size);
 }
 
 void ir_scratch_reset(struct ir *ir)

@@ -190,6 +190,7 @@ static inline struct ir_inst *ir_definition(const struct ir *ir, uint32_t id)
 // Memory of zeros for the work of one pass: until ir_scratch_reset(), which the order of
 // the passes calls between them. It is used again, so that it stays in caches.
 void *ir_scratch(struct ir *ir, size_t size);
+void *ir_scratch_raw(struct ir *ir, size_t size); // not cleared
 void ir_scratch_reset(struct ir *ir);
 
 // The operands of an instruction that are ids, one after the other:

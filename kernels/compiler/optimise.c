@@ -116,7 +116,7 @@ void opt_replace(struct optimiser *o, uint32_t id, uint32_t with)
 void opt_apply(struct optimiser *o, const struct ir_function *function)
 {
     optimiser_grow(o);
-    if (!o->has_replaced)
+    if (!o->has_replaced || o->delays)
         return;
     o->has_replaced = false;
     for (const struct ir_block *block = function->first; block; block = block->next)

@@ -83,7 +83,7 @@ struct preprocessor {
 // --- macro.c
 
 // The next token that is no macro. LEXEME_END: of the text or the list.
-struct lexeme preprocess_next(struct preprocessor *pp);
+void preprocess_next(struct preprocessor *pp, struct lexeme *out);
 // Appends a token to the scratch stack.
 void preprocess_collect(struct preprocessor *pp, const struct lexeme *token);
 // Pops the scratch stack down to `count` tokens, and returns a copy of what was above.
