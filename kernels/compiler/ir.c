@@ -40,6 +40,7 @@ struct ir *ir_create(struct compiler *c, uint32_t version)
     ir->memory_model = MemoryModelGLSL450;
     ir->interned = compiler_allocate(c, sizeof(*ir->interned));
     note_shapes(ir->interned);
+    ir->shapes = ir->interned->shapes;
     return ir;
 }
 
@@ -370,9 +371,9 @@ bool ir_is_ended(const struct ir *ir)
 
 struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst)
 {
-    uint32_t shape = inst->op < NUM_SHAPES ? ir->interned->shapes[inst->op] : SHAPE_OTHER;
+    uint32_t shape = inst->op < NUM_SHAPES ? ir->shapes[inst->op] : SHAPE_OTHER;
     uint32_t count =
-        shape & SHAPE_ALL ? inst->num_operands : shape & ~(uint32_t)SHAPE_MEMORY;
+        shape == SHAPE_ALL ? inst->num_operands : shape & ~(uint32_t)SHAPE_MEMORY;
     // A mask and an alignment bring no ids; scopes do.
     enum { HAS_SCOPES = 0x18 };
     bool is_other =

@@ -170,7 +170,10 @@ static uint8_t skip_space(struct lexer *l)
     uint8_t flags = 0;
     for (;;) {
         if (is(*l->at, CLASS_SPACE)) {
-            l->at++;
+            const char *p = l->at + 1;
+            while (is(*p, CLASS_SPACE))
+                p++;
+            l->at = p;
         } else if (*l->at == '\n' && !l->in_directive) {
             if (l->at >= l->next_splice)
                 pass_splices(l);

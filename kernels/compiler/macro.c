@@ -82,13 +82,28 @@ static void unread(struct preprocessor *pp, const struct lexeme *token)
 
 // --- lists ------------------------------------------------------------------------------
 
-void preprocess_collect(struct preprocessor *pp, const struct lexeme *token)
+// Room for a token on the scratch stack.
+static struct lexeme *room(struct preprocessor *pp)
 {
     pp->scratch = compiler_grow(pp->compiler, pp->scratch, pp->num_scratch,
                                 &pp->max_scratch, sizeof(*pp->scratch));
-    pp->scratch[pp->num_scratch] = *token;
+    return &pp->scratch[pp->num_scratch];
+}
+
+void preprocess_collect(struct preprocessor *pp, const struct lexeme *token)
+{
+    *room(pp) = *token;
     // What begins a line here is in the middle of one where it is put.
     pp->scratch[pp->num_scratch++].flags &= (uint8_t)~LEXEME_AT_LINE_START;
+}
+
+bool preprocess_collect_next(struct preprocessor *pp, struct lexer *l)
+{
+    struct lexeme *token = room(pp);
+    lex_to(l, token);
+    bool is_last = token->kind == LEXEME_NEWLINE || token->kind == LEXEME_END;
+    pp->num_scratch += !is_last;
+    return !is_last;
 }
 
 const struct lexeme *preprocess_take(struct preprocessor *pp, uint32_t count,

@@ -31,7 +31,7 @@ static void mark_operands(struct marking *m, const struct ir_inst *inst)
 {
     if (inst->type)
         mark(m, inst->type);
-    struct ir_ids ids = ir_ids(m->o->ir, inst);
+    struct ir_ids ids = ir_ids_quick(m->o->ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
         mark(m, *id);
 }
