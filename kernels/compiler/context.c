@@ -24,7 +24,7 @@ enum {
     CLEARED = 4096,
     FIRST_BUCKETS = 2048, // a power of two
     // Memory that is kept for later compilations: most bytes of one, and of how many.
-    MOST_KEPT = 2 << 20,
+    MOST_KEPT = 5 << 20,
     NUM_KEPT = 4,
 };
 

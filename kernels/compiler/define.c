@@ -49,27 +49,35 @@ static uint32_t read_parameters(struct preprocessor *pp, struct lexer *l,
     }
 }
 
-static void read_body(struct preprocessor *pp, struct lexer *l, struct lexeme token,
+// A token of the body, the last of the scratch stack. `first`: where the body begins there.
+static void read_body_token(struct preprocessor *pp, uint32_t first, struct macro *macro,
+                            const struct name *const *parameters)
+{
+    struct lexeme *token = &pp->scratch[pp->num_scratch - 1];
+    bool is_first = pp->num_scratch - 1 == first;
+    for (uint32_t i = 0; i < macro->num_parameters && token->kind == LEXEME_NAME; i++)
+        if (token->name == parameters[i]) {
+            token->kind = LEXEME_PARAMETER;
+            token->parameter = i;
+        }
+    bool is_paste = token->kind == LEXEME_PASTE;
+    if (is_paste && (is_first || token[-1].kind == LEXEME_PASTE))
+        compiler_fail(pp->compiler, &token->at, "## has nothing in front of it to paste");
+    macro->has_paste |= is_paste;
+    token->flags |= LEXEME_OF_BODY;
+    if (is_first)
+        token->flags &= (uint8_t)~LEXEME_AFTER_SPACE;
+}
+
+static void read_body(struct preprocessor *pp, struct lexer *l, const struct lexeme *token,
                       struct macro *macro, const struct name *const *parameters)
 {
     uint32_t first = pp->num_scratch;
-    for (; token.kind != LEXEME_NEWLINE && token.kind != LEXEME_END; token = lex(l)) {
-        bool is_first = pp->num_scratch == first;
-        for (uint32_t i = 0; i < macro->num_parameters && token.kind == LEXEME_NAME; i++)
-            if (token.name == parameters[i]) {
-                token.kind = LEXEME_PARAMETER;
-                token.parameter = i;
-            }
-        bool is_paste = token.kind == LEXEME_PASTE;
-        bool was_paste = !is_first && pp->scratch[pp->num_scratch - 1].kind == LEXEME_PASTE;
-        if (is_paste && (is_first || was_paste))
-            compiler_fail(pp->compiler, &token.at,
-                          "## has nothing in front of it to paste");
-        macro->has_paste |= is_paste;
-        token.flags |= LEXEME_OF_BODY;
-        if (is_first)
-            token.flags &= (uint8_t)~LEXEME_AFTER_SPACE;
-        preprocess_collect(pp, &token);
+    if (token->kind != LEXEME_NEWLINE && token->kind != LEXEME_END) {
+        preprocess_collect(pp, token);
+        do
+            read_body_token(pp, first, macro, parameters);
+        while (preprocess_collect_next(pp, l));
     }
     if (pp->num_scratch > first && pp->scratch[pp->num_scratch - 1].kind == LEXEME_PASTE)
         compiler_fail(pp->compiler, &pp->scratch[pp->num_scratch - 1].at,
@@ -122,7 +130,7 @@ void preprocess_define(struct preprocessor *pp, struct lexer *l)
         macro->num_parameters = read_parameters(pp, l, parameters);
         token = lex(l);
     }
-    read_body(pp, l, token, macro, parameters);
+    read_body(pp, l, &token, macro, parameters);
     const struct macro *old = name.name->macro;
     if (old && !is_same_macro(old, macro))
         compiler_fail(

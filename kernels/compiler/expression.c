@@ -13,7 +13,7 @@ struct expression {
 
 static void next(struct expression *e)
 {
-    e->token = preprocess_next(e->pp);
+    preprocess_next(e->pp, &e->token);
     if (e->token.kind == LEXEME_END)
         e->token.at = e->end;
 }
@@ -246,13 +246,12 @@ static struct expression begin_line(struct preprocessor *pp, struct lexer *l,
 {
     struct expression e = {.pp = pp, .what = what};
     uint32_t first = pp->num_scratch, count;
-    struct lexeme token = lex(l);
-    for (; token.kind != LEXEME_NEWLINE && token.kind != LEXEME_END; token = lex(l)) {
-        if (token.kind == LEXEME_NAME && token.name == pp->defined)
-            token = read_defined(pp, l, token);
-        preprocess_collect(pp, &token);
+    while (preprocess_collect_next(pp, l)) {
+        struct lexeme *token = &pp->scratch[pp->num_scratch - 1];
+        if (token->kind == LEXEME_NAME && token->name == pp->defined)
+            *token = read_defined(pp, l, *token);
     }
-    e.end = token.at;
+    e.end = pp->scratch[pp->num_scratch].at;
     const struct lexeme *tokens = preprocess_take(pp, first, &count);
     preprocess_begin_list(pp, tokens, count);
     next(&e);

@@ -40,6 +40,7 @@ struct ir *ir_create(struct compiler *c, uint32_t version)
     ir->memory_model = MemoryModelGLSL450;
     ir->interned = compiler_allocate(c, sizeof(*ir->interned));
     note_shapes(ir->interned);
+    ir->shapes = ir->interned->shapes;
     return ir;
 }
 
@@ -65,7 +66,7 @@ uint32_t ir_new_id(struct ir *ir)
 
 enum { FIRST_SCRATCH = 64 << 10 };
 
-void *ir_scratch(struct ir *ir, size_t size)
+void *ir_scratch_raw(struct ir *ir, size_t size)
 {
     struct ir_intern *interned = ir->interned;
     size = (size + 15) & ~(size_t)15;
@@ -79,7 +80,12 @@ void *ir_scratch(struct ir *ir, size_t size)
     }
     void *memory = interned->scratch + interned->scratch_used;
     interned->scratch_used += size;
-    return memset(memory, 0, size);
+    return memory;
+}
+
+void *ir_scratch(struct ir *ir, size_t size)
+{
+    return memset(ir_scratch_raw(ir, size), 0, size);
 }
 
 void ir_scratch_reset(struct ir *ir)
@@ -365,9 +371,9 @@ bool ir_is_ended(const struct ir *ir)
 
 struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst)
 {
-    uint32_t shape = inst->op < NUM_SHAPES ? ir->interned->shapes[inst->op] : SHAPE_OTHER;
+    uint32_t shape = inst->op < NUM_SHAPES ? ir->shapes[inst->op] : SHAPE_OTHER;
     uint32_t count =
-        shape & SHAPE_ALL ? inst->num_operands : shape & ~(uint32_t)SHAPE_MEMORY;
+        shape == SHAPE_ALL ? inst->num_operands : shape & ~(uint32_t)SHAPE_MEMORY;
     // A mask and an alignment bring no ids; scopes do.
     enum { HAS_SCOPES = 0x18 };
     bool is_other =

@@ -69,6 +69,7 @@ struct ir {
     struct ir_function *functions, *last_function;
     struct ir_block *at; // where ir_emit() appends; NULL: nowhere
     struct ir_intern *interned;
+    const uint8_t *shapes; // of instructions: IR_ALL_IDS, or what ir_ids() knows
 };
 
 struct ir *ir_create(struct compiler *c, uint32_t version);
@@ -190,6 +191,7 @@ static inline struct ir_inst *ir_definition(const struct ir *ir, uint32_t id)
 // Memory of zeros for the work of one pass: until ir_scratch_reset(), which the order of
 // the passes calls between them. It is used again, so that it stays in caches.
 void *ir_scratch(struct ir *ir, size_t size);
+void *ir_scratch_raw(struct ir *ir, size_t size); // not cleared
 void ir_scratch_reset(struct ir *ir);
 
 // The operands of an instruction that are ids, one after the other:
@@ -200,7 +202,16 @@ struct ir_ids {
     uint32_t *next, *end;
     uint32_t width; // words of a literal of OpSwitch
 };
+enum { IR_NUM_SHAPES = 512, IR_ALL_IDS = 0x80 };
 struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst);
+// The same, for loops over all of a function.
+static inline struct ir_ids ir_ids_quick(const struct ir *ir, const struct ir_inst *inst)
+{
+    if (inst->op >= IR_NUM_SHAPES || ir->shapes[inst->op] != IR_ALL_IDS)
+        return ir_ids(ir, inst);
+    return (struct ir_ids){"I", NULL, inst->operands, inst->operands + inst->num_operands,
+                           1};
+}
 // The same, of an instruction whose operands may be too many or too few.
 struct ir_ids ir_ids_by_pattern(const struct ir *ir, const struct ir_inst *inst);
 uint32_t *ir_next_id_by_pattern(struct ir_ids *ids);

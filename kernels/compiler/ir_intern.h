@@ -6,10 +6,10 @@
 #include "ir.h"
 
 enum {
-    NUM_SHAPES = 512,
+    NUM_SHAPES = IR_NUM_SHAPES,
     SHAPE_MEMORY = 0x40, // memory operands follow the ids
-    SHAPE_ALL = 0x80,    // all operands are ids
-    SHAPE_OTHER = 0xff,  // the pattern says which
+    SHAPE_ALL = IR_ALL_IDS,
+    SHAPE_OTHER = 0xff, // the pattern says which
 };
 enum { IS_PURE = 1, HAS_EFFECTS = 2 };
 

@@ -7,12 +7,14 @@ enum {
     CLASS_SPACE = 1,
     CLASS_LETTER = 2, // begins a name
     CLASS_DIGIT = 4,
+    CLASS_SINGLE = 8, // a punctuator of its own, whatever follows
 };
 
 // Classes of the bytes of ASCII; others have none.
 #define S CLASS_SPACE
 #define L CLASS_LETTER
 #define D CLASS_DIGIT
+#define P CLASS_SINGLE
 // clang-format off
 static const uint8_t classes[256] = {
     ['\t'] = S, ['\v'] = S, ['\f'] = S, ['\r'] = S, [' '] = S,
@@ -20,11 +22,14 @@ static const uint8_t classes[256] = {
     ['A'] = L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
     ['_'] = L,
     ['a'] = L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
+    ['('] = P, [')'] = P, ['['] = P, [']'] = P, ['{'] = P, ['}'] = P,
+    ['~'] = P, [':'] = P, [';'] = P, [','] = P, ['?'] = P, ['.'] = P,
 };
 // clang-format on
 #undef S
 #undef L
 #undef D
+#undef P
 
 static bool is(char character, int class)
 {
@@ -165,7 +170,10 @@ static uint8_t skip_space(struct lexer *l)
     uint8_t flags = 0;
     for (;;) {
         if (is(*l->at, CLASS_SPACE)) {
-            l->at++;
+            const char *p = l->at + 1;
+            while (is(*p, CLASS_SPACE))
+                p++;
+            l->at = p;
         } else if (*l->at == '\n' && !l->in_directive) {
             if (l->at >= l->next_splice)
                 pass_splices(l);
@@ -189,7 +197,7 @@ bool lex_skip_to_directive(struct lexer *l, struct lexeme *hash)
     for (;;) {
         skip_space(l);
         if (*l->at == '#') {
-            *hash = lex(l);
+            lex_to(l, hash);
             return true;
         }
         while (*l->at != '\n' && l->at < l->end) {
@@ -266,7 +274,7 @@ static uint32_t punctuator_size(const char *p)
     case '!':
         return p[1] == '=' ? 2 : 1;
     default:
-        return p[0] && strchr("()[]{}~:;,?.", p[0]) ? 1 : 0;
+        return is(p[0], CLASS_SINGLE);
     }
 }
 
@@ -310,25 +318,30 @@ static void lex_punctuator(struct lexer *l, struct lexeme *out)
     l->at += size;
 }
 
-struct lexeme lex(struct lexer *l)
+void lex_to(struct lexer *l, struct lexeme *out)
 {
-    struct lexeme out = {.flags = skip_space(l)};
-    if (l->begins_line)
-        out.flags |= LEXEME_AT_LINE_START;
+    uint8_t flags = skip_space(l);
+    out->flags = l->begins_line ? flags | LEXEME_AT_LINE_START : flags;
     l->begins_line = false;
     if (l->at >= l->next_splice)
         pass_splices(l);
-    out.at = lex_place(l);
+    out->at = lex_place(l);
     if (is(*l->at, CLASS_LETTER))
-        lex_name(l, &out);
+        lex_name(l, out);
     else if (is(*l->at, CLASS_DIGIT) || (*l->at == '.' && is(l->at[1], CLASS_DIGIT)))
-        lex_number(l, &out);
+        lex_number(l, out);
     else if (l->at >= l->end)
-        out.kind = LEXEME_END;
+        out->kind = LEXEME_END;
     else if (*l->at == '\n')
-        out.kind = LEXEME_NEWLINE;
+        out->kind = LEXEME_NEWLINE;
     else
-        lex_punctuator(l, &out);
+        lex_punctuator(l, out);
+}
+
+struct lexeme lex(struct lexer *l)
+{
+    struct lexeme out = {0};
+    lex_to(l, &out);
     return out;
 }
 

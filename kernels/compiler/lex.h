@@ -59,7 +59,10 @@ struct lexer {
 // Begins a text, and checks it for NUL bytes. The lexer keeps what it needs of it.
 void lex_begin(struct lexer *lexer, struct compiler *c, const char *text, size_t size,
                uint32_t file);
+// The next token. A struct that is returned is stored in parts and copied as a whole, for
+// which processors wait: where most tokens pass, lex_to().
 struct lexeme lex(struct lexer *lexer);
+void lex_to(struct lexer *lexer, struct lexeme *out);
 // The file name of #include: "name" or <name>. LEXEME_OTHER where there is none.
 struct lexeme lex_header(struct lexer *lexer);
 // The rest of the line, without the spaces around it.

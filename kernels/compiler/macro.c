@@ -32,39 +32,42 @@ static void count_work(struct preprocessor *pp, const struct place *at)
         compiler_fail(pp->compiler, at, "macros expand to more than %d tokens", MOST_WORK);
 }
 
-static struct lexeme read_expansion(struct preprocessor *pp, struct expansion *top)
+static void read_expansion(struct preprocessor *pp, struct expansion *top,
+                           struct lexeme *out)
 {
-    struct lexeme token = *top->at++;
-    if (token.flags & LEXEME_OF_BODY) {
-        token.flags = (uint8_t)(token.flags & ~LEXEME_OF_BODY);
-        token.at = top->place;
+    *out = *top->at++;
+    if (out->flags & LEXEME_OF_BODY) {
+        out->flags = (uint8_t)(out->flags & ~LEXEME_OF_BODY);
+        out->at = top->place;
     }
-    count_work(pp, &token.at);
-    return token;
+    count_work(pp, &out->at);
 }
 
 // The next token, whether it is a macro or not.
-static struct lexeme read_token(struct preprocessor *pp)
+static void read_token(struct preprocessor *pp, struct lexeme *out)
 {
-    struct lexeme token = {.kind = LEXEME_END};
-    while (pp->num_expansions > 0) {
+    bool is_read = false;
+    while (pp->num_expansions > 0 && !is_read) {
         struct expansion *top = &pp->expansions[pp->num_expansions - 1];
         if (top->at < top->end) {
-            token = read_expansion(pp, top);
-            break;
+            read_expansion(pp, top, out);
+            is_read = true;
+        } else if (!top->macro) {
+            *out = (struct lexeme){.kind = LEXEME_END};
+            return;
+        } else {
+            top->macro->is_busy = false;
+            pp->num_expansions--;
         }
-        if (!top->macro)
-            return token;
-        top->macro->is_busy = false;
-        pp->num_expansions--;
     }
-    if (pp->num_expansions == 0) {
-        token = pp->has_peeked ? pp->peeked : lex(&pp->input->lexer);
+    if (!is_read && pp->has_peeked) {
+        *out = pp->peeked;
         pp->has_peeked = false;
+    } else if (!is_read) {
+        lex_to(&pp->input->lexer, out);
     }
-    if (token.kind == LEXEME_NAME && token.name->macro && token.name->macro->is_busy)
-        token.flags |= LEXEME_NOT_EXPANDED;
-    return token;
+    if (out->kind == LEXEME_NAME && out->name->macro && out->name->macro->is_busy)
+        out->flags |= LEXEME_NOT_EXPANDED;
 }
 
 static void unread(struct preprocessor *pp, const struct lexeme *token)
@@ -79,13 +82,28 @@ static void unread(struct preprocessor *pp, const struct lexeme *token)
 
 // --- lists ------------------------------------------------------------------------------
 
-void preprocess_collect(struct preprocessor *pp, const struct lexeme *token)
+// Room for a token on the scratch stack.
+static struct lexeme *room(struct preprocessor *pp)
 {
     pp->scratch = compiler_grow(pp->compiler, pp->scratch, pp->num_scratch,
                                 &pp->max_scratch, sizeof(*pp->scratch));
-    pp->scratch[pp->num_scratch] = *token;
+    return &pp->scratch[pp->num_scratch];
+}
+
+void preprocess_collect(struct preprocessor *pp, const struct lexeme *token)
+{
+    *room(pp) = *token;
     // What begins a line here is in the middle of one where it is put.
     pp->scratch[pp->num_scratch++].flags &= (uint8_t)~LEXEME_AT_LINE_START;
+}
+
+bool preprocess_collect_next(struct preprocessor *pp, struct lexer *l)
+{
+    struct lexeme *token = room(pp);
+    lex_to(l, token);
+    bool is_last = token->kind == LEXEME_NEWLINE || token->kind == LEXEME_END;
+    pp->num_scratch += !is_last;
+    return !is_last;
 }
 
 const struct lexeme *preprocess_take(struct preprocessor *pp, uint32_t count,
@@ -120,7 +138,8 @@ static bool read_argument(struct preprocessor *pp, const struct macro *macro,
     const char *name = macro->name->text;
     uint32_t first = pp->num_scratch, depth = 0;
     for (;;) {
-        struct lexeme token = read_token(pp);
+        struct lexeme token;
+        read_token(pp, &token);
         if (token.kind == LEXEME_END)
             compiler_fail(pp->compiler, &call->at,
                           "the arguments of the macro %.60s have no end: expected ')'",
@@ -175,7 +194,8 @@ static void expand_argument(struct preprocessor *pp, struct argument *argument,
     uint32_t first = pp->num_scratch;
     preprocess_begin_list(pp, argument->tokens, argument->count);
     for (;;) {
-        struct lexeme token = preprocess_next(pp);
+        struct lexeme token;
+        preprocess_next(pp, &token);
         if (token.kind == LEXEME_END)
             break;
         preprocess_collect(pp, &token);
@@ -279,7 +299,8 @@ static bool expand(struct preprocessor *pp, const struct lexeme *call)
     struct macro *macro = call->name->macro;
     struct argument *arguments = NULL;
     if (macro->is_function) {
-        struct lexeme token = read_token(pp);
+        struct lexeme token;
+        read_token(pp, &token);
         if (!is_punctuator(&token, '(')) {
             unread(pp, &token);
             return false;
@@ -307,12 +328,10 @@ static bool expand(struct preprocessor *pp, const struct lexeme *call)
     return true;
 }
 
-struct lexeme preprocess_next(struct preprocessor *pp)
+void preprocess_next(struct preprocessor *pp, struct lexeme *out)
 {
-    for (;;) {
-        struct lexeme token = read_token(pp);
-        if (token.kind != LEXEME_NAME || !token.name->macro ||
-            token.flags & LEXEME_NOT_EXPANDED || !expand(pp, &token))
-            return token;
-    }
+    do {
+        read_token(pp, out);
+    } while (out->kind == LEXEME_NAME && out->name->macro &&
+             !(out->flags & LEXEME_NOT_EXPANDED) && expand(pp, out));
 }

@@ -11,10 +11,12 @@ struct marking {
     uint8_t *is_live; // by id
     uint32_t *queue;  // ids that are live, and are to be looked at
     uint32_t count;
-    struct link { // by id of a local variable: the stores to it
+    struct link { // the stores to local variables
         struct ir_inst *store;
-        struct link *next;
-    } * *links;
+        uint32_t next; // of the same variable, from 1
+    } * links;
+    uint32_t num_links, max_links;
+    uint32_t *first_link; // by id of a variable, from 1
 };
 
 static void mark(struct marking *m, uint32_t id)
@@ -29,7 +31,7 @@ static void mark_operands(struct marking *m, const struct ir_inst *inst)
 {
     if (inst->type)
         mark(m, inst->type);
-    struct ir_ids ids = ir_ids(m->o->ir, inst);
+    struct ir_ids ids = ir_ids_quick(m->o->ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
         mark(m, *id);
 }
@@ -59,9 +61,10 @@ static void mark_function(struct marking *m, const struct ir_function *function)
             struct ir_inst *local =
                 inst->op == OpStore ? local_of(ir, inst->operands[0]) : NULL;
             if (local) {
-                struct link *link = ir_scratch(ir, sizeof(*link));
-                *link = (struct link){inst, m->links[local->id]};
-                m->links[local->id] = link;
+                m->links = compiler_grow(ir->compiler, m->links, m->num_links,
+                                         &m->max_links, sizeof(*m->links));
+                m->links[m->num_links++] = (struct link){inst, m->first_link[local->id]};
+                m->first_link[local->id] = m->num_links;
                 if (m->is_live[local->id])
                     mark_operands(m, inst);
             } else if (ir_has_effects(ir, inst)) {
@@ -80,8 +83,8 @@ static void look_at(struct marking *m, uint32_t id)
         mark_function(m, opt_function(o, id));
     else if (inst)
         mark_operands(m, inst);
-    for (const struct link *link = m->links[id]; link; link = link->next)
-        mark_operands(m, link->store);
+    for (uint32_t link = m->first_link[id]; link; link = m->links[link - 1].next)
+        mark_operands(m, m->links[link - 1].store);
     for (struct decoration *d = opt_decoration(o, id); d; d = opt_next_decoration(d, id))
         if (d->inst->op == OpDecorateId)
             mark_operands(m, d->inst);
@@ -164,8 +167,8 @@ void opt_dead(struct optimiser *o, bool with_globals)
     optimiser_grow(o);
     struct marking m = {.o = o};
     m.is_live = ir_scratch(ir, ir->bound);
-    m.queue = ir_scratch(ir, ir->bound * sizeof(*m.queue));
-    m.links = ir_scratch(ir, ir->bound * sizeof(struct link *));
+    m.first_link = ir_scratch(ir, ir->bound * sizeof(*m.first_link));
+    m.queue = ir_scratch_raw(ir, ir->bound * sizeof(*m.queue));
     mark_roots(&m);
     while (m.count > 0)
         look_at(&m, m.queue[--m.count]);

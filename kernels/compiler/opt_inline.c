@@ -50,6 +50,7 @@ struct copy {
 
 static uint32_t mapped(const struct inlining *in, uint32_t id)
 {
+    id = opt_same(in->o, id);
     return id < in->capacity && in->map[id] ? in->map[id] : id;
 }
 
@@ -102,7 +103,7 @@ static void copy_inst(struct copy *copy, const struct ir_inst *inst)
 {
     struct inlining *in = copy->in;
     struct optimiser *o = in->o;
-    struct ir_inst *made = ir_inst(o->ir, inst->op, inst->type, mapped(in, inst->id),
+    struct ir_inst *made = ir_inst(o->ir, inst->op, inst->type, in->map[inst->id],
                                    inst->num_operands, inst->operands);
     struct ir_ids ids = ir_ids(o->ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
@@ -275,7 +276,6 @@ static bool is_wanted(const struct body *caller, const struct body *callee)
 
 static void inline_into(struct inlining *in, struct body *body)
 {
-    struct optimiser *o = in->o;
     bool changed = false;
     for (struct ir_block *block = body->function->first; block; block = block->next)
         for (struct ir_inst *inst = block->insts.first, *next; inst; inst = next) {
@@ -293,8 +293,6 @@ static void inline_into(struct inlining *in, struct body *body)
                 break; // the rest is in a block behind
         }
     body->has_changed = changed;
-    if (changed)
-        opt_apply(o, body->function);
 }
 
 static void finish(struct inlining *in, struct body *body)
@@ -354,9 +352,21 @@ static void count_all(struct inlining *in)
         body_of(in, e->operands[1])->num_calls++;
 }
 
+// Bodies that move from function to function are rewritten once, where they stay.
+static void apply_all(struct optimiser *o)
+{
+    bool has_replaced = o->has_replaced;
+    o->delays = false;
+    for (const struct ir_function *f = o->ir->functions; f; f = f->next) {
+        o->has_replaced = has_replaced;
+        opt_apply(o, f);
+    }
+}
+
 void opt_inline(struct optimiser *o, bool merges_returns)
 {
     struct inlining in = {.o = o, .merges_returns = merges_returns};
+    o->delays = true;
     count_all(&in);
     uint32_t count = o->ir->last_function ? o->ir->last_function->mark + 1 : 0, depth = 0;
     struct body **stack = compiler_allocate(o->ir->compiler, (count + 1) * sizeof(*stack));
@@ -375,4 +385,5 @@ void opt_inline(struct optimiser *o, bool merges_returns)
             }
         }
     }
+    apply_all(o);
 }

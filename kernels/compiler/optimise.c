@@ -116,12 +116,12 @@ void opt_replace(struct optimiser *o, uint32_t id, uint32_t with)
 void opt_apply(struct optimiser *o, const struct ir_function *function)
 {
     optimiser_grow(o);
-    if (!o->has_replaced)
+    if (!o->has_replaced || o->delays)
         return;
     o->has_replaced = false;
     for (const struct ir_block *block = function->first; block; block = block->next)
         for (const struct ir_inst *inst = block->insts.first; inst; inst = inst->next) {
-            struct ir_ids ids = ir_ids(o->ir, inst);
+            struct ir_ids ids = ir_ids_quick(o->ir, inst);
             for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
                 *id = opt_same(o, *id);
         }

@@ -40,6 +40,7 @@ struct optimiser {
     uint32_t num_functions;
     bool keeps_functions;
     bool has_replaced; // since opt_apply()
+    bool delays; // opt_apply() does nothing: operands are what they were, opt_same() says
 };
 
 // ir_optimise() by some of the passes.

@@ -136,8 +136,11 @@ void preprocess(struct compiler *c, struct preprocessed *out)
     preprocess_begin_input(pp, source->name ? source->name : "", source->text, source->size,
                            0);
     struct lexeme token;
+    // About as many as the text has: room that is copied less often.
+    pp->max_tokens = (uint32_t)source->size / 16 + 16;
+    out->tokens.items = compiler_allocate(c, pp->max_tokens * sizeof(*out->tokens.items));
     do {
-        token = preprocess_next(pp);
+        preprocess_next(pp, &token);
         bool is_directive = token.kind == LEXEME_HASH && token.flags & LEXEME_AT_LINE_START;
         if (is_directive) {
             preprocess_directive(pp);

@@ -83,9 +83,12 @@ struct preprocessor {
 // --- macro.c
 
 // The next token that is no macro. LEXEME_END: of the text or the list.
-struct lexeme preprocess_next(struct preprocessor *pp);
+void preprocess_next(struct preprocessor *pp, struct lexeme *out);
 // Appends a token to the scratch stack.
 void preprocess_collect(struct preprocessor *pp, const struct lexeme *token);
+// Reads a token of a directive to the top of the scratch stack. False: its line ends, and
+// what ends it lies behind the top.
+bool preprocess_collect_next(struct preprocessor *pp, struct lexer *lexer);
 // Pops the scratch stack down to `count` tokens, and returns a copy of what was above.
 const struct lexeme *preprocess_take(struct preprocessor *pp, uint32_t count,
                                      uint32_t *out_count);

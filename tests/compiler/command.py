@@ -8,8 +8,9 @@ import pathlib
 import struct
 import subprocess
 import sys
-import tempfile
-import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import sentences  # pylint: disable=wrong-import-position
 
 GLSLC = os.path.abspath(sys.argv[1])
 SHADER = """#version 450
@@ -138,29 +139,8 @@ def what_it_says_of_itself():
     assert text.startswith("usage: tenon-glslc") and max(map(len, text.split("\n"))) <= 90
 
 
-CHECKS = [words_go_to_the_output, versions_are_those_of_the_target,
-          functions_are_kept_with_their_names, text_behind_the_preprocessor,
-          includes_are_found_beside_their_file_then_in_folders, errors_show_the_line,
-          files_that_cannot_be_used, wrong_arguments, what_it_says_of_itself]
-
-
-def main():
-    print(f"1..{len(CHECKS)}")
-    failed = 0
-    for number, check in enumerate(CHECKS, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                check()
-                print("ok", number, "-", check.__name__)
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print("not ok", number, "-", check.__name__)
-                print("".join("# " + line for line in
-                              traceback.format_exc().splitlines(keepends=True)))
-            os.chdir("/")
-    sys.exit(failed > 0)
-
-
 if __name__ == "__main__":
-    main()
+    sentences.run([words_go_to_the_output, versions_are_those_of_the_target,
+                   functions_are_kept_with_their_names, text_behind_the_preprocessor,
+                   includes_are_found_beside_their_file_then_in_folders, errors_show_the_line,
+                   files_that_cannot_be_used, wrong_arguments, what_it_says_of_itself])

@@ -9,11 +9,11 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
-import traceback
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "kernels" / "glsl"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "kernels" / "glsl")]
 import embed  # pylint: disable=wrong-import-position
+import sentences  # pylint: disable=wrong-import-position
 
 GLSLC, PLUGIN = map(os.path.abspath, sys.argv[1:])
 KERNELS = sorted(p.name for p in pathlib.Path(embed.HERE).glob("*.comp"))
@@ -100,27 +100,6 @@ def a_pack_s_text_names_its_file():
     assert "own.comp:7:15: error: 'x' is not declared" in done.stderr, done.stderr
 
 
-CHECKS = [lines_are_those_of_the_files, an_error_in_a_kernel_names_its_file,
-          a_pack_s_text_names_its_file]
-
-
-def main():
-    print(f"1..{len(CHECKS)}")
-    failed = 0
-    for number, check in enumerate(CHECKS, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                check()
-                print("ok", number, "-", check.__name__)
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print("not ok", number, "-", check.__name__)
-                print("".join("# " + line for line in
-                              traceback.format_exc().splitlines(keepends=True)))
-            os.chdir("/")
-    sys.exit(failed > 0)
-
-
 if __name__ == "__main__":
-    main()
+    sentences.run([lines_are_those_of_the_files, an_error_in_a_kernel_names_its_file,
+                   a_pack_s_text_names_its_file])

@@ -3,32 +3,53 @@
 // kernel by kernel: the statistics of VK_KHR_pipeline_executable_properties (NVIDIA: size
 // of the binary, registers), and how long the driver compiled.
 //
-//   pipelines [--times] [--all] [--programs] [WORD]
+//   pipelines [--times] [--programs] [--worst N] [--jobs N] [--seconds N] [WORD]
 //
-// --times: without the extension, which is needed otherwise (77 ends the program); --all: a
-// line for each kernel, not only where ours is over 5 % greater; --programs: generated
-// kernels, too; WORD: kernels whose names contain it. Specialisation constants have their
-// defaults.
+// Shows the sums, and of each figure the N kernels (15) where ours is greatest beside the
+// other. --times: without the extension, which is needed otherwise (77 ends the program);
+// --programs: generated kernels, too; --jobs: as many processes at once (1); --seconds:
+// no kernel begins later; WORD: kernels whose names contain it. Specialisation constants
+// have their defaults.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include <vulkan/vulkan.h>
 #include "compiler.h"
 #include "peer.h"
 #include "texts.h"
 
-enum { MOST_STATISTICS = 32, MOST_BINDINGS = 16 };
-#define GREATER 1.05 // a ratio that gets a line
+enum { MOST_STATISTICS = 32, MOST_BINDINGS = 16, MOST_JOBS = 64, MOST_WORST = 64 };
+#define GREATER 1.05 // a ratio that is counted
 
-// One figure of a kernel, from both compilers; sums are of kernels that were counted.
+// One figure of the kernel at hand, from both compilers; negative: not told.
+struct figure {
+    char name[VK_MAX_DESCRIPTION_SIZE];
+    double ours, theirs;
+};
+
+// A kernel's place among the worst.
+struct row {
+    char kernel[64];
+    double ours, theirs, ratio;
+};
+
+// One figure of all kernels.
 struct statistic {
     char name[VK_MAX_DESCRIPTION_SIZE];
-    double ours, theirs; // of the kernel at hand; negative: not told
     double log_sum, sum_ours, sum_theirs;
-    unsigned num_ratios, num_kernels, num_greater, only_ours, only_theirs;
+    unsigned num_ratios, num_kernels, num_greater, only_ours, only_theirs, num_worst;
+    struct row worst[MOST_WORST]; // the worst first
 };
+
+static struct options {
+    bool times, programs;
+    unsigned worst, jobs, seconds;
+    const char *word;
+} options = {.worst = 15, .jobs = 1, .seconds = 3600};
 
 static struct driver {
     VkInstance instance;
@@ -41,9 +62,8 @@ static struct driver {
     PFN_vkGetPipelineExecutableStatisticsKHR get_statistics;
 } gpu;
 
-static struct statistic statistics[MOST_STATISTICS];
-static size_t num_statistics;
-static bool shows_all;
+static struct figure figures[MOST_STATISTICS];
+static size_t num_figures;
 
 // --- the device --------------------------------------------------------------------------
 
@@ -171,20 +191,20 @@ static void close_device(void)
         vkDestroyInstance(gpu.instance, NULL);
 }
 
-// --- figures -----------------------------------------------------------------------------
+// --- figures of a kernel -----------------------------------------------------------------
 
 static void tell(const char *name, bool is_ours, double value)
 {
     size_t i = 0;
-    while (i < num_statistics && strcmp(statistics[i].name, name) != 0)
+    while (i < num_figures && strcmp(figures[i].name, name) != 0)
         i++;
     if (i == MOST_STATISTICS)
         return;
-    if (i == num_statistics) {
-        statistics[num_statistics++] = (struct statistic){.ours = -1, .theirs = -1};
-        snprintf(statistics[i].name, sizeof(statistics[i].name), "%s", name);
+    if (i == num_figures) {
+        figures[num_figures++] = (struct figure){.ours = -1, .theirs = -1};
+        snprintf(figures[i].name, sizeof(figures[i].name), "%s", name);
     }
-    *(is_ours ? &statistics[i].ours : &statistics[i].theirs) = value;
+    *(is_ours ? &figures[i].ours : &figures[i].theirs) = value;
 }
 
 static double number_of(const VkPipelineExecutableStatisticKHR *statistic)
@@ -260,32 +280,138 @@ static bool measure(const struct glsl_result *module, bool is_ours)
     return true;
 }
 
-// Adds the kernel at hand to the sums, and prints what is to be shown of it.
-static void count_kernel(const char *name)
+// --- kernels, in a process of their own --------------------------------------------------
+
+// The compilers take turns in being first, as the driver may be slower to begin with. What
+// became of the kernel goes to `out`: a line each figure, "=" and its kernel at the end.
+static void compare(const struct shader_text *text, bool theirs_first, FILE *out)
 {
-    for (size_t i = 0; i < num_statistics; i++) {
-        struct statistic *s = &statistics[i];
-        if (s->ours < 0 || s->theirs < 0)
-            continue;
-        s->num_kernels++;
-        s->sum_ours += s->ours;
-        s->sum_theirs += s->theirs;
-        s->only_ours += s->ours > 0 && s->theirs == 0;
-        s->only_theirs += s->theirs > 0 && s->ours == 0;
-        bool is_greater = s->ours > s->theirs * GREATER;
-        s->num_greater += is_greater;
-        if (s->ours > 0 && s->theirs > 0) {
-            s->log_sum += log(s->ours / s->theirs);
-            s->num_ratios++;
-        }
-        bool is_time = strncmp(s->name, "vkCreate", 8) == 0; // of one run: not shown
-        if (shows_all || (is_greater && !is_time))
-            printf("%-36s %-32s %10.0f %10.0f %7.3f\n", name, s->name, s->ours, s->theirs,
-                   s->theirs > 0 ? s->ours / s->theirs
-                   : s->ours > 0 ? INFINITY
-                                 : 1);
+    const struct glsl_source source = texts_source(text);
+    struct glsl_result ours = {0}, theirs = {0};
+    const char *outcome = "refused";
+    num_figures = 0;
+    if (peer_compile_alone(&source, &theirs) && glsl_compile(&source, &ours)) {
+        const struct glsl_result *pair[] = {theirs_first ? &theirs : &ours,
+                                            theirs_first ? &ours : &theirs};
+        bool done = measure(pair[0], !theirs_first) && measure(pair[1], theirs_first);
+        outcome = done ? "compared" : "failed";
+        for (size_t i = 0; done && i < num_figures; i++)
+            if (figures[i].ours >= 0 && figures[i].theirs >= 0)
+                fprintf(out, "%.17g %.17g %s\n", figures[i].ours, figures[i].theirs,
+                        figures[i].name);
     }
+    glsl_result_finish(&ours);
+    glsl_result_finish(&theirs);
+    fprintf(out, "=%s %s\n", outcome, text->name);
+    fflush(out);
+}
+
+// Every jobs'th kernel, from `job` on. The process's exit code.
+static int run_job(unsigned job, FILE *out)
+{
+    if (!find_device() || !open_device(!options.times) || !make_layout()) {
+        close_device();
+        return 77;
+    }
+    if (job == 0)
+        printf("%s; ours, theirs, and ours over theirs\n", gpu.properties.deviceName);
     fflush(stdout);
+    struct shader_texts texts = texts_collect(options.word);
+    const double end = now_us() + options.seconds * 1e6;
+    for (size_t i = 0, counted = 0; i < texts.count && now_us() < end; i++) {
+        const struct shader_text *text = &texts.items[i];
+        bool is_program = strncmp(text->name, "program ", 8) == 0;
+        if (text->flags & GLSL_KEEPS_FUNCTIONS || (is_program && !options.programs))
+            continue;
+        if (counted++ % options.jobs == job)
+            compare(text, counted / options.jobs % 2, out);
+    }
+    texts_free(&texts);
+    close_device();
+    return 0;
+}
+
+// --- sums --------------------------------------------------------------------------------
+
+static struct statistic statistics[MOST_STATISTICS];
+static size_t num_statistics;
+static unsigned num_compared, num_refused, num_failed;
+
+static struct statistic *statistic_of(const char *name)
+{
+    size_t i = 0;
+    while (i < num_statistics && strcmp(statistics[i].name, name) != 0)
+        i++;
+    if (i == MOST_STATISTICS)
+        return NULL;
+    if (i == num_statistics) {
+        num_statistics++;
+        snprintf(statistics[i].name, sizeof(statistics[i].name), "%.255s", name);
+    }
+    return &statistics[i];
+}
+
+static void add_row(struct statistic *s, const struct row *row)
+{
+    unsigned at = s->num_worst;
+    while (at > 0 && s->worst[at - 1].ratio < row->ratio)
+        at--;
+    if (at >= options.worst)
+        return;
+    s->num_worst += s->num_worst < options.worst;
+    for (unsigned i = s->num_worst - 1; i > at; i--)
+        s->worst[i] = s->worst[i - 1];
+    s->worst[at] = *row;
+}
+
+static void add_figure(const struct figure *f, const char *kernel)
+{
+    struct statistic *s = statistic_of(f->name);
+    if (!s)
+        return;
+    s->num_kernels++;
+    s->sum_ours += f->ours;
+    s->sum_theirs += f->theirs;
+    s->only_ours += f->ours > 0 && f->theirs <= 0;
+    s->only_theirs += f->theirs > 0 && f->ours <= 0;
+    s->num_greater += f->ours > f->theirs * GREATER;
+    struct row row = {.ours = f->ours, .theirs = f->theirs};
+    row.ratio = f->theirs > 0 ? f->ours / f->theirs : f->ours > 0 ? INFINITY : 1;
+    if (f->ours > 0 && f->theirs > 0) {
+        s->log_sum += log(row.ratio);
+        s->num_ratios++;
+    }
+    snprintf(row.kernel, sizeof(row.kernel), "%s", kernel);
+    add_row(s, &row);
+}
+
+// What a process wrote.
+static void read_job(FILE *in)
+{
+    char line[512], outcome[16];
+    int at = 0;
+    rewind(in);
+    num_figures = 0;
+    while (fgets(line, sizeof(line), in)) {
+        line[strcspn(line, "\n")] = '\0';
+        struct figure *f = &figures[num_figures];
+        if (sscanf(line, "=%15s %n", outcome, &at) == 1) {
+            for (size_t i = 0; i < num_figures; i++)
+                add_figure(&figures[i], line + at);
+            if (num_figures == 0)
+                printf("%-36s %s\n", line + at,
+                       *outcome == 'f' ? "the driver fails" : "one compiler refuses it");
+            *(num_figures > 0   ? &num_compared
+              : *outcome == 'f' ? &num_failed
+                                : &num_refused) += 1;
+            num_figures = 0;
+        } else if (num_figures < MOST_STATISTICS &&
+                   sscanf(line, "%lf %lf %n", &f->ours, &f->theirs, &at) == 2) {
+            snprintf(f->name, sizeof(f->name), "%s", line + at);
+            num_figures++;
+        }
+    }
+    fclose(in);
 }
 
 static void print_sums(void)
@@ -299,81 +425,94 @@ static void print_sums(void)
                s->num_ratios ? exp(s->log_sum / s->num_ratios) : 1.0, s->num_greater,
                s->only_ours, s->only_theirs);
     }
-}
-
-// --- kernels -----------------------------------------------------------------------------
-
-enum outcome { COMPARED, REFUSED, FAILED };
-
-// The compilers take turns in being first, as the driver may be slower to begin with.
-static enum outcome compare(const struct shader_text *text, bool theirs_first)
-{
-    const struct glsl_source source = texts_source(text);
-    struct glsl_result ours = {0}, theirs = {0};
-    enum outcome outcome = REFUSED;
-    if (peer_compile_alone(&source, &theirs) && glsl_compile(&source, &ours)) {
-        const struct glsl_result *pair[] = {theirs_first ? &theirs : &ours,
-                                            theirs_first ? &ours : &theirs};
-        for (size_t i = 0; i < num_statistics; i++)
-            statistics[i].ours = statistics[i].theirs = -1;
-        bool done = measure(pair[0], !theirs_first) && measure(pair[1], theirs_first);
-        outcome = done ? COMPARED : FAILED;
+    for (size_t i = 0; i < num_statistics; i++) {
+        const struct statistic *s = &statistics[i];
+        if (strncmp(s->name, "vkCreate", 8) == 0)
+            continue; // of one run
+        printf("\n%s, the worst\n", s->name);
+        for (unsigned k = 0; k < s->num_worst && s->worst[k].ratio > 1; k++)
+            printf("  %-44s %10.0f %10.0f %7.3f\n", s->worst[k].kernel, s->worst[k].ours,
+                   s->worst[k].theirs, s->worst[k].ratio);
     }
-    glsl_result_finish(&ours);
-    glsl_result_finish(&theirs);
-    if (outcome == COMPARED)
-        count_kernel(text->name);
-    else
-        printf("%-36s %s\n", text->name,
-               outcome == FAILED ? "the driver fails" : "one compiler refuses it");
-    return outcome;
-}
-
-static int compare_all(const struct shader_texts *texts, bool programs)
-{
-    unsigned counts[3] = {0};
-    for (size_t i = 0; i < texts->count; i++) {
-        const struct shader_text *text = &texts->items[i];
-        bool is_program = strncmp(text->name, "program ", 8) == 0;
-        if (!(text->flags & GLSL_KEEPS_FUNCTIONS) && (programs || !is_program))
-            counts[compare(text, i % 2)]++;
-    }
-    print_sums();
     printf("%u kernels compared, %u refused by a compiler, %u by the driver\n",
-           counts[COMPARED], counts[REFUSED], counts[FAILED]);
-    return counts[COMPARED] == 0;
+           num_compared, num_refused, num_failed);
+}
+
+// --- processes ---------------------------------------------------------------------------
+
+// The worst exit code of all processes: a driver that crashes ends one alone.
+static int run_jobs(void)
+{
+    FILE *files[MOST_JOBS];
+    pid_t pids[MOST_JOBS];
+    int worst = 0;
+    for (unsigned i = 0; i < options.jobs; i++) {
+        files[i] = tmpfile();
+        if (!files[i])
+            return perror("tmpfile"), 1;
+        fflush(stdout);
+        pids[i] = fork();
+        if (pids[i] == 0)
+            _exit(run_job(i, files[i]));
+    }
+    for (unsigned i = 0; i < options.jobs; i++) {
+        int status = 0, code = 1;
+        if (pids[i] > 0 && waitpid(pids[i], &status, 0) == pids[i] && WIFEXITED(status))
+            code = WEXITSTATUS(status);
+        if (code != 0 && code != 77)
+            fprintf(stderr, "process %u of %u ended with status %d\n", i, options.jobs,
+                    status);
+        worst = code > worst ? code : worst;
+        read_job(files[i]);
+    }
+    return worst;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: pipelines [--times] [--programs] [--worst N] [--jobs N] "
+                    "[--seconds N] [WORD]; at most 64 worst and jobs\n");
+    return 2;
+}
+
+static bool read_options(int argc, char **argv)
+{
+    const struct {
+        const char *name;
+        unsigned *value;
+        long most;
+    } numbers[] = {{"--worst", &options.worst, MOST_WORST},
+                   {"--jobs", &options.jobs, MOST_JOBS},
+                   {"--seconds", &options.seconds, 3600}};
+    for (int i = 1; i < argc; i++) {
+        size_t at = 0;
+        while (at < 3 && strcmp(argv[i], numbers[at].name) != 0)
+            at++;
+        if (at < 3) {
+            long count = i + 1 < argc ? strtol(argv[++i], NULL, 10) : 0;
+            if (count < 1 || count > numbers[at].most)
+                return false;
+            *numbers[at].value = (unsigned)count;
+        } else if (strcmp(argv[i], "--times") == 0)
+            options.times = true;
+        else if (strcmp(argv[i], "--programs") == 0)
+            options.programs = true;
+        else if (argv[i][0] != '-' && !options.word)
+            options.word = argv[i];
+        else
+            return false;
+    }
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    bool times = false, programs = false;
-    const struct {
-        const char *name;
-        bool *value;
-    } options[] = {{"--times", &times}, {"--programs", &programs}, {"--all", &shows_all}};
-    const char *word = NULL;
-    for (int i = 1; i < argc; i++) {
-        size_t at = 0;
-        while (at < 3 && strcmp(argv[i], options[at].name) != 0)
-            at++;
-        if (at < 3)
-            *options[at].value = true;
-        else if (argv[i][0] != '-' && !word)
-            word = argv[i];
-        else
-            return fprintf(stderr,
-                           "usage: pipelines [--times] [--all] [--programs] [WORD]\n"),
-                   2;
-    }
+    if (!read_options(argc, argv))
+        return usage();
     setenv("__GL_SHADER_DISK_CACHE", "0", 1); // NVIDIA: each compilation is one
     setenv("MESA_SHADER_CACHE_DISABLE", "true", 1);
-    int code = 77;
-    if (find_device() && open_device(!times) && make_layout()) {
-        struct shader_texts texts = texts_collect(word);
-        printf("%s; ours, theirs, and ours over theirs\n", gpu.properties.deviceName);
-        code = compare_all(&texts, programs);
-        texts_free(&texts);
-    }
-    close_device();
-    return code;
+    int code = run_jobs();
+    if (num_compared + num_refused + num_failed > 0)
+        print_sums();
+    return code != 0 ? code : num_compared == 0;
 }

@@ -54,7 +54,7 @@ double measure(void)
 {
     double rounds[5];
     int times = 1;
-    const double enough = quick ? 0.005 : 0.05;
+    const double enough = quick ? 0.005 : 0.03;
     if (vb_compile(&bench) != TN_OK || vb_submit(&bench, 2) != TN_OK) {
         fprintf(stderr, "%s\n", vb_failure);
         exit(1);
@@ -341,6 +341,9 @@ static void reductions(void)
     indices.dtype = TN_I64;
     add_kernel("base.argmax/1", &of_rows, 1, (tn_layout[]){x, indices});
     report("argmax f32, rows", bytes / measure() * 1e-9, "GB/s");
+    tn_layout doubles = matrix(TN_F64, n, n);
+    add_kernel("base.argmax/1", &of_rows, 1, (tn_layout[]){doubles, indices});
+    report("argmax f64, rows", 2 * bytes / measure() * 1e-9, "GB/s");
 }
 
 // --- rows by index -----------------------------------------------------------------------
@@ -435,7 +438,8 @@ static const struct {
              {"rows", rows},
              {"convolutions", convolutions},
              {"orders", orders},
-             {"others", others}};
+             {"others", others},
+             {"small", small}};
 
 static bool is_named(const char *part, char **names, int num_names)
 {
@@ -463,14 +467,16 @@ int main(int argc, char **argv)
         fprintf(stderr,
                 "usage: speed PLUGIN.so [--quick] "
                 "[elementwise|dispatches|products|attention|reductions|indexed|rows|"
-                "convolutions|orders|others...]\n");
+                "convolutions|orders|others|small...]\n");
         return 2;
     }
     if (!vb_begin(&bench, argv[1]))
         return 77;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        if (is_named(parts[i].name, argv + 2 + quick, argc - 2 - quick))
+        if (is_named(parts[i].name, argv + 2 + quick, argc - 2 - quick)) {
+            printf("# part %s\n", parts[i].name);
             parts[i].measure();
+        }
     vb_end(&bench);
     return 0;
 }

@@ -38,5 +38,6 @@ void rows(void);
 void convolutions(void);
 void orders(void);
 void others(void);
+void small(void);
 
 #endif // TESTS_GPU_SPEED_H

@@ -12,7 +12,7 @@ import sys
 import tap
 from tap import refused, run, tenon
 
-PAGES = pathlib.Path(sys.argv[3]).absolute()
+PAGES, GLSLC = map(pathlib.Path.absolute, map(pathlib.Path, sys.argv[3:5]))
 ROWS = json.loads(tenon("commands", "--json").stdout)
 LEAVES = [row for row in ROWS if "options" in row]
 
@@ -73,7 +73,7 @@ def page_of(row):
 
 
 def there_is_a_page_for_each_command_and_no_other():
-    assert {p.name for p in PAGES.iterdir()} == {page_of(row).name for row in ROWS}
+    assert {p.name for p in PAGES.iterdir()} == {page_of(row).name for row in ROWS} | {"tenon-glslc.1"}
     for row in LEAVES:
         text = page_of(row).read_text().replace("\\-", "-").replace("\\&", "")
         for option in row["options"]:
@@ -81,6 +81,18 @@ def there_is_a_page_for_each_command_and_no_other():
         for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "SEE ALSO"):
             assert f"\n.SH {section}\n" in text, (row["name"], section)
     assert ".SH ENVIRONMENT" in page_of(ROWS[0]).read_text()
+
+
+def the_compiler_s_page_has_its_options():
+    text = (PAGES / "tenon-glslc.1").read_text().replace("\\-", "-").replace("\\&", "")
+    listed = output(GLSLC, "--help")
+    names = re.findall(r"^  (-\S+)", listed, re.M)
+    assert len(names) > 8, listed
+    for name in names:
+        assert f".TP\n\\fB{name}" in text, name
+    for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "SEE ALSO"):
+        assert f"\n.SH {section}\n" in text, section
+    assert "the subset of GLSL" in text and "2 for wrong arguments" in text, text
 
 
 def pages_are_formatted_without_a_warning():
@@ -194,6 +206,7 @@ def wrong_shells_get_the_nearest():
 
 run([every_command_is_described_as_its_help_says, every_command_that_a_message_or_a_guide_names_is_there,
      every_group_lists_its_commands,
-     there_is_a_page_for_each_command_and_no_other, pages_are_formatted_without_a_warning, pages_pass_mandoc,
+     there_is_a_page_for_each_command_and_no_other, the_compiler_s_page_has_its_options,
+     pages_are_formatted_without_a_warning, pages_pass_mandoc,
      bash_completes_commands_and_options, bash_completes_installed_names_and_files, zsh_completes, fish_completes,
      wrong_shells_get_the_nearest])

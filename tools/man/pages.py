@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Writes the man pages: tenon(1) and one for each command, from what `tenon commands --json`
-says and the table of docs/environment.md.
+says and the table of docs/environment.md; tenon-glslc(1) from its --help.
 
-pages.py --tenon COMMAND --environment environment.md --version 0.1.0 -o DIRECTORY
+pages.py --tenon COMMAND --glslc COMMAND --environment environment.md --version 0.1.0 -o DIRECTORY
 """
 
 import argparse
@@ -84,6 +84,20 @@ def members(group):
     return lines
 
 
+def glslc(text, version):
+    """The page of tenon-glslc: its help is a usage, paragraphs, options, the exit status."""
+    usage, about, listed, ends = re.fullmatch(
+        r"usage: tenon-glslc (.*?)\n\n(.*?)\n\n((?:  .*\n)+)\nExit status: (.*)\n", text, re.S).groups()
+    lines = [*head("tenon-glslc", "compile a compute shader to SPIR-V", version),
+             ".SH SYNOPSIS", f"\\fBtenon\\-glslc\\fR {escaped(usage)}",
+             ".SH DESCRIPTION", *paragraphs(about), ".SH OPTIONS"]
+    for line in listed.splitlines():
+        option = re.match(r"  (-\S+(?: [A-Z]+)?)  +(.*)", line)
+        lines += [".TP", f"\\fB{escaped(option[1])}\\fR"] if option else []
+        lines.append(escaped(option[2] if option else line.strip()))
+    return "\n".join([*lines, ".SH EXIT STATUS", escaped(ends), *see_also(["tenon-check", "tenon-new"])]) + "\n"
+
+
 def status():
     return [".SH EXIT STATUS", ".TP", "0", "All went well.", ".TP", "1",
             "It failed; one message on the standard error says what was got and expected.",
@@ -149,6 +163,7 @@ def pages(rows, version, table):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tenon", required=True)
+    parser.add_argument("--glslc", required=True)
     parser.add_argument("--environment", required=True)
     parser.add_argument("--version", required=True)
     parser.add_argument("-o", dest="directory", required=True)
@@ -162,6 +177,8 @@ def main():
     table = pathlib.Path(given.environment).read_text()
     for name, text in pages(json.loads(said), given.version, table):
         (directory / name).write_text(text)
+    text = subprocess.run([given.glslc, "--help"], check=True, capture_output=True, text=True).stdout
+    (directory / "tenon-glslc.1").write_text(glslc(text, given.version))
 
 
 if __name__ == "__main__":
