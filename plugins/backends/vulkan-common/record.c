@@ -260,6 +260,14 @@ static void record_dispatch(tn_device *device, const struct vk_plan *plan,
                               recording->queries, 2 * index + 1);
 }
 
+void vk_record_dispatches(tn_device *device, const struct vk_plan *plan,
+                          const struct vk_recording *recording)
+{
+    for (uint32_t i = 0; i < plan->num_dispatches; i++)
+        record_dispatch(device, plan, recording, &plan->dispatches[i],
+                        i > 0 ? &plan->dispatches[i - 1] : NULL, i);
+}
+
 static tn_status record(tn_device *device, const struct vk_plan *plan,
                         struct vk_recording *recording)
 {
@@ -281,9 +289,7 @@ static tn_status record(tn_device *device, const struct vk_plan *plan,
             VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
-    for (uint32_t i = 0; i < plan->num_dispatches; i++)
-        record_dispatch(device, plan, recording, &plan->dispatches[i],
-                        i > 0 ? &plan->dispatches[i - 1] : NULL, i);
+    vk_record_dispatches(device, plan, recording);
     // The host reads results through mapped memory, after waiting.
     if (vk_memory_is_mapped(device))
         barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
