@@ -63,6 +63,8 @@ tn_status vk_recording_update(tn_device *device, struct vk_recording *recording,
 // words.
 void vk_record_dispatches(tn_device *device, const struct vk_plan *plan,
                           const struct vk_recording *recording);
+// The barrier between two dispatches of which one waits for the other.
+void vk_record_barrier(tn_device *device, VkCommandBuffer commands);
 void vk_recording_destroy(tn_device *device, const tn_executable *executable,
                           struct vk_recording *recording);
 

@@ -198,7 +198,7 @@ static void record_runs(const struct measuring *m, const struct vk_dispatch *dis
                                  m->plan->push + dispatch->first_push);
         vk->CmdDispatch(m->commands, dispatch->groups[0], dispatch->groups[1],
                         dispatch->groups[2]);
-        barrier(m);
+        vk_record_barrier(m->device, m->commands);
     }
 }
 
@@ -209,7 +209,7 @@ static void record_wholes(const struct measuring *m, const struct vk_plan *plan,
                                            .commands = m->commands};
     for (uint32_t i = 0; i < runs; i++) {
         vk_record_dispatches(m->device, plan, &recording);
-        barrier(m);
+        vk_record_barrier(m->device, m->commands);
     }
 }
 

@@ -221,6 +221,13 @@ static void barrier(tn_device *device, VkCommandBuffer commands, VkPipelineStage
         0, NULL, 0, NULL);
 }
 
+void vk_record_barrier(tn_device *device, VkCommandBuffer commands)
+{
+    barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+}
+
 // Of dispatches with one pipeline, which push at least one word.
 static bool is_push_same(const struct vk_plan *plan, const struct vk_dispatch *a,
                          const struct vk_dispatch *b)
@@ -240,9 +247,7 @@ static void record_dispatch(tn_device *device, const struct vk_plan *plan,
     VkCommandBuffer commands = recording->commands;
     bool same_pipeline = before && before->pipeline == dispatch->pipeline;
     if (dispatch->barrier)
-        barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+        vk_record_barrier(device, commands);
     if (recording->queries)
         vk->CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
                               recording->queries, 2 * index);
