@@ -15,7 +15,7 @@
 
 enum { OP_POINTER = 32, OP_VARIABLE = 59, OP_DECORATE = 71, OP_MEMBER_DECORATE = 72 };
 enum { CLASS_UNIFORM = 2, CLASS_PUSH = 9, CLASS_STORAGE = 12 };
-enum { BINDING = 33, SET = 34, OFFSET = 35 };
+enum { BINDING = 33, OFFSET = 35 };
 
 static char reason[VK_REASON];
 
@@ -101,11 +101,11 @@ Test(vulkan_push, lists_lie_behind_what_was_pushed)
             cr_assert(count(&out, OP_MEMBER_DECORATE, 3, OFFSET,
                             &(uint32_t){lists[k].first * 4}) == 1);
         expect_valid(&out);
-        cr_assert(spirv_uniform(&out, 1, &uniform));
+        cr_assert(spirv_uniform(&out, 5, &uniform));
         cr_assert(eq(u32, count(&uniform, OP_VARIABLE, 3, CLASS_PUSH, NULL), 0));
         cr_assert(eq(u32, count(&uniform, OP_POINTER, 2, CLASS_PUSH, NULL), 0));
         cr_assert(eq(u32, count(&uniform, OP_VARIABLE, 3, CLASS_UNIFORM, NULL), 1));
-        cr_assert(count(&uniform, OP_DECORATE, 2, SET, &(uint32_t){1}) == 1);
+        cr_assert(count(&uniform, OP_DECORATE, 2, BINDING, &(uint32_t){5}) == 1);
         expect_valid(&uniform);
         uniform.release(&uniform);
         out.release(&out);

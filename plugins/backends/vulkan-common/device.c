@@ -229,12 +229,6 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
     if (!device->is_software)
         device->facts.limits.features &= ~(uint32_t)TN_VULKAN_IS_SOFTWARE;
     device->has_uniforms = has_uniforms(device);
-    status =
-        device->has_uniforms ? vk_args_layout_create(device, &device->args_layout) : TN_OK;
-    if (status != TN_OK) {
-        vk_device_close(device);
-        return status;
-    }
     *out_device = device;
     return TN_OK;
 }

@@ -24,7 +24,8 @@
 #define VK_MAX_PUSH 32                   // words: Vulkan's guaranteed minimum
 #define VK_MOST_PUSH 64                  // words of a launch, where the device takes them
 #define VK_MAX_OPERANDS 32
-#define VK_MAX_SPEC 64 // specialisation constants of a launch
+#define VK_MAX_BINDINGS (VK_MAX_OPERANDS + 1) // with what is pushed, in a uniform buffer
+#define VK_MAX_SPEC 64                        // specialisation constants of a launch
 #define VK_MAX_QUEUES 4
 
 struct vk_plan;
@@ -242,7 +243,6 @@ struct tn_device {
     bool is_software;
     // What launches of own kernels push lies in a uniform buffer: see docs/kernels.md.
     bool has_uniforms;
-    VkDescriptorSetLayout args_layout; // of VK_ARGS_SET, if it has uniforms
     struct vk_memory memory;
     struct vk_shaders shaders;
     const tn_host_trace *trace; // NULL: no trace is written
@@ -368,7 +368,6 @@ void vk_share_give(tn_device *device, tn_buffer *buffer);
 
 // --- shader.c --------------------------------------------------------------------------
 
-#define VK_ARGS_SET 1
 struct vk_pipeline_desc {
     const char *name;   // of the kernel or module
     struct vk_hash key; // of the code
@@ -382,13 +381,11 @@ struct vk_pipeline_desc {
     void *context;
     bool is_alone;  // the driver's cache does not get it
     bool is_others; // code of others, whose push constants stay
-    // What the code has as push constants is a uniform buffer in a set of its own,
-    // VK_ARGS_SET; nothing is pushed. plan_add sets it.
+    // What the code has as push constants is a uniform buffer at the last binding; nothing
+    // is pushed. plan_add sets it.
     bool has_uniform;
 };
 
-// Of one uniform buffer, whose descriptor does not change while commands use it.
-tn_status vk_args_layout_create(tn_device *device, VkDescriptorSetLayout *out);
 tn_status vk_shaders_init(tn_device *device);
 void vk_shaders_finish(tn_device *device);
 // Finds or compiles a pipeline for a plan, and gives a reference to it. One that another

@@ -18,8 +18,7 @@ struct vk_bound {
 // differ.
 struct vk_recording {
     VkDescriptorPool pool;
-    VkDescriptorSet *sets; // as the plan numbers them, and behind these its args
-    VkDescriptorPool args_pool;
+    VkDescriptorSet *sets; // as the plan numbers them
     VkCommandBuffer commands;
     VkQueryPool queries;    // timestamps, two for each dispatch; only with a trace
     struct vk_bound *bound; // memory that the sets point to; one a slot

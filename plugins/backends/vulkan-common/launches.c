@@ -99,6 +99,8 @@ tn_status vk_launches_tell(struct vk_plan *plan, const struct vk_pipeline_desc *
                            const struct vk_dispatch *dispatch)
 {
     const struct vk_pipeline *pipeline = dispatch->pipeline;
+    // What would be pushed is told as that.
+    uint32_t num_operands = desc->num_bindings - desc->has_uniform;
     uint64_t places[2 * VK_MAX_OPERANDS];
     struct told told = {.num_lists = 0};
     tn_planned_launch launch = {.struct_size = sizeof(launch),
@@ -113,12 +115,12 @@ tn_status vk_launches_tell(struct vk_plan *plan, const struct vk_pipeline_desc *
                                 .places = places,
                                 .num_spec = desc->num_spec,
                                 .num_push = desc->num_push,
-                                .num_operands = desc->num_bindings};
+                                .num_operands = num_operands};
     memcpy(launch.groups, dispatch->groups, sizeof(launch.groups));
     if (desc->num_push > 0)
         memcpy(told.push, plan->push + dispatch->first_push,
                desc->num_push * sizeof(told.push[0]));
-    for (uint32_t i = 0; i < desc->num_bindings; i++) {
+    for (uint32_t i = 0; i < num_operands; i++) {
         const struct vk_operand *operand = &plan->operands[dispatch->first_operand + i];
         bool is_constants = operand->slot == VK_SLOT_CONSTANTS;
         places[2 * i] = is_constants ? 0 : operand->offset;

@@ -37,7 +37,6 @@ static tn_status bake(tn_device *device, const struct vk_pipeline_desc *desc,
     if (spirv_bake(&code, lists, num_lists, &baked, measured->reason)) {
         struct vk_pipeline_desc alone = *desc;
         alone.num_push = 0;
-        alone.has_uniform = false;
         measured->baked_size = baked.size;
         status = vk_pipeline_make(device, &alone, &baked, &measured->baked);
         baked.release(&baked);
@@ -192,10 +191,6 @@ static void record_runs(const struct measuring *m, const struct vk_dispatch *dis
     vk->CmdBindPipeline(m->commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline->handle);
     vk->CmdBindDescriptorSets(m->commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline->layout,
                               0, 1, &m->recording->sets[dispatch->set], 0, NULL);
-    if (!baked && dispatch->has_args)
-        vk->CmdBindDescriptorSets(
-            m->commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline->layout, VK_ARGS_SET, 1,
-            &m->recording->sets[m->plan->num_sets + dispatch->args], 0, NULL);
     for (uint32_t i = 0; i < runs; i++) {
         if (!baked && dispatch->num_push > 0)
             vk->CmdPushConstants(m->commands, pipeline->layout, VK_SHADER_STAGE_COMPUTE_BIT,
@@ -483,7 +478,6 @@ static void bake_dispatches(const struct vk_plan *plan, struct vk_dispatch *disp
             continue;
         dispatches[i->dispatch].pipeline = measured->baked;
         dispatches[i->dispatch].num_push = 0;
-        dispatches[i->dispatch].has_args = false;
     }
 }
 

@@ -12,6 +12,7 @@
 enum {
     VK_READS = TN_VULKAN_READS,
     VK_WRITES = TN_VULKAN_WRITES,
+    VK_UNIFORM = 1 << 8, // it is bound as a uniform buffer
 };
 
 // Bytes [offset, offset + size) of a slot, for one descriptor. Of the constants: size 0 is
@@ -42,15 +43,8 @@ struct vk_dispatch {
     uint32_t first_push, num_push; // words
     uint32_t groups[3];
     uint32_t step;
-    uint32_t set;  // descriptor set, shared by dispatches with equal pipeline and operands
-    uint32_t args; // with has_args: number of the plan's args that is bound
-    bool has_args;
+    uint32_t set; // descriptor set, shared by dispatches with equal pipeline and operands
     bool barrier; // a memory barrier comes first
-};
-
-// Words of the constants that dispatches have in place of push constants.
-struct vk_args {
-    uint32_t first, count;
 };
 
 struct vk_ahead;    // ahead.h
@@ -68,13 +62,11 @@ struct vk_plan {
     const tn_step *planned; // that step
     struct vk_dispatch *dispatches;
     struct vk_operand *operands;
-    uint32_t *push;       // words, of all dispatches
-    struct vk_args *args; // in place of push constants
-    uint32_t *constants;  // words
+    uint32_t *push;      // words, of all dispatches
+    uint32_t *constants; // words
     uint32_t num_dispatches, max_dispatches;
     uint32_t num_operands, max_operands;
     uint32_t num_push, max_push;
-    uint32_t num_args, max_args;
     uint32_t num_constants, max_constants;
     uint32_t last_constant; // where the constants begin that were appended last
     uint32_t num_sets;      // numbered in the order of the dispatches that use them first

@@ -15,8 +15,6 @@ void vk_recording_destroy(tn_device *device, const tn_executable *executable,
         vk->FreeCommandBuffers(device->handle, executable->pool, 1, &recording->commands);
     if (recording->pool)
         vk->DestroyDescriptorPool(device->handle, recording->pool, NULL);
-    if (recording->args_pool)
-        vk->DestroyDescriptorPool(device->handle, recording->args_pool, NULL);
     free(recording->sets);
     free(recording->bound);
     *recording = (struct vk_recording){0};
@@ -34,9 +32,11 @@ static tn_status create_sets(tn_device *device, const struct vk_plan *plan,
                          ? VK_DESCRIPTOR_POOL_CREATE_UPDATE_AFTER_BIND_BIT
                          : 0,
             .maxSets = plan->num_sets,
-            .poolSizeCount = 1,
-            .pPoolSizes = &(VkDescriptorPoolSize){VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                                  plan->num_bindings + 1},
+            .poolSizeCount = 2,
+            .pPoolSizes =
+                (const VkDescriptorPoolSize[]){
+                    {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, plan->num_bindings + 1},
+                    {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, plan->num_sets + 1}},
         },
         NULL, &recording->pool);
     if (result != VK_SUCCESS) {
@@ -57,56 +57,6 @@ static tn_status create_sets(tn_device *device, const struct vk_plan *plan,
             &recording->sets[count++]);
     }
     return vk_check(device, result, "vkAllocateDescriptorSets");
-}
-
-// The sets of the plan's args: what these point to stays as it is.
-static tn_status create_args(tn_device *device, const tn_executable *executable,
-                             struct vk_recording *recording)
-{
-    const struct vk_device_api *vk = device->vk;
-    const struct vk_plan *plan = &executable->plan;
-    VkResult result = vk->CreateDescriptorPool(
-        device->handle,
-        &(VkDescriptorPoolCreateInfo){
-            .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
-            .maxSets = plan->num_args,
-            .poolSizeCount = 1,
-            .pPoolSizes =
-                &(VkDescriptorPoolSize){VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, plan->num_args},
-        },
-        NULL, &recording->args_pool);
-    if (result != VK_SUCCESS) {
-        recording->args_pool = VK_NULL_HANDLE;
-        return vk_fail(device, result, "vkCreateDescriptorPool");
-    }
-    for (uint32_t i = 0; i < plan->num_args; i++) {
-        VkDescriptorSet *set = &recording->sets[plan->num_sets + i];
-        const tn_buffer *constants = executable->constants;
-        result = vk->AllocateDescriptorSets(
-            device->handle,
-            &(VkDescriptorSetAllocateInfo){
-                .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
-                .descriptorPool = recording->args_pool,
-                .descriptorSetCount = 1,
-                .pSetLayouts = &device->args_layout},
-            set);
-        if (result != VK_SUCCESS)
-            return vk_fail(device, result, "vkAllocateDescriptorSets");
-        vk->UpdateDescriptorSets(
-            device->handle, 1,
-            &(VkWriteDescriptorSet){
-                .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                .dstSet = *set,
-                .descriptorCount = 1,
-                .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER,
-                .pBufferInfo =
-                    &(VkDescriptorBufferInfo){constants->handle,
-                                              constants->offset +
-                                                  (uint64_t)plan->args[i].first * 4,
-                                              (uint64_t)plan->args[i].count * 4}},
-            0, NULL);
-    }
-    return TN_OK;
 }
 
 static tn_status create_pool(tn_device *device, tn_executable *executable)
@@ -141,8 +91,6 @@ static tn_status create_objects(tn_device *device, const tn_executable *executab
     tn_status status = TN_OK;
     if (plan->num_dispatches > 0)
         status = create_sets(device, plan, recording);
-    if (status == TN_OK && plan->num_args > 0)
-        status = create_args(device, executable, recording);
     if (status != TN_OK || !vk_is_traced(device, executable))
         return status;
     result = device->vk->CreateQueryPool(
@@ -164,8 +112,7 @@ tn_status vk_recording_create(tn_device *device, tn_executable *executable,
     if (status != TN_OK)
         return status;
     *recording = (struct vk_recording){
-        .sets =
-            calloc((size_t)plan->num_sets + plan->num_args + 1, sizeof(VkDescriptorSet)),
+        .sets = calloc(plan->num_sets + 1, sizeof(VkDescriptorSet)),
         .bound = calloc(executable->num_slots + 1, sizeof(struct vk_bound))};
     if (!recording->sets || !recording->bound) {
         vk_recording_destroy(device, executable, recording);
@@ -244,13 +191,15 @@ static void write_sets(tn_device *device, struct vk_recording *recording,
                 continue;
             uint32_t at = writes.count++;
             writes.infos[at] = buffer_info(operand, submission);
-            writes.items[at] =
-                (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                                       .dstSet = recording->sets[dispatch->set],
-                                       .dstBinding = j,
-                                       .descriptorCount = 1,
-                                       .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                       .pBufferInfo = &writes.infos[at]};
+            writes.items[at] = (VkWriteDescriptorSet){
+                .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                .dstSet = recording->sets[dispatch->set],
+                .dstBinding = j,
+                .descriptorCount = 1,
+                .descriptorType = operand->access & VK_UNIFORM
+                                      ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+                                      : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                .pBufferInfo = &writes.infos[at]};
             if (writes.count == MAX_WRITES)
                 flush(device, &writes);
         }
@@ -287,26 +236,6 @@ static bool is_push_same(const struct vk_plan *plan, const struct vk_dispatch *a
                   a->num_push * sizeof(*plan->push)) == 0;
 }
 
-// Binds the descriptor sets that are not bound. `same_pipeline`: as `before`.
-static void bind_sets(tn_device *device, const struct vk_plan *plan,
-                      const struct vk_recording *recording,
-                      const struct vk_dispatch *dispatch, const struct vk_dispatch *before,
-                      bool same_pipeline)
-{
-    uint32_t first = same_pipeline && before->set == dispatch->set ? VK_ARGS_SET : 0;
-    bool has_args = dispatch->has_args &&
-                    !(same_pipeline && before->has_args && before->args == dispatch->args);
-    const VkDescriptorSet sets[] = {recording->sets[dispatch->set],
-                                    dispatch->has_args
-                                        ? recording->sets[plan->num_sets + dispatch->args]
-                                        : VK_NULL_HANDLE};
-    uint32_t end = has_args ? VK_ARGS_SET + 1 : VK_ARGS_SET;
-    if (first < end)
-        device->vk->CmdBindDescriptorSets(
-            recording->commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch->pipeline->layout,
-            first, end - first, &sets[first], 0, NULL);
-}
-
 // `before`: the dispatch recorded last, whose pipeline, descriptor set and push constants
 // are still set; NULL: none.
 static void record_dispatch(tn_device *device, const struct vk_plan *plan,
@@ -325,7 +254,10 @@ static void record_dispatch(tn_device *device, const struct vk_plan *plan,
     if (!same_pipeline)
         vk->CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
                             dispatch->pipeline->handle);
-    bind_sets(device, plan, recording, dispatch, before, same_pipeline);
+    if (!same_pipeline || before->set != dispatch->set)
+        vk->CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                  dispatch->pipeline->layout, 0, 1,
+                                  &recording->sets[dispatch->set], 0, NULL);
     if (dispatch->num_push > 0 && !(same_pipeline && is_push_same(plan, before, dispatch)))
         vk->CmdPushConstants(commands, dispatch->pipeline->layout,
                              VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch->num_push * 4,

@@ -110,8 +110,6 @@ static void destroy_all(tn_device *device, struct vk_pipeline *list)
 
 void vk_shaders_finish(tn_device *device)
 {
-    if (device->args_layout)
-        device->vk->DestroyDescriptorSetLayout(device->handle, device->args_layout, NULL);
     if (!device->shaders.cache)
         return;
     store_cache(device);
@@ -127,15 +125,17 @@ void vk_shaders_finish(tn_device *device)
 static VkResult create_set_layout(tn_device *device, const struct vk_pipeline_desc *desc,
                                   VkDescriptorSetLayout *out)
 {
-    VkDescriptorSetLayoutBinding bindings[VK_MAX_OPERANDS];
-    VkDescriptorBindingFlags flags[VK_MAX_OPERANDS];
+    VkDescriptorSetLayoutBinding bindings[VK_MAX_BINDINGS];
+    VkDescriptorBindingFlags flags[VK_MAX_BINDINGS];
     for (uint32_t i = 0; i < desc->num_bindings; i++) {
+        bool is_uniform = desc->has_uniform && i + 1 == desc->num_bindings;
         bindings[i] = (VkDescriptorSetLayoutBinding){
             .binding = i,
-            .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .descriptorType = is_uniform ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+                                         : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
             .descriptorCount = 1,
             .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
-        flags[i] = VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT;
+        flags[i] = is_uniform ? 0 : VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT;
     }
     const VkDescriptorSetLayoutBindingFlagsCreateInfo binding_flags = {
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO,
@@ -149,24 +149,6 @@ static VkResult create_set_layout(tn_device *device, const struct vk_pipeline_de
         .bindingCount = desc->num_bindings,
         .pBindings = bindings};
     return device->vk->CreateDescriptorSetLayout(device->handle, &info, NULL, out);
-}
-
-tn_status vk_args_layout_create(tn_device *device, VkDescriptorSetLayout *out)
-{
-    VkResult result = device->vk->CreateDescriptorSetLayout(
-        device->handle,
-        &(VkDescriptorSetLayoutCreateInfo){
-            .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-            .bindingCount = 1,
-            .pBindings =
-                &(VkDescriptorSetLayoutBinding){.descriptorType =
-                                                    VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER,
-                                                .descriptorCount = 1,
-                                                .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT}},
-        NULL, out);
-    if (result != VK_SUCCESS)
-        *out = VK_NULL_HANDLE;
-    return vk_check(device, result, "vkCreateDescriptorSetLayout");
 }
 
 // *out_call names the call that failed.
@@ -184,9 +166,8 @@ static VkResult create_layouts(tn_device *device, const struct vk_pipeline_desc 
         device->handle,
         &(VkPipelineLayoutCreateInfo){
             .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
-            .setLayoutCount = desc->has_uniform ? VK_ARGS_SET + 1 : 1,
-            .pSetLayouts =
-                (const VkDescriptorSetLayout[]){pipeline->set_layout, device->args_layout},
+            .setLayoutCount = 1,
+            .pSetLayouts = &pipeline->set_layout,
             .pushConstantRangeCount = desc->num_push > 0 && !desc->has_uniform,
             .pPushConstantRanges =
                 &(VkPushConstantRange){.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
@@ -455,11 +436,12 @@ static void end_making(struct vk_shaders *shaders, const struct vk_making *makin
     pthread_cond_broadcast(&shaders->made);
 }
 
-// Puts what is pushed into a set of its own.
-static tn_status move_push(tn_device *device, struct vk_code *code)
+// Puts what is pushed at the last binding.
+static tn_status move_push(tn_device *device, const struct vk_pipeline_desc *desc,
+                           struct vk_code *code)
 {
     struct vk_code moved;
-    bool done = spirv_uniform(code, VK_ARGS_SET, &moved);
+    bool done = spirv_uniform(code, desc->num_bindings - 1, &moved);
     if (code->release)
         code->release(code);
     if (!done)
@@ -483,7 +465,7 @@ static tn_status get_code(tn_device *device, const struct vk_pipeline_desc *desc
     making->in_code = false;
     pthread_cond_broadcast(&shaders->made);
     pthread_mutex_unlock(&shaders->lock);
-    return status == TN_OK && desc->has_uniform ? move_push(device, out) : status;
+    return status == TN_OK && desc->has_uniform ? move_push(device, desc, out) : status;
 }
 
 static tn_status make(tn_device *device, const struct vk_pipeline_desc *desc,

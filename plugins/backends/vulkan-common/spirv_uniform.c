@@ -17,14 +17,15 @@ static bool is_push(const uint32_t *words)
 }
 
 // Appends set and binding of each variable of push constants; gives the end.
-static uint32_t *decorate(const uint32_t *words, size_t count, uint32_t set, uint32_t *to)
+static uint32_t *decorate(const uint32_t *words, size_t count, uint32_t binding,
+                          uint32_t *to)
 {
     for (size_t at = HEADER_WORDS; at < count; at += words[at] >> 16) {
         const uint32_t head = OP_DECORATE | DECORATION_WORDS << 16, id = words[at + 2];
         if ((words[at] & 0xffff) != OP_VARIABLE || !is_push(&words[at]))
             continue;
-        const uint32_t own[] = {head, id, DECORATION_SET,     set,
-                                head, id, DECORATION_BINDING, 0};
+        const uint32_t own[] = {head, id, DECORATION_SET,     0,
+                                head, id, DECORATION_BINDING, binding};
         memcpy(to, own, sizeof(own));
         to += 2 * DECORATION_WORDS;
     }
@@ -36,7 +37,7 @@ static void release_words(struct vk_code *code)
     free((void *)(uintptr_t)code->words);
 }
 
-bool spirv_uniform(const struct vk_code *code, uint32_t set, struct vk_code *out)
+bool spirv_uniform(const struct vk_code *code, uint32_t binding, struct vk_code *out)
 {
     const uint32_t *words = code->words;
     size_t count = code->size / sizeof(uint32_t), variables = 0;
@@ -52,7 +53,7 @@ bool spirv_uniform(const struct vk_code *code, uint32_t set, struct vk_code *out
         // A block is decorated as such.
         if ((words[at] & 0xffff) == OP_DECORATE && !is_decorated) {
             is_decorated = true;
-            to = decorate(words, count, set, to);
+            to = decorate(words, count, binding, to);
         }
         memcpy(to, &words[at], (words[at] >> 16) * sizeof(*to));
         if (is_push(&words[at]))
