@@ -117,7 +117,6 @@ static VkResult create_logical(tn_device *device)
         .shaderSharedInt64Atomics = facts->i64_atomics,
         .vulkanMemoryModel = facts->memory_model,
         .vulkanMemoryModelDeviceScope = facts->memory_model,
-        .uniformBufferStandardLayout = facts->uniform_layout,
         .scalarBlockLayout = has12.scalarBlockLayout,
         .bufferDeviceAddress = facts->addresses,
         .shaderSubgroupExtendedTypes = has12.shaderSubgroupExtendedTypes,
@@ -179,23 +178,12 @@ static tn_status device_init(tn_device *device, uint32_t index)
     return status == TN_OK ? vk_shaders_init(device) : status;
 }
 
-#define VENDOR_NVIDIA 0x10de
-
 // TENON_VULKAN_AS_GPU lets tests run the paths for GPUs on a software driver.
 static bool is_software(const tn_device *device)
 {
     const char *value = device->host->config(device->host, "TENON_VULKAN_AS_GPU");
     bool as_gpu = value && strcmp(value, "") != 0 && strcmp(value, "0") != 0;
     return device->facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && !as_gpu;
-}
-
-// NVIDIA's GPUs take 0.4 us longer to begin with push constants than with a uniform buffer.
-static bool has_uniforms(const tn_device *device)
-{
-    const VkPhysicalDeviceProperties *properties = &device->facts.properties;
-    bool gains = properties->vendorID == VENDOR_NVIDIA ||
-                 properties->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; // acts as one
-    return gains && !device->is_software && device->facts.uniform_layout;
 }
 
 tn_status vk_device_open(const tn_host *host, uint32_t index,
@@ -228,7 +216,6 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
     device->is_software = is_software(device);
     if (!device->is_software)
         device->facts.limits.features &= ~(uint32_t)TN_VULKAN_IS_SOFTWARE;
-    device->has_uniforms = has_uniforms(device);
     *out_device = device;
     return TN_OK;
 }

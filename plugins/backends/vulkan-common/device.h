@@ -24,8 +24,7 @@
 #define VK_MAX_PUSH 32                   // words: Vulkan's guaranteed minimum
 #define VK_MOST_PUSH 64                  // words of a launch, where the device takes them
 #define VK_MAX_OPERANDS 32
-#define VK_MAX_BINDINGS (VK_MAX_OPERANDS + 1) // with what is pushed, in a uniform buffer
-#define VK_MAX_SPEC 64                        // specialisation constants of a launch
+#define VK_MAX_SPEC 64 // specialisation constants of a launch
 #define VK_MAX_QUEUES 4
 
 struct vk_plan;
@@ -111,7 +110,6 @@ struct vk_facts {
     bool f16_matrices, bf16_matrices; // TN_VULKAN_HAS_F16_MATRICES, ...
     bool i64_atomics;                 // on buffers and shared memory
     bool memory_model, addresses;     // Vulkan's, with device scope; of buffers
-    bool uniform_layout;              // uniform buffers laid out as push constants are
     struct vk_optional optional;
     bool timestamps;
     uint32_t subgroup_size;
@@ -241,8 +239,6 @@ struct tn_device {
     // A software driver, not told to act as a GPU: no polling, no tiled transposition, and
     // programs beside products of any size.
     bool is_software;
-    // What launches of own kernels push lies in a uniform buffer: see docs/kernels.md.
-    bool has_uniforms;
     struct vk_memory memory;
     struct vk_shaders shaders;
     const tn_host_trace *trace; // NULL: no trace is written
@@ -309,8 +305,8 @@ struct tn_buffer {
 };
 
 #define VK_BUFFER_USAGES                                                                   \
-    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |             \
-     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
+    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |               \
+     VK_BUFFER_USAGE_TRANSFER_DST_BIT)
 
 tn_status vk_memory_init(tn_device *device);
 void vk_memory_finish(tn_device *device);
@@ -379,11 +375,7 @@ struct vk_pipeline_desc {
     // Gives the SPIR-V if the pipeline does not exist yet.
     tn_status (*code)(tn_device *device, void *context, struct vk_code *out);
     void *context;
-    bool is_alone;  // the driver's cache does not get it
-    bool is_others; // code of others, whose push constants stay
-    // What the code has as push constants is a uniform buffer at the last binding; nothing
-    // is pushed. plan_add sets it.
-    bool has_uniform;
+    bool is_alone; // the driver's cache does not get it
 };
 
 tn_status vk_shaders_init(tn_device *device);

@@ -222,7 +222,6 @@ static const char *read_features(const struct vk_instance *instance,
     // GLSL's atomics have device scope, which is invalid with vulkanMemoryModel alone.
     out->memory_model = v12.vulkanMemoryModel && v12.vulkanMemoryModelDeviceScope;
     out->addresses = v12.bufferDeviceAddress;
-    out->uniform_layout = v12.uniformBufferStandardLayout;
     out->update_after_bind = v12.descriptorBindingStorageBufferUpdateAfterBind;
     if (!v12.timelineSemaphore)
         return "has no timeline semaphores";

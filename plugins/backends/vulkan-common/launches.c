@@ -26,7 +26,7 @@ static void add_constants(const struct vk_plan *plan, const struct vk_operand *o
     uint32_t count = (uint32_t)(operand->size / sizeof(uint32_t));
     if (operand->size == 0) {
         at = plan->last_constant;
-        count = plan->num_kept;
+        count = plan->num_constants - at;
         told->push[0] = 0;
     }
     told->lists[told->num_lists++] =
@@ -99,8 +99,6 @@ tn_status vk_launches_tell(struct vk_plan *plan, const struct vk_pipeline_desc *
                            const struct vk_dispatch *dispatch)
 {
     const struct vk_pipeline *pipeline = dispatch->pipeline;
-    // What would be pushed is told as that.
-    uint32_t num_operands = desc->num_bindings - desc->has_uniform;
     uint64_t places[2 * VK_MAX_OPERANDS];
     struct told told = {.num_lists = 0};
     tn_planned_launch launch = {.struct_size = sizeof(launch),
@@ -115,12 +113,12 @@ tn_status vk_launches_tell(struct vk_plan *plan, const struct vk_pipeline_desc *
                                 .places = places,
                                 .num_spec = desc->num_spec,
                                 .num_push = desc->num_push,
-                                .num_operands = num_operands};
+                                .num_operands = desc->num_bindings};
     memcpy(launch.groups, dispatch->groups, sizeof(launch.groups));
     if (desc->num_push > 0)
         memcpy(told.push, plan->push + dispatch->first_push,
                desc->num_push * sizeof(told.push[0]));
-    for (uint32_t i = 0; i < num_operands; i++) {
+    for (uint32_t i = 0; i < desc->num_bindings; i++) {
         const struct vk_operand *operand = &plan->operands[dispatch->first_operand + i];
         bool is_constants = operand->slot == VK_SLOT_CONSTANTS;
         places[2 * i] = is_constants ? 0 : operand->offset;

@@ -144,52 +144,15 @@ static tn_status make_ahead(struct vk_plan *plan, const struct vk_pipeline_desc 
     return status;
 }
 
-#define ARGS_LOOK_BACK 32 // earlier dispatches
-
-// The operand that an earlier dispatch has for equal words, or NULL.
-static const struct vk_operand *find_args(const struct vk_plan *plan, const uint32_t *words,
-                                          uint32_t count)
+tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+                   const struct vk_operand *operands, const uint32_t *push,
+                   const uint32_t groups[3])
 {
-    for (uint32_t back = 1; back <= ARGS_LOOK_BACK && back <= plan->num_dispatches;
-         back++) {
-        const struct vk_dispatch *before = &plan->dispatches[plan->num_dispatches - back];
-        if (before->num_operands == 0)
-            continue;
-        const struct vk_operand *last =
-            &plan->operands[before->first_operand + before->num_operands - 1];
-        if (last->access & VK_UNIFORM && last->size == count * sizeof(*words) &&
-            memcmp(plan->constants + last->offset / 4, words, last->size) == 0)
-            return last;
-    }
-    return NULL;
-}
-
-// Puts what a dispatch would push into the constants, and binds it as its last operand.
-static tn_status bind_args(struct vk_plan *plan, struct vk_pipeline_desc *desc,
-                           struct vk_operand *operands, const uint32_t *words)
-{
-    const struct vk_operand *found = find_args(plan, words, desc->num_push);
-    uint32_t last = plan->last_constant, kept = plan->num_kept, at = 0;
-    tn_status status = TN_OK;
-    if (!found)
-        status = plan_constants_at(plan, words, desc->num_push, VK_ALIGNMENT / 4, &at);
-    operands[desc->num_bindings++] =
-        found ? *found
-              : (struct vk_operand){.slot = VK_SLOT_CONSTANTS,
-                                    .access = VK_READS | VK_UNIFORM,
-                                    .offset = (uint64_t)at * 4,
-                                    .size = (uint64_t)desc->num_push * 4};
-    desc->has_uniform = true;
-    plan->last_constant = last;
-    plan->num_kept = kept;
-    return status;
-}
-
-static tn_status add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
-                     const struct vk_operand *operands, const uint32_t *push,
-                     const uint32_t groups[3])
-{
-    tn_status status = grow_for(plan, desc);
+    if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
+        return TN_OK;
+    tn_status status = check_limits(plan, desc, operands, groups);
+    if (status == TN_OK)
+        status = grow_for(plan, desc);
     if (status != TN_OK)
         return status;
     if (plan->is_ahead)
@@ -197,7 +160,7 @@ static tn_status add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
     struct vk_dispatch dispatch = {.first_operand = plan->num_operands,
                                    .num_operands = desc->num_bindings,
                                    .first_push = plan->num_push,
-                                   .num_push = desc->has_uniform ? 0 : desc->num_push,
+                                   .num_push = desc->num_push,
                                    .groups = {groups[0], groups[1], groups[2]},
                                    .step = plan->step,
                                    .barrier =
@@ -216,25 +179,6 @@ static tn_status add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
     plan->dispatches[plan->num_dispatches++] = dispatch;
     return plan->device->instance->hears_launches ? vk_launches_tell(plan, desc, &dispatch)
                                                   : TN_OK;
-}
-
-tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *given,
-                   const struct vk_operand *given_operands, const uint32_t *push,
-                   const uint32_t groups[3])
-{
-    struct vk_operand operands[VK_MAX_BINDINGS];
-    struct vk_pipeline_desc desc = *given;
-    if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
-        return TN_OK;
-    tn_status status = check_limits(plan, given, given_operands, groups);
-    if (status != TN_OK)
-        return status;
-    if (!plan->device->has_uniforms || desc.is_others || desc.num_push == 0)
-        return add(plan, given, given_operands, push, groups);
-    if (desc.num_bindings > 0)
-        memcpy(operands, given_operands, desc.num_bindings * sizeof(operands[0]));
-    status = bind_args(plan, &desc, operands, push);
-    return status == TN_OK ? add(plan, &desc, operands, push, groups) : status;
 }
 
 tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)
@@ -272,7 +216,6 @@ tn_status plan_constants_at(struct vk_plan *plan, const uint32_t *words, uint32_
     memcpy(plan->constants + at, words, count * sizeof(*words));
     plan->num_constants = at + count;
     plan->last_constant = at;
-    plan->num_kept = count;
     *out_at = at;
     return TN_OK;
 }

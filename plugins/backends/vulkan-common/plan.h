@@ -12,7 +12,6 @@
 enum {
     VK_READS = TN_VULKAN_READS,
     VK_WRITES = TN_VULKAN_WRITES,
-    VK_UNIFORM = 1 << 8, // it is bound as a uniform buffer
 };
 
 // Bytes [offset, offset + size) of a slot, for one descriptor. Of the constants: size 0 is
@@ -71,7 +70,6 @@ struct vk_plan {
     uint32_t last_constant; // where the constants begin that were appended last
     uint32_t num_sets;      // numbered in the order of the dispatches that use them first
     uint32_t num_bindings;  // of all sets
-    uint32_t num_kept;      // words of the constants from `last_constant` on
     struct vk_measured *measured; // dispatches that are to be measured; NULL: none
 };
 

@@ -32,11 +32,9 @@ static tn_status create_sets(tn_device *device, const struct vk_plan *plan,
                          ? VK_DESCRIPTOR_POOL_CREATE_UPDATE_AFTER_BIND_BIT
                          : 0,
             .maxSets = plan->num_sets,
-            .poolSizeCount = 2,
-            .pPoolSizes =
-                (const VkDescriptorPoolSize[]){
-                    {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, plan->num_bindings + 1},
-                    {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, plan->num_sets + 1}},
+            .poolSizeCount = 1,
+            .pPoolSizes = &(VkDescriptorPoolSize){VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                                  plan->num_bindings + 1},
         },
         NULL, &recording->pool);
     if (result != VK_SUCCESS) {
@@ -191,15 +189,13 @@ static void write_sets(tn_device *device, struct vk_recording *recording,
                 continue;
             uint32_t at = writes.count++;
             writes.infos[at] = buffer_info(operand, submission);
-            writes.items[at] = (VkWriteDescriptorSet){
-                .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                .dstSet = recording->sets[dispatch->set],
-                .dstBinding = j,
-                .descriptorCount = 1,
-                .descriptorType = operand->access & VK_UNIFORM
-                                      ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
-                                      : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                .pBufferInfo = &writes.infos[at]};
+            writes.items[at] =
+                (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                       .dstSet = recording->sets[dispatch->set],
+                                       .dstBinding = j,
+                                       .descriptorCount = 1,
+                                       .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                       .pBufferInfo = &writes.infos[at]};
             if (writes.count == MAX_WRITES)
                 flush(device, &writes);
         }
@@ -297,8 +293,7 @@ static tn_status record(tn_device *device, const struct vk_plan *plan,
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_HOST_BIT,
             VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
-                VK_ACCESS_UNIFORM_READ_BIT);
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
     vk_record_dispatches(device, plan, recording);
     // The host reads results through mapped memory, after waiting.
     if (vk_memory_is_mapped(device))

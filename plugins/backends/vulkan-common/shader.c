@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include "spirv_uniform.h"
 
 // --- the driver's cache on disk --------------------------------------------------------
 
@@ -120,22 +119,19 @@ void vk_shaders_finish(tn_device *device)
 
 // --- making a pipeline -----------------------------------------------------------------
 
-// Storage buffers at bindings 0, 1, ..., and at the last one a uniform buffer, if it has
-// one: what that holds never changes.
+// Storage buffers at bindings 0, 1, ...
 static VkResult create_set_layout(tn_device *device, const struct vk_pipeline_desc *desc,
                                   VkDescriptorSetLayout *out)
 {
-    VkDescriptorSetLayoutBinding bindings[VK_MAX_BINDINGS];
-    VkDescriptorBindingFlags flags[VK_MAX_BINDINGS];
+    VkDescriptorSetLayoutBinding bindings[VK_MAX_OPERANDS];
+    VkDescriptorBindingFlags flags[VK_MAX_OPERANDS];
     for (uint32_t i = 0; i < desc->num_bindings; i++) {
-        bool is_uniform = desc->has_uniform && i + 1 == desc->num_bindings;
         bindings[i] = (VkDescriptorSetLayoutBinding){
             .binding = i,
-            .descriptorType = is_uniform ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
-                                         : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
             .descriptorCount = 1,
             .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
-        flags[i] = is_uniform ? 0 : VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT;
+        flags[i] = VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT;
     }
     const VkDescriptorSetLayoutBindingFlagsCreateInfo binding_flags = {
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO,
@@ -168,7 +164,7 @@ static VkResult create_layouts(tn_device *device, const struct vk_pipeline_desc 
             .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
             .setLayoutCount = 1,
             .pSetLayouts = &pipeline->set_layout,
-            .pushConstantRangeCount = desc->num_push > 0 && !desc->has_uniform,
+            .pushConstantRangeCount = desc->num_push > 0,
             .pPushConstantRanges =
                 &(VkPushConstantRange){.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
                                        .size = desc->num_push * 4},
@@ -294,8 +290,7 @@ static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
         h = vk_hash_bytes(h, desc->spec, desc->num_spec * sizeof(desc->spec[0]));
     if (desc->entry)
         h = vk_hash_text(h, desc->entry);
-    return vk_hash_u64(h, (uint64_t)desc->has_uniform << 32 | desc->num_bindings << 8 |
-                              desc->num_push);
+    return vk_hash_u64(h, desc->num_bindings << 8 | desc->num_push);
 }
 
 // --- the cache of pipelines ------------------------------------------------------------
@@ -436,20 +431,6 @@ static void end_making(struct vk_shaders *shaders, const struct vk_making *makin
     pthread_cond_broadcast(&shaders->made);
 }
 
-// Puts what is pushed at the last binding.
-static tn_status move_push(tn_device *device, const struct vk_pipeline_desc *desc,
-                           struct vk_code *code)
-{
-    struct vk_code moved;
-    bool done = spirv_uniform(code, desc->num_bindings - 1, &moved);
-    if (code->release)
-        code->release(code);
-    if (!done)
-        return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
-    *code = moved;
-    return TN_OK;
-}
-
 // Compiles one code on one thread at a time: the next one finds it in the disk cache.
 static tn_status get_code(tn_device *device, const struct vk_pipeline_desc *desc,
                           struct vk_making *making, struct vk_code *out)
@@ -465,7 +446,7 @@ static tn_status get_code(tn_device *device, const struct vk_pipeline_desc *desc
     making->in_code = false;
     pthread_cond_broadcast(&shaders->made);
     pthread_mutex_unlock(&shaders->lock);
-    return status == TN_OK && desc->has_uniform ? move_push(device, desc, out) : status;
+    return status;
 }
 
 static tn_status make(tn_device *device, const struct vk_pipeline_desc *desc,
