@@ -59,6 +59,7 @@ struct source {
     struct planning *planning;
     struct kernel_module module;
     const struct vk_pipeline_desc *desc;
+    uint32_t num_push;                           // words of the module's own
     struct fused_binding fused[VK_MAX_OPERANDS]; // in the order of their bindings
     uint32_t num_fused;
 };
@@ -66,12 +67,12 @@ struct source {
 // Our own modules were validated when this plugin was built: they are compared with what
 // is launched under validation, in tests.
 static tn_status check_code(tn_device *device, const struct source *source,
-                            const struct vk_code *code)
+                            uint32_t num_push, const struct vk_code *code)
 {
     const struct vk_pipeline_desc *desc = source->desc;
     const struct spirv_wants wants = {.entry = desc->entry,
                                       .num_bindings = desc->num_bindings,
-                                      .num_push = desc->num_push,
+                                      .num_push = num_push,
                                       .num_spec = desc->num_spec,
                                       .spec = desc->spec};
     const char *name = source->module.record->name;
@@ -99,7 +100,7 @@ static tn_status link_programs(tn_device *device, const struct source *source,
                       name ? "module " : "code", name ? name : "", reason);
     return status != TN_OK || !device->instance->messenger
                ? status
-               : check_code(device, source, code);
+               : check_code(device, source, source->desc->num_push, code);
 }
 
 static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
@@ -108,7 +109,7 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
     struct vk_code code = {0};
     tn_status status = module_spirv(device, source->desc->name, &source->module, &code);
     if (status == TN_OK)
-        status = check_code(device, source, &code);
+        status = check_code(device, source, source->num_push, &code);
     if (status == TN_OK)
         status = link_programs(device, source, &code);
     if (status == TN_OK)
@@ -334,6 +335,7 @@ static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
                                     .code = get_code,
                                     .context = &source};
     source.desc = &desc;
+    source.num_push = given->num_push;
     source.num_fused = 0;
     uint32_t push[VK_MOST_PUSH];
     tn_status status = TN_OK;
