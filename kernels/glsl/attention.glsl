@@ -118,8 +118,13 @@ uint start_batch(uint batch, uint group)
     v_start = args.v_offset + group * args.v_head;
     mask_start = args.mask_offset + group * args.heads * args.mask_head;
     for (uint axis = args.num_batch; axis-- > 0u;) {
-        uint extent = batches.d[axis * 5u], next = rest / extent;
-        index = rest - next * extent;
+        uint next = 0u;
+        index = rest;
+        if (axis > 0u) {
+            uint extent = batches.d[axis * 5u];
+            next = rest / extent;
+            index = rest - next * extent;
+        }
         q_start += index * batches.d[axis * 5u + 1u];
         k_start += index * batches.d[axis * 5u + 2u];
         v_start += index * batches.d[axis * 5u + 3u];

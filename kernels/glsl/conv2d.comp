@@ -11,8 +11,11 @@
 // IN: dtype; ACC: type of the sums. All operands are contiguous. Each group of channels is a layer
 // of workgroups (z). With DIRECT, each output is computed by one invocation, without tiles.
 #include "types.glsl"
+#include "divide.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint HAS_BIAS = 0;
+// A forward convolution by 1x1 filters without strides and padding.
+layout(constant_id = 1) const uint POINTWISE = 0;
 
 layout(std430, binding = 0) readonly buffer A { PASTE(S_, IN) d[]; } a_source;
 layout(std430, binding = 1) readonly buffer B { PASTE(S_, IN) d[]; } b_source;
@@ -29,6 +32,9 @@ layout(push_constant) uniform Args {
     uint kernel_height, kernel_width;
     int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
     uint groups, splits;
+    // What divides by the channels of terms, the width of filters, and width and height of
+    // the pixels of rows (of OP_weight: of terms).
+    uint by_channels[2], by_kernel_width[2], by_width[2], by_height[2];
 } args;
 
 uint group, split;
@@ -46,9 +52,9 @@ ACC value_b(uint at)
 // padding.
 ACC load_x(uint pixel, uint kh, uint kw, uint c)
 {
-    uint line = pixel / args.out_width;
+    uint line = divide(pixel, args.by_width[0], args.by_width[1]);
     uint ow = pixel - line * args.out_width;
-    uint n = line / args.out_height;
+    uint n = divide(line, args.by_height[0], args.by_height[1]);
     uint oh = line - n * args.out_height;
     int h = int(oh) * args.stride_y - args.pad_y + int(kh) * args.dilation_y;
     int w = int(ow) * args.stride_x - args.pad_x + int(kw) * args.dilation_x;
@@ -61,9 +67,9 @@ ACC load_x(uint pixel, uint kh, uint kw, uint c)
 // Splits the number of a term into (kh, kw, c), with c < count.
 void split_tap(uint k, uint count, out uint kh, out uint kw, out uint c)
 {
-    uint tap = k / count;
+    uint tap = divide(k, args.by_channels[0], args.by_channels[1]);
     c = k - tap * count;
-    kh = tap / args.kernel_width;
+    kh = divide(tap, args.by_kernel_width[0], args.by_kernel_width[1]);
     kw = tap - kh * args.kernel_width;
 }
 
@@ -72,6 +78,8 @@ void split_tap(uint k, uint count, out uint kh, out uint kw, out uint c)
 #define B_ALONG_K 1u
 ACC load_a(uint row, uint k)
 {
+    if (POINTWISE != 0u)
+        return value_a((row * args.groups + group) * args.channels + k);
     uint kh, kw, c;
     split_tap(k, args.channels, kh, kw, c);
     return load_x(row, kh, kw, c);
@@ -98,9 +106,9 @@ ACC load_a(uint row, uint k)
 {
     uint kh, kw, o;
     split_tap(k, args.out_channels, kh, kw, o);
-    uint line = row / args.width;
+    uint line = divide(row, args.by_width[0], args.by_width[1]);
     int w = int(row - line * args.width) + args.pad_x - int(kw) * args.dilation_x;
-    uint n = line / args.height;
+    uint n = divide(line, args.by_height[0], args.by_height[1]);
     int h = int(line - n * args.height) + args.pad_y - int(kh) * args.dilation_y;
     if (h < 0 || w < 0)
         return ACC(0);

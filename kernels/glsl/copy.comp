@@ -4,6 +4,7 @@
 // dtype: one of the regions begins at indices that are data, clamped so that it fits. Negative
 // indices count from the end.
 #include "types.glsl"
+#include "divide.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint RANK = 1;
 
@@ -26,9 +27,10 @@ layout(std430, binding = 3) readonly buffer Entries { uvec4 d[]; } entries;
 
 layout(push_constant) uniform Args {
     uint n, from_offset, to_offset;
-    uint extent[8];
+    uint extent[7]; // of axes 1 to 7
     uint from_stride[8];
     uint to_stride[8];
+    uint by[4]; // what divides by the extents of the last axis, and of the one before
 #ifdef INDEX
     uint index_offset, index_stride;
 #endif
@@ -50,6 +52,14 @@ uint start()
 }
 #endif
 
+// rest / the extent of an axis.
+uint before(uint rest, uint axis)
+{
+    uint from_last = RANK - 1u - axis;
+    return from_last < 2u ? divide(rest, args.by[2u * from_last], args.by[2u * from_last + 1u])
+                          : rest / args.extent[axis - 1u];
+}
+
 void main()
 {
     uint rest = group_number() * 256u + gl_LocalInvocationIndex;
@@ -57,8 +67,8 @@ void main()
         return;
     uint a = args.from_offset, b = args.to_offset;
     for (uint axis = RANK; axis-- > 0u;) {
-        uint next = axis > 0u ? rest / args.extent[axis] : 0u;
-        uint c = rest - next * args.extent[axis];
+        uint next = axis > 0u ? before(rest, axis) : 0u;
+        uint c = axis > 0u ? rest - next * args.extent[axis - 1u] : rest;
         a += c * args.from_stride[axis];
         b += c * args.to_stride[axis];
         rest = next;

@@ -130,11 +130,14 @@ def folding_is_measured():
         assert total["measured"] == r["launches"] > 6 and "reason" not in total, total
         assert total["not_baked"] == total["not_run"] == total["differing"] == 0, r
         assert total["folded_us"] > 0 and abs(total["ratio"] - total["folded_us"] / total["baked_us"]) < 1e-9, total
+        run = r["run"]
+        assert run["folded_us"] > 0 and abs(run["ratio"] - run["folded_us"] / run["baked_us"]) < 1e-9, run
         assert sum(k["cost"]["measured"] for k in r["kernels"]) == total["measured"], r
         assert all(0 < s["cost"]["baked_bytes"] and s["cost"]["baked_us"] > 0 for s in r["sites"]), r
     # Launches that are equal are measured once; a branch that is not taken is not.
     said = tenon("kernels", "-m", "exp(a * 2), exp(b * 2)", A, B, env=environment()).stdout
-    assert "ratio" in said.splitlines()[-3] and said.splitlines()[-1].split()[:2] == ["all", "2"], said
+    assert "ratio" in said.splitlines()[-4] and said.splitlines()[-2].split()[:2] == ["all", "2"], said
+    assert said.splitlines()[-1].split()[:5] == ["all", "in", "one", "run", "2"], said
     tenon("eval", "exp(a * 2) @ b", A, B, "--save", "measured.graph")
     assert report("--measure", "@measured.graph")["cost"]["measured"] == 2
     assert "cost" not in report("exp(a)", A)

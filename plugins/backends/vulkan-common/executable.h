@@ -58,6 +58,13 @@ tn_status vk_recording_create(tn_device *device, tn_executable *executable,
 // these buffers already.
 tn_status vk_recording_update(tn_device *device, struct vk_recording *recording,
                               const tn_submission *submission);
+// Records a plan's dispatches, with the barriers between them, into the recording's
+// commands. Its sets are those of the plan, or of one that differs in pipelines and pushed
+// words.
+void vk_record_dispatches(tn_device *device, const struct vk_plan *plan,
+                          const struct vk_recording *recording);
+// The barrier between two dispatches of which one waits for the other.
+void vk_record_barrier(tn_device *device, VkCommandBuffer commands);
 void vk_recording_destroy(tn_device *device, const tn_executable *executable,
                           struct vk_recording *recording);
 

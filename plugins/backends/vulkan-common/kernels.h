@@ -56,6 +56,12 @@ static inline void kernel_push(struct kernel_launch *launch, uint64_t word)
 {
     launch->push[launch->num_push++] = (uint32_t)word;
 }
+// What divide.glsl divides by: a factor and shifts.
+static inline void kernel_push_divisor(struct kernel_launch *launch, uint64_t divisor)
+{
+    program_divisor(divisor, launch->push + launch->num_push);
+    launch->num_push += 2;
+}
 static inline void kernel_spec(struct kernel_launch *launch, uint32_t value)
 {
     uint32_t id = launch->num_constants++;

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
 // A dispatch is measured where it stands in its segment, on the values that it finds there:
-// what it writes is kept before, and put back for each of the runs whose results count.
+// what it writes is kept before, and put back for each of the runs whose results count. So
+// is what all of them write, which run together before.
 #include "measure.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include "launches.h"
 
-#define ROUNDS 9          // of which the median counts
-#define ROUND_NS 500000.0 // a round runs the dispatch so often that it takes this
-#define MOST_RUNS 200     // in a round
+#define ROUNDS 9           // of which the median counts
+#define ROUND_NS 500000.0  // a round runs the dispatch so often that it takes this
+#define WHOLE_NS 4000000.0 // the same for runs of all dispatches
+#define MOST_RUNS 200      // in a round
 
 struct vk_measured {
     struct vk_measured *next;
     uint64_t number;
-    uint32_t dispatch;         // of the plan
-    struct vk_pipeline *baked; // NULL: `reason` says why
+    uint32_t dispatch;              // of the plan
+    const struct vk_measured *same; // has the number, and is measured; NULL: this one is
+    struct vk_pipeline *baked;      // NULL: `reason` says why
     uint64_t baked_size;
     bool is_told;
     char reason[VK_REASON];
@@ -51,9 +55,13 @@ tn_status vk_measure_plan(struct vk_plan *plan, const struct vk_pipeline_desc *d
         return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
     measured->number = number;
     measured->dispatch = plan->num_dispatches - 1;
+    for (measured->same = plan->measured; measured->same;
+         measured->same = measured->same->next)
+        if (measured->same->number == number && !measured->same->same)
+            break;
     measured->next = plan->measured;
     plan->measured = measured;
-    return bake(plan->device, desc, lists, num_lists, measured);
+    return measured->same ? TN_OK : bake(plan->device, desc, lists, num_lists, measured);
 }
 
 void vk_measure_finish(struct vk_plan *plan)
@@ -167,8 +175,14 @@ static tn_status finish(struct measuring *m, const tn_point *points, uint32_t nu
     return status == TN_OK ? vk_wait(device, m->submission->queue, m->point) : status;
 }
 
-// Records runs of a dispatch, each behind the one before it as in a chain of steps. `baked`
-// NULL: with the plan's own pipeline.
+// What is timed: a dispatch, or all of a plan.
+struct timed {
+    const struct vk_dispatch *dispatch; // NULL: all
+    const struct vk_pipeline *baked;    // of the dispatch; NULL: its own
+    const struct vk_plan *plan;         // of all
+};
+
+// Records runs of a dispatch, each behind the one before it as in a chain of steps.
 static void record_runs(const struct measuring *m, const struct vk_dispatch *dispatch,
                         const struct vk_pipeline *baked, uint32_t runs)
 {
@@ -184,7 +198,18 @@ static void record_runs(const struct measuring *m, const struct vk_dispatch *dis
                                  m->plan->push + dispatch->first_push);
         vk->CmdDispatch(m->commands, dispatch->groups[0], dispatch->groups[1],
                         dispatch->groups[2]);
-        barrier(m);
+        vk_record_barrier(m->device, m->commands);
+    }
+}
+
+static void record_wholes(const struct measuring *m, const struct vk_plan *plan,
+                          uint32_t runs)
+{
+    const struct vk_recording recording = {.sets = m->recording->sets,
+                                           .commands = m->commands};
+    for (uint32_t i = 0; i < runs; i++) {
+        vk_record_dispatches(m->device, plan, &recording);
+        vk_record_barrier(m->device, m->commands);
     }
 }
 
@@ -211,8 +236,8 @@ static tn_status read_ticks(const struct measuring *m, double *out_ns)
 }
 
 // The time of one of several runs.
-static tn_status time_runs(struct measuring *m, const struct vk_dispatch *dispatch,
-                           const struct vk_pipeline *baked, uint32_t runs, double *out_ns)
+static tn_status time_runs(struct measuring *m, const struct timed *timed, uint32_t runs,
+                           double *out_ns)
 {
     const struct vk_device_api *vk = m->device->vk;
     tn_status status = begin(m);
@@ -223,7 +248,10 @@ static tn_status time_runs(struct measuring *m, const struct vk_dispatch *dispat
         vk->CmdWriteTimestamp(m->commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, m->queries,
                               0);
     }
-    record_runs(m, dispatch, baked, runs);
+    if (timed->dispatch)
+        record_runs(m, timed->dispatch, timed->baked, runs);
+    else
+        record_wholes(m, timed->plan, runs);
     if (m->queries)
         vk->CmdWriteTimestamp(m->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, m->queries,
                               1);
@@ -242,21 +270,22 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Rounds of both kinds in turn, so that a change of the device's clock meets both.
-static tn_status time_both(struct measuring *m, const struct vk_dispatch *dispatch,
-                           const struct vk_pipeline *baked, tn_launch_cost *cost)
+// Rounds of both kinds in turn, so that a change of the device's clock meets both. *baked
+// NULL: of the first alone.
+static tn_status time_both(struct measuring *m, const struct timed *folded,
+                           const struct timed *baked, double round_ns, tn_launch_cost *cost)
 {
     double times[2][ROUNDS], once = 0;
-    tn_status status = time_runs(m, dispatch, NULL, 1, &once);
+    tn_status status = time_runs(m, folded, 1, &once);
     if (status == TN_OK && baked)
-        status = time_runs(m, dispatch, baked, 1, &once);
-    double runs = once > 0 ? ROUND_NS / once : MOST_RUNS;
+        status = time_runs(m, baked, 1, &once);
+    double runs = once > 0 ? round_ns / once : MOST_RUNS;
     runs = runs < 1 ? 1 : runs > MOST_RUNS ? MOST_RUNS : runs;
     for (uint32_t i = 0; i < 2 * ROUNDS && status == TN_OK; i++) {
         uint32_t kind = (i ^ i >> 1) & 1; // 0 1 1 0 0 1 ...
         if (kind == 0 || baked)
-            status = time_runs(m, dispatch, kind ? baked : NULL, (uint32_t)runs,
-                               &times[kind][i / 2]);
+            status =
+                time_runs(m, kind ? baked : folded, (uint32_t)runs, &times[kind][i / 2]);
     }
     if (status != TN_OK)
         return status;
@@ -269,32 +298,61 @@ static tn_status time_both(struct measuring *m, const struct vk_dispatch *dispat
     return TN_OK;
 }
 
-// --- what a dispatch writes
-// ----------------------------------------------------------------
+// --- what dispatches write -------------------------------------------------------------
 
 // The ranges, one behind the other in both copies.
 struct written {
-    struct vk_copy ranges[VK_MAX_OPERANDS]; // `from` is the operand's buffer
+    struct vk_copy *ranges; // `from` is the operand's buffer; owned
     uint32_t count;
     uint64_t size;
     tn_buffer *before, *baked; // what was there, and what the baked code wrote
 };
 
-static void list_written(const struct measuring *m, const struct vk_dispatch *dispatch,
-                         struct written *out)
+// `joins`: into the range of the same buffer.
+static void add_written(const struct measuring *m, const struct vk_operand *operand,
+                        bool joins, struct written *out)
 {
-    for (uint32_t i = 0; i < dispatch->num_operands; i++) {
-        const struct vk_operand *operand = &m->plan->operands[dispatch->first_operand + i];
-        if (operand->slot == VK_SLOT_CONSTANTS || !(operand->access & VK_WRITES))
-            continue;
-        const tn_binding *binding = tn_submission_binding(m->submission, operand->slot);
-        out->ranges[out->count++] =
-            (struct vk_copy){.from = binding->buffer,
-                             .from_offset = binding->offset + operand->offset,
-                             .to_offset = out->size,
-                             .size = operand->size};
-        out->size += operand->size;
+    const tn_binding *binding = tn_submission_binding(m->submission, operand->slot);
+    uint64_t begin = binding->offset + operand->offset, end = begin + operand->size;
+    struct vk_copy *range = out->ranges;
+    while (range < out->ranges + out->count && !(joins && range->from == binding->buffer))
+        range++;
+    if (range == out->ranges + out->count) {
+        out->count++;
+        *range = (struct vk_copy){.from = binding->buffer, .from_offset = begin};
     }
+    uint64_t old_end = range->from_offset + range->size;
+    range->from_offset = begin < range->from_offset ? begin : range->from_offset;
+    range->size = (end > old_end ? end : old_end) - range->from_offset;
+}
+
+// What `count` dispatches write.
+static tn_status list_written(const struct measuring *m, const struct vk_dispatch *dispatch,
+                              uint32_t count, struct written *out)
+{
+    const tn_host *host = m->device->host;
+    const struct vk_dispatch *last = dispatch + count - 1;
+    uint32_t end = last->first_operand + last->num_operands;
+    out->ranges = calloc(end - dispatch->first_operand + 1, sizeof(*out->ranges));
+    if (!out->ranges)
+        return host->fail(host, TN_ERR_MEMORY, "out of memory");
+    for (uint32_t i = dispatch->first_operand; i < end; i++) {
+        const struct vk_operand *operand = &m->plan->operands[i];
+        if (operand->slot != VK_SLOT_CONSTANTS && operand->access & VK_WRITES)
+            add_written(m, operand, count > 1, out);
+    }
+    for (uint32_t i = 0; i < out->count; i++) {
+        out->ranges[i].to_offset = out->size;
+        out->size += out->ranges[i].size;
+    }
+    return TN_OK;
+}
+
+static void drop_written(const struct measuring *m, struct written *written)
+{
+    vk_buffer_destroy(m->device, written->before);
+    vk_buffer_destroy(m->device, written->baked);
+    free(written->ranges);
 }
 
 // Copies all ranges to `copy`, or back.
@@ -359,50 +417,97 @@ static tn_status compare(struct measuring *m, const struct vk_dispatch *dispatch
     return status;
 }
 
-// --- a submission
-// --------------------------------------------------------------------------
+// --- a submission ----------------------------------------------------------------------
 
-static tn_status make_copies(struct measuring *m, struct written *written)
+static tn_status keep_written(struct measuring *m, struct written *written)
 {
     tn_status status = TN_OK;
     if (written->size > 0)
         status = vk_buffer_create(m->device, written->size, &written->before);
-    if (written->size > 0 && status == TN_OK)
-        status = vk_buffer_create(m->device, written->size, &written->baked);
     return status == TN_OK ? copy_written(m, written, written->before, false) : status;
+}
+
+static void tell(const struct measuring *m, uint64_t number, const tn_launch_cost *cost)
+{
+    const struct vk_instance *instance = m->device->instance;
+    if (instance->measured)
+        instance->measured(instance->measure_context, number, cost);
 }
 
 static tn_status measure(struct measuring *m, const struct vk_dispatch *dispatch,
                          struct vk_measured *measured)
 {
-    const struct vk_instance *instance = m->device->instance;
     const struct vk_pipeline *baked = measured->baked;
+    const struct timed kinds[] = {{.dispatch = dispatch},
+                                  {.dispatch = dispatch, .baked = baked}};
     tn_launch_cost cost = {.struct_size = sizeof(cost),
                            .reason = baked ? NULL : measured->reason,
                            .baked_bytes = measured->baked_size};
     struct written written = {0};
-    list_written(m, dispatch, &written);
-    tn_status status = make_copies(m, &written);
+    tn_status status = list_written(m, dispatch, 1, &written);
     if (status == TN_OK)
-        status = time_both(m, dispatch, baked, &cost);
+        status = keep_written(m, &written);
+    if (status == TN_OK && written.size > 0)
+        status = vk_buffer_create(m->device, written.size, &written.baked);
+    if (status == TN_OK)
+        status = time_both(m, &kinds[0], baked ? &kinds[1] : NULL, ROUND_NS, &cost);
     if (status == TN_OK)
         status = compare(m, dispatch, baked, &written, &cost);
-    vk_buffer_destroy(m->device, written.before);
-    vk_buffer_destroy(m->device, written.baked);
-    if (status == TN_OK) {
-        measured->is_told = true;
-        if (instance->measured)
-            instance->measured(instance->measure_context, measured->number, &cost);
-    }
+    drop_written(m, &written);
+    measured->is_told = status == TN_OK;
+    if (status == TN_OK)
+        tell(m, measured->number, &cost);
     return status;
 }
 
+// Of dispatches with equal numbers, the one that is measured.
 static struct vk_measured *find(const struct vk_plan *plan, uint32_t dispatch)
 {
     struct vk_measured *measured = plan->measured;
-    while (measured && (measured->dispatch != dispatch || measured->is_told))
+    while (measured && (measured->dispatch != dispatch || measured->same))
         measured = measured->next;
-    return measured;
+    return measured && !measured->is_told ? measured : NULL;
+}
+
+// Puts the baked code in place of the dispatches' own.
+static void bake_dispatches(const struct vk_plan *plan, struct vk_dispatch *dispatches)
+{
+    for (const struct vk_measured *i = plan->measured; i; i = i->next) {
+        const struct vk_measured *measured = i->same ? i->same : i;
+        if (!measured->baked)
+            continue;
+        dispatches[i->dispatch].pipeline = measured->baked;
+        dispatches[i->dispatch].num_push = 0;
+    }
+}
+
+// Times all dispatches as they are submitted together, and puts back what they write.
+static tn_status measure_whole(struct measuring *m)
+{
+    const tn_host *host = m->device->host;
+    const struct vk_plan *plan = m->plan;
+    struct vk_plan baked = *plan;
+    const struct timed kinds[] = {{.plan = plan}, {.plan = &baked}};
+    tn_launch_cost cost = {.struct_size = sizeof(cost)};
+    struct written written = {0};
+    baked.dispatches = calloc(plan->num_dispatches, sizeof(*baked.dispatches));
+    if (!baked.dispatches)
+        return host->fail(host, TN_ERR_MEMORY, "out of memory");
+    memcpy(baked.dispatches, plan->dispatches,
+           plan->num_dispatches * sizeof(*baked.dispatches));
+    bake_dispatches(plan, baked.dispatches);
+    tn_status status = list_written(m, plan->dispatches, plan->num_dispatches, &written);
+    if (status == TN_OK)
+        status = keep_written(m, &written);
+    if (status == TN_OK)
+        status = time_both(m, &kinds[0], &kinds[1], WHOLE_NS, &cost);
+    if (status == TN_OK)
+        status = copy_written(m, &written, written.before, true);
+    drop_written(m, &written);
+    free(baked.dispatches);
+    if (status == TN_OK)
+        tell(m, 0, &cost);
+    return status;
 }
 
 tn_status vk_measure_run(tn_device *device, const tn_submission *submission,
@@ -416,6 +521,8 @@ tn_status vk_measure_run(tn_device *device, const tn_submission *submission,
         status = begin(&m);
     if (status == TN_OK)
         status = finish(&m, submission->waits, submission->num_waits);
+    if (status == TN_OK)
+        status = measure_whole(&m);
     for (uint32_t i = 0; i < plan->num_dispatches && status == TN_OK; i++) {
         struct vk_measured *measured = find(plan, i);
         status = measured ? measure(&m, &plan->dispatches[i], measured)

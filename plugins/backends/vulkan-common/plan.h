@@ -29,7 +29,7 @@ struct vk_launch {
     struct vk_pipeline_desc pipeline; // plan_launch sets its numbers and `spec`
     struct vk_operand operands[VK_MAX_OPERANDS];
     uint32_t num_operands;
-    uint32_t push[VK_MAX_PUSH];
+    uint32_t push[VK_MOST_PUSH];
     uint32_t num_push;
     tn_vulkan_constant spec[LAUNCH_MAX_SPEC]; // ids 0, 1, ...
     uint32_t num_spec;

@@ -47,8 +47,16 @@ static struct conv describe(const tn_conv2d_attrs *attrs, const tn_layout *x,
     return c;
 }
 
+// Whether terms are channels, and rows the pixels of x: conv2d.comp's POINTWISE.
+static bool is_pointwise(const struct conv *c)
+{
+    return c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 &&
+           c->stride[1] == 1 && c->pad[0] == 0 && c->pad[1] == 0;
+}
+
+// `is_input`: rows are pixels of x, and terms channels of y.
 static void push_conv(struct kernel_launch *launch, const struct conv *c,
-                      const int64_t offsets[4], uint32_t splits)
+                      const int64_t offsets[4], uint32_t splits, bool is_input)
 {
     for (int i = 0; i < 4; i++)
         kernel_push(launch, (uint64_t)offsets[i]);
@@ -59,6 +67,10 @@ static void push_conv(struct kernel_launch *launch, const struct conv *c,
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         kernel_push(launch, (uint64_t)words[i]);
     kernel_push(launch, splits);
+    kernel_push_divisor(launch, (uint64_t)(is_input ? c->out_channels : c->channels));
+    kernel_push_divisor(launch, (uint64_t)c->kernel[1]);
+    kernel_push_divisor(launch, (uint64_t)(is_input ? c->width : c->out_width));
+    kernel_push_divisor(launch, (uint64_t)(is_input ? c->height : c->out_height));
 }
 
 // The size of a matrix product, of which there are `layers`. A product that leaves tiles
@@ -130,7 +142,8 @@ tn_status vk_plan_conv2d(const tn_vulkan_plan *plan)
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
                           tn_step_input(step, 1)->layout.offset,
                           has_bias ? tn_step_input(step, 2)->layout.offset : 0, y->offset};
-    push_conv(&launch, &c, offsets, 1);
+    kernel_spec(&launch, is_pointwise(&c));
+    push_conv(&launch, &c, offsets, 1, false);
     return kernel_launch(plan, &launch);
 }
 
@@ -154,7 +167,7 @@ tn_status vk_plan_conv2d_input(const tn_vulkan_plan *plan)
     kernel_bind(&launch, tn_vulkan_output(0));
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
                           tn_step_input(step, 1)->layout.offset, 0, x->offset};
-    push_conv(&launch, &c, offsets, 1);
+    push_conv(&launch, &c, offsets, 1, true);
     return kernel_launch(plan, &launch);
 }
 
@@ -200,7 +213,7 @@ tn_status vk_plan_conv2d_weight(const tn_vulkan_plan *plan)
     kernel_bind(&launch,
                 tn_vulkan_scratch(0, n * splits * part_bytes(w->dtype), TN_VULKAN_WRITES));
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset, gradient->offset, 0, 0};
-    push_conv(&launch, &c, offsets, splits);
+    push_conv(&launch, &c, offsets, splits, false);
     tn_status status = kernel_launch(plan, &launch);
     return status == TN_OK ? vk_plan_sum_parts(plan, n, splits) : status;
 }

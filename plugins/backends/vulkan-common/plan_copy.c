@@ -125,12 +125,14 @@ static tn_status plan_copying(const tn_vulkan_plan *plan, struct copying *c)
     kernel_push(&launch, n);
     kernel_push(&launch, (uint64_t)c->from_offset);
     kernel_push(&launch, (uint64_t)c->to_offset);
-    for (int32_t i = 0; i < TN_MAX_RANK; i++)
+    for (int32_t i = 1; i < TN_MAX_RANK; i++)
         kernel_push(&launch, i < c->rank ? c->extent[i] : 1);
     for (int32_t i = 0; i < TN_MAX_RANK; i++)
         kernel_push(&launch, (uint64_t)c->from_stride[i]);
     for (int32_t i = 0; i < TN_MAX_RANK; i++)
         kernel_push(&launch, (uint64_t)c->to_stride[i]);
+    for (int32_t i = c->rank - 1; i > c->rank - 3; i--)
+        kernel_push_divisor(&launch, i >= 0 ? c->extent[i] : 1);
     if (c->num_entries > 0)
         add_start(plan, c, words, &launch);
     return kernel_launch(plan, &launch);

@@ -3,8 +3,10 @@
 #include "plan_fused.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include "plan_program.h"
 #include "spirv_fuse.h"
+#include "spirv_push.h"
 
 // The fused program as a step of its own.
 static tn_step step_of(const tn_step *step, const tn_fused *fused)
@@ -81,9 +83,28 @@ struct fused_part *plan_fused_find(struct fused_part *parts, uint32_t num_parts,
     return NULL;
 }
 
-struct vk_operand plan_fused_result(const struct fused_part *part)
+uint32_t plan_fused_words(const struct fused_part *parts, uint32_t num_parts)
 {
-    return plan_operand(tn_step_output(&part->alone, 0), VK_READS);
+    uint32_t words = 0;
+    for (uint32_t i = 0; i < num_parts; i++)
+        words += parts[i].args.num_words;
+    return words;
+}
+
+static struct vk_operand operand_of(const tn_step *alone, uint32_t i)
+{
+    return i < alone->num_inputs ? plan_program_input(alone, i)
+                                 : plan_operand(value_of(alone, i), VK_WRITES);
+}
+
+bool plan_fused_memory(const struct fused_part *part, struct vk_operand *out)
+{
+    uint32_t i = 0, count = num_values(&part->alone);
+    while (i < count && value_of(&part->alone, i)->flags & TN_VALUE_FUSED)
+        i++;
+    if (i < count)
+        *out = operand_of(&part->alone, i);
+    return i < count;
 }
 
 tn_status plan_fused_args(struct vk_plan *plan, struct fused_part *part,
@@ -113,6 +134,21 @@ static uint32_t same_part(const struct fused_binding *bindings, uint32_t i)
     return i;
 }
 
+void plan_fused_push(struct fused_binding *bindings, uint32_t count, uint32_t *push,
+                     uint32_t *num_push)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct program_args *args = &bindings[i].part->args;
+        uint32_t same = same_part(bindings, i);
+        bindings[i].is_pushed = true;
+        bindings[i].push = same < i ? bindings[same].push : *num_push;
+        if (same < i)
+            continue;
+        memcpy(push + *num_push, args->words, args->num_words * sizeof(*push));
+        *num_push += args->num_words;
+    }
+}
+
 bool plan_fused_operands(struct fused_binding *bindings, uint32_t count,
                          struct vk_operand *operands, uint32_t *num_operands, uint32_t most)
 {
@@ -127,11 +163,10 @@ bool plan_fused_operands(struct fused_binding *bindings, uint32_t count,
             return false;
         for (uint32_t k = 0; k < num_values(alone); k++)
             if (!(value_of(alone, k)->flags & TN_VALUE_FUSED))
-                operands[(*num_operands)++] =
-                    k < alone->num_inputs ? plan_program_input(alone, k)
-                                          : plan_operand(value_of(alone, k), VK_WRITES);
+                operands[(*num_operands)++] = operand_of(alone, k);
         // The arguments: the operand at the kernel's binding is the same memory.
-        operands[(*num_operands)++] = operands[bindings[i].binding];
+        if (!bindings[i].is_pushed)
+            operands[(*num_operands)++] = operands[bindings[i].binding];
     }
     return true;
 }
@@ -143,9 +178,18 @@ struct vk_hash plan_fused_key(struct vk_hash key, const struct fused_binding *bi
         const struct fused_part *part = bindings[i].part;
         struct vk_hash own = program_class_hash(part->fused->program, &part->class);
         key = vk_hash_u64(key, (uint64_t)bindings[i].binding << 32 | bindings[i].first);
+        key = vk_hash_u64(key, (uint64_t)bindings[i].is_pushed << 32 | bindings[i].push);
         key = vk_hash_u64(vk_hash_u64(key, own.lo), own.hi);
     }
     return key;
+}
+
+// The binding of the linked module at which the program finds its arguments, until they are
+// pushed.
+static uint32_t args_binding(const struct fused_binding *binding)
+{
+    return binding->first + num_bindings(&binding->part->alone) - 1 +
+           (binding->is_pushed ? VK_MAX_OPERANDS : 0);
 }
 
 // Writes by binding of the program's module (its operands, then its arguments) that of the
@@ -157,7 +201,7 @@ static uint32_t map_bindings(const struct fused_binding *binding,
     uint32_t next = binding->first, count = num_values(alone);
     for (uint32_t i = 0; i < count; i++)
         map[i] = value_of(alone, i)->flags & TN_VALUE_FUSED ? 0 : next++;
-    map[count] = next;
+    map[count] = args_binding(binding);
     return count + 1;
 }
 
@@ -190,6 +234,29 @@ static tn_status link_one(tn_device *device, const struct fused_binding *binding
     return TN_OK;
 }
 
+// Moves the arguments of the programs to the push constants, where the launch has them.
+static tn_status push_args(const struct fused_binding *bindings, uint32_t count,
+                           struct vk_code *code, char reason[VK_REASON])
+{
+    struct spirv_pushed lists[VK_MAX_OPERANDS];
+    struct vk_code pushed;
+    uint32_t num_lists = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (bindings[i].is_pushed && same_part(bindings, i) == i)
+            lists[num_lists++] =
+                (struct spirv_pushed){.binding = args_binding(&bindings[i]),
+                                      .first = bindings[i].push,
+                                      .count = bindings[i].part->args.num_words};
+    if (num_lists == 0)
+        return TN_OK;
+    if (!spirv_push(code, lists, num_lists, &pushed, reason))
+        return TN_ERR_REFUSED;
+    if (code->release)
+        code->release(code);
+    *code = pushed;
+    return TN_OK;
+}
+
 tn_status plan_fused_link(tn_device *device, const struct fused_binding *bindings,
                           uint32_t count, struct vk_code *code, char reason[VK_REASON])
 {
@@ -197,5 +264,5 @@ tn_status plan_fused_link(tn_device *device, const struct fused_binding *binding
     reason[0] = '\0';
     for (uint32_t i = 0; i < count && status == TN_OK; i++)
         status = link_one(device, &bindings[i], code, reason);
-    return status;
+    return status == TN_OK ? push_args(bindings, count, code, reason) : status;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Programs beside a kernel (tn_fused of <tenon/backend.h>). A launch that binds an operand
 // that passes through a program gets the program's function linked into its module, and the
-// program's own operands and arguments as further bindings behind its own.
+// program's own operands as further bindings behind its own, and its arguments behind the
+// words that it pushes, or else in a buffer as one binding more.
 #ifndef VULKAN_COMMON_PLAN_FUSED_H
 #define VULKAN_COMMON_PLAN_FUSED_H
 
@@ -24,6 +25,8 @@ struct fused_binding {
     uint32_t binding; // of the kernel's module
     uint32_t first;   // binding of the launch: the program's operands begin there
     tn_dtype dtype;   // of the operand
+    bool is_pushed;   // the program's arguments are, from word `push` on
+    uint32_t push;
 };
 
 // Why the device cannot take the programs of a step in, or NULL.
@@ -38,12 +41,20 @@ tn_status plan_fused_parts(struct vk_plan *plan, const tn_step *step,
 struct fused_part *plan_fused_find(struct fused_part *parts, uint32_t num_parts,
                                    uint32_t operand);
 
-// Memory of the part that is written, of an epilogue: for a binding that needs some.
-struct vk_operand plan_fused_result(const struct fused_part *part);
+// The words of all programs' arguments.
+uint32_t plan_fused_words(const struct fused_part *parts, uint32_t num_parts);
+
+// Memory that the part's program reads or writes. False: it has none.
+bool plan_fused_memory(const struct fused_part *part, struct vk_operand *out);
 
 // The place of the arguments in the constants, for a binding: they are put there once.
 tn_status plan_fused_args(struct vk_plan *plan, struct fused_part *part,
                           struct vk_operand *out);
+
+// Appends the arguments of the bindings' programs to the words that a launch pushes, each
+// program's once. Before plan_fused_operands.
+void plan_fused_push(struct fused_binding *bindings, uint32_t count, uint32_t *push,
+                     uint32_t *num_push);
 
 // Appends the operands of the bindings' programs, each program once, and sets `first`.
 // False: they would be more than `most`.

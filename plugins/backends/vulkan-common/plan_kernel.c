@@ -22,6 +22,7 @@ struct planning {
     const tn_vulkan_kernel *payload;
     bool is_glsl;
     bool is_own;              // the modules are this backend's
+    bool pushes;              // the launch pushes the programs' arguments
     tn_status status;         // of the first launch that failed
     struct fused_part *parts; // the step's programs beside the kernel
     char name[KERNEL_NAME];   // see kernel_name
@@ -58,6 +59,7 @@ struct source {
     struct planning *planning;
     struct kernel_module module;
     const struct vk_pipeline_desc *desc;
+    uint32_t num_push;                           // words of the module's own
     struct fused_binding fused[VK_MAX_OPERANDS]; // in the order of their bindings
     uint32_t num_fused;
 };
@@ -65,12 +67,12 @@ struct source {
 // Our own modules were validated when this plugin was built: they are compared with what
 // is launched under validation, in tests.
 static tn_status check_code(tn_device *device, const struct source *source,
-                            const struct vk_code *code)
+                            uint32_t num_push, const struct vk_code *code)
 {
     const struct vk_pipeline_desc *desc = source->desc;
     const struct spirv_wants wants = {.entry = desc->entry,
                                       .num_bindings = desc->num_bindings,
-                                      .num_push = desc->num_push,
+                                      .num_push = num_push,
                                       .num_spec = desc->num_spec,
                                       .spec = desc->spec};
     const char *name = source->module.record->name;
@@ -98,7 +100,7 @@ static tn_status link_programs(tn_device *device, const struct source *source,
                       name ? "module " : "code", name ? name : "", reason);
     return status != TN_OK || !device->instance->messenger
                ? status
-               : check_code(device, source, code);
+               : check_code(device, source, source->desc->num_push, code);
 }
 
 static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
@@ -107,7 +109,7 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
     struct vk_code code = {0};
     tn_status status = module_spirv(device, source->desc->name, &source->module, &code);
     if (status == TN_OK)
-        status = check_code(device, source, &code);
+        status = check_code(device, source, source->num_push, &code);
     if (status == TN_OK)
         status = link_programs(device, source, &code);
     if (status == TN_OK)
@@ -136,12 +138,15 @@ static struct fused_part *part_of(const struct planning *p, const tn_value *valu
 }
 
 // A value that passes through a program has no memory: its binding gets the program's
-// arguments, and the module with the program does not look at it.
+// arguments, or where these are pushed other memory of the program, and the module with the
+// program does not look at it.
 static tn_status resolve_memory(struct planning *p, const tn_value *value, uint32_t access,
                                 struct vk_operand *out)
 {
     bool passes = value->flags & TN_VALUE_FUSED;
     struct fused_part *part = passes ? part_of(p, value) : NULL;
+    if (part && p->pushes && plan_fused_memory(part, out))
+        return TN_OK;
     if (part)
         return plan_fused_args(p->plan, part, out);
     if (passes)
@@ -279,8 +284,8 @@ static tn_status check_launch(struct planning *p, const tn_vulkan_launch *given)
 // Finds the operands of a launch that pass through programs, and appends the programs' own
 // operands to those of the launch.
 static tn_status add_programs(struct planning *p, const tn_vulkan_launch *given,
-                              struct vk_operand *operands, struct source *source,
-                              struct vk_pipeline_desc *desc)
+                              struct vk_operand *operands, uint32_t *push,
+                              struct source *source, struct vk_pipeline_desc *desc)
 {
     const tn_step *step = p->face.step;
     for (uint32_t i = 0; i < given->num_operands; i++) {
@@ -294,6 +299,8 @@ static tn_status add_programs(struct planning *p, const tn_vulkan_launch *given,
             source->fused[source->num_fused++] = (struct fused_binding){
                 .part = part_of(p, value), .binding = i, .dtype = value->layout.dtype};
     }
+    if (p->pushes)
+        plan_fused_push(source->fused, source->num_fused, push, &desc->num_push);
     if (!plan_fused_operands(source->fused, source->num_fused, operands,
                              &desc->num_bindings, p->face.limits->max_operands))
         return refuse(p, TN_ERR_REFUSED,
@@ -328,16 +335,29 @@ static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
                                     .code = get_code,
                                     .context = &source};
     source.desc = &desc;
+    source.num_push = given->num_push;
     source.num_fused = 0;
+    uint32_t push[VK_MOST_PUSH];
     tn_status status = TN_OK;
+    if (given->num_push > 0)
+        memcpy(push, given->push, given->num_push * sizeof(push[0]));
     if (p->is_own)
         desc.key = module_own_key(&source.module);
     else
         status = module_others_key(p->plan->device, &source.module, &desc.key);
     if (status == TN_OK && p->parts)
-        status = add_programs(p, given, operands, &source, &desc);
+        status = add_programs(p, given, operands, push, &source, &desc);
     return status != TN_OK ? status
-                           : plan_add(p->plan, &desc, operands, given->push, given->groups);
+                           : plan_add(p->plan, &desc, operands, push, given->groups);
+}
+
+// Whether the programs' arguments fit behind the words of a launch. Of own kernels: what
+// others do with their push constants is not known before there is code.
+static bool pushes_args(const struct planning *p, const tn_vulkan_launch *given)
+{
+    uint32_t words =
+        p->parts ? plan_fused_words(p->parts, p->face.step->num_fused) : UINT32_MAX;
+    return p->is_own && words <= p->face.limits->max_push / 4 - given->num_push;
 }
 
 static tn_status read_launch(struct planning *p, const tn_vulkan_launch *given)
@@ -345,6 +365,7 @@ static tn_status read_launch(struct planning *p, const tn_vulkan_launch *given)
     struct vk_operand operands[VK_MAX_OPERANDS];
     tn_vulkan_constant constants[VK_MAX_SPEC];
     tn_status status = check_launch(p, given);
+    p->pushes = status == TN_OK && pushes_args(p, given);
     for (uint32_t i = 0; i < given->num_operands && status == TN_OK; i++)
         status = resolve(p, i, operand_at(given, i), &operands[i]);
     if (status != TN_OK)

@@ -64,12 +64,13 @@ tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
     struct program_class found, *class = &found;
     struct program_args list, *args = &list;
     bool has_rows = step->program->flags & TN_EXPR_ROWS;
+    uint32_t push_words = plan->device->facts.limits.max_push / 4;
     const struct rows_device device = rows_device(plan->device);
     const tn_expr_program *program = program_of(step->program);
     if (has_rows)
-        program_classify_rows(step, &device, VK_MAX_PUSH, class, args);
+        program_classify_rows(step, &device, push_words, class, args);
     else
-        program_classify(step, VK_MAX_PUSH, class, args);
+        program_classify(step, push_words, class, args);
     struct program_source source = {program, class};
     struct vk_launch launch = {
         .pipeline = {.name = program->name ? program->name : "program",

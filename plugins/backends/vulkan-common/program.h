@@ -59,11 +59,12 @@ struct program_class {
     uint32_t lanes;                    // above 0: a row program, see program_rows.h
     uint32_t chunks, subgroup, group;
     bool loops, whole;
+    bool divides;     // its arguments have what divides by extents
     bool is_function; // a kernel calls it, for one element: see program_write_function_glsl
 };
 
 // Arguments, as 32-bit words: the number of elements (of rows, and of a row's elements),
-// each operand's offset, the extents (for a function, then two words an axis by which it
+// each operand's offset, the extents (if it `divides`, then two words an axis by which it
 // divides by them), the strides of each operand that needs strides, and the params, those
 // of TAKE in pairs.
 #define PROGRAM_MAX_ARGS                                                                   \
@@ -77,7 +78,7 @@ struct program_args {
 // The words that extents, and what divides by them, take among the arguments.
 static inline uint32_t program_extent_words(const struct program_class *class)
 {
-    return class->is_function ? 3 * class->rank : class->rank;
+    return class->divides ? 3 * class->rank : class->rank;
 }
 
 // Determines a step's class and arguments. Up to `push_words` arguments go into push
@@ -101,6 +102,9 @@ uint32_t program_per_group(const struct program_class *class);
 // The layout of an operand: inputs first, then outputs.
 const tn_layout *program_operand(const tn_step *step, uint32_t operand);
 void program_add_arg(struct program_args *args, uint64_t word);
+// The factor and the shifts of divide.glsl for a divisor below 2^32. Where there are no
+// elements it may be 0, and nothing is divided.
+void program_divisor(uint64_t divisor, uint32_t out[2]);
 // Adds the params that a step's program reads, in the order of its instructions: of TAKE
 // the number of elements and the stride.
 void program_add_params(const tn_step *step, struct program_args *args);

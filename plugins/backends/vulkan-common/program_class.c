@@ -109,17 +109,23 @@ void program_add_params(const tn_step *step, struct program_args *args)
                 program_add_arg(args, step->params[program->insns[i].c + k]);
 }
 
-// Adds the factor and the shifts of divide.glsl for a divisor below 2^32. Where there are
-// no elements it may be 0, and nothing is divided.
-static void add_divisor(struct program_args *args, uint64_t divisor)
+void program_divisor(uint64_t divisor, uint32_t out[2])
 {
     uint32_t bits = 0;
     divisor = divisor > 0 ? divisor : 1;
     while (UINT64_C(1) << bits < divisor)
         bits++;
     uint64_t above = (UINT64_C(1) << bits) - divisor;
-    program_add_arg(args, (above << 32) / divisor + 1);
-    program_add_arg(args, (bits > 0 ? 1 : 0) | (bits > 1 ? bits - 1 : 0) << 1);
+    out[0] = (uint32_t)((above << 32) / divisor + 1);
+    out[1] = (bits > 0 ? 1 : 0) | (bits > 1 ? bits - 1 : 0) << 1;
+}
+
+static void add_divisor(struct program_args *args, uint64_t divisor)
+{
+    uint32_t words[2];
+    program_divisor(divisor, words);
+    program_add_arg(args, words[0]);
+    program_add_arg(args, words[1]);
 }
 
 static void list_args(const tn_step *step, const struct program_class *class,
@@ -132,7 +138,7 @@ static void list_args(const tn_step *step, const struct program_class *class,
         program_add_arg(args, (uint64_t)program_operand(step, i)->offset);
     for (uint32_t axis = 0; axis < class->rank; axis++)
         program_add_arg(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
-    for (uint32_t axis = 0; class->is_function && axis < class->rank; axis++)
+    for (uint32_t axis = 0; class->divides && axis < class->rank; axis++)
         add_divisor(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
     for (uint32_t i = 0; i < num_operands; i++)
         for (uint32_t axis = 0; access_has_strides(class->access[i]) && axis < class->rank;
@@ -234,7 +240,12 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
             class.access[i] = ACCESS_LOOSE;
     }
     find_taken_rows(step, &class);
+    class.divides = class.rank > 1;
     list_args(step, &class, args);
+    if (class.divides && args->num_words > push_words) {
+        class.divides = false;
+        list_args(step, &class, args);
+    }
     class.args_in_buffer = args->num_words > push_words;
     *out = class;
 }
@@ -247,6 +258,7 @@ void program_classify_function(const tn_step *step, struct program_class *out,
                                   .num_inputs = step->num_inputs,
                                   .num_outputs = step->num_outputs,
                                   .args_in_buffer = true,
+                                  .divides = true,
                                   .is_function = true};
     for (uint32_t i = 0; i < num_operands; i++) {
         bool is_input = i < step->num_inputs;
@@ -295,7 +307,8 @@ struct vk_hash program_class_hash(const tn_expr_program *program,
                                   const struct program_class *class)
 {
     struct vk_hash h = program_hash(program);
-    h = vk_hash_u64(h, (uint64_t) class->is_function << 32 | class->rank << 16 |
+    h = vk_hash_u64(h, (uint64_t) class->divides << 33 |
+                           (uint64_t) class->is_function << 32 | class->rank << 16 |
                            class->per_item << 1 | class->args_in_buffer);
     h = vk_hash_u64(h, (uint64_t) class->lanes << 32 | class->chunks << 2 |
                            (uint32_t) class->loops << 1 | class->whole);

@@ -351,7 +351,7 @@ void glsl_write_positions(const struct glsl_writer *w)
         text_add(w->out, "    uint rest = i;\n");
     for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--) {
         uint32_t extent = w->first_extent + axis, divisor = extent + rank + axis;
-        if (w->class->is_function)
+        if (w->class->divides)
             text_add(w->out, "    uint next%u = divide(rest, A(%u), A(%u));\n", axis,
                      divisor, divisor + 1);
         else

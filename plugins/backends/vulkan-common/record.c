@@ -217,6 +217,13 @@ static void barrier(tn_device *device, VkCommandBuffer commands, VkPipelineStage
         0, NULL, 0, NULL);
 }
 
+void vk_record_barrier(tn_device *device, VkCommandBuffer commands)
+{
+    barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+}
+
 // Of dispatches with one pipeline, which push at least one word.
 static bool is_push_same(const struct vk_plan *plan, const struct vk_dispatch *a,
                          const struct vk_dispatch *b)
@@ -236,9 +243,7 @@ static void record_dispatch(tn_device *device, const struct vk_plan *plan,
     VkCommandBuffer commands = recording->commands;
     bool same_pipeline = before && before->pipeline == dispatch->pipeline;
     if (dispatch->barrier)
-        barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+        vk_record_barrier(device, commands);
     if (recording->queries)
         vk->CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
                               recording->queries, 2 * index);
@@ -258,6 +263,14 @@ static void record_dispatch(tn_device *device, const struct vk_plan *plan,
     if (recording->queries)
         vk->CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
                               recording->queries, 2 * index + 1);
+}
+
+void vk_record_dispatches(tn_device *device, const struct vk_plan *plan,
+                          const struct vk_recording *recording)
+{
+    for (uint32_t i = 0; i < plan->num_dispatches; i++)
+        record_dispatch(device, plan, recording, &plan->dispatches[i],
+                        i > 0 ? &plan->dispatches[i - 1] : NULL, i);
 }
 
 static tn_status record(tn_device *device, const struct vk_plan *plan,
@@ -281,9 +294,7 @@ static tn_status record(tn_device *device, const struct vk_plan *plan,
             VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
-    for (uint32_t i = 0; i < plan->num_dispatches; i++)
-        record_dispatch(device, plan, recording, &plan->dispatches[i],
-                        i > 0 ? &plan->dispatches[i - 1] : NULL, i);
+    vk_record_dispatches(device, plan, recording);
     // The host reads results through mapped memory, after waiting.
     if (vk_memory_is_mapped(device))
         barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,

@@ -118,7 +118,7 @@ static uint32_t write_quotient(struct spirv_writer *w, uint32_t n, uint32_t axis
                                uint32_t extent)
 {
     uint32_t divisor = w->first_extent + w->class->rank + 2 * axis;
-    if (!w->class->is_function)
+    if (!w->class->divides)
         return SPIRV_RESULT(w->module, SPIRV_U_DIV, w->uint_type, n, extent);
     uint32_t factor = spirv_write_arg(w, divisor);
     uint32_t shifts = spirv_write_arg(w, divisor + 1);

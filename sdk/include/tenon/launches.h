@@ -77,11 +77,15 @@ typedef struct tn_launches {
     // runtime plans, behind `planned`. Where that gives a number other than 0, the launch
     // is measured when it runs for the first time, on the values that it finds then, and
     // measured(context, number, cost) is called on the thread that runs it; `cost` is
-    // borrowed. Results are those of any run. A launch that runs behind a point of the host
-    // is measured when it runs without one. Both functions, or NULL and NULL: no more. One
-    // at a time; neither calls anything of the runtime. Keeps `context` until the next call
-    // or deinit. NULL: the backend measures nothing. TN_ERR_MEMORY: nothing has changed.
-    // What fails while it is measured fails the plan or the run.
+    // borrowed. Of launches of a segment with equal numbers the first is measured, and its
+    // baked code is the others', which may differ in `places` alone. Before them comes
+    // number 0: all launches of a segment as they run, in one command buffer; baked_ns is
+    // with the baked code of each that has some. Results are those of any run. A launch
+    // that runs behind a point of the host is measured when it runs without one. Both
+    // functions, or NULL and NULL: no more. One at a time; neither calls anything of the
+    // runtime. Keeps `context` until the next call or deinit. NULL: the backend measures
+    // nothing. TN_ERR_MEMORY: nothing has changed. What fails while it is measured fails
+    // the plan or the run.
     tn_status (*measure)(const tn_host *host,
                          uint64_t (*wanted)(void *context, const tn_planned_launch *launch),
                          void (*measured)(void *context, uint64_t number,

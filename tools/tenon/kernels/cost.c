@@ -43,7 +43,17 @@ static json_t *pack(const struct sums *sums)
     return cost;
 }
 
-void add_costs(json_t *report)
+// Of all launches in one run.
+static json_t *pack_run(const struct sums *all, const double whole_us[2])
+{
+    json_t *run = json_pack("{s:I, s:f, s:f}", "measured", all->measured, "folded_us",
+                            whole_us[0], "baked_us", whole_us[1]);
+    if (whole_us[1] > 0)
+        json_object_set_new(run, "ratio", json_real(whole_us[0] / whole_us[1]));
+    return run;
+}
+
+void add_costs(json_t *report, const double whole_us[2])
 {
     const json_t *sites = json_object_get(report, "sites");
     struct sums all = {0};
@@ -61,6 +71,7 @@ void add_costs(json_t *report)
     }
     json_array_foreach(sites, k, site) add_launch(&all, site);
     json_object_set_new(report, "cost", pack(&all));
+    json_object_set_new(report, "run", pack_run(&all, whole_us));
 }
 
 static void set_number(json_t *row, const char *key, const json_t *cost, const char *format)
@@ -112,6 +123,7 @@ int print_costs(const json_t *report)
     json_array_foreach(json_object_get(report, "kernels"), i, kernel)
         append_row(rows, text_of(kernel, "name"), json_object_get(kernel, "cost"));
     append_row(rows, "all", json_object_get(report, "cost"));
+    append_row(rows, "all in one run", json_object_get(report, "run"));
     say("\n");
     int failed = table_print(rows, columns, sizeof(columns) / sizeof(columns[0]));
     json_decref(rows);

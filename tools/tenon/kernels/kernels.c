@@ -207,13 +207,14 @@ int cmd_kernels(const struct command *self, int argc, char **argv)
     struct args args;
     struct session session;
     json_t *launches = NULL;
+    double whole_us[2];
     int failed = args_parse(self, options, COUNT(options), 1, -1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
     failed = session_open_warm(&session, args.items, args.count);
     if (failed)
         return failed;
-    failed = launches_plan(&session, measures, &launches);
+    failed = launches_plan(&session, measures, &launches, whole_us);
     session_close(&session);
     if (failed)
         return failed;
@@ -224,7 +225,7 @@ int cmd_kernels(const struct command *self, int argc, char **argv)
     if (!failed && !report)
         failed = oops_memory();
     if (!failed && measures)
-        add_costs(report);
+        add_costs(report, whole_us);
     if (!failed)
         failed = json ? json_print(report) : print_report(report, lists_launches);
     if (!failed && measures && !json)

@@ -17,6 +17,8 @@
 //   exact   have equal constants and extents;
 //   kernel  are one kernel of the device;
 //   code    are one module before specialisation.
-int launches_plan(struct session *session, bool measures, json_t **out);
+// whole_us: what all of them take in one run, as they are and with baked code; 0 without
+// `measures`.
+int launches_plan(struct session *session, bool measures, json_t **out, double whole_us[2]);
 
 #endif // TOOLS_TENON_KERNELS_LAUNCH_H

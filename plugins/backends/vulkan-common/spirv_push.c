@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+// The push constants become a block of its own type: the members that it had, then an array
+// for each list. What was declared before stays, unused, so that types stand before what
+// has them.
+#include "spirv_push.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "spirv_fuser.h"
+
+enum { CLASS_PUSH_CONSTANT = 9 };
+enum { DECORATION_BLOCK = 2, DECORATION_ARRAY_STRIDE = 6, DECORATION_OFFSET = 35 };
+#define WITH_VARIABLES 0x00010400u // from SPIR-V 1.4 on, entry points list all variables
+#define MAX_MEMBERS 256            // of the block
+
+struct pusher {
+    struct fuser f; // for its module, its words, its failures
+    const struct spirv_pushed *lists;
+    uint32_t num_lists;
+    uint32_t *list_of; // by id: of a variable that goes the number of its list, from 1
+    // Ids: the push constants' variable; their block's type before, 0: there were none; and
+    // now; what points to a word of them.
+    uint32_t variable, old_block, block, word;
+    uint32_t members[MAX_MEMBERS]; // types
+    uint32_t num_members, num_old;
+};
+
+// --- what is there -----------------------------------------------------------------------
+
+static bool take_block(struct pusher *p, const uint32_t *words)
+{
+    const struct module *m = &p->f.kernel;
+    const uint32_t *pointer = made_by(m, words[0], OP_TYPE_POINTER, 3);
+    const uint32_t *block = pointer ? made_by(m, pointer[2], OP_TYPE_STRUCT, 1) : NULL;
+    if (!block || p->old_block != 0)
+        return fuser_refuse(&p->f, "has push constants that are no block, or several");
+    p->variable = words[1];
+    p->old_block = pointer[2];
+    p->num_old = num_operands(m, m->at[pointer[2]]) - 1;
+    if (p->num_old + p->num_lists > MAX_MEMBERS)
+        return fuser_refuse(&p->f, "has %u members of push constants, expected at most %u",
+                            p->num_old, MAX_MEMBERS - p->num_lists);
+    for (uint32_t i = 0; i < p->num_old; i++)
+        p->members[i] = block[1 + i];
+    p->num_members = p->num_old;
+    return true;
+}
+
+static bool find_variables(struct pusher *p)
+{
+    const struct module *m = &p->f.kernel;
+    for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
+        const uint32_t *words = &m->words[at + 1];
+        uint32_t binding;
+        if (op_at(m, at) != OP_VARIABLE)
+            continue;
+        if (words[2] == CLASS_PUSH_CONSTANT) {
+            if (!take_block(p, words))
+                return false;
+        } else if (spirv_find_decoration(m->words, m->functions, words[1], -1,
+                                         DECORATION_BINDING, &binding)) {
+            for (uint32_t i = 0; i < p->num_lists; i++)
+                if (p->lists[i].binding == binding)
+                    p->list_of[words[1]] = i + 1;
+        }
+    }
+    return true;
+}
+
+// --- what is declared --------------------------------------------------------------------
+
+static void write_global(struct pusher *p, uint32_t op, const uint32_t *operands,
+                         uint32_t count)
+{
+    fuser_write(&p->f, &p->f.globals, op, operands, count);
+}
+
+static void decorate(struct pusher *p, uint32_t op, const uint32_t *operands,
+                     uint32_t count)
+{
+    fuser_write(&p->f, &p->f.decorations, op, operands, count);
+}
+
+// The id of a type that a module declares once: a pointer, or the unsigned integer.
+static uint32_t find_type(struct pusher *p, uint32_t op, uint32_t one, uint32_t other)
+{
+    const struct module *m = &p->f.kernel;
+    uint32_t insn[] = {op | 4 << 16, 0, one, other};
+    uint32_t id =
+        fuser_find_equal(m->words + HEADER_WORDS, m->functions - HEADER_WORDS, insn);
+    if (id != 0)
+        return id;
+    insn[1] = p->f.next_id++;
+    fuser_append(&p->f, &p->f.globals, insn, 4);
+    return insn[1];
+}
+
+static uint32_t write_constant(struct pusher *p, uint32_t type, uint32_t value)
+{
+    const uint32_t words[] = {type, p->f.next_id++, value};
+    write_global(p, OP_CONSTANT, words, 3);
+    return words[1];
+}
+
+// The decorations that the block had, for the new one.
+static void copy_decorations(struct pusher *p)
+{
+    const struct module *m = &p->f.kernel;
+    for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
+        uint32_t op = op_at(m, at);
+        size_t begin = p->f.decorations.count;
+        if ((op != OP_DECORATE && op != OP_MEMBER_DECORATE) ||
+            m->words[at + 1] != p->old_block)
+            continue;
+        fuser_append(&p->f, &p->f.decorations, &m->words[at], m->words[at] >> 16);
+        if (!p->f.failed)
+            p->f.decorations.data[begin + 1] = p->block;
+    }
+}
+
+static void write_lists(struct pusher *p, uint32_t integer)
+{
+    for (uint32_t i = 0; i < p->num_lists; i++) {
+        uint32_t length = write_constant(p, integer, p->lists[i].count);
+        uint32_t array = p->f.next_id++, member = p->num_members++;
+        write_global(p, OP_TYPE_ARRAY, (const uint32_t[]){array, integer, length}, 3);
+        decorate(p, OP_DECORATE, (const uint32_t[]){array, DECORATION_ARRAY_STRIDE, 4}, 3);
+        decorate(
+            p, OP_MEMBER_DECORATE,
+            (const uint32_t[]){p->block, member, DECORATION_OFFSET, p->lists[i].first * 4},
+            4);
+        p->members[member] = array;
+    }
+}
+
+// Declares the block with the lists, and the variable anew.
+static void write_block(struct pusher *p, uint32_t integer)
+{
+    uint32_t words[1 + MAX_MEMBERS], pointer;
+    p->block = p->f.next_id++;
+    if (p->old_block)
+        copy_decorations(p);
+    else
+        decorate(p, OP_DECORATE, (const uint32_t[]){p->block, DECORATION_BLOCK}, 2);
+    write_lists(p, integer);
+    words[0] = p->block;
+    for (uint32_t i = 0; i < p->num_members; i++)
+        words[1 + i] = p->members[i];
+    write_global(p, OP_TYPE_STRUCT, words, 1 + p->num_members);
+    pointer = find_type(p, OP_TYPE_POINTER, CLASS_PUSH_CONSTANT, p->block);
+    p->variable = p->old_block ? p->variable : p->f.next_id++;
+    write_global(p, OP_VARIABLE,
+                 (const uint32_t[]){pointer, p->variable, CLASS_PUSH_CONSTANT}, 3);
+}
+
+// --- what reads them ---------------------------------------------------------------------
+
+// Whether an instruction has the id of a variable that goes, or of the push constants.
+static bool names_variable(const struct pusher *p, size_t at)
+{
+    const struct module *m = &p->f.kernel;
+    uint32_t op = op_at(m, at);
+    bool known = spirv_is_known(op);
+    for (uint32_t i = 0; i < num_operands(m, at); i++) {
+        uint32_t id = m->words[at + 1 + i];
+        if ((!known || spirv_is_id(op, i)) && id < m->bound &&
+            (p->list_of[id] != 0 || (p->old_block && id == p->variable)))
+            return true;
+    }
+    return false;
+}
+
+// An access chain into a list becomes one into the push constants.
+static bool rewrite(struct pusher *p, size_t at, const uint32_t *members)
+{
+    const struct module *m = &p->f.kernel;
+    const uint32_t *words = &m->words[at + 1];
+    uint32_t op = op_at(m, at), count = num_operands(m, at);
+    bool is_chain = op == OP_ACCESS_CHAIN || op == OP_IN_BOUNDS_ACCESS_CHAIN;
+    uint32_t list = is_chain && words[2] < m->bound ? p->list_of[words[2]] : 0;
+    if (!is_chain || count < 4 || (list > 0 && count != 5))
+        return fuser_refuse(&p->f,
+                            "reaches its arguments by an instruction %u, expected that it "
+                            "loads their elements",
+                            op);
+    if (list == 0)
+        fuser_append(&p->f, &p->f.body, &m->words[at], count + 1);
+    else
+        fuser_write(
+            &p->f, &p->f.body, op,
+            (const uint32_t[]){p->word, words[1], p->variable, members[list - 1], words[4]},
+            5);
+    return true;
+}
+
+static bool rewrite_functions(struct pusher *p)
+{
+    const struct module *m = &p->f.kernel;
+    uint32_t members[MAX_MEMBERS], integer = find_type(p, OP_TYPE_INT, 32, 0);
+    p->word = find_type(p, OP_TYPE_POINTER, CLASS_PUSH_CONSTANT, integer);
+    for (uint32_t i = 0; i < p->num_lists; i++)
+        members[i] = write_constant(p, integer, p->num_members + i);
+    write_block(p, integer);
+    for (size_t at = m->functions; at < m->count && !p->f.failed; at = next_at(m, at)) {
+        if (!names_variable(p, at))
+            fuser_append(&p->f, &p->f.body, &m->words[at], m->words[at] >> 16);
+        else if (!rewrite(p, at, members))
+            return false;
+    }
+    return !p->f.failed;
+}
+
+// --- the module --------------------------------------------------------------------------
+
+static bool is_gone(const struct pusher *p, uint32_t id)
+{
+    return id < p->f.kernel.bound && p->list_of[id] != 0;
+}
+
+// An entry point without the variables that are gone, and with the push constants.
+static void write_entry(struct pusher *p, struct words *out, size_t at)
+{
+    const struct module *m = &p->f.kernel;
+    size_t begin = out->count, end = next_at(m, at), name = at + 3;
+    while (name < end && memchr(&m->words[name], 0, sizeof(uint32_t)) == NULL)
+        name++;
+    name = name < end ? name + 1 : end;
+    fuser_append(&p->f, out, &m->words[at], name - at);
+    for (; name < end; name++)
+        if (!is_gone(p, m->words[name]))
+            fuser_append(&p->f, out, &m->words[name], 1);
+    if (!p->old_block && m->words[1] >= WITH_VARIABLES)
+        fuser_append(&p->f, out, &p->variable, 1);
+    if (!p->f.failed)
+        out->data[begin] = OP_ENTRY_POINT | (uint32_t)(out->count - begin) << 16;
+}
+
+static void assemble(struct pusher *p, struct words *out)
+{
+    const struct module *m = &p->f.kernel;
+    bool is_decorated = false;
+    fuser_append(&p->f, out, m->words, HEADER_WORDS);
+    for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
+        const uint32_t *words = &m->words[at + 1];
+        uint32_t op = op_at(m, at);
+        bool describes = op == OP_NAME || op == OP_DECORATE;
+        bool declares =
+            op == OP_VARIABLE && (is_gone(p, words[1]) || words[2] == CLASS_PUSH_CONSTANT);
+        // Every variable that goes is decorated with its binding.
+        if (op == OP_DECORATE && !is_decorated) {
+            is_decorated = true;
+            fuser_append(&p->f, out, p->f.decorations.data, p->f.decorations.count);
+        }
+        if (op == OP_ENTRY_POINT)
+            write_entry(p, out, at);
+        else if (!declares && !(describes && is_gone(p, words[0])))
+            fuser_append(&p->f, out, &m->words[at], m->words[at] >> 16);
+    }
+    fuser_append(&p->f, out, p->f.globals.data, p->f.globals.count);
+    fuser_append(&p->f, out, p->f.body.data, p->f.body.count);
+    if (!p->f.failed)
+        out->data[3] = p->f.next_id;
+}
+
+static void release_words(struct vk_code *code)
+{
+    free((void *)(uintptr_t)code->words);
+}
+
+bool spirv_push(const struct vk_code *code, const struct spirv_pushed *lists,
+                uint32_t num_lists, struct vk_code *out, char reason[VK_REASON])
+{
+    struct pusher p = {.f.reason = reason, .lists = lists, .num_lists = num_lists};
+    struct words words = {0};
+    reason[0] = '\0';
+    fuser_index(&p.f, &p.f.kernel, code);
+    p.f.next_id = p.f.kernel.bound;
+    p.list_of = calloc((size_t)p.f.kernel.bound + 1, sizeof(*p.list_of));
+    p.f.failed |= !p.list_of;
+    bool done = !p.f.failed && find_variables(&p) && rewrite_functions(&p);
+    if (done && p.f.next_id > SPIRV_MAX_BOUND)
+        done = fuser_refuse(&p.f, "has %u ids with its arguments, expected at most %u",
+                            p.f.next_id, SPIRV_MAX_BOUND);
+    if (done)
+        assemble(&p, &words);
+    free(p.list_of);
+    free(p.f.globals.data);
+    free(p.f.decorations.data);
+    free(p.f.body.data);
+    free(p.f.kernel.at);
+    if (p.f.failed)
+        (void)fuser_refuse(&p.f, "cannot be given its arguments: out of memory");
+    if (!done || p.f.failed) {
+        free(words.data);
+        return false;
+    }
+    *out = (struct vk_code){.words = words.data,
+                            .size = words.count * sizeof(uint32_t),
+                            .release = release_words};
+    return true;
+}
