@@ -193,7 +193,8 @@ class Texts:
 
 def write_sources(out):
     texts = Texts()
-    heads = [texts.add_head(name) for name in ('expression.glsl', 'complex.glsl', 'matmul_products.comp')]
+    heads = [texts.add_head(name) for name in ('expression.glsl', 'complex.glsl', 'matmul_products.comp',
+                                             'matmul_joint.comp')]
     variants = read_variants()
     places = {name: texts.add(name) for name in sorted({variant[1] for variant in variants})}
     data = texts.text.encode()
@@ -202,7 +203,7 @@ def write_sources(out):
     with open(out, 'w', encoding='utf-8') as file:
         file.write('#include "packed.h"\n')
         write_bytes(file, 'glsl_packed', packed(data))
-        file.write('const struct glsl_texts glsl_texts = {sizeof(glsl_packed) - 1, %d, %d, %d, %d};\n'
+        file.write('const struct glsl_texts glsl_texts = {sizeof(glsl_packed) - 1, %d, %d, %d, %d, %d};\n'
                    % (len(data), *heads))
         file.write('const struct glsl_piece glsl_pieces[] = {\n')
         for name, list_ in places.items():

@@ -28,8 +28,9 @@ tn_status spirv_unpack(const tn_host *host, uint32_t module, void *out_code);
 const char *glsl_expression(void);
 const char *glsl_complex(void);
 // matmul_products.comp with its includes, which is compiled with a variant's macros and
-// more. Likewise.
+// more; matmul_joint.comp, with those that its comment names. Likewise.
 const char *glsl_products(void);
+const char *glsl_joint(void);
 
 // Frees the unpacked texts. The next call of a function above unpacks them anew.
 void glsl_texts_unload(void);

@@ -11,7 +11,8 @@
 // #includes, so that a file which several kernels include is there once.
 struct glsl_texts {
     uint32_t packed_size, size; // bytes of the stream, and of what it unpacks to
-    uint32_t expression, complex, products; // begin of whole texts; each ends with a NUL
+    // Where whole texts begin; each ends with a NUL.
+    uint32_t expression, complex, products, joint;
 };
 struct glsl_piece {
     uint32_t begin, size; // bytes of the unpacked texts

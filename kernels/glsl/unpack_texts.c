@@ -48,6 +48,12 @@ const char *glsl_products(void)
     return all ? all + glsl_texts.products : NULL;
 }
 
+const char *glsl_joint(void)
+{
+    const char *all = get_texts();
+    return all ? all + glsl_texts.joint : NULL;
+}
+
 tn_status glsl_unpack(const tn_host *host, uint32_t module, void *out_code)
 {
     const char *all = get_texts();

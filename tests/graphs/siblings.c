@@ -210,6 +210,120 @@ static int of_large_tiles(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 2;
 }
 
+// --- products whose results one program reads ------------------------------------------
+
+// What passes through the gate times the other product.
+static tn_array *gated(const struct maker *m, const char *gate, tn_array *x,
+                       int64_t columns)
+{
+    tn_array *opened = un1(m, gate, product(m, x, columns, 4));
+    return bin2(m, "multiply", opened, product(m, x, columns, 9));
+}
+
+// Few terms and many, with biases.
+static int gated_units(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(1, 2100), 1), *bias = data(m, TN_SHAPE(9), 2);
+    tn_array *opened = un1(m, "sigmoid", bin2(m, "add", product(m, x, 9, 4), bias));
+    out[0] = bin2(m, "multiply", opened, bin2(m, "subtract", product(m, x, 9, 5), bias));
+    out[1] = gated(m, "nn.silu", data(m, TN_SHAPE(3, 5), 1), 57);
+    return 2;
+}
+
+// A batch of rows, and as many as a launch takes.
+static int gated_rows(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    out[0] = gated(m, "tanh", data(m, TN_SHAPE(2, 1, 40), 1), 8);
+    out[1] = gated(m, "abs", data(m, TN_SHAPE(16, 300), 1), 24);
+    return 2;
+}
+
+// A step of a recurrent cell: four products, two results.
+static int cell(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = data(m, TN_SHAPE(2, 33), 1), *c = data(m, TN_SHAPE(2, 12), 2);
+    tn_array *i = un1(m, "sigmoid", product(m, h, 12, 1));
+    tn_array *f = un1(m, "sigmoid", product(m, h, 12, 2));
+    tn_array *g = un1(m, "tanh", product(m, h, 12, 3));
+    tn_array *o = un1(m, "sigmoid", product(m, h, 12, 4));
+    out[0] = bin2(m, "add", bin2(m, "multiply", f, c), bin2(m, "multiply", i, g));
+    out[1] = bin2(m, "multiply", o, un1(m, "tanh", out[0]));
+    return 2;
+}
+
+// Left operands of their own, which lie transposed, as the right ones of two.
+static int of_other_arrays(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *sum = NULL;
+    for (int i = 0; i < 3; i++) {
+        tn_array *x = turned(m, data(m, TN_SHAPE(70, 2), i));
+        tn_array *one = product(m, x, 11, i + 3);
+        sum = sum ? bin2(m, "add", sum, one) : one;
+    }
+    out[0] = sum;
+    tn_array *x = data(m, TN_SHAPE(1, 40), 1);
+    tn_array *a = turned(m, data(m, TN_SHAPE(24, 40), 3));
+    tn_array *b = turned(m, data(m, TN_SHAPE(24, 40), 4));
+    out[1] = bin2(m, "maximum", bin2(m, "matmul", x, a), bin2(m, "matmul", x, b));
+    return 2;
+}
+
+// More products than a launch has, and an array between them.
+static int sum_of_products(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 20), 1), *sum = data(m, TN_SHAPE(4, 16), 5);
+    for (int i = 0; i < 5; i++)
+        sum = bin2(m, "add", sum, product(m, x, 16, i));
+    out[0] = kept(m, tn_op(m->s, "astype", TN_IN(sum), tn_attrs("dtype", "f16")));
+    return 1;
+}
+
+// Somebody else reads a product's result: the application, or a step before or behind.
+static int read_twice(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 20), 1), *p = product(m, x, 16, 1);
+    out[0] = product(m, x, 16, 2);
+    out[1] = bin2(m, "multiply", p, out[0]);
+    tn_array *y = data(m, TN_SHAPE(3, 20), 1), *q = product(m, y, 16, 3);
+    tn_array *r = product(m, y, 16, 4), *sums = over(m, "cumsum", r, 0);
+    out[2] = bin2(m, "multiply", q, r);
+    out[3] = bin2(m, "multiply", out[2], sums);
+    return 4;
+}
+
+// Not element by element, and too many rows.
+static int in_other_orders(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(6, 20), 1), *p = product(m, x, 6, 1);
+    out[0] = bin2(m, "multiply", p, turned(m, product(m, x, 6, 2)));
+    out[1] = gated(m, "abs", data(m, TN_SHAPE(17, 5), 1), 8);
+    tn_array *row = data(m, TN_SHAPE(1, 20), 1);
+    out[2] = bin2(m, "multiply", product(m, row, 16, 1), product(m, row, 1, 2));
+    return 3;
+}
+
+// Steps between the product and the program, which may have the memory of its factor.
+static int waiting(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(16, 16), 1), *t = data(m, TN_SHAPE(16, 16), 2);
+    tn_array *factor = over(m, "cumsum", un1(m, "negative", t), 0);
+    tn_array *both =
+        bin2(m, "multiply", product(m, x, 16, 3), bin2(m, "matmul", x, factor));
+    for (int64_t i = 0; i < 4; i++)
+        t = over(m, "cumsum", un1(m, "sin", t), i % 2);
+    out[0] = bin2(m, "add", both, t);
+    return 1;
+}
+
+// Each unit reads the one before, and its residual may lie in the same memory.
+static int units_in_a_row(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    out[0] = data(m, TN_SHAPE(4, 24), 1);
+    for (int i = 0; i < 3; i++)
+        out[0] = bin2(m, "add", out[0], un1(m, "tanh", gated(m, "sigmoid", out[0], 24)));
+    return 1;
+}
+
 static const struct sample {
     const char *name;
     build_graph *build;
@@ -235,6 +349,15 @@ static const struct sample {
     {"moved up", moved_up, ONLY_F32, ONLY_F32, 5, 5, 4},
     {"many products", many_products, ONLY_F32, ONLY_F32, 8, 8, 2},
     {"of large tiles", of_large_tiles, ONLY_F32, ONLY_F32, 2, 2, 1},
+    {"gated units", gated_units, ONLY_F32, HALF, 4, 4, 2},
+    {"gated rows", gated_rows, ONLY_F32, ONLY_F32, 4, 4, 2},
+    {"cell", cell, ONLY_F32, ONLY_F32, 4, 4, 1},
+    {"of other arrays", of_other_arrays, ONLY_F32, ONLY_F32, 5, 5, 2},
+    {"sum of products", sum_of_products, ONLY_F32, ONLY_F32, 5, 5, 2},
+    {"read twice", read_twice, ONLY_F32, ONLY_F32, 5, 5, 0},
+    {"in other orders", in_other_orders, ONLY_F32, ONLY_F32, 6, 6, 0},
+    {"waiting", waiting, ONLY_F32, ONLY_F32, 12, 12, 0},
+    {"units in a row", units_in_a_row, ONLY_F32, ONLY_F32, 6, 6, 3},
 };
 
 // --- comparing -------------------------------------------------------------------------

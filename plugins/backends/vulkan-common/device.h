@@ -53,6 +53,8 @@ struct vk_flavour {
     // The text of matmul_products.comp, compiled for the products that share a launch; it
     // gives NULL if there is no memory. NULL: none do.
     const char *(*products)(void);
+    // The same of matmul_joint.comp, for products whose results one program reads.
+    const char *(*joint)(void);
 
     bool takes; // programs have instruction TAKE
 

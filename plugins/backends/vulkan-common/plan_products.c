@@ -19,7 +19,7 @@ struct table_row {
     uint32_t first_group, tiles_across;
 };
 
-static bool is_own_product(const struct vk_plan *plan, const tn_step *step)
+bool products_is_own(const struct vk_plan *plan, const tn_step *step)
 {
     const tn_vulkan_kernel *payload = step->kernel ? step->kernel->payload : NULL;
     return payload && payload->modules == plan->device->flavour->modules &&
@@ -39,7 +39,7 @@ static uint64_t count_tiles(const struct product *p, uint32_t tile)
 
 static bool may_share(const struct vk_plan *plan, const tn_step *step)
 {
-    if (!is_own_product(plan, step))
+    if (!products_is_own(plan, step))
         return false;
     const struct product p = product_of(step);
     const struct tiling tiling = product_tiling(&plan->device->facts.limits, step, &p);
@@ -47,7 +47,7 @@ static bool may_share(const struct vk_plan *plan, const tn_step *step)
            p.columns > 0 && count_tiles(&p, tiling.rows) <= MOST_TILES;
 }
 
-static bool is_same_value(const tn_value *a, const tn_value *b)
+bool products_same_value(const tn_value *a, const tn_value *b)
 {
     return a->slot == b->slot && a->offset == b->offset &&
            memcmp(&a->layout, &b->layout, sizeof(a->layout)) == 0;
@@ -57,7 +57,7 @@ static bool is_same_value(const tn_value *a, const tn_value *b)
 static bool have_one_left(const tn_step *const *steps, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
-        if (!is_same_value(tn_step_input(steps[0], 0), tn_step_input(steps[i], 0)))
+        if (!products_same_value(tn_step_input(steps[0], 0), tn_step_input(steps[i], 0)))
             return false;
     return true;
 }

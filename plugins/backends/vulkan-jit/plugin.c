@@ -25,6 +25,7 @@ static const struct vk_flavour jit = {
     .num_modules = NUM_MODULES,
     .unpack = glsl_unpack,
     .products = glsl_products,
+    .joint = glsl_joint,
     .takes = true,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,
