@@ -6,14 +6,23 @@
 #include "plan_matmul.h"
 #include "plan_products.h"
 
-#define MOST_ROWS 16      // more are work for the kernels with tiles
+#define MOST_ROWS 16
 #define MOST_SHARED 26624 // bytes of shared memory that the kernel takes
-#define COLUMNS 8         // of a workgroup
 
 static struct product product_of(const tn_step *step)
 {
     return product_describe(&tn_step_input(step, 0)->layout,
                             &tn_step_input(step, 1)->layout);
+}
+
+// The columns of a workgroup: more of them where it brings many rows to shared memory, and
+// enough workgroups are left for a large device.
+static uint32_t count_columns(const struct product *p)
+{
+    uint32_t columns = PRODUCT_FEW_COLUMNS;
+    while (p->rows > PRODUCT_FEW_ROWS && columns < 32 && p->columns / columns >= 256)
+        columns *= 2;
+    return columns;
 }
 
 static bool has_few_rows(const struct product *p)
@@ -177,7 +186,8 @@ static tn_status choose_module(const struct vk_plan *plan, const tn_step *const 
         return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
     snprintf(l->name, sizeof(l->name), "matmul_joint_%s_%u of %u", dtype, rows, count);
     snprintf(l->defines, sizeof(l->defines), "IN=%s ROWS=%u FACTORS=%u COLUMNS=%u%s", dtype,
-             rows, count, COLUMNS, have_one_left(steps, count) ? " SHARED_A" : "");
+             rows, count, count_columns(&p),
+             have_one_left(steps, count) ? " SHARED_A" : "");
     l->module = (tn_vulkan_module){
         .name = l->name, .code = text, .code_size = strlen(text), .defines = l->defines};
     return TN_OK;
@@ -197,7 +207,7 @@ static void push_product(const tn_step *const *steps, uint32_t count,
                 i < count ? (uint32_t)tn_step_input(steps[i], operand)->layout.offset : 0;
     launch_spec(launch, product_a_along_k(&p));
     launch_spec(launch, product_b_along_k(&p));
-    launch->groups = ceil_div(p.columns, COLUMNS);
+    launch->groups = ceil_div(p.columns, count_columns(&p));
 }
 
 static tn_status add_launch(struct vk_plan *plan, const tn_step *const *steps,

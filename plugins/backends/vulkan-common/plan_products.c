@@ -32,9 +32,9 @@ static struct product product_of(const tn_step *step)
                             &tn_step_input(step, 1)->layout);
 }
 
-static uint64_t count_tiles(const struct product *p, uint32_t tile)
+static uint64_t count_tiles(const struct product *p, const struct tiling *tiling)
 {
-    return ceil_div(p->rows, tile) * ceil_div(p->columns, tile);
+    return ceil_div(p->rows, tiling->rows) * ceil_div(p->columns, tiling->columns);
 }
 
 static bool may_share(const struct vk_plan *plan, const tn_step *step)
@@ -44,7 +44,7 @@ static bool may_share(const struct vk_plan *plan, const tn_step *step)
     const struct product p = product_of(step);
     const struct tiling tiling = product_tiling(&plan->device->facts.limits, step, &p);
     return tiling.takes_any && p.num_axes == 0 && p.batches > 0 && p.rows > 0 &&
-           p.columns > 0 && count_tiles(&p, tiling.rows) <= MOST_TILES;
+           p.columns > 0 && count_tiles(&p, &tiling) <= MOST_TILES;
 }
 
 bool products_same_value(const tn_value *a, const tn_value *b)
@@ -112,7 +112,8 @@ struct launch {
     char name[VARIANT_NAME + 16], defines[DEFINES];
 };
 
-static void add_row(struct launch *l, uint32_t i, const tn_step *step, uint32_t tile)
+static void add_row(struct launch *l, uint32_t i, const tn_step *step,
+                    const struct tiling *tiling)
 {
     const struct product p = product_of(step);
     l->rows[i] =
@@ -127,8 +128,8 @@ static void add_row(struct launch *l, uint32_t i, const tn_step *step, uint32_t 
                            .b_k = p.b.row,
                            .b_column = p.b.column,
                            .first_group = (uint32_t)l->groups,
-                           .tiles_across = (uint32_t)ceil_div(p.columns, tile)};
-    l->groups += count_tiles(&p, tile);
+                           .tiles_across = (uint32_t)ceil_div(p.columns, tiling->columns)};
+    l->groups += count_tiles(&p, tiling);
 }
 
 // The result of step `i`: its memory, or the arguments of the program that takes it.
@@ -227,7 +228,7 @@ tn_status products_plan(struct vk_plan *plan, const tn_step *const *steps, uint3
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i < count; i++)
-        add_row(&l, i, steps[i], tiling.rows);
+        add_row(&l, i, steps[i], &tiling);
     status = bind(&l, steps, count);
     if (status == TN_OK)
         status = add_launch(&l, &like);
