@@ -151,45 +151,16 @@ Test(vulkan_kernels, products_large_enough_for_the_larger_tiles)
     run_checks();
 }
 
-// Up to 16 rows, which have strips of columns: terms in several chunks, and part of a
-// round.
-Test(vulkan_kernels, products_of_few_rows)
-{
-    static const tn_matmul_attrs none = {0};
-    static const struct {
-        tn_dtype dtype;
-        int64_t m, k, n;
-        int flips;
-    } sizes[] = {{TN_F32, 1, 2100, 9, 3},
-                 {TN_F32, 3, 600, 21, 0},
-                 {TN_F32, 4, 1100, 40, 3},
-                 {TN_BF16, 2, 64, 8, 1}};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        tn_dtype dtype = sizes[i].dtype;
-        int64_t m = sizes[i].m, k = sizes[i].k, n = sizes[i].n;
-        for (int flip = 0; flip < 4; flip++) {
-            if (flip != 0 && flip != sizes[i].flips)
-                continue;
-            tn_layout a =
-                flip & 1 ? transposed(LAYOUT(dtype, k, m), 0, 1) : LAYOUT(dtype, m, k);
-            tn_layout b =
-                flip & 2 ? transposed(LAYOUT(dtype, n, k), 0, 1) : LAYOUT(dtype, k, n);
-            add_check(&(struct application){
-                "base.matmul/1", &none, 2, {a, b, LAYOUT(dtype, m, n)}, 1e-5, 5});
-        }
-    }
-    run_checks();
-}
-
 // Extents that are multiples of four, not of a tile; as many tiles as the larger kernels
-// want.
+// want. Few rows, which are in strips of columns: terms in several parts.
 Test(vulkan_kernels, products_read_four_elements_at_a_time)
 {
     static const tn_matmul_attrs none = {0};
     static const struct {
         int64_t batches, m, k, n;
-    } sizes[] = {
-        {32, 132, 20, 132}, {16, 68, 20, 500}, {13, 36, 36, 260}, {1, 100, 68, 260}};
+    } sizes[] = {{32, 132, 20, 132}, {16, 68, 20, 500}, {13, 36, 36, 260},
+                 {1, 100, 68, 260},  {1, 1, 2100, 9},   {1, 3, 600, 21},
+                 {1, 4, 1100, 40}};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         int64_t many = sizes[i].batches, m = sizes[i].m, k = sizes[i].k, n = sizes[i].n;
         for (int flip = 0; flip < 4; flip++) {

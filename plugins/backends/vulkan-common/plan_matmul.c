@@ -198,7 +198,7 @@ bool product_b_along_k(const struct product *p)
 
 // Products of a few rows, whose workgroups have strips of columns (matmul_few.glsl). Of
 // batches, or of few terms, there is less to read than a workgroup has invocations.
-#define FEW_TERMS 64
+#define FEW_TERMS 256
 
 static bool has_few_rows(tn_dtype dtype, const struct product *p)
 {
