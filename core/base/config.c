@@ -3,6 +3,7 @@
 // creation, and constant after.
 #include "config.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,9 @@ static const struct variable {
     {"TENON_FALLBACK", "what a node does that falls back: error, warn or allow", WORD,
      fallback_words},
     {"TENON_THREADS", "threads of a CPU backend, from 1 to 256", COUNT, NULL, 256},
+    {"TENON_CPU_STREAM",
+     "bytes of a step's operands from which a CPU backend writes past the caches", COUNT,
+     NULL, LONG_MAX},
     {"TENON_LOG", "log levels by topic: info, or warn,sched=debug", ANY_TEXT, NULL},
     {"TENON_TRACE", "file to write a Perfetto trace to", ANY_TEXT, NULL},
     {"TENON_WHY", "file to keep the reasons of the last runs in: see tenon why last",

@@ -18,15 +18,19 @@
 #include <tenon/expr.h>
 
 // The table of fused operations, X(NAME, operands): several instructions in one pass over
-// memory, each rounded on its own. a, b, c, d are the operands in order.
+// memory, each rounded on its own. a, b, c, d, e are the operands in order.
 #define CPU_FUSED_OPS(X)                                                                   \
-    X(MUL_ADD, 3)      /* a * b + c */                                                     \
-    X(MUL_SUB, 3)      /* a * b - c */                                                     \
-    X(SUB_MUL, 3)      /* c - a * b */                                                     \
-    X(MUL_ADD_MUL, 4)  /* a * b + c * d */                                                 \
-    X(ADD_MUL, 3)      /* (a + b) * c */                                                   \
-    X(SUB_THEN_MUL, 3) /* (a - b) * c */                                                   \
-    X(SUB_THEN_EXP, 2) /* exp(a - b) */
+    X(MUL_ADD, 3)         /* a * b + c */                                                  \
+    X(MUL_SUB, 3)         /* a * b - c */                                                  \
+    X(SUB_MUL, 3)         /* c - a * b */                                                  \
+    X(MUL_ADD_MUL, 4)     /* a * b + c * d */                                              \
+    X(ADD_MUL, 3)         /* (a + b) * c */                                                \
+    X(SUB_THEN_MUL, 3)    /* (a - b) * c */                                                \
+    X(SUB_THEN_EXP, 2)    /* exp(a - b) */                                                 \
+    X(MUL_MUL, 3)         /* a * b * c */                                                  \
+    X(MUL_MUL_ADD, 4)     /* a * b * c + d */                                              \
+    X(SUB_MUL_MUL, 4)     /* (a - b) * c * d */                                            \
+    X(SUB_MUL_MUL_ADD, 5) /* (a - b) * c * d + e */
 
 // Numbers of operations: those of the instructions of <tenon/expr.h>, then those of the
 // fused operations.
@@ -45,7 +49,7 @@ static inline bool cpu_is_fused(int32_t op)
 }
 
 // The most operands of an operation.
-#define CPU_MAX_OPERANDS 4
+#define CPU_MAX_OPERANDS 5
 
 // out[i] = op(in[0][i], in[1][i], ...) for i in [0, n). Bit k of `scalars`: in[k] is a
 // scalar, one element that is read for every i; see cpu_takes_scalars(). `out` may begin
@@ -56,6 +60,11 @@ typedef void cpu_map_fn(void *out, const void *const *in, int64_t n, uint32_t sc
 // negative ones are fine.
 typedef void cpu_copy_fn(void *dst, int64_t dst_stride, const void *src, int64_t src_stride,
                          int64_t n);
+
+// Copies `bytes` bytes from src to dst past the caches, where the processor can: for large
+// results that nobody reads soon. They do not overlap. Other threads see them after a call
+// of the variant's `fence` by the thread that wrote them.
+typedef void cpu_stream_fn(void *dst, const void *src, uint64_t bytes);
 
 // dst[c * dst_stride + r] = src[r * src_stride + c]: strides in elements.
 typedef void cpu_transpose_fn(void *dst, int64_t dst_stride, const void *src,
@@ -86,7 +95,9 @@ struct cpu_kernels {
     cpu_map_fn *const (*cast)[TN_NUM_DTYPES]; // [from][to]
     cpu_copy_fn *const *copy;                 // [log2 of the element's size]
     cpu_transpose_fn *const *transpose;       // [log2 of the element's size]
-    cpu_product_fn *const *product;           // [dtype]; NULL for floats
+    cpu_stream_fn *stream;
+    void (*fence)(void);
+    cpu_product_fn *const *product; // [dtype]; NULL for floats
     const struct cpu_reduce_kernels *reduce;
     const struct cpu_nn_kernels *nn;
     cpu_fft_fn *fft_f32, *fft_f64;

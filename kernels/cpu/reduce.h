@@ -30,6 +30,18 @@ union cpu_accumulator {
 // Folds x[0 .. n), stride 1, into *acc.
 typedef void cpu_reduce_row_fn(union cpu_accumulator *acc, const void *x, int64_t n);
 
+// Sums over rows of what is computed of one or two operands, a and b, each operation
+// rounded on its own: the bits are those of the sum of a row of the terms.
+enum {
+    CPU_SUM_PRODUCTS,            // a * b
+    CPU_SUM_SQUARED_DIFFERENCES, // (a - b) * (a - b), where b is one element for all
+    CPU_NUM_SUMS
+};
+
+// Adds the n terms of a, stride 1, and of b to *acc.
+typedef void cpu_sum_row_fn(union cpu_accumulator *acc, const void *a, const void *b,
+                            int64_t n);
+
 // Folds `rows` rows of `columns` elements, `stride` elements apart, into acc[0 .. columns).
 typedef void cpu_reduce_columns_fn(union cpu_accumulator *acc, const void *x, int64_t rows,
                                    int64_t columns, int64_t stride);
@@ -38,6 +50,7 @@ typedef void cpu_reduce_columns_fn(union cpu_accumulator *acc, const void *x, in
 struct cpu_reduce_kernels {
     cpu_reduce_row_fn *row[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES];         // [reduction][dtype]
     cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES]; // [reduction][dtype]
+    cpu_sum_row_fn *sum[CPU_NUM_SUMS][TN_NUM_DTYPES]; // [sum][dtype]: F32 and F64
     // The index of the first greatest element of x[0 .. n); a NaN counts as the greatest.
     // n > 0.
     int64_t (*argmax_f32)(const float *x, int64_t n);

@@ -242,7 +242,9 @@ static bool runs_here(const struct cpu_kernels *k)
 static void check_op(int32_t op, int32_t dtype)
 {
     tn_complex128 probe[CPU_MAX_OPERANDS] = {{0, 0}}, result;
-    const void *in[] = {&probe[0], &probe[1], &probe[2], &probe[3]};
+    const void *in[CPU_MAX_OPERANDS];
+    for (int32_t i = 0; i < CPU_MAX_OPERANDS; i++)
+        in[i] = &probe[i];
     bool defined = cpu_ref_op(op, dtype, &result, in);
     uint32_t masks = cpu_takes_scalars(op, dtype) ? 1u << ops[op].operands : 1;
 

@@ -39,6 +39,7 @@ struct example {
     tn_layout layouts[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
     uint32_t slots[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
     void *copies[TN_EXPR_MAX_INPUTS]; // of inputs, as they were before
+    int64_t row;                      // elements of a row, in a row program; else 0
 };
 
 static int32_t computed_dtype(int32_t dtype)
@@ -48,7 +49,7 @@ static int32_t computed_dtype(int32_t dtype)
 
 static uint64_t draw_bits(int32_t dtype)
 {
-    double f = (double)between(-40, 40) / 8;
+    double f = (double)between(-40, 40) / 7;
     int64_t i = between(0, 3) ? between(0, 9) : between(-1000000, 1000000);
     uint64_t bits;
     if (dtype == TN_BOOL)
@@ -56,6 +57,9 @@ static uint64_t draw_bits(int32_t dtype)
     memcpy(&bits, tn_is_float(dtype) ? (void *)&f : (void *)&i, sizeof(bits));
     return bits;
 }
+
+#define MOST_ROW 25000 // in a row program
+#define ONE_BLOCK 70   // the row is certainly one block
 
 // An earlier instruction of this dtype, or -1.
 static int64_t find_value(const struct example *e, int32_t dtype)
@@ -108,6 +112,37 @@ static void add_operation(struct example *e, const int32_t *dtypes)
     add(e, op, cpu_ref_result((int32_t)op, dtype), a, b, 0);
 }
 
+// A reduction over the row, or the row's extent, and what norms make of it: centred
+// elements, their squares, the sum of these, and centred elements times it.
+static void add_reduction(struct example *e, int32_t dtype)
+{
+    // The order of a sum is one for rows of one block only.
+    uint32_t sum = e->row <= ONE_BLOCK ? TN_EXPR_REDUCE_SUM : TN_EXPR_REDUCE_MAX;
+    int64_t a = find_value(e, dtype);
+    if (!tn_is_float(dtype) || a < 0)
+        return;
+    if (between(0, 3) == 0) {
+        add(e, TN_EXPR_EXTENT, TN_I64, 0, 0, 0);
+        add(e, TN_EXPR_CAST, dtype, e->program.num_insns - 1, 0, 0);
+    } else {
+        add(e, between(0, 2) ? sum : TN_EXPR_REDUCE_MIN, dtype, a, 0, 0);
+    }
+    int64_t centred = e->program.num_insns, steps = between(0, 5);
+    if (steps > 0)
+        add(e, TN_EXPR_SUB, dtype, a, centred - 1, 0);
+    if (steps > 1)
+        add(e, TN_EXPR_MUL, dtype, centred, between(0, 3) ? centred : a, 0);
+    if (steps > 2)
+        add(e, sum, dtype, centred + 1, 0, 0);
+    if (steps > 3)
+        add(e, TN_EXPR_MUL, dtype, centred, centred + 2, 0);
+    for (int64_t k = 4; k < steps + between(0, 2); k++) {
+        int64_t other = find_value(e, dtype);
+        add(e, between(0, 2) ? TN_EXPR_MUL : TN_EXPR_ADD, dtype, e->program.num_insns - 1,
+            other, 0);
+    }
+}
+
 static void draw_program(struct example *e)
 {
     static const int32_t all[] = {TN_F32, TN_F32, TN_F32, TN_F64,  TN_I32, TN_I64,
@@ -133,8 +168,12 @@ static void draw_program(struct example *e)
     }
     if (between(0, 4) == 0)
         add(e, TN_EXPR_INDEX, TN_I64, 0, 0, 0);
-    for (int64_t i = between(0, between(0, 3) ? 12 : 100); i > 0; i--)
+    int64_t most = e->row > 0 ? 25 : 100;
+    for (int64_t i = between(0, between(0, 3) ? 12 : most); i > 0; i--) {
+        if (e->row > 0 && between(0, 4) == 0)
+            add_reduction(e, dtypes[between(0, 2)]);
         add_operation(e, dtypes);
+    }
     e->program.num_outputs = (uint32_t)between(1, 3);
     for (uint32_t k = 0; k < e->program.num_outputs; k++) {
         e->outputs[k] = between(0, 1) ? e->program.num_insns - 1
@@ -156,6 +195,10 @@ static void draw_layouts(struct example *e)
         extent[i] = between(between(0, 19) ? 1 : 0, most);
     if (between(0, 19) == 0 && rank == 1)
         extent[0] = between(1000, 90000);
+    if (e->row > 0) {
+        rank = rank == 0 || e->row > ONE_BLOCK ? 1 : rank;
+        extent[rank - 1] = e->row;
+    }
     for (uint32_t i = 0; i < e->program.num_inputs; i++) {
         tn_layout *layout = &e->layouts[i];
         *layout = harness_layout(e->input_dtypes[i], rank, extent);
@@ -197,36 +240,76 @@ static int64_t offset_at(const tn_layout *layout, int64_t element)
     return offset;
 }
 
-static void interpret(const struct example *e, int64_t element, uint64_t *values)
+// The value of instruction i, but of reductions, at an element. `in`: its operands' values.
+static uint64_t value_at(const struct example *e, uint32_t i, int64_t element,
+                         const void *const *in)
+{
+    const tn_expr_insn *insn = &e->insns[i];
+    const uint64_t *number = insn->op == TN_EXPR_CONST ? e->constants : e->params;
+    uint64_t value = 0;
+    switch (insn->op) {
+    case TN_EXPR_LOAD: {
+        const tn_layout *layout = &e->layouts[insn->a];
+        cpu_ref_cast(layout->dtype, insn->dtype, &value,
+                     (char *)e->copies[insn->a] +
+                         offset_at(layout, element) * cpu_dtype_size(layout->dtype));
+        break;
+    }
+    case TN_EXPR_CONST:
+    case TN_EXPR_PARAM:
+        cpu_ref_cast(tn_is_float(insn->dtype) ? TN_F64 : TN_I64, insn->dtype, &value,
+                     &number[insn->a]);
+        break;
+    case TN_EXPR_INDEX:
+        return (uint64_t)element;
+    case TN_EXPR_EXTENT:
+        return (uint64_t)e->row;
+    case TN_EXPR_CAST:
+        cpu_ref_cast(e->insns[insn->a].dtype, insn->dtype, &value, in[0]);
+        break;
+    default: {
+        uint32_t typed = insn->op == TN_EXPR_SELECT ? insn->b : insn->a;
+        cr_assert(cpu_ref_op(insn->op, e->insns[typed].dtype, &value, in));
+    }
+    }
+    return value;
+}
+
+// The reduction of n values by the kernel of the least instruction set, on their own: the
+// order of a sum is part of its definition.
+static uint64_t reduced(uint32_t op, int32_t dtype, const uint64_t *values, int64_t n)
+{
+    static double row[MOST_ROW];
+    const struct cpu_kernels *least = cpu_pick(0);
+    int32_t kind = op == TN_EXPR_REDUCE_SUM   ? CPU_REDUCE_SUM
+                   : op == TN_EXPR_REDUCE_MAX ? CPU_REDUCE_MAX
+                                              : CPU_REDUCE_MIN;
+    union cpu_accumulator acc = {.f = kind == CPU_REDUCE_SUM   ? 0
+                                      : kind == CPU_REDUCE_MAX ? -INFINITY
+                                                               : INFINITY};
+    uint32_t size = cpu_dtype_size(dtype);
+    uint64_t result = 0;
+    for (int64_t i = 0; i < n; i++)
+        memcpy((char *)row + i * size, &values[i], size);
+    least->reduce->row[kind][dtype](&acc, row, n);
+    cpu_ref_cast(TN_F64, dtype, &result, &acc.f);
+    return result;
+}
+
+// The values of all instructions at elements [first, first + n): instruction i's are
+// values[i * n ...]. The elements are a row, or any one.
+static void interpret(const struct example *e, int64_t first, int64_t n, uint64_t *values)
 {
     for (uint32_t i = 0; i < e->program.num_insns; i++) {
         const tn_expr_insn *insn = &e->insns[i];
-        const void *in[] = {&values[insn->a], &values[insn->b], &values[insn->c]};
-        const uint64_t *number = insn->op == TN_EXPR_CONST ? e->constants : e->params;
-        values[i] = 0;
-        switch (insn->op) {
-        case TN_EXPR_LOAD: {
-            const tn_layout *layout = &e->layouts[insn->a];
-            cpu_ref_cast(layout->dtype, insn->dtype, &values[i],
-                         (char *)e->copies[insn->a] +
-                             offset_at(layout, element) * cpu_dtype_size(layout->dtype));
-            break;
-        }
-        case TN_EXPR_CONST:
-        case TN_EXPR_PARAM:
-            cpu_ref_cast(tn_is_float(insn->dtype) ? TN_F64 : TN_I64, insn->dtype,
-                         &values[i], &number[insn->a]);
-            break;
-        case TN_EXPR_INDEX:
-            values[i] = (uint64_t)element;
-            break;
-        case TN_EXPR_CAST:
-            cpu_ref_cast(e->insns[insn->a].dtype, insn->dtype, &values[i], in[0]);
-            break;
-        default: {
-            uint32_t typed = insn->op == TN_EXPR_SELECT ? insn->b : insn->a;
-            cr_assert(cpu_ref_op(insn->op, e->insns[typed].dtype, &values[i], in));
-        }
+        uint64_t *out = values + i * n;
+        bool reduces = tn_expr_class(insn->op) == TN_EXPR_CLASS_REDUCE;
+        if (reduces && n > 0)
+            out[0] = reduced(insn->op, insn->dtype, values + insn->a * n, n);
+        for (int64_t k = 0; k < n; k++) {
+            const void *in[] = {&values[insn->a * n + k], &values[insn->b * n + k],
+                                &values[insn->c * n + k]};
+            out[k] = reduces ? out[0] : value_at(e, i, first + k, in);
         }
     }
 }
@@ -245,22 +328,25 @@ static bool same(int32_t dtype, const void *a, const void *b)
 
 static void compare(const struct example *e, int round)
 {
-    uint64_t values[TN_EXPR_MAX_INSNS];
+    static uint64_t values[TN_EXPR_MAX_INSNS * MOST_ROW];
     int64_t count = harness_count(&e->layouts[e->program.num_inputs]);
-    int64_t step = count > 3000 ? 37 : 1; // a sample of long ones
-    for (int64_t i = 0; i < count; i += step) {
-        interpret(e, i, values);
+    int64_t n = e->row > 0 ? e->row : 1, step = n == 1 && count > 3000 ? 37 : n;
+    for (int64_t i = 0; i < count; i += step) { // samples of many elements
+        interpret(e, i, n, values);
         for (uint32_t k = 0; k < e->program.num_outputs; k++) {
             uint32_t operand = e->program.num_inputs + k;
             int32_t dtype = e->output_dtypes[k];
-            uint64_t want = 0;
-            cpu_ref_cast(e->insns[e->outputs[k]].dtype, dtype, &want,
-                         &values[e->outputs[k]]);
-            const char *got = (const char *)harness_memory(&harness, e->slots[operand]) +
-                              offset_at(&e->layouts[operand], i) * cpu_dtype_size(dtype);
-            if (!same(dtype, got, &want))
-                cr_fatal("seed %llu, program %d: output %u, element %lld differs",
-                         (unsigned long long)seed, round, k, (long long)i);
+            const tn_layout *layout = &e->layouts[operand];
+            const char *memory = harness_memory(&harness, e->slots[operand]);
+            for (int64_t at = 0; at < n; at++) {
+                uint64_t want = 0;
+                cpu_ref_cast(e->insns[e->outputs[k]].dtype, dtype, &want,
+                             &values[e->outputs[k] * n + at]);
+                if (!same(dtype, memory + offset_at(layout, i + at) * cpu_dtype_size(dtype),
+                          &want))
+                    cr_fatal("seed %llu, program %d: output %u, element %lld differs",
+                             (unsigned long long)seed, round, k, (long long)(i + at));
+            }
         }
     }
 }
@@ -282,6 +368,7 @@ static void run_example(struct example *e, int round)
     uint32_t taken = 0;
     tn_step *step = harness_step(&harness, e->program.num_inputs, e->program.num_outputs);
     e->program.struct_size = sizeof(e->program);
+    e->program.flags = e->row > 0 ? TN_EXPR_ROWS : 0;
     e->program.insns = e->insns;
     e->program.constants = e->constants;
     e->program.input_dtypes = e->input_dtypes;
@@ -331,10 +418,35 @@ static void close_device(void)
 
 TestSuite(cpu_programs, .init = open_device, .fini = close_device);
 
+// In the second half of the rounds results are written past the caches.
+static void stream_from(int round, int rounds)
+{
+    if (round != rounds / 2)
+        return;
+    harness_close(&harness);
+    harness_stream = "1";
+    harness_open(&harness, cpu);
+}
+
 Test(cpu_programs, random_programs_agree)
 {
     for (int round = 0; round < 1500; round++) {
+        stream_from(round, 1500);
         struct example e = {0};
+        draw_program(&e);
+        draw_layouts(&e);
+        run_example(&e, round);
+    }
+}
+
+// Rows of one block, of several, and so long that none of their elements are kept.
+Test(cpu_programs, random_row_programs_agree)
+{
+    for (int round = 0; round < 600; round++) {
+        stream_from(round, 600);
+        struct example e = {.row = between(1, ONE_BLOCK)};
+        if (round % 60 == 0)
+            e.row = round == 0 ? MOST_ROW : between(1000, 4000);
         draw_program(&e);
         draw_layouts(&e);
         run_example(&e, round);

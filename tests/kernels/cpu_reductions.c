@@ -101,6 +101,44 @@ static void check_float_rows(const struct planting *p)
     EXPECT(p, "argmax", r->argmax_f32(narrow, p->n), first_greatest(p));
 }
 
+// Sums of terms have the bits of the sum of the terms.
+#define CHECK_TERMS(p, T, dtype, a, b)                                                     \
+    do {                                                                                   \
+        static const char *const names[] = {"sum of products", "sum of squares"};          \
+        const struct cpu_reduce_kernels *r = (p)->kernels->reduce;                         \
+        volatile T difference;                                                             \
+        T terms[MAX_N];                                                                    \
+        for (int kind = 0; kind < CPU_NUM_SUMS; kind++) {                                  \
+            union cpu_accumulator acc = {.f = 0.3}, want = {.f = 0.3};                     \
+            for (int64_t i = 0; i < (p)->n; i++) {                                         \
+                difference = (a)[i] - (b)[0];                                              \
+                terms[i] =                                                                 \
+                    kind == CPU_SUM_PRODUCTS ? (a)[i] * (b)[i] : difference * difference;  \
+            }                                                                              \
+            r->row[CPU_REDUCE_SUM][dtype](&want, terms, (p)->n);                           \
+            r->sum[kind][dtype](&acc, a, b, (p)->n);                                       \
+            EXPECT(p, names[kind], acc.f, want.f);                                         \
+        }                                                                                  \
+    } while (0)
+
+static void check_terms(const struct planting *p)
+{
+    double wide[MAX_N];
+    float narrow[MAX_N], other[MAX_N];
+    for (int64_t i = 0; i < p->n; i++) {
+        narrow[i] = (float)p->values[i];
+        wide[i] = p->values[p->n - 1 - i] + 0.1;
+        other[i] = (float)wide[i];
+    }
+    CHECK_TERMS(p, float, TN_F32, narrow, other);
+    CHECK_TERMS(p, double, TN_F64, p->values, wide);
+}
+
+Test(cpu_reductions, sums_of_terms_have_the_bits_of_sums)
+{
+    plant_everywhere(check_terms);
+}
+
 // Columns: the planted row is the second of three.
 static void check_float_columns(const struct planting *p)
 {

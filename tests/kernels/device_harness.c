@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-const char *harness_threads;
+const char *harness_threads, *harness_stream;
 _Thread_local char harness_message[1024];
 static _Atomic int64_t allocations;
 
@@ -58,7 +58,9 @@ static void host_log(const tn_host *host, int32_t level, const char *topic,
 static const char *host_config(const tn_host *host, const char *name)
 {
     (void)host;
-    return strcmp(name, "TENON_THREADS") == 0 ? harness_threads : NULL;
+    return strcmp(name, "TENON_THREADS") == 0      ? harness_threads
+           : strcmp(name, "TENON_CPU_STREAM") == 0 ? harness_stream
+                                                   : NULL;
 }
 
 static const void *host_query(const tn_host *host, const char *id)

@@ -10,6 +10,9 @@
 // TENON_THREADS for the next device; NULL: unset.
 extern const char *harness_threads;
 
+// TENON_CPU_STREAM, likewise.
+extern const char *harness_stream;
+
 // The last message that fail() recorded on this thread.
 extern _Thread_local char harness_message[1024];
 

@@ -3,6 +3,8 @@
 // those of <tenon/ops/program.h>.
 #include "ops_ref.h"
 
+#include <string.h>
+
 #include <tenon/ops/program.h>
 
 static tn_scalar_value get(int32_t dtype, const void *in)
@@ -27,38 +29,47 @@ int32_t cpu_ref_result(int32_t op, int32_t dtype)
     return cpu_is_fused(op) ? dtype : tn_expr_result((uint32_t)op, dtype);
 }
 
-// A fused operation as its parts, each of which rounds to memory: `first` of operands 0 and
-// 1, then `second` of that result (SUB_THEN_EXP) and of operand 2, of the product of
-// operands 2 and 3 (MUL_ADD_MUL), or with the two exchanged (SUB_MUL).
+// A fused operation as its parts, each of which rounds to memory. The first one takes
+// operands 0 and 1, each later one the result so far and the next operand, or with the two
+// exchanged (SUB_MUL), or the product of the next two (MUL_ADD_MUL).
 static bool fused_op(int32_t op, int32_t dtype, void *out, const void *const *in)
 {
     static const struct {
-        int32_t op, first, second;
-    } parts[] = {
-        {CPU_OP_MUL_ADD, TN_EXPR_MUL, TN_EXPR_ADD},
-        {CPU_OP_MUL_SUB, TN_EXPR_MUL, TN_EXPR_SUB},
-        {CPU_OP_SUB_MUL, TN_EXPR_MUL, TN_EXPR_SUB},
-        {CPU_OP_ADD_MUL, TN_EXPR_ADD, TN_EXPR_MUL},
-        {CPU_OP_SUB_THEN_MUL, TN_EXPR_SUB, TN_EXPR_MUL},
-        {CPU_OP_MUL_ADD_MUL, TN_EXPR_MUL, TN_EXPR_ADD},
-        {CPU_OP_SUB_THEN_EXP, TN_EXPR_SUB, TN_EXPR_EXP},
+        int32_t op, parts[4]; // up to 0
+    } fused[] = {
+        {CPU_OP_MUL_ADD, {TN_EXPR_MUL, TN_EXPR_ADD}},
+        {CPU_OP_MUL_SUB, {TN_EXPR_MUL, TN_EXPR_SUB}},
+        {CPU_OP_SUB_MUL, {TN_EXPR_MUL, TN_EXPR_SUB}},
+        {CPU_OP_ADD_MUL, {TN_EXPR_ADD, TN_EXPR_MUL}},
+        {CPU_OP_SUB_THEN_MUL, {TN_EXPR_SUB, TN_EXPR_MUL}},
+        {CPU_OP_MUL_ADD_MUL, {TN_EXPR_MUL, TN_EXPR_ADD}},
+        {CPU_OP_SUB_THEN_EXP, {TN_EXPR_SUB, TN_EXPR_EXP}},
+        {CPU_OP_MUL_MUL, {TN_EXPR_MUL, TN_EXPR_MUL}},
+        {CPU_OP_MUL_MUL_ADD, {TN_EXPR_MUL, TN_EXPR_MUL, TN_EXPR_ADD}},
+        {CPU_OP_SUB_MUL_MUL, {TN_EXPR_SUB, TN_EXPR_MUL, TN_EXPR_MUL}},
+        {CPU_OP_SUB_MUL_MUL_ADD, {TN_EXPR_SUB, TN_EXPR_MUL, TN_EXPR_MUL, TN_EXPR_ADD}},
     };
-    uint64_t left = 0, right = 0;
     if (dtype != TN_F32 && dtype != TN_F64)
         return false;
-    for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (parts[i].op != op)
+    for (uint32_t i = 0; i < sizeof(fused) / sizeof(fused[0]); i++) {
+        if (fused[i].op != op)
             continue;
-        cpu_ref_op(parts[i].first, dtype, &left, in);
-        const void *pair[2] = {&left, op == CPU_OP_SUB_THEN_EXP ? &right : in[2]};
-        if (op == CPU_OP_MUL_ADD_MUL) {
-            cpu_ref_op(TN_EXPR_MUL, dtype, &right, in + 2);
-            pair[1] = &right;
-        } else if (op == CPU_OP_SUB_MUL) {
-            pair[0] = in[2];
-            pair[1] = &left;
+        uint64_t so_far = 0, right = 0;
+        cpu_ref_op(fused[i].parts[0], dtype, &so_far, in);
+        for (uint32_t k = 1; k < 4 && fused[i].parts[k]; k++) {
+            bool is_unary = tn_expr_operands((uint32_t)fused[i].parts[k]) == 1;
+            const void *pair[2] = {&so_far, is_unary ? &right : in[k + 1]};
+            if (op == CPU_OP_MUL_ADD_MUL) {
+                cpu_ref_op(TN_EXPR_MUL, dtype, &right, in + 2);
+                pair[1] = &right;
+            } else if (op == CPU_OP_SUB_MUL) {
+                pair[0] = in[2];
+                pair[1] = &so_far;
+            }
+            cpu_ref_op(fused[i].parts[k], dtype, &so_far, pair);
         }
-        return cpu_ref_op(parts[i].second, dtype, out, pair);
+        memcpy(out, &so_far, cpu_dtype_size(dtype));
+        return true;
     }
     return false;
 }

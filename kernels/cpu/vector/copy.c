@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Strided copies and blocked transposes, by the size of an element.
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 #include "variant.h"
 
 // A transpose reads a tile of the source, one cache line of each row, transposes it into a
@@ -137,3 +140,43 @@ cpu_copy_fn *const V(cpu_copies)[5] = {copy_uint8_t, copy_uint16_t, copy_uint32_
 cpu_transpose_fn *const V(cpu_transposes)[5] = {transpose_uint8_t, transpose_uint16_t,
                                                 transpose_uint32_t, transpose_loose_uint64,
                                                 transpose_loose_pair64};
+
+// --- past the caches -------------------------------------------------------------------
+
+#define LINE 64 // bytes that one write to memory takes
+#if defined(__AVX512F__)
+#define STREAM_LINE(to, from)                                                              \
+    _mm512_stream_si512((__m512i *)(to), _mm512_loadu_si512((const void *)(from)))
+#elif defined(__AVX__)
+#define STREAM_LINE(to, from)                                                              \
+    for (int k = 0; k < LINE; k += 32)                                                     \
+    _mm256_stream_si256((__m256i *)((to) + k),                                             \
+                        _mm256_loadu_si256((const __m256i *)((from) + k)))
+#elif defined(__SSE2__)
+#define STREAM_LINE(to, from)                                                              \
+    for (int k = 0; k < LINE; k += 16)                                                     \
+    _mm_stream_si128((__m128i *)((to) + k), _mm_loadu_si128((const __m128i *)((from) + k)))
+#else
+#define STREAM_LINE(to, from) memcpy(to, from, LINE)
+#endif
+
+void V(cpu_stream)(void *dst, const void *src, uint64_t bytes)
+{
+    unsigned char *to = dst;
+    const unsigned char *from = src;
+    uint64_t head = (LINE - (uintptr_t)to % LINE) % LINE;
+    if (head > bytes)
+        head = bytes;
+    memcpy(to, from, head);
+    uint64_t at = head;
+    for (; at + LINE <= bytes; at += LINE)
+        STREAM_LINE(to + at, from + at);
+    memcpy(to + at, from + at, bytes - at);
+}
+
+void V(cpu_fence)(void)
+{
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
+}

@@ -120,6 +120,7 @@ FUSED3(F(MUL_SUB), x *y - z)
 FUSED3(F(SUB_MUL), z - x * y)
 FUSED3(F(ADD_MUL), (x + y) * z)
 FUSED3(F(SUB_THEN_MUL), (x - y) * z)
+FUSED3(F(MUL_MUL), x *y *z)
 MAP2S(F(SUB_THEN_EXP), T, T, CALL1(EXP, x - y))
 
 static void F(MUL_ADD_MUL)(void *out_, const void *const *in, int64_t n, uint32_t scalars)
@@ -143,6 +144,38 @@ static void F(MUL_ADD_MUL)(void *out_, const void *const *in, int64_t n, uint32_
             out[i] = a[i * da] * b[i * db] + c[i * dc] * d[i * dd];
     }
 }
+
+// Fused operations of four and five operands, with loops for one or two sets of scalars:
+// `loop` is inlined, with `scalars` a constant but in the last call.
+#define OPERAND(k)                                                                         \
+    const T *p##k = in[k];                                                                 \
+    const T s##k = scalars >> (k)&1 ? *p##k : 0;
+#define AT(k) (scalars >> (k)&1 ? s##k : p##k[i])
+#define FUSED_MANY(name, loop, operands, first, second, expression)                        \
+    static inline __attribute__((always_inline)) void loop(T *out, const void *const *in,  \
+                                                           int64_t n, uint32_t scalars)    \
+    {                                                                                      \
+        operands VECTORIZE for (int64_t i = 0; i < n; i++)                                 \
+        {                                                                                  \
+            out[i] = expression;                                                           \
+        }                                                                                  \
+    }                                                                                      \
+    static void name(void *out, const void *const *in, int64_t n, uint32_t scalars)        \
+    {                                                                                      \
+        if (scalars == (first))                                                            \
+            loop(out, in, n, first);                                                       \
+        else if (scalars == (second))                                                      \
+            loop(out, in, n, second);                                                      \
+        else                                                                               \
+            loop(out, in, n, scalars);                                                     \
+    }
+#define OPERANDS4 OPERAND(0) OPERAND(1) OPERAND(2) OPERAND(3)
+FUSED_MANY(F(MUL_MUL_ADD), F(MUL_MUL_ADD_loop), OPERANDS4, 0, 2,
+           AT(0) * AT(1) * AT(2) + AT(3))
+FUSED_MANY(F(SUB_MUL_MUL), F(SUB_MUL_MUL_loop), OPERANDS4, 2, 6,
+           (AT(0) - AT(1)) * AT(2) * AT(3))
+FUSED_MANY(F(SUB_MUL_MUL_ADD), F(SUB_MUL_MUL_ADD_loop), OPERANDS4 OPERAND(4), 2, 6,
+           (AT(0) - AT(1)) * AT(2) * AT(3) + AT(4))
 
 // All instructions that take floats.
 #define ENTRY_NONE(name)

@@ -15,57 +15,109 @@ typedef int64_t v4l __attribute__((vector_size(32)));
 #define AT8(x, i) (*(const v8f_unaligned *)((x) + (i)))
 #define AT4(x, i) (*(const v4d_unaligned *)((x) + (i)))
 
-// The sum of n elements, n a multiple of 32 and at most 1024, in 32 lanes of f32: with so
-// few additions a lane loses few bits.
-static inline double sum_chunk_f32(const float *x, int64_t n)
+// What a sum adds up: the elements of x, or a term of CPU_SUM_... of x and y. A constant
+// wherever the functions below are called, so that each sum has a loop of its own.
+#define ELEMENTS (-1)
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE v8f terms_f32(int kind, const float *x, const float *y, int64_t i)
+{
+    if (kind == CPU_SUM_PRODUCTS)
+        return AT8(x, i) * AT8(y, i);
+    if (kind == CPU_SUM_SQUARED_DIFFERENCES)
+        return (AT8(x, i) - *y) * (AT8(x, i) - *y);
+    return AT8(x, i);
+}
+INLINE v4d terms_f64(int kind, const double *x, const double *y, int64_t i)
+{
+    if (kind == CPU_SUM_PRODUCTS)
+        return AT4(x, i) * AT4(y, i);
+    if (kind == CPU_SUM_SQUARED_DIFFERENCES)
+        return (AT4(x, i) - *y) * (AT4(x, i) - *y);
+    return AT4(x, i);
+}
+#define ONE_TERM(name, T)                                                                  \
+    INLINE T name(int kind, const T *x, const T *y, int64_t i)                             \
+    {                                                                                      \
+        if (kind == CPU_SUM_PRODUCTS)                                                      \
+            return x[i] * y[i];                                                            \
+        if (kind == CPU_SUM_SQUARED_DIFFERENCES)                                           \
+            return (x[i] - *y) * (x[i] - *y);                                              \
+        return x[i];                                                                       \
+    }
+ONE_TERM(term_f32, float)
+ONE_TERM(term_f64, double)
+
+// The sum of terms [begin, end), a multiple of 32 and at most 1024, in 32 lanes of f32:
+// with so few additions a lane loses few bits.
+INLINE double sum_chunk_f32(int kind, const float *x, const float *y, int64_t begin,
+                            int64_t end)
 {
     v8f a = {0}, b = {0}, c = {0}, d = {0};
-    for (int64_t i = 0; i < n; i += 32) {
-        a += AT8(x, i);
-        b += AT8(x, i + 8);
-        c += AT8(x, i + 16);
-        d += AT8(x, i + 24);
+    for (int64_t i = begin; i < end; i += 32) {
+        a += terms_f32(kind, x, y, i);
+        b += terms_f32(kind, x, y, i + 8);
+        c += terms_f32(kind, x, y, i + 16);
+        d += terms_f32(kind, x, y, i + 24);
     }
     v8f s = (a + b) + (c + d);
     return (double)((s[0] + s[4]) + (s[2] + s[6])) +
            (double)((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-static void sum_row_f32(union cpu_accumulator *acc, const void *x_, int64_t n)
+INLINE void sum_terms_f32(int kind, union cpu_accumulator *acc, const float *x,
+                          const float *y, int64_t n)
 {
-    const float *x = x_;
     double sum = acc->f;
     int64_t whole = n & ~INT64_C(31), i = 0;
     for (; i + 1024 <= whole; i += 1024)
-        sum += sum_chunk_f32(x + i, 1024);
+        sum += sum_chunk_f32(kind, x, y, i, i + 1024);
     if (i < whole)
-        sum += sum_chunk_f32(x + i, whole - i);
+        sum += sum_chunk_f32(kind, x, y, i, whole);
     for (i = whole; i < n; i++)
-        sum += (double)x[i];
+        sum += (double)term_f32(kind, x, y, i);
     acc->f = sum;
 }
 
-static void sum_row_f64(union cpu_accumulator *acc, const void *x_, int64_t n)
+INLINE void sum_terms_f64(int kind, union cpu_accumulator *acc, const double *x,
+                          const double *y, int64_t n)
 {
-    const double *x = x_;
     double sum = acc->f;
     int64_t i = 0;
     while (i + 16 <= n) {
         int64_t end = i + 1024 < n ? i + 1024 : n;
         v4d a = {0}, b = {0}, c = {0}, d = {0};
         for (; i + 16 <= end; i += 16) {
-            a += AT4(x, i);
-            b += AT4(x, i + 4);
-            c += AT4(x, i + 8);
-            d += AT4(x, i + 12);
+            a += terms_f64(kind, x, y, i);
+            b += terms_f64(kind, x, y, i + 4);
+            c += terms_f64(kind, x, y, i + 8);
+            d += terms_f64(kind, x, y, i + 12);
         }
         v4d s = (a + b) + (c + d);
         sum += (s[0] + s[2]) + (s[1] + s[3]);
     }
     for (; i < n; i++)
-        sum += x[i];
+        sum += term_f64(kind, x, y, i);
     acc->f = sum;
 }
+
+#define SUMS(N)                                                                            \
+    static void sum_row_##N(union cpu_accumulator *acc, const void *x, int64_t n)          \
+    {                                                                                      \
+        sum_terms_##N(ELEMENTS, acc, x, NULL, n);                                          \
+    }                                                                                      \
+    static void sum_products_##N(union cpu_accumulator *acc, const void *a, const void *b, \
+                                 int64_t n)                                                \
+    {                                                                                      \
+        sum_terms_##N(CPU_SUM_PRODUCTS, acc, a, b, n);                                     \
+    }                                                                                      \
+    static void sum_squared_differences_##N(union cpu_accumulator *acc, const void *a,     \
+                                            const void *b, int64_t n)                      \
+    {                                                                                      \
+        sum_terms_##N(CPU_SUM_SQUARED_DIFFERENCES, acc, a, b, n);                          \
+    }
+SUMS(f32)
+SUMS(f64)
 
 // Lanes are f64, so that a product of f32 does not overflow half way between large and
 // small factors.
@@ -282,6 +334,9 @@ const struct cpu_reduce_kernels V(cpu_reductions) = {
     .row = {ALL(sum, row), ALL(max, row), ALL(min, row), ALL(prod, row)},
     .columns = {ALL(sum, columns), ALL(max, columns), ALL(min, columns),
                 ALL(prod, columns)},
+    .sum = {[CPU_SUM_PRODUCTS] = {[TN_F32] = sum_products_f32, [TN_F64] = sum_products_f64},
+            [CPU_SUM_SQUARED_DIFFERENCES] = {[TN_F32] = sum_squared_differences_f32,
+                                             [TN_F64] = sum_squared_differences_f64}},
     .argmax_f32 = argmax_f32,
     .argmax_columns_f32 = argmax_columns_f32,
 };

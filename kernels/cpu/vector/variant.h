@@ -43,6 +43,8 @@ extern cpu_map_fn *const V(cpu_map_bool)[CPU_NUM_OPS], *const V(cpu_map_i8)[CPU_
 extern cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES];
 extern cpu_copy_fn *const V(cpu_copies)[5];
 extern cpu_transpose_fn *const V(cpu_transposes)[5];
+extern cpu_stream_fn V(cpu_stream);
+void V(cpu_fence)(void);
 extern cpu_product_fn *const V(cpu_products)[TN_NUM_DTYPES];
 extern const struct cpu_reduce_kernels V(cpu_reductions);
 extern const struct cpu_nn_kernels V(cpu_nn);

@@ -90,6 +90,7 @@ struct tn_device {
     uint32_t num_queues;
     uint32_t num_open;     // of `queues`: less than all while the device opens
     uint32_t blas_callers; // threads that OpenBLAS buffers are reserved for; 0: none yet
+    uint64_t stream_from;  // bytes of a step's operands; see TENON_CPU_STREAM
     struct pool *pool;
     unsigned char *registers; // of the pool's own threads, then of the queues
     struct cpu_memory memory;

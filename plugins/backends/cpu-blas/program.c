@@ -421,6 +421,7 @@ static void set_row_sizes(struct prepare *p, struct program *program, uint32_t w
         block = (block + 1) / 2;
     program->row = p->row;
     program->block = block;
+    program->streams = p->streams;
     program->register_bytes = (uint32_t)block * width;
     program->registers_end = (p->num_registers * program->register_bytes + 63) / 64 * 64;
     program->num_residents = p->num_residents;

@@ -17,23 +17,27 @@ enum program_action {
     ACTION_GATHER,  // copies input `operand` into a register
     ACTION_SCATTER, // copies a register to output `operand`
     ACTION_INDEX,   // writes the row-major index of each element
+    ACTION_STREAM,  // copies in[0] to `out`, past the caches
     ACTION_SPREAD,  // repeats the scalar in[0] over a contiguous output
-    // Folds in[0] into the accumulator `out`, which in[1] begins at the row's first block.
-    // After its last one, unless in[2] is NO_LOCATION, the result is written there as f32.
+    // Folds in[0], or a sum of terms of in[0] and in[1], into the accumulator `out`, which
+    // `start` begins at the row's first block. After its last one, unless `single` is
+    // NO_LOCATION, the result is written there as f32.
     ACTION_REDUCE,
 };
 
 struct program_op {
     union {
         cpu_map_fn *map;         // MAP
-        cpu_reduce_row_fn *fold; // REDUCE
+        cpu_reduce_row_fn *fold; // REDUCE of one operand
+        cpu_sum_row_fn *sum;     // REDUCE of two operands
     };
     uint16_t in[CPU_MAX_OPERANDS]; // locations
     uint16_t out;
-    uint8_t action; // ACTION_...
+    uint16_t start, single; // REDUCE: locations
+    uint8_t action;         // ACTION_...
     uint8_t num_in;
     uint8_t scalars;   // MAP: bit k: in[k] is one element for all
-    uint8_t size_log2; // FILL, SPREAD, GATHER, SCATTER: of an element
+    uint8_t size_log2; // FILL, SPREAD, GATHER, SCATTER, STREAM: of an element
     bool once_a_row;   // MAP: one element a row
     uint32_t operand;
 };
@@ -99,6 +103,7 @@ struct program {
     uint32_t resident_bytes; // of one
     uint32_t resident_width; // of an element
     uint16_t residents;      // the location that says where they begin
+    bool streams;            // has operations STREAM
     // Not NULL: the whole program is this transposing copy.
     struct program_transposition *transposition;
     uint32_t copied; // index of the input to copy

@@ -24,7 +24,7 @@ void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
 
 struct fusion_finder {
     struct prepare *p;
-    uint8_t uses[TN_EXPR_MAX_INSNS]; // saturates at 255
+    uint8_t uses[TN_EXPR_MAX_INSNS]; // by others than absorbed ones; saturates at 255
     bool uniform[TN_EXPR_MAX_INSNS];
     bool has_absorbed[TN_EXPR_MAX_INSNS];
 };
@@ -76,9 +76,22 @@ static bool is_free(const struct fusion_finder *f, uint32_t i, uint32_t op)
            !f->has_absorbed[i];
 }
 
-static void absorb(struct fusion_finder *f, uint32_t i, uint32_t absorbed)
+// Whether instruction `i` is the difference of an element and a value of its row, which
+// costs less to compute again than to keep for the row. Any number of instructions may
+// absorb it.
+static bool is_centred(const struct fusion_finder *f, uint32_t i)
 {
-    f->p->fusions[absorbed].absorbed = true;
+    const tn_expr_insn *insn = &f->p->source->insns[i];
+    return f->p->has_rows && insn->op == TN_EXPR_SUB && !f->has_absorbed[i] &&
+           !f->uniform[insn->a] && f->uniform[insn->b];
+}
+
+// Takes `times` uses of `absorbed` into instruction `i`. Without other uses it is not run.
+static void absorb(struct fusion_finder *f, uint32_t i, uint32_t absorbed, uint8_t times)
+{
+    if (f->uses[absorbed] < UINT8_MAX)
+        f->uses[absorbed] -= times;
+    f->p->fusions[absorbed].absorbed = f->uses[absorbed] == 0;
     f->has_absorbed[i] = true;
 }
 
@@ -99,7 +112,7 @@ static void fuse(struct fusion_finder *f, uint32_t i, uint32_t op, uint32_t inne
     uint32_t x, y;
     ordered(f, inner, &x, &y);
     *fusion = (struct fusion){.op = op, .num_operands = 3, .operands = {x, y, other}};
-    absorb(f, i, inner);
+    absorb(f, i, inner, 1);
 }
 
 // Fuses a * b + c * d if both or none of b and d are uniform: only then the loop is fast.
@@ -115,8 +128,42 @@ static bool fuse_two_products(struct fusion_finder *f, uint32_t i, uint32_t left
         return false;
     f->p->fusions[i] = (struct fusion){
         .op = CPU_OP_MUL_ADD_MUL, .num_operands = 4, .operands = {a, b, c, d}};
-    absorb(f, i, left);
-    absorb(f, i, right);
+    absorb(f, i, left, 1);
+    absorb(f, i, right, 1);
+    return true;
+}
+
+// Makes instruction `i` what `inner`, used once, is fused to, and behind it an operation
+// with one more operand.
+static void extend(struct fusion_finder *f, uint32_t i, uint32_t op, uint32_t inner,
+                   uint32_t other)
+{
+    struct fusion *fusion = &f->p->fusions[i];
+    *fusion = f->p->fusions[inner];
+    fusion->op = op;
+    fusion->operands[fusion->num_operands++] = other;
+    absorb(f, i, inner, 1);
+}
+
+// Whether `i` is fused to `op`, used once, and so may be extended by an element.
+static bool is_extensible(const struct fusion_finder *f, uint32_t i, uint32_t op)
+{
+    return f->p->fusions[i].op == op && f->uses[i] == 1 && !f->uniform[i];
+}
+
+// Fuses a product of three and a sum; the sets of scalars are those with fast loops.
+static bool extend_product(struct fusion_finder *f, uint32_t i, uint32_t inner,
+                           uint32_t other)
+{
+    const uint32_t *operands = f->p->fusions[inner].operands;
+    if (f->uniform[other])
+        return false;
+    if (is_extensible(f, inner, CPU_OP_SUB_MUL_MUL))
+        extend(f, i, CPU_OP_SUB_MUL_MUL_ADD, inner, other);
+    else if (is_extensible(f, inner, CPU_OP_MUL_MUL) && !f->uniform[operands[2]])
+        extend(f, i, CPU_OP_MUL_MUL_ADD, inner, other);
+    else
+        return false;
     return true;
 }
 
@@ -128,6 +175,8 @@ static void fuse_sum(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b
         fuse(f, i, CPU_OP_MUL_ADD, a, b);
     else if (is_free(f, b, TN_EXPR_MUL))
         fuse(f, i, CPU_OP_MUL_ADD, b, a);
+    else if (!extend_product(f, i, a, b))
+        extend_product(f, i, b, a);
 }
 
 static void fuse_difference(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b)
@@ -138,23 +187,57 @@ static void fuse_difference(struct fusion_finder *f, uint32_t i, uint32_t a, uin
         fuse(f, i, CPU_OP_SUB_MUL, b, a);
 }
 
+// Fuses what is below one factor, `inner`, and the product.
+static bool fuse_factor(struct fusion_finder *f, uint32_t i, uint32_t inner, uint32_t other)
+{
+    const tn_expr_insn *insn = &f->p->source->insns[inner];
+    struct fusion *fusion = &f->p->fusions[i];
+    if (is_free(f, inner, TN_EXPR_ADD)) {
+        fuse(f, i, CPU_OP_ADD_MUL, inner, other);
+        return true;
+    }
+    if ((is_free(f, inner, TN_EXPR_SUB) && !f->uniform[insn->a]) ||
+        (is_centred(f, inner) && other != inner)) {
+        *fusion = (struct fusion){.op = CPU_OP_SUB_THEN_MUL,
+                                  .num_operands = 3,
+                                  .operands = {insn->a, insn->b, other}};
+        absorb(f, i, inner, 1);
+        return true;
+    }
+    if (is_free(f, inner, TN_EXPR_MUL)) {
+        fuse(f, i, CPU_OP_MUL_MUL, inner, other);
+        return true;
+    }
+    if (!is_extensible(f, inner, CPU_OP_SUB_THEN_MUL) || f->uniform[other] ||
+        !f->uniform[f->p->fusions[inner].operands[1]]) // has no fast loop
+        return false;
+    extend(f, i, CPU_OP_SUB_MUL_MUL, inner, other);
+    return true;
+}
+
 static void fuse_product(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b)
 {
-    for (int side = 0; side < 2; side++) {
-        uint32_t inner = side ? b : a, other = side ? a : b;
-        if (is_free(f, inner, TN_EXPR_ADD)) {
-            fuse(f, i, CPU_OP_ADD_MUL, inner, other);
-            return;
-        }
-        const tn_expr_insn *insn = &f->p->source->insns[inner];
-        if (is_free(f, inner, TN_EXPR_SUB) && !f->uniform[insn->a]) {
-            f->p->fusions[i] = (struct fusion){.op = CPU_OP_SUB_THEN_MUL,
-                                               .num_operands = 3,
-                                               .operands = {insn->a, insn->b, other}};
-            absorb(f, i, inner);
-            return;
-        }
-    }
+    if (!fuse_factor(f, i, a, b))
+        fuse_factor(f, i, b, a);
+}
+
+// Fuses a product and the sum over a row of it.
+static void fuse_terms(struct fusion_finder *f, uint32_t i, uint32_t product)
+{
+    const struct fusion terms = f->p->fusions[product];
+    uint32_t a = terms.operands[0], b = terms.operands[1];
+    if (!is_extensible(f, product, TN_EXPR_MUL) || f->uniform[a] || f->uniform[b])
+        return;
+    struct fusion *fusion = &f->p->fusions[i];
+    *fusion = terms;
+    fusion->op = CPU_SUM_PRODUCTS;
+    absorb(f, i, product, 1);
+    if (a != b || !is_centred(f, a))
+        return;
+    fusion->op = CPU_SUM_SQUARED_DIFFERENCES;
+    fusion->operands[0] = f->p->source->insns[a].a;
+    fusion->operands[1] = f->p->source->insns[a].b;
+    absorb(f, i, a, 2);
 }
 
 static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
@@ -164,7 +247,7 @@ static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
         return;
     f->p->fusions[i] = (struct fusion){
         .op = CPU_OP_SUB_THEN_EXP, .num_operands = 2, .operands = {insn->a, insn->b}};
-    absorb(f, i, a);
+    absorb(f, i, a, 1);
 }
 
 // Replaces x ** 2 by x * x, which is correctly rounded, and much faster.
@@ -173,10 +256,12 @@ static void square(struct fusion_finder *f, uint32_t i)
     const tn_expr_insn *insn = &f->p->source->insns[i];
     const tn_expr_insn *exponent = &f->p->source->insns[insn->b];
     double two = 2;
-    if (exponent->op == TN_EXPR_CONST &&
-        memcmp(&f->p->source->constants[exponent->a], &two, sizeof(two)) == 0)
-        f->p->fusions[i] = (struct fusion){
-            .op = TN_EXPR_MUL, .num_operands = 2, .operands = {insn->a, insn->a}};
+    if (exponent->op != TN_EXPR_CONST ||
+        memcmp(&f->p->source->constants[exponent->a], &two, sizeof(two)) != 0)
+        return;
+    f->p->fusions[i] = (struct fusion){
+        .op = TN_EXPR_MUL, .num_operands = 2, .operands = {insn->a, insn->a}};
+    count_use(f, insn->a);
 }
 
 void prepare_fusions(struct prepare *p)
@@ -185,7 +270,11 @@ void prepare_fusions(struct prepare *p)
     init_finder(&f);
     for (uint32_t i = 0; i < p->source->num_insns; i++) {
         const tn_expr_insn *insn = &p->source->insns[i];
-        if ((insn->dtype != TN_F32 && insn->dtype != TN_F64) || f.uniform[i])
+        if (insn->dtype != TN_F32 && insn->dtype != TN_F64)
+            continue;
+        if (insn->op == TN_EXPR_REDUCE_SUM)
+            fuse_terms(&f, i, insn->a);
+        if (f.uniform[i])
             continue;
         if (insn->op == TN_EXPR_POW)
             square(&f, i);

@@ -34,9 +34,9 @@ struct program_value { // the result of an instruction
 };
 
 // How an instruction is run: as itself, as one fused operation (CPU_FUSED_OPS), or not at
-// all.
+// all. A sum of two operands is of terms (CPU_SUM_...).
 struct fusion {
-    uint32_t op;
+    uint32_t op; // of a sum of terms: CPU_SUM_...
     uint32_t num_operands;
     uint32_t operands[CPU_MAX_OPERANDS];
     bool absorbed; // part of another instruction's fused operation
@@ -59,6 +59,7 @@ struct prepare {
     // Of a row program.
     bool has_rows;
     bool in_place;    // an output may be in an input's memory
+    bool streams;     // outputs are written past the caches
     bool many_blocks; // no residents: each phase computes again what it needs
     uint32_t num_residents;
     uint16_t residents; // the LOCATION_BASE, if there are some

@@ -126,15 +126,22 @@ static void start_total(struct prepare *p, uint32_t i)
 static void fold_total(struct prepare *p, uint32_t i)
 {
     const tn_expr_insn *insn = &p->source->insns[i];
-    const struct program_value *from = &p->values[insn->a];
-    uint16_t in =
-        from->scope == SCOPE_ELEMENT ? from->location : prepare_filled(p, insn->a);
+    const struct fusion *fusion = &p->fusions[i];
+    const struct program_value *from = &p->values[fusion->operands[0]];
+    const struct cpu_reduce_kernels *reduce = p->device->kernels->reduce;
+    uint16_t in = from->scope == SCOPE_ELEMENT ? from->location
+                                               : prepare_filled(p, fusion->operands[0]);
     struct program_op *op = prepare_op(p, ACTION_REDUCE, p->totals[i]);
-    op->fold = p->device->kernels->reduce->row[reduction_of(insn->op)][insn->dtype];
     op->in[0] = in;
-    op->in[1] = p->starts[i];
-    op->in[2] = p->singles[i];
-    op->num_in = 1;
+    op->num_in = (uint8_t)fusion->num_operands;
+    if (op->num_in == 1) {
+        op->fold = reduce->row[reduction_of(insn->op)][insn->dtype];
+    } else {
+        op->sum = reduce->sum[fusion->op][insn->dtype];
+        op->in[1] = p->values[fusion->operands[1]].location;
+    }
+    op->start = p->starts[i];
+    op->single = p->singles[i];
     p->cost += 80; // picoseconds
 }
 
@@ -218,6 +225,21 @@ static void spread_output(struct prepare *p, uint32_t k)
     op->size_log2 = log2_size(layout->dtype);
 }
 
+// Writes elements whose rows have no gaps past the caches.
+static void stream(struct prepare *p, uint32_t k)
+{
+    const struct program_value *value = &p->values[p->source->outputs[k]];
+    int32_t dtype = tn_step_output(p->step, k)->layout.dtype;
+    uint16_t from = value->location;
+    if (value->dtype != dtype)
+        from = prepare_converted(p, from, value->dtype, dtype, SCOPE_ELEMENT);
+    uint16_t to = prepare_pointer(p, p->step->num_inputs + k, cpu_dtype_size(dtype));
+    struct program_op *op = prepare_op(p, ACTION_STREAM, to);
+    op->in[0] = from;
+    op->num_in = 1;
+    op->size_log2 = log2_size(dtype);
+}
+
 static void write_elements(struct prepare *p, uint32_t k)
 {
     struct program_value *value = &p->values[p->source->outputs[k]];
@@ -230,6 +252,10 @@ static void write_elements(struct prepare *p, uint32_t k)
             location =
                 prepare_converted(p, location, value->dtype, layout->dtype, SCOPE_ELEMENT);
         scatter(p, k, location);
+        return;
+    }
+    if (p->streams) {
+        stream(p, k);
         return;
     }
     if (value->dtype == layout->dtype && prepare_may_write_directly(p, value)) {
@@ -276,8 +302,10 @@ static void mark_needed(const struct prepare *p, uint32_t level, bool *needed)
     const tn_expr_program *source = p->source;
     memset(needed, 0, source->num_insns * sizeof(*needed));
     for (uint32_t i = 0; i < source->num_insns; i++)
-        if (is_reduction(p, i) && p->levels[i] == level + 1)
-            needed[source->insns[i].a] = true;
+        for (uint32_t k = 0; k < p->fusions[i].num_operands && is_reduction(p, i) &&
+                             p->levels[i] == level + 1;
+             k++)
+            needed[p->fusions[i].operands[k]] = true;
     for (uint32_t k = 0; k < source->num_outputs && level + 1 == p->num_phases; k++)
         needed[source->outputs[k]] = true;
     for (uint32_t left = source->num_insns; left > 0; left--) {
@@ -380,7 +408,7 @@ static bool is_read_after(const struct prepare *p, uint16_t location, uint32_t l
 static void use_outputs(struct prepare *p)
 {
     uint32_t count = 0;
-    for (uint32_t k = 0; k < p->step->num_outputs && !p->in_place; k++) {
+    for (uint32_t k = 0; k < p->step->num_outputs && !p->in_place && !p->streams; k++) {
         tn_dtype dtype = tn_step_output(p->step, k)->layout.dtype;
         uint32_t writer = find_writer(p, k);
         for (uint32_t i = 0; i < p->source->num_insns && writer < p->num_ops; i++) {
@@ -418,10 +446,44 @@ static void prepare_phases(struct prepare *p)
     prepare_registers(p);
 }
 
+// Bytes of the step's operands; what repeats counts once.
+static uint64_t operand_bytes(const tn_step *step)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++) {
+        const tn_value *value = i < step->num_inputs
+                                    ? tn_step_input(step, i)
+                                    : tn_step_output(step, i - step->num_inputs);
+        uint64_t size = cpu_dtype_size(value->layout.dtype);
+        for (int32_t axis = 0; axis < value->layout.rank; axis++)
+            if (value->layout.stride[axis] != 0)
+                size *= (uint64_t)value->layout.extent[axis];
+        bytes += size;
+    }
+    return bytes;
+}
+
+// Whether outputs are written past the caches: where they are so large that they leave them
+// before the next step reads them, and the last phase does little else than store. With
+// functions, the caches fetch what is overwritten while these are computed. What is
+// overwritten in place was read, and is there.
+static bool writes_past_caches(const struct prepare *p)
+{
+    for (uint32_t i = 0; i < p->source->num_insns; i++) {
+        bool is_power = p->source->insns[i].op == TN_EXPR_POW; // or a product instead
+        uint32_t kind = tn_expr_class(is_power ? p->fusions[i].op : p->source->insns[i].op);
+        if (kind == TN_EXPR_CLASS_FUNCTION || kind == TN_EXPR_CLASS_CIRCULAR ||
+            kind == TN_EXPR_CLASS_POWER)
+            return false;
+    }
+    return !p->in_place && operand_bytes(p->step) >= p->device->stream_from;
+}
+
 void prepare_rows(struct prepare *p)
 {
     const tn_layout *shape = step_shape(p->step);
     p->row = shape->extent[shape->rank - 1];
+    p->streams = writes_past_caches(p);
     prepare_phases(p);
     if (p->num_residents * p->row * prepare_width(p) <= MOST_ROW_BYTES)
         return;

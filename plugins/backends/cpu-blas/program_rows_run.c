@@ -83,12 +83,15 @@ static void fold(const struct row *row, const struct program_op *op, int64_t fir
 {
     union cpu_accumulator *acc = (void *)row->locations[op->out];
     if (first == 0)
-        memcpy(acc, row->locations[op->in[1]], sizeof(*acc));
-    op->fold(acc, row->locations[op->in[0]], n);
-    if (op->in[2] == NO_LOCATION || first + n < row->program->row)
+        memcpy(acc, row->locations[op->start], sizeof(*acc));
+    if (op->num_in == 1)
+        op->fold(acc, row->locations[op->in[0]], n);
+    else
+        op->sum(acc, row->locations[op->in[0]], row->locations[op->in[1]], n);
+    if (op->single == NO_LOCATION || first + n < row->program->row)
         return;
     float single = (float)acc->f;
-    memcpy(row->locations[op->in[2]], &single, sizeof(single));
+    memcpy(row->locations[op->single], &single, sizeof(single));
 }
 
 static void run_op(const struct row *row, const struct program_op *op, int64_t first,
@@ -110,6 +113,10 @@ static void run_op(const struct row *row, const struct program_op *op, int64_t f
     case ACTION_SPREAD:
         row->program->kernels->copy[op->size_log2](locations[op->out], 1,
                                                    locations[op->in[0]], 0, n);
+        break;
+    case ACTION_STREAM:
+        row->program->kernels->stream(locations[op->out], locations[op->in[0]],
+                                      (uint64_t)n << op->size_log2);
         break;
     case ACTION_GATHER:
     case ACTION_SCATTER:
@@ -153,4 +160,6 @@ void program_run_rows(const struct program *program, unsigned char *const *bases
                 set_pointers(&row, 0);
             run_phase(&row, &program->phases[i]);
         }
+    if (program->streams)
+        program->kernels->fence();
 }
