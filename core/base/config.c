@@ -50,7 +50,7 @@ static const struct variable {
     {"TENON_THREADS", "threads of a CPU backend, from 1 to 256", COUNT, NULL, 256},
     {"TENON_CPU_STREAM",
      "bytes of a step's operands from which a CPU backend writes past the caches", COUNT,
-     NULL, LONG_MAX},
+     NULL, LONG_MAX / 2}, // more than any machine has, and less than what overflows
     {"TENON_LOG", "log levels by topic: info, or warn,sched=debug", ANY_TEXT, NULL},
     {"TENON_TRACE", "file to write a Perfetto trace to", ANY_TEXT, NULL},
     {"TENON_WHY", "file to keep the reasons of the last runs in: see tenon why last",

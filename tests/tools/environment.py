@@ -108,6 +108,15 @@ def tenon_threads_is_how_many_run():
         warned(*ADD, env={"TENON_THREADS": wrong}, saying=f"TENON_THREADS={wrong} is ignored: expected an integer from 1 to 256")
 
 
+def tenon_cpu_stream_is_what_passes_the_caches():
+    env = {"TENON_LOG": "cpu-blas=info"}
+    norm = ("eval", "sum(rms_norm(broadcast_to([1.0], shape=[64, 64]), broadcast_to([1.0], shape=[64]))) > 4095")
+    assert "true" in warned(*norm, env={**env, "TENON_CPU_STREAM": "1000"}, saying="norms of 1000 bytes past the caches").stdout
+    warned(*norm, env=env, saying="bytes past the caches")
+    for wrong in ("0", "-1", "many", "1e6", "99999999999999999999"):
+        warned(*ADD, env={"TENON_CPU_STREAM": wrong}, saying=f"TENON_CPU_STREAM={wrong} is ignored: expected an integer from 1 to")
+
+
 # --- which kernels -----------------------------------------------------------------------
 
 
@@ -268,6 +277,7 @@ def tenon_vulkan_as_gpu_takes_kernels_for_gpus():
 IGNORED = {"TENON_PLUGINS_ONLY": ("on", "0 or 1"), "TENON_DLCLOSE": ("-1", "0 or 1"),
            "TENON_VULKAN_VALIDATION": ("true", "0 or 1"), "TENON_VULKAN_AS_GPU": ("2", "0 or 1"),
            "TENON_FALLBACK": ("never", "error, warn or allow"), "TENON_THREADS": ("999", "an integer from 1 to 256"),
+           "TENON_CPU_STREAM": ("all", "an integer from 1 to"),
            "TENON_CHECK": ("1.5", "a number from 0 to 1"), "TENON_CACHE_DIR": ("cache", "an absolute path")}
 # What takes names, files or lists, or says whom to trust, has tests of its own above.
 OTHERS = {"TENON_BACKEND", "TENON_PLUGIN_PATH", "TENON_PLUGINS_DISABLE", "TENON_TRUST", "TENON_KERNELS", "TENON_LOG",
@@ -305,7 +315,8 @@ def unknown_variables_get_the_nearest():
 
 run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, tenon_backend_may_name_what_is_absent,
      tenon_backend_misspelt_gets_the_nearest, tenon_fallback_says_what_falling_back_means,
-     tenon_fallback_misspelt_gets_the_nearest, tenon_threads_is_how_many_run, tenon_kernels_takes_and_refuses,
+     tenon_fallback_misspelt_gets_the_nearest, tenon_threads_is_how_many_run,
+     tenon_cpu_stream_is_what_passes_the_caches, tenon_kernels_takes_and_refuses,
      tenon_kernels_misspelt_gets_the_nearest, tenon_check_runs_kernels_twice, tenon_plugin_path_comes_first,
      tenon_plugin_path_wrong_is_told, tenon_plugins_only_hides_the_others, tenon_plugins_disable_takes_globs,
      tenon_trust_is_what_a_plugin_has_to_prove, tenon_dlclose_unloads, tenon_log_has_levels_by_topic,

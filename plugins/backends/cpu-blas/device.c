@@ -247,8 +247,10 @@ tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_d
         close_parts(device);
         return status;
     }
-    host->log(host, TN_LOG_INFO, "cpu-blas", "%u thread%s, %u queues", device->num_threads,
-              device->num_threads == 1 ? "" : "s", device->num_queues);
+    host->log(host, TN_LOG_INFO, "cpu-blas",
+              "%u thread%s, %u queues, norms of %" PRIu64 " bytes past the caches",
+              device->num_threads, device->num_threads == 1 ? "" : "s", device->num_queues,
+              device->stream_from);
     *out_device = device;
     return TN_OK;
 }
