@@ -315,6 +315,16 @@ static int waiting(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 1;
 }
 
+// The result may lie where an array lies that the program reads, and so does a product.
+static int over_a_factor(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 16), 1);
+    tn_array *y = over(m, "cumsum", data(m, TN_SHAPE(4, 16), 2), 0);
+    tn_array *sum = bin2(m, "add", product(m, x, 16, 3), y);
+    out[0] = over(m, "cumsum", bin2(m, "add", sum, product(m, y, 16, 4)), 0);
+    return 1;
+}
+
 // Each unit reads the one before, and its residual may lie in the same memory.
 static int units_in_a_row(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
@@ -357,6 +367,7 @@ static const struct sample {
     {"read twice", read_twice, ONLY_F32, ONLY_F32, 5, 5, 0},
     {"in other orders", in_other_orders, ONLY_F32, ONLY_F32, 6, 6, 0},
     {"waiting", waiting, ONLY_F32, ONLY_F32, 12, 12, 0},
+    {"over a factor", over_a_factor, ONLY_F32, ONLY_F32, 4, 4, 4},
     {"units in a row", units_in_a_row, ONLY_F32, ONLY_F32, 6, 6, 3},
 };
 
