@@ -333,6 +333,22 @@ static tn_status try_epilogue(struct attacher *a, uint32_t k)
     return status;
 }
 
+// Whether program `p` reads the array that operation `op` updates: as a prologue it would
+// keep the update from being made in place.
+static bool reads_updated(const struct plan_work *work, const struct plan_op *op,
+                          const struct plan_op *p)
+{
+    for (uint32_t k = 0; k < op->num_outputs; k++) {
+        uint32_t x = op->prim->in_place_of[k];
+        if (x == 0 || x > op_num_inputs(op) || op->inputs[x - 1].value == NONE)
+            continue;
+        for (uint32_t i = 0; i < p->num_inputs; i++)
+            if (is_of(work, &p->inputs[i], work->values[op->inputs[x - 1].value].base))
+                return true;
+    }
+    return false;
+}
+
 // The operation that a reader in a list is now; NULL: part of another one.
 static const struct plan_op *reader_of(const struct attacher *a, uint32_t use)
 {
@@ -391,7 +407,8 @@ static uint32_t find_prologue(const struct attacher *a, uint32_t k, uint32_t i)
         readers += is_of(work, &op->inputs[n], base);
     if (a->gone[value->producer] || !is_elementwise(p, op->device) || p->num_outputs != 1 ||
         readers != 1 || value->first_use == NONE || !reads_all(in, value) ||
-        (work->uses[value->first_use].next != NONE && !may_repeat(a, p, base)))
+        (work->uses[value->first_use].next != NONE && !may_repeat(a, p, base)) ||
+        reads_updated(work, op, p))
         return NONE;
     return value->producer;
 }

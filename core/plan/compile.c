@@ -272,12 +272,12 @@ static uint64_t bytes_written(const struct plan_work *work, const struct plan_op
     for (uint32_t k = 0; k < op->num_outputs; k++) {
         const struct plan_value *out = &work->values[op->outputs[k]];
         uint32_t update =
-            out->takes == NONE || !op->prim || op->kind == OP_PROGRAM || op->num_fused > 0
+            out->takes == NONE || !op->prim || op->kind == OP_PROGRAM || op_epilogue(op)
                 ? 0
                 : op->prim->update_of[k];
         uint64_t bytes = layout_bytes(&out->layout);
-        if (update > 0 && update <= op->num_inputs &&
-            op->inputs[update - 1].value != NONE) {
+        if (update > 0 && update <= op_num_inputs(op) &&
+            op->inputs[update - 1].layout.dtype != TN_DTYPE_NONE) {
             uint64_t part = layout_bytes(&op->inputs[update - 1].layout);
             bytes = part < bytes ? part : bytes;
         }

@@ -193,8 +193,8 @@ class Texts:
 
 def write_sources(out):
     texts = Texts()
-    heads = [texts.add_head(name) for name in ('expression.glsl', 'complex.glsl', 'matmul_products.comp', 'reduce_op.glsl',
-                                               'reduce_loop.glsl')]
+    heads = [texts.add_head(name) for name in ('expression.glsl', 'complex.glsl', 'matmul_products.comp',
+                                               'matmul_joint.comp', 'reduce_op.glsl', 'reduce_loop.glsl')]
     variants = read_variants()
     places = {name: texts.add(name) for name in sorted({variant[1] for variant in variants})}
     data = texts.text.encode()

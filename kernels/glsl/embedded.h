@@ -28,8 +28,9 @@ tn_status spirv_unpack(const tn_host *host, uint32_t module, void *out_code);
 const char *glsl_expression(void);
 const char *glsl_complex(void);
 // matmul_products.comp with its includes, which is compiled with a variant's macros and
-// more. Likewise.
+// more; matmul_joint.comp, with those that its comment names. Likewise.
 const char *glsl_products(void);
+const char *glsl_joint(void);
 // reduce_op.glsl and reduce_loop.glsl, of which kernels of several reductions are made.
 // Likewise.
 const char *glsl_reduce_op(void);

@@ -26,22 +26,42 @@ layout(push_constant) uniform Args {
 
 uint a_start, b_start, out_start;
 
-ACC load_a(uint row, uint k)
+#ifdef ROWS // matmul_few.glsl converts what was loaded
+#define FACTORS 1
+#define LEFTS 1
+#define SUMS float
+#define EACH_FACTOR(f) f(0)
+#define EACH_LEFT(f) f(0)
+#define LOADED PASTE(W_, IN)
+#define COMPUTED(loaded) ACC(PASTE(FROM_, IN)(loaded))
+#define GIVEN(stored) LOADED(stored)
+#define load_a load_left_0
+#define load_b load_right_0
+#define store_sums store
+#else
+#define LOADED ACC
+#define GIVEN(stored) ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(stored)))
+#endif
+LOADED load_a(uint row, uint k)
 {
     uint at = a_start + row * args.a_row + k * args.a_k;
-    return ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(a_source.d[at])));
+    return GIVEN(a_source.d[at]);
 }
-ACC load_b(uint k, uint column)
+LOADED load_b(uint k, uint column)
 {
     uint at = b_start + k * args.b_k + column * args.b_column;
-    return ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(b_source.d[at])));
+    return GIVEN(b_source.d[at]);
 }
 void store(uint row, uint column, ACC value)
 {
     result.d[out_start + row * args.columns + column] =
         PASTE(S_, IN)(PASTE(TO_, IN)(PASTE(C_, IN)(value)));
 }
-#if TILE == 8
+#ifdef ROWS
+#include "matmul_few.glsl"
+#define TILE_ROWS ROWS
+#define TILE_COLUMNS COLUMNS
+#elif TILE == 8
 #include "matmul_small.glsl"
 #else
 #if TILE >= 64

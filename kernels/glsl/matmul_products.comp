@@ -48,39 +48,59 @@ EACH_A(LEFT_FACTOR)
 uint number; // of the workgroup's product
 product own;
 
-#define COMPUTED(stored) ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(stored)))
-#define LOAD_A(n) if (number == n) return COMPUTED(PASTE(a, n).d[at]);
-#define LOAD_B(n) if (number == n) return COMPUTED(PASTE(b, n).d[at]);
+#ifdef ROWS // matmul_few.glsl converts what was loaded
+#define FACTORS 1
+#define LEFTS 1
+#define SUMS float
+#define EACH_FACTOR(f) f(0)
+#define EACH_LEFT(f) f(0)
+#define LOADED PASTE(W_, IN)
+#define COMPUTED(loaded) ACC(PASTE(FROM_, IN)(loaded))
+#define GIVEN(stored) LOADED(stored)
+#define load_a load_left_0
+#define load_b load_right_0
+#define store_sums store
+#else
+#define LOADED ACC
+#define GIVEN(stored) ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(stored)))
+#endif
+#define LOAD_A(n) if (number == n) return GIVEN(PASTE(a, n).d[at]);
+#define LOAD_B(n) if (number == n) return GIVEN(PASTE(b, n).d[at]);
 #define STORE(n) if (number == n) PASTE(c, n).d[at] = PASTE(S_, IN)(PASTE(TO_, IN)(PASTE(C_, IN)(value)));
 
-ACC load_a(uint row, uint k)
+LOADED load_a(uint row, uint k)
 {
     uint at = own.a_offset + row * own.a_row + k * own.a_k;
 #ifdef SHARED_A
-    return COMPUTED(a0.d[at]);
+    return GIVEN(a0.d[at]);
 #else
     EACH(LOAD_A)
-    return ACC(0);
+    return LOADED(0);
 #endif
 }
-ACC load_b(uint k, uint column)
+LOADED load_b(uint k, uint column)
 {
     uint at = own.b_offset + k * own.b_k + column * own.b_column;
     EACH(LOAD_B)
-    return ACC(0);
+    return LOADED(0);
 }
 void store(uint row, uint column, ACC value)
 {
     uint at = own.out_offset + row * own.columns + column;
     EACH(STORE)
 }
-#if TILE == 8
+#ifdef ROWS
+#include "matmul_few.glsl"
+#define TILE_ROWS ROWS
+#elif TILE == 8
 #include "matmul_small.glsl"
+#define TILE_ROWS TILE
 #else
 #if TILE >= 64
 #define UNCHECKED_SLICES
 #endif
 #include "matmul.glsl"
+#define TILE_ROWS TILE
 #endif
 
 void main()
@@ -92,6 +112,6 @@ void main()
     own = products.d[number];
     uint tile = group - own.first_group;
     uint row = tile / own.tiles_across;
-    if (row * TILE < own.rows)
+    if (row * TILE_ROWS < own.rows)
         multiply(row, tile % own.tiles_across, own.rows, own.columns, 0u, own.terms);
 }

@@ -12,7 +12,7 @@
 struct glsl_texts {
     uint32_t packed_size, size; // bytes of the stream, and of what it unpacks to
     // Begin of whole texts; each ends with a NUL.
-    uint32_t expression, complex, products, reduce_op, reduce_loop;
+    uint32_t expression, complex, products, joint, reduce_op, reduce_loop;
 };
 struct glsl_piece {
     uint32_t begin, size; // bytes of the unpacked texts

@@ -48,6 +48,12 @@ const char *glsl_products(void)
     return all ? all + glsl_texts.products : NULL;
 }
 
+const char *glsl_joint(void)
+{
+    const char *all = get_texts();
+    return all ? all + glsl_texts.joint : NULL;
+}
+
 const char *glsl_reduce_op(void)
 {
     const char *all = get_texts();

@@ -3,26 +3,16 @@
 // launches that do the work of several steps. Each graph computed at once gives what its
 // nodes give alone on the CPU, by as many steps and launches as a table says. Reductions
 // give the bits that they give alone on the same device.
-#include "samples.h"
+#include "siblings_axes.h"
 #include <tenon/launches.h>
 
 #define INTEGERS TN_DTYPE_BIT(TN_I32)
 
 // --- graphs ----------------------------------------------------------------------------
 
-static tn_array *over(const struct maker *m, const char *op, tn_array *x, int64_t axis)
-{
-    return kept(m, tn_op(m->s, op, TN_IN(x), tn_attrs("axis", axis)));
-}
-
 static tn_array *over_two(const struct maker *m, const char *op, tn_array *x)
 {
     return kept(m, tn_op(m->s, op, TN_IN(x), tn_attrs("axis", TN_INTS(-2, -1))));
-}
-
-static tn_array *square(const struct maker *m, tn_array *x)
-{
-    return bin2(m, "multiply", x, x);
 }
 
 static int statistics(const struct maker *m, tn_array *out[MOST_RESULTS])
@@ -119,17 +109,6 @@ static int many(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 10;
 }
 
-static tn_array *product(const struct maker *m, tn_array *x, int64_t columns, int start)
-{
-    int64_t terms = tn_array_type(x)->extent[tn_array_type(x)->rank - 1];
-    return bin2(m, "matmul", x, data(m, TN_SHAPE(terms, columns), start));
-}
-
-static tn_array *turned(const struct maker *m, tn_array *x)
-{
-    return kept(m, tn_op(m->s, "transpose", TN_IN(x), tn_attrs("axes", TN_INTS(1, 0))));
-}
-
 static int projections(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
     tn_array *x = data(m, TN_SHAPE(3, 70), 1);
@@ -213,169 +192,128 @@ static int of_large_tiles(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 2;
 }
 
-// --- reductions over any axes ----------------------------------------------------------
+// --- products whose results one program reads ------------------------------------------
 
-static tn_array *all_of(const struct maker *m, const char *op, tn_array *x)
+// What passes through the gate times the other product.
+static tn_array *gated(const struct maker *m, const char *gate, tn_array *x,
+                       int64_t columns)
 {
-    return kept(m, tn_op(m->s, op, TN_IN(x), TN_NO_ATTRS));
+    tn_array *opened = un1(m, gate, product(m, x, columns, 4));
+    return bin2(m, "multiply", opened, product(m, x, columns, 9));
 }
 
-static int columns(const struct maker *m, tn_array *out[MOST_RESULTS])
+// Few terms and many, with biases.
+static int gated_units(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
-    tn_array *x = data(m, TN_SHAPE(40, 48), 1);
-    out[0] = over(m, "sum", x, 0);
-    out[1] = over(m, "max", x, 0);
-    out[2] = over(m, "argmax", x, 0);
-    out[3] = over(m, "mean", square(m, x), 0);
-    out[4] = over(m, "min", un1(m, "abs", x), 0);
-    out[5] = over(m, "argmin", x, 0);
-    out[6] = over(m, "prod", x, 0);
-    return 7;
-}
-
-// In parts, with a second launch.
-static int of_everything(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(150, 180), 1);
-    out[0] = all_of(m, "sum", x);
-    out[1] = all_of(m, "argmax", x);
-    out[2] = all_of(m, "sum", square(m, x));
-    out[3] = all_of(m, "max", un1(m, "abs", x));
-    out[4] = all_of(m, "logsumexp", x);
-    return 5;
-}
-
-static int of_integers(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(150, 180), 1);
-    out[0] = all_of(m, "sum", x);
-    out[1] = all_of(m, "mean", x);
-    out[2] = all_of(m, "min", x);
-    out[3] = all_of(m, "any", x);
-    return 4;
-}
-
-// One axis of three, of an array with gaps, with and without the axis in the result.
-static int of_a_view(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(7, 200, 3), 1);
-    x = kept(m, tn_op(m->s, "transpose", TN_IN(x), tn_attrs("axes", TN_INTS(2, 1, 0))));
-    x = kept(m, tn_op(m->s, "slice", TN_IN(x),
-                      tn_attrs("start", TN_INTS(0, 1, 1), "stop", TN_INTS(3, 200, 7),
-                               "step", TN_INTS(1, 1, 2))));
-    out[0] = over(m, "max", x, 1);
-    out[1] =
-        kept(m, tn_op(m->s, "sum", TN_IN(x), tn_attrs("axis", (int64_t)1, "keepdims", 1)));
-    out[2] = over(m, "argmax", x, 1);
-    return 3;
-}
-
-// Two launches: squares of distances need the mean.
-static int spread(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(20, 30), 1);
-    out[0] = over(m, "mean", x, 0);
-    out[1] = over(m, "var", x, 0);
-    out[2] = over(m, "std", x, 0);
-    out[3] = over(m, "min", x, 0);
-    return 4;
-}
-
-// Each with work of its own behind it, which reads other arrays.
-static int with_work_behind(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(20, 30), 1), *w = data(m, TN_SHAPE(30), 2);
-    out[0] = bin2(m, "multiply", un1(m, "sqrt", over(m, "mean", square(m, x), 0)), w);
-    out[1] = bin2(m, "add", over(m, "max", x, 0), w);
-    out[2] = over(m, "min", x, 0);
-    return 3;
-}
-
-// Programs of several arrays, some of which broadcast.
-static int of_products(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(200, 6, 5), 1), *y = data(m, TN_SHAPE(200, 6, 5), 2);
-    tn_array *w = data(m, TN_SHAPE(6, 1), 3);
-    out[0] = over(m, "sum", bin2(m, "multiply", x, y), 0);
-    out[1] = over(m, "sum", x, 0);
-    out[2] = over(m, "max", y, 0);
-    out[3] = over(m, "mean", bin2(m, "add", bin2(m, "multiply", y, w), x), 0);
-    return 4;
-}
-
-// Squares are computed in each of their readers; both axes have a launch.
-static int of_one_program(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(20, 6, 5), 1), *y = square(m, x);
-    out[0] = over(m, "sum", y, 0);
-    out[1] = over(m, "max", y, 0);
-    out[2] = un1(m, "sqrt", over(m, "sum", y, 1));
-    out[3] = over(m, "argmax", y, 1);
-    return 4;
-}
-
-// The product is in memory for another reader, which no reduction is.
-static int of_a_kept_program(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(20, 30), 1), *y = square(m, x);
-    out[0] = over(m, "sum", y, 0);
-    out[1] = over(m, "max", y, 0);
-    out[2] = over(m, "cumsum", y, 0);
-    return 3;
-}
-
-// More than a launch takes, and more arguments than are pushed.
-static int many_columns(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(20, 30), 1);
-    for (int i = 0; i < 14; i++)
-        out[i] = over(m, "sum", bin2(m, "maximum", x, tn_float(m->s, i * 0.25)), 0);
-    return 14;
-}
-
-static int not_siblings(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(20, 6, 5), 1), *y = data(m, TN_SHAPE(20, 6, 5), 2);
-    out[0] = over(m, "max", x, 0);
-    out[1] = over(m, "max", x, 1);
-    out[2] = over(m, "max", y, 0);
-    return 3;
-}
-
-static int of_the_first(const struct maker *m, tn_array *out[MOST_RESULTS])
-{
-    tn_array *x = data(m, TN_SHAPE(20, 30), 1), *most = over(m, "max", x, 0);
-    out[0] = over(m, "sum", bin2(m, "subtract", x, most), 0);
-    out[1] = over(m, "min", x, 0);
+    tn_array *x = data(m, TN_SHAPE(1, 2100), 1), *bias = data(m, TN_SHAPE(9), 2);
+    tn_array *opened = un1(m, "sigmoid", bin2(m, "add", product(m, x, 9, 4), bias));
+    out[0] = bin2(m, "multiply", opened, bin2(m, "subtract", product(m, x, 9, 5), bias));
+    out[1] = gated(m, "nn.silu", data(m, TN_SHAPE(3, 5), 1), 57);
     return 2;
 }
 
-// NaN is the greatest and the least, and the first one is found.
-static int with_nan(const struct maker *m, tn_array *out[MOST_RESULTS])
+// A batch of rows, and as many as a launch takes.
+static int gated_rows(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
-    tn_array *x = data(m, TN_SHAPE(40, 48), 1);
-    x = bin2(m, "divide", data(m, TN_SHAPE(40, 48), 5), x);
-    out[0] = over(m, "max", x, 0);
-    out[1] = over(m, "min", x, 0);
-    out[2] = over(m, "argmax", x, 0);
-    out[3] = over(m, "argmin", x, 0);
-    out[4] = over(m, "sum", x, 0);
-    return 5;
+    out[0] = gated(m, "tanh", data(m, TN_SHAPE(2, 1, 40), 1), 8);
+    out[1] = gated(m, "abs", data(m, TN_SHAPE(16, 300), 1), 24);
+    return 2;
 }
 
-static int of_few(const struct maker *m, tn_array *out[MOST_RESULTS])
+// A step of a recurrent cell: four products, two results.
+static int cell(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
-    tn_array *one = data(m, TN_SHAPE(1, 5), 1), *row = data(m, TN_SHAPE(5, 1), 2);
-    tn_array *none = data(m, TN_SHAPE(0, 4), 3), *outputs = data(m, TN_SHAPE(4, 0), 4);
-    tn_array *const arrays[] = {one, row, none, outputs};
-    int count = 0;
-    for (int i = 0; i < 4; i++) {
-        out[count++] = over(m, "sum", arrays[i], 0);
-        out[count++] = over(m, "prod", arrays[i], 0);
-        if (i != 2)
-            out[count++] = over(m, "argmax", arrays[i], 0);
+    tn_array *h = data(m, TN_SHAPE(2, 33), 1), *c = data(m, TN_SHAPE(2, 12), 2);
+    tn_array *i = un1(m, "sigmoid", product(m, h, 12, 1));
+    tn_array *f = un1(m, "sigmoid", product(m, h, 12, 2));
+    tn_array *g = un1(m, "tanh", product(m, h, 12, 3));
+    tn_array *o = un1(m, "sigmoid", product(m, h, 12, 4));
+    out[0] = bin2(m, "add", bin2(m, "multiply", f, c), bin2(m, "multiply", i, g));
+    out[1] = bin2(m, "multiply", o, un1(m, "tanh", out[0]));
+    return 2;
+}
+
+// Left operands of their own, which lie transposed, as the right ones of two.
+static int of_other_arrays(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *sum = NULL;
+    for (int i = 0; i < 3; i++) {
+        tn_array *x = turned(m, data(m, TN_SHAPE(70, 2), i));
+        tn_array *one = product(m, x, 11, i + 3);
+        sum = sum ? bin2(m, "add", sum, one) : one;
     }
-    return count;
+    out[0] = sum;
+    tn_array *x = data(m, TN_SHAPE(1, 40), 1);
+    tn_array *a = turned(m, data(m, TN_SHAPE(24, 40), 3));
+    tn_array *b = turned(m, data(m, TN_SHAPE(24, 40), 4));
+    out[1] = bin2(m, "maximum", bin2(m, "matmul", x, a), bin2(m, "matmul", x, b));
+    return 2;
+}
+
+// More products than a launch has, and an array between them.
+static int sum_of_products(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 20), 1), *sum = data(m, TN_SHAPE(4, 16), 5);
+    for (int i = 0; i < 5; i++)
+        sum = bin2(m, "add", sum, product(m, x, 16, i));
+    out[0] = kept(m, tn_op(m->s, "astype", TN_IN(sum), tn_attrs("dtype", "f16")));
+    return 1;
+}
+
+// Somebody else reads a product's result: the application, or a step before or behind.
+static int read_twice(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 20), 1), *p = product(m, x, 16, 1);
+    out[0] = product(m, x, 16, 2);
+    out[1] = bin2(m, "multiply", p, out[0]);
+    tn_array *y = data(m, TN_SHAPE(3, 20), 1), *q = product(m, y, 16, 3);
+    tn_array *r = product(m, y, 16, 4), *sums = over(m, "cumsum", r, 0);
+    out[2] = bin2(m, "multiply", q, r);
+    out[3] = bin2(m, "multiply", out[2], sums);
+    return 4;
+}
+
+// Not element by element, and too many rows.
+static int in_other_orders(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(6, 20), 1), *p = product(m, x, 6, 1);
+    out[0] = bin2(m, "multiply", p, turned(m, product(m, x, 6, 2)));
+    out[1] = gated(m, "abs", data(m, TN_SHAPE(17, 5), 1), 8);
+    tn_array *row = data(m, TN_SHAPE(1, 20), 1);
+    out[2] = bin2(m, "multiply", product(m, row, 16, 1), product(m, row, 1, 2));
+    return 3;
+}
+
+// Steps between the product and the program, which may have the memory of its factor.
+static int waiting(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(16, 16), 1), *t = data(m, TN_SHAPE(16, 16), 2);
+    tn_array *factor = over(m, "cumsum", un1(m, "negative", t), 0);
+    tn_array *both =
+        bin2(m, "multiply", product(m, x, 16, 3), bin2(m, "matmul", x, factor));
+    for (int64_t i = 0; i < 4; i++)
+        t = over(m, "cumsum", un1(m, "sin", t), i % 2);
+    out[0] = bin2(m, "add", both, t);
+    return 1;
+}
+
+// The result may lie where an array lies that the program reads, and so does a product.
+static int over_a_factor(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 16), 1);
+    tn_array *y = over(m, "cumsum", data(m, TN_SHAPE(4, 16), 2), 0);
+    tn_array *sum = bin2(m, "add", product(m, x, 16, 3), y);
+    out[0] = over(m, "cumsum", bin2(m, "add", sum, product(m, y, 16, 4)), 0);
+    return 1;
+}
+
+// Each unit reads the one before, and its residual may lie in the same memory.
+static int units_in_a_row(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    out[0] = data(m, TN_SHAPE(4, 24), 1);
+    for (int i = 0; i < 3; i++)
+        out[0] = bin2(m, "add", out[0], un1(m, "tanh", gated(m, "sigmoid", out[0], 24)));
+    return 1;
 }
 
 struct sample {
@@ -404,6 +342,16 @@ struct sample {
     {"moved up", moved_up, ONLY_F32, ONLY_F32, 5, 5, 4},
     {"many products", many_products, ONLY_F32, ONLY_F32, 8, 8, 2},
     {"of large tiles", of_large_tiles, ONLY_F32, ONLY_F32, 2, 2, 1},
+    {"gated units", gated_units, ONLY_F32, HALF, 4, 4, 2},
+    {"gated rows", gated_rows, ONLY_F32, ONLY_F32, 4, 4, 2},
+    {"cell", cell, ONLY_F32, ONLY_F32, 4, 4, 1},
+    {"of other arrays", of_other_arrays, ONLY_F32, ONLY_F32, 5, 5, 2},
+    {"sum of products", sum_of_products, ONLY_F32, ONLY_F32, 5, 5, 2},
+    {"read twice", read_twice, ONLY_F32, ONLY_F32, 5, 5, 0},
+    {"in other orders", in_other_orders, ONLY_F32, ONLY_F32, 6, 6, 0},
+    {"waiting", waiting, ONLY_F32, ONLY_F32, 12, 12, 0},
+    {"over a factor", over_a_factor, ONLY_F32, ONLY_F32, 4, 4, 4},
+    {"units in a row", units_in_a_row, ONLY_F32, ONLY_F32, 6, 6, 3},
 };
 
 static const struct sample reductions[] = {

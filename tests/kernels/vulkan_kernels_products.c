@@ -69,14 +69,16 @@ Test(vulkan_products_of_matrices, products_large_enough_for_the_larger_tiles)
 }
 
 // Extents that are multiples of four, not of a tile; as many tiles as the larger kernels
-// want, and so few that terms are in 2 and in 4 parts.
+// want, and so few that terms are in 2 and in 4 parts. Few rows, which are in strips of
+// columns: terms in several parts.
 Test(vulkan_products_of_matrices, products_read_four_elements_at_a_time)
 {
     static const tn_matmul_attrs none = {0};
     static const struct {
         int64_t batches, m, k, n;
     } sizes[] = {{32, 132, 20, 132}, {16, 68, 20, 500},  {13, 36, 36, 260},
-                 {1, 100, 68, 260},  {1, 100, 256, 132}, {1, 97, 512, 160}};
+                 {1, 100, 68, 260},  {1, 100, 256, 132}, {1, 97, 512, 160},
+                 {1, 1, 2100, 9},    {1, 3, 600, 21},    {1, 4, 1100, 40}};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         int64_t many = sizes[i].batches, m = sizes[i].m, k = sizes[i].k, n = sizes[i].n;
         for (int flip = 0; flip < 4; flip++) {

@@ -10,7 +10,8 @@ keys and values. resnet: ResNet-50 on one image. lenet: a step of LeNet's traini
 transformer: a step of the training of a transformer of 4 layers with Adam. statistics: what a batch norm
 and a watch on activations ask of one array, over its columns and over all of it. columns: what describes the
 columns of a table. watch: norms, extrema, means and counts of 24 gradients. projections: those of 8
-transformer layers on four rows, with adapters. Graphs that gather: edges, messages along the edges of a
+transformer layers on four rows, with adapters. gated: 16 gated linear units on four rows. recurrent: an LSTM
+over 32 steps. Graphs that gather: edges, messages along the edges of a
 graph that are summed at their ends; embeddings of words, places and kinds; bilinear, an image between its
 pixels. Values are zeros: only types matter. `tenon bench @FOLDER/NAME.graph` times a graph that --keep saved.
 """
@@ -115,6 +116,7 @@ def encoder(p, layers=12, length=128, width=256, heads=4):
 def decoder(p, layers=8, width=256, heads=4, places=256, words=1024):
     part = width // heads
     position, frequencies = p.input("i64", 1), p.input("f32", part // 2)
+    start, lengths = p.let(f"concatenate([0, 0], {position}, [0])"), p.let(f"{position} + 1")
     x, results = p.input("f32", 1, width), []
 
     def weights(rows, columns):
@@ -128,9 +130,8 @@ def decoder(p, layers=8, width=256, heads=4, places=256, words=1024):
         q = p.let(f"rope({heads_of(h)}, {frequencies}, {position})")
         k = p.let(f"rope({heads_of(h)}, {frequencies}, {position})")
         v = p.let(heads_of(h))
-        start = f"concatenate([0, 0], {position}, [0])"
         keys, values = (p.let(f"dynamic_slice_update({p.input('f32', 1, heads, places, part)}, {new}, {start})") for new in (k, v))
-        seen = f"scaled_dot_product_attention({q}, {keys}, {values}, lengths={position} + 1)"
+        seen = f"scaled_dot_product_attention({q}, {keys}, {values}, lengths={lengths})"
         x = p.let(f"{x} + reshape({seen}, shape=[1, {width}]) @ {weights(width, width)}")
         h = p.let(f"rms_norm({x}, {p.input('f32', width)})")
         gated = f"silu({h} @ {weights(width, 4 * width)}) * ({h} @ {weights(width, 4 * width)})"
@@ -274,7 +275,30 @@ def projections(p, layers=8, rows=4, width=1024, rank=16):
     return p.text(x, *results)
 
 
-# --- saving and counting -----------------------------------------------------------------
+# --- products whose results one program reads ---------------------------------------------
+
+
+def gated(p, layers=16, rows=4, width=1024):
+    """Gated linear units with biases, one behind the other, each beside its input."""
+    x = p.input("f32", rows, width)
+    for _ in range(layers):
+        values, gates = (f"({x} @ {p.input('f32', width, width)} + {p.input('f32', width)})" for _ in range(2))
+        x = p.let(f"{x} + {values} * sigmoid({gates})")
+    return p.text(x)
+
+
+def recurrent(p, steps=32, rows=4, width=512):
+    """An LSTM: what the inputs of all steps give is computed at once, then one step follows another."""
+    x, h, c = p.input("f32", steps * rows, width), p.input("f32", rows, width), p.input("f32", rows, width)
+    given = [p.let(f"{x} @ {p.input('f32', width, width)} + {p.input('f32', width)}") for _ in range(4)]
+    factors, results = [p.input("f32", width, width) for _ in range(4)], []
+    for step in range(steps):
+        place = f"start=[{step * rows}, 0], stop=[{(step + 1) * rows}, {width}]"
+        i, f, g, o = (p.let(f"slice({a}, {place}) + {h} @ {b}") for a, b in zip(given, factors))
+        c = p.let(f"sigmoid({f}) * {c} + sigmoid({i}) * tanh({g})")
+        h = p.let(f"sigmoid({o}) * tanh({c})")
+        results.append(h)
+    return p.text(c, *results)
 
 
 # --- gathers -----------------------------------------------------------------------------
@@ -310,6 +334,9 @@ def bilinear(p, rows=2048, columns=2048):
     return p.text(f"{near} * (1 - {a}) + {far} * {a}")
 
 
+# --- saving and counting -----------------------------------------------------------------
+
+
 def write_zeros(path, dtype, shape):
     size = NPY_SIZES[dtype]
     for extent in shape:
@@ -337,6 +364,7 @@ def save(tenon, folder, name, make):
 
 GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet, "lenet": lenet, "transformer": transformer,
           "statistics": statistics, "columns": columns, "watch": watch, "projections": projections,
+          "gated": gated, "recurrent": recurrent,
           "edges": edges, "embeddings": embeddings, "embed_norm": embed_norm, "bilinear": bilinear}
 
 

@@ -54,6 +54,8 @@ struct vk_flavour {
     // The text of matmul_products.comp, compiled for the products that share a launch; it
     // gives NULL if there is no memory. NULL: none do.
     const char *(*products)(void);
+    // The same of matmul_joint.comp, for products whose results one program reads.
+    const char *(*joint)(void);
     const struct vk_group_kind *siblings; // reductions that share a launch; NULL: none do
 
     bool takes; // programs have instruction TAKE

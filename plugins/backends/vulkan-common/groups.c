@@ -2,10 +2,11 @@
 #include "groups.h"
 
 #include <stdlib.h>
+#include "plan_joint.h"
 #include "plan_products.h"
 
 #define MAX_ACCESSES 64 // of a step; one with more stays where it is
-#define LOOK_AHEAD 16   // steps behind the first of a group: bounds the search
+#define LOOK_AHEAD 16   // steps between two of a group: bounds the search
 
 // --- memory ----------------------------------------------------------------------------
 
@@ -29,11 +30,9 @@ static void add_value(struct accesses *a, const tn_value *value, uint32_t access
         add(a, plan_operand(value, access));
 }
 
-// What a step reads and writes, with the programs beside its kernel.
-static void list_accesses(const tn_step *step, struct accesses *a)
+// Adds what a step reads and writes, with the programs beside its kernel.
+static void add_step(const tn_step *step, struct accesses *a)
 {
-    a->count = 0;
-    a->too_many = false;
     for (uint32_t i = 0; i < step->num_inputs; i++)
         add_value(a, tn_step_input(step, i), VK_READS);
     for (uint32_t i = 0; i < step->num_outputs; i++)
@@ -49,6 +48,18 @@ static void list_accesses(const tn_step *step, struct accesses *a)
         add(a, plan_scratch(step, 0, step->scratch_size));
 }
 
+// What is read and written at the place of a step: by it, and by those that its program
+// reads.
+static void list_accesses(const struct vk_groups *groups, uint32_t at, struct accesses *a)
+{
+    const struct vk_group_place *group = &groups->places[at];
+    a->count = 0;
+    a->too_many = false;
+    add_step(tn_segment_step(groups->segment, at), a);
+    for (uint32_t i = 1; i < group->count && group->is_joint; i++)
+        add_step(tn_segment_step(groups->segment, group->steps[i]), a);
+}
+
 static bool are_independent(const struct vk_plan *plan, const struct accesses *a,
                             const struct accesses *b)
 {
@@ -60,22 +71,102 @@ static bool are_independent(const struct vk_plan *plan, const struct accesses *a
 }
 
 // Whether step `from` may run at the place of step `to`, which comes before.
-static bool may_move(const struct vk_plan *plan, const tn_segment *segment, uint32_t from,
-                     uint32_t to)
+static bool may_move(const struct vk_plan *plan, const struct vk_groups *groups,
+                     uint32_t from, uint32_t to)
 {
     struct accesses own, other;
     bool may = true;
-    list_accesses(tn_segment_step(segment, from), &own);
+    list_accesses(groups, from, &own);
     for (uint32_t i = to; i < from && may; i++) {
-        list_accesses(tn_segment_step(segment, i), &other);
+        list_accesses(groups, i, &other);
         may = are_independent(plan, &own, &other);
     }
     return may;
 }
 
-// --- groups ----------------------------------------------------------------------------
+// --- products whose results one program reads ------------------------------------------
+
+// Whether step `from` may run at the place of step `to`, which comes behind: no step in
+// between depends on it, or it on them.
+static bool may_wait(const struct vk_plan *plan, const struct vk_groups *groups,
+                     uint32_t from, uint32_t to)
+{
+    struct accesses own, other;
+    bool may = true;
+    list_accesses(groups, from, &own);
+    for (uint32_t i = from + 1; i < to && may; i++) {
+        list_accesses(groups, i, &other);
+        may = are_independent(plan, &own, &other);
+    }
+    return may;
+}
+
+// Whether step `other` writes nothing that the product `own` reads, and its kernel reads
+// nothing that the product writes. Its program may write over the product's result.
+static bool may_run_together(const struct vk_plan *plan, const tn_step *own,
+                             const tn_step *other)
+{
+    struct accesses inputs = {.count = 0}, outputs = {.count = 0};
+    const tn_fused *fused = tn_step_fused(other, 0);
+    for (uint32_t i = 0; i < own->num_inputs; i++)
+        add_value(&inputs, tn_step_input(own, i), VK_READS);
+    for (uint32_t i = 0; i < other->num_inputs; i++)
+        add_value(&inputs, tn_step_input(other, i), VK_READS);
+    for (uint32_t i = 0; i < fused->num_outputs; i++)
+        add_value(&outputs, tn_fused_output(other, fused, i), VK_WRITES);
+    bool may = are_independent(plan, &inputs, &outputs);
+    outputs.count = 0;
+    inputs.count = 0;
+    for (uint32_t i = 0; i < other->num_inputs; i++)
+        add_value(&inputs, tn_step_input(other, i), VK_READS);
+    add_value(&outputs, tn_step_output(own, 0), VK_WRITES);
+    return may && are_independent(plan, &inputs, &outputs);
+}
 
 static const struct vk_group_kind products = {6, products_fit, products_plan};
+static const struct vk_group_kind joint = {JOINT_MAX_STEPS + 1, joint_fits, joint_plan};
+
+// The step before `last` that writes the value, not too far away and in no other launch; or
+// `last`.
+static uint32_t find_writer(const struct vk_groups *groups, uint32_t last,
+                            const tn_value *value)
+{
+    for (uint32_t i = last; i > 0 && last - i < LOOK_AHEAD; i--) {
+        const tn_step *step = tn_segment_step(groups->segment, i - 1);
+        if (step->num_outputs == 1 && tn_step_output(step, 0)->id == value->id)
+            return groups->places[i - 1].is_taken ? last : i - 1;
+    }
+    return last;
+}
+
+// Finds the products whose results the program of step `last` reads as their last reader.
+static void find_joint(const struct vk_plan *plan, struct vk_groups *groups, uint32_t last)
+{
+    const tn_segment *segment = groups->segment;
+    struct vk_group_place *group = &groups->places[last];
+    const tn_step *steps[JOINT_MAX_STEPS + 1] = {tn_segment_step(segment, last)};
+    const tn_fused *fused = tn_step_fused(steps[0], 0);
+    group->steps[0] = last;
+    group->count = 1;
+    for (uint32_t i = 0; i < fused->num_inputs; i++) {
+        const tn_value *value = tn_fused_input(steps[0], fused, i);
+        if ((value->flags & TN_VALUE_FUSED) || !(value->flags & TN_VALUE_LAST))
+            continue;
+        uint32_t from = find_writer(groups, last, value);
+        steps[group->count] = tn_segment_step(segment, from);
+        if (from == last || !joint_fits(plan, steps, group->count + 1) ||
+            !may_wait(plan, groups, from, last) ||
+            !may_run_together(plan, steps[group->count], steps[0]))
+            continue;
+        group->steps[group->count++] = from;
+        groups->places[from].is_taken = true;
+    }
+    group->kind = &joint;
+    group->is_joint = group->is_taken = group->count > 1;
+    group->count = group->is_joint ? group->count : 0;
+}
+
+// --- groups ----------------------------------------------------------------------------
 
 // The kind of which the step may be one of several, or NULL.
 static const struct vk_group_kind *kind_of(const struct vk_plan *plan, const tn_step *step)
@@ -100,11 +191,11 @@ static void find_group(const struct vk_plan *plan, struct vk_groups *groups, uin
     group->count = 1;
     for (uint32_t i = first + 1; i < end && group->count < kind->most; i++) {
         steps[group->count] = tn_segment_step(segment, i);
-        if (groups->places[i].is_later || !kind->fit(plan, steps, group->count + 1) ||
-            !may_move(plan, segment, i, first))
+        if (groups->places[i].is_taken || !kind->fit(plan, steps, group->count + 1) ||
+            !may_move(plan, groups, i, first))
             continue;
         group->steps[group->count++] = i;
-        groups->places[i].is_later = true;
+        groups->places[i].is_taken = true;
     }
 }
 
@@ -120,9 +211,12 @@ struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *s
     if (!groups)
         return NULL;
     groups->segment = segment;
+    for (uint32_t i = 1; i < num_steps; i++)
+        if (joint_begins(plan, tn_segment_step(segment, i)))
+            find_joint(plan, groups, i);
     for (uint32_t i = 0; i < num_steps; i++) {
         const struct vk_group_kind *kind =
-            groups->places[i].is_later ? NULL : kind_of(plan, tn_segment_step(segment, i));
+            groups->places[i].is_taken ? NULL : kind_of(plan, tn_segment_step(segment, i));
         if (kind)
             find_group(plan, groups, i, kind);
         any = any || groups->places[i].count > 1;
@@ -138,8 +232,8 @@ tn_status vk_groups_plan(struct vk_plan *plan, bool *out_done)
     const struct vk_groups *groups = plan->groups;
     const struct vk_group_place *group = groups ? &groups->places[plan->step] : NULL;
     const tn_step *steps[GROUP_MAX_STEPS];
-    *out_done = group && (group->is_later || group->count > 1);
-    if (!*out_done || group->is_later)
+    *out_done = group && (group->is_taken || group->count > 1);
+    if (!*out_done || group->count < 2)
         return TN_OK;
     for (uint32_t i = 0; i < group->count; i++)
         steps[i] = tn_segment_step(groups->segment, group->steps[i]);

@@ -46,10 +46,11 @@ static const tn_operand_rule dynamic_slice_rules[] = {
     {TN_ALL_DTYPES, TN_NEEDS_ANY},
     {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
     {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
-static const tn_operand_rule dynamic_update_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY},
-                                                       {TN_ALL_DTYPES, TN_NEEDS_ANY},
-                                                       {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
-                                                       {TN_ALL_DTYPES, TN_NEEDS_ANY}};
+static const tn_operand_rule dynamic_update_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_ANY},
+    {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES},
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
+    {TN_ALL_DTYPES, TN_NEEDS_ANY}};
 static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};

@@ -8,8 +8,7 @@
 #include "spirv_fuse.h"
 #include "spirv_push.h"
 
-// The fused program as a step of its own.
-static tn_step step_of(const tn_step *step, const tn_fused *fused)
+tn_step plan_fused_step(const tn_step *step, const tn_fused *fused)
 {
     return (tn_step){.struct_size = sizeof(tn_step),
                      .program = fused->program,
@@ -46,7 +45,7 @@ const char *plan_fused_refused(tn_device *device, const tn_step *step)
     uint32_t count = TN_VULKAN_FUSED_OPERANDS;
     for (uint32_t i = 0; i < step->num_fused; i++) {
         const tn_fused *fused = tn_step_fused(step, i);
-        const tn_step alone = step_of(step, fused);
+        const tn_step alone = plan_fused_step(step, fused);
         if (fused->program->flags & TN_EXPR_ROWS || fused->num_outputs == 0)
             return "it runs no row program beside a kernel";
         count += num_bindings(&alone);
@@ -67,7 +66,7 @@ tn_status plan_fused_parts(struct vk_plan *plan, const tn_step *step,
         return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
     for (uint32_t i = 0; i < step->num_fused; i++) {
         parts[i].fused = tn_step_fused(step, i);
-        parts[i].alone = step_of(step, parts[i].fused);
+        parts[i].alone = plan_fused_step(step, parts[i].fused);
         program_classify_function(&parts[i].alone, &parts[i].class, &parts[i].args);
     }
     *out_parts = parts;
@@ -217,6 +216,7 @@ static tn_status link_one(tn_device *device, const struct fused_binding *binding
         return status;
     const struct spirv_fused fused = {.binding = binding->binding,
                                       .dtype = binding->dtype,
+                                      .count = part->class.parts,
                                       .is_output = program_through(&part->class) <
                                                    part->class.num_inputs,
                                       .has_i16 = device->facts.i16,

@@ -29,6 +29,9 @@ struct fused_binding {
     uint32_t push;
 };
 
+// The program beside a kernel as a step of its own.
+tn_step plan_fused_step(const tn_step *step, const tn_fused *fused);
+
 // Why the device cannot take the programs of a step in, or NULL.
 const char *plan_fused_refused(tn_device *device, const tn_step *step);
 

@@ -263,10 +263,31 @@ bool product_b_along_k(const struct product *p)
     return p->b.row == 1 && p->b.column != 1;
 }
 
+// Products of a few rows, whose workgroups have strips of columns (matmul_few.glsl). Of
+// batches, or of few terms, there is less to read than a workgroup has invocations.
+#define FEW_TERMS 256
+
+static bool has_few_rows(tn_dtype dtype, const struct product *p)
+{
+    return tn_dtype_computed(dtype) == TN_F32 && p->rows <= PRODUCT_FEW_ROWS &&
+           p->batches == 1 && p->terms >= FEW_TERMS;
+}
+
 struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step,
                              const struct product *p)
 {
     tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
+    if (has_few_rows(dtype, p)) {
+        struct tiling few = {.rows = p->rows > 4   ? 16
+                                     : p->rows > 1 ? 4
+                                                   : 1,
+                             .columns = PRODUCT_FEW_COLUMNS,
+                             .takes_any = true,
+                             .b_along_k = product_b_along_k(p)};
+        snprintf(few.name, sizeof(few.name), "matmul_%s_few_%u", dtype_glsl(dtype),
+                 few.rows);
+        return few;
+    }
     const struct wide *wide = choose_wide(limits, step, p);
     struct tiling tiling = {.b_along_k = p->b.column != 1};
     if (wide) {

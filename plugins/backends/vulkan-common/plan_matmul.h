@@ -19,6 +19,10 @@ struct product {
     uint32_t extent[MAX_BATCH_AXES], a_stride[MAX_BATCH_AXES], b_stride[MAX_BATCH_AXES];
 };
 
+// Of matmul_few.glsl: the most rows, and the columns of a workgroup.
+#define PRODUCT_FEW_ROWS 4
+#define PRODUCT_FEW_COLUMNS 8
+
 struct product product_describe(const tn_layout *a, const tn_layout *b);
 
 // Whether neighbouring terms of the operands are neighbours in memory: matmul.comp's

@@ -20,7 +20,7 @@ struct table_row {
     uint32_t first_group, tiles_across;
 };
 
-static bool is_own_product(const struct vk_plan *plan, const tn_step *step)
+bool products_is_own(const struct vk_plan *plan, const tn_step *step)
 {
     const tn_vulkan_kernel *payload = step->kernel ? step->kernel->payload : NULL;
     return payload && payload->modules == plan->device->flavour->modules &&
@@ -33,22 +33,22 @@ static struct product product_of(const tn_step *step)
                             &tn_step_input(step, 1)->layout);
 }
 
-static uint64_t count_tiles(const struct product *p, uint32_t tile)
+static uint64_t count_tiles(const struct product *p, const struct tiling *tiling)
 {
-    return ceil_div(p->rows, tile) * ceil_div(p->columns, tile);
+    return ceil_div(p->rows, tiling->rows) * ceil_div(p->columns, tiling->columns);
 }
 
 static bool may_share(const struct vk_plan *plan, const tn_step *step)
 {
-    if (!is_own_product(plan, step))
+    if (!products_is_own(plan, step))
         return false;
     const struct product p = product_of(step);
     const struct tiling tiling = product_tiling(&plan->device->facts.limits, step, &p);
     return tiling.takes_any && p.num_axes == 0 && p.batches > 0 && p.rows > 0 &&
-           p.columns > 0 && count_tiles(&p, tiling.rows) <= MOST_TILES;
+           p.columns > 0 && count_tiles(&p, &tiling) <= MOST_TILES;
 }
 
-static bool is_same_value(const tn_value *a, const tn_value *b)
+bool products_same_value(const tn_value *a, const tn_value *b)
 {
     return a->slot == b->slot && a->offset == b->offset &&
            memcmp(&a->layout, &b->layout, sizeof(a->layout)) == 0;
@@ -58,7 +58,7 @@ static bool is_same_value(const tn_value *a, const tn_value *b)
 static bool have_one_left(const tn_step *const *steps, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
-        if (!is_same_value(tn_step_input(steps[0], 0), tn_step_input(steps[i], 0)))
+        if (!products_same_value(tn_step_input(steps[0], 0), tn_step_input(steps[i], 0)))
             return false;
     return true;
 }
@@ -113,7 +113,8 @@ struct launch {
     char name[VARIANT_NAME + 16], defines[DEFINES];
 };
 
-static void add_row(struct launch *l, uint32_t i, const tn_step *step, uint32_t tile)
+static void add_row(struct launch *l, uint32_t i, const tn_step *step,
+                    const struct tiling *tiling)
 {
     const struct product p = product_of(step);
     l->rows[i] =
@@ -128,8 +129,8 @@ static void add_row(struct launch *l, uint32_t i, const tn_step *step, uint32_t 
                            .b_k = p.b.row,
                            .b_column = p.b.column,
                            .first_group = (uint32_t)l->groups,
-                           .tiles_across = (uint32_t)ceil_div(p.columns, tile)};
-    l->groups += count_tiles(&p, tile);
+                           .tiles_across = (uint32_t)ceil_div(p.columns, tiling->columns)};
+    l->groups += count_tiles(&p, tiling);
 }
 
 // The result of step `i`: its memory, or the arguments of the program that takes it.
@@ -228,7 +229,7 @@ tn_status products_plan(struct vk_plan *plan, const tn_step *const *steps, uint3
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i < count; i++)
-        add_row(&l, i, steps[i], tiling.rows);
+        add_row(&l, i, steps[i], &tiling);
     status = bind(&l, steps, count);
     if (status == TN_OK)
         status = add_launch(&l, &like);

@@ -32,7 +32,21 @@ enum program_access {
     ACCESS_TAKEN_FLAT = 'k',
     ACCESS_TAKEN_REPEAT = 'b',
     ACCESS_TAKEN_FOUR = 'q',
+    // As ACCESS_THROUGH, of a kernel that gives several elements at once: this one and the
+    // ones behind it, by their number.
+    ACCESS_PART = '0',
 };
+
+static inline bool access_is_part(char access)
+{
+    return access >= ACCESS_PART && access <= '9';
+}
+
+// Whether the operand has no memory.
+static inline bool access_is_through(char access)
+{
+    return access == ACCESS_THROUGH || access_is_part(access);
+}
 
 static inline bool access_is_taken(char access)
 {
@@ -61,6 +75,7 @@ struct program_class {
     bool loops, whole;
     bool divides;     // its arguments have what divides by extents
     bool is_function; // a kernel calls it, for one element: see program_write_function_glsl
+    uint32_t parts;   // of a function: f32 elements that the kernel gives at once; 0: one
 };
 
 // Arguments, as 32-bit words: the number of elements (of rows, and of a row's elements),
@@ -155,7 +170,7 @@ void program_write_function_glsl(struct text *out, const char *prelude,
                                  const struct program_class *class);
 
 // The operand of the function's number: of the program's inputs and then outputs, the first
-// that is ACCESS_THROUGH.
+// that has no memory.
 uint32_t program_through(const struct program_class *class);
 
 // The suffix of a dtype's types in types.glsl: "f32".

@@ -278,7 +278,7 @@ void program_classify_function(const tn_step *step, struct program_class *out,
 uint32_t program_through(const struct program_class *class)
 {
     uint32_t i = 0;
-    while (class->access[i] != ACCESS_THROUGH)
+    while (!access_is_through(class->access[i]))
         i++;
     return i;
 }
@@ -313,6 +313,8 @@ struct vk_hash program_class_hash(const tn_expr_program *program,
     h = vk_hash_u64(h, (uint64_t) class->lanes << 32 | class->chunks << 2 |
                            (uint32_t) class->loops << 1 | class->whole);
     h = vk_hash_u64(h, (uint64_t) class->subgroup << 32 | class->group);
+    if (class->parts > 0)
+        h = vk_hash_u64(h, class->parts);
     return vk_hash_bytes(h, class->access, class->num_inputs + class->num_outputs);
 }
 

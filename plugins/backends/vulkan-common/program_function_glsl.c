@@ -6,7 +6,7 @@
 
 static bool is_through(const struct glsl_writer *w, uint32_t operand)
 {
-    return w->class->access[operand] == ACCESS_THROUGH;
+    return access_is_through(w->class->access[operand]);
 }
 
 // Calls element() with what is loaded and what the kernel has.
@@ -18,7 +18,9 @@ static void write_call(const struct glsl_writer *w)
     text_add(w->out, "    element(i");
     for (uint32_t i = 0; i < class->num_inputs; i++) {
         const char *type = dtype_glsl(glsl_operand_dtype(w, i));
-        if (is_through(w, i))
+        if (access_is_part(class->access[i]))
+            text_add(w->out, ", value[%u]", (uint32_t)(class->access[i] - ACCESS_PART));
+        else if (is_through(w, i))
             text_add(w->out, ", FROM_%s(value)", type);
         else if (access_is_taken(class->access[i]))
             text_add(w->out, ", at%u", i);
@@ -34,7 +36,9 @@ static void write_function(const struct glsl_writer *w, bool is_output, const ch
 {
     const struct program_class *class = w->class;
     // Of const parameters the value is passed, not a pointer.
-    if (is_output)
+    if (class->parts > 0)
+        text_add(w->out, "void fused(const uint i, const vec%u value)\n{\n", class->parts);
+    else if (is_output)
         text_add(w->out, "void fused(const uint i, const W_%s value)\n{\n", type);
     else
         text_add(w->out, "W_%s fused(const uint i)\n{\n", type);
@@ -71,7 +75,9 @@ void program_write_function_glsl(struct text *out, const char *prelude,
     glsl_write_bindings(&w);
     glsl_write_element(&w);
     write_function(&w, is_output, type);
-    if (is_output)
+    if (class->parts > 0)
+        text_add(out, "void main()\n{\n    fused(0u, vec%u(0));\n}\n", class->parts);
+    else if (is_output)
         text_add(out, "void main()\n{\n    fused(0u, W_%s(0));\n}\n", type);
     else
         text_add(out, "void main()\n{\n    fused(0u);\n}\n");

@@ -38,6 +38,7 @@ static bool check_block(struct fuser *f, uint32_t variable)
         return fuser_refuse(f, "has at binding %u no array alone, expected one of dtype %s",
                             f->fused->binding, tn_dtype_name(f->fused->dtype));
     uint32_t bits = (uint32_t)tn_dtype_bytes(f->fused->dtype) * 8;
+    bits *= f->fused->count > 1 ? f->fused->count : 1;
     if (bits_of(m, array[1]) == bits)
         return true;
     return fuser_refuse(

@@ -14,6 +14,7 @@
 struct spirv_fused {
     uint32_t binding; // of the kernel's operand
     tn_dtype dtype;   // of its elements
+    uint32_t count;   // above 1: an element is a vector of so many
     bool is_output;
     bool has_i16; // the device computes with 16-bit integers
     // A module made for this. Its entry point is the function, or calls it alone: of an

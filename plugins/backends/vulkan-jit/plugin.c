@@ -26,6 +26,7 @@ static const struct vk_flavour jit = {
     .num_modules = NUM_MODULES,
     .unpack = glsl_unpack,
     .products = glsl_products,
+    .joint = glsl_joint,
     .siblings = &siblings_kind,
     .takes = true,
     .program_refused = program_device_lacks,

@@ -55,35 +55,29 @@ static tn_status rope_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// The angles that pairs are turned by: of the extents of x, but for the axes beside those
-// of positions, of pairs (last) and of offsets, which have extent 1.
-static tn_array *angles(const tn_build *build, const tn_rule *rule, const tn_type *x,
-                        tn_dtype dtype)
+// The positions' offsets, over as many axes as x has; NULL: there are none.
+static tn_array *offsets(const tn_build *build, const tn_rule *rule, const tn_type *x)
+{
+    tn_array *offset = rule->num_inputs > 2 ? rule->inputs[2] : NULL;
+    const tn_type *type = offset ? build->type(offset) : NULL;
+    int64_t column[TN_MAX_RANK] = {x->extent[0], 1, 1, 1, 1, 1, 1, 1};
+    if (type && type->rank == 1)
+        offset = with_shape(build, "base.reshape/1", offset, x->rank, column);
+    return type ? offset : NULL;
+}
+
+// The positions: of the extents of x up to the last axis, but for the axes beside those of
+// positions and of offsets, which have extent 1, as the last one.
+static tn_array *positions(const tn_build *build, const tn_rule *rule, const tn_type *x)
 {
     const tn_rope_attrs *attrs = rule->attrs;
     int32_t axis = tn_axis(attrs->axis, x->rank);
-    tn_array *at = counted(build, x->extent[axis], x->rank - 1 - axis);
-    tn_array *offset = rule->num_inputs > 2 ? rule->inputs[2] : NULL;
-    const tn_type *type = offset ? build->type(offset) : NULL;
-    if (type) {
-        int64_t column[TN_MAX_RANK] = {x->extent[0], 1, 1, 1, 1, 1, 1, 1};
-        if (type->rank == 1)
-            offset = with_shape(build, "base.reshape/1", offset, x->rank, column);
-        at = build->expr(build, "t, o -> t + i64(o)", TN_IN(at, offset), TN_NO_ATTRS);
-    }
-    return build->expr(
-        build, dtype == TN_F64 ? "t, f -> f64(t) * f64(f)" : "t, f -> f32(t) * f32(f)",
-        TN_IN(at, rule->inputs[1]), TN_NO_ATTRS);
-}
-
-// The elements of the pairs: the first ones and the second ones. Interleaved elements are
-// every other one.
-static void split_pairs(const tn_build *build, const tn_array *x, int32_t axis,
-                        int64_t pairs, int64_t interleaved, tn_array *out[2])
-{
-    for (int64_t i = 0; i < 2; i++)
-        out[i] = part_of_axis(build, x, axis, interleaved ? i : i * pairs,
-                              interleaved ? 2 : 1, pairs);
+    tn_array *offset = offsets(build, rule, x), *at;
+    if (offset && x->extent[axis] == 1)
+        return offset;
+    at = counted(build, x->extent[axis], x->rank - 1 - axis);
+    return offset ? build->expr(build, "t, o -> t + i64(o)", TN_IN(at, offset), TN_NO_ATTRS)
+                  : at;
 }
 
 static tn_array *join_axis(const tn_build *build, tn_array *const *parts, uint64_t count,
@@ -91,6 +85,71 @@ static tn_array *join_axis(const tn_build *build, tn_array *const *parts, uint64
 {
     return build->op(build, "base.concatenate/1", (const tn_array *const *)parts, count,
                      tn_attrs("axis", axis));
+}
+
+static tn_array *rounded(const tn_build *build, tn_array *x, tn_dtype dtype)
+{
+    return dtype_of(build, x) == dtype ? x : cast(build, x, dtype);
+}
+
+// Turns the first elements of the pairs and the second ones apart, and joins them.
+static tn_array *turn_apart(const tn_build *build, const tn_rule *rule, tn_type type)
+{
+    const tn_rope_attrs *attrs = rule->attrs;
+    int32_t last = type.rank - 1;
+    int64_t pairs = build->type(rule->inputs[1])->extent[0];
+    tn_array *in[2], *out[2];
+    tn_array *angle = build->expr(
+        build, type.dtype == TN_F64 ? "t, f -> f64(t) * f64(f)" : "t, f -> f32(t) * f32(f)",
+        TN_IN(positions(build, rule, &type), rule->inputs[1]), TN_NO_ATTRS);
+    for (int64_t i = 0; i < 2; i++)
+        in[i] =
+            part_of_axis(build, rule->inputs[0], last, attrs->interleaved ? i : i * pairs,
+                         attrs->interleaved ? 2 : 1, pairs);
+    out[0] = build->expr(build, "a, b, r -> a * cos(r) - b * sin(r)",
+                         TN_IN(in[0], in[1], angle), TN_NO_ATTRS);
+    out[1] = build->expr(build, "a, b, r -> a * sin(r) + b * cos(r)",
+                         TN_IN(in[0], in[1], angle), TN_NO_ATTRS);
+    for (int i = 0; i < 2; i++) {
+        out[i] = rounded(build, out[i], type.dtype);
+        if (attrs->interleaved)
+            out[i] = build->op(build, "base.expand_dims/1", TN_IN(out[i]),
+                               tn_attrs("axis", TN_INTS(-1)));
+    }
+    type.extent[last] = pairs * 2;
+    return with_shape(build, "base.reshape/1", join_axis(build, out, 2, -1), type.rank,
+                      type.extent);
+}
+
+// Turns each element of halves with the other one of its pair, which an axis of two in
+// front of the last one takes apart: so one program writes both. The first ones turn the
+// other way.
+static tn_array *turn_halves(const tn_build *build, const tn_rule *rule, tn_type type)
+{
+    int32_t last = type.rank - 1;
+    int64_t pairs = build->type(rule->inputs[1])->extent[0];
+    tn_array *at = positions(build, rule, &type);
+    tn_array *x = part_of_axis(build, rule->inputs[0], last, 0, 1, 2 * pairs);
+    tn_type halves = type;
+    halves.extent[last] = 2;
+    halves.extent[halves.rank++] = pairs;
+    x = with_shape(build, "base.reshape/1", x, halves.rank, halves.extent);
+    at = build->op(build, "base.expand_dims/1", TN_IN(at), tn_attrs("axis", TN_INTS(-1)));
+    tn_array *f = build->op(build, "base.broadcast_to/1", TN_IN(rule->inputs[1]),
+                            tn_attrs("shape", TN_INTS(2, pairs)));
+    tn_array *angle = build->expr(
+        build,
+        type.dtype == TN_F64
+            ? "t, f -> r = f64(i64(t)) * f64(f); select(index // p % 2 == 0, -r, r)"
+            : "t, f -> r = f32(i64(t)) * f32(f); select(index // p % 2 == 0, -r, r)",
+        TN_IN(at, f), tn_attrs("p", pairs));
+    const tn_array *other =
+        build->op(build, "base.flip/1", TN_IN(x), tn_attrs("axis", TN_INTS(-2)));
+    tn_array *out = build->expr(build, "a, b, r -> a * cos(r) + b * sin(r)",
+                                TN_IN(x, other, angle), TN_NO_ATTRS);
+    type.extent[last] = 2 * pairs;
+    return with_shape(build, "base.reshape/1", rounded(build, out, type.dtype), type.rank,
+                      type.extent);
 }
 
 static tn_status rope_decompose(const tn_build *build, const tn_rule *rule,
@@ -103,30 +162,14 @@ static tn_status rope_decompose(const tn_build *build, const tn_rule *rule,
         return TN_ERR_ARGUMENT;
     int32_t last = x->rank - 1;
     int64_t pairs = frequencies->extent[0], extent = x->extent[last];
-    tn_array *angle = angles(build, rule, x, x->dtype), *in[2], *out[3];
-    split_pairs(build, rule->inputs[0], last, pairs, attrs->interleaved, in);
-    out[0] = build->expr(build, "a, b, r -> a * cos(r) - b * sin(r)",
-                         TN_IN(in[0], in[1], angle), TN_NO_ATTRS);
-    out[1] = build->expr(build, "a, b, r -> a * sin(r) + b * cos(r)",
-                         TN_IN(in[0], in[1], angle), TN_NO_ATTRS);
-    for (int i = 0; i < 2; i++)
-        if (dtype_of(build, out[i]) != x->dtype)
-            out[i] = cast(build, out[i], x->dtype);
-    if (attrs->interleaved) {
-        tn_type column = *x;
-        column.extent[last] = pairs * 2;
-        tn_array *both[2];
-        for (int i = 0; i < 2; i++)
-            both[i] = build->op(build, "base.expand_dims/1", TN_IN(out[i]),
-                                tn_attrs("axis", TN_INTS(-1)));
-        out[0] = with_shape(build, "base.reshape/1", join_axis(build, both, 2, -1),
-                            column.rank, column.extent);
-    }
-    uint64_t count = attrs->interleaved ? 1 : 2;
-    if (extent > 2 * pairs)
-        out[count++] =
+    int32_t at_once = !attrs->interleaved && x->rank < TN_MAX_RANK;
+    tn_array *parts[2] = {(at_once ? turn_halves : turn_apart)(build, rule, *x)};
+    outputs[0] = parts[0];
+    if (extent > 2 * pairs) {
+        parts[1] =
             part_of_axis(build, rule->inputs[0], last, 2 * pairs, 1, extent - 2 * pairs);
-    outputs[0] = count == 1 ? out[0] : join_axis(build, out, count, last);
+        outputs[0] = join_axis(build, parts, 2, last);
+    }
     return built(outputs[0]);
 }
 
