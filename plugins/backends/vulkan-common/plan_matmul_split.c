@@ -32,8 +32,8 @@ static uint32_t count_parts(const tn_layout *a, const struct product *p)
     bool fits = is_half ? p->rows % 16 == 0 && p->columns % 16 == 0
                         : a->dtype == TN_F32 &&
                               ceil_div(p->rows, 8) * ceil_div(p->columns, 8) > LEAST_BLOCKS;
-    if (!fits || p->num_axes > 0 || p->batches != 1)
-        return 1;
+    if (!fits || p->num_axes > 0 || p->batches != 1 || p->rows <= PRODUCT_FEW_ROWS)
+        return 1; // few rows: workgroups have strips of columns
     uint64_t most = tiles < t->few                                 ? MOST_PARTS
                     : tiles < t->many && p->terms >= t->many_terms ? t->parts_of_many
                                                                    : 1;
