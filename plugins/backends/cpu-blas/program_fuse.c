@@ -187,23 +187,29 @@ static void fuse_difference(struct fusion_finder *f, uint32_t i, uint32_t a, uin
         fuse(f, i, CPU_OP_SUB_MUL, b, a);
 }
 
-// Fuses what is below one factor, `inner`, and the product.
-static bool fuse_factor(struct fusion_finder *f, uint32_t i, uint32_t inner, uint32_t other)
+// Fuses a sum or difference, `inner`, and its product with `other`.
+static bool fuse_sum_times(struct fusion_finder *f, uint32_t i, uint32_t inner,
+                           uint32_t other)
 {
     const tn_expr_insn *insn = &f->p->source->insns[inner];
-    struct fusion *fusion = &f->p->fusions[i];
     if (is_free(f, inner, TN_EXPR_ADD)) {
         fuse(f, i, CPU_OP_ADD_MUL, inner, other);
         return true;
     }
-    if ((is_free(f, inner, TN_EXPR_SUB) && !f->uniform[insn->a]) ||
-        (is_centred(f, inner) && other != inner)) {
-        *fusion = (struct fusion){.op = CPU_OP_SUB_THEN_MUL,
-                                  .num_operands = 3,
-                                  .operands = {insn->a, insn->b, other}};
-        absorb(f, i, inner, 1);
-        return true;
-    }
+    if ((!is_free(f, inner, TN_EXPR_SUB) || f->uniform[insn->a]) &&
+        (!is_centred(f, inner) || other == inner))
+        return false;
+    f->p->fusions[i] = (struct fusion){.op = CPU_OP_SUB_THEN_MUL,
+                                       .num_operands = 3,
+                                       .operands = {insn->a, insn->b, other}};
+    absorb(f, i, inner, 1);
+    return true;
+}
+
+// Fuses a product, `inner`, and its product with `other`.
+static bool fuse_product_times(struct fusion_finder *f, uint32_t i, uint32_t inner,
+                               uint32_t other)
+{
     if (is_free(f, inner, TN_EXPR_MUL)) {
         fuse(f, i, CPU_OP_MUL_MUL, inner, other);
         return true;
@@ -217,8 +223,9 @@ static bool fuse_factor(struct fusion_finder *f, uint32_t i, uint32_t inner, uin
 
 static void fuse_product(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b)
 {
-    if (!fuse_factor(f, i, a, b))
-        fuse_factor(f, i, b, a);
+    if (!fuse_sum_times(f, i, a, b) && !fuse_sum_times(f, i, b, a) &&
+        !fuse_product_times(f, i, a, b))
+        fuse_product_times(f, i, b, a);
 }
 
 // Fuses a product and the sum over a row of it.
