@@ -141,7 +141,7 @@ static void prepare_load(struct prepare *p, uint32_t i, uint32_t input)
         value->is_input = false;
         value->location = prepare_location(p, LOCATION_REGISTER);
         struct program_op *op = prepare_op(p, ACTION_GATHER, value->location);
-        op->operand = input;
+        op->operand = (uint16_t)input;
         op->size_log2 = log2_size(layout->dtype);
         p->cost += GATHER_PS;
     }
@@ -282,7 +282,7 @@ static void write_uniform(struct prepare *p, uint32_t k, struct program_value *v
         op->in[0] = source;
     }
     op->num_in = 1;
-    op->operand = operand;
+    op->operand = (uint16_t)operand;
     op->size_log2 = log2_size(layout->dtype);
 }
 
@@ -321,7 +321,7 @@ static void write_output(struct prepare *p, uint32_t k)
     struct program_op *op = prepare_op(p, ACTION_SCATTER, location);
     op->in[0] = location;
     op->num_in = 1;
-    op->operand = operand;
+    op->operand = (uint16_t)operand;
     op->size_log2 = log2_size(layout->dtype);
 }
 

@@ -25,7 +25,7 @@ enum program_action {
     ACTION_REDUCE,
 };
 
-struct program_op {
+struct program_op { // 32 bytes: a block runs all of them
     union {
         cpu_map_fn *map;         // MAP
         cpu_reduce_row_fn *fold; // REDUCE of one operand
@@ -34,12 +34,12 @@ struct program_op {
     uint16_t in[CPU_MAX_OPERANDS]; // locations
     uint16_t out;
     uint16_t start, single; // REDUCE: locations
+    uint16_t operand;       // GATHER, SCATTER
     uint8_t action;         // ACTION_...
     uint8_t num_in;
     uint8_t scalars;   // MAP: bit k: in[k] is one element for all
     uint8_t size_log2; // FILL, SPREAD, GATHER, SCATTER, STREAM: of an element
     bool once_a_row;   // MAP: one element a row
-    uint32_t operand;
 };
 
 // A part of a row program. Its first operations run once a row, the others for each block

@@ -95,7 +95,7 @@ static void load(struct prepare *p, uint32_t i, uint32_t input)
         value->is_input = false;
         value->location = prepare_location(p, LOCATION_REGISTER);
         struct program_op *op = prepare_op(p, ACTION_GATHER, value->location);
-        op->operand = input;
+        op->operand = (uint16_t)input;
         op->size_log2 = log2_size(layout->dtype);
     }
     if (value->dtype != layout->dtype)
@@ -197,7 +197,7 @@ static void scatter(struct prepare *p, uint32_t k, uint16_t location)
     struct program_op *op = prepare_op(p, ACTION_SCATTER, location);
     op->in[0] = location;
     op->num_in = 1;
-    op->operand = p->step->num_inputs + k;
+    op->operand = (uint16_t)(p->step->num_inputs + k);
     op->size_log2 = log2_size(tn_step_output(p->step, k)->layout.dtype);
 }
 
