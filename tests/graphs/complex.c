@@ -409,7 +409,8 @@ Test(checked_complex, launches_agree_with_their_definitions)
                     un(s, "base.mean", single), small));
     tn_scope_close(s);
     tn_stats stats = stats_of(rt);
-    cr_assert(stats.checked >= 5); // the copy may be part of both reductions of it
+    // vulkan-jit computes the copy in both reductions of it.
+    cr_assert(stats.checked > (strcmp(backend(), "vulkan-jit") == 0 ? 4u : 5u));
     cr_assert(eq(u64, stats.differing, 0));
     tn_runtime_close(rt);
 }

@@ -20,33 +20,20 @@ typedef int64_t v4l __attribute__((vector_size(32)));
 #define ELEMENTS (-1)
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE v8f terms_f32(int kind, const float *x, const float *y, int64_t i)
-{
-    if (kind == CPU_SUM_PRODUCTS)
-        return AT8(x, i) * AT8(y, i);
-    if (kind == CPU_SUM_SQUARED_DIFFERENCES)
-        return (AT8(x, i) - *y) * (AT8(x, i) - *y);
-    return AT8(x, i);
-}
-INLINE v4d terms_f64(int kind, const double *x, const double *y, int64_t i)
-{
-    if (kind == CPU_SUM_PRODUCTS)
-        return AT4(x, i) * AT4(y, i);
-    if (kind == CPU_SUM_SQUARED_DIFFERENCES)
-        return (AT4(x, i) - *y) * (AT4(x, i) - *y);
-    return AT4(x, i);
-}
-#define ONE_TERM(name, T)                                                                  \
-    INLINE T name(int kind, const T *x, const T *y, int64_t i)                             \
+#define TERMS(name, R, T, at)                                                              \
+    INLINE R name(int kind, const T *x, const T *y, int64_t i)                             \
     {                                                                                      \
         if (kind == CPU_SUM_PRODUCTS)                                                      \
-            return x[i] * y[i];                                                            \
+            return at(x, i) * at(y, i);                                                    \
         if (kind == CPU_SUM_SQUARED_DIFFERENCES)                                           \
-            return (x[i] - *y) * (x[i] - *y);                                              \
-        return x[i];                                                                       \
+            return (at(x, i) - *y) * (at(x, i) - *y);                                      \
+        return at(x, i);                                                                   \
     }
-ONE_TERM(term_f32, float)
-ONE_TERM(term_f64, double)
+#define ONE(x, i) ((x)[i])
+TERMS(terms_f32, v8f, float, AT8)
+TERMS(terms_f64, v4d, double, AT4)
+TERMS(term_f32, float, float, ONE)
+TERMS(term_f64, double, double, ONE)
 
 // The sum of terms [begin, end), a multiple of 32 and at most 1024, in 32 lanes of f32:
 // with so few additions a lane loses few bits.

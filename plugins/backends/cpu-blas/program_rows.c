@@ -301,11 +301,11 @@ static void mark_needed(const struct prepare *p, uint32_t level, bool *needed)
 {
     const tn_expr_program *source = p->source;
     memset(needed, 0, source->num_insns * sizeof(*needed));
-    for (uint32_t i = 0; i < source->num_insns; i++)
-        for (uint32_t k = 0; k < p->fusions[i].num_operands && is_reduction(p, i) &&
-                             p->levels[i] == level + 1;
-             k++)
+    for (uint32_t i = 0; i < source->num_insns; i++) {
+        bool folds = is_reduction(p, i) && p->levels[i] == level + 1;
+        for (uint32_t k = 0; k < p->fusions[i].num_operands && folds; k++)
             needed[p->fusions[i].operands[k]] = true;
+    }
     for (uint32_t k = 0; k < source->num_outputs && level + 1 == p->num_phases; k++)
         needed[source->outputs[k]] = true;
     for (uint32_t left = source->num_insns; left > 0; left--) {
