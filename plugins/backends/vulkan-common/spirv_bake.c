@@ -231,21 +231,6 @@ static void write_global(struct baker *b, uint32_t op, const uint32_t *operands,
     fuser_write(&b->f, &b->f.globals, op, operands, count);
 }
 
-// The id of a type that a module declares once: a pointer, or the unsigned integer.
-static uint32_t find_type(struct baker *b, uint32_t op, uint32_t one, uint32_t other)
-{
-    const struct module *m = &b->f.kernel;
-    uint32_t insn[] = {op | 4 << 16, 0, one, other};
-    uint32_t id =
-        fuser_find_equal(m->words + HEADER_WORDS, m->functions - HEADER_WORDS, insn);
-    id = id ? id : fuser_find_equal(b->f.globals.data, b->f.globals.count, insn);
-    if (id)
-        return id;
-    insn[1] = b->f.next_id++;
-    fuser_append(&b->f, &b->f.globals, insn, 4);
-    return insn[1];
-}
-
 // How many elements lie in an array from a byte on.
 static uint32_t length_of(const struct baker *b, const struct target *target, uint32_t type,
                           uint32_t offset, uint32_t stride)
@@ -372,8 +357,10 @@ static uint32_t clone_array(struct baker *b, const struct target *target, uint32
     if (inside == 0)
         return 0;
     uint32_t constant = b->f.next_id++, id = b->f.next_id++;
-    write_global(b, OP_CONSTANT,
-                 (const uint32_t[]){find_type(b, OP_TYPE_INT, 32, 0), constant, length}, 3);
+    write_global(
+        b, OP_CONSTANT,
+        (const uint32_t[]){fuser_find_type(&b->f, OP_TYPE_INT, 32, 0), constant, length},
+        3);
     write_global(b, OP_TYPE_ARRAY, (const uint32_t[]){id, inside, constant}, 3);
     return id;
 }
@@ -401,7 +388,7 @@ static bool keep_variable(struct baker *b, const struct target *target)
         return fuser_refuse(&b->f, "has constants of a type %u that cannot be baked",
                             target->type);
     uint32_t value = write_constant(b, target, target->type, 0, 0, 0);
-    uint32_t pointer = find_type(b, OP_TYPE_POINTER, CLASS_PRIVATE, type);
+    uint32_t pointer = fuser_find_type(&b->f, OP_TYPE_POINTER, CLASS_PRIVATE, type);
     write_global(b, OP_VARIABLE,
                  (const uint32_t[]){pointer, target->variable, CLASS_PRIVATE, value}, 4);
     for (uint32_t id = 0; id < b->f.kernel.bound; id++)
@@ -422,7 +409,8 @@ static bool write_chain(struct baker *b, size_t at)
         return true; // nothing is loaded by it
     fuser_append(f, &f->body, words, words[0] >> 16);
     if (!f->failed)
-        f->body.data[begin + 1] = find_type(b, OP_TYPE_POINTER, CLASS_PRIVATE, type);
+        f->body.data[begin + 1] =
+            fuser_find_type(&b->f, OP_TYPE_POINTER, CLASS_PRIVATE, type);
     return true;
 }
 

@@ -90,18 +90,10 @@ static uint32_t write_number(struct fuser *f, uint32_t number)
 static uint32_t bits_type(struct fuser *f, uint32_t type)
 {
     const uint32_t *words = made_by(&f->kernel, type, OP_TYPE_FLOAT, 2);
-    uint32_t insn[] = {OP_TYPE_INT | 4 << 16, 0, 16, 0}, id;
     if (!words || words[1] != 16)
         return type;
     f->needs_i16 = true;
-    id = fuser_find_equal(f->kernel.words + HEADER_WORDS,
-                          f->kernel.functions - HEADER_WORDS, insn);
-    id = id ? id : fuser_find_equal(f->globals.data, f->globals.count, insn);
-    if (id)
-        return id;
-    insn[1] = f->next_id++;
-    fuser_append(f, &f->globals, insn, 4);
-    return insn[1];
+    return fuser_find_type(f, OP_TYPE_INT, 16, 0);
 }
 
 // The instruction between an element's bits and the function's element, which has 32 bits

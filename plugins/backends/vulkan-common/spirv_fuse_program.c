@@ -96,6 +96,20 @@ uint32_t fuser_find_equal(const uint32_t *in, size_t count, const uint32_t *word
     return 0;
 }
 
+uint32_t fuser_find_type(struct fuser *f, uint32_t op, uint32_t one, uint32_t other)
+{
+    const struct module *m = &f->kernel;
+    uint32_t insn[] = {op | 4 << 16, 0, one, other};
+    uint32_t id =
+        fuser_find_equal(m->words + HEADER_WORDS, m->functions - HEADER_WORDS, insn);
+    id = id ? id : fuser_find_equal(f->globals.data, f->globals.count, insn);
+    if (id)
+        return id;
+    insn[1] = f->next_id++;
+    fuser_append(f, &f->globals, insn, 4);
+    return insn[1];
+}
+
 // Whether a module declares this once. Structs and arrays differ by their decorations.
 static bool is_unique(uint32_t op)
 {

@@ -55,6 +55,10 @@ void fuser_index(struct fuser *f, struct module *m, const struct vk_code *code);
 // The id of the type or import among instructions that says what `words` do; 0: none.
 uint32_t fuser_find_equal(const uint32_t *in, size_t count, const uint32_t *words);
 
+// The id of a type of two operands that a module declares once, such as a pointer or an
+// integer; declares it where neither the kernel nor what is linked does.
+uint32_t fuser_find_type(struct fuser *f, uint32_t op, uint32_t one, uint32_t other);
+
 // Links the program's function with all that it needs. False: it failed or was refused.
 bool fuser_take_program(struct fuser *f);
 

@@ -81,20 +81,6 @@ static void decorate(struct pusher *p, uint32_t op, const uint32_t *operands,
     fuser_write(&p->f, &p->f.decorations, op, operands, count);
 }
 
-// The id of a type that a module declares once: a pointer, or the unsigned integer.
-static uint32_t find_type(struct pusher *p, uint32_t op, uint32_t one, uint32_t other)
-{
-    const struct module *m = &p->f.kernel;
-    uint32_t insn[] = {op | 4 << 16, 0, one, other};
-    uint32_t id =
-        fuser_find_equal(m->words + HEADER_WORDS, m->functions - HEADER_WORDS, insn);
-    if (id != 0)
-        return id;
-    insn[1] = p->f.next_id++;
-    fuser_append(&p->f, &p->f.globals, insn, 4);
-    return insn[1];
-}
-
 static uint32_t write_constant(struct pusher *p, uint32_t type, uint32_t value)
 {
     const uint32_t words[] = {type, p->f.next_id++, value};
@@ -147,7 +133,7 @@ static void write_block(struct pusher *p, uint32_t integer)
     for (uint32_t i = 0; i < p->num_members; i++)
         words[1 + i] = p->members[i];
     write_global(p, OP_TYPE_STRUCT, words, 1 + p->num_members);
-    pointer = find_type(p, OP_TYPE_POINTER, CLASS_PUSH_CONSTANT, p->block);
+    pointer = fuser_find_type(&p->f, OP_TYPE_POINTER, CLASS_PUSH_CONSTANT, p->block);
     p->variable = p->old_block ? p->variable : p->f.next_id++;
     write_global(p, OP_VARIABLE,
                  (const uint32_t[]){pointer, p->variable, CLASS_PUSH_CONSTANT}, 3);
@@ -196,8 +182,8 @@ static bool rewrite(struct pusher *p, size_t at, const uint32_t *members)
 static bool rewrite_functions(struct pusher *p)
 {
     const struct module *m = &p->f.kernel;
-    uint32_t members[MAX_MEMBERS], integer = find_type(p, OP_TYPE_INT, 32, 0);
-    p->word = find_type(p, OP_TYPE_POINTER, CLASS_PUSH_CONSTANT, integer);
+    uint32_t members[MAX_MEMBERS], integer = fuser_find_type(&p->f, OP_TYPE_INT, 32, 0);
+    p->word = fuser_find_type(&p->f, OP_TYPE_POINTER, CLASS_PUSH_CONSTANT, integer);
     for (uint32_t i = 0; i < p->num_lists; i++)
         members[i] = write_constant(p, integer, p->num_members + i);
     write_block(p, integer);
