@@ -18,10 +18,11 @@ static tn_status no_such_array(const tn_file *file, const char *name)
         at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s", at ? ", " : "",
                                file_array_at(file, i)->name);
     if (!name)
-        return fail(TN_ERR_ARGUMENT, "%s holds %llu arrays: name one of %s", file->path,
-                    (unsigned long long)file->content->num_arrays, *list ? list : "none");
-    return fail(TN_ERR_NOT_FOUND, "%s holds no array '%s' (it holds %s)", file->path, name,
-                *list ? list : "none");
+        return fail(TN_ERR_ARGUMENT, "%s holds %llu arrays: name one of %s",
+                    file->first.path, (unsigned long long)file->content->num_arrays,
+                    *list ? list : "none");
+    return fail(TN_ERR_NOT_FOUND, "%s holds no array '%s' (it holds %s)", file->first.path,
+                name, *list ? list : "none");
 }
 
 static tn_status find_array(const tn_file *file, const char *name, uint64_t *out_index)
@@ -60,21 +61,23 @@ static tn_array *import(tn_scope *scope, const tn_format_array *array, void *dat
 static tn_array *read_array(tn_scope *scope, const tn_file *file, uint64_t index)
 {
     const tn_format_array *array = file_array_at(file, index);
+    const struct file_source *source = file_source_at(file, array->file);
     uint64_t size = type_bytes(&array->type);
     void *data = mem_alloc_aligned(size ? size : 1, 64);
     tn_status status = TN_ERR_MEMORY;
     fail_clear();
     if (!data)
-        fail(status, "%s: out of memory: %llu bytes", file->path, (unsigned long long)size);
+        fail(status, "%s: out of memory: %llu bytes", source->path,
+             (unsigned long long)size);
     else if (array->flags & TN_FORMAT_IN_PLACE)
-        status = file->source.read(&file->source, array->offset, data, size);
+        status = source->table.read(&source->table, array->offset, data, size);
     else if (!TN_HAS(file->format, read))
         status = fail(TN_ERR_INTERNAL, "%s: the format's plugin cannot read '%s'",
-                      file->path, array->name);
+                      file->first.path, array->name);
     else
         status = fail_from(
-            file->format->read(file->host, &file->source, file->content, index, data),
-            "reading %s", file->path);
+            file->format->read(file->host, &file->first.table, file->content, index, data),
+            "reading %s", source->path);
     if (status == TN_OK)
         return import(scope, array, data, mem_free, data);
     mem_free(data);
@@ -97,7 +100,7 @@ tn_array *tn_file_array(tn_scope *scope, const tn_file *file, const char *name)
         return NULL;
     }
     const tn_format_array *array = file_array_at(file, index);
-    struct file_bytes *bytes = atomic_load(&((tn_file *)(uintptr_t)file)->bytes);
+    struct file_bytes *bytes = file_source_at(file, array->file)->bytes;
     char *data = bytes ? bytes->data + array->offset : NULL;
     if (!data || !(array->flags & TN_FORMAT_IN_PLACE) ||
         (uintptr_t)data % dtype_size(tn_dtype_real(array->type.dtype)))

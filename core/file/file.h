@@ -21,27 +21,50 @@ struct file_bytes {
 };
 void file_bytes_release(struct file_bytes *bytes); // NULL is fine
 
-// An open file. Constant, but for `bytes`.
-struct tn_file {
-    tn_format_source source; // first: the source of a callback is cast back to the file
-    tn_runtime *runtime;
+// The bytes of what was opened, or of another file of its folder.
+struct file_source {
+    tn_format_source table; // first: the source of a callback is cast back
+    tn_file *file;
     char *path;
-    int fd;
-    bool map;                           // TN_FILE_MAP
-    _Atomic(struct file_bytes *) bytes; // the whole file, when mapped or no regular file
-    const tn_format *format;            // of the plugin,
-    const tn_host *host;                // with its host table
-    const tn_format_content *content;   // owned: format->close
+    int fd;                   // -1: the file is mapped
+    struct file_bytes *bytes; // the whole file, when mapped or no regular file
+};
+
+// An open file. Constant, but for what its format's `list` opens.
+struct tn_file {
+    struct file_source first; // what was opened
+    struct file_source **others;
+    uint32_t num_others;
+    bool map; // TN_FILE_MAP
+    int directory;
+    char *folder; // where the others are, for messages; opened as `directory`, or -1
+    tn_runtime *runtime;
+    const tn_format *format;          // of the plugin,
+    const tn_host *host;              // with its host table
+    const tn_format_content *content; // owned: format->close
+    tn_metadata_list metadata;        // of the content
 };
 
 // Array `index`; NULL behind the last one.
 const tn_format_array *file_array_at(const tn_file *file, uint64_t index);
 
-// Finds the plugin for a file by its path and, when they are given, its first bytes; or the
+// Finds the plugin for a file by its path and, when it is given, what was opened; or the
 // plugin with the id `plugin`, and loads it. A failure begins with the path.
 tn_status file_find_format(tn_runtime *runtime, const char *path, const char *plugin,
-                           const void *start, uint64_t size, const tn_format **out_format,
+                           const struct file_source *opened, const tn_format **out_format,
                            const tn_host **out_host);
+
+// --- the bytes (source.c) --------------------------------------------------------------
+
+// Opens file->first. What it leaves after a failure is closed, too.
+tn_status file_source_open(tn_file *file, const char *path);
+void file_source_close(struct file_source *source);
+
+// The source of this number, or NULL.
+struct file_source *file_source_at(const tn_file *file, uint32_t number);
+
+// The folder of a path, with a slash behind it. mem_free() it; NULL when out of memory.
+char *file_folder(const char *path);
 
 // The table of TN_HOST_GRAPH_FORMAT (graph.c).
 extern const tn_host_graph_format graph_format_service;

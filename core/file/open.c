@@ -1,34 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Opens files: finds the plugin that knows the format, and checks what it says of the file.
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <tenon/checked.h>
 #include <unistd.h>
 #include "../base/fail.h"
-#include "../base/file.h"
 #include "../base/memory.h"
 #include "../base/shape.h"
+#include "../plugin/plugin_set.h"
 #include "../primitive/registry.h"
 #include "file.h"
 
-#define START 64                       // bytes that tell a format
-#define MOST_PIPED (UINT64_C(1) << 40) // bytes of what is no regular file
-
-void file_bytes_release(struct file_bytes *bytes)
-{
-    if (!bytes || atomic_fetch_sub(&bytes->refs, 1) != 1)
-        return;
-    if (bytes->is_mapped)
-        munmap(bytes->data, bytes->size);
-    else
-        mem_free(bytes->data);
-    mem_free(bytes);
-}
+#define START 64 // bytes that tell a format
 
 // --- the format --------------------------------------------------------------------------
 
@@ -45,31 +29,42 @@ static void extension_of(const char *path, char out[32])
     out[size] = 0;
 }
 
-static tn_status find_plugin(tn_runtime *runtime, const char *path, const void *start,
-                             uint64_t size, const char **out_plugin)
+static tn_status find_plugin(tn_runtime *runtime, const char *path,
+                             const struct file_source *opened, const char **out_plugin)
 {
-    char extension[32], message[FAIL_TEXT_SIZE];
+    char extension[32], message[FAIL_TEXT_SIZE], start[START];
+    if (opened && opened->table.flags & TN_FORMAT_FOLDER)
+        return plugin_in_folder(runtime, TN_IFACE_FORMAT, opened->fd, out_plugin);
     extension_of(path, extension);
     tn_status status =
         extension[0]
             ? tn_provider_find(runtime, TN_IFACE_FORMAT, "extension", extension, out_plugin)
             : fail(TN_ERR_NOT_FOUND, "expected a name whose extension says the "
                                      "format, such as .npy or .safetensors");
-    if (status != TN_ERR_NOT_FOUND || !start)
+    if (status != TN_ERR_NOT_FOUND || !opened)
         return status;
     fail_save(message); // it lists the extensions that are known
-    status = tn_provider_match(runtime, TN_IFACE_FORMAT, start, size, out_plugin);
+    uint64_t size = opened->table.size < START ? opened->table.size : START;
+    status = opened->table.read(&opened->table, 0, start, size);
+    if (status == TN_OK)
+        status = tn_provider_match(runtime, TN_IFACE_FORMAT, start, size, out_plugin);
     if (status == TN_ERR_NOT_FOUND)
         fail_restore(message);
     return status;
 }
 
 tn_status file_find_format(tn_runtime *runtime, const char *path, const char *plugin,
-                           const void *start, uint64_t size, const tn_format **out_format,
+                           const struct file_source *opened, const tn_format **out_format,
                            const tn_host **out_host)
 {
     const void *table = NULL;
-    tn_status status = plugin ? TN_OK : find_plugin(runtime, path, start, size, &plugin);
+    const char *named = plugin;
+    bool is_folder = opened && opened->table.flags & TN_FORMAT_FOLDER;
+    tn_status status =
+        plugin && !is_folder ? TN_OK : find_plugin(runtime, path, opened, &plugin);
+    if (is_folder && named && (status != TN_OK || strcmp(named, plugin) != 0))
+        status =
+            fail(TN_ERR_REFUSED, "it is a directory, expected a file of plugin %s", named);
     if (status == TN_OK)
         status = tn_provider_load(runtime, TN_IFACE_FORMAT, plugin, &table, out_host);
     const tn_format *format = table;
@@ -81,91 +76,6 @@ tn_status file_find_format(tn_runtime *runtime, const char *path, const char *pl
     else
         *out_format = format;
     return status;
-}
-
-// --- the bytes ---------------------------------------------------------------------------
-
-static tn_status read_source(const tn_format_source *source, uint64_t offset, void *data,
-                             uint64_t size)
-{
-    const tn_file *file = (const tn_file *)(const void *)source;
-    const struct file_bytes *bytes = atomic_load(&file->bytes);
-    if (offset > source->size || size > source->size - offset)
-        return fail(TN_ERR_REFUSED, "%s: truncated: bytes %llu to %llu of %llu", file->path,
-                    (unsigned long long)offset, (unsigned long long)(offset + size),
-                    (unsigned long long)source->size);
-    if (bytes) {
-        memcpy(data, bytes->data + offset, size);
-        return TN_OK;
-    }
-    ssize_t got = file_read_at(file->fd, data, size, offset);
-    if (got < 0)
-        return fail(TN_ERR_IO, "cannot read %s: %s", file->path, strerror(errno));
-    if ((uint64_t)got < size)
-        return fail(TN_ERR_IO, "cannot read %s: it was shortened meanwhile", file->path);
-    return TN_OK;
-}
-
-// Reads all of a pipe: its size is known at its end only.
-static tn_status read_pipe(tn_file *file)
-{
-    struct file_bytes *bytes = mem_zalloc(sizeof(*bytes));
-    uint64_t room = 0;
-    if (!bytes)
-        return TN_ERR_MEMORY;
-    atomic_init(&bytes->refs, 1);
-    atomic_store(&file->bytes, bytes);
-    for (;;) {
-        if (bytes->size == room) {
-            room = room ? 2 * room : 65536;
-            char *more = room > MOST_PIPED ? NULL : mem_realloc(bytes->data, room);
-            if (!more)
-                return fail(TN_ERR_MEMORY, "%s: out of memory: %llu bytes", file->path,
-                            (unsigned long long)room);
-            bytes->data = more;
-        }
-        ssize_t got = read(file->fd, bytes->data + bytes->size, room - bytes->size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail(TN_ERR_IO, "cannot read %s: %s", file->path, strerror(errno));
-        if (got == 0)
-            break;
-        bytes->size += (uint64_t)got;
-    }
-    file->source.size = bytes->size;
-    return TN_OK;
-}
-
-static tn_status map_file(tn_file *file)
-{
-    struct file_bytes *bytes = mem_zalloc(sizeof(*bytes));
-    if (!bytes)
-        return TN_ERR_MEMORY;
-    void *data = mmap(NULL, file->source.size, PROT_READ, MAP_PRIVATE, file->fd, 0);
-    if (data == MAP_FAILED) { // such as on some network file systems: reading works
-        mem_free(bytes);
-        return TN_OK;
-    }
-    *bytes =
-        (struct file_bytes){.is_mapped = true, .data = data, .size = file->source.size};
-    atomic_init(&bytes->refs, 1);
-    atomic_store(&file->bytes, bytes);
-    return TN_OK;
-}
-
-static tn_status open_bytes(tn_file *file)
-{
-    struct stat info;
-    file->fd = file_open(AT_FDCWD, file->path, O_RDONLY, 0);
-    if (file->fd < 0 || fstat(file->fd, &info))
-        return fail(TN_ERR_IO, "cannot read %s: %s", file->path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        return fail(TN_ERR_IO, "cannot read %s: it is a directory", file->path);
-    if (!S_ISREG(info.st_mode))
-        return read_pipe(file);
-    file->source.size = (uint64_t)info.st_size;
-    return file->map && info.st_size > 0 ? map_file(file) : TN_OK;
 }
 
 // --- what the plugin says ----------------------------------------------------------------
@@ -181,11 +91,16 @@ const tn_format_array *file_array_at(const tn_file *file, uint64_t index)
 static tn_status check_array(const tn_file *file, const tn_format_array *array)
 {
     uint64_t end;
+    const struct file_source *source = file_source_at(file, array->file);
     if (!array->name)
         return fail(TN_ERR_INTERNAL, "an array has no name");
     tn_status status = type_check(&array->type);
-    if (status == TN_OK &&
-        (!tn_checked_add(array->offset, array->size, &end) || end > file->source.size))
+    if (status == TN_OK && array->block_format &&
+        (array->type.dtype != TN_U8 || array->type.rank < 1 || array->columns < 0))
+        return fail(TN_ERR_INTERNAL, "array '%s' of %s is no u8 of rows", array->name,
+                    array->block_format);
+    if (status == TN_OK && (!source || !tn_checked_add(array->offset, array->size, &end) ||
+                            end > source->table.size))
         return fail(TN_ERR_INTERNAL, "array '%s' ends behind the file", array->name);
     if (status == TN_OK && (array->flags & TN_FORMAT_IN_PLACE) &&
         array->size != type_bytes(&array->type))
@@ -195,38 +110,57 @@ static tn_status check_array(const tn_file *file, const tn_format_array *array)
     return status;
 }
 
-static tn_status check_content(const tn_file *file)
+static tn_status check_metadata(const tn_metadata *pair)
+{
+    bool is_list = pair->flags & TN_METADATA_LIST;
+    if (pair->key && pair->kind && (is_list || pair->count == 1) &&
+        (pair->data || !pair->count) && (uintptr_t)pair->data % 8 == 0)
+        return TN_OK;
+    return fail(TN_ERR_INTERNAL, "metadata '%s' have no key, kind or value",
+                pair->key ? pair->key : "");
+}
+
+static tn_status check_content(tn_file *file)
 {
     const tn_format_content *content = file->content;
     tn_status status = TN_OK;
-    if (content->array_size < TN_END_OF(content->arrays, reserved) && content->num_arrays)
+    file->metadata = (tn_metadata_list){.struct_size = sizeof(file->metadata),
+                                        .entry_size = sizeof(tn_metadata),
+                                        .name = file->first.path};
+    if (TN_HAS(content, metadata_size)) {
+        file->metadata.entry_size = content->metadata_size;
+        file->metadata.entries = content->metadata;
+        file->metadata.count = content->num_metadata;
+    }
+    if (content->array_size < TN_END_OF(content->arrays, columns) && content->num_arrays)
         status = fail(TN_ERR_INTERNAL, "array_size is %u", content->array_size);
+    if (file->metadata.count && file->metadata.entry_size < sizeof(tn_metadata))
+        status = fail(TN_ERR_INTERNAL, "metadata_size is %u", file->metadata.entry_size);
+    for (uint64_t i = 0; status == TN_OK && i < file->metadata.count; i++)
+        status = check_metadata(tn_metadata_at(&file->metadata, i));
     for (uint64_t i = 0; status == TN_OK && i < content->num_arrays; i++)
         status = check_array(file, file_array_at(file, i));
     if (status != TN_OK)
-        fail_prefix("%s: the format's plugin is at fault: ", file->path);
+        fail_prefix("%s: the format's plugin is at fault: ", file->first.path);
     return status;
 }
 
 static tn_status open_content(tn_file *file, const char *plugin)
 {
-    char start[START];
-    uint64_t size = file->source.size < START ? file->source.size : START;
-    tn_status status = read_source(&file->source, 0, start, size);
-    if (status == TN_OK)
-        status = file_find_format(file->runtime, file->path, plugin, start, size,
-                                  &file->format, &file->host);
+    const char *path = file->first.path;
+    tn_status status = file_find_format(file->runtime, path, plugin, &file->first,
+                                        &file->format, &file->host);
     if (status != TN_OK)
         return status;
     const tn_format_content *content = NULL;
     fail_clear();
-    status = fail_from(file->format->list(file->host, &file->source, &content),
-                       "opening %s", file->path);
+    status = fail_from(file->format->list(file->host, &file->first.table, &content),
+                       "opening %s", path);
     if (status != TN_OK)
         return status;
     if (!content)
         return fail(TN_ERR_INTERNAL,
-                    "%s: its format lists nothing, and calls that a success", file->path);
+                    "%s: its format lists nothing, and calls that a success", path);
     file->content = content;
     return check_content(file);
 }
@@ -251,10 +185,14 @@ static void destroy(tn_file *file)
 {
     if (file->content)
         file->format->close(file->host, file->content);
-    file_bytes_release(atomic_load(&file->bytes));
-    if (file->fd >= 0)
-        close(file->fd);
-    mem_free(file->path);
+    for (uint32_t i = 0; i <= file->num_others; i++)
+        file_source_close(file_source_at(file, i));
+    for (uint32_t i = 0; i < file->num_others; i++)
+        mem_free(file->others[i]);
+    mem_free(file->others);
+    if (file->directory >= 0)
+        close(file->directory);
+    mem_free(file->folder);
     mem_free(file);
 }
 
@@ -274,12 +212,9 @@ tn_status tn_file_open(tn_runtime *runtime, const char *path,
     if (!file)
         return status == TN_OK ? TN_ERR_MEMORY : status;
     file->runtime = runtime;
-    file->fd = -1;
+    file->directory = -1;
     file->map = mine.flags & TN_FILE_MAP;
-    file->path = mem_strdup(path);
-    file->source = (tn_format_source){
-        .struct_size = sizeof(file->source), .name = file->path, .read = read_source};
-    status = file->path ? open_bytes(file) : TN_ERR_MEMORY;
+    status = file_source_open(file, path);
     if (status == TN_OK)
         status = open_content(file, mine.plugin);
     if (status != TN_OK) {
@@ -312,6 +247,27 @@ const tn_type *tn_file_type(const tn_file *file, uint64_t index)
     return array ? &array->type : NULL;
 }
 
+const char *tn_file_format(const tn_file *file, uint64_t index)
+{
+    const tn_format_array *array = file ? file_array_at(file, index) : NULL;
+    return array ? array->block_format : NULL;
+}
+
+int64_t tn_file_columns(const tn_file *file, uint64_t index)
+{
+    const tn_format_array *array = file ? file_array_at(file, index) : NULL;
+    if (!array)
+        return -1;
+    if (array->block_format)
+        return array->columns;
+    return array->type.rank ? array->type.extent[array->type.rank - 1] : 1;
+}
+
+const tn_metadata_list *tn_file_metadata(const tn_file *file)
+{
+    return file ? &file->metadata : NULL;
+}
+
 const char *tn_file_text(const tn_file *file, const char *key)
 {
     const tn_format_content *content = file && key ? file->content : NULL;
@@ -321,5 +277,8 @@ const char *tn_file_text(const tn_file *file, const char *key)
         if (strcmp(text->key, key) == 0)
             return text->value;
     }
-    return NULL;
+    tn_text text = {NULL, 0};
+    if (content)
+        (void)tn_metadata_text(tn_metadata_find(&file->metadata, key), &text);
+    return text.data;
 }

@@ -44,8 +44,7 @@ static tn_status open_beside(struct replacement *r)
     r->target = realpath(r->path, NULL); // a link stays, and what it names is replaced
     const char *path = r->target ? r->target : r->path;
     const char *slash = strrchr(path, '/');
-    char *folder =
-        slash ? mem_printf("%.*s", (int)(slash - path) + 1, path) : mem_strdup(".");
+    char *folder = file_folder(path);
     if (!folder)
         return TN_ERR_MEMORY;
     r->name = slash ? slash + 1 : path;

@@ -29,7 +29,7 @@ static tn_status write_sink(const tn_format_sink *sink, const void *data, uint64
 static tn_status read_options(const tn_save_options *given, tn_save_options *mine)
 {
     uint32_t size =
-        given && given->struct_size ? given->struct_size : TN_END_OF(mine, context);
+        given && given->struct_size ? given->struct_size : TN_END_OF(mine, block_formats);
     *mine = (tn_save_options){0};
     tn_status status = given ? abi_struct_read(mine, sizeof(*mine), given, size,
                                                TN_END_OF(mine, flags), "tn_save_options")
@@ -48,7 +48,7 @@ static tn_status read_options(const tn_save_options *given, tn_save_options *min
 // What the format gets; its lists are in the scope's scratch.
 static tn_status fill_arrays(tn_scope *scope, tn_array *const *arrays,
                              const char *const *names, uint64_t count,
-                             tn_format_array *list)
+                             const tn_save_options *options, tn_format_array *list)
 {
     for (uint64_t i = 0; i < count; i++) {
         const void *data = tn_data(scope, arrays[i]);
@@ -62,6 +62,13 @@ static tn_status fill_arrays(tn_scope *scope, tn_array *const *arrays,
         if (!list[i].name)
             return tn_scope_fail(scope, TN_ERR_ARGUMENT, "save: name %llu is NULL",
                                  (unsigned long long)i);
+        list[i].block_format = options->block_formats ? options->block_formats[i] : NULL;
+        if (list[i].block_format && (type->dtype != TN_U8 || type->rank < 1))
+            return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                                 "save: '%s' of format %s is of %s and rank %d, expected "
+                                 "rows of u8",
+                                 list[i].name, list[i].block_format,
+                                 tn_dtype_name(type->dtype), type->rank);
         for (uint64_t k = 0; k < i; k++)
             if (strcmp(list[k].name, list[i].name) == 0)
                 return tn_scope_fail(scope, TN_ERR_ARGUMENT, "save: two arrays named '%s'",
@@ -99,11 +106,17 @@ static tn_status save(tn_scope *scope, const char *path, tn_array *const *arrays
     const tn_format *format = NULL;
     const tn_host *host = NULL;
     tn_status status =
-        file_find_format(scope->runtime, path, options->plugin, NULL, 0, &format, &host);
+        file_find_format(scope->runtime, path, options->plugin, NULL, &format, &host);
     if (status != TN_OK)
         return status;
     if (!TN_HAS(format, write))
         return fail(TN_ERR_UNSUPPORTED, "%s: files of this format can be read only", path);
+    const tn_metadata_list *metadata = options->metadata;
+    if (metadata && metadata->count && !(format->flags & TN_FORMAT_METADATA))
+        return fail(TN_ERR_UNSUPPORTED, "%s: files of this format carry no metadata", path);
+    if (options->block_formats && !(format->flags & TN_FORMAT_BLOCKS))
+        return fail(TN_ERR_UNSUPPORTED,
+                    "%s: files of this format carry no arrays of blocks", path);
     if ((format->flags & TN_FORMAT_SINGLE) && (count != 1 || options->num_texts))
         return fail(TN_ERR_ARGUMENT,
                     "%s: a file of this format holds one array and no texts, got %llu and "
@@ -117,14 +130,18 @@ static tn_status save(tn_scope *scope, const char *path, tn_array *const *arrays
         return TN_ERR_MEMORY;
     for (uint64_t i = 0; i < options->num_texts; i++)
         texts[i] = (tn_format_text){options->keys[i], options->texts[i]};
-    status = fill_arrays(scope, arrays, names, count, list);
-    const tn_format_content content = {.struct_size = sizeof(content),
-                                       .arrays = list,
-                                       .texts = texts,
-                                       .num_arrays = count,
-                                       .num_texts = options->num_texts,
-                                       .array_size = sizeof(*list),
-                                       .text_size = sizeof(*texts)};
+    status = fill_arrays(scope, arrays, names, count, options, list);
+    const tn_format_content content = {
+        .struct_size = sizeof(content),
+        .arrays = list,
+        .texts = texts,
+        .num_arrays = count,
+        .num_texts = options->num_texts,
+        .array_size = sizeof(*list),
+        .text_size = sizeof(*texts),
+        .metadata = metadata ? metadata->entries : NULL,
+        .num_metadata = metadata ? metadata->count : 0,
+        .metadata_size = metadata ? metadata->entry_size : (uint32_t)sizeof(tn_metadata)};
     return status == TN_OK ? write_content(format, host, &content, path, options) : status;
 }
 

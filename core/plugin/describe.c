@@ -48,7 +48,8 @@ static json_t *describe_files(const struct subject *subject)
 static json_t *describe_interfaces(const struct subject *subject)
 {
     static const char *const known[] = {TN_IFACE_BACKEND, "tn.collective/1",
-                                        TN_IFACE_FORMAT, "tn.model/1", TN_IFACE_OPS};
+                                        TN_IFACE_FORMAT,  "tn.model/1",
+                                        TN_IFACE_OPS,     "tn.tokenizer/1"};
     const char *const *own = subject->plugin.entry->query(TN_IFACE_LIST);
     json_t *list = json_array();
     for (size_t i = 0; list && i < sizeof(known) / sizeof(known[0]); i++)

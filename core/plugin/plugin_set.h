@@ -35,6 +35,11 @@ tn_status plugin_backend(tn_runtime *runtime, const char *name,
 // Fails with TN_ERR_NOT_FOUND and the reason why no backend can be chosen by default.
 tn_status plugin_no_default(const tn_runtime *runtime);
 
+// provider.c: as tn_provider_find, for the plugin with a selector of kind "folder" that
+// names a file in the open folder `directory`.
+tn_status plugin_in_folder(tn_runtime *runtime, const char *id, int directory,
+                           const char **out_plugin);
+
 // Names of all backends in the manifests of usable plugins, in byte order, NULL-terminated.
 // Borrowed until the runtime closes.
 const char *const *plugin_backend_names(tn_runtime *runtime);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "../base/fail.h"
 #include "../base/memory.h"
 #include "names.h"
@@ -76,7 +77,14 @@ struct wanted {
     const char *interface, *kind, *value;
     const void *data;
     size_t size;
+    int directory;
 };
+
+// Whether the value of a selector names a file of the folder.
+static bool is_within(const char *value, int directory)
+{
+    return !strchr(value, '/') && faccessat(directory, value, F_OK, 0) == 0;
+}
 
 // How well a plugin answers: 0 not at all; for bytes, the length of the longest match.
 static size_t answers(const struct plugin *plugin, const struct wanted *wanted)
@@ -87,8 +95,9 @@ static size_t answers(const struct plugin *plugin, const struct wanted *wanted)
         if (strcmp(selector->interface, wanted->interface) != 0 ||
             strcmp(selector->kind, wanted->kind) != 0)
             continue;
-        size_t match = wanted->value
-                           ? strcmp(selector->value, wanted->value) == 0
+        size_t match = wanted->value ? strcmp(selector->value, wanted->value) == 0
+                       : wanted->directory >= 0
+                           ? is_within(selector->value, wanted->directory)
                            : magic_matches(selector->value, wanted->data, wanted->size);
         best = match > best ? match : best;
     }
@@ -150,7 +159,9 @@ static tn_status find(tn_runtime *runtime, const struct wanted *wanted,
 {
     const struct plugin_set *set = runtime->plugins;
     struct choice choice = choose(set, wanted);
-    const char *value = wanted->value ? wanted->value : "(the file's first bytes)";
+    const char *value = wanted->value            ? wanted->value
+                        : wanted->directory >= 0 ? "(by a file in it)"
+                                                 : "(the file's first bytes)";
     if (choice.second) {
         const char *a = choice.first->manifest.id, *b = choice.second->manifest.id;
         bool in_order = strcmp(a, b) < 0;
@@ -196,8 +207,19 @@ tn_status tn_provider_match(tn_runtime *runtime, const char *id, const void *dat
         status = fail_if_null("tn_provider_match", "the data", data);
     if (status != TN_OK)
         return status;
+    const struct wanted wanted = {.interface = id,
+                                  .kind = TN_SELECT_MAGIC,
+                                  .data = data,
+                                  .size = size,
+                                  .directory = -1};
+    return find(runtime, &wanted, out_plugin);
+}
+
+tn_status plugin_in_folder(tn_runtime *runtime, const char *id, int directory,
+                           const char **out_plugin)
+{
     const struct wanted wanted = {
-        .interface = id, .kind = TN_SELECT_MAGIC, .data = data, .size = size};
+        .interface = id, .kind = "folder", .directory = directory};
     return find(runtime, &wanted, out_plugin);
 }
 

@@ -16,6 +16,8 @@ uint32_t cpu_features_here(void)
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         features |= TN_CPU_AVX512;
+    if (features & TN_CPU_AVX512 && __builtin_cpu_supports("avx512vnni"))
+        features |= TN_CPU_VNNI;
 #elif defined(__aarch64__)
     features = TN_CPU_NEON;
 #endif

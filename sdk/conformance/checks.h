@@ -45,5 +45,6 @@ void family_stages(struct kit *k);   // its part in family_stages.c
 void group_primitive(struct kit *k); // every installed primitive on the backend's devices
 void group_suite(struct kit *k);     // the operator suite over base and nn
 void group_format(struct kit *k);    // files of arrays, in memory
+void group_tokenizer(struct kit *k); // text to ids and back
 
 #endif // CONFORMANCE_CHECKS_H

@@ -106,8 +106,9 @@ static void check_identity(struct kit *k, const tn_plugin *e)
 // --- query -----------------------------------------------------------------------------
 
 static const char *const interfaces[] = {
-    TN_IFACE_OPS,  TN_IFACE_OPS_CHECK, TN_IFACE_BACKEND,  TN_IFACE_DEVICE_LOSS,
-    "tn.format/1", "tn.model/1",       "tn.collective/1", TN_IFACE_LIST};
+    TN_IFACE_OPS,         TN_IFACE_OPS_CHECK, TN_IFACE_BACKEND,
+    TN_IFACE_DEVICE_LOSS, "tn.format/1",      "tn.model/1",
+    "tn.tokenizer/1",     "tn.collective/1",  TN_IFACE_LIST};
 
 // Selectors belong to interfaces that query answers. What the core would refuse in a
 // manifest is told here, where the plugin's author looks.

@@ -2,14 +2,17 @@
 // Formats of files: what `write` writes to memory, `list` and `read` find again, also when
 // it was damaged on the way.
 #include <tenon/format.h>
+#include <tenon/ops/quant.h>
 #include "array.h"
 #include "checks.h"
 #include "fake_host.h"
+#include "format_content.h"
+#include "format_metadata.h"
+#include "memory_file.h"
 #include "subject.h"
 
 enum {
-    MAX_ARRAYS = 5,
-    MAX_TEXTS = 2,
+    MAX_PAIRS = 64,      // of metadata
     DAMAGED_FILES = 400, // random ones, beside all that are cut short
     MAX_ALLOCATIONS = 100,
     MAX_WRITES = 100,
@@ -20,132 +23,7 @@ enum {
 #define BYTES_PER_BYTE 256
 #define BYTES_PER_FILE 65536
 
-static const char path[] = "/folder/file.of-arrays";
-
-// --- files in memory -------------------------------------------------------------------
-
-struct memory_file {
-    tn_format_sink sink;     // first: it is cast back
-    tn_format_source source; // of `size` bytes
-    const tn_host *host;
-    unsigned char *bytes;
-    uint64_t size, capacity;
-    uint64_t calls, fail_at; // of read and write; fail_at 0: none fails
-};
-
-static bool fails_now(struct memory_file *file)
-{
-    return ++file->calls == file->fail_at;
-}
-
-static tn_status append(const tn_format_sink *sink, const void *data, uint64_t size)
-{
-    struct memory_file *file = (void *)(uintptr_t)sink;
-    if (fails_now(file))
-        return file->host->fail(file->host, TN_ERR_IO, "%s: the disk is full", path);
-    if (size > file->capacity - file->size) {
-        file->capacity = 2 * (file->size + size);
-        file->bytes = realloc(file->bytes, file->capacity);
-        if (!file->bytes)
-            abort(); // checks run in a child process: its parent reports the abort
-    }
-    if (size)
-        memcpy(file->bytes + file->size, data, size);
-    file->size += size;
-    return TN_OK;
-}
-
-static tn_status take(const tn_format_source *source, uint64_t offset, void *data,
-                      uint64_t size)
-{
-    struct memory_file *file =
-        (void *)((char *)(uintptr_t)source - offsetof(struct memory_file, source));
-    if (fails_now(file))
-        return file->host->fail(file->host, TN_ERR_IO, "%s: the disk is gone", path);
-    if (offset > source->size || size > source->size - offset)
-        return file->host->fail(file->host, TN_ERR_REFUSED,
-                                "%s: %llu bytes at %llu of a file of %llu", path,
-                                (unsigned long long)size, (unsigned long long)offset,
-                                (unsigned long long)source->size);
-    if (size)
-        memcpy(data, file->bytes + offset, size);
-    return TN_OK;
-}
-
-static void file_start(struct memory_file *file, const tn_host *host)
-{
-    *file = (struct memory_file){
-        .sink = {.struct_size = sizeof(file->sink), .name = path, .write = append},
-        .source = {.struct_size = sizeof(file->source), .name = path, .read = take},
-        .host = host};
-}
-
-static const tn_format_source *file_source(struct memory_file *file)
-{
-    file->source.size = file->size;
-    return &file->source;
-}
-
-// --- contents --------------------------------------------------------------------------
-
-struct content {
-    tn_format_content table;
-    tn_format_array arrays[MAX_ARRAYS];
-    unsigned char *data[MAX_ARRAYS];
-};
-
-static const tn_format_text texts[MAX_TEXTS] = {{"made by", "a check"},
-                                                {"zwölf", "\"12\"\n{}\t\\"}};
-
-static void array_draw(struct kit *k, struct content *c, uint64_t i, tn_dtype dtype,
-                       int32_t rank)
-{
-    static const char *const names[MAX_ARRAYS] = {"w", "layer.0.weight", "größe", "a b",
-                                                  "x/y"};
-    tn_format_array *array = &c->arrays[i];
-    uint64_t bytes = 0;
-    *array = (tn_format_array){.name = names[i], .type = {.dtype = dtype, .rank = rank}};
-    for (int32_t axis = 0; axis < rank; axis++)
-        array->type.extent[axis] = (int64_t)random_below(k, rank > 4 ? 3 : 5);
-    (void)tn_format_bytes(&array->type, &bytes);
-    c->data[i] = malloc(bytes + 1);
-    if (!c->data[i])
-        abort(); // checks run in a child process: its parent reports the abort
-    for (uint64_t at = 0; at < bytes; at++)
-        c->data[i][at] = (unsigned char)(random_bits(k) >> (dtype == TN_BOOL ? 63 : 56));
-    array->data = c->data[i];
-    array->size = bytes;
-}
-
-// `dtype` NONE: any.
-static void content_draw(struct kit *k, struct content *c, const tn_format *format,
-                         tn_dtype dtype)
-{
-    bool single = format->flags & TN_FORMAT_SINGLE;
-    uint64_t count = single ? 1 : dtype ? 1 + random_below(k, 2) : random_below(k, 6);
-    *c =
-        (struct content){.table = {.struct_size = sizeof(c->table),
-                                   .arrays = c->arrays,
-                                   .texts = texts,
-                                   .num_arrays = count,
-                                   .num_texts = single ? 0 : random_below(k, MAX_TEXTS + 1),
-                                   .array_size = sizeof(c->arrays[0]),
-                                   .text_size = sizeof(texts[0])}};
-    for (uint64_t i = 0; i < count; i++)
-        array_draw(k, c, i,
-                   dtype ? dtype : (tn_dtype)(1 + random_below(k, TN_NUM_DTYPES - 1)),
-                   (int32_t)random_below(k, TN_MAX_RANK + 1));
-    if (single)
-        c->arrays[0].name = "";
-}
-
-static void content_free(struct content *c)
-{
-    for (uint64_t i = 0; i < c->table.num_arrays; i++)
-        free(c->data[i]);
-}
-
-// --- calls -----------------------------------------------------------------------------
+// --- calls ------------------------------------------------------------------------------
 
 struct formats {
     struct kit *kit;
@@ -166,7 +44,7 @@ static void expect_words(struct formats *f, const char *what, tn_status status)
     else if (f->host.status != status)
         check_fail(f->kit, "%s returns %d after a message for %d: %s", what, status,
                    f->host.status, f->host.text);
-    else if (strncmp(f->host.text, path, sizeof(path) - 1) != 0)
+    else if (strncmp(f->host.text, MEMORY_FILE_PATH, sizeof(MEMORY_FILE_PATH) - 1) != 0)
         check_fail(f->kit, "%s: the message does not begin with the file's name: \"%s\"",
                    what, f->host.text);
 }
@@ -185,7 +63,7 @@ static tn_status write_content(struct formats *f, const struct content *c,
                                struct memory_file *file)
 {
     fake_host_reset(&f->host);
-    file_start(file, f->host.table);
+    memory_file_start(file, f->host.table);
     return f->format->write(f->host.table, &c->table, &file->sink);
 }
 
@@ -218,6 +96,7 @@ static const tn_format_text *listed_text(const tn_format_content *content, uint6
 static void expect_within(struct formats *f, const tn_format_content *content,
                           uint64_t file_size)
 {
+    metadata_expect_valid(f->kit, content);
     for (uint64_t i = 0; i < content->num_arrays; i++) {
         const tn_format_array *array = listed_array(content, i);
         uint64_t bytes;
@@ -235,6 +114,10 @@ static void expect_within(struct formats *f, const tn_format_content *content,
                        array->name, (unsigned long long)bytes,
                        (unsigned long long)array->offset, (unsigned long long)array->size,
                        (unsigned long long)file_size);
+        } else if (array->block_format &&
+                   (array->type.dtype != TN_U8 || array->type.rank < 1)) {
+            check_fail(f->kit, "array '%.80s' is in blocks, and no u8 of rows",
+                       array->name);
         } else if (!(array->flags & TN_FORMAT_IN_PLACE) && !TN_HAS(f->format, read)) {
             check_fail(f->kit, "array '%.80s' is not in place, and there is no `read`",
                        array->name);
@@ -248,12 +131,11 @@ static tn_status read_array(struct formats *f, struct memory_file *file,
 {
     const tn_format_array *array = listed_array(content, i);
     if (array->flags & TN_FORMAT_IN_PLACE)
-        return take(&file->source, array->offset, data, array->size);
+        return memory_file_take(&file->source, array->offset, data, array->size);
     return f->format->read(f->host.table, &file->source, content, i, data);
 }
 
-// --- what was written is found
-// ------------------------------------------------------------
+// --- what was written is found ----------------------------------------------------------
 
 static void expect_array(struct formats *f, struct memory_file *file,
                          const tn_format_content *got, const tn_format_array *want)
@@ -276,6 +158,15 @@ static void expect_array(struct formats *f, struct memory_file *file,
         check_fail(f->kit, "array '%s' was written as %s, and is listed as %s", want->name,
                    types_text(types[0], sizeof(types[0]), &want->type, 1),
                    types_text(types[1], sizeof(types[1]), &array->type, 1));
+    } else if (array->columns != want->columns ||
+               strcmp(array->block_format ? array->block_format : "",
+                      want->block_format ? want->block_format : "") != 0) {
+        check_fail(
+            f->kit,
+            "array '%s' was written as %lld columns of '%s', and is listed as %lld of "
+            "'%s'",
+            want->name, (long long)want->columns, want->block_format,
+            (long long)array->columns, array->block_format ? array->block_format : "");
     } else if (read_array(f, file, got, i, data) != TN_OK) {
         check_fail(f->kit, "read of array '%s' fails: %s", want->name, f->host.text);
     } else if (memcmp(data, want->data, want->size) != 0 || data[want->size] != 0xa5) {
@@ -288,23 +179,25 @@ static void expect_array(struct formats *f, struct memory_file *file,
 static void expect_texts(struct formats *f, const tn_format_content *got,
                          const tn_format_content *want)
 {
-    if (got->num_texts != want->num_texts)
+    if (got->num_texts > want->num_texts)
         check_fail(f->kit, "%llu texts were written, %llu are listed",
                    (unsigned long long)want->num_texts, (unsigned long long)got->num_texts);
     for (uint64_t i = 0; i < want->num_texts; i++) {
-        bool found = false;
+        const tn_text *text = metadata_listed_text(got, content_texts[i].key);
+        bool found = text && strcmp(text->data, content_texts[i].value) == 0;
         for (uint64_t j = 0; j < got->num_texts; j++)
-            found |= strcmp(listed_text(got, j)->key, texts[i].key) == 0 &&
-                     strcmp(listed_text(got, j)->value, texts[i].value) == 0;
+            found |= strcmp(listed_text(got, j)->key, content_texts[i].key) == 0 &&
+                     strcmp(listed_text(got, j)->value, content_texts[i].value) == 0;
         if (!found)
-            check_fail(f->kit, "text \"%s\" is not listed as it was written", texts[i].key);
+            check_fail(f->kit, "text \"%s\" is not listed as it was written",
+                       content_texts[i].key);
     }
 }
 
 static void read_back(struct formats *f, const struct content *c, struct memory_file *file)
 {
     const tn_format_content *got = NULL;
-    tn_status status = f->format->list(f->host.table, file_source(file), &got);
+    tn_status status = memory_file_list(file, f->format, &got);
     if (status != TN_OK) {
         check_fail(f->kit, "list of what was written returns %d: %s", status, f->host.text);
         return;
@@ -317,6 +210,8 @@ static void read_back(struct formats *f, const struct content *c, struct memory_
     for (uint64_t i = 0; i < c->table.num_arrays && !check_failed(f->kit); i++)
         expect_array(f, file, got, &c->arrays[i]);
     expect_texts(f, got, &c->table);
+    for (uint64_t i = 0; i < c->table.num_metadata; i++)
+        metadata_expect(f->kit, got, &c->table.metadata[i]);
     f->format->close(f->host.table, got);
     expect_freed(f, "list, read and close");
 }
@@ -340,8 +235,64 @@ static void check_values(struct formats *f)
         check_fail(f->kit, "it can hold none of the contents that were tried");
 }
 
-// --- files that are damaged
-// ---------------------------------------------------------------
+// Writes and reads back one array with these metadata. False: the format cannot hold them.
+static bool metadata_held(struct formats *f, const tn_metadata *metadata, uint64_t count)
+{
+    struct content c;
+    struct memory_file file;
+    content_draw_row(f->kit, &c, f->format, TN_F32, 3);
+    c.table.metadata = metadata;
+    c.table.num_metadata = count;
+    c.table.metadata_size = sizeof(*metadata);
+    check_case(f->kit);
+    bool held = write_drawn(f, &c, &file);
+    if (held)
+        read_back(f, &c, &file);
+    free(file.bytes);
+    content_free(&c);
+    return held;
+}
+
+// One pair at a time, since a format may have no place for some kinds, and then all.
+static void check_metadata(struct formats *f)
+{
+    tn_metadata held[MAX_PAIRS];
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < num_metadata_samples && !check_failed(f->kit); i++)
+        if (count < MAX_PAIRS && metadata_held(f, &metadata_samples[i], 1))
+            held[count++] = metadata_samples[i];
+    if (!count)
+        check_fail(f->kit, "it has TN_FORMAT_METADATA, and holds none");
+    if (!check_failed(f->kit) && !metadata_held(f, held, count))
+        check_fail(f->kit, "it holds each of %llu pairs, and not all in one file",
+                   (unsigned long long)count);
+}
+
+// One row of each block format that Tenon knows.
+static void check_blocks(struct formats *f)
+{
+    uint32_t held = 0;
+    const tn_quant_format *format;
+    for (uint32_t i = 0; (format = tn_quant_at(i)) && !check_failed(f->kit); i++) {
+        struct content c;
+        struct memory_file file;
+        content_draw_row(f->kit, &c, f->format, TN_U8, 3 * format->bytes);
+        c.arrays[0].block_format = format->name;
+        check_case(f->kit);
+        if (write_drawn(f, &c, &file)) {
+            held++;
+            c.arrays[0].columns = 3 * format->block;
+            read_back(f, &c, &file);
+        }
+        free(file.bytes);
+        content_free(&c);
+    }
+    if (!held)
+        check_fail(f->kit,
+                   "it has TN_FORMAT_BLOCKS, and holds no format of <tenon/ops/quant.h>");
+}
+
+// --- files that are damaged -------------------------------------------------------------
 
 // Lists and reads whatever the file says now.
 static void read_damaged(struct formats *f, struct memory_file *file, const char *what)
@@ -349,7 +300,7 @@ static void read_damaged(struct formats *f, struct memory_file *file, const char
     const tn_format_content *got = NULL;
     fake_host_reset(&f->host);
     check_case(f->kit);
-    tn_status status = f->format->list(f->host.table, file_source(file), &got);
+    tn_status status = memory_file_list(file, f->format, &got);
     expect_words(f, what, status);
     if (f->host.largest > BYTES_PER_FILE + BYTES_PER_BYTE * file->size)
         check_fail(f->kit, "list allocates %llu bytes for %s of %llu bytes",
@@ -377,6 +328,8 @@ static bool draw_file(struct formats *f, struct memory_file *file)
     for (uint32_t i = 0; i < 100 && !check_failed(f->kit); i++) {
         struct content c;
         content_draw(f->kit, &c, f->format, (tn_dtype)(1 + i % (TN_NUM_DTYPES - 1)));
+        if (f->format->flags & TN_FORMAT_METADATA)
+            metadata_draw(f->kit, &c.table);
         bool written = write_drawn(f, &c, file);
         content_free(&c);
         if (written)
@@ -392,7 +345,7 @@ static void check_damage(struct formats *f)
     struct memory_file whole, file;
     if (!draw_file(f, &whole))
         return;
-    file_start(&file, f->host.table);
+    memory_file_start(&file, f->host.table);
     file.bytes = malloc(whole.size + 1);
     if (!file.bytes)
         abort(); // checks run in a child process: its parent reports the abort
@@ -416,8 +369,7 @@ static void check_damage(struct formats *f)
     free(whole.bytes);
 }
 
-// --- calls that fail
-// ------------------------------------------------------------------------
+// --- calls that fail --------------------------------------------------------------------
 
 // `write` into a sink of which one call fails.
 static void check_sink(struct formats *f)
@@ -427,7 +379,7 @@ static void check_sink(struct formats *f)
     content_draw(f->kit, &c, f->format, TN_F32);
     for (uint64_t n = 1; n < MAX_WRITES && !check_failed(f->kit); n++) {
         fake_host_reset(&f->host);
-        file_start(&file, f->host.table);
+        memory_file_start(&file, f->host.table);
         file.fail_at = n;
         tn_status status = f->format->write(f->host.table, &c.table, &file.sink);
         check_case(f->kit);
@@ -457,7 +409,7 @@ static void check_source(struct formats *f)
         fake_host_reset(&f->host);
         file.calls = 0;
         file.fail_at = n;
-        tn_status status = f->format->list(f->host.table, file_source(&file), &got);
+        tn_status status = memory_file_list(&file, f->format, &got);
         check_case(f->kit);
         bool reached = file.calls >= n;
         if (reached && status != TN_ERR_IO)
@@ -472,6 +424,36 @@ static void check_source(struct formats *f)
     free(file.bytes);
 }
 
+// Lists and reads a file, and looks at what else is opened meanwhile: there is nothing.
+static void check_files(struct formats *f)
+{
+    struct memory_file file;
+    const tn_format_content *got = NULL;
+    if (!draw_file(f, &file))
+        return;
+    check_case(f->kit);
+    fake_host_reset(&f->host);
+    if (memory_file_list(&file, f->format, &got) != TN_OK) {
+        check_fail(f->kit, "list of what was written fails: %s", f->host.text);
+        free(file.bytes);
+        return;
+    }
+    for (uint64_t i = 0; i < got->num_arrays; i++) {
+        const tn_format_array *array = listed_array(got, i);
+        void *data = malloc(array->size + sizeof(tn_complex128));
+        if (array->file != 0)
+            check_fail(f->kit, "array '%.80s' lies in file %u, and none was opened",
+                       array->name, array->file);
+        else if (data)
+            (void)read_array(f, &file, got, i, data);
+        free(data);
+    }
+    f->format->close(f->host.table, got);
+    if (file.misuses > 0)
+        check_fail(f->kit, "`open` is called behind `list`");
+    free(file.bytes);
+}
+
 static void check_allocations(struct formats *f)
 {
     struct memory_file file;
@@ -481,7 +463,7 @@ static void check_allocations(struct formats *f)
         const tn_format_content *got = NULL;
         fake_host_reset(&f->host);
         f->host.fail_at = n;
-        tn_status status = f->format->list(f->host.table, file_source(&file), &got);
+        tn_status status = memory_file_list(&file, f->format, &got);
         check_case(f->kit);
         bool reached = f->host.refusals > 0;
         if (reached && status != TN_ERR_MEMORY)
@@ -496,19 +478,22 @@ static void check_allocations(struct formats *f)
     free(file.bytes);
 }
 
-// --- the group
-// ------------------------------------------------------------------------------
+// --- the group --------------------------------------------------------------------------
 
 void group_format(struct kit *k)
 {
     static const struct {
         const char *name;
         void (*run)(struct formats *f);
-    } checks[] = {{"format.values", check_values},
-                  {"format.damage", check_damage},
-                  {"format.sink", check_sink},
-                  {"format.source", check_source},
-                  {"format.memory", check_allocations}};
+        uint32_t needs; // flags of the format
+    } checks[] = {{"format.values", check_values, 0},
+                  {"format.metadata", check_metadata, TN_FORMAT_METADATA},
+                  {"format.blocks", check_blocks, TN_FORMAT_BLOCKS},
+                  {"format.files", check_files, 0},
+                  {"format.damage", check_damage, 0},
+                  {"format.sink", check_sink, 0},
+                  {"format.source", check_source, 0},
+                  {"format.memory", check_allocations, 0}};
     struct formats f = {.kit = k};
     if (!subject_open(&f.subject, &f.host, k))
         return; // the groups `file`, `entry` and `host` report why
@@ -517,6 +502,10 @@ void group_format(struct kit *k)
     for (size_t i = 0; complete && i < COUNT(checks); i++) {
         if (!TN_HAS(f.format, write)) {
             skip(k, checks[i].name, "the format does not write, so there is no file");
+            continue;
+        }
+        if (checks[i].needs & ~f.format->flags) {
+            skip(k, checks[i].name, "the format says that it carries none");
             continue;
         }
         if (!check_begin(k, checks[i].name, NULL))

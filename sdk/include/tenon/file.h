@@ -7,15 +7,18 @@
 //   ...
 //   tn_save(s, "out.npy", &w, NULL, 1, NULL);
 //
-// Which formats there are is up to plugins, see <tenon/format.h>: npy and safetensors come
-// with Tenon. A file's name says by its extension which one is meant; where no plugin has
-// that extension, the file's first bytes do.
+// Which formats there are is up to plugins, see <tenon/format.h>: npy, safetensors, GGUF
+// and folders of Hugging Face come with Tenon. A file's name says by its extension which
+// one is meant; where no plugin has that extension, the file's first bytes do. A folder of
+// files that belong together, such as a model's, is opened as a file is, and chosen by the
+// files in it.
 //
 // Threads. A tn_file is constant, and may be used by any thread until it is closed; scopes
 // as <tenon/tenon.h> says.
 #ifndef TENON_FILE_H
 #define TENON_FILE_H
 
+#include <tenon/metadata.h>
 #include <tenon/tenon.h>
 
 #ifdef __cplusplus
@@ -55,9 +58,26 @@ TN_API void tn_file_close(tn_file *file); // NULL is fine; arrays of the file st
 TN_API const char *tn_file_name(const tn_file *file, uint64_t index);
 TN_API const tn_type *tn_file_type(const tn_file *file, uint64_t index);
 
-// The text under `key` that the file carries beside its arrays; NULL when there is none.
-// Borrowed until the file is closed. Any thread.
+// How the bytes of array `index` are to be read: NULL for elements of its type, and for
+// elements in blocks, as quantised weights are, the format's name in small letters
+// ("q4_0"). Such an array is one of TN_U8, its last axis the bytes of a row. Borrowed until
+// the file is closed. Any thread.
+TN_API const char *tn_file_format(const tn_file *file, uint64_t index);
+
+// The elements of a row of array `index`: the last extent that it has as a mathematical
+// array, 4096 for 2304 bytes of "q4_0"; the other extents are those of tn_file_type. Of an
+// array that is not in blocks the last extent itself, 1 for a scalar; -1 behind the last
+// array. Any thread.
+TN_API int64_t tn_file_columns(const tn_file *file, uint64_t index);
+
+// The text under `key` that the file carries beside its arrays, as a text of its own or as
+// metadata of one text; NULL when there is none. Borrowed until the file is closed. Any
+// thread.
 TN_API const char *tn_file_text(const tn_file *file, const char *key);
+
+// The metadata of the file, an empty list where it has none; NULL for no file. Borrowed
+// until the file is closed. Any thread.
+TN_API const tn_metadata_list *tn_file_metadata(const tn_file *file);
 
 // Gives an array of the file by its name; NULL: the file's only array. Uses the file for
 // the call alone, so that it can be closed before the array is used.
@@ -78,6 +98,13 @@ typedef struct tn_save_options {
     // called with the bytes in order. Returns TN_OK, or a failure that ends tn_save.
     tn_status (*write)(void *context, const void *data, uint64_t size);
     void *context;
+    // What the file carries as metadata; NULL: none. TN_ERR_UNSUPPORTED for formats that
+    // have no place for them, such as npy and safetensors.
+    const tn_metadata_list *metadata;
+    // num_arrays names of formats, as tn_file_format gives them: the array is one of TN_U8
+    // and of at least one axis, whose bytes are blocks. NULL, or NULL for an array:
+    // elements as they are. TN_ERR_UNSUPPORTED for formats of files that know no blocks.
+    const char *const *block_formats;
 } tn_save_options;
 
 // Evaluates the arrays, and writes them to a file under their names; `names` may be NULL

@@ -12,7 +12,8 @@
 //
 // The plugin knows the bytes of its files and nothing else. Opening and mapping files,
 // memory, and replacing a file at once or not at all are the core's. The file is chosen by
-// its extension, in small letters, then by its first bytes: see <tenon/plugin.h>.
+// its extension, in small letters, then by its first bytes: see <tenon/plugin.h>. A folder
+// counts as a file too: it is chosen by a file that is in it.
 //
 // A file is untrusted: a format checks each number against the size of the source before it
 // allocates or reads, and fails with TN_ERR_REFUSED and a message that begins with
@@ -24,11 +25,13 @@
 
 #include <tenon/checked.h>
 #include <tenon/host.h>
+#include <tenon/metadata.h>
 #include <tenon/status.h>
 #include <tenon/types.h>
 
-// The id by which query() is asked for a tn_format. Its kind of selector beside
-// TN_SELECT_MAGIC is "extension".
+// The id by which query() is asked for a tn_format. Its kinds of selectors beside
+// TN_SELECT_MAGIC are "extension" and "folder", whose value is the name of a file: folders
+// with that file in them are the format's ("config.json").
 #define TN_IFACE_FORMAT "tn.format/1"
 
 // Flags of an array in a file.
@@ -40,6 +43,10 @@ enum {
 
 // One array of a file. Of a content that `list` gives: owned by the format, constant until
 // `close`. Of one that `write` gets: borrowed for the call.
+//
+// Elements in blocks, as quantised weights are, are no elements to the core: their array is
+// one of TN_U8, its last axis the bytes of a row, and `block_format` names how they are to
+// be read. <tenon/ops/quant.h> lists the names that Tenon's own plugins know.
 typedef struct tn_format_array {
     const char *name; // UTF-8; "" in a file of one array without a name
     tn_type type;
@@ -47,7 +54,9 @@ typedef struct tn_format_array {
     uint64_t size;    // bytes: in the file, or of `data`
     const void *data; // for `write`: the elements, row-major without gaps; else NULL
     uint32_t flags;   // TN_FORMAT_...; 0 for `write`
-    uint32_t reserved; // 0
+    uint32_t file;    // the `number` of the source that the bytes lie in; 0 for `write`
+    const char *block_format; // small letters, "q4_0"; NULL: elements of `type`
+    int64_t columns; // elements of a row that is in blocks; else 0, and so for `write`
 } tn_format_array;
 
 // A pair of texts about a file, UTF-8.
@@ -56,7 +65,8 @@ typedef struct tn_format_text {
     const char *value;
 } tn_format_text;
 
-// What is in a file: array i is at byte i * array_size of `arrays`, and texts likewise.
+// What is in a file: array i is at byte i * array_size of `arrays`, texts and metadata
+// likewise. A text is for people, and metadata for programs: no format needs both.
 typedef struct tn_format_content {
     uint32_t struct_size; // sizeof(tn_format_content)
     uint32_t flags;       // 0
@@ -66,20 +76,41 @@ typedef struct tn_format_content {
     uint64_t num_texts;
     uint32_t array_size; // sizeof(tn_format_array)
     uint32_t text_size;  // sizeof(tn_format_text)
+    const tn_metadata *metadata;
+    uint64_t num_metadata;
+    uint32_t metadata_size; // sizeof(tn_metadata)
+    uint32_t reserved;      // 0
 } tn_format_content;
+
+// Flags of a source.
+enum {
+    TN_FORMAT_FOLDER = 1, // a folder: it has no bytes, and `open` opens the files in it
+};
 
 // The bytes of a file that is read. Filled by the core, borrowed for the call.
 typedef struct tn_format_source tn_format_source;
 struct tn_format_source {
     uint32_t struct_size; // sizeof(tn_format_source) as the core was compiled
-    uint32_t flags;       // 0
-    uint64_t size;        // bytes
+    uint32_t flags;       // TN_FORMAT_FOLDER, or 0
+    uint64_t size;        // bytes; 0 of a folder
     const char *name;     // the path, for messages
 
     // Copies `size` bytes from byte `offset` on. Fails, with the reason recorded, when they
     // are not all there. [any-thread]
     tn_status (*read)(const tn_format_source *source, uint64_t offset, void *data,
                       uint64_t size);
+
+    // Of the file that was opened: 0; of the others that `open` gave: 1, 2, ...
+    uint32_t number;
+    uint32_t reserved; // 0
+
+    // Gives the source of another regular file in the same folder; of one that was opened
+    // already, the same. The core closes it behind `close`, so a content may keep it. For
+    // `list` alone, and one call at a time. `file` is its name, without a slash, and as
+    // untrusted as the file that it comes from: TN_ERR_REFUSED for "..", say.
+    // TN_ERR_NOT_FOUND when there is no such file.
+    tn_status (*open)(const tn_format_source *source, const char *file,
+                      const tn_format_source **out_source);
 };
 
 // Where a file is written to. Filled by the core, borrowed for the call.
@@ -95,16 +126,18 @@ struct tn_format_sink {
 
 // Flags of a format.
 enum {
-    TN_FORMAT_SINGLE = 1, // a file holds exactly one array, without a name and texts
+    TN_FORMAT_SINGLE = 1,   // a file holds exactly one array, without a name and texts
+    TN_FORMAT_METADATA = 2, // `write` takes metadata
+    TN_FORMAT_BLOCKS = 4,   // `write` takes arrays with a block_format
 };
 
 // The interface of a format.
 typedef struct tn_format {
     uint32_t struct_size;
-    uint32_t flags; // TN_FORMAT_SINGLE, or 0
+    uint32_t flags; // TN_FORMAT_SINGLE, ..., or 0
 
     // Reads what is in the file, not the elements. Gives a content, which `close` takes
-    // back. Arrays have names of their own. [any]
+    // back. Arrays have names of their own, and metadata keys of their own. [any]
     tn_status (*list)(const tn_host *host, const tn_format_source *source,
                       const tn_format_content **out_content);
     void (*close)(const tn_host *host, const tn_format_content *content);
@@ -115,7 +148,8 @@ typedef struct tn_format {
                       const tn_format_content *content, uint64_t index, void *data);
 
     // Optional: writes a file. TN_ERR_UNSUPPORTED, before anything is written, for what the
-    // format cannot hold, such as a dtype or a name. Messages begin with sink->name. [any]
+    // format cannot hold, such as a dtype, a name or a block format. Messages begin with
+    // sink->name. [any]
     tn_status (*write)(const tn_host *host, const tn_format_content *content,
                        const tn_format_sink *sink);
 } tn_format;

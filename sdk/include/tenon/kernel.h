@@ -151,6 +151,7 @@ enum {
     TN_CPU_AVX2 = 1,   // AVX2, FMA, F16C
     TN_CPU_AVX512 = 2, // AVX-512 F, BW, CD, DQ, VL
     TN_CPU_NEON = 4,   // AArch64 Advanced SIMD
+    TN_CPU_VNNI = 8,   // AVX-512 VNNI: sums of four products of bytes
 };
 
 // Argument of a cpu.c/1 launch and of a reference: operands in the memory of the host.

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The header of a safetensors file, for the formats that have such files: 8 bytes of header
+// length, the header (JSON), and the data, which arrays cover without holes or overlaps.
+//
+// Nothing in the file is trusted: each size is checked against the file's own.
+#ifndef FORMATS_COMMON_SAFETENSORS_H
+#define FORMATS_COMMON_SAFETENSORS_H
+
+#include <jansson.h>
+#include <tenon/format.h>
+
+#define SAFETENSORS_METADATA "__metadata__" // the key of the file's texts
+
+// What a header says. Names and texts are those of `header`.
+struct safetensors {
+    const tn_host *host;
+    const tn_format_source *source;
+    json_t *header;
+    tn_format_array *arrays; // by offset; bools alone are not TN_FORMAT_IN_PLACE
+    tn_format_text *texts;
+    size_t num_arrays, num_texts;
+    uint64_t data_begin, data_size; // bytes
+};
+
+// The format's name of a dtype; NULL: it has none.
+extern const char *const safetensors_dtypes[TN_NUM_DTYPES];
+
+// Reads the header of r->source. What `r` holds, after a failure too,
+// safetensors_finish takes back.
+tn_status safetensors_read_header(struct safetensors *r);
+void safetensors_finish(struct safetensors *r);
+
+// Gives the elements of an array that is not in place: bools, 0 or 1 each.
+tn_status safetensors_read_bools(const tn_format_source *source,
+                                 const tn_format_array *array, void *data);
+
+#endif // FORMATS_COMMON_SAFETENSORS_H

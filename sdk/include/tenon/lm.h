@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+// Language models, for applications: opening a model, tokens, inference, generating text.
+//
+//   #include <tenon/lm.h> // link with -ltenon-lm -ltenon; pkg-config: "tenon-lm"
+//
+//   tn_lm *lm;
+//   tn_lm_sequence *sequence;
+//   if (tn_lm_open(rt, "SmolLM2.gguf", NULL, &lm) || tn_lm_sequence_open(lm, &sequence))
+//       return fprintf(stderr, "%s\n", tn_lm_error());
+//   tn_lm_generation how = {.prompt = "Once upon a time", .max_tokens = 100,
+//                           .piece = print};
+//   tn_lm_generate(sequence, &how, NULL);
+//
+// A model is a file, or a folder, that a plugin for its format knows; its architecture is
+// built by a plugin (<tenon/model.h>), its text cut into tokens by another
+// (<tenon/tokenizer.h>). A sequence is a text that the model reads and continues: it keeps
+// what attention needs of its positions in caches of fixed size.
+//
+// Errors. Functions return a status; tn_lm_error() has the sentence that belongs to it.
+// Results come last and are written on success only.
+//
+// Ownership. Texts, lists and structs that are given are borrowed for the call, where
+// nothing else is said.
+//
+// Threads. A model may be used from any thread, but for tn_lm_ensure_shard and closing,
+// which are alone. A sequence is used by one thread at a time, but for tn_lm_cancel.
+// tn_lm_error() is the calling thread's.
+#ifndef TENON_LM_H
+#define TENON_LM_H
+
+#include <tenon/metadata.h>
+#include <tenon/tenon.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The message of the last function of this header that failed on this thread; "" when none
+// did. Valid until this thread's next call.
+TN_API const char *tn_lm_error(void);
+
+// --- models ----------------------------------------------------------------------------
+
+typedef struct tn_lm tn_lm;
+
+// All zero is the default.
+typedef struct tn_lm_options {
+    uint32_t struct_size; // sizeof(tn_lm_options); 0: that of ABI 1.0
+    uint32_t flags;       // 0
+    int64_t context;      // positions that a sequence holds; 0: those of the model, at most
+                          // TN_LM_USUAL_CONTEXT
+} tn_lm_options;
+
+// The context of a model that was trained on more, unless options ask for another one:
+// positions.
+#define TN_LM_USUAL_CONTEXT 4096
+
+// Where a model's metadata and weights come from, when not from a file: weights that a
+// program makes, or has in memory. Copied by tn_lm_open_source; what it points to stays as
+// it is until `close` is called.
+typedef struct tn_lm_source tn_lm_source;
+struct tn_lm_source {
+    uint32_t struct_size;             // sizeof(tn_lm_source)
+    uint32_t flags;                   // 0
+    const tn_metadata_list *metadata; // with the keys of GGUF
+    void *context;                    // the caller's
+
+    // Gives the type of the weight `name`, with the extents of its elements, and the name
+    // of the format of its blocks ("q4_0"), or NULL where it has none; then the dtype is
+    // TN_F32. Returns 1, or 0 when there is no such weight. Any thread.
+    int32_t (*find)(const tn_lm_source *source, const char *name, tn_type *out_type,
+                    const char **out_format);
+
+    // Gives the weight as an array of `scope`: of its dtype, or of TN_U8 with rows of
+    // blocks. NULL, with the reason in the scope, on failure. Any thread.
+    tn_array *(*load)(const tn_lm_source *source, tn_scope *scope, const char *name);
+
+    // Optional: called once, when the model is closed, or when opening it has failed.
+    void (*close)(const tn_lm_source *source);
+};
+
+// What is known of a model. Texts are the model's, valid until it is closed.
+typedef struct tn_lm_info {
+    uint32_t struct_size;     // sizeof(tn_lm_info) as the library was compiled
+    uint32_t flags;           // 0
+    const char *name;         // "general.name" of its file, or ""
+    const char *architecture; // "llama"
+    const char *plugin;       // the id of the plugin that builds it
+    int64_t layers;
+    int64_t width;         // of the hidden state
+    int64_t vocabulary;    // logits
+    int64_t context;       // positions that a sequence holds
+    int64_t trained;       // positions that the model was trained for
+    int64_t first, end;    // the layers that are loaded: first .. end - 1
+    uint64_t weight_bytes; // of what is loaded
+    uint64_t cache_bytes;  // of one sequence, for the layers that are loaded
+} tn_lm_info;
+
+// Gives a model, which tn_lm_close takes back: reads what is in the file and checks the
+// names and shapes of all weights, and loads none. `path` is a file or a folder. `options`
+// may be NULL. Keeps the runtime until it is closed.
+//
+// TN_ERR_REFUSED: the file is damaged, or its weights do not fit its metadata.
+// TN_ERR_NOT_FOUND: no such file, or no plugin knows its format or architecture.
+TN_API tn_status tn_lm_open(tn_runtime *runtime, const char *path,
+                            const tn_lm_options *options, tn_lm **out_model);
+
+// As tn_lm_open, for a model that is in no file. On failure `source->close` has been
+// called.
+TN_API tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
+                                   const tn_lm_options *options, tn_lm **out_model);
+
+// Closes a model, whose sequences are closed before. NULL is fine.
+TN_API void tn_lm_close(tn_lm *model);
+
+// Fills at most out->struct_size bytes of *out.
+TN_API void tn_lm_describe(const tn_lm *model, tn_lm_info *out);
+
+// Metadata of the model's file. Borrowed until the model is closed.
+TN_API const tn_metadata_list *tn_lm_metadata(const tn_lm *model);
+
+// Loads the weights of layers first .. last, of 0 .. layers - 1, and frees those of others:
+// only what changes is read. The embedding goes with the first layer, the output with the
+// last one. Sequences that are open are of the shard that they were opened with, and end
+// with it: TN_ERR_ARGUMENT while there are some. Inference loads all layers where nothing
+// is loaded yet.
+TN_API tn_status tn_lm_ensure_shard(tn_lm *model, int64_t first, int64_t last);
+
+// --- tokens ----------------------------------------------------------------------------
+
+// Flags of tn_lm_tokenise, with the meaning of those of <tenon/tokenizer.h>.
+enum {
+    TN_LM_ADD_SPECIAL = 1,   // what a prompt of this model begins with
+    TN_LM_PARSE_SPECIAL = 2, // "<|im_end|>" is one token
+    // Of tn_lm_generate alone: the prompt is all that the sequence is to have. What it has
+    // already of that stays; what differs is forgotten.
+    TN_LM_WHOLE = 4,
+};
+
+// Gives the tokens of `size` bytes of text: *out_count ids, for tn_lm_free.
+// TN_ERR_NOT_FOUND: the model has no vocabulary, or no plugin knows its kind.
+TN_API tn_status tn_lm_tokenise(tn_lm *model, const char *text, uint64_t size,
+                                uint32_t flags, int32_t **out_ids, uint64_t *out_count);
+
+// Gives the text of tokens, without those that are no text: *out_size bytes, and a zero
+// byte behind them, for tn_lm_free. The bytes may begin or end within a character.
+TN_API tn_status tn_lm_detokenise(tn_lm *model, const int32_t *ids, uint64_t count,
+                                  char **out_text, uint64_t *out_size);
+
+// 1 when this token ends what the model says, else 0; also where it has no vocabulary.
+TN_API int32_t tn_lm_is_end(tn_lm *model, int32_t id);
+
+// One message of a conversation.
+typedef struct tn_lm_message {
+    const char *role; // "system", "user" or "assistant"
+    const char *text;
+} tn_lm_message;
+
+// Gives the text of a conversation, as the model was trained to read one, up to the
+// beginning of the assistant's next reply: *out_size bytes, and a zero byte behind them,
+// for tn_lm_free. It is a whole prompt: TN_LM_ADD_SPECIAL and TN_LM_PARSE_SPECIAL cut it
+// into tokens. `family` names the form ("chatml"); NULL: the one that the model's own
+// template is recognised as.
+//
+// TN_ERR_NOT_FOUND: the model's template is not recognised, or there is no such family; the
+// message lists those that are known. TN_ERR_ARGUMENT: a role that is none of these.
+TN_API tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
+                                 const tn_lm_message *messages, uint64_t num_messages,
+                                 char **out_text, uint64_t *out_size);
+
+// Frees what a function of this header gave for it. NULL is fine.
+TN_API void tn_lm_free(void *memory);
+
+// --- sequences -------------------------------------------------------------------------
+
+typedef struct tn_lm_sequence tn_lm_sequence;
+
+// Gives an empty sequence, which tn_lm_sequence_close takes back. Loads all layers where
+// nothing is loaded yet.
+TN_API tn_status tn_lm_sequence_open(tn_lm *model, tn_lm_sequence **out_sequence);
+TN_API void tn_lm_sequence_close(tn_lm_sequence *sequence); // NULL is fine
+
+// The positions that the sequence has.
+TN_API int64_t tn_lm_sequence_length(const tn_lm_sequence *sequence);
+
+// Forgets the positions from `length` on, which must not exceed the sequence's.
+TN_API tn_status tn_lm_sequence_cut(tn_lm_sequence *sequence, int64_t length);
+
+// Flags of tn_lm_infer and tn_lm_infer_tensor.
+enum {
+    TN_LM_ALL_ROWS = 1, // logits of each position, not of the last one alone
+};
+
+// Appends `count` tokens, and writes the logits behind the last one, f32 [vocabulary], or
+// with TN_LM_ALL_ROWS [count, vocabulary]. `out_logits` may be NULL. The model's loaded
+// layers are all of its layers.
+//
+// TN_ERR_ARGUMENT: a token that the vocabulary does not have; more tokens than the sequence
+// has room for, of which none is appended then.
+TN_API tn_status tn_lm_infer(tn_lm_sequence *sequence, const int32_t *ids, int64_t count,
+                             uint32_t flags, float *out_logits);
+
+// Appends `count` positions to the shard that is loaded. `input` is i32 [count], tokens,
+// where it has the first layer, else the hidden state f32 [count, width]. `output` is the
+// hidden state f32 [count, width], where the last layer is another shard's, else logits as
+// of tn_lm_infer. `output` may be NULL.
+TN_API tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input,
+                                    int64_t count, uint32_t flags, float *output);
+
+// Appends a text, cut into tokens as a prompt is, and writes the logits behind it, f32
+// [vocabulary].
+TN_API tn_status tn_lm_infer_prompt(tn_lm_sequence *sequence, const char *text,
+                                    float *out_logits);
+
+// --- sampling and generating -----------------------------------------------------------
+
+// A number that is added to a token's logit.
+typedef struct tn_lm_bias {
+    int32_t id;
+    float value; // -INFINITY: never
+} tn_lm_bias;
+
+// How the next token is drawn from the logits. All zero: the most probable one. The steps
+// are in this order: biases and penalties change logits; then top_k, top_p, min_p leave
+// tokens out, of what the softmax of logits / temperature gives.
+typedef struct tn_lm_sampling {
+    uint32_t struct_size; // sizeof(tn_lm_sampling); 0: that of ABI 1.0
+    uint32_t flags;       // 0
+    double temperature;   // 0: the most probable token, whatever comes below
+    int64_t top_k;        // tokens that are left; 0: all
+    double top_p;         // the most probable ones until their sum is this; 0: all
+    double min_p;         // those with at least this share of the greatest; 0: all
+    double penalty;       // of tokens among the last ones: positive logits are divided by
+                          // this, others multiplied; 0 or 1: none
+    int64_t penalty_last; // tokens that it looks back; 0: 64
+    uint64_t seed;        // the same seed gives the same tokens, on one backend
+    const tn_lm_bias *biases; // num_biases of them
+    uint64_t num_biases;
+} tn_lm_sampling;
+
+// What draws tokens: the state of the random numbers.
+typedef struct tn_lm_sampler tn_lm_sampler;
+
+// Gives a sampler, for tn_lm_sampler_close. Copies the options; NULL: all zero.
+// TN_ERR_ARGUMENT: a number that is out of range.
+TN_API tn_status tn_lm_sampler_open(const tn_lm_sampling *sampling, int64_t vocabulary,
+                                    tn_lm_sampler **out_sampler);
+TN_API void tn_lm_sampler_close(tn_lm_sampler *sampler); // NULL is fine
+
+// Draws a token from logits, f32 [vocabulary], which are changed. `last` are the tokens
+// before, `num_last` of them, for the penalty. Writes the natural logarithm of the
+// probability that the token had before anything was changed; may be NULL.
+TN_API int32_t tn_lm_sample(tn_lm_sampler *sampler, float *logits, const int32_t *last,
+                            int64_t num_last, double *out_log_probability);
+
+// One part of what is generated. Borrowed for the call.
+typedef struct tn_lm_piece {
+    uint32_t struct_size; // sizeof(tn_lm_piece) as the library was compiled
+    int32_t id;           // of the token that this piece ends with
+    const char *text; // whole characters; "" while a character is not complete, or while
+                      // the text may become a stop word
+    uint64_t size;    // bytes
+    double log_probability; // of the token
+} tn_lm_piece;
+
+// Why generating ended.
+enum {
+    TN_LM_ENDED = 1,     // the model ended its text
+    TN_LM_STOPPED = 2,   // a stop word came, which is not part of the text
+    TN_LM_LENGTH = 3,    // max_tokens were generated
+    TN_LM_FULL = 4,      // the sequence has no room for more
+    TN_LM_CANCELLED = 5, // by tn_lm_cancel, or by `piece`
+};
+
+// What is generated, and how. All zero generates from what the sequence has so far, which
+// must then not be empty, until the model ends its text.
+typedef struct tn_lm_generation {
+    uint32_t struct_size;  // sizeof(tn_lm_generation); 0: that of ABI 1.0
+    uint32_t prompt_flags; // TN_LM_ADD_SPECIAL ...: how the prompt is cut into tokens
+    const char *prompt;    // a text that is appended first; NULL: none
+    const int32_t *ids;    // or tokens, num_ids of them, where there is no text
+    uint64_t num_ids;
+    int64_t max_tokens;             // 0: no bound but the room that there is
+    const tn_lm_sampling *sampling; // NULL: the most probable tokens
+    const char *const *stops;       // num_stops texts that end what is generated
+    uint64_t num_stops;
+    // Called for each token, on this thread; returns 0 to go on. May be NULL.
+    int32_t (*piece)(void *context, const tn_lm_piece *piece);
+    void *context;
+} tn_lm_generation;
+
+// What was generated.
+typedef struct tn_lm_result {
+    uint32_t struct_size; // sizeof(tn_lm_result); 0: that of ABI 1.0
+    uint32_t reason;      // TN_LM_ENDED ...
+    int64_t prompt_tokens;
+    int64_t tokens;        // generated
+    double prompt_seconds; // from the call to the logits behind the prompt
+    double seconds;        // for the tokens from there on
+} tn_lm_result;
+
+// Appends a prompt and generates tokens, which are appended, too, but for the last one.
+// `out_result` may be NULL. TN_ERR_ARGUMENT: nothing to generate from, or a prompt that is
+// longer than the room that the sequence has.
+TN_API tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
+                                tn_lm_result *out_result);
+
+// Ends the generating that runs now, or the next one, after its current token. Any thread,
+// and signal handlers.
+TN_API void tn_lm_cancel(tn_lm_sequence *sequence);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TENON_LM_H

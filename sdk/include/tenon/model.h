@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// Architectures of language models: plugins that build the graph of a model's layers, for
+// the library of <tenon/lm.h>.
+//
+//   static const tn_model model = {.struct_size = sizeof(model), .open = open,
+//                                  .close = close, .weights = weights, .caches = caches,
+//                                  .build = build};
+//   static const tn_selector selectors[] = {{TN_IFACE_MODEL, "architecture", "acme"}};
+//
+// plugins/models/decoder has what architectures share (norms, rotary embedding, attention
+// over a cache, gated feed-forward); docs/model-guide.md writes one with it.
+//
+// The plugin knows how layers are made of operators, and the names and shapes of their
+// weights. Files, quantised formats, memory, plans, tokens and sampling are the library's:
+// the plugin asks for `step->product(step, x, "blk.0.attn_q.weight")`, and gets x times the
+// transposed weight however that is stored. A plugin links nothing.
+//
+// Layers. A model is an embedding of tokens, `layers` layers, and an output of logits. A
+// shard is a range of layers: the embedding goes with the first, the output with the last
+// one. Between layers goes the hidden state, f32 of shape [positions, width].
+//
+// Metadata are untrusted: a model checks each number that it reads before it computes with
+// it, and fails with TN_ERR_REFUSED and a message that begins with the list's name.
+//
+// Threads. Every slot is [any]: several threads may call it at once, for one model too.
+// What the slots of tn_model_step give and take belongs to the thread that called `build`.
+#ifndef TENON_MODEL_H
+#define TENON_MODEL_H
+
+#include <tenon/host.h>
+#include <tenon/metadata.h>
+#include <tenon/primitive.h>
+#include <tenon/types.h>
+
+// The id by which query() is asked for a tn_model. Its kind of selector is "architecture":
+// values of the key "general.architecture".
+#define TN_IFACE_MODEL "tn.model/1"
+
+// Bytes of a weight's name with the NUL, and the most caches that a layer may have.
+#define TN_MODEL_NAME 96
+#define TN_MODEL_CACHES 4
+
+// What a model is made of: the metadata of its file, with the keys of GGUF, and the types
+// of its weights. Filled by the library, borrowed for the call.
+typedef struct tn_model_source tn_model_source;
+struct tn_model_source {
+    uint32_t struct_size; // sizeof(tn_model_source) as the library was compiled
+    uint32_t flags;       // 0
+    const tn_metadata_list *metadata;
+
+    // Gives the type of the weight `name`, with the extents of its elements, also where
+    // they are stored as blocks; its dtype is then TN_F32. Returns 1, or 0 when the model
+    // has no such weight. [any]
+    int32_t (*weight)(const tn_model_source *source, const char *name, tn_type *out_type);
+};
+
+// What the library and its users need to know of a model, in numbers. Owned by the plugin,
+// constant until `close`. All are positive.
+typedef struct tn_model_facts {
+    uint32_t struct_size; // sizeof(tn_model_facts)
+    uint32_t num_caches;  // arrays that a layer keeps from step to step, at most
+                          // TN_MODEL_CACHES
+    int64_t layers;
+    int64_t width;      // of the hidden state
+    int64_t vocabulary; // logits
+    int64_t context;    // positions that the model was trained for
+    int64_t heads;      // of queries, for people; of keys in the next
+    int64_t groups;
+    int64_t head_size;
+} tn_model_facts;
+
+// Flags of a weight.
+enum {
+    TN_MODEL_OPTIONAL = 1, // the model does without where the file does not have it
+    TN_MODEL_PRODUCT = 2,  // read by `product`: may be packed for that
+    TN_MODEL_ROWS = 4,     // read by `rows`: of an embedding
+};
+
+// A weight that a model reads. Of no flag but OPTIONAL: read by `weight`, as f32.
+//
+// Files of some families have the pairs of the rotary embedding side by side: of each head
+// rows 0 and 1, 2 and 3, ... Turning halves, i and i + paired / 2, is less work, and scores
+// of queries and keys are the same in any order that both have. So a model that gives
+// `paired` gets these rows in the order of halves, whatever reads them, and biases and
+// norms of heads alike.
+typedef struct tn_model_weight {
+    char name[TN_MODEL_NAME]; // of GGUF, "blk.3.attn_q.weight"
+    int64_t extent[4];        // that it must have, outermost first: [out, in]
+    int32_t rank;             // 1 .. 4
+    uint32_t flags;           // TN_MODEL_...
+
+    // Where `paired` is not 0, each `head` rows are of one head, and of their first
+    // `paired` rows the file's row 2i is given as row i, and 2i + 1 as i + paired / 2. The
+    // head divides extent[0], and `paired` is even and at most the head; others are
+    // TN_ERR_INTERNAL.
+    int64_t head, paired;
+} tn_model_weight;
+
+// The parts beside the layers, for `weights`.
+enum {
+    TN_MODEL_EMBEDDING = -1, // what comes before the first layer
+    TN_MODEL_OUTPUT = -2,    // what comes behind the last one
+};
+
+// One step of a model while its graph is built: some positions of a sequence, one behind
+// the other, through some layers. Filled by the library, borrowed for the call of `build`.
+//
+// The slots fail as those of tn_build do: they return NULL, take NULL, and the failure is
+// checked once, behind `build`.
+typedef struct tn_model_step tn_model_step;
+struct tn_model_step {
+    uint32_t struct_size;  // sizeof(tn_model_step) as the library was compiled
+    uint32_t flags;        // 0
+    const tn_build *build; // for all other nodes
+    int64_t count;         // positions of this step, 1 or more
+    int64_t capacity;      // positions that the caches hold
+    int64_t first, end;    // layers first .. end - 1
+
+    // Where first is 0, ids: i32 [count]; else the hidden state: f32 [count, width].
+    tn_array *input;
+
+    tn_array *position; // i32 [1]: of the first one in its sequence
+    tn_array *length;   // i32 [1]: position + count, the filled part of the caches
+    tn_array *start;    // i32 [4]: 0, 0, position, 0: where a cache of rank 4 is grown
+
+    // i32 [1]: the row, of 0 .. count - 1, whose logits are wanted, which are then of shape
+    // [1, vocabulary]. NULL: those of all rows are, or the step does not reach the output.
+    tn_array *last;
+
+    // num_caches for each of the layers. Before: what the sequence has so far. `build` puts
+    // in their place what it has then, of the same types.
+    tn_array **caches;
+
+    // Set by `build`: the hidden state, or the logits, f32 [count or 1, vocabulary], where
+    // `end` is the model's number of layers.
+    tn_array *output;
+
+    // A weight as it is, in f32. NULL, without a failure, for an optional one that the
+    // model does not have.
+    tn_array *(*weight)(const tn_model_step *step, const char *name);
+
+    // x [n, in] times the transpose of the weight [out, in]: f32 [n, out].
+    tn_array *(*product)(const tn_model_step *step, tn_array *x, const char *name);
+
+    // The rows of the weight [rows, in] with these numbers, ids i32 [n]: f32 [n, in].
+    tn_array *(*rows)(const tn_model_step *step, tn_array *ids, const char *name);
+
+    // A constant of the model: copies `data`, row-major. Made once for each plan.
+    tn_array *(*constant)(const tn_model_step *step, tn_dtype dtype, const tn_shape *shape,
+                          const void *data);
+};
+
+// A model that a plugin opened; the plugin's own.
+typedef struct tn_model_self tn_model_self;
+
+// The interface of an architecture, or of several that one plugin has.
+typedef struct tn_model {
+    uint32_t struct_size; // sizeof(tn_model)
+    uint32_t flags;       // 0
+
+    // Reads the dimensions, and gives a model, which `close` takes back, with its facts.
+    // TN_ERR_REFUSED: a key that is missing, of another kind or out of range; the message
+    // names it, with what was got and what was expected. TN_ERR_UNSUPPORTED: something that
+    // the file asks for and this plugin does not know, such as a scaling. [any]
+    tn_status (*open)(const tn_host *host, const tn_model_source *source,
+                      tn_model_self **out_model, const tn_model_facts **out_facts);
+    void (*close)(const tn_host *host, tn_model_self *model);
+
+    // Lists the weights of layer `layer`, of 0 .. layers - 1, or of TN_MODEL_EMBEDDING or
+    // TN_MODEL_OUTPUT. Writes at most *count of them, and sets *count to their number;
+    // `out` may be NULL. A weight may be listed by several parts. [any]
+    tn_status (*weights)(const tn_host *host, const tn_model_self *model, int64_t layer,
+                         tn_model_weight *out, uint64_t *count);
+
+    // The types of a layer's caches for `capacity` positions: num_caches of them. They
+    // begin as zeros. [any]
+    tn_status (*caches)(const tn_host *host, const tn_model_self *model, int64_t layer,
+                        int64_t capacity, tn_type *out_types);
+
+    // Builds the graph of a step. What it is given is the same for all steps that share a
+    // plan: positions are arrays, not numbers. [any]
+    tn_status (*build)(const tn_host *host, const tn_model_self *model,
+                       tn_model_step *step);
+} tn_model;
+
+#endif // TENON_MODEL_H

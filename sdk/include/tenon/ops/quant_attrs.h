@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Attribute structs of the primitives of pack "quant": for plugins that bring kernels or
+// rules for these primitives. Each struct is frozen with the revision of its primitives.
+//
+//   // In a kernel for "quant.quantized_matmul/1".
+//   const tn_quant_matmul_attrs *attrs = call->attrs;
+//   const tn_quant_format *format = tn_quant_find(attrs->format); // NULL: not in the table
+//
+// Weights are u8 arrays of rows of blocks: [..., n, row bytes] for [..., n, k]; what the
+// bytes mean is in <tenon/ops/quant.h>. `format` is a name of TN_QUANT_FORMATS or of
+// TN_QUANT_PACKED_FORMATS, or one that a plugin brings; an unknown one is TN_ERR_NOT_FOUND
+// (TN_ERR_ARGUMENT where it cannot be a name), with the known names in the message; rows
+// that do not consist of whole blocks are TN_ERR_ARGUMENT. Packed formats need rank 2 or
+// more, as 16 rows lie together.
+//
+// The core fills the structs, defaults included; they are borrowed for the call, and infer
+// has accepted the values.
+//
+// Threads. Plain data: any thread.
+#ifndef TENON_OPS_QUANT_ATTRS_H
+#define TENON_OPS_QUANT_ATTRS_H
+
+#include <tenon/attr.h>
+#include <tenon/types.h>
+
+// quant.dequantize/1 (w: u8 ..., row bytes) -> ..., k: the elements that blocks stand for,
+// rounded to the dtype.
+typedef struct tn_quant_dequantize_attrs {
+    const char *format; // required
+    int64_t dtype;      // f16, bf16, f32 or f64; default f32
+} tn_quant_dequantize_attrs;
+
+// quant.quantize/1 (x: floats ..., k) -> u8 ..., row bytes: the blocks that are near to x,
+// which is read as f32, by the plain rule of the format; k is a multiple of the block. The
+// rules are those by which other programs write GGUF: for 32 elements, the scale that the
+// extreme element (of q4_1 and q5_1 the range) asks for, and the nearest multiples. Formats
+// of 256 elements, and packed ones, are refused.
+typedef struct tn_quant_quantize_attrs {
+    const char *format; // required
+} tn_quant_quantize_attrs;
+
+// quant.quantized_matmul/1 (x: floats ..., k; w: u8 n, row bytes) -> ..., n: x times the
+// transposed matrix of w, in x's dtype. Its derivative is that for x.
+//
+// A kernel may round x to 8 bits: in each 32 elements to multiples of their greatest
+// magnitude / 127, so that an element of the result is off by at most the sum over these of
+// |w| * greatest magnitude / 254. Not where `exact` is true: then products are of floats,
+// as in base.matmul. Kernels that never round x, those of the Vulkan backends, give the
+// same with either.
+typedef struct tn_quant_matmul_attrs {
+    const char *format; // required
+    int64_t exact;      // 0 or 1; default 0
+} tn_quant_matmul_attrs;
+
+// quant.quantized_take/1 (w: u8 n, row bytes; ids: integers ...) -> f32 ..., k: rows of w,
+// as values. Negative ids count from the end, others out of range are the nearest, as of
+// base.take.
+typedef struct tn_quant_take_attrs {
+    const char *format; // required
+} tn_quant_take_attrs;
+
+// quant.pack/1 (w: u8 ..., n, row bytes) -> the same shape: the blocks in the order of a
+// packed format of TN_QUANT_PACKED_FORMATS, or, from such a one, in the plain order.
+typedef struct tn_quant_pack_attrs {
+    const char *format; // of w; required
+    const char *to;     // the packed format of `format`, or the plain one; required
+} tn_quant_pack_attrs;
+
+#endif // TENON_OPS_QUANT_ATTRS_H
