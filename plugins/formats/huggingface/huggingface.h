@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Folders of models as Hugging Face has them: config.json, the weights in safetensors
+// files, tokenizer.json. Arrays are listed under GGUF's names, metadata under GGUF's keys,
+// so that who reads a model knows one set of names. Two things are not as in a GGUF file:
+//
+//   tenon.rope  "halves": rows of attn_q and attn_k are in the order of the file, where
+//               element i is turned with element i + half; GGUF's files of architecture
+//               "llama" have them in the order where neighbours are ("interleaved")
+//   names that no row of the table knows stay as they are
+//
+// Nothing in a file is trusted.
+#ifndef FORMATS_HUGGINGFACE_H
+#define FORMATS_HUGGINGFACE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "../common/safetensors.h"
+
+// A family of models that write "model_type" in config.json.
+struct hf_family {
+    const char *model_type;
+    const char *architecture; // of GGUF
+    bool norms_add_one;       // weights of norms are what is added to 1, as Gemma's
+    bool has_two_norms;       // of each part of a layer, before and behind it
+};
+const struct hf_family *hf_find_family(const char *model_type);
+// Lists the known ones: "gemma2, llama, ...". Returns `text`.
+const char *hf_known_families(char *text, size_t size);
+
+// The array's name in GGUF, in `out`: false, and the name itself, when it has none.
+bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size);
+
+// An array, and where its elements come from.
+struct hf_array {
+    tn_format_array array; // first: as it is listed
+    const tn_format_array *stored;
+    const tn_format_source *source;
+};
+
+struct hf_shard {
+    struct hf_shard *next;
+    struct safetensors header;
+    const char *name; // of the file
+};
+
+struct hf {
+    tn_format_content content; // first: it is cast back
+    const tn_host *host;
+    const tn_format_source *folder;
+    const struct hf_family *family;
+    json_t *config, *tokenizer, *tokenizer_config, *index; // own names and texts
+    char *chat;          // of chat_template.jinja, or NULL
+    const json_t *model; // the part of `config` about the language model
+    struct hf_shard *shards;
+    struct hf_array *arrays;
+    struct hf_block *blocks; // memory of hf_alloc
+    tn_metadata *metadata;
+    uint64_t num_metadata, room;
+    bool out_of_memory; // when metadata were added
+};
+
+// --- memory and metadata (memory.c) ------------------------------------------------------
+
+// Zeroed memory that lives until `close`; NULL when there is none.
+void *hf_alloc(struct hf *hf, uint64_t size);
+// A text of it, or NULL.
+const char *hf_text(struct hf *hf, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void hf_free_all(struct hf *hf);
+
+// Add a pair. Keys and texts are borrowed; a failure is hf->out_of_memory. With a key that
+// begins with a point: behind the architecture's name.
+void hf_add_text(struct hf *hf, const char *key, const char *text);
+void hf_add_integer(struct hf *hf, const char *key, int64_t value);
+void hf_add_float(struct hf *hf, const char *key, double value);
+void hf_add_bool(struct hf *hf, const char *key, bool value);
+void hf_add_list(struct hf *hf, const char *key, uint32_t kind, const void *data,
+                 uint64_t count);
+
+// Reads a file of the folder as JSON. TN_ERR_NOT_FOUND, with the reason recorded, when it
+// is not there. `flags` are jansson's: JSON_DECODE_INT_AS_REAL for files whose integers may
+// be of any size and do not matter.
+tn_status hf_read_json(struct hf *hf, const char *name, size_t flags, json_t **out_json);
+// Reads a file of the folder as a text, ended by a zero byte, of host->alloc.
+tn_status hf_read_text(struct hf *hf, const char *name, uint64_t most, char **out_text,
+                       uint64_t *out_size, const char **out_path);
+
+// --- the parts ---------------------------------------------------------------------------
+
+tn_status hf_read_config(struct hf *hf);    // config.c: the metadata but the tokenizer's
+tn_status hf_read_tokenizer(struct hf *hf); // tokenizer.c
+tn_status hf_read_weights(struct hf *hf);   // weights.c
+// The elements of an array that is not in place.
+tn_status hf_read_elements(const tn_host *host, const struct hf_array *array, void *data);
+
+#endif // FORMATS_HUGGINGFACE_H

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Families of models, and the names of their arrays in GGUF.
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include "huggingface.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct hf_family families[] = {
+    {"gemma2", "gemma2", true, true},      {"gemma3", "gemma3", true, true},
+    {"gemma3_text", "gemma3", true, true}, {"llama", "llama", false, false},
+    {"mistral", "llama", false, false},    {"phi3", "phi3", false, false},
+    {"qwen2", "qwen2", false, false},      {"qwen3", "qwen3", false, false},
+};
+
+const struct hf_family *hf_find_family(const char *model_type)
+{
+    for (size_t i = 0; i < COUNT(families); i++)
+        if (strcmp(families[i].model_type, model_type) == 0)
+            return &families[i];
+    return NULL;
+}
+
+const char *hf_known_families(char *text, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < COUNT(families) && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "",
+                               families[i].model_type);
+    return text;
+}
+
+// What stands before ".weight" or ".bias" there and here.
+struct pair {
+    const char *theirs, *ours;
+};
+
+static const struct pair globals[] = {
+    {"model.embed_tokens", "token_embd"},
+    {"model.norm", "output_norm"},
+    {"lm_head", "output"},
+};
+
+// Behind "model.layers.N." there, and "blk.N." here.
+static const struct pair in_layers[] = {
+    {"input_layernorm", "attn_norm"},
+    {"self_attn.q_proj", "attn_q"},
+    {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"},
+    {"self_attn.qkv_proj", "attn_qkv"},
+    {"self_attn.o_proj", "attn_output"},
+    {"self_attn.q_norm", "attn_q_norm"},
+    {"self_attn.k_norm", "attn_k_norm"},
+    {"mlp.gate_proj", "ffn_gate"},
+    {"mlp.up_proj", "ffn_up"},
+    {"mlp.gate_up_proj", "ffn_up"},
+    {"mlp.down_proj", "ffn_down"},
+    {"pre_feedforward_layernorm", "ffn_norm"},
+    {"post_feedforward_layernorm", "post_ffw_norm"},
+};
+// One name for two norms: behind attention, or before what comes next.
+static const char behind_attention[] = "post_attention_layernorm";
+
+static const char *find(const struct pair *pairs, size_t count, const char *name,
+                        size_t size)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strlen(pairs[i].theirs) == size && strncmp(pairs[i].theirs, name, size) == 0)
+            return pairs[i].ours;
+    return NULL;
+}
+
+// What is behind `prefix`, or NULL.
+static const char *behind(const char *name, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    return strncmp(name, prefix, size) == 0 ? name + size : NULL;
+}
+
+static const char *find_in_layer(const struct hf_family *family, const char *name,
+                                 size_t size)
+{
+    if (size == sizeof(behind_attention) - 1 && strncmp(name, behind_attention, size) == 0)
+        return family->has_two_norms ? "post_attention_norm" : "ffn_norm";
+    return find(in_layers, COUNT(in_layers), name, size);
+}
+
+bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size)
+{
+    char whole[256];
+    const char *part = behind(name, "language_model."); // beside one for images
+    const char *newer = behind(name, "model.language_model.");
+    snprintf(out, size, "%s", name);
+    if (newer) {
+        snprintf(whole, sizeof(whole), "model.%s", newer);
+        part = whole;
+    }
+    part = part ? part : name;
+    const char *point = strrchr(part, '.');
+    if (!point || (strcmp(point, ".weight") != 0 && strcmp(point, ".bias") != 0))
+        return false;
+    const char *layer = behind(part, "model.layers.");
+    if (!layer) {
+        const char *ours = find(globals, COUNT(globals), part, (size_t)(point - part));
+        if (ours)
+            snprintf(out, size, "%s%s", ours, point);
+        return ours != NULL;
+    }
+    size_t digits = strspn(layer, "0123456789");
+    if (digits == 0 || digits > 9 || layer[digits] != '.')
+        return false;
+    const char *within = layer + digits + 1;
+    const char *ours =
+        point > within ? find_in_layer(family, within, (size_t)(point - within)) : NULL;
+    if (ours)
+        snprintf(out, size, "blk.%.*s.%s%s", (int)digits, layer, ours, point);
+    return ours != NULL;
+}

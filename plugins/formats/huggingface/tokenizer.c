@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+// tokenizer.json and tokenizer_config.json: the vocabulary as GGUF has it. Byte pairs
+// become GGUF's "gpt2" (bytes as letters, with merges) or "llama" (pieces with scores).
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "huggingface.h"
+
+#define MAX_GAPS 65536         // numbers without a token
+#define MAX_TEMPLATE (1 << 24) // bytes
+
+// GGUF's types of tokens.
+enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER = 4, UNUSED = 5, BYTE = 6 };
+
+struct vocabulary {
+    struct hf *hf;
+    const json_t *model, *vocab, *added; // of tokenizer.json
+    tn_text *tokens;
+    int64_t *types;
+    double *scores;
+    uint64_t count; // numbers, with those that have no token
+};
+
+static tn_status refuse(const struct hf *hf, const char *what)
+{
+    return hf->host->fail(hf->host, TN_ERR_REFUSED, "%s: tokenizer.json: %s",
+                          hf->folder->name, what);
+}
+
+// --- tokens -----------------------------------------------------------------------------
+
+static json_int_t id_of(const json_t *value)
+{
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+// Counts the numbers of tokens, and makes the lists.
+static tn_status make_lists(struct vocabulary *v)
+{
+    const char *token;
+    size_t i;
+    json_t *value;
+    json_int_t most = -1, least = 0;
+    uint64_t limit =
+        json_object_size(v->vocab) + json_array_size(v->added) + (uint64_t)MAX_GAPS;
+    json_object_foreach((json_t *)(uintptr_t)v->vocab, token, value)
+    {
+        most = id_of(value) > most ? id_of(value) : most;
+        least = id_of(value) < least ? id_of(value) : least;
+    }
+    json_array_foreach(v->added, i, value)
+    {
+        json_int_t id = id_of(json_object_get(value, "id"));
+        most = id > most ? id : most;
+        least = !json_string_value(json_object_get(value, "content")) || id < least ? -1
+                                                                                    : least;
+    }
+    if (least < 0 || most < 0 || (uint64_t)most >= limit)
+        return refuse(v->hf, "a token has no number, or one far behind the others");
+    v->count = (uint64_t)most + 1;
+    v->tokens = hf_alloc(v->hf, v->count * sizeof(*v->tokens));
+    v->types = hf_alloc(v->hf, v->count * sizeof(*v->types));
+    v->scores = hf_alloc(v->hf, v->count * sizeof(*v->scores));
+    return v->tokens && v->types && v->scores ? TN_OK : TN_ERR_MEMORY;
+}
+
+// "<0x0A>", where bytes are pieces.
+static bool is_byte(const char *token)
+{
+    return strlen(token) == 6 && strncmp(token, "<0x", 3) == 0 && token[5] == '>';
+}
+
+static tn_status fill_tokens(struct vocabulary *v)
+{
+    const char *token, *unknown = json_string_value(json_object_get(v->model, "unk_token"));
+    bool has_bytes = json_is_true(json_object_get(v->model, "byte_fallback"));
+    size_t i;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)v->vocab, token, value)
+    {
+        json_int_t id = id_of(value);
+        if (v->types[id])
+            return refuse(v->hf, "two tokens have the same number");
+        v->tokens[id] = (tn_text){token, strlen(token)};
+        v->types[id] = has_bytes && is_byte(token)              ? BYTE
+                       : unknown && strcmp(token, unknown) == 0 ? UNKNOWN
+                                                                : NORMAL;
+    }
+    json_array_foreach(v->added, i, value)
+    {
+        json_int_t id = id_of(json_object_get(value, "id"));
+        const char *text = json_string_value(json_object_get(value, "content"));
+        bool is_special = json_is_true(json_object_get(value, "special"));
+        v->tokens[id] = (tn_text){text, strlen(text)};
+        if (v->types[id] != UNKNOWN)
+            v->types[id] = is_special ? CONTROL : USER;
+    }
+    for (uint64_t id = 0; id < v->count; id++)
+        if (!v->types[id]) {
+            const char *text = hf_text(v->hf, "[PAD%" PRIu64 "]", id);
+            if (!text)
+                return TN_ERR_MEMORY;
+            v->tokens[id] = (tn_text){text, strlen(text)};
+            v->types[id] = UNUSED;
+        }
+    return TN_OK;
+}
+
+// --- merges -----------------------------------------------------------------------------
+
+// Merge `i` as its two parts: "a b", or ["a", "b"]. False when it is neither.
+static bool merge_parts(const json_t *merge, const char **first, size_t *first_size,
+                        const char **second)
+{
+    const char *text = json_string_value(merge);
+    const char *space = text ? strchr(text, ' ') : NULL;
+    if (space) {
+        *first = text;
+        *first_size = (size_t)(space - text);
+        *second = space + 1;
+        return true;
+    }
+    *first = json_string_value(json_array_get(merge, 0));
+    *second = json_string_value(json_array_get(merge, 1));
+    *first_size = *first ? strlen(*first) : 0;
+    return *first && *second && json_array_size(merge) == 2;
+}
+
+// The merges as GGUF's texts, "a b".
+static tn_status add_merges(struct vocabulary *v, const json_t *merges)
+{
+    struct hf *hf = v->hf;
+    uint64_t count = json_array_size(merges);
+    tn_text *texts = hf_alloc(hf, (count + 1) * sizeof(*texts));
+    if (!texts)
+        return TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < count; i++) {
+        const json_t *merge = json_array_get(merges, i);
+        const char *first, *second, *text = json_string_value(merge);
+        size_t size;
+        if (!merge_parts(merge, &first, &size, &second))
+            return refuse(hf, "a merge is no pair of texts");
+        if (!text)
+            text = hf_text(hf, "%.*s %s", (int)size, first, second);
+        if (!text)
+            return TN_ERR_MEMORY;
+        texts[i] = (tn_text){text, strlen(text)};
+    }
+    hf_add_list(hf, "tokenizer.ggml.merges", TN_METADATA_TEXT, texts, count);
+    return TN_OK;
+}
+
+// The scores of pieces: the earlier a piece is merged, the higher.
+static tn_status score_pieces(struct vocabulary *v, const json_t *merges)
+{
+    struct hf *hf = v->hf;
+    uint64_t count = json_array_size(merges);
+    for (uint64_t i = 0; i < count; i++) {
+        const char *first, *second;
+        size_t size;
+        char piece[512];
+        if (!merge_parts(json_array_get(merges, i), &first, &size, &second))
+            return refuse(hf, "a merge is no pair of texts");
+        if (size + strlen(second) >= sizeof(piece))
+            return refuse(hf, "a merge makes a piece of over 511 bytes");
+        snprintf(piece, sizeof(piece), "%.*s%s", (int)size, first, second);
+        const json_t *id = json_object_get(v->vocab, piece);
+        if (!id)
+            return refuse(hf, "a merge makes what is no token");
+        double *score = &v->scores[json_integer_value(id)];
+        if (*score == 0)
+            *score = -(double)(i + 1);
+    }
+    hf_add_list(hf, "tokenizer.ggml.scores", TN_METADATA_FLOAT, v->scores, v->count);
+    return TN_OK;
+}
+
+// --- what is done before merging --------------------------------------------------------
+
+// Whether the text occurs in a part of the file. Parts are small, but for the vocabulary.
+static bool says(const json_t *part, const char *text)
+{
+    char *all = part ? json_dumps(part, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    bool found = all && strstr(all, text);
+    free(all);
+    return found;
+}
+
+// The name that GGUF has for the expression that splits texts.
+static const char *name_of_splits(const json_t *splits)
+{
+    static const struct {
+        const char *says, *name;
+    } known[] = {
+        {"\\\\p{Lu}\\\\p{Lt}", "tekken"},
+        {"\\\\p{N}{1,3}", "llama-bpe"},
+        {"\\\\p{N}|", "qwen2"},
+        {"\"Digits\"", "smollm"},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (says(splits, known[i].says))
+            return known[i].name;
+    return "gpt-2";
+}
+
+// --- special tokens ---------------------------------------------------------------------
+
+static const char *content_of(const json_t *token)
+{
+    const json_t *content = json_object_get(token, "content");
+    return json_string_value(content ? content : token);
+}
+
+// The number of a token by its text; -1 when there is none.
+static json_int_t find_token(const struct vocabulary *v, const char *text)
+{
+    size_t i;
+    json_t *value;
+    json_array_foreach(v->added, i,
+                       value) if (strcmp(content_of(value), text) ==
+                                  0) return id_of(json_object_get(value, "id"));
+    return id_of(json_object_get(v->vocab, text));
+}
+
+static void add_specials(struct vocabulary *v)
+{
+    static const struct {
+        const char *theirs, *number, *ours;
+    } specials[] = {
+        {"bos_token", "bos_token_id", "tokenizer.ggml.bos_token_id"},
+        {"eos_token", "eos_token_id", "tokenizer.ggml.eos_token_id"},
+        {"unk_token", NULL, "tokenizer.ggml.unknown_token_id"},
+        {"pad_token", "pad_token_id", "tokenizer.ggml.padding_token_id"},
+    };
+    for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
+        const json_t *config = v->hf->tokenizer_config;
+        const char *text = content_of(json_object_get(config, specials[i].theirs));
+        json_int_t id = text ? find_token(v, text) : -1;
+        const json_t *number = id < 0 && specials[i].number
+                                   ? json_object_get(v->hf->model, specials[i].number)
+                                   : NULL;
+        number = json_is_array(number) ? json_array_get(number, 0) : number;
+        id = id < 0 && number ? id_of(number) : id;
+        if (id >= 0 && (uint64_t)id < v->count)
+            hf_add_integer(v->hf, specials[i].ours, id);
+    }
+}
+
+// Whether the begin token is put in front: what is said, or done by the post-processor.
+static void add_begin(struct vocabulary *v)
+{
+    const json_t *config = v->hf->tokenizer_config;
+    const json_t *said = json_object_get(config, "add_bos_token");
+    const char *begin = content_of(json_object_get(config, "bos_token"));
+    const json_t *post = json_object_get(v->hf->tokenizer, "post_processor");
+    json_t *text = json_is_boolean(said) || !begin ? NULL : json_string(begin);
+    char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
+    bool adds = json_is_true(said) || (quoted && says(post, quoted));
+    hf_add_bool(v->hf, "tokenizer.ggml.add_bos_token", adds);
+    free(quoted);
+    json_decref(text);
+}
+
+// The chat template: a text, or a list of named ones, of which "default" counts; or a file.
+static tn_status add_template(struct hf *hf)
+{
+    tn_status status = TN_OK;
+    uint64_t size_of_file = 0;
+    const char *path = NULL;
+    const json_t *value = json_object_get(hf->tokenizer_config, "chat_template");
+    const char *text = json_string_value(value);
+    size_t i;
+    json_t *item;
+    json_array_foreach(value, i, item)
+    {
+        const char *name = json_string_value(json_object_get(item, "name"));
+        if (name && strcmp(name, "default") == 0)
+            text = json_string_value(json_object_get(item, "template"));
+    }
+    if (!text) {
+        status = hf_read_text(hf, "chat_template.jinja", MAX_TEMPLATE, &hf->chat,
+                              &size_of_file, &path);
+        text = hf->chat;
+    }
+    if (text)
+        hf_add_text(hf, "tokenizer.chat_template", text);
+    return status == TN_ERR_NOT_FOUND ? TN_OK : status;
+}
+
+// --- the files --------------------------------------------------------------------------
+
+static tn_status add_vocabulary(struct vocabulary *v)
+{
+    struct hf *hf = v->hf;
+    const json_t *splits = json_object_get(hf->tokenizer, "pre_tokenizer");
+    const json_t *normalizer = json_object_get(hf->tokenizer, "normalizer");
+    const json_t *merges = json_object_get(v->model, "merges");
+    bool is_bytes = says(splits, "\"ByteLevel\"");
+    tn_status status = make_lists(v);
+    if (status == TN_OK)
+        status = fill_tokens(v);
+    if (status != TN_OK)
+        return status;
+    hf_add_text(hf, "tokenizer.ggml.model", is_bytes ? "gpt2" : "llama");
+    hf_add_text(hf, "tokenizer.ggml.pre", is_bytes ? name_of_splits(splits) : "default");
+    hf_add_list(hf, "tokenizer.ggml.tokens", TN_METADATA_TEXT, v->tokens, v->count);
+    hf_add_list(hf, "tokenizer.ggml.token_type", TN_METADATA_INTEGER, v->types, v->count);
+    status = is_bytes ? add_merges(v, merges) : score_pieces(v, merges);
+    bool prefix = is_bytes ? says(splits, "\"add_prefix_space\":true")
+                           : says(normalizer, "\"Prepend\"") ||
+                                 says(splits, "\"prepend_scheme\":\"first\"") ||
+                                 says(splits, "\"prepend_scheme\":\"always\"");
+    hf_add_bool(hf, "tokenizer.ggml.add_space_prefix", prefix);
+    add_specials(v);
+    add_begin(v);
+    return status;
+}
+
+// A tokenizer of another kind than byte pairs is left out: the weights can be read.
+tn_status hf_read_tokenizer(struct hf *hf)
+{
+    // Its model_max_length is often 10^30.
+    tn_status status = hf_read_json(hf, "tokenizer_config.json", JSON_DECODE_INT_AS_REAL,
+                                    &hf->tokenizer_config);
+    if (status == TN_OK || status == TN_ERR_NOT_FOUND)
+        status = hf_read_json(hf, "tokenizer.json", 0, &hf->tokenizer);
+    if (status != TN_OK)
+        return status == TN_ERR_NOT_FOUND ? TN_OK : status;
+    struct vocabulary v = {.hf = hf};
+    v.model = json_object_get(hf->tokenizer, "model");
+    v.vocab = json_object_get(v.model, "vocab");
+    v.added = json_object_get(hf->tokenizer, "added_tokens");
+    const char *type = json_string_value(json_object_get(v.model, "type"));
+    status = add_template(hf);
+    if (status != TN_OK)
+        return status;
+    if (!json_is_object(v.vocab) || (type && strcmp(type, "BPE") != 0))
+        return TN_OK;
+    return add_vocabulary(&v);
+}
