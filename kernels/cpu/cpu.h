@@ -82,6 +82,7 @@ struct cpu_product {
 typedef void cpu_product_fn(const struct cpu_product *product);
 
 #include "fft.h"
+#include "quant.h"
 #include "reduce.h"
 
 // One variant. Tables are indexed by the dtype of the operands (of the second operand for
@@ -109,6 +110,7 @@ struct cpu_kernels {
 enum {
     CPU_HAS_AVX2 = 1,   // AVX2, FMA, F16C
     CPU_HAS_AVX512 = 2, // AVX-512 F, BW, CD, DQ, VL
+    CPU_HAS_VNNI = 8,   // AVX-512 VNNI
 };
 
 // The instruction sets that both the processor and the operating system offer: CPU_HAS_...

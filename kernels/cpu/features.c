@@ -20,7 +20,7 @@ static uint64_t enabled_state(void)
 uint32_t cpu_features(void)
 {
     const uint32_t osxsave = 1u << 27, fma = 1u << 12, avx = 1u << 28, f16c = 1u << 29;
-    const uint32_t avx2 = 1u << 5;
+    const uint32_t avx2 = 1u << 5, vnni = 1u << 11;
     const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
     uint32_t a, b, c, d, features = 0;
 
@@ -34,6 +34,8 @@ uint32_t cpu_features(void)
         features |= CPU_HAS_AVX2;
     if (features && (state & 0xe6) == 0xe6 && (b & avx512) == avx512)
         features |= CPU_HAS_AVX512;
+    if (features & CPU_HAS_AVX512 && c & vnni)
+        features |= CPU_HAS_VNNI;
     return features;
 }
 #else
@@ -73,4 +75,28 @@ bool cpu_takes_scalars(int32_t op, int32_t dtype)
                           TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64);
     return cpu_is_fused(op) ||
            (tn_dtype_in(dtype, wide) && tn_expr_operands((uint32_t)op) == 2);
+}
+
+extern const struct cpu_quant_kernels cpu_quant_kernels_baseline;
+#ifdef CPU_BUILD_X86
+extern const struct cpu_quant_kernels cpu_quant_kernels_avx2, cpu_quant_kernels_avx512,
+    cpu_quant_kernels_vnni;
+#endif
+
+const struct cpu_quant_kernels *const *cpu_quant_variants(void)
+{
+    static const struct cpu_quant_kernels *const variants[] = {
+#ifdef CPU_BUILD_X86
+        &cpu_quant_kernels_vnni, &cpu_quant_kernels_avx512, &cpu_quant_kernels_avx2,
+#endif
+        &cpu_quant_kernels_baseline, NULL};
+    return variants;
+}
+
+const struct cpu_quant_kernels *cpu_quant_pick(uint32_t features)
+{
+    const struct cpu_quant_kernels *const *variant = cpu_quant_variants();
+    while (((*variant)->needs & features) != (*variant)->needs)
+        variant++; // ends at the last variant, whose `needs` is 0
+    return *variant;
 }

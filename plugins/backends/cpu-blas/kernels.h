@@ -67,7 +67,12 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(attention_grad)                                                                      \
     X(dft)                                                                                 \
     X(dft_of_real)                                                                         \
-    X(dft_to_real)
+    X(dft_to_real)                                                                         \
+    X(quant_packed)                                                                        \
+    X(quant_decoded)                                                                       \
+    X(quant_take)                                                                          \
+    X(quant_dequantize)                                                                    \
+    X(quant_pack)
 #define CPU_DECLARE(identifier, ...) extern const tn_kernel identifier##_kernel;
 CPU_KERNELS(CPU_DECLARE)
 #undef CPU_DECLARE

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: MIT
+// Pack "quant": products with weights of a few bits an element, rows of them as floats, and
+// packing.
+//
+// Of packed formats, x is rounded to bytes, and the kernels of kernels/cpu/quant.h multiply
+// 16 rows of weights at a time: the weights are read once for the rows of x that fit the
+// second-level cache, so that one row of x takes the time of reading the weights. Of other
+// formats, and where the product has to be exact, some rows of weights become floats in the
+// worker's scratch memory, which f32 products read.
+#include <limits.h>
+#include <string.h>
+#include <tenon/ops/quant_attrs.h>
+#include "blas.h"
+#include "kernels.h"
+
+#define GROUP TN_QUANT_PACKED_ROWS
+#define PIECE_WORK 65536     // multiplications of a piece of a loop, at least
+#define CACHED_BYTES 131072  // of rounded rows of x that groups of weights share
+#define DECODED_BYTES 131072 // of rows of weights as floats, of one worker
+#define PIECE_BYTES 16384    // written by a piece of a loop, at least
+
+// A matrix of blocks in memory without gaps.
+struct weights {
+    const uint8_t *data;
+    int64_t n, k, row_bytes, block_bytes;
+    uint32_t format; // number in TN_QUANT_FORMATS
+    int32_t head;    // of packed rows: bytes of f16 at the beginning of a block
+    int32_t packed;  // number in TN_QUANT_PACKED_FORMATS, or -1
+};
+
+// A launch.
+struct quant_run {
+    const struct cpu_quant_kernels *quant;
+    const struct cpu_kernels *kernels;
+    const struct blas *blas; // NULL: not needed
+    struct weights w;
+    const float *x;
+    float *out;
+    int64_t rows;      // of x, or ids
+    int64_t rows_each; // rows of x, or of weights, that are handled together
+    uint8_t *scratch;
+    uint64_t part; // bytes of scratch memory of each worker
+    const tn_tensor *ids;
+};
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return tn_saturated_add(bytes, 63) / 64 * 64;
+}
+
+// --- weights ----------------------------------------------------------------------------
+
+static uint32_t format_number(const tn_quant_format *format)
+{
+    uint32_t i = 0;
+    while (tn_quant_at(i) != format)
+        i++;
+    return i;
+}
+
+static int32_t packed_number(const char *name)
+{
+    static const char *const names[] = {
+#define NAME(name, ...) #name,
+        TN_QUANT_PACKED_FORMATS(NAME)
+#undef NAME
+    };
+    int32_t i = (int32_t)(sizeof(names) / sizeof(names[0])) - 1;
+    while (i >= 0 && strcmp(names[i], name) != 0)
+        i--;
+    return i;
+}
+
+// False where the table has no such format.
+static bool read_weights(const char *name, const tn_layout *layout, struct weights *out)
+{
+    int32_t head = 0, last = layout->rank - 1;
+    const tn_quant_format *format = tn_quant_find(name);
+    if (!format)
+        format = tn_quant_unpacked(name, &head);
+    if (!format)
+        return false;
+    *out = (struct weights){.n = last > 0 ? layout->extent[last - 1] : 1,
+                            .row_bytes = layout->extent[last],
+                            .block_bytes = format->bytes,
+                            .format = format_number(format),
+                            .head = head,
+                            .packed = packed_number(name)};
+    out->k = out->row_bytes / format->bytes * format->block;
+    return true;
+}
+
+// Copies `size` bytes to plain order, or to packed one.
+static void move_bytes(uint8_t *packed, uint8_t *plain, size_t size, bool is_packing)
+{
+    memcpy(is_packing ? packed : plain, is_packing ? plain : packed, size);
+}
+
+// Copies the blocks of row `row` of 16 packed rows to `plain`, or back.
+static void move_row(const struct weights *w, uint8_t *group, int64_t row, uint8_t *plain,
+                     bool is_packing)
+{
+    int64_t words = (w->block_bytes - w->head) / 4;
+    int64_t rest = (w->block_bytes - w->head) % 4;
+    for (int64_t at = 0; at < w->row_bytes; at += w->block_bytes) {
+        uint8_t *from = group + at * GROUP, *to = plain + at;
+        for (int32_t i = 0; i < w->head; i += 2)
+            move_bytes(from + 16 * i + 2 * row, to + i, 2, is_packing);
+        from += GROUP * w->head;
+        to += w->head;
+        for (int64_t i = 0; i < words; i++)
+            move_bytes(from + 64 * i + 4 * row, to + 4 * i, 4, is_packing);
+        move_bytes(from + 64 * words + rest * row, to + 4 * words, (size_t)rest,
+                   is_packing);
+    }
+}
+
+static bool is_in_group(const struct weights *w, int64_t row)
+{
+    return w->packed >= 0 && row < w->n / GROUP * GROUP;
+}
+
+// Row `row` as floats. `room`: a row's bytes.
+static void decode_row(const struct quant_run *r, const uint8_t *data, int64_t row,
+                       uint8_t *room, float *out)
+{
+    const struct weights *w = &r->w;
+    const uint8_t *from = data + row * w->row_bytes;
+    if (is_in_group(w, row)) {
+        int64_t first = row / GROUP * GROUP;
+        move_row(w, (uint8_t *)data + first * w->row_bytes, row - first, room, false);
+        from = room;
+    }
+    r->quant->decode(w->format, from, w->row_bytes / w->block_bytes, out);
+}
+
+static uint64_t plain_room(const struct weights *w)
+{
+    return w->packed >= 0 ? aligned((uint64_t)w->row_bytes) : 0;
+}
+
+static int64_t rows_of(const tn_layout *x)
+{
+    int64_t rows = 1;
+    for (int32_t i = 0; i < x->rank - 1; i++)
+        rows *= x->extent[i];
+    return rows;
+}
+
+static const struct cpu_quant_kernels *quant_variant(const tn_cpu_call *call)
+{
+    uint32_t features = (call->cpu_features & TN_CPU_AVX2 ? CPU_HAS_AVX2 : 0) |
+                        (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0) |
+                        (call->cpu_features & TN_CPU_VNNI ? CPU_HAS_VNNI : 0);
+    return cpu_quant_pick(features);
+}
+
+// --- products of floats -----------------------------------------------------------------
+
+// Rows of w from `first` on, which are floats at `values`, times all of x.
+static void multiply_floats(const struct quant_run *r, const float *values, int64_t first,
+                            int64_t count)
+{
+    int64_t k = r->w.k, n = r->w.n;
+    if (r->blas && r->rows > CPU_FEW_ROWS) {
+        r->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, (int)r->rows, (int)count,
+                       (int)k, 1, r->x, (int)k, values, (int)k, 0, r->out + first, (int)n);
+        return;
+    }
+    for (int64_t row = 0; row < r->rows; row += CPU_FEW_ROWS) {
+        int64_t left = r->rows - row;
+        r->kernels->nn->few_by_rows(&(struct cpu_few_rows){
+            .a = r->x + row * k,
+            .b = values,
+            .c = r->out + row * n + first,
+            .m = left < CPU_FEW_ROWS ? left : CPU_FEW_ROWS,
+            .n = count,
+            .k = k,
+            .a_row = k,
+            .b_row = k,
+            .c_row = n,
+            .scale = 1,
+        });
+    }
+}
+
+// Pieces of rows_each rows of w.
+static void multiply_decoded(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct quant_run *r = context;
+    uint8_t *room = r->scratch + worker * r->part;
+    float *values = (float *)(void *)(room + plain_room(&r->w));
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t first = piece * r->rows_each, left = r->w.n - first;
+        int64_t count = left < r->rows_each ? left : r->rows_each;
+        for (int64_t i = 0; i < count; i++)
+            decode_row(r, r->w.data, first + i, room, values + i * r->w.k);
+        multiply_floats(r, values, first, count);
+    }
+}
+
+// Rows of weights that become floats together.
+static int64_t decoded_rows(int64_t k)
+{
+    int64_t rows = DECODED_BYTES / 4 / (k > 0 ? k : 1) / 4 * 4;
+    return rows < 4 ? 4 : rows > 64 ? 64 : rows;
+}
+
+static uint64_t decoded_part(const struct weights *w)
+{
+    uint64_t row = tn_saturated_multiply((uint64_t)w->k, sizeof(float));
+    uint64_t values = tn_saturated_multiply(row, (uint64_t)decoded_rows(w->k));
+    return tn_saturated_add(plain_room(w), aligned(values));
+}
+
+static tn_status launch_decoded(const tn_cpu_call *call, struct quant_run *r)
+{
+    int64_t most = (r->w.n + decoded_rows(r->w.k) - 1) / decoded_rows(r->w.k);
+    int64_t work = r->rows * r->w.k * decoded_rows(r->w.k);
+    bool needs_blas = r->rows > CPU_FEW_ROWS && blas_open();
+    r->rows_each = decoded_rows(r->w.k);
+    r->part = decoded_part(&r->w);
+    r->scratch = call->scratch;
+    tn_status status = needs_blas ? blas_enter(call, &r->blas) : TN_OK;
+    if (status)
+        return status;
+    if (needs_blas && blas_is_threaded())
+        multiply_decoded(r, 0, most, 0);
+    else
+        call->parallel_for(call, most, 1 + PIECE_WORK / (work + 1), multiply_decoded, r);
+    if (needs_blas)
+        blas_leave();
+    return TN_OK;
+}
+
+// --- products of bytes ------------------------------------------------------------------
+
+static void round_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct quant_run *r = context;
+    (void)worker;
+    for (int64_t row = begin; row < end; row++)
+        r->quant->round(r->w.packed, r->x + row * r->w.k, r->w.k,
+                        r->scratch + row * cpu_quant_row_bytes(r->w.k));
+}
+
+// Item i: group i % groups of weights, with rows_each rows of x from i / groups on.
+static void multiply_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct quant_run *r = context;
+    int64_t groups = r->w.n / GROUP;
+    (void)worker;
+    while (begin < end) {
+        int64_t part = begin / groups, group = begin % groups, row = part * r->rows_each;
+        int64_t left = groups - group, rows = r->rows - row;
+        int64_t count = end - begin < left ? end - begin : left;
+        r->quant->product(&(struct cpu_quant_product){
+            .w = r->w.data + group * GROUP * r->w.row_bytes,
+            .x = r->scratch + row * cpu_quant_row_bytes(r->w.k),
+            .out = r->out + row * r->w.n + group * GROUP,
+            .out_row = r->w.n,
+            .k = r->w.k,
+            .rows = rows < r->rows_each ? rows : r->rows_each,
+            .groups = count,
+            .format = r->w.packed,
+        });
+        begin += count;
+    }
+}
+
+// The rows behind the last group, which are plain ones, one by one.
+static void multiply_rest(struct quant_run *r, uint8_t *room)
+{
+    for (int64_t row = r->w.n / GROUP * GROUP; row < r->w.n; row++) {
+        float *values = (float *)(void *)room;
+        decode_row(r, r->w.data, row, NULL, values);
+        multiply_floats(r, values, row, 1);
+    }
+}
+
+static void launch_packed(const tn_cpu_call *call, struct quant_run *r)
+{
+    int64_t bytes = cpu_quant_row_bytes(r->w.k), each = CACHED_BYTES / bytes / 8 * 8;
+    int64_t groups = r->w.n / GROUP, row_work = r->w.k * GROUP;
+    r->scratch = call->scratch;
+    r->rows_each = each < 32 ? 32 : each;
+    if (groups > 0) {
+        int64_t parts = (r->rows + r->rows_each - 1) / r->rows_each;
+        int64_t together = r->rows < r->rows_each ? r->rows : r->rows_each;
+        if (r->rows == 1)
+            round_rows(r, 0, 1, 0);
+        else
+            call->parallel_for(call, r->rows, 1 + PIECE_WORK / 4 / r->w.k, round_rows, r);
+        call->parallel_for(call, parts * groups, 1 + PIECE_WORK / (row_work * together),
+                           multiply_groups, r);
+    }
+    multiply_rest(r, r->scratch + r->rows * bytes);
+}
+
+// --- the kernels of quant.quantized_matmul ---------------------------------------------
+
+static tn_status quant_matmul(const tn_cpu_call *call)
+{
+    const tn_quant_matmul_attrs *attrs = call->attrs;
+    const tn_layout *w = &call->inputs[1].layout;
+    struct quant_run r = {.quant = quant_variant(call), .kernels = kernel_variant(call)};
+    if (!read_weights(attrs->format, w, &r.w) ||
+        count_elements(&call->outputs[0].layout) == 0)
+        return TN_OK;
+    r.w.data = first_element(&call->inputs[1]);
+    r.x = first_element(&call->inputs[0]);
+    r.out = first_element(&call->outputs[0]);
+    r.rows = rows_of(&call->inputs[0].layout);
+    if (r.w.k == 0)
+        memset(r.out, 0, (size_t)(r.rows * r.w.n) * sizeof(float));
+    else if (r.w.packed < 0 || attrs->exact)
+        return launch_decoded(call, &r);
+    else
+        launch_packed(call, &r);
+    return TN_OK;
+}
+
+static uint64_t packed_scratch(const tn_kernel_query *query)
+{
+    const tn_layout *x = &query->inputs[0];
+    uint64_t k = (uint64_t)x->extent[x->rank - 1], rows = (uint64_t)rows_of(x);
+    uint64_t bytes = tn_saturated_add(aligned(tn_saturated_add(k, k / 4)), 64);
+    return tn_saturated_add(tn_saturated_multiply(rows, bytes),
+                            tn_saturated_multiply(k, sizeof(float)));
+}
+
+static uint64_t decoded_scratch(const tn_kernel_query *query)
+{
+    const tn_quant_matmul_attrs *attrs = query->attrs;
+    struct weights w;
+    if (!read_weights(attrs->format, &query->inputs[1], &w))
+        return 0;
+    return tn_saturated_multiply(decoded_part(&w), query->num_workers);
+}
+
+static bool fits_blas(const tn_kernel_query *query)
+{
+    const tn_layout *x = &query->inputs[0];
+    return rows_of(x) <= INT_MAX && x->extent[x->rank - 1] <= INT_MAX &&
+           query->inputs[1].extent[0] <= INT_MAX;
+}
+
+static int32_t packed_accepts(const tn_kernel_query *query)
+{
+    const tn_quant_matmul_attrs *attrs = query->attrs;
+    return !attrs->exact && packed_number(attrs->format) >= 0;
+}
+
+static int32_t decoded_accepts(const tn_kernel_query *query)
+{
+    const tn_quant_matmul_attrs *attrs = query->attrs;
+    struct weights w;
+    return read_weights(attrs->format, &query->inputs[1], &w) && fits_blas(query);
+}
+
+// --- rows as values ---------------------------------------------------------------------
+
+static void write_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct quant_run *r = context;
+    uint8_t *room = r->scratch + worker * r->part;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t row = i, n = r->w.n;
+        const uint8_t *matrix = r->w.data;
+        if (r->ids) {
+            int64_t at = r->ids->layout.offset + i;
+            row = tn_get_i64(r->ids, at);
+            if (row < 0)
+                row = r->ids->layout.dtype == TN_U64 ? n : row + n;
+            row = row < 0 ? 0 : row < n ? row : n - 1;
+        } else {
+            matrix += i / n * n * r->w.row_bytes;
+            row = i % n;
+        }
+        decode_row(r, matrix, row, room, r->out + i * r->w.k);
+    }
+}
+
+static tn_status rows_launch(const tn_cpu_call *call, const char *format,
+                             const tn_tensor *ids)
+{
+    struct quant_run r = {.quant = quant_variant(call), .ids = ids};
+    if (!read_weights(format, &call->inputs[0].layout, &r.w) ||
+        count_elements(&call->outputs[0].layout) == 0)
+        return TN_OK;
+    r.w.data = first_element(&call->inputs[0]);
+    r.out = first_element(&call->outputs[0]);
+    r.scratch = call->scratch;
+    r.part = plain_room(&r.w);
+    r.rows = rows_of(&call->outputs[0].layout);
+    call->parallel_for(call, r.rows, 1 + PIECE_BYTES / 4 / r.w.k, write_rows, &r);
+    return TN_OK;
+}
+
+static tn_status quant_take(const tn_cpu_call *call)
+{
+    return rows_launch(call, ((const tn_quant_take_attrs *)call->attrs)->format,
+                       &call->inputs[1]);
+}
+
+static tn_status quant_dequantize(const tn_cpu_call *call)
+{
+    return rows_launch(call, ((const tn_quant_dequantize_attrs *)call->attrs)->format,
+                       NULL);
+}
+
+// `format` is the first member of both structs of attributes.
+static int32_t rows_accepts(const tn_kernel_query *query)
+{
+    struct weights w;
+    return read_weights(*(const char *const *)query->attrs, &query->inputs[0], &w);
+}
+
+static uint64_t rows_scratch(const tn_kernel_query *query)
+{
+    struct weights w;
+    if (!read_weights(*(const char *const *)query->attrs, &query->inputs[0], &w))
+        return 0;
+    return tn_saturated_multiply(plain_room(&w), query->num_workers);
+}
+
+// --- packing ----------------------------------------------------------------------------
+
+struct packing {
+    struct weights w; // of the packed format
+    const uint8_t *from;
+    uint8_t *to;
+    bool is_packing;
+};
+
+// Item i: 16 rows, or the rest of a matrix.
+static void pack_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct packing *p = context;
+    int64_t each = (p->w.n + GROUP - 1) / GROUP;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t first = i % each * GROUP, left = p->w.n - first;
+        int64_t at = (i / each * p->w.n + first) * p->w.row_bytes;
+        if (left < GROUP) {
+            memcpy(p->to + at, p->from + at, (size_t)(left * p->w.row_bytes));
+            continue;
+        }
+        uint8_t *from = (uint8_t *)p->from + at, *to = p->to + at;
+        for (int64_t row = 0; row < GROUP; row++)
+            move_row(&p->w, p->is_packing ? to : from, row,
+                     (p->is_packing ? from : to) + row * p->w.row_bytes, p->is_packing);
+    }
+}
+
+static tn_status quant_pack(const tn_cpu_call *call)
+{
+    const tn_quant_pack_attrs *attrs = call->attrs;
+    const tn_layout *w = &call->inputs[0].layout;
+    struct packing p = {.is_packing = packed_number(attrs->to) >= 0,
+                        .from = first_element(&call->inputs[0]),
+                        .to = first_element(&call->outputs[0])};
+    int64_t count = count_elements(w);
+    bool is_same = (packed_number(attrs->format) >= 0) == p.is_packing;
+    if (count == 0 || is_same ||
+        !read_weights(p.is_packing ? attrs->to : attrs->format, w, &p.w)) {
+        if (count > 0)
+            memcpy(p.to, p.from, (size_t)count);
+        return TN_OK;
+    }
+    int64_t matrices = count / (p.w.n * p.w.row_bytes);
+    call->parallel_for(call, matrices * ((p.w.n + GROUP - 1) / GROUP),
+                       1 + PIECE_BYTES / (GROUP * p.w.row_bytes), pack_groups, &p);
+    return TN_OK;
+}
+
+static int32_t pack_accepts(const tn_kernel_query *query)
+{
+    const tn_quant_pack_attrs *attrs = query->attrs;
+    struct weights w;
+    return read_weights(attrs->format, &query->inputs[0], &w);
+}
+
+// --- records ----------------------------------------------------------------------------
+
+#define ONE(dtype) TN_DTYPE_BIT(dtype)
+static const tn_operand_rule matmul_rules[] = {{ONE(TN_F32), TN_NEEDS_CONTIGUOUS},
+                                               {ONE(TN_U8), TN_NEEDS_CONTIGUOUS},
+                                               {ONE(TN_F32), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule take_rules[] = {{ONE(TN_U8), TN_NEEDS_CONTIGUOUS},
+                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                             {ONE(TN_F32), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule dequantize_rules[] = {{ONE(TN_U8), TN_NEEDS_CONTIGUOUS},
+                                                   {ONE(TN_F32), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule pack_rules[] = {{ONE(TN_U8), TN_NEEDS_CONTIGUOUS}};
+
+#define RECORD(id, function, text, order, rules, ...)                                      \
+    static const tn_cpu_kernel id##_payload = {.struct_size = sizeof(tn_cpu_kernel),       \
+                                               .launch = function};                        \
+    const tn_kernel id##_kernel = {.struct_size = sizeof(tn_kernel),                       \
+                                   .primitive = text,                                      \
+                                   .family = TN_FAMILY_CPU,                                \
+                                   .name = #id,                                            \
+                                   .priority = order,                                      \
+                                   TN_OPERANDS(rules),                                     \
+                                   .payload = &id##_payload,                               \
+                                   __VA_ARGS__}
+RECORD(quant_packed, quant_matmul, "quant.quantized_matmul/1", 700, matmul_rules,
+       .accepts = packed_accepts, .scratch_size = packed_scratch);
+RECORD(quant_decoded, quant_matmul, "quant.quantized_matmul/1", 600, matmul_rules,
+       .accepts = decoded_accepts, .scratch_size = decoded_scratch);
+RECORD(quant_take, quant_take, "quant.quantized_take/1", 700, take_rules,
+       .accepts = rows_accepts, .scratch_size = rows_scratch);
+RECORD(quant_dequantize, quant_dequantize, "quant.dequantize/1", 700, dequantize_rules,
+       .accepts = rows_accepts, .scratch_size = rows_scratch);
+RECORD(quant_pack, quant_pack, "quant.pack/1", 700, pack_rules, .accepts = pack_accepts);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Shared by this pack's files: the list of its primitives, formats by name, blocks of any
+// array, and the checks of arguments.
+#ifndef QUANT_PACK_H
+#define QUANT_PACK_H
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <tenon/checked.h>
+#include <tenon/kernel.h>
+#include <tenon/ops/quant.h>
+#include <tenon/ops/quant_attrs.h>
+#include <tenon/ops/reference.h>
+#include <tenon/ops/rules.h>
+#include <tenon/plugin.h>
+#include <tenon/primitive.h>
+
+// The primitives: X(name) for quant_<name>.
+#define QUANT_PRIMITIVES(X)                                                                \
+    X(dequantize)                                                                          \
+    X(quantize)                                                                            \
+    X(matmul)                                                                              \
+    X(take)                                                                                \
+    X(pack)
+#define QUANT_DECLARE(name) extern const tn_primitive quant_##name;
+QUANT_PRIMITIVES(QUANT_DECLARE)
+#undef QUANT_DECLARE
+
+// --- formats (formats.c) ----------------------------------------------------------------
+
+// A format by its name. Of a packed one `plain` is the one whose blocks are permuted.
+struct format {
+    const tn_quant_format *plain;
+    bool is_packed;
+    int32_t head; // of a packed one: bytes of f16 at the beginning of a block
+};
+
+// Gives the format named `name`, of the table or of a plugin. Fails with the known names.
+tn_status find_format(const tn_host *host, const char *name, struct format *out);
+
+// Encodes a block, or NULL: the format has no plain rule for it.
+typedef void encode_fn(const float *values, uint8_t *out);
+encode_fn *format_encoder(const tn_quant_format *format);
+
+// --- weights (weights.c) ----------------------------------------------------------------
+
+// Fails unless w is made of rows of whole blocks. Gives the elements of a row.
+tn_status check_weights(const tn_host *host, const char *name, const struct format *format,
+                        const tn_type *w, int64_t *out_k);
+
+// Rows of blocks in an array of any layout: those that `index` leads to, whose last two
+// entries are 0.
+struct rows {
+    const struct format *format;
+    const tn_tensor *tensor;
+    int64_t first;     // offset of the first byte
+    int64_t n, blocks; // rows; blocks of a row
+};
+struct rows rows_at(const struct format *format, const tn_tensor *w, const int64_t *index);
+
+// Where byte `byte` of block `block` of row `row` lies, as an offset from tensor->data.
+int64_t rows_byte(const struct rows *rows, int64_t row, int64_t block, int64_t byte);
+
+// Decodes row `row`: blocks times elements of a block.
+void rows_decode(const struct rows *rows, int64_t row, float *out);
+
+// The next matrix of an array of rank `rank`: an index whose last two entries stay 0. False
+// after the last.
+bool next_matrix(int32_t rank, const int64_t *extent, int64_t *index);
+
+#define SHAPE_TEXT 200
+// Writes "[256, 512]" to `buffer`, and returns `buffer`.
+const char *shape_text(const tn_type *type, char buffer[SHAPE_TEXT]);
+
+// Status of a rule that built `array`. The builder has recorded the failure behind a NULL.
+static inline tn_status built(const tn_array *array)
+{
+    return array ? TN_OK : TN_ERR_ARGUMENT;
+}
+
+// `array` as `dtype`.
+static inline tn_array *cast(const tn_build *build, tn_array *array, tn_dtype dtype)
+{
+    const tn_type *type = build->type(array);
+    return type && type->dtype == dtype ? array
+                                        : build->op(build, "base.astype/1", TN_IN(array),
+                                                    tn_attrs("dtype", (int64_t)dtype));
+}
+
+#endif // QUANT_PACK_H

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// org.tenon.quant: products with weights of a few bits an element, in the block formats of
+// <tenon/ops/quant.h>, and what leads to such weights and back.
+#include "pack.h"
+
+#define POINTER(name) &quant_##name,
+static const tn_primitive *const primitives[] = {QUANT_PRIMITIVES(POINTER)};
+#undef POINTER
+
+static const tn_ops ops = {
+    .struct_size = sizeof(ops),
+    .primitives = primitives,
+    .num_primitives = sizeof(primitives) / sizeof(primitives[0]),
+};
+
+static const void *query(const char *id)
+{
+    return strcmp(id, TN_IFACE_OPS) == 0 ? &ops : NULL;
+}
+
+TN_PLUGIN("org.tenon.quant", "0.1.0", "Tenon", .query = query);
