@@ -165,8 +165,7 @@ uint32_t access_pointer(struct translator *t, struct access *a)
     return a->base;
 }
 
-// --- forms in memory
-// -------------------------------------------------------------------------
+// --- forms in memory -------------------------------------------------------------------
 
 static uint32_t reform(struct translator *t, uint32_t id, const struct type *type,
                        uint32_t from, uint32_t to);
@@ -212,8 +211,7 @@ static uint32_t reform(struct translator *t, uint32_t id, const struct type *typ
     return reform_parts(t, id, type, from, to);
 }
 
-// --- loads and stores
-// ------------------------------------------------------------------------
+// --- loads and stores ------------------------------------------------------------------
 
 // Storage of 8 and 16 bits is read and written by scalars and vectors; more needs
 // arithmetic.

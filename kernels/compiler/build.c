@@ -123,8 +123,7 @@ static void check_arithmetic(struct translator *t, enum base base, const struct 
                 type_base_text(base), extension_text(extension));
 }
 
-// --- unary
-// -----------------------------------------------------------------------------------
+// --- unary -----------------------------------------------------------------------------
 
 static uint32_t spec_unary(struct translator *t, uint32_t op, const struct expr *e)
 {
@@ -159,8 +158,7 @@ struct expr *expr_unary(struct translator *t, uint32_t op, struct expr *from,
     return with_two(t, EXPR_UNARY, op, type, from, NULL, at);
 }
 
-// --- binary
-// ----------------------------------------------------------------------------------
+// --- binary ----------------------------------------------------------------------------
 
 static bool is_comparison(uint32_t op)
 {
@@ -408,8 +406,7 @@ struct expr *expr_select(struct translator *t, struct expr *condition, struct ex
     return e;
 }
 
-// --- assignment
-// ------------------------------------------------------------------------------
+// --- assignment ------------------------------------------------------------------------
 
 bool expr_is_lvalue(const struct expr *e)
 {

@@ -94,8 +94,7 @@ static uint32_t emit_two_results(struct translator *t, const struct expr *e)
     return EMIT(t, OpCompositeExtract, type, both, 0);
 }
 
-// --- atomics and barriers
-// ---------------------------------------------------------------------
+// --- atomics and barriers --------------------------------------------------------------
 
 static uint32_t constant_argument(struct translator *t, const struct expr *e, uint32_t i)
 {
@@ -176,8 +175,7 @@ static void emit_scoped_barrier(struct translator *t, const struct expr *e)
         IR_EMIT(t->ir, OpMemoryBarrier, 0, scope, semantics);
 }
 
-// --- subgroups
-// -------------------------------------------------------------------------------
+// --- subgroups -------------------------------------------------------------------------
 
 static uint32_t emit_group(struct translator *t, const struct expr *e)
 {
@@ -195,8 +193,7 @@ static uint32_t emit_group(struct translator *t, const struct expr *e)
     return emit(t, code_of(e), e->type, count, operands);
 }
 
-// --- matrices
-// --------------------------------------------------------------------------------
+// --- matrices --------------------------------------------------------------------------
 
 static uint32_t emit_matrix_product(struct translator *t, const struct expr *e)
 {

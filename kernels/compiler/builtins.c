@@ -31,8 +31,7 @@ bool builtin_exists(const struct name *name)
     return find(name) != NULL;
 }
 
-// --- patterns
-// --------------------------------------------------------------------------------
+// --- patterns --------------------------------------------------------------------------
 
 static enum base base_of_letter(char letter)
 {
@@ -254,8 +253,7 @@ struct expr *builtin_call(struct translator *t, const struct name *name,
     return best.builtin != NULL ? call_by_pattern(t, &best, arguments, count, at) : NULL;
 }
 
-// --- matrices
-// --------------------------------------------------------------------------------
+// --- matrices --------------------------------------------------------------------------
 
 static bool is_float_vector(const struct type *type)
 {
@@ -289,8 +287,7 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
     return b->code[0] == 33 ? type_scalar(t, first->base) : first;
 }
 
-// --- candidates
-// ------------------------------------------------------------------------------
+// --- candidates ------------------------------------------------------------------------
 
 // What T stands for.
 static const char *class_text(const struct builtin *b)

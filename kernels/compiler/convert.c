@@ -101,8 +101,7 @@ struct expr *convert_to(struct translator *t, struct expr *e, const struct type 
     return convert_base(t, e, type->base);
 }
 
-// --- instructions
-// ----------------------------------------------------------------------------
+// --- instructions ----------------------------------------------------------------------
 
 // Integers are widened by their own sign, and then read with the other.
 static uint32_t convert_int(struct translator *t, uint32_t id, const struct type *from,

@@ -17,8 +17,7 @@ bool declaration_is_next(struct translator *t)
     return !(token[1].kind == TOKEN_PUNCTUATOR && token[1].punctuator == '(');
 }
 
-// --- constants
-// -------------------------------------------------------------------------------
+// --- constants -------------------------------------------------------------------------
 
 uint32_t spec_of_number(struct translator *t, uint32_t number, uint64_t bits, uint32_t type)
 {
@@ -61,8 +60,7 @@ static void declare_spec(struct translator *t, const struct qualifiers *q,
     symbol->is_readonly = true;
 }
 
-// --- variables
-// -------------------------------------------------------------------------------
+// --- variables -------------------------------------------------------------------------
 
 static const struct type *with_size(struct translator *t, const struct type *type,
                                     const struct expr *value, const struct place *at)
@@ -167,8 +165,7 @@ static void declare_variable(struct translator *t, const struct qualifiers *q,
         declare_local(t, q, type, name, value, at);
 }
 
-// --- declarations
-// ----------------------------------------------------------------------------
+// --- declarations ----------------------------------------------------------------------
 
 // layout(...) in;  layout(...) buffer;  layout(...) uniform;
 static void declare_layout(struct translator *t, const struct qualifiers *q)

@@ -38,8 +38,7 @@ uint32_t emit_splat(struct translator *t, const struct type *type, uint32_t id)
     return emit(t, OpCompositeConstruct, type, type->rows, parts);
 }
 
-// --- branches
-// --------------------------------------------------------------------------------
+// --- branches --------------------------------------------------------------------------
 
 // Whether computing it without need costs less than a branch. Loads from buffers are not:
 // they may be out of range where the condition does not hold.
@@ -116,8 +115,7 @@ static uint32_t emit_select(struct translator *t, const struct expr *e)
     return is_void ? 0 : emit(t, OpPhi, e->type, 4, phi);
 }
 
-// --- parts of values
-// -------------------------------------------------------------------------
+// --- parts of values -------------------------------------------------------------------
 
 static uint32_t emit_swizzle(struct translator *t, const struct expr *e)
 {
@@ -174,8 +172,7 @@ static uint32_t emit_part(struct translator *t, const struct expr *e)
     return access_load(t, &access);
 }
 
-// --- operators
-// -------------------------------------------------------------------------------
+// --- operators -------------------------------------------------------------------------
 
 static uint32_t emit_unary(struct translator *t, const struct expr *e)
 {

@@ -44,8 +44,7 @@ static uint32_t opcode_of(uint32_t op, enum base base)
     return code;
 }
 
-// --- equality
-// --------------------------------------------------------------------------------
+// --- equality --------------------------------------------------------------------------
 
 static uint32_t emit_equality(struct translator *t, uint32_t op, const struct type *type,
                               uint32_t left, uint32_t right)
@@ -80,8 +79,7 @@ static uint32_t emit_equality(struct translator *t, uint32_t op, const struct ty
     return all;
 }
 
-// --- matrices
-// --------------------------------------------------------------------------------
+// --- matrices --------------------------------------------------------------------------
 
 static uint32_t emit_matrix_product(struct translator *t, const struct type *type,
                                     const struct type *left_type, uint32_t left,
@@ -151,8 +149,7 @@ uint32_t emit_binary(struct translator *t, uint32_t op, const struct type *type,
     return EMIT(t, opcode_of(op, base), type, left, right);
 }
 
-// --- constructors
-// ----------------------------------------------------------------------------
+// --- constructors ----------------------------------------------------------------------
 
 static uint32_t emit_diagonal(struct translator *t, const struct type *type, uint32_t id)
 {

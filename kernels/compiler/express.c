@@ -4,8 +4,7 @@
 
 static struct expr *parse_unary(struct translator *t);
 
-// --- primary expressions
-// ---------------------------------------------------------------------
+// --- primary expressions ---------------------------------------------------------------
 
 struct arguments {
     struct expr **items;
@@ -160,8 +159,7 @@ static struct expr *parse_unary(struct translator *t)
     return expr_unary(t, op, e, &at);
 }
 
-// --- operators
-// -------------------------------------------------------------------------------
+// --- operators -------------------------------------------------------------------------
 
 // 0: no binary operator; the larger, the tighter it binds.
 static uint32_t precedence_of(const struct token *token)
@@ -290,8 +288,7 @@ struct expr *parse_expression(struct translator *t)
     }
 }
 
-// --- initialisers
-// ----------------------------------------------------------------------------
+// --- initialisers ----------------------------------------------------------------------
 
 // { ... } for a type; NULL or an array without a size: what it is made of says.
 static struct expr *parse_list(struct translator *t, const struct type *type)

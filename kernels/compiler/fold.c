@@ -78,8 +78,7 @@ uint64_t fold_convert(enum base from, enum base to, uint64_t bits)
     return fold_wrap(to, bits);
 }
 
-// --- operations
-// ------------------------------------------------------------------------------
+// --- operations ------------------------------------------------------------------------
 
 static uint64_t fold_int_division(enum base base, uint32_t op, uint64_t a, uint64_t b)
 {
@@ -272,8 +271,7 @@ struct expr *fold_unary(struct translator *t, uint32_t op, const struct expr *fr
     return e;
 }
 
-// --- constants of SPIR-V
-// ---------------------------------------------------------------------
+// --- constants of SPIR-V ---------------------------------------------------------------
 
 // Rounded to nearest even: to 5 or 8 bits of exponent, and 10 or 7 bits of significand.
 static uint32_t narrow_float(double value, int exponent_bits, int bits)

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// --- declarations
-// ----------------------------------------------------------------------------
+// --- declarations ----------------------------------------------------------------------
 
 static bool has_same_parameters(const struct function *f,
                                 const struct parameter *parameters, uint32_t count)
@@ -192,8 +191,7 @@ void function_declare(struct translator *t, const struct type *result,
     define(t, f);
 }
 
-// --- overloads
-// -------------------------------------------------------------------------------
+// --- overloads -------------------------------------------------------------------------
 
 static uint32_t argument_rank(struct translator *t, const struct function *f, uint32_t i,
                               const struct expr *argument)
@@ -297,8 +295,7 @@ _Noreturn static void fail_call(struct translator *t, const struct name *name,
             candidates);
 }
 
-// --- calls
-// -----------------------------------------------------------------------------------
+// --- calls -----------------------------------------------------------------------------
 
 static struct expr *call_of(struct translator *t, struct function *f,
                             struct expr **arguments, uint32_t count, const struct place *at)
@@ -446,8 +443,7 @@ uint32_t emit_call(struct translator *t, const struct expr *e)
     return id;
 }
 
-// --- the end
-// ---------------------------------------------------------------------------------
+// --- the end ---------------------------------------------------------------------------
 
 enum { UNVISITED, ON_THE_WAY, CHECKED };
 

@@ -75,8 +75,7 @@ struct ir {
 struct ir *ir_create(struct compiler *c, uint32_t version);
 uint32_t ir_new_id(struct ir *ir);
 
-// --- the module
-// ----------------------------------------------------------------------------
+// --- the module ------------------------------------------------------------------------
 
 // Each does nothing when it was said before. ir_capability() fails, naming the capability,
 // where the source's target lacks it; `at`: where the source needs it, or NULL.
@@ -131,8 +130,7 @@ uint32_t ir_spec_operation(struct ir *ir, uint32_t type, uint32_t op, uint32_t c
 uint32_t ir_global(struct ir *ir, uint32_t pointer_type, uint32_t storage_class,
                    uint32_t initial);
 
-// --- functions
-// -----------------------------------------------------------------------------
+// --- functions -------------------------------------------------------------------------
 
 // A function without blocks, behind those there are. parameters: its parameters' ids come
 // back.
@@ -158,8 +156,7 @@ uint32_t ir_extended(struct ir *ir, uint32_t number, uint32_t type, uint32_t cou
 // Whether the current block has its terminator.
 bool ir_is_ended(const struct ir *ir);
 
-// --- for passes
-// ------------------------------------------------------------------------------
+// --- for passes ------------------------------------------------------------------------
 
 // Puts an instruction into a block; before: NULL: last.
 void ir_insert(struct ir_block *block, struct ir_inst *before, struct ir_inst *inst);

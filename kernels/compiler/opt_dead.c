@@ -181,8 +181,7 @@ void opt_dead(struct optimiser *o, bool with_globals)
     sweep_section(&m, &ir->decorations, true);
 }
 
-// --- functions that are not called
-// ---------------------------------------------------------
+// --- functions that are not called -----------------------------------------------------
 
 // Instructions that call a function: OpFunctionCall, and those of matrices that take one.
 static bool calls(const struct ir_inst *inst)

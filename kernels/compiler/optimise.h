@@ -96,8 +96,7 @@ static inline struct ir_inst *opt_definition(const struct optimiser *o, uint32_t
 // none.
 bool opt_constant(const struct ir *ir, uint32_t id, uint64_t *bits);
 
-// --- the passes
-// ---------------------------------------------------------------------------
+// --- the passes ------------------------------------------------------------------------
 
 // True: it has another form now.
 bool opt_return(struct optimiser *o, struct ir_function *function);

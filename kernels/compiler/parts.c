@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-// --- elements
-// --------------------------------------------------------------------------------
+// --- elements --------------------------------------------------------------------------
 
 // The number of elements, for a constant index; 0: not known.
 static uint32_t num_parts(const struct type *type)
@@ -175,8 +174,7 @@ struct expr *expr_length(struct translator *t, struct expr *left, const struct p
     return e;
 }
 
-// --- constructors
-// ----------------------------------------------------------------------------
+// --- constructors ----------------------------------------------------------------------
 
 static struct expr *with_arguments(struct translator *t, enum expr_kind kind,
                                    const struct type *type, struct expr **arguments,

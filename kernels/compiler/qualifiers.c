@@ -207,8 +207,7 @@ void parse_qualifiers(struct translator *t, struct qualifiers *out)
     }
 }
 
-// --- the size of a workgroup
-// -----------------------------------------------------------------
+// --- the size of a workgroup -----------------------------------------------------------
 
 // A constant, or of specialisation constants a composite.
 struct expr *workgroup_size(struct translator *t, const struct place *at)

@@ -11,8 +11,7 @@ struct hints {
     uint32_t length;          // operand of DependencyLength; 0: none
 };
 
-// --- hints
-// -----------------------------------------------------------------------------------
+// --- hints -----------------------------------------------------------------------------
 
 static void set_hint(struct translator *t, struct hints *hints, const struct token *token)
 {
@@ -57,8 +56,7 @@ static void parse_hints(struct translator *t, struct hints *hints)
     }
 }
 
-// --- selections
-// ------------------------------------------------------------------------------
+// --- selections ------------------------------------------------------------------------
 
 static void parse_scoped(struct translator *t)
 {
@@ -211,8 +209,7 @@ static void parse_switch(struct translator *t, const struct hints *hints)
     start_block(t, target.on_break);
 }
 
-// --- loops
-// -----------------------------------------------------------------------------------
+// --- loops -----------------------------------------------------------------------------
 
 struct loop {
     struct target target;
@@ -322,8 +319,7 @@ static void parse_do(struct translator *t, const struct hints *hints)
     start_block(t, loop.target.on_break);
 }
 
-// --- jumps
-// -----------------------------------------------------------------------------------
+// --- jumps -----------------------------------------------------------------------------
 
 static void parse_jump(struct translator *t, bool is_break)
 {
@@ -360,8 +356,7 @@ static void parse_return(struct translator *t)
     expect(t, ';', "behind 'return'");
 }
 
-// --- statements
-// ------------------------------------------------------------------------------
+// --- statements ------------------------------------------------------------------------
 
 static void parse_compound(struct translator *t)
 {

@@ -110,8 +110,7 @@ const struct type *tensor_check(struct translator *t, const struct builtin *b,
     return fits ? type_scalar(t, TYPE_VOID) : NULL;
 }
 
-// --- instructions
-// ----------------------------------------------------------------------------
+// --- instructions ----------------------------------------------------------------------
 
 static uint32_t emit_set(struct translator *t, const struct expr *e)
 {

@@ -26,8 +26,7 @@ enum spirv_storage {
     STORAGE_PHYSICAL = 5349,
 };
 
-// --- symbols
-// -------------------------------------------------------------------------------
+// --- symbols ---------------------------------------------------------------------------
 
 enum symbol_kind {
     SYMBOL_VARIABLE,
@@ -91,8 +90,7 @@ struct function {
     struct call *calls;
 };
 
-// --- expressions
-// ---------------------------------------------------------------------------
+// --- expressions -----------------------------------------------------------------------
 
 enum expr_kind {
     EXPR_CONSTANT,  // `bits`, one for each component; of floats the bits of a double
@@ -147,8 +145,7 @@ struct expr {
     const struct name *name; // of the constant that it is; NULL: none
 };
 
-// --- the translation
-// -----------------------------------------------------------------------
+// --- the translation -------------------------------------------------------------------
 
 // Where `break` and `continue` go.
 struct target {

@@ -36,8 +36,7 @@ const char *type_base_text(enum base base)
     return base < NUM_SCALARS ? bases[base].text : "";
 }
 
-// --- making
-// ----------------------------------------------------------------------------------
+// --- making ----------------------------------------------------------------------------
 
 const struct type *type_number(struct translator *t, enum base base, uint32_t columns,
                                uint32_t rows)
@@ -180,8 +179,7 @@ const struct type *type_part(struct translator *t, const struct type *type)
                                 : type_scalar(t, type->base);
 }
 
-// --- layouts
-// ---------------------------------------------------------------------------------
+// --- layouts ---------------------------------------------------------------------------
 
 static uint32_t round_up(uint32_t size, uint32_t align)
 {
@@ -297,8 +295,7 @@ uint32_t type_size(struct translator *t, const struct type *type, uint32_t layou
     return type->measures[layout].size;
 }
 
-// --- types of SPIR-V
-// -------------------------------------------------------------------------
+// --- types of SPIR-V -------------------------------------------------------------------
 
 static uint32_t scalar_id(struct translator *t, enum base base)
 {
@@ -443,8 +440,7 @@ uint32_t type_id(struct translator *t, const struct type *type, uint32_t layout)
     return id;
 }
 
-// --- text
-// ------------------------------------------------------------------------------------
+// --- text ------------------------------------------------------------------------------
 
 static const char *number_text(struct translator *t, const struct type *type)
 {

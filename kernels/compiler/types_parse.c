@@ -2,8 +2,7 @@
 // The parser of types, structs and blocks.
 #include "qualifiers.h"
 
-// --- types
-// -----------------------------------------------------------------------------------
+// --- types -----------------------------------------------------------------------------
 
 static const struct {
     uint8_t base, columns, rows;
@@ -219,8 +218,7 @@ const struct type *parse_type(struct translator *t)
     return type;
 }
 
-// --- structs and blocks
-// ----------------------------------------------------------------------
+// --- structs and blocks ----------------------------------------------------------------
 
 static void add_member(struct translator *t, struct record *record, uint32_t *capacity,
                        const struct member *member)

@@ -60,40 +60,13 @@ void *vk_buffer_map(tn_device *device, tn_buffer *buffer)
 
 // --- staging: for memory that the host cannot read or write directly -------------------
 
-static tn_status create_pool(tn_device *device, struct vk_staging *staging)
-{
-    VkResult result = device->vk->CreateCommandPool(
-        device->handle,
-        &(VkCommandPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                   .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-                                   .queueFamilyIndex = device->facts.queue_family},
-        NULL, &staging->pool);
-    if (result != VK_SUCCESS) // the handle is undefined then
-        staging->pool = VK_NULL_HANDLE;
-    return vk_check(device, result, "vkCreateCommandPool");
-}
-
-static tn_status create_commands(tn_device *device, struct vk_staging *staging)
-{
-    VkResult result = device->vk->AllocateCommandBuffers(
-        device->handle,
-        &(VkCommandBufferAllocateInfo){.sType =
-                                           VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                       .commandPool = staging->pool,
-                                       .commandBufferCount = 1},
-        &staging->commands);
-    if (result != VK_SUCCESS)
-        staging->commands = NULL;
-    return vk_check(device, result, "vkAllocateCommandBuffers");
-}
-
 static tn_status commands_ready(tn_device *device, struct vk_staging *staging)
 {
     tn_status status = TN_OK;
     if (!staging->pool)
-        status = create_pool(device, staging);
+        status = vk_pool_create(device, &staging->pool);
     if (status == TN_OK && !staging->commands)
-        status = create_commands(device, staging);
+        status = vk_commands_create(device, staging->pool, &staging->commands);
     return status;
 }
 

@@ -170,7 +170,7 @@ static tn_status device_init(tn_device *device, uint32_t index)
     }
     vk_device_api_load(&device->instance->vk, device->handle, &device->api);
     device->vk = &device->api;
-    tn_status status = vk_timeline_create(device, &device->host_timeline);
+    tn_status status = vk_host_init(device);
     for (uint32_t i = 0; i < vk_num_queues(device) && status == TN_OK; i++)
         status = vk_queue_init(device, i);
     if (status == TN_OK)
@@ -243,8 +243,7 @@ static void destroy_objects(tn_device *device)
         vk_staging_finish(device, &device->queues[i].staging);
         vk_queue_finish(device, i);
     }
-    if (device->host_timeline)
-        vk->DestroySemaphore(device->handle, device->host_timeline, NULL);
+    vk_host_finish(device);
     vk_memory_finish(device);
     vk->DestroyDevice(device->handle, NULL);
 }

@@ -184,8 +184,13 @@ struct vk_queue {
     struct vk_staging staging;
 };
 
+// What a pipeline was made of, for others of the same code (special.c) and for those who
+// watch launches. Owned by it.
+struct vk_source;
+
 struct vk_pipeline {
-    struct vk_pipeline *next;          // in the bucket
+    struct vk_pipeline *next; // in the bucket
+    struct vk_source *source;
     uint32_t num_users;                // reference count: dispatches of executables
     uint64_t size;                     // bytes of its code, as SPIR-V
     uint64_t driver_ns;                // that vkCreateComputePipelines took
@@ -238,9 +243,11 @@ struct tn_device {
     VkDevice handle;
     struct vk_queue queues[VK_MAX_QUEUES + 1]; // vk_num_queues() of them
     VkSemaphore host_timeline;                 // signalled by vk_signal
-    atomic_bool waits_for_host;                // work did so; never cleared
-    atomic_bool lost;                          // never cleared
-    _Atomic uint64_t share_file; // what files its exports are (share.c); 0: not known yet
+    VkCommandPool host_pool;                   // of host_commands
+    VkCommandBuffer host_commands; // makes visible what the host wrote before it signalled
+    atomic_bool waits_for_host;    // work did so; never cleared
+    atomic_bool lost;              // never cleared
+    _Atomic uint64_t share_file;   // what files its exports are (share.c); 0: not known yet
     // A software driver, not told to act as a GPU: no polling, no tiled transposition, and
     // programs beside products of any size.
     bool is_software;
@@ -376,6 +383,7 @@ struct vk_pipeline_desc {
     uint32_t num_push; // words
     uint32_t num_spec; // at most VK_MAX_SPEC
     const tn_vulkan_constant *spec;
+    uint64_t values;   // bit i: pushed word i is a value, which is in no kernel's code
     const char *entry; // NULL: "main"
     // Gives the SPIR-V if the pipeline does not exist yet.
     tn_status (*code)(tn_device *device, void *context, struct vk_code *out);
@@ -396,6 +404,11 @@ void vk_pipeline_release(tn_device *device, struct vk_pipeline *pipeline);
 tn_status vk_pipeline_make(tn_device *device, const struct vk_pipeline_desc *desc,
                            const struct vk_code *code, struct vk_pipeline **out_pipeline);
 void vk_pipeline_destroy(tn_device *device, struct vk_pipeline *pipeline);
+// The description of a pipeline, whose `code` gives its code once more; valid as long as
+// the pipeline.
+struct vk_pipeline_desc vk_pipeline_describe(const struct vk_pipeline *pipeline);
+// The key of the pipeline of a description.
+struct vk_hash vk_pipeline_key(const struct vk_pipeline_desc *desc);
 
 // --- segment.c, submit.c and queue.c ---------------------------------------------------
 
@@ -414,6 +427,12 @@ tn_status vk_queue_init(tn_device *device, uint32_t index);
 void vk_queue_finish(tn_device *device, uint32_t index);
 // Whether a point is reached; false as well if the driver's answer is an error.
 bool vk_queue_has_reached(tn_device *device, uint32_t index, uint64_t value);
+// What orders work behind the host.
+tn_status vk_host_init(tn_device *device);
+void vk_host_finish(tn_device *device);
+// A pool whose command buffers are recorded one by one, and a command buffer of it.
+tn_status vk_pool_create(tn_device *device, VkCommandPool *out);
+tn_status vk_commands_create(tn_device *device, VkCommandPool pool, VkCommandBuffer *out);
 // Submits commands after `waits`, points of this or other queues, or of the host.
 tn_status vk_queue_submit(tn_device *device, uint32_t index, VkCommandBuffer commands,
                           const tn_point *waits, uint32_t num_waits, uint64_t *out_value);

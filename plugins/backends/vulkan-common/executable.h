@@ -26,6 +26,7 @@ struct vk_recording {
     bool written;           // `bound` and `sets` are valid
     bool recorded;          // `commands` is valid
     uint64_t point;         // of its last submission
+    uint32_t version;       // of the plan that it is of
     uint64_t used_at;       // the executable's num_uses at its last submission
 };
 #define VK_KEPT_RECORDINGS 4 // made before the least recently used one is rewritten
@@ -44,6 +45,7 @@ struct tn_executable {
     VkCommandPool pool;      // of all recordings
     struct vk_recording recordings[VK_MAX_RECORDINGS];
     uint64_t num_uses;
+    uint32_t version; // of the plan: times that its dispatches changed
 
     // Held over a traced run, until its timestamps are read, and over a measured one.
     pthread_mutex_t trace_lock;

@@ -38,17 +38,18 @@ tn_status kernel_launch(const tn_vulkan_plan *plan, struct kernel_launch *launch
         return plan->host->fail(plan->host, TN_ERR_INTERNAL, "no module named %s",
                                 launch->name);
     lay_out(plan, launch);
-    return plan->launch(
-        plan, &(tn_vulkan_launch){
-                  .struct_size = sizeof(tn_vulkan_launch),
-                  .module = (uint32_t)(module - kernel->modules),
-                  TN_VULKAN_GROUPS(launch->grid[0], launch->grid[1], launch->grid[2]),
-                  .num_operands = launch->num_operands,
-                  .num_push = launch->num_push,
-                  .num_constants = launch->num_constants,
-                  .operand_size = sizeof(launch->operands[0]),
-                  .constant_size = sizeof(launch->constants[0]),
-                  .operands = launch->operands,
-                  .push = launch->push,
-                  .constants = launch->constants});
+    const struct own_launch own = {
+        .face = {.struct_size = kernel_plan_is_own(plan) ? sizeof(own) : sizeof(own.face),
+                 .module = (uint32_t)(module - kernel->modules),
+                 TN_VULKAN_GROUPS(launch->grid[0], launch->grid[1], launch->grid[2]),
+                 .num_operands = launch->num_operands,
+                 .num_push = launch->num_push,
+                 .num_constants = launch->num_constants,
+                 .operand_size = sizeof(launch->operands[0]),
+                 .constant_size = sizeof(launch->constants[0]),
+                 .operands = launch->operands,
+                 .push = launch->push,
+                 .constants = launch->constants},
+        .values = launch->values};
+    return plan->launch(plan, &own.face);
 }

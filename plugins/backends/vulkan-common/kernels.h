@@ -40,6 +40,7 @@ struct kernel_launch {
     uint32_t num_operands, num_push, num_constants;
     tn_vulkan_operand operands[KERNEL_OPERANDS];
     uint32_t push[KERNEL_PUSH];
+    uint32_t values; // bit i: push[i] is a value; others are extents, strides and offsets
     tn_vulkan_constant constants[KERNEL_CONSTANTS + 1]; // ids 0, 1, ... and GRID_ROW
     // Either so many workgroups, which find their number by workgroup() of types.glsl, or
     // with `fixed_grid` these along each axis.
@@ -56,6 +57,11 @@ static inline void kernel_push(struct kernel_launch *launch, uint64_t word)
 {
     launch->push[launch->num_push++] = (uint32_t)word;
 }
+static inline void kernel_push_value(struct kernel_launch *launch, uint32_t bits)
+{
+    launch->values |= UINT32_C(1) << launch->num_push;
+    kernel_push(launch, bits);
+}
 // What divide.glsl divides by: a factor and shifts.
 static inline void kernel_push_divisor(struct kernel_launch *launch, uint64_t divisor)
 {
@@ -67,6 +73,14 @@ static inline void kernel_spec(struct kernel_launch *launch, uint32_t value)
     uint32_t id = launch->num_constants++;
     launch->constants[id] = (tn_vulkan_constant){id, value};
 }
+
+// What own kernels launch: `face.struct_size` tells it from launches of others. It has
+// `values` where this backend plans, and no other program, such as `tenon check`.
+struct own_launch {
+    tn_vulkan_launch face;
+    uint64_t values; // as of a kernel_launch
+};
+bool kernel_plan_is_own(const tn_vulkan_plan *plan); // plan_kernel.c
 
 // The same memory for another use.
 static inline tn_vulkan_operand operand_for(tn_vulkan_operand operand, uint16_t access)
@@ -157,5 +171,13 @@ uint64_t vk_attention_grad_scratch(const tn_kernel_query *query);
 
 // plan_pool.c
 tn_status vk_plan_max_pool2d(const tn_vulkan_plan *plan);
+
+// plan_quant.c
+int32_t vk_dequantize_accepts(const tn_kernel_query *query);
+int32_t vk_quantized_take_accepts(const tn_kernel_query *query);
+int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query);
+tn_status vk_plan_dequantize(const tn_vulkan_plan *plan);
+tn_status vk_plan_quantized_take(const tn_vulkan_plan *plan);
+tn_status vk_plan_quantized_matmul(const tn_vulkan_plan *plan);
 
 #endif // VULKAN_COMMON_KERNELS_H

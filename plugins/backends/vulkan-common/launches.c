@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include "measure.h"
+#include "special.h"
 
 _Static_assert(sizeof(tn_vulkan_constant) == 2 * sizeof(uint32_t),
                "a constant is told as two words");
@@ -19,14 +20,15 @@ struct told {
 
 // Adds the constants that an operand holds: one without a size has those that the plan got
 // last, and the launch pushes where they begin.
-static void add_constants(const struct vk_plan *plan, const struct vk_operand *operand,
-                          uint32_t binding, struct told *told)
+static void add_constants(const struct vk_plan *plan, const struct vk_dispatch *dispatch,
+                          const struct vk_operand *operand, uint32_t binding,
+                          struct told *told)
 {
     uint32_t at = (uint32_t)(operand->offset / sizeof(uint32_t));
     uint32_t count = (uint32_t)(operand->size / sizeof(uint32_t));
     if (operand->size == 0) {
-        at = plan->last_constant;
-        count = plan->num_constants - at;
+        at = dispatch->constants[0];
+        count = dispatch->constants[1] - at;
         told->push[0] = 0;
     }
     told->lists[told->num_lists++] =
@@ -75,8 +77,9 @@ static bool join(struct told *told, tn_planned_launch *launch)
     return true;
 }
 
-static tn_status tell(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
-                      struct told *told, const tn_planned_launch *launch)
+static tn_status tell(struct vk_plan *plan, uint32_t dispatch,
+                      const struct vk_pipeline_desc *desc, struct told *told,
+                      const tn_planned_launch *launch)
 {
     const struct vk_instance *instance = plan->device->instance;
     if (instance->planned)
@@ -92,20 +95,23 @@ static tn_status tell(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
             told->lists[baked++] = told->lists[i];
     if (desc->num_push > 0)
         told->lists[baked++] = (struct spirv_words){told->push, desc->num_push, SPIRV_PUSH};
-    return vk_measure_plan(plan, desc, told->lists, baked, number);
+    return vk_measure_plan(plan, dispatch, desc, told->lists, baked, number);
 }
 
-tn_status vk_launches_tell(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
-                           const struct vk_dispatch *dispatch)
+tn_status vk_launches_tell_one(struct vk_plan *plan, uint32_t index, const tn_step *step)
 {
+    const struct vk_dispatch *dispatch = &plan->dispatches[index];
     const struct vk_pipeline *pipeline = dispatch->pipeline;
+    struct vk_pipeline_desc own = vk_pipeline_describe(vk_special_plain(plan, index));
+    const struct vk_pipeline_desc *desc = &own;
+    struct vk_hash code = vk_pipeline_describe(pipeline).key;
     uint64_t places[2 * VK_MAX_OPERANDS];
     struct told told = {.num_lists = 0};
     tn_planned_launch launch = {.struct_size = sizeof(launch),
                                 .device = plan->device->track,
-                                .step = plan_step_name(plan->planned),
+                                .step = plan_step_name(step),
                                 .name = desc->name,
-                                .code = {desc->key.lo, desc->key.hi},
+                                .code = {code.lo, code.hi},
                                 .pipeline = {pipeline->key.lo, pipeline->key.hi},
                                 .code_bytes = pipeline->size,
                                 .spec = desc->num_spec ? &desc->spec->id : NULL,
@@ -124,11 +130,21 @@ tn_status vk_launches_tell(struct vk_plan *plan, const struct vk_pipeline_desc *
         places[2 * i] = is_constants ? 0 : operand->offset;
         places[2 * i + 1] = operand->size;
         if (is_constants)
-            add_constants(plan, operand, i, &told);
+            add_constants(plan, dispatch, operand, i, &told);
     }
     if (!join(&told, &launch))
         return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
-    tn_status status = tell(plan, desc, &told, &launch);
+    own.num_bindings = dispatch->num_operands; // as its set has them
+    tn_status status = tell(plan, index, desc, &told, &launch);
     free(told.joined);
+    return status;
+}
+
+tn_status vk_launches_tell(struct vk_plan *plan, const tn_segment *segment)
+{
+    tn_status status = vk_special_make(plan);
+    for (uint32_t i = 0; i < plan->num_dispatches && status == TN_OK; i++)
+        status = vk_launches_tell_one(plan, i,
+                                      tn_segment_step(segment, plan->dispatches[i].step));
     return status;
 }

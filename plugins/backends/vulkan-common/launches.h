@@ -8,7 +8,7 @@
 
 // Tells the dispatch that was added to the plan last, with its operands and what it pushes,
 // and has it measured if that is wanted. Somebody listens: instance->hears_launches.
-tn_status vk_launches_tell(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
-                           const struct vk_dispatch *dispatch);
+tn_status vk_launches_tell_one(struct vk_plan *plan, uint32_t index, const tn_step *step);
+tn_status vk_launches_tell(struct vk_plan *plan, const tn_segment *segment);
 
 #endif // VULKAN_COMMON_LAUNCHES_H

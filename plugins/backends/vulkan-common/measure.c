@@ -46,7 +46,8 @@ static tn_status bake(tn_device *device, const struct vk_pipeline_desc *desc,
     return status;
 }
 
-tn_status vk_measure_plan(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+tn_status vk_measure_plan(struct vk_plan *plan, uint32_t dispatch,
+                          const struct vk_pipeline_desc *desc,
                           const struct spirv_words *lists, uint32_t num_lists,
                           uint64_t number)
 {
@@ -54,7 +55,7 @@ tn_status vk_measure_plan(struct vk_plan *plan, const struct vk_pipeline_desc *d
     if (!measured)
         return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
     measured->number = number;
-    measured->dispatch = plan->num_dispatches - 1;
+    measured->dispatch = dispatch;
     for (measured->same = plan->measured; measured->same;
          measured->same = measured->same->next)
         if (measured->same->number == number && !measured->same->same)
@@ -91,27 +92,13 @@ struct measuring {
 static tn_status open_measuring(struct measuring *m)
 {
     const struct vk_device_api *vk = m->device->vk;
-    VkDevice handle = m->device->handle;
-    const VkCommandPoolCreateInfo pool = {
-        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-        .queueFamilyIndex = m->device->facts.queue_family};
-    VkResult result = vk->CreateCommandPool(handle, &pool, NULL, &m->pool);
-    if (result != VK_SUCCESS) {
-        m->pool = VK_NULL_HANDLE;
-        return vk_fail(m->device, result, "vkCreateCommandPool");
-    }
-    result = vk->AllocateCommandBuffers(
-        handle,
-        &(VkCommandBufferAllocateInfo){.sType =
-                                           VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                       .commandPool = m->pool,
-                                       .commandBufferCount = 1},
-        &m->commands);
-    if (result != VK_SUCCESS || !m->device->facts.timestamps)
-        return vk_check(m->device, result, "vkAllocateCommandBuffers");
-    result = vk->CreateQueryPool(
-        handle,
+    tn_status status = vk_pool_create(m->device, &m->pool);
+    if (status == TN_OK)
+        status = vk_commands_create(m->device, m->pool, &m->commands);
+    if (status != TN_OK || !m->device->facts.timestamps)
+        return status;
+    VkResult result = vk->CreateQueryPool(
+        m->device->handle,
         &(VkQueryPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                  .queryType = VK_QUERY_TYPE_TIMESTAMP,
                                  .queryCount = 2},

@@ -9,7 +9,8 @@
 
 // Makes the code for the plan's last dispatch, which is measured when it runs first. Its
 // constants are in `lists`; `number` is told with the times.
-tn_status vk_measure_plan(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+tn_status vk_measure_plan(struct vk_plan *plan, uint32_t dispatch,
+                          const struct vk_pipeline_desc *desc,
                           const struct spirv_words *lists, uint32_t num_lists,
                           uint64_t number);
 void vk_measure_finish(struct vk_plan *plan);

@@ -71,6 +71,18 @@ static const tn_operand_rule attention_grad_rules[] = {
     {HALF_OR_F32 | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
     {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                   // lengths
     {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
+// Of quantised weights; results are rows in memory.
+static const tn_operand_rule values_rules[] = {
+    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_F64), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule quantized_take_rules[] = {
+    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule quantized_matmul_rules[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
 
 // X(identifier, primitive, plan, rules, further fields)
 #define OWN_KERNELS(X)                                                                     \
@@ -118,7 +130,13 @@ static const tn_operand_rule attention_grad_rules[] = {
       .accepts = vk_conv_accepts, .scratch_size = vk_conv2d_weight_scratch)                \
     X(max_pool2d, "nn.max_pool2d/1", vk_plan_max_pool2d, float_rules, .accepts = NULL)     \
     X(max_pool2d_grad, "nn.max_pool2d_grad/1", vk_plan_max_pool2d, float_rules,            \
-      .accepts = NULL)
+      .accepts = NULL)                                                                     \
+    X(dequantize, "quant.dequantize/1", vk_plan_dequantize, values_rules,                  \
+      .accepts = vk_dequantize_accepts)                                                    \
+    X(quantized_take, "quant.quantized_take/1", vk_plan_quantized_take,                    \
+      quantized_take_rules, .accepts = vk_quantized_take_accepts)                          \
+    X(quantized_matmul, "quant.quantized_matmul/1", vk_plan_quantized_matmul,              \
+      quantized_matmul_rules, .accepts = vk_quantized_matmul_accepts)
 
 #define RECORD(identifier, id, plan_function, rules, ...)                                  \
     static const tn_vulkan_kernel identifier##_payload = {                                 \

@@ -3,7 +3,6 @@
 #include "plan.h"
 
 #include <stdlib.h>
-#include "launches.h"
 #include "measure.h"
 #include "program.h"
 
@@ -100,15 +99,15 @@ static tn_status check_limits(const struct vk_plan *plan,
 
 #define SETS_LOOK_BACK 8 // earlier dispatches; chains of steps alternate between buffers
 
-// The descriptor set for a dispatch that is added now: that of a recent dispatch with equal
+// The descriptor set for the plan's dispatch `index`: that of a recent dispatch with equal
 // pipeline and operands, whose descriptors the device still has in its caches, or a new
 // one.
-static uint32_t choose_set(struct vk_plan *plan, const struct vk_dispatch *dispatch,
+static uint32_t choose_set(struct vk_plan *plan, uint32_t index,
+                           const struct vk_dispatch *dispatch,
                            const struct vk_operand *operands)
 {
-    uint32_t count = plan->num_dispatches;
-    for (uint32_t back = 1; back <= SETS_LOOK_BACK && back <= count; back++) {
-        const struct vk_dispatch *before = &plan->dispatches[count - back];
+    for (uint32_t back = 1; back <= SETS_LOOK_BACK && back <= index; back++) {
+        const struct vk_dispatch *before = &plan->dispatches[index - back];
         if (before->pipeline == dispatch->pipeline && dispatch->num_operands > 0 &&
             memcmp(plan->operands + before->first_operand, operands,
                    dispatch->num_operands * sizeof(*operands)) == 0)
@@ -116,6 +115,16 @@ static uint32_t choose_set(struct vk_plan *plan, const struct vk_dispatch *dispa
     }
     plan->num_bindings += dispatch->num_operands;
     return plan->num_sets++;
+}
+
+void plan_choose_sets(struct vk_plan *plan)
+{
+    plan->num_sets = plan->num_bindings = 0;
+    for (uint32_t i = 0; i < plan->num_dispatches; i++) {
+        struct vk_dispatch *dispatch = &plan->dispatches[i];
+        dispatch->set =
+            choose_set(plan, i, dispatch, plan->operands + dispatch->first_operand);
+    }
 }
 
 // Makes room for one more dispatch.
@@ -163,12 +172,14 @@ tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
                                    .num_push = desc->num_push,
                                    .groups = {groups[0], groups[1], groups[2]},
                                    .step = plan->step,
+                                   .constants = {plan->last_constant, plan->num_constants},
+                                   .values = desc->values,
                                    .barrier =
                                        needs_barrier(plan, operands, desc->num_bindings)};
     status = vk_pipeline_get(plan, desc, &dispatch.pipeline);
     if (status != TN_OK)
         return status;
-    dispatch.set = choose_set(plan, &dispatch, operands);
+    dispatch.set = choose_set(plan, plan->num_dispatches, &dispatch, operands);
     if (desc->num_push > 0)
         memcpy(plan->push + plan->num_push, push, desc->num_push * sizeof(*push));
     if (desc->num_bindings > 0)
@@ -177,8 +188,7 @@ tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
     plan->num_push += desc->num_push;
     plan->num_operands += desc->num_bindings;
     plan->dispatches[plan->num_dispatches++] = dispatch;
-    return plan->device->instance->hears_launches ? vk_launches_tell(plan, desc, &dispatch)
-                                                  : TN_OK;
+    return TN_OK;
 }
 
 tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)

@@ -43,12 +43,15 @@ struct vk_dispatch {
     uint32_t groups[3];
     uint32_t step;
     uint32_t set; // descriptor set, shared by dispatches with equal pipeline and operands
-    bool barrier; // a memory barrier comes first
+    uint32_t constants[2]; // of the plan: where those begin and end that it got last
+    uint64_t values;       // as of vk_pipeline_desc
+    bool barrier;          // a memory barrier comes first
 };
 
 struct vk_ahead;    // ahead.h
 struct vk_groups;   // groups.h
 struct vk_measured; // measure.c
+struct vk_special;  // special.c
 
 struct vk_plan {
     tn_device *device;
@@ -70,6 +73,7 @@ struct vk_plan {
     uint32_t last_constant; // where the constants begin that were appended last
     uint32_t num_sets;      // numbered in the order of the dispatches that use them first
     uint32_t num_bindings;  // of all sets
+    struct vk_special *special;   // kernels of one shape; NULL: none
     struct vk_measured *measured; // dispatches that are to be measured; NULL: none
 };
 
@@ -89,6 +93,9 @@ tn_status plan_constants(struct vk_plan *plan, const uint32_t *words, uint32_t c
 tn_status plan_constants_at(struct vk_plan *plan, const uint32_t *words, uint32_t count,
                             uint32_t alignment, uint32_t *out_at);
 void plan_finish(struct vk_plan *plan);
+
+// Numbers the sets of all dispatches anew, whose pipelines and operands have changed.
+void plan_choose_sets(struct vk_plan *plan);
 
 // The step's name, for people: its label, or else its primitive.
 static inline const char *plan_step_name(const tn_step *step)

@@ -275,8 +275,8 @@ void vk_attention_push_options(struct kernel_launch *launch, const struct vk_att
     kernel_push(launch, lengths && lengths->rank ? (uint64_t)lengths->stride[0] : 0);
     kernel_push(launch, flags_of(a, attrs));
     kernel_push(launch, attrs->window < MOST_KEYS ? (uint64_t)attrs->window : 0);
-    kernel_push(launch, float_bits(scale));
-    kernel_push(launch, float_bits(attrs->soft_cap));
+    kernel_push_value(launch, float_bits(scale));
+    kernel_push_value(launch, float_bits(attrs->soft_cap));
 }
 
 void vk_attention_batches(const struct vk_attention *a, uint32_t *out)

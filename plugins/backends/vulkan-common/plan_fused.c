@@ -134,17 +134,18 @@ static uint32_t same_part(const struct fused_binding *bindings, uint32_t i)
 }
 
 void plan_fused_push(struct fused_binding *bindings, uint32_t count, uint32_t *push,
-                     uint32_t *num_push)
+                     struct vk_pipeline_desc *desc)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct program_args *args = &bindings[i].part->args;
         uint32_t same = same_part(bindings, i);
         bindings[i].is_pushed = true;
-        bindings[i].push = same < i ? bindings[same].push : *num_push;
+        bindings[i].push = same < i ? bindings[same].push : desc->num_push;
         if (same < i)
             continue;
-        memcpy(push + *num_push, args->words, args->num_words * sizeof(*push));
-        *num_push += args->num_words;
+        memcpy(push + desc->num_push, args->words, args->num_words * sizeof(*push));
+        desc->num_push += args->num_words;
+        desc->values |= bindings[i].push < 64 ? args->values << bindings[i].push : 0;
     }
 }
 

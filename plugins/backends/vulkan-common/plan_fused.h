@@ -55,9 +55,10 @@ tn_status plan_fused_args(struct vk_plan *plan, struct fused_part *part,
                           struct vk_operand *out);
 
 // Appends the arguments of the bindings' programs to the words that a launch pushes, each
-// program's once. Before plan_fused_operands.
+// program's once, with their number and which are values in *desc. Before
+// plan_fused_operands.
 void plan_fused_push(struct fused_binding *bindings, uint32_t count, uint32_t *push,
-                     uint32_t *num_push);
+                     struct vk_pipeline_desc *desc);
 
 // Appends the operands of the bindings' programs, each program once, and sets `first`.
 // False: they would be more than `most`.

@@ -300,7 +300,7 @@ static tn_status add_programs(struct planning *p, const tn_vulkan_launch *given,
                 .part = part_of(p, value), .binding = i, .dtype = value->layout.dtype};
     }
     if (p->pushes)
-        plan_fused_push(source->fused, source->num_fused, push, &desc->num_push);
+        plan_fused_push(source->fused, source->num_fused, push, desc);
     if (!plan_fused_operands(source->fused, source->num_fused, operands,
                              &desc->num_bindings, p->face.limits->max_operands))
         return refuse(p, TN_ERR_REFUSED,
@@ -334,6 +334,10 @@ static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
                                     .entry = record->entry,
                                     .code = get_code,
                                     .context = &source};
+    // Which words of others are values is not known.
+    bool is_known = p->is_own && given->struct_size >= sizeof(struct own_launch);
+    desc.values =
+        is_known ? ((const struct own_launch *)(const void *)given)->values : UINT64_MAX;
     source.desc = &desc;
     source.num_push = given->num_push;
     source.num_fused = 0;
@@ -507,6 +511,11 @@ static tn_status check_payload(struct planning *p, const tn_kernel *kernel)
         p->payload->module_size < sizeof(tn_vulkan_module))
         return refuse(p, TN_ERR_REFUSED, "it has no modules");
     return TN_OK;
+}
+
+bool kernel_plan_is_own(const tn_vulkan_plan *plan)
+{
+    return plan->launch == launch;
 }
 
 static bool is_empty(const tn_step *step)

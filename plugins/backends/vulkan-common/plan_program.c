@@ -92,6 +92,7 @@ tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
     } else {
         for (uint32_t i = 0; i < args->num_words; i++)
             launch_push(&launch, args->words[i]);
+        launch.pipeline.values = args->values;
     }
     uint64_t per_group = program_per_group(class);
     uint64_t count = has_rows ? program_rows(step) : program_elements(step);

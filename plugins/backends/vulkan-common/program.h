@@ -87,6 +87,7 @@ struct program_class {
      2 * TN_EXPR_MAX_INSNS)
 struct program_args {
     uint32_t num_words;
+    uint64_t values; // bit i: words[i] is a value; others are extents, strides and offsets
     uint32_t words[PROGRAM_MAX_ARGS];
 };
 
@@ -121,7 +122,8 @@ void program_add_arg(struct program_args *args, uint64_t word);
 // elements it may be 0, and nothing is divided.
 void program_divisor(uint64_t divisor, uint32_t out[2]);
 // Adds the params that a step's program reads, in the order of its instructions: of TAKE
-// the number of elements and the stride.
+// the number of elements and the stride. The others are values, but for those by which a
+// place is divided.
 void program_add_params(const tn_step *step, struct program_args *args);
 
 // The number of elements that a step computes.

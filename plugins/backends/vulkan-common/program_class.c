@@ -98,15 +98,43 @@ static void add_param(struct program_args *args, tn_dtype dtype, uint64_t bits)
         program_add_arg(args, bits >> 32);
 }
 
+// Whether places among the elements are divided by the instruction, and nothing else is
+// done with it: it is an extent.
+static bool divides_places(const tn_expr_program *program, uint32_t param)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < program->num_insns; i++) {
+        const tn_expr_insn *insn = &program->insns[i];
+        uint32_t count = tn_expr_operands(insn->op);
+        bool takes = insn->op == TN_EXPR_TAKE;
+        bool divides = tn_expr_class(insn->op) == TN_EXPR_CLASS_DIVIDE &&
+                       program->insns[insn->a].op == TN_EXPR_INDEX;
+        if (!takes && ((count > 0 && insn->a == param) || (count > 2 && insn->c == param)))
+            return false;
+        if ((takes || count > 1) && insn->b == param && !divides)
+            return false;
+        any = any || (count > 1 && insn->b == param);
+    }
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        if (program->outputs[i] == param)
+            return false;
+    return any;
+}
+
 void program_add_params(const tn_step *step, struct program_args *args)
 {
     const tn_expr_program *program = step->program;
-    for (uint32_t i = 0; i < program->num_insns; i++)
-        if (program->insns[i].op == TN_EXPR_PARAM)
-            add_param(args, program->insns[i].dtype, step->params[program->insns[i].a]);
-        else if (program->insns[i].op == TN_EXPR_TAKE)
-            for (uint32_t k = 0; k < 2; k++)
-                program_add_arg(args, step->params[program->insns[i].c + k]);
+    for (uint32_t i = 0; i < program->num_insns; i++) {
+        const tn_expr_insn *insn = &program->insns[i];
+        uint32_t first = args->num_words;
+        if (insn->op == TN_EXPR_PARAM)
+            add_param(args, insn->dtype, step->params[insn->a]);
+        for (uint32_t k = 0; insn->op == TN_EXPR_TAKE && k < 2; k++)
+            program_add_arg(args, step->params[insn->c + k]);
+        bool is_value = insn->op == TN_EXPR_PARAM && !divides_places(program, i);
+        for (uint32_t k = first; is_value && k < args->num_words && k < 64; k++)
+            args->values |= UINT64_C(1) << k;
+    }
 }
 
 void program_divisor(uint64_t divisor, uint32_t out[2])
@@ -133,6 +161,7 @@ static void list_args(const tn_step *step, const struct program_class *class,
 {
     uint32_t num_operands = step->num_inputs + step->num_outputs;
     args->num_words = 0;
+    args->values = 0;
     program_add_arg(args, program_elements(step));
     for (uint32_t i = 0; i < num_operands; i++)
         program_add_arg(args, (uint64_t)program_operand(step, i)->offset);

@@ -244,6 +244,7 @@ static void list_args(const tn_step *step, const struct program_class *class,
 {
     uint32_t num_operands = step->num_inputs + step->num_outputs;
     args->num_words = 0;
+    args->values = 0;
     program_add_arg(args, program_rows(step));
     program_add_arg(args, (uint64_t)row_extent(step));
     for (uint32_t i = 0; i < num_operands; i++)

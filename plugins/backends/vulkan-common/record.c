@@ -57,41 +57,16 @@ static tn_status create_sets(tn_device *device, const struct vk_plan *plan,
     return vk_check(device, result, "vkAllocateDescriptorSets");
 }
 
-static tn_status create_pool(tn_device *device, tn_executable *executable)
-{
-    const VkCommandPoolCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-        .queueFamilyIndex = device->facts.queue_family,
-    };
-    VkResult result =
-        device->vk->CreateCommandPool(device->handle, &info, NULL, &executable->pool);
-    if (result != VK_SUCCESS)
-        executable->pool = VK_NULL_HANDLE;
-    return vk_check(device, result, "vkCreateCommandPool");
-}
-
 static tn_status create_objects(tn_device *device, const tn_executable *executable,
                                 struct vk_recording *recording)
 {
     const struct vk_plan *plan = &executable->plan;
-    VkResult result = device->vk->AllocateCommandBuffers(
-        device->handle,
-        &(VkCommandBufferAllocateInfo){.sType =
-                                           VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                       .commandPool = executable->pool,
-                                       .commandBufferCount = 1},
-        &recording->commands);
-    if (result != VK_SUCCESS) {
-        recording->commands = NULL;
-        return vk_fail(device, result, "vkAllocateCommandBuffers");
-    }
-    tn_status status = TN_OK;
-    if (plan->num_dispatches > 0)
+    tn_status status = vk_commands_create(device, executable->pool, &recording->commands);
+    if (status == TN_OK && plan->num_dispatches > 0)
         status = create_sets(device, plan, recording);
     if (status != TN_OK || !vk_is_traced(device, executable))
         return status;
-    result = device->vk->CreateQueryPool(
+    VkResult result = device->vk->CreateQueryPool(
         device->handle,
         &(VkQueryPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                  .queryType = VK_QUERY_TYPE_TIMESTAMP,
@@ -106,10 +81,11 @@ tn_status vk_recording_create(tn_device *device, tn_executable *executable,
                               struct vk_recording *recording)
 {
     const struct vk_plan *plan = &executable->plan;
-    tn_status status = executable->pool ? TN_OK : create_pool(device, executable);
+    tn_status status = executable->pool ? TN_OK : vk_pool_create(device, &executable->pool);
     if (status != TN_OK)
         return status;
     *recording = (struct vk_recording){
+        .version = executable->version,
         .sets = calloc(plan->num_sets + 1, sizeof(VkDescriptorSet)),
         .bound = calloc(executable->num_slots + 1, sizeof(struct vk_bound))};
     if (!recording->sets || !recording->bound) {
@@ -287,13 +263,9 @@ static tn_status record(tn_device *device, const struct vk_plan *plan,
     if (recording->queries)
         vk->CmdResetQueryPool(commands, recording->queries, 0, 2 * plan->num_dispatches);
     // Memory barrier after the queue's earlier work and the work that the submission waited
-    // for, the host's copies included: the results are visible, and their inputs may be
-    // overwritten. Copies on the device have barriers of their own.
-    barrier(device, commands,
-            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_HOST_BIT,
-            VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
-            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+    // for: the results are visible, and their inputs may be overwritten. Copies on the
+    // device have barriers of their own; the host's is submitted where it is waited for.
+    vk_record_barrier(device, commands);
     vk_record_dispatches(device, plan, recording);
     // The host reads results through mapped memory, after waiting.
     if (vk_memory_is_mapped(device))
@@ -320,5 +292,6 @@ tn_status vk_recording_update(tn_device *device, struct vk_recording *recording,
         return TN_OK;
     tn_status status = record(device, &executable->plan, recording);
     recording->recorded = status == TN_OK;
+
     return status;
 }

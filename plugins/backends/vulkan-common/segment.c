@@ -6,10 +6,12 @@
 #include "ahead.h"
 #include "groups.h"
 #include "kernels.h"
+#include "launches.h"
 #include "plan_fused.h"
 #include "plan_matmul.h"
 #include "plan_transpose.h"
 #include "program_rows.h"
+#include "special.h"
 
 uint32_t vk_fusion_limit(tn_device *device)
 {
@@ -159,7 +161,11 @@ tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
     if (status == TN_OK)
         status = plan_steps(&executable->plan, segment);
     if (status == TN_OK)
+        status = vk_special_plan(&executable->plan);
+    if (status == TN_OK)
         status = upload_constants(device, executable);
+    if (status == TN_OK && device->instance->hears_launches)
+        status = vk_launches_tell(&executable->plan, segment);
     if (status != TN_OK) {
         vk_executable_destroy(device, executable);
         return status;
@@ -178,6 +184,7 @@ void vk_executable_destroy(tn_device *device, tn_executable *executable)
     if (executable->pool)
         device->vk->DestroyCommandPool(device->handle, executable->pool, NULL);
     vk_buffer_destroy(device, executable->constants);
+    vk_special_finish(&executable->plan);
     plan_finish(&executable->plan);
     pthread_mutex_destroy(&executable->lock);
     pthread_mutex_destroy(&executable->trace_lock);

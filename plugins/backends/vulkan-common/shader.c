@@ -86,6 +86,51 @@ static void store_cache(tn_device *device)
     free(data);
 }
 
+// --- what a pipeline was made of -------------------------------------------------------
+
+struct vk_source {
+    struct vk_pipeline_desc desc; // `code` gives the words
+    uint64_t size;                // bytes of the words
+    char name[160];
+    tn_vulkan_constant spec[VK_MAX_SPEC];
+    uint32_t words[];
+};
+
+static tn_status source_code(tn_device *device, void *context, struct vk_code *out)
+{
+    (void)device;
+    const struct vk_source *source = context;
+    *out = (struct vk_code){.words = source->words, .size = source->size};
+    return TN_OK;
+}
+
+static struct vk_source *make_source(const struct vk_pipeline_desc *desc,
+                                     const struct vk_code *code)
+{
+    size_t entry = desc->entry ? strlen(desc->entry) + 1 : 0;
+    struct vk_source *source = malloc(sizeof(*source) + code->size + entry);
+    if (!source)
+        return NULL;
+    char *entry_at = (char *)source->words + code->size;
+    source->desc = *desc;
+    source->desc.name = source->name;
+    source->desc.spec = source->spec;
+    source->desc.entry = entry > 0 ? memcpy(entry_at, desc->entry, entry) : NULL;
+    source->desc.code = source_code;
+    source->desc.context = source;
+    source->size = code->size;
+    snprintf(source->name, sizeof(source->name), "%s", desc->name);
+    if (desc->num_spec > 0)
+        memcpy(source->spec, desc->spec, desc->num_spec * sizeof(desc->spec[0]));
+    memcpy(source->words, code->words, code->size);
+    return source;
+}
+
+struct vk_pipeline_desc vk_pipeline_describe(const struct vk_pipeline *pipeline)
+{
+    return pipeline->source->desc;
+}
+
 void vk_pipeline_destroy(tn_device *device, struct vk_pipeline *pipeline)
 {
     const struct vk_device_api *vk = device->vk;
@@ -95,6 +140,7 @@ void vk_pipeline_destroy(tn_device *device, struct vk_pipeline *pipeline)
         vk->DestroyPipelineLayout(device->handle, pipeline->layout, NULL);
     if (pipeline->set_layout)
         vk->DestroyDescriptorSetLayout(device->handle, pipeline->set_layout, NULL);
+    free(pipeline->source);
     free(pipeline);
 }
 
@@ -256,6 +302,10 @@ static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_des
                                  struct vk_pipeline **out_pipeline)
 {
     struct vk_pipeline *pipeline = calloc(1, sizeof(*pipeline));
+    if (pipeline && !(pipeline->source = make_source(desc, code))) {
+        free(pipeline);
+        pipeline = NULL;
+    }
     if (!pipeline)
         return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
     pipeline->key = key;
@@ -283,7 +333,7 @@ tn_status vk_pipeline_make(tn_device *device, const struct vk_pipeline_desc *des
     return pipeline_create(device, &alone, (struct vk_hash){0, 0}, code, out_pipeline);
 }
 
-static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
+struct vk_hash vk_pipeline_key(const struct vk_pipeline_desc *desc)
 {
     struct vk_hash h = desc->key;
     if (desc->num_spec > 0)
@@ -476,7 +526,7 @@ tn_status vk_pipeline_get(const struct vk_plan *plan, const struct vk_pipeline_d
 {
     tn_device *device = plan->device;
     struct vk_shaders *shaders = &device->shaders;
-    struct vk_making making = {.key = desc_key(desc), .code = desc->key};
+    struct vk_making making = {.key = vk_pipeline_key(desc), .code = desc->key};
     *out_pipeline = NULL;
     pthread_mutex_lock(&shaders->lock);
     bool is_others = plan->is_ahead && find_making(shaders, making.key);

@@ -3,225 +3,10 @@
 // known only when the kernel runs, in a loop say, the variable stays as one of the
 // invocation whose initial value is the words: the driver's compiler knows them when it
 // unrolls the loop.
-#include "spirv_bake.h"
+#include "spirv_baker.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include "spirv_fuser.h"
-
-enum { CLASS_PRIVATE = 6, CLASS_PUSH_CONSTANT = 9 };
-enum { DECORATION_ARRAY_STRIDE = 6, DECORATION_OFFSET = 35 };
-#define OP_I_ADD 128
-#define MAX_DEPTH 16 // types within each other
-
-// What is known of an id of the module.
-struct known {
-    uint32_t target; // of a variable, or a pointer into it: its number, from 1; else 0
-    uint32_t type;   // of such: what it points to
-    uint32_t offset; // of such: bytes from the variable, if `is_fixed`
-    uint32_t value;  // if `has_value`
-    uint32_t clone;  // of a type: the same without decorations; 0: there is none
-    bool is_fixed, has_value;
-};
-
-// A variable whose words are known.
-struct target {
-    const struct spirv_words *list;
-    uint32_t variable, type; // the variable's id, and what it points to
-    bool is_kept;            // as a variable of the invocation
-};
-
-#define MAX_TARGETS 64
-struct baker {
-    struct fuser f; // for its module, its words, its failures
-    struct known *known;
-    const struct spirv_words *looked_at; // the list that is refused, if one is
-    uint32_t num_targets;
-    struct target targets[MAX_TARGETS];
-};
-
-// --- what is known ---------------------------------------------------------------------
-
-static bool decoration_of(const struct baker *b, uint32_t id, int64_t member,
-                          uint32_t decoration, uint32_t *out)
-{
-    const struct module *m = &b->f.kernel;
-    return spirv_find_decoration(m->words, m->functions, id, member, decoration, out);
-}
-
-// The value of a constant, or of what is one now.
-static bool value_of(const struct baker *b, uint32_t id, uint32_t *out)
-{
-    const struct module *m = &b->f.kernel;
-    const uint32_t *constant = made_by(m, id, OP_CONSTANT, 3);
-    if (constant)
-        *out = constant[2];
-    else if (id < m->bound && b->known[id].has_value)
-        *out = b->known[id].value;
-    else
-        return false;
-    return true;
-}
-
-static bool add_target(struct baker *b, uint32_t variable, const struct spirv_words *list)
-{
-    const struct module *m = &b->f.kernel;
-    const uint32_t *pointer = made_by(m, type_of(m, variable), OP_TYPE_POINTER, 3);
-    if (!pointer)
-        return fuser_refuse(&b->f, "has a variable %u without a type", variable);
-    if (b->num_targets == MAX_TARGETS)
-        return fuser_refuse(&b->f, "has over %d variables of constants", MAX_TARGETS);
-    b->targets[b->num_targets++] = (struct target){list, variable, pointer[2], false};
-    b->known[variable] =
-        (struct known){.target = b->num_targets, .type = pointer[2], .is_fixed = true};
-    return true;
-}
-
-// Whether the words are those of a variable.
-static bool is_at(const struct baker *b, const struct spirv_words *list,
-                  const uint32_t *words)
-{
-    uint32_t binding;
-    if (list->binding == SPIRV_PUSH)
-        return words[2] == CLASS_PUSH_CONSTANT;
-    return words[2] != CLASS_PUSH_CONSTANT &&
-           decoration_of(b, words[1], -1, DECORATION_BINDING, &binding) &&
-           binding == list->binding;
-}
-
-static bool find_targets(struct baker *b, const struct spirv_words *lists, uint32_t count)
-{
-    const struct module *m = &b->f.kernel;
-    for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at))
-        for (uint32_t i = 0; op_at(m, at) == OP_VARIABLE && i < count; i++)
-            if (is_at(b, &lists[i], &m->words[at + 1]) &&
-                !add_target(b, m->words[at + 2], &lists[i]))
-                return false;
-    return true;
-}
-
-// Bytes of a scalar or a vector; 0: it is neither.
-static uint32_t size_of(const struct module *m, uint32_t type)
-{
-    const uint32_t *vector = made_by(m, type, OP_TYPE_VECTOR, 3);
-    const uint32_t *words = made_by(m, vector ? vector[1] : type, OP_TYPE_INT, 3);
-    words = words ? words : made_by(m, vector ? vector[1] : type, OP_TYPE_FLOAT, 2);
-    return words ? words[1] / 8 * (vector ? vector[2] : 1) : 0;
-}
-
-// The type of what a type has inside, and how far apart they lie; 0: it has no members that
-// are alike.
-static uint32_t element_of(const struct baker *b, uint32_t type, uint32_t *stride)
-{
-    const struct module *m = &b->f.kernel;
-    const uint32_t *words = made_by(m, type, OP_TYPE_VECTOR, 3);
-    if (words) {
-        *stride = size_of(m, words[1]);
-        return words[1];
-    }
-    words = made_by(m, type, OP_TYPE_ARRAY, 3);
-    words = words ? words : made_by(m, type, OP_TYPE_RUNTIME_ARRAY, 2);
-    return words && decoration_of(b, type, -1, DECORATION_ARRAY_STRIDE, stride) ? words[1]
-                                                                                : 0;
-}
-
-// Follows one index of an access chain. False: it was refused.
-static bool follow(struct baker *b, struct known *place, uint32_t index)
-{
-    const struct module *m = &b->f.kernel;
-    const uint32_t *members = made_by(m, place->type, OP_TYPE_STRUCT, 2);
-    uint32_t value = 0, stride = 0, offset = 0;
-    bool has_value = value_of(b, index, &value);
-    if (members && has_value && value + 1 < num_operands(m, m->at[place->type]) &&
-        decoration_of(b, place->type, value, DECORATION_OFFSET, &offset)) {
-        place->type = members[1 + value];
-        place->offset += offset;
-        return true;
-    }
-    uint32_t element = members ? 0 : element_of(b, place->type, &stride);
-    if (!element || (has_value && value > UINT32_MAX / 2 / (stride + 1)))
-        return fuser_refuse(&b->f, "has constants of a type %u that cannot be baked",
-                            place->type);
-    place->type = element;
-    place->offset += value * stride;
-    place->is_fixed = place->is_fixed && has_value;
-    return true;
-}
-
-static uint32_t word_at(const struct target *target, uint32_t offset)
-{
-    return offset / 4 < target->list->count ? target->list->words[offset / 4] : 0;
-}
-
-static bool is_target(const struct baker *b, uint32_t id)
-{
-    return id < b->f.kernel.bound && b->known[id].target > 0;
-}
-
-static bool look_at_load(struct baker *b, const uint32_t *words)
-{
-    const struct known *place = &b->known[words[2]];
-    struct target *target = &b->targets[place->target - 1];
-    if (!place->is_fixed && size_of(&b->f.kernel, words[0]) == 0)
-        return fuser_refuse(&b->f, "loads a list of constants at a place that is computed");
-    target->is_kept |= !place->is_fixed;
-    if (place->is_fixed && size_of(&b->f.kernel, words[0]) == 4) {
-        b->known[words[1]].has_value = true;
-        b->known[words[1]].value = word_at(target, place->offset);
-    }
-    return true;
-}
-
-// The number of the variable of constants that an instruction names, or has a pointer into;
-// 0: none.
-static uint32_t named_target(const struct baker *b, size_t at)
-{
-    const struct module *m = &b->f.kernel;
-    uint32_t op = op_at(m, at);
-    bool known = spirv_is_known(op);
-    for (uint32_t i = 0; i < num_operands(m, at); i++)
-        if ((!known || spirv_is_id(op, i)) && is_target(b, m->words[at + 1 + i]))
-            return b->known[m->words[at + 1 + i]].target;
-    return 0;
-}
-
-static bool is_chain(uint32_t op)
-{
-    return op == OP_ACCESS_CHAIN || op == OP_IN_BOUNDS_ACCESS_CHAIN;
-}
-
-// Notes what an instruction makes known.
-static bool look_at(struct baker *b, size_t at)
-{
-    const struct module *m = &b->f.kernel;
-    const uint32_t *words = &m->words[at + 1];
-    uint32_t op = op_at(m, at), count = num_operands(m, at), one, other;
-    if (op == OP_I_ADD && value_of(b, words[2], &one) && value_of(b, words[3], &other) &&
-        size_of(m, words[0]) == 4) {
-        b->known[words[1]].has_value = true;
-        b->known[words[1]].value = (uint32_t)((uint64_t)one + other);
-    }
-    uint32_t target = named_target(b, at);
-    if (target == 0)
-        return true;
-    b->looked_at = b->targets[target - 1].list;
-    if (op == OP_LOAD && count >= 3)
-        return look_at_load(b, words);
-    if (!is_chain(op) || count < 4 || !is_target(b, words[2]))
-        return fuser_refuse(&b->f,
-                            "reaches its constants by an instruction %u, expected "
-                            "that it loads them",
-                            op);
-    struct known place = b->known[words[2]];
-    for (uint32_t i = 3; i < count; i++)
-        if (!follow(b, &place, words[i]))
-            return false;
-    if (!place.is_fixed && words[2] != b->targets[place.target - 1].variable)
-        return fuser_refuse(&b->f,
-                            "reaches its constants by one access chain into another");
-    b->known[words[1]] = place;
-    return true;
-}
 
 // --- constants -------------------------------------------------------------------------
 
@@ -242,7 +27,7 @@ static uint32_t length_of(const struct baker *b, const struct target *target, ui
         return words[2];
     words = made_by(m, type, OP_TYPE_ARRAY, 3);
     if (words)
-        return value_of(b, words[2], &length) ? length : 0;
+        return baker_value_of(b, words[2], &length) ? length : 0;
     return bytes > offset && stride > 0 ? (bytes - offset) / stride : 0;
 }
 
@@ -250,8 +35,9 @@ static uint32_t write_scalar(struct baker *b, const struct target *target, uint3
                              uint32_t offset, uint32_t id)
 {
     const uint32_t *integer = made_by(&b->f.kernel, type, OP_TYPE_INT, 3);
-    uint32_t size = size_of(&b->f.kernel, type);
-    uint32_t words[] = {type, id, word_at(target, offset), word_at(target, offset + 4)};
+    uint32_t size = baker_size_of(&b->f.kernel, type);
+    uint32_t words[] = {type, id, baker_word_at(target, offset),
+                        baker_word_at(target, offset + 4)};
     if (size < 4) {
         uint32_t sign = UINT32_C(1) << (size * 8 - 1);
         words[2] = words[2] >> offset % 4 * 8 & (sign | (sign - 1));
@@ -281,7 +67,7 @@ static uint32_t write_members(struct baker *b, const struct target *target, uint
 {
     const struct module *m = &b->f.kernel;
     const uint32_t *members = made_by(m, type, OP_TYPE_STRUCT, 2);
-    uint32_t stride = 0, element = members ? 0 : element_of(b, type, &stride);
+    uint32_t stride = 0, element = members ? 0 : baker_element_of(b, type, &stride);
     uint32_t count = members ? num_operands(m, m->at[type]) - 1
                              : length_of(b, target, type, offset, stride);
     bool fits = (members || element) && count > 0 && count <= 2 * SPIRV_MOST_BAKED;
@@ -289,7 +75,8 @@ static uint32_t write_members(struct baker *b, const struct target *target, uint
     b->f.failed |= fits && !words;
     for (uint32_t i = 0; words && i < count; i++) {
         uint32_t at = i * stride;
-        fits = fits && (!members || decoration_of(b, type, i, DECORATION_OFFSET, &at));
+        fits =
+            fits && (!members || baker_decoration_of(b, type, i, DECORATION_OFFSET, &at));
         words[2 + i] = fits ? write_constant(b, target, members ? members[1 + i] : element,
                                              offset + at, 0, depth + 1)
                             : 0;
@@ -310,7 +97,7 @@ static uint32_t write_constant(struct baker *b, const struct target *target, uin
     const struct module *m = &b->f.kernel;
     bool is_vector = made_by(m, type, OP_TYPE_VECTOR, 3);
     id = id ? id : b->f.next_id++;
-    if (!is_vector && size_of(m, type) > 0 && size_of(m, type) <= 8)
+    if (!is_vector && baker_size_of(m, type) > 0 && baker_size_of(m, type) <= 8)
         return write_scalar(b, target, type, offset, id);
     if (depth > MAX_DEPTH || b->f.failed) {
         (void)fuser_refuse(&b->f, "has types that nest more than %d times", MAX_DEPTH);
@@ -334,7 +121,7 @@ static uint32_t clone_struct(struct baker *b, const struct target *target, uint3
     bool fits = words && depth < MAX_DEPTH;
     b->f.failed |= !words;
     for (uint32_t i = 1; fits && i < count; i++) {
-        fits = decoration_of(b, type, i - 1, DECORATION_OFFSET, &offset);
+        fits = baker_decoration_of(b, type, i - 1, DECORATION_OFFSET, &offset);
         words[i] = fits ? clone_type(b, target, members[i], offset, depth + 1) : 0;
         fits = fits && words[i] != 0;
     }
@@ -349,7 +136,7 @@ static uint32_t clone_struct(struct baker *b, const struct target *target, uint3
 static uint32_t clone_array(struct baker *b, const struct target *target, uint32_t type,
                             uint32_t offset, uint32_t depth)
 {
-    uint32_t stride, element = element_of(b, type, &stride);
+    uint32_t stride, element = baker_element_of(b, type, &stride);
     uint32_t length = element ? length_of(b, target, type, offset, stride) : 0;
     uint32_t inside = length > 0 && depth < MAX_DEPTH
                           ? clone_type(b, target, element, offset, depth + 1)
@@ -370,7 +157,7 @@ static uint32_t clone_array(struct baker *b, const struct target *target, uint32
 static uint32_t clone_type(struct baker *b, const struct target *target, uint32_t type,
                            uint32_t offset, uint32_t depth)
 {
-    if (size_of(&b->f.kernel, type) > 0 || b->known[type].clone)
+    if (baker_size_of(&b->f.kernel, type) > 0 || b->known[type].clone)
         return b->known[type].clone ? b->known[type].clone : type;
     uint32_t id = made_by(&b->f.kernel, type, OP_TYPE_STRUCT, 2)
                       ? clone_struct(b, target, type, depth)
@@ -390,7 +177,7 @@ static bool keep_variable(struct baker *b, const struct target *target)
     uint32_t value = write_constant(b, target, target->type, 0, 0, 0);
     uint32_t pointer = fuser_find_type(&b->f, OP_TYPE_POINTER, CLASS_PRIVATE, type);
     write_global(b, OP_VARIABLE,
-                 (const uint32_t[]){pointer, target->variable, CLASS_PRIVATE, value}, 4);
+                 (const uint32_t[]){pointer, target->kept, CLASS_PRIVATE, value}, 4);
     for (uint32_t id = 0; id < b->f.kernel.bound; id++)
         b->known[id].clone = 0; // lists of another variable may be longer
     return value != 0;
@@ -405,12 +192,13 @@ static bool write_chain(struct baker *b, size_t at)
     const uint32_t *words = &f->kernel.words[at];
     uint32_t type = b->known[words[2]].type;
     size_t begin = f->body.count;
-    if (size_of(&f->kernel, type) == 0)
+    if (baker_size_of(&f->kernel, type) == 0)
         return true; // nothing is loaded by it
     fuser_append(f, &f->body, words, words[0] >> 16);
-    if (!f->failed)
-        f->body.data[begin + 1] =
-            fuser_find_type(&b->f, OP_TYPE_POINTER, CLASS_PRIVATE, type);
+    if (f->failed)
+        return true;
+    f->body.data[begin + 1] = fuser_find_type(&b->f, OP_TYPE_POINTER, CLASS_PRIVATE, type);
+    f->body.data[begin + 3] = b->targets[b->known[words[2]].target - 1].kept;
     return true;
 }
 
@@ -419,14 +207,18 @@ static bool rewrite(struct baker *b, size_t at)
     struct fuser *f = &b->f;
     const struct module *m = &f->kernel;
     const uint32_t *words = &m->words[at + 1];
-    if (named_target(b, at) == 0) {
+    if (baker_named_target(b, at) == 0) {
         fuser_append(f, &f->body, &m->words[at], m->words[at] >> 16);
         return true;
     }
     uint32_t pointer = op_at(m, at) == OP_LOAD ? words[2] : words[1];
     const struct known *place = &b->known[pointer];
     const struct target *target = &b->targets[place->target - 1];
-    if (is_chain(op_at(m, at)))
+    if (target->is_open && !baker_is_baked(b, place)) {
+        fuser_append(f, &f->body, &m->words[at], m->words[at] >> 16);
+        return true;
+    }
+    if (baker_is_chain(op_at(m, at)))
         return !target->is_kept || place->is_fixed || write_chain(b, at);
     if (place->is_fixed)
         return write_constant(b, target, words[0], place->offset, words[1], 0) != 0;
@@ -443,26 +235,70 @@ static void write_entry(struct baker *b, struct words *out, size_t at)
         name++;
     name = name < end ? name + 1 : end;
     fuser_append(&b->f, out, &m->words[at], name - at);
-    for (; name < end; name++)
-        if (!is_target(b, m->words[name]) ||
-            b->targets[b->known[m->words[name]].target - 1].is_kept)
+    for (; name < end; name++) {
+        const struct target *target = baker_is_target(b, m->words[name])
+                                          ? &b->targets[b->known[m->words[name]].target - 1]
+                                          : NULL;
+        if (!target || target->is_open)
             fuser_append(&b->f, out, &m->words[name], 1);
+        if (target && target->is_kept)
+            fuser_append(&b->f, out, &target->kept, 1);
+    }
     if (!b->f.failed)
         out->data[begin] = OP_ENTRY_POINT | (uint32_t)(out->count - begin) << 16;
+}
+
+// Whether the id is a variable that is gone.
+static bool is_gone(const struct baker *b, uint32_t id)
+{
+    return baker_is_target(b, id) && !b->targets[b->known[id].target - 1].is_open;
+}
+
+// What push constants with open words are as a buffer.
+static void write_decorations(struct baker *b, struct words *out)
+{
+    for (uint32_t i = 0; i < b->num_targets; i++) {
+        const struct target *target = &b->targets[i];
+        uint32_t id = target->variable;
+        if (!target->is_open)
+            continue;
+        fuser_write(&b->f, out, OP_DECORATE, (const uint32_t[]){id, DECORATION_SET, 0}, 3);
+        fuser_write(&b->f, out, OP_DECORATE,
+                    (const uint32_t[]){id, DECORATION_BINDING, target->list->moved}, 3);
+        fuser_write(&b->f, out, OP_DECORATE,
+                    (const uint32_t[]){id, DECORATION_NON_WRITABLE}, 2);
+    }
+}
+
+// Appends a declaration, of push constants as that of a buffer where they are one.
+static void write_declaration(struct baker *b, struct words *out, size_t at)
+{
+    const struct module *m = &b->f.kernel;
+    uint32_t op = op_at(m, at);
+    size_t begin = out->count, place = op == OP_TYPE_POINTER ? 2 : 3;
+    fuser_append(&b->f, out, &m->words[at], m->words[at] >> 16);
+    if (!b->f.failed && b->is_moved && (op == OP_TYPE_POINTER || op == OP_VARIABLE) &&
+        out->data[begin + place] == CLASS_PUSH_CONSTANT)
+        out->data[begin + place] = CLASS_STORAGE_BUFFER;
 }
 
 static void assemble(struct baker *b, struct words *out)
 {
     const struct module *m = &b->f.kernel;
+    bool is_decorated = !b->is_moved;
     fuser_append(&b->f, out, m->words, HEADER_WORDS);
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         uint32_t op = op_at(m, at);
+        if (!is_decorated && (op == OP_DECORATE || op == OP_MEMBER_DECORATE)) {
+            write_decorations(b, out);
+            is_decorated = true;
+        }
         bool describes = op == OP_NAME || op == OP_DECORATE;
         if (op == OP_ENTRY_POINT)
             write_entry(b, out, at);
-        else if (!(describes && is_target(b, m->words[at + 1])) &&
-                 !(op == OP_VARIABLE && is_target(b, m->words[at + 2])))
-            fuser_append(&b->f, out, &m->words[at], m->words[at] >> 16);
+        else if (!(describes && is_gone(b, m->words[at + 1])) &&
+                 !(op == OP_VARIABLE && is_gone(b, m->words[at + 2])))
+            write_declaration(b, out, at);
     }
     fuser_append(&b->f, out, b->f.globals.data, b->f.globals.count);
     fuser_append(&b->f, out, b->f.body.data, b->f.body.count);
@@ -473,10 +309,10 @@ static void assemble(struct baker *b, struct words *out)
 static bool bake(struct baker *b, const struct spirv_words *lists, uint32_t num_lists)
 {
     const struct module *m = &b->f.kernel;
-    if (!find_targets(b, lists, num_lists))
+    if (!baker_find_targets(b, lists, num_lists))
         return false;
     for (size_t at = m->functions; at < m->count; at = next_at(m, at))
-        if (!look_at(b, at))
+        if (!baker_look_at(b, at))
             return false;
     for (uint32_t i = 0; i < b->num_targets; i++)
         if (b->targets[i].is_kept && !keep_variable(b, &b->targets[i]))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Submits executables: chooses a recording for the submission's buffers.
 #include "measure.h"
+#include "special.h"
 
 #include <string.h>
 
@@ -21,14 +22,16 @@ static bool is_idle(tn_device *device, const struct vk_recording *recording)
 }
 
 // A recording that is bound to the wanted buffers. A pending recording is reused on its own
-// queue only, since a recording remembers one point.
+// queue only, since a recording remembers one point, and only if it is of the plan as it is
+// now.
 static struct vk_recording *find_bound(tn_device *device, tn_executable *executable,
                                        uint32_t queue)
 {
     for (uint32_t i = 0; i < executable->num_recordings; i++) {
         struct vk_recording *recording = &executable->recordings[i];
         if (vk_recording_is_bound(executable, recording) &&
-            (recording->queue == queue || is_idle(device, recording)))
+            ((recording->queue == queue && recording->version == executable->version) ||
+             is_idle(device, recording)))
             return recording;
     }
     return NULL;
@@ -69,6 +72,16 @@ static tn_status pick(tn_device *device, tn_executable *executable, uint32_t que
     return TN_OK;
 }
 
+// Makes an idle recording anew where the plan has changed since.
+static tn_status renew(tn_device *device, tn_executable *executable,
+                       struct vk_recording *recording)
+{
+    if (recording->version == executable->version)
+        return TN_OK;
+    vk_recording_destroy(device, executable, recording);
+    return vk_recording_create(device, executable, recording);
+}
+
 // Gives a recording that is bound to the submission's buffers. The executable's lock is
 // held before and after, but not while this waits for the device.
 static tn_status take_recording(tn_device *device, const tn_submission *submission,
@@ -79,6 +92,8 @@ static tn_status take_recording(tn_device *device, const tn_submission *submissi
         struct vk_recording *oldest = NULL;
         list_bound(executable, submission);
         tn_status status = pick(device, executable, submission->queue, out, &oldest);
+        if (status == TN_OK && *out)
+            status = renew(device, executable, *out);
         if (status == TN_OK && *out)
             return vk_recording_update(device, *out, submission);
         if (status != TN_OK)
@@ -99,6 +114,8 @@ static tn_status submit_recording(tn_device *device, const tn_submission *submis
     tn_executable *executable = submission->executable;
     struct vk_recording *recording = NULL;
     pthread_mutex_lock(&executable->lock);
+    if (executable->plan.special && vk_special_count_run(&executable->plan))
+        executable->version++;
     tn_status status = take_recording(device, submission, &recording);
     uint64_t point = 0;
     if (status == TN_OK)

@@ -313,6 +313,7 @@ static void list_args(const struct launch *l, const tn_step *const *steps,
     const struct siblings *s = l->s;
     bool is_second = l->role == SIBLINGS_SECOND;
     args->num_words = 0;
+    args->values = 0;
     program_add_arg(args, s->shape.num_outputs);
     program_add_arg(args, is_second ? s->shape.splits : s->shape.num_reduced);
     program_add_arg(args, is_second ? 1 : s->shape.splits);
@@ -422,8 +423,12 @@ static tn_status add_launch(struct vk_plan *plan, const struct siblings *s,
                                         "%s: too many operands", l.name);
     launch_spec(&l.launch, lanes);
     l.launch.groups = ceil_div(units, REDUCE_GROUP / lanes);
-    l.launch.pipeline = (struct vk_pipeline_desc){
-        .name = l.name, .key = key_of(&l), .code = get_code, .context = &l};
+    l.launch.pipeline =
+        (struct vk_pipeline_desc){.name = l.name,
+                                  .key = key_of(&l),
+                                  .values = l.args_in_buffer ? 0 : args.values,
+                                  .code = get_code,
+                                  .context = &l};
     return plan_launch(plan, &l.launch);
 }
 

@@ -1,0 +1,69 @@
+#version 460
+// SPDX-License-Identifier: MIT
+// Rows of quantised weights as values of dtype OUT, eight elements for each invocation
+// (quant.glsl): all rows, or with IS_TAKE those that indices mean. Negative indices count from
+// the end; others out of range are the nearest.
+#include "types.glsl"
+layout(local_size_x = 256) in;
+layout(constant_id = 0) const uint W_ODD = 0; // 1: w begins at an odd byte
+layout(constant_id = 1) const uint IS_TAKE = 0;
+layout(std430, binding = 1) readonly buffer Index { uint8_t d[]; } indices; // of any integers
+layout(std430, binding = 2) writeonly buffer Out { PASTE(S_, OUT) d[]; } result;
+layout(push_constant) uniform Args {
+    uint parts, row_parts; // of all rows, and of one
+    uint rows;             // of w
+    uint w_offset;         // words of 16 bits
+    uint out_offset;
+    uint index_offset, index_size, index_signed; // offset in bytes
+} args;
+#define W_BINDING 0
+bool w_odd()
+{
+    return W_ODD != 0u;
+}
+#include "quant.glsl"
+
+// The row that index `m` means.
+uint row_of(uint m)
+{
+    uint size = args.index_size, at = args.index_offset + m * size;
+    bool is_negative = args.index_signed != 0u && uint(indices.d[at + size - 1u]) > 127u;
+    uint low = 0u, high = 0u;
+    for (uint i = 0u; i < size; i++) {
+        uint byte = uint(indices.d[at + i]) ^ (is_negative ? 0xffu : 0u); // -1: 0
+        if (i < 4u)
+            low |= byte << (8u * i);
+        else
+            high |= byte << (8u * i - 32u);
+    }
+    uint nearest = high == 0u ? min(low, args.rows - 1u) : args.rows - 1u;
+    return is_negative ? args.rows - 1u - nearest : nearest;
+}
+
+void store(uint at, float value)
+{
+#ifdef NEED_F64
+    result.d[at] = double(value);
+#else
+    result.d[at] = PASTE(S_, OUT)(PASTE(TO_, OUT)(value));
+#endif
+}
+
+void main()
+{
+    uint own = group_number() * 256u + gl_LocalInvocationIndex;
+    if (own >= args.parts)
+        return;
+    uint row = own / args.row_parts, in_row = own - row * args.row_parts;
+    uint block = in_row / 4u, j = in_row % 4u;
+    uint from = IS_TAKE != 0u ? row_of(row) : row;
+    uvec3 part = part_load(args.w_offset + (from * (args.row_parts / 4u) + block) * BLOCK_WORDS, j);
+    vec2 scales = part_scales(part);
+    vec4 low, high;
+    part_integers(part, low, high);
+    uint to = args.out_offset + row * args.row_parts * 8u + block * 32u + 4u * j;
+    [[unroll]] for (uint i = 0u; i < 4u; i++) {
+        store(to + i, low[i] * scales.x + scales.y);
+        store(to + 16u + i, high[i] * scales.x + scales.y);
+    }
+}
