@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// Special tokens in a text, and what is between them.
+//
+// Longer tokens are found first, all over the text; then, in what is left between them,
+// shorter ones; of one length the leftmost. So "<|im_end|>" is never read as "<|" and
+// "im_end|>".
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "vocabulary.h"
+
+#define MAX_TEXT (UINT64_C(1) << 30)
+
+// --- groups of special tokens ----------------------------------------------------------
+
+static int longer_first(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x < y) - (x > y);
+}
+
+static void group_add(struct special_group *group, tn_text text, uint8_t kind)
+{
+    unsigned char first = (unsigned char)text.data[0];
+    unsigned char last = (unsigned char)text.data[text.size - 1];
+    bool same = group->length == 0 || group->only_first == first;
+    group->length = (uint32_t)text.size;
+    group->only_first = same ? first : -1;
+    group->first[first] = true;
+    group->last[last] = true;
+    group->has_user_defined |= kind == TN_TOKEN_USER_DEFINED;
+}
+
+// The lengths of all special tokens, longest first, each once: *out_count of them.
+static uint32_t *special_lengths(const tn_host *host, const struct vocabulary *v,
+                                 uint32_t *out_count)
+{
+    uint32_t *lengths = clear_alloc(host, (uint64_t)v->facts.count, sizeof(*lengths));
+    uint32_t count = 0, distinct = 0;
+    for (int32_t i = 0; lengths && i < v->facts.count; i++) {
+        uint64_t size = vocabulary_text(v, i).size;
+        if (kind_is_special(v->kind[i]) && size > 0 && size < UINT32_MAX)
+            lengths[count++] = (uint32_t)size;
+    }
+    if (count)
+        qsort(lengths, count, sizeof(*lengths), longer_first);
+    for (uint32_t i = 0; i < count; i++)
+        if (i == 0 || lengths[i] != lengths[distinct - 1])
+            lengths[distinct++] = lengths[i];
+    *out_count = distinct;
+    return lengths;
+}
+
+tn_status vocabulary_group(const tn_host *host, struct vocabulary *v)
+{
+    uint32_t count;
+    uint32_t *lengths = special_lengths(host, v, &count);
+    v->groups = lengths ? clear_alloc(host, count, sizeof(*v->groups)) : NULL;
+    for (int32_t i = 0; v->groups && i < v->facts.count; i++) {
+        tn_text text = vocabulary_text(v, i);
+        uint32_t size = text.size < UINT32_MAX ? (uint32_t)text.size : 0;
+        const uint32_t *found =
+            count && kind_is_special(v->kind[i])
+                ? bsearch(&size, lengths, count, sizeof(size), longer_first)
+                : NULL;
+        if (found)
+            group_add(&v->groups[found - lengths], text, v->kind[i]);
+    }
+    host->free(host, lengths);
+    v->num_groups = v->groups ? count : 0;
+    return v->groups ? TN_OK : TN_ERR_MEMORY;
+}
+
+// --- parts of a text -------------------------------------------------------------------
+
+// Text from begin to end, or a special token.
+struct part {
+    uint64_t begin, end;
+    int32_t id; // NO_TOKEN: text
+};
+
+struct parts {
+    const tn_host *host;
+    struct part *items;
+    uint64_t count, capacity;
+};
+
+static tn_status parts_add(struct parts *parts, uint64_t begin, uint64_t end, int32_t id)
+{
+    if (parts->count == parts->capacity) {
+        uint64_t capacity = 2 * parts->capacity + 8;
+        struct part *items = clear_alloc(parts->host, capacity, sizeof(*items));
+        if (!items)
+            return TN_ERR_MEMORY;
+        if (parts->count)
+            memcpy(items, parts->items, parts->count * sizeof(*items));
+        parts->host->free(parts->host, parts->items);
+        parts->items = items;
+        parts->capacity = capacity;
+    }
+    parts->items[parts->count++] = (struct part){begin, end, id};
+    return TN_OK;
+}
+
+// The special token of `group` that begins at `at`, or NO_TOKEN.
+static int32_t special_at(const struct vocabulary *v, const struct special_group *group,
+                          const char *at, bool control)
+{
+    if (!group->first[(unsigned char)at[0]] ||
+        !group->last[(unsigned char)at[group->length - 1]])
+        return NO_TOKEN;
+    int32_t id = vocabulary_find(v, at, group->length);
+    if (id == NO_TOKEN || id >= v->facts.count || !kind_is_special(v->kind[id]))
+        return NO_TOKEN;
+    return control || v->kind[id] == TN_TOKEN_USER_DEFINED ? id : NO_TOKEN;
+}
+
+// Finds the next token of `group` from `at` on, which ends before `end`: its id, and its
+// place in *out_at; or NO_TOKEN.
+static int32_t special_next(const struct vocabulary *v, const struct special_group *group,
+                            const char *text, uint64_t at, uint64_t end, bool control,
+                            uint64_t *out_at)
+{
+    for (; end - at >= group->length; at++) {
+        if (group->only_first >= 0) {
+            const char *next =
+                memchr(text + at, group->only_first, end - at - group->length + 1);
+            if (!next)
+                return NO_TOKEN;
+            at = (uint64_t)(next - text);
+        }
+        int32_t id = special_at(v, group, text + at, control);
+        if (id != NO_TOKEN) {
+            *out_at = at;
+            return id;
+        }
+    }
+    return NO_TOKEN;
+}
+
+static bool is_white(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+// Appends what one part of text is, cut at the tokens of `group`.
+static tn_status cut_part(const struct vocabulary *v, const struct special_group *group,
+                          const char *text, struct part part, bool control,
+                          struct parts *out)
+{
+    uint64_t at = part.begin, found;
+    tn_status status = TN_OK;
+    while (status == TN_OK && at < part.end) {
+        int32_t id = special_next(v, group, text, at, part.end, control, &found);
+        if (id == NO_TOKEN)
+            return parts_add(out, at, part.end, NO_TOKEN);
+        if (found > at)
+            status = parts_add(out, at, found, NO_TOKEN);
+        at = found + group->length;
+        if (status == TN_OK)
+            status = parts_add(out, found, at, id);
+        while (v->strips[id] && at < part.end && is_white(text[at]))
+            at++;
+    }
+    return status;
+}
+
+// Cuts a text at special tokens: *out, whose items the caller frees.
+static tn_status cut_text(const tn_host *host, const struct vocabulary *v, const char *text,
+                          uint64_t size, bool control, struct parts *out)
+{
+    struct parts next = {.host = host};
+    *out = next;
+    tn_status status = size ? parts_add(out, 0, size, NO_TOKEN) : TN_OK;
+    for (uint32_t g = 0; status == TN_OK && g < v->num_groups; g++) {
+        const struct special_group *group = &v->groups[g];
+        if (!control && !group->has_user_defined)
+            continue;
+        next.count = 0;
+        for (uint64_t i = 0; status == TN_OK && i < out->count; i++) {
+            struct part part = out->items[i];
+            status = part.id == NO_TOKEN ? cut_part(v, group, text, part, control, &next)
+                                         : parts_add(&next, part.begin, part.end, part.id);
+        }
+        struct parts swap = *out;
+        *out = next;
+        next = swap;
+    }
+    host->free(host, next.items);
+    return status;
+}
+
+// --- encoding --------------------------------------------------------------------------
+
+tn_status ids_grow(struct ids *ids)
+{
+    uint64_t capacity = ids->capacity + ids->capacity / 2 + 16;
+    int32_t *data = clear_alloc(ids->host, capacity, sizeof(*data));
+    if (!data)
+        return TN_ERR_MEMORY;
+    if (ids->count)
+        memcpy(data, ids->data, ids->count * sizeof(*data));
+    ids->host->free(ids->host, ids->data);
+    ids->data = data;
+    ids->capacity = capacity;
+    return TN_OK;
+}
+
+static tn_status encode_parts(const tn_tokenizer *tokenizer, const struct vocabulary *v,
+                              encode_part *part, void *state, const char *text,
+                              const struct parts *parts, uint32_t flags, struct ids *out)
+{
+    uint32_t adds = flags & TN_ENCODE_ADD_SPECIAL ? v->facts.flags : 0;
+    tn_status status = TN_OK;
+    bool first = true;
+    if (adds & TN_TOKENIZER_ADDS_BOS)
+        status = ids_add(out, v->facts.bos);
+    for (uint64_t i = 0; status == TN_OK && i < parts->count; i++) {
+        const struct part *p = &parts->items[i];
+        if (p->id == NO_TOKEN)
+            status = part(tokenizer, state, text + p->begin, p->end - p->begin, first, out);
+        else
+            status = ids_add(out, p->id);
+        first = p->id != NO_TOKEN;
+    }
+    if (status == TN_OK && adds & TN_TOKENIZER_ADDS_EOS)
+        status = ids_add(out, v->facts.eos);
+    return status;
+}
+
+tn_status vocabulary_encode(const tn_host *host, const tn_tokenizer *tokenizer,
+                            const struct vocabulary *v, encode_part *part, void *state,
+                            const char *text, uint64_t size, uint32_t flags,
+                            int32_t **out_ids, uint64_t *out_count)
+{
+    struct ids ids = {.host = host};
+    struct parts parts;
+    if (size > MAX_TEXT)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "a text of %" PRIu64 " bytes, expected at most %" PRIu64, size,
+                          MAX_TEXT);
+    tn_status status =
+        cut_text(host, v, text, size, flags & TN_ENCODE_PARSE_SPECIAL, &parts);
+    if (status == TN_OK)
+        status = ids_grow(&ids); // so that an empty text has an array, too
+    if (status == TN_OK)
+        status = encode_parts(tokenizer, v, part, state, text, &parts, flags, &ids);
+    host->free(host, parts.items);
+    if (status) {
+        host->free(host, ids.data);
+        return status;
+    }
+    *out_ids = ids.data;
+    *out_count = ids.count;
+    return TN_OK;
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// A vocabulary: what the tokenizers of tn.tokenizer/1 share. Its texts with a hash table,
+// its facts, the tokens that are found in a text before it is cut, and decoding.
+//
+// A plugin's tn_tokenizer begins with a vocabulary. Constant once it is open.
+#ifndef TOKENIZERS_VOCABULARY_H
+#define TOKENIZERS_VOCABULARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <tenon/tokenizer.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+// Absent: a token, or a symbol.
+#define NO_TOKEN (-1)
+
+// Tokens with texts of one length that are found before all else.
+struct special_group {
+    uint32_t length;       // bytes, above 0
+    bool has_user_defined; // else all of them are control or unknown tokens
+    int32_t only_first;    // the byte that all of them begin with, or -1
+    bool first[256];       // bytes that one of them begins with,
+    bool last[256];        // and ends with
+};
+
+// A slot of the hash table of texts. `tag` is a part of the hash, so that texts are hardly
+// ever compared with others.
+struct text_slot {
+    uint32_t tag;
+    uint32_t symbol; // + 1, or 0
+};
+
+struct vocabulary {
+    tn_tokenizer_facts facts;
+    int32_t *ends;  // facts.ends
+    char label[64]; // facts.name
+
+    // Symbols: all tokens, by id, and then texts that only occur in merges.
+    uint32_t num_symbols, symbol_capacity;
+    uint64_t *start; // of symbol i in `text`; start[num_symbols] is the end of the last
+    char *text;      // each text with a zero byte behind it
+    uint64_t text_capacity;
+    struct text_slot *slots;
+    uint32_t num_slots; // a power of two, at least twice num_symbols
+
+    // Of each token.
+    uint8_t *kind;         // TN_TOKEN_...
+    bool *strips;          // white space behind it is left out
+    float *score;          // NULL: none has one
+    uint64_t *bytes_start; // as `start`, in `bytes`
+    char *bytes;
+
+    struct special_group *groups; // longest first
+    uint32_t num_groups;
+};
+
+// What a kind of tokenizer decides about a vocabulary.
+struct vocabulary_kind {
+    // Writes what the text of a normal token stands for, at most `size` bytes; returns how
+    // many.
+    uint64_t (*decode)(const char *text, uint64_t size, char *out);
+    const char *name;          // "bpe"
+    const char *detail;        // "smollm", or NULL
+    int32_t bos, eos, unknown; // where the metadata name none; NO_TOKEN
+    bool adds_bos, adds_space; // where the metadata do not say
+    bool always_bos;           // whatever they say
+    bool needs_scores;
+};
+
+// Opens *out, which is zeroed. On failure it is as after vocabulary_finish.
+tn_status vocabulary_init(const tn_host *host, const tn_metadata_list *metadata,
+                          const struct vocabulary_kind *kind, struct vocabulary *out);
+void vocabulary_finish(const tn_host *host, struct vocabulary *v);
+
+// The symbol of a text, or NO_TOKEN. Symbols from facts.count on are no tokens.
+int32_t vocabulary_find(const struct vocabulary *v, const char *text, uint64_t size);
+
+// The same; a text that is none yet becomes one. Before `v` is shared only.
+tn_status vocabulary_intern(const tn_host *host, struct vocabulary *v, const char *text,
+                            uint64_t size, int32_t *out_symbol);
+
+// The text of a symbol.
+static inline tn_text vocabulary_text(const struct vocabulary *v, int32_t symbol)
+{
+    uint64_t start = v->start[symbol];
+    return (tn_text){v->text + start, v->start[symbol + 1] - start - 1};
+}
+
+// Whether tokens of this kind are found in a text before it is cut.
+static inline bool kind_is_special(uint8_t kind)
+{
+    return kind == TN_TOKEN_CONTROL || kind == TN_TOKEN_USER_DEFINED ||
+           kind == TN_TOKEN_UNKNOWN;
+}
+
+// --- slots of tn_tokenizer_ops --------------------------------------------------------
+
+tn_status vocabulary_token(const tn_host *host, const struct vocabulary *v, int32_t id,
+                           tn_token *out, uint64_t size);
+tn_status vocabulary_decode(const tn_host *host, const struct vocabulary *v,
+                            const int32_t *ids, uint64_t count, uint32_t flags,
+                            char **out_text, uint64_t *out_size);
+
+// --- encoding (encode.c) --------------------------------------------------------------
+
+// Ids that grow. Owned by who began with {.host = host}; freed by host->free(data).
+struct ids {
+    const tn_host *host;
+    int32_t *data;
+    uint64_t count, capacity;
+};
+tn_status ids_grow(struct ids *ids);
+
+static inline tn_status ids_add(struct ids *ids, int32_t id)
+{
+    if (ids->count == ids->capacity) {
+        tn_status status = ids_grow(ids);
+        if (status)
+            return status;
+    }
+    ids->data[ids->count++] = id;
+    return TN_OK;
+}
+
+// Appends the ids of a text without special tokens, of at least one byte. `first`: it is
+// the beginning, or follows a special token.
+typedef tn_status encode_part(const tn_tokenizer *tokenizer, void *state, const char *text,
+                              uint64_t size, bool first, struct ids *out);
+
+// Encodes a text: cuts it at special tokens, and calls `part` for what is between.
+tn_status vocabulary_encode(const tn_host *host, const tn_tokenizer *tokenizer,
+                            const struct vocabulary *v, encode_part *part, void *state,
+                            const char *text, uint64_t size, uint32_t flags,
+                            int32_t **out_ids, uint64_t *out_count);
+
+// Builds v->groups.
+tn_status vocabulary_group(const tn_host *host, struct vocabulary *v);
+
+// --- metadata (read.c) ----------------------------------------------------------------
+
+// A list of texts: *out of *count. `pair` may be NULL, and is refused then.
+tn_status read_texts(const tn_host *host, const tn_metadata_list *metadata, const char *key,
+                     const tn_text **out, uint64_t *count);
+// A list of `count` numbers, or with more than these; *out is NULL where it is absent.
+tn_status read_numbers(const tn_host *host, const tn_metadata_list *metadata,
+                       const char *key, uint64_t count, const tn_metadata **out);
+double number_at(const tn_metadata *list, uint64_t index);
+// An id below `count`; `absent` where there is none, or none of these.
+int32_t read_id(const tn_host *host, const tn_metadata_list *metadata, const char *key,
+                int32_t count, int32_t absent);
+// A truth value; `absent` where there is none.
+bool read_flag(const tn_metadata_list *metadata, const char *key, bool absent);
+
+// --- spaces (space.c) ------------------------------------------------------------------
+
+// A text whose spaces are U+2581, `first` for one more in front; of the caller, for
+// host->free.
+tn_status encode_spaces(const tn_host *host, const char *text, uint64_t size, bool first,
+                        char **out_text, uint64_t *out_size);
+// The other way round, as `decode` of a vocabulary_kind.
+uint64_t decode_spaces(const char *text, uint64_t size, char *out);
+
+// Bytes of a character of UTF-8 by its first byte; 1 where that begins none.
+static inline uint64_t character_bytes(char first)
+{
+    unsigned char c = (unsigned char)first;
+    return c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+}
+
+// --- memory ---------------------------------------------------------------------------
+
+// Memory of `count` records of `size` bytes, cleared; NULL, with the failure recorded.
+void *clear_alloc(const tn_host *host, uint64_t count, uint64_t size);
+
+#endif // TOKENIZERS_VOCABULARY_H

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+// org.tenon.sentencepiece: vocabularies of "llama", the BPE of SentencePiece.
+//
+// A text is its characters, spaces are U+2581. Of all pairs of neighbours whose text
+// together is a token the one with the highest score is joined, the leftmost of equals,
+// until there is none. What then is no token becomes its bytes.
+#include <string.h>
+#include <tenon/plugin.h>
+#include "../common/vocabulary.h"
+
+#define NONE UINT32_MAX
+
+static const char space_mark[] = "\u2581";
+
+enum { SPACE_BYTES = sizeof(space_mark) - 1 };
+
+struct tn_tokenizer {
+    struct vocabulary vocabulary; // first
+    int32_t bytes[256];           // tokens, or NO_TOKEN
+    bool cuts;                    // no token goes on behind a word: see find_cuts
+};
+
+// --- words ------
+
+// Where the word at the beginning of a text ends: before a U+2581 that follows something
+// else. Bytes that are no UTF-8 may be taken for one character with those behind them.
+static uint64_t word_end(const char *text, uint64_t size)
+{
+    bool in_word = false;
+    for (uint64_t i = 0; i < size;) {
+        bool space =
+            size - i >= SPACE_BYTES && memcmp(text + i, space_mark, SPACE_BYTES) == 0;
+        if (space && in_word)
+            return i;
+        in_word = !space;
+        i += character_bytes(text[i]); // as the pieces to begin with
+    }
+    return size;
+}
+
+// --- opening ---------------------------------------------------------------------------
+
+// Tokens of bytes: "<0x0A>", or else the byte itself, or else the unknown token.
+static void find_bytes(tn_tokenizer *t)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (int byte = 0; byte < 256; byte++) {
+        char text[] = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
+        char self = (char)(unsigned char)byte;
+        int32_t id = vocabulary_find(&t->vocabulary, text, sizeof(text));
+        if (id == NO_TOKEN)
+            id = vocabulary_find(&t->vocabulary, &self, 1);
+        t->bytes[byte] = id == NO_TOKEN ? t->vocabulary.facts.unknown : id;
+    }
+}
+
+// Whether U+2581 is in tokens at their beginnings alone, among spaces. Then nothing is
+// joined across the beginning of a word, and words are joined one after the other, which is
+// much faster.
+static void find_cuts(tn_tokenizer *t)
+{
+    t->cuts = true;
+    for (int32_t i = 0; t->cuts && i < t->vocabulary.facts.count; i++) {
+        tn_text text = vocabulary_text(&t->vocabulary, i);
+        t->cuts = word_end(text.data, text.size) == text.size;
+    }
+}
+
+static tn_status sp_open(const tn_host *host, const tn_metadata_list *metadata,
+                         tn_tokenizer **out)
+{
+    static const struct vocabulary_kind kind = {.decode = decode_spaces,
+                                                .name = "sentencepiece",
+                                                .bos = 1,
+                                                .eos = 2,
+                                                .unknown = 0,
+                                                .adds_bos = true,
+                                                .adds_space = true,
+                                                .needs_scores = true};
+    tn_tokenizer *t = clear_alloc(host, 1, sizeof(*t));
+    if (!t)
+        return TN_ERR_MEMORY;
+    tn_status status = vocabulary_init(host, metadata, &kind, &t->vocabulary);
+    if (status) {
+        host->free(host, t);
+        return status;
+    }
+    find_bytes(t);
+    find_cuts(t);
+    *out = t;
+    return TN_OK;
+}
+
+static void sp_close(const tn_host *host, tn_tokenizer *t)
+{
+    if (!t)
+        return;
+    vocabulary_finish(host, &t->vocabulary);
+    host->free(host, t);
+}
+
+// --- joining ---------------------------------------------------------------------------
+
+// A part of the text: characters that were joined. Of size 0 when it was joined to the one
+// before it.
+struct piece {
+    uint64_t start;
+    uint32_t size;           // bytes
+    uint32_t before, behind; // pieces, or NONE
+    int32_t id;              // its token, or NO_TOKEN
+};
+
+// Two neighbours that may be joined.
+struct pair {
+    float score;
+    uint32_t left; // piece
+    uint32_t size; // bytes of both: another size is of a pair that has changed meanwhile
+    int32_t id;
+};
+
+struct joining {
+    const struct vocabulary *v;
+    const char *text;
+    struct piece *pieces;
+    uint32_t num_pieces;
+    struct pair *heap;
+    uint64_t num_pairs;
+};
+
+static bool comes_first(const struct pair *a, const struct pair *b)
+{
+    return a->score > b->score || (!(a->score < b->score) && a->left < b->left);
+}
+
+static void heap_push(struct joining *j, struct pair pair)
+{
+    uint64_t at = j->num_pairs++;
+    for (; at > 0 && comes_first(&pair, &j->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        j->heap[at] = j->heap[(at - 1) / 2];
+    j->heap[at] = pair;
+}
+
+static struct pair heap_pop(struct joining *j)
+{
+    struct pair top = j->heap[0], pair = j->heap[--j->num_pairs];
+    uint64_t at = 0;
+    for (;;) {
+        uint64_t child = 2 * at + 1;
+        if (child + 1 < j->num_pairs && comes_first(&j->heap[child + 1], &j->heap[child]))
+            child++;
+        if (child >= j->num_pairs || !comes_first(&j->heap[child], &pair))
+            break;
+        j->heap[at] = j->heap[child];
+        at = child;
+    }
+    j->heap[at] = pair;
+    return top;
+}
+
+static void push_pair(struct joining *j, uint32_t left)
+{
+    uint32_t right = left == NONE ? NONE : j->pieces[left].behind;
+    if (right == NONE)
+        return;
+    const struct piece *a = &j->pieces[left], *b = &j->pieces[right];
+    uint32_t size = a->size + b->size;
+    int32_t id = vocabulary_find(j->v, j->text + a->start, size);
+    if (id != NO_TOKEN)
+        heap_push(j, (struct pair){j->v->score[id], left, size, id});
+}
+
+static void join(struct joining *j, struct pair pair)
+{
+    struct piece *left = &j->pieces[pair.left];
+    uint32_t right = left->size ? left->behind : NONE;
+    if (right == NONE || left->size + j->pieces[right].size != pair.size)
+        return;
+    left->size = pair.size;
+    left->id = pair.id;
+    left->behind = j->pieces[right].behind;
+    j->pieces[right].size = 0;
+    if (left->behind != NONE)
+        j->pieces[left->behind].before = pair.left;
+    push_pair(j, left->before);
+    push_pair(j, pair.left);
+}
+
+static void split_characters(struct joining *j, uint64_t size)
+{
+    for (uint64_t at = 0; at < size; j->num_pieces++) {
+        uint64_t bytes = character_bytes(j->text[at]);
+        bytes = bytes < size - at ? bytes : size - at;
+        uint32_t i = j->num_pieces;
+        j->pieces[i] = (struct piece){at, (uint32_t)bytes, i ? i - 1 : NONE, i + 1,
+                                      vocabulary_find(j->v, j->text + at, bytes)};
+        at += bytes;
+    }
+    j->pieces[j->num_pieces - 1].behind = NONE;
+}
+
+static tn_status add_piece(const tn_tokenizer *t, const char *text,
+                           const struct piece *piece, struct ids *out)
+{
+    tn_status status = TN_OK;
+    if (piece->id != NO_TOKEN)
+        return ids_add(out, piece->id);
+    for (uint32_t i = 0; status == TN_OK && i < piece->size; i++) {
+        int32_t id = t->bytes[(uint8_t)text[piece->start + i]];
+        if (id != NO_TOKEN)
+            status = ids_add(out, id);
+    }
+    return status;
+}
+
+// One call of encode.
+struct encoding {
+    const tn_host *host;
+    void *memory;      // of heap and pieces, kept from word to word
+    uint64_t capacity; // bytes of text that it is for
+};
+
+// Memory to join `size` bytes. Each piece is in one pair to begin with, and each joining
+// makes two more.
+static tn_status make_room(struct encoding *e, uint64_t size)
+{
+    if (size <= e->capacity)
+        return TN_OK;
+    uint64_t capacity = size + size / 2 + 64;
+    e->host->free(e->host, e->memory);
+    e->memory =
+        clear_alloc(e->host, capacity, 3 * sizeof(struct pair) + sizeof(struct piece));
+    e->capacity = e->memory ? capacity : 0;
+    return e->memory ? TN_OK : TN_ERR_MEMORY;
+}
+
+// Of `size` bytes, at least 1.
+static tn_status encode_word(struct encoding *e, const tn_tokenizer *t, const char *text,
+                             uint64_t size, struct ids *out)
+{
+    tn_status status = make_room(e, size);
+    if (status)
+        return status;
+    struct piece *pieces = e->memory;
+    struct joining j = {.v = &t->vocabulary,
+                        .text = text,
+                        .pieces = pieces,
+                        .heap = (struct pair *)(void *)(pieces + e->capacity)};
+    split_characters(&j, size);
+    for (uint32_t i = 0; i < j.num_pieces; i++)
+        push_pair(&j, i);
+    while (j.num_pairs)
+        join(&j, heap_pop(&j));
+    for (uint32_t i = 0; status == TN_OK && i != NONE; i = pieces[i].behind)
+        status = add_piece(t, text, &pieces[i], out);
+    return status;
+}
+
+static tn_status encode_text(const tn_tokenizer *t, void *state, const char *text,
+                             uint64_t size, bool first, struct ids *out)
+{
+    struct encoding *e = state;
+    bool space = first && t->vocabulary.facts.flags & TN_TOKENIZER_ADDS_SPACE;
+    char *spaced;
+    tn_status status = encode_spaces(e->host, text, size, space, &spaced, &size);
+    if (status)
+        return status;
+    for (uint64_t at = 0, word; status == TN_OK && at < size; at += word) {
+        word = t->cuts ? word_end(spaced + at, size - at) : size;
+        status = encode_word(e, t, spaced + at, word, out);
+    }
+    e->host->free(e->host, spaced);
+    return status;
+}
+
+// --- the interface ---------------------------------------------------------------------
+
+static tn_status sp_encode(const tn_host *host, const tn_tokenizer *t, const char *text,
+                           uint64_t size, uint32_t flags, int32_t **out_ids,
+                           uint64_t *out_count)
+{
+    struct encoding e = {.host = host};
+    tn_status status = vocabulary_encode(host, t, &t->vocabulary, encode_text, &e, text,
+                                         size, flags, out_ids, out_count);
+    host->free(host, e.memory);
+    return status;
+}
+
+static const tn_tokenizer_facts *sp_facts(const tn_tokenizer *t)
+{
+    return &t->vocabulary.facts;
+}
+
+static tn_status sp_token(const tn_host *host, const tn_tokenizer *t, int32_t id,
+                          tn_token *out, uint64_t size)
+{
+    return vocabulary_token(host, &t->vocabulary, id, out, size);
+}
+
+static int32_t sp_find(const tn_tokenizer *t, const char *text, uint64_t size)
+{
+    return vocabulary_find(&t->vocabulary, text, size);
+}
+
+static tn_status sp_decode(const tn_host *host, const tn_tokenizer *t, const int32_t *ids,
+                           uint64_t count, uint32_t flags, char **out_text,
+                           uint64_t *out_size)
+{
+    return vocabulary_decode(host, &t->vocabulary, ids, count, flags, out_text, out_size);
+}
+
+static const tn_tokenizer_ops ops = {
+    .struct_size = sizeof(ops),
+    .open = sp_open,
+    .close = sp_close,
+    .facts = sp_facts,
+    .token = sp_token,
+    .find = sp_find,
+    .encode = sp_encode,
+    .decode = sp_decode,
+};
+
+static const tn_selector selector_items[] = {{TN_IFACE_TOKENIZER, "model", "llama"}};
+static const tn_selectors selectors = {.struct_size = sizeof(selectors),
+                                       .items = selector_items,
+                                       .num_items = COUNT(selector_items),
+                                       .item_size = sizeof(selector_items[0])};
+
+static const void *query(const char *id)
+{
+    if (strcmp(id, TN_IFACE_TOKENIZER) == 0)
+        return &ops;
+    return strcmp(id, TN_IFACE_SELECTORS) == 0 ? &selectors : NULL;
+}
+
+TN_PLUGIN("org.tenon.sentencepiece", "0.1.0", "Tenon", .query = query);
