@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Messages of this library, and structs of applications that may be older or newer.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+static _Thread_local char message[2048];
+
+const char *tn_lm_error(void)
+{
+    return message;
+}
+
+tn_status lm_fail(tn_status status, const char *format, ...)
+{
+    char text[sizeof(message)]; // arguments may point into the message
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    memcpy(message, text, sizeof(message));
+    return status;
+}
+
+tn_status lm_fail_core(tn_status status)
+{
+    return status == TN_OK ? TN_OK : lm_fail(status, "%s", tn_last_error());
+}
+
+tn_status lm_fail_scope(const tn_scope *scope)
+{
+    tn_status status = scope ? tn_scope_status(scope) : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        return TN_OK;
+    return lm_fail(status, "%s", scope ? tn_scope_error(scope) : "out of memory");
+}
+
+void *lm_alloc(uint64_t count, uint64_t size)
+{
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory)
+        lm_fail(TN_ERR_MEMORY, "out of memory: %llu times %llu bytes",
+                (unsigned long long)count, (unsigned long long)size);
+    return memory;
+}
+
+void tn_lm_free(void *memory)
+{
+    free(memory);
+}
+
+tn_status lm_read_struct(void *mine, uint64_t size, const void *given, uint32_t given_size,
+                         const char *what)
+{
+    memset(mine, 0, size);
+    if (!given)
+        return TN_OK;
+    uint64_t theirs = given_size ? given_size : size;
+    for (uint64_t i = size; i < theirs; i++)
+        if (((const char *)given)[i])
+            return lm_fail(TN_ERR_ARGUMENT,
+                           "%s: byte %llu is set, but this library knows %llu bytes", what,
+                           (unsigned long long)i, (unsigned long long)size);
+    memcpy(mine, given, theirs < size ? theirs : size);
+    return TN_OK;
+}
+
+void lm_write_struct(void *out, uint32_t out_size, const void *mine, uint64_t size)
+{
+    uint64_t theirs = out_size && out_size < size ? out_size : size;
+    if (theirs > sizeof(uint32_t)) // their struct_size stays
+        memcpy((char *)out + sizeof(uint32_t), (const char *)mine + sizeof(uint32_t),
+               theirs - sizeof(uint32_t));
+}

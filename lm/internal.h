@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// What the parts of libtenon-lm share: messages, the model, its weights, its plans.
+#ifndef LM_INTERNAL_H
+#define LM_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tenon/lm.h>
+#include <tenon/model.h>
+#include <tenon/retain.h>
+#include <tenon/tokenizer.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+// --- messages ---------------------------------------------------------------------------
+
+// Replaces the thread's message; returns `status`.
+tn_status lm_fail(tn_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// The failure of the core's function that has just returned `status`, and of a scope.
+tn_status lm_fail_core(tn_status status);
+tn_status lm_fail_scope(const tn_scope *scope);
+
+// Memory that is zero; records a failure when there is none.
+void *lm_alloc(uint64_t count, uint64_t size);
+
+// Copies a struct of an application, whose fields from `size` on are zero.
+// TN_ERR_ARGUMENT: it is longer, and sets what this library does not know.
+tn_status lm_read_struct(void *mine, uint64_t size, const void *given, uint32_t given_size,
+                         const char *what);
+void lm_write_struct(void *out, uint32_t out_size, const void *mine, uint64_t size);
+
+// --- weights ----------------------------------------------------------------------------
+
+// A weight of the layers that are loaded. Arrays are kept ones.
+struct lm_weight {
+    char name[TN_MODEL_NAME];
+    uint32_t flags;       // TN_MODEL_..., of all parts that list it
+    int64_t head, paired; // as in tn_model_weight
+    bool is_wanted;       // by the shard that is being loaded
+    bool is_absent;       // optional, and the file does not have it
+    const char *format;   // of the blocks of `rows`; NULL: elements
+    const char *packed;   // of those of `product`
+    tn_array *plain;      // f32, for `weight`
+    tn_array *product;
+    tn_array *rows;
+    uint64_t bytes;
+};
+
+struct lm_weights {
+    struct lm_weight *items;
+    uint64_t count, room;
+    uint64_t hint; // where the last one was found
+};
+
+// --- models -----------------------------------------------------------------------------
+
+// What a plan gives beside caches.
+enum lm_kind { LM_NOTHING, LM_LAST_ROW, LM_EACH_ROW, LM_KINDS };
+
+struct lm_plan {
+    tn_lm *model;
+    enum lm_kind kind;
+    tn_function *function; // NULL: not made yet
+};
+
+struct tn_lm {
+    tn_runtime *runtime;
+    tn_lm_source source;
+    const tn_model *ops;
+    const tn_host *host; // of the model's plugin
+    const char *plugin;
+    tn_model_self *self;
+    const tn_model_facts *facts;
+    int64_t context; // positions of a sequence
+    int64_t capacity;
+    int64_t first, end; // layers that are loaded
+    struct lm_weights weights;
+    struct lm_plan plans[LM_KINDS];
+    char name[128], architecture[64];
+    char backend[32]; // that is used first: "cpu-blas"
+    atomic_int sequences;
+    // The tokenizer, opened when it is first needed.
+    atomic_flag tokenizer_lock;
+    const tn_tokenizer_ops *tokens;
+    const tn_host *tokens_host;
+    tn_tokenizer *tokenizer;
+};
+
+struct tn_lm_sequence {
+    tn_lm *model;
+    tn_array **caches; // num_caches of each layer
+    uint64_t num_caches;
+    int64_t length;
+    int32_t *ids; // of each position; -1: a hidden state
+    atomic_int cancelled;
+};
+
+// Gives back the pages of a file's weight of which `made` was made, in another order, and
+// which is released next: `made` is complete then. The system's cache of the file stays.
+void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *made, tn_array *plain);
+
+// Checks all weights against the source; loads those of layers, and frees others.
+tn_status lm_weights_check(tn_lm *model);
+tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end);
+void lm_weights_free(tn_lm *model);
+struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name);
+
+// Makes the functions for the layers that are loaded, or destroys them.
+tn_status lm_plans_make(tn_lm *model);
+void lm_plans_destroy(tn_lm *model);
+
+// Runs `count` positions, of which the first `valid` count, as one chunk.
+tn_status lm_step(tn_lm_sequence *sequence, const void *input, int64_t valid, int64_t count,
+                  enum lm_kind kind, float *output);
+
+// The tokenizer, opened when that has not been done yet.
+tn_status lm_tokenizer(tn_lm *model);
+
+// The text of one token behind others, for tn_lm_free.
+tn_status lm_token_text(tn_lm *model, int32_t id, char **out_text, uint64_t *out_size);
+
+#endif // LM_INTERNAL_H

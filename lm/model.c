@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// Opening and closing models, and what is known of them.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+// Positions behind the context, so that the last chunk of a prompt may be padded.
+#define PADDING 8
+
+// --- the source, as the architecture sees it ---------------------------------------------
+
+struct model_source {
+    tn_model_source base; // first
+    const tn_lm_source *source;
+};
+
+static int32_t source_weight(const tn_model_source *base, const char *name,
+                             tn_type *out_type)
+{
+    const struct model_source *mine = (const struct model_source *)(const void *)base;
+    const char *format;
+    return mine->source->find(mine->source, name, out_type, &format);
+}
+
+// --- opening ---------------------------------------------------------------------------
+
+static void copy_text(const tn_metadata_list *list, const char *key, char *out, size_t size)
+{
+    tn_text text = {"", 0};
+    tn_metadata_text(tn_metadata_find(list, key), &text);
+    snprintf(out, size, "%.*s", (int)(text.size < size ? text.size : size - 1), text.data);
+}
+
+// Finds the plugin of the architecture, and opens the model with it.
+static tn_status open_architecture(tn_lm *model)
+{
+    const tn_metadata_list *list = model->source.metadata;
+    const void *interface;
+    copy_text(list, "general.name", model->name, sizeof(model->name));
+    copy_text(list, "general.architecture", model->architecture,
+              sizeof(model->architecture));
+    if (!model->architecture[0])
+        return lm_fail(TN_ERR_REFUSED, "%s: general.architecture is missing: no model",
+                       list->name);
+    tn_status status = tn_provider_find(model->runtime, TN_IFACE_MODEL, "architecture",
+                                        model->architecture, &model->plugin);
+    if (status == TN_OK)
+        status = tn_provider_load(model->runtime, TN_IFACE_MODEL, model->plugin, &interface,
+                                  &model->host);
+    if (status != TN_OK)
+        return lm_fail(status, "%s: the architecture '%s': %s", list->name,
+                       model->architecture, tn_last_error());
+    const tn_model *ops = interface;
+    if (!TN_HAS(ops, build) || !TN_HAS(ops, open) || !TN_HAS(ops, close) ||
+        !TN_HAS(ops, weights) || !TN_HAS(ops, caches))
+        return lm_fail(TN_ERR_REFUSED, "%s: its table of tn.model/1 lacks a function",
+                       model->plugin);
+    model->ops = ops;
+    struct model_source source = {{sizeof(source.base), 0, list, source_weight},
+                                  &model->source};
+    return lm_fail_core(ops->open(model->host, &source.base, &model->self, &model->facts));
+}
+
+// The backend that TENON_BACKEND names first; where nothing is named, the CPU's.
+static void find_backend(tn_lm *model)
+{
+    const char *list = tn_config(model->runtime, "TENON_BACKEND");
+    size_t size = list ? strcspn(list, ":,?") : 0;
+    snprintf(model->backend, sizeof(model->backend), "%.*s", size ? (int)size : 8,
+             size ? list : "cpu-blas");
+}
+
+// What the library computes with has to be positive, whatever the plugin says.
+static tn_status check_facts(const tn_lm *model)
+{
+    const tn_model_facts *f = model->facts;
+    if (f->layers > 0 && f->width > 0 && f->vocabulary > 0 && f->context > 0 &&
+        f->vocabulary <= INT32_MAX && f->num_caches > 0 && f->num_caches <= TN_MODEL_CACHES)
+        return TN_OK;
+    return lm_fail(TN_ERR_INTERNAL,
+                   "%s: %" PRId64 " layers, width %" PRId64 ", vocabulary %" PRId64
+                   ", context %" PRId64 ", %u caches: expected positive numbers",
+                   model->plugin, f->layers, f->width, f->vocabulary, f->context,
+                   f->num_caches);
+}
+
+static tn_status choose_context(tn_lm *model, int64_t asked)
+{
+    int64_t trained = model->facts->context;
+    if (asked < 0 || asked > INT32_MAX - 2 * PADDING)
+        return lm_fail(TN_ERR_ARGUMENT, "a context of %" PRId64 " positions", asked);
+    model->context = asked                           ? asked
+                     : trained < TN_LM_USUAL_CONTEXT ? trained
+                                                     : TN_LM_USUAL_CONTEXT;
+    model->capacity = model->context + PADDING;
+    return TN_OK;
+}
+
+tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
+                            const tn_lm_options *options, tn_lm **out_model)
+{
+    tn_lm_options mine;
+    tn_status status = lm_read_struct(&mine, sizeof(mine), options,
+                                      options ? options->struct_size : 0, "tn_lm_options");
+    tn_lm *model = status == TN_OK ? lm_alloc(1, sizeof(*model)) : NULL;
+    if (!model) {
+        if (source->close)
+            source->close(source);
+        return status == TN_OK ? TN_ERR_MEMORY : status;
+    }
+    model->runtime = runtime;
+    model->source = *source;
+    find_backend(model);
+    atomic_flag_clear(&model->tokenizer_lock);
+    status = mine.flags ? lm_fail(TN_ERR_ARGUMENT, "tn_lm_options: flags 0x%x, expected 0",
+                                  mine.flags)
+                        : open_architecture(model);
+    if (status == TN_OK)
+        status = check_facts(model);
+    if (status == TN_OK)
+        status = choose_context(model, mine.context);
+    if (status == TN_OK)
+        status = lm_weights_check(model);
+    if (status == TN_OK)
+        *out_model = model;
+    else
+        tn_lm_close(model);
+    return status;
+}
+
+void tn_lm_close(tn_lm *model)
+{
+    if (!model)
+        return;
+    lm_plans_destroy(model);
+    lm_weights_free(model);
+    if (model->tokenizer)
+        model->tokens->close(model->tokens_host, model->tokenizer);
+    if (model->self)
+        model->ops->close(model->host, model->self);
+    if (model->source.close)
+        model->source.close(&model->source);
+    free(model);
+}
+
+const tn_metadata_list *tn_lm_metadata(const tn_lm *model)
+{
+    return model->source.metadata;
+}
+
+static uint64_t cache_bytes(const tn_lm *model)
+{
+    uint64_t bytes = 0;
+    for (int64_t layer = model->first; layer < model->end; layer++) {
+        tn_type types[TN_MODEL_CACHES];
+        if (model->ops->caches(model->host, model->self, layer, model->capacity, types))
+            continue;
+        for (uint32_t i = 0; i < model->facts->num_caches; i++) {
+            uint64_t size = (uint64_t)tn_dtype_bytes(types[i].dtype);
+            for (int32_t k = 0; k < types[i].rank; k++)
+                size *= (uint64_t)types[i].extent[k];
+            bytes += size;
+        }
+    }
+    return bytes;
+}
+
+void tn_lm_describe(const tn_lm *model, tn_lm_info *out)
+{
+    tn_lm_info info = {
+        .struct_size = sizeof(info),
+        .name = model->name,
+        .architecture = model->architecture,
+        .plugin = model->plugin,
+        .layers = model->facts->layers,
+        .width = model->facts->width,
+        .vocabulary = model->facts->vocabulary,
+        .context = model->context,
+        .trained = model->facts->context,
+        .first = model->first,
+        .end = model->end,
+        .cache_bytes = cache_bytes(model),
+    };
+    for (uint64_t i = 0; i < model->weights.count; i++)
+        info.weight_bytes += model->weights.items[i].bytes;
+    lm_write_struct(out, out->struct_size, &info, sizeof(info));
+}
+
+tn_status tn_lm_ensure_shard(tn_lm *model, int64_t first, int64_t last)
+{
+    if (first < 0 || last < first || last >= model->facts->layers)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "layers %" PRId64 " to %" PRId64
+                       " of a model whose last one is %" PRId64,
+                       first, last, model->facts->layers - 1);
+    if (model->first == first && model->end == last + 1)
+        return TN_OK;
+    int sequences = atomic_load(&model->sequences);
+    if (sequences > 0)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "the layers of a model that has %d sequence%s cannot change",
+                       sequences, sequences == 1 ? "" : "s");
+    lm_plans_destroy(model);
+    model->first = model->end = 0;
+    tn_status status = lm_weights_load(model, first, last + 1);
+    if (status != TN_OK)
+        return status;
+    model->first = first;
+    model->end = last + 1;
+    return lm_plans_make(model);
+}

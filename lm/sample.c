@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// Drawing the next token from logits.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+struct candidate {
+    float logit;
+    int32_t id;
+};
+
+struct tn_lm_sampler {
+    tn_lm_sampling how;
+    int64_t vocabulary;
+    tn_lm_bias *biases;
+    struct candidate *candidates; // one for each token
+    double *shares;               // of the candidates, less than or equal to 1
+    float *before; // logits before biases and penalties; NULL: there are none
+    uint64_t state;
+};
+
+// Blackman and Vigna's splitmix64: a counter, and bits that are mixed of it.
+static uint64_t next_bits(uint64_t *state)
+{
+    // Sums and products of 2^64 wrap by definition: made of 128 bits, and cut.
+    unsigned __int128 sum = (unsigned __int128)*state + UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = *state = (uint64_t)sum;
+    z = (uint64_t)((unsigned __int128)(z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9));
+    z = (uint64_t)((unsigned __int128)(z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb));
+    return z ^ (z >> 31);
+}
+
+// From 0 to below 1.
+static double next_share(uint64_t *state)
+{
+    return (double)(next_bits(state) >> 11) * 0x1p-53;
+}
+
+static tn_status check_sampling(const tn_lm_sampling *how, int64_t vocabulary)
+{
+    const struct {
+        const char *name;
+        double value, most;
+    } numbers[] = {
+        {"temperature", how->temperature, 1e6},
+        {"top_k", (double)how->top_k, 1e9},
+        {"top_p", how->top_p, 1},
+        {"min_p", how->min_p, 1},
+        {"penalty", how->penalty, 1e6},
+        {"penalty_last", (double)how->penalty_last, 1e9},
+    };
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        if (!(numbers[i].value >= 0 && numbers[i].value <= numbers[i].most))
+            return lm_fail(TN_ERR_ARGUMENT, "%s is %g, expected 0 to %g", numbers[i].name,
+                           numbers[i].value, numbers[i].most);
+    for (uint64_t i = 0; i < how->num_biases; i++)
+        if (how->biases[i].id < 0 || how->biases[i].id >= vocabulary ||
+            isnan(how->biases[i].value) || how->biases[i].value > 1e30f)
+            return lm_fail(TN_ERR_ARGUMENT,
+                           "the bias of token %d is %g, expected tokens 0 to %" PRId64
+                           " and numbers",
+                           how->biases[i].id, (double)how->biases[i].value, vocabulary - 1);
+    return vocabulary > 0
+               ? TN_OK
+               : lm_fail(TN_ERR_ARGUMENT, "a vocabulary of %" PRId64 " tokens", vocabulary);
+}
+
+tn_status tn_lm_sampler_open(const tn_lm_sampling *sampling, int64_t vocabulary,
+                             tn_lm_sampler **out_sampler)
+{
+    tn_lm_sampling mine;
+    tn_status status =
+        lm_read_struct(&mine, sizeof(mine), sampling, sampling ? sampling->struct_size : 0,
+                       "tn_lm_sampling");
+    if (status == TN_OK)
+        status = check_sampling(&mine, vocabulary);
+    tn_lm_sampler *s = status == TN_OK ? lm_alloc(1, sizeof(*s)) : NULL;
+    if (!s)
+        return status == TN_OK ? TN_ERR_MEMORY : status;
+    s->how = mine;
+    s->vocabulary = vocabulary;
+    s->state = mine.seed;
+    s->biases = lm_alloc(mine.num_biases, sizeof(*s->biases));
+    s->candidates = lm_alloc((uint64_t)vocabulary, sizeof(*s->candidates));
+    s->shares = lm_alloc((uint64_t)vocabulary, sizeof(*s->shares));
+    bool is_changed = mine.num_biases > 0 || mine.penalty > 0;
+    if (is_changed)
+        s->before = lm_alloc((uint64_t)vocabulary, sizeof(*s->before));
+    if (!s->biases || !s->candidates || !s->shares || (is_changed && !s->before)) {
+        tn_lm_sampler_close(s);
+        return TN_ERR_MEMORY;
+    }
+    if (mine.num_biases > 0)
+        memcpy(s->biases, mine.biases, mine.num_biases * sizeof(*s->biases));
+    *out_sampler = s;
+    return TN_OK;
+}
+
+void tn_lm_sampler_close(tn_lm_sampler *s)
+{
+    if (!s)
+        return;
+    free(s->biases);
+    free(s->candidates);
+    free(s->shares);
+    free(s->before);
+    free(s);
+}
+
+// --- what changes logits ---------------------------------------------------------------
+
+static void penalise(const tn_lm_sampler *s, float *logits, const int32_t *last,
+                     int64_t num_last)
+{
+    int64_t most = s->how.penalty_last ? s->how.penalty_last : 64;
+    float penalty = (float)s->how.penalty;
+    int64_t first = num_last > most ? num_last - most : 0;
+    for (int64_t i = first; i < num_last; i++) {
+        bool is_again = last[i] < 0 || last[i] >= s->vocabulary;
+        for (int64_t k = first; k < i && !is_again; k++)
+            is_again = last[k] == last[i];
+        if (!is_again) // each token once
+            logits[last[i]] *= logits[last[i]] > 0 ? 1 / penalty : penalty;
+    }
+}
+
+static int32_t greatest(const float *logits, int64_t count)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return (int32_t)best;
+}
+
+// The logarithm of the sum of exponentials.
+static double log_sum(const float *logits, int64_t count)
+{
+    double most = (double)logits[greatest(logits, count)], sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += exp((double)logits[i] - most);
+    return most + log(sum);
+}
+
+// --- which tokens are left -------------------------------------------------------------
+
+static int compare(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->logit != y->logit)
+        return x->logit < y->logit ? 1 : -1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+// The candidates whose logit is at most `depth` temperatures below the greatest one, and
+// the sum of their shares.
+static int64_t collect(tn_lm_sampler *s, const float *logits, float most, double depth,
+                       double *out_sum)
+{
+    int64_t count = 0;
+    double least = (double)most - depth * s->how.temperature;
+    *out_sum = 0;
+    for (int64_t i = 0; i < s->vocabulary; i++) {
+        if ((double)logits[i] < least || logits[i] == -INFINITY)
+            continue;
+        s->candidates[count++] = (struct candidate){logits[i], (int32_t)i};
+        *out_sum += exp(((double)logits[i] - (double)most) / s->how.temperature);
+    }
+    return count;
+}
+
+// The candidates for top_k and top_p, in descending order: more and more of the greatest
+// ones, until the rest does not matter, so that few are sorted.
+static int64_t collect_greatest(tn_lm_sampler *s, const float *logits, float most)
+{
+    double all, sum;
+    int64_t total = collect(s, logits, most, INFINITY, &all), count = 0;
+    for (double depth = 4; count < total; depth *= 2) {
+        count = collect(s, logits, most, depth, &sum);
+        bool is_enough =
+            s->how.top_k > 0 ? count >= s->how.top_k : sum >= s->how.top_p * all;
+        if (is_enough || depth > 1e9)
+            break;
+    }
+    qsort(s->candidates, (size_t)count, sizeof(*s->candidates), compare);
+    if (s->how.top_k > 0 && s->how.top_k < count)
+        count = s->how.top_k;
+    if (s->how.top_p <= 0 || s->how.top_p >= 1)
+        return count;
+    if (s->how.top_k > 0) {
+        all = 0;
+        for (int64_t i = 0; i < count; i++)
+            all +=
+                exp(((double)s->candidates[i].logit - (double)most) / s->how.temperature);
+    }
+    double so_far = 0;
+    for (int64_t i = 0; i < count; i++) {
+        so_far += exp(((double)s->candidates[i].logit - (double)most) / s->how.temperature);
+        if (so_far >= s->how.top_p * all)
+            return i + 1;
+    }
+    return count;
+}
+
+static int32_t draw(tn_lm_sampler *s, const float *logits)
+{
+    double all, sum = 0;
+    float most = logits[greatest(logits, s->vocabulary)];
+    bool is_cut = s->how.top_k > 0 || (s->how.top_p > 0 && s->how.top_p < 1);
+    int64_t count = is_cut ? collect_greatest(s, logits, most)
+                           : collect(s, logits, most, INFINITY, &all);
+    for (int64_t i = 0; i < count; i++) {
+        double share =
+            exp(((double)s->candidates[i].logit - (double)most) / s->how.temperature);
+        s->shares[i] = share >= s->how.min_p ? share : 0;
+        sum += s->shares[i];
+    }
+    double left = next_share(&s->state) * sum;
+    int64_t chosen = -1;
+    for (int64_t i = 0; i < count; i++) {
+        if (s->shares[i] <= 0)
+            continue;
+        chosen = i; // the last one, where rounding leaves something
+        left -= s->shares[i];
+        if (left < 0)
+            break;
+    }
+    return chosen < 0 ? greatest(logits, s->vocabulary) : s->candidates[chosen].id;
+}
+
+int32_t tn_lm_sample(tn_lm_sampler *s, float *logits, const int32_t *last, int64_t num_last,
+                     double *out_log_probability)
+{
+    double sum = out_log_probability ? log_sum(logits, s->vocabulary) : 0;
+    const float *given = logits;
+    if (s->before) {
+        memcpy(s->before, logits, (size_t)s->vocabulary * sizeof(*logits));
+        given = s->before;
+    }
+    for (uint64_t i = 0; i < s->how.num_biases; i++)
+        logits[s->biases[i].id] += s->biases[i].value;
+    if (s->how.penalty > 0)
+        penalise(s, logits, last, num_last);
+    int32_t id = s->how.temperature > 0 ? draw(s, logits) : greatest(logits, s->vocabulary);
+    if (out_log_probability)
+        *out_log_probability = (double)given[id] - sum;
+    return id;
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Sequences: their caches, and positions appended in chunks of a few sizes, so that a few
+// plans serve all prompts.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+// --- caches ----------------------------------------------------------------------------
+
+static uint64_t type_bytes(const tn_type *type)
+{
+    uint64_t bytes = (uint64_t)tn_dtype_bytes(type->dtype);
+    for (int32_t i = 0; i < type->rank; i++)
+        bytes *= (uint64_t)type->extent[i];
+    return bytes;
+}
+
+// A cache of zeros whose pages the system gives when they are first written.
+static tn_array *cache_make(tn_scope *scope, const tn_type *type)
+{
+    uint64_t bytes = (type_bytes(type) + 63) / 64 * 64;
+    tn_shape shape = {.rank = type->rank};
+    memcpy(shape.extent, type->extent, (size_t)type->rank * sizeof(shape.extent[0]));
+    void *memory = calloc(1, bytes + 64);
+    if (!memory) {
+        tn_scope_fail(scope, TN_ERR_MEMORY,
+                      "out of memory for a cache of %" PRIu64 " bytes", bytes);
+        return NULL;
+    }
+    char *aligned = (char *)memory + (64 - (uintptr_t)memory % 64) % 64;
+    const tn_host_memory given = {.struct_size = sizeof(given),
+                                  .flags = TN_MEMORY_WRITABLE,
+                                  .data = aligned,
+                                  .release = free,
+                                  .context = memory};
+    return tn_array_import_host(scope, type->dtype, &shape, &given);
+}
+
+static tn_status make_caches(tn_lm_sequence *sequence)
+{
+    const tn_lm *model = sequence->model;
+    uint32_t each = model->facts->num_caches;
+    tn_scope *scope = tn_scope_open(model->runtime);
+    tn_status status = lm_fail_scope(scope);
+    for (uint64_t i = 0; i < sequence->num_caches && status == TN_OK; i += each) {
+        tn_type types[TN_MODEL_CACHES];
+        status = lm_fail_core(model->ops->caches(model->host, model->self,
+                                                 model->first + (int64_t)(i / each),
+                                                 model->capacity, types));
+        for (uint32_t k = 0; k < each && status == TN_OK; k++) {
+            sequence->caches[i + k] = tn_keep(scope, cache_make(scope, &types[k]));
+            status = lm_fail_scope(scope);
+        }
+    }
+    tn_scope_close(scope);
+    return status;
+}
+
+tn_status tn_lm_sequence_open(tn_lm *model, tn_lm_sequence **out_sequence)
+{
+    tn_status status = model->end > model->first
+                           ? TN_OK
+                           : tn_lm_ensure_shard(model, 0, model->facts->layers - 1);
+    tn_lm_sequence *sequence = status == TN_OK ? lm_alloc(1, sizeof(*sequence)) : NULL;
+    if (!sequence)
+        return status == TN_OK ? TN_ERR_MEMORY : status;
+    sequence->model = model;
+    sequence->num_caches = (uint64_t)(model->end - model->first) * model->facts->num_caches;
+    atomic_fetch_add(&model->sequences, 1);
+    sequence->caches = lm_alloc(sequence->num_caches, sizeof(tn_array *));
+    sequence->ids = lm_alloc((uint64_t)model->capacity, sizeof(int32_t));
+    status = sequence->caches && sequence->ids ? make_caches(sequence) : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        *out_sequence = sequence;
+    else
+        tn_lm_sequence_close(sequence);
+    return status;
+}
+
+void tn_lm_sequence_close(tn_lm_sequence *sequence)
+{
+    if (!sequence)
+        return;
+    for (uint64_t i = 0; sequence->caches && i < sequence->num_caches; i++)
+        tn_release(sequence->caches[i]);
+    atomic_fetch_sub(&sequence->model->sequences, 1);
+    free(sequence->caches);
+    free(sequence->ids);
+    free(sequence);
+}
+
+int64_t tn_lm_sequence_length(const tn_lm_sequence *sequence)
+{
+    return sequence->length;
+}
+
+tn_status tn_lm_sequence_cut(tn_lm_sequence *sequence, int64_t length)
+{
+    if (length < 0 || length > sequence->length)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "cut to %" PRId64 " positions, of a sequence that has %" PRId64,
+                       length, sequence->length);
+    sequence->length = length;
+    return TN_OK;
+}
+
+// --- inference -------------------------------------------------------------------------
+
+// The positions of the next chunk, of `left`: a size that is filled by more than half, so
+// that few plans and few runs serve any number. Logits of all rows are large: then at most
+// 64.
+static int64_t chunk_size(int64_t left, int64_t room, bool all_rows)
+{
+    static const int64_t sizes[] = {512, 64, 8};
+    for (size_t i = all_rows ? 1 : 0; i < COUNT(sizes); i++)
+        if (sizes[i] <= room && left > sizes[i] / (sizes[i] == 8 ? 8 : 2))
+            return sizes[i];
+    return 1;
+}
+
+static tn_status check_ids(const tn_lm *model, const int32_t *ids, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (ids[i] < 0 || ids[i] >= model->facts->vocabulary)
+            return lm_fail(TN_ERR_ARGUMENT,
+                           "token %" PRId64 " is %d, expected 0 to %" PRId64, i, ids[i],
+                           model->facts->vocabulary - 1);
+    return TN_OK;
+}
+
+static tn_status check_call(const tn_lm_sequence *sequence, const void *input,
+                            int64_t count, uint32_t flags)
+{
+    const tn_lm *model = sequence->model;
+    int64_t room = model->context - sequence->length;
+    if (count < 1 || !input || flags & ~(uint32_t)TN_LM_ALL_ROWS)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "%" PRId64 " positions%s, flags 0x%x: expected at least one", count,
+                       input ? "" : " at NULL", flags);
+    if (count > room)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "%" PRId64 " positions are too many: the context has %" PRId64
+                       ", of which %" PRId64 " are left",
+                       count, model->context, room);
+    return model->first > 0 ? TN_OK : check_ids(model, input, count);
+}
+
+tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input, int64_t count,
+                             uint32_t flags, float *output)
+{
+    const tn_lm *model = sequence->model;
+    bool is_end = model->end == model->facts->layers;
+    bool all = !is_end || flags & TN_LM_ALL_ROWS;
+    int64_t columns = is_end ? model->facts->vocabulary : model->facts->width;
+    int64_t row = 4 * (model->first > 0 ? model->facts->width : 1); // bytes of the input
+    tn_status status = check_call(sequence, input, count, flags);
+    for (int64_t done = 0; done < count && status == TN_OK;) {
+        int64_t left = count - done;
+        int64_t chunk = chunk_size(left, model->capacity - sequence->length, all && is_end);
+        int64_t valid = left < chunk ? left : chunk;
+        enum lm_kind kind = !output || (!all && done + valid < count) ? LM_NOTHING
+                            : all                                     ? LM_EACH_ROW
+                                                                      : LM_LAST_ROW;
+        const char *from = (const char *)input + done * row;
+        status = lm_step(sequence, from, valid, chunk, kind,
+                         all && output ? output + done * columns : output);
+        if (status != TN_OK)
+            break;
+        for (int64_t i = 0; i < valid; i++)
+            sequence->ids[sequence->length + i] =
+                model->first > 0 ? -1 : ((const int32_t *)input)[done + i];
+        sequence->length += valid;
+        done += valid;
+    }
+    return status;
+}
+
+static tn_status check_whole(const tn_lm *model)
+{
+    if (model->first == 0 && model->end == model->facts->layers)
+        return TN_OK;
+    return lm_fail(TN_ERR_ARGUMENT,
+                   "layers %" PRId64 " to %" PRId64 " of %" PRId64
+                   " are loaded, expected all: tn_lm_infer_tensor runs a shard",
+                   model->first, model->end - 1, model->facts->layers);
+}
+
+tn_status tn_lm_infer(tn_lm_sequence *sequence, const int32_t *ids, int64_t count,
+                      uint32_t flags, float *out_logits)
+{
+    tn_status status = check_whole(sequence->model);
+    return status == TN_OK ? tn_lm_infer_tensor(sequence, ids, count, flags, out_logits)
+                           : status;
+}
+
+tn_status tn_lm_infer_prompt(tn_lm_sequence *sequence, const char *text, float *out_logits)
+{
+    int32_t *ids = NULL;
+    uint64_t count = 0;
+    tn_status status = tn_lm_tokenise(sequence->model, text, strlen(text),
+                                      TN_LM_ADD_SPECIAL, &ids, &count);
+    if (status == TN_OK)
+        status = tn_lm_infer(sequence, ids, (int64_t)count, 0, out_logits);
+    tn_lm_free(ids);
+    return status;
+}

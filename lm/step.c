@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// One step of a model: its graph, built by the architecture's plugin once for each number
+// of positions, and its run.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+// Inputs of a plan, in front of the caches.
+enum { IN_TOKENS, IN_POSITION, IN_LENGTH, IN_START, IN_LAST, IN_CACHES };
+
+// --- building --------------------------------------------------------------------------
+
+struct step {
+    tn_model_step base; // first
+    tn_lm *model;
+    tn_scope *scope;
+};
+
+static struct lm_weight *weight_of(const tn_model_step *base, const char *name,
+                                   uint32_t flag)
+{
+    const struct step *step = (const struct step *)(const void *)base;
+    struct lm_weight *weight = lm_weight_find(&step->model->weights, name);
+    if (!weight || (flag ? !(weight->flags & flag) : weight->flags != 0))
+        tn_scope_fail(step->scope, TN_ERR_INTERNAL,
+                      "%s: uses the weight %s, which it does not list %s",
+                      step->model->plugin, name,
+                      flag == TN_MODEL_PRODUCT ? "for products"
+                      : flag == TN_MODEL_ROWS  ? "for rows"
+                                               : "to be read whole");
+    else
+        return weight;
+    return NULL;
+}
+
+static tn_array *step_weight(const tn_model_step *base, const char *name)
+{
+    struct lm_weight *weight = weight_of(base, name, 0);
+    return weight ? weight->plain : NULL;
+}
+
+static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
+{
+    const struct step *step = (const struct step *)(const void *)base;
+    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
+    if (!weight)
+        return NULL;
+    if (weight->packed)
+        return tn_op(step->scope, "quant.quantized_matmul/1", TN_IN(x, weight->product),
+                     tn_attrs("format", weight->packed));
+    tn_array *turned =
+        tn_op(step->scope, "base.transpose/1", TN_IN(weight->product), TN_NO_ATTRS);
+    return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
+}
+
+static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char *name)
+{
+    const struct step *step = (const struct step *)(const void *)base;
+    struct lm_weight *weight = weight_of(base, name, TN_MODEL_ROWS);
+    if (!weight)
+        return NULL;
+    if (weight->format)
+        return tn_op(step->scope, "quant.quantized_take/1", TN_IN(weight->rows, ids),
+                     tn_attrs("format", weight->format));
+    return tn_op(step->scope, "base.take/1", TN_IN(weight->rows, ids), TN_NO_ATTRS);
+}
+
+static tn_array *step_constant(const tn_model_step *base, tn_dtype dtype,
+                               const tn_shape *shape, const void *data)
+{
+    const struct step *step = (const struct step *)(const void *)base;
+    return tn_from_data(step->scope, dtype, shape, data);
+}
+
+// The body of a plan's function.
+static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    const struct lm_plan *plan = user;
+    tn_lm *model = plan->model;
+    const tn_host_graph *graph = model->host->query(model->host, TN_HOST_GRAPH);
+    tn_build build = {.struct_size = sizeof(build)};
+    if (!graph)
+        return tn_scope_fail(scope, TN_ERR_INTERNAL, "the host has no " TN_HOST_GRAPH);
+    tn_status status = graph->build(model->host, scope, &build);
+    if (status != TN_OK)
+        return status;
+    uint64_t num_caches = num_inputs - IN_CACHES;
+    tn_array **caches = outputs;
+    memcpy(caches, inputs + IN_CACHES, num_caches * sizeof(*caches));
+    struct step step = {.base = {.struct_size = sizeof(step.base),
+                                 .build = &build,
+                                 .count = tn_array_type(inputs[IN_TOKENS])->extent[0],
+                                 .capacity = model->capacity,
+                                 .first = model->first,
+                                 .end = model->end,
+                                 .input = inputs[IN_TOKENS],
+                                 .position = inputs[IN_POSITION],
+                                 .length = inputs[IN_LENGTH],
+                                 .start = inputs[IN_START],
+                                 .last = plan->kind == LM_LAST_ROW ? inputs[IN_LAST] : NULL,
+                                 .caches = caches,
+                                 .weight = step_weight,
+                                 .product = step_product,
+                                 .rows = step_rows,
+                                 .constant = step_constant},
+                        .model = model,
+                        .scope = scope};
+    status = model->ops->build(model->host, model->self, &step.base);
+    if (status != TN_OK)
+        return tn_scope_fail(scope, status, "%s: %s", model->plugin, tn_last_error());
+    if (num_outputs > num_caches)
+        outputs[num_caches] = step.base.output;
+    return tn_scope_status(scope);
+}
+
+void lm_plans_destroy(tn_lm *model)
+{
+    for (int i = 0; i < LM_KINDS; i++) {
+        tn_function_destroy(model->plans[i].function);
+        model->plans[i].function = NULL;
+    }
+}
+
+tn_status lm_plans_make(tn_lm *model)
+{
+    uint64_t count = (uint64_t)(model->end - model->first) * model->facts->num_caches;
+    uint32_t *donated = lm_alloc(count, sizeof(*donated));
+    if (!donated)
+        return TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < count; i++)
+        donated[i] = (uint32_t)(IN_CACHES + i);
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = donated, .num_donated = count};
+    tn_status status = TN_OK;
+    for (int i = 0; i < LM_KINDS && status == TN_OK; i++) {
+        model->plans[i].model = model;
+        model->plans[i].kind = (enum lm_kind)i;
+        status =
+            lm_fail_core(tn_function_create(model->runtime, build_step, &model->plans[i],
+                                            &options, &model->plans[i].function));
+    }
+    free(donated);
+    if (status != TN_OK)
+        lm_plans_destroy(model);
+    return status;
+}
+
+// --- running ---------------------------------------------------------------------------
+
+// The input of a chunk: tokens or hidden states, with zeros behind the valid ones.
+static tn_array *chunk_input(const tn_lm *model, tn_scope *scope, const void *input,
+                             int64_t valid, int64_t count)
+{
+    int64_t width = model->first > 0 ? model->facts->width : 1;
+    uint64_t size = 4 * (uint64_t)width; // of i32, or f32
+    char *padded = NULL;
+    if (valid < count) {
+        padded = lm_alloc((uint64_t)count, size);
+        if (!padded) {
+            tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory for a chunk");
+            return NULL;
+        }
+        memcpy(padded, input, (uint64_t)valid * size);
+    }
+    const void *data = padded ? padded : input;
+    tn_array *array = model->first > 0
+                          ? tn_from_data(scope, TN_F32, TN_SHAPE(count, width), data)
+                          : tn_from_data(scope, TN_I32, TN_SHAPE(count), data);
+    free(padded);
+    return array;
+}
+
+// Reads the rows that count of what a plan gave beside the caches.
+static tn_status read_rows(tn_scope *scope, tn_array *array, int64_t rows, float *output)
+{
+    const tn_type *type = tn_array_type(array);
+    if (!type)
+        return lm_fail_scope(scope);
+    uint64_t row = sizeof(float) * (uint64_t)type->extent[1];
+    if (type->extent[0] == rows) {
+        tn_read(scope, array, output, (uint64_t)rows * row);
+    } else {
+        const void *data = tn_data(scope, array);
+        if (data)
+            memcpy(output, data, (uint64_t)rows * row);
+    }
+    return lm_fail_scope(scope);
+}
+
+// Puts the caches that a run gave in the place of those that it took.
+static tn_status take_caches(tn_lm_sequence *sequence, tn_scope *scope, tn_array **made)
+{
+    for (uint64_t i = 0; i < sequence->num_caches; i++) {
+        tn_array *kept = tn_retain(scope, made[i]);
+        if (!kept)
+            return lm_fail_scope(scope);
+        tn_release(sequence->caches[i]);
+        sequence->caches[i] = kept;
+    }
+    return TN_OK;
+}
+
+static tn_status run_chunk(tn_lm_sequence *sequence, tn_scope *scope, const void *input,
+                           int64_t valid, int64_t count, enum lm_kind kind, float *output,
+                           tn_array **inputs)
+{
+    tn_lm *model = sequence->model;
+    uint64_t num_caches = sequence->num_caches;
+    tn_array **outputs = inputs + IN_CACHES + num_caches;
+    int32_t position = (int32_t)sequence->length, length = position + (int32_t)count;
+    int32_t last = (int32_t)valid - 1;
+    inputs[IN_TOKENS] = chunk_input(model, scope, input, valid, count);
+    inputs[IN_POSITION] = tn_from_data(scope, TN_I32, TN_SHAPE(1), &position);
+    inputs[IN_LENGTH] = tn_from_data(scope, TN_I32, TN_SHAPE(1), &length);
+    inputs[IN_START] =
+        tn_from_data(scope, TN_I32, TN_SHAPE(4), (const int32_t[]){0, 0, position, 0});
+    inputs[IN_LAST] = tn_from_data(scope, TN_I32, TN_SHAPE(1), &last);
+    memcpy(inputs + IN_CACHES, sequence->caches, num_caches * sizeof(*inputs));
+    tn_function_call(model->plans[kind].function, scope, inputs, IN_CACHES + num_caches,
+                     outputs, num_caches + (kind != LM_NOTHING));
+    tn_status status = lm_fail_scope(scope);
+    if (status == TN_OK)
+        status = take_caches(sequence, scope, outputs);
+    if (status == TN_OK && kind != LM_NOTHING)
+        status =
+            read_rows(scope, outputs[num_caches], kind == LM_LAST_ROW ? 1 : valid, output);
+    return status;
+}
+
+tn_status lm_step(tn_lm_sequence *sequence, const void *input, int64_t valid, int64_t count,
+                  enum lm_kind kind, float *output)
+{
+    uint64_t arrays = IN_CACHES + 2 * sequence->num_caches + 1;
+    tn_array **inputs = lm_alloc(arrays, sizeof(tn_array *));
+    if (!inputs)
+        return TN_ERR_MEMORY;
+    tn_scope *scope = tn_scope_open(sequence->model->runtime);
+    tn_status status =
+        scope ? run_chunk(sequence, scope, input, valid, count, kind, output, inputs)
+              : lm_fail_scope(scope);
+    tn_scope_close(scope);
+    free(inputs);
+    return status;
+}

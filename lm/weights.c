@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+// The weights of the layers that are loaded: read once, converted or packed once, and
+// shared by all plans.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/ops/quant.h>
+#include "internal.h"
+
+// The most weights that a layer may list.
+#define MOST_WEIGHTS 4096
+
+struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name)
+{
+    for (uint64_t i = 0; i < weights->count; i++) {
+        uint64_t at = (weights->hint + i) % weights->count;
+        if (strcmp(weights->items[at].name, name) == 0) {
+            weights->hint = at;
+            return &weights->items[at];
+        }
+    }
+    return NULL;
+}
+
+static struct lm_weight *weight_add(struct lm_weights *weights, const char *name)
+{
+    struct lm_weight *found = lm_weight_find(weights, name);
+    if (found)
+        return found;
+    if (weights->count == weights->room) {
+        uint64_t room = weights->room ? 2 * weights->room : 64;
+        struct lm_weight *items = realloc(weights->items, room * sizeof(*items));
+        if (!items) {
+            lm_fail(TN_ERR_MEMORY, "out of memory for %" PRIu64 " weights", room);
+            return NULL;
+        }
+        weights->items = items;
+        weights->room = room;
+    }
+    found = &weights->items[weights->count++];
+    *found = (struct lm_weight){.flags = 0};
+    snprintf(found->name, sizeof(found->name), "%s", name);
+    return found;
+}
+
+static void weight_finish(struct lm_weight *weight)
+{
+    tn_release(weight->plain);
+    tn_release(weight->product);
+    tn_release(weight->rows);
+    weight->plain = weight->product = weight->rows = NULL;
+}
+
+void lm_weights_free(tn_lm *model)
+{
+    for (uint64_t i = 0; i < model->weights.count; i++)
+        weight_finish(&model->weights.items[i]);
+    free(model->weights.items);
+    model->weights = (struct lm_weights){0};
+}
+
+// --- the list of a model ----------------------------------------------------------------
+
+// Gives what a part of the model lists, for free().
+static tn_status list_part(const tn_lm *model, int64_t layer, tn_model_weight **out,
+                           uint64_t *count)
+{
+    *count = 0;
+    tn_status status = model->ops->weights(model->host, model->self, layer, NULL, count);
+    if (status != TN_OK)
+        return lm_fail_core(status);
+    if (*count > MOST_WEIGHTS)
+        return lm_fail(TN_ERR_INTERNAL,
+                       "%s: layer %" PRId64 " lists %" PRIu64
+                       " weights, expected at most %d",
+                       model->plugin, layer, *count, MOST_WEIGHTS);
+    uint64_t room = *count;
+    tn_model_weight *list = lm_alloc(room, sizeof(*list));
+    if (!list)
+        return TN_ERR_MEMORY;
+    status = model->ops->weights(model->host, model->self, layer, list, count);
+    if (status != TN_OK) {
+        free(list);
+        return lm_fail_core(status);
+    }
+    *count = *count < room ? *count : room;
+    *out = list;
+    return TN_OK;
+}
+
+static void write_shape(char *text, size_t size, int32_t rank, const int64_t *extent)
+{
+    size_t used = (size_t)snprintf(text, size, "[");
+    for (int32_t i = 0; i < rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? ", " : "",
+                                 extent[i]);
+    if (used < size)
+        snprintf(text + used, size - used, "]");
+}
+
+// What the file has of a weight against what the model expects.
+static tn_status check_weight(const tn_lm *model, const tn_model_weight *weight,
+                              bool *out_absent)
+{
+    tn_type type;
+    const char *format = NULL, *file = model->source.metadata->name;
+    *out_absent = !model->source.find(&model->source, weight->name, &type, &format);
+    if (*out_absent)
+        return weight->flags & TN_MODEL_OPTIONAL
+                   ? TN_OK
+                   : lm_fail(TN_ERR_REFUSED, "%s: the weight %s is missing", file,
+                             weight->name);
+    bool fits = type.rank == weight->rank;
+    for (int32_t i = 0; fits && i < type.rank; i++)
+        fits = type.extent[i] == weight->extent[i];
+    if (!fits) {
+        char got[96], expected[96];
+        write_shape(got, sizeof(got), type.rank, type.extent);
+        write_shape(expected, sizeof(expected), weight->rank, weight->extent);
+        return lm_fail(TN_ERR_REFUSED, "%s: the weight %s has shape %s, expected %s", file,
+                       weight->name, got, expected);
+    }
+    if (weight->paired &&
+        (weight->head < 1 || weight->extent[0] % weight->head || weight->paired < 0 ||
+         weight->paired > weight->head || weight->paired % 2))
+        return lm_fail(TN_ERR_INTERNAL,
+                       "%s: the weight %s has %" PRId64 " rows, of which %" PRId64
+                       " of each %" PRId64 " are in pairs, expected an even number of a "
+                       "head that divides the rows",
+                       model->plugin, weight->name, weight->extent[0], weight->paired,
+                       weight->head);
+    if (!format && !tn_dtype_in(type.dtype, TN_FLOAT_DTYPES))
+        return lm_fail(TN_ERR_REFUSED, "%s: the weight %s is %s, expected floats or blocks",
+                       file, weight->name, tn_dtype_name(type.dtype));
+    return TN_OK;
+}
+
+// Checks the weights of a part, and with `wanted` marks them as wanted.
+static tn_status visit_part(tn_lm *model, int64_t layer, bool wanted)
+{
+    tn_model_weight *list = NULL;
+    uint64_t count;
+    tn_status status = list_part(model, layer, &list, &count);
+    for (uint64_t i = 0; i < count && status == TN_OK; i++) {
+        bool is_absent;
+        list[i].name[TN_MODEL_NAME - 1] = 0;
+        status = check_weight(model, &list[i], &is_absent);
+        if (status != TN_OK || !wanted)
+            continue;
+        struct lm_weight *weight = weight_add(&model->weights, list[i].name);
+        if (!weight) {
+            status = TN_ERR_MEMORY;
+            continue;
+        }
+        uint32_t flags = list[i].flags & (TN_MODEL_PRODUCT | TN_MODEL_ROWS);
+        weight->flags = (weight->is_wanted ? weight->flags : 0) | (flags ? flags : 0);
+        weight->head = list[i].head;
+        weight->paired = list[i].paired;
+        weight->is_absent = is_absent;
+        weight->is_wanted = true;
+    }
+    free(list);
+    return status;
+}
+
+tn_status lm_weights_check(tn_lm *model)
+{
+    tn_status status = visit_part(model, TN_MODEL_EMBEDDING, false);
+    for (int64_t i = 0; i < model->facts->layers && status == TN_OK; i++)
+        status = visit_part(model, i, false);
+    return status == TN_OK ? visit_part(model, TN_MODEL_OUTPUT, false) : status;
+}
+
+// --- loading ----------------------------------------------------------------------------
+
+static uint64_t bytes_of(const tn_array *array)
+{
+    const tn_type *type = tn_array_type(array);
+    uint64_t bytes = (uint64_t)tn_dtype_bytes(type->dtype);
+    for (int32_t i = 0; i < type->rank; i++)
+        bytes *= (uint64_t)type->extent[i];
+    return bytes;
+}
+
+// The array in f32: as it is, converted, or read out of blocks.
+static tn_array *as_f32(tn_scope *scope, tn_array *array, const char *format)
+{
+    if (format)
+        return tn_op(scope, "quant.dequantize/1", TN_IN(array), tn_attrs("format", format));
+    const tn_type *type = tn_array_type(array);
+    return !type || type->dtype == TN_F32
+               ? array
+               : tn_op(scope, "base.astype/1", TN_IN(array), tn_attrs("dtype", "f32"));
+}
+
+// The name of the format in which the first device's kernels read blocks of `format`
+// fastest; NULL: that of the file.
+static const char *packed_format(const tn_lm *model, const char *format)
+{
+    return format ? tn_quant_packed(format, model->backend) : NULL;
+}
+
+// The array with the rows of each head in the order of halves, where the file has pairs;
+// see tn_model_weight. Rows are whole blocks, so every format is ordered as its bytes are.
+static tn_array *in_halves(const tn_lm *model, tn_scope *scope, tn_array *array,
+                           const struct lm_weight *weight)
+{
+    const tn_type *type = tn_array_type(array);
+    if (!type || weight->paired == 0)
+        return array;
+    const tn_shape shape = {.rank = 1, .extent = {type->extent[0]}};
+    int64_t *from = lm_alloc((uint64_t)shape.extent[0], sizeof(*from));
+    if (!from) {
+        tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory for the order of %s",
+                      weight->name);
+        return NULL;
+    }
+    for (int64_t row = 0; row < shape.extent[0]; row++) {
+        int64_t half = weight->paired / 2, i = row % weight->head;
+        int64_t in_head = i < half ? 2 * i : i < 2 * half ? 2 * (i - half) + 1 : i;
+        from[row] = row - i + in_head;
+    }
+    tn_array *ordered =
+        tn_op(scope, "base.take/1", TN_IN(array, tn_from_data(scope, TN_I64, &shape, from)),
+              TN_NO_ATTRS);
+    free(from);
+    lm_source_forget(model, scope, ordered, array);
+    return ordered;
+}
+
+// Reads a weight in the forms that the model asks for.
+static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
+{
+    tn_type type;
+    const char *format = NULL;
+    if (weight->is_absent)
+        return TN_OK;
+    bool product = weight->flags & TN_MODEL_PRODUCT, rows = weight->flags & TN_MODEL_ROWS;
+    if ((!product || weight->product) && (!rows || weight->rows) &&
+        (product || rows || weight->plain))
+        return TN_OK; // it was loaded before
+    weight_finish(weight);
+    model->source.find(&model->source, weight->name, &type, &format);
+    tn_scope *scope = tn_scope_open(model->runtime);
+    tn_array *array =
+        scope ? model->source.load(&model->source, scope, weight->name) : NULL;
+    array = in_halves(model, scope, array, weight);
+    weight->format = weight->packed = format;
+    if (!product && !rows)
+        weight->plain = tn_keep(scope, as_f32(scope, array, format));
+    else if (!format)
+        array = tn_keep(scope, as_f32(scope, array, NULL));
+    else
+        array = tn_keep(scope, array);
+    const char *packed = product ? packed_format(model, format) : NULL;
+    if (rows)
+        weight->rows = array ? tn_retain(NULL, array) : NULL;
+    if (packed) {
+        tn_array *plain = array;
+        array = tn_keep(scope, tn_op(scope, "quant.pack/1", TN_IN(plain),
+                                     tn_attrs("format", format, "to", packed)));
+        if (!rows && !weight->paired)
+            lm_source_forget(model, scope, array, plain);
+        tn_release(plain);
+        weight->packed = packed;
+    }
+    if (product)
+        weight->product = array;
+    else if (rows)
+        tn_release(array);
+    weight->bytes = array ? bytes_of(weight->plain ? weight->plain : array) : 0;
+    tn_status status = lm_fail_scope(scope);
+    tn_scope_close(scope);
+    return status;
+}
+
+tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end)
+{
+    tn_status status = TN_OK;
+    struct lm_weights *weights = &model->weights;
+    for (uint64_t i = 0; i < weights->count; i++)
+        weights->items[i].is_wanted = false;
+    if (first == 0)
+        status = visit_part(model, TN_MODEL_EMBEDDING, true);
+    for (int64_t i = first; i < end && status == TN_OK; i++)
+        status = visit_part(model, i, true);
+    if (status == TN_OK && end == model->facts->layers)
+        status = visit_part(model, TN_MODEL_OUTPUT, true);
+    for (uint64_t i = 0; i < weights->count && status == TN_OK;) {
+        if (weights->items[i].is_wanted) {
+            i++;
+            continue;
+        }
+        weight_finish(&weights->items[i]);
+        weights->items[i] = weights->items[--weights->count];
+    }
+    for (uint64_t i = 0; i < weights->count && status == TN_OK; i++)
+        status = weight_load(model, &weights->items[i]);
+    return status;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// What the architectures of language models share, for plugins behind <tenon/model.h>: the
+// dimensions as GGUF names them, and the blocks of a decoder.
+//
+//   struct tn_model_self { decoder d; }; // of the plugin
+//
+//   tn_status status = decoder_read(host, source, &self->d);
+//   ...
+//   tn_array *h = block_norm(step, d, x, layer, "attn_norm");
+//   x = block_add(step, x, block_attention(step, d, h, layer, frequencies, d->window));
+//
+// Weights are named as GGUF names them, "blk.3.attn_q.weight": the layer, what the weight
+// is, and "weight" or "bias"; of the layer TN_MODEL_EMBEDDING or TN_MODEL_OUTPUT the second
+// and the third only, "token_embd.weight".
+//
+// Arrays are those of one scope, on the thread that called the model's `build`; functions
+// that give arrays return NULL after a failure and take NULL.
+#ifndef MODELS_DECODER_H
+#define MODELS_DECODER_H
+
+#include <tenon/model.h>
+
+// The most pairs of elements that the rotary embedding of a head turns.
+#define DECODER_PAIRS 512
+
+// The dimensions of a decoder whose layers are alike. Filled by decoder_read; a model
+// may change what its family does otherwise before the model is used.
+typedef struct decoder {
+    const tn_host *host;
+    tn_model_facts facts;
+    int64_t inner;       // width within the feed-forward
+    int64_t rotary;      // elements of a head that are turned, from the first on
+    int64_t interleaved; // which ones are pairs in the file: neighbours (1), or halves (0)
+    int64_t window;      // positions that a query sees; 0: all
+    double eps;          // of norms
+    double score_scale;  // of attention's scores
+    char architecture[64];
+    float frequencies[DECODER_PAIRS]; // radians from a position to the next, scaled
+} decoder;
+
+// --- reading metadata -------------------------------------------------------------------
+
+// A key of this architecture: "llama.block_count". The text is in `out`.
+#define DECODER_KEY (TN_MODEL_NAME + 64)
+const char *decoder_key(const decoder *d, const char *name, char out[DECODER_KEY]);
+
+// Reads an integer of this architecture, of 1 .. most, or `otherwise` where the file does
+// not have the key; -1: the key is required. TN_ERR_REFUSED: the message names the key.
+tn_status decoder_integer(const decoder *d, const tn_metadata_list *list, const char *name,
+                          int64_t most, int64_t otherwise, int64_t *out);
+
+// Reads a number of this architecture that is positive and finite, or `otherwise` where
+// the file does not have the key; negative: the key is required. TN_ERR_REFUSED as above.
+tn_status decoder_number(const decoder *d, const tn_metadata_list *list, const char *name,
+                         double otherwise, double *out);
+
+// 1 when the text under `key` is `value`, else 0.
+int32_t decoder_says(const tn_metadata_list *list, const char *key, const char *value);
+
+// Reads the rotary embedding: which elements, their frequencies and the scaling.
+tn_status rope_read(decoder *d, const tn_metadata_list *list);
+
+// Reads the dimensions of a decoder from the metadata and the embedding's type. `d` begins
+// as zeros, but for what is otherwise in this family: `interleaved`. TN_ERR_REFUSED and
+// TN_ERR_UNSUPPORTED as tn_model.open says.
+tn_status decoder_read(const tn_host *host, const tn_model_source *source, decoder *d);
+
+// --- weights ---------------------------------------------------------------------------
+
+// The list that a model's `weights` fills.
+typedef struct weight_list {
+    tn_model_weight *out; // may be NULL
+    uint64_t room, count;
+} weight_list;
+
+// Writes the name of a weight; see above. The text is in `out`.
+const char *block_name(int64_t layer, const char *what, const char *kind,
+                       char out[TN_MODEL_NAME]);
+
+// Adds a matrix of `rows` rows and `columns` columns, or a vector where `columns` is 0.
+void list_add(weight_list *list, int64_t layer, const char *what, const char *kind,
+              int64_t rows, int64_t columns, uint32_t flags);
+
+// Adds the weights of block_attention. Rows whose elements are turned are wanted in the
+// order of halves, which block_heads turns, also of files that have neighbours.
+void list_attention(weight_list *list, const decoder *d, int64_t layer);
+
+// Adds the weights of block_gated.
+void list_gated(weight_list *list, const decoder *d, int64_t layer);
+
+// Adds the weights of block_embed and block_logits. Where the file has no matrix of
+// the output, the embedding is that matrix, too.
+void list_ends(weight_list *list, const decoder *d, int64_t part, int32_t is_tied);
+
+// --- blocks ----------------------------------------------------------------------------
+
+// The sum of two arrays.
+tn_array *block_add(const tn_model_step *step, tn_array *a, tn_array *b);
+
+// x over the root of the mean of its squares along the last axis, times a weight.
+tn_array *block_norm(const tn_model_step *step, const decoder *d, tn_array *x,
+                     int64_t layer, const char *what);
+
+// x times the transposed weight, and the bias added where the model has one.
+tn_array *block_linear(const tn_model_step *step, tn_array *x, int64_t layer,
+                       const char *what);
+
+// An array under other extents, of rank 2 or, where `c` and `e` are not 0, 4.
+tn_array *block_reshape(const tn_model_step *step, tn_array *x, int64_t a, int64_t b,
+                        int64_t c, int64_t e);
+
+// Exchanges positions and heads: [1, a, b, size] becomes [1, b, a, size].
+tn_array *block_exchange(const tn_model_step *step, tn_array *x, int64_t a, int64_t b,
+                         int64_t size);
+
+// The frequencies of the rotary embedding as an array, divided by the factors that some
+// files carry in rope_freqs.weight.
+tn_array *block_frequencies(const tn_model_step *step, const decoder *d);
+
+// The vectors of one kind of heads, [1, heads, positions, size]: a product, a norm where
+// the model has one, and with `frequencies` turned by their positions.
+tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *h,
+                      int64_t layer, const char *what, int64_t heads,
+                      tn_array *frequencies);
+
+// The two caches of a layer for step->capacity positions: its keys and its values.
+void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2]);
+
+// Attention of the step's positions to all before them, through the layer's caches, and
+// the heads joined: [count, heads * size]. `window`: positions that a query sees; 0: all.
+// `h` is what the norm gave, `frequencies` what block_frequencies gave.
+tn_array *block_attention(tn_model_step *step, const decoder *d, tn_array *h, int64_t layer,
+                          tn_array *frequencies, int64_t window);
+
+// The rows of x that the step goes on with behind the last layer's attention: all, or the
+// one of step->last.
+tn_array *block_last(const tn_model_step *step, const decoder *d, tn_array *x,
+                     int64_t layer);
+
+// A gated feed-forward: silu(h gate) * (h up), times down.
+tn_array *block_gated(const tn_model_step *step, tn_array *h, int64_t layer);
+
+// The hidden state that the step begins with: its input, or the embedding of its ids.
+tn_array *block_embed(const tn_model_step *step);
+
+// The logits of the hidden state behind the last layer.
+tn_array *block_logits(const tn_model_step *step, const decoder *d, tn_array *x,
+                       int32_t is_tied);
+
+#endif // MODELS_DECODER_H

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// The dimensions of a decoder, from metadata.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "decoder.h"
+
+// --- reading metadata ------------------------------------------------------------------
+
+const char *decoder_key(const decoder *d, const char *name, char out[DECODER_KEY])
+{
+    snprintf(out, DECODER_KEY, "%s.%s", d->architecture, name);
+    return out;
+}
+
+tn_status decoder_integer(const decoder *d, const tn_metadata_list *list, const char *name,
+                          int64_t most, int64_t otherwise, int64_t *out)
+{
+    char key[DECODER_KEY];
+    const tn_metadata *pair = tn_metadata_find(list, decoder_key(d, name, key));
+    if (!pair && otherwise >= 0) {
+        *out = otherwise;
+        return TN_OK;
+    }
+    if (!pair)
+        return d->host->fail(d->host, TN_ERR_REFUSED, "%s: %s is missing", list->name, key);
+    if (!tn_metadata_integer(pair, out))
+        return d->host->fail(d->host, TN_ERR_REFUSED,
+                             "%s: %s is no integer, expected 1 to %lld", list->name, key,
+                             (long long)most);
+    if (*out < 1 || *out > most)
+        return d->host->fail(d->host, TN_ERR_REFUSED, "%s: %s is %lld, expected 1 to %lld",
+                             list->name, key, (long long)*out, (long long)most);
+    return TN_OK;
+}
+
+tn_status decoder_number(const decoder *d, const tn_metadata_list *list, const char *name,
+                         double otherwise, double *out)
+{
+    char key[DECODER_KEY];
+    const tn_metadata *pair = tn_metadata_find(list, decoder_key(d, name, key));
+    if (!pair && otherwise >= 0) {
+        *out = otherwise;
+        return TN_OK;
+    }
+    if (!pair)
+        return d->host->fail(d->host, TN_ERR_REFUSED, "%s: %s is missing", list->name, key);
+    double number = 0;
+    if (!tn_metadata_number(pair, &number) || !(number > 0 && number < 1e30))
+        return d->host->fail(d->host, TN_ERR_REFUSED,
+                             "%s: %s is %s, expected a positive number", list->name, key,
+                             number != 0 ? "out of range" : "no number, or 0");
+    *out = number;
+    return TN_OK;
+}
+
+int32_t decoder_says(const tn_metadata_list *list, const char *key, const char *value)
+{
+    tn_text text;
+    return tn_metadata_text(tn_metadata_find(list, key), &text) &&
+           text.size == strlen(value) && memcmp(text.data, value, text.size) == 0;
+}
+
+// --- dimensions ------------------------------------------------------------------------
+
+// Reads the heads of attention: their number, that of keys and values, and their size.
+static tn_status decoder_heads(decoder *d, const tn_metadata_list *list)
+{
+    tn_model_facts *f = &d->facts;
+    int64_t values = 0;
+    tn_status status =
+        decoder_integer(d, list, "attention.head_count", 65536, -1, &f->heads);
+    if (status == TN_OK)
+        status = decoder_integer(d, list, "attention.head_count_kv", f->heads, f->heads,
+                                 &f->groups);
+    if (status == TN_OK)
+        status = decoder_integer(d, list, "attention.key_length", 65536,
+                                 f->width / f->heads, &f->head_size);
+    if (status == TN_OK)
+        status = decoder_integer(d, list, "attention.value_length", 65536, f->head_size,
+                                 &values);
+    if (status != TN_OK)
+        return status;
+    if (f->heads % f->groups || values != f->head_size || f->head_size < 1)
+        return d->host->fail(d->host, TN_ERR_REFUSED,
+                             "%s: %lld heads of %lld share %lld of keys with values of "
+                             "%lld, expected a multiple, and values as long as keys",
+                             list->name, (long long)f->heads, (long long)f->head_size,
+                             (long long)f->groups, (long long)values);
+    d->score_scale = 1 / sqrt((double)f->head_size);
+    return TN_OK;
+}
+
+tn_status decoder_read(const tn_host *host, const tn_model_source *source, decoder *d)
+{
+    const tn_metadata_list *list = source->metadata;
+    tn_model_facts *f = &d->facts;
+    tn_text name;
+    tn_type embedding;
+    d->host = host;
+    *f = (tn_model_facts){.struct_size = sizeof(*f), .num_caches = 2};
+    if (!tn_metadata_text(tn_metadata_find(list, "general.architecture"), &name) ||
+        name.size == 0 || name.size >= sizeof(d->architecture))
+        return host->fail(host, TN_ERR_REFUSED,
+                          "%s: general.architecture is missing, or too long", list->name);
+    memcpy(d->architecture, name.data, name.size);
+    d->architecture[name.size] = 0;
+    const struct {
+        const char *name;
+        int64_t most, *out;
+    } numbers[] = {
+        {"block_count", 4096, &f->layers},
+        {"embedding_length", 1 << 20, &f->width},
+        {"feed_forward_length", 1 << 24, &d->inner},
+        {"context_length", 1 << 30, &f->context},
+    };
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; status == TN_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        status =
+            decoder_integer(d, list, numbers[i].name, numbers[i].most, -1, numbers[i].out);
+    if (status == TN_OK)
+        status =
+            decoder_integer(d, list, "attention.sliding_window", 1 << 30, 0, &d->window);
+    if (status == TN_OK)
+        status = decoder_number(d, list, "attention.layer_norm_rms_epsilon", -1, &d->eps);
+    if (status == TN_OK)
+        status = decoder_heads(d, list);
+    if (status != TN_OK)
+        return status;
+    if (!source->weight(source, "token_embd.weight", &embedding) || embedding.rank != 2 ||
+        embedding.extent[0] < 1)
+        return host->fail(host, TN_ERR_REFUSED,
+                          "%s: token_embd.weight is missing, or no matrix", list->name);
+    f->vocabulary = embedding.extent[0];
+    return rope_read(d, list);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// The frequencies of the rotary embedding, and their scalings.
+#include <math.h>
+#include "decoder.h"
+
+// --- rotary embedding ------------------------------------------------------------------
+
+// The parameters of a scaling of the frequencies.
+typedef struct rope_scaling {
+    double factor;     // of the context
+    double original;   // positions that the model was trained for before
+    double low, high;  // of llama3: turns within `original` between which both are mixed
+    double fast, slow; // of yarn: the same
+} rope_scaling;
+
+#define TURN 6.283185307179586 // radians
+
+// Scales as Llama 3 does: low frequencies by the factor, high ones not at all.
+static void rope_llama3(decoder *d, const rope_scaling *s)
+{
+    for (int64_t i = 0; i < d->rotary / 2; i++) {
+        double frequency = d->frequencies[i];
+        double turns = s->original * frequency / TURN;
+        double share = (turns - s->low) / (s->high - s->low);
+        share = share < 0 ? 0 : share > 1 ? 1 : share;
+        d->frequencies[i] =
+            (float)((1 - share) * frequency / s->factor + share * frequency);
+    }
+}
+
+// The pair that turns `turns` times within the original context, as a fraction.
+static double rope_pair(const decoder *d, const rope_scaling *s, double base, double turns)
+{
+    return (double)d->rotary * log(s->original / (turns * TURN)) / (2 * log(base));
+}
+
+// Scales as YaRN does (Peng et al., "YaRN: efficient context window extension of large
+// language models", 2023), with its factor of the scores.
+static void rope_yarn(decoder *d, const rope_scaling *s, double base, double magnitude)
+{
+    double low = floor(rope_pair(d, s, base, s->fast));
+    double high = ceil(rope_pair(d, s, base, s->slow));
+    low = low < 0 ? 0 : low;
+    high = high > (double)d->rotary - 1 ? (double)d->rotary - 1 : high;
+    double span = high - low < 0.001 ? 0.001 : high - low;
+    for (int64_t i = 0; i < d->rotary / 2; i++) {
+        double ramp = ((double)i - low) / span;
+        double kept = 1 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp);
+        d->frequencies[i] *= (float)((1 - kept) / s->factor + kept);
+    }
+    magnitude *= 1 + 0.1 * log(s->factor);
+    d->score_scale *= magnitude * magnitude;
+}
+
+// Reads what scales the frequencies, and scales them.
+static tn_status rope_scale(decoder *d, const tn_metadata_list *list, double base)
+{
+    char key[DECODER_KEY];
+    rope_scaling s;
+    double magnitude = 1;
+    const struct {
+        const char *name;
+        double otherwise, *out;
+    } numbers[] = {
+        {"rope.scaling.factor", 1, &s.factor},
+        {"rope.scaling.original_context_length", (double)d->facts.context, &s.original},
+        {"rope.scaling.low_freq_factor", 1, &s.low},
+        {"rope.scaling.high_freq_factor", 4, &s.high},
+        {"rope.scaling.yarn_beta_fast", 32, &s.fast},
+        {"rope.scaling.yarn_beta_slow", 1, &s.slow},
+        {"rope.scaling.attn_factor", 1, &magnitude},
+    };
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; status == TN_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        status =
+            decoder_number(d, list, numbers[i].name, numbers[i].otherwise, numbers[i].out);
+    const tn_metadata *type =
+        tn_metadata_find(list, decoder_key(d, "rope.scaling.type", key));
+    if (status != TN_OK || !type || decoder_says(list, key, "none"))
+        return status;
+    if (decoder_says(list, key, "linear")) {
+        for (int64_t i = 0; i < d->rotary / 2; i++)
+            d->frequencies[i] /= (float)s.factor;
+    } else if (decoder_says(list, key, "llama3") && s.high > s.low) {
+        rope_llama3(d, &s);
+    } else if (decoder_says(list, key, "yarn") && d->rotary == d->facts.head_size) {
+        rope_yarn(d, &s, base, magnitude);
+    } else {
+        return d->host->fail(d->host, TN_ERR_UNSUPPORTED,
+                             "%s: %s is not known with these numbers, expected none, "
+                             "linear, llama3 or yarn (of whole heads)",
+                             list->name, key);
+    }
+    return TN_OK;
+}
+
+tn_status rope_read(decoder *d, const tn_metadata_list *list)
+{
+    double base = 0;
+    int64_t head = d->facts.head_size;
+    tn_status status =
+        decoder_integer(d, list, "rope.dimension_count", head, head, &d->rotary);
+    if (status == TN_OK)
+        status = decoder_number(d, list, "rope.freq_base", 10000, &base);
+    if (status == TN_OK && (d->rotary % 2 || d->rotary > 2 * DECODER_PAIRS || base <= 1))
+        status = d->host->fail(d->host, TN_ERR_REFUSED,
+                               "%s: %lld elements of a head are turned with base %g, "
+                               "expected an even number to %d, and a base above 1",
+                               list->name, (long long)d->rotary, base, 2 * DECODER_PAIRS);
+    if (status != TN_OK)
+        return status;
+    for (int64_t i = 0; i < d->rotary / 2; i++)
+        d->frequencies[i] = (float)pow(base, -2 * (double)i / (double)d->rotary);
+    // Weights of a folder of Hugging Face are in the order of halves for all families.
+    if (decoder_says(list, "tenon.rope", "halves"))
+        d->interleaved = 0;
+    return rope_scale(d, list, base);
+}
