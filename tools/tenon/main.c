@@ -7,6 +7,7 @@
 #include "eval/commands.h"
 #include "header/commands.h"
 #include "kernels/commands.h"
+#include "model/commands.h"
 #include "new/commands.h"
 #include "ops/commands.h"
 #include "plugins/commands.h"
@@ -64,10 +65,17 @@ static const struct command commands[] = {
      cmd_check},
     {"graph", "'EXPR' [NAME=VALUE ...] -o FILE | FILE",
      "draw an expression's graph, or say what is in a file of graphs", NULL, cmd_graph},
+    {"model", "COMMAND ...", "say what is in a model's file", NULL, cmd_model},
     {"bench", "[NAME ...] [--rounds N] [--threads N] [--python PYTHON]",
      "measure Tenon beside its peers", NULL, cmd_bench},
     {"train", "lenet [--epochs N] [--resume FILE]", "train a network on real data", NULL,
      cmd_train},
+    {"generate", "MODEL PROMPT ... [--tokens N] [--temperature T]",
+     "continue a text with a language model", NULL, cmd_generate},
+    {"chat", "MODEL [--system TEXT] [--temperature T]", "talk with a language model", NULL,
+     cmd_chat},
+    {"perplexity", "MODEL FILE [--tokens N] [--context N]",
+     "measure how well a language model predicts a text", NULL, cmd_perplexity},
     {"new", "op-pack|kernels|backend|format NAME", "begin a plugin of your own", NULL,
      cmd_new},
     {"ffi", "make|check MANIFEST", "make op packs from manifests of C functions", NULL,

@@ -3,6 +3,7 @@
 // compare with.
 #include "commands.h"
 #include "files/paths.h"
+#include "lm.h"
 #include "program.h"
 
 #include <errno.h>
@@ -15,28 +16,48 @@ static const char details[] =
     "Contestants take turns, medians are compared. PYTHON (or TENON_BENCH_PYTHON) is a\n"
     "Python that has torch or mlx; without it, Tenon is measured alone. NAME is matmul,\n"
     "axpby, replay, first, command or lenet; without one, all of them are made.\n"
-    "@FILE as NAME: the graphs of a file that 'tenon eval --save' wrote.\n";
+    "@FILE as NAME: the graphs of a file that 'tenon eval --save' wrote.\n"
+    "llm MODEL: tokens a second of a language model, for a prompt of 512 and one by one;\n"
+    "'llm --random layers=22,width=2048,heads=32,groups=4,inner=5632,format=q4_0' of one\n"
+    "with random weights.\n";
 
 int cmd_bench(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
     mine.details = details;
-    const char *rounds = NULL, *threads = NULL, *python = NULL;
+    const char *rounds = NULL, *threads = NULL, *python = NULL, *random = NULL,
+               *tokens = NULL, *context = NULL;
+    bool json = false;
     const struct option options[] = {
         {"rounds", 0, "N", "times that each contestant runs (15)", &rounds, NULL},
         {"threads", 0, "N", "threads of each contestant (2)", &threads, NULL},
         {"python", 0, "PYTHON", "a Python with torch or mlx", &python, NULL},
+        {"random", 0, "DIMENSIONS", "llm: a model of random weights", &random, NULL},
+        {"tokens", 0, "N", "llm: tokens one by one (64)", &tokens, NULL},
+        {"context", 0, "N", "llm: positions that there is room for", &context, NULL},
+        {"json", 0, NULL, "llm: print JSON", NULL, &json},
     };
+    enum { OWN = 3 }; // options of the other benchmarks
     struct args args;
     char own[PATH_MAX];
     int failed =
         args_parse(&mine, options, COUNT(options), 0, MAX_NAMED, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
+    if (args.count > 0 && strcmp(args.items[0], "llm") == 0) {
+        if (threads)
+            setenv("TENON_THREADS", threads, 1);
+        threads = python = NULL;
+        args.items++;
+        args.count--;
+        return lm_run("bench", options, COUNT(options), &args);
+    }
+    if (random || tokens || context || json)
+        return misuse("--random, --tokens, --context and --json are for 'bench llm'");
     if (!own_path(own))
         return oops("cannot tell where this program is: %s", strerror(errno));
     setenv("TENON_BENCH_COMMAND", own, 1); // the command that is timed
     return program_run("tenon-bench", "../bench",
                        "tenon-bench is not installed: it is built when OpenBLAS is there",
-                       options, COUNT(options), &args);
+                       options, OWN, &args);
 }

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// tenon chat: a conversation. Ctrl-C ends a reply, Ctrl-D the program.
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "lm.h"
+
+// Positions that a reply shall have room for: older messages go to make it.
+#define REPLY_ROOM 128
+
+struct conversation {
+    tn_lm_message *messages; // texts are owned
+    uint64_t count, room;
+    char *reply; // that is being written
+    size_t reply_size, reply_room;
+};
+
+// The sequence whose reply Ctrl-C ends; NULL: none is being written.
+static _Atomic(tn_lm_sequence *) replying;
+
+static void interrupted(int number)
+{
+    (void)number;
+    tn_lm_sequence *sequence = atomic_load(&replying);
+    if (sequence)
+        tn_lm_cancel(sequence);
+}
+
+// Takes `text`, also on failure.
+static int add_message(struct conversation *c, const char *role, char *text)
+{
+    if (text && c->count == c->room) {
+        uint64_t room = 2 * c->room + 8;
+        tn_lm_message *more = realloc(c->messages, room * sizeof(*more));
+        if (more) {
+            c->messages = more;
+            c->room = room;
+        }
+    }
+    if (!text || c->count == c->room) {
+        free(text);
+        return stop_memory();
+    }
+    c->messages[c->count++] = (tn_lm_message){role, text};
+    return 0;
+}
+
+static void drop_message(struct conversation *c, uint64_t at)
+{
+    free((char *)(uintptr_t)c->messages[at].text);
+    c->count--;
+    memmove(c->messages + at, c->messages + at + 1, (c->count - at) * sizeof(*c->messages));
+}
+
+static void finish(struct conversation *c)
+{
+    while (c->count > 0)
+        drop_message(c, c->count - 1);
+    free(c->messages);
+    free(c->reply);
+}
+
+static int32_t print(void *context, const tn_lm_piece *piece)
+{
+    struct conversation *c = context;
+    write_piece(piece->text, piece->size);
+    if (c->reply_size + piece->size + 1 > c->reply_room) {
+        size_t room = 2 * (c->reply_size + piece->size + 1);
+        char *more = realloc(c->reply, room);
+        if (!more)
+            return 1;
+        c->reply = more;
+        c->reply_room = room;
+    }
+    memcpy(c->reply + c->reply_size, piece->text, piece->size);
+    c->reply_size += piece->size;
+    c->reply[c->reply_size] = 0;
+    return ferror(stdout);
+}
+
+// Gives the conversation's text, of which the oldest messages are dropped until there is
+// room for a reply.
+static int write_prompt(const struct opened *opened, const struct given *given,
+                        struct conversation *c, char **out_text)
+{
+    tn_lm_info info = {.struct_size = sizeof(info)};
+    tn_lm_describe(opened->lm, &info);
+    for (;;) {
+        uint64_t size, count, first = given->system ? 1 : 0;
+        int32_t *ids;
+        char *text;
+        if (tn_lm_chat_text(opened->lm, given->template, c->messages, c->count, &text,
+                            &size))
+            return stop_lm();
+        *out_text = text;
+        if (tn_lm_tokenise(opened->lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL,
+                           &ids, &count)) {
+            tn_lm_free(text);
+            return stop_lm();
+        }
+        tn_lm_free(ids);
+        if ((int64_t)count + REPLY_ROOM <= info.context || c->count < first + 3)
+            return 0; // what is too long even so is told by tn_lm_generate
+        tn_lm_free(text);
+        fprintf(stderr,
+                "(the context of %" PRId64 " positions is full: the oldest message "
+                "and its reply are forgotten)\n",
+                info.context);
+        drop_message(c, first);
+        drop_message(c, first);
+    }
+}
+
+// Generates and prints the reply to what was said last, and keeps it.
+static int reply(const struct opened *opened, const struct given *given,
+                 struct conversation *c)
+{
+    char *prompt = NULL;
+    int failed = write_prompt(opened, given, c, &prompt);
+    if (failed)
+        return failed;
+    const tn_lm_generation how = {
+        .struct_size = sizeof(how),
+        .prompt = prompt,
+        .prompt_flags = TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL | TN_LM_WHOLE,
+        .max_tokens = given->tokens,
+        .sampling = &given->sampling,
+        .piece = print,
+        .context = c,
+    };
+    tn_lm_result result = {.struct_size = sizeof(result)};
+    c->reply_size = 0;
+    atomic_store(&replying, opened->sequence);
+    failed = tn_lm_generate(opened->sequence, &how, &result) ? stop_lm() : 0;
+    atomic_store(&replying, NULL);
+    tn_lm_free(prompt);
+    if (failed)
+        return failed;
+    printf("%s\n", result.reason == TN_LM_CANCELLED ? " ..."
+                   : result.reason == TN_LM_FULL    ? " ... (the context is full)"
+                                                    : "");
+    fflush(stdout);
+    return add_message(c, "assistant", strdup(c->reply_size ? c->reply : ""));
+}
+
+// Reads a line without its end, for free(); NULL at the end of the input.
+static char *read_line(bool is_terminal)
+{
+    char *line = NULL;
+    size_t room = 0;
+    for (;;) {
+        if (is_terminal)
+            fputs("> ", stdout);
+        fflush(stdout);
+        ssize_t size = getline(&line, &room, stdin);
+        if (size >= 0) {
+            if (size > 0 && line[size - 1] == '\n')
+                line[size - 1] = 0;
+            return line;
+        }
+        bool is_interrupt = !feof(stdin) && errno == EINTR;
+        clearerr(stdin);
+        if (!is_interrupt) {
+            free(line);
+            return NULL;
+        }
+        fputs("\n", stdout); // Ctrl-C at the prompt: another line
+    }
+}
+
+static int talk(const struct opened *opened, const struct given *given,
+                struct conversation *c)
+{
+    bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    int failed = 0;
+    for (char *line; !failed && (line = read_line(is_terminal));) {
+        if (!line[0]) {
+            free(line);
+            continue;
+        }
+        failed = add_message(c, "user", line);
+        if (!failed)
+            failed = reply(opened, given, c);
+    }
+    return failed;
+}
+
+// Fails before anything is said where the form of a conversation is not known.
+static int check_form(const struct opened *opened, const struct given *given)
+{
+    const tn_lm_message one = {"user", "?"};
+    char *text;
+    uint64_t size;
+    if (tn_lm_chat_text(opened->lm, given->template, &one, 1, &text, &size))
+        return stop_lm();
+    tn_lm_free(text);
+    return 0;
+}
+
+int run_chat(const struct given *given)
+{
+    struct opened opened;
+    struct conversation c = {.count = 0};
+    const struct sigaction action = {.sa_handler = interrupted}; // reading is interrupted
+    if (open_model(given, &opened))
+        return 1;
+    int failed = check_form(&opened, given);
+    if (!failed)
+        tell_model(&opened);
+    if (!failed && given->system)
+        failed = add_message(&c, "system", strdup(given->system));
+    sigaction(SIGINT, &action, NULL);
+    if (!failed)
+        failed = talk(&opened, given, &c);
+    if (!failed && ferror(stdout))
+        failed = stop("cannot write the output");
+    finish(&c);
+    close_model(&opened);
+    return failed;
+}

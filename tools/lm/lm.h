@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The program behind `tenon generate`, `chat`, `perplexity` and `bench llm`: its own, so
+// that the command itself does not load the library of language models.
+#ifndef TOOLS_LM_LM_H
+#define TOOLS_LM_LM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tenon/lm.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+// What the command line says. Texts are argv's.
+struct given {
+    tn_lm_sampling sampling;
+    const char *stop;
+    const char *random;   // dimensions of a model without a file
+    const char *system;   // of a chat
+    const char *template; // the family of its form; NULL: the model's
+    int64_t tokens;       // to generate, or to measure; 0: not said
+    int64_t context;      // positions; 0: not said
+    int64_t rounds;
+    bool raw; // the prompt is cut as it is, without what prompts begin with
+    bool json;
+    char **items; // arguments that are no options
+    int num_items;
+};
+
+// A model that is open, with what it runs on.
+struct opened {
+    tn_runtime *runtime;
+    tn_lm *lm;
+    tn_lm_sequence *sequence;
+    double seconds; // that opening and loading took
+};
+
+// Prints "tenon: TEXT" on standard error, with control characters escaped. Returns 1.
+int stop(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// The same for the library's last failure.
+int stop_lm(void);
+// Out of memory.
+int stop_memory(void);
+
+// Seconds of a clock that only moves forwards.
+double now(void);
+
+// Opens the model of a file, or of the dimensions that --random gave.
+int open_model(const struct given *given, struct opened *out);
+void close_model(struct opened *opened);
+
+// Prints on standard error which model runs on what.
+void tell_model(const struct opened *opened);
+
+// Writes text as it comes; a terminal gets control characters escaped.
+void write_piece(const char *text, uint64_t size);
+
+// A source of random weights: "layers=22,width=2048,heads=32,groups=4,inner=5632,..." .
+int random_source(tn_runtime *runtime, const char *dimensions, tn_lm_source *out_source);
+
+int run_generate(const struct given *given);
+int run_chat(const struct given *given);
+int run_perplexity(const struct given *given);
+int run_bench(const struct given *given);
+
+#endif // TOOLS_LM_LM_H

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Opening models, failures, and what a model runs on.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "lm.h"
+
+int stop(const char *format, ...)
+{
+    char text[4096], shown[4 * sizeof(text)];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    tn_text_printable(text, TN_TEXT_INDENT, shown, sizeof(shown));
+    fprintf(stderr, "tenon: %s\n", shown);
+    return 1;
+}
+
+int stop_lm(void)
+{
+    return stop("%s", tn_lm_error());
+}
+
+int stop_memory(void)
+{
+    return stop("out of memory");
+}
+
+double now(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
+
+static tn_status open_lm(const struct given *given, struct opened *out)
+{
+    const tn_lm_options options = {.struct_size = sizeof(options),
+                                   .context = given->context};
+    tn_lm_source source;
+    if (!given->random)
+        return tn_lm_open(out->runtime, given->items[0], &options, &out->lm);
+    if (random_source(out->runtime, given->random, &source))
+        return TN_ERR_ARGUMENT;
+    return tn_lm_open_source(out->runtime, &source, &options, &out->lm);
+}
+
+int open_model(const struct given *given, struct opened *out)
+{
+    *out = (struct opened){.runtime = NULL};
+    double begin = now();
+    if (tn_runtime_open(NULL, &out->runtime))
+        return stop("%s", tn_last_error());
+    int failed = open_lm(given, out) || tn_lm_sequence_open(out->lm, &out->sequence);
+    if (failed) {
+        if (tn_lm_error()[0])
+            stop_lm();
+        close_model(out);
+        return 1;
+    }
+    out->seconds = now() - begin;
+    return 0;
+}
+
+void close_model(struct opened *opened)
+{
+    tn_lm_sequence_close(opened->sequence);
+    tn_lm_close(opened->lm);
+    tn_runtime_close(opened->runtime);
+}
+
+// The device that is used first, as people know it.
+static void device_text(tn_runtime *runtime, char *out, size_t size)
+{
+    uint64_t count = 0;
+    snprintf(out, size, "?");
+    if (tn_devices(runtime, NULL, &count))
+        return;
+    tn_device_summary *devices = calloc(count + 1, sizeof(*devices));
+    if (!devices)
+        return;
+    devices[0].struct_size = sizeof(*devices);
+    if (tn_devices(runtime, devices, &count) == TN_OK)
+        for (uint64_t i = 0; i < count; i++)
+            if (devices[i].selected == 1)
+                snprintf(out, size, "%s:%u (%s)", devices[i].backend, devices[i].index,
+                         devices[i].name);
+    free(devices);
+}
+
+void tell_model(const struct opened *opened)
+{
+    char device[256], line[1024], shown[4 * sizeof(line)];
+    tn_lm_info info = {.struct_size = sizeof(info)};
+    tn_lm_describe(opened->lm, &info);
+    device_text(opened->runtime, device, sizeof(device));
+    snprintf(line, sizeof(line), "%s%s%s: %lld layers of %lld, %.1f MB of weights, on %s",
+             info.name, info.name[0] ? ", " : "", info.architecture, (long long)info.layers,
+             (long long)info.width, 1e-6 * (double)info.weight_bytes, device);
+    tn_text_printable(line, TN_TEXT_ONE_LINE, shown, sizeof(shown));
+    fprintf(stderr, "%s\n", shown);
+}
+
+void write_piece(const char *text, uint64_t size)
+{
+    if (!isatty(STDOUT_FILENO)) {
+        fwrite(text, 1, size, stdout);
+    } else {
+        uint64_t room = tn_text_printable(text, 0, NULL, 0) + 1;
+        char *shown = malloc(room);
+        if (shown) {
+            tn_text_printable(text, 0, shown, room);
+            fputs(shown, stdout);
+        }
+        free(shown);
+    }
+    fflush(stdout);
+}

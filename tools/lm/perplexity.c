@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// tenon perplexity: how well a model predicts a text.
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "lm.h"
+
+#define MOST_BYTES (INT64_C(1) << 30)
+
+// Gives the bytes of a file, for free().
+static int read_text(const char *path, char **out_text, uint64_t *out_size)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!file)
+        return stop("%s: %s", path, strerror(errno));
+    char *text = NULL;
+    uint64_t size = 0, room = 0;
+    int failed = 0;
+    while (!failed && !feof(file) && !ferror(file)) {
+        if (size == room) {
+            room = room ? 2 * room : 65536;
+            char *more = room <= (uint64_t)MOST_BYTES ? realloc(text, room) : NULL;
+            failed = more ? 0 : stop("%s: more than %" PRId64 " bytes", path, MOST_BYTES);
+            text = more ? more : text;
+        }
+        size += failed ? 0 : fread(text + size, 1, room - size, file);
+    }
+    if (!failed && ferror(file))
+        failed = stop("%s: %s", path, strerror(errno));
+    if (file != stdin)
+        fclose(file);
+    if (failed) {
+        free(text);
+        return failed;
+    }
+    *out_text = text;
+    *out_size = size;
+    return 0;
+}
+
+// Minus the natural logarithm of the probability of token `id`.
+static double surprise(const float *logits, int64_t words, int32_t id)
+{
+    double most = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < words; i++)
+        most = (double)logits[i] > most ? (double)logits[i] : most;
+    for (int64_t i = 0; i < words; i++)
+        sum += exp((double)logits[i] - most);
+    return most + log(sum) - (double)logits[id];
+}
+
+// Adds what the tokens of one window are a surprise of, but for the first.
+static int measure(const struct opened *opened, const int32_t *ids, int64_t count,
+                   int64_t words, float *logits, double *sum)
+{
+    enum { AT_ONCE = 64 };
+    if (tn_lm_sequence_cut(opened->sequence, 0))
+        return stop_lm();
+    for (int64_t done = 0; done + 1 < count; done += AT_ONCE) {
+        int64_t now_ = count - 1 - done < AT_ONCE ? count - 1 - done : AT_ONCE;
+        if (tn_lm_infer(opened->sequence, ids + done, now_, TN_LM_ALL_ROWS, logits))
+            return stop_lm();
+        for (int64_t i = 0; i < now_; i++)
+            *sum += surprise(logits + i * words, words, ids[done + i + 1]);
+    }
+    return 0;
+}
+
+static int measure_all(const struct opened *opened, const struct given *given,
+                       const int32_t *ids, int64_t count)
+{
+    tn_lm_info info = {.struct_size = sizeof(info)};
+    tn_lm_describe(opened->lm, &info);
+    int64_t window = given->context ? given->context : 512, measured = 0;
+    count = given->tokens && given->tokens < count ? given->tokens : count;
+    window = window < info.context ? window : info.context;
+    if (count < 2)
+        return stop("the text has %" PRId64 " tokens, expected at least 2", count);
+    float *logits = malloc(sizeof(*logits) * 64 * (size_t)info.vocabulary);
+    int failed = logits ? 0 : stop_memory();
+    double sum = 0, begin = now();
+    for (int64_t at = 0; at + 1 < count && !failed; at += window) {
+        int64_t length = count - at < window ? count - at : window;
+        failed = measure(opened, ids + at, length, info.vocabulary, logits, &sum);
+        measured += length - 1;
+    }
+    free(logits);
+    if (failed)
+        return failed;
+    double mean = sum / (double)measured;
+    const char *format = given->json
+                             ? "{\"perplexity\": %.6f, \"nats\": %.6f, \"tokens\": %" PRId64
+                               ", \"window\": %" PRId64 "}\n"
+                             : "perplexity %.4f (%.4f nats a token), %" PRId64
+                               " tokens in windows of %" PRId64 "\n";
+    printf(format, exp(mean), mean, measured, window);
+    fprintf(stderr, "%.1f tokens a second\n", (double)measured / (now() - begin));
+    tell_model(opened);
+    return 0;
+}
+
+int run_perplexity(const struct given *given)
+{
+    struct opened opened;
+    char *text = NULL;
+    uint64_t size = 0, count = 0;
+    int32_t *ids = NULL;
+    int failed = read_text(given->items[1], &text, &size);
+    if (failed || open_model(given, &opened)) {
+        free(text);
+        return 1;
+    }
+    if (tn_lm_tokenise(opened.lm, text, size, given->raw ? 0 : TN_LM_ADD_SPECIAL, &ids,
+                       &count))
+        failed = stop_lm();
+    if (!failed)
+        failed = measure_all(&opened, given, ids, (int64_t)count);
+    tn_lm_free(ids);
+    free(text);
+    close_model(&opened);
+    return failed;
+}

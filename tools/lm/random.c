@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// Models of random weights, of any dimensions: for measuring what no file is at hand for.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "lm.h"
+
+enum { LAYERS, WIDTH, HEADS, GROUPS, INNER, WORDS, LENGTH, NUMBERS };
+
+static const char *const names[NUMBERS] = {"layers", "width",      "heads",  "groups",
+                                           "inner",  "vocabulary", "context"};
+
+struct random_model {
+    int64_t numbers[NUMBERS];
+    char format[16]; // of blocks; "" or "f32": none
+    char text[128];  // names, each ended by a zero byte
+    tn_text architecture, name;
+    double eps;
+    tn_metadata pairs[10];
+    tn_metadata_list list;
+};
+
+// The extents of a weight, by its name; rows 0: there is no such weight.
+static void extents(const struct random_model *m, const char *name, int64_t extent[2])
+{
+    int64_t width = m->numbers[WIDTH], inner = m->numbers[INNER];
+    int64_t keys = width / m->numbers[HEADS] * m->numbers[GROUPS];
+    const struct {
+        const char *end;
+        int64_t rows, columns;
+    } rows[] = {
+        {"token_embd.weight", m->numbers[WORDS], width},
+        {"output.weight", m->numbers[WORDS], width},
+        {"attn_q.weight", width, width},
+        {"attn_k.weight", keys, width},
+        {"attn_v.weight", keys, width},
+        {"attn_output.weight", width, width},
+        {"ffn_gate.weight", inner, width},
+        {"ffn_up.weight", inner, width},
+        {"ffn_down.weight", width, inner},
+        {"attn_norm.weight", width, 0},
+        {"ffn_norm.weight", width, 0},
+        {"output_norm.weight", width, 0},
+    };
+    extent[0] = extent[1] = 0;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t length = strlen(rows[i].end), whole = strlen(name);
+        if (whole < length || strcmp(name + whole - length, rows[i].end) != 0)
+            continue;
+        bool starts = whole == length || name[whole - length - 1] == '.';
+        if (starts) {
+            extent[0] = rows[i].rows;
+            extent[1] = rows[i].columns;
+        }
+    }
+}
+
+static int32_t random_find(const tn_lm_source *source, const char *name, tn_type *out_type,
+                           const char **out_format)
+{
+    const struct random_model *m = source->context;
+    int64_t extent[2];
+    extents(m, name, extent);
+    if (!extent[0])
+        return 0;
+    *out_type = (tn_type){
+        .dtype = TN_F32, .rank = extent[1] ? 2 : 1, .extent = {extent[0], extent[1]}};
+    *out_format = extent[1] && m->format[0] ? m->format : NULL;
+    return 1;
+}
+
+static tn_array *random_load(const tn_lm_source *source, tn_scope *scope, const char *name)
+{
+    const struct random_model *m = source->context;
+    int64_t extent[2];
+    extents(m, name, extent);
+    const tn_ints shape = {
+        .count = extent[1] ? 2 : 1, .given = 1, .value = {extent[0], extent[1]}};
+    uint32_t key[2] = {0, 1};
+    for (const char *c = name; *c; c++)
+        key[0] = (key[0] * 31U + (unsigned char)*c) % 1000003U;
+    if (!extent[1])
+        return tn_op(scope, "base.full/1", NULL, 0,
+                     tn_attrs("shape", &shape, "value", 1.0, "dtype", "f32"));
+    tn_array *values = tn_op(scope, "base.random_uniform/1",
+                             TN_IN(tn_from_data(scope, TN_U32, TN_SHAPE(2), key)),
+                             tn_attrs("shape", &shape));
+    values = tn_expr(scope, "x -> f32((x - 0.5) * 0.1)", TN_IN(values), TN_NO_ATTRS);
+    if (!m->format[0])
+        return values;
+    return tn_op(scope, "quant.quantize/1", TN_IN(values), tn_attrs("format", m->format));
+}
+
+static void random_close(const tn_lm_source *source)
+{
+    free(source->context);
+}
+
+static int read_dimensions(struct random_model *m, const char *text)
+{
+    while (*text) {
+        char key[32], value[32];
+        int used = 0;
+        if (sscanf(text, "%31[a-z]=%31[a-z0-9_]%n", key, value, &used) != 2 || !used ||
+            (text[used] && text[used] != ','))
+            return stop("--random: '%s', expected NAME=NUMBER,...", text);
+        text += used + (text[used] == ',');
+        if (strcmp(key, "format") == 0) {
+            snprintf(m->format, sizeof(m->format), "%.15s",
+                     strcmp(value, "f32") == 0 ? "" : value);
+            continue;
+        }
+        int at = 0;
+        while (at < NUMBERS && strcmp(names[at], key) != 0)
+            at++;
+        char *end;
+        int64_t number = strtoll(value, &end, 10);
+        if (at == NUMBERS || *end || number < 1)
+            return stop("--random: %s=%s, expected format, layers, width, heads, groups, "
+                        "inner, vocabulary or context, and a positive number",
+                        key, value);
+        m->numbers[at] = number;
+    }
+    return 0;
+}
+
+int random_source(tn_runtime *runtime, const char *dimensions, tn_lm_source *out_source)
+{
+    (void)runtime;
+    static const char *const keys[NUMBERS] = {
+        "llama.block_count",          "llama.embedding_length",
+        "llama.attention.head_count", "llama.attention.head_count_kv",
+        "llama.feed_forward_length",  "llama.vocab_size",
+        "llama.context_length"};
+    struct random_model *m = calloc(1, sizeof(*m));
+    if (!m)
+        return stop_memory();
+    *m = (struct random_model){.numbers = {22, 2048, 32, 4, 5632, 32000, 4096},
+                               .format = "q4_0",
+                               .architecture = {"llama", 5},
+                               .name = {"random", 6},
+                               .eps = 1e-5};
+    if (read_dimensions(m, dimensions)) {
+        free(m);
+        return 1;
+    }
+    for (int i = 0; i < NUMBERS; i++)
+        m->pairs[i] = (tn_metadata){keys[i], &m->numbers[i], 1, TN_METADATA_INTEGER, 0};
+    m->pairs[NUMBERS] =
+        (tn_metadata){"general.architecture", &m->architecture, 1, TN_METADATA_TEXT, 0};
+    m->pairs[NUMBERS + 1] = (tn_metadata){"general.name", &m->name, 1, TN_METADATA_TEXT, 0};
+    m->pairs[NUMBERS + 2] = (tn_metadata){"llama.attention.layer_norm_rms_epsilon", &m->eps,
+                                          1, TN_METADATA_FLOAT, 0};
+    m->list = (tn_metadata_list){sizeof(m->list), sizeof(m->pairs[0]), m->pairs,
+                                 NUMBERS + 3, "random"};
+    *out_source = (tn_lm_source){.struct_size = sizeof(*out_source),
+                                 .metadata = &m->list,
+                                 .context = m,
+                                 .find = random_find,
+                                 .load = random_load,
+                                 .close = random_close};
+    return 0;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// tenon generate, tenon chat, tenon perplexity, tenon bench llm: a program of their own,
+// which links the library of language models.
+#include "lm.h"
+#include "commands.h"
+#include "program.h"
+
+#include <stdlib.h>
+
+int lm_run(const char *mode, const struct option *options, size_t num_options,
+           const struct args *args)
+{
+    char **items = calloc((size_t)args->count + 2, sizeof(*items));
+    if (!items)
+        return oops_memory();
+    items[0] = (char *)(uintptr_t)mode;
+    for (int i = 0; i < args->count; i++)
+        items[i + 1] = args->items[i];
+    const struct args with_mode = {.items = items, .count = args->count + 1};
+    int failed = program_run("tenon-lm", "../lm", "tenon-lm is not installed", options,
+                             num_options, &with_mode);
+    free(items);
+    return failed;
+}
+
+int cmd_generate(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details =
+        "MODEL is a file or folder that holds a language model, such as a GGUF file. The\n"
+        "words of the prompt are joined by spaces. Without a temperature the most\n"
+        "probable token is taken each time; the same seed gives the same text on one\n"
+        "backend. What ran, and how fast, is told on standard error.\n"
+        "\n"
+        "  tenon generate SmolLM2.gguf Once upon a time\n"
+        "  tenon generate SmolLM2.gguf --temperature 0.8 --top-p 0.95 --seed 7 Once\n";
+    const char *tokens = "200", *context = NULL, *temperature = NULL, *top_k = NULL,
+               *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL;
+    bool raw = false;
+    const struct option options[] = {
+        {"tokens", 'n', "N", "generate at most N tokens (200; 0: no bound)", &tokens, NULL},
+        {"context", 0, "N", "positions that there is room for (the model's, to 4096)",
+         &context, NULL},
+        {"temperature", 't', "T", "draw from the softmax of logits / T (0: do not draw)",
+         &temperature, NULL},
+        {"top-k", 0, "K", "draw among the K most probable tokens", &top_k, NULL},
+        {"top-p", 0, "P", "among the most probable ones that together have P", &top_p,
+         NULL},
+        {"min-p", 0, "P", "among those with P times the greatest probability", &min_p,
+         NULL},
+        {"penalty", 0, "F", "divide the logits of the last 64 tokens by F", &penalty, NULL},
+        {"seed", 0, "N", "of the random numbers (0)", &seed, NULL},
+        {"stop", 0, "TEXT", "end where the model writes TEXT", &stop, NULL},
+        {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
+    };
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 2, -1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    return lm_run("generate", options, COUNT(options), &args);
+}
+
+int cmd_chat(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details =
+        "Reads lines, and writes a reply to each as it comes. Ctrl-C ends a reply, Ctrl-D\n"
+        "the program. The form of a conversation is recognised from the model's own\n"
+        "template; --template names one where it is not. Tokens are drawn, since a small\n"
+        "model that always takes the most probable one soon repeats itself.\n"
+        "\n"
+        "  tenon chat SmolLM2.gguf --system 'Answer in one sentence.'\n";
+    const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
+               *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL;
+    const struct option options[] = {
+        {"system", 0, "TEXT", "what the model is told before all else", &system, NULL},
+        {"template", 0, "NAME", "the form of the conversation (the model's)", &form, NULL},
+        {"tokens", 'n', "N", "at most N tokens a reply (1000; 0: no bound)", &tokens, NULL},
+        {"context", 0, "N", "positions that there is room for (the model's, to 4096)",
+         &context, NULL},
+        {"temperature", 't', "T",
+         "draw from the softmax of logits / T (0.6; 0: do not draw)", &temperature, NULL},
+        {"top-p", 0, "P", "among the most probable ones that together have P (0.9)", &top_p,
+         NULL},
+        {"min-p", 0, "P", "among those with P times the greatest probability", &min_p,
+         NULL},
+        {"penalty", 0, "F", "divide the logits of the last 64 tokens by F (1.1)", &penalty,
+         NULL},
+        {"seed", 0, "N", "of the random numbers (0)", &seed, NULL},
+    };
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    return lm_run("chat", options, COUNT(options), &args);
+}
+
+int cmd_perplexity(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details =
+        "The text is cut into windows; the model reads each from its beginning and\n"
+        "predicts each token but the first. The perplexity is e to the mean surprise.\n"
+        "FILE may be -, for standard input.\n"
+        "\n"
+        "  tenon perplexity SmolLM2.gguf book.txt --tokens 1000\n";
+    const char *tokens = NULL, *context = NULL;
+    bool raw = false, json = false;
+    const struct option options[] = {
+        {"tokens", 'n', "N", "measure the first N tokens (all)", &tokens, NULL},
+        {"context", 0, "N", "tokens of a window (512)", &context, NULL},
+        {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
+        {"json", 0, NULL, "print JSON", NULL, &json},
+    };
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 2, 2, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    return lm_run("perplexity", options, COUNT(options), &args);
+}
