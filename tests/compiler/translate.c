@@ -30,8 +30,7 @@ static struct glsl_result compile(const char *head, const char *text, uint32_t f
     return result;
 }
 
-// --- the device's capabilities
-// -------------------------------------------------------------
+// --- the device's capabilities ---------------------------------------------------------
 
 #define EXTENSIONS                                                                         \
     "#version 460\n"                                                                       \

@@ -188,8 +188,7 @@ Test(complex_numbers, second_derivatives_go_through_conjugates)
     tn_scope_close(s);
 }
 
-// --- products of matrices
-// ------------------------------------------------------------------
+// --- products of matrices --------------------------------------------------------------
 
 // L = Re(sum(conj(G) (A B))): the gradient by A is G B^H, and by B A^H G.
 Test(complex_numbers, gradients_of_products_are_hermitian)
@@ -222,8 +221,7 @@ Test(complex_numbers, gradients_of_products_are_hermitian)
     tn_scope_close(s);
 }
 
-// --- rows, batches, numbers
-// ----------------------------------------------------------------
+// --- rows, batches, numbers ------------------------------------------------------------
 
 // An expression that reduces: split into elementwise parts and reductions of pack base.
 Test(complex_numbers, rows_are_reduced_and_derived)
@@ -357,8 +355,7 @@ Test(complex_numbers, numbers_take_the_dtype_of_what_they_meet)
     tn_scope_close(s);
 }
 
-// --- bad input
-// -----------------------------------------------------------------------------
+// --- bad input -------------------------------------------------------------------------
 
 static const struct {
     const char *text, *message;
@@ -386,8 +383,7 @@ Test(complex_numbers, what_is_not_defined_is_refused_by_name)
     tn_scope_close(s);
 }
 
-// --- launches checked, kernels of others
-// -----------------------------------------------------
+// --- launches checked, kernels of others -----------------------------------------------
 
 Test(checked_complex, launches_agree_with_their_definitions)
 {

@@ -12,8 +12,7 @@
 #include <tenon/retain.h>
 #include "common.h"
 
-// --- notes: x, and `number` is written down
-// -----------------------------------------------
+// --- notes: x, and `number` is written down --------------------------------------------
 
 typedef struct note_attrs {
     int64_t number;
@@ -92,8 +91,7 @@ static void were(const char *expected)
     cr_assert(eq(str, got, (char *)expected));
 }
 
-// --- in a graph
-// ---------------------------------------------------------------------------
+// --- in a graph ------------------------------------------------------------------------
 
 Test(effects, a_graph_has_them_in_the_order_of_its_nodes)
 {
@@ -162,8 +160,7 @@ Test(effects, segments_of_two_devices_keep_the_order)
     tn_scope_close(s);
 }
 
-// --- over evaluations
-// ---------------------------------------------------------------------
+// --- over evaluations ------------------------------------------------------------------
 
 static void *evaluate_second(void *context)
 {
@@ -278,8 +275,7 @@ Test(effects, threads_that_evaluate_at_once_have_all_of_them)
         cr_assert(eq(int, counts[i], i ? 20 : 21));
 }
 
-// --- what is refused
-// ----------------------------------------------------------------------
+// --- what is refused -------------------------------------------------------------------
 
 static tn_status batch_body(tn_scope *s, tn_array *const *in, uint64_t num_in,
                             tn_array **out, uint64_t num_out, void *user)

@@ -286,8 +286,7 @@ Test(faults, each_allocation_of_a_first_evaluation_may_fail)
     fprintf(stderr, "# %d allocations with new plans\n", (int)n);
 }
 
-// --- a shortage is no defect
-// --------------------------------------------------------------
+// --- a shortage is no defect -----------------------------------------------------------
 
 // From finding plugins to a result. What failed for want of memory is told as that, is held
 // against no plugin and no device, and works when it is tried again.

@@ -176,10 +176,10 @@ static void not_loaded(const char *path, const char *name, tn_status status,
 Test(files, what_cannot_be_loaded_says_why)
 {
     saved("x.safetensors", both, 2, NULL);
-    cr_assert(eq(int, mkdir("folder.npy", 0700), 0));
+    cr_assert(eq(int, mkdir("folder.npy", 0700), 0)); // its extension says nothing
     cr_assert(eq(int, system("echo text > x.npy; echo text > text; : > empty.npy"), 0));
     not_loaded("absent.npy", NULL, TN_ERR_IO, "cannot read absent.npy: No such file");
-    not_loaded("folder.npy", NULL, TN_ERR_IO, "folder.npy: it is a directory");
+    not_loaded("folder.npy", NULL, TN_ERR_NOT_FOUND, "folder.npy: no installed plugin");
     not_loaded("x.npy", NULL, TN_ERR_REFUSED, "x.npy: not a .npy file");
     not_loaded("empty.npy", NULL, TN_ERR_REFUSED, "empty.npy: not a .npy file");
     not_loaded("text", NULL, TN_ERR_NOT_FOUND, "text: expected a name whose extension");

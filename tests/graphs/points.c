@@ -15,8 +15,7 @@
 
 #define N 64
 
-// --- a gate: y = x + 1 on the CPU, when it is open
-// ----------------------------------------
+// --- a gate: y = x + 1 on the CPU, when it is open -------------------------------------
 
 static struct {
     atomic_bool is_open, gave_up, fails;
@@ -52,8 +51,7 @@ static tn_status gate_reference(const tn_cpu_call *call)
 
 TN_OP(gate_op, "test.gate/1", (x), .infer = gate_infer, .reference = gate_reference);
 
-// --- the tables between: they count who waits, and hold copies while the gate is shut
-// ---------------------------------------------
+// --- the tables between: they count who waits, and hold copies while the gate is shut --
 
 static struct {
     const tn_backend *real[2];
@@ -117,8 +115,7 @@ static void put_tables_between(tn_runtime *rt)
     atomic_store(&between.waits, 0);
 }
 
-// --- the runtime
-// --------------------------------------------------------------------------
+// --- the runtime -----------------------------------------------------------------------
 
 static bool waits_for_host; // of both devices
 
@@ -175,8 +172,7 @@ static void must_wait_for_host(void)
         cr_skip("a device does not wait for the host: %s", getenv("TENON_TEST_BACKEND"));
 }
 
-// --- tests
-// --------------------------------------------------------------------------------
+// --- tests -----------------------------------------------------------------------------
 
 Test(points, who_starts_work_on_two_devices_waits_for_none)
 {

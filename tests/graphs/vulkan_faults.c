@@ -223,6 +223,71 @@ Test(vulkan_faults, memory_that_was_short_once_is_asked_for_again)
     cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
 }
 
+// A chain of products, for which a plan that has run often gets a kernel of its own.
+static tn_status chain(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                       uint64_t num_out, void *user)
+{
+    tn_array *x = in[0], *w = ramp(s, 16, 16, -0.1f, 0.001f);
+    (void)num_in, (void)num_out, (void)user;
+    for (int i = 0; i < 20; i++)
+        x = bin(s, "multiply", bin(s, "matmul", x, w), tn_float(s, 1 + i / 16.0));
+    out[0] = x;
+    return tn_scope_status(s);
+}
+
+// Runs the chain; gives how many runs failed. The others have the same results.
+static int run_chain(tn_function *function, tn_runtime *rt, int runs, float first[256])
+{
+    int failed = 0;
+    for (int run = 0; run < runs; run++) {
+        float got[256];
+        tn_scope *s = tn_scope_open(rt);
+        tn_array *x = ramp(s, 16, 16, -1, 0.01f), *y;
+        if (tn_function_call(function, s, &x, 1, &y, 1) || tn_read(s, y, got, sizeof(got)))
+            failed++;
+        else if (isnan(first[0]))
+            memcpy(first, got, sizeof(got));
+        else
+            cr_assert(memcmp(first, got, sizeof(got)) == 0);
+        tn_scope_close(s);
+    }
+    return failed;
+}
+
+Test(vulkan_faults, kernels_of_one_shape_that_cannot_be_made_are_done_without)
+{
+    static const struct {
+        const char *call;
+        bool onwards;
+        int failed; // runs
+    } cases[] = {
+        {"vkCreateShaderModule", true, 0},
+        {"vkCreateComputePipelines", true, 0},
+        {"vkCreateDescriptorPool", false, 1}, // of the commands that are recorded anew
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        float first[256] = {NAN};
+        tn_runtime *rt = open_list("%s", "TENON_VULKAN_AS_GPU=1");
+        tn_function *function;
+        must(NULL, tn_function_create(rt, chain, NULL, NULL, &function));
+        cr_assert(eq(int, run_chain(function, rt, 10, first), 0));
+        arm(cases[i].call, 1, VK_ERROR_OUT_OF_DEVICE_MEMORY);
+        faults->onwards = cases[i].onwards;
+        int failed = run_chain(function, rt, 12, first);
+        for (int wait = 0; wait < 500 && atomic_load(&faults->num_failed) == 0; wait++) {
+            usleep(10000);
+            failed += run_chain(function, rt, 1, first);
+        }
+        disarm();
+        cr_assert(ge(int, atomic_load(&faults->num_failed), 1), "%s", cases[i].call);
+        cr_assert(eq(int, failed, cases[i].failed), "%s", cases[i].call);
+        cr_assert(eq(int, run_chain(function, rt, 3, first), 0));
+        tn_function_destroy(function);
+        tn_runtime_close(rt);
+        cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
+    }
+}
+
 Test(vulkan_faults, a_pipeline_that_cannot_be_made_is_named)
 {
     static const char *const calls[] = {"vkCreateComputePipelines", "vkCreateShaderModule",

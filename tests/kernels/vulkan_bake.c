@@ -8,8 +8,15 @@
 
 #include "compiler.h"
 #include "spirv_bake.h"
+#include "spirv_valid.h"
 
-enum { OP_VARIABLE = 59, OP_CONSTANT = 43, CLASS_PUSH = 9, CLASS_PRIVATE = 6 };
+enum {
+    OP_VARIABLE = 59,
+    OP_CONSTANT = 43,
+    CLASS_PUSH = 9,
+    CLASS_PRIVATE = 6,
+    CLASS_BUFFER = 12
+};
 
 static char reason[VK_REASON];
 
@@ -31,18 +38,24 @@ static struct glsl_result compile(const char *body, uint32_t flags)
     return result;
 }
 
-// Of the body's module: baked with nine words that are pushed and three at binding 1.
-static bool bake(const char *body, uint32_t flags, struct vk_code *out)
+// Of the body's module: baked with nine words that are pushed, of which some are open, and
+// three at binding 1.
+static bool bake_open(const char *body, uint32_t flags, uint64_t open, struct vk_code *out)
 {
     static const uint32_t pushed[] = {901, 902, 903, 904, 905, 906, 907, 908, 909};
     static const uint32_t bound[] = {801, 802, 803};
-    const struct spirv_words lists[] = {{bound, 3, 1}, {pushed, 9, SPIRV_PUSH}};
+    const struct spirv_words lists[] = {{bound, 3, 1}, {pushed, 9, SPIRV_PUSH, open, 2}};
     struct glsl_result result = compile(body, flags);
     const struct vk_code code = {.words = result.words,
                                  .size = result.num_words * sizeof(uint32_t)};
     bool done = spirv_bake(&code, lists, 2, out, reason);
     glsl_result_finish(&result);
     return done;
+}
+
+static bool bake(const char *body, uint32_t flags, struct vk_code *out)
+{
+    return bake_open(body, flags, 0, out);
 }
 
 // How many instructions have a word at a place.
@@ -91,4 +104,39 @@ Test(vulkan_bake, what_cannot_be_baked_is_refused)
     cr_assert(not(bake("pair p = args.p[i & 1u]; result.d[i] = p.a + p.b;",
                        GLSL_NOT_OPTIMISED, &out)));
     cr_assert(eq(str, reason, "loads a list of constants at a place that is computed"));
+}
+
+// The words are n, list[0] to list[3], p[0].a, p[0].b, p[1].a, p[1].b: 901 to 909.
+Test(vulkan_bake, words_that_are_open_stay)
+{
+    static const struct {
+        const char *body;
+        uint64_t open;
+        uint32_t constants; // by bit: which of the nine are in the code
+        uint32_t kept;      // variables of the invocation
+    } cases[] = {
+        {"if (i < args.n) result.d[i] = args.list[1];", UINT64_C(1) << 2, 1, 0},
+        {"if (i < args.n) result.d[i] = args.list[1];", 1, 4, 0},
+        {"result.d[i] = args.p[1].b + args.p[1].a;", UINT64_C(1) << 7, 0x100, 0},
+        // At a place that is computed, of a list that is known; of one that is not.
+        {"result.d[i] = args.list[i & 3u] + args.n;", 1, 0x1e, 1},
+        {"result.d[i] = args.list[i & 3u] + args.n;", UINT64_C(1) << 4, 1, 0},
+        {"result.d[i] = args.p[i & 1u].a + args.n;", UINT64_C(1) << 4, 0x1e1, 1},
+        {"result.d[i] = args.p[i & 1u].a + args.n;", UINT64_C(1) << 8, 1, 0},
+    };
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct vk_code out;
+        if (!bake_open(cases[c].body, 0, cases[c].open, &out))
+            cr_fatal("case %zu %s", c, reason);
+        cr_assert(eq(u32, count(&out, OP_VARIABLE, 3, CLASS_PUSH), 0));
+        cr_assert(eq(u32, count(&out, OP_VARIABLE, 3, CLASS_BUFFER), 2), "case %zu", c);
+        cr_assert(eq(u32, count(&out, OP_VARIABLE, 3, CLASS_PRIVATE), cases[c].kept),
+                  "case %zu", c);
+        for (uint32_t word = 0; cases[c].kept == 0 && word < 9; word++)
+            cr_assert(eq(u32, count(&out, OP_CONSTANT, 3, 901 + word),
+                         cases[c].constants >> word & 1),
+                      "case %zu word %u", c, word);
+        expect_valid(&out);
+        out.release(&out);
+    }
 }

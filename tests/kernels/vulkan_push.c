@@ -10,6 +10,7 @@
 
 #include "compiler.h"
 #include "spirv_push.h"
+#include "spirv_valid.h"
 
 enum { OP_VARIABLE = 59, OP_DECORATE = 71, OP_MEMBER_DECORATE = 72 };
 enum { CLASS_PUSH = 9, CLASS_STORAGE = 12 };
@@ -45,22 +46,6 @@ static uint32_t count(const struct vk_code *code, uint32_t op, uint32_t place,
                  code->words[at + place] == word &&
                  (!next || code->words[at + place + 1] == *next);
     return found;
-}
-
-// By spirv-val, where it is installed.
-static void expect_valid(const struct vk_code *code)
-{
-    const char *validator = getenv("TENON_TEST_SPIRV_VAL");
-    char path[] = "/tmp/vulkan-push-XXXXXX", command[512];
-    if (!validator)
-        return;
-    int file = mkstemp(path);
-    cr_assert(file >= 0 && write(file, code->words, code->size) == (ssize_t)code->size);
-    close(file);
-    snprintf(command, sizeof(command), "%s --target-env vulkan1.3 %s", validator, path);
-    int status = system(command);
-    unlink(path);
-    cr_assert(status == 0, "%s", command);
 }
 
 static const struct spirv_pushed lists[] = {{.binding = 1, .first = 3, .count = 4},

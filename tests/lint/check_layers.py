@@ -17,12 +17,17 @@ LAYERS = {
     "sdk/include": [],
     "kernels": ["sdk/include"],
     "core": ["sdk/include"],
+    "lm": ["sdk/include"], # an application's library; it stands on libtenon
     "plugins/backends": ["sdk/include", "kernels"],
     "plugins/backends/cpu-blas": ["sdk/include", "kernels", "plugins/openblas"],
     "plugins/backends/vulkan": ["sdk/include", "kernels", "plugins/backends/vulkan-common"],
     "plugins/backends/vulkan-jit": ["sdk/include", "kernels", "plugins/backends/vulkan-common"],
     "plugins": ["sdk/include"],
+    "plugins/formats/safetensors": ["sdk/include", "plugins/formats/common"],
+    "plugins/formats/gguf": ["sdk/include", "plugins/formats/common"],
+    "plugins/formats/huggingface": ["sdk/include", "plugins/formats/common"],
     "plugins/ops/ffi": ["sdk/include", "plugins/openblas"],
+    "plugins/tokenizers": ["sdk/include", "plugins/tokenizers/common"],
     "tools": ["application"],
     "docs/examples": ["application"],
     "sdk/examples": ["sdk/include"],
@@ -32,7 +37,7 @@ LAYERS = {
     "tests/suite": ["application", "sdk/include", "sdk/conformance"],  # installed, as the kit is
 }
 # Each folder below these is a part of its own: parts do not include each other.
-PARTS = ["plugins/backends", "plugins/formats", "plugins/ops"]
+PARTS = ["plugins/backends", "plugins/formats", "plugins/ops", "plugins/tokenizers"]
 
 
 def tower(*floors):
@@ -64,6 +69,7 @@ FLOORS = {
         "eval": ["base", "lang"],
         "why": ["base", "plugins", "devices", "ops", "lang"],
         "doctor": ["base", "files", "devices"],
+        "model": ["base"],
         "new": ["base", "files", "ops"],
         "complete": ["base"],
         "programs": ["base", "files"],
@@ -76,7 +82,7 @@ LIBRARIES = {
     "ffi.h": ["plugins/ops/ffi"],
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],
-    "jansson.h": ["core", "plugins/formats/safetensors", "plugins/formats/graph", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
+    "jansson.h": ["core", "plugins/formats/common", "plugins/formats/safetensors", "plugins/formats/huggingface", "plugins/formats/graph", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
     "nettle/sha2.h": ["core", "tools"],
     "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
@@ -84,6 +90,7 @@ LIBRARIES = {
     "vulkan/": ["plugins/backends/vulkan-common", "plugins/backends/vulkan",
                 "plugins/backends/vulkan-jit"],
     "glslang/": ["kernels/compiler"],
+    "pcre2.h": ["plugins/tokenizers/bpe"],
     "zlib.h": ["docs/examples/lenet", "kernels/glsl"],
 }
 C_LIBRARY = set("""
@@ -150,6 +157,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/launches.h") |
                             self.reachable("sdk/include/tenon/graph_format.h") |
                             self.reachable("sdk/include/tenon/share.h") |
+                            self.reachable("sdk/include/tenon/lm.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |
                             self.reachable("sdk/include/tenon/checked.h") |
                             self.reachable("sdk/include/tenon/ops/reference.h"))

@@ -31,7 +31,9 @@ static inline tn_runtime *formats_runtime(void)
     if (!runtime &&
         (tn_runtime_open(&options, &runtime) ||
          tn_provider_load(runtime, "tn.format/1", "org.tenon.npy", &table, &host) ||
-         tn_provider_load(runtime, "tn.format/1", "org.tenon.safetensors", &table, &host)))
+         tn_provider_load(runtime, "tn.format/1", "org.tenon.safetensors", &table, &host) ||
+         tn_provider_load(runtime, "tn.format/1", "org.tenon.gguf", &table, &host) ||
+         tn_provider_load(runtime, "tn.format/1", "org.tenon.huggingface", &table, &host)))
         abort(); // else every file would be refused
     return runtime;
 }

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// Quantised formats: blocks of each against frozen values of another implementation, bit by
+// bit, in every variant that this processor can run; products with packed rows against the
+// exact sum, within the bound that rounding x to bytes has; variants against each other.
+#include "check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include "cpu.h"
+#include "quant_fixtures.h"
+
+static bool can_run(const struct cpu_quant_kernels *k)
+{
+    return (k->needs & cpu_features()) == k->needs;
+}
+
+static uint32_t state;
+static uint32_t next_bits(void)
+{
+    state = (uint32_t)((state * UINT64_C(1664525) + 1013904223) & UINT32_MAX);
+    return state;
+}
+
+// From -1 to 1.
+static float next_float(void)
+{
+    return (float)((double)(next_bits() >> 8) / 8388608.0 - 1);
+}
+
+// --- values of blocks -------------------------------------------------------------------
+
+static void check_format(const char *name, const uint8_t *blocks, size_t bytes,
+                         const uint32_t *values, size_t count)
+{
+    const tn_quant_format *format = tn_quant_find(name);
+    float out[TN_QUANT_MAX_BLOCK];
+    cr_assert(ne(ptr, (void *)format, NULL), "%s", name);
+    cr_assert(eq(u64, bytes / (size_t)format->bytes * (size_t)format->block, count), "%s",
+              name);
+    cr_assert(eq(ptr, (void *)tn_quant_of_gguf(format->gguf_type), (void *)format));
+    for (size_t i = 0; i < count; i += (size_t)format->block) {
+        format->decode(blocks + i / (size_t)format->block * (size_t)format->bytes, out);
+        cr_assert(eq(int, memcmp(out, values + i, (size_t)format->block * 4), 0),
+                  "%s, block %d", name, (int)(i / (size_t)format->block));
+    }
+    uint32_t number = 0;
+    while (tn_quant_at(number) != format)
+        number++;
+    float *all = malloc(count * sizeof(*all));
+    for (const struct cpu_quant_kernels *const *k = cpu_quant_variants(); *k; k++) {
+        if (!can_run(*k))
+            continue;
+        (*k)->decode(number, blocks, (int64_t)(count / (size_t)format->block), all);
+        cr_assert(eq(int, memcmp(all, values, count * sizeof(*all)), 0), "%s, %s", name,
+                  (*k)->name);
+    }
+    free(all);
+}
+
+Test(cpu_quant, blocks_have_the_values_that_others_read)
+{
+#define CHECK(name, ...)                                                                   \
+    check_format(#name, blocks_##name, sizeof(blocks_##name), values_##name,               \
+                 sizeof(values_##name) / sizeof(values_##name[0]));
+    TN_QUANT_FORMATS(CHECK)
+#undef CHECK
+    cr_assert(eq(ptr, (void *)tn_quant_find("q4_2"), NULL));
+    cr_assert(eq(ptr, (void *)tn_quant_find("q4_"), NULL));
+    cr_assert(eq(ptr, (void *)tn_quant_of_gguf(4), NULL));
+}
+
+// --- packed rows ------------------------------------------------------------------------
+
+// Every byte of 16 blocks has a place of its own.
+Test(cpu_quant, packing_permutes_bytes)
+{
+#define CHECK(packed, plain, head)                                                         \
+    do {                                                                                   \
+        uint8_t seen[16 * TN_QUANT_BYTES_##plain] = {0};                                   \
+        int32_t found = 0;                                                                 \
+        cr_assert(eq(ptr, (void *)tn_quant_unpacked(#packed, &found),                      \
+                     (void *)tn_quant_find(#plain)));                                      \
+        cr_assert(eq(i32, found, head));                                                   \
+        cr_assert(eq(str, (char *)tn_quant_packed(#plain, "cpu-blas"), #packed));          \
+        cr_assert(eq(ptr, (void *)tn_quant_packed(#plain, "null"), NULL));                 \
+        for (int32_t row = 0; row < 16; row++)                                             \
+            for (int32_t byte = 0; byte < TN_QUANT_BYTES_##plain; byte++)                  \
+                seen[tn_quant_r16_at(head, TN_QUANT_BYTES_##plain, row, byte)]++;          \
+        for (size_t i = 0; i < sizeof(seen); i++)                                          \
+            cr_assert(eq(u8, seen[i], 1), #packed ", byte %zu", i);                        \
+    } while (0);
+    TN_QUANT_PACKED_FORMATS(CHECK)
+#undef CHECK
+    cr_assert(eq(ptr, (void *)tn_quant_packed("q2_k", "cpu-blas"), NULL));
+}
+
+// A product with random weights, and what it must be.
+struct sample {
+    const tn_quant_format *format;
+    int32_t number, head;
+    int64_t n, k, rows;
+    uint8_t *packed, *rounded;
+    float *x, *out, *values; // values: of the weights
+};
+
+// Stores an f16 wherever a block of the format has one: at its beginning, or at its end.
+static void set_scales(const struct sample *s, uint8_t *block, uint16_t bits)
+{
+    for (int32_t i = 0; i < s->head; i += 2)
+        memcpy(block + i, &bits, sizeof(bits));
+    if (s->head == 0)
+        memcpy(block + s->format->bytes - 2, &bits, sizeof(bits));
+}
+
+// Random bits, with scales (and minima) that are finite floats of usual size.
+static void fill_blocks(const struct sample *s, uint8_t *plain)
+{
+    int64_t bytes = s->format->bytes, blocks = s->n * s->k / s->format->block;
+    for (int64_t i = 0; i < blocks * bytes; i++)
+        plain[i] = (uint8_t)(next_bits() >> 24);
+    for (int64_t b = 0; b < blocks; b++)
+        set_scales(s, plain + b * bytes, tn_f16_of_f32(next_float()));
+}
+
+static struct sample sample_new(const char *name, int32_t number, int64_t n, int64_t k,
+                                int64_t rows)
+{
+    struct sample s = {.number = number, .n = n, .k = k, .rows = rows};
+    s.format = tn_quant_unpacked(name, &s.head);
+    int64_t bytes = s.format->bytes, row = k / s.format->block * bytes;
+    uint8_t *plain = malloc((size_t)(n * row));
+    s.packed = malloc((size_t)(n * row));
+    s.rounded = malloc((size_t)(rows * cpu_quant_row_bytes(k)));
+    s.x = malloc((size_t)(rows * k) * sizeof(float));
+    s.out = malloc((size_t)((rows + 1) * n) * sizeof(float));
+    s.values = malloc((size_t)(n * k) * sizeof(float));
+    fill_blocks(&s, plain);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t b = 0; b < row / bytes; b++) {
+            const uint8_t *from = plain + i * row + b * bytes;
+            uint8_t *to = s.packed + i / 16 * 16 * row + b * bytes * 16;
+            for (int32_t byte = 0; byte < bytes; byte++)
+                to[tn_quant_r16_at(s.head, (int32_t)bytes, (int32_t)(i % 16), byte)] =
+                    from[byte];
+            s.format->decode(from, s.values + i * k + b * s.format->block);
+        }
+    for (int64_t i = 0; i < rows * k; i++)
+        s.x[i] = next_float() * (i / 32 % 5 == 4 ? 0 : 1); // some blocks are 0
+    free(plain);
+    return s;
+}
+
+static void sample_free(struct sample *s)
+{
+    free(s->packed);
+    free(s->rounded);
+    free(s->x);
+    free(s->out);
+    free(s->values);
+}
+
+static void multiply(const struct sample *s, const struct cpu_quant_kernels *kernels)
+{
+    for (int64_t i = 0; i < (s->rows + 1) * s->n; i++)
+        s->out[i] = 0.625f; // a row more than is written
+    for (int64_t r = 0; r < s->rows; r++)
+        kernels->round(s->number, s->x + r * s->k, s->k,
+                       s->rounded + r * cpu_quant_row_bytes(s->k));
+    kernels->product(&(struct cpu_quant_product){.w = s->packed,
+                                                 .x = s->rounded,
+                                                 .out = s->out,
+                                                 .out_row = s->n,
+                                                 .k = s->k,
+                                                 .rows = s->rows,
+                                                 .groups = s->n / 16,
+                                                 .format = s->number});
+}
+
+// Half a step of x in each block of 32 times the weights there, and 2^-20 for rounding of
+// floats.
+static void check_sums(const struct sample *s, const char *variant)
+{
+    for (int64_t r = 0; r < s->rows; r++)
+        for (int64_t i = 0; i < s->n; i++) {
+            double want = 0, bound = 0, sizes = 0;
+            for (int64_t b = 0; b < s->k; b += 32) {
+                double most = 0, weights = 0;
+                for (int64_t j = b; j < b + 32; j++) {
+                    double x = (double)s->x[r * s->k + j];
+                    double w = (double)s->values[i * s->k + j];
+                    want += x * w;
+                    sizes += fabs(x * w);
+                    weights += fabs(w);
+                    most = fmax(most, fabs(x));
+                }
+                bound += weights * most / 254;
+                sizes += 8 * weights * most; // sums of offsets
+            }
+            double got = (double)s->out[r * s->n + i];
+            cr_assert(le(dbl, fabs(got - want), bound + ldexp(sizes, -20)),
+                      "%s of %s, row %d, column %d: got %g, expected %g", variant,
+                      s->format->name, (int)r, (int)i, got, want);
+        }
+    for (int64_t i = 0; i < s->n; i++)
+        cr_assert(eq(flt, s->out[s->rows * s->n + i], 0.625f));
+}
+
+static void check_products(const char *name, int32_t number)
+{
+    static const int64_t shapes[][3] = {{16, 1, 1}, {48, 3, 5}, {32, 2, 23}};
+    int32_t head;
+    int64_t block = tn_quant_unpacked(name, &head)->block;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct sample s =
+            sample_new(name, number, shapes[i][0], shapes[i][1] * block, shapes[i][2]);
+        float *first = NULL;
+        size_t size = (size_t)(s.rows * s.n) * sizeof(float);
+        for (const struct cpu_quant_kernels *const *k = cpu_quant_variants(); *k; k++) {
+            if (!can_run(*k))
+                continue;
+            multiply(&s, *k);
+            check_sums(&s, (*k)->name);
+            if (!first) {
+                first = malloc(size);
+                memcpy(first, s.out, size);
+            }
+            cr_assert(eq(int, memcmp(first, s.out, size), 0), "%s of %s is not as others",
+                      (*k)->name, name);
+        }
+        free(first);
+        sample_free(&s);
+    }
+}
+
+Test(cpu_quant, products_are_within_the_error_of_rounding)
+{
+    state = 7;
+#define CHECK(name, ...) check_products(#name, CPU_QUANT_##name);
+    TN_QUANT_PACKED_FORMATS(CHECK)
+#undef CHECK
+}
+
+// All weights have the same bytes, and x the ends of its range: no sum saturates.
+static void check_extremes(const char *name, int32_t number, uint8_t byte)
+{
+    int32_t head;
+    int64_t k = tn_quant_unpacked(name, &head)->block;
+    struct sample s = sample_new(name, number, 16, k, 3);
+    uint8_t block[TN_QUANT_MAX_BYTES];
+    int32_t bytes = (int32_t)s.format->bytes;
+    memset(block, byte, sizeof(block));
+    set_scales(&s, block, 0x3c00); // 1
+    for (int32_t row = 0; row < 16; row++) {
+        for (int32_t i = 0; i < bytes; i++)
+            s.packed[tn_quant_r16_at(head, bytes, row, i)] = block[i];
+        s.format->decode(block, s.values + row * k);
+    }
+    for (int64_t i = 0; i < 3 * k; i++)
+        s.x[i] = i < k ? 127.0f : i < 2 * k ? -127.0f : i % 2 ? 127.0f : -127.0f;
+    for (const struct cpu_quant_kernels *const *v = cpu_quant_variants(); *v; v++)
+        if (can_run(*v)) {
+            multiply(&s, *v);
+            check_sums(&s, (*v)->name);
+        }
+    sample_free(&s);
+}
+
+Test(cpu_quant, extremes_do_not_saturate)
+{
+    static const uint8_t bytes[] = {0x00, 0x7f, 0x80, 0xff};
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+#define CHECK(name, ...) check_extremes(#name, CPU_QUANT_##name, bytes[i]);
+        TN_QUANT_PACKED_FORMATS(CHECK)
+#undef CHECK
+    }
+}
+
+// A NaN or an infinity in x reaches every element of its row, and none of another row.
+Test(cpu_quant, what_is_no_number_stays_none)
+{
+    static const float values[] = {NAN, INFINITY, -INFINITY};
+    for (int v = 0; v < 3; v++) {
+        state = 11;
+        struct sample s = sample_new("q4_0_r16", CPU_QUANT_q4_0_r16, 16, 64, 2);
+        s.x[37] = values[v];
+        for (const struct cpu_quant_kernels *const *k = cpu_quant_variants(); *k; k++) {
+            if (!can_run(*k))
+                continue;
+            multiply(&s, *k);
+            for (int i = 0; i < 16; i++) {
+                cr_assert(isnan(s.out[i]), "%s", (*k)->name);
+                cr_assert(isfinite(s.out[16 + i]), "%s", (*k)->name);
+            }
+        }
+        sample_free(&s);
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+// Drawing tokens, and generating text with a small random model and a vocabulary of
+// letters.
+#include "fixture.h"
+
+TestSuite(generate, .init = setup, .fini = teardown);
+
+// --- sampling --------------------------------------------------------------------------
+
+enum { MANY = 20000 };
+
+static const float five[] = {0.5F, 2.0F, -1.0F, 1.5F, 0.0F};
+
+// Draws MANY times from the logits above. Gives how often each of the tokens came.
+static void drawn(const tn_lm_sampling *how, double out_shares[5])
+{
+    tn_lm_sampler *sampler = NULL;
+    lm_must(tn_lm_sampler_open(how, 5, &sampler));
+    memset(out_shares, 0, 5 * sizeof(*out_shares));
+    for (int i = 0; i < MANY; i++) {
+        float logits[5];
+        double log_probability;
+        memcpy(logits, five, sizeof(logits));
+        int32_t id =
+            tn_lm_sample(sampler, logits, (const int32_t[]){1, 1, 3}, 3, &log_probability);
+        cr_assert(eq(int, id >= 0 && id < 5, 1));
+        double sum = 0;
+        for (int k = 0; k < 5; k++)
+            sum += exp((double)five[k]);
+        cr_assert(lt(dbl, fabs(log_probability - ((double)five[id] - log(sum))), 1e-6));
+        out_shares[id] += 1.0 / MANY;
+    }
+    tn_lm_sampler_close(sampler);
+}
+
+Test(generate, tokens_are_drawn_as_often_as_their_share)
+{
+    static const tn_lm_bias never = {.id = 1, .value = -INFINITY};
+    static const struct {
+        tn_lm_sampling how;
+        double logits[5]; // of the shares that are expected; -100: never
+    } rows[] = {
+        {{.temperature = 0}, {-100, 2, -100, -100, -100}},
+        {{.temperature = 1}, {0.5, 2, -1, 1.5, 0}},
+        {{.temperature = 2, .seed = 9}, {0.25, 1, -0.5, 0.75, 0}},
+        {{.temperature = 1, .top_k = 2}, {-100, 2, -100, 1.5, -100}},
+        {{.temperature = 1, .top_k = 9}, {0.5, 2, -1, 1.5, 0}},
+        // Shares are 0.11, 0.47, 0.024, 0.29, 0.064 (and 0.3 of tokens 1 and 3 alone).
+        {{.temperature = 1, .top_p = 0.4}, {-100, 2, -100, -100, -100}},
+        {{.temperature = 1, .top_p = 0.8}, {0.5, 2, -100, 1.5, -100}},
+        {{.temperature = 1, .top_p = 0.75}, {-100, 2, -100, 1.5, -100}},
+        {{.temperature = 1, .top_k = 3, .top_p = 0.9}, {0.5, 2, -100, 1.5, -100}},
+        {{.temperature = 1, .min_p = 0.2}, {0.5, 2, -100, 1.5, -100}},
+        {{.temperature = 1, .penalty = 2}, {0.5, 1, -1, 0.75, 0}},
+        {{.temperature = 0, .penalty = 8}, {0.5, -100, -100, -100, -100}},
+        {{.temperature = 1, .penalty = 2, .penalty_last = 1}, {0.5, 2, -1, 0.75, 0}},
+        {{.temperature = 1, .biases = &never, .num_biases = 1}, {0.5, -100, -1, 1.5, 0}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        double shares[5], sum = 0;
+        drawn(&rows[i].how, shares);
+        for (int k = 0; k < 5; k++)
+            sum += exp(rows[i].logits[k]);
+        for (int k = 0; k < 5; k++) {
+            double expected = exp(rows[i].logits[k]) / sum;
+            if (fabs(shares[k] - expected) > (expected > 1e-9 ? 0.02 : 1e-9))
+                cr_fatal("row %zu: token %d has %.4f, expected %.4f", i, k, shares[k],
+                         expected);
+        }
+    }
+}
+
+Test(generate, wrong_samplings_are_refused)
+{
+    static const tn_lm_bias far = {.id = 5, .value = 1};
+    static const struct {
+        tn_lm_sampling how;
+        const char *message;
+    } rows[] = {
+        {{.temperature = -1}, "temperature is -1, expected 0 to 1e+06"},
+        {{.temperature = NAN}, "temperature is nan, expected 0 to 1e+06"},
+        {{.top_p = 1.5}, "top_p is 1.5, expected 0 to 1"},
+        {{.top_k = -1}, "top_k is -1, expected 0 to 1e+09"},
+        {{.biases = &far, .num_biases = 1},
+         "the bias of token 5 is 1, expected tokens 0 to 4 and numbers"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tn_lm_sampler *sampler = NULL;
+        tn_status status = tn_lm_sampler_open(&rows[i].how, 5, &sampler);
+        if (status != TN_ERR_ARGUMENT && rows[i].message[0] == 't' &&
+            isnan(rows[i].how.temperature))
+            cr_fatal("row %zu: status %d", i, (int)status);
+        cr_assert(eq(int, status, TN_ERR_ARGUMENT));
+        check_message(rows[i].message);
+    }
+}
+
+// --- text ------------------------------------------------------------------------------
+
+static tn_text vocabulary[WORDS];
+static int64_t kinds[WORDS], end_id = 31;
+static tn_text gpt2 = {"gpt2", 4}, pre = {"gpt-2", 5};
+
+static void pair_set(struct fixture *f, const char *key, const void *data, uint64_t count,
+                     uint32_t kind, uint32_t flags)
+{
+    cr_assert(lt(u64, f->list.count, MOST_PAIRS));
+    f->pairs[f->list.count++] = (tn_metadata){key, data, count, kind, flags};
+}
+
+// Letters, a space, a line, the two bytes of "é", and a token that ends a text.
+static tn_lm *letters_open(struct fixture *f, int64_t context)
+{
+    static char letters[26][2];
+    static const tn_text others[] = {{"\xc4\xa0", 2}, {"\xc4\x8a", 2}, {"\xc3\x83", 2},
+                                     {"\xc2\xa9", 2}, {".", 1},        {"<end>", 5}};
+    tn_lm *lm = NULL;
+    const tn_lm_options options = {.struct_size = sizeof(options), .context = context};
+    fixture_open(f, "llama");
+    for (int i = 0; i < WORDS; i++) {
+        if (i < 26)
+            letters[i][0] = (char)('a' + i);
+        vocabulary[i] = i < 26 ? (tn_text){letters[i], 1} : others[i - 26];
+        kinds[i] = i == end_id ? 3 : 1;
+    }
+    pair_set(f, "tokenizer.ggml.model", &gpt2, 1, TN_METADATA_TEXT, 0);
+    pair_set(f, "tokenizer.ggml.pre", &pre, 1, TN_METADATA_TEXT, 0);
+    pair_set(f, "tokenizer.ggml.tokens", vocabulary, WORDS, TN_METADATA_TEXT,
+             TN_METADATA_LIST);
+    pair_set(f, "tokenizer.ggml.token_type", kinds, WORDS, TN_METADATA_INTEGER,
+             TN_METADATA_LIST);
+    pair_set(f, "tokenizer.ggml.merges", NULL, 0, TN_METADATA_TEXT, TN_METADATA_LIST);
+    pair_set(f, "tokenizer.ggml.eos_token_id", &end_id, 1, TN_METADATA_INTEGER, 0);
+    lm_must(tn_lm_open_source(runtime, &f->source, &options, &lm));
+    return lm;
+}
+
+// What the pieces were.
+struct told {
+    char text[4096];
+    int32_t ids[512];
+    int pieces, most; // ends generating after this many; 0: never
+};
+
+static int32_t tell(void *context, const tn_lm_piece *piece)
+{
+    struct told *told = context;
+    cr_assert(eq(u64, strlen(piece->text), piece->size));
+    if (piece->id >= 0 && piece->size > 0) // no beginning of a character but at the end
+        cr_assert(ne(int, (unsigned char)piece->text[piece->size - 1], 0xc3));
+    strcat(told->text, piece->text);
+    told->ids[told->pieces++] = piece->id;
+    return told->most && told->pieces == told->most;
+}
+
+static void generated(tn_lm *lm, tn_lm_generation how, struct told *told,
+                      tn_lm_result *result)
+{
+    tn_lm_sequence *sequence = sequence_open(lm);
+    how.struct_size = sizeof(how);
+    how.piece = tell;
+    how.context = told;
+    result->struct_size = sizeof(*result);
+    lm_must(tn_lm_generate(sequence, &how, result));
+    tn_lm_sequence_close(sequence);
+}
+
+// The most probable tokens, one inference after the other.
+static void by_hand(tn_lm *lm, const char *prompt, int32_t *ids, int count)
+{
+    float logits[WORDS];
+    tn_lm_sequence *sequence = sequence_open(lm);
+    lm_must(tn_lm_infer_prompt(sequence, prompt, logits));
+    for (int i = 0; i < count; i++) {
+        ids[i] = 0;
+        for (int k = 1; k < WORDS; k++)
+            ids[i] = logits[k] > logits[ids[i]] ? k : ids[i];
+        lm_must(tn_lm_infer(sequence, &ids[i], 1, 0, logits));
+    }
+    tn_lm_sequence_close(sequence);
+}
+
+Test(generate, text_goes_on_until_what_ends_it)
+{
+    struct fixture f;
+    struct told told = {.pieces = 0}, again = {.pieces = 0}, stopped = {.pieces = 0};
+    tn_lm_result result;
+    int32_t ids[20];
+    tn_lm *lm = letters_open(&f, 200);
+    generated(lm, (tn_lm_generation){.prompt = "once upon", .max_tokens = 20}, &told,
+              &result);
+    cr_assert(eq(u32, result.reason, TN_LM_LENGTH));
+    cr_assert(eq(i64, result.prompt_tokens, 9));
+    cr_assert(eq(i64, result.tokens, 20));
+    by_hand(lm, "once upon", ids, 20);
+    for (int i = 0; i < 20; i++)
+        cr_assert(eq(int, told.ids[i], ids[i]));
+    // The same without the last letters, which are a stop word now.
+    char stop[4] = "", *at;
+    cr_assert(gt(sz, strlen(told.text), 12));
+    memcpy(stop, told.text + 8, 3);
+    const char *stops[] = {"never this one", stop};
+    generated(lm,
+              (tn_lm_generation){
+                  .prompt = "once upon", .max_tokens = 20, .stops = stops, .num_stops = 2},
+              &stopped, &result);
+    cr_assert(eq(u32, result.reason, TN_LM_STOPPED));
+    at = strstr(told.text, stop);
+    cr_assert(eq(sz, strlen(stopped.text), (size_t)(at - told.text)));
+    cr_assert(eq(int, strncmp(stopped.text, told.text, strlen(stopped.text)), 0));
+    again.most = 7;
+    generated(lm, (tn_lm_generation){.prompt = "once upon"}, &again, &result);
+    cr_assert(eq(u32, result.reason, TN_LM_CANCELLED));
+    cr_assert(eq(i64, result.tokens, 7));
+    tn_lm_close(lm);
+}
+
+Test(generate, seeds_decide_and_the_end_ends)
+{
+    struct fixture f;
+    struct told told[4] = {{.pieces = 0}};
+    tn_lm_result result;
+    tn_lm *lm = letters_open(&f, 100);
+    tn_lm_sampling how = {.struct_size = sizeof(how), .temperature = 1.5};
+    const tn_lm_bias sure = {.id = 31, .value = 100},
+                     never = {.id = 31, .value = -INFINITY};
+    how.biases = &never;
+    how.num_biases = 1;
+    for (int i = 0; i < 3; i++) {
+        how.seed = i == 2 ? 8 : 7;
+        generated(lm, (tn_lm_generation){.prompt = "a", .sampling = &how}, &told[i],
+                  &result);
+        cr_assert(eq(u32, result.reason, TN_LM_FULL));
+        cr_assert(eq(i64, result.tokens, 100)); // 99 have room, and one is the last
+    }
+    cr_assert(eq(int, strcmp(told[0].text, told[1].text), 0));
+    cr_assert(ne(int, strcmp(told[0].text, told[2].text), 0));
+    how.biases = &sure;
+    generated(lm, (tn_lm_generation){.prompt = "a", .sampling = &how}, &told[3], &result);
+    cr_assert(eq(u32, result.reason, TN_LM_ENDED));
+    cr_assert(eq(int, told[3].pieces, 0));
+    tn_lm_close(lm);
+}
+
+Test(generate, wrong_calls_are_refused)
+{
+    struct fixture f;
+    tn_lm_result result = {.struct_size = sizeof(result)};
+    tn_lm *lm = letters_open(&f, 10);
+    tn_lm_sequence *sequence = sequence_open(lm);
+    static const tn_lm_bias never = {.id = 31, .value = -INFINITY};
+    const tn_lm_sampling how = {.biases = &never, .num_biases = 1};
+    const tn_lm_generation nothing = {.struct_size = sizeof(nothing)},
+                           longer = {.struct_size = sizeof(longer),
+                                     .prompt = "elevenlong."},
+                           one = {.struct_size = sizeof(one),
+                                  .prompt = "a",
+                                  .max_tokens = 1,
+                                  .sampling = &how},
+                           two = {.struct_size = sizeof(two),
+                                  .max_tokens = 2,
+                                  .sampling = &how};
+    cr_assert(eq(int, tn_lm_generate(sequence, &nothing, &result), TN_ERR_ARGUMENT));
+    check_message(
+        "there is nothing to generate from: the prompt and the sequence are empty");
+    cr_assert(eq(int, tn_lm_generate(sequence, &longer, &result), TN_ERR_ARGUMENT));
+    check_message("11 positions are too many: the context has 10, of which 10 are left");
+    lm_must(tn_lm_generate(sequence, &one, &result));
+    cr_assert(eq(i64, tn_lm_sequence_length(sequence), 1));
+    lm_must(tn_lm_generate(sequence, &two, &result)); // goes on from what is there
+    cr_assert(eq(i64, tn_lm_sequence_length(sequence), 2));
+    tn_lm_cancel(sequence);
+    const tn_lm_generation more = {.struct_size = sizeof(more), .sampling = &how};
+    lm_must(tn_lm_generate(sequence, &more, &result));
+    cr_assert(eq(u32, result.reason, TN_LM_CANCELLED));
+    cr_assert(eq(i64, result.tokens, 1));
+    tn_lm_sequence_close(sequence);
+    tn_lm_close(lm);
+}

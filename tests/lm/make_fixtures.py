@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Makes what the tests of small random models compare with, by Hugging Face's transformers: NAME.txt has
+a model's metadata, the shapes of its weights, and the logits of some positions. Weights and tokens are
+numbers that follow from their names: value() and fixture.h make the same ones.
+
+    python3 make_fixtures.py [NAME ...]   # needs torch and transformers; writes beside this file
+
+The files are kept in the repository, so only who changes them needs the packages.
+"""
+
+import pathlib
+import sys
+
+import numpy
+import torch
+import transformers
+
+WIDTH, INNER, HEADS, GROUPS, HEAD, WORDS, LAYERS = 16, 24, 4, 2, 8, 32, 2
+POSITIONS = 600
+# Around the borders of chunks and of the window, and far behind them.
+ROWS = [0, 1, 6, 7, 8, 15, 16, 17, 62, 63, 64, 65, 128, 510, 511, 512, 599]
+SIZES = dict(vocab_size=WORDS, hidden_size=WIDTH, intermediate_size=INNER, num_hidden_layers=LAYERS,
+             num_attention_heads=HEADS, num_key_value_heads=GROUPS, max_position_embeddings=1024,
+             rms_norm_eps=1e-5, attn_implementation="eager")
+
+PARTS = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+         "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+         "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
+         "post_attention_layernorm": "ffn_norm", "self_attn.q_norm": "attn_q_norm",
+         "self_attn.k_norm": "attn_k_norm"}
+
+
+def llama(scaling=None, tied=False, head=HEAD):
+    rope = {"rope_type": "default", "rope_theta": 10000.0, **(scaling or {})}
+    config = transformers.LlamaConfig(**SIZES, head_dim=head, tie_word_embeddings=tied, rope_parameters=rope)
+    return transformers.LlamaForCausalLM(config), "llama"
+
+
+def mistral():
+    config = transformers.MistralConfig(**SIZES, head_dim=HEAD, sliding_window=16,
+                                        rope_parameters={"rope_type": "default", "rope_theta": 10000.0})
+    return transformers.MistralForCausalLM(config), "llama"
+
+
+def qwen2():
+    sizes = dict(SIZES, hidden_size=32) # heads have hidden_size / heads elements there
+    config = transformers.Qwen2Config(**sizes, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
+    return transformers.Qwen2ForCausalLM(config), "qwen2"
+
+
+def qwen3():
+    config = transformers.Qwen3Config(**SIZES, head_dim=HEAD, tie_word_embeddings=True,
+                                      rope_parameters={"rope_type": "default", "rope_theta": 1e6})
+    return transformers.Qwen3ForCausalLM(config), "qwen3"
+
+
+MODELS = {
+    "llama": llama,
+    "llama_tied": lambda: llama(tied=True),
+    "llama_linear": lambda: llama({"rope_type": "linear", "factor": 4.0}),
+    "llama3": lambda: llama({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                             "high_freq_factor": 4.0, "original_max_position_embeddings": 128}),
+    "llama_yarn": lambda: llama({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 256}),
+    "mistral": mistral,
+    "qwen2": qwen2,
+    "qwen3": qwen3,
+}
+
+
+def numbers(name, count):
+    """Whole numbers of 0 .. 2047 that follow from a name, by splitmix64 of its FNV-1a hash."""
+    with numpy.errstate(over="ignore"):
+        state = numpy.uint64(0xcbf29ce484222325)
+        for byte in name.encode():
+            state = (state ^ numpy.uint64(byte)) * numpy.uint64(0x100000001b3)
+        z = state + numpy.arange(1, count + 1, dtype=numpy.uint64) * numpy.uint64(0x9e3779b97f4a7c15)
+        z = (z ^ (z >> numpy.uint64(30))) * numpy.uint64(0xbf58476d1ce4e5b9)
+        z = (z ^ (z >> numpy.uint64(27))) * numpy.uint64(0x94d049bb133111eb)
+        z ^= z >> numpy.uint64(31)
+    return (z >> numpy.uint64(53)).astype(numpy.int64)
+
+
+def value(name, shape):
+    """A weight. Half floats have all of its values, but for those of norms."""
+    drawn = torch.tensor(numbers(name, int(numpy.prod(shape))) - 1024).reshape(shape).float() / 1024
+    if "norm" in name:
+        return 1 + drawn / 4
+    return drawn * 2 if name.startswith("token_embd") else drawn / 2
+
+
+def halves(weight, heads):
+    """Rows in the order of Hugging Face, of those in the order of GGUF's llama, which has the pairs of
+    the rotary embedding side by side."""
+    shape = weight.shape
+    return weight.reshape(heads, shape[0] // heads // 2, 2, *shape[1:]).swapaxes(1, 2).reshape(shape)
+
+
+def name_of(name):
+    ends = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
+            "lm_head.weight": "output.weight"}
+    if name in ends:
+        return ends[name]
+    layer, part = name.removeprefix("model.layers.").split(".", 1)
+    part, kind = part.rsplit(".", 1)
+    return f"blk.{layer}.{PARTS[part]}.{kind}"
+
+
+def fill(model, architecture):
+    """Sets the model's weights. Returns their shapes under GGUF's names."""
+    shapes = {}
+    for name, place in model.state_dict().items():
+        if name == "lm_head.weight" and model.config.tie_word_embeddings:
+            continue
+        new = name_of(name)
+        shapes[new] = place.shape
+        weight = value(new, place.shape)
+        if architecture == "llama" and (".attn_q." in new or ".attn_k." in new):
+            weight = halves(weight, HEADS if ".attn_q." in new else GROUPS)
+        place.copy_(weight)
+    return shapes
+
+
+def metadata_of(model, architecture):
+    config, rope = model.config, model.config.rope_parameters
+    head = getattr(config, "head_dim", None) or config.hidden_size // HEADS
+    texts = {"block_count": LAYERS, "embedding_length": config.hidden_size, "feed_forward_length": INNER,
+             "context_length": config.max_position_embeddings, "attention.head_count": HEADS,
+             "attention.head_count_kv": GROUPS, "attention.key_length": head, "attention.value_length": head,
+             "attention.layer_norm_rms_epsilon": 1e-5, "rope.dimension_count": head,
+             "rope.freq_base": rope["rope_theta"]}
+    if getattr(config, "sliding_window", None):
+        texts["attention.sliding_window"] = config.sliding_window
+    if rope["rope_type"] in ("linear", "yarn"):
+        texts |= {"rope.scaling.type": rope["rope_type"], "rope.scaling.factor": rope["factor"]}
+    if rope["rope_type"] == "yarn":
+        texts["rope.scaling.original_context_length"] = rope["original_max_position_embeddings"]
+    return {"general.architecture": architecture, **{f"{architecture}.{k}": str(v) for k, v in texts.items()}}
+
+
+def make(name):
+    model, architecture = MODELS[name]()
+    model = model.float().eval()
+    with torch.no_grad():
+        shapes = fill(model, architecture)
+        ids = torch.tensor(numbers("ids", POSITIONS) % WORDS)[None]
+        logits = model(ids).logits[0]
+    lines = [f"key {key} {text}" for key, text in metadata_of(model, architecture).items()]
+    lines += [f"weight {key} {' '.join(map(str, shape))}" for key, shape in shapes.items()]
+    rope = model.config.rope_parameters
+    if rope["rope_type"] == "llama3": # the file of such a model has factors
+        head = model.config.head_dim
+        plain = rope["rope_theta"] ** (-torch.arange(0, head, 2, dtype=torch.float64) / head)
+        factors = (plain / model.model.rotary_emb.inv_freq.double()).tolist()
+        lines.append("factors " + " ".join(f"{x:.9g}" for x in factors))
+    for row in ROWS:
+        lines.append(f"row {row}")
+        numbers_of_row = [f"{x:.7g}" for x in logits[row].tolist()]
+        lines += [" ".join(numbers_of_row[i:i + 8]) for i in range(0, WORDS, 8)]
+    path = pathlib.Path(__file__).parent / f"{name}.txt"
+    path.write_text("\n".join(lines) + "\n")
+    print(path.name, path.stat().st_size, f"logits of {logits.std():.3f}")
+
+
+for chosen in sys.argv[1:] or MODELS:
+    make(chosen)

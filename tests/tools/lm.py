@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""`tenon generate`, `chat`, `perplexity` and `bench llm` on a small model that this test writes."""
+
+import functools
+import json
+import math
+import pathlib
+import random
+import signal
+import struct
+import subprocess
+
+import tap
+from tap import refused, tenon
+
+WIDTH, INNER, HEADS, LAYERS = 16, 32, 2, 2
+LETTERS = [chr(c) for c in range(ord("a"), ord("z") + 1)]
+WORDS = LETTERS + ["\u0120", "\u010a", ".", ",", "'", "<end>"]
+TEXT = "once upon a time there was a model of letters."
+
+
+def text(value):
+    data = value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def pair(key, value):
+    if isinstance(value, str):
+        return text(key) + struct.pack("<I", 8) + text(value)
+    if isinstance(value, float):
+        return text(key) + struct.pack("<If", 6, value)
+    if isinstance(value, int):
+        return text(key) + struct.pack("<II", 4, value)
+    kind = 5 if value and isinstance(value[0], int) else 8
+    items = b"".join(struct.pack("<i", v) if kind == 5 else text(v) for v in value)
+    return text(key) + struct.pack("<IIQ", 9, kind, len(value)) + items
+
+
+def gguf(path, spread, endless=False):
+    """Writes a Llama of random weights up to `spread`; of 0 all tokens are equally probable.
+
+    Endless replies have no end of text and no end of line.
+    """
+    words = [{"\u010a": "-", "<end>": "+"}.get(word, word) for word in WORDS] if endless else WORDS
+    pairs = {"general.architecture": "llama", "general.name": "letters", "llama.block_count": LAYERS,
+             "llama.embedding_length": WIDTH, "llama.feed_forward_length": INNER, "llama.context_length": 128,
+             "llama.attention.head_count": HEADS, "llama.attention.layer_norm_rms_epsilon": 1e-5,
+             "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": words,
+             "tokenizer.ggml.token_type": [1] * (len(WORDS) - 1) + [3], "tokenizer.ggml.merges": ["a b"]}
+    if not endless:
+        pairs["tokenizer.ggml.eos_token_id"] = len(WORDS) - 1
+    shapes = {"token_embd.weight": (len(WORDS), WIDTH), "output_norm.weight": (WIDTH,)}
+    for i in range(LAYERS):
+        shapes |= {f"blk.{i}.attn_{x}.weight": (WIDTH, WIDTH) for x in ("q", "k", "v", "output")}
+        shapes |= {f"blk.{i}.{x}_norm.weight": (WIDTH,) for x in ("attn", "ffn")}
+        shapes |= {f"blk.{i}.ffn_{x}.weight": (INNER, WIDTH) for x in ("gate", "up")}
+        shapes[f"blk.{i}.ffn_down.weight"] = (WIDTH, INNER)
+    draw, infos, data = random.Random(5), b"", b""
+    for name, shape in shapes.items():
+        infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape), 0, len(data))
+        values = [1.0 if len(shape) == 1 else draw.uniform(-spread, spread) for _ in range(math.prod(shape))]
+        data += struct.pack(f"<{len(values)}f", *values)
+        data += bytes(-len(data) % 32)
+    head = struct.pack("<4sIQQ", b"GGUF", 3, len(shapes), len(pairs))
+    head += b"".join(pair(k, v) for k, v in pairs.items()) + infos
+    pathlib.Path(path).write_bytes(head + bytes(-len(head) % 32) + data)
+
+
+def out(*words, **options):
+    return tenon(*words, **options).stdout
+
+
+def beside_models(test):
+    """The test, in its folder of its own, with the files that it uses."""
+    @functools.wraps(test)
+    def with_files():
+        gguf("letters.gguf", 1.0)
+        gguf("equal.gguf", 0.0)
+        gguf("endless.gguf", 0.0, endless=True)
+        pathlib.Path("text").write_text(TEXT)
+        return test()
+    return with_files
+
+
+def generating_is_repeated_by_its_seed():
+    def drawn(seed, *more):
+        return out("generate", "letters.gguf", "once", "upon", "--tokens", "30", "-t", "2", "--seed", seed, *more)
+    assert drawn("1") == drawn("1") != drawn("2") and drawn("1").startswith("once upon")
+    first = out("generate", "letters.gguf", "once", "--tokens", "12", "-t", "2", "--seed", "3")
+    if len(first) > 8:
+        cut = out("generate", "letters.gguf", "once", "--tokens", "12", "-t", "2", "--seed", "3", "--stop", first[6:8])
+        assert cut == first[:4 + first[4:].index(first[6:8])], (first, cut)
+
+
+def what_ran_is_told():
+    told = tenon("generate", "letters.gguf", "once", "--tokens", "3").stderr
+    assert "4 tokens of prompt" in told and "letters, llama: 2 layers of 16" in told and " on " in told, told
+
+
+def equal_probabilities_have_the_perplexity_of_their_number():
+    got = json.loads(out("perplexity", "equal.gguf", "text", "--json", "--context", "20"))
+    assert abs(got["perplexity"] - len(WORDS)) < 1e-3 and got["window"] == 20, got
+    assert got["tokens"] == len(TEXT) - math.ceil(len(TEXT) / 20), got
+    other = json.loads(out("perplexity", "letters.gguf", "text", "--json"))
+    assert abs(other["perplexity"] / math.exp(other["nats"]) - 1) < 1e-4 and other["tokens"] == len(TEXT) - 1
+    refused("perplexity", "letters.gguf", "/nowhere/at/all", saying="/nowhere/at/all: ")
+
+
+def a_chat_replies_to_each_line():
+    words = ["chat", "letters.gguf", "--template", "chatml", "--tokens", "5", "--context", "120"]
+    both = out(*words, input="hello\nagain\n")
+    assert both.count("\n") == 2 and out(*words, input="hello\n") == both[:both.index("\n") + 1], both
+    assert out(*words, input="") == ""
+    refused(*words[:3], "jabber", input="hello\n", saying="no template 'jabber'; known are ")
+    refused("chat", "letters.gguf", input="hello\n", saying="letters.gguf has no template of chats: name one of ")
+
+
+def an_interrupt_ends_a_reply_and_not_the_chat():
+    words = [tap.TENON, "chat", "endless.gguf", "--template", "chatml", "--tokens", "20000", "--context", "50000"]
+    chat = subprocess.Popen(words, env=tap.ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
+    replies = []
+    for line in (b"hello\n", b"again\n"):
+        chat.stdin.write(line)
+        chat.stdin.flush()
+        reply = chat.stdout.read(1) # it has begun, and would go on to the context's end
+        chat.send_signal(signal.SIGINT)
+        while not reply.endswith(b"\n"):
+            more = chat.stdout.read(1)
+            assert more, (reply[-80:], chat.stderr.read())
+            reply += more
+        replies.append(reply)
+    chat.stdin.close()
+    assert chat.wait(60) == 0 and all(r.endswith(b" ...\n") for r in replies), replies
+    chat.stdout.close()
+    chat.stderr.close()
+
+
+def models_of_random_weights_are_measured():
+    sizes = "layers=2,width=64,heads=4,groups=2,inner=64,vocabulary=96,format=q4_0"
+    got = json.loads(out("bench", "llm", "--random", sizes, "--rounds", "1", "--tokens", "4", "--json"))
+    assert got["prompt"] > 0 and got["decode"] > 0, got
+    refused("bench", "llm", "--random", "layers=none", saying="layers=none, expected format, layers")
+    refused("bench", "llm", status=2, saying="bench llm: expected a model")
+    refused("bench", "matmul", "--json", status=2, saying="--random, --tokens, --context and --json are for")
+
+
+def wrong_words_are_refused():
+    refused("generate", "missing.gguf", "a", saying="missing.gguf")
+    refused("generate", "text", "a", saying="text")
+    refused("generate", "letters.gguf", "a", "--temperature", "warm", status=2,
+            saying="--temperature is 'warm', expected a number")
+    refused("generate", "letters.gguf", "a", "--top-p", "2", saying="top_p is 2, expected 0 to 1")
+    refused("generate", "letters.gguf", "a" * 200, saying="200 positions are too many: the context has 128")
+
+
+if __name__ == "__main__":
+    tap.run([beside_models(test) for test in (
+        generating_is_repeated_by_its_seed,
+        what_ran_is_told,
+        equal_probabilities_have_the_perplexity_of_their_number,
+        a_chat_replies_to_each_line,
+        an_interrupt_ends_a_reply_and_not_the_chat,
+        models_of_random_weights_are_measured,
+        wrong_words_are_refused)])

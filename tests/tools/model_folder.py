@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""Folders as Hugging Face has them: config.json, safetensors, tokenizer.json, under GGUF's names and keys."""
+
+import json
+import os
+import pathlib
+import struct
+
+import tap
+
+CONFIG = {"model_type": "llama", "_name_or_path": "acme/Tiny", "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+          "vocab_size": 6, "rope_theta": 500000.0, "sliding_window": None, "eos_token_id": [5, 3]}
+SHAPES = {"input_layernorm.weight": (8,), "self_attn.q_proj.weight": (8, 8), "self_attn.k_proj.weight": (4, 8),
+          "self_attn.v_proj.weight": (4, 8), "self_attn.o_proj.weight": (8, 8), "post_attention_layernorm.weight": (8,),
+          "mlp.gate_proj.weight": (16, 8), "mlp.up_proj.weight": (16, 8), "mlp.down_proj.weight": (8, 16)}
+OURS = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "post_attention_layernorm": "ffn_norm",
+        "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+WEIGHTS = {"model.embed_tokens.weight": (6, 8), "model.norm.weight": (8,), "lm_head.weight": (6, 8),
+           **{f"model.layers.{layer}.{name}": shape for layer in range(2) for name, shape in SHAPES.items()}}
+# Bytes as letters: the tokenizer of GPT-2 and those after it.
+LETTERS = {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True},
+                                                                   {"type": "ByteLevel", "add_prefix_space": False}]},
+           "added_tokens": [{"id": 0, "content": "<|end|>", "special": True}, {"id": 5, "content": "<tag>", "special": False}],
+           "post_processor": None, "model": {"type": "BPE", "vocab": {"<|end|>": 0, "a": 1, "b": 2, "ab": 3}, "merges": [["a", "b"]]}}
+# Pieces with bytes: that of Llama 2.
+PIECES = {"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}]}, "pre_tokenizer": None,
+          "added_tokens": [{"id": 0, "content": "<unk>", "special": True}, {"id": 1, "content": "<s>", "special": True}],
+          "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}]},
+          "model": {"type": "BPE", "unk_token": "<unk>", "byte_fallback": True, "merges": ["a b", "▁ ab"],
+                    "vocab": {"<unk>": 0, "<s>": 1, "<0x0A>": 2, "a": 3, "b": 4, "▁": 5, "ab": 6, "▁ab": 7}}}
+
+
+def elements_of(name, count):
+    return [float(sum(name.encode()) % 19 + i) for i in range(count)]
+
+
+def safetensors(weights):
+    header, data = {}, b""
+    for name, shape in weights.items():
+        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        part = struct.pack(f"<{count}f", *elements_of(name, count))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def folder(name, config=None, weights=None, **files):
+    """Makes a folder; `files` by their names with "_" for "."; a text is written as it is."""
+    path = pathlib.Path(name)
+    path.mkdir()
+    parts = {"config.json": CONFIG | (config or {}), **{k.replace("_json", ".json"): v for k, v in files.items()}}
+    if weights is None or weights:
+        (path / "model.safetensors").write_bytes(safetensors(weights or WEIGHTS))
+    for file, value in parts.items():
+        (path / file).write_bytes(value if isinstance(value, bytes) else json.dumps(value).encode())
+    return path
+
+
+def show(path):
+    return json.loads(tap.tenon("model", "show", path, "--json").stdout)
+
+
+def flat(values):
+    return [v for row in values for v in row] if isinstance(values[0], list) else values
+
+
+def arrays_have_the_names_of_gguf_and_their_elements():
+    path = folder("tiny")
+    model = show(path)
+    names = {a["name"]: tuple(a["shape"]) for a in model["arrays"]}
+    want = {"token_embd.weight": (6, 8), "output_norm.weight": (8,), "output.weight": (6, 8),
+            **{f"blk.{layer}.{OURS[name[:-7]]}.weight": shape for layer in range(2) for name, shape in SHAPES.items()}}
+    assert names == want, names
+    got = tap.values("x", f"x={path}:blk.1.attn_k.weight")[0]
+    assert flat(got) == elements_of("model.layers.1.self_attn.k_proj.weight", 32), got
+    assert model["architecture"] == "llama" and model["name"] == "Tiny"
+    dimensions = {"layers": 2, "width": 8, "feed-forward": 16, "heads": 4, "key-value heads": 2, "head width": 2, "context": 64,
+                  "vocabulary": 6, "rope base": 500000.0}
+    assert model["dimensions"] == dimensions, model["dimensions"]
+    metadata = model["metadata"]
+    assert metadata["tenon.rope"] == "halves" and metadata["llama.attention.layer_norm_rms_epsilon"] == 1e-5
+    assert "llama.attention.sliding_window" not in metadata and "tokenizer" not in model
+
+
+def families_have_their_own_keys():
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 8192}
+    llama = show(folder("llama3", {"rope_scaling": scaling}))["metadata"]
+    for key, value in {"type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                       "original_context_length": 8192}.items():
+        assert llama["llama.rope.scaling." + key] == value, key
+    mistral = show(folder("mistral", {"model_type": "mistral", "sliding_window": 16, "head_dim": 4}))
+    assert mistral["architecture"] == "llama" and mistral["dimensions"]["window"] == 16, mistral["dimensions"]
+    assert mistral["dimensions"]["head width"] == 4
+    qwen = show(folder("qwen", {"model_type": "qwen2", "sliding_window": 16, "use_sliding_window": False},
+                       {"model.layers.0.self_attn.q_proj.bias": (8,)}))
+    assert "window" not in qwen["dimensions"] and qwen["arrays"][0]["name"] == "blk.0.attn_q.bias", qwen
+    layers = {"full_attention": {"rope_theta": 1e6, "rope_type": "default"}, "sliding_attention": {"rope_theta": 1e4}}
+    text = {k: v for k, v in CONFIG.items() if k not in ("rope_theta", "model_type")}
+    config = {"model_type": "gemma3", "text_config": {**text, "rope_parameters": layers, "sliding_window": 16,
+                                                      "sliding_window_pattern": 6, "query_pre_attn_scalar": 16}}
+    weights = {"language_model.model.layers.0.post_attention_layernorm.weight": (8,), "language_model.model.norm.weight": (8,),
+               "language_model.model.layers.0.pre_feedforward_layernorm.weight": (8,), "vision_tower.norm.weight": (8,)}
+    gemma = show(folder("gemma", config, weights))
+    names = [a["name"] for a in gemma["arrays"]]
+    assert names == ["blk.0.post_attention_norm.weight", "output_norm.weight", "blk.0.ffn_norm.weight", "vision_tower.norm.weight"], names
+    assert gemma["metadata"]["gemma3.rope.freq_base_swa"] == 1e4 and gemma["metadata"]["gemma3.rope.freq_base"] == 1e6
+    assert gemma["metadata"]["gemma3.attention.scale"] == 0.25
+    norm = tap.values("x", "x=gemma:output_norm.weight")[0]  # what is in the file is added to 1
+    assert norm == [1 + v for v in elements_of("language_model.model.norm.weight", 8)], norm
+    vision = tap.values("x", "x=gemma:vision_tower.norm.weight")[0]
+    assert vision == elements_of("vision_tower.norm.weight", 8), vision
+
+
+def weights_in_several_files_are_one_model():
+    names = list(WEIGHTS)
+    path = folder("big", weights={})
+    parts = {"a-00001-of-00002.safetensors": names[:9], "a-00002-of-00002.safetensors": names[9:]}
+    for file, part in parts.items():
+        (path / file).write_bytes(safetensors({n: WEIGHTS[n] for n in part}))
+    index = {"weight_map": {n: file for file, part in parts.items() for n in part}}
+    (path / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert len(show(path)["arrays"]) == len(WEIGHTS)
+    for theirs, ours in {"model.norm.weight": "output_norm.weight", names[-1]: "blk.1.ffn_down.weight"}.items():
+        got = tap.values("x", f"x={path}:{ours}")[0]
+        assert flat(got) == elements_of(theirs, len(flat(got))), theirs
+
+
+def tokenizers_become_those_of_gguf():
+    letters = show(folder("letters", tokenizer_json=LETTERS, tokenizer_config_json={
+        "eos_token": {"content": "<|end|>"}, "chat_template": [{"name": "tool", "template": "no"}, {"name": "default", "template": "{{x}}"}]}))
+    assert letters["tokenizer"] == {"model": "gpt2", "pre": "smollm", "tokens": 6, "end": 0, "chat": True}, letters["tokenizer"]
+    metadata = letters["metadata"]
+    assert metadata["tokenizer.ggml.tokens"] == {"list": 6, "first": ["<|end|>", "a", "b", "ab"]}
+    assert metadata["tokenizer.ggml.token_type"] == {"list": 6, "first": [3, 1, 1, 1]}
+    assert metadata["tokenizer.ggml.merges"] == {"list": 1, "first": ["a b"]}
+    assert metadata["tokenizer.chat_template"] == "{{x}}" and metadata["tokenizer.ggml.add_bos_token"] is False
+    pieces = folder("pieces", tokenizer_json=PIECES, tokenizer_config_json={"bos_token": "<s>", "model_max_length": 10**30})
+    (pieces / "chat_template.jinja").write_text("{{y}}")
+    pieces = show(pieces)
+    assert pieces["tokenizer"] == {"model": "llama", "pre": "default", "tokens": 8, "begin": 1, "end": 5, "chat": True}, pieces
+    metadata = pieces["metadata"]
+    assert metadata["tokenizer.chat_template"] == "{{y}}", metadata
+    assert metadata["tokenizer.ggml.token_type"]["first"] == [2, 3, 6, 1], metadata
+    assert metadata["tokenizer.ggml.scores"] == {"list": 8, "first": [0.0, 0.0, 0.0, 0.0]}, metadata
+    assert metadata["tokenizer.ggml.add_space_prefix"] is True and metadata["tokenizer.ggml.add_bos_token"] is True
+    for pattern, name in {r"\p{N}{1,3}| ?[^\s]": "llama-bpe", r"\p{N}| ?[^\s]": "qwen2", r"[\p{Lu}\p{Lt}]": "tekken"}.items():
+        split = {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": pattern}}, {"type": "ByteLevel"}]}
+        got = show(folder(name, tokenizer_json={**LETTERS, "pre_tokenizer": split}))["tokenizer"]["pre"]
+        assert got == name, (got, name)
+
+
+def tokenizer(**model):
+    return {**LETTERS, "model": {**LETTERS["model"], **model}}
+
+
+def what_is_wrong_with_a_folder_is_told():
+    cases = [
+        ({"config": {"model_type": "bert"}}, "config.json: model_type 'bert' is not known (known: gemma2, gemma3, "),
+        ({"config": {"model_type": 7}}, 'config.json: "model_type": expected a text'),
+        ({"config": {"hidden_size": None}}, 'config.json: "hidden_size": expected a number from 0 on'),
+        ({"config": {"hidden_size": -8}}, 'config.json: "hidden_size": expected a number from 0 on'),
+        ({"config": {"num_attention_heads": 0}}, 'config.json: "num_attention_heads": expected a number from 1 on'),
+        ({"config": {"head_dim": 2**40}}, 'config.json: "head_dim": expected a number up to 2^31 - 1'),
+        ({"config": {"partial_rotary_factor": 2}}, 'config.json: "partial_rotary_factor": expected a number above 0 and up to 1'),
+        ({"config": {"rms_norm_eps": "x"}}, 'config.json: "rms_norm_eps": expected a number'),
+        ({"config": {"rope_theta": "x"}}, 'config.json: "rope_theta": expected a number'),
+        ({"config": {"sliding_window": -1}}, 'config.json: "sliding_window": expected a number from 1 on'),
+        ({"config_json": b"{"}, "config.json: line 1: "),
+        ({"config_json": b"[]"}, "config.json: expected a JSON object"),
+        ({"weights": {}}, "it has neither model.safetensors nor model.safetensors.index.json"),
+        ({"weights": {}, "model.safetensors.index_json": {}}, 'model.safetensors.index.json: expected an object "weight_map"'),
+        ({"weights": {}, "model.safetensors.index_json": {"weight_map": {"a": 1}}}, "'a': expected a file's name"),
+        ({"weights": {}, "model.safetensors.index_json": {"weight_map": {"a": "../x"}}}, "it names the file '../x', expected one of"),
+        ({"weights": {}, "model.safetensors.index_json": {"weight_map": {"a": "x"}}}, "x: No such file"),
+        ({"weights": {"model.norm.weight": (2,), "language_model.model.norm.weight": (2,)}}, "two arrays named 'output_norm.weight'"),
+        ({"weights": {"a" * 600: (2,)}}, "is too long"),
+        ({"tokenizer_json": tokenizer(vocab={"a": 10**9})}, "a token has no number, or one far behind the others"),
+        ({"tokenizer_json": tokenizer(vocab={"a": "x"})}, "a token has no number"),
+        ({"tokenizer_json": tokenizer(vocab={"a": 1, "b": 1})}, "two tokens have the same number"),
+        ({"tokenizer_json": {**LETTERS, "added_tokens": [{"id": 0}]}}, "a token has no number"),
+        ({"tokenizer_json": tokenizer(merges=[["a"]])}, "a merge is no pair of texts"),
+        ({"tokenizer_json": tokenizer(merges=["ab"])}, "a merge is no pair of texts"),
+        ({"tokenizer_json": {**PIECES, "model": {**PIECES["model"], "merges": ["b b"]}}}, "a merge makes what is no token"),
+        ({"tokenizer_json": {**PIECES, "model": {**PIECES["model"], "merges": ["a " + "b" * 600]}}}, "a piece of over 511 bytes"),
+        ({"tokenizer_json": b"\xff"}, "tokenizer.json: line "),
+    ]
+    for number, (parts, says) in enumerate(cases):
+        path = folder(f"bad{number}", **parts)
+        told = tap.refused("model", "show", path, saying=f"{path}").stderr
+        assert says in told, (parts, says, told)
+    pathlib.Path("bad").mkdir()
+    tap.refused("model", "show", "bad", saying="bad: no installed plugin provides tn.format/1 for folder (by a file in it)")
+    wrong = folder("wrong", weights={})
+    (wrong / "x").write_bytes(safetensors({"b": (2,)}))
+    (wrong / "model.safetensors.index.json").write_text('{"weight_map": {"a": "x"}}')
+    tap.refused("model", "show", wrong, saying="says that x holds 'a', and it does not")
+
+
+def every_cut_of_a_file_is_told():
+    files = {"config.json": None, "tokenizer.json": LETTERS, "tokenizer_config.json": {"eos_token": "<|end|>"},
+             "model.safetensors": None}
+    path = folder("cut", tokenizer_json=LETTERS, tokenizer_config_json=files["tokenizer_config.json"])
+    for name in files:
+        whole = (path / name).read_bytes()
+        for size in range(0, len(whole) - 1, max(1, len(whole) // 9)):
+            (path / name).write_bytes(whole[:size])
+            tap.refused("model", "show", path, saying="cut/" + name)
+        (path / name).write_bytes(whole)
+    assert os.path.exists(path) and show(path)["arrays"]
+
+
+tap.run([arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
+         weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_is_wrong_with_a_folder_is_told,
+         every_cut_of_a_file_is_told])
