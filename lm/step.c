@@ -104,7 +104,8 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
                                  .weight = step_weight,
                                  .product = step_product,
                                  .rows = step_rows,
-                                 .constant = step_constant},
+                                 .constant = step_constant,
+                                 .context = model->context},
                         .model = model,
                         .scope = scope};
     status = model->ops->build(model->host, model->self, &step.base);

@@ -80,8 +80,10 @@ static void whole(const struct known *k, const char *name)
     tn_lm_sequence_close(sequence);
 }
 
-static const char *const names[] = {"llama",      "llama_tied", "llama_linear", "llama3",
-                                    "llama_yarn", "mistral",    "qwen2",        "qwen3"};
+static const char *const names[] = {
+    "llama",   "llama_tied", "llama_linear", "llama3", "llama_yarn", "llama_yarn_factor",
+    "mistral", "qwen2",      "qwen3",        "gemma",  "gemma2",     "gemma3",
+    "phi3",    "phi3_short", "phi3_long"};
 
 // Prompts of every length around the borders of chunks, 8, 64 and 512, and step by step.
 Test(models, logits_are_those_of_transformers)
