@@ -183,8 +183,8 @@ def metadata_of(model, architecture):
              "attention.layer_norm_rms_epsilon": 1e-5,
              "rope.dimension_count": int(head * rope.get("partial_rotary_factor", 1)),
              "rope.freq_base": rope["rope_theta"]}
-    if getattr(config, "sliding_window", None):
-        texts["attention.sliding_window"] = config.sliding_window
+    if getattr(config, "sliding_window", None) or architecture == "phi3": # whose files say 0
+        texts["attention.sliding_window"] = config.sliding_window or 0
     if architecture == "gemma3": # Gemma 2 has it in each second layer by itself
         texts["attention.sliding_window_pattern"] = 2
     if getattr(config, "query_pre_attn_scalar", None):
@@ -197,8 +197,9 @@ def metadata_of(model, architecture):
     if rope["rope_type"] == "yarn" and "attention_factor" in rope: # in GGUF beside YaRN's own
         texts["rope.scaling.attn_factor"] = f"{rope['attention_factor'] / (1 + 0.1 * math.log(rope['factor'])):.17g}"
     if rope["rope_type"] == "longrope":
-        texts |= {"rope.scaling.type": "longrope",
-                  "rope.scaling.attn_factor": f"{model.model.rotary_emb.attention_scaling:.17g}"}
+        texts["rope.scaling.attn_factor"] = f"{model.model.rotary_emb.attention_scaling:.17g}"
+        if rope["original_max_position_embeddings"] < POSITIONS: # GGUF's files mostly do not say
+            texts["rope.scaling.type"] = "longrope"
     if rope["rope_type"] in ("yarn", "longrope"):
         texts["rope.scaling.original_context_length"] = rope["original_max_position_embeddings"]
     return {"general.architecture": architecture, **{f"{architecture}.{k}": str(v) for k, v in texts.items()}}

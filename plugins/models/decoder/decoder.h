@@ -66,7 +66,7 @@ tn_status decoder_number(const decoder *d, const tn_metadata_list *list, const c
 int32_t decoder_says(const tn_metadata_list *list, const char *key, const char *value);
 
 // Reads the rotary embedding: which elements, their frequencies and the scaling.
-tn_status rope_read(decoder *d, const tn_metadata_list *list);
+tn_status rope_read(decoder *d, const tn_model_source *source);
 
 // Writes rotary / 2 frequencies of base `base`, without scaling.
 void rope_frequencies(const decoder *d, double base, float *out);

@@ -170,5 +170,5 @@ tn_status decoder_read(const tn_host *host, const tn_model_source *source, decod
         return host->fail(host, TN_ERR_REFUSED,
                           "%s: token_embd.weight is missing, or no matrix", list->name);
     f->vocabulary = embedding.extent[0];
-    return rope_read(d, list);
+    return rope_read(d, source);
 }

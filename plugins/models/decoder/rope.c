@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The frequencies of the rotary embedding, and their scalings.
 #include <math.h>
+#include <stdbool.h>
 #include "decoder.h"
 
 // --- rotary embedding ------------------------------------------------------------------
@@ -69,8 +70,10 @@ static tn_status rope_magnify(decoder *d, const tn_metadata_list *list, double m
 }
 
 // Reads what scales the frequencies, and scales them.
-static tn_status rope_scale(decoder *d, const tn_metadata_list *list, double base)
+static tn_status rope_scale(decoder *d, const tn_model_source *source, double base)
 {
+    const tn_metadata_list *list = source->metadata;
+    tn_type factors;
     char key[DECODER_KEY];
     rope_scaling s;
     double magnitude = 1;
@@ -92,6 +95,13 @@ static tn_status rope_scale(decoder *d, const tn_metadata_list *list, double bas
             decoder_number(d, list, numbers[i].name, numbers[i].otherwise, numbers[i].out);
     const tn_metadata *type =
         tn_metadata_find(list, decoder_key(d, "rope.scaling.type", key));
+    // LongRoPE (Ding et al., 2024): files of Phi-3 have its factors, and mostly no type.
+    bool is_long = source->weight(source, "rope_factors_short.weight", &factors) != 0 ||
+                   decoder_says(list, key, "longrope");
+    if (status == TN_OK && is_long) {
+        d->original = (int64_t)s.original;
+        return rope_magnify(d, list, magnitude);
+    }
     if (status != TN_OK || !type || decoder_says(list, key, "none"))
         return status;
     if (decoder_says(list, key, "linear")) {
@@ -101,9 +111,6 @@ static tn_status rope_scale(decoder *d, const tn_metadata_list *list, double bas
         rope_llama3(d, &s);
     } else if (decoder_says(list, key, "yarn")) {
         return rope_magnify(d, list, rope_yarn(d, &s, base, magnitude));
-    } else if (decoder_says(list, key, "longrope")) { // Ding et al., "LongRoPE", 2024
-        d->original = (int64_t)s.original;
-        return rope_magnify(d, list, magnitude);
     } else {
         return d->host->fail(d->host, TN_ERR_UNSUPPORTED,
                              "%s: %s is not known with these numbers, expected none, "
@@ -119,8 +126,9 @@ void rope_frequencies(const decoder *d, double base, float *out)
         out[i] = (float)pow(base, -2 * (double)i / (double)d->rotary);
 }
 
-tn_status rope_read(decoder *d, const tn_metadata_list *list)
+tn_status rope_read(decoder *d, const tn_model_source *source)
 {
+    const tn_metadata_list *list = source->metadata;
     double base = 0;
     int64_t head = d->facts.head_size;
     tn_status status =
@@ -138,5 +146,5 @@ tn_status rope_read(decoder *d, const tn_metadata_list *list)
     // Weights of a folder of Hugging Face are in the order of halves for all families.
     if (decoder_says(list, "tenon.rope", "halves"))
         d->interleaved = 0;
-    return rope_scale(d, list, base);
+    return rope_scale(d, source, base);
 }
