@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/ops/base_attrs.h>
 #include "internal.h"
 
 // Inputs of a plan, in front of the caches.
@@ -41,21 +42,30 @@ static tn_array *step_weight(const tn_model_step *base, const char *name)
     return weight ? weight->plain : NULL;
 }
 
+// x times all rows of the matrix that has the weight. Equal products of a step are computed
+// once.
+static tn_array *whole_product(const struct step *step, tn_array *x,
+                               const struct lm_weight *weight)
+{
+    if (weight->packed)
+        return tn_op(step->scope, "quant.quantized_matmul/1", TN_IN(x, weight->product),
+                     tn_attrs("format", weight->packed));
+    tn_array *turned =
+        tn_op(step->scope, "base.transpose/1", TN_IN(weight->product), TN_NO_ATTRS);
+    return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
+}
+
 static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
 {
     const struct step *step = (const struct step *)(const void *)base;
     struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
     if (!weight)
         return NULL;
-    tn_array *product;
-    if (weight->packed)
-        product = tn_op(step->scope, "quant.quantized_matmul/1", TN_IN(x, weight->product),
-                        tn_attrs("format", weight->packed));
-    else
-        product = tn_op(step->scope, "base.matmul/1",
-                        TN_IN(x, tn_op(step->scope, "base.transpose/1",
-                                       TN_IN(weight->product), TN_NO_ATTRS)),
-                        TN_NO_ATTRS);
+    tn_array *product = whole_product(step, x, weight);
+    if (weight->count != 0)
+        product = tn_op(step->scope, "base.slice/1", TN_IN(product),
+                        tn_attrs("start", TN_INTS(0, weight->first), "stop",
+                                 TN_INTS(TN_SLICE_END, weight->first + weight->count)));
     return lm_adapted(&step->model->adapter, step->scope, step->trained, name, x, product);
 }
 
@@ -93,6 +103,7 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     step.base.build = &build;
     step.base.first = model->first;
     step.base.end = model->end;
+    step.base.context = model->context;
     step.base.weight = step_weight;
     step.base.product = step_product;
     step.base.rows = step_rows;
