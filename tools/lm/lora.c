@@ -174,6 +174,34 @@ static int train(const struct given *given, const struct opened *opened, struct 
     return failed;
 }
 
+// Hours of training are not for a file that cannot be written.
+static int check_folder(const char *path)
+{
+    const char *end = strrchr(path, '/');
+    size_t size = end ? (size_t)(end - path) + 1 : 2;
+    char *folder = strndup(end ? path : "./", size);
+    if (!folder)
+        return stop_memory();
+    int failed = access(folder, W_OK) ? stop("%s: %m, for %s", folder, path) : 0;
+    free(folder);
+    return failed;
+}
+
+static int check_outputs(const struct given *given, const struct opened *opened,
+                         const char *path)
+{
+    const char *plugin, *extension = strrchr(path, '.');
+    if (check_folder(path) || (given->plot && check_folder(given->plot)))
+        return 1;
+    if (!extension || strchr(extension, '/'))
+        return stop("%s: expected an extension that says the format, such as .safetensors",
+                    path);
+    return tn_provider_find(opened->runtime, "tn.format/1", "extension", extension + 1,
+                            &plugin)
+               ? stop("%s: %s", path, tn_last_error())
+               : 0;
+}
+
 int run_lora(const struct given *given)
 {
     struct opened opened;
@@ -181,7 +209,9 @@ int run_lora(const struct given *given)
     const char *path = given->output ? given->output : "adapter.safetensors";
     if (open_alone(given, &opened))
         return 1;
-    int failed = train(given, &opened, &losses);
+    int failed = check_outputs(given, &opened, path);
+    if (!failed)
+        failed = train(given, &opened, &losses);
     if (!failed && tn_lm_adapter_save(opened.lm, path))
         failed = stop_lm();
     if (!failed && given->plot && losses.count > 0)

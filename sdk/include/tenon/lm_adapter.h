@@ -16,8 +16,12 @@
 // the model's file has. Any format that knows arrays by name will do.
 //
 // An adapter is of the layers that are loaded: tn_lm_ensure_shard, where it loads others,
-// takes it away. The functions below are alone, as that one is: sequences of the model are
-// closed before (TN_ERR_ARGUMENT). Errors are those of <tenon/lm.h>.
+// takes it away. Sequences of the model are closed before an adapter changes
+// (TN_ERR_ARGUMENT).
+//
+// Errors and ownership are those of <tenon/lm.h>.
+//
+// Threads. While one of these functions runs, no other function of the model is called.
 #ifndef TENON_LM_ADAPTER_H
 #define TENON_LM_ADAPTER_H
 
