@@ -3,11 +3,8 @@
 // integers about 0, or those of a table.
 #include "encode_search.h"
 
-// A format: q3_k, q6_k, iq4_xs;
-// iq4_nl is a part of the last.
-// Levels are the integers from
-// `least` to `most`, or the 16
-// of a table.
+// A format: q3_k, q6_k, iq4_xs; iq4_nl is a part of the last. Levels are the integers from
+// `least` to `most`, or the 16 of a table.
 struct centred {
     int32_t parts, size;
     float least, most;             // levels
