@@ -294,6 +294,21 @@ def several_files_become_one():
     assert formats_of("x.safetensors")["blk.0.attn_v.weight"] == "f16"
 
 
+def texts_become_tokens():
+    vocabulary = ["<unk>", "<s>", "▁", "a", "b", "ab", "▁ab", "<0x0A>", "<|end|>"]
+    metadata = [("tokenizer.ggml.model", gguf.TEXT, "llama"), ("tokenizer.ggml.tokens", (gguf.LIST, gguf.TEXT), vocabulary),
+                ("tokenizer.ggml.scores", (gguf.LIST, gguf.F32), [0.0, 0.0, -9.0, -9.0, -9.0, -1.0, -2.0, 0.0, 0.0]),
+                ("tokenizer.ggml.token_type", (gguf.LIST, gguf.I32), [2, 3, 1, 1, 1, 1, 1, 6, 3]),
+                ("tokenizer.ggml.bos_token_id", gguf.U32, 1), ("tokenizer.ggml.eos_token_id", gguf.U32, 8)]
+    pathlib.Path("words.gguf").write_bytes(gguf.gguf(metadata))
+    shown = tap.tenon("model", "tokens", "words.gguf", "ab ab\n<|end|>", "--special").stdout
+    assert shown.splitlines() == ['      1  "<s>"  control', '      6  " ab"', '      6  " ab"', '      7  "\\n"  byte',
+                                  '      8  "<|end|>"  control'], shown
+    got = json.loads(tap.tenon("model", "tokens", "words.gguf", "b", "--raw", "--json").stdout)
+    assert got == [{"id": 2, "text": " ", "kind": "normal"}, {"id": 4, "text": "b", "kind": "normal"}], got
+    tap.refused("model", "tokens", files() / "kinds.gguf", "x", saying="kinds.gguf has no vocabulary that can be read")
+
+
 # Arguments behind "model", and what is said.
 REFUSED = {
     ("convert", "f32.gguf", "x.npz"): "x.npz: expected a name that ends with .gguf or .safetensors",
@@ -336,4 +351,4 @@ tap.run([metadata_of_every_kind_are_read, arrays_of_every_type_have_their_shapes
          a_model_in_several_files_is_one, what_is_wrong_with_a_file_is_told, every_cut_of_a_file_is_refused,
          what_gguf_cannot_hold_is_not_written, a_file_without_a_model_is_shown_too,
          mixtures_give_each_array_its_format, values_survive_and_so_does_what_is_no_weight, names_choose_formats,
-         several_files_become_one, what_cannot_be_written_is_told_and_leaves_nothing])
+         several_files_become_one, texts_become_tokens, what_cannot_be_written_is_told_and_leaves_nothing])

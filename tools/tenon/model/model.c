@@ -43,6 +43,14 @@ static const struct command model_commands[] = {
      "  tenon model quantize model.gguf small.gguf --format q4_0 \\\n"
      "      --tensor 'token_embd.weight=q8_0,blk.0.*=f16'\n",
      cmd_model_quantize},
+    {"model tokens", "FILE|FOLDER TEXT [--special] [--raw] [--json]",
+     "say which tokens of a model a text becomes",
+     "A line for each token: its number, and the text that it stands for, in quotes, as\n"
+     "JSON has it. Reads the vocabulary alone.\n"
+     "\n"
+     "  tenon model tokens SmolLM2.gguf 'Once upon a time'\n"
+     "  tenon model tokens SmolLM2.gguf '<|im_start|>user' --special\n",
+     cmd_model_tokens},
 };
 
 int cmd_model(const struct command *self, int argc, char **argv)
