@@ -262,7 +262,42 @@ def every_cut_of_a_file_is_told():
     assert os.path.exists(path) and show(path)["arrays"]
 
 
-tap.run([arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
+def rows_of_pairs(rows, heads):
+    """Rows in GGUF's order: the two that are turned together beside each other."""
+    head = len(rows) // heads
+    return [rows[h * head + i % 2 * (head // 2) + i // 2] for h in range(heads) for i in range(head)]
+
+
+def a_folder_becomes_a_file_of_gguf():
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 8192}
+    path = folder("whole", {"rope_scaling": scaling, "head_dim": 4, "num_attention_heads": 2, "num_key_value_heads": 1},
+                  tokenizer_json=LETTERS, tokenizer_config_json={"eos_token": "<|end|>", "chat_template": "{{x}}"})
+    told = tap.tenon("model", "convert", path, "whole.gguf")
+    assert not told.stderr, told.stderr
+    theirs, model = show(path), show("whole.gguf")
+    of = {a["name"]: (a["format"], tuple(a["shape"])) for a in model["arrays"]}
+    assert of.pop("rope_freqs.weight") == ("f32", (2,)) and of == {a["name"]: (a["format"], tuple(a["shape"])) for a in theirs["arrays"]}
+    for name, heads in {"blk.1.attn_q": 2, "blk.1.attn_k": 1, "blk.1.attn_v": 0}.items():
+        want = tap.values("x", f"x={path}:{name}.weight")[0]
+        got = tap.values("x", f"x=whole.gguf:{name}.weight")[0]
+        assert got == (rows_of_pairs(want, heads) if heads else want) and (not heads or got != want), name
+    factors = tap.values("x", "x=whole.gguf:rope_freqs.weight")[0]
+    assert factors[0] == 1 and abs(factors[1] - 2.694530) < 1e-5, factors
+    metadata = {k: v for k, v in theirs["metadata"].items() if ".rope.scaling." not in k and k != "tenon.rope"}
+    metadata["llama.attention.layer_norm_rms_epsilon"] = struct.unpack("<f", struct.pack("<f", 1e-5))[0]
+    got = model["metadata"]
+    assert got.pop("general.file_type") == 0 and got.pop("general.quantization_version") == 2
+    assert got == metadata, (got, metadata)
+    assert "has no tokenizer that can be read" in tap.tenon("model", "convert", folder("mute"), "mute.gguf").stderr
+    qwen = folder("other", {"model_type": "qwen2"})  # in halves there as here
+    tap.tenon("model", "quantize", qwen, "qwen.gguf", "--format", "q8_0")  # rows of 8: none has blocks
+    assert tap.values("x", "x=qwen.gguf:blk.1.attn_q.weight") == tap.values("x", f"x={qwen}:blk.1.attn_q.weight")
+    wrong = folder("wrong", {"num_attention_heads": 3, "head_dim": 4})
+    tap.refused("model", "convert", wrong, "wrong.gguf", saying="attn_q.weight': 8 rows, expected those of 3 heads of 4 or more")
+
+
+tap.run([a_folder_becomes_a_file_of_gguf, arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
          what_a_config_says_becomes_the_keys_of_gguf,
          weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_is_wrong_with_a_folder_is_told,
          every_cut_of_a_file_is_told])

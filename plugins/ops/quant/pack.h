@@ -26,6 +26,7 @@
 #define QUANT_DECLARE(name) extern const tn_primitive quant_##name;
 QUANT_PRIMITIVES(QUANT_DECLARE)
 #undef QUANT_DECLARE
+extern const tn_kernel quant_quantize_kernel;
 
 // --- formats (formats.c) ----------------------------------------------------------------
 
@@ -39,7 +40,7 @@ struct format {
 // Gives the format named `name`, of the table or of a plugin. Fails with the known names.
 tn_status find_format(const tn_host *host, const char *name, struct format *out);
 
-// Encodes a block, or NULL: the format has no plain rule for it.
+// Encodes a block, or NULL: a plugin's format that has no rule for it.
 typedef void encode_fn(const float *values, uint8_t *out);
 encode_fn *format_encoder(const tn_quant_format *format);
 

@@ -31,10 +31,12 @@ typedef struct tn_quant_dequantize_attrs {
 } tn_quant_dequantize_attrs;
 
 // quant.quantize/1 (x: floats ..., k) -> u8 ..., row bytes: the blocks that are near to x,
-// which is read as f32, by the plain rule of the format; k is a multiple of the block. The
-// rules are those by which other programs write GGUF: for 32 elements, the scale that the
-// extreme element (of q4_1 and q5_1 the range) asks for, and the nearest multiples. Formats
-// of 256 elements, and packed ones, are refused.
+// which is read as f32; k is a multiple of the block. Packed formats are refused. q4_0,
+// q4_1, q5_0, q5_1, q8_0 and mxfp4 have the rules by which other programs write GGUF: the
+// scale that the extreme element (of q4_1 and q5_1 the range) asks for, and the nearest
+// multiples. Of the others the block of least squared error is taken that a search finds,
+// which is the same on every processor; NaN counts as 0, and magnitudes beyond 2^20 as
+// 2^20.
 typedef struct tn_quant_quantize_attrs {
     const char *format; // required
 } tn_quant_quantize_attrs;
