@@ -54,6 +54,17 @@ static tn_array *step_product(const tn_model_step *base, tn_array *x, const char
     return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
 }
 
+static tn_array *step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
+                              const char *name)
+{
+    const struct step *step = (const struct step *)(const void *)base;
+    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
+    return weight ? tn_op(step->scope, "quant.experts_matmul/1",
+                          TN_IN(x, weight->product, ids),
+                          tn_attrs("format", weight->packed ? weight->packed : ""))
+                  : NULL;
+}
+
 static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char *name)
 {
     const struct step *step = (const struct step *)(const void *)base;
@@ -105,6 +116,7 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
                                  .product = step_product,
                                  .rows = step_rows,
                                  .constant = step_constant,
+                                 .experts = step_experts,
                                  .context = model->context},
                         .model = model,
                         .scope = scope};
