@@ -36,6 +36,15 @@ static void list_linear(weight_list *list, int64_t layer, const char *what, int6
     list_add(list, layer, what, "bias", rows, 0, TN_MODEL_OPTIONAL);
 }
 
+// The products from `first` on are of one x; `number` tells them from others of the layer.
+static void list_joined(weight_list *list, uint64_t first, int64_t number)
+{
+    uint64_t end = list->count < list->room ? list->count : list->room;
+    for (uint64_t i = first; list->out && i < end; i++)
+        if (list->out[i].flags & TN_MODEL_PRODUCT)
+            list->out[i].joined = number;
+}
+
 // The entries from `first` on have rows of heads that are turned: they are wanted in the
 // order of halves.
 static void list_in_halves(weight_list *list, const decoder *d, uint64_t first)
@@ -65,8 +74,10 @@ void list_attention(weight_list *list, const decoder *d, int64_t layer)
         list_add(list, layer, i ? "attn_k_norm" : "attn_q_norm", "weight", f->head_size, 0,
                  TN_MODEL_OPTIONAL);
     list_in_halves(list, d, first);
-    if (!d->is_fused)
+    if (!d->is_fused) {
         list_linear(list, layer, "attn_v", f->groups * f->head_size, f->width);
+        list_joined(list, first, 1);
+    }
     list_linear(list, layer, "attn_output", f->width, f->heads * f->head_size);
     list_add(list, TN_MODEL_EMBEDDING, "rope_freqs", "weight", d->rotary / 2, 0,
              TN_MODEL_OPTIONAL);
@@ -76,9 +87,12 @@ void list_attention(weight_list *list, const decoder *d, int64_t layer)
 
 void list_gated(weight_list *list, const decoder *d, int64_t layer)
 {
+    uint64_t first = list->count;
     if (!d->is_fused)
         list_linear(list, layer, "ffn_gate", d->inner, d->facts.width);
     list_linear(list, layer, "ffn_up", (1 + d->is_fused) * d->inner, d->facts.width);
+    if (!d->is_fused)
+        list_joined(list, first, 2);
     list_linear(list, layer, "ffn_down", d->facts.width, d->inner);
 }
 
@@ -175,6 +189,69 @@ static tn_array *block_scale_turned(const tn_model_step *step, const decoder *d,
                              TN_NO_ATTRS);
 }
 
+// Elements first .. first + count - 1 of the last of four axes.
+static tn_array *block_part(const tn_model_step *step, tn_array *x, int64_t first,
+                            int64_t count)
+{
+    return step->build->op(
+        step->build, "base.slice/1", TN_IN(x),
+        tn_attrs("start", TN_INTS(0, 0, 0, first), "stop",
+                 TN_INTS(INT64_MAX, INT64_MAX, INT64_MAX, first + count)));
+}
+
+// Cosines and, of the first halves with the other sign, sines of the angles of all
+// positions: [2, count, 1, 2, pairs]. Layers build equal nodes, so a step computes it once.
+static tn_array *block_angles(const tn_model_step *step, const decoder *d,
+                              tn_array *frequencies)
+{
+    const tn_build *build = step->build;
+    int64_t pairs = d->rotary / 2, count = step->count;
+    tn_array *at = build->op(build, "base.arange/1", NULL, 0,
+                             tn_attrs("stop", count, "dtype", (int64_t)TN_I64));
+    at = build->expr(build, "i, t -> i + i64(t)", TN_IN(at, step->position), TN_NO_ATTRS);
+    at = build->op(build, "base.reshape/1", TN_IN(at),
+                   tn_attrs("shape", TN_INTS(count, 1, 1, 1)));
+    tn_array *f = build->op(build, "base.broadcast_to/1", TN_IN(frequencies),
+                            tn_attrs("shape", TN_INTS(2, 1, 1, 2, pairs)));
+    return build->expr(build,
+                       "t, f -> a = f32(t) * f;"
+                       " select(index // n == 0, cos(a),"
+                       " select(index // p % 2 == 0, -sin(a), sin(a)))",
+                       TN_IN(at, f), tn_attrs("n", 2 * count * pairs, "p", pairs));
+}
+
+// The cosines (0) or the sines (1) of the angles, [count, 1, 2, pairs].
+static tn_array *block_side(const tn_model_step *step, const decoder *d, tn_array *angles,
+                            int64_t side)
+{
+    tn_array *x =
+        step->build->op(step->build, "base.slice/1", TN_IN(angles),
+                        tn_attrs("start", TN_INTS(side), "stop", TN_INTS(side + 1)));
+    return block_reshape(step, x, step->count, 1, 2, d->rotary / 2);
+}
+
+// The first `rotary` elements of heads, [1, count, heads, size], turned by their positions.
+static tn_array *block_turned(const tn_model_step *step, const decoder *d, tn_array *x,
+                              int64_t heads, tn_array *frequencies)
+{
+    const tn_build *build = step->build;
+    int64_t count = step->count, rest = d->facts.head_size - d->rotary;
+    tn_array *angles = block_angles(step, d, frequencies);
+    tn_array *pairs = rest ? block_part(step, x, 0, d->rotary) : x;
+    pairs = block_reshape(step, pairs, count, heads, 2, d->rotary / 2);
+    tn_array *others =
+        build->op(build, "base.flip/1", TN_IN(pairs), tn_attrs("axis", TN_INTS(2)));
+    tn_array *turned = build->expr(build, "x, y, c, s -> x * c + y * s",
+                                   TN_IN(pairs, others, block_side(step, d, angles, 0),
+                                         block_side(step, d, angles, 1)),
+                                   TN_NO_ATTRS);
+    turned = block_reshape(step, turned, 1, count, heads, d->rotary);
+    return rest ? build->op(build, "base.concatenate/1",
+                            TN_IN(turned, block_part(step, x, d->rotary, rest)),
+                            tn_attrs("axis", (int64_t)3))
+                : turned;
+}
+
 tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *x,
                       int64_t layer, const char *what, int64_t heads, tn_array *frequencies)
 {
@@ -185,8 +262,7 @@ tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *x,
         return block_exchange(step, x, step->count, heads, size);
     snprintf(norm, sizeof(norm), "%.24s_norm", what);
     x = block_optional_norm(step, d, x, layer, norm);
-    x = step->build->op(step->build, "nn.rope/1", TN_IN(x, frequencies, step->position),
-                        tn_attrs("axis", (int64_t)1));
+    x = block_turned(step, d, x, heads, frequencies);
     if (d->turned_scale != 1 && strcmp(what, "attn_q") == 0)
         x = block_scale_turned(step, d, x);
     return block_exchange(step, x, step->count, heads, size);
