@@ -368,7 +368,7 @@ static void launch_packed(const tn_cpu_call *call, struct quant_run *r)
 
 // --- the kernels of quant.quantized_matmul ---------------------------------------------
 
-static tn_status quant_matmul(const tn_cpu_call *call)
+tn_status quant_matmul(const tn_cpu_call *call)
 {
     const tn_quant_matmul_attrs *attrs = call->attrs;
     const tn_layout *w = &call->inputs[1].layout;
@@ -433,6 +433,17 @@ static int32_t decoded_accepts(const tn_kernel_query *query)
     struct weights w;
     return !query->fused && read_weights(attrs->format, &query->inputs[1], &w) &&
            fits_blas(query);
+}
+
+uint64_t quant_matmul_scratch(const tn_kernel_query *query)
+{
+    uint64_t packed = packed_scratch(query), decoded = decoded_scratch(query);
+    return packed > decoded ? packed : decoded;
+}
+
+int32_t quant_matmul_accepts(const tn_kernel_query *query)
+{
+    return packed_accepts(query) || decoded_accepts(query);
 }
 
 // --- rows as values ---------------------------------------------------------------------
