@@ -145,9 +145,16 @@ static tn_status list_arrays(struct hf *hf)
     hf->arrays = hf_alloc(hf, (count + 1 + COUNT(hf->factors)) * sizeof(*hf->arrays));
     if (!hf->arrays)
         return TN_ERR_MEMORY;
+    status = hf_sort_places(hf);
     for (const struct hf_shard *s = hf->shards; s; s = s->next)
-        for (size_t i = 0; i < s->header.num_arrays && status == TN_OK; i++)
-            status = list_array(hf, s, i, &hf->arrays[hf->content.num_arrays++]);
+        for (size_t i = 0; i < s->header.num_arrays && status == TN_OK; i++) {
+            if (hf_is_part(hf, s->header.arrays[i].name))
+                continue;
+            struct hf_array *array = &hf->arrays[hf->content.num_arrays++];
+            status = list_array(hf, s, i, array);
+            if (status == TN_OK)
+                status = hf_list_packed(hf, array);
+        }
     for (size_t i = 0; i < COUNT(hf->factors) && status == TN_OK; i++)
         status = list_factors(hf, i);
     hf->content.arrays = &hf->arrays->array;
@@ -198,6 +205,8 @@ tn_status hf_read_elements(const tn_host *host, const struct hf_array *array, vo
         ((float *)data)[i] = (float)json_number_value(json_array_get(array->numbers, i));
     if (array->numbers)
         return TN_OK;
+    if (array->packed)
+        return hf_read_packed(host, array, data);
     if (array->array.type.dtype != TN_BOOL)
         return read_norm(host, array, data);
     return safetensors_read_bools(array->source, array->stored, data);
