@@ -37,11 +37,13 @@ def elements_of(name, count):
 
 
 def safetensors(weights):
+    """Weights are shapes, of f32, or (dtype, shape, bytes)."""
     header, data = {}, b""
-    for name, shape in weights.items():
+    for name, weight in weights.items():
+        kind, shape, part = weight if isinstance(weight[0], str) else ("F32", weight, None)
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
-        part = struct.pack(f"<{count}f", *elements_of(name, count))
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
+        part = part or struct.pack(f"<{count}f", *elements_of(name, count))
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
         data += part
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
@@ -292,6 +294,64 @@ def every_cut_of_a_file_is_told():
     assert os.path.exists(path) and show(path)["arrays"]
 
 
+GATE = "model.layers.0.mlp.gate_proj."
+# Of MLX's weights: bits, elements of a group, dtype of the scales, and how they are listed.
+PACKED = [(4, 32, "F16", "q4_1"), (4, 64, "F16", "q4_1"), (4, 64, "BF16", "q4_1"), (2, 32, "F16", "q4_1"), (3, 64, "F16", "q4_1"),
+          (5, 32, "F16", "q5_1"), (6, 32, "BF16", "f32"), (8, 64, "F16", "f32"), (4, 32, "F32", "f32"), (4, 16, "F16", "f32")]
+NIBBLES = [0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]
+
+
+def number(kind, value):
+    wide = struct.pack("<f", value)
+    return {"F32": wide, "BF16": wide[2:], "F16": struct.pack("<e", value)}[kind]
+
+
+def bits_of(fractions, bits):
+    return sum(q << i * bits for i, q in enumerate(fractions)).to_bytes(len(fractions) * bits // 8, "little")
+
+
+def packed(bits, group, kind, rows=3, columns=64):
+    """The three arrays of a weight, and what it stands for."""
+    fractions = [[(row * 37 + i * i * 5 + i) % 2**bits for i in range(columns)] for row in range(rows)]
+    count = columns // group
+    scales = [[(1 + row + g) / 64 for g in range(count)] for row in range(rows)]
+    biases = [[-(row + 3 * g) / 8 for g in range(count)] for row in range(rows)]
+    arrays = {GATE + "weight": ("U32", (rows, columns * bits // 32), b"".join(bits_of(f, bits) for f in fractions)),
+              GATE + "scales": (kind, (rows, count), b"".join(number(kind, v) for row in scales for v in row)),
+              GATE + "biases": (kind, (rows, count), b"".join(number(kind, v) for row in biases for v in row))}
+    want = [[scales[row][i // group] * q + biases[row][i // group] for i, q in enumerate(fractions[row])] for row in range(rows)]
+    return arrays, want
+
+
+def weights_of_few_bits_are_blocks():
+    for bits, group, kind, listed in PACKED:
+        arrays, want = packed(bits, group, kind)
+        path = folder(f"mlx-{bits}-{group}-{kind}", {"quantization": {"group_size": group, "bits": bits}},
+                      {**arrays, "model.norm.weight": (8,)})
+        got = {a["name"]: (a["format"], a["shape"]) for a in show(path)["arrays"]}
+        assert got == {"blk.0.ffn_gate.weight": (listed, [3, 64]), "output_norm.weight": ("f32", [8])}, (path, got)
+        tap.tenon("model", "convert", path, "mlx.gguf", "--type", "f32")
+        assert tap.values("x", "x=mlx.gguf:blk.0.ffn_gate.weight")[0] == want, path
+    own = {"quantization": {"group_size": 32, "bits": 8, GATE[:-1]: {"group_size": 64, "bits": 4}}}  # a layer's own
+    assert show(folder("own", own, packed(4, 64, "F16")[0]))["arrays"][0]["format"] == "q4_1"
+    nibbles = [i * 7 % 16 for i in range(64)]
+    floats = {GATE + "weight": ("U32", (1, 8), bits_of(nibbles, 4)), GATE + "scales": ("U8", (1, 2), bytes([126, 130]))}
+    path = folder("mxfp4", {"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"}}, floats)
+    assert show(path)["arrays"][0]["format"] == "mxfp4"
+    tap.tenon("model", "convert", path, "mlx.gguf", "--type", "f32")
+    got = tap.values("x", "x=mlx.gguf:blk.0.ffn_gate.weight")[0]
+    assert got == [[NIBBLES[q] * (0.5 if i < 32 else 8) for i, q in enumerate(nibbles)]], got
+    good = packed(4, 64, "F16")[0]
+    for name, (numbers, change, says) in {
+            "no-numbers": ({}, {}, "expected a group_size from 1 on, and 2 to 6 or 8 bits"),
+            "seven": ({"group_size": 64, "bits": 7}, {}, "expected a group_size from 1 on, and 2 to 6 or 8 bits"),
+            "group": ({"group_size": 32, "bits": 4}, {}, "its scales and biases do not fit it"),
+            "biases": ({"group_size": 64, "bits": 4}, {GATE + "biases": ("F16", (1, 1), bytes(2))}, "do not fit it"),
+            "none": ({"group_size": 64, "bits": 4}, {GATE + "biases": None}, "do not fit it")}.items():
+        weights = {k: v for k, v in {**good, **change}.items() if v}
+        tap.refused("model", "show", folder("bad-" + name, {"quantization": numbers}, weights), saying=says)
+
+
 def rows_of_pairs(rows, heads):
     """Rows in GGUF's order: the two that are turned together beside each other."""
     head = len(rows) // heads
@@ -327,7 +387,8 @@ def a_folder_becomes_a_file_of_gguf():
     tap.refused("model", "convert", wrong, "wrong.gguf", saying="attn_q.weight': 8 rows, expected those of 3 heads of 4 or more")
 
 
-tap.run([a_folder_becomes_a_file_of_gguf, arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
+tap.run([a_folder_becomes_a_file_of_gguf, weights_of_few_bits_are_blocks,
+         arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
          what_a_config_says_becomes_the_keys_of_gguf, experts_are_one_array,
          weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_is_wrong_with_a_folder_is_told,
          every_cut_of_a_file_is_told])

@@ -207,9 +207,16 @@ static tn_status list_arrays(struct hf *hf)
     hf->arrays = hf_alloc(hf, (count + 1 + COUNT(hf->factors)) * sizeof(*hf->arrays));
     if (!hf->arrays)
         return TN_ERR_MEMORY;
+    status = hf_sort_places(hf);
     for (const struct hf_shard *s = hf->shards; s; s = s->next)
-        for (size_t i = 0; i < s->header.num_arrays && status == TN_OK; i++)
+        for (size_t i = 0; i < s->header.num_arrays && status == TN_OK; i++) {
+            uint64_t before = hf->content.num_arrays;
+            if (hf_is_part(hf, s->header.arrays[i].name))
+                continue;
             status = list_array(hf, s, i);
+            if (status == TN_OK && hf->content.num_arrays > before)
+                status = hf_list_packed(hf, &hf->arrays[before]);
+        }
     for (size_t i = 0; i < COUNT(hf->factors) && status == TN_OK; i++)
         status = list_factors(hf, i);
     hf->content.arrays = &hf->arrays->array;
@@ -276,6 +283,8 @@ tn_status hf_read_elements(const tn_host *host, const struct hf_array *array, vo
         return TN_OK;
     if (array->parts)
         return read_parts(array, data);
+    if (array->packed)
+        return hf_read_packed(host, array, data);
     if (array->array.type.dtype != TN_BOOL)
         return read_norm(host, array, data);
     return safetensors_read_bools(array->source, array->stored, data);
