@@ -29,6 +29,7 @@ layout(constant_id = 6) const uint SLOT_PITCH = 84;
 layout(constant_id = 7) const uint P_SIZE = 672; // of all slots
 layout(constant_id = 8) const uint S_SIZE = 32;  // GROUP / LANES * ROWS
 layout(constant_id = 9) const uint BY_SUBGROUP = 0;
+layout(constant_id = 10) const uint COMBINES = 0; // 1: there are counters
 
 layout(std430, binding = 0) readonly buffer Q { uvec4 d[]; } queries;
 layout(std430, binding = 1) readonly buffer K { uvec4 d[]; } keys;
@@ -36,9 +37,11 @@ layout(std430, binding = 2) readonly buffer V { uvec4 d[]; } values;
 layout(std430, binding = 3) readonly buffer Added { PASTE(S_, IN) d[]; } added;
 layout(std430, binding = 4) readonly buffer Seen { uint8_t d[]; } seen;
 layout(std430, binding = 5) readonly buffer Lengths { uint8_t d[]; } lengths;
-layout(std430, binding = 6) writeonly buffer Out { ELEMENT d[]; } result;
-layout(std430, binding = 6) writeonly buffer Parts { vec4 d[]; } sums; // in place of Out
+layout(std430, binding = 6) coherent buffer Parts { vec4 d[]; } sums;
 layout(std430, binding = 7) readonly buffer Batches { uint d[]; } batches;
+layout(std430, binding = 8) writeonly buffer Out { ELEMENT d[]; } result;
+// Of a block of rows: the workgroups that are done with their part; 0 before and behind the launch.
+layout(std430, binding = 9) coherent buffer Counters { uint d[]; } counters;
 layout(push_constant) uniform Args {
     uint heads; // of q, for a head of k
     uint queries, groups, keys, depth, width, parts, num_batch;
@@ -60,6 +63,7 @@ shared vec4 products[P_SIZE]; // of a slot and score: LANES numbers
 shared vec4 scores[S_SIZE], slot_weights[S_SIZE]; // of a slot and row: of its keys
 shared float scales[S_SIZE];                      // by how much its sums so far change
 shared vec2 states[S_SIZE];    // in the end: the greatest score, the sum of weights
+shared uint num_done;
 shared ivec4 row_places[ROWS]; // the keys that a row sees by place, and where its mask begins
 
 uint lane, slot, first_row;
@@ -267,6 +271,89 @@ void finish(uint unit, uint part)
     }
 }
 
+// Whether this workgroup is the last one of those that share the block's rows: then all parts are
+// in memory.
+bool is_last(uint block)
+{
+    memoryBarrierBuffer();
+    barrier();
+    if (gl_LocalInvocationIndex == 0u) {
+        num_done = atomicAdd(counters.d[block], 1u) + 1u;
+        if (num_done == args.parts)
+            counters.d[block] = 0u;
+    }
+    barrier();
+    memoryBarrierBuffer();
+    return num_done == args.parts;
+}
+
+// The state of part `part` of row `r` of the block, in `products`, and how much the part counts.
+float part_scale(uint r, uint part, float greatest)
+{
+    vec2 state = products[r * args.parts + part].xy;
+    bool is_whole = state.x == greatest || is_nan(state.y);
+    return state.y == 0.0 ? 0.0 : is_whole ? 1.0 : exp(state.x - greatest);
+}
+
+// Vector `column` of row `r`, of every `shares`th part from `share` on; the sum of all weights.
+vec4 add_parts(uint r, uint column, uint first, uint share, uint shares, out float sum)
+{
+    uint columns = args.width / 4u, pitch = columns + 1u;
+    float greatest = -infinity();
+    vec4 values = vec4(0);
+    for (uint p = 0u; p < args.parts; p++)
+        greatest = max(greatest, products[r * args.parts + p].x);
+    sum = 0.0;
+    for (uint p = 0u; p < args.parts; p++) {
+        float scale = part_scale(r, p, greatest);
+        sum += scale == 0.0 ? 0.0 : products[r * args.parts + p].y * scale;
+    }
+    for (uint p = share; p < args.parts; p += shares * STEPS) {
+        vec4 next[STEPS];
+        [[unroll]] for (uint i = 0u; i < STEPS; i++) {
+            uint at = min(p + i * shares, args.parts - 1u);
+            next[i] = sums.d[((first + r) * args.parts + at) * pitch + column];
+        }
+        [[unroll]] for (uint i = 0u; i < STEPS; i++) {
+            uint at = p + i * shares;
+            float scale = at < args.parts ? part_scale(r, at, greatest) : 0.0;
+            values += scale == 0.0 ? vec4(0) : next[i] * scale;
+        }
+    }
+    return values;
+}
+
+// Makes the block's rows of their parts: `first` is the number of the first one, of `count`.
+// Invocations have a vector of a row, or share it.
+void combine(uint first, uint count)
+{
+    uint own = gl_LocalInvocationIndex, columns = args.width / 4u, vectors = count * columns;
+    uint shares = max(GROUP / vectors, 1u), at_once = min(vectors, GROUP);
+    for (uint i = own; i < count * args.parts; i += GROUP)
+        products[i] = sums.d[(first * args.parts + i) * (columns + 1u) + columns];
+    barrier();
+    for (uint begin = 0u; begin < vectors; begin += at_once) {
+        uint vector = begin + own % at_once, share = own / at_once;
+        bool has_one = vector < vectors && share < shares;
+        float sum = 0.0;
+        vec4 values = vec4(0);
+        if (has_one)
+            values = add_parts(vector / columns, vector % columns, first, share, shares, sum);
+        if (shares > 1u) { // all are in this round: states are no longer read
+            barrier();
+            products[own] = values;
+            barrier();
+            for (uint i = 1u; i < shares && share == 0u; i++)
+                values += products[own + i * at_once];
+        }
+        if (has_one && share == 0u) {
+            values = sum == 0.0 ? vec4(0) : values / sum;
+            uint row = first + vector / columns;
+            STORE(args.out_offset + row * args.width + vector % columns * 4u, 0u, values);
+        }
+    }
+}
+
 // Workgroups that share keys are neighbours.
 void main()
 {
@@ -313,4 +400,6 @@ void main()
     }
     barrier();
     finish(unit, part);
+    if (COMBINES != 0u && is_last(unit * blocks + block))
+        combine(unit * total_rows + first_row, min(ROWS, total_rows - first_row));
 }
