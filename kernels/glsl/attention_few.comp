@@ -56,6 +56,7 @@ layout(push_constant) uniform Args {
 } args;
 
 #define STEPS 4u // keys that a slot takes at a time: components of a vector
+#define AHEAD 8u // parts of a row that are loaded at a time
 const uint LINE = 4u * uint(PER); // elements of a line
 const uint SLOTS = GROUP / LANES;
 
@@ -267,16 +268,16 @@ void finish(uint unit, uint part)
                 x += products[i * count + own];
             write_vector(unit * total_rows + row, part, own, all, x);
         }
+        if (COMBINES != 0u)
+            memoryBarrierBuffer();
         barrier();
     }
 }
 
 // Whether this workgroup is the last one of those that share the block's rows: then all parts are
-// in memory.
+// in memory. Behind finish(), whose writes are visible to others.
 bool is_last(uint block)
 {
-    memoryBarrierBuffer();
-    barrier();
     if (gl_LocalInvocationIndex == 0u) {
         num_done = atomicAdd(counters.d[block], 1u) + 1u;
         if (num_done == args.parts)
@@ -287,70 +288,46 @@ bool is_last(uint block)
     return num_done == args.parts;
 }
 
-// The state of part `part` of row `r` of the block, in `products`, and how much the part counts.
-float part_scale(uint r, uint part, float greatest)
+// By how much what was weighed with the greatest score `before` counts under `greatest`.
+float share_of(float before, float greatest)
 {
-    vec2 state = products[r * args.parts + part].xy;
-    bool is_whole = state.x == greatest || is_nan(state.y);
-    return state.y == 0.0 ? 0.0 : is_whole ? 1.0 : exp(state.x - greatest);
+    return before == greatest ? 1.0 : weight(before, greatest);
 }
 
-// Vector `column` of row `r`, of every `shares`th part from `share` on; the sum of all weights.
-vec4 add_parts(uint r, uint column, uint first, uint share, uint shares, out float sum)
-{
-    uint columns = args.width / 4u, pitch = columns + 1u;
-    float greatest = -infinity();
-    vec4 values = vec4(0);
-    for (uint p = 0u; p < args.parts; p++)
-        greatest = max(greatest, products[r * args.parts + p].x);
-    sum = 0.0;
-    for (uint p = 0u; p < args.parts; p++) {
-        float scale = part_scale(r, p, greatest);
-        sum += scale == 0.0 ? 0.0 : products[r * args.parts + p].y * scale;
-    }
-    for (uint p = share; p < args.parts; p += shares * STEPS) {
-        vec4 next[STEPS];
-        [[unroll]] for (uint i = 0u; i < STEPS; i++) {
-            uint at = min(p + i * shares, args.parts - 1u);
-            next[i] = sums.d[((first + r) * args.parts + at) * pitch + column];
-        }
-        [[unroll]] for (uint i = 0u; i < STEPS; i++) {
-            uint at = p + i * shares;
-            float scale = at < args.parts ? part_scale(r, at, greatest) : 0.0;
-            values += scale == 0.0 ? vec4(0) : next[i] * scale;
-        }
-    }
-    return values;
-}
-
-// Makes the block's rows of their parts: `first` is the number of the first one, of `count`.
-// Invocations have a vector of a row, or share it.
+// Makes the block's rows of their parts: `first` is the number of the first one, of `count`. An
+// invocation has a vector of a row.
 void combine(uint first, uint count)
 {
-    uint own = gl_LocalInvocationIndex, columns = args.width / 4u, vectors = count * columns;
-    uint shares = max(GROUP / vectors, 1u), at_once = min(vectors, GROUP);
-    for (uint i = own; i < count * args.parts; i += GROUP)
-        products[i] = sums.d[(first * args.parts + i) * (columns + 1u) + columns];
-    barrier();
-    for (uint begin = 0u; begin < vectors; begin += at_once) {
-        uint vector = begin + own % at_once, share = own / at_once;
-        bool has_one = vector < vectors && share < shares;
-        float sum = 0.0;
-        vec4 values = vec4(0);
-        if (has_one)
-            values = add_parts(vector / columns, vector % columns, first, share, shares, sum);
-        if (shares > 1u) { // all are in this round: states are no longer read
-            barrier();
-            products[own] = values;
-            barrier();
-            for (uint i = 1u; i < shares && share == 0u; i++)
-                values += products[own + i * at_once];
+    uint columns = args.width / 4u, pitch = columns + 1u;
+    for (uint i = gl_LocalInvocationIndex; i < count * columns; i += GROUP) {
+        uint column = i % columns, row = first + i / columns;
+        float most = -infinity(), sum = 0.0;
+        vec4 total = vec4(0);
+        for (uint begin = 0u; begin < args.parts; begin += AHEAD) {
+            vec4 values[AHEAD];
+            vec2 state[AHEAD];
+            float greatest = most;
+            [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
+                uint at = (row * args.parts + min(begin + n, args.parts - 1u)) * pitch;
+                state[n] = sums.d[at + columns].xy;
+                values[n] = sums.d[at + column];
+                greatest = max(greatest, state[n].x);
+            }
+            float scale = share_of(most, greatest);
+            sum *= scale;
+            total *= scale;
+            most = greatest;
+            [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
+                // A part without keys has no say, and one whose sum is no number has.
+                if (begin + n < args.parts && state[n].y != 0.0) {
+                    scale = is_nan(state[n].y) ? 1.0 : share_of(state[n].x, most);
+                    sum += state[n].y * scale;
+                    total += values[n] * scale;
+                }
+            }
         }
-        if (has_one && share == 0u) {
-            values = sum == 0.0 ? vec4(0) : values / sum;
-            uint row = first + vector / columns;
-            STORE(args.out_offset + row * args.width + vector % columns * 4u, 0u, values);
-        }
+        total = sum == 0.0 ? vec4(0) : total / sum;
+        STORE(args.out_offset + row * args.width + column * 4u, 0u, total);
     }
 }
 
