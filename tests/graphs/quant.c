@@ -202,7 +202,7 @@ static void check_packing(const char *format, const char *to, int64_t row)
 
 Test(quant, packing_goes_back)
 {
-#define CHECK(name, plain, head) check_packing(#plain, #name, 2 * TN_QUANT_BYTES_##plain);
+#define CHECK(name, plain, ...) check_packing(#plain, #name, 2 * TN_QUANT_BYTES_##plain);
     TN_QUANT_PACKED_FORMATS(CHECK)
 #undef CHECK
 }

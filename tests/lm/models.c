@@ -81,8 +81,10 @@ static void whole(const struct known *k, const char *name)
     tn_lm_sequence_close(sequence);
 }
 
-static const char *const names[] = {"llama",      "llama_tied", "llama_linear", "llama3",
-                                    "llama_yarn", "mistral",    "qwen2",        "qwen3"};
+static const char *const names[] = {
+    "llama",   "llama_tied", "llama_linear", "llama3", "llama_yarn", "llama_yarn_factor",
+    "mistral", "qwen2",      "qwen3",        "gemma",  "gemma2",     "gemma3",
+    "phi3",    "phi3_short", "phi3_long"};
 
 // Prompts of every length around the borders of chunks, 8, 64 and 512, and step by step.
 Test(models, logits_are_those_of_transformers)
@@ -202,10 +204,11 @@ static void count_launch(void *context, const tn_planned_launch *launch)
     ++*(uint64_t *)context;
 }
 
-// Decodes some tokens one by one, and gives their logits. Returns the launches that a step
+// Decodes some tokens one by one, and gives their logits. `is_decoded`: of weights that are
+// the blocks' values. Returns the launches that a step
 // takes: on a GPU those that are planned for it.
-static uint64_t decode(const char *layers, const char *format, const tn_launches *launches,
-                       const tn_host *host, float *logits)
+static uint64_t decode(const char *layers, const char *format, bool is_decoded,
+                       const tn_launches *launches, const tn_host *host, float *logits)
 {
     struct fixture f;
     tn_lm *lm = NULL;
@@ -214,6 +217,7 @@ static uint64_t decode(const char *layers, const char *format, const tn_launches
     open_wide(&f);
     fixture_set(&f, "llama.block_count", layers);
     f.format = format;
+    f.is_decoded = is_decoded;
     lm_must(tn_lm_open_source(runtime, &f.source, &options, &lm));
     tn_lm_sequence *sequence = sequence_open(lm);
     if (launches)
@@ -230,8 +234,7 @@ static uint64_t decode(const char *layers, const char *format, const tn_launches
 }
 
 // On the backend TEST_LM_BACKEND, or the CPU: queries, keys and values are one product, and
-// so are gate and up; each launch, or step, is one of docs/performance.md. The results are
-// those of weights that are apart.
+// so are gate and up. On a GPU the results are those of the blocks' values on the CPU.
 Test(launches, of_a_layer_are_few)
 {
     static const struct {
@@ -244,7 +247,7 @@ Test(launches, of_a_layer_are_few)
     const tn_host *host = NULL;
     size_t row = 0;
     runtime = open_on("cpu-blas");
-    decode("2", "q5_0", NULL, NULL, plain); // read in place: not joined
+    decode("2", "q5_0", true, NULL, NULL, plain);
     tn_runtime_close(runtime);
     for (size_t i = 0; backend && i < sizeof(rows) / sizeof(rows[0]); i++)
         row = strcmp(rows[i].backend, backend) == 0 ? i : row;
@@ -257,8 +260,8 @@ Test(launches, of_a_layer_are_few)
     if (row && tn_provider_load(runtime, TN_IFACE_LAUNCHES, plugin,
                                 (const void **)&launches, &host))
         cr_fatal("%s", tn_last_error());
-    uint64_t one = decode("1", rows[row].format, launches, host, logits);
-    uint64_t two = decode("2", rows[row].format, launches, host, logits);
+    uint64_t one = decode("1", rows[row].format, false, launches, host, logits);
+    uint64_t two = decode("2", rows[row].format, false, launches, host, logits);
     tn_runtime_close(runtime);
     cr_assert(le(u64, two - one, rows[row].most));
     for (int i = 0; row && i < DECODED * WORDS; i++)
@@ -333,6 +336,7 @@ Test(models, wrong_models_are_refused_with_what_is_wrong)
         const char *key, *value, *missing, *misshapen;
         tn_status status;
         const char *message; // its beginning
+        const char *model;   // NULL: llama
     } rows[] = {
         {NULL, NULL, "blk.1.ffn_up.weight", NULL, TN_ERR_REFUSED,
          "llama: the weight blk.1.ffn_up.weight is missing"},
@@ -364,11 +368,27 @@ Test(models, wrong_models_are_refused_with_what_is_wrong)
         {"llama.rope.scaling.type", "spiral", NULL, NULL, TN_ERR_UNSUPPORTED,
          "plugin org.tenon.llama: llama: llama.rope.scaling.type is not known with these "
          "numbers, expected none"},
+        {NULL, NULL, "blk.2.post_ffw_norm.weight", NULL, TN_ERR_REFUSED,
+         "gemma2: the weight blk.2.post_ffw_norm.weight is missing", "gemma2"},
+        {"gemma2.attn_logit_softcapping", "-1", NULL, NULL, TN_ERR_REFUSED,
+         "plugin org.tenon.gemma: gemma2: gemma2.attn_logit_softcapping is out of range",
+         "gemma2"},
+        {"gemma3.attention.sliding_window_pattern", "0", NULL, NULL, TN_ERR_REFUSED,
+         "plugin org.tenon.gemma: gemma3: gemma3.attention.sliding_window_pattern is 0",
+         "gemma3"},
+        {"gemma3.attention.sliding_window", "-1", NULL, NULL, TN_ERR_REFUSED,
+         "plugin org.tenon.gemma: gemma3: gemma3.attention.sliding_window is -1", "gemma3"},
+        {NULL, NULL, "rope_factors_short.weight", NULL, TN_ERR_REFUSED,
+         "phi3_long: the weight rope_factors_short.weight is missing", "phi3_long"},
+        {NULL, NULL, NULL, "blk.0.attn_qkv.weight", TN_ERR_REFUSED,
+         "phi3_long: the weight blk.0.attn_qkv.weight has shape [65, 32], expected [64, "
+         "32]",
+         "phi3_long"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fixture f;
         tn_lm *lm = NULL;
-        fixture_open(&f, "llama");
+        fixture_open(&f, rows[i].model ? rows[i].model : "llama");
         f.missing = rows[i].missing;
         f.misshapen = rows[i].misshapen;
         if (rows[i].key)

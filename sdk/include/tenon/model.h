@@ -154,6 +154,8 @@ struct tn_model_step {
     // A constant of the model: copies `data`, row-major. Made once for each plan.
     tn_array *(*constant)(const tn_model_step *step, tn_dtype dtype, const tn_shape *shape,
                           const void *data);
+
+    int64_t context; // positions that a sequence may have: at most `capacity`
 };
 
 // A model that a plugin opened; the plugin's own.
