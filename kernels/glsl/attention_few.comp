@@ -29,6 +29,7 @@ layout(constant_id = 6) const uint SLOT_PITCH = 84;
 layout(constant_id = 7) const uint P_SIZE = 672; // of all slots
 layout(constant_id = 8) const uint S_SIZE = 32;  // GROUP / LANES * ROWS
 layout(constant_id = 9) const uint BY_SUBGROUP = 0;
+layout(constant_id = 10) const uint COMBINES = 0; // 1: there are counters
 
 layout(std430, binding = 0) readonly buffer Q { uvec4 d[]; } queries;
 layout(std430, binding = 1) readonly buffer K { uvec4 d[]; } keys;
@@ -36,9 +37,11 @@ layout(std430, binding = 2) readonly buffer V { uvec4 d[]; } values;
 layout(std430, binding = 3) readonly buffer Added { PASTE(S_, IN) d[]; } added;
 layout(std430, binding = 4) readonly buffer Seen { uint8_t d[]; } seen;
 layout(std430, binding = 5) readonly buffer Lengths { uint8_t d[]; } lengths;
-layout(std430, binding = 6) writeonly buffer Out { ELEMENT d[]; } result;
-layout(std430, binding = 6) writeonly buffer Parts { vec4 d[]; } sums; // in place of Out
+layout(std430, binding = 6) coherent buffer Parts { vec4 d[]; } sums;
 layout(std430, binding = 7) readonly buffer Batches { uint d[]; } batches;
+layout(std430, binding = 8) writeonly buffer Out { ELEMENT d[]; } result;
+// Of a block of rows: the workgroups that are done with their part; 0 before and behind the launch.
+layout(std430, binding = 9) coherent buffer Counters { uint d[]; } counters;
 layout(push_constant) uniform Args {
     uint heads; // of q, for a head of k
     uint queries, groups, keys, depth, width, parts, num_batch;
@@ -53,6 +56,7 @@ layout(push_constant) uniform Args {
 } args;
 
 #define STEPS 4u // keys that a slot takes at a time: components of a vector
+#define AHEAD 8u // parts of a row that are loaded at a time
 const uint LINE = 4u * uint(PER); // elements of a line
 const uint SLOTS = GROUP / LANES;
 
@@ -60,6 +64,7 @@ shared vec4 products[P_SIZE]; // of a slot and score: LANES numbers
 shared vec4 scores[S_SIZE], slot_weights[S_SIZE]; // of a slot and row: of its keys
 shared float scales[S_SIZE];                      // by how much its sums so far change
 shared vec2 states[S_SIZE];    // in the end: the greatest score, the sum of weights
+shared uint num_done;
 shared ivec4 row_places[ROWS]; // the keys that a row sees by place, and where its mask begins
 
 uint lane, slot, first_row;
@@ -263,7 +268,66 @@ void finish(uint unit, uint part)
                 x += products[i * count + own];
             write_vector(unit * total_rows + row, part, own, all, x);
         }
+        if (COMBINES != 0u)
+            memoryBarrierBuffer();
         barrier();
+    }
+}
+
+// Whether this workgroup is the last one of those that share the block's rows: then all parts are
+// in memory. Behind finish(), whose writes are visible to others.
+bool is_last(uint block)
+{
+    if (gl_LocalInvocationIndex == 0u) {
+        num_done = atomicAdd(counters.d[block], 1u) + 1u;
+        if (num_done == args.parts)
+            counters.d[block] = 0u;
+    }
+    barrier();
+    memoryBarrierBuffer();
+    return num_done == args.parts;
+}
+
+// By how much what was weighed with the greatest score `before` counts under `greatest`.
+float share_of(float before, float greatest)
+{
+    return before == greatest ? 1.0 : weight(before, greatest);
+}
+
+// Makes the block's rows of their parts: `first` is the number of the first one, of `count`. An
+// invocation has a vector of a row.
+void combine(uint first, uint count)
+{
+    uint columns = args.width / 4u, pitch = columns + 1u;
+    for (uint i = gl_LocalInvocationIndex; i < count * columns; i += GROUP) {
+        uint column = i % columns, row = first + i / columns;
+        float most = -infinity(), sum = 0.0;
+        vec4 total = vec4(0);
+        for (uint begin = 0u; begin < args.parts; begin += AHEAD) {
+            vec4 values[AHEAD];
+            vec2 state[AHEAD];
+            float greatest = most;
+            [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
+                uint at = (row * args.parts + min(begin + n, args.parts - 1u)) * pitch;
+                state[n] = sums.d[at + columns].xy;
+                values[n] = sums.d[at + column];
+                greatest = max(greatest, state[n].x);
+            }
+            float scale = share_of(most, greatest);
+            sum *= scale;
+            total *= scale;
+            most = greatest;
+            [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
+                // A part without keys has no say, and one whose sum is no number has.
+                if (begin + n < args.parts && state[n].y != 0.0) {
+                    scale = is_nan(state[n].y) ? 1.0 : share_of(state[n].x, most);
+                    sum += state[n].y * scale;
+                    total += values[n] * scale;
+                }
+            }
+        }
+        total = sum == 0.0 ? vec4(0) : total / sum;
+        STORE(args.out_offset + row * args.width + column * 4u, 0u, total);
     }
 }
 
@@ -313,4 +377,6 @@ void main()
     }
     barrier();
     finish(unit, part);
+    if (COMBINES != 0u && is_last(unit * blocks + block))
+        combine(unit * total_rows + first_row, min(ROWS, total_rows - first_row));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Updates in place: which bytes a run writes, who keeps the old ones, and caches that grow.
 // TENON_TEST_BACKEND names the backend.
+#include <math.h>
 #include <tenon/ops/reference.h>
 #include "common.h"
 
@@ -506,4 +507,57 @@ Test(in_place, one_plan_serves_a_cache_at_every_length)
     cr_assert(eq(u64, stats_of(runtime).plans_made, plans));
     tn_scope_close(s);
     tn_function_destroy(f);
+}
+
+// --- several arrays, and a program beside ----------------------------------------------
+
+enum { HEADS = 3, PLACES = 7, LANES = 4, GROWN = HEADS * PLACES * LANES };
+
+// Two arrays [1, HEADS, PLACES, LANES] get two places at `start`, one by a program, and
+// what a program makes of the same input is f32.
+static void grow_two(tn_runtime *rt, const char *dtype, int32_t start, float out[3][GROWN])
+{
+    const int32_t at[] = {0, 0, start, 0};
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *y[3], *from = tn_from_data(s, TN_I32, TN_SHAPE(4), at);
+    tn_array *in = tn_op(s, "reshape", TN_IN(ramp(s, 2, HEADS * LANES, 1, 0.25f)),
+                         tn_attrs("shape", TN_INTS(1, 2, HEADS, LANES)));
+    in = tn_op(s, "transpose", TN_IN(in), tn_attrs("axes", TN_INTS(0, 2, 1, 3)));
+    for (int i = 0; i < 2; i++) {
+        tn_array *x = tn_op(s, "reshape", TN_IN(ramp(s, 1, GROWN, -2, 0.5f)),
+                            tn_attrs("shape", TN_INTS(1, HEADS, PLACES, LANES)));
+        x = tn_op(s, "astype",
+                  TN_IN(tn_expr(s, "x -> x * k", TN_IN(x), tn_attrs("k", 2.0 + i))),
+                  tn_attrs("dtype", dtype));
+        tn_array *new = i ? in : tn_expr(s, "x -> x * 3 - 1", TN_IN(in), TN_NO_ATTRS);
+        y[i] =
+            updated(s, x, tn_op(s, "astype", TN_IN(new), tn_attrs("dtype", dtype)), from);
+    }
+    y[2] = tn_expr(s, "x -> exp(x / 8)", TN_IN(in), TN_NO_ATTRS);
+    must(s, tn_eval(s, y[0], y[1], y[2]));
+    for (int i = 0; i < 3; i++)
+        must(s, tn_read(s, tn_op(s, "astype", TN_IN(y[i]), tn_attrs("dtype", "f32")),
+                        out[i], sizeof(float) * (i < 2 ? GROWN : 2 * HEADS * LANES)));
+    tn_scope_close(s);
+}
+
+// Beyond the ends a start is the nearest that fits.
+Test(in_place, arrays_that_grow_at_one_place_do_as_each_alone)
+{
+    static const char *const dtypes[] = {"f32", "f16"};
+    static const int32_t starts[] = {0, 3, 6, -3};
+    tn_runtime *cpu = open_on("cpu-blas");
+    for (size_t d = 0; d < 2; d++)
+        for (size_t i = 0; i < 4; i++) {
+            float got[3][GROWN] = {{0}}, wanted[3][GROWN] = {{0}};
+            grow_two(runtime, dtypes[d], starts[i], got);
+            grow_two(cpu, dtypes[d], starts[i], wanted);
+            for (int k = 0; k < 3 * GROWN; k++)
+                cr_assert(le(dbl,
+                             fabs((double)(&got[0][0])[k] - (double)(&wanted[0][0])[k]),
+                             1e-5),
+                          "%s at %d: [%d] is %g, expected %g", dtypes[d], (int)starts[i], k,
+                          (double)(&got[0][0])[k], (double)(&wanted[0][0])[k]);
+        }
+    tn_runtime_close(cpu);
 }

@@ -40,6 +40,7 @@ struct fixture {
     const char *misshapen; // one that has another shape
     int64_t paired; // elements of a head that the source has in pairs, of queries and keys
     const char *format; // of matrices whose columns fill blocks of 32; NULL: elements
+    bool is_decoded;    // the source has what the blocks stand for, as elements
     int closed;
 };
 
@@ -88,7 +89,7 @@ static inline int32_t fixture_find(const tn_lm_source *source, const char *name,
     if (!weight || (f->missing && strcmp(name, f->missing) == 0))
         return 0;
     *out_type = weight->type;
-    *out_format = fixture_format(f, weight);
+    *out_format = f->is_decoded ? NULL : fixture_format(f, weight);
     if (f->misshapen && strcmp(name, f->misshapen) == 0)
         out_type->extent[0]++;
     return 1;
@@ -138,6 +139,9 @@ static inline tn_array *fixture_load(const tn_lm_source *source, tn_scope *scope
         array = tn_op(scope, "quant.quantize/1", TN_IN(array), tn_attrs("format", format));
     else if (type->dtype != TN_F32)
         array = tn_op(scope, "base.astype/1", TN_IN(array), tn_attrs("dtype", "f16"));
+    if (format && f->is_decoded)
+        array =
+            tn_op(scope, "quant.dequantize/1", TN_IN(array), tn_attrs("format", format));
     free(drawn);
     free(values);
     return array;

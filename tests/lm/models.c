@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Small random models against the logits that Hugging Face's transformers give, in steps of
 // all sizes; shards; generating; wrong models and calls.
+#include <tenon/launches.h>
 #include "fixture.h"
 
 TestSuite(models, .init = setup, .fini = teardown);
@@ -175,19 +176,28 @@ Test(models, experts_are_multiplied_where_they_stand_in_blocks)
 
 enum { SHORT = 12 };
 
+// A llama of which all rows are whole blocks: 32 wide, within the feed-forward too.
+static void open_wide(struct fixture *f)
+{
+    fixture_open(f, "llama");
+    fixture_set(f, "llama.embedding_length", "32");
+    fixture_set(f, "llama.feed_forward_length", "32");
+    for (int i = 0; i < f->num_weights; i++)
+        for (int axis = 0; axis < 2; axis++) {
+            int64_t *extent = &f->weights[i].type.extent[axis];
+            bool is_heads = axis == 0 && (strstr(f->weights[i].name, "attn_k.") ||
+                                          strstr(f->weights[i].name, "attn_v."));
+            *extent = (*extent == 16 && !is_heads) || *extent == 24 ? 32 : *extent;
+        }
+}
+
 // Logits of a llama of width 32, of whose heads `rotary` elements are turned; see
 // `paired` and `format` of struct fixture.
 static void logits_of_order(const char *rotary, int64_t paired, const char *format,
                             const char *order, float *out)
 {
     struct known k;
-    fixture_open(&k.f, "llama");
-    fixture_set(&k.f, "llama.embedding_length", "32");
-    for (int i = 0; i < k.f.num_weights; i++) {
-        int64_t *extent = k.f.weights[i].type.extent;
-        bool is_inner = k.f.weights[i].type.rank == 2 && extent[1] == 16;
-        extent[is_inner] = extent[is_inner] == 16 ? 32 : extent[is_inner];
-    }
+    open_wide(&k.f);
     fixture_set(&k.f, "llama.rope.dimension_count", rotary);
     fixture_set(&k.f, "tenon.rope", order);
     k.f.paired = paired;
@@ -218,6 +228,83 @@ Test(models, pairs_and_halves_give_the_same_bits)
         cr_assert(eq(int, memcmp(halves, wrong, sizeof(wrong)) != 0, 1)); // order counts
     }
 }
+
+// --- steps and launches ----------------------------------------------------------------
+
+enum { DECODED = 3 };
+
+static void count_launch(void *context, const tn_planned_launch *launch)
+{
+    (void)launch;
+    ++*(uint64_t *)context;
+}
+
+// Decodes some tokens one by one, and gives their logits. `is_decoded`: of weights that are
+// the blocks' values. Returns the launches that a step
+// takes: on a GPU those that are planned for it.
+static uint64_t decode(const char *layers, const char *format, bool is_decoded,
+                       const tn_launches *launches, const tn_host *host, float *logits)
+{
+    struct fixture f;
+    tn_lm *lm = NULL;
+    uint64_t planned = 0, before = 0;
+    const tn_lm_options options = {.struct_size = sizeof(options), .context = 512};
+    open_wide(&f);
+    fixture_set(&f, "llama.block_count", layers);
+    f.format = format;
+    f.is_decoded = is_decoded;
+    lm_must(tn_lm_open_source(runtime, &f.source, &options, &lm));
+    tn_lm_sequence *sequence = sequence_open(lm);
+    if (launches)
+        cr_assert(eq(int, launches->watch(host, count_launch, &planned), TN_OK));
+    for (int i = 0; i < DECODED; i++) {
+        before = stats_of(runtime).steps;
+        lm_must(tn_lm_infer(sequence, f.ids + i, 1, 0, logits + (ptrdiff_t)i * WORDS));
+    }
+    if (launches)
+        cr_assert(eq(int, launches->watch(host, NULL, NULL), TN_OK));
+    tn_lm_sequence_close(sequence);
+    tn_lm_close(lm);
+    return launches ? planned : stats_of(runtime).steps - before;
+}
+
+// On the backend TEST_LM_BACKEND, or the CPU: queries, keys and values are one product, and
+// so are gate and up. On a GPU the results are those of the blocks' values on the CPU.
+Test(launches, of_a_layer_are_few)
+{
+    static const struct {
+        const char *backend, *format;
+        uint64_t most; // of a layer
+    } rows[] = {{"cpu-blas", "q4_0", 11}, {"vulkan", "q5_0", 8}, {"vulkan-jit", "q5_0", 8}};
+    const char *backend = getenv("TEST_LM_BACKEND");
+    float plain[DECODED * WORDS], logits[DECODED * WORDS];
+    const tn_launches *launches = NULL;
+    const tn_host *host = NULL;
+    size_t row = 0;
+    runtime = open_on("cpu-blas");
+    decode("2", "q5_0", true, NULL, NULL, plain);
+    tn_runtime_close(runtime);
+    for (size_t i = 0; backend && i < sizeof(rows) / sizeof(rows[0]); i++)
+        row = strcmp(rows[i].backend, backend) == 0 ? i : row;
+    char first[64], plugin[64];
+    snprintf(first, sizeof(first), "TENON_BACKEND=%s,cpu-blas", rows[row].backend);
+    snprintf(plugin, sizeof(plugin), "org.tenon.%s", rows[row].backend);
+    const char *variables[] = {row ? first : "TENON_BACKEND=cpu-blas",
+                               "TENON_FALLBACK=allow", NULL};
+    runtime = open_with(variables);
+    if (row && tn_provider_load(runtime, TN_IFACE_LAUNCHES, plugin,
+                                (const void **)&launches, &host))
+        cr_fatal("%s", tn_last_error());
+    uint64_t one = decode("1", rows[row].format, false, launches, host, logits);
+    uint64_t two = decode("2", rows[row].format, false, launches, host, logits);
+    tn_runtime_close(runtime);
+    cr_assert(le(u64, two - one, rows[row].most));
+    for (int i = 0; row && i < DECODED * WORDS; i++)
+        cr_assert(le(dbl, fabs((double)logits[i] - (double)plain[i]), 1e-3),
+                  "logit %d is %g, on the CPU %g", i, (double)logits[i], (double)plain[i]);
+}
+
+// --- shards, cuts ----------------------------------------------------------------------
 
 // Hidden states go from one shard to the next.
 Test(models, shards_give_what_the_whole_gives)

@@ -22,6 +22,7 @@ struct vk_recording {
     VkCommandBuffer commands;
     VkQueryPool queries;    // timestamps, two for each dispatch; only with a trace
     struct vk_bound *bound; // memory that the sets point to; one a slot
+    tn_buffer *counters;    // of the plan; NULL: none
     uint32_t queue;         // of its last submission
     bool written;           // `bound` and `sets` are valid
     bool recorded;          // `commands` is valid

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "plan_joint.h"
 #include "plan_products.h"
+#include "plan_updates.h"
 
 #define MAX_ACCESSES 64 // of a step; one with more stays where it is
 #define LOOK_AHEAD 16   // steps between two of a group: bounds the search
@@ -124,6 +125,7 @@ static bool may_run_together(const struct vk_plan *plan, const tn_step *own,
 }
 
 static const struct vk_group_kind products = {6, products_fit, products_plan};
+static const struct vk_group_kind updates = {UPDATES_MAX_STEPS, updates_fit, updates_plan};
 static const struct vk_group_kind joint = {JOINT_MAX_STEPS + 1, joint_fits, joint_plan};
 
 // The step before `last` that writes the value, not too far away and in no other launch; or
@@ -174,6 +176,8 @@ static const struct vk_group_kind *kind_of(const struct vk_plan *plan, const tn_
     const struct vk_flavour *flavour = plan->device->flavour;
     if (flavour->products && products.fit(plan, &step, 1))
         return &products;
+    if (updates.fit(plan, &step, 1))
+        return &updates;
     return flavour->siblings && flavour->siblings->fit(plan, &step, 1) ? flavour->siblings
                                                                        : NULL;
 }
@@ -203,15 +207,14 @@ struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *s
 {
     uint32_t num_steps = segment->num_steps;
     bool any = false;
-    if ((!plan->device->flavour->products && !plan->device->flavour->siblings) ||
-        num_steps < 2)
+    if (num_steps < 2)
         return NULL;
     struct vk_groups *groups =
         calloc(1, sizeof(*groups) + num_steps * sizeof(groups->places[0]));
     if (!groups)
         return NULL;
     groups->segment = segment;
-    for (uint32_t i = 1; i < num_steps; i++)
+    for (uint32_t i = 1; i < num_steps && plan->device->flavour->joint; i++)
         if (joint_begins(plan, tn_segment_step(segment, i)))
             find_joint(plan, groups, i);
     for (uint32_t i = 0; i < num_steps; i++) {

@@ -82,6 +82,18 @@ struct own_launch {
 };
 bool kernel_plan_is_own(const tn_vulkan_plan *plan); // plan_kernel.c
 
+// `count` words of memory that are 0 before and behind each launch: launches count with
+// atomics, and the last one to count sets its word back. Runs that may be on a device at
+// once have words of their own. Where kernel_plan_is_own alone.
+#define VK_OPERAND_COUNTERS 255 // tn_vulkan_operand.kind
+static inline tn_vulkan_operand kernel_counters(uint64_t count)
+{
+    tn_vulkan_operand operand = {.kind = VK_OPERAND_COUNTERS,
+                                 .access = TN_VULKAN_READS | TN_VULKAN_WRITES,
+                                 .size = 4 * count};
+    return operand;
+}
+
 // The same memory for another use.
 static inline tn_vulkan_operand operand_for(tn_vulkan_operand operand, uint16_t access)
 {

@@ -325,7 +325,7 @@ static tn_status list_written(const struct measuring *m, const struct vk_dispatc
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
     for (uint32_t i = dispatch->first_operand; i < end; i++) {
         const struct vk_operand *operand = &m->plan->operands[i];
-        if (operand->slot != VK_SLOT_CONSTANTS && operand->access & VK_WRITES)
+        if (operand->slot < m->plan->num_slots && operand->access & VK_WRITES)
             add_written(m, operand, count > 1, out);
     }
     for (uint32_t i = 0; i < out->count; i++) {

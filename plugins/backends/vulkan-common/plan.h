@@ -8,6 +8,8 @@
 
 // In place of a slot: the executable's own buffer of constants.
 #define VK_SLOT_CONSTANTS UINT32_MAX
+// The same of counters (kernel_counters), of which each recording has its own.
+#define VK_SLOT_COUNTERS (UINT32_MAX - 1)
 
 enum {
     VK_READS = TN_VULKAN_READS,
@@ -70,6 +72,7 @@ struct vk_plan {
     uint32_t num_operands, max_operands;
     uint32_t num_push, max_push;
     uint32_t num_constants, max_constants;
+    uint32_t num_counters;  // words, of all dispatches
     uint32_t last_constant; // where the constants begin that were appended last
     uint32_t num_sets;      // numbered in the order of the dispatches that use them first
     uint32_t num_bindings;  // of all sets

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // nn.scaled_dot_product_attention/1 of f32 and halves (attention.comp): any strides, one
 // launch; or two, where rows are so few that workgroups share the keys of a row. Few rows
-// go by lines where they can (plan_attention_few.c), halves by matrix units where the
-// device has them (attention_matrix.comp).
+// go by lines where they can, in one launch (plan_attention_few.c), halves by matrix units
+// where the device has them (attention_matrix.comp).
 #include "plan_attention.h"
 
 #include <math.h>
@@ -307,7 +307,8 @@ void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *
 {
     bool is_seen = a->mask && a->mask->dtype == TN_BOOL;
     tn_vulkan_operand q = tn_vulkan_input(0), out = tn_vulkan_output(0);
-    tn_vulkan_operand sums = tn_vulkan_scratch(0, sums_size(a), TN_VULKAN_WRITES);
+    tn_vulkan_operand sums =
+        tn_vulkan_scratch(0, sums_size(a), TN_VULKAN_READS | TN_VULKAN_WRITES);
     bool is_split = a->parts > 1;
     kernel_bind(launch, q);
     kernel_bind(launch, tn_vulkan_input(1));
@@ -446,9 +447,13 @@ tn_status vk_plan_attention(const tn_vulkan_plan *plan)
     bool is_by_lines = tn_step_output(step, 0)->layout.offset % VK_MATRIX_LINE == 0;
     const struct vk_matrix_tile *matrix =
         is_by_lines ? vk_attention_choose_matrix(plan->limits, &a, matrix_tiles) : NULL;
-    tn_status status = matrix ? launch_matrix(plan, &a, matrix)
-                       : is_by_vectors && vk_attention_is_few(&a)
-                           ? vk_attention_launch_few(plan, &a)
-                           : launch_tiles(plan, &a, suffix);
+    if (!matrix && is_by_vectors && vk_attention_is_few(&a)) {
+        tn_status status = vk_attention_launch_few(plan, &a);
+        return status == TN_OK && a.parts > 1 && !vk_attention_few_combines(plan, &a)
+                   ? launch_combine(plan, &a, suffix)
+                   : status;
+    }
+    tn_status status =
+        matrix ? launch_matrix(plan, &a, matrix) : launch_tiles(plan, &a, suffix);
     return status == TN_OK && a.parts > 1 ? launch_combine(plan, &a, suffix) : status;
 }

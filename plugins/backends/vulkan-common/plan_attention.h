@@ -38,6 +38,9 @@ bool vk_attention_by_lines(const tn_layout *x, uint64_t elements);
 bool vk_attention_is_few(const struct vk_attention *a);
 uint64_t vk_attention_few_parts(const struct vk_attention *a);
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a);
+// Whether that launch makes the output of all parts itself: the workgroup that is the last
+// one to be done with its part does.
+bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_attention *a);
 
 // Tiles on matrix units: the most columns, rows of a workgroup, which has two invocations
 // for each, and bytes of shared memory.

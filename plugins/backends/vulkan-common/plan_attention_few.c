@@ -63,7 +63,7 @@ uint64_t vk_attention_few_parts(const struct vk_attention *a)
 // The constants of attention_few.comp, in the order of their ids.
 struct constants {
     uint32_t group, rows, lanes, q_size, own, p_pitch, slot_pitch, p_size, s_size,
-        by_subgroup;
+        by_subgroup, combines;
 };
 #define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
 
@@ -92,6 +92,11 @@ static struct constants constants_of(const tn_vulkan_limits *limits,
     return c;
 }
 
+bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_attention *a)
+{
+    return a->parts > 1 && kernel_plan_is_own(plan);
+}
+
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
@@ -99,12 +104,17 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     struct kernel_launch launch = {.name = name};
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS], values[NUM_CONSTANTS];
     struct constants constants = constants_of(plan->limits, a);
+    constants.combines = vk_attention_few_combines(plan, a);
     snprintf(name, sizeof(name), "attention_few_%s", dtype_glsl(out->dtype));
     vk_attention_batches(a, batches);
     memcpy(values, &constants, sizeof(values));
     for (uint32_t i = 0; i < NUM_CONSTANTS; i++)
         kernel_spec(&launch, values[i]);
     vk_attention_bind(&launch, a, batches);
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_bind(&launch, constants.combines
+                             ? kernel_counters(blocks_of(a) * a->groups * a->batches)
+                             : tn_vulkan_output(0));
     vk_attention_push(&launch, a, plan->step->attrs, out);
     launch.groups = blocks_of(a) * a->parts * a->groups * a->batches;
     return kernel_launch(plan, &launch);

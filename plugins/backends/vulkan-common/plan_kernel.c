@@ -215,6 +215,18 @@ static tn_status resolve_data(struct planning *p, uint32_t i,
     return status;
 }
 
+// Words that no other launch of the plan has.
+static tn_status resolve_counters(struct planning *p, const tn_vulkan_operand *given,
+                                  struct vk_operand *out)
+{
+    struct vk_plan *plan = p->plan;
+    uint32_t step = TN_VULKAN_ALIGNMENT / 4;
+    *out = (struct vk_operand){VK_SLOT_COUNTERS, given->access,
+                               (uint64_t)plan->num_counters * 4, given->size};
+    plan->num_counters += (uint32_t)(given->size / 4 + step - 1) / step * step;
+    return TN_OK;
+}
+
 static tn_status resolve(struct planning *p, uint32_t i, const tn_vulkan_operand *given,
                          struct vk_operand *out)
 {
@@ -229,6 +241,10 @@ static tn_status resolve(struct planning *p, uint32_t i, const tn_vulkan_operand
         return resolve_scratch(p, i, given, out);
     case TN_VULKAN_DATA:
         return resolve_data(p, i, given, out);
+    case VK_OPERAND_COUNTERS:
+        if (p->is_own)
+            return resolve_counters(p, given, out);
+        // fall through
     default:
         return refuse(p, TN_ERR_REFUSED, "operand %u is of kind %u, expected 1 to 4", i,
                       given->kind);

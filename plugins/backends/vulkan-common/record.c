@@ -15,6 +15,7 @@ void vk_recording_destroy(tn_device *device, const tn_executable *executable,
         vk->FreeCommandBuffers(device->handle, executable->pool, 1, &recording->commands);
     if (recording->pool)
         vk->DestroyDescriptorPool(device->handle, recording->pool, NULL);
+    vk_buffer_destroy(device, recording->counters);
     free(recording->sets);
     free(recording->bound);
     *recording = (struct vk_recording){0};
@@ -57,6 +58,20 @@ static tn_status create_sets(tn_device *device, const struct vk_plan *plan,
     return vk_check(device, result, "vkAllocateDescriptorSets");
 }
 
+// Runs of one recording follow each other, with a barrier between, so its counters are at 0
+// when one begins.
+static tn_status create_counters(tn_device *device, const struct vk_plan *plan,
+                                 struct vk_recording *recording)
+{
+    uint64_t size = (uint64_t)plan->num_counters * 4;
+    if (size == 0)
+        return TN_OK;
+    tn_status status = vk_buffer_create_visible(device, size, &recording->counters);
+    if (status == TN_OK)
+        memset(recording->counters->map, 0, size);
+    return status;
+}
+
 static tn_status create_objects(tn_device *device, const tn_executable *executable,
                                 struct vk_recording *recording)
 {
@@ -64,6 +79,8 @@ static tn_status create_objects(tn_device *device, const tn_executable *executab
     tn_status status = vk_commands_create(device, executable->pool, &recording->commands);
     if (status == TN_OK && plan->num_dispatches > 0)
         status = create_sets(device, plan, recording);
+    if (status == TN_OK)
+        status = create_counters(device, plan, recording);
     if (status != TN_OK || !vk_is_traced(device, executable))
         return status;
     VkResult result = device->vk->CreateQueryPool(
@@ -100,7 +117,8 @@ tn_status vk_recording_create(tn_device *device, tn_executable *executable,
 
 // --- descriptors -----------------------------------------------------------------------
 
-static VkDescriptorBufferInfo buffer_info(const struct vk_operand *operand,
+static VkDescriptorBufferInfo buffer_info(const struct vk_recording *recording,
+                                          const struct vk_operand *operand,
                                           const tn_submission *submission)
 {
     const tn_executable *executable = submission->executable;
@@ -108,6 +126,10 @@ static VkDescriptorBufferInfo buffer_info(const struct vk_operand *operand,
         return (VkDescriptorBufferInfo){
             executable->constants->handle, executable->constants->offset + operand->offset,
             operand->size ? operand->size : executable->plan.num_constants * 4};
+    if (operand->slot == VK_SLOT_COUNTERS)
+        return (VkDescriptorBufferInfo){recording->counters->handle,
+                                        recording->counters->offset + operand->offset,
+                                        operand->size};
     const tn_binding *binding = tn_submission_binding(submission, operand->slot);
     return (VkDescriptorBufferInfo){
         binding->buffer->handle,
@@ -141,7 +163,7 @@ bool vk_recording_is_bound(const tn_executable *executable,
 static bool is_same(const tn_executable *executable, const struct vk_recording *recording,
                     uint32_t slot)
 {
-    return slot == VK_SLOT_CONSTANTS ||
+    return slot == VK_SLOT_CONSTANTS || slot == VK_SLOT_COUNTERS ||
            memcmp(&recording->bound[slot], &executable->wanted[slot],
                   sizeof(struct vk_bound)) == 0;
 }
@@ -164,7 +186,7 @@ static void write_sets(tn_device *device, struct vk_recording *recording,
             if (recording->written && is_same(executable, recording, operand->slot))
                 continue;
             uint32_t at = writes.count++;
-            writes.infos[at] = buffer_info(operand, submission);
+            writes.infos[at] = buffer_info(recording, operand, submission);
             writes.items[at] =
                 (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                        .dstSet = recording->sets[dispatch->set],

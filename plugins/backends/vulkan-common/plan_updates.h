@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// Small updates in place that begin at one index, and small programs beside them: one
+// launch computes them (kernels/glsl/updates.comp). So the keys, values and queries of a
+// decoder's step, of which the first two go to caches, are one launch.
+#ifndef VULKAN_COMMON_PLAN_UPDATES_H
+#define VULKAN_COMMON_PLAN_UPDATES_H
+
+#include "plan.h"
+
+#define UPDATES_MAX_STEPS 3
+
+// Whether the steps fit one launch: the first one is an update by this backend's own
+// kernel. One step: whether it may be that. The first count - 1 fit.
+bool updates_fit(const struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
+
+// Plans the launch of two steps or more, which do not depend on each other.
+tn_status updates_plan(struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
+
+#endif // VULKAN_COMMON_PLAN_UPDATES_H
