@@ -13,7 +13,14 @@ static void open_device(void)
 
 TestSuite(quant_device, .init = open_device, .fini = teardown);
 
-static const char *const formats[] = {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0"};
+// Each format, and the bytes of a block where f16 begin; -1: none.
+static const struct {
+    const char *name;
+    int64_t scale, minimum;
+} formats[] = {{"q4_0", 0, -1},  {"q4_1", 0, 2},    {"q5_0", 0, -1},   {"q5_1", 0, 2},
+               {"q8_0", 0, -1},  {"q2_k", 80, 82},  {"q3_k", 108, -1}, {"q4_k", 0, 2},
+               {"q5_k", 0, 2},   {"q6_k", 208, -1}, {"iq4_nl", 0, -1}, {"iq4_xs", 0, -1},
+               {"mxfp4", -1, -1}};
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 
 static uint32_t state = 1;
@@ -31,10 +38,20 @@ struct matrix {
     float *values;
 };
 
-// Blocks of any bits, with scales and minima from 2^-5 to 2^-2 of both signs.
+// A number from 2^-5 to 2^-2 of any sign, unless `at` is negative.
+static void set_f16(uint8_t *block, int64_t at)
+{
+    if (at >= 0)
+        block[at + 1] = (uint8_t)((next_bits() & 0x80) | 0x28 | (next_bits() & 7));
+}
+
+// Blocks of any bits, with scales and minima near 1.
 static struct matrix matrix_make(const char *name, int64_t n, int64_t k)
 {
     struct matrix m = {tn_quant_find(name), n, k, 0, NULL, NULL};
+    size_t f = 0;
+    while (strcmp(formats[f].name, name) != 0)
+        f++;
     int64_t block = m.format->block, bytes = m.format->bytes;
     m.row_bytes = k / block * bytes;
     m.bytes = malloc((size_t)(n * m.row_bytes + 1));
@@ -44,9 +61,10 @@ static struct matrix matrix_make(const char *name, int64_t n, int64_t k)
         uint8_t *at = m.bytes + 1 + i * bytes;
         for (int64_t j = 0; j < bytes; j++)
             at[j] = (uint8_t)(next_bits() & 255);
-        at[1] = (uint8_t)((next_bits() & 0x80) | 0x28 | (next_bits() & 7));
-        if (name[3] == '1')
-            at[3] = (uint8_t)((next_bits() & 0x80) | 0x28 | (next_bits() & 7));
+        set_f16(at, formats[f].scale);
+        set_f16(at, formats[f].minimum);
+        if (formats[f].scale < 0) // mxfp4: an exponent
+            at[0] = (uint8_t)(120 + at[0] % 12);
         m.format->decode(at, m.values + i * block);
     }
     return m;
@@ -113,18 +131,21 @@ static void check_product(const struct matrix *m, int64_t rows, int64_t skipped,
 Test(quant_device, products_are_those_of_the_values)
 {
     for (size_t f = 0; f < FORMATS; f++) {
-        struct matrix m = matrix_make(formats[f], 37, 1120);
-        cr_assert(eq(ptr, (void *)tn_quant_packed(formats[f], "vulkan"), NULL));
-        cr_assert(eq(ptr, (void *)tn_quant_packed(formats[f], "vulkan-jit"), NULL));
+        int64_t block = tn_quant_find(formats[f].name)->block;
+        struct matrix m = matrix_make(formats[f].name, 37, block == 256 ? 1280 : 1120);
         check_product(&m, 1, 0, 0);
         check_product(&m, 6, 0, 0);
         check_product(&m, 18, 0, 0);
         matrix_free(&m);
     }
-    struct matrix odd = matrix_make("q5_1", 21, 96), large = matrix_make("q5_0", 730, 64);
-    check_product(&odd, 1, 3, 1);
+    static const char *const odd[] = {"q5_1", "q3_k", "mxfp4"};
+    for (size_t i = 0; i < 3; i++) {
+        struct matrix m = matrix_make(odd[i], 21, i == 1 ? 256 : 96);
+        check_product(&m, 1, 3, 1);
+        matrix_free(&m);
+    }
+    struct matrix large = matrix_make("q5_0", 730, 64);
     check_product(&large, 190, 0, 0); // larger tiles
-    matrix_free(&odd);
     matrix_free(&large);
     large = matrix_make("q8_0", 730, 32);
     check_product(&large, 190, 1, 0);
@@ -175,10 +196,10 @@ Test(quant_device, values_are_those_of_the_blocks)
 {
     static const char *const dtypes[] = {"f16", "bf16", "f64"};
     for (size_t f = 0; f < FORMATS; f++) {
-        struct matrix m = matrix_make(formats[f], 13, 96);
+        int64_t block = tn_quant_find(formats[f].name)->block;
+        struct matrix m = matrix_make(formats[f].name, 13, 3 * block);
         check_values(&m, "f32", (int)(f % 2));
-        if (f < 3)
-            check_values(&m, dtypes[f], 0);
+        check_values(&m, dtypes[f % 3], (int)((f + 1) % 2));
         matrix_free(&m);
     }
 }
@@ -199,37 +220,40 @@ static const struct {
 Test(quant_device, rows_are_those_that_ids_mean)
 {
     for (size_t f = 0; f < FORMATS; f++) {
+        size_t l = f % (sizeof(lookups) / sizeof(lookups[0]));
         tn_scope *s = tn_scope_open(runtime);
-        struct matrix m = matrix_make(formats[f], 13, 64);
+        int64_t k = 2 * tn_quant_find(formats[f].name)->block;
+        struct matrix m = matrix_make(formats[f].name, 13, k);
         uint8_t ids[32];
-        float got[4 * 64];
-        size_t size = (size_t)tn_dtype_bytes(lookups[f].dtype);
+        float got[4 * 2 * TN_QUANT_MAX_BLOCK];
+        size_t size = (size_t)tn_dtype_bytes(lookups[l].dtype);
         for (size_t i = 0; i < 4; i++)
-            memcpy(ids + i * size, &lookups[f].bits[i], size);
-        tn_array *at = tn_from_data(s, lookups[f].dtype, TN_SHAPE(2, 2), ids);
+            memcpy(ids + i * size, &lookups[l].bits[i], size);
+        tn_array *at = tn_from_data(s, lookups[l].dtype, TN_SHAPE(2, 2), ids);
         must(s, tn_read(s,
                         tn_op(s, "quant.quantized_take", TN_IN(matrix_array(s, &m, 0), at),
-                              tn_attrs("format", formats[f])),
-                        got, sizeof(got)));
-        for (int64_t i = 0; i < 4 * 64; i++)
-            cr_assert(eq(flt, got[i], m.values[lookups[f].rows[i / 64] * 64 + i % 64]),
-                      "%s, row %d", tn_dtype_name(lookups[f].dtype), (int)(i / 64));
+                              tn_attrs("format", formats[f].name)),
+                        got, (size_t)(4 * k) * sizeof(*got)));
+        for (int64_t i = 0; i < 4 * k; i++)
+            cr_assert(eq(flt, got[i], m.values[lookups[l].rows[i / k] * k + i % k]),
+                      "%s, %s, row %d", formats[f].name, tn_dtype_name(lookups[l].dtype),
+                      (int)(i / k));
         matrix_free(&m);
         tn_scope_close(s);
     }
 }
 
-// A format that the shaders do not have is told, not computed wrongly.
+// A format that no kernel has is told, not computed wrongly.
 Test(quant_device, other_formats_are_refused)
 {
     static const uint8_t bytes[17] = {0};
     tn_scope *s = tn_scope_open(runtime);
     float out[32];
     tn_array *w = tn_from_data(s, TN_U8, TN_SHAPE(1, 17), bytes);
-    tn_array *y = tn_op(s, "quant.dequantize", TN_IN(w), tn_attrs("format", "mxfp4"));
+    tn_array *y = tn_op(s, "quant.dequantize", TN_IN(w), tn_attrs("format", "mxfp5"));
     cr_assert(ne(int, tn_read(s, y, out, sizeof(out)), TN_OK));
     const char *said = tn_scope_error(s);
     cr_assert(ne(ptr, (void *)said, NULL));
-    cr_assert(ne(ptr, strstr(said, "quant.dequantize"), NULL), "%s", said);
+    cr_assert(ne(ptr, strstr(said, "mxfp5"), NULL), "%s", said);
     tn_scope_close(s);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Products with quantised weights, and their values: quant.quantized_matmul/1,
-// quant.quantized_take/1 and quant.dequantize/1 of the formats that quant.glsl reads, as
+// quant.quantized_take/1 and quant.dequantize/1 of the formats of <tenon/ops/quant.h>, as
 // files have them. x is never rounded, so that the attribute `exact` changes nothing.
 #include "kernels.h"
 
@@ -16,39 +16,39 @@
 #define ENOUGH_TILES 32 // of 64 x 64
 #define MOST_COUNTED 0xffffffff
 
-// The format, if the shaders have it.
-static const tn_quant_format *format_of(const char *name)
+// Where w begins, in the units in which quant.glsl counts: words, and of mxfp4, whose
+// blocks have 17 bytes, bytes.
+static uint32_t unit_bytes(const char *format)
 {
-    static const char *const names[] = {"q4_0", "q4_1", "q5_0", "q5_1", "q8_0"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(name, names[i]) == 0)
-            return tn_quant_find(name);
-    return NULL;
+    return tn_quant_find(format)->bytes % 2 ? 1 : 2;
 }
 
-// Whether the shaders' 32 bits count the elements of both, and words of w.
-static int32_t is_counted(const tn_layout *w, const tn_layout *out)
+// Whether the shaders have the format, and their 32 bits count the elements of both, and
+// the units of w.
+static int32_t is_counted(const char *format, const tn_layout *w, const tn_layout *out)
 {
-    return layout_count(w) / 2 <= MOST_COUNTED && layout_count(out) <= MOST_COUNTED;
+    return tn_quant_find(format) &&
+           (layout_count(w) + (uint64_t)w->offset) / unit_bytes(format) <= MOST_COUNTED &&
+           layout_count(out) <= MOST_COUNTED;
 }
 
 int32_t vk_dequantize_accepts(const tn_kernel_query *query)
 {
     const tn_quant_dequantize_attrs *attrs = query->attrs;
-    return format_of(attrs->format) && is_counted(&query->inputs[0], &query->outputs[0]);
+    return is_counted(attrs->format, &query->inputs[0], &query->outputs[0]);
 }
 
 int32_t vk_quantized_take_accepts(const tn_kernel_query *query)
 {
     const tn_quant_take_attrs *attrs = query->attrs;
-    return format_of(attrs->format) && is_counted(&query->inputs[0], &query->outputs[0]) &&
+    return is_counted(attrs->format, &query->inputs[0], &query->outputs[0]) &&
            layout_count(&query->inputs[1]) <= MOST_COUNTED / 8;
 }
 
 int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
-    return format_of(attrs->format) && is_counted(&query->inputs[1], &query->outputs[0]) &&
+    return is_counted(attrs->format, &query->inputs[1], &query->outputs[0]) &&
            layout_count(&query->inputs[0]) <= MOST_COUNTED;
 }
 
@@ -73,7 +73,7 @@ static tn_status plan_values(const tn_vulkan_plan *plan, const char *format,
     kernel_push(&launch, count / PART);
     kernel_push(&launch, (uint64_t)out->extent[out->rank - 1] / PART);
     kernel_push(&launch, ids ? (uint64_t)w->extent[0] : 0);
-    kernel_push(&launch, (uint64_t)w->offset / 2);
+    kernel_push(&launch, (uint64_t)w->offset / unit_bytes(format));
     kernel_push(&launch, (uint64_t)out->offset);
     kernel_push(&launch, ids ? (uint64_t)ids->offset * size : 0);
     kernel_push(&launch, size);
@@ -143,7 +143,7 @@ tn_status vk_plan_quantized_matmul(const tn_vulkan_plan *plan)
     kernel_push(&launch, columns);
     kernel_push(&launch, terms);
     kernel_push(&launch, (uint64_t)x->offset);
-    kernel_push(&launch, (uint64_t)w->offset / 2);
+    kernel_push(&launch, (uint64_t)w->offset / unit_bytes(attrs->format));
     kernel_push(&launch, (uint64_t)out->offset);
     return kernel_launch(plan, &launch);
 }
