@@ -25,14 +25,16 @@
 #define iq4_xs 43
 #define mxfp4 44
 
-// By format: UNITS of a block (words of 16 bits; of mxfp4 bytes), and ZERO, which is what a
-// fraction, 0 .. 255, has too much.
+// By format: UNITS of a block (words of 16 bits; of mxfp4 bytes); ZERO, which is what a
+// fraction, 0 .. 255, has too much; HEAD, where rows may be packed: the words that come first.
 #if FORMAT == q4_0
 #define UNITS 9u
 #define ZERO 8
+#define HEAD 1u
 #elif FORMAT == q4_1
 #define UNITS 10u
 #define ZERO 0
+#define HEAD 2u
 #elif FORMAT == q5_0
 #define UNITS 11u
 #define ZERO 16
@@ -42,6 +44,7 @@
 #elif FORMAT == q8_0
 #define UNITS 17u
 #define ZERO 128
+#define HEAD 1u
 #elif FORMAT == q2_k
 #define UNITS 42u
 #define ZERO 0
@@ -51,12 +54,15 @@
 #elif FORMAT == q4_k
 #define UNITS 72u
 #define ZERO 0
+#define HEAD 2u
 #elif FORMAT == q5_k
 #define UNITS 88u
 #define ZERO 0
+#define HEAD 2u
 #elif FORMAT == q6_k
 #define UNITS 105u
 #define ZERO 32
+#define HEAD 0u
 #elif FORMAT == iq4_nl
 #define UNITS 9u
 #define ZERO 128
@@ -97,55 +103,79 @@ const uvec4 table = uvec4(0x83828180u, 0x8c888684u, 0x7d7e7f80u, 0x74787a7cu);
 
 layout(std430, binding = W_BINDING) readonly buffer Weights { uint16_t d[]; } weights;
 
-uint weight_word(uint at)
+// A row of blocks, or one of its blocks.
+struct Row {
+    uint at;     // the first unit; of packed rows that of all 16
+    uint stride; // units from a block to the next
+    uint own;    // of packed rows the number among 16; 16: the row is not packed
+};
+
+// Row `row` of `terms` elements; those below `num_packed` are packed.
+Row weight_row(uint first, uint row, uint terms, uint num_packed)
+{
+    uint units = terms / BLOCK * UNITS;
+    if (row < num_packed)
+        return Row(first + row / 16u * 16u * units, 16u * UNITS, row % 16u);
+    return Row(first + row * units, UNITS, 16u);
+}
+
+uint weight_word(Row row, uint unit)
 {
 #if FORMAT == mxfp4
-    uint first = at / 2u;
-    bool is_odd = at % 2u != 0u;
+    uint at = (row.at + unit) / 2u;
+    bool is_odd = (row.at + unit) % 2u != 0u;
 #else
-    uint first = at;
+    uint at = row.at + unit;
     bool is_odd = w_odd();
 #endif
-    uint word = uint(weights.d[first]);
-    return is_odd ? word >> 8 | (uint(weights.d[first + 1u]) & 0xffu) << 8 : word;
+#ifdef HEAD
+    // As tn_quant_r16_at, in words.
+    if (row.own < 16u && unit < HEAD) {
+        at = row.at + unit * 16u + row.own;
+    } else if (row.own < 16u) {
+        uint word = unit - HEAD, left = UNITS - HEAD - word / 2u * 2u;
+        at = row.at + HEAD * 16u + word / 2u * 32u + row.own * min(left, 2u) + word % 2u;
+    }
+#endif
+    uint word = uint(weights.d[at]);
+    return is_odd ? word >> 8 | (uint(weights.d[at + 1u]) & 0xffu) << 8 : word;
 }
 #if FORMAT == mxfp4
 #define WORD 2u
 #else
 #define WORD 1u
 #endif
-uint weight_pair(uint at)
+uint weight_pair(Row row, uint unit)
 {
-    return weight_word(at) | weight_word(at + WORD) << 16;
+    return weight_word(row, unit) | weight_word(row, unit + WORD) << 16;
 }
-// Byte `byte` of what begins at `at`.
-uint weight_byte(uint at, uint byte)
+uint weight_byte(Row row, uint byte)
 {
-    return weight_word(at + byte / 2u) >> (byte % 2u * 8u) & 0xffu;
+    return weight_word(row, byte / 2u) >> (byte % 2u * 8u) & 0xffu;
 }
 
 // A part: the fractions of the low and of the high elements, a byte each, then what
-// part_scales() reads. `at`: the row's first unit.
-uvec4 part_load(uint at, uint part)
+// part_scales() reads.
+uvec4 part_load(Row row, uint part)
 {
     uint j = part % 4u;
-    at += part / (BLOCK / 8u) * UNITS;
+    row.at += part / (BLOCK / 8u) * row.stride;
 #if BLOCK == 32u
 #if FORMAT == q8_0
-    return uvec4(weight_pair(at + 1u + 2u * j), weight_pair(at + 9u + 2u * j), weight_word(at), 0u) ^
+    return uvec4(weight_pair(row, 1u + 2u * j), weight_pair(row, 9u + 2u * j), weight_word(row, 0u), 0u) ^
            uvec4(0x80808080u, 0x80808080u, 0u, 0u);
 #elif FORMAT == mxfp4
-    uint scales = weight_word(at) & 0xffu, bits = weight_pair(at + 1u + 4u * j);
+    uint scales = weight_word(row, 0u) & 0xffu, bits = weight_pair(row, 1u + 4u * j);
 #elif HAS_MINIMUM
-    uint scales = weight_pair(at), bits = weight_pair(at + UNITS - 8u + 2u * j);
+    uint scales = weight_pair(row, 0u), bits = weight_pair(row, UNITS - 8u + 2u * j);
 #else
-    uint scales = weight_word(at), bits = weight_pair(at + UNITS - 8u + 2u * j);
+    uint scales = weight_word(row, 0u), bits = weight_pair(row, UNITS - 8u + 2u * j);
 #endif
 #if FORMAT != q8_0
     uvec2 fractions = uvec2(bits, bits >> 4) & 0x0f0f0f0fu;
 #if FORMAT == q5_0 || FORMAT == q5_1
     // Bits 0 .. 3 of a fifth go to the bytes by one product.
-    uint fifth = weight_pair(at + UNITS - 10u) >> (4u * j);
+    uint fifth = weight_pair(row, UNITS - 10u) >> (4u * j);
     fractions |= ((uvec2(fifth, fifth >> 16) & 15u) * 0x204081u & 0x01010101u) << 4;
 #endif
     return uvec4(fractions, scales, 0u);
@@ -153,43 +183,43 @@ uvec4 part_load(uint at, uint part)
 #else
     uint s = part % 32u / 4u, half_of = s / 4u, shift = s % 4u * 2u;
 #if FORMAT == q2_k
-    uint from = at + 8u + 16u * half_of + 2u * j;
-    uvec2 fractions = uvec2(weight_pair(from), weight_pair(from + 8u)) >> shift & 0x03030303u;
-    uint both = weight_word(at + s);
-    return uvec4(fractions, weight_pair(at + 40u), (both & 0x0f0fu) | (both & 0xf0f0u) << 12);
+    uint from = 8u + 16u * half_of + 2u * j;
+    uvec2 fractions = uvec2(weight_pair(row, from), weight_pair(row, from + 8u)) >> shift & 0x03030303u;
+    uint both = weight_word(row, s);
+    return uvec4(fractions, weight_pair(row, 40u), (both & 0x0f0fu) | (both & 0xf0f0u) << 12);
 #elif FORMAT == q3_k
-    uint from = at + 16u + 16u * half_of + 2u * j, high = at + 2u * j;
-    uvec2 fractions = uvec2(weight_pair(from), weight_pair(from + 8u)) >> shift & 0x03030303u;
-    fractions |= (uvec2(weight_pair(high), weight_pair(high + 8u)) >> s & 0x01010101u) << 2;
-    uint scales = weight_word(at + 48u + s % 4u) >> (4u * half_of) & 0x0f0fu;
-    scales |= (weight_word(at + 52u + s % 2u) >> (s / 2u * 2u) & 0x0303u) << 4;
-    return uvec4(fractions, weight_word(at + 54u), scales);
+    uint from = 16u + 16u * half_of + 2u * j, high = 2u * j;
+    uvec2 fractions = uvec2(weight_pair(row, from), weight_pair(row, from + 8u)) >> shift & 0x03030303u;
+    fractions |= (uvec2(weight_pair(row, high), weight_pair(row, high + 8u)) >> s & 0x01010101u) << 2;
+    uint scales = weight_word(row, 48u + s % 4u) >> (4u * half_of) & 0x0f0fu;
+    scales |= (weight_word(row, 52u + s % 2u) >> (s / 2u * 2u) & 0x0303u) << 4;
+    return uvec4(fractions, weight_word(row, 54u), scales);
 #elif FORMAT == q4_k || FORMAT == q5_k
-    uint from = at + UNITS - 64u + s / 2u * 16u + 2u * j;
+    uint from = UNITS - 64u + s / 2u * 16u + 2u * j;
     uvec2 fractions =
-        uvec2(weight_pair(from), weight_pair(from + 8u)) >> (s % 2u * 4u) & 0x0f0f0f0fu;
+        uvec2(weight_pair(row, from), weight_pair(row, from + 8u)) >> (s % 2u * 4u) & 0x0f0f0f0fu;
 #if FORMAT == q5_k
-    uint high = at + 8u + 2u * j;
-    fractions |= (uvec2(weight_pair(high), weight_pair(high + 8u)) >> s & 0x01010101u) << 4;
+    uint high = 8u + 2u * j;
+    fractions |= (uvec2(weight_pair(row, high), weight_pair(row, high + 8u)) >> s & 0x01010101u) << 4;
 #endif
-    uint scale = weight_byte(at, 4u + s % 4u), minimum = weight_byte(at, 8u + s % 4u);
+    uint scale = weight_byte(row, 4u + s % 4u), minimum = weight_byte(row, 8u + s % 4u);
     if (s >= 4u) {
-        uint both = weight_byte(at, 8u + s);
+        uint both = weight_byte(row, 8u + s);
         scale = (both & 15u) | scale >> 6 << 4;
         minimum = both >> 4 | minimum >> 6 << 4;
     }
-    return uvec4(fractions, weight_pair(at), (scale & 63u) | (minimum & 63u) << 16);
+    return uvec4(fractions, weight_pair(row, 0u), (scale & 63u) | (minimum & 63u) << 16);
 #elif FORMAT == q6_k
-    uint from = at + 32u * half_of + s % 2u * 16u + 2u * j, high = at + 64u + 16u * half_of + 2u * j;
+    uint from = 32u * half_of + s % 2u * 16u + 2u * j, high = 64u + 16u * half_of + 2u * j;
     uvec2 fractions =
-        uvec2(weight_pair(from), weight_pair(from + 8u)) >> (s % 4u / 2u * 4u) & 0x0f0f0f0fu;
-    fractions |= (uvec2(weight_pair(high), weight_pair(high + 8u)) >> shift & 0x03030303u) << 4;
-    return uvec4(fractions, weight_word(at + 104u), weight_word(at + 96u + s));
+        uvec2(weight_pair(row, from), weight_pair(row, from + 8u)) >> (s % 4u / 2u * 4u) & 0x0f0f0f0fu;
+    fractions |= (uvec2(weight_pair(row, high), weight_pair(row, high + 8u)) >> shift & 0x03030303u) << 4;
+    return uvec4(fractions, weight_word(row, 104u), weight_word(row, 96u + s));
 #else
-    uint bits = weight_pair(at + 4u + 8u * s + 2u * j);
-    uint scale = weight_byte(at, 4u + s / 2u) >> (s % 2u * 4u) & 15u;
-    scale |= (weight_word(at + 1u) >> (2u * s) & 3u) << 4;
-    return uvec4(uvec2(bits, bits >> 4) & 0x0f0f0f0fu, weight_word(at), scale);
+    uint bits = weight_pair(row, 4u + 8u * s + 2u * j);
+    uint scale = weight_byte(row, 4u + s / 2u) >> (s % 2u * 4u) & 15u;
+    scale |= (weight_word(row, 1u) >> (2u * s) & 3u) << 4;
+    return uvec4(uvec2(bits, bits >> 4) & 0x0f0f0f0fu, weight_word(row, 0u), scale);
 #endif
 #endif
 }

@@ -7,6 +7,7 @@
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0;     // 1: w begins at an odd byte
 layout(constant_id = 1) const uint X_ALIGNED = 0; // 1: x begins at a multiple of 4 elements
+layout(constant_id = 2) const uint IS_PACKED = 0; // 1: rows of w are packed 16 by 16
 layout(std430, binding = 0) readonly buffer X { float d[]; } x_source;
 layout(std430, binding = 0) readonly buffer Fours { vec4 d[]; } x_fours; // the same
 layout(std430, binding = 2) writeonly buffer Out { float d[]; } result;
@@ -21,15 +22,16 @@ bool w_odd()
 }
 #include "quant.glsl"
 
-uint row_at(uint column)
+Row row_at(uint column)
 {
-    return args.w_offset + column * (args.terms / BLOCK) * UNITS;
+    uint num_packed = IS_PACKED != 0u ? args.columns / 16u * 16u : 0u;
+    return weight_row(args.w_offset, column, args.terms, num_packed);
 }
 
 #ifdef ROWS
 // LANES invocations share the terms of EACH columns, part by part; what they read of x serves
 // all of these.
-layout(constant_id = 2) const uint LANES = 64; // a power of two from 32 to 256
+layout(constant_id = 3) const uint LANES = 64; // a power of two from 32 to 256
 #define EACH 4u
 #define AT_ONCE 2u // parts of each column that are on their way together
 const uint COLUMNS = 256u / LANES * EACH; // of a workgroup

@@ -7,6 +7,7 @@
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0; // 1: w begins at an odd byte
 layout(constant_id = 1) const uint IS_TAKE = 0;
+layout(constant_id = 2) const uint IS_PACKED = 0; // 1: rows are packed 16 by 16
 layout(std430, binding = 1) readonly buffer Index { uint8_t d[]; } indices; // of any integers
 layout(std430, binding = 2) writeonly buffer Out { PASTE(S_, OUT) d[]; } result;
 layout(push_constant) uniform Args {
@@ -56,7 +57,8 @@ void main()
         return;
     uint row = own / args.row_parts, in_row = own - row * args.row_parts;
     uint from = IS_TAKE != 0u ? row_of(row) : row;
-    uvec4 part = part_load(args.w_offset + from * (args.row_parts / (BLOCK / 8u)) * UNITS, in_row);
+    uint num_packed = IS_PACKED != 0u ? args.rows / 16u * 16u : 0u;
+    uvec4 part = part_load(weight_row(args.w_offset, from, args.row_parts * 8u, num_packed), in_row);
     vec4 scales = part_scales(part), low, high;
     part_integers(part, low, high);
     uint to = args.out_offset + row * args.row_parts * 8u + in_row / 4u * 32u + in_row % 4u * 4u;
