@@ -38,6 +38,8 @@ struct lm_weight {
     char name[TN_MODEL_NAME];
     uint32_t flags;       // TN_MODEL_..., of all parts that list it
     int64_t head, paired; // as in tn_model_weight
+    int64_t part, joined; // the layer that lists it, and its number there
+    int64_t first, count; // its rows in `product`; count 0: all
     bool is_wanted;       // by the shard that is being loaded
     bool is_absent;       // optional, and the file does not have it
     const char *format;   // of the blocks of `rows`; NULL: elements

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/ops/base_attrs.h>
 #include "internal.h"
 
 // Inputs of a plan, in front of the caches.
@@ -40,18 +41,31 @@ static tn_array *step_weight(const tn_model_step *base, const char *name)
     return weight ? weight->plain : NULL;
 }
 
-static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
+// x times all rows of the matrix that has the weight. Equal products of a step are computed
+// once.
+static tn_array *whole_product(const struct step *step, tn_array *x,
+                               const struct lm_weight *weight)
 {
-    const struct step *step = (const struct step *)(const void *)base;
-    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
-    if (!weight)
-        return NULL;
     if (weight->packed)
         return tn_op(step->scope, "quant.quantized_matmul/1", TN_IN(x, weight->product),
                      tn_attrs("format", weight->packed));
     tn_array *turned =
         tn_op(step->scope, "base.transpose/1", TN_IN(weight->product), TN_NO_ATTRS);
     return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
+}
+
+static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
+{
+    const struct step *step = (const struct step *)(const void *)base;
+    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
+    if (!weight)
+        return NULL;
+    tn_array *all = whole_product(step, x, weight);
+    if (weight->count == 0)
+        return all;
+    return tn_op(step->scope, "base.slice/1", TN_IN(all),
+                 tn_attrs("start", TN_INTS(0, weight->first), "stop",
+                          TN_INTS(TN_SLICE_END, weight->first + weight->count)));
 }
 
 static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char *name)
@@ -104,7 +118,8 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
                                  .weight = step_weight,
                                  .product = step_product,
                                  .rows = step_rows,
-                                 .constant = step_constant},
+                                 .constant = step_constant,
+                                 .context = model->context},
                         .model = model,
                         .scope = scope};
     status = model->ops->build(model->host, model->self, &step.base);

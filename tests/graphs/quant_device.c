@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <tenon/ops/quant.h>
 #include "common.h"
+#include "quant.h"
 
 static void open_device(void)
 {
@@ -36,6 +37,7 @@ struct matrix {
     int64_t n, k, row_bytes;
     uint8_t *bytes; // one before the blocks
     float *values;
+    int is_packed, exact; // how it is multiplied
 };
 
 // A number from 2^-5 to 2^-2 of any sign, unless `at` is negative.
@@ -48,7 +50,7 @@ static void set_f16(uint8_t *block, int64_t at)
 // Blocks of any bits, with scales and minima near 1.
 static struct matrix matrix_make(const char *name, int64_t n, int64_t k)
 {
-    struct matrix m = {tn_quant_find(name), n, k, 0, NULL, NULL};
+    struct matrix m = {tn_quant_find(name), n, k, 0, NULL, NULL, 0, 0};
     size_t f = 0;
     while (strcmp(formats[f].name, name) != 0)
         f++;
@@ -76,17 +78,45 @@ static void matrix_free(struct matrix *m)
     free(m->values);
 }
 
-// The blocks as an array: with `is_odd` from the second byte of another on.
+// The name by which operators know it.
+static const char *matrix_format(const struct matrix *m)
+{
+    const char *plain = m->format->name;
+    return m->is_packed ? tn_quant_packed(plain, getenv("TENON_TEST_BACKEND")) : plain;
+}
+
+// The blocks as an array, packed if they are: with `is_odd` from the second byte of another
+// on.
 static tn_array *matrix_array(tn_scope *s, const struct matrix *m, int is_odd)
 {
+    tn_array *plain = tn_from_data(s, TN_U8, TN_SHAPE(m->n, m->row_bytes), m->bytes + 1);
+    if (m->is_packed)
+        return tn_op(s, "quant.pack", TN_IN(plain),
+                     tn_attrs("format", m->format->name, "to", matrix_format(m)));
     if (!is_odd)
-        return tn_from_data(s, TN_U8, TN_SHAPE(m->n, m->row_bytes), m->bytes + 1);
+        return plain;
     int64_t count = m->n * m->row_bytes;
     tn_array *all = tn_from_data(s, TN_U8, TN_SHAPE(count + 1), m->bytes);
     return tn_op(s, "base.reshape",
                  TN_IN(tn_op(s, "base.slice", TN_IN(all),
                              tn_attrs("start", TN_INTS(1), "stop", TN_INTS(count + 1)))),
                  tn_attrs("shape", TN_INTS(m->n, m->row_bytes)));
+}
+
+// By what a product may be off where x is rounded: of 32 elements by their greatest
+// magnitude / 254.
+static double rounding(const float *x, const float *w, int64_t k)
+{
+    double off = 0;
+    for (int64_t i = 0; i < k; i += 32) {
+        double most = 0, sum = 0;
+        for (int64_t j = i; j < i + 32; j++) {
+            most = fmax(most, fabs((double)x[j]));
+            sum += fabs((double)w[j]);
+        }
+        off += sum * most / 254;
+    }
+    return off;
 }
 
 // The product of `rows` rows, from element `skipped` of their memory on.
@@ -104,7 +134,7 @@ static void check_product(const struct matrix *m, int64_t rows, int64_t skipped,
                    tn_attrs("start", TN_INTS(skipped), "stop", TN_INTS(count + skipped)));
     in = tn_op(s, "base.reshape", TN_IN(in), tn_attrs("shape", TN_INTS(rows, m->k)));
     tn_array *y = tn_op(s, "quant.quantized_matmul", TN_IN(in, matrix_array(s, m, is_odd)),
-                        tn_attrs("format", m->format->name));
+                        tn_attrs("format", matrix_format(m), "exact", m->exact));
     must(s, tn_read(s, y, got, (size_t)(rows * m->n) * sizeof(*got)));
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < m->n; column++) {
@@ -116,7 +146,11 @@ static void check_product(const struct matrix *m, int64_t rows, int64_t skipped,
                 size += fabs(term);
             }
             double error = fabs((double)got[row * m->n + column] - sum);
-            cr_assert(le(dbl, error, 1e-6 * size + 1e-30),
+            double off =
+                m->is_packed && !m->exact
+                    ? rounding(x + skipped + row * m->k, m->values + column * m->k, m->k)
+                    : 0;
+            cr_assert(le(dbl, error, off + 1e-6 * size + 1e-30),
                       "%s, %d rows: row %d, column %d is %g, expected %g", m->format->name,
                       (int)rows, (int)row, (int)column, (double)got[row * m->n + column],
                       sum);
@@ -126,16 +160,18 @@ static void check_product(const struct matrix *m, int64_t rows, int64_t skipped,
     tn_scope_close(s);
 }
 
-// One row, some at a time, tiles; more terms than invocations take at once; rows and blocks
-// that begin where they are read in pieces.
+// One row, some at a time, tiles: the first format with all, the others with one; more
+// terms than invocations take at once; rows and blocks that begin where they are read in
+// pieces.
 Test(quant_device, products_are_those_of_the_values)
 {
+    static const int64_t rows[] = {1, 6, 18};
     for (size_t f = 0; f < FORMATS; f++) {
         int64_t block = tn_quant_find(formats[f].name)->block;
         struct matrix m = matrix_make(formats[f].name, 37, block == 256 ? 1280 : 1120);
-        check_product(&m, 1, 0, 0);
-        check_product(&m, 6, 0, 0);
-        check_product(&m, 18, 0, 0);
+        for (size_t i = 0; i < 3; i++)
+            if (f == 0 || f % 3 == i)
+                check_product(&m, rows[i], 0, 0);
         matrix_free(&m);
     }
     static const char *const odd[] = {"q5_1", "q3_k", "mxfp4"};
@@ -180,7 +216,7 @@ static void check_values(const struct matrix *m, const char *dtype, int is_odd)
     uint8_t *got = malloc((size_t)count * 8), want[8];
     size_t size = stored(dtype, 0, want);
     tn_array *values = tn_op(s, "quant.dequantize", TN_IN(matrix_array(s, m, is_odd)),
-                             tn_attrs("format", m->format->name, "dtype", dtype));
+                             tn_attrs("format", matrix_format(m), "dtype", dtype));
     must(s, tn_read(s, values, got, (size_t)count * size));
     for (int64_t i = 0; i < count; i++) {
         stored(dtype, m->values[i], want);
@@ -189,6 +225,84 @@ static void check_values(const struct matrix *m, const char *dtype, int is_odd)
     }
     free(got);
     tn_scope_close(s);
+}
+
+// Packed rows: of few rows of x those that are all packed, others as all products; x in
+// floats and in bytes; a row of x from memory and one that is read by element; blocks that
+// a strand has and has not.
+Test(quant_device, packed_products_are_those_of_the_values)
+{
+    const char *backend = getenv("TENON_TEST_BACKEND");
+    for (size_t f = 0; f < FORMATS; f++) {
+        if (!tn_quant_packed(formats[f].name, backend))
+            continue;
+        int64_t block = tn_quant_find(formats[f].name)->block;
+        struct matrix m = matrix_make(formats[f].name, 48, (f % 2 ? 5 : 19) * block);
+        m.is_packed = 1;
+        check_product(&m, 1, 0, 0);
+        check_product(&m, 5, 3, 0);
+        m.exact = 1;
+        check_product(&m, 1, 3, 0);
+        check_product(&m, 5, 0, 0);
+        matrix_free(&m);
+        m = matrix_make(formats[f].name, 37, 3 * block);
+        m.is_packed = m.exact = 1;
+        check_product(&m, 1, 0, 0);
+        check_product(&m, 18, 0, 0);
+        check_values(&m, "f32", 0);
+        matrix_free(&m);
+    }
+    struct matrix wide =
+        matrix_make("q4_0", 64 * 80, 96); // several groups of rows a workgroup
+    wide.is_packed = 1;
+    check_product(&wide, 1, 0, 0);
+    matrix_free(&wide);
+}
+
+// What is no number stays none, also where x is rounded.
+Test(quant_device, rounding_keeps_what_is_no_number)
+{
+    static const float strange[] = {NAN, INFINITY, 0, 1e-40f};
+    for (size_t i = 0; i < 4; i++) {
+        tn_scope *s = tn_scope_open(runtime);
+        struct matrix m = matrix_make("q4_0", 16, 64);
+        float x[64] = {0}, got[16];
+        m.is_packed = 1;
+        x[40] = strange[i];
+        must(s, tn_read(s,
+                        tn_op(s, "quant.quantized_matmul",
+                              TN_IN(tn_from_data(s, TN_F32, TN_SHAPE(1, 64), x),
+                                    matrix_array(s, &m, 0)),
+                              tn_attrs("format", matrix_format(&m))),
+                        got, sizeof(got)));
+        for (int64_t n = 0; n < 16; n++)
+            cr_assert(i < 2 ? !isfinite(got[n]) : fabsf(got[n]) < 1e-38f, "%g: %g",
+                      (double)strange[i], (double)got[n]);
+        matrix_free(&m);
+        tn_scope_close(s);
+    }
+}
+
+// One launch of few rows; with more of them, what is before is one of its own. The first
+// format with all, the others with some.
+Test(quant_device, programs_are_part_of_products)
+{
+    static const int64_t rows[] = {1, 5, 18};
+    for (size_t f = 0; f < 5; f++) {
+        tn_scope *s = tn_scope_open(runtime);
+        struct matrix m = matrix_make(formats[f].name, 37, 96);
+        struct beside b = {
+            formats[f].name, tn_keep(s, matrix_array(s, &m, 0)), 0, m.n, m.k, 0};
+        for (size_t i = 0; i < 3; i++) {
+            b.rows = rows[i];
+            b.steps = rows[i] > 8 ? 2 : 1;
+            if (f == 0 || f % 3 == i)
+                check_beside(&b);
+        }
+        tn_release(b.w);
+        matrix_free(&m);
+        tn_scope_close(s);
+    }
 }
 
 // To the bit, in each dtype.

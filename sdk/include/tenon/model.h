@@ -94,6 +94,12 @@ typedef struct tn_model_weight {
     // head divides extent[0], and `paired` is even and at most the head; others are
     // TN_ERR_INTERNAL.
     int64_t head, paired;
+
+    // Above 0: `product` multiplies one x by this weight and the others of the part that
+    // have this number: queries, keys and values, say. Where they are stored alike the
+    // library may put their rows into one matrix, one product for all; `product` gives the
+    // columns of the weight that is asked for.
+    int64_t joined;
 } tn_model_weight;
 
 // The parts beside the layers, for `weights`.
@@ -148,6 +154,8 @@ struct tn_model_step {
     // A constant of the model: copies `data`, row-major. Made once for each plan.
     tn_array *(*constant)(const tn_model_step *step, tn_dtype dtype, const tn_shape *shape,
                           const void *data);
+
+    int64_t context; // positions that a sequence may have: at most `capacity`
 };
 
 // A model that a plugin opened; the plugin's own.

@@ -42,10 +42,11 @@
 //   two 4 bytes of fractions of row 0, of row 1, ... row 15; then the next 4 bytes, ...
 //
 // as tn_quant_r16_at says. The rows beyond the last multiple of 16 lie as they were. The
-// order is the same for all processors, and suits vectors of 4, 8 and 16 words.
+// order is the same for all processors, and suits vectors of 4, 8 and 16 words, and GPUs,
+// where four invocations read 16 bytes of 4 rows each.
 //
 //   const char *to = tn_quant_packed("q4_0", "cpu-blas"); // "q4_0_r16"
-//   const char *same = tn_quant_packed("q4_0", "vulkan"); // NULL: as it is
+//   const char *same = tn_quant_packed("q5_0", "vulkan"); // NULL: as it is
 //
 // So who loads a model asks by format and backend, applies quant.pack where there is an
 // answer, and gives quant.quantized_matmul the name that it got.
@@ -175,8 +176,14 @@ static inline const tn_quant_format *tn_quant_of_gguf(int64_t type)
 // read a plain format fastest; NULL: the plain one itself. Borrows the texts.
 static inline const char *tn_quant_packed(const char *format, const char *backend)
 {
-    if (!tn_quant_same(backend, "cpu-blas"))
+    if (tn_quant_same(backend, "vulkan") || tn_quant_same(backend, "vulkan-jit")) {
+        if (!tn_quant_same(format, "q4_0") && !tn_quant_same(format, "q4_1") &&
+            !tn_quant_same(format, "q8_0") && !tn_quant_same(format, "q4_k") &&
+            !tn_quant_same(format, "q5_k") && !tn_quant_same(format, "q6_k"))
+            return NULL;
+    } else if (!tn_quant_same(backend, "cpu-blas")) {
         return NULL;
+    }
 #define TN_QUANT_PACKED_NAME(name, plain, head)                                            \
     if (tn_quant_same(format, #plain))                                                     \
         return #name;
