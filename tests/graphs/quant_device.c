@@ -228,8 +228,8 @@ static void check_values(const struct matrix *m, const char *dtype, int is_odd)
 }
 
 // Packed rows: of few rows of x those that are all packed, others as all products; x in
-// floats and in bytes; a row of x from memory and one that is read by element; blocks that
-// a strand has and has not.
+// floats and in bytes; x from memory in fours, or by element; blocks that a strand has and
+// has not. The first formats with all, the others with some: they take long to compile.
 Test(quant_device, packed_products_are_those_of_the_values)
 {
     const char *backend = getenv("TENON_TEST_BACKEND");
@@ -237,18 +237,21 @@ Test(quant_device, packed_products_are_those_of_the_values)
         if (!tn_quant_packed(formats[f].name, backend))
             continue;
         int64_t block = tn_quant_find(formats[f].name)->block;
-        struct matrix m = matrix_make(formats[f].name, 48, (f % 2 ? 5 : 19) * block);
+        struct matrix m = matrix_make(formats[f].name, 48, (block == 32 ? 19 : 3) * block);
         m.is_packed = 1;
-        check_product(&m, 1, 0, 0);
-        check_product(&m, 5, 3, 0);
+        check_product(&m, 1, f % 2 ? 3 : 0, 0);
         m.exact = 1;
-        check_product(&m, 1, 3, 0);
-        check_product(&m, 5, 0, 0);
+        check_product(&m, 1, f % 2 ? 0 : 3, 0);
+        if (f == 0 || f == 7) {
+            check_product(&m, 5, 0, 0);
+            m.exact = 0;
+            check_product(&m, 5, 3, 0);
+        }
         matrix_free(&m);
-        m = matrix_make(formats[f].name, 37, 3 * block);
+        m = matrix_make(formats[f].name, 37, 2 * block);
         m.is_packed = m.exact = 1;
-        check_product(&m, 1, 0, 0);
-        check_product(&m, 18, 0, 0);
+        if (f < 2)
+            check_product(&m, f == 0 ? 1 : 18, 0, 0);
         check_values(&m, "f32", 0);
         matrix_free(&m);
     }
