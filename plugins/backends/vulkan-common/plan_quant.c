@@ -68,9 +68,9 @@ static uint32_t unit_bytes(const struct weights *w)
 // Words that come first in packed rows: quant.glsl's HEAD.
 static uint32_t head_words(const tn_quant_format *format)
 {
-    int32_t head = 0;
-    tn_quant_unpacked(tn_quant_packed(format->name, "vulkan"), &head);
-    return (uint32_t)head / 2;
+    tn_quant_order order = {0};
+    tn_quant_unpacked(tn_quant_packed(format->name, "vulkan"), &order);
+    return (uint32_t)order.head / 2;
 }
 
 // Whether the shaders have the format, and their 32 bits count the elements of the result
