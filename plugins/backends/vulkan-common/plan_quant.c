@@ -314,7 +314,8 @@ static tn_status plan_matrices(const tn_vulkan_plan *plan, const struct product 
     char name[VARIANT_NAME];
     uint64_t bytes = p->rows * p->terms * sizeof(uint16_t);
     uint64_t tiles = ceil_div(p->rows, 128) * ceil_div(p->columns, 128);
-    uint32_t tile = tiles >= MANY_TILES && p->rows > 64 && p->columns > 64 ? 128 : 64;
+    bool is_large = tiles >= MANY_TILES && p->rows > 64 && p->columns > 64;
+    uint32_t tile = is_large && strcmp(dtype, "bf16") == 0 ? 128 : 64;
     snprintf(name, sizeof(name), "quant_matrix_%s_%s_%u", p->w.format->name, dtype, tile);
     struct kernel_launch launch = {.name = name,
                                    .fixed_grid = true,

@@ -196,6 +196,12 @@ static inline const tn_quant_format *tn_quant_of_gguf(int64_t type)
 
 // The packed format in which kernels of a backend ("cpu-blas", as tn_device_info has it)
 // read a plain format fastest; NULL: the plain one itself. Borrows the texts.
+//
+// The CPU's kernels have all packed formats. Those of the Vulkan backends have the ones
+// whose blocks are arranged as they were, with scales in front or behind: of the others
+// they read plain rows, and they refuse packed ones, which would run on no device but the
+// CPU. So the name that is given here is one that the backend multiplies with, looks up
+// rows of, and packs itself.
 static inline const char *tn_quant_packed(const char *format, const char *backend)
 {
     if (tn_quant_same(backend, "vulkan") || tn_quant_same(backend, "vulkan-jit")) {
