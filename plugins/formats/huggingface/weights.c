@@ -214,7 +214,8 @@ static tn_status list_arrays(struct hf *hf)
             if (hf_is_part(hf, s->header.arrays[i].name))
                 continue;
             status = list_array(hf, s, i);
-            if (status == TN_OK && hf->content.num_arrays > before)
+            if (status == TN_OK && hf->content.num_arrays > before &&
+                !hf->arrays[before].parts)
                 status = hf_list_packed(hf, &hf->arrays[before]);
         }
     for (size_t i = 0; i < COUNT(hf->factors) && status == TN_OK; i++)
