@@ -75,8 +75,10 @@
 #endif
 
 #if FORMAT == q2_k || FORMAT == q3_k || FORMAT == q4_k || FORMAT == q5_k || FORMAT == q6_k || FORMAT == iq4_xs
+#define IS_LARGE 1
 #define BLOCK 256u // elements
 #else
+#define IS_LARGE 0
 #define BLOCK 32u
 #endif
 #if FORMAT == q4_1 || FORMAT == q5_1 || FORMAT == q2_k || FORMAT == q4_k || FORMAT == q5_k
@@ -160,7 +162,7 @@ uvec4 part_load(Row row, uint part)
 {
     uint j = part % 4u;
     row.at += part / (BLOCK / 8u) * row.stride;
-#if BLOCK == 32u
+#if !IS_LARGE
 #if FORMAT == q8_0
     return uvec4(weight_pair(row, 1u + 2u * j), weight_pair(row, 9u + 2u * j), weight_word(row, 0u), 0u) ^
            uvec4(0x80808080u, 0x80808080u, 0u, 0u);

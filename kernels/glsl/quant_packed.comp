@@ -62,10 +62,12 @@ layout(push_constant) uniform Args {
 #define ZERO 32
 #endif
 #if FORMAT == q4_k || FORMAT == q5_k || FORMAT == q6_k
+#define IS_LARGE 1
 #define BLOCK 256u
 #define PIECES 8u
 #define EACH 1u
 #else
+#define IS_LARGE 0
 #define BLOCK 32u
 #define PIECES 1u
 #define EACH 4u
@@ -94,7 +96,7 @@ vec4 load_halves(uint at)
 // Loads what block `at` has for this invocation.
 void load_block(uint i, uint at)
 {
-#if BLOCK == 32u
+#if !IS_LARGE
     scale[i] = load_halves(at);
 #if HAS_MINIMUM
     minimum[i] = load_halves(at + 2u);
@@ -144,7 +146,7 @@ void part_scales(uint i, uint s, out vec4 scales, out vec4 minima)
 
 void read_piece(uint i, uint p)
 {
-#if BLOCK == 32u
+#if !IS_LARGE
     low_at = 4u * OWN_WORD;
     high_at = low_at + 16u;
 #if FORMAT == q8_0
@@ -206,7 +208,7 @@ uint x_row(uint r)
 #ifdef DOTS
 // Parts of 32 elements of a row of x, of what strands take at a time. Of four rows and blocks of 256
 // there are eight strands at most, for the sake of shared memory.
-#if ROWS > 1 && BLOCK == 256u
+#if ROWS > 1 && IS_LARGE
 #define PARTS 64u
 #else
 #define PARTS (16u * EACH * BLOCK / 32u)
@@ -264,7 +266,7 @@ vec4 piece_products(uint r, uint at)
 {
     int a = int(x_bytes[r][(at + low_at) / 4u]), b = int(x_bytes[r][(at + high_at) / 4u]);
     int of_a = dotPacked4x8EXT(a, 0x01010101), of_b = dotPacked4x8EXT(b, 0x01010101);
-#if BLOCK == 32u
+#if !IS_LARGE
     return products(dots(low, a) + dots(high, b), of_a + of_b, x_scales[r][at / 32u], low_scale, low_minimum);
 #else
     return products(dots(low, a), of_a, x_scales[r][(at + low_at) / 32u], low_scale, low_minimum) +
@@ -295,7 +297,7 @@ vec4 dots(uvec4 four, vec4 x)
 vec4 piece_products(uint r, uint at)
 {
     vec4 a = load_x(x_row(r) + at + low_at), b = load_x(x_row(r) + at + high_at);
-#if BLOCK == 32u
+#if !IS_LARGE
     vec4 sum = (dots(low, a) + dots(high, b)) * low_scale;
 #else
     vec4 sum = dots(low, a) * low_scale + dots(high, b) * high_scale;
