@@ -7,11 +7,12 @@
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0;     // 1: w begins at an odd byte
 layout(constant_id = 1) const uint X_ALIGNED = 0; // 1: x lies in memory, from a multiple of 4 elements on
+layout(constant_id = 2) const uint IS_PACKED = 0; // 1: rows of w are packed 16 by 16
 layout(std430, binding = 0) readonly buffer X { float d[]; } x_source;
 layout(std430, binding = 2) writeonly buffer Out { float d[]; } result;
 layout(push_constant) uniform Args {
     uint rows, columns, terms; // terms: a multiple of 32
-    uint x_offset, w_offset, out_offset; // of w: words of 16 bits
+    uint x_offset, w_offset, out_offset; // of w: units
 } args;
 #define W_BINDING 1
 bool w_odd()
@@ -20,16 +21,17 @@ bool w_odd()
 }
 #include "quant.glsl"
 
-uint block_at(uint column, uint block)
+Row row_at(uint column)
 {
-    return args.w_offset + (column * (args.terms / 32u) + block) * BLOCK_WORDS;
+    uint num_packed = IS_PACKED != 0u ? args.columns / 16u * 16u : 0u;
+    return weight_row(args.w_offset, column, args.terms, num_packed);
 }
 
 #ifdef ROWS
 layout(std430, binding = 3) readonly buffer Fours { vec4 d[]; } x_fours; // the same where X_ALIGNED is 1
 // LANES invocations share the terms of EACH columns, part by part; what they read of x serves
 // all of these.
-layout(constant_id = 2) const uint LANES = 64; // a power of two from 32 to 256
+layout(constant_id = 3) const uint LANES = 64; // a power of two from 32 to 256
 #define EACH 4u
 #define AT_ONCE 2u // parts of each column that are on their way together
 const uint COLUMNS = 256u / LANES * EACH; // of a workgroup
@@ -40,6 +42,11 @@ vec4 load_x(uint at)
     if (X_ALIGNED != 0u)
         return x_fours.d[at / 4u];
     return vec4(x_source.d[at], x_source.d[at + 1u], x_source.d[at + 2u], x_source.d[at + 3u]);
+}
+
+float sum_of(vec4 v)
+{
+    return (v.x + v.y) + (v.z + v.w);
 }
 
 void main()
@@ -56,36 +63,39 @@ void main()
         [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
             sums[c][r] = 0.0;
     for (uint begin = 0u; begin < parts; begin += LANES * AT_ONCE) {
-        uvec3 loaded[AT_ONCE][EACH];
+        uvec4 loaded[AT_ONCE][EACH];
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
             uint part = min(begin + i * LANES + lane, parts - 1u);
             [[unroll]] for (uint c = 0u; c < EACH; c++)
                 loaded[i][c] =
-                    part_load(block_at(min(first_column + c, args.columns - 1u), part / 4u), part % 4u);
+                    part_load(row_at(min(first_column + c, args.columns - 1u)), part);
         }
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
             uint part = begin + i * LANES + lane;
             if (part >= parts)
                 break;
             vec4 x[ROWS][2];
-            float x_sum[ROWS];
+            vec2 x_sum[ROWS];
             [[unroll]] for (uint r = 0u; r < uint(ROWS); r++) {
                 uint at = args.x_offset + min(first_row + r, args.rows - 1u) * args.terms +
                           part / 4u * 32u + part % 4u * 4u;
                 x[r][0] = load_x(at);
                 x[r][1] = load_x(at + 16u);
-                vec4 both = x[r][0] + x[r][1];
-                x_sum[r] = (both.x + both.y) + (both.z + both.w);
+                x_sum[r] = vec2(sum_of(x[r][0]), sum_of(x[r][1]));
             }
             [[unroll]] for (uint c = 0u; c < EACH; c++) {
-                vec2 scales = part_scales(loaded[i][c]);
-                vec4 low, high;
+                vec4 scales = part_scales(loaded[i][c]), low, high;
                 part_integers(loaded[i][c], low, high);
                 [[unroll]] for (uint r = 0u; r < uint(ROWS); r++) {
-                    vec4 products = low * x[r][0] + high * x[r][1];
-                    sums[c][r] += ((products.x + products.y) + (products.z + products.w)) * scales.x;
-#if HAS_MINIMUM
-                    sums[c][r] += x_sum[r] * scales.y;
+#if HAS_HALVES
+                    sums[c][r] += sum_of(low * x[r][0]) * scales.x + sum_of(high * x[r][1]) * scales.z;
+#else
+                    sums[c][r] += sum_of(low * x[r][0] + high * x[r][1]) * scales.x;
+#endif
+#if HAS_HALVES && HAS_MINIMUM
+                    sums[c][r] += x_sum[r].x * scales.y + x_sum[r].y * scales.w;
+#elif HAS_MINIMUM
+                    sums[c][r] += (x_sum[r].x + x_sum[r].y) * scales.y;
 #endif
                 }
             }
@@ -126,36 +136,11 @@ float load_a(uint row, uint k)
 }
 float load_b(uint k, uint column)
 {
-    uint at = block_at(column, k / 32u), i = k % 32u;
-#if HAS_MINIMUM
-    uint rest = at + 2u;
-#else
-    uint rest = at + 1u;
-#endif
-    vec2 scales = vec2(unpackHalf2x16(weight_word(at)).x, 0.0);
-#if HAS_MINIMUM
-    scales.y = unpackHalf2x16(weight_word(at + 1u)).x;
-#endif
-#if FRACTION_BITS == 8
-    uint word = weight_word(rest + i / 2u);
-    return float(bitfieldExtract(int(word), int(i % 2u * 8u), 8)) * scales.x;
-#else
-#if FRACTION_BITS == 5
-    uint fifth = weight_word(rest + i / 16u) >> (i % 16u) & 1u;
-    rest += 2u;
-#else
-    const uint fifth = 0u;
-#endif
-    uint q = weight_word(rest + i % 16u / 2u) >> (i % 2u * 8u + i / 16u * 4u) & 15u;
-#if HAS_MINIMUM
-    const float zero = 0.0;
-#elif FRACTION_BITS == 5
-    const float zero = 16.0;
-#else
-    const float zero = 8.0;
-#endif
-    return (float(q | fifth << 4) - zero) * scales.x + scales.y;
-#endif
+    uvec4 part = part_load(row_at(column), k / 32u * 4u + k % 16u / 4u);
+    vec4 scales = part_scales(part);
+    bool is_high = k % 32u >= 16u;
+    uint four = is_high ? part.y : part.x;
+    return part_value(integer_of(four >> (k % 4u * 8u) & 0xffu), is_high ? scales.zw : scales.xy);
 }
 void store(uint row, uint column, float value)
 {

@@ -7,12 +7,13 @@
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0; // 1: w begins at an odd byte
 layout(constant_id = 1) const uint IS_TAKE = 0;
+layout(constant_id = 2) const uint IS_PACKED = 0; // 1: rows are packed 16 by 16
 layout(std430, binding = 1) readonly buffer Index { uint8_t d[]; } indices; // of any integers
 layout(std430, binding = 2) writeonly buffer Out { PASTE(S_, OUT) d[]; } result;
 layout(push_constant) uniform Args {
     uint parts, row_parts; // of all rows, and of one
     uint rows;             // of w
-    uint w_offset;         // words of 16 bits
+    uint w_offset;         // in units (quant.glsl)
     uint out_offset;
     uint index_offset, index_size, index_signed; // offset in bytes
 } args;
@@ -55,15 +56,14 @@ void main()
     if (own >= args.parts)
         return;
     uint row = own / args.row_parts, in_row = own - row * args.row_parts;
-    uint block = in_row / 4u, j = in_row % 4u;
     uint from = IS_TAKE != 0u ? row_of(row) : row;
-    uvec3 part = part_load(args.w_offset + (from * (args.row_parts / 4u) + block) * BLOCK_WORDS, j);
-    vec2 scales = part_scales(part);
-    vec4 low, high;
+    uint num_packed = IS_PACKED != 0u ? args.rows / 16u * 16u : 0u;
+    uvec4 part = part_load(weight_row(args.w_offset, from, args.row_parts * 8u, num_packed), in_row);
+    vec4 scales = part_scales(part), low, high;
     part_integers(part, low, high);
-    uint to = args.out_offset + row * args.row_parts * 8u + block * 32u + 4u * j;
+    uint to = args.out_offset + row * args.row_parts * 8u + in_row / 4u * 32u + in_row % 4u * 4u;
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        store(to + i, low[i] * scales.x + scales.y);
-        store(to + 16u + i, high[i] * scales.x + scales.y);
+        store(to + i, part_value(low[i], scales.xy));
+        store(to + 16u + i, part_value(high[i], scales.zw));
     }
 }

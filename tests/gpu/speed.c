@@ -448,6 +448,7 @@ static const struct {
              {"convolutions", convolutions},
              {"orders", orders},
              {"others", others},
+             {"quantised", quantised},
              {"small", small}};
 
 static bool is_named(const char *part, char **names, int num_names)
@@ -476,7 +477,7 @@ int main(int argc, char **argv)
         fprintf(stderr,
                 "usage: speed PLUGIN.so [--quick] "
                 "[elementwise|dispatches|products|attention|reductions|indexed|rows|"
-                "convolutions|orders|others|small...]\n");
+                "convolutions|orders|others|quantised|small...]\n");
         return 2;
     }
     if (!vb_begin(&bench, argv[1]))

@@ -38,6 +38,7 @@ void rows(void);
 void convolutions(void);
 void orders(void);
 void others(void);
+void quantised(void);
 void small(void);
 
 #endif // TESTS_GPU_SPEED_H

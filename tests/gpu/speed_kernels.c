@@ -6,6 +6,8 @@
 #include <string.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/nn_attrs.h>
+#include <tenon/ops/quant.h>
+#include <tenon/ops/quant_attrs.h>
 #include "speed.h"
 
 // A size that is for GPUs, or one that shows whether it works.
@@ -239,6 +241,82 @@ void others(void)
     scattered("scatter_set f32, rows of 512", "base.scatter_set/1");
     scattered("scatter_max f32, rows of 512", "base.scatter_max/1");
     joined();
+}
+
+// --- quantised weights
+// ---------------------------------------------------------------------
+
+// Products of `rows` rows of x with matrices of n rows of k elements, one after the other:
+// as many as no cache holds, up to a number. Seconds of one.
+static double quantised_product(const tn_quant_matmul_attrs *attrs, int64_t bytes,
+                                int64_t rows, int64_t n, int64_t k)
+{
+    enum { MOST = 48, ENOUGH = 400 << 20 };
+    int64_t times = rows > 8 || quick ? 1 : ENOUGH / (n * bytes) + 1;
+    times = times < MOST ? times : MOST;
+    const tn_layout layouts[] = {matrix(TN_F32, rows, k), matrix(TN_U8, n, bytes),
+                                 matrix(TN_F32, rows, n)};
+    uint32_t x = device_slot(bytes_of(&layouts[0])),
+             out = device_slot(bytes_of(&layouts[2]));
+    for (int64_t i = 0; i < times; i++) {
+        tn_step *step = vb_step(&bench, 2, 1);
+        step->attrs = attrs;
+        vb_set(step, 0, x, &layouts[0]);
+        vb_set(step, 1, device_slot(bytes_of(&layouts[1])), &layouts[1]);
+        vb_set(step, 2, out, &layouts[2]); // the same: a launch waits for the one before
+        if (!vb_use_kernel(&bench, step, "quant.quantized_matmul/1")) {
+            fprintf(stderr, "%s: no kernel\n", attrs->format);
+            exit(1);
+        }
+    }
+    return measure() / (double)times;
+}
+
+// A format's products of one row, of eight, and of 512. `reads`: what a sum of floats reads
+// in the same memory, GB/s.
+static void quantised_format(const char *name, const tn_quant_format *format, int exact,
+                             double reads)
+{
+    static const int64_t sizes[][2] = {{11008, 4096}, {1536, 576}};
+    const tn_quant_matmul_attrs attrs = {.format = name, .exact = exact};
+    for (size_t i = 0; i < 2; i++) {
+        // Rows of 576 elements are no blocks of 256: 768 then.
+        int64_t n = sized(sizes[i][0], 64), k = sized(sizes[i][1], 256);
+        k = (k + format->block - 1) / format->block * format->block;
+        int64_t bytes = k / format->block * format->bytes;
+        char what[64];
+        for (int64_t rows = 1; rows <= 8; rows += 7) {
+            double rate =
+                (double)(n * bytes) / quantised_product(&attrs, bytes, rows, n, k) * 1e-9;
+            snprintf(what, sizeof(what), "%s%s, %d of %dx%d", name, exact ? " exact" : "",
+                     (int)rows, (int)n, (int)k);
+            report(what, rate, "GB/s");
+            report("  of what a sum reads", 100 * rate / reads, "%");
+        }
+        int64_t rows = sized(512, 16);
+        snprintf(what, sizeof(what), "%s%s, %d of %dx%d", name, exact ? " exact" : "",
+                 (int)rows, (int)n, (int)k);
+        double work = 2 * (double)(rows * n * k);
+        report(what, work / quantised_product(&attrs, bytes, rows, n, k) * 1e-9, "GFLOP/s");
+    }
+}
+
+void quantised(void)
+{
+    static const tn_reduce_attrs all;
+    int64_t n = sized(16384, 256);
+    tn_layout x = matrix(TN_F32, n, n), one = {.dtype = TN_F32};
+    add_kernel("base.sum/1", &all, 1, (tn_layout[]){x, one});
+    double reads = (double)bytes_of(&x) / measure() * 1e-9;
+    for (uint32_t i = 0; tn_quant_at(i); i++) {
+        const tn_quant_format *format = tn_quant_at(i);
+        const char *packed = tn_quant_packed(format->name, bench.backend->name);
+        quantised_format(format->name, format, 0, reads);
+        if (!packed)
+            continue;
+        quantised_format(packed, format, 0, reads);
+        quantised_format(packed, format, 1, reads);
+    }
 }
 
 // Kernels that are over before a submission is: several in one.

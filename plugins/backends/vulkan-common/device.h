@@ -113,6 +113,7 @@ struct vk_facts {
     bool f16, f64, i64, i16, i8, subgroup, shuffle, update_after_bind;
     bool f16_matrices, bf16_matrices; // TN_VULKAN_HAS_F16_MATRICES, ...
     bool f16_group_matrices, bf16_group_matrices;
+    bool fast_dots;               // TN_VULKAN_HAS_DOTS
     bool i64_atomics;             // on buffers and shared memory
     bool memory_model, addresses; // Vulkan's, with device scope; of buffers
     struct vk_optional optional;

@@ -285,6 +285,22 @@ static const char *read_features(const struct vk_instance *instance,
     return NULL;
 }
 
+// Whether products of bytes are faster than those of floats, or nothing is fast.
+static bool has_fast_dots(const struct vk_instance *instance, VkPhysicalDevice physical,
+                          const struct vk_facts *facts)
+{
+    VkPhysicalDeviceShaderIntegerDotProductProperties dots = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
+    if (!facts->optional.dots.shaderIntegerDotProduct)
+        return false;
+    instance->vk.GetPhysicalDeviceProperties2(
+        physical,
+        &(VkPhysicalDeviceProperties2){
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &dots});
+    return dots.integerDotProduct4x8BitPackedSignedAccelerated ||
+           facts->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+}
+
 static void set_limits(struct vk_facts *facts, uint32_t subgroup_operations)
 {
     const VkPhysicalDeviceLimits *has = &facts->properties.limits;
@@ -297,6 +313,7 @@ static void set_limits(struct vk_facts *facts, uint32_t subgroup_operations)
             (facts->i8 ? TN_VULKAN_HAS_I8 : 0u) | (facts->i16 ? TN_VULKAN_HAS_I16 : 0u) |
             (facts->i64 ? TN_VULKAN_HAS_I64 : 0u) |
             (software ? TN_VULKAN_IS_SOFTWARE : 0u) |
+            (facts->fast_dots ? TN_VULKAN_HAS_DOTS : 0u) |
             (facts->f16_matrices ? TN_VULKAN_HAS_F16_MATRICES : 0u) |
             (facts->bf16_matrices ? TN_VULKAN_HAS_BF16_MATRICES : 0u) |
             (facts->f16_group_matrices ? TN_VULKAN_HAS_F16_GROUP_MATRICES : 0u) |
@@ -336,6 +353,7 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
     read_matrices(instance, physical, &extensions, out);
     vk_optional_read(&instance->vk, physical, has_extension, &extensions, &out->optional);
     read_group_matrices(instance, physical, out);
+    out->fast_dots = has_fast_dots(instance, physical, out);
     const char *reason = read_features(instance, physical, out);
     set_limits(out, subgroup_operations);
     if (!reason && !find_queue(instance, physical, out))

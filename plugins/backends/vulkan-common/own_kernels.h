@@ -75,6 +75,8 @@ static const tn_operand_rule attention_grad_rules[] = {
 static const tn_operand_rule values_rules[] = {
     {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
     {HALF_OR_F32 | TN_DTYPE_BIT(TN_F64), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule bytes_rules[] = {{TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+                                              {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule quantized_take_rules[] = {
     {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
@@ -133,10 +135,13 @@ static const tn_operand_rule quantized_matmul_rules[] = {
       .accepts = NULL)                                                                     \
     X(dequantize, "quant.dequantize/1", vk_plan_dequantize, values_rules,                  \
       .accepts = vk_dequantize_accepts)                                                    \
+    X(quantized_pack, "quant.pack/1", vk_plan_quantized_pack, bytes_rules,                 \
+      .accepts = vk_quantized_pack_accepts)                                                \
     X(quantized_take, "quant.quantized_take/1", vk_plan_quantized_take,                    \
       quantized_take_rules, .accepts = vk_quantized_take_accepts)                          \
     X(quantized_matmul, "quant.quantized_matmul/1", vk_plan_quantized_matmul,              \
-      quantized_matmul_rules, .accepts = vk_quantized_matmul_accepts)
+      quantized_matmul_rules, .accepts = vk_quantized_matmul_accepts,                      \
+      .scratch_size = vk_quantized_matmul_scratch)
 
 #define RECORD(identifier, id, plan_function, rules, ...)                                  \
     static const tn_vulkan_kernel identifier##_payload = {                                 \

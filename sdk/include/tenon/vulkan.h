@@ -95,6 +95,9 @@ enum {
     // functions by element (VK_NV_cooperative_matrix2); the same of bfloat16.
     TN_VULKAN_HAS_F16_GROUP_MATRICES = 256,
     TN_VULKAN_HAS_BF16_GROUP_MATRICES = 512,
+    // Sums of products of four signed bytes in a word (VK_KHR_shader_integer_dot_product)
+    // by an instruction of the device, or on one that emulates a GPU anyway.
+    TN_VULKAN_HAS_DOTS = 1024,
 };
 
 // Kinds of subgroup operations that compute shaders have: bits of

@@ -46,10 +46,11 @@
 //   less than 4 bytes, of row 0, of row 1, ... row 15
 //
 // as tn_quant_r16_at says. The rows beyond the last multiple of 16 lie as they were. The
-// order is the same for all processors, and suits vectors of 4, 8 and 16 words.
+// order is the same for all processors, and suits vectors of 4, 8 and 16 words, and GPUs,
+// where four invocations read 16 bytes of 4 rows each.
 //
 //   const char *to = tn_quant_packed("q4_0", "cpu-blas"); // "q4_0_r16"
-//   const char *same = tn_quant_packed("q4_0", "vulkan"); // NULL: as it is
+//   const char *same = tn_quant_packed("q5_0", "vulkan"); // NULL: as it is
 //
 // So who loads a model asks by format and backend, applies quant.pack where there is an
 // answer, and gives quant.quantized_matmul the name that it got.
@@ -195,10 +196,22 @@ static inline const tn_quant_format *tn_quant_of_gguf(int64_t type)
 
 // The packed format in which kernels of a backend ("cpu-blas", as tn_device_info has it)
 // read a plain format fastest; NULL: the plain one itself. Borrows the texts.
+//
+// The CPU's kernels have all packed formats. Those of the Vulkan backends have the ones
+// whose blocks are arranged as they were, with scales in front or behind: of the others
+// they read plain rows, and they refuse packed ones, which would run on no device but the
+// CPU. So the name that is given here is one that the backend multiplies with, looks up
+// rows of, and packs itself.
 static inline const char *tn_quant_packed(const char *format, const char *backend)
 {
-    if (!tn_quant_same(backend, "cpu-blas"))
+    if (tn_quant_same(backend, "vulkan") || tn_quant_same(backend, "vulkan-jit")) {
+        if (!tn_quant_same(format, "q4_0") && !tn_quant_same(format, "q4_1") &&
+            !tn_quant_same(format, "q8_0") && !tn_quant_same(format, "q4_k") &&
+            !tn_quant_same(format, "q5_k") && !tn_quant_same(format, "q6_k"))
+            return NULL;
+    } else if (!tn_quant_same(backend, "cpu-blas")) {
         return NULL;
+    }
 #define TN_QUANT_PACKED_NAME(name, plain, ...)                                             \
     if (tn_quant_same(format, #plain))                                                     \
         return #name;
