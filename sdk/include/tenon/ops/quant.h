@@ -112,7 +112,8 @@ enum {
 // How a block is arranged before 16 of them are laid side by side: so that a kernel reads
 // forwards, with the scales first, and finds the bits of four elements that one word of
 // products takes at the same place of every byte. Most formats lie so already, and have one
-// piece.
+// piece. Reading forwards matters: a processor fetches ahead what lies ahead, and gives up
+// where lines are left out and asked for later.
 typedef struct tn_quant_order {
     int32_t bytes; // of a block
     int32_t head;  // bytes of numbers of 16 bits at the beginning, once arranged: 0, 2 or 4
@@ -247,7 +248,8 @@ static inline uint32_t tn_quant_unshuffled(uint32_t bits, int32_t times)
     return bits;
 }
 
-// Writes the u32 `bits` to `p`, which need not be aligned, little-endian.
+// Writes the u32 `bits` to `p`, which need not be aligned: little-endian on every host, as
+// tn_quant_u32() reads it.
 static inline void tn_quant_put_u32(uint8_t *p, uint32_t bits)
 {
     for (int32_t i = 0; i < 4; i++)
@@ -270,7 +272,8 @@ static inline void tn_quant_arrange(const tn_quant_order *order, const uint8_t *
 }
 
 // Writes the arranged block `from` to `to` as a plain one: the reverse of
-// tn_quant_arrange().
+// tn_quant_arrange(), so that a file's bytes come back from packed rows. Both have
+// `order->bytes` bytes and do not overlap.
 static inline void tn_quant_restore(const tn_quant_order *order, const uint8_t *from,
                                     uint8_t *to)
 {
