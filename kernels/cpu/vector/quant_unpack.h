@@ -28,20 +28,21 @@ static const struct traits {
     bool is_signed;   // bytes are those of signed_bytes()
     bool has_halves;  // 16 elements each have a scale, `scale` of struct unpacked
     bool has_minimum; // of halves, `minimum` of struct unpacked
+    bool is_crossed; // quarters 0 and 2 share bytes: these are read before those of 1 and 3
 } traits_of[] = {
-    [CPU_QUANT_q4_0_r16] = {1, 8, EXTRA_FIRST, false, false, false},
-    [CPU_QUANT_q4_1_r16] = {1, 0, EXTRA_TERM, false, false, false},
-    [CPU_QUANT_q5_0_r16] = {1, 16, EXTRA_FIRST, false, false, false},
-    [CPU_QUANT_q5_1_r16] = {1, 0, EXTRA_TERM, false, false, false},
-    [CPU_QUANT_q8_0_r16] = {1, BYTES_OFFSET, EXTRA_FIRST, true, false, false},
-    [CPU_QUANT_q2_k_r16] = {8, 0, EXTRA_HALVES, false, false, true},
-    [CPU_QUANT_q3_k_r16] = {8, 4, EXTRA_HALVES, false, true, false},
-    [CPU_QUANT_q4_k_r16] = {8, 0, EXTRA_TERM, false, false, false},
-    [CPU_QUANT_q5_k_r16] = {8, 0, EXTRA_TERM, false, false, false},
-    [CPU_QUANT_q6_k_r16] = {8, 32, EXTRA_HALVES, false, true, false},
-    [CPU_QUANT_iq4_nl_r16] = {1, BYTES_OFFSET, EXTRA_FIRST, true, false, false},
-    [CPU_QUANT_iq4_xs_r16] = {8, BYTES_OFFSET, EXTRA_FIRST, true, false, false},
-    [CPU_QUANT_mxfp4_r16] = {1, 12, EXTRA_FIRST, false, false, false},
+    [CPU_QUANT_q4_0_r16] = {1, 8, EXTRA_FIRST, false, false, false, false},
+    [CPU_QUANT_q4_1_r16] = {1, 0, EXTRA_TERM, false, false, false, false},
+    [CPU_QUANT_q5_0_r16] = {1, 16, EXTRA_FIRST, false, false, false, false},
+    [CPU_QUANT_q5_1_r16] = {1, 0, EXTRA_TERM, false, false, false, false},
+    [CPU_QUANT_q8_0_r16] = {1, BYTES_OFFSET, EXTRA_FIRST, true, false, false, false},
+    [CPU_QUANT_q2_k_r16] = {8, 0, EXTRA_HALVES, false, false, true, false},
+    [CPU_QUANT_q3_k_r16] = {8, 4, EXTRA_HALVES, false, true, false, false},
+    [CPU_QUANT_q4_k_r16] = {8, 0, EXTRA_TERM, false, false, false, false},
+    [CPU_QUANT_q5_k_r16] = {8, 0, EXTRA_TERM, false, false, false, false},
+    [CPU_QUANT_q6_k_r16] = {8, 32, EXTRA_HALVES, false, true, false, true},
+    [CPU_QUANT_iq4_nl_r16] = {1, BYTES_OFFSET, EXTRA_FIRST, true, false, false, false},
+    [CPU_QUANT_iq4_xs_r16] = {8, BYTES_OFFSET, EXTRA_FIRST, true, false, false, false},
+    [CPU_QUANT_mxfp4_r16] = {1, 12, EXTRA_FIRST, false, false, false, false},
 };
 
 // 32 elements of LANES rows.
@@ -189,8 +190,8 @@ INLINE void unpack_q2_k(const uint8_t *w, int lane, int half, int quarter,
 INLINE void unpack_q3_k(const uint8_t *w, int lane, int half, int quarter,
                         struct unpacked *out)
 {
-    const uint8_t *high = w + 4 * lane, *bits = high + (8 + 8 * half) * 64;
-    const uint8_t *scales = high + 24 * 64;
+    const uint8_t *scales = w + 32 + 4 * lane, *high = scales + 3 * 64;
+    const uint8_t *bits = high + (8 + 8 * half) * 64;
     const words two = shifted_right(load_words(scales + 2 * 64), 4 * half);
     const words four = shifted_right(load_words(scales + quarter / 2 * 64), 4 * half);
     const words scale =
@@ -203,7 +204,7 @@ INLINE void unpack_q3_k(const uint8_t *w, int lane, int half, int quarter,
     }
     for (int i = 0; i < 2; i++)
         out->scale[i] = lowered(signed_byte(scale, quarter % 2 * 2 + i), 32);
-    out->factor = load_f16(w + 16 * 108 + 2 * lane);
+    out->factor = load_f16(w + 2 * lane);
 }
 
 // What q4_k and q5_k have in common: the factors. `half` is 1 where `rest` is used.
@@ -250,16 +251,19 @@ INLINE void unpack_q5_k(const uint8_t *w, int lane, int half, int quarter,
 INLINE void unpack_q6_k(const uint8_t *w, int lane, int half, int quarter,
                         struct unpacked *out)
 {
-    const uint8_t *low = w + (half * 16 + quarter % 2 * 8) * 64 + 4 * lane;
-    const uint8_t *high = w + (32 + half * 8) * 64 + 4 * lane;
-    const uint8_t *scales = w + (48 + 2 * half + quarter / 2) * 64 + 4 * lane;
+    const uint8_t *scales = w + 32 + 4 * lane, *high = scales + (4 + half * 24) * 64;
+    const uint8_t *low = high + (8 + quarter % 2 * 8) * 64;
     for (int i = 0; i < 8; i++)
         out->bits[i] =
-            joined(low_bits(shifted(load_words(low + 64 * i), quarter / 2 * 4)),
-                   masked(shifted(load_words(high + 64 * i), 2 * quarter - 4), 0x30303030));
+            masked(shifted(load_words(high + 64 * i), 2 * quarter - 4), 0x30303030);
+    for (int i = 0; i < 8; i++) {
+        const words four = low_bits(shifted(load_words(low + 64 * i), quarter / 2 * 4));
+        out->bits[i] = joined(out->bits[i], four);
+    }
     for (int i = 0; i < 2; i++)
-        out->scale[i] = signed_byte(load_words(scales), quarter % 2 * 2 + i);
-    out->factor = load_f16(w + 16 * 208 + 2 * lane);
+        out->scale[i] = signed_byte(load_words(scales + (2 * half + quarter / 2) * 64),
+                                    quarter % 2 * 2 + i);
+    out->factor = load_f16(w + 2 * lane);
 }
 
 INLINE void unpack_iq4_xs(const uint8_t *w, int lane, int half, int quarter,

@@ -122,7 +122,7 @@ static void move_row(const struct weights *w, uint8_t *group, int64_t row, uint8
                      bool is_packing)
 {
     const tn_quant_order *order = &w->order;
-    bool is_arranged = order->first == 0 && order->bits == 0;
+    bool is_arranged = order->pieces[1] == order->bytes && order->bits == 0;
     uint8_t room[TN_QUANT_MAX_BYTES];
     for (int64_t at = 0; at < w->row_bytes; at += w->block_bytes) {
         uint8_t *block = is_arranged ? plain + at : room;

@@ -38,8 +38,8 @@
 // processor multiplies 16 rows at once: block i of the 16 rows lies where 16 blocks are,
 // from byte i * 16 * bytes on of the first row. There each block is arranged first, as
 // tn_quant_arrange does it: numbers of 16 bits come to its beginning, a lone byte to its
-// end, and bits that stand for single elements of 32 to those that elements 4 apart share
-// a byte with. Then come
+// end, bytes to where they are read, and of 32 bits that stand for an element each those of
+// elements 4 apart to one byte. Then come
 //
 //   each number of 16 bits of row 0, of row 1, ... row 15; then the next one, if there are
 //   two; 4 bytes of row 0, of row 1, ... row 15; then the next 4 bytes, ...; what is left,
@@ -93,32 +93,34 @@ enum {
 #undef TN_QUANT_SIZES
 };
 
-// The formats with packed rows: X(name of the packed one, name of the plain one, and the
-// three numbers of its tn_quant_order).
+// The formats with packed rows: X(name of the packed one, name of the plain one, and of its
+// tn_quant_order head, bits and pieces).
 #define TN_QUANT_PACKED_FORMATS(X)                                                         \
-    X(q4_0_r16, q4_0, 0, 2, 0)                                                             \
-    X(q4_1_r16, q4_1, 0, 4, 0)                                                             \
-    X(q5_0_r16, q5_0, 0, 2, 2)                                                             \
-    X(q5_1_r16, q5_1, 0, 4, 4)                                                             \
-    X(q8_0_r16, q8_0, 0, 2, 0)                                                             \
-    X(q2_k_r16, q2_k, 80, 4, 0)                                                            \
-    X(q3_k_r16, q3_k, 0, 0, 0)                                                             \
-    X(q4_k_r16, q4_k, 0, 4, 0)                                                             \
-    X(q5_k_r16, q5_k, 0, 4, 0)                                                             \
-    X(q6_k_r16, q6_k, 0, 0, 0)                                                             \
-    X(iq4_nl_r16, iq4_nl, 0, 2, 0)                                                         \
-    X(iq4_xs_r16, iq4_xs, 0, 4, 0)                                                         \
-    X(mxfp4_r16, mxfp4, 1, 0, 0)
+    X(q4_0_r16, q4_0, 2, 0, 0, 18)                                                         \
+    X(q4_1_r16, q4_1, 4, 0, 0, 20)                                                         \
+    X(q5_0_r16, q5_0, 2, 2, 0, 22)                                                         \
+    X(q5_1_r16, q5_1, 4, 4, 0, 24)                                                         \
+    X(q8_0_r16, q8_0, 2, 0, 0, 34)                                                         \
+    X(q2_k_r16, q2_k, 4, 0, 80, 4, 0, 80)                                                  \
+    X(q3_k_r16, q3_k, 2, 0, 108, 2, 96, 12, 0, 96)                                         \
+    X(q4_k_r16, q4_k, 4, 0, 0, 144)                                                        \
+    X(q5_k_r16, q5_k, 4, 0, 0, 176)                                                        \
+    X(q6_k_r16, q6_k, 2, 0, 208, 2, 192, 16, 128, 32, 0, 64, 160, 32, 64, 64)              \
+    X(iq4_nl_r16, iq4_nl, 2, 0, 0, 18)                                                     \
+    X(iq4_xs_r16, iq4_xs, 4, 0, 0, 136)                                                    \
+    X(mxfp4_r16, mxfp4, 0, 0, 1, 16, 0, 1)
 
-// How a block is arranged before 16 of them are laid side by side: so that a kernel finds
-// scales, and the bits of four elements that one word of products takes, at the same place
-// of every row, without moving bits across bytes. A format whose blocks lie so already has
-// 0, and the bytes of its scales.
+// How a block is arranged before 16 of them are laid side by side: so that a kernel reads
+// forwards, with the scales first, and finds the bits of four elements that one word of
+// products takes at the same place of every byte. Most formats lie so already, and have one
+// piece. Reading forwards matters: a processor fetches ahead what lies ahead, and gives up
+// where lines are left out and asked for later.
 typedef struct tn_quant_order {
     int32_t bytes; // of a block
-    int32_t first; // the byte of the plain block that comes first; those before it go last
     int32_t head;  // bytes of numbers of 16 bits at the beginning, once arranged: 0, 2 or 4
     int32_t bits;  // where 4 bytes begin whose bits are transposed; 0: there are none
+    int32_t reserved;   // 0
+    int32_t pieces[12]; // of the plain block, in order: where each begins, and its bytes
 } tn_quant_order;
 
 // Rows that are packed together.
@@ -225,9 +227,10 @@ static inline const char *tn_quant_packed(const char *format, const char *backen
 static inline const tn_quant_format *tn_quant_unpacked(const char *format,
                                                        tn_quant_order *out_order)
 {
-#define TN_QUANT_PLAIN_OF(name, plain, first, head, bits)                                  \
+#define TN_QUANT_PLAIN_OF(name, plain, head, bits, ...)                                    \
     if (tn_quant_same(format, #name)) {                                                    \
-        const tn_quant_order order = {TN_QUANT_BYTES_##plain, first, head, bits};          \
+        const tn_quant_order order = {                                                     \
+            TN_QUANT_BYTES_##plain, head, bits, 0, {__VA_ARGS__}};                         \
         *out_order = order;                                                                \
         return tn_quant_find(#plain);                                                      \
     }
@@ -258,35 +261,42 @@ static inline uint32_t tn_quant_unshuffled(uint32_t bits, int32_t times)
     return bits;
 }
 
-// Writes `from` to `to` with byte `first` first, and the order's 4 bytes of bits unshuffled
-// `times` times. Both have `order->bytes` bytes and do not overlap.
-static inline void tn_quant_moved(const tn_quant_order *order, int32_t first, int32_t times,
-                                  const uint8_t *from, uint8_t *to)
+// Writes the u32 `bits` to `p`, which need not be aligned: little-endian on every host, as
+// tn_quant_u32() reads it.
+static inline void tn_quant_put_u32(uint8_t *p, uint32_t bits)
 {
-    for (int32_t i = 0; i < order->bytes; i++)
-        to[i] = from[i + first < order->bytes ? i + first : i + first - order->bytes];
-    if (order->bits == 0)
-        return;
-    uint32_t bits = tn_quant_unshuffled(tn_quant_u32(from + order->bits), times);
     for (int32_t i = 0; i < 4; i++)
-        to[order->bits + i] = (uint8_t)(bits >> 8 * i);
+        p[i] = (uint8_t)(bits >> 8 * i);
 }
 
-// Writes the plain block `from` to `to` as packed rows have it. Every bit of one is a bit
-// of the other, so that all contents of a block, also those that no encoder writes,
-// survive.
+// Writes the plain block `from` to `to` as packed rows have it: `order->bytes` bytes each,
+// which do not overlap. Every bit of one is a bit of the other, so that all contents of a
+// block, also those that no encoder writes, survive.
 static inline void tn_quant_arrange(const tn_quant_order *order, const uint8_t *from,
                                     uint8_t *to)
 {
-    tn_quant_moved(order, order->first, 2, from, to);
+    int32_t at = 0;
+    for (const int32_t *piece = order->pieces; at < order->bytes; piece += 2)
+        for (int32_t i = 0; i < piece[1]; i++)
+            to[at++] = from[piece[0] + i];
+    if (order->bits > 0)
+        tn_quant_put_u32(to + order->bits,
+                         tn_quant_unshuffled(tn_quant_u32(from + order->bits), 2));
 }
 
 // Writes the arranged block `from` to `to` as a plain one: the reverse of
-// tn_quant_arrange().
+// tn_quant_arrange(), so that a file's bytes come back from packed rows. Both have
+// `order->bytes` bytes and do not overlap.
 static inline void tn_quant_restore(const tn_quant_order *order, const uint8_t *from,
                                     uint8_t *to)
 {
-    tn_quant_moved(order, order->first ? order->bytes - order->first : 0, 3, from, to);
+    int32_t at = 0;
+    for (const int32_t *piece = order->pieces; at < order->bytes; piece += 2)
+        for (int32_t i = 0; i < piece[1]; i++)
+            to[piece[0] + i] = from[at++];
+    if (order->bits > 0)
+        tn_quant_put_u32(to + order->bits,
+                         tn_quant_unshuffled(tn_quant_u32(from + order->bits), 3));
 }
 
 // Where byte `byte` of an arranged block of row `row`, 0 .. 15, lies in the 16 blocks of
