@@ -8,7 +8,6 @@ layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0; // 1: w begins at an odd byte
 layout(constant_id = 1) const uint IS_TAKE = 0;
 layout(constant_id = 2) const uint IS_PACKED = 0; // 1: rows are packed 16 by 16
-layout(std430, binding = 1) readonly buffer Index { uint8_t d[]; } indices; // of any integers
 layout(std430, binding = 2) writeonly buffer Out { PASTE(S_, OUT) d[]; } result;
 layout(push_constant) uniform Args {
     uint parts, row_parts; // of all rows, and of one
@@ -24,22 +23,8 @@ bool w_odd()
 }
 #include "quant.glsl"
 
-// The row that index `m` means.
-uint row_of(uint m)
-{
-    uint size = args.index_size, at = args.index_offset + m * size;
-    bool is_negative = args.index_signed != 0u && uint(indices.d[at + size - 1u]) > 127u;
-    uint low = 0u, high = 0u;
-    for (uint i = 0u; i < size; i++) {
-        uint byte = uint(indices.d[at + i]) ^ (is_negative ? 0xffu : 0u); // -1: 0
-        if (i < 4u)
-            low |= byte << (8u * i);
-        else
-            high |= byte << (8u * i - 32u);
-    }
-    uint nearest = high == 0u ? min(low, args.rows - 1u) : args.rows - 1u;
-    return is_negative ? args.rows - 1u - nearest : nearest;
-}
+#define INDEX_BINDING 1
+#include "row_index.glsl"
 
 void store(uint at, float value)
 {
@@ -56,7 +41,7 @@ void main()
     if (own >= args.parts)
         return;
     uint row = own / args.row_parts, in_row = own - row * args.row_parts;
-    uint from = IS_TAKE != 0u ? row_of(row) : row;
+    uint from = IS_TAKE != 0u ? row_of(row, args.rows) : row;
     uint num_packed = IS_PACKED != 0u ? args.rows / 16u * 16u : 0u;
     uvec4 part = part_load(weight_row(args.w_offset, from, args.row_parts * 8u, num_packed), in_row);
     vec4 scales = part_scales(part), low, high;

@@ -184,6 +184,10 @@ uint64_t vk_attention_grad_scratch(const tn_kernel_query *query);
 // plan_pool.c
 tn_status vk_plan_max_pool2d(const tn_vulkan_plan *plan);
 
+// plan_experts.c
+int32_t vk_experts_matmul_accepts(const tn_kernel_query *query);
+tn_status vk_plan_experts_matmul(const tn_vulkan_plan *plan);
+
 // plan_quant.c
 int32_t vk_dequantize_accepts(const tn_kernel_query *query);
 int32_t vk_quantized_take_accepts(const tn_kernel_query *query);

@@ -81,6 +81,11 @@ static const tn_operand_rule quantized_take_rules[] = {
     {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule experts_matmul_rules[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule quantized_matmul_rules[] = {
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES},
     {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
@@ -139,6 +144,8 @@ static const tn_operand_rule quantized_matmul_rules[] = {
       .accepts = vk_quantized_pack_accepts)                                                \
     X(quantized_take, "quant.quantized_take/1", vk_plan_quantized_take,                    \
       quantized_take_rules, .accepts = vk_quantized_take_accepts)                          \
+    X(experts_matmul, "quant.experts_matmul/1", vk_plan_experts_matmul,                    \
+      experts_matmul_rules, .accepts = vk_experts_matmul_accepts)                          \
     X(quantized_matmul, "quant.quantized_matmul/1", vk_plan_quantized_matmul,              \
       quantized_matmul_rules, .accepts = vk_quantized_matmul_accepts,                      \
       .scratch_size = vk_quantized_matmul_scratch)

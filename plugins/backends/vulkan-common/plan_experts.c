@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Products whose rows choose their matrices, quant.experts_matmul/1, of plain formats of
+// <tenon/ops/quant.h>. x is never rounded, so that the attribute `exact` changes nothing.
+#include "kernels.h"
+
+#include <stdio.h>
+#include <tenon/ops/quant.h>
+#include <tenon/ops/quant_attrs.h>
+
+#define GROUP 256 // invocations of a workgroup
+#define EACH 4    // columns of an invocation
+#define PART 8    // elements that it reads at a time
+#define MOST_COUNTED 0xffffffff
+
+int32_t vk_experts_matmul_accepts(const tn_kernel_query *query)
+{
+    const tn_quant_experts_attrs *attrs = query->attrs;
+    const tn_layout *w = &query->inputs[1];
+    return attrs->format && tn_quant_find(attrs->format) &&
+           layout_count(w) + (uint64_t)w->offset <= MOST_COUNTED &&
+           layout_count(&query->inputs[0]) <= MOST_COUNTED &&
+           layout_count(&query->inputs[2]) <= MOST_COUNTED / 8 &&
+           layout_count(&query->outputs[0]) <= MOST_COUNTED;
+}
+
+// Invocations that share a column: as many as have parts of it.
+static uint32_t lanes_for(uint64_t terms)
+{
+    uint32_t lanes = 32;
+    while (lanes < GROUP && terms / PART >= 4 * lanes)
+        lanes *= 2;
+    return lanes;
+}
+
+tn_status vk_plan_experts_matmul(const tn_vulkan_plan *plan)
+{
+    const tn_quant_experts_attrs *attrs = plan->step->attrs;
+    const tn_quant_format *format = tn_quant_find(attrs->format);
+    const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
+    const tn_layout *w = &tn_step_input(plan->step, 1)->layout;
+    const tn_layout *ids = &tn_step_input(plan->step, 2)->layout;
+    const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
+    // Units by which quant.glsl counts: words, or bytes of blocks that are no whole words.
+    uint64_t unit = format && format->bytes % 2 ? 1 : 2, size = dtype_bytes(ids->dtype);
+    uint64_t pairs = layout_count(ids), columns = (uint64_t)w->extent[1];
+    uint64_t terms = (uint64_t)x->extent[2];
+    char name[VARIANT_NAME];
+    if (layout_count(out) == 0 || !format)
+        return TN_OK;
+    snprintf(name, sizeof(name), "quant_experts_%s", format->name);
+    uint32_t lanes = lanes_for(terms);
+    struct kernel_launch launch = {
+        .name = name, .groups = pairs * ceil_div(columns, GROUP / lanes * EACH)};
+    kernel_spec(&launch, (uint32_t)(w->offset % 2));
+    kernel_spec(&launch, lanes);
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_bind(&launch, tn_vulkan_input(2));
+    kernel_push(&launch, pairs);
+    kernel_push(&launch, columns);
+    kernel_push(&launch, terms);
+    kernel_push(&launch, x->extent[1] == 1 ? (uint64_t)ids->extent[1] : 1);
+    kernel_push(&launch, (uint64_t)w->extent[0]);
+    kernel_push(&launch, columns * (uint64_t)w->extent[2] / unit);
+    kernel_push(&launch, (uint64_t)x->offset);
+    kernel_push(&launch, (uint64_t)w->offset / unit);
+    kernel_push(&launch, (uint64_t)out->offset);
+    kernel_push(&launch, (uint64_t)ids->offset * size);
+    kernel_push(&launch, size);
+    kernel_push(&launch, tn_dtype_in(ids->dtype, TN_SIGNED_DTYPES));
+    return kernel_launch(plan, &launch);
+}
