@@ -16,6 +16,7 @@ struct step {
     tn_model_step base; // first
     tn_lm *model;
     tn_scope *scope;
+    tn_array *const *trained; // see lm_build
 };
 
 static struct lm_weight *weight_of(const tn_model_step *base, const char *name,
@@ -54,18 +55,29 @@ static tn_array *whole_product(const struct step *step, tn_array *x,
     return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
 }
 
+static tn_array *step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
+                              const char *name)
+{
+    const struct step *step = (const struct step *)(const void *)base;
+    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
+    return weight ? tn_op(step->scope, "quant.experts_matmul/1",
+                          TN_IN(x, weight->product, ids),
+                          tn_attrs("format", weight->packed ? weight->packed : ""))
+                  : NULL;
+}
+
 static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
 {
     const struct step *step = (const struct step *)(const void *)base;
     struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
     if (!weight)
         return NULL;
-    tn_array *all = whole_product(step, x, weight);
-    if (weight->count == 0)
-        return all;
-    return tn_op(step->scope, "base.slice/1", TN_IN(all),
-                 tn_attrs("start", TN_INTS(0, weight->first), "stop",
-                          TN_INTS(TN_SLICE_END, weight->first + weight->count)));
+    tn_array *product = whole_product(step, x, weight);
+    if (weight->count != 0)
+        product = tn_op(step->scope, "base.slice/1", TN_IN(product),
+                        tn_attrs("start", TN_INTS(0, weight->first), "stop",
+                                 TN_INTS(TN_SLICE_END, weight->first + weight->count)));
+    return lm_adapted(&step->model->adapter, step->scope, step->trained, name, x, product);
 }
 
 static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char *name)
@@ -87,12 +99,9 @@ static tn_array *step_constant(const tn_model_step *base, tn_dtype dtype,
     return tn_from_data(step->scope, dtype, shape, data);
 }
 
-// The body of a plan's function.
-static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                            tn_array **outputs, uint64_t num_outputs, void *user)
+tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
+                   tn_array *const *trained)
 {
-    const struct lm_plan *plan = user;
-    tn_lm *model = plan->model;
     const tn_host_graph *graph = model->host->query(model->host, TN_HOST_GRAPH);
     tn_build build = {.struct_size = sizeof(build)};
     if (!graph)
@@ -100,34 +109,44 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
     tn_status status = graph->build(model->host, scope, &build);
     if (status != TN_OK)
         return status;
-    uint64_t num_caches = num_inputs - IN_CACHES;
-    tn_array **caches = outputs;
-    memcpy(caches, inputs + IN_CACHES, num_caches * sizeof(*caches));
-    struct step step = {.base = {.struct_size = sizeof(step.base),
-                                 .build = &build,
-                                 .count = tn_array_type(inputs[IN_TOKENS])->extent[0],
-                                 .capacity = model->capacity,
-                                 .first = model->first,
-                                 .end = model->end,
-                                 .input = inputs[IN_TOKENS],
-                                 .position = inputs[IN_POSITION],
-                                 .length = inputs[IN_LENGTH],
-                                 .start = inputs[IN_START],
-                                 .last = plan->kind == LM_LAST_ROW ? inputs[IN_LAST] : NULL,
-                                 .caches = caches,
-                                 .weight = step_weight,
-                                 .product = step_product,
-                                 .rows = step_rows,
-                                 .constant = step_constant,
-                                 .context = model->context},
-                        .model = model,
-                        .scope = scope};
+    struct step step = {*base, model, scope, trained};
+    step.base.struct_size = sizeof(step.base);
+    step.base.build = &build;
+    step.base.first = model->first;
+    step.base.end = model->end;
+    step.base.context = model->context;
+    step.base.weight = step_weight;
+    step.base.product = step_product;
+    step.base.rows = step_rows;
+    step.base.constant = step_constant;
+    step.base.experts = step_experts;
     status = model->ops->build(model->host, model->self, &step.base);
     if (status != TN_OK)
         return tn_scope_fail(scope, status, "%s: %s", model->plugin, tn_last_error());
-    if (num_outputs > num_caches)
-        outputs[num_caches] = step.base.output;
+    base->output = step.base.output;
     return tn_scope_status(scope);
+}
+
+// The body of a plan's function.
+static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    const struct lm_plan *plan = user;
+    uint64_t num_caches = num_inputs - IN_CACHES;
+    tn_array **caches = outputs;
+    memcpy(caches, inputs + IN_CACHES, num_caches * sizeof(*caches));
+    tn_model_step step = {.count = tn_array_type(inputs[IN_TOKENS])->extent[0],
+                          .capacity = plan->model->capacity,
+                          .input = inputs[IN_TOKENS],
+                          .position = inputs[IN_POSITION],
+                          .length = inputs[IN_LENGTH],
+                          .start = inputs[IN_START],
+                          .last = plan->kind == LM_LAST_ROW ? inputs[IN_LAST] : NULL,
+                          .caches = caches};
+    tn_status status = lm_build(plan->model, scope, &step, NULL);
+    if (num_outputs > num_caches)
+        outputs[num_caches] = step.output;
+    return status;
 }
 
 void lm_plans_destroy(tn_lm *model)

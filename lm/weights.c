@@ -205,10 +205,9 @@ static const char *packed_format(const tn_lm *model, const char *format)
     return format ? tn_quant_packed(format, model->backend) : NULL;
 }
 
-// The array with the rows of each head in the order of halves, where the file has pairs;
-// see tn_model_weight. Rows are whole blocks, so every format is ordered as its bytes are.
-static tn_array *in_halves(const tn_lm *model, tn_scope *scope, tn_array *array,
-                           const struct lm_weight *weight)
+// Rows are whole blocks, so every format is ordered as its bytes are.
+tn_array *lm_rows_in_halves(tn_scope *scope, tn_array *array,
+                            const struct lm_weight *weight, bool back)
 {
     const tn_type *type = tn_array_type(array);
     if (!type || weight->paired == 0)
@@ -223,13 +222,25 @@ static tn_array *in_halves(const tn_lm *model, tn_scope *scope, tn_array *array,
     for (int64_t row = 0; row < shape.extent[0]; row++) {
         int64_t half = weight->paired / 2, i = row % weight->head;
         int64_t in_head = i < half ? 2 * i : i < 2 * half ? 2 * (i - half) + 1 : i;
-        from[row] = row - i + in_head;
+        if (back)
+            from[row - i + in_head] = row;
+        else
+            from[row] = row - i + in_head;
     }
     tn_array *ordered =
         tn_op(scope, "base.take/1", TN_IN(array, tn_from_data(scope, TN_I64, &shape, from)),
               TN_NO_ATTRS);
     free(from);
-    lm_source_forget(model, scope, ordered, array);
+    return ordered;
+}
+
+// The array with the rows of each head in the order of halves, where the file has pairs.
+static tn_array *in_halves(const tn_lm *model, tn_scope *scope, tn_array *array,
+                           const struct lm_weight *weight)
+{
+    tn_array *ordered = lm_rows_in_halves(scope, array, weight, false);
+    if (ordered && ordered != array)
+        lm_source_forget(model, scope, ordered, array);
     return ordered;
 }
 
@@ -355,7 +366,9 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
         array = tn_keep(scope, as_f32(scope, array, NULL));
     else
         array = tn_keep(scope, array);
-    const char *packed = product ? packed_format(model, format) : NULL;
+    // Of several matrices only the CPU packs the rows of each.
+    bool is_packed = product && (type.rank < 3 || strcmp(model->backend, "cpu-blas") == 0);
+    const char *packed = is_packed ? packed_format(model, format) : NULL;
     if (rows)
         weight->rows = array ? tn_retain(NULL, array) : NULL;
     if (packed) {

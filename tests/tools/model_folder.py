@@ -157,6 +157,29 @@ def what_a_config_says_becomes_the_keys_of_gguf():
     assert tap.values("x", "x=config11:rope_factors_long.weight")[0] == [2, 3.5]
 
 
+EXPERTS = {f"model.layers.0.mlp.experts.{e}.{part}.weight": shape for e in range(2)
+           for part, shape in {"gate_proj": (3, 8), "up_proj": (3, 8), "down_proj": (8, 3)}.items()}
+
+
+def experts_are_one_array():
+    parts = {"w1": "gate", "w3": "up", "w2": "down"}
+    old = {f"model.layers.0.block_sparse_moe.experts.{e}.{part}.weight": (3, 8) for e in range(2) for part in parts}
+    more = {"model.layers.0.mlp.shared_expert_gate.weight": (1, 8), "model.layers.0.mlp.gate.weight": (2, 8)}
+    config = {"model_type": "qwen2_moe", "num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 3, "norm_topk_prob": False}
+    qwen = show(folder("qwen_moe", config, {**EXPERTS, **more}))
+    arrays = {a["name"]: tuple(a["shape"]) for a in qwen["arrays"]}
+    assert arrays == {"blk.0.ffn_gate_exps.weight": (2, 3, 8), "blk.0.ffn_up_exps.weight": (2, 3, 8), "blk.0.ffn_down_exps.weight": (2, 8, 3),
+                      "blk.0.ffn_gate_inp_shexp.weight": (8,), "blk.0.ffn_gate_inp.weight": (2, 8)}, arrays
+    for key, value in {"expert_count": 2, "expert_used_count": 1, "expert_feed_forward_length": 3, "expert_weights_norm": False}.items():
+        assert qwen["metadata"]["qwen2moe." + key] == value, key
+    mixtral = folder("mixtral", {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 2}, old)
+    assert show(mixtral)["architecture"] == "llama"
+    for part, ours in parts.items():
+        got = tap.values("x", f"x={mixtral}:blk.0.ffn_{ours}_exps.weight")[0]
+        for e in range(2):
+            assert flat(got[e]) == elements_of(f"model.layers.0.block_sparse_moe.experts.{e}.{part}.weight", 24), (part, e, got)
+
+
 def weights_in_several_files_are_one_model():
     names = list(WEIGHTS)
     path = folder("big", weights={})
@@ -220,6 +243,13 @@ def what_is_wrong_with_a_folder_is_told():
          '"short_factor": expected a list of numbers'),
         ({"config": {"rope_scaling": {"type": "longrope", "factor": 2, "original_max_position_embeddings": 9,
                                       "short_factor": [1, "x"], "long_factor": [1]}}}, 'factor 1 of "rope_scaling": expected a number above 0'),
+        ({"config": {"num_experts": 1}, "weights": EXPERTS}, "expected a matrix of floats, of 1 experts as config.json says"),
+        ({"config": {"num_experts": 3}, "weights": EXPERTS}, "expert 2 of 3 is missing in blk.0.ffn_gate_exps.weight"),
+        ({"config": {"num_experts": 2}, "weights": EXPERTS | {"model.layers.0.mlp.experts.1.up_proj.weight": (3, 9)}},
+         "experts differ in shape or dtype"),
+        ({"config": {"num_experts": 2}, "weights": EXPERTS | {"model.layers.0.block_sparse_moe.experts.1.w3.weight": (3, 8)}},
+         "there is another of the same name"),
+        ({"config": {"num_experts": 10**6}}, '"num_experts": expected at most 65536'),
         ({"config_json": b"{"}, "config.json: line 1: "),
         ({"config_json": b"[]"}, "config.json: expected a JSON object"),
         ({"weights": {}}, "it has neither model.safetensors nor model.safetensors.index.json"),
@@ -357,7 +387,8 @@ def a_folder_becomes_a_file_of_gguf():
     tap.refused("model", "convert", wrong, "wrong.gguf", saying="attn_q.weight': 8 rows, expected those of 3 heads of 4 or more")
 
 
-tap.run([a_folder_becomes_a_file_of_gguf, weights_of_few_bits_are_blocks, arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
-         what_a_config_says_becomes_the_keys_of_gguf,
+tap.run([a_folder_becomes_a_file_of_gguf, weights_of_few_bits_are_blocks,
+         arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
+         what_a_config_says_becomes_the_keys_of_gguf, experts_are_one_array,
          weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_is_wrong_with_a_folder_is_told,
          every_cut_of_a_file_is_told])

@@ -24,9 +24,9 @@
 struct weights {
     const uint8_t *data;
     int64_t n, k, row_bytes, block_bytes;
-    uint32_t format; // number in TN_QUANT_FORMATS
-    int32_t head;    // of packed rows: bytes of f16 at the beginning of a block
-    int32_t packed;  // number in TN_QUANT_PACKED_FORMATS, or -1
+    uint32_t format;      // number in TN_QUANT_FORMATS
+    int32_t packed;       // number in TN_QUANT_PACKED_FORMATS, or -1
+    tn_quant_order order; // of packed rows
 };
 
 // A launch.
@@ -79,18 +79,19 @@ static int32_t packed_number(const char *name)
 // False where the table has no such format.
 static bool read_weights(const char *name, const tn_layout *layout, struct weights *out)
 {
-    int32_t head = 0, last = layout->rank - 1;
+    int32_t last = layout->rank - 1;
+    tn_quant_order order = {0};
     const tn_quant_format *format = tn_quant_find(name);
     if (!format)
-        format = tn_quant_unpacked(name, &head);
+        format = tn_quant_unpacked(name, &order);
     if (!format)
         return false;
     *out = (struct weights){.n = last > 0 ? layout->extent[last - 1] : 1,
                             .row_bytes = layout->extent[last],
                             .block_bytes = format->bytes,
                             .format = format_number(format),
-                            .head = head,
-                            .packed = packed_number(name)};
+                            .packed = packed_number(name),
+                            .order = order};
     out->k = out->row_bytes / format->bytes * format->block;
     return true;
 }
@@ -101,22 +102,35 @@ static void move_bytes(uint8_t *packed, uint8_t *plain, size_t size, bool is_pac
     memcpy(is_packing ? packed : plain, is_packing ? plain : packed, size);
 }
 
+// Copies an arranged block to row `row` of 16 packed ones, or back.
+static void move_block(const tn_quant_order *order, uint8_t *group, int64_t row,
+                       uint8_t *block, bool is_packing)
+{
+    int64_t behind = order->bytes - order->head, words = behind / 4, rest = behind % 4;
+    for (int32_t i = 0; i < order->head; i += 2)
+        move_bytes(group + 16 * i + 2 * row, block + i, 2, is_packing);
+    group += GROUP * order->head;
+    block += order->head;
+    for (int64_t i = 0; i < words; i++)
+        move_bytes(group + 64 * i + 4 * row, block + 4 * i, 4, is_packing);
+    move_bytes(group + 64 * words + rest * row, block + 4 * words, (size_t)rest,
+               is_packing);
+}
+
 // Copies the blocks of row `row` of 16 packed rows to `plain`, or back.
 static void move_row(const struct weights *w, uint8_t *group, int64_t row, uint8_t *plain,
                      bool is_packing)
 {
-    int64_t words = (w->block_bytes - w->head) / 4;
-    int64_t rest = (w->block_bytes - w->head) % 4;
+    const tn_quant_order *order = &w->order;
+    bool is_arranged = order->first == 0 && order->bits == 0;
+    uint8_t room[TN_QUANT_MAX_BYTES];
     for (int64_t at = 0; at < w->row_bytes; at += w->block_bytes) {
-        uint8_t *from = group + at * GROUP, *to = plain + at;
-        for (int32_t i = 0; i < w->head; i += 2)
-            move_bytes(from + 16 * i + 2 * row, to + i, 2, is_packing);
-        from += GROUP * w->head;
-        to += w->head;
-        for (int64_t i = 0; i < words; i++)
-            move_bytes(from + 64 * i + 4 * row, to + 4 * i, 4, is_packing);
-        move_bytes(from + 64 * words + rest * row, to + 4 * words, (size_t)rest,
-                   is_packing);
+        uint8_t *block = is_arranged ? plain + at : room;
+        if (is_packing && !is_arranged)
+            tn_quant_arrange(order, plain + at, room);
+        move_block(order, group + at * GROUP, row, block, is_packing);
+        if (!is_packing && !is_arranged)
+            tn_quant_restore(order, room, plain + at);
     }
 }
 
@@ -354,7 +368,7 @@ static void launch_packed(const tn_cpu_call *call, struct quant_run *r)
 
 // --- the kernels of quant.quantized_matmul ---------------------------------------------
 
-static tn_status quant_matmul(const tn_cpu_call *call)
+tn_status quant_matmul(const tn_cpu_call *call)
 {
     const tn_quant_matmul_attrs *attrs = call->attrs;
     const tn_layout *w = &call->inputs[1].layout;
@@ -413,12 +427,18 @@ static int32_t packed_accepts(const tn_kernel_query *query)
            (!query->fused || is_whole);
 }
 
-static int32_t decoded_accepts(const tn_kernel_query *query)
+int32_t quant_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
     struct weights w;
     return !query->fused && read_weights(attrs->format, &query->inputs[1], &w) &&
            fits_blas(query);
+}
+
+uint64_t quant_matmul_scratch(const tn_kernel_query *query)
+{
+    uint64_t packed = packed_scratch(query), decoded = decoded_scratch(query);
+    return packed > decoded ? packed : decoded;
 }
 
 // --- rows as values ---------------------------------------------------------------------
@@ -572,7 +592,7 @@ static const tn_operand_rule pack_rules[] = {{ONE(TN_U8), TN_NEEDS_CONTIGUOUS}};
 RECORD(quant_packed, quant_matmul, "quant.quantized_matmul/1", 700, matmul_rules,
        .accepts = packed_accepts, .scratch_size = packed_scratch);
 RECORD(quant_decoded, quant_matmul, "quant.quantized_matmul/1", 600, matmul_rules,
-       .accepts = decoded_accepts, .scratch_size = decoded_scratch);
+       .accepts = quant_matmul_accepts, .scratch_size = decoded_scratch);
 RECORD(quant_take, quant_take, "quant.quantized_take/1", 700, take_rules,
        .accepts = rows_accepts, .scratch_size = rows_scratch);
 RECORD(quant_dequantize, quant_dequantize, "quant.dequantize/1", 700, dequantize_rules,

@@ -29,8 +29,16 @@ const struct hf_family *hf_find_family(const char *model_type);
 // Lists the known ones: "gemma2, llama, ...". Returns `text`.
 const char *hf_known_families(char *text, size_t size);
 
-// The array's name in GGUF, in `out`: false, and the name itself, when it has none.
-bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size);
+// The array's name in GGUF, in `out`: false, and the name itself, when it has none. Where
+// it is the matrix of one expert, *expert is the number of it, else -1.
+bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size,
+                  int64_t *expert);
+
+// The matrix of one expert.
+struct hf_part {
+    const tn_format_array *stored; // NULL: missing
+    const tn_format_source *source;
+};
 
 // A weight of few bits and what belongs to it (packed.c).
 struct hf_packed {
@@ -40,13 +48,14 @@ struct hf_packed {
     const struct tn_quant_format *format; // as it is listed; NULL: f32
 };
 
-// An array, and where its elements come from: the place in a file, or numbers of
-// config.json.
+// An array, and where its elements come from: the place in a file, numbers of config.json,
+// or matrices of experts, each at a place of its own, which GGUF has as one array.
 struct hf_array {
     tn_format_array array; // first: as it is listed
     const tn_format_array *stored;
     const tn_format_source *source;
     const json_t *numbers;          // NULL: in the file
+    struct hf_part *parts;          // of the model's experts; NULL: one
     const struct hf_packed *packed; // NULL: elements as they are
 };
 
@@ -64,6 +73,7 @@ struct hf {
     json_t *config, *tokenizer, *tokenizer_config, *index; // own names and texts
     char *chat;               // of chat_template.jinja, or NULL
     json_t *model;            // the part of `config` about the language model
+    int64_t num_experts;      // of a layer; 0: one
     const json_t *factors[2]; // of its frequencies, short and long contexts; or NULL
     struct hf_shard *shards;
     struct hf_place *places; // of all files' arrays, by name

@@ -54,6 +54,16 @@ typedef struct tn_quant_matmul_attrs {
     int64_t exact;      // 0 or 1; default 0
 } tn_quant_matmul_attrs;
 
+// quant.experts_matmul/1 (x: floats n, 1 or m, k; w: u8 experts, r, row bytes, or floats
+// experts, r, k; experts: integers n, m) -> n, m, r: row (i, j) of x, or (i, 0) where m
+// rows share it, times the transposed matrix experts[i, j] of w, in x's dtype; numbers of
+// experts as ids of quant.quantized_take. The derivative, `exact` and kernels as those of
+// quant.quantized_matmul. A kernel reads the matrices that are chosen, and no others.
+typedef struct tn_quant_experts_attrs {
+    const char *format; // of w; NULL or "": floats
+    int64_t exact;      // 0 or 1; default 0
+} tn_quant_experts_attrs;
+
 // quant.quantized_take/1 (w: u8 n, row bytes; ids: integers ...) -> f32 ..., k: rows of w,
 // as values. Negative ids count from the end, others out of range are the nearest, as of
 // base.take.
