@@ -191,6 +191,7 @@ const struct check_info all_checks[] = {
     {"format.values", "P48", "what is written is listed and read as it was"},
     {"format.metadata", "P61", "metadata are listed as they were written"},
     {"format.blocks", "P63", "elements in blocks are listed as they were written"},
+    {"format.in-turn", "P64", "elements are asked for once, in order, and written"},
     {"format.files", "P62", "other files are opened by `list` alone"},
     {"format.damage", "P48",
      "damaged files are refused, with words, before they cost memory"},

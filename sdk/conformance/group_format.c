@@ -292,6 +292,54 @@ static void check_blocks(struct formats *f)
                    "it has TN_FORMAT_BLOCKS, and holds no format of <tenon/ops/quant.h>");
 }
 
+// Elements that come in their turn.
+struct turns {
+    tn_format_content content; // first: it is cast back
+    const struct content *drawn;
+    uint64_t next;
+    bool is_astray;
+};
+
+static tn_status give_turn(const tn_format_content *content, uint64_t index,
+                           const void **out_data)
+{
+    struct turns *turns = (void *)(uintptr_t)content;
+    turns->is_astray |= index != turns->next;
+    turns->next++;
+    *out_data = turns->drawn->data[index < content->num_arrays ? index : 0];
+    return TN_OK;
+}
+
+// The same file, whether elements are there or come in their turn.
+static void check_in_turn(struct formats *f)
+{
+    struct content c;
+    struct memory_file whole, file;
+    content_draw(f->kit, &c, f->format, TN_F32);
+    check_case(f->kit);
+    bool is_held = write_drawn(f, &c, &whole);
+    for (uint64_t i = 0; i < c.table.num_arrays; i++)
+        c.arrays[i].data = NULL;
+    struct turns turns = {.content = c.table, .drawn = &c};
+    turns.content.elements = give_turn;
+    fake_host_reset(&f->host);
+    memory_file_start(&file, f->host.table);
+    tn_status status =
+        is_held ? f->format->write(f->host.table, &turns.content, &file.sink) : TN_OK;
+    expect_words(f, "write", status);
+    if (is_held && status != TN_OK)
+        check_fail(f->kit, "write returns %d where elements come in turn: %s", status,
+                   f->host.text);
+    else if (is_held && (turns.is_astray || turns.next != c.table.num_arrays))
+        check_fail(f->kit, "write does not ask for each array once, in order");
+    else if (is_held &&
+             (file.size != whole.size || memcmp(file.bytes, whole.bytes, file.size) != 0))
+        check_fail(f->kit, "the file is another where elements come in turn");
+    free(whole.bytes);
+    free(file.bytes);
+    content_free(&c);
+}
+
 // --- files that are damaged -------------------------------------------------------------
 
 // Lists and reads whatever the file says now.
@@ -489,6 +537,7 @@ void group_format(struct kit *k)
     } checks[] = {{"format.values", check_values, 0},
                   {"format.metadata", check_metadata, TN_FORMAT_METADATA},
                   {"format.blocks", check_blocks, TN_FORMAT_BLOCKS},
+                  {"format.in-turn", check_in_turn, TN_FORMAT_IN_TURN},
                   {"format.files", check_files, 0},
                   {"format.damage", check_damage, 0},
                   {"format.sink", check_sink, 0},

@@ -8,7 +8,8 @@
 
 #define CONFIG                                                                             \
     "{\"model_type\": \"gemma2\", \"hidden_size\": 8, \"intermediate_size\": 16, "         \
-    "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"rms_norm_eps\": 1e-5}"
+    "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"rms_norm_eps\": 1e-5, "       \
+    "\"quantization\": {\"group_size\": 32, \"bits\": 4, \"six\": {\"bits\": 6}}}"
 #define TOKENIZER                                                                          \
     "{\"added_tokens\": [{\"id\": 0, \"content\": \"<s>\", \"special\": true}], "          \
     "\"model\": {\"type\": \"BPE\", \"vocab\": {\"<s>\": 0, \"a\": 1, \"b\": 2, \"ab\": "  \

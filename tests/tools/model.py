@@ -267,7 +267,8 @@ def values_survive_and_so_does_what_is_no_weight():
         assert {k: v for k, v in metadata.items() if k not in ("general.file_type", "general.quantization_version")} == {
             k: v for k, v in want.items() if k != "general.file_type"}, metadata
     for kind in ("f16", "bf16"):
-        tap.tenon("model", "convert", "f32.gguf", "half.gguf", "--type", kind)
+        told = tap.tenon("model", "convert", "f32.gguf", "half.gguf", "--type", kind)
+        assert told.stderr == f"tenon: note: 58 arrays are rounded to {kind}\n", told.stderr
         got = formats_of("half.gguf")
         assert got["output.weight"] == kind and got["output_norm.weight"] == "f32", got
     assert "blocks already (q8_0, say)" in tap.tenon("model", "quantize", "small.gguf", "s.gguf", "--format", "q4_0").stderr

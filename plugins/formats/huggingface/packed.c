@@ -264,7 +264,8 @@ tn_status hf_read_packed(const tn_host *host, const struct hf_array *array, void
     struct parts parts = {NULL, NULL, NULL};
     const struct hf_packed *p = array->packed;
     const tn_type *type = &array->array.type;
-    int64_t rows = type->extent[0], words = array->stored->type.extent[1] * 4;
+    int64_t rows = p->columns > 0 ? type->extent[0] : 0,
+            words = array->stored->type.extent[1] * 4;
     int64_t bytes = type->extent[1] * (int64_t)tn_dtype_bytes(type->dtype);
     tn_status status = load(host, array->source, array->stored, &parts.words);
     if (status == TN_OK)

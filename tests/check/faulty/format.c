@@ -294,8 +294,15 @@ static tn_status write_file(const tn_host *host, const tn_format_content *conten
         set_pair(&record, &content->metadata[i]);
         status = sink->write(sink, &record, sizeof(record));
     }
-    for (uint32_t i = 0; i < head.num_arrays && status == TN_OK; i++)
-        status = sink->write(sink, content->arrays[i].data, content->arrays[i].size);
+    for (uint32_t i = 0; i < head.num_arrays && status == TN_OK; i++) {
+        const void *data = NULL;
+#ifdef FAULT_FORMAT_IN_TURN
+        (void)tn_format_elements(content, i, &data);
+#endif
+        status = tn_format_elements(content, i, &data);
+        if (status == TN_OK)
+            status = sink->write(sink, data, content->arrays[i].size);
+    }
 #ifdef FAULT_FORMAT_SINK
     status = TN_OK;
 #endif
@@ -303,7 +310,8 @@ static tn_status write_file(const tn_host *host, const tn_format_content *conten
 }
 
 static const tn_format format = {.struct_size = sizeof(format),
-                                 .flags = TN_FORMAT_METADATA | TN_FORMAT_BLOCKS,
+                                 .flags = TN_FORMAT_METADATA | TN_FORMAT_BLOCKS |
+                                          TN_FORMAT_IN_TURN,
                                  .list = list,
                                  .close = close_file,
                                  .write = write_file};

@@ -61,11 +61,17 @@ static void set_types(struct rewrite *r, const char *type)
 {
     static const char *const names[] = {"f32", "f16", "bf16"};
     static const int64_t numbers[] = {0, 1, 32};
+    int64_t rounded = 0;
     for (uint64_t i = 0; i < r->count; i++) {
         struct rewrite_array *a = &r->arrays[i];
-        if (is_float(a) && a->type && (a->type->rank > 1 || !r->is_gguf))
-            a->to = type;
+        if (!is_float(a) || !a->type || (a->type->rank <= 1 && r->is_gguf))
+            continue;
+        a->to = type;
+        rounded += strcmp(a->from, type) != 0 &&
+                   (strcmp(type, "f32") != 0 || strcmp(a->from, "f64") == 0);
     }
+    if (rounded)
+        note("%" PRId64 " arrays are rounded to %s", rounded, type);
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(names[i], type) == 0)
             rewrite_set_type(r, numbers[i]);

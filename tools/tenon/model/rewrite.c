@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <tenon/ops/quant.h>
+#include <unistd.h>
 
 #include "model.h"
 
@@ -143,9 +145,11 @@ int rewrite_open(struct rewrite *r, const char *in, const char *out)
 // An array whose turn it is, and what it needs.
 struct turn {
     struct rewrite *r;
-    tn_scope *scope; // of the array as it is in the file
-    uint8_t *rows;   // of a piece, in their new order
-    uint8_t *bytes;  // of the array, as it is written
+    tn_scope *scope;  // of the array as it is in the file
+    const void *data; // its bytes, and how many
+    uint64_t size;
+    uint8_t *rows;  // of a piece, in their new order
+    uint8_t *bytes; // of the array, as it is written
 };
 
 static int64_t row_bytes(const struct rewrite_array *a, const char *format)
@@ -238,13 +242,26 @@ static void tell_progress(const struct turn *t, uint64_t index)
     progress(line);
 }
 
+// Ends the last turn. Pages of the file that it has read are given back: of a large model
+// they would be all the memory there is.
+static void end_turn(struct turn *t)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = (uintptr_t)t->data, end = (begin + t->size) / page * page;
+    begin = (begin + page - 1) / page * page;
+    if (t->data && begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED); // as good if it fails
+    tn_scope_close(t->scope);
+    t->scope = NULL;
+    t->data = NULL;
+}
+
 static tn_status give_elements(void *context, uint64_t index, const void **out_data)
 {
     struct turn *t = context;
     const struct rewrite_array *a = &t->r->arrays[index];
     tell_progress(t, index);
-    tn_scope_close(t->scope);
-    t->scope = NULL;
+    end_turn(t);
     if (a->made) {
         *out_data = a->made;
         return TN_OK;
@@ -254,6 +271,8 @@ static tn_status give_elements(void *context, uint64_t index, const void **out_d
     const void *data = tn_data(t->scope, array);
     int failed = data ? 0 : oops_scope(t->scope);
     bool is_same = strcmp(a->from, a->to) == 0 && a->heads <= 0;
+    t->data = data;
+    t->size = (uint64_t)(a->rows * row_bytes(a, a->from));
     if (!failed && !is_same)
         failed = convert(t, a, data);
     *out_data = is_same ? data : t->bytes;
@@ -301,7 +320,7 @@ static int save(struct rewrite *r, const struct listing *listing)
                      : 0;
     progress(NULL);
     tn_scope_close(s);
-    tn_scope_close(turn.scope);
+    end_turn(&turn);
     free(turn.bytes);
     free(turn.rows);
     return failed;
