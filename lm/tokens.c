@@ -35,12 +35,22 @@ static tn_status open_tokenizer(tn_lm *model)
 }
 
 // The lock is held for as long as opening takes, and by the first threads alone.
-tn_status lm_tokenizer(tn_lm *model)
+void lm_tokenizer_lock(tn_lm *model)
 {
     while (atomic_flag_test_and_set_explicit(&model->tokenizer_lock, memory_order_acquire))
         sched_yield();
-    tn_status status = model->tokenizer ? TN_OK : open_tokenizer(model);
+}
+
+void lm_tokenizer_unlock(tn_lm *model)
+{
     atomic_flag_clear_explicit(&model->tokenizer_lock, memory_order_release);
+}
+
+tn_status lm_tokenizer(tn_lm *model)
+{
+    lm_tokenizer_lock(model);
+    tn_status status = model->tokenizer ? TN_OK : open_tokenizer(model);
+    lm_tokenizer_unlock(model);
     return status;
 }
 

@@ -212,6 +212,41 @@ TN_API tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input,
 TN_API tn_status tn_lm_infer_prompt(tn_lm_sequence *sequence, const char *text,
                                     float *out_logits);
 
+// --- grammars --------------------------------------------------------------------------
+
+// What a generated text is held to: a language, of which the text is a member when the model
+// ends it. Constant: any number of sequences may use one at once.
+typedef struct tn_lm_grammar tn_lm_grammar;
+
+// What a grammar is read from.
+enum {
+    TN_LM_GBNF = 1,        // rules in the notation of llama.cpp, of which "root" is the text
+    TN_LM_JSON_SCHEMA = 2, // the JSON that is valid by a schema; "{}": any JSON
+};
+
+// Gives a grammar, for tn_lm_grammar_close. docs/grammars.md has what of both notations is
+// known. `kind` is TN_LM_GBNF or TN_LM_JSON_SCHEMA; the text is UTF-8, of `size` bytes.
+//
+// TN_ERR_REFUSED: the text is none of its kind; the message has line and column, or the
+// place in the schema, with what was got and expected. TN_ERR_UNSUPPORTED: a keyword that is
+// not known, or a grammar of more than 262144 states. TN_ERR_ARGUMENT: another kind.
+TN_API tn_status tn_lm_grammar_open(const char *text, uint64_t size, uint32_t kind,
+                                    tn_lm_grammar **out_grammar);
+TN_API void tn_lm_grammar_close(tn_lm_grammar *grammar); // NULL is fine
+
+// How a text fits a grammar.
+enum {
+    TN_LM_FITS_NOT = 0,   // no text of the grammar begins so
+    TN_LM_FITS_BEGIN = 1, // some text of the grammar begins so, and goes on
+    TN_LM_FITS = 2,       // the text is one of the grammar
+};
+
+// Gives how `size` bytes fit: TN_LM_FITS_NOT ... in *out_fits. Bytes may end within a
+// character. TN_ERR_UNSUPPORTED: the grammar is so ambiguous for this text that the bounds
+// of memory and time are passed.
+TN_API tn_status tn_lm_grammar_test(const tn_lm_grammar *grammar, const char *text,
+                                    uint64_t size, int32_t *out_fits);
+
 // --- sampling and generating -----------------------------------------------------------
 
 // A number that is added to a token's logit.
@@ -253,6 +288,13 @@ TN_API void tn_lm_sampler_close(tn_lm_sampler *sampler); // NULL is fine
 TN_API int32_t tn_lm_sample(tn_lm_sampler *sampler, float *logits, const int32_t *last,
                             int64_t num_last, double *out_log_probability);
 
+// A token that could have been drawn.
+typedef struct tn_lm_candidate {
+    int32_t id;
+    uint32_t reserved;      // 0
+    double log_probability; // natural
+} tn_lm_candidate;
+
 // One part of what is generated. Borrowed for the call.
 typedef struct tn_lm_piece {
     uint32_t struct_size; // sizeof(tn_lm_piece) as the library was compiled
@@ -261,6 +303,11 @@ typedef struct tn_lm_piece {
                       // the text may become a stop word
     uint64_t size;    // bytes
     double log_probability; // of the token
+
+    // The most probable tokens in its place, as many as tn_lm_generation.top asks for, in
+    // descending order, before anything was changed.
+    const tn_lm_candidate *top;
+    uint64_t num_top; // 0: not asked for
 } tn_lm_piece;
 
 // Why generating ended.
@@ -287,7 +334,15 @@ typedef struct tn_lm_generation {
     // Called for each token, on this thread; returns 0 to go on. May be NULL.
     int32_t (*piece)(void *context, const tn_lm_piece *piece);
     void *context;
+
+    // What the generated text is held to, from its beginning; NULL: nothing. Tokens that
+    // cannot continue a text of the grammar are not drawn, and the text ends where the
+    // grammar allows, at once where nothing may follow. Stays open for the call.
+    const tn_lm_grammar *grammar;
+    int64_t top; // tokens of tn_lm_piece.top, at most TN_LM_MOST_TOP; 0: none
 } tn_lm_generation;
+
+#define TN_LM_MOST_TOP 1024
 
 // What was generated.
 typedef struct tn_lm_result {
@@ -301,7 +356,9 @@ typedef struct tn_lm_result {
 
 // Appends a prompt and generates tokens, which are appended, too, but for the last one.
 // `out_result` may be NULL. TN_ERR_ARGUMENT: nothing to generate from, or a prompt that is
-// longer than the room that the sequence has.
+// longer than the room that the sequence has. TN_ERR_NOT_FOUND: a grammar, and a model without
+// a vocabulary. TN_ERR_UNSUPPORTED: no token of the vocabulary continues a text of the
+// grammar; or what tn_lm_grammar_test says of ambiguity.
 TN_API tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
                                 tn_lm_result *out_result);
 
