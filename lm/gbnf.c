@@ -58,10 +58,10 @@ static grammar_node fail_at(struct reader *r, uint64_t at, const char *expected)
     else if (at < r->size)
         snprintf(got, sizeof(got), "'%.*s'", (int)(end - at < 4 ? end - at : 4),
                  r->text + at);
-    r->b->status = lm_fail(TN_ERR_REFUSED,
-                           "grammar: line %" PRIu64 ", column %" PRIu64
-                           ": got %s, expected %s",
-                           line, column, got, expected);
+    r->b->status =
+        lm_fail(TN_ERR_REFUSED,
+                "grammar: line %" PRIu64 ", column %" PRIu64 ": got %s, expected %s", line,
+                column, got, expected);
     return -1;
 }
 
@@ -155,9 +155,8 @@ static bool read_character(struct reader *r, uint32_t *out)
     uint32_t value = size == 1 ? c : c & (0x7fU >> size);
     bool is_valid = c < 0x80 || (c >= 0xc2 && c < 0xf5);
     for (int i = 1; i < size && is_valid; i++) {
-        uint8_t next = r->at + (uint64_t)i < r->size
-                           ? (uint8_t)r->text[r->at + (uint64_t)i]
-                           : 0;
+        uint8_t next =
+            r->at + (uint64_t)i < r->size ? (uint8_t)r->text[r->at + (uint64_t)i] : 0;
         is_valid = (next & 0xc0) == 0x80;
         value = value << 6 | (next & 0x3f);
     }
@@ -178,8 +177,8 @@ static grammar_node class_of(struct reader *r, struct grammar_range *ranges, uin
     struct grammar_range *tidy = lm_alloc(count + 3, sizeof(*tidy));
     grammar_node node = -1;
     if (tidy)
-        node = grammar_class(r->b, tidy,
-                             grammar_ranges_tidy(ranges, count, is_negated, tidy));
+        node =
+            grammar_class(r->b, tidy, grammar_ranges_tidy(ranges, count, is_negated, tidy));
     else
         r->b->status = TN_ERR_MEMORY;
     free(tidy);

@@ -18,8 +18,8 @@ struct generating {
     const tn_lm_generation *how;
     tn_lm_sampler *sampler;
     float *logits;
-    struct lm_held *held;  // to a grammar; NULL: to none
-    tn_lm_candidate *top;  // how->top of them
+    struct lm_held *held; // to a grammar; NULL: to none
+    tn_lm_candidate *top; // how->top of them
     int64_t num_top;
     bool has_text; // the model has a vocabulary
     struct pending pending;

@@ -67,8 +67,8 @@ grammar_node grammar_literal(struct grammar_builder *b, const char *bytes, uint6
     if (size)
         memcpy(b->bytes + b->num_bytes, bytes, size);
     b->num_bytes += size;
-    return add_node(
-        b, (struct grammar_tree_node){NODE_LITERAL, first, (uint32_t)size, 0, 0});
+    return add_node(b,
+                    (struct grammar_tree_node){NODE_LITERAL, first, (uint32_t)size, 0, 0});
 }
 
 grammar_node grammar_text(struct grammar_builder *b, const char *text)
@@ -138,8 +138,8 @@ static uint32_t bucket_of(const char *name, uint64_t size)
 int32_t grammar_rule_find(const struct grammar_builder *b, const char *name, uint64_t size)
 {
     int32_t at = b->by_name[bucket_of(name, size)] - 1;
-    while (at >= 0 && (b->rules[at].name_size != size ||
-                       memcmp(b->rules[at].name, name, size) != 0))
+    while (at >= 0 &&
+           (b->rules[at].name_size != size || memcmp(b->rules[at].name, name, size) != 0))
         at = b->rules[at].same;
     return at;
 }
@@ -207,7 +207,8 @@ uint64_t grammar_ranges_tidy(struct grammar_range *ranges, uint64_t count, bool 
 {
     uint64_t merged = 0, num = 0;
     uint32_t at = 0;
-    qsort(ranges, count, sizeof(*ranges), compare_ranges);
+    if (count > 1)
+        qsort(ranges, count, sizeof(*ranges), compare_ranges);
     for (uint64_t i = 0; i < count; i++) {
         if (merged > 0 && ranges[i].first <= ranges[merged - 1].last + 1) {
             if (ranges[i].last > ranges[merged - 1].last)

@@ -119,10 +119,10 @@ static int32_t between(struct compiling *c, struct utf8_class *u, const uint8_t 
     int32_t low = add_bytes(c, a[0], a[0], between(c, u, a + 1, most, size - 1));
     int32_t high = add_bytes(c, b[0], b[0], between(c, u, least, b + 1, size - 1));
     int32_t both = either(c, low, high);
-    return b[0] - a[0] < 2 ? both
-                           : either(c, both,
-                                    add_bytes(c, a[0] + 1U, b[0] - 1U,
-                                              any_bytes(c, u, size - 1)));
+    return b[0] - a[0] < 2
+               ? both
+               : either(c, both,
+                        add_bytes(c, a[0] + 1U, b[0] - 1U, any_bytes(c, u, size - 1)));
 }
 
 static void add_lead(struct compiling *c, struct utf8_class *u, uint32_t first,
@@ -255,8 +255,8 @@ static int32_t compile(struct compiling *c, grammar_node at, int32_t next)
         return start;
     case NODE_CHOICE:
         for (uint32_t i = node.count; i > 0; i--)
-            start =
-                either(c, start, compile(c, b->children[node.first + (int32_t)i - 1], next));
+            start = either(c, start,
+                           compile(c, b->children[node.first + (int32_t)i - 1], next));
         return start < 0 ? add_state(c, GRAMMAR_FAIL, 0, 0) : start;
     case NODE_REPEAT:
         return compile_repeat(c, &node, next);
@@ -399,7 +399,7 @@ static void know_classes(struct grammar_network *n)
             bool is_in = n->sets[i].bits[byte / 64] >> byte % 64 & 1;
             (is_in ? inside : outside)[n->class_of[byte]]++;
         }
-        for (uint32_t class = 0; class < before; class++)
+        for (uint32_t class = 0; class < before; class ++)
             if (inside[class] && outside[class])
                 others[class] = (int32_t)n->num_classes++;
         for (uint32_t byte = 0; byte < 256; byte++) {

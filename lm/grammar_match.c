@@ -4,68 +4,16 @@
 //
 // An item is a state of a rule, and the frame in which it runs: the rule, and the set of
 // items that called it. A set is determined by the items that bytes lead to, its kernel, so
-// that equal ones are found again: sets are the states of an automaton that is made as it is
-// used. Frames point to older sets, never to later ones.
+// that equal ones are found again: sets are the states of an automaton that is made as it
+// is used. Frames point to older sets, never to later ones.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "grammar.h"
+#include "grammar_match.h"
 #include "internal.h"
 
-// What a matcher keeps at most, and the steps of making one mask.
-#define MOST_ITEMS (UINT64_C(1) << 22)
-#define MOST_ROWS (UINT64_C(1) << 23)
-#define MOST_SETS (UINT64_C(1) << 19)
-#define MOST_WORK (UINT64_C(1) << 24)
-#define MOST_MASK_WORDS (UINT64_C(1) << 20)
-
-enum { UNKNOWN = -2, DEAD = -1 };
-
-struct item {
-    int32_t state, frame;
-};
-
-struct frame {
-    int32_t rule, set; // set -1: of the whole text
-};
-
-struct item_set {
-    uint64_t hash;
-    int32_t kernel, num_kernel; // of the pool of items: in order
-    int32_t scans, num_scans;   // that wait for a byte
-    int32_t calls, num_calls;   // that wait for the end of a rule
-    int32_t mask;               // -1: not made
-    bool may_end;
-};
-
-struct grammar_matcher {
-    const struct grammar_network *network; // borrowed
-    tn_status status;                      // of what grows
-    struct item *items;
-    struct frame *frames;
-    struct item_set *sets;
-    int32_t *rows;    // of each set, num_classes: the set behind a byte
-    int32_t *buckets; // sets by their hash, plus 1
-    uint64_t num_items, num_frames, num_sets, num_rows, num_buckets;
-    uint64_t room_items, room_frames, room_sets, room_rows;
-    uint64_t work;
-    // While a set is made:
-    struct item *todo;
-    uint64_t *seen; // items that were taken, hashed; with the number of the making above
-    int32_t *frame_of, *frame_set; // of each rule that this set calls
-    uint64_t num_todo, room_todo, num_seen, room_seen;
-    uint8_t representative[256]; // a byte of each class
-    // The text so far.
-    char *text;
-    uint64_t size, room_text;
-    int32_t at;
-    // Masks of tokens, and the vocabulary that they are of.
-    uint64_t *masks;
-    uint64_t num_masks, room_masks, serial;
-};
-
-static bool grow(struct grammar_matcher *m, void *items, uint64_t used, uint64_t count,
-                 uint64_t *room, uint64_t size, uint64_t most)
+bool grammar_matcher_grow(struct grammar_matcher *m, void *items, uint64_t used,
+                          uint64_t count, uint64_t *room, uint64_t size, uint64_t most)
 {
     return grammar_grow(&m->status, items, used, count, room, size, most,
                         "states of texts at once: it is too ambiguous");
@@ -122,13 +70,15 @@ static void push(struct grammar_matcher *m, int32_t state, int32_t frame)
     m->seen[at] = key;
     if (2 * ++m->num_seen > m->room_seen && !seen_grow(m))
         return;
-    if (grow(m, &m->todo, m->num_todo, 1, &m->room_todo, sizeof(item), MOST_ITEMS))
+    if (grammar_matcher_grow(m, &m->todo, m->num_todo, 1, &m->room_todo, sizeof(item),
+                             MOST_ITEMS))
         m->todo[m->num_todo++] = item;
 }
 
 static void keep(struct grammar_matcher *m, struct item item)
 {
-    if (grow(m, &m->items, m->num_items, 1, &m->room_items, sizeof(item), MOST_ITEMS))
+    if (grammar_matcher_grow(m, &m->items, m->num_items, 1, &m->room_items, sizeof(item),
+                             MOST_ITEMS))
         m->items[m->num_items++] = item;
 }
 
@@ -137,8 +87,8 @@ static int32_t frame_for(struct grammar_matcher *m, int32_t rule, int32_t set)
 {
     if (m->frame_set[rule] == set)
         return m->frame_of[rule];
-    if (!grow(m, &m->frames, m->num_frames, 1, &m->room_frames, sizeof(*m->frames),
-              MOST_ITEMS))
+    if (!grammar_matcher_grow(m, &m->frames, m->num_frames, 1, &m->room_frames,
+                              sizeof(*m->frames), MOST_ITEMS))
         return 0;
     m->frames[m->num_frames] = (struct frame){rule, set};
     m->frame_set[rule] = set;
@@ -158,7 +108,7 @@ static void complete(struct grammar_matcher *m, int32_t number, int32_t set)
         return; // of the empty text: the call itself has gone on
     const struct item_set *caller = &m->sets[frame.set];
     m->work += (uint64_t)caller->num_calls;
-    for (int32_t i = 0; i < caller->num_calls && m->work < MOST_WORK; i++) {
+    for (int32_t i = 0; i < caller->num_calls && m->work < m->most_work; i++) {
         struct item call = m->items[caller->calls + i];
         const struct grammar_state *s = &m->network->states[call.state];
         if (s->other == frame.rule)
@@ -179,8 +129,7 @@ static void take(struct grammar_matcher *m, struct item item, int32_t set)
         push(m, s->other, item.frame);
         break;
     case GRAMMAR_CALL:
-        push(m, n->starts[s->other],
-             s->is_tail ? item.frame : frame_for(m, s->other, set));
+        push(m, n->starts[s->other], s->is_tail ? item.frame : frame_for(m, s->other, set));
         if (n->is_nullable[s->other] && !s->is_tail)
             push(m, s->next, item.frame);
         break;
@@ -214,11 +163,13 @@ static void close_set(struct grammar_matcher *m, int32_t set)
     }
     for (uint64_t i = 0; i < m->num_todo && m->status == TN_OK; i++) {
         take(m, m->todo[i], set);
-        if (m->work >= MOST_WORK)
-            m->status = lm_fail(TN_ERR_UNSUPPORTED,
-                                "the grammar is too ambiguous: more than %" PRIu64
-                                " steps behind one text",
-                                MOST_WORK);
+        if (m->status != TN_OK || m->work < m->most_work)
+            continue;
+        m->is_slow = true;
+        m->status = lm_fail(TN_ERR_UNSUPPORTED,
+                            "the grammar is too ambiguous: more than %" PRIu64
+                            " steps behind one text",
+                            m->most_work);
     }
     struct item_set *s = &m->sets[set];
     s->scans = keep_kind(m, m->num_todo, GRAMMAR_BYTES, &s->num_scans);
@@ -279,17 +230,22 @@ static int32_t set_of(struct grammar_matcher *m, uint64_t kernel)
         return m->buckets[at] - 1;
     }
     uint32_t row = m->network->num_classes;
-    if (!grow(m, &m->sets, m->num_sets, 1, &m->room_sets, sizeof(*m->sets), MOST_SETS) ||
-        !grow(m, &m->rows, m->num_rows, row, &m->room_rows, sizeof(*m->rows), MOST_ROWS))
+    uint64_t coarse = (uint64_t)GRAMMAR_COARSE * m->num_sets;
+    if (!grammar_matcher_grow(m, &m->sets, m->num_sets, 1, &m->room_sets, sizeof(*m->sets),
+                              MOST_SETS) ||
+        !grammar_matcher_grow(m, &m->rows, m->num_rows, row, &m->room_rows,
+                              sizeof(*m->rows), MOST_ROWS) ||
+        !grammar_matcher_grow(m, &m->coarse, coarse, GRAMMAR_COARSE, &m->room_coarse,
+                              sizeof(*m->coarse), GRAMMAR_COARSE * MOST_SETS))
         return DEAD;
     int32_t set = (int32_t)m->num_sets++;
     m->buckets[at] = set + 1;
     for (uint32_t i = 0; i < row; i++)
         m->rows[m->num_rows++] = UNKNOWN;
-    m->sets[set] = (struct item_set){.hash = hash,
-                                     .kernel = (int32_t)kernel,
-                                     .num_kernel = (int32_t)left,
-                                     .mask = -1};
+    for (uint32_t i = 0; i < GRAMMAR_COARSE; i++)
+        m->coarse[coarse + i] = UNKNOWN;
+    m->sets[set] = (struct item_set){
+        .hash = hash, .kernel = (int32_t)kernel, .num_kernel = (int32_t)left, .mask = -1};
     close_set(m, set);
     return m->status == TN_OK ? set : DEAD;
 }
@@ -315,7 +271,7 @@ static int32_t step(struct grammar_matcher *m, int32_t set, uint32_t class)
     return next;
 }
 
-static int32_t next_set(struct grammar_matcher *m, int32_t set, uint8_t byte)
+int32_t grammar_matcher_next(struct grammar_matcher *m, int32_t set, uint8_t byte)
 {
     uint32_t class = m->network->class_of[byte];
     int32_t next = m->rows[(uint64_t)set * m->network->num_classes + class];
@@ -328,6 +284,8 @@ static int32_t next_set(struct grammar_matcher *m, int32_t set, uint8_t byte)
 static tn_status clear(struct grammar_matcher *m)
 {
     m->status = TN_OK;
+    m->is_slow = false;
+    m->most_work = MOST_WORK;
     m->num_items = m->num_sets = m->num_rows = m->num_masks = m->work = 0;
     m->num_frames = 1;
     if (m->num_buckets)
@@ -373,6 +331,7 @@ void grammar_matcher_close(struct grammar_matcher *m)
     free(m->frames);
     free(m->sets);
     free(m->rows);
+    free(m->coarse);
     free(m->buckets);
     free(m->todo);
     free(m->seen);
@@ -390,13 +349,12 @@ tn_status grammar_matcher_reset(struct grammar_matcher *m)
     return m->status == TN_OK ? TN_OK : clear(m);
 }
 
-// Forgets all sets but those of the text so far.
-static tn_status rebuild(struct grammar_matcher *m)
+tn_status grammar_matcher_rebuild(struct grammar_matcher *m)
 {
     tn_status status = clear(m);
     for (uint64_t i = 0; i < m->size && status == TN_OK; i++) {
         m->work = 0;
-        m->at = next_set(m, m->at, (uint8_t)m->text[i]);
+        m->at = grammar_matcher_next(m, m->at, (uint8_t)m->text[i]);
         status = m->status;
     }
     return status;
@@ -407,7 +365,7 @@ static int32_t follow(struct grammar_matcher *m, const char *bytes, uint64_t siz
     int32_t at = m->at;
     for (uint64_t i = 0; i < size && at >= 0; i++) {
         m->work = 0;
-        at = next_set(m, at, (uint8_t)bytes[i]);
+        at = grammar_matcher_next(m, at, (uint8_t)bytes[i]);
     }
     return at;
 }
@@ -417,14 +375,16 @@ tn_status grammar_matcher_append(struct grammar_matcher *m, const char *bytes,
 {
     tn_status status = TN_OK;
     int32_t at = follow(m, bytes, size);
-    if (m->status == TN_ERR_UNSUPPORTED) { // full of what came before: once more
-        status = rebuild(m);
+    if (m->status == TN_ERR_UNSUPPORTED &&
+        !m->is_slow) { // full of what came before: once more
+        status = grammar_matcher_rebuild(m);
         at = status == TN_OK ? follow(m, bytes, size) : DEAD;
     }
     status = m->status;
     if (status != TN_OK)
         return status;
-    if (!grow(m, &m->text, m->size, size, &m->room_text, 1, UINT64_C(1) << 30))
+    if (!grammar_matcher_grow(m, &m->text, m->size, size, &m->room_text, 1,
+                              UINT64_C(1) << 30))
         return m->status;
     *out_fits = at >= 0;
     if (at < 0)
@@ -444,182 +404,4 @@ bool grammar_matcher_may_end(const struct grammar_matcher *m)
 bool grammar_matcher_may_go_on(const struct grammar_matcher *m)
 {
     return m->sets[m->at].num_scans > 0;
-}
-
-// --- vocabularies ----------------------------------------------------------------------
-
-// Bytes of the longest token that a mask has.
-#define MOST_TOKEN 512
-
-// In the order of a walk: a node's children come next, up to `end`.
-struct trie_node {
-    int32_t token; // that ends here; -1: none
-    uint32_t end;
-    uint16_t depth; // of the node's byte: 0, 1, ...
-    uint8_t byte;
-    uint8_t reserved;
-};
-
-struct grammar_vocabulary {
-    struct trie_node *nodes;
-    uint64_t num_nodes;
-    int32_t *again; // of each token, another one of equal bytes; -1: none
-    int32_t count;
-};
-
-struct sorted {
-    tn_text bytes;
-    int32_t id;
-};
-
-static int compare_texts(const void *a, const void *b)
-{
-    const struct sorted *x = a, *y = b;
-    uint64_t size = x->bytes.size < y->bytes.size ? x->bytes.size : y->bytes.size;
-    int order = size ? memcmp(x->bytes.data, y->bytes.data, size) : 0;
-    if (order)
-        return order;
-    return x->bytes.size < y->bytes.size ? -1 : x->bytes.size > y->bytes.size;
-}
-
-// Adds the nodes of one text behind those that it shares with the one before.
-static void trie_add(struct grammar_vocabulary *v, const struct sorted *token,
-                     const struct sorted *before, uint32_t *path)
-{
-    uint64_t shared = 0;
-    uint64_t last = before ? before->bytes.size : 0;
-    while (shared < last && shared < token->bytes.size &&
-           before->bytes.data[shared] == token->bytes.data[shared])
-        shared++;
-    if (before && shared == last && shared == token->bytes.size) {
-        int32_t *end = &v->nodes[path[shared - 1]].token;
-        v->again[token->id] = *end;
-        *end = token->id;
-        return;
-    }
-    for (uint64_t i = shared; i < last; i++)
-        v->nodes[path[i]].end = (uint32_t)v->num_nodes;
-    for (uint64_t i = shared; i < token->bytes.size; i++) {
-        path[i] = (uint32_t)v->num_nodes;
-        v->nodes[v->num_nodes++] =
-            (struct trie_node){.token = i + 1 == token->bytes.size ? token->id : -1,
-                               .depth = (uint16_t)i,
-                               .byte = (uint8_t)token->bytes.data[i]};
-    }
-}
-
-tn_status grammar_vocabulary_make(const tn_text *bytes, int32_t count,
-                                  struct grammar_vocabulary **out_vocabulary)
-{
-    uint64_t total = 0, num = 0;
-    uint32_t path[MOST_TOKEN];
-    struct grammar_vocabulary *v = lm_alloc(1, sizeof(*v));
-    struct sorted *sorted = lm_alloc((uint64_t)count, sizeof(*sorted));
-    for (int32_t i = 0; sorted && i < count; i++) {
-        if (bytes[i].size == 0 || bytes[i].size > MOST_TOKEN)
-            continue;
-        sorted[num++] = (struct sorted){bytes[i], i};
-        total += bytes[i].size;
-    }
-    if (v && sorted) {
-        v->count = count;
-        v->again = lm_alloc((uint64_t)count, sizeof(*v->again));
-        v->nodes = lm_alloc(total, sizeof(*v->nodes));
-    }
-    tn_status status = v && sorted && v->again && v->nodes ? TN_OK : TN_ERR_MEMORY;
-    if (status == TN_OK) {
-        memset(v->again, -1, (uint64_t)count * sizeof(*v->again));
-        qsort(sorted, num, sizeof(*sorted), compare_texts);
-        for (uint64_t i = 0; i < num; i++)
-            trie_add(v, &sorted[i], i ? &sorted[i - 1] : NULL, path);
-        for (uint64_t i = 0; num && i < sorted[num - 1].bytes.size; i++)
-            v->nodes[path[i]].end = (uint32_t)v->num_nodes;
-        *out_vocabulary = v;
-    } else {
-        grammar_vocabulary_destroy(v);
-    }
-    free(sorted);
-    return status;
-}
-
-void grammar_vocabulary_destroy(struct grammar_vocabulary *v)
-{
-    if (!v)
-        return;
-    free(v->nodes);
-    free(v->again);
-    free(v);
-}
-
-// --- masks -----------------------------------------------------------------------------
-
-static void walk(struct grammar_matcher *m, const struct grammar_vocabulary *v,
-                 uint64_t *mask)
-{
-    const struct grammar_network *n = m->network;
-    const struct trie_node *nodes = v->nodes;
-    int32_t path[MOST_TOKEN + 1] = {m->at};
-    for (uint64_t i = 0; i < v->num_nodes;) {
-        const struct trie_node *node = &nodes[i];
-        uint32_t class = n->class_of[node->byte];
-        int32_t at = path[node->depth];
-        int32_t next = m->rows[(uint64_t)at * n->num_classes + class];
-        if (next < 0) {
-            next = next == UNKNOWN ? step(m, at, class) : DEAD;
-            if (m->status != TN_OK)
-                return;
-            if (next < 0) {
-                i = node->end;
-                continue;
-            }
-        }
-        path[node->depth + 1] = next;
-        for (int32_t token = node->token; token >= 0; token = v->again[token])
-            mask[token / 64] |= UINT64_C(1) << token % 64;
-        i++;
-    }
-}
-
-static tn_status make_mask(struct grammar_matcher *m, const struct grammar_vocabulary *v,
-                           uint64_t words)
-{
-    if (m->num_masks + words > MOST_MASK_WORDS) {
-        for (uint64_t i = 0; i < m->num_sets; i++)
-            m->sets[i].mask = -1;
-        m->num_masks = 0;
-    }
-    uint64_t first = m->num_masks;
-    if (!grow(m, &m->masks, first, words, &m->room_masks, sizeof(*m->masks),
-              2 * MOST_MASK_WORDS))
-        return m->status;
-    memset(m->masks + first, 0, words * sizeof(*m->masks));
-    m->work = 0;
-    walk(m, v, m->masks + first);
-    if (m->status == TN_OK) {
-        m->num_masks += words;
-        m->sets[m->at].mask = (int32_t)first;
-    }
-    return m->status;
-}
-
-tn_status grammar_matcher_mask(struct grammar_matcher *m,
-                               const struct grammar_vocabulary *v, uint64_t serial,
-                               const uint64_t **out_mask)
-{
-    uint64_t words = ((uint64_t)v->count + 63) / 64;
-    if (serial != m->serial) {
-        for (uint64_t i = 0; i < m->num_sets; i++)
-            m->sets[i].mask = -1;
-        m->num_masks = 0;
-        m->serial = serial;
-    }
-    tn_status status = m->sets[m->at].mask >= 0 ? TN_OK : make_mask(m, v, words);
-    if (status == TN_ERR_UNSUPPORTED) { // full of what came before: once more
-        status = rebuild(m);
-        if (status == TN_OK)
-            status = make_mask(m, v, words);
-    }
-    if (status == TN_OK)
-        *out_mask = m->masks + m->sets[m->at].mask;
-    return status;
 }

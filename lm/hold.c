@@ -82,7 +82,7 @@ tn_status tn_lm_grammar_test(const tn_lm_grammar *grammar, const char *text, uin
         return status;
     status = grammar_matcher_append(m, text, size, &fits);
     if (status == TN_OK)
-        *out_fits = !fits                         ? TN_LM_FITS_NOT
+        *out_fits = !fits                        ? TN_LM_FITS_NOT
                     : grammar_matcher_may_end(m) ? TN_LM_FITS
                                                  : TN_LM_FITS_BEGIN;
     park_matcher(grammar, m);

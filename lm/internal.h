@@ -57,7 +57,7 @@ struct lm_weights {
 // --- models -----------------------------------------------------------------------------
 
 // What a plan gives beside caches.
-enum lm_kind { LM_NOTHING, LM_LAST_ROW, LM_EACH_ROW, LM_KINDS };
+enum lm_kind { LM_NOTHING, LM_LAST_ROW, LM_EACH_ROW, LM_HIDDEN, LM_KINDS };
 
 struct lm_plan {
     tn_lm *model;
@@ -113,6 +113,11 @@ struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name);
 tn_status lm_plans_make(tn_lm *model);
 void lm_plans_destroy(tn_lm *model);
 
+// Appends positions as tn_lm_infer_tensor does, checked by the caller, and writes rows of
+// `kind`, of `columns` elements each.
+tn_status lm_append(tn_lm_sequence *sequence, const void *input, int64_t count,
+                    enum lm_kind kind, int64_t columns, float *output);
+
 // Runs `count` positions, of which the first `valid` count, as one chunk.
 tn_status lm_step(tn_lm_sequence *sequence, const void *input, int64_t valid, int64_t count,
                   enum lm_kind kind, float *output);
@@ -123,6 +128,11 @@ tn_status lm_tokenizer(tn_lm *model);
 // Alone with what is made once: the tokenizer, and the vocabulary below.
 void lm_tokenizer_lock(tn_lm *model);
 void lm_tokenizer_unlock(tn_lm *model);
+
+// The tokens of a prompt in whose ranges `plain` no control tokens are found.
+tn_status lm_tokenise_mixed(tn_lm *model, const char *text, uint64_t size,
+                            const tn_text_range *plain, uint64_t num_plain,
+                            int32_t **out_ids, uint64_t *out_count);
 
 // The text of one token behind others, for tn_lm_free.
 tn_status lm_token_text(tn_lm *model, int32_t id, char **out_text, uint64_t *out_size);

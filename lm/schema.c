@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads JSON schemas as grammars of the JSON that is valid by them. Each text of the grammar
-// is valid; of valid texts the grammar has those whose members are in the schema's order,
-// with little white space.
+// Reads JSON schemas as grammars of the JSON that is valid by them. Each text of the
+// grammar is valid; of valid texts the grammar has those whose members are in the schema's
+// order, with little white space.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +88,8 @@ static grammar_node space(struct reader *r)
         grammar_node line = grammar_sequence(
             b, GRAMMAR_NODES(text(r, "\n"),
                              grammar_repeat(b, grammar_class(b, indent, 2), 0, 40)));
-        grammar_node body = grammar_choice(b, GRAMMAR_NODES(text(r, ""), text(r, " "), line));
+        grammar_node body =
+            grammar_choice(b, GRAMMAR_NODES(text(r, ""), text(r, " "), line));
         if (b->status != TN_OK)
             return -1;
         b->rules[rule].body = body;
@@ -112,16 +113,16 @@ static grammar_node repeat_behind_commas(struct reader *r, grammar_node node, ui
 static grammar_node in_brackets(struct reader *r, const char *begin, grammar_node within,
                                 const char *end)
 {
-    return grammar_sequence(
-        r->b, GRAMMAR_NODES(text(r, begin), space(r), within, text(r, end)));
+    return grammar_sequence(r->b,
+                            GRAMMAR_NODES(text(r, begin), space(r), within, text(r, end)));
 }
 
 static grammar_node string_of(struct reader *r, uint32_t min, uint32_t max)
 {
     grammar_node any = schema_characters(r->b, NULL, 0, true);
-    return grammar_sequence(r->b, GRAMMAR_NODES(text(r, "\""),
-                                                grammar_repeat(r->b, any, min, max),
-                                                text(r, "\"")));
+    return grammar_sequence(
+        r->b,
+        GRAMMAR_NODES(text(r, "\""), grammar_repeat(r->b, any, min, max), text(r, "\"")));
 }
 
 static grammar_node rule_of(struct reader *r, grammar_node node)
@@ -160,10 +161,10 @@ static grammar_node read_constant(struct reader *r, json_t *value)
     json_object_foreach(value, key, member)
     {
         json_t *name = json_string(key);
-        grammar_node pair = grammar_sequence(
-            b, GRAMMAR_NODES(read_constant(r, name), text(r, ":"),
-                             grammar_repeat(b, text(r, " "), 0, 1),
-                             read_constant(r, member)));
+        grammar_node pair =
+            grammar_sequence(b, GRAMMAR_NODES(read_constant(r, name), text(r, ":"),
+                                              grammar_repeat(b, text(r, " "), 0, 1),
+                                              read_constant(r, member)));
         json_decref(name);
         whole = count++ ? grammar_sequence(b, GRAMMAR_NODES(whole, comma(r), pair)) : pair;
         whole = grammar_lower(b, whole, count);
@@ -188,7 +189,7 @@ static grammar_node any_value(struct reader *r)
     if (!r->value) {
         r->value = grammar_rule_add(b, NULL, 0);
         json_t *nothing = json_object();
-        static const char *const types[] = {"object", "array",  "string",
+        static const char *const types[] = {"object", "array",   "string",
                                             "number", "boolean", "null"};
         grammar_node choices[COUNT(types)];
         for (size_t i = 0; i < COUNT(types); i++) {
@@ -257,9 +258,11 @@ static grammar_node read_array(struct reader *r, json_t *schema)
             rule_of(r, items ? read_at(r, items, "items", NULL) : any_value(r));
         uint32_t least = min > first ? min - first : 0;
         uint32_t most = max == GRAMMAR_MANY ? max : max - first;
-        grammar_node more = repeat_behind_commas(
-            r, item, first ? least : least - (least > 0),
-            most == GRAMMAR_MANY ? most : first ? most : most - 1);
+        grammar_node more =
+            repeat_behind_commas(r, item, first ? least : least - (least > 0),
+                                 most == GRAMMAR_MANY ? most
+                                 : first              ? most
+                                                      : most - 1);
         rest = first ? more : grammar_sequence(b, GRAMMAR_NODES(item, more));
         rest = first || min > 0 ? rest : grammar_repeat(b, rest, 0, 1);
     }
@@ -291,10 +294,10 @@ static grammar_node read_pair(struct reader *r, const char *name, json_t *schema
     grammar_node before = read_constant(r, key);
     json_decref(key);
     grammar_node value = schema ? read_at(r, schema, "properties", name) : any_value(r);
-    return rule_of(r, grammar_sequence(
-                          r->b, GRAMMAR_NODES(before, text(r, ":"),
-                                              grammar_repeat(r->b, text(r, " "), 0, 1),
-                                              value)));
+    return rule_of(
+        r, grammar_sequence(r->b, GRAMMAR_NODES(before, text(r, ":"),
+                                                grammar_repeat(r->b, text(r, " "), 0, 1),
+                                                value)));
 }
 
 static bool is_listed(const json_t *list, const char *name)
@@ -323,9 +326,8 @@ static grammar_node join_members(struct reader *r, const struct member *members,
     for (uint64_t i = count; i > 0; i--) {
         const struct member *m = &members[i - 1];
         grammar_node begun = grammar_sequence(b, GRAMMAR_NODES(m->pair, behind));
-        first = rule_of(r, m->is_required
-                               ? begun
-                               : grammar_choice(b, GRAMMAR_NODES(begun, first)));
+        first = rule_of(r, m->is_required ? begun
+                                          : grammar_choice(b, GRAMMAR_NODES(begun, first)));
         grammar_node next = grammar_sequence(b, GRAMMAR_NODES(comma(r), m->pair));
         next = m->is_required ? next : grammar_repeat(b, next, 0, 1);
         behind = rule_of(r, grammar_sequence(b, GRAMMAR_NODES(next, behind)));
@@ -352,8 +354,8 @@ static uint64_t read_members(struct reader *r, json_t *properties, const json_t 
         if (!text_)
             refuse(r, TN_ERR_REFUSED, "a required name is no text", "");
         else if (!json_object_get(properties, text_) && json_is_false(additional))
-            refuse(r, TN_ERR_REFUSED, "required, but neither a property nor additional: ",
-                   text_);
+            refuse(r, TN_ERR_REFUSED,
+                   "required, but neither a property nor additional: ", text_);
         else if (!json_object_get(properties, text_))
             members[count++] = (struct member){
                 read_pair(r, text_, json_is_true(additional) ? NULL : additional), true};
@@ -396,10 +398,10 @@ static grammar_node read_object(struct reader *r, json_t *schema)
         grammar_node value = additional && !json_is_true(additional)
                                  ? read_at(r, additional, "additionalProperties", NULL)
                                  : any_value(r);
-        other = rule_of(r, grammar_sequence(
-                               r->b, GRAMMAR_NODES(key, text(r, ":"),
-                                                   grammar_repeat(r->b, text(r, " "), 0, 1),
-                                                   value)));
+        other = rule_of(
+            r, grammar_sequence(
+                   r->b, GRAMMAR_NODES(key, text(r, ":"),
+                                       grammar_repeat(r->b, text(r, " "), 0, 1), value)));
     }
     grammar_node within = join_members(r, members, count, other);
     free(members);
@@ -425,41 +427,22 @@ static grammar_node read_type(struct reader *r, json_t *schema, const char *type
     return refuse(r, TN_ERR_REFUSED, "no type: ", type);
 }
 
-// The type that a schema without one is of, by its other keys; NULL: any.
-static const char *guess_type(const json_t *schema)
-{
-    static const struct {
-        const char *key, *type;
-    } keys[] = {
-        {"properties", "object"}, {"required", "object"}, {"additionalProperties", "object"},
-        {"items", "array"},       {"prefixItems", "array"}, {"minItems", "array"},
-        {"maxItems", "array"},    {"pattern", "string"},  {"minLength", "string"},
-        {"maxLength", "string"},  {"minimum", "number"},  {"maximum", "number"},
-        {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"},
-    };
-    for (size_t i = 0; i < COUNT(keys); i++)
-        if (json_object_get(schema, keys[i].key))
-            return keys[i].type;
-    return NULL;
-}
-
 static grammar_node read_types(struct reader *r, json_t *schema)
 {
     const json_t *type = json_object_get(schema, "type"), *one;
     grammar_node choices[8];
     size_t index;
     if (!type) {
-        const char *guessed = guess_type(schema);
+        const char *guessed = schema_guess_type(schema);
         return guessed ? read_type(r, schema, guessed) : any_value(r);
     }
     if (json_is_string(type))
         return read_type(r, schema, json_string_value(type));
     if (json_array_size(type) == 0 || json_array_size(type) > COUNT(choices))
         return refuse(r, TN_ERR_REFUSED, "type is neither a name nor some names", "");
-    json_array_foreach(type, index, one)
-        choices[index] = json_is_string(one)
-                             ? read_type(r, schema, json_string_value(one))
-                             : refuse(r, TN_ERR_REFUSED, "a type is no name", "");
+    json_array_foreach(type, index, one) choices[index] =
+        json_is_string(one) ? read_type(r, schema, json_string_value(one))
+                            : refuse(r, TN_ERR_REFUSED, "a type is no name", "");
     return grammar_choice(r->b, choices, json_array_size(type));
 }
 
@@ -483,38 +466,13 @@ static grammar_node read_list(struct reader *r, json_t *list, const char *key,
     return whole;
 }
 
-// What a pointer within the schema leads to: "#/$defs/name".
-static json_t *follow(struct reader *r, const char *reference)
-{
-    json_t *at = r->root;
-    if (reference[0] != '#')
-        return NULL;
-    for (const char *from = reference + 1; at && *from;) {
-        char key[256];
-        size_t size = 0;
-        if (*from++ != '/')
-            return NULL;
-        for (; *from && *from != '/'; from++) {
-            bool is_escape = *from == '~' && (from[1] == '0' || from[1] == '1');
-            if (size + 1 == sizeof(key))
-                return NULL;
-            key[size++] = is_escape ? (from[1] == '0' ? '~' : '/') : *from;
-            from += is_escape;
-        }
-        key[size] = '\0';
-        at = json_is_array(at) ? json_array_get(at, strtoul(key, NULL, 10))
-                               : json_object_get(at, key);
-    }
-    return at;
-}
-
 static grammar_node read_reference(struct reader *r, const json_t *reference)
 {
     const char *name = json_string_value(reference);
-    json_t *target = name ? follow(r, name) : NULL;
+    json_t *target = name ? schema_follow(r->root, name) : NULL;
     if (!target)
-        return refuse(r, TN_ERR_REFUSED, "no such place in the schema: ",
-                      name ? name : "(no text)");
+        return refuse(r, TN_ERR_REFUSED,
+                      "no such place in the schema: ", name ? name : "(no text)");
     for (uint64_t i = 0; i < r->num_known; i++)
         if (r->known[i].schema == target)
             return grammar_call(r->b, r->known[i].rule);
@@ -534,31 +492,6 @@ static grammar_node read_reference(struct reader *r, const json_t *reference)
     return grammar_call(r->b, rule);
 }
 
-// Keys that decide nothing, those that are read, and those that are read alone.
-static bool check_keys(struct reader *r, json_t *schema)
-{
-    static const char *const known[] = {
-        "type", "properties", "required", "additionalProperties", "items", "prefixItems",
-        "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum",
-        "exclusiveMinimum", "exclusiveMaximum", "enum", "const", "anyOf", "oneOf", "allOf",
-        "$ref", "$defs", "definitions", "title", "description", "default", "examples",
-        "$schema", "$id", "$comment", "$anchor", "format", "deprecated", "readOnly",
-        "writeOnly", "contentEncoding", "contentMediaType"};
-    const char *key;
-    json_t *value;
-    json_object_foreach(schema, key, value)
-    {
-        size_t i = 0;
-        while (i < COUNT(known) && strcmp(known[i], key) != 0)
-            i++;
-        if (i == COUNT(known)) {
-            refuse(r, TN_ERR_UNSUPPORTED, "a keyword that is not known: ", key);
-            return false;
-        }
-    }
-    return true;
-}
-
 // A schema is what the first of these says; others beside it would narrow it, and are
 // refused.
 static grammar_node read_alone(struct reader *r, json_t *schema, bool *out_found)
@@ -576,7 +509,7 @@ static grammar_node read_alone(struct reader *r, json_t *schema, bool *out_found
     for (size_t i = at + 1; i < COUNT(alone); i++)
         if (json_object_get(schema, alone[i]))
             return refuse(r, TN_ERR_UNSUPPORTED, "beside another one: ", alone[i]);
-    if (guess_type(schema) || (json_object_get(schema, "type") && !is_constant))
+    if (schema_guess_type(schema) || (json_object_get(schema, "type") && !is_constant))
         return refuse(r, TN_ERR_UNSUPPORTED, "a type or its keywords beside ", alone[at]);
     if (at == 0)
         return read_reference(r, value);
@@ -601,7 +534,10 @@ static grammar_node read_schema(struct reader *r, json_t *schema)
     if (++r->depth > GRAMMAR_DEPTH)
         return refuse(r, TN_ERR_UNSUPPORTED, "schemas are too deep: more than 128", "");
     grammar_node node = -1;
-    if (check_keys(r, schema))
+    const char *unknown = schema_unknown_key(schema);
+    if (unknown)
+        refuse(r, TN_ERR_UNSUPPORTED, "a keyword that is not known: ", unknown);
+    else
         node = read_alone(r, schema, &is_alone);
     if (r->b->status == TN_OK && !is_alone)
         node = read_types(r, schema);

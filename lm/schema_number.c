@@ -45,9 +45,9 @@ static grammar_node padded(struct grammar_builder *b, int64_t low, int64_t high,
                              padded(b, low % unit, high % unit, width - 1)));
     grammar_node choices[3];
     uint64_t num = 0;
-    choices[num++] = grammar_sequence(
-        b, GRAMMAR_NODES(digit(b, first, first),
-                         padded(b, low % unit, unit - 1, width - 1)));
+    choices[num++] =
+        grammar_sequence(b, GRAMMAR_NODES(digit(b, first, first),
+                                          padded(b, low % unit, unit - 1, width - 1)));
     if (last - first > 1)
         choices[num++] = grammar_sequence(
             b, GRAMMAR_NODES(digit(b, first + 1, last - 1),
@@ -149,8 +149,8 @@ static grammar_node positive(struct grammar_builder *b, struct bound low, struct
     if (first == last)
         return with_fraction(b, first, least % unit, most % unit, places, !high.is_open);
     grammar_node more = grammar_repeat(
-        b,
-        grammar_sequence(b, GRAMMAR_NODES(grammar_text(b, "."), digits(b, 1, 16))), 0, 1);
+        b, grammar_sequence(b, GRAMMAR_NODES(grammar_text(b, "."), digits(b, 1, 16))), 0,
+        1);
     return grammar_choice(
         b, GRAMMAR_NODES(
                with_fraction(b, first, least % unit, unit - 1, places, false),
@@ -184,10 +184,10 @@ static grammar_node any_number(struct grammar_builder *b)
                                sign[] = {{'+', '+'}, {'-', '-'}};
     grammar_node exponent = grammar_repeat(
         b,
-        grammar_sequence(b, GRAMMAR_NODES(grammar_class(b, e, 2),
-                                          grammar_repeat(b, grammar_class(b, sign, 2), 0,
-                                                         1),
-                                          digits(b, 1, 2))),
+        grammar_sequence(b,
+                         GRAMMAR_NODES(grammar_class(b, e, 2),
+                                       grammar_repeat(b, grammar_class(b, sign, 2), 0, 1),
+                                       digits(b, 1, 2))),
         0, 1);
     return grammar_sequence(
         b, GRAMMAR_NODES(minus, natural(b, 0, MOST_INTEGER / 1000), part, exponent));
@@ -211,8 +211,8 @@ static bool read_bounds(struct grammar_builder *b, const json_t *schema, const c
         if (!given)
             continue;
         if (!json_is_number(given)) {
-            b->status = lm_fail(TN_ERR_REFUSED, "schema: %s: %s is no number", where,
-                                names[i]);
+            b->status =
+                lm_fail(TN_ERR_REFUSED, "schema: %s: %s is no number", where, names[i]);
             return false;
         }
         double value = json_number_value(given);

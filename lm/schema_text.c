@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Strings of JSON whose characters follow a pattern, and keys that are not given ones. Characters are of the text that is
-// meant; the grammar is of the text as JSON writes it, with escapes where it needs them.
+// Strings of JSON whose characters follow a pattern.
+// Characters are of the text that is meant; the grammar is of the text as JSON writes it,
+// with escapes where it needs them.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,10 @@ static grammar_node read_choice(struct pattern *p);
 static grammar_node fail(struct pattern *p, const char *expected)
 {
     if (p->b->status == TN_OK)
-        p->b->status = lm_fail(TN_ERR_UNSUPPORTED,
-                               "schema: %s: pattern '%s', at character %" PRIu64
-                               ": got '%.1s', expected %s",
-                               p->where, p->text, (uint64_t)(p->at - p->text) + 1, p->at,
-                               expected);
+        p->b->status = lm_fail(
+            TN_ERR_UNSUPPORTED,
+            "schema: %s: pattern '%s', at character %" PRIu64 ": got '%.1s', expected %s",
+            p->where, p->text, (uint64_t)(p->at - p->text) + 1, p->at, expected);
     return -1;
 }
 
@@ -32,7 +32,7 @@ static grammar_node fail(struct pattern *p, const char *expected)
 static const struct {
     uint8_t character;
     const char *text;
-} escapes[] = {{'"', "\\\""},  {'\\', "\\\\"}, {'\n', "\\n"}, {'\t', "\\t"},
+} escapes[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"}, {'\t', "\\t"},
                {'\r', "\\r"}, {'\b', "\\b"},  {'\f', "\\f"}};
 
 static bool has(const struct grammar_range *ranges, uint64_t count, uint32_t character)
@@ -114,9 +114,10 @@ static bool read_escape(struct pattern *p, struct ranges *list, uint32_t *out)
         {'a', 'z'}, {'A', 'Z'}, {'0', '9'}, {'_', '_'}};
     const char c = *p->at, *found = c ? strchr(names, c) : NULL;
     *out = found ? (uint32_t)(unsigned char)values[found - names] : (unsigned char)c;
-    if (!c || (!found && ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                          (c >= 'A' && c <= 'Z')) &&
-               !strchr("dws", c))) {
+    if (!c ||
+        (!found &&
+         ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) &&
+         !strchr("dws", c))) {
         fail(p, "d, w, s, n, r, t, f, v, 0 or a sign behind the backslash");
         return false;
     }
@@ -220,9 +221,8 @@ static grammar_node read_atom(struct pattern *p)
         character = next_character(p);
         put(p, &list, character, character);
     }
-    return p->b->status == TN_OK
-               ? schema_characters(p->b, list.items, list.count, false)
-               : -1;
+    return p->b->status == TN_OK ? schema_characters(p->b, list.items, list.count, false)
+                                 : -1;
 }
 
 static bool read_number(struct pattern *p, uint32_t *out)
@@ -321,107 +321,4 @@ grammar_node grammar_read_pattern(struct grammar_builder *b, const char *pattern
         node = grammar_sequence(b, GRAMMAR_NODES(node, any));
     }
     return node;
-}
-
-// --- keys ------------------------------------------------------------------------------
-
-// Names that begin as the key so far does.
-struct names {
-    const char **items;
-    uint64_t count;
-};
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static uint32_t character_at(const char *at, size_t *out_size)
-{
-    const unsigned char *c = (const unsigned char *)at;
-    int size = c[0] < 0x80 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-    uint32_t value = size == 1 ? c[0] : c[0] & (0x7fU >> size);
-    for (int i = 1; i < size; i++)
-        value = value << 6 | (c[i] & 0x3f);
-    *out_size = (size_t)size;
-    return value;
-}
-
-// What ends a key that so far, `used` bytes, begins as these names do, and none of them is.
-static grammar_node other_key(struct grammar_builder *b, struct names names, size_t used,
-                              grammar_node plain, int depth)
-{
-    struct grammar_range *taken = lm_alloc(names.count + 3, sizeof(*taken));
-    struct grammar_range *left = lm_alloc(names.count + 6, sizeof(*left));
-    uint64_t num_taken = 0;
-    bool is_name = false;
-    grammar_node whole = grammar_choice(b, NULL, 0);
-    for (uint64_t i = 0; taken && left && i < names.count && b->status == TN_OK;) {
-        if (!names.items[i][used]) {
-            is_name = true;
-            i++;
-            continue;
-        }
-        size_t bytes, other;
-        uint64_t end = i + 1;
-        uint32_t c = character_at(names.items[i] + used, &bytes);
-        while (end < names.count && names.items[end][used] &&
-               character_at(names.items[end] + used, &other) == c)
-            end++;
-        if (depth < 100 && c >= 0x20 && c != '"' && c != '\\') {
-            struct names rest = {names.items + i, end - i};
-            grammar_node next = other_key(b, rest, used + bytes, plain, depth + 1);
-            next = grammar_sequence(
-                b, GRAMMAR_NODES(grammar_literal(b, names.items[i] + used, bytes), next));
-            whole = grammar_choice(b, GRAMMAR_NODES(whole, next));
-            whole = grammar_lower(b, whole, i);
-        }
-        taken[num_taken++] = (struct grammar_range){c, c};
-        i = end;
-    }
-    if (taken && left) {
-        taken[num_taken++] = (struct grammar_range){0, 0x1f};
-        taken[num_taken++] = (struct grammar_range){'"', '"'};
-        taken[num_taken++] = (struct grammar_range){'\\', '\\'};
-        uint64_t num = grammar_ranges_tidy(taken, num_taken, true, left);
-        grammar_node away =
-            grammar_sequence(b, GRAMMAR_NODES(grammar_class(b, left, num), plain));
-        whole = grammar_choice(b, GRAMMAR_NODES(whole, away));
-        if (!is_name)
-            whole = grammar_choice(b, GRAMMAR_NODES(whole, grammar_text(b, "\"")));
-    } else {
-        b->status = TN_ERR_MEMORY;
-    }
-    free(taken);
-    free(left);
-    return grammar_own_rule(b, whole);
-}
-
-grammar_node schema_other_key(struct grammar_builder *b, json_t *properties)
-{
-    struct grammar_range excluded[] = {{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}, plain[8];
-    const char *name;
-    json_t *value;
-    struct names names = {lm_alloc(json_object_size(properties), sizeof(char *)), 0};
-    if (!names.items) {
-        b->status = TN_ERR_MEMORY;
-        return -1;
-    }
-    json_object_foreach(properties, name, value)
-        names.items[names.count++] = name;
-    qsort(names.items, names.count, sizeof(*names.items), compare_names);
-    uint64_t num = grammar_ranges_tidy(excluded, 3, true, plain);
-    int32_t rest = grammar_rule_add(b, NULL, 0);
-    grammar_node body = grammar_sequence(
-        b, GRAMMAR_NODES(grammar_repeat(b, grammar_class(b, plain, num), 0, GRAMMAR_MANY),
-                         grammar_text(b, "\"")));
-    grammar_node key = -1;
-    if (b->status == TN_OK) {
-        b->rules[rest].body = body;
-        key = grammar_sequence(
-            b, GRAMMAR_NODES(grammar_text(b, "\""),
-                             other_key(b, names, 0, grammar_call(b, rest), 0)));
-    }
-    free(names.items);
-    return key;
 }

@@ -110,8 +110,12 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
     status = model->ops->build(model->host, model->self, &step.base);
     if (status != TN_OK)
         return tn_scope_fail(scope, status, "%s: %s", model->plugin, tn_last_error());
+    if (plan->kind == LM_HIDDEN && !step.base.hidden)
+        return tn_scope_fail(scope, TN_ERR_UNSUPPORTED,
+                             "%s gives no hidden state, of which embeddings are made",
+                             model->plugin);
     if (num_outputs > num_caches)
-        outputs[num_caches] = step.base.output;
+        outputs[num_caches] = plan->kind == LM_HIDDEN ? step.base.hidden : step.base.output;
     return tn_scope_status(scope);
 }
 

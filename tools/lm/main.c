@@ -22,6 +22,12 @@ enum {
     TEMPLATE,
     RAW,
     JSON,
+    GRAMMAR,
+    JSON_SCHEMA,
+    BIAS,
+    TOP,
+    POOLING,
+    PLAIN,
 };
 
 static const struct option options[] = {
@@ -40,6 +46,12 @@ static const struct option options[] = {
     {"template", required_argument, NULL, TEMPLATE},
     {"raw", no_argument, NULL, RAW},
     {"json", no_argument, NULL, JSON},
+    {"grammar", required_argument, NULL, GRAMMAR},
+    {"json-schema", required_argument, NULL, JSON_SCHEMA},
+    {"bias", required_argument, NULL, BIAS},
+    {"top", required_argument, NULL, TOP},
+    {"pooling", required_argument, NULL, POOLING},
+    {"plain", no_argument, NULL, PLAIN},
     {NULL, 0, NULL, 0},
 };
 
@@ -73,6 +85,20 @@ static int read_integer(int number, const char *text, int64_t *out)
     return 2;
 }
 
+// "5=1,7=-inf": several are separated by commas.
+static int add_bias(struct given *given, const char *text)
+{
+    char *copy = strdup(text), *rest = copy;
+    for (char *one; copy && (one = strsep(&rest, ","));) {
+        if (given->num_biases == COUNT(given->biases)) {
+            stop("--bias: more than %zu tokens", COUNT(given->biases));
+            return 2;
+        }
+        given->biases[given->num_biases++] = one; // the copy stays as long as the program
+    }
+    return copy ? 0 : stop_memory();
+}
+
 static int read_option(struct given *given, int number, const char *text)
 {
     tn_lm_sampling *s = &given->sampling;
@@ -99,8 +125,24 @@ static int read_option(struct given *given, int number, const char *text)
         failed = read_integer(number, text, &seed);
         s->seed = failed ? 0 : (uint64_t)seed;
         return failed;
+    case TOP:
+        return read_integer(number, text, &given->top);
+    case BIAS:
+        return add_bias(given, text);
     case STOP:
         given->stop = text;
+        return 0;
+    case GRAMMAR:
+        given->grammar = text;
+        return 0;
+    case JSON_SCHEMA:
+        given->schema = text;
+        return 0;
+    case POOLING:
+        given->pooling = text;
+        return 0;
+    case PLAIN:
+        given->plain = true;
         return 0;
     case RANDOM:
         given->random = text;
@@ -129,6 +171,7 @@ int main(int argc, char **argv)
         int (*run)(const struct given *given);
     } modes[] = {{"generate", run_generate},
                  {"chat", run_chat},
+                 {"embed", run_embed},
                  {"perplexity", run_perplexity},
                  {"bench", run_bench}};
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)}};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opening models, failures, and what a model runs on.
+#include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "lm.h"
+
+#define MOST_BYTES (INT64_C(1) << 30)
 
 int stop(const char *format, ...)
 {
@@ -119,4 +123,68 @@ void write_piece(const char *text, uint64_t size)
         free(shown);
     }
     fflush(stdout);
+}
+
+int read_text(const char *path, char **out_text, uint64_t *out_size)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!file)
+        return stop("%s: %s", path, strerror(errno));
+    char *text = NULL;
+    uint64_t size = 0, room = 0;
+    int failed = 0;
+    while (!failed && !feof(file) && !ferror(file)) {
+        if (size == room) {
+            room = room ? 2 * room : 65536;
+            char *more = room <= (uint64_t)MOST_BYTES ? realloc(text, room) : NULL;
+            failed = more ? 0 : stop("%s: more than %" PRId64 " bytes", path, MOST_BYTES);
+            text = more ? more : text;
+        }
+        size += failed ? 0 : fread(text + size, 1, room - size, file);
+    }
+    if (!failed && ferror(file))
+        failed = stop("%s: %s", path, strerror(errno));
+    if (file != stdin)
+        fclose(file);
+    if (failed) {
+        free(text);
+        return failed;
+    }
+    *out_text = text;
+    *out_size = size;
+    return 0;
+}
+
+int open_grammar(const struct given *given, tn_lm_grammar **out_grammar)
+{
+    const char *path = given->schema ? given->schema : given->grammar;
+    char *text;
+    uint64_t size;
+    *out_grammar = NULL;
+    if (!path)
+        return 0;
+    if (given->schema && given->grammar)
+        return stop("--grammar and --json-schema: expected one of them");
+    if (read_text(path, &text, &size))
+        return 1;
+    tn_status status = tn_lm_grammar_open(
+        text, size, given->schema ? TN_LM_JSON_SCHEMA : TN_LM_GBNF, out_grammar);
+    free(text);
+    return status == TN_OK ? 0 : stop("%s: %s", path, tn_lm_error());
+}
+
+int read_biases(const struct given *given, tn_lm_bias *out)
+{
+    for (int i = 0; i < given->num_biases; i++) {
+        const char *text = given->biases[i];
+        char *end;
+        long long id = strtoll(text, &end, 10);
+        bool is_id = end != text && *end == '=' && id >= 0 && id <= INT32_MAX;
+        const char *number = is_id ? end + 1 : text;
+        double value = strtod(number, &end);
+        if (!is_id || end == number || *end)
+            return stop("--bias is '%s', expected TOKEN=NUMBER", text);
+        out[i] = (tn_lm_bias){.id = (int32_t)id, .value = (float)value};
+    }
+    return 0;
 }

@@ -144,7 +144,6 @@ tn_array *block_gated(const tn_model_step *step, tn_array *h, int64_t layer);
 tn_array *block_embed(const tn_model_step *step);
 
 // The logits of the hidden state behind the last layer.
-tn_array *block_logits(const tn_model_step *step, const decoder *d, tn_array *x,
-                       int32_t is_tied);
+tn_array *block_logits(tn_model_step *step, const decoder *d, tn_array *x, int32_t is_tied);
 
 #endif // MODELS_DECODER_H

@@ -148,6 +148,11 @@ struct tn_model_step {
     // A constant of the model: copies `data`, row-major. Made once for each plan.
     tn_array *(*constant)(const tn_model_step *step, tn_dtype dtype, const tn_shape *shape,
                           const void *data);
+
+    // Set by `build` where it sets logits: the normalised hidden state that they are the
+    // product of, f32 of as many rows and of the model's width. It is what embeddings of
+    // texts are made of; a model that leaves it NULL has none.
+    tn_array *hidden;
 };
 
 // A model that a plugin opened; the plugin's own.
