@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The program behind `tenon generate`, `chat`, `embed`, `perplexity` and `bench llm`: its
-// own, so that the command itself does not load the library of language models.
+// The program behind `tenon generate`, `chat`, `embed`, `perplexity`, `bench llm` and
+// `train lora`: its own, so that the command itself does not load the library of language
+// models.
 #ifndef TOOLS_LM_LM_H
 #define TOOLS_LM_LM_H
 
@@ -27,6 +28,12 @@ struct given {
     int64_t tokens;       // to generate, or to measure; 0: not said
     int64_t context;      // positions; 0: not said
     int64_t rounds;
+    const char *adapter; // a file
+    double adapter_scale;
+    const char *weights; // "attn_q,attn_v": those that training adapts
+    const char *output, *plot;
+    int64_t rank, steps, window; // of a training; 0: not said
+    double alpha, rate;
     bool raw; // the prompt is cut as it is, without what prompts begin with
     bool json;
     char **items; // arguments that are no options
@@ -53,6 +60,8 @@ double now(void);
 
 // Opens the model of a file, or of the dimensions that --random gave.
 int open_model(const struct given *given, struct opened *out);
+// The same, without a sequence.
+int open_alone(const struct given *given, struct opened *out);
 void close_model(struct opened *opened);
 
 // Gives the bytes of a file, "-" being standard input, for free().
@@ -78,5 +87,6 @@ int run_chat(const struct given *given);
 int run_embed(const struct given *given);
 int run_perplexity(const struct given *given);
 int run_bench(const struct given *given);
+int run_lora(const struct given *given);
 
 #endif // TOOLS_LM_LM_H

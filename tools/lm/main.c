@@ -28,6 +28,16 @@ enum {
     TOP,
     POOLING,
     PLAIN,
+    ADAPTER,
+    ADAPTER_SCALE,
+    WEIGHTS,
+    OUTPUT,
+    PLOT,
+    RANK,
+    ALPHA,
+    STEPS,
+    WINDOW,
+    RATE,
 };
 
 static const struct option options[] = {
@@ -52,6 +62,16 @@ static const struct option options[] = {
     {"top", required_argument, NULL, TOP},
     {"pooling", required_argument, NULL, POOLING},
     {"plain", no_argument, NULL, PLAIN},
+    {"adapter", required_argument, NULL, ADAPTER},
+    {"adapter-scale", required_argument, NULL, ADAPTER_SCALE},
+    {"weights", required_argument, NULL, WEIGHTS},
+    {"output", required_argument, NULL, OUTPUT},
+    {"plot", required_argument, NULL, PLOT},
+    {"rank", required_argument, NULL, RANK},
+    {"alpha", required_argument, NULL, ALPHA},
+    {"steps", required_argument, NULL, STEPS},
+    {"window", required_argument, NULL, WINDOW},
+    {"rate", required_argument, NULL, RATE},
     {NULL, 0, NULL, 0},
 };
 
@@ -102,66 +122,49 @@ static int add_bias(struct given *given, const char *text)
 static int read_option(struct given *given, int number, const char *text)
 {
     tn_lm_sampling *s = &given->sampling;
-    int64_t seed;
-    int failed;
-    switch (number) {
-    case TEMPERATURE:
-        return read_number(number, text, &s->temperature);
-    case TOP_P:
-        return read_number(number, text, &s->top_p);
-    case MIN_P:
-        return read_number(number, text, &s->min_p);
-    case PENALTY:
-        return read_number(number, text, &s->penalty);
-    case TOP_K:
-        return read_integer(number, text, &s->top_k);
-    case TOKENS:
-        return read_integer(number, text, &given->tokens);
-    case CONTEXT:
-        return read_integer(number, text, &given->context);
-    case ROUNDS:
-        return read_integer(number, text, &given->rounds);
-    case SEED:
-        failed = read_integer(number, text, &seed);
-        s->seed = failed ? 0 : (uint64_t)seed;
-        return failed;
-    case TOP:
-        return read_integer(number, text, &given->top);
-    case BIAS:
+    const struct {
+        int number;
+        double *value;
+    } numbers[] = {{TEMPERATURE, &s->temperature},
+                   {TOP_P, &s->top_p},
+                   {MIN_P, &s->min_p},
+                   {PENALTY, &s->penalty},
+                   {ADAPTER_SCALE, &given->adapter_scale},
+                   {ALPHA, &given->alpha},
+                   {RATE, &given->rate}};
+    const struct {
+        int number;
+        int64_t *value;
+    } integers[] = {
+        {TOP_K, &s->top_k},       {TOKENS, &given->tokens},    {CONTEXT, &given->context},
+        {ROUNDS, &given->rounds}, {RANK, &given->rank},        {STEPS, &given->steps},
+        {WINDOW, &given->window}, {SEED, (int64_t *)&s->seed}, {TOP, &given->top}};
+    const struct {
+        int number;
+        const char **value;
+    } texts[] = {{STOP, &given->stop},       {RANDOM, &given->random},
+                 {SYSTEM, &given->system},   {TEMPLATE, &given->template},
+                 {ADAPTER, &given->adapter}, {WEIGHTS, &given->weights},
+                 {OUTPUT, &given->output},   {PLOT, &given->plot},
+                 {GRAMMAR, &given->grammar}, {JSON_SCHEMA, &given->schema},
+                 {POOLING, &given->pooling}};
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        if (numbers[i].number == number)
+            return read_number(number, text, numbers[i].value);
+    for (size_t i = 0; i < COUNT(integers); i++)
+        if (integers[i].number == number)
+            return read_integer(number, text, integers[i].value);
+    for (size_t i = 0; i < COUNT(texts); i++)
+        if (texts[i].number == number) {
+            *texts[i].value = text;
+            return 0;
+        }
+    if (number == BIAS)
         return add_bias(given, text);
-    case STOP:
-        given->stop = text;
-        return 0;
-    case GRAMMAR:
-        given->grammar = text;
-        return 0;
-    case JSON_SCHEMA:
-        given->schema = text;
-        return 0;
-    case POOLING:
-        given->pooling = text;
-        return 0;
-    case PLAIN:
-        given->plain = true;
-        return 0;
-    case RANDOM:
-        given->random = text;
-        return 0;
-    case SYSTEM:
-        given->system = text;
-        return 0;
-    case TEMPLATE:
-        given->template = text;
-        return 0;
-    case RAW:
-        given->raw = true;
-        return 0;
-    case JSON:
-        given->json = true;
-        return 0;
-    default:
+    if (number != RAW && number != JSON && number != PLAIN)
         return 2; // getopt_long has told
-    }
+    *(number == RAW ? &given->raw : number == JSON ? &given->json : &given->plain) = true;
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -169,12 +172,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(const struct given *given);
-    } modes[] = {{"generate", run_generate},
-                 {"chat", run_chat},
-                 {"embed", run_embed},
-                 {"perplexity", run_perplexity},
-                 {"bench", run_bench}};
-    struct given given = {.sampling = {.struct_size = sizeof(given.sampling)}};
+    } modes[] = {{"generate", run_generate},     {"chat", run_chat},   {"embed", run_embed},
+                 {"perplexity", run_perplexity}, {"bench", run_bench}, {"lora", run_lora}};
+    struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
+                          .adapter_scale = 1};
     for (int number; (number = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         int failed = read_option(&given, number, optarg);
         if (failed)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/lm_adapter.h>
 #include <time.h>
 #include <unistd.h>
 #include "lm.h"
@@ -53,16 +54,32 @@ static tn_status open_lm(const struct given *given, struct opened *out)
     return tn_lm_open_source(out->runtime, &source, &options, &out->lm);
 }
 
-int open_model(const struct given *given, struct opened *out)
+int open_alone(const struct given *given, struct opened *out)
 {
     *out = (struct opened){.runtime = NULL};
     double begin = now();
     if (tn_runtime_open(NULL, &out->runtime))
         return stop("%s", tn_last_error());
-    int failed = open_lm(given, out) || tn_lm_sequence_open(out->lm, &out->sequence);
+    int failed = open_lm(given, out);
+    if (!failed && given->adapter)
+        failed = tn_lm_adapter_load(out->lm, given->adapter, given->adapter_scale) != TN_OK;
     if (failed) {
         if (tn_lm_error()[0])
             stop_lm();
+        close_model(out);
+        return 1;
+    }
+    out->seconds = now() - begin;
+    return 0;
+}
+
+int open_model(const struct given *given, struct opened *out)
+{
+    double begin = now();
+    if (open_alone(given, out))
+        return 1;
+    if (tn_lm_sequence_open(out->lm, &out->sequence)) {
+        stop_lm();
         close_model(out);
         return 1;
     }
@@ -109,22 +126,6 @@ void tell_model(const struct opened *opened)
     fprintf(stderr, "%s\n", shown);
 }
 
-void write_piece(const char *text, uint64_t size)
-{
-    if (!isatty(STDOUT_FILENO)) {
-        fwrite(text, 1, size, stdout);
-    } else {
-        uint64_t room = tn_text_printable(text, 0, NULL, 0) + 1;
-        char *shown = malloc(room);
-        if (shown) {
-            tn_text_printable(text, 0, shown, room);
-            fputs(shown, stdout);
-        }
-        free(shown);
-    }
-    fflush(stdout);
-}
-
 int read_text(const char *path, char **out_text, uint64_t *out_size)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
@@ -153,6 +154,22 @@ int read_text(const char *path, char **out_text, uint64_t *out_size)
     *out_text = text;
     *out_size = size;
     return 0;
+}
+
+void write_piece(const char *text, uint64_t size)
+{
+    if (!isatty(STDOUT_FILENO)) {
+        fwrite(text, 1, size, stdout);
+    } else {
+        uint64_t room = tn_text_printable(text, 0, NULL, 0) + 1;
+        char *shown = malloc(room);
+        if (shown) {
+            tn_text_printable(text, 0, shown, room);
+            fputs(shown, stdout);
+        }
+        free(shown);
+    }
+    fflush(stdout);
 }
 
 int open_grammar(const struct given *given, tn_lm_grammar **out_grammar)

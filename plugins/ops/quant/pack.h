@@ -21,11 +21,13 @@
     X(dequantize)                                                                          \
     X(quantize)                                                                            \
     X(matmul)                                                                              \
+    X(experts)                                                                             \
     X(take)                                                                                \
     X(pack)
 #define QUANT_DECLARE(name) extern const tn_primitive quant_##name;
 QUANT_PRIMITIVES(QUANT_DECLARE)
 #undef QUANT_DECLARE
+extern const tn_kernel quant_quantize_kernel;
 
 // --- formats (formats.c) ----------------------------------------------------------------
 
@@ -33,13 +35,13 @@ QUANT_PRIMITIVES(QUANT_DECLARE)
 struct format {
     const tn_quant_format *plain;
     bool is_packed;
-    int32_t head; // of a packed one: bytes of f16 at the beginning of a block
+    tn_quant_order order; // of a packed one
 };
 
 // Gives the format named `name`, of the table or of a plugin. Fails with the known names.
 tn_status find_format(const tn_host *host, const char *name, struct format *out);
 
-// Encodes a block, or NULL: the format has no plain rule for it.
+// Encodes a block, or NULL: a plugin's format that has no rule for it.
 typedef void encode_fn(const float *values, uint8_t *out);
 encode_fn *format_encoder(const tn_quant_format *format);
 
@@ -59,8 +61,9 @@ struct rows {
 };
 struct rows rows_at(const struct format *format, const tn_tensor *w, const int64_t *index);
 
-// Where byte `byte` of block `block` of row `row` lies, as an offset from tensor->data.
-int64_t rows_byte(const struct rows *rows, int64_t row, int64_t block, int64_t byte);
+// Reads block `block` of row `row` to `out` as a plain one, and writes a plain one there.
+void rows_read(const struct rows *rows, int64_t row, int64_t block, uint8_t *out);
+void rows_write(const struct rows *rows, int64_t row, int64_t block, const uint8_t *from);
 
 // Decodes row `row`: blocks times elements of a block.
 void rows_decode(const struct rows *rows, int64_t row, float *out);
@@ -68,6 +71,15 @@ void rows_decode(const struct rows *rows, int64_t row, float *out);
 // The next matrix of an array of rank `rank`: an index whose last two entries stay 0. False
 // after the last.
 bool next_matrix(int32_t rank, const int64_t *extent, int64_t *index);
+
+// The row of n, or the matrix, that an id means: negative ones count from the end.
+static inline int64_t row_of(const tn_tensor *ids, int64_t at, int64_t n)
+{
+    int64_t id = tn_get_i64(ids, at);
+    if (id < 0)
+        id = ids->layout.dtype == TN_U64 ? n : id + n;
+    return id < 0 ? 0 : id < n ? id : n - 1;
+}
 
 #define SHAPE_TEXT 200
 // Writes "[256, 512]" to `buffer`, and returns `buffer`.

@@ -7,9 +7,13 @@
 static const tn_primitive *const primitives[] = {QUANT_PRIMITIVES(POINTER)};
 #undef POINTER
 
+static const tn_kernel *const kernels[] = {&quant_quantize_kernel};
+
 static const tn_ops ops = {
     .struct_size = sizeof(ops),
     .primitives = primitives,
+    .kernels = kernels,
+    .num_kernels = sizeof(kernels) / sizeof(kernels[0]),
     .num_primitives = sizeof(primitives) / sizeof(primitives[0]),
 };
 

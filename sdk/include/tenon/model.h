@@ -94,6 +94,12 @@ typedef struct tn_model_weight {
     // head divides extent[0], and `paired` is even and at most the head; others are
     // TN_ERR_INTERNAL.
     int64_t head, paired;
+
+    // Above 0: `product` multiplies one x by this weight and the others of the part that
+    // have this number: queries, keys and values, say. Where they are stored alike the
+    // library may put their rows into one matrix, one product for all; `product` gives the
+    // columns of the weight that is asked for.
+    int64_t joined;
 } tn_model_weight;
 
 // The parts beside the layers, for `weights`.
@@ -148,6 +154,14 @@ struct tn_model_step {
     // A constant of the model: copies `data`, row-major. Made once for each plan.
     tn_array *(*constant)(const tn_model_step *step, tn_dtype dtype, const tn_shape *shape,
                           const void *data);
+
+    // Row (i, j) of x, f32 [n, m, in], or row i where x is [n, 1, in], times the transpose
+    // of matrix ids[i, j] of the weight [experts, out, in], which is listed as one for
+    // products; ids are integers [n, m]: f32 [n, m, out].
+    tn_array *(*experts)(const tn_model_step *step, tn_array *x, tn_array *ids,
+                         const char *name);
+
+    int64_t context; // positions that a sequence may have: at most `capacity`
 
     // Set by `build` where it sets logits: the normalised hidden state that they are the
     // product of, f32 of as many rows and of the model's width. It is what embeddings of

@@ -37,7 +37,8 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         "  tenon generate SmolLM2.gguf --json-schema person.json Describe Ada Lovelace\n";
     const char *tokens = "200", *context = NULL, *temperature = NULL, *top_k = NULL,
                *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL,
-               *grammar = NULL, *schema = NULL, *bias = NULL, *top = NULL;
+               *grammar = NULL, *schema = NULL, *bias = NULL, *top = NULL, *adapter = NULL,
+               *adapter_scale = NULL;
     bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "generate at most N tokens (200; 0: no bound)", &tokens, NULL},
@@ -60,6 +61,9 @@ int cmd_generate(const struct command *self, int argc, char **argv)
          &bias, NULL},
         {"top", 0, "N", "with --json: the N most probable tokens in place of each", &top,
          NULL},
+        {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
+         NULL},
+        {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
         {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
         {"json", 0, NULL, "print the text and its tokens in JSON at the end", NULL, &json},
     };
@@ -82,7 +86,7 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         "  tenon chat SmolLM2.gguf --system 'Answer in one sentence.'\n";
     const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
                *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL,
-               *grammar = NULL, *schema = NULL;
+               *grammar = NULL, *schema = NULL, *adapter = NULL, *adapter_scale = NULL;
     const struct option options[] = {
         {"system", 0, "TEXT", "what the model is told before all else", &system, NULL},
         {"template", 0, "NAME", "the form of the conversation (the model's)", &form, NULL},
@@ -101,6 +105,9 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         {"grammar", 0, "FILE", "hold each reply to a grammar in GBNF", &grammar, NULL},
         {"json-schema", 0, "FILE", "hold each reply to JSON that is valid by a schema",
          &schema, NULL},
+        {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
+         NULL},
+        {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
     };
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);
@@ -144,11 +151,14 @@ int cmd_perplexity(const struct command *self, int argc, char **argv)
         "FILE may be -, for standard input.\n"
         "\n"
         "  tenon perplexity SmolLM2.gguf book.txt --tokens 1000\n";
-    const char *tokens = NULL, *context = NULL;
+    const char *tokens = NULL, *context = NULL, *adapter = NULL, *adapter_scale = NULL;
     bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "measure the first N tokens (all)", &tokens, NULL},
         {"context", 0, "N", "tokens of a window (512)", &context, NULL},
+        {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
+         NULL},
+        {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
         {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
         {"json", 0, NULL, "print JSON", NULL, &json},
     };
