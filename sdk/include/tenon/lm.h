@@ -374,6 +374,7 @@ typedef struct tn_lm_generation {
     int64_t top; // tokens of tn_lm_piece.top, at most TN_LM_MOST_TOP; 0: none
 } tn_lm_generation;
 
+// The most tokens that a piece tells of in place of its own.
 #define TN_LM_MOST_TOP 1024
 
 // What was generated.
