@@ -4,6 +4,7 @@
 import functools
 import json
 import math
+import os
 import pathlib
 import random
 import signal
@@ -106,6 +107,20 @@ def text_is_held_to_schemas_and_grammars():
     pathlib.Path("wrong.gbnf").write_text("root ::= \"a\n")
     refused("generate", "letters.gguf", "a", "--grammar", "wrong.gbnf", saying="wrong.gbnf: grammar: line 1, column 12: got")
     refused("generate", "letters.gguf", "a", "--grammar", "rules.gbnf", "--json-schema", "schema.json", saying="one of them")
+
+
+def a_real_model_writes_json():
+    models = pathlib.Path(os.environ.get("TEST_MODELS", "/nowhere"))
+    real = models / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    if not real.exists():
+        return # tools/packages/models fetches it
+    pathlib.Path("person.json").write_text(json.dumps({
+        "properties": {"name": {"type": "string", "maxLength": 20}, "born": {"type": "integer", "minimum": 1700, "maximum": 1900},
+                       "tags": {"items": {"enum": ["poet", "engineer"]}, "minItems": 1, "maxItems": 2}},
+        "required": ["name", "born", "tags"]}))
+    for seed in "12":
+        got = json.loads(out("generate", str(real), "Ada Lovelace as JSON:", "--json-schema", "person.json", "-t", "1", "--seed", seed))
+        assert list(got) == ["name", "born", "tags"] and 1700 <= got["born"] <= 1900 and len(got["name"]) <= 20, got
 
 
 def tokens_and_embeddings_are_printed_as_json():
@@ -211,6 +226,7 @@ if __name__ == "__main__":
     tap.run([beside_models(test) for test in (
         generating_is_repeated_by_its_seed,
         text_is_held_to_schemas_and_grammars,
+        a_real_model_writes_json,
         tokens_and_embeddings_are_printed_as_json,
         what_ran_is_told,
         equal_probabilities_have_the_perplexity_of_their_number,
