@@ -27,31 +27,75 @@ static tn_status choose_template(const tn_lm *model, const char *family,
                    list->name, known);
 }
 
+// A conversation's text, and where messages are in it.
+struct written {
+    char *text; // for tn_lm_free
+    uint64_t size;
+    struct chat_range *ranges; // for free
+    uint64_t num_ranges;
+};
+
+static tn_status write_chat(const tn_lm *model, const char *family,
+                            const tn_lm_message *messages, uint64_t num_messages,
+                            struct written *out)
+{
+    struct chat_template form;
+    struct written w = {.text = NULL};
+    tn_status status = choose_template(model, family, &form);
+    if (status != TN_OK)
+        return status;
+    struct chat_message *list = lm_alloc(num_messages, sizeof(*list));
+    w.ranges = lm_alloc(num_messages, sizeof(*w.ranges));
+    for (uint64_t i = 0; list && i < num_messages; i++)
+        list[i] = (struct chat_message){messages[i].role, messages[i].text};
+    const char *wrong = list && w.ranges
+                            ? chat_template_write(&form, list, num_messages, true, NULL, 0,
+                                                  &w.size, NULL, NULL)
+                            : NULL;
+    if (wrong)
+        status = lm_fail(TN_ERR_ARGUMENT, "%s", wrong);
+    else if (!list || !w.ranges || !(w.text = lm_alloc(1, w.size + 1)))
+        status = TN_ERR_MEMORY;
+    else
+        chat_template_write(&form, list, num_messages, true, w.text, w.size + 1, &w.size,
+                            w.ranges, &w.num_ranges);
+    free(list);
+    if (status == TN_OK)
+        *out = w;
+    else
+        free(w.ranges);
+    return status;
+}
+
 tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
                           const tn_lm_message *messages, uint64_t num_messages,
                           char **out_text, uint64_t *out_size)
 {
-    struct chat_template form;
-    tn_status status = choose_template(model, family, &form);
-    struct chat_message *list =
-        status == TN_OK ? lm_alloc(num_messages, sizeof(*list)) : NULL;
-    if (!list)
-        return status == TN_OK ? TN_ERR_MEMORY : status;
-    for (uint64_t i = 0; i < num_messages; i++)
-        list[i] = (struct chat_message){messages[i].role, messages[i].text};
-    uint64_t size = 0;
-    char *text = NULL;
-    const char *wrong =
-        chat_template_write(&form, list, num_messages, true, NULL, 0, &size);
-    if (wrong) {
-        status = lm_fail(TN_ERR_ARGUMENT, "%s", wrong);
-    } else if (!(text = lm_alloc(1, size + 1))) {
-        status = TN_ERR_MEMORY;
-    } else {
-        chat_template_write(&form, list, num_messages, true, text, size + 1, &size);
-        *out_text = text;
-        *out_size = size;
-    }
-    free(list);
+    struct written w;
+    tn_status status = write_chat(model, family, messages, num_messages, &w);
+    if (status != TN_OK)
+        return status;
+    free(w.ranges);
+    *out_text = w.text;
+    *out_size = w.size;
+    return TN_OK;
+}
+
+tn_status tn_lm_chat_tokens(tn_lm *model, const char *family, const tn_lm_message *messages,
+                            uint64_t num_messages, int32_t **out_ids, uint64_t *out_count)
+{
+    struct written w;
+    tn_status status = write_chat(model, family, messages, num_messages, &w);
+    if (status != TN_OK)
+        return status;
+    tn_text_range *plain = lm_alloc(w.num_ranges, sizeof(*plain));
+    for (uint64_t i = 0; plain && i < w.num_ranges; i++)
+        plain[i] = (tn_text_range){w.ranges[i].begin, w.ranges[i].end};
+    status = plain ? lm_tokenise_mixed(model, w.text, w.size, plain, w.num_ranges, out_ids,
+                                       out_count)
+                   : TN_ERR_MEMORY;
+    free(plain);
+    free(w.ranges);
+    free(w.text);
     return status;
 }

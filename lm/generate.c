@@ -18,6 +18,9 @@ struct generating {
     const tn_lm_generation *how;
     tn_lm_sampler *sampler;
     float *logits;
+    struct lm_held *held; // to a grammar; NULL: to none
+    tn_lm_candidate *top; // how->top of them
+    int64_t num_top;
     bool has_text; // the model has a vocabulary
     struct pending pending;
     tn_lm_result result;
@@ -102,7 +105,9 @@ static bool give(struct generating *g, int32_t id, uint64_t size, double log_pro
                                .id = id,
                                .text = text ? text : "",
                                .size = size,
-                               .log_probability = log_probability};
+                               .log_probability = log_probability,
+                               .top = g->top,
+                               .num_top = id < 0 ? 0 : (uint64_t)g->num_top};
     bool goes_on = !g->how->piece || g->how->piece(g->how->context, &piece) == 0;
     if (text) {
         text[size] = behind;
@@ -120,8 +125,11 @@ static tn_status take_token(struct generating *g, int32_t id, double log_probabi
     uint64_t size = 0;
     tn_status status =
         g->has_text ? lm_token_text(g->sequence->model, id, &text, &size) : TN_OK;
+    bool is_over = false;
     if (status == TN_OK && size > 0)
         status = pending_add(p, text, size);
+    if (status == TN_OK && g->held)
+        status = lm_held_append(g->held, text, size, &is_over);
     tn_lm_free(text);
     if (status != TN_OK)
         return status;
@@ -134,6 +142,8 @@ static tn_status take_token(struct generating *g, int32_t id, double log_probabi
         p->size = 0;
         g->result.reason = TN_LM_STOPPED;
     }
+    if (is_over && !g->result.reason)
+        g->result.reason = TN_LM_ENDED;
     return TN_OK;
 }
 
@@ -185,14 +195,20 @@ static tn_status next_token(struct generating *g)
     tn_lm_sequence *sequence = g->sequence;
     tn_lm_result *result = &g->result;
     double log_probability;
-    int32_t id = tn_lm_sample(g->sampler, g->logits, sequence->ids, sequence->length,
-                              &log_probability);
+    const uint64_t *allowed = NULL;
+    tn_status status = g->held ? lm_held_mask(g->held, &allowed) : TN_OK;
+    if (status != TN_OK)
+        return status;
+    if (g->num_top > 0)
+        lm_top(g->logits, sequence->model->facts->vocabulary, g->top, g->num_top);
+    int32_t id = lm_sample(g->sampler, g->logits, sequence->ids, sequence->length, allowed,
+                           &log_probability);
     result->tokens++;
     if (g->has_text && tn_lm_is_end(sequence->model, id)) {
         result->reason = TN_LM_ENDED;
         return TN_OK;
     }
-    tn_status status = take_token(g, id, log_probability);
+    status = take_token(g, id, log_probability);
     if (status != TN_OK || result->reason)
         return status;
     if (result->tokens == g->how->max_tokens)
@@ -220,27 +236,52 @@ static tn_status generate(struct generating *g)
     return status;
 }
 
+static tn_status check_generation(const tn_lm_generation *how)
+{
+    if (how->max_tokens < 0)
+        return lm_fail(TN_ERR_ARGUMENT, "max_tokens is %" PRId64 ", expected 0 or more",
+                       how->max_tokens);
+    if (how->top < 0 || how->top > TN_LM_MOST_TOP)
+        return lm_fail(TN_ERR_ARGUMENT, "top is %" PRId64 ", expected 0 to %d", how->top,
+                       TN_LM_MOST_TOP);
+    return TN_OK;
+}
+
+// Makes what generating needs.
+static tn_status prepare(struct generating *g)
+{
+    tn_lm *model = g->sequence->model;
+    int64_t vocabulary = model->facts->vocabulary;
+    tn_status status = tn_lm_sampler_open(g->how->sampling, vocabulary, &g->sampler);
+    if (status != TN_OK)
+        return status;
+    g->has_text = lm_tokenizer(model) == TN_OK;
+    g->num_top = g->how->top < vocabulary ? g->how->top : vocabulary;
+    g->top = lm_alloc((uint64_t)g->num_top, sizeof(*g->top));
+    g->logits = lm_alloc((uint64_t)vocabulary, sizeof(float));
+    if (!g->top || !g->logits)
+        return TN_ERR_MEMORY;
+    return g->how->grammar ? lm_held_open(g->how->grammar, model, &g->held) : TN_OK;
+}
+
 tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
                          tn_lm_result *out_result)
 {
-    tn_lm *model = sequence->model;
     tn_lm_generation mine;
     tn_status status = lm_read_struct(&mine, sizeof(mine), how, how ? how->struct_size : 0,
                                       "tn_lm_generation");
-    if (status == TN_OK && mine.max_tokens < 0)
-        status = lm_fail(TN_ERR_ARGUMENT, "max_tokens is %" PRId64 ", expected 0 or more",
-                         mine.max_tokens);
     struct generating g = {.sequence = sequence, .how = &mine};
     if (status == TN_OK)
-        status = tn_lm_sampler_open(mine.sampling, model->facts->vocabulary, &g.sampler);
-    if (status == TN_OK) {
-        g.has_text = lm_tokenizer(model) == TN_OK;
-        g.logits = lm_alloc((uint64_t)model->facts->vocabulary, sizeof(float));
-        status = g.logits ? generate(&g) : TN_ERR_MEMORY;
-    }
+        status = check_generation(&mine);
+    if (status == TN_OK)
+        status = prepare(&g);
+    if (status == TN_OK)
+        status = generate(&g);
     if (status == TN_OK && out_result)
         lm_write_struct(out_result, out_result->struct_size, &g.result, sizeof(g.result));
     tn_lm_sampler_close(g.sampler);
+    lm_held_close(g.held);
+    free(g.top);
     free(g.logits);
     free(g.pending.text);
     return status;

@@ -75,7 +75,7 @@ struct lm_adapter {
 // --- models -----------------------------------------------------------------------------
 
 // What a plan gives beside caches.
-enum lm_kind { LM_NOTHING, LM_LAST_ROW, LM_EACH_ROW, LM_KINDS };
+enum lm_kind { LM_NOTHING, LM_LAST_ROW, LM_EACH_ROW, LM_HIDDEN, LM_KINDS };
 
 struct lm_plan {
     tn_lm *model;
@@ -105,6 +105,8 @@ struct tn_lm {
     const tn_tokenizer_ops *tokens;
     const tn_host *tokens_host;
     tn_tokenizer *tokenizer;
+    struct grammar_vocabulary *vocabulary; // NULL: not made yet
+    uint64_t serial;                       // no other model has the same
 };
 
 struct tn_lm_sequence {
@@ -156,6 +158,11 @@ void lm_plans_destroy(tn_lm *model);
 // Fails where a token is none of the vocabulary.
 tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count);
 
+// Appends positions as tn_lm_infer_tensor does, checked by the caller, and writes rows of
+// `kind`, of `columns` elements each.
+tn_status lm_append(tn_lm_sequence *sequence, const void *input, int64_t count,
+                    enum lm_kind kind, int64_t columns, float *output);
+
 // Runs `count` positions, of which the first `valid` count, as one chunk.
 tn_status lm_step(tn_lm_sequence *sequence, const void *input, int64_t valid, int64_t count,
                   enum lm_kind kind, float *output);
@@ -166,7 +173,41 @@ double lm_next_share(uint64_t *state);
 // The tokenizer, opened when that has not been done yet.
 tn_status lm_tokenizer(tn_lm *model);
 
+// Alone with what is made once: the tokenizer, and the vocabulary below.
+void lm_tokenizer_lock(tn_lm *model);
+void lm_tokenizer_unlock(tn_lm *model);
+
+// The tokens of a prompt in whose ranges `plain` no control tokens are found.
+tn_status lm_tokenise_mixed(tn_lm *model, const char *text, uint64_t size,
+                            const tn_text_range *plain, uint64_t num_plain,
+                            int32_t **out_ids, uint64_t *out_count);
+
 // The text of one token behind others, for tn_lm_free.
 tn_status lm_token_text(tn_lm *model, int32_t id, char **out_text, uint64_t *out_size);
+
+// The vocabulary as grammars need it, made when that has not been done yet.
+tn_status lm_vocabulary(tn_lm *model, const struct grammar_vocabulary **out_vocabulary);
+
+// --- drawing ----------------------------------------------------------------------------
+
+// As tn_lm_sample, of the tokens whose bit in `allowed` is set; NULL: of all.
+int32_t lm_sample(tn_lm_sampler *s, float *logits, const int32_t *last, int64_t num_last,
+                  const uint64_t *allowed, double *out_log_probability);
+
+// The `count` most probable tokens, in descending order.
+void lm_top(const float *logits, int64_t vocabulary, tn_lm_candidate *out, int64_t count);
+
+// A text that is held to a grammar while it is generated.
+struct lm_held;
+
+tn_status lm_held_open(const tn_lm_grammar *grammar, tn_lm *model, struct lm_held **out);
+void lm_held_close(struct lm_held *held);
+
+// The tokens that may come next, a bit each, the ends of texts included.
+tn_status lm_held_mask(struct lm_held *held, const uint64_t **out_mask);
+
+// Appends a token's text. *out_is_over: nothing may follow.
+tn_status lm_held_append(struct lm_held *held, const char *text, uint64_t size,
+                         bool *out_is_over);
 
 #endif // LM_INTERNAL_H

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "grammar.h"
 #include "internal.h"
 
 // Positions behind the context, so that the last chunk of a prompt may be padded.
@@ -137,6 +138,7 @@ void tn_lm_close(tn_lm *model)
     lm_plans_destroy(model);
     lm_adapter_free(&model->adapter);
     lm_weights_free(model);
+    grammar_vocabulary_destroy(model->vocabulary);
     if (model->tokenizer)
         model->tokens->close(model->tokens_host, model->tokenizer);
     if (model->self)

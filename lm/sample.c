@@ -229,8 +229,47 @@ static int32_t draw(tn_lm_sampler *s, const float *logits)
     return chosen < 0 ? greatest(logits, s->vocabulary) : s->candidates[chosen].id;
 }
 
+// Makes tokens without a bit impossible. Where biases have forbidden all others, the first
+// one that is allowed stays.
+static void forbid(const tn_lm_sampler *s, float *logits, const uint64_t *allowed)
+{
+    int64_t left = -1;
+    bool any = false;
+    for (int64_t i = 0; i < s->vocabulary; i++) {
+        bool is_allowed = allowed[i / 64] >> i % 64 & 1;
+        if (!is_allowed)
+            logits[i] = -INFINITY;
+        else if (left < 0)
+            left = i;
+        any |= is_allowed && logits[i] != -INFINITY;
+    }
+    if (!any && left >= 0)
+        logits[left] = 0;
+}
+
+void lm_top(const float *logits, int64_t vocabulary, tn_lm_candidate *out, int64_t count)
+{
+    double sum = log_sum(logits, vocabulary);
+    int64_t num = 0;
+    for (int64_t i = 0; i < vocabulary; i++) {
+        double value = (double)logits[i] - sum;
+        if (num == count && value <= out[num - 1].log_probability)
+            continue;
+        int64_t at = num < count ? num++ : num - 1;
+        for (; at > 0 && out[at - 1].log_probability < value; at--)
+            out[at] = out[at - 1];
+        out[at] = (tn_lm_candidate){.id = (int32_t)i, .log_probability = value};
+    }
+}
+
 int32_t tn_lm_sample(tn_lm_sampler *s, float *logits, const int32_t *last, int64_t num_last,
                      double *out_log_probability)
+{
+    return lm_sample(s, logits, last, num_last, NULL, out_log_probability);
+}
+
+int32_t lm_sample(tn_lm_sampler *s, float *logits, const int32_t *last, int64_t num_last,
+                  const uint64_t *allowed, double *out_log_probability)
 {
     double sum = out_log_probability ? log_sum(logits, s->vocabulary) : 0;
     const float *given = logits;
@@ -242,6 +281,8 @@ int32_t tn_lm_sample(tn_lm_sampler *s, float *logits, const int32_t *last, int64
         logits[s->biases[i].id] += s->biases[i].value;
     if (s->how.penalty > 0)
         penalise(s, logits, last, num_last);
+    if (allowed)
+        forbid(s, logits, allowed);
     int32_t id = s->how.temperature > 0 ? draw(s, logits) : greatest(logits, s->vocabulary);
     if (out_log_probability)
         *out_log_probability = (double)given[id] - sum;

@@ -2,6 +2,7 @@
 // Sequences: their caches, and positions appended in chunks of a few sizes, so that a few
 // plans serve all prompts.
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
@@ -146,24 +147,21 @@ static tn_status check_call(const tn_lm_sequence *sequence, const void *input,
     return model->first > 0 ? TN_OK : lm_check_ids(model, input, count);
 }
 
-tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input, int64_t count,
-                             uint32_t flags, float *output)
+tn_status lm_append(tn_lm_sequence *sequence, const void *input, int64_t count,
+                    enum lm_kind kind, int64_t columns, float *output)
 {
     const tn_lm *model = sequence->model;
-    bool is_end = model->end == model->facts->layers;
-    bool all = !is_end || flags & TN_LM_ALL_ROWS;
-    int64_t columns = is_end ? model->facts->vocabulary : model->facts->width;
     int64_t row = 4 * (model->first > 0 ? model->facts->width : 1); // bytes of the input
-    tn_status status = check_call(sequence, input, count, flags);
+    bool all = kind == LM_EACH_ROW || kind == LM_HIDDEN;
+    bool is_wide = kind == LM_EACH_ROW && model->end == model->facts->layers;
+    tn_status status = TN_OK;
     for (int64_t done = 0; done < count && status == TN_OK;) {
         int64_t left = count - done;
-        int64_t chunk = chunk_size(left, model->capacity - sequence->length, all && is_end);
+        int64_t chunk = chunk_size(left, model->capacity - sequence->length, is_wide);
         int64_t valid = left < chunk ? left : chunk;
-        enum lm_kind kind = !output || (!all && done + valid < count) ? LM_NOTHING
-                            : all                                     ? LM_EACH_ROW
-                                                                      : LM_LAST_ROW;
+        bool is_wanted = output && (all || done + valid == count);
         const char *from = (const char *)input + done * row;
-        status = lm_step(sequence, from, valid, chunk, kind,
+        status = lm_step(sequence, from, valid, chunk, is_wanted ? kind : LM_NOTHING,
                          all && output ? output + done * columns : output);
         if (status != TN_OK)
             break;
@@ -174,6 +172,19 @@ tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input, int64_
         done += valid;
     }
     return status;
+}
+
+tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input, int64_t count,
+                             uint32_t flags, float *output)
+{
+    const tn_lm *model = sequence->model;
+    bool is_end = model->end == model->facts->layers;
+    enum lm_kind kind = !is_end || flags & TN_LM_ALL_ROWS ? LM_EACH_ROW : LM_LAST_ROW;
+    tn_status status = check_call(sequence, input, count, flags);
+    return status == TN_OK
+               ? lm_append(sequence, input, count, kind,
+                           is_end ? model->facts->vocabulary : model->facts->width, output)
+               : status;
 }
 
 static tn_status check_whole(const tn_lm *model)
@@ -203,5 +214,63 @@ tn_status tn_lm_infer_prompt(tn_lm_sequence *sequence, const char *text, float *
     if (status == TN_OK)
         status = tn_lm_infer(sequence, ids, (int64_t)count, 0, out_logits);
     tn_lm_free(ids);
+    return status;
+}
+
+// --- embeddings ------------------------------------------------------------------------
+
+// One row of many, in place of the first.
+static void pool(float *rows, int64_t count, int64_t width, uint32_t pooling)
+{
+    if (pooling == TN_LM_POOL_LAST)
+        memmove(rows, rows + (count - 1) * width, (size_t)width * sizeof(*rows));
+    for (int64_t k = 0; k < width && pooling == TN_LM_POOL_MEAN; k++) {
+        double sum = 0;
+        for (int64_t i = 0; i < count; i++)
+            sum += (double)rows[i * width + k];
+        rows[k] = (float)(sum / (double)count);
+    }
+}
+
+static void make_unit(float *row, int64_t width)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < width; i++)
+        sum += (double)row[i] * (double)row[i];
+    for (int64_t i = 0; i < width && sum > 0; i++)
+        row[i] = (float)((double)row[i] / sqrt(sum));
+}
+
+tn_status tn_lm_embed(tn_lm_sequence *sequence, const int32_t *ids, int64_t count,
+                      uint32_t pooling, uint32_t flags, float *out_embedding)
+{
+    const tn_lm *model = sequence->model;
+    int64_t width = model->facts->width;
+    tn_status status = check_whole(model);
+    if (status == TN_OK && (pooling > TN_LM_POOL_FIRST || flags & ~(uint32_t)TN_LM_UNIT))
+        status = lm_fail(TN_ERR_ARGUMENT,
+                         "pooling %u, flags 0x%x: expected TN_LM_POOL_MEAN, _LAST or "
+                         "_FIRST, and 0 or TN_LM_UNIT",
+                         pooling, flags);
+    if (status == TN_OK && count > model->context)
+        status = lm_fail(TN_ERR_ARGUMENT,
+                         "%" PRId64 " tokens are too many: the context has %" PRId64, count,
+                         model->context);
+    if (status == TN_OK)
+        status = count < 1 || !ids ? lm_fail(TN_ERR_ARGUMENT, "an embedding of no tokens")
+                                   : lm_check_ids(model, ids, count);
+    float *rows =
+        status == TN_OK ? lm_alloc((uint64_t)(count * width), sizeof(*rows)) : NULL;
+    if (!rows)
+        return status == TN_OK ? TN_ERR_MEMORY : status;
+    sequence->length = 0;
+    status = lm_append(sequence, ids, count, LM_HIDDEN, width, rows);
+    if (status == TN_OK) {
+        pool(rows, count, width, pooling);
+        if (flags & TN_LM_UNIT)
+            make_unit(rows, width);
+        memcpy(out_embedding, rows, (size_t)width * sizeof(*rows));
+    }
+    free(rows);
     return status;
 }

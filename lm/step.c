@@ -124,6 +124,7 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     if (status != TN_OK)
         return tn_scope_fail(scope, status, "%s: %s", model->plugin, tn_last_error());
     base->output = step.base.output;
+    base->hidden = step.base.hidden;
     return tn_scope_status(scope);
 }
 
@@ -144,8 +145,12 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
                           .last = plan->kind == LM_LAST_ROW ? inputs[IN_LAST] : NULL,
                           .caches = caches};
     tn_status status = lm_build(plan->model, scope, &step, NULL);
+    if (status == TN_OK && plan->kind == LM_HIDDEN && !step.hidden)
+        return tn_scope_fail(scope, TN_ERR_UNSUPPORTED,
+                             "%s gives no hidden state, of which embeddings are made",
+                             plan->model->plugin);
     if (num_outputs > num_caches)
-        outputs[num_caches] = step.output;
+        outputs[num_caches] = plan->kind == LM_HIDDEN ? step.hidden : step.output;
     return status;
 }
 

@@ -191,6 +191,8 @@ void chat_template_names(char *out, uint64_t size)
 struct output {
     char *out;
     uint64_t size, written;
+    struct chat_range *ranges; // NULL: not wanted
+    uint64_t num_ranges;
 };
 
 static void put(struct output *o, const char *text, uint64_t size)
@@ -212,7 +214,7 @@ static bool is_white(char c)
 }
 
 static void put_message(struct output *o, const struct chat_family *f, enum role role,
-                        const char *text, uint64_t size)
+                        const char *text, uint64_t size, bool is_message)
 {
     while (f->trims[role] && size && is_white(text[0])) {
         text++;
@@ -220,7 +222,10 @@ static void put_message(struct output *o, const struct chat_family *f, enum role
     }
     while (f->trims[role] && size && is_white(text[size - 1]))
         size--;
+    uint64_t begin = o->written;
     put(o, text, size);
+    if (is_message && o->ranges)
+        o->ranges[o->num_ranges++] = (struct chat_range){begin, o->written};
     put_text(o, f->behind[role]);
 }
 
@@ -267,17 +272,18 @@ static const char *check(const struct chat_family *f, const struct chat_message 
 const char *chat_template_write(const struct chat_template *t,
                                 const struct chat_message *messages, uint64_t count,
                                 bool add_reply, char *out, uint64_t size,
-                                uint64_t *out_size)
+                                uint64_t *out_size, struct chat_range *ranges,
+                                uint64_t *num_ranges)
 {
     const struct chat_family *f = t->family;
-    struct output o = {out, size ? size - 1 : 0, 0};
+    struct output o = {out, size ? size - 1 : 0, 0, ranges, 0};
     const char *wrong = check(f, messages, count);
     bool any_user = false;
     if (wrong)
         return wrong;
     if (t->system && (count == 0 || strcmp(messages[0].role, role_names[SYSTEM]) != 0)) {
         put_text(&o, f->before[SYSTEM]);
-        put_message(&o, f, SYSTEM, t->system, t->system_size);
+        put_message(&o, f, SYSTEM, t->system, t->system_size, false);
     }
     for (uint64_t i = 0; i < count; i++) {
         enum role role = USER;
@@ -290,9 +296,9 @@ const char *chat_template_write(const struct chat_template *t,
         const char *system = f->system_within ? system_before(messages, i) : NULL;
         if (role == USER && system) {
             put_text(&o, f->before[SYSTEM]);
-            put_message(&o, f, SYSTEM, system, strlen(system));
+            put_message(&o, f, SYSTEM, system, strlen(system), true);
         }
-        put_message(&o, f, role, messages[i].text, strlen(messages[i].text));
+        put_message(&o, f, role, messages[i].text, strlen(messages[i].text), true);
         any_user |= role == USER;
     }
     if (add_reply)
@@ -300,5 +306,7 @@ const char *chat_template_write(const struct chat_template *t,
     if (size)
         out[o.written < o.size ? o.written : o.size] = '\0';
     *out_size = o.written;
+    if (num_ranges)
+        *num_ranges = o.num_ranges;
     return NULL;
 }

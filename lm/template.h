@@ -25,6 +25,11 @@ struct chat_template {
     uint64_t system_size; // in the template that was recognised: valid as long as that
 };
 
+// Where a message's own words are in the text: bytes begin .. end - 1.
+struct chat_range {
+    uint64_t begin, end;
+};
+
 // Recognises a model's own template, of `size` bytes. False for an unknown one; *out is
 // unchanged then.
 bool chat_template_recognise(const char *jinja, uint64_t size, struct chat_template *out);
@@ -43,11 +48,15 @@ void chat_template_names(char *out, uint64_t size);
 // TN_ENCODE_ADD_SPECIAL and TN_ENCODE_PARSE_SPECIAL: the token that begins every text is
 // not in it. Gives the bytes of the whole text, without the zero byte, in *out_size.
 //
+// `ranges` may be NULL, else has room for `count`, and gets where words are that messages
+// brought: *num_ranges of them, in ascending order.
+//
 // Returns NULL, or what is wrong with the messages, for a message of the caller: "the role
 // 'tool'; expected system, user or assistant".
 const char *chat_template_write(const struct chat_template *t,
                                 const struct chat_message *messages, uint64_t count,
                                 bool add_reply, char *out, uint64_t size,
-                                uint64_t *out_size);
+                                uint64_t *out_size, struct chat_range *ranges,
+                                uint64_t *num_ranges);
 
 #endif // LM_TEMPLATE_H

@@ -35,12 +35,22 @@ static tn_status open_tokenizer(tn_lm *model)
 }
 
 // The lock is held for as long as opening takes, and by the first threads alone.
-tn_status lm_tokenizer(tn_lm *model)
+void lm_tokenizer_lock(tn_lm *model)
 {
     while (atomic_flag_test_and_set_explicit(&model->tokenizer_lock, memory_order_acquire))
         sched_yield();
-    tn_status status = model->tokenizer ? TN_OK : open_tokenizer(model);
+}
+
+void lm_tokenizer_unlock(tn_lm *model)
+{
     atomic_flag_clear_explicit(&model->tokenizer_lock, memory_order_release);
+}
+
+tn_status lm_tokenizer(tn_lm *model)
+{
+    lm_tokenizer_lock(model);
+    tn_status status = model->tokenizer ? TN_OK : open_tokenizer(model);
+    lm_tokenizer_unlock(model);
     return status;
 }
 
@@ -52,6 +62,20 @@ static void *take(const tn_lm *model, void *memory, uint64_t size)
         memcpy(copy, memory, size);
     model->tokens_host->free(model->tokens_host, memory);
     return copy;
+}
+
+// Ids of the plugin's, as the application frees them.
+static tn_status give_ids(const tn_lm *model, tn_status status, int32_t *ids,
+                          uint64_t count, int32_t **out_ids, uint64_t *out_count)
+{
+    if (status != TN_OK)
+        return lm_fail_core(status);
+    ids = take(model, ids, count * sizeof(*ids));
+    if (!ids)
+        return TN_ERR_MEMORY;
+    *out_ids = ids;
+    *out_count = count;
+    return TN_OK;
 }
 
 tn_status tn_lm_tokenise(tn_lm *model, const char *text, uint64_t size, uint32_t flags,
@@ -66,14 +90,27 @@ tn_status tn_lm_tokenise(tn_lm *model, const char *text, uint64_t size, uint32_t
                       (flags & TN_LM_PARSE_SPECIAL ? TN_ENCODE_PARSE_SPECIAL : 0);
     status = model->tokens->encode(model->tokens_host, model->tokenizer, text, size, theirs,
                                    &ids, &count);
+    return give_ids(model, status, ids, count, out_ids, out_count);
+}
+
+tn_status lm_tokenise_mixed(tn_lm *model, const char *text, uint64_t size,
+                            const tn_text_range *plain, uint64_t num_plain,
+                            int32_t **out_ids, uint64_t *out_count)
+{
+    int32_t *ids = NULL;
+    uint64_t count = 0;
+    tn_status status = lm_tokenizer(model);
     if (status != TN_OK)
-        return lm_fail_core(status);
-    ids = take(model, ids, count * sizeof(*ids));
-    if (!ids)
-        return TN_ERR_MEMORY;
-    *out_ids = ids;
-    *out_count = count;
-    return TN_OK;
+        return status;
+    if (!TN_HAS(model->tokens, encode_mixed))
+        return lm_fail(TN_ERR_UNSUPPORTED,
+                       "%s: its tokenizer cannot tell a user's words "
+                       "from the form of a conversation",
+                       model->source.metadata->name);
+    status =
+        model->tokens->encode_mixed(model->tokens_host, model->tokenizer, text, size, plain,
+                                    num_plain, TN_ENCODE_ADD_SPECIAL, &ids, &count);
+    return give_ids(model, status, ids, count, out_ids, out_count);
 }
 
 static tn_status decode(tn_lm *model, const int32_t *ids, uint64_t count, uint32_t flags,

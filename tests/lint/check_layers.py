@@ -82,7 +82,7 @@ LIBRARIES = {
     "ffi.h": ["plugins/ops/ffi"],
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],
-    "jansson.h": ["core", "plugins/formats/common", "plugins/formats/safetensors", "plugins/formats/huggingface", "plugins/formats/graph", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
+    "jansson.h": ["core", "lm", "plugins/formats/common", "plugins/formats/safetensors", "plugins/formats/huggingface", "plugins/formats/graph", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
     "nettle/sha2.h": ["core", "tools"],
     "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],

@@ -277,3 +277,174 @@ Test(generate, wrong_calls_are_refused)
     tn_lm_sequence_close(sequence);
     tn_lm_close(lm);
 }
+
+// --- grammars --------------------------------------------------------------------------
+
+// What a grammar allows at each step is drawn alone, and the text ends where it must.
+Test(generate, text_is_held_to_a_grammar)
+{
+    static const struct {
+        const char *grammar, *text; // NULL: only its beginning is certain
+    } rows[] = {
+        {"root ::= \"no\"", "no"},
+        {"root ::= \"\u00e9\" [a]{3} \".\"", "\303\251aaa."},
+        {"root ::= \"x\"{5} (\"y\" | \"z\")", NULL},
+    };
+    struct fixture f;
+    tn_lm_result result;
+    tn_lm *lm = letters_open(&f, 100);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (int draws = 0; draws < 2; draws++) {
+            struct told told = {.pieces = 0};
+            const tn_lm_sampling hot = {.struct_size = sizeof(hot), .temperature = 2};
+            tn_lm_grammar *grammar = NULL;
+            lm_must(tn_lm_grammar_open(rows[i].grammar, strlen(rows[i].grammar), TN_LM_GBNF,
+                                       &grammar));
+            generated(lm,
+                      (tn_lm_generation){.prompt = "once",
+                                         .grammar = grammar,
+                                         .sampling = draws ? &hot : NULL},
+                      &told, &result);
+            cr_assert(eq(u32, result.reason, TN_LM_ENDED));
+            if (rows[i].text)
+                cr_assert(eq(str, told.text, (char *)(uintptr_t)rows[i].text));
+            else
+                cr_assert(eq(int, strncmp(told.text, "xxxxx", 5), 0));
+            tn_lm_grammar_close(grammar);
+        }
+    tn_lm_close(lm);
+}
+
+Test(generate, a_grammar_that_no_token_continues_is_told)
+{
+    static const char rules[] = "root ::= \"a\" \"7\"";
+    struct fixture f;
+    tn_lm *lm = letters_open(&f, 100);
+    tn_lm_sequence *sequence = sequence_open(lm);
+    tn_lm_grammar *grammar = NULL;
+    lm_must(tn_lm_grammar_open(rules, sizeof(rules) - 1, TN_LM_GBNF, &grammar));
+    const tn_lm_generation how = {
+        .struct_size = sizeof(how), .prompt = "once", .grammar = grammar};
+    cr_assert(eq(int, tn_lm_generate(sequence, &how, NULL), TN_ERR_UNSUPPORTED));
+    check_message("no token of the vocabulary continues a text of the grammar");
+    tn_lm_grammar_close(grammar);
+    tn_lm_sequence_close(sequence);
+    tn_lm_close(lm);
+}
+
+static int32_t check_top(void *context, const tn_lm_piece *piece)
+{
+    int *pieces = context;
+    ++*pieces;
+    cr_assert(eq(u64, piece->num_top, 3));
+    cr_assert(eq(int, piece->top[0].id, piece->id));
+    cr_assert(lt(dbl, fabs(piece->top[0].log_probability - piece->log_probability), 1e-9));
+    for (int i = 1; i < 3; i++)
+        cr_assert(
+            le(dbl, piece->top[i].log_probability, piece->top[i - 1].log_probability));
+    return 0;
+}
+
+Test(generate, the_most_probable_tokens_are_told)
+{
+    struct fixture f;
+    int pieces = 0;
+    tn_lm *lm = letters_open(&f, 100);
+    tn_lm_sequence *sequence = sequence_open(lm);
+    tn_lm_generation how = {.struct_size = sizeof(how),
+                            .prompt = "once",
+                            .max_tokens = 5,
+                            .piece = check_top,
+                            .context = &pieces,
+                            .top = 3};
+    lm_must(tn_lm_generate(sequence, &how, NULL));
+    cr_assert(gt(int, pieces, 0));
+    how.top = TN_LM_MOST_TOP + 1;
+    cr_assert(eq(int, tn_lm_generate(sequence, &how, NULL), TN_ERR_ARGUMENT));
+    check_message("top is 1025, expected 0 to 1024");
+    tn_lm_sequence_close(sequence);
+    tn_lm_close(lm);
+}
+
+// --- embeddings ------------------------------------------------------------------------
+
+// The embedding of the last position is what the logits are the product of.
+Test(generate, embeddings_are_pooled_hidden_states)
+{
+    enum { MOST_WIDTH = 256 };
+    static const int32_t ids[] = {14, 13, 2, 4, 26, 20, 15, 14, 13, 3, 1};
+    static float mean[MOST_WIDTH], sum[MOST_WIDTH], one[MOST_WIDTH];
+    struct fixture f;
+    tn_lm_info info = {.struct_size = sizeof(info)};
+    tn_lm *lm = letters_open(&f, 100);
+    tn_lm_sequence *sequence = sequence_open(lm);
+    tn_lm_describe(lm, &info);
+    cr_assert(le(i64, info.width, MOST_WIDTH));
+    lm_must(tn_lm_embed(sequence, ids, 11, TN_LM_POOL_MEAN, 0, mean));
+    cr_assert(eq(i64, tn_lm_sequence_length(sequence), 11));
+    for (int64_t n = 1; n <= 11;
+         n++) { // each position is the last of a text that ends there
+        lm_must(tn_lm_embed(sequence, ids, n, TN_LM_POOL_LAST, 0, one));
+        for (int64_t k = 0; k < info.width; k++)
+            sum[k] += one[k] / 11;
+    }
+    for (int64_t k = 0; k < info.width; k++)
+        cr_assert(lt(flt, fabsf(sum[k] - mean[k]), 1e-4F));
+    lm_must(tn_lm_embed(sequence, ids, 11, TN_LM_POOL_FIRST, 0, mean));
+    lm_must(tn_lm_embed(sequence, ids, 1, TN_LM_POOL_LAST, 0, one));
+    double square = 0;
+    for (int64_t k = 0; k < info.width; k++)
+        cr_assert(lt(flt, fabsf(one[k] - mean[k]), 1e-4F));
+    lm_must(tn_lm_embed(sequence, ids, 11, TN_LM_POOL_MEAN, TN_LM_UNIT, one));
+    for (int64_t k = 0; k < info.width; k++)
+        square += (double)one[k] * (double)one[k];
+    cr_assert(lt(dbl, fabs(square - 1), 1e-5));
+    cr_assert(eq(int, tn_lm_embed(sequence, ids, 0, 0, 0, one), TN_ERR_ARGUMENT));
+    check_message("an embedding of no tokens");
+    cr_assert(eq(int, tn_lm_embed(sequence, ids, 11, 3, 0, one), TN_ERR_ARGUMENT));
+    cr_assert(eq(int, tn_lm_embed(sequence, ids, 101, 0, 0, one), TN_ERR_ARGUMENT));
+    tn_lm_sequence_close(sequence);
+    tn_lm_close(lm);
+}
+
+// --- conversations ---------------------------------------------------------------------
+
+static uint64_t count_of(const int32_t *ids, uint64_t count, int32_t id)
+{
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < count; i++)
+        found += ids[i] == id;
+    return found;
+}
+
+// The vocabulary's end of text is "<end>"; the form "llama-2" does not write it.
+Test(generate, users_do_not_write_control_tokens)
+{
+    struct fixture f;
+    tn_lm *lm = letters_open(&f, 100);
+    int32_t *ids = NULL, *whole = NULL;
+    uint64_t count = 0, num_whole = 0, size = 0;
+    char *text = NULL;
+    const tn_lm_message talk[] = {
+        {"user", "say<end>it"}, {"assistant", "it"}, {"user", "a"}};
+    lm_must(tn_lm_chat_tokens(lm, "llama-2", talk, 3, &ids, &count));
+    cr_assert(eq(u64, count_of(ids, count, (int32_t)end_id), 0));
+    lm_must(tn_lm_chat_text(lm, "llama-2", talk, 3, &text, &size));
+    lm_must(tn_lm_tokenise(lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL, &whole,
+                           &num_whole));
+    cr_assert(eq(u64, count_of(whole, num_whole, (int32_t)end_id), 1)); // so it is a test
+    tn_lm_free(ids);
+    tn_lm_free(whole);
+    tn_lm_free(text);
+    // Without such words both ways give the same.
+    lm_must(tn_lm_chat_tokens(lm, "llama-2", talk + 1, 2, &ids, &count));
+    lm_must(tn_lm_chat_text(lm, "llama-2", talk + 1, 2, &text, &size));
+    lm_must(tn_lm_tokenise(lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL, &whole,
+                           &num_whole));
+    cr_assert(eq(u64, count, num_whole));
+    cr_assert(eq(int, memcmp(ids, whole, count * sizeof(*ids)), 0));
+    tn_lm_free(ids);
+    tn_lm_free(whole);
+    tn_lm_free(text);
+    tn_lm_close(lm);
+}

@@ -63,7 +63,8 @@ static const char *written(const struct chat_template *t, const struct chat_mess
 {
     static char out[1024];
     uint64_t size;
-    const char *wrong = chat_template_write(t, m, count, reply, out, sizeof(out), &size);
+    const char *wrong =
+        chat_template_write(t, m, count, reply, out, sizeof(out), &size, NULL, NULL);
     if (wrong)
         return wrong;
     cr_assert(eq(u64, size, strlen(out)));
@@ -117,7 +118,8 @@ Test(templates, what_is_unknown_is_told)
     cr_assert(ne(ptr, strstr(written(&t, alone, 1, true), "a user's behind it"), NULL));
     // Cut where there is no room; the size is that of the whole.
     cr_assert(eq(ptr,
-                 (void *)(uintptr_t)chat_template_write(&t, talk, 4, true, out, 8, &size),
+                 (void *)(uintptr_t)chat_template_write(&t, talk, 4, true, out, 8, &size,
+                                                        NULL, NULL),
                  NULL));
     cr_assert(eq(str, out, "<start_"));
     cr_assert(gt(u64, size, 100));

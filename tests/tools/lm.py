@@ -4,6 +4,7 @@
 import functools
 import json
 import math
+import os
 import pathlib
 import random
 import signal
@@ -93,6 +94,51 @@ def generating_is_repeated_by_its_seed():
         assert cut == first[:4 + first[4:].index(first[6:8])], (first, cut)
 
 
+def text_is_held_to_schemas_and_grammars():
+    # The vocabulary has letters, a space, a line and ".,'": no JSON but true, false and null.
+    pathlib.Path("schema.json").write_text('{"enum": [true, null]}')
+    pathlib.Path("rules.gbnf").write_text('root ::= "a" [b-d]{3} "."')
+    for seed in "12":
+        drawn = ("generate", "letters.gguf", "once", "-t", "2", "--seed", seed)
+        assert json.loads(out(*drawn, "--json-schema", "schema.json")) in (True, None)
+        text = out(*drawn, "--grammar", "rules.gbnf")
+        assert len(text) == 5 and text[0] == "a" and set(text[1:4]) <= set("bcd") and text[4] == ".", text
+    assert out("chat", "letters.gguf", "--template", "chatml", "--grammar", "rules.gbnf", input="hello\n")[0] == "a"
+    pathlib.Path("wrong.gbnf").write_text("root ::= \"a\n")
+    refused("generate", "letters.gguf", "a", "--grammar", "wrong.gbnf", saying="wrong.gbnf: grammar: line 1, column 12: got")
+    refused("generate", "letters.gguf", "a", "--grammar", "rules.gbnf", "--json-schema", "schema.json", saying="one of them")
+
+
+def a_real_model_writes_json():
+    models = pathlib.Path(os.environ.get("TEST_MODELS", "/nowhere"))
+    real = models / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    if not real.exists():
+        return # tools/packages/models fetches it
+    pathlib.Path("person.json").write_text(json.dumps({
+        "properties": {"name": {"type": "string", "maxLength": 20}, "born": {"type": "integer", "minimum": 1700, "maximum": 1900},
+                       "tags": {"items": {"enum": ["poet", "engineer"]}, "minItems": 1, "maxItems": 2}},
+        "required": ["name", "born", "tags"]}))
+    for seed in "12":
+        got = json.loads(out("generate", str(real), "Ada Lovelace as JSON:", "--json-schema", "person.json", "-t", "1", "--seed", seed))
+        assert list(got) == ["name", "born", "tags"] and 1700 <= got["born"] <= 1900 and len(got["name"]) <= 20, got
+
+
+def tokens_and_embeddings_are_printed_as_json():
+    got = json.loads(out("generate", "letters.gguf", "once", "--tokens", "3", "--json", "--top", "2", "--bias", "31=-inf"))
+    assert len(got["tokens"]) == 3 and got["text"] == "".join(t["text"] for t in got["tokens"]), got
+    assert all(t["id"] != 31 and len(t["top"]) == 2 and t["log_probability"] < 0 for t in got["tokens"]), got
+    always = json.loads(out("generate", "letters.gguf", "once", "--tokens", "3", "--json", "--bias", "2=99,31=-inf"))
+    assert always["text"] == "ccc", always
+    refused("generate", "letters.gguf", "a", "--bias", "x=1", saying="--bias is 'x=1', expected TOKEN=NUMBER")
+    refused("generate", "letters.gguf", "a", "--top", "2", status=2, saying="expected --json with it")
+    rows = json.loads(out("embed", "letters.gguf", "a cat", "a dog", "a cat"))
+    assert [r["text"] for r in rows] == ["a cat", "a dog", "a cat"] and rows[0]["embedding"] == rows[2]["embedding"]
+    assert all(abs(sum(x * x for x in r["embedding"]) - 1) < 1e-5 and len(r["embedding"]) == WIDTH for r in rows)
+    last = json.loads(out("embed", "letters.gguf", "a cat", "--pooling", "last", "--plain"))[0]["embedding"]
+    assert last != rows[0]["embedding"] and abs(sum(x * x for x in last) - 1) > 1e-3
+    refused("embed", "letters.gguf", "a", "--pooling", "most", status=2, saying="expected mean, last or cls")
+
+
 def what_ran_is_told():
     told = tenon("generate", "letters.gguf", "once", "--tokens", "3").stderr
     assert "4 tokens of prompt" in told and "letters, llama: 2 layers of 16" in told and " on " in told, told
@@ -179,6 +225,9 @@ def wrong_words_are_refused():
 if __name__ == "__main__":
     tap.run([beside_models(test) for test in (
         generating_is_repeated_by_its_seed,
+        text_is_held_to_schemas_and_grammars,
+        a_real_model_writes_json,
+        tokens_and_embeddings_are_printed_as_json,
         what_ran_is_told,
         equal_probabilities_have_the_perplexity_of_their_number,
         a_chat_replies_to_each_line,

@@ -83,30 +83,21 @@ static int32_t print(void *context, const tn_lm_piece *piece)
     return ferror(stdout);
 }
 
-// Gives the conversation's text, of which the oldest messages are dropped until there is
+// Gives the conversation's tokens, of which the oldest messages are dropped until there is
 // room for a reply.
 static int write_prompt(const struct opened *opened, const struct given *given,
-                        struct conversation *c, char **out_text)
+                        struct conversation *c, int32_t **out_ids, uint64_t *out_count)
 {
     tn_lm_info info = {.struct_size = sizeof(info)};
     tn_lm_describe(opened->lm, &info);
     for (;;) {
-        uint64_t size, count, first = given->system ? 1 : 0;
-        int32_t *ids;
-        char *text;
-        if (tn_lm_chat_text(opened->lm, given->template, c->messages, c->count, &text,
-                            &size))
+        uint64_t first = given->system ? 1 : 0;
+        if (tn_lm_chat_tokens(opened->lm, given->template, c->messages, c->count, out_ids,
+                              out_count))
             return stop_lm();
-        *out_text = text;
-        if (tn_lm_tokenise(opened->lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL,
-                           &ids, &count)) {
-            tn_lm_free(text);
-            return stop_lm();
-        }
-        tn_lm_free(ids);
-        if ((int64_t)count + REPLY_ROOM <= info.context || c->count < first + 3)
+        if ((int64_t)*out_count + REPLY_ROOM <= info.context || c->count < first + 3)
             return 0; // what is too long even so is told by tn_lm_generate
-        tn_lm_free(text);
+        tn_lm_free(*out_ids);
         fprintf(stderr,
                 "(the context of %" PRId64 " positions is full: the oldest message "
                 "and its reply are forgotten)\n",
@@ -118,27 +109,30 @@ static int write_prompt(const struct opened *opened, const struct given *given,
 
 // Generates and prints the reply to what was said last, and keeps it.
 static int reply(const struct opened *opened, const struct given *given,
-                 struct conversation *c)
+                 const tn_lm_grammar *grammar, struct conversation *c)
 {
-    char *prompt = NULL;
-    int failed = write_prompt(opened, given, c, &prompt);
+    int32_t *ids = NULL;
+    uint64_t count = 0;
+    int failed = write_prompt(opened, given, c, &ids, &count);
     if (failed)
         return failed;
     const tn_lm_generation how = {
         .struct_size = sizeof(how),
-        .prompt = prompt,
-        .prompt_flags = TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL | TN_LM_WHOLE,
+        .prompt_flags = TN_LM_WHOLE,
+        .ids = ids,
+        .num_ids = count,
         .max_tokens = given->tokens,
         .sampling = &given->sampling,
         .piece = print,
         .context = c,
+        .grammar = grammar,
     };
     tn_lm_result result = {.struct_size = sizeof(result)};
     c->reply_size = 0;
     atomic_store(&replying, opened->sequence);
     failed = tn_lm_generate(opened->sequence, &how, &result) ? stop_lm() : 0;
     atomic_store(&replying, NULL);
-    tn_lm_free(prompt);
+    tn_lm_free(ids);
     if (failed)
         return failed;
     printf("%s\n", result.reason == TN_LM_CANCELLED ? " ..."
@@ -174,7 +168,7 @@ static char *read_line(bool is_terminal)
 }
 
 static int talk(const struct opened *opened, const struct given *given,
-                struct conversation *c)
+                const tn_lm_grammar *grammar, struct conversation *c)
 {
     bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     int failed = 0;
@@ -185,7 +179,7 @@ static int talk(const struct opened *opened, const struct given *given,
         }
         failed = add_message(c, "user", line);
         if (!failed)
-            failed = reply(opened, given, c);
+            failed = reply(opened, given, grammar, c);
     }
     return failed;
 }
@@ -207,8 +201,13 @@ int run_chat(const struct given *given)
     struct opened opened;
     struct conversation c = {.count = 0};
     const struct sigaction action = {.sa_handler = interrupted}; // reading is interrupted
-    if (open_model(given, &opened))
+    tn_lm_grammar *grammar = NULL;
+    if (open_grammar(given, &grammar))
         return 1;
+    if (open_model(given, &opened)) {
+        tn_lm_grammar_close(grammar);
+        return 1;
+    }
     int failed = check_form(&opened, given);
     if (!failed)
         tell_model(&opened);
@@ -216,10 +215,11 @@ int run_chat(const struct given *given)
         failed = add_message(&c, "system", strdup(given->system));
     sigaction(SIGINT, &action, NULL);
     if (!failed)
-        failed = talk(&opened, given, &c);
+        failed = talk(&opened, given, grammar, &c);
     if (!failed && ferror(stdout))
         failed = stop("cannot write the output");
     finish(&c);
+    tn_lm_grammar_close(grammar);
     close_model(&opened);
     return failed;
 }

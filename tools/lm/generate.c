@@ -1,15 +1,66 @@
 // SPDX-License-Identifier: MIT
 // tenon generate: continues a text.
+#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "lm.h"
+
+struct output {
+    tn_lm *lm;
+    json_t *tokens; // NULL: text is written as it comes
+    char *text;     // of all, where it is not
+    size_t size;
+};
 
 static int32_t print(void *context, const tn_lm_piece *piece)
 {
     (void)context;
     write_piece(piece->text, piece->size);
     return ferror(stdout);
+}
+
+// The text of one token; null where it is a part of a character.
+static json_t *token_text(tn_lm *lm, int32_t id)
+{
+    char *text = NULL;
+    uint64_t size = 0;
+    if (tn_lm_detokenise(lm, &id, 1, &text, &size))
+        return json_null();
+    json_t *value = json_stringn(text, size);
+    tn_lm_free(text);
+    return value ? value : json_null();
+}
+
+// JSON has no infinite numbers: what is impossible has null.
+static json_t *token_json(tn_lm *lm, int32_t id, double log_probability)
+{
+    return json_pack("{s:i, s:o, s:o}", "id", (int)id, "text", token_text(lm, id),
+                     "log_probability",
+                     isfinite(log_probability) ? json_real(log_probability) : json_null());
+}
+
+static int32_t collect(void *context, const tn_lm_piece *piece)
+{
+    struct output *out = context;
+    char *more = realloc(out->text, out->size + piece->size + 1);
+    if (!more)
+        return 1;
+    out->text = more;
+    memcpy(more + out->size, piece->text, piece->size);
+    out->size += piece->size;
+    if (piece->id < 0)
+        return 0; // the rest of the text
+    json_t *token = token_json(out->lm, piece->id, piece->log_probability);
+    json_t *top = json_array();
+    for (uint64_t i = 0; i < piece->num_top; i++)
+        json_array_append_new(
+            top, token_json(out->lm, piece->top[i].id, piece->top[i].log_probability));
+    if (piece->num_top > 0)
+        json_object_set(token, "top", top);
+    json_decref(top);
+    return json_array_append_new(out->tokens, token) != 0;
 }
 
 // The arguments behind the model, joined by spaces, for free().
@@ -26,15 +77,16 @@ static char *join(char *const *items, int count)
     return text;
 }
 
+static const char *const reasons[] = {
+    [TN_LM_ENDED] = "the text ended",
+    [TN_LM_STOPPED] = "the stop word came",
+    [TN_LM_LENGTH] = "as many tokens as asked",
+    [TN_LM_FULL] = "the context is full",
+    [TN_LM_CANCELLED] = "stopped",
+};
+
 static void tell_result(const tn_lm_result *r, const struct opened *opened)
 {
-    static const char *const reasons[] = {
-        [TN_LM_ENDED] = "the text ended",
-        [TN_LM_STOPPED] = "the stop word came",
-        [TN_LM_LENGTH] = "as many tokens as asked",
-        [TN_LM_FULL] = "the context is full",
-        [TN_LM_CANCELLED] = "stopped",
-    };
     fprintf(stderr,
             "\nloaded in %.2f s; %lld tokens of prompt, %.1f a second; %lld tokens, %.1f a "
             "second; %s\n",
@@ -44,35 +96,75 @@ static void tell_result(const tn_lm_result *r, const struct opened *opened)
     tell_model(opened);
 }
 
-int run_generate(const struct given *given)
+static void print_json(const struct output *out, const tn_lm_result *r)
 {
-    struct opened opened;
-    if (open_model(given, &opened))
-        return 1;
-    char *prompt = join(given->items + 1, given->num_items - 1);
+    json_t *text = json_stringn(out->text ? out->text : "", out->size);
+    json_t *whole = json_pack("{s:o, s:s, s:I, s:O}", "text", text ? text : json_null(),
+                              "reason", reasons[r->reason], "prompt_tokens",
+                              (json_int_t)r->prompt_tokens, "tokens", out->tokens);
+    json_dumpf(whole, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    printf("\n");
+    json_decref(whole);
+}
+
+static int generate(const struct opened *opened, const struct given *given,
+                    const char *prompt, const tn_lm_sampling *sampling,
+                    const tn_lm_grammar *grammar)
+{
+    struct output out = {.lm = opened->lm, .tokens = given->json ? json_array() : NULL};
     tn_lm_result result = {.struct_size = sizeof(result)};
     const tn_lm_generation how = {
         .struct_size = sizeof(how),
         .prompt = prompt,
         .prompt_flags = given->raw ? 0 : TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL,
         .max_tokens = given->tokens,
-        .sampling = &given->sampling,
+        .sampling = sampling,
         .stops = &given->stop,
         .num_stops = given->stop ? 1 : 0,
-        .piece = print,
+        .piece = given->json ? collect : print,
+        .context = &out,
+        .grammar = grammar,
+        .top = given->top,
     };
     int failed = 0;
-    if (!prompt)
-        failed = stop_memory();
-    else
+    if (!given->json && !grammar) // what is held to a grammar stands alone
         write_piece(prompt, strlen(prompt));
-    if (!failed && tn_lm_generate(opened.sequence, &how, &result))
+    if (tn_lm_generate(opened->sequence, &how, &result))
         failed = stop_lm();
+    if (!failed && given->json)
+        print_json(&out, &result);
     if (!failed)
-        tell_result(&result, &opened);
+        tell_result(&result, opened);
     if (!failed && ferror(stdout))
         failed = stop("cannot write the output");
+    json_decref(out.tokens);
+    free(out.text);
+    return failed;
+}
+
+int run_generate(const struct given *given)
+{
+    struct opened opened;
+    tn_lm_grammar *grammar = NULL;
+    tn_lm_bias biases[COUNT(given->biases)];
+    tn_lm_sampling sampling = given->sampling;
+    if (given->top && !given->json) {
+        stop("--top: expected --json with it, which has the tokens");
+        return 2;
+    }
+    if (read_biases(given, biases) || open_grammar(given, &grammar))
+        return 1;
+    sampling.biases = biases;
+    sampling.num_biases = (uint64_t)given->num_biases;
+    if (open_model(given, &opened)) {
+        tn_lm_grammar_close(grammar);
+        return 1;
+    }
+    char *prompt = join(given->items + 1, given->num_items - 1);
+    int failed =
+        prompt ? generate(&opened, given, prompt, &sampling, grammar) : stop_memory();
     free(prompt);
+    tn_lm_grammar_close(grammar);
     close_model(&opened);
     return failed;
 }

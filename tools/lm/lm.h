@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The program behind `tenon generate`, `chat`, `perplexity`, `bench llm` and `train lora`:
-// its own, so that the command itself does not load the library of language models.
+// The program behind `tenon generate`, `chat`, `embed`, `perplexity`, `bench llm` and
+// `train lora`: its own, so that the command itself does not load the library of language
+// models.
 #ifndef TOOLS_LM_LM_H
 #define TOOLS_LM_LM_H
 
@@ -15,6 +16,12 @@
 struct given {
     tn_lm_sampling sampling;
     const char *stop;
+    const char *grammar, *schema; // files that hold what is generated; NULL: none
+    const char *pooling;          // of embeddings; NULL: mean
+    const char *biases[16];       // "ID=NUMBER"
+    int num_biases;
+    int64_t top;          // tokens to tell of, in place of each
+    bool plain;           // embeddings of any length
     const char *random;   // dimensions of a model without a file
     const char *system;   // of a chat
     const char *template; // the family of its form; NULL: the model's
@@ -57,8 +64,14 @@ int open_model(const struct given *given, struct opened *out);
 int open_alone(const struct given *given, struct opened *out);
 void close_model(struct opened *opened);
 
-// Gives the bytes of a file, or of standard input for "-", for free().
+// Gives the bytes of a file, "-" being standard input, for free().
 int read_text(const char *path, char **out_text, uint64_t *out_size);
+
+// Opens the grammar that --grammar or --json-schema names; NULL where there is none.
+int open_grammar(const struct given *given, tn_lm_grammar **out_grammar);
+
+// Reads --bias into `out`, which has room for all of given->biases.
+int read_biases(const struct given *given, tn_lm_bias *out);
 
 // Prints on standard error which model runs on what.
 void tell_model(const struct opened *opened);
@@ -71,6 +84,7 @@ int random_source(tn_runtime *runtime, const char *dimensions, tn_lm_source *out
 
 int run_generate(const struct given *given);
 int run_chat(const struct given *given);
+int run_embed(const struct given *given);
 int run_perplexity(const struct given *given);
 int run_bench(const struct given *given);
 int run_lora(const struct given *given);

@@ -22,6 +22,12 @@ enum {
     TEMPLATE,
     RAW,
     JSON,
+    GRAMMAR,
+    JSON_SCHEMA,
+    BIAS,
+    TOP,
+    POOLING,
+    PLAIN,
     ADAPTER,
     ADAPTER_SCALE,
     WEIGHTS,
@@ -50,6 +56,12 @@ static const struct option options[] = {
     {"template", required_argument, NULL, TEMPLATE},
     {"raw", no_argument, NULL, RAW},
     {"json", no_argument, NULL, JSON},
+    {"grammar", required_argument, NULL, GRAMMAR},
+    {"json-schema", required_argument, NULL, JSON_SCHEMA},
+    {"bias", required_argument, NULL, BIAS},
+    {"top", required_argument, NULL, TOP},
+    {"pooling", required_argument, NULL, POOLING},
+    {"plain", no_argument, NULL, PLAIN},
     {"adapter", required_argument, NULL, ADAPTER},
     {"adapter-scale", required_argument, NULL, ADAPTER_SCALE},
     {"weights", required_argument, NULL, WEIGHTS},
@@ -93,6 +105,20 @@ static int read_integer(int number, const char *text, int64_t *out)
     return 2;
 }
 
+// "5=1,7=-inf": several are separated by commas.
+static int add_bias(struct given *given, const char *text)
+{
+    char *copy = strdup(text), *rest = copy;
+    for (char *one; copy && (one = strsep(&rest, ","));) {
+        if (given->num_biases == COUNT(given->biases)) {
+            stop("--bias: more than %zu tokens", COUNT(given->biases));
+            return 2;
+        }
+        given->biases[given->num_biases++] = one; // the copy stays as long as the program
+    }
+    return copy ? 0 : stop_memory();
+}
+
 static int read_option(struct given *given, int number, const char *text)
 {
     tn_lm_sampling *s = &given->sampling;
@@ -109,17 +135,19 @@ static int read_option(struct given *given, int number, const char *text)
     const struct {
         int number;
         int64_t *value;
-    } integers[] = {{TOP_K, &s->top_k},         {TOKENS, &given->tokens},
-                    {CONTEXT, &given->context}, {ROUNDS, &given->rounds},
-                    {RANK, &given->rank},       {STEPS, &given->steps},
-                    {WINDOW, &given->window},   {SEED, (int64_t *)&s->seed}};
+    } integers[] = {
+        {TOP_K, &s->top_k},       {TOKENS, &given->tokens},    {CONTEXT, &given->context},
+        {ROUNDS, &given->rounds}, {RANK, &given->rank},        {STEPS, &given->steps},
+        {WINDOW, &given->window}, {SEED, (int64_t *)&s->seed}, {TOP, &given->top}};
     const struct {
         int number;
         const char **value;
     } texts[] = {{STOP, &given->stop},       {RANDOM, &given->random},
                  {SYSTEM, &given->system},   {TEMPLATE, &given->template},
                  {ADAPTER, &given->adapter}, {WEIGHTS, &given->weights},
-                 {OUTPUT, &given->output},   {PLOT, &given->plot}};
+                 {OUTPUT, &given->output},   {PLOT, &given->plot},
+                 {GRAMMAR, &given->grammar}, {JSON_SCHEMA, &given->schema},
+                 {POOLING, &given->pooling}};
     for (size_t i = 0; i < COUNT(numbers); i++)
         if (numbers[i].number == number)
             return read_number(number, text, numbers[i].value);
@@ -131,9 +159,11 @@ static int read_option(struct given *given, int number, const char *text)
             *texts[i].value = text;
             return 0;
         }
-    if (number != RAW && number != JSON)
+    if (number == BIAS)
+        return add_bias(given, text);
+    if (number != RAW && number != JSON && number != PLAIN)
         return 2; // getopt_long has told
-    *(number == RAW ? &given->raw : &given->json) = true;
+    *(number == RAW ? &given->raw : number == JSON ? &given->json : &given->plain) = true;
     return 0;
 }
 
@@ -142,11 +172,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(const struct given *given);
-    } modes[] = {{"generate", run_generate},
-                 {"chat", run_chat},
-                 {"perplexity", run_perplexity},
-                 {"bench", run_bench},
-                 {"lora", run_lora}};
+    } modes[] = {{"generate", run_generate},     {"chat", run_chat},   {"embed", run_embed},
+                 {"perplexity", run_perplexity}, {"bench", run_bench}, {"lora", run_lora}};
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
                           .adapter_scale = 1};
     for (int number; (number = getopt_long(argc, argv, "", options, NULL)) != -1;) {

@@ -171,3 +171,37 @@ void write_piece(const char *text, uint64_t size)
     }
     fflush(stdout);
 }
+
+int open_grammar(const struct given *given, tn_lm_grammar **out_grammar)
+{
+    const char *path = given->schema ? given->schema : given->grammar;
+    char *text;
+    uint64_t size;
+    *out_grammar = NULL;
+    if (!path)
+        return 0;
+    if (given->schema && given->grammar)
+        return stop("--grammar and --json-schema: expected one of them");
+    if (read_text(path, &text, &size))
+        return 1;
+    tn_status status = tn_lm_grammar_open(
+        text, size, given->schema ? TN_LM_JSON_SCHEMA : TN_LM_GBNF, out_grammar);
+    free(text);
+    return status == TN_OK ? 0 : stop("%s: %s", path, tn_lm_error());
+}
+
+int read_biases(const struct given *given, tn_lm_bias *out)
+{
+    for (int i = 0; i < given->num_biases; i++) {
+        const char *text = given->biases[i];
+        char *end;
+        long long id = strtoll(text, &end, 10);
+        bool is_id = end != text && *end == '=' && id >= 0 && id <= INT32_MAX;
+        const char *number = is_id ? end + 1 : text;
+        double value = strtod(number, &end);
+        if (!is_id || end == number || *end)
+            return stop("--bias is '%s', expected TOKEN=NUMBER", text);
+        out[i] = (tn_lm_bias){.id = (int32_t)id, .value = (float)value};
+    }
+    return 0;
+}

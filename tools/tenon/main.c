@@ -73,6 +73,8 @@ static const struct command commands[] = {
      "continue a text with a language model", NULL, cmd_generate},
     {"chat", "MODEL [--system TEXT] [--temperature T]", "talk with a language model", NULL,
      cmd_chat},
+    {"embed", "MODEL TEXT ... [--pooling mean|last|cls]",
+     "write texts as vectors, by a language model", NULL, cmd_embed},
     {"perplexity", "MODEL FILE [--tokens N] [--context N]",
      "measure how well a language model predicts a text", NULL, cmd_perplexity},
     {"new", "op-pack|kernels|backend|format NAME", "begin a plugin of your own", NULL,

@@ -367,10 +367,10 @@ tn_array *block_embed(const tn_model_step *step)
                            : step->rows(step, step->input, "token_embd.weight");
 }
 
-tn_array *block_logits(const tn_model_step *step, const decoder *d, tn_array *x,
-                       int32_t is_tied)
+tn_array *block_logits(tn_model_step *step, const decoder *d, tn_array *x, int32_t is_tied)
 {
     tn_array *h = block_norm(step, d, x, TN_MODEL_OUTPUT, "output_norm");
+    step->hidden = h;
     tn_array *y = step->product(step, h, is_tied ? "token_embd.weight" : "output.weight");
     tn_array *bias = step->weight(step, "output.bias");
     return bias ? block_add(step, y, bias) : y;

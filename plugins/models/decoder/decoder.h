@@ -188,7 +188,6 @@ tn_array *block_feed(const tn_model_step *step, const decoder *d, tn_array *h,
 tn_array *block_embed(const tn_model_step *step);
 
 // The logits of the hidden state behind the last layer.
-tn_array *block_logits(const tn_model_step *step, const decoder *d, tn_array *x,
-                       int32_t is_tied);
+tn_array *block_logits(tn_model_step *step, const decoder *d, tn_array *x, int32_t is_tied);
 
 #endif // MODELS_DECODER_H

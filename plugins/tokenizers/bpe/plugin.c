@@ -222,15 +222,36 @@ static tn_status encode_words(const tn_tokenizer *t, void *state, const char *te
 
 // --- the interface ---------------------------------------------------------------------
 
+static tn_status encode_input(const tn_host *host, const tn_tokenizer *t,
+                              const struct encode_input *input, int32_t **out_ids,
+                              uint64_t *out_count)
+{
+    struct encoding e = {.host = host, .tokenizer = t};
+    tn_status status = vocabulary_encode(host, t, &t->vocabulary, encode_words, &e, input,
+                                         out_ids, out_count);
+    host->free(host, e.space.memory);
+    return status;
+}
+
 static tn_status bpe_encode(const tn_host *host, const tn_tokenizer *t, const char *text,
                             uint64_t size, uint32_t flags, int32_t **out_ids,
                             uint64_t *out_count)
 {
-    struct encoding e = {.host = host, .tokenizer = t};
-    tn_status status = vocabulary_encode(host, t, &t->vocabulary, encode_words, &e, text,
-                                         size, flags, out_ids, out_count);
-    host->free(host, e.space.memory);
-    return status;
+    const struct encode_input input = {.text = text, .size = size, .flags = flags};
+    return encode_input(host, t, &input, out_ids, out_count);
+}
+
+static tn_status bpe_encode_mixed(const tn_host *host, const tn_tokenizer *t,
+                                  const char *text, uint64_t size,
+                                  const tn_text_range *plain, uint64_t num_plain,
+                                  uint32_t flags, int32_t **out_ids, uint64_t *out_count)
+{
+    const struct encode_input input = {.text = text,
+                                       .size = size,
+                                       .plain = plain,
+                                       .num_plain = num_plain,
+                                       .flags = flags | TN_ENCODE_PARSE_SPECIAL};
+    return encode_input(host, t, &input, out_ids, out_count);
 }
 
 static const tn_tokenizer_facts *bpe_facts(const tn_tokenizer *t)
@@ -266,6 +287,7 @@ static const tn_tokenizer_ops ops = {
     .find = bpe_find,
     .encode = bpe_encode,
     .decode = bpe_decode,
+    .encode_mixed = bpe_encode_mixed,
 };
 
 static const tn_selector selector_items[] = {{TN_IFACE_TOKENIZER, "model", "gpt2"},

@@ -102,25 +102,43 @@ static tn_status parts_add(struct parts *parts, uint64_t begin, uint64_t end, in
     return TN_OK;
 }
 
-// The special token of `group` that begins at `at`, or NO_TOKEN.
-static int32_t special_at(const struct vocabulary *v, const struct special_group *group,
-                          const char *at, bool control)
+// Whether bytes begin .. end - 1 are within none of the ranges that are plain, in any part.
+static bool is_open(const struct encode_input *input, uint64_t begin, uint64_t end)
 {
+    uint64_t low = 0, high = input->num_plain; // the first range that ends behind `begin`
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (input->plain[middle].end <= begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == input->num_plain || input->plain[low].begin >= end;
+}
+
+// The special token of `group` that begins at `from`, or NO_TOKEN.
+static int32_t special_at(const struct vocabulary *v, const struct special_group *group,
+                          const struct encode_input *input, uint64_t from)
+{
+    const char *at = input->text + from;
     if (!group->first[(unsigned char)at[0]] ||
         !group->last[(unsigned char)at[group->length - 1]])
         return NO_TOKEN;
     int32_t id = vocabulary_find(v, at, group->length);
     if (id == NO_TOKEN || id >= v->facts.count || !kind_is_special(v->kind[id]))
         return NO_TOKEN;
+    bool control = input->flags & TN_ENCODE_PARSE_SPECIAL &&
+                   is_open(input, from, from + group->length);
     return control || v->kind[id] == TN_TOKEN_USER_DEFINED ? id : NO_TOKEN;
 }
 
 // Finds the next token of `group` from `at` on, which ends before `end`: its id, and its
 // place in *out_at; or NO_TOKEN.
 static int32_t special_next(const struct vocabulary *v, const struct special_group *group,
-                            const char *text, uint64_t at, uint64_t end, bool control,
+                            const struct encode_input *input, uint64_t at, uint64_t end,
                             uint64_t *out_at)
 {
+    const char *text = input->text;
     for (; end - at >= group->length; at++) {
         if (group->only_first >= 0) {
             const char *next =
@@ -129,7 +147,7 @@ static int32_t special_next(const struct vocabulary *v, const struct special_gro
                 return NO_TOKEN;
             at = (uint64_t)(next - text);
         }
-        int32_t id = special_at(v, group, text + at, control);
+        int32_t id = special_at(v, group, input, at);
         if (id != NO_TOKEN) {
             *out_at = at;
             return id;
@@ -145,13 +163,14 @@ static bool is_white(char c)
 
 // Appends what one part of text is, cut at the tokens of `group`.
 static tn_status cut_part(const struct vocabulary *v, const struct special_group *group,
-                          const char *text, struct part part, bool control,
+                          const struct encode_input *input, struct part part,
                           struct parts *out)
 {
+    const char *text = input->text;
     uint64_t at = part.begin, found;
     tn_status status = TN_OK;
     while (status == TN_OK && at < part.end) {
-        int32_t id = special_next(v, group, text, at, part.end, control, &found);
+        int32_t id = special_next(v, group, input, at, part.end, &found);
         if (id == NO_TOKEN)
             return parts_add(out, at, part.end, NO_TOKEN);
         if (found > at)
@@ -166,9 +185,11 @@ static tn_status cut_part(const struct vocabulary *v, const struct special_group
 }
 
 // Cuts a text at special tokens: *out, whose items the caller frees.
-static tn_status cut_text(const tn_host *host, const struct vocabulary *v, const char *text,
-                          uint64_t size, bool control, struct parts *out)
+static tn_status cut_text(const tn_host *host, const struct vocabulary *v,
+                          const struct encode_input *input, struct parts *out)
 {
+    uint64_t size = input->size;
+    bool control = input->flags & TN_ENCODE_PARSE_SPECIAL;
     struct parts next = {.host = host};
     *out = next;
     tn_status status = size ? parts_add(out, 0, size, NO_TOKEN) : TN_OK;
@@ -179,7 +200,7 @@ static tn_status cut_text(const tn_host *host, const struct vocabulary *v, const
         next.count = 0;
         for (uint64_t i = 0; status == TN_OK && i < out->count; i++) {
             struct part part = out->items[i];
-            status = part.id == NO_TOKEN ? cut_part(v, group, text, part, control, &next)
+            status = part.id == NO_TOKEN ? cut_part(v, group, input, part, &next)
                                          : parts_add(&next, part.begin, part.end, part.id);
         }
         struct parts swap = *out;
@@ -207,10 +228,12 @@ tn_status ids_grow(struct ids *ids)
 }
 
 static tn_status encode_parts(const tn_tokenizer *tokenizer, const struct vocabulary *v,
-                              encode_part *part, void *state, const char *text,
-                              const struct parts *parts, uint32_t flags, struct ids *out)
+                              encode_part *part, void *state,
+                              const struct encode_input *input, const struct parts *parts,
+                              struct ids *out)
 {
-    uint32_t adds = flags & TN_ENCODE_ADD_SPECIAL ? v->facts.flags : 0;
+    const char *text = input->text;
+    uint32_t adds = input->flags & TN_ENCODE_ADD_SPECIAL ? v->facts.flags : 0;
     tn_status status = TN_OK;
     bool first = true;
     if (adds & TN_TOKENIZER_ADDS_BOS)
@@ -228,23 +251,39 @@ static tn_status encode_parts(const tn_tokenizer *tokenizer, const struct vocabu
     return status;
 }
 
+static tn_status check_input(const tn_host *host, const struct encode_input *input)
+{
+    uint64_t at = 0;
+    if (input->size > MAX_TEXT)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "a text of %" PRIu64 " bytes, expected at most %" PRIu64,
+                          input->size, MAX_TEXT);
+    for (uint64_t i = 0; i < input->num_plain; i++) {
+        const tn_text_range *range = &input->plain[i];
+        if (range->begin < at || range->end < range->begin || range->end > input->size)
+            return host->fail(host, TN_ERR_ARGUMENT,
+                              "plain range %" PRIu64 " is %" PRIu64 " to %" PRIu64
+                              ", expected one from %" PRIu64 " to %" PRIu64,
+                              i, range->begin, range->end, at, input->size);
+        at = range->end;
+    }
+    return TN_OK;
+}
+
 tn_status vocabulary_encode(const tn_host *host, const tn_tokenizer *tokenizer,
                             const struct vocabulary *v, encode_part *part, void *state,
-                            const char *text, uint64_t size, uint32_t flags,
-                            int32_t **out_ids, uint64_t *out_count)
+                            const struct encode_input *input, int32_t **out_ids,
+                            uint64_t *out_count)
 {
     struct ids ids = {.host = host};
-    struct parts parts;
-    if (size > MAX_TEXT)
-        return host->fail(host, TN_ERR_ARGUMENT,
-                          "a text of %" PRIu64 " bytes, expected at most %" PRIu64, size,
-                          MAX_TEXT);
-    tn_status status =
-        cut_text(host, v, text, size, flags & TN_ENCODE_PARSE_SPECIAL, &parts);
+    struct parts parts = {.host = host};
+    tn_status status = check_input(host, input);
+    if (status == TN_OK)
+        status = cut_text(host, v, input, &parts);
     if (status == TN_OK)
         status = ids_grow(&ids); // so that an empty text has an array, too
     if (status == TN_OK)
-        status = encode_parts(tokenizer, v, part, state, text, &parts, flags, &ids);
+        status = encode_parts(tokenizer, v, part, state, input, &parts, &ids);
     host->free(host, parts.items);
     if (status) {
         host->free(host, ids.data);

@@ -128,11 +128,20 @@ static inline tn_status ids_add(struct ids *ids, int32_t id)
 typedef tn_status encode_part(const tn_tokenizer *tokenizer, void *state, const char *text,
                               uint64_t size, bool first, struct ids *out);
 
+// What is to be encoded: a text, and the ranges of it in which no control token is found.
+struct encode_input {
+    const char *text;
+    uint64_t size;
+    const tn_text_range *plain; // in ascending order
+    uint64_t num_plain;
+    uint32_t flags; // TN_ENCODE_...
+};
+
 // Encodes a text: cuts it at special tokens, and calls `part` for what is between.
 tn_status vocabulary_encode(const tn_host *host, const tn_tokenizer *tokenizer,
                             const struct vocabulary *v, encode_part *part, void *state,
-                            const char *text, uint64_t size, uint32_t flags,
-                            int32_t **out_ids, uint64_t *out_count);
+                            const struct encode_input *input, int32_t **out_ids,
+                            uint64_t *out_count);
 
 // Builds v->groups.
 tn_status vocabulary_group(const tn_host *host, struct vocabulary *v);

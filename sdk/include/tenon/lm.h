@@ -158,15 +158,24 @@ typedef struct tn_lm_message {
 
 // Gives the text of a conversation, as the model was trained to read one, up to the
 // beginning of the assistant's next reply: *out_size bytes, and a zero byte behind them,
-// for tn_lm_free. It is a whole prompt: TN_LM_ADD_SPECIAL and TN_LM_PARSE_SPECIAL cut it
-// into tokens. `family` names the form ("chatml"); NULL: the one that the model's own
-// template is recognised as.
+// for tn_lm_free. It is a whole prompt, for people to read: what messages say is not told
+// from the form, so a user can write "<|im_end|>". tn_lm_chat_tokens is for models.
+// `family` names the form ("chatml"); NULL: the one that the model's own template is
+// recognised as.
 //
 // TN_ERR_NOT_FOUND: the model's template is not recognised, or there is no such family; the
 // message lists those that are known. TN_ERR_ARGUMENT: a role that is none of these.
 TN_API tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
                                  const tn_lm_message *messages, uint64_t num_messages,
                                  char **out_text, uint64_t *out_size);
+
+// Gives the tokens of the same conversation, for tn_lm_free and tn_lm_generation.ids. Marks
+// such as "<|im_end|>" are control tokens where the form has them, and text where a message
+// has them. Failures are those of tn_lm_chat_text and tn_lm_tokenise; TN_ERR_UNSUPPORTED:
+// the tokenizer's plugin cannot tell both apart.
+TN_API tn_status tn_lm_chat_tokens(tn_lm *model, const char *family,
+                                   const tn_lm_message *messages, uint64_t num_messages,
+                                   int32_t **out_ids, uint64_t *out_count);
 
 // Frees what a function of this header gave for it. NULL is fine.
 TN_API void tn_lm_free(void *memory);
@@ -212,6 +221,64 @@ TN_API tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input,
 TN_API tn_status tn_lm_infer_prompt(tn_lm_sequence *sequence, const char *text,
                                     float *out_logits);
 
+// --- embeddings ------------------------------------------------------------------------
+
+// Which of a text's hidden states is its embedding.
+enum {
+    TN_LM_POOL_MEAN = 0,  // the mean of all positions
+    TN_LM_POOL_LAST = 1,  // that of the last one, which alone has seen all of the text
+    TN_LM_POOL_FIRST = 2, // that of the first one: of models trained with a mark there
+};
+
+// Flags of tn_lm_embed.
+enum {
+    TN_LM_UNIT = 1, // of length 1, so that products of two embeddings are cosines
+};
+
+// Writes the embedding of a text of `count` tokens, f32 [width]: hidden states behind the
+// last layer and its norm, pooled. What the sequence has is forgotten; then it has these
+// tokens. The model's loaded layers are all of its layers.
+//
+// TN_ERR_ARGUMENT: no tokens, more than the context has, or one that the vocabulary does
+// not have. TN_ERR_UNSUPPORTED: the architecture's plugin does not give hidden states.
+TN_API tn_status tn_lm_embed(tn_lm_sequence *sequence, const int32_t *ids, int64_t count,
+                             uint32_t pooling, uint32_t flags, float *out_embedding);
+
+// --- grammars --------------------------------------------------------------------------
+
+// What a generated text is held to: a language, of which the text is a member when the
+// model ends it. Constant: any number of sequences may use one at once.
+typedef struct tn_lm_grammar tn_lm_grammar;
+
+// What a grammar is read from.
+enum {
+    TN_LM_GBNF = 1, // rules in the notation of llama.cpp, of which "root" is the text
+    TN_LM_JSON_SCHEMA = 2, // the JSON that is valid by a schema; "{}": any JSON
+};
+
+// Gives a grammar, for tn_lm_grammar_close. docs/grammars.md has what of both notations is
+// known. `kind` is TN_LM_GBNF or TN_LM_JSON_SCHEMA; the text is UTF-8, of `size` bytes.
+//
+// TN_ERR_REFUSED: the text is none of its kind; the message has line and column, or the
+// place in the schema, with what was got and expected. TN_ERR_UNSUPPORTED: a keyword that
+// is not known, or a grammar of more than 262144 states. TN_ERR_ARGUMENT: another kind.
+TN_API tn_status tn_lm_grammar_open(const char *text, uint64_t size, uint32_t kind,
+                                    tn_lm_grammar **out_grammar);
+TN_API void tn_lm_grammar_close(tn_lm_grammar *grammar); // NULL is fine
+
+// How a text fits a grammar.
+enum {
+    TN_LM_FITS_NOT = 0,   // no text of the grammar begins so
+    TN_LM_FITS_BEGIN = 1, // some text of the grammar begins so, and goes on
+    TN_LM_FITS = 2,       // the text is one of the grammar
+};
+
+// Gives how `size` bytes fit: TN_LM_FITS_NOT ... in *out_fits. Bytes may end within a
+// character. TN_ERR_UNSUPPORTED: the grammar is so ambiguous for this text that the bounds
+// of memory and time are passed.
+TN_API tn_status tn_lm_grammar_test(const tn_lm_grammar *grammar, const char *text,
+                                    uint64_t size, int32_t *out_fits);
+
 // --- sampling and generating -----------------------------------------------------------
 
 // A number that is added to a token's logit.
@@ -253,6 +320,13 @@ TN_API void tn_lm_sampler_close(tn_lm_sampler *sampler); // NULL is fine
 TN_API int32_t tn_lm_sample(tn_lm_sampler *sampler, float *logits, const int32_t *last,
                             int64_t num_last, double *out_log_probability);
 
+// A token that could have been drawn.
+typedef struct tn_lm_candidate {
+    int32_t id;
+    uint32_t reserved;      // 0
+    double log_probability; // natural
+} tn_lm_candidate;
+
 // One part of what is generated. Borrowed for the call.
 typedef struct tn_lm_piece {
     uint32_t struct_size; // sizeof(tn_lm_piece) as the library was compiled
@@ -261,6 +335,11 @@ typedef struct tn_lm_piece {
                       // the text may become a stop word
     uint64_t size;    // bytes
     double log_probability; // of the token
+
+    // The most probable tokens in its place, as many as tn_lm_generation.top asks for, in
+    // descending order, before anything was changed.
+    const tn_lm_candidate *top;
+    uint64_t num_top; // 0: not asked for
 } tn_lm_piece;
 
 // Why generating ended.
@@ -287,7 +366,16 @@ typedef struct tn_lm_generation {
     // Called for each token, on this thread; returns 0 to go on. May be NULL.
     int32_t (*piece)(void *context, const tn_lm_piece *piece);
     void *context;
+
+    // What the generated text is held to, from its beginning; NULL: nothing. Tokens that
+    // cannot continue a text of the grammar are not drawn, and the text ends where the
+    // grammar allows, at once where nothing may follow. Stays open for the call.
+    const tn_lm_grammar *grammar;
+    int64_t top; // tokens of tn_lm_piece.top, at most TN_LM_MOST_TOP; 0: none
 } tn_lm_generation;
+
+// The most tokens that a piece tells of in place of its own.
+#define TN_LM_MOST_TOP 1024
 
 // What was generated.
 typedef struct tn_lm_result {
@@ -301,7 +389,9 @@ typedef struct tn_lm_result {
 
 // Appends a prompt and generates tokens, which are appended, too, but for the last one.
 // `out_result` may be NULL. TN_ERR_ARGUMENT: nothing to generate from, or a prompt that is
-// longer than the room that the sequence has.
+// longer than the room that the sequence has. TN_ERR_NOT_FOUND: a grammar, and a model
+// without a vocabulary. TN_ERR_UNSUPPORTED: no token of the vocabulary continues a text of
+// the grammar; or what tn_lm_grammar_test says of ambiguity.
 TN_API tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
                                 tn_lm_result *out_result);
 

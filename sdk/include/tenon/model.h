@@ -162,6 +162,11 @@ struct tn_model_step {
                          const char *name);
 
     int64_t context; // positions that a sequence may have: at most `capacity`
+
+    // Set by `build` where it sets logits: the normalised hidden state that they are the
+    // product of, f32 of as many rows and of the model's width. It is what embeddings of
+    // texts are made of; a model that leaves it NULL has none.
+    tn_array *hidden;
 };
 
 // A model that a plugin opened; the plugin's own.

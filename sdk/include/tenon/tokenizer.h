@@ -99,6 +99,11 @@ enum {
     TN_ENCODE_PARSE_SPECIAL = 2,
 };
 
+// Bytes begin .. end - 1 of a text.
+typedef struct tn_text_range {
+    uint64_t begin, end;
+} tn_text_range;
+
 // Flags of decode.
 enum {
     // The texts of control and unknown tokens are written. Without it they are left out.
@@ -155,6 +160,15 @@ typedef struct tn_tokenizer_ops {
     tn_status (*decode)(const tn_host *host, const tn_tokenizer *tokenizer,
                         const int32_t *ids, uint64_t count, uint32_t flags, char **out_text,
                         uint64_t *out_size);
+
+    // Optional. As encode with TN_ENCODE_PARSE_SPECIAL, but in `plain`, num_plain ranges
+    // that ascend and do not overlap, texts of control tokens are text: a user's words
+    // within the form of a conversation. Without control tokens in these ranges the ids are
+    // those of encode. TN_ERR_ARGUMENT: ranges that do not ascend, or pass the text.
+    tn_status (*encode_mixed)(const tn_host *host, const tn_tokenizer *tokenizer,
+                              const char *text, uint64_t size, const tn_text_range *plain,
+                              uint64_t num_plain, uint32_t flags, int32_t **out_ids,
+                              uint64_t *out_count);
 } tn_tokenizer_ops;
 
 #endif // TENON_TOKENIZER_H

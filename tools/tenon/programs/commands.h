@@ -9,6 +9,7 @@ int cmd_train(const struct command *self, int argc, char **argv);
 int cmd_bench(const struct command *self, int argc, char **argv);
 int cmd_generate(const struct command *self, int argc, char **argv);
 int cmd_chat(const struct command *self, int argc, char **argv);
+int cmd_embed(const struct command *self, int argc, char **argv);
 int cmd_perplexity(const struct command *self, int argc, char **argv);
 int cmd_check(const struct command *self, int argc, char **argv);
 

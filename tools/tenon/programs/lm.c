@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tenon generate, tenon chat, tenon perplexity, tenon bench llm: a program of their own,
-// which links the library of language models.
+// tenon generate, tenon chat, tenon embed, tenon perplexity, tenon bench llm: a program of
+// their own, which links the library of language models.
 #include "lm.h"
 #include "commands.h"
 #include "program.h"
@@ -33,11 +33,13 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         "backend. What ran, and how fast, is told on standard error.\n"
         "\n"
         "  tenon generate SmolLM2.gguf Once upon a time\n"
-        "  tenon generate SmolLM2.gguf --temperature 0.8 --top-p 0.95 --seed 7 Once\n";
+        "  tenon generate SmolLM2.gguf --temperature 0.8 --top-p 0.95 --seed 7 Once\n"
+        "  tenon generate SmolLM2.gguf --json-schema person.json Describe Ada Lovelace\n";
     const char *tokens = "200", *context = NULL, *temperature = NULL, *top_k = NULL,
                *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL,
-               *adapter = NULL, *adapter_scale = NULL;
-    bool raw = false;
+               *grammar = NULL, *schema = NULL, *bias = NULL, *top = NULL, *adapter = NULL,
+               *adapter_scale = NULL;
+    bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "generate at most N tokens (200; 0: no bound)", &tokens, NULL},
         {"context", 0, "N", "positions that there is room for (the model's, to 4096)",
@@ -52,10 +54,18 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         {"penalty", 0, "F", "divide the logits of the last 64 tokens by F", &penalty, NULL},
         {"seed", 0, "N", "of the random numbers (0)", &seed, NULL},
         {"stop", 0, "TEXT", "end where the model writes TEXT", &stop, NULL},
+        {"grammar", 0, "FILE", "hold the text to a grammar in GBNF", &grammar, NULL},
+        {"json-schema", 0, "FILE", "hold the text to JSON that is valid by a schema",
+         &schema, NULL},
+        {"bias", 0, "ID=X", "add X to the logits of token ID (-inf: never); ID=X,...",
+         &bias, NULL},
+        {"top", 0, "N", "with --json: the N most probable tokens in place of each", &top,
+         NULL},
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
          NULL},
         {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
         {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
+        {"json", 0, NULL, "print the text and its tokens in JSON at the end", NULL, &json},
     };
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 2, -1, argc, argv, &args);
@@ -76,7 +86,7 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         "  tenon chat SmolLM2.gguf --system 'Answer in one sentence.'\n";
     const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
                *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL,
-               *adapter = NULL, *adapter_scale = NULL;
+               *grammar = NULL, *schema = NULL, *adapter = NULL, *adapter_scale = NULL;
     const struct option options[] = {
         {"system", 0, "TEXT", "what the model is told before all else", &system, NULL},
         {"template", 0, "NAME", "the form of the conversation (the model's)", &form, NULL},
@@ -92,6 +102,9 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         {"penalty", 0, "F", "divide the logits of the last 64 tokens by F (1.1)", &penalty,
          NULL},
         {"seed", 0, "N", "of the random numbers (0)", &seed, NULL},
+        {"grammar", 0, "FILE", "hold each reply to a grammar in GBNF", &grammar, NULL},
+        {"json-schema", 0, "FILE", "hold each reply to JSON that is valid by a schema",
+         &schema, NULL},
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
          NULL},
         {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
@@ -101,6 +114,32 @@ int cmd_chat(const struct command *self, int argc, char **argv)
     if (failed || args.help_shown)
         return failed;
     return lm_run("chat", options, COUNT(options), &args);
+}
+
+int cmd_embed(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details =
+        "Prints a list in JSON: of each text its tokens and the embedding, hidden states "
+        "of\n"
+        "the last layer behind its norm. They are of length 1, unless --plain says not.\n"
+        "\n"
+        "  tenon embed SmolLM2.gguf 'a cat' 'a dog' 'the weather'\n";
+    const char *pooling = NULL, *context = NULL;
+    bool raw = false, plain = false;
+    const struct option options[] = {
+        {"pooling", 0, "NAME", "of the positions: mean, last or cls, the first (mean)",
+         &pooling, NULL},
+        {"context", 0, "N", "positions that there is room for (the model's, to 4096)",
+         &context, NULL},
+        {"plain", 0, NULL, "of the length that they have", NULL, &plain},
+        {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
+    };
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 2, -1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    return lm_run("embed", options, COUNT(options), &args);
 }
 
 int cmd_perplexity(const struct command *self, int argc, char **argv)

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// Grammars and JSON schemas: which texts they have, and what is refused.
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <tenon/lm.h>
+
+struct row {
+    const char *grammar;
+    const char *text;
+    int32_t fits;
+};
+
+static tn_lm_grammar *open_one(const char *text, uint32_t kind)
+{
+    tn_lm_grammar *grammar = NULL;
+    if (tn_lm_grammar_open(text, strlen(text), kind, &grammar) != TN_OK)
+        cr_fatal("%s: %s", text, tn_lm_error());
+    return grammar;
+}
+
+// Rows without a grammar are of the one before.
+static void check_rows(const struct row *rows, size_t count, uint32_t kind)
+{
+    tn_lm_grammar *grammar = NULL;
+    for (size_t i = 0; i < count; i++) {
+        int32_t fits = -1;
+        if (rows[i].grammar) {
+            tn_lm_grammar_close(grammar);
+            grammar = open_one(rows[i].grammar, kind);
+        }
+        if (tn_lm_grammar_test(grammar, rows[i].text, strlen(rows[i].text), &fits) != TN_OK)
+            cr_fatal("row %zu: %s", i, tn_lm_error());
+        if (fits != rows[i].fits)
+            cr_fatal("row %zu: '%s' fits as %d, expected %d", i, rows[i].text, fits,
+                     rows[i].fits);
+    }
+    tn_lm_grammar_close(grammar);
+}
+
+enum { NOT = TN_LM_FITS_NOT, BEGIN = TN_LM_FITS_BEGIN, FITS = TN_LM_FITS };
+
+Test(grammar, texts_of_grammars)
+{
+    static const struct row rows[] = {
+        {"root ::= \"a\" \"b\"* \"c\"", "a", BEGIN},
+        {NULL, "abbc", FITS},
+        {NULL, "abcc", NOT},
+        {"root ::= [a-c]+ | \"-\"? [0-9]{2,3}", "cab", FITS},
+        {NULL, "-1", BEGIN},
+        {NULL, "-1234", NOT},
+        {"root ::= x{,2} y{2,} \"!\"\nx ::= \"x\"\ny ::= \"y\" # twice at least", "yy!",
+         FITS},
+        {NULL, "xxxyy!", NOT},
+        {NULL, "xyyyy!", FITS},
+        {NULL, "xy!", NOT},
+        // Recursion on each side, and ambiguity.
+        {"root ::= root \"+\" t | t\nt ::= \"(\" root \")\" | [0-9]+", "1+(2+3)", FITS},
+        {NULL, "1++", NOT},
+        {"root ::= root root | \"a\" | \"\"", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", FITS},
+        {"root ::= ws \"x\"\nws ::= | \" \" ws", "   x", FITS},
+        {"root ::= a a a\na ::= b b\nb ::= \"x\"?", "xxxxxx", FITS},
+        {NULL, "xxxxxxx", NOT},
+        {"root ::= (root \"b\")? \"a\"", "aba", FITS},
+        // Lines, comments, escapes.
+        {"# first\n\nroot ::= (\"a\" # one\n | \"b\"\n)\n  | \"c\" # more\n", "c", FITS},
+        {"root ::= \"\\x41\\u00e9\\U0001F600\\\"\\\\\\n\"",
+         "A\303\251\360\237\230\200\"\\\n", FITS},
+        {"root ::= [\\]\\-\\\\a-]*", "]-\\a", FITS},
+        // Characters of several bytes, and parts of them.
+        {"root ::= [^a-z\303\251]{2}", "\303\234\342\202\254", FITS},
+        {NULL, "\303\234\342\202", BEGIN},
+        {NULL, "\303\251", NOT},
+        {NULL, "\355\240\200", NOT}, // half of a surrogate pair
+        {NULL, "\300\200", NOT},     // longer than it needs to be
+        {NULL, "A\364\220", NOT},    // behind the last character
+        {"root ::= .{1,3}", "\303\251\n\360\237\230\200", FITS},
+        {"root ::= [\\u07fe-\\u0801\\uffff-\\U00010001]+",
+         "\337\276\337\277\340\240\200\340\240\201\357\277\277\360\220\200\200"
+         "\360\220\200\201",
+         FITS},
+        {NULL, "\340\240\202", NOT},
+        {NULL, "\337\275", NOT},
+        // A part that leads nowhere is never entered.
+        {"root ::= \"a\" (x | \"b\")\nx ::= \"c\" x", "a", BEGIN},
+        {NULL, "ac", NOT},
+        {"root ::= (((\"a\"{1000}){1000}){1000}){1,2}", "aaa", BEGIN},
+    };
+    check_rows(rows, sizeof(rows) / sizeof(rows[0]), TN_LM_GBNF);
+}
+
+Test(grammar, texts_of_schemas)
+{
+    static const struct row rows[] = {
+        {"{}", "{\"a\": [1, 2.5e-3, \"x\\n\\\"\", null, true], \"b\":{}}", FITS},
+        {NULL, "{\"a\":1,}", NOT},
+        {NULL, "\"\t", NOT},
+        {"{\"type\":\"integer\",\"minimum\":-5,\"exclusiveMaximum\":121}", "-5", FITS},
+        {NULL, "-6", NOT},
+        {NULL, "120", FITS},
+        {NULL, "121", NOT},
+        {NULL, "007", NOT},
+        {"{\"type\":\"number\",\"minimum\":0.25,\"exclusiveMaximum\":3}", "0.25", FITS},
+        {NULL, "0.2", BEGIN},
+        {NULL, "0.249", NOT},
+        {NULL, "2.99999", FITS},
+        {NULL, "3", NOT},
+        {"{\"type\":\"number\",\"minimum\":-1.5,\"maximum\":-0.5}", "-1.5", FITS},
+        {NULL, "-1.51", NOT},
+        {NULL, "-0.5", FITS},
+        {NULL, "-0.4", NOT},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"},"
+         "\"b\":{\"type\":\"boolean\"},\"c\":{\"type\":\"null\"}},\"required\":[\"b\"],"
+         "\"additionalProperties\":false}",
+         "{\"b\":true}", FITS},
+        {NULL, "{\n  \"a\": \"x\",\n  \"b\": false,\n  \"c\": null\n}", FITS},
+        {NULL, "{\"a\":\"x\"}", NOT},
+        {NULL, "{\"b\":true,\"d\"", NOT},
+        {"{\"properties\":{\"ab\":{\"type\":\"null\"}},\"required\":[\"z\"],"
+         "\"additionalProperties\":{\"type\":\"integer\"}}",
+         "{\"z\":1,\"a\":1,\"abc\":2}", FITS},
+        {NULL, "{\"z\":1,\"ab\":1", NOT},
+        {NULL, "{\"ab\":null,\"z\":0}", FITS},
+        {"{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"properties\":{\"v\":{\"const\":1},"
+         "\"next\":{\"$ref\":\"#/$defs/n\"}},\"required\":[\"v\"]}}}",
+         "{\"v\":1,\"next\":{\"v\":1,\"next\":{\"v\":1}}}", FITS},
+        {NULL, "{\"v\":1,\"next\":{}", NOT},
+        {"{\"type\":\"string\",\"pattern\":\"^[A-Z]{2}-\\\\d+(?:x|\\\"y)?$\"}",
+         "\"AB-12x\"", FITS},
+        {NULL, "\"AB-1\\\"y\"", FITS},
+        {NULL, "\"A-", NOT},
+        {"{\"type\":\"string\",\"pattern\":\"a.c\"}", "\"\303\251abcyy\"", FITS},
+        {NULL, "\"ab\"", NOT},
+        {"{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],\"items\":false,"
+         "\"minItems\":1}",
+         "[1]", FITS},
+        {NULL, "[]", NOT},
+        {NULL, "[1,\"a\"]", FITS},
+        {NULL, "[1,\"a\",", NOT},
+        {"{\"items\":{\"type\":\"integer\"},\"minItems\":2,\"maxItems\":3}", "[1]", NOT},
+        {NULL, "[1, 2, 3]", FITS},
+        {NULL, "[1,2,3,", NOT},
+        {"{\"enum\":[\"a\",1,{\"x\":[1,{}]}]}", "{\"x\":[1,{}]}", FITS},
+        {NULL, "2", NOT},
+        {"{\"anyOf\":[{\"type\":\"string\",\"minLength\":1,\"maxLength\":2},"
+         "{\"type\":[\"null\",\"boolean\"]}]}",
+         "\"\303\251\\n\"", FITS},
+        {NULL, "\"abc", NOT},
+        {NULL, "\"\"", NOT},
+        {NULL, "false", FITS},
+    };
+    check_rows(rows, sizeof(rows) / sizeof(rows[0]), TN_LM_JSON_SCHEMA);
+}
+
+Test(grammar, wrong_grammars_are_refused)
+{
+    static const struct {
+        uint32_t kind;
+        tn_status status;
+        const char *text, *message;
+    } rows[] = {
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= \"a\n",
+         "grammar: line 1, column 12: got the end of the line, expected a '\"' that ends "
+         "the text"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= a\n\n  a ::= [z-a]",
+         "grammar: line 3, column 10: got 'z', expected a range that ascends"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= \"\303\251\" foo",
+         "grammar: line 1, column 14: got 'f', expected the name of a rule that is "
+         "defined"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= \"a\"\nroot ::= \"b\"",
+         "grammar: line 2, column 1: got 'r', expected a rule that is not there yet"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "start ::= \"a\"",
+         "grammar: got no rule 'root', expected one, with which a text begins"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= \"a\" )",
+         "grammar: line 1, column 14: got ')', expected an element, '|' or the end of the "
+         "line"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= \"a\"{3,2}",
+         "grammar: line 1, column 13: got '{', expected bounds that ascend"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= \"\\ud800\"",
+         "grammar: line 1, column 13: got 'd', expected a character of Unicode"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= \"\377\"",
+         "grammar: line 1, column 11: got '\377', expected valid UTF-8"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= root \"x\"",
+         "the grammar has no text: each way through its first rule is endless, or leads "
+         "nowhere"},
+        {TN_LM_GBNF, TN_ERR_UNSUPPORTED,
+         "root ::= \"abcdefgh\"{60000} \"abcdefgh\"{60000} \"abcdefgh\"{60000} "
+         "\"abcdefgh\"{60000} \"abcdefgh\"{60000}",
+         "the grammar is too large: more than 262144 states"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"a\":\n 1,,}",
+         "schema: line 2, column 4: string or '}' expected near ','"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"items\":{\"multipleOf\":2}}",
+         "schema: #/items: a keyword that is not known: multipleOf"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"properties\":{\"a\":{\"type\":\"text\"}}}",
+         "schema: #/properties/a: no type: text"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"$ref\":\"#/$defs/x\"}",
+         "schema: #: no such place in the schema: #/$defs/x"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"pattern\":\"(?=a)\"}",
+         "schema: #: pattern '(?=a)', at character 2: got '?', expected a group without "
+         "conditions"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"$ref\":\"#\"}",
+         "the grammar has no text: each way through its first rule is endless, or leads "
+         "nowhere"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED,
+         "{\"type\":\"integer\",\"minimum\":2,\"maximum\":1}",
+         "the grammar has no text: each way through its first rule is endless, or leads "
+         "nowhere"},
+        {3, TN_ERR_ARGUMENT, "",
+         "a grammar of kind 3, expected TN_LM_GBNF or TN_LM_JSON_SCHEMA"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tn_lm_grammar *grammar = NULL;
+        tn_status status =
+            tn_lm_grammar_open(rows[i].text, strlen(rows[i].text), rows[i].kind, &grammar);
+        if (status != rows[i].status || grammar ||
+            strcmp(tn_lm_error(), rows[i].message) != 0)
+            cr_fatal("row %zu: status %d, %s", i, status, tn_lm_error());
+    }
+}
+
+// Any two ways of cutting this text are possible, so each byte is of as many items as there
+// are bytes before it.
+Test(grammar, ambiguous_texts_end_in_bounded_memory)
+{
+    static char text[20000];
+    int32_t fits;
+    memset(text, 'a', sizeof(text));
+    tn_lm_grammar *grammar = open_one("root ::= root root root | root root | \"a\"", 1);
+    cr_assert(eq(int, tn_lm_grammar_test(grammar, text, 60, &fits), TN_OK));
+    cr_assert(eq(int, fits, FITS));
+    cr_assert(eq(int, tn_lm_grammar_test(grammar, text, sizeof(text), &fits),
+                 TN_ERR_UNSUPPORTED));
+    cr_assert(ne(ptr, (void *)(uintptr_t)strstr(tn_lm_error(), "ambiguous"), NULL));
+    cr_assert(eq(int, tn_lm_grammar_test(grammar, text, 60, &fits), TN_OK)); // once more
+    cr_assert(eq(int, fits, FITS));
+    tn_lm_grammar_close(grammar);
+}
