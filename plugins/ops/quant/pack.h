@@ -5,6 +5,7 @@
 #define QUANT_PACK_H
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 #include <tenon/checked.h>
@@ -22,7 +23,9 @@
     X(quantize)                                                                            \
     X(matmul)                                                                              \
     X(take)                                                                                \
-    X(pack)
+    X(pack)                                                                                \
+    X(cache_update)                                                                        \
+    X(cached_attention)
 #define QUANT_DECLARE(name) extern const tn_primitive quant_##name;
 QUANT_PRIMITIVES(QUANT_DECLARE)
 #undef QUANT_DECLARE
