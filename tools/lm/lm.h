@@ -21,6 +21,11 @@ struct given {
     int64_t tokens;       // to generate, or to measure; 0: not said
     int64_t context;      // positions; 0: not said
     int64_t rounds;
+    int64_t sequences;   // that share a step; 0: not said
+    int64_t position;    // where steps are measured; -1: not said
+    const char *cache;   // elements of the caches; NULL: the usual ones
+    const char *save_to; // a file for the sequence behind what was generated
+    const char *load_from;
     bool raw; // the prompt is cut as it is, without what prompts begin with
     bool json;
     char **items; // arguments that are no options

@@ -16,6 +16,11 @@ enum {
     TOKENS,
     CONTEXT,
     ROUNDS,
+    SEQUENCES,
+    POSITION,
+    CACHE,
+    SAVE_CACHE,
+    LOAD_CACHE,
     STOP,
     RANDOM,
     SYSTEM,
@@ -34,6 +39,11 @@ static const struct option options[] = {
     {"tokens", required_argument, NULL, TOKENS},
     {"context", required_argument, NULL, CONTEXT},
     {"rounds", required_argument, NULL, ROUNDS},
+    {"sequences", required_argument, NULL, SEQUENCES},
+    {"position", required_argument, NULL, POSITION},
+    {"cache", required_argument, NULL, CACHE},
+    {"save-cache", required_argument, NULL, SAVE_CACHE},
+    {"load-cache", required_argument, NULL, LOAD_CACHE},
     {"stop", required_argument, NULL, STOP},
     {"random", required_argument, NULL, RANDOM},
     {"system", required_argument, NULL, SYSTEM},
@@ -99,6 +109,19 @@ static int read_option(struct given *given, int number, const char *text)
         failed = read_integer(number, text, &seed);
         s->seed = failed ? 0 : (uint64_t)seed;
         return failed;
+    case SEQUENCES:
+        return read_integer(number, text, &given->sequences);
+    case POSITION:
+        return read_integer(number, text, &given->position);
+    case CACHE:
+        given->cache = text;
+        return 0;
+    case SAVE_CACHE:
+        given->save_to = text;
+        return 0;
+    case LOAD_CACHE:
+        given->load_from = text;
+        return 0;
     case STOP:
         given->stop = text;
         return 0;
@@ -131,7 +154,8 @@ int main(int argc, char **argv)
                  {"chat", run_chat},
                  {"perplexity", run_perplexity},
                  {"bench", run_bench}};
-    struct given given = {.sampling = {.struct_size = sizeof(given.sampling)}};
+    struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
+                          .position = -1};
     for (int number; (number = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         int failed = read_option(&given, number, optarg);
         if (failed)

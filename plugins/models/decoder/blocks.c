@@ -130,7 +130,7 @@ tn_array *block_exchange(const tn_model_step *step, tn_array *x, int64_t a, int6
                          int64_t size)
 {
     if (a == 1 || b == 1) // the same order of elements
-        return block_reshape(step, x, 1, b, a, size);
+        return block_reshape(step, x, step->sequences, b, a, size);
     return step->build->op(step->build, "base.transpose/1", TN_IN(x),
                            tn_attrs("axes", TN_INTS(0, 2, 1, 3)));
 }
@@ -151,7 +151,7 @@ tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *h,
     char norm[32];
     int64_t size = d->facts.head_size;
     tn_array *x = block_linear(step, h, layer, what);
-    x = block_reshape(step, x, 1, step->count, heads, size);
+    x = block_reshape(step, x, step->sequences, step->count, heads, size);
     if (!frequencies)
         return block_exchange(step, x, step->count, heads, size);
     snprintf(norm, sizeof(norm), "%.24s_norm", what);
@@ -170,32 +170,77 @@ void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2])
                       .extent = {1, d->facts.groups, capacity, d->facts.head_size}};
 }
 
+// x in the dtype of an array of floats.
+static tn_array *block_as(const tn_model_step *step, tn_array *x, tn_dtype dtype)
+{
+    const tn_type *type = x ? step->build->type(x) : NULL;
+    return type && type->dtype != dtype ? step->build->op(step->build, "base.astype/1",
+                                                          TN_IN(x),
+                                                          tn_attrs("dtype", (int64_t)dtype))
+                                        : x;
+}
+
+// A cache with the rows of this step.
+static tn_array *block_grow(const tn_model_step *step, tn_array *cache, tn_array *rows)
+{
+    const tn_type *type = cache ? step->build->type(cache) : NULL;
+    if (!step->slots)
+        return step->build->op(
+            step->build, "base.dynamic_slice_update/1",
+            TN_IN(cache, block_as(step, rows, type ? type->dtype : TN_F32), step->start),
+            TN_NO_ATTRS);
+    return step->build->op(step->build, "quant.cache_update/1",
+                           TN_IN(cache, rows, step->position, step->slots),
+                           tn_attrs("format", step->cache_format));
+}
+
+// Attention of q over the caches, computed from the elements that these have.
+static tn_array *block_attend(const tn_model_step *step, const decoder *d, tn_array *q,
+                              tn_array *const caches[2], int64_t window)
+{
+    const tn_build *build = step->build;
+    const tn_type *type = caches[0] ? build->type(caches[0]) : NULL;
+    const int64_t causal = 1;
+    if (type && !step->cache_format)
+        q = block_as(step, q, type->dtype);
+    if (!step->slots)
+        q = build->op(build, "nn.scaled_dot_product_attention/1",
+                      TN_IN(q, caches[0], caches[1], NULL, step->length),
+                      tn_attrs("scale", d->score_scale, "is_causal", causal, "window",
+                               window));
+    else
+        q = build->op(build, "quant.cached_attention/1",
+                      TN_IN(q, caches[0], caches[1], step->length, step->slots),
+                      tn_attrs("scale", d->score_scale, "is_causal", causal, "window",
+                               window, "format", step->cache_format));
+    return block_as(step, q, TN_F32);
+}
+
 tn_array *block_attention(tn_model_step *step, const decoder *d, tn_array *h, int64_t layer,
                           tn_array *frequencies, int64_t window)
 {
     const tn_model_facts *f = &d->facts;
-    const tn_build *build = step->build;
     tn_array **caches = step->caches + 2 * (layer - step->first);
     tn_array *q = block_heads(step, d, h, layer, "attn_q", f->heads, frequencies);
     tn_array *grown[2] = {block_heads(step, d, h, layer, "attn_k", f->groups, frequencies),
                           block_heads(step, d, h, layer, "attn_v", f->groups, NULL)};
     for (int i = 0; i < 2; i++)
-        caches[i] = build->op(build, "base.dynamic_slice_update/1",
-                              TN_IN(caches[i], grown[i], step->start), TN_NO_ATTRS);
-    tn_array *seen = build->op(
-        build, "nn.scaled_dot_product_attention/1",
-        TN_IN(q, caches[0], caches[1], NULL, step->length),
-        tn_attrs("scale", d->score_scale, "is_causal", (int64_t)1, "window", window));
+        caches[i] = block_grow(step, caches[i], grown[i]);
+    tn_array *seen = block_attend(step, d, q, caches, window);
     seen = block_exchange(step, seen, f->heads, step->count, f->head_size);
-    return block_reshape(step, seen, step->count, f->heads * f->head_size, 0, 0);
+    return block_reshape(step, seen, step->sequences * step->count,
+                         f->heads * f->head_size, 0, 0);
 }
 
 tn_array *block_last(const tn_model_step *step, const decoder *d, tn_array *x,
                      int64_t layer)
 {
     const tn_type *type = x ? step->build->type(x) : NULL;
-    if (!type || !step->last || layer + 1 < d->facts.layers || type->extent[0] == 1)
+    if (!type || !step->last || layer + 1 < d->facts.layers || step->count == 1)
         return x;
+    if (step->sequences > 1)
+        return step->build->op(step->build, "base.take/1", TN_IN(x, step->last),
+                               tn_attrs("axis", (int64_t)0));
     return step->build->op(step->build, "base.dynamic_slice/1", TN_IN(x, step->last),
                            tn_attrs("sizes", TN_INTS(1)));
 }

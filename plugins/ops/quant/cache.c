@@ -144,6 +144,19 @@ static tn_status attention_infer(const tn_infer *infer, tn_type *types)
 
 // --- the reference of cache_update -------------------------------------------------------
 
+// A block of the cache from elements of a row, in `values` where they do not lie as floats
+// side by side.
+static const float *block_values(const tn_tensor *rows, int64_t from, int64_t count,
+                                 float *values)
+{
+    int64_t step = rows->layout.stride[3];
+    if (rows->layout.dtype == TN_F32 && step == 1)
+        return (const float *)rows->data + from;
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)tn_get_f64(rows, from + i * step);
+    return values;
+}
+
 // Writes one row of `width` elements as they are in the cache.
 static void write_row(const tn_tensor *rows, const int64_t *from, encode_fn *encode,
                       const struct format *format, const tn_tensor *out, const int64_t *to)
@@ -151,14 +164,20 @@ static void write_row(const tn_tensor *rows, const int64_t *from, encode_fn *enc
     int64_t in = tn_offset_at(&rows->layout, from), at = tn_offset_at(&out->layout, to);
     int64_t width = rows->layout.extent[3], step = rows->layout.stride[3];
     int64_t next = out->layout.stride[3];
+    bool is_plain = rows->layout.dtype == TN_F32 && step == 1 && next == 1;
     float values[TN_QUANT_MAX_BLOCK];
     uint8_t block[TN_QUANT_MAX_BYTES], *bytes = out->data;
-    for (int64_t i = 0; i < width && !encode; i++)
-        tn_set_f64(out, at + i * next, tn_get_f64(rows, in + i * step));
+    const float *floats = (const float *)rows->data + in;
+    if (!encode && is_plain && out->layout.dtype == TN_F32)
+        memcpy((float *)out->data + at, floats, (size_t)width * sizeof(float));
+    else if (!encode && is_plain && out->layout.dtype == TN_F16)
+        for (int64_t i = 0; i < width; i++)
+            ((uint16_t *)out->data)[at + i] = tn_f16_of_f32(floats[i]);
+    else
+        for (int64_t i = 0; i < width && !encode; i++)
+            tn_set_f64(out, at + i * next, tn_get_f64(rows, in + i * step));
     for (int64_t i = 0; encode && i < width; i += format->plain->block) {
-        for (int64_t j = 0; j < format->plain->block; j++)
-            values[j] = (float)tn_get_f64(rows, in + (i + j) * step);
-        encode(values, block);
+        encode(block_values(rows, in + i * step, format->plain->block, values), block);
         for (int64_t j = 0; j < format->plain->bytes; j++, at += next)
             bytes[at] = block[j];
     }
@@ -330,4 +349,18 @@ const tn_primitive quant_cached_attention = {
     .attrs = TN_ATTR_TABLE(tn_quant_cached_attention_attrs, attention_fields),
     .infer = attention_infer,
     .decompose = attention_decompose,
+};
+
+// The decomposition writes all of the cache; the reference, in place, the rows alone.
+static const tn_cpu_kernel update_payload = {
+    .struct_size = sizeof(tn_cpu_kernel),
+    .launch = update_reference,
+};
+const tn_kernel quant_cache_update_kernel = {
+    .struct_size = sizeof(tn_kernel),
+    .primitive = "quant.cache_update/1",
+    .family = TN_FAMILY_CPU,
+    .name = "rows",
+    .priority = 50,
+    .payload = &update_payload,
 };

@@ -29,6 +29,7 @@
 #define QUANT_DECLARE(name) extern const tn_primitive quant_##name;
 QUANT_PRIMITIVES(QUANT_DECLARE)
 #undef QUANT_DECLARE
+extern const tn_kernel quant_cache_update_kernel;
 
 // --- formats (formats.c) ----------------------------------------------------------------
 

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define CACHE_HELP "elements of the caches: f16, f32 or q8_0 (f16)"
+
 int lm_run(const char *mode, const struct option *options, size_t num_options,
            const struct args *args)
 {
@@ -35,7 +37,8 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         "  tenon generate SmolLM2.gguf Once upon a time\n"
         "  tenon generate SmolLM2.gguf --temperature 0.8 --top-p 0.95 --seed 7 Once\n";
     const char *tokens = "200", *context = NULL, *temperature = NULL, *top_k = NULL,
-               *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL;
+               *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL,
+               *cache = NULL, *save = NULL, *load = NULL;
     bool raw = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "generate at most N tokens (200; 0: no bound)", &tokens, NULL},
@@ -51,6 +54,9 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         {"penalty", 0, "F", "divide the logits of the last 64 tokens by F", &penalty, NULL},
         {"seed", 0, "N", "of the random numbers (0)", &seed, NULL},
         {"stop", 0, "TEXT", "end where the model writes TEXT", &stop, NULL},
+        {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
+        {"save-cache", 0, "FILE", "keep what was read and written in FILE", &save, NULL},
+        {"load-cache", 0, "FILE", "go on from what FILE keeps", &load, NULL},
         {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
     };
     struct args args;
@@ -71,7 +77,8 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         "\n"
         "  tenon chat SmolLM2.gguf --system 'Answer in one sentence.'\n";
     const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
-               *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL;
+               *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL,
+               *cache = NULL;
     const struct option options[] = {
         {"system", 0, "TEXT", "what the model is told before all else", &system, NULL},
         {"template", 0, "NAME", "the form of the conversation (the model's)", &form, NULL},
@@ -87,6 +94,7 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         {"penalty", 0, "F", "divide the logits of the last 64 tokens by F (1.1)", &penalty,
          NULL},
         {"seed", 0, "N", "of the random numbers (0)", &seed, NULL},
+        {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
     };
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);
@@ -104,11 +112,12 @@ int cmd_perplexity(const struct command *self, int argc, char **argv)
         "FILE may be -, for standard input.\n"
         "\n"
         "  tenon perplexity SmolLM2.gguf book.txt --tokens 1000\n";
-    const char *tokens = NULL, *context = NULL;
+    const char *tokens = NULL, *context = NULL, *cache = NULL;
     bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "measure the first N tokens (all)", &tokens, NULL},
         {"context", 0, "N", "tokens of a window (512)", &context, NULL},
+        {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
         {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
         {"json", 0, NULL, "print JSON", NULL, &json},
     };
