@@ -47,8 +47,7 @@ void lm_failure_note(struct lm_failure *failure, tn_status status)
 
 tn_status lm_failure_tell(const struct lm_failure *failure)
 {
-    return failure->status == TN_OK ? TN_OK
-                                    : lm_fail(failure->status, "%s", failure->text);
+    return failure->status == TN_OK ? TN_OK : lm_fail(failure->status, "%s", failure->text);
 }
 
 void *lm_alloc(uint64_t count, uint64_t size)

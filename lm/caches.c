@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Caches of keys and values: several sequences share arrays, each with a slot of its own, so
-// that one step serves them all.
+// Caches of keys and values: several sequences share arrays, each with a slot of its own,
+// so that one step serves them all.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -47,6 +47,8 @@ struct lm_weight {
     char name[TN_MODEL_NAME];
     uint32_t flags;       // TN_MODEL_..., of all parts that list it
     int64_t head, paired; // as in tn_model_weight
+    int64_t part, joined; // the layer that lists it, and its number there
+    int64_t first, count; // its rows in `product`; count 0: all
     bool is_wanted;       // by the shard that is being loaded
     bool is_absent;       // optional, and the file does not have it
     const char *format;   // of the blocks of `rows`; NULL: elements
@@ -61,6 +63,22 @@ struct lm_weights {
     struct lm_weight *items;
     uint64_t count, room;
     uint64_t hint; // where the last one was found
+};
+
+// --- adapters ---------------------------------------------------------------------------
+
+// The addition to one product. Arrays are kept ones, of f32.
+struct lm_low_rank {
+    char name[TN_MODEL_NAME]; // of the weight
+    tn_array *down;           // [rank, in], "lora_a"
+    tn_array *up;             // [out, rank], "lora_b", with the rows in the model's order
+};
+
+struct lm_adapter {
+    struct lm_low_rank *items;
+    uint64_t count;
+    double alpha; // of the file, or the training
+    double scale; // asked for beside it
 };
 
 // --- models -----------------------------------------------------------------------------
@@ -100,8 +118,9 @@ struct tn_lm {
     tn_dtype cache_dtype;
     pthread_mutex_t lock;     // of the list of caches
     struct lm_caches *caches; // list
-    int64_t first, end; // layers that are loaded
+    int64_t first, end;       // layers that are loaded
     struct lm_weights weights;
+    struct lm_adapter adapter; // of no items: none
     struct lm_plan plans[LM_KINDS];
     char name[128], architecture[64];
     char backend[32]; // that is used first: "cpu-blas"
@@ -132,6 +151,29 @@ tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end);
 void lm_weights_free(tn_lm *model);
 struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name);
 
+// The rows of a matrix of a paired weight (tn_model_weight) in the model's order, or back
+// in that of the file; others as they are.
+tn_array *lm_rows_in_halves(tn_scope *scope, tn_array *array,
+                            const struct lm_weight *weight, bool back);
+
+// `product`, of x with the weight `name`, and what the adapter adds to it. `trained`, where
+// it is not NULL, has arrays for those of the items, down and up in turns.
+tn_array *lm_adapted(const struct lm_adapter *adapter, tn_scope *scope,
+                     tn_array *const *trained, const char *name, tn_array *x,
+                     tn_array *product);
+void lm_adapter_free(struct lm_adapter *adapter);
+
+// adapter.c: no sequence is open, and layers are loaded.
+tn_status lm_adapter_check(tn_lm *model);
+// Puts `adapter`, of which nothing is left, in the place of the model's.
+tn_status lm_adapter_use(tn_lm *model, struct lm_adapter *adapter);
+
+// Builds the layers that are loaded in `scope`. The step says what it is of: count,
+// capacity, input, position, length, start, last, caches; gets `output`. `trained`: see
+// lm_adapted.
+tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *step,
+                   tn_array *const *trained);
+
 // Makes the functions for the layers that are loaded, or destroys them.
 tn_status lm_plans_make(tn_lm *model);
 void lm_plans_destroy(tn_lm *model);
@@ -161,6 +203,12 @@ struct lm_chunk {
     float *const *outputs; // one a sequence; any may be NULL
 };
 tn_status lm_step(const struct lm_chunk *chunk);
+
+// Fails where a token is none of the vocabulary.
+tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count);
+
+// The next random number of a generator, from 0 to below 1.
+double lm_next_share(uint64_t *state);
 
 // The tokenizer, opened when that has not been done yet.
 tn_status lm_tokenizer(tn_lm *model);

@@ -150,6 +150,7 @@ void tn_lm_close(tn_lm *model)
     if (!model)
         return;
     lm_plans_destroy(model);
+    lm_adapter_free(&model->adapter);
     lm_weights_free(model);
     if (model->tokenizer)
         model->tokens->close(model->tokens_host, model->tokenizer);
@@ -218,6 +219,7 @@ tn_status tn_lm_ensure_shard(tn_lm *model, int64_t first, int64_t last)
                        "the layers of a model that has %d sequence%s cannot change",
                        sequences, sequences == 1 ? "" : "s");
     lm_plans_destroy(model);
+    lm_adapter_free(&model->adapter);
     model->first = model->end = 0;
     tn_status status = lm_weights_load(model, first, last + 1);
     if (status != TN_OK)

@@ -32,8 +32,7 @@ static uint64_t next_bits(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-// From 0 to below 1.
-static double next_share(uint64_t *state)
+double lm_next_share(uint64_t *state)
 {
     return (double)(next_bits(state) >> 11) * 0x1p-53;
 }
@@ -217,7 +216,7 @@ static int32_t draw(tn_lm_sampler *s, const float *logits)
         s->shares[i] = share >= s->how.min_p ? share : 0;
         sum += s->shares[i];
     }
-    double left = next_share(&s->state) * sum;
+    double left = lm_next_share(&s->state) * sum;
     int64_t chosen = -1;
     for (int64_t i = 0; i < count; i++) {
         if (s->shares[i] <= 0)

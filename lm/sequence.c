@@ -66,7 +66,7 @@ static int64_t chunk_size(int64_t left, int64_t room, bool all_rows)
     return 1;
 }
 
-static tn_status check_ids(const tn_lm *model, const int32_t *ids, int64_t count)
+tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= model->facts->vocabulary)
@@ -90,7 +90,7 @@ static tn_status check_call(const tn_lm_sequence *sequence, const void *input,
                        "%" PRId64 " positions are too many: the context has %" PRId64
                        ", of which %" PRId64 " are left",
                        count, model->context, room);
-    return model->first > 0 ? TN_OK : check_ids(model, input, count);
+    return model->first > 0 ? TN_OK : lm_check_ids(model, input, count);
 }
 
 tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input, int64_t count,

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/ops/base_attrs.h>
 #include "internal.h"
 
 // Inputs of a plan, in front of the caches.
@@ -15,6 +16,7 @@ struct step {
     tn_model_step base; // first
     tn_lm *model;
     tn_scope *scope;
+    tn_array *const *trained; // see lm_build
 };
 
 static struct lm_weight *weight_of(const tn_model_step *base, const char *name,
@@ -40,18 +42,31 @@ static tn_array *step_weight(const tn_model_step *base, const char *name)
     return weight ? weight->plain : NULL;
 }
 
-static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
+// x times all rows of the matrix that has the weight. Equal products of a step are computed
+// once.
+static tn_array *whole_product(const struct step *step, tn_array *x,
+                               const struct lm_weight *weight)
 {
-    const struct step *step = (const struct step *)(const void *)base;
-    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
-    if (!weight)
-        return NULL;
     if (weight->packed)
         return tn_op(step->scope, "quant.quantized_matmul/1", TN_IN(x, weight->product),
                      tn_attrs("format", weight->packed));
     tn_array *turned =
         tn_op(step->scope, "base.transpose/1", TN_IN(weight->product), TN_NO_ATTRS);
     return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
+}
+
+static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
+{
+    const struct step *step = (const struct step *)(const void *)base;
+    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
+    if (!weight)
+        return NULL;
+    tn_array *product = whole_product(step, x, weight);
+    if (weight->count != 0)
+        product = tn_op(step->scope, "base.slice/1", TN_IN(product),
+                        tn_attrs("start", TN_INTS(0, weight->first), "stop",
+                                 TN_INTS(TN_SLICE_END, weight->first + weight->count)));
+    return lm_adapted(&step->model->adapter, step->scope, step->trained, name, x, product);
 }
 
 static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char *name)
@@ -73,12 +88,9 @@ static tn_array *step_constant(const tn_model_step *base, tn_dtype dtype,
     return tn_from_data(step->scope, dtype, shape, data);
 }
 
-// The body of a plan's function.
-static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                            tn_array **outputs, uint64_t num_outputs, void *user)
+tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
+                   tn_array *const *trained)
 {
-    const struct lm_plan *plan = user;
-    tn_lm *model = plan->model;
     const tn_host_graph *graph = model->host->query(model->host, TN_HOST_GRAPH);
     tn_build build = {.struct_size = sizeof(build)};
     if (!graph)
@@ -86,39 +98,50 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
     tn_status status = graph->build(model->host, scope, &build);
     if (status != TN_OK)
         return status;
-    uint64_t num_caches = num_inputs - IN_CACHES;
-    tn_array **caches = outputs;
-    memcpy(caches, inputs + IN_CACHES, num_caches * sizeof(*caches));
-    int64_t sequences = tn_array_type(inputs[IN_POSITION])->extent[0];
-    int64_t rows = tn_array_type(inputs[IN_TOKENS])->extent[0];
-    bool has_slots = model->slots > 1 || model->cache_format;
-    struct step step = {.base = {.struct_size = sizeof(step.base),
-                                 .build = &build,
-                                 .count = rows / sequences,
-                                 .capacity = model->capacity,
-                                 .first = model->first,
-                                 .end = model->end,
-                                 .input = inputs[IN_TOKENS],
-                                 .position = inputs[IN_POSITION],
-                                 .length = inputs[IN_LENGTH],
-                                 .start = inputs[IN_START],
-                                 .last = plan->kind == LM_LAST_ROW ? inputs[IN_LAST] : NULL,
-                                 .caches = caches,
-                                 .weight = step_weight,
-                                 .product = step_product,
-                                 .rows = step_rows,
-                                 .constant = step_constant,
-                                 .sequences = sequences,
-                                 .slots = has_slots ? inputs[IN_SLOTS] : NULL,
-                                 .cache_format = model->cache_format},
-                        .model = model,
-                        .scope = scope};
+    struct step step = {*base, model, scope, trained};
+    step.base.struct_size = sizeof(step.base);
+    step.base.build = &build;
+    step.base.first = model->first;
+    step.base.end = model->end;
+    step.base.context = model->context;
+    step.base.sequences = base->sequences ? base->sequences : 1;
+    step.base.weight = step_weight;
+    step.base.product = step_product;
+    step.base.rows = step_rows;
+    step.base.constant = step_constant;
     status = model->ops->build(model->host, model->self, &step.base);
     if (status != TN_OK)
         return tn_scope_fail(scope, status, "%s: %s", model->plugin, tn_last_error());
-    if (num_outputs > num_caches)
-        outputs[num_caches] = step.base.output;
+    base->output = step.base.output;
     return tn_scope_status(scope);
+}
+
+// The body of a plan's function.
+static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    const struct lm_plan *plan = user;
+    uint64_t num_caches = num_inputs - IN_CACHES;
+    tn_array **caches = outputs;
+    memcpy(caches, inputs + IN_CACHES, num_caches * sizeof(*caches));
+    const tn_lm *model = plan->model;
+    int64_t sequences = tn_array_type(inputs[IN_POSITION])->extent[0];
+    bool has_slots = model->slots > 1 || model->cache_format;
+    tn_model_step step = {.count = tn_array_type(inputs[IN_TOKENS])->extent[0] / sequences,
+                          .capacity = model->capacity,
+                          .input = inputs[IN_TOKENS],
+                          .position = inputs[IN_POSITION],
+                          .length = inputs[IN_LENGTH],
+                          .start = inputs[IN_START],
+                          .last = plan->kind == LM_LAST_ROW ? inputs[IN_LAST] : NULL,
+                          .caches = caches,
+                          .sequences = sequences,
+                          .slots = has_slots ? inputs[IN_SLOTS] : NULL,
+                          .cache_format = model->cache_format};
+    tn_status status = lm_build(plan->model, scope, &step, NULL);
+    if (num_outputs > num_caches)
+        outputs[num_caches] = step.output;
+    return status;
 }
 
 void lm_plans_destroy(tn_lm *model)
@@ -229,8 +252,8 @@ static void place_sequences(const struct lm_chunk *c, tn_scope *scope, int64_t c
     int32_t slot[LM_MOST_TOGETHER] = {0}, last[LM_MOST_TOGETHER];
     for (int64_t i = 0; i < count; i++) {
         bool is_given = i < c->num_sequences;
-        position[i] = is_given ? (int32_t)c->sequences[i]->length
-                               : -1 - (int32_t)model->capacity;
+        position[i] =
+            is_given ? (int32_t)c->sequences[i]->length : -1 - (int32_t)model->capacity;
         length[i] = is_given ? position[i] + (int32_t)c->count : 0;
         slot[i] = is_given ? (int32_t)c->sequences[i]->slot : -1;
         last[i] = (int32_t)(i * c->count + c->valid - 1);
@@ -262,9 +285,9 @@ static tn_status run_chunk(const struct lm_chunk *c, tn_scope *scope, tn_array *
         status = take_caches(caches, scope, outputs);
     pthread_mutex_unlock(&caches->lock);
     if (status == TN_OK && c->kind != LM_NOTHING)
-        status = read_rows(scope, outputs[caches->count],
-                           c->kind == LM_LAST_ROW ? 1 : c->valid, c->outputs,
-                           c->num_sequences);
+        status =
+            read_rows(scope, outputs[caches->count], c->kind == LM_LAST_ROW ? 1 : c->valid,
+                      c->outputs, c->num_sequences);
     return status;
 }
 

@@ -10,6 +10,8 @@
 
 // The most weights that a layer may list.
 #define MOST_WEIGHTS 4096
+// The most that one matrix has the rows of.
+#define MOST_JOINED 8
 
 struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name)
 {
@@ -157,6 +159,8 @@ static tn_status visit_part(tn_lm *model, int64_t layer, bool wanted)
         weight->flags = (weight->is_wanted ? weight->flags : 0) | (flags ? flags : 0);
         weight->head = list[i].head;
         weight->paired = list[i].paired;
+        weight->part = layer;
+        weight->joined = list[i].joined;
         weight->is_absent = is_absent;
         weight->is_wanted = true;
     }
@@ -201,10 +205,9 @@ static const char *packed_format(const tn_lm *model, const char *format)
     return format ? tn_quant_packed(format, model->backend) : NULL;
 }
 
-// The array with the rows of each head in the order of halves, where the file has pairs;
-// see tn_model_weight. Rows are whole blocks, so every format is ordered as its bytes are.
-static tn_array *in_halves(const tn_lm *model, tn_scope *scope, tn_array *array,
-                           const struct lm_weight *weight)
+// Rows are whole blocks, so every format is ordered as its bytes are.
+tn_array *lm_rows_in_halves(tn_scope *scope, tn_array *array,
+                            const struct lm_weight *weight, bool back)
 {
     const tn_type *type = tn_array_type(array);
     if (!type || weight->paired == 0)
@@ -219,14 +222,119 @@ static tn_array *in_halves(const tn_lm *model, tn_scope *scope, tn_array *array,
     for (int64_t row = 0; row < shape.extent[0]; row++) {
         int64_t half = weight->paired / 2, i = row % weight->head;
         int64_t in_head = i < half ? 2 * i : i < 2 * half ? 2 * (i - half) + 1 : i;
-        from[row] = row - i + in_head;
+        if (back)
+            from[row - i + in_head] = row;
+        else
+            from[row] = row - i + in_head;
     }
     tn_array *ordered =
         tn_op(scope, "base.take/1", TN_IN(array, tn_from_data(scope, TN_I64, &shape, from)),
               TN_NO_ATTRS);
     free(from);
-    lm_source_forget(model, scope, ordered, array);
     return ordered;
+}
+
+// The array with the rows of each head in the order of halves, where the file has pairs.
+static tn_array *in_halves(const tn_lm *model, tn_scope *scope, tn_array *array,
+                           const struct lm_weight *weight)
+{
+    tn_array *ordered = lm_rows_in_halves(scope, array, weight, false);
+    if (ordered && ordered != array)
+        lm_source_forget(model, scope, ordered, array);
+    return ordered;
+}
+
+// --- weights that share a product
+// ---------------------------------------------------------
+
+// Whether the weight is still to be read, as rows of a matrix that has others, too. What
+// products read in the memory of the file stays there.
+static bool may_join(const tn_lm *model, const struct lm_weight *weight, const char *format,
+                     const tn_type *type)
+{
+    bool is_in_place = strcmp(model->backend, "cpu-blas") == 0 &&
+                       (format ? !packed_format(model, format) : type->dtype == TN_F32);
+    return weight->joined > 0 && weight->flags == TN_MODEL_PRODUCT && !weight->is_absent &&
+           !weight->product && !is_in_place;
+}
+
+// Lists the weights that are joined with this one, itself included: at most MOST_JOINED.
+static int64_t list_joined(tn_lm *model, const struct lm_weight *weight,
+                           struct lm_weight **out)
+{
+    tn_type type, other;
+    const char *format = NULL, *others = NULL;
+    int64_t count = 0;
+    if (!model->source.find(&model->source, weight->name, &type, &format) ||
+        !may_join(model, weight, format, &type))
+        return 0;
+    for (uint64_t i = 0; i < model->weights.count && count < MOST_JOINED; i++) {
+        struct lm_weight *item = &model->weights.items[i];
+        if (item->part != weight->part || item->joined != weight->joined ||
+            !model->source.find(&model->source, item->name, &other, &others) ||
+            !may_join(model, item, others, &other))
+            continue;
+        bool is_alike = format && others ? strcmp(format, others) == 0 : format == others;
+        if (is_alike && type.extent[1] == other.extent[1])
+            out[count++] = item;
+    }
+    return count;
+}
+
+// The rows of the weights one behind the other, and the pages of the file given back.
+static tn_array *join_rows(const tn_lm *model, tn_scope *scope,
+                           struct lm_weight *const *joined, int64_t count)
+{
+    tn_array *read[MOST_JOINED], *parts[MOST_JOINED];
+    for (int64_t i = 0; i < count; i++) {
+        read[i] = model->source.load(&model->source, scope, joined[i]->name);
+        parts[i] = in_halves(model, scope, read[i], joined[i]);
+        if (!joined[i]->format)
+            parts[i] = as_f32(scope, parts[i], NULL);
+    }
+    tn_array *all =
+        tn_keep(scope, tn_op(scope, "base.concatenate/1", (const tn_array *const *)parts,
+                             (uint64_t)count, tn_attrs("axis", (int64_t)0)));
+    for (int64_t i = 0; i < count; i++)
+        if (parts[i] == read[i])
+            lm_source_forget(model, scope, all, read[i]);
+    return all;
+}
+
+// Reads weights as rows of one matrix.
+static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int64_t count)
+{
+    tn_type type;
+    tn_scope *scope = tn_scope_open(model->runtime);
+    int64_t rows = 0;
+    if (!scope)
+        return lm_fail_scope(NULL);
+    for (int64_t i = 0; i < count; i++) {
+        struct lm_weight *weight = joined[i];
+        weight_finish(weight);
+        weight->format = NULL;
+        model->source.find(&model->source, weight->name, &type, &weight->format);
+        weight->first = rows;
+        weight->count = type.extent[0];
+        rows += type.extent[0];
+    }
+    const char *format = joined[0]->format, *packed = packed_format(model, format);
+    tn_array *all = join_rows(model, scope, joined, count);
+    if (packed) {
+        tn_array *plain = all;
+        all = tn_keep(scope, tn_op(scope, "quant.pack/1", TN_IN(plain),
+                                   tn_attrs("format", format, "to", packed)));
+        tn_release(plain);
+    }
+    for (int64_t i = 0; i < count && all; i++) {
+        joined[i]->packed = packed ? packed : format;
+        joined[i]->product = tn_retain(NULL, all);
+        joined[i]->bytes = bytes_of(all) / (uint64_t)rows * (uint64_t)joined[i]->count;
+    }
+    tn_release(all);
+    tn_status status = lm_fail_scope(scope);
+    tn_scope_close(scope);
+    return status;
 }
 
 // Reads a weight in the forms that the model asks for.
@@ -234,13 +342,18 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
 {
     tn_type type;
     const char *format = NULL;
+    struct lm_weight *joined[MOST_JOINED];
     if (weight->is_absent)
         return TN_OK;
     bool product = weight->flags & TN_MODEL_PRODUCT, rows = weight->flags & TN_MODEL_ROWS;
     if ((!product || weight->product) && (!rows || weight->rows) &&
         (product || rows || weight->plain))
         return TN_OK; // it was loaded before
+    int64_t count = list_joined(model, weight, joined);
+    if (count > 1)
+        return load_joined(model, joined, count);
     weight_finish(weight);
+    weight->count = 0;
     model->source.find(&model->source, weight->name, &type, &format);
     tn_scope *scope = tn_scope_open(model->runtime);
     tn_array *array =

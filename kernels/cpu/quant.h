@@ -21,9 +21,9 @@ enum {
 };
 
 // A row of k elements that was rounded: k bytes; then for each 32 of them a float, the
-// scale; then for each 32 a word that the format needs: of q4_0 and q8_0 an integer, with
-// which the sum of products begins; of q6_k the sums of both halves, 16 bits each; of the
-// others, which have minima, a float, the scale times the sum of the bytes.
+// scale; then for each 32 a word that the format needs: an integer, with which the sum of
+// products begins; or a float, the scale times the sum of the bytes; or the sums of both
+// halves, 16 bits each.
 static inline int64_t cpu_quant_row_bytes(int64_t k)
 {
     return (k + k / 32 * 8 + 63) / 64 * 64;

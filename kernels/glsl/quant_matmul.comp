@@ -6,9 +6,8 @@
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0;     // 1: w begins at an odd byte
-layout(constant_id = 1) const uint X_ALIGNED = 0; // 1: x begins at a multiple of 4 elements
+layout(constant_id = 1) const uint X_ALIGNED = 0; // 1: x lies in memory, from a multiple of 4 elements on
 layout(std430, binding = 0) readonly buffer X { float d[]; } x_source;
-layout(std430, binding = 0) readonly buffer Fours { vec4 d[]; } x_fours; // the same
 layout(std430, binding = 2) writeonly buffer Out { float d[]; } result;
 layout(push_constant) uniform Args {
     uint rows, columns, terms; // terms: a multiple of 32
@@ -27,6 +26,7 @@ uint block_at(uint column, uint block)
 }
 
 #ifdef ROWS
+layout(std430, binding = 3) readonly buffer Fours { vec4 d[]; } x_fours; // the same where X_ALIGNED is 1
 // LANES invocations share the terms of EACH columns, part by part; what they read of x serves
 // all of these.
 layout(constant_id = 2) const uint LANES = 64; // a power of two from 32 to 256

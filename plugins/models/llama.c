@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The architecture of Llama 2 and 3, Mistral and SmolLM2: norms by root mean square, rotary
 // embedding, heads of queries that share keys, and a gated feed-forward. Qwen 2, which adds
-// biases, and Qwen 3, which has norms of queries and keys instead, differ in the order of
-// the pairs that the embedding turns; both additions are weights that a file has or not.
+// biases, Qwen 3, which has norms of queries and keys instead, and Phi-3 differ in the
+// order of the pairs that the embedding turns; both additions are weights that a file has
+// or not. Phi-3 has some weights as one.
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/plugin.h>
@@ -24,8 +25,11 @@ static tn_status llama_open(const tn_host *host, const tn_model_source *source,
         return TN_ERR_MEMORY;
     memset(self, 0, sizeof(*self));
     self->d.interleaved = decoder_says(source->metadata, "general.architecture", "llama");
+    self->d.is_fused = decoder_says(source->metadata, "general.architecture", "phi3");
     self->is_tied = !source->weight(source, "output.weight", &output);
     tn_status status = decoder_read(host, source, &self->d);
+    if (status == TN_OK)
+        status = decoder_pattern(&self->d, source->metadata, 0);
     if (status != TN_OK) {
         host->free(host, self);
         return status;
@@ -69,12 +73,12 @@ static tn_array *llama_layer(tn_model_step *step, const decoder *d, tn_array *x,
                              int64_t layer, tn_array *frequencies)
 {
     tn_array *h = block_norm(step, d, x, layer, "attn_norm");
-    h = block_attention(step, d, h, layer, frequencies, d->window);
+    h = block_attention(step, d, h, layer, frequencies);
     h = block_last(step, d, h, layer);
     x = block_last(step, d, x, layer);
     x = block_add(step, x, block_linear(step, h, layer, "attn_output"));
     h = block_norm(step, d, x, layer, "ffn_norm");
-    return block_add(step, x, block_gated(step, h, layer));
+    return block_add(step, x, block_gated(step, d, h, layer));
 }
 
 static tn_status llama_build(const tn_host *host, const tn_model_self *self,
@@ -101,6 +105,7 @@ static const tn_model model = {
 
 static const tn_selector selectors[] = {
     {TN_IFACE_MODEL, "architecture", "llama"},
+    {TN_IFACE_MODEL, "architecture", "phi3"},
     {TN_IFACE_MODEL, "architecture", "qwen2"},
     {TN_IFACE_MODEL, "architecture", "qwen3"},
 };

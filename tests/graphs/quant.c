@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <tenon/ops/quant.h>
 #include "common.h"
+#include "quant.h"
 #include "../kernels/quant_fixtures.h"
 
 static void open_cpu(void)
@@ -100,6 +101,29 @@ Test(quant, products_are_those_of_the_values)
 }
 
 // Ids count from the end when negative, and the nearest row is taken beyond the ends.
+// Of packed weights whose rows are whole groups: several blocks of results, and threads.
+Test(quant, programs_are_part_of_products)
+{
+    static const char *const formats[][2] = {
+        {"q4_0", "q4_0_r16"}, {"q4_1", "q4_1_r16"}, {"q8_0", "q8_0_r16"}, {"q4_0", NULL}};
+    static const int64_t rows[] = {1, 7, 300};
+    for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++) {
+        tn_scope *s = tn_scope_open(runtime);
+        const char *to = formats[f][1] ? formats[f][1] : formats[f][0];
+        for (int64_t n = 96; n <= 97; n++) {
+            tn_array *w = quantised(s, formats[f][0], n, 64);
+            struct beside b = {to, w, 0, n, 64, formats[f][1] && n % 16 == 0 ? 1 : 3};
+            b.w = tn_keep(s, formats[f][1] ? packed(s, w, formats[f][0], to) : w);
+            for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                b.rows = rows[i];
+                check_beside(&b);
+            }
+            tn_release(b.w);
+        }
+        tn_scope_close(s);
+    }
+}
+
 Test(quant, taken_rows_are_those_of_the_values)
 {
     const int64_t ids[6] = {0, 36, -1, 20, 99, -99};
@@ -178,7 +202,7 @@ static void check_packing(const char *format, const char *to, int64_t row)
 
 Test(quant, packing_goes_back)
 {
-#define CHECK(name, plain, head) check_packing(#plain, #name, 2 * TN_QUANT_BYTES_##plain);
+#define CHECK(name, plain, ...) check_packing(#plain, #name, 2 * TN_QUANT_BYTES_##plain);
     TN_QUANT_PACKED_FORMATS(CHECK)
 #undef CHECK
 }

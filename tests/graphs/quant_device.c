@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <tenon/ops/quant.h>
 #include "common.h"
+#include "quant.h"
 
 static void open_device(void)
 {
@@ -132,6 +133,27 @@ Test(quant_device, products_are_those_of_the_values)
     large = matrix_make("q4_0", 7, 4128); // all invocations share a column
     check_product(&large, 1, 0, 0);
     matrix_free(&large);
+}
+
+// One launch of few rows; with more of them, what is before is one of its own. The first
+// format with all, the others with some.
+Test(quant_device, programs_are_part_of_products)
+{
+    static const int64_t rows[] = {1, 5, 18};
+    for (size_t f = 0; f < FORMATS; f++) {
+        tn_scope *s = tn_scope_open(runtime);
+        struct matrix m = matrix_make(formats[f], 37, 96);
+        struct beside b = {formats[f], tn_keep(s, matrix_array(s, &m, 0)), 0, m.n, m.k, 0};
+        for (size_t i = 0; i < 3; i++) {
+            b.rows = rows[i];
+            b.steps = rows[i] > 8 ? 2 : 1;
+            if (f == 0 || f % 3 == i)
+                check_beside(&b);
+        }
+        tn_release(b.w);
+        matrix_free(&m);
+        tn_scope_close(s);
+    }
 }
 
 // The bytes of a value in a dtype.

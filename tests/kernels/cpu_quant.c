@@ -71,45 +71,89 @@ Test(cpu_quant, blocks_have_the_values_that_others_read)
 
 // --- packed rows ------------------------------------------------------------------------
 
-// Every byte of 16 blocks has a place of its own.
-Test(cpu_quant, packing_permutes_bytes)
+// Of a plain block and its arranged one the values of some bits: each bit of one is one of
+// the other, and the reverse finds it again.
+static void check_arranged(const char *name, const tn_quant_order *order)
 {
-#define CHECK(packed, plain, head)                                                         \
-    do {                                                                                   \
-        uint8_t seen[16 * TN_QUANT_BYTES_##plain] = {0};                                   \
-        int32_t found = 0;                                                                 \
-        cr_assert(eq(ptr, (void *)tn_quant_unpacked(#packed, &found),                      \
-                     (void *)tn_quant_find(#plain)));                                      \
-        cr_assert(eq(i32, found, head));                                                   \
-        cr_assert(eq(str, (char *)tn_quant_packed(#plain, "cpu-blas"), #packed));          \
-        cr_assert(eq(ptr, (void *)tn_quant_packed(#plain, "null"), NULL));                 \
-        for (int32_t row = 0; row < 16; row++)                                             \
-            for (int32_t byte = 0; byte < TN_QUANT_BYTES_##plain; byte++)                  \
-                seen[tn_quant_r16_at(head, TN_QUANT_BYTES_##plain, row, byte)]++;          \
-        for (size_t i = 0; i < sizeof(seen); i++)                                          \
-            cr_assert(eq(u8, seen[i], 1), #packed ", byte %zu", i);                        \
-    } while (0);
+    uint8_t plain[TN_QUANT_MAX_BYTES] = {0}, arranged[TN_QUANT_MAX_BYTES];
+    uint8_t back[TN_QUANT_MAX_BYTES], seen[TN_QUANT_MAX_BYTES] = {0};
+    size_t bytes = (size_t)order->bytes;
+    for (size_t bit = 0; bit < 8 * bytes; bit++) {
+        plain[bit / 8] = (uint8_t)(1 << bit % 8);
+        tn_quant_arrange(order, plain, arranged);
+        tn_quant_restore(order, arranged, back);
+        cr_assert(eq(int, memcmp(plain, back, bytes), 0), "%s, bit %zu", name, bit);
+        for (size_t i = 0; i < bytes; i++)
+            seen[i] |= arranged[i];
+        plain[bit / 8] = 0;
+    }
+    for (size_t i = 0; i < bytes; i++)
+        cr_assert(eq(u8, seen[i], 255), "%s, byte %zu", name, i);
+}
+
+// Every byte of 16 blocks has a place of its own.
+static void check_order(const char *packed, const char *plain)
+{
+    tn_quant_order order = {0};
+    uint8_t seen[16 * TN_QUANT_MAX_BYTES] = {0};
+    const tn_quant_format *format = tn_quant_unpacked(packed, &order);
+    cr_assert(eq(ptr, (void *)format, (void *)tn_quant_find(plain)));
+    cr_assert(eq(i64, order.bytes, format->bytes));
+    cr_assert(eq(str, (char *)tn_quant_packed(plain, "cpu-blas"), (char *)packed));
+    cr_assert(eq(ptr, (void *)tn_quant_packed(plain, "null"), NULL));
+    check_arranged(packed, &order);
+    for (int32_t row = 0; row < 16; row++)
+        for (int32_t byte = 0; byte < order.bytes; byte++)
+            seen[tn_quant_r16_at(&order, row, byte)]++;
+    for (int32_t i = 0; i < 16 * order.bytes; i++)
+        cr_assert(eq(u8, seen[i], 1), "%s, byte %d", packed, (int)i);
+}
+
+Test(cpu_quant, packing_permutes_bits)
+{
+#define CHECK(packed, plain, ...) check_order(#packed, #plain);
     TN_QUANT_PACKED_FORMATS(CHECK)
 #undef CHECK
-    cr_assert(eq(ptr, (void *)tn_quant_packed("q2_k", "cpu-blas"), NULL));
+    cr_assert(eq(ptr, (void *)tn_quant_packed("acme", "cpu-blas"), NULL));
 }
 
 // A product with random weights, and what it must be.
 struct sample {
     const tn_quant_format *format;
-    int32_t number, head;
+    tn_quant_order order;
+    int32_t number;
     int64_t n, k, rows;
     uint8_t *packed, *rounded;
     float *x, *out, *values; // values: of the weights
 };
 
-// Stores an f16 wherever a block of the format has one: at its beginning, or at its end.
+// Stores an f16 wherever a plain block of the format has one: where it begins, or where it
+// ends. Of mxfp4, whose scale is a byte, 1 less than its exponent.
 static void set_scales(const struct sample *s, uint8_t *block, uint16_t bits)
 {
-    for (int32_t i = 0; i < s->head; i += 2)
-        memcpy(block + i, &bits, sizeof(bits));
-    if (s->head == 0)
-        memcpy(block + s->format->bytes - 2, &bits, sizeof(bits));
+    static const struct {
+        const char *name;
+        int32_t at[2];
+    } others[] = {{"q2_k", {80, 82}}, {"q3_k", {108, 108}}, {"q6_k", {208, 208}}};
+    int32_t at[2] = {0, s->order.head == 4 && strcmp(s->format->name, "iq4_xs") ? 2 : 0};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (strcmp(s->format->name, others[i].name) == 0)
+            memcpy(at, others[i].at, sizeof(at));
+    if (strcmp(s->format->name, "mxfp4") == 0)
+        block[0] = (uint8_t)(112 + (bits >> 10 & 15));
+    else
+        for (int i = 0; i < 2; i++)
+            memcpy(block + at[i], &bits, sizeof(bits));
+}
+
+// The block of row `row` to where packed rows have it.
+static void pack_block(const struct sample *s, const uint8_t *plain, int32_t row,
+                       uint8_t *group)
+{
+    uint8_t arranged[TN_QUANT_MAX_BYTES];
+    tn_quant_arrange(&s->order, plain, arranged);
+    for (int32_t byte = 0; byte < s->order.bytes; byte++)
+        group[tn_quant_r16_at(&s->order, row, byte)] = arranged[byte];
 }
 
 // Random bits, with scales (and minima) that are finite floats of usual size.
@@ -126,7 +170,7 @@ static struct sample sample_new(const char *name, int32_t number, int64_t n, int
                                 int64_t rows)
 {
     struct sample s = {.number = number, .n = n, .k = k, .rows = rows};
-    s.format = tn_quant_unpacked(name, &s.head);
+    s.format = tn_quant_unpacked(name, &s.order);
     int64_t bytes = s.format->bytes, row = k / s.format->block * bytes;
     uint8_t *plain = malloc((size_t)(n * row));
     s.packed = malloc((size_t)(n * row));
@@ -138,10 +182,8 @@ static struct sample sample_new(const char *name, int32_t number, int64_t n, int
     for (int64_t i = 0; i < n; i++)
         for (int64_t b = 0; b < row / bytes; b++) {
             const uint8_t *from = plain + i * row + b * bytes;
-            uint8_t *to = s.packed + i / 16 * 16 * row + b * bytes * 16;
-            for (int32_t byte = 0; byte < bytes; byte++)
-                to[tn_quant_r16_at(s.head, (int32_t)bytes, (int32_t)(i % 16), byte)] =
-                    from[byte];
+            pack_block(&s, from, (int32_t)(i % 16),
+                       s.packed + i / 16 * 16 * row + b * bytes * 16);
             s.format->decode(from, s.values + i * k + b * s.format->block);
         }
     for (int64_t i = 0; i < rows * k; i++)
@@ -208,8 +250,8 @@ static void check_sums(const struct sample *s, const char *variant)
 static void check_products(const char *name, int32_t number)
 {
     static const int64_t shapes[][3] = {{16, 1, 1}, {48, 3, 5}, {32, 2, 23}};
-    int32_t head;
-    int64_t block = tn_quant_unpacked(name, &head)->block;
+    tn_quant_order order;
+    int64_t block = tn_quant_unpacked(name, &order)->block;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         struct sample s =
             sample_new(name, number, shapes[i][0], shapes[i][1] * block, shapes[i][2]);
@@ -243,16 +285,14 @@ Test(cpu_quant, products_are_within_the_error_of_rounding)
 // All weights have the same bytes, and x the ends of its range: no sum saturates.
 static void check_extremes(const char *name, int32_t number, uint8_t byte)
 {
-    int32_t head;
-    int64_t k = tn_quant_unpacked(name, &head)->block;
+    tn_quant_order order;
+    int64_t k = tn_quant_unpacked(name, &order)->block;
     struct sample s = sample_new(name, number, 16, k, 3);
     uint8_t block[TN_QUANT_MAX_BYTES];
-    int32_t bytes = (int32_t)s.format->bytes;
     memset(block, byte, sizeof(block));
     set_scales(&s, block, 0x3c00); // 1
     for (int32_t row = 0; row < 16; row++) {
-        for (int32_t i = 0; i < bytes; i++)
-            s.packed[tn_quant_r16_at(head, bytes, row, i)] = block[i];
+        pack_block(&s, block, row, s.packed);
         s.format->decode(block, s.values + row * k);
     }
     for (int64_t i = 0; i < 3 * k; i++)

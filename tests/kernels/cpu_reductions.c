@@ -351,8 +351,9 @@ static void check_few(const struct cpu_kernels *kernels, int64_t m, int64_t n, i
         if (column < n && by_rows)
             want = 0;
         for (int64_t j = 0; j < k && column < n; j++)
-            want += (double)p.a[row * p.a_row + j] *
-                    (double)got.b[by_rows ? column * (k + GAP) + j : j * (n + GAP) + column];
+            want +=
+                (double)p.a[row * p.a_row + j] *
+                (double)got.b[by_rows ? column * (k + GAP) + j : j * (n + GAP) + column];
         if (column < n && by_rows)
             want *= (double)p.scale;
         cr_assert(fabs((double)got.c[i] - want) <= (column < n ? 1e-5 : 0),

@@ -157,7 +157,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/launches.h") |
                             self.reachable("sdk/include/tenon/graph_format.h") |
                             self.reachable("sdk/include/tenon/share.h") |
-                            self.reachable("sdk/include/tenon/lm.h") |
+                            self.reachable("sdk/include/tenon/lm_adapter.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |
                             self.reachable("sdk/include/tenon/checked.h") |
                             self.reachable("sdk/include/tenon/ops/reference.h"))

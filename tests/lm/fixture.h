@@ -25,7 +25,7 @@ struct fixture {
     tn_lm_source source; // first
     struct fixture_weight weights[MOST_WEIGHTS];
     int num_weights;
-    float factors[8]; // of rope_freqs.weight
+    float factors[2][8]; // of rope_freqs.weight or rope_factors_short, and of _long
     tn_metadata pairs[MOST_PAIRS];
     int64_t integers[MOST_PAIRS];
     double numbers[MOST_PAIRS];
@@ -121,8 +121,8 @@ static inline tn_array *fixture_load(const tn_lm_source *source, tn_scope *scope
     fixture_numbers(name, count, drawn);
     for (int64_t i = 0; i < count; i++) {
         float x = (float)(drawn[i] - 1024) / 1024;
-        values[i] = strstr(name, "norm")              ? 1 + x / 4
-                    : strstr(name, "rope_freqs")      ? f->factors[i]
+        values[i] = strstr(name, "norm")             ? 1 + x / 4
+                    : strncmp(name, "rope_", 5) == 0 ? f->factors[!!strstr(name, "long")][i]
                     : strncmp(name, "token_embd", 10) ? x / 2
                                                       : x * 2;
     }
@@ -176,7 +176,7 @@ static inline void fixture_set(struct fixture *f, const char *key, const char *v
 static inline void fixture_add(struct fixture *f, const char *name, int64_t rows,
                                int64_t columns)
 {
-    bool is_half = !strstr(name, "norm") && !strstr(name, "rope_freqs");
+    bool is_half = !strstr(name, "norm") && strncmp(name, "rope_", 5) != 0;
     cr_assert(lt(int, f->num_weights, MOST_WEIGHTS));
     struct fixture_weight *weight = &f->weights[f->num_weights++];
     snprintf(weight->name, sizeof(weight->name), "%s", name);
@@ -193,12 +193,13 @@ static inline void fixture_line(struct fixture *f, FILE *file, char *line)
         fixture_set(f, name, text);
     } else if (sscanf(line, "weight %95s %ld %ld", name, &rows, &columns) >= 2) {
         fixture_add(f, name, rows, columns);
-    } else if (strncmp(line, "factors ", 8) == 0) {
-        char *rest = line + 8;
+    } else if (sscanf(line, "factors %80s", name) == 1) {
+        char *rest = line + 8 + strlen(name);
         int count = 0;
         while (count < 8 && *rest && *rest != '\n')
-            f->factors[count++] = strtof(rest, &rest);
-        fixture_add(f, "rope_freqs.weight", count, 0);
+            f->factors[!!strstr(name, "long")][count++] = strtof(rest, &rest);
+        strcat(name, ".weight");
+        fixture_add(f, name, count, 0);
     } else {
         cr_assert(eq(int, sscanf(line, "row %d", &f->rows[f->num_rows]), 1));
         for (int i = 0; i < WORDS; i++)
@@ -248,8 +249,10 @@ static inline void check_message(const char *expected)
 static inline tn_lm *model_open(struct fixture *f, const char *name)
 {
     tn_lm *lm = NULL;
+    const tn_lm_options options = {
+        .struct_size = sizeof(options), .context = POSITIONS + 40, .cache = "f32"};
     fixture_open(f, name);
-    lm_must(tn_lm_open_source(runtime, &f->source, NULL, &lm));
+    lm_must(tn_lm_open_source(runtime, &f->source, &options, &lm));
     return lm;
 }
 

@@ -9,6 +9,7 @@ numbers that follow from their names: value() and fixture.h make the same ones.
 The files are kept in the repository, so only who changes them needs the packages.
 """
 
+import math
 import pathlib
 import sys
 
@@ -28,7 +29,10 @@ PARTS = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.
          "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
          "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
          "post_attention_layernorm": "ffn_norm", "self_attn.q_norm": "attn_q_norm",
-         "self_attn.k_norm": "attn_k_norm"}
+         "self_attn.k_norm": "attn_k_norm", "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up"}
+# Of families with norms before and behind each part of a layer.
+TWO_NORMS = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+             "post_feedforward_layernorm": "post_ffw_norm"}
 
 
 def llama(scaling=None, tied=False, head=HEAD):
@@ -55,6 +59,45 @@ def qwen3():
     return transformers.Qwen3ForCausalLM(config), "qwen3"
 
 
+# Of Gemma: heads of another size than width / heads, and scores scaled by neither.
+GEMMA = dict(SIZES, head_dim=HEAD, hidden_activation="gelu_pytorch_tanh")
+
+
+def gemma():
+    config = transformers.GemmaConfig(**SIZES, head_dim=HEAD, hidden_act="gelu_pytorch_tanh", tie_word_embeddings=True,
+                                      rope_parameters={"rope_type": "default", "rope_theta": 10000.0})
+    return transformers.GemmaForCausalLM(config), "gemma"
+
+
+def gemma2():
+    config = transformers.Gemma2Config(**GEMMA | {"num_hidden_layers": 3}, sliding_window=16, query_pre_attn_scalar=6,
+                                       attn_logit_softcapping=1.5, final_logit_softcapping=4.0,
+                                       rope_parameters={"rope_type": "default", "rope_theta": 10000.0})
+    return transformers.Gemma2ForCausalLM(config), "gemma2"
+
+
+def gemma3():
+    config = transformers.Gemma3TextConfig(
+        **GEMMA | {"num_hidden_layers": 3}, sliding_window=16, query_pre_attn_scalar=6,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+                         "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}})
+    return transformers.Gemma3ForCausalLM(config), "gemma3"
+
+
+def phi3(window=None, part=1.0, original=1024, **more):
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": part}
+    if original < 1024 or more:
+        pairs = int(HEAD * part) // 2
+        rope |= {"rope_type": "longrope", "original_max_position_embeddings": original,
+                 "short_factor": [1.0 + i / 4 for i in range(pairs)], "long_factor": [1.5 + i * 2 for i in range(pairs)]}
+    # Heads have hidden_size / heads elements.
+    sizes = dict(SIZES, hidden_size=32, **more)
+    config = transformers.Phi3Config(**sizes, original_max_position_embeddings=original, sliding_window=window,
+                                     rope_parameters=rope, pad_token_id=0)
+    return transformers.Phi3ForCausalLM(config), "phi3"
+
+
 MODELS = {
     "llama": llama,
     "llama_tied": lambda: llama(tied=True),
@@ -62,9 +105,17 @@ MODELS = {
     "llama3": lambda: llama({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                              "high_freq_factor": 4.0, "original_max_position_embeddings": 128}),
     "llama_yarn": lambda: llama({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 256}),
+    "llama_yarn_factor": lambda: llama({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 256,
+                                        "attention_factor": 0.75}),
     "mistral": mistral,
     "qwen2": qwen2,
     "qwen3": qwen3,
+    "gemma": gemma,
+    "gemma2": gemma2,
+    "gemma3": gemma3,
+    "phi3": lambda: phi3(window=16),
+    "phi3_short": lambda: phi3(original=640), # the context of the test
+    "phi3_long": lambda: phi3(part=0.75, original=256),
 }
 
 
@@ -96,44 +147,60 @@ def halves(weight, heads):
     return weight.reshape(heads, shape[0] // heads // 2, 2, *shape[1:]).swapaxes(1, 2).reshape(shape)
 
 
-def name_of(name):
+def name_of(name, parts):
     ends = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
             "lm_head.weight": "output.weight"}
     if name in ends:
         return ends[name]
     layer, part = name.removeprefix("model.layers.").split(".", 1)
     part, kind = part.rsplit(".", 1)
-    return f"blk.{layer}.{PARTS[part]}.{kind}"
+    return f"blk.{layer}.{parts[part]}.{kind}"
 
 
 def fill(model, architecture):
     """Sets the model's weights. Returns their shapes under GGUF's names."""
-    shapes = {}
+    shapes, parts = {}, PARTS | (TWO_NORMS if architecture in ("gemma2", "gemma3") else {})
     for name, place in model.state_dict().items():
         if name == "lm_head.weight" and model.config.tie_word_embeddings:
             continue
-        new = name_of(name)
+        new = name_of(name, parts)
         shapes[new] = place.shape
         weight = value(new, place.shape)
         if architecture == "llama" and (".attn_q." in new or ".attn_k." in new):
             weight = halves(weight, HEADS if ".attn_q." in new else GROUPS)
-        place.copy_(weight)
+        place.copy_(weight - 1 if architecture.startswith("gemma") and "norm" in new else weight)
     return shapes
 
 
 def metadata_of(model, architecture):
-    config, rope = model.config, model.config.rope_parameters
+    config, rope, texts = model.config, model.config.rope_parameters, {}
     head = getattr(config, "head_dim", None) or config.hidden_size // HEADS
-    texts = {"block_count": LAYERS, "embedding_length": config.hidden_size, "feed_forward_length": INNER,
+    if "sliding_attention" in rope:
+        rope, texts = rope["full_attention"], {"rope.freq_base_swa": rope["sliding_attention"]["rope_theta"]}
+    texts |= {"block_count": config.num_hidden_layers, "embedding_length": config.hidden_size, "feed_forward_length": INNER,
              "context_length": config.max_position_embeddings, "attention.head_count": HEADS,
              "attention.head_count_kv": GROUPS, "attention.key_length": head, "attention.value_length": head,
-             "attention.layer_norm_rms_epsilon": 1e-5, "rope.dimension_count": head,
+             "attention.layer_norm_rms_epsilon": 1e-5,
+             "rope.dimension_count": int(head * rope.get("partial_rotary_factor", 1)),
              "rope.freq_base": rope["rope_theta"]}
-    if getattr(config, "sliding_window", None):
-        texts["attention.sliding_window"] = config.sliding_window
+    if getattr(config, "sliding_window", None) or architecture == "phi3": # whose files say 0
+        texts["attention.sliding_window"] = config.sliding_window or 0
+    if architecture == "gemma3": # Gemma 2 has it in each second layer by itself
+        texts["attention.sliding_window_pattern"] = 2
+    if getattr(config, "query_pre_attn_scalar", None):
+        texts["attention.scale"] = f"{config.query_pre_attn_scalar ** -0.5:.17g}"
+    for cap in ("attn_logit_softcapping", "final_logit_softcapping"):
+        if getattr(config, cap, None):
+            texts[cap] = getattr(config, cap)
     if rope["rope_type"] in ("linear", "yarn"):
         texts |= {"rope.scaling.type": rope["rope_type"], "rope.scaling.factor": rope["factor"]}
-    if rope["rope_type"] == "yarn":
+    if rope["rope_type"] == "yarn" and "attention_factor" in rope: # in GGUF beside YaRN's own
+        texts["rope.scaling.attn_factor"] = f"{rope['attention_factor'] / (1 + 0.1 * math.log(rope['factor'])):.17g}"
+    if rope["rope_type"] == "longrope":
+        texts["rope.scaling.attn_factor"] = f"{model.model.rotary_emb.attention_scaling:.17g}"
+        if rope["original_max_position_embeddings"] < POSITIONS: # GGUF's files mostly do not say
+            texts["rope.scaling.type"] = "longrope"
+    if rope["rope_type"] in ("yarn", "longrope"):
         texts["rope.scaling.original_context_length"] = rope["original_max_position_embeddings"]
     return {"general.architecture": architecture, **{f"{architecture}.{k}": str(v) for k, v in texts.items()}}
 
@@ -148,11 +215,14 @@ def make(name):
     lines = [f"key {key} {text}" for key, text in metadata_of(model, architecture).items()]
     lines += [f"weight {key} {' '.join(map(str, shape))}" for key, shape in shapes.items()]
     rope = model.config.rope_parameters
-    if rope["rope_type"] == "llama3": # the file of such a model has factors
+    if rope.get("rope_type") == "llama3": # the file of such a model has factors
         head = model.config.head_dim
         plain = rope["rope_theta"] ** (-torch.arange(0, head, 2, dtype=torch.float64) / head)
         factors = (plain / model.model.rotary_emb.inv_freq.double()).tolist()
-        lines.append("factors " + " ".join(f"{x:.9g}" for x in factors))
+        lines.append("factors rope_freqs " + " ".join(f"{x:.9g}" for x in factors))
+    for kind in ("short", "long"):
+        if f"{kind}_factor" in rope:
+            lines.append(f"factors rope_factors_{kind} " + " ".join(map(str, rope[f"{kind}_factor"])))
     for row in ROWS:
         lines.append(f"row {row}")
         numbers_of_row = [f"{x:.7g}" for x in logits[row].tolist()]

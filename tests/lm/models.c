@@ -80,8 +80,10 @@ static void whole(const struct known *k, const char *name)
     tn_lm_sequence_close(sequence);
 }
 
-static const char *const names[] = {"llama",      "llama_tied", "llama_linear", "llama3",
-                                    "llama_yarn", "mistral",    "qwen2",        "qwen3"};
+static const char *const names[] = {
+    "llama",   "llama_tied", "llama_linear", "llama3", "llama_yarn", "llama_yarn_factor",
+    "mistral", "qwen2",      "qwen3",        "gemma",  "gemma2",     "gemma3",
+    "phi3",    "phi3_short", "phi3_long"};
 
 // Prompts of every length around the borders of chunks, 8, 64 and 512, and step by step.
 Test(models, logits_are_those_of_transformers)
@@ -130,7 +132,8 @@ Test(models, pairs_are_turned_as_halves)
         }
         fixture_set(&k.f, "general.architecture", "llama");
         k.f.paired = 8;
-        lm_must(tn_lm_open_source(runtime, &k.f.source, NULL, &k.lm));
+        const tn_lm_options exact = {.struct_size = sizeof(exact), .cache = "f32"};
+        lm_must(tn_lm_open_source(runtime, &k.f.source, &exact, &k.lm));
         whole(&k, families[i]);
         known_close(&k);
     }
@@ -247,6 +250,7 @@ Test(models, wrong_models_are_refused_with_what_is_wrong)
         const char *key, *value, *missing, *misshapen;
         tn_status status;
         const char *message; // its beginning
+        const char *model;   // NULL: llama
     } rows[] = {
         {NULL, NULL, "blk.1.ffn_up.weight", NULL, TN_ERR_REFUSED,
          "llama: the weight blk.1.ffn_up.weight is missing"},
@@ -278,11 +282,27 @@ Test(models, wrong_models_are_refused_with_what_is_wrong)
         {"llama.rope.scaling.type", "spiral", NULL, NULL, TN_ERR_UNSUPPORTED,
          "plugin org.tenon.llama: llama: llama.rope.scaling.type is not known with these "
          "numbers, expected none"},
+        {NULL, NULL, "blk.2.post_ffw_norm.weight", NULL, TN_ERR_REFUSED,
+         "gemma2: the weight blk.2.post_ffw_norm.weight is missing", "gemma2"},
+        {"gemma2.attn_logit_softcapping", "-1", NULL, NULL, TN_ERR_REFUSED,
+         "plugin org.tenon.gemma: gemma2: gemma2.attn_logit_softcapping is out of range",
+         "gemma2"},
+        {"gemma3.attention.sliding_window_pattern", "0", NULL, NULL, TN_ERR_REFUSED,
+         "plugin org.tenon.gemma: gemma3: gemma3.attention.sliding_window_pattern is 0",
+         "gemma3"},
+        {"gemma3.attention.sliding_window", "-1", NULL, NULL, TN_ERR_REFUSED,
+         "plugin org.tenon.gemma: gemma3: gemma3.attention.sliding_window is -1", "gemma3"},
+        {NULL, NULL, "rope_factors_short.weight", NULL, TN_ERR_REFUSED,
+         "phi3_long: the weight rope_factors_short.weight is missing", "phi3_long"},
+        {NULL, NULL, NULL, "blk.0.attn_qkv.weight", TN_ERR_REFUSED,
+         "phi3_long: the weight blk.0.attn_qkv.weight has shape [65, 32], expected [64, "
+         "32]",
+         "phi3_long"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fixture f;
         tn_lm *lm = NULL;
-        fixture_open(&f, "llama");
+        fixture_open(&f, rows[i].model ? rows[i].model : "llama");
         f.missing = rows[i].missing;
         f.misshapen = rows[i].misshapen;
         if (rows[i].key)

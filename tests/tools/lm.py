@@ -9,6 +9,7 @@ import random
 import signal
 import struct
 import subprocess
+import xml.etree.ElementTree
 
 import tap
 from tap import refused, tenon
@@ -136,6 +137,27 @@ def an_interrupt_ends_a_reply_and_not_the_chat():
     chat.stderr.close()
 
 
+def an_adapter_learns_a_text():
+    words = ["train", "lora", "letters.gguf", "text", "--rank", "4", "--rate", "0.02", "--weights", "attn_q,ffn_up,ffn_down"]
+    told = [json.loads(line) for line in
+            out(*words, "--steps", "60", "-o", "a.gguf", "--plot", "loss.svg", "--json").splitlines()]
+    assert [row["step"] for row in told] == list(range(1, 61)) and told[-1]["loss"] < 0.5 * told[0]["loss"], told
+    more = [json.loads(line) for line in
+            out(*words, "--steps", "1", "--adapter", "a.gguf", "-o", "b.safetensors", "--json").splitlines()]
+    assert more[0]["loss"] < 0.5 * told[0]["loss"], more
+    drawing = xml.etree.ElementTree.parse("loss.svg").getroot()
+    lines = [line for line in drawing if line.tag.endswith("polyline")]
+    assert [len(line.get("points").split()) for line in lines] == [60, 60]
+
+    def nats(*options):
+        return json.loads(out("perplexity", "letters.gguf", "text", "--json", *options))["nats"]
+    assert nats("--adapter", "a.gguf") < 0.6 * nats() == nats("--adapter", "a.gguf", "--adapter-scale", "0") * 0.6
+    refused("generate", "letters.gguf", "a", "--adapter", "text", saying="text")
+    refused("train", "lora", "letters.gguf", "text", "--weights", "attn_x", saying="blk.N.attn_x.weight")
+    for path, saying in (("/nowhere/at.gguf", "/nowhere/: No such file"), ("at.all", "extension all"), ("at", ".safetensors")):
+        refused("train", "lora", "letters.gguf", "text", "-o", path, saying=saying)
+
+
 def models_of_random_weights_are_measured():
     sizes = "layers=2,width=64,heads=4,groups=2,inner=64,vocabulary=96,format=q4_0"
     got = json.loads(out("bench", "llm", "--random", sizes, "--rounds", "1", "--tokens", "4", "--json"))
@@ -161,5 +183,6 @@ if __name__ == "__main__":
         equal_probabilities_have_the_perplexity_of_their_number,
         a_chat_replies_to_each_line,
         an_interrupt_ends_a_reply_and_not_the_chat,
+        an_adapter_learns_a_text,
         models_of_random_weights_are_measured,
         wrong_words_are_refused)])

@@ -115,6 +115,46 @@ def families_have_their_own_keys():
     assert vision == elements_of("vision_tower.norm.weight", 8), vision
 
 
+def what_a_config_says_becomes_the_keys_of_gguf():
+    def scaled(**scaling):
+        return {"rope_scaling": {"original_max_position_embeddings": 16, "factor": 4.0, **scaling}}
+    lists = {"short_factor": [1, 1.5], "long_factor": [2, 3.5]}
+    text = {k: v for k, v in CONFIG.items() if k in ("hidden_size", "intermediate_size", "num_hidden_layers")}
+    rows = [  # config, and what follows: None is absent
+        ({"model_type": "gemma3", "text_config": {**text, "sliding_window": 512, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}},
+         {"gemma3.attention.head_count": 8, "gemma3.attention.head_count_kv": 4, "gemma3.attention.key_length": 256,
+          "gemma3.attention.sliding_window": 512, "gemma3.rope.freq_base": 1e6, "gemma3.rope.scaling.factor": 8.0,
+          "gemma3.context_length": 131072, "gemma3.attention.scale": 1 / 16}),
+        ({"model_type": "gemma2", "final_logit_softcapping": None},
+         {"gemma2.attn_logit_softcapping": 50.0, "gemma2.final_logit_softcapping": None, "gemma2.attention.sliding_window": None}),
+        ({"model_type": "gemma3_text", "sliding_window": 9, "rope_local_base_freq": 5e3, "rope_parameters": {
+            "sliding_attention": {"rope_theta": 6e3}, "full_attention": {"rope_theta": 7e3}}},
+         {"gemma3.rope.freq_base_swa": 5e3, "gemma3.rope.freq_base": 7e3}),
+        ({"sliding_window": 9, "layer_types": ["full_attention", "sliding_attention"]},
+         {"llama.attention.sliding_window_pattern": {"list": 2, "first": [False, True]}}),
+        ({"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": True, "max_window_layers": 1},
+         {"qwen2.attention.sliding_window_pattern": {"list": 2, "first": [False, True]}}),
+        ({"sliding_window": 9, "sliding_window_pattern": 6}, {"llama.attention.sliding_window_pattern": 6}),
+        (scaled(rope_type="yarn"), {"llama.rope.scaling.type": "yarn", "llama.rope.scaling.attn_factor": None}),
+        (scaled(rope_type="yarn", attention_factor=0.75), {"llama.rope.scaling.attn_factor": 0.6586868}),
+        (scaled(rope_type="yarn", mscale=2.0, mscale_all_dim=1.0),
+         {"llama.rope.scaling.attn_factor": (1 + 0.2 * 1.3862944) / (1 + 0.1 * 1.3862944) ** 2}),
+        (scaled(rope_type="longrope", **lists), {"llama.rope.scaling.attn_factor": 1.5 ** 0.5}),
+        (scaled(rope_type="longrope", attention_factor=1.25, **lists), {"llama.rope.scaling.attn_factor": 1.25}),
+        ({"model_type": "phi3", "original_max_position_embeddings": 16, "rope_scaling": {"type": "su", **lists}},
+         {"phi3.rope.scaling.type": "longrope", "phi3.rope.scaling.attn_factor": 1.5 ** 0.5,
+          "phi3.rope.scaling.original_context_length": 16}),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 5e3, "partial_rotary_factor": 0.5}},
+         {"llama.rope.dimension_count": 1, "llama.rope.freq_base": 5e3}),
+    ]
+    for number, (config, expected) in enumerate(rows):
+        metadata = show(folder(f"config{number}", config))["metadata"]
+        for key, value in expected.items():
+            got = metadata.get(key)
+            assert got == value or (isinstance(value, float) and abs(got - value) <= 1e-6 * value), (number, key, got, value)
+    assert tap.values("x", "x=config11:rope_factors_long.weight")[0] == [2, 3.5]
+
+
 def weights_in_several_files_are_one_model():
     names = list(WEIGHTS)
     path = folder("big", weights={})
@@ -159,7 +199,7 @@ def tokenizer(**model):
 
 def what_is_wrong_with_a_folder_is_told():
     cases = [
-        ({"config": {"model_type": "bert"}}, "config.json: model_type 'bert' is not known (known: gemma2, gemma3, "),
+        ({"config": {"model_type": "bert"}}, "config.json: model_type 'bert' is not known (known: gemma, gemma2, gemma3, "),
         ({"config": {"model_type": 7}}, 'config.json: "model_type": expected a text'),
         ({"config": {"hidden_size": None}}, 'config.json: "hidden_size": expected a number from 0 on'),
         ({"config": {"hidden_size": -8}}, 'config.json: "hidden_size": expected a number from 0 on'),
@@ -169,6 +209,15 @@ def what_is_wrong_with_a_folder_is_told():
         ({"config": {"rms_norm_eps": "x"}}, 'config.json: "rms_norm_eps": expected a number'),
         ({"config": {"rope_theta": "x"}}, 'config.json: "rope_theta": expected a number'),
         ({"config": {"sliding_window": -1}}, 'config.json: "sliding_window": expected a number from 1 on'),
+        ({"config": {"sliding_window": 9, "layer_types": ["chunked"]}}, '"layer_types": expected full_attention or sliding_attention'),
+        ({"config": {"sliding_window": 9, "max_window_layers": 1, "num_hidden_layers": 2**40}},
+         '"num_hidden_layers": expected at most 65536'),
+        ({"config": {"rope_scaling": {"type": "yarn", "factor": -1}}}, '"rope_scaling": expected a factor, and positions'),
+        ({"config": {"rope_scaling": {"type": "longrope", "factor": 2}}}, '"rope_scaling": expected a factor, and positions'),
+        ({"config": {"rope_scaling": {"type": "longrope", "factor": 2, "original_max_position_embeddings": 9}}},
+         '"short_factor": expected a list of numbers'),
+        ({"config": {"rope_scaling": {"type": "longrope", "factor": 2, "original_max_position_embeddings": 9,
+                                      "short_factor": [1, "x"], "long_factor": [1]}}}, 'factor 1 of "rope_scaling": expected a number above 0'),
         ({"config_json": b"{"}, "config.json: line 1: "),
         ({"config_json": b"[]"}, "config.json: expected a JSON object"),
         ({"weights": {}}, "it has neither model.safetensors nor model.safetensors.index.json"),
@@ -214,5 +263,6 @@ def every_cut_of_a_file_is_told():
 
 
 tap.run([arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
+         what_a_config_says_becomes_the_keys_of_gguf,
          weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_is_wrong_with_a_folder_is_told,
          every_cut_of_a_file_is_told])

@@ -8,7 +8,7 @@ import subprocess
 import tap
 from tap import refused, tenon
 
-COMMANDS = ["plugins", "devices", "ops", "op", "eval", "why", "graph", "train", "header"]
+COMMANDS = ["plugins", "devices", "ops", "op", "eval", "why", "graph", "chat", "header"]
 
 
 def help_is_printed_for_each_command():
@@ -19,6 +19,8 @@ def help_is_printed_for_each_command():
         assert text.startswith(f"Usage: tenon {command} ") and "Options:" in text, command
     for command in ["show", "describe", "install", "remove", "verify"]:
         assert f"tenon plugin {command} " in tenon("plugin", command, "--help").stdout
+    for command in ["lenet", "lora"]:
+        assert f"tenon train {command} " in tenon("train", command, "--help").stdout
 
 
 def unknown_names_get_the_nearest():
@@ -40,7 +42,7 @@ def wrong_usage_exits_with_two():
     refused("eval", "1", "-o", status=2, saying="needs a value")
     refused("graph", "1 + 1", status=2, saying="-o FILE")
     refused("graph", "1 + 1", "-o", "g.png", status=2, saying=".svg or .dot")
-    refused("train", "resnet", status=2, saying="expected lenet")
+    refused("train", "resnet", status=2, saying="no command 'resnet'")
     for option, value in [("--epochs", "0"), ("--steps", "x"), ("--lr", "-1"), ("--lr", "nan"),
                           ("--batch", "99999999999999999999"), ("--seed", "1.5")]:
         refused("train", "lenet", option, value, status=2, saying=f"{option}: got '{value}'")

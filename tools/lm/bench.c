@@ -149,7 +149,7 @@ int run_bench(const struct given *given)
                       .rounds = given->rounds ? given->rounds : 5,
                       .steps = given->tokens ? given->tokens : 64};
     double rates[2];
-    b.position = given->position >= 0    ? given->position
+    b.position = given->position >= 0  ? given->position
                  : b.num_sequences > 1 ? SHORT
                                        : PROMPT;
     if (b.num_sequences > MOST_SEQUENCES) {

@@ -54,7 +54,9 @@ int run_generate(const struct given *given)
     const tn_lm_generation how = {
         .struct_size = sizeof(how),
         .prompt = prompt,
-        .prompt_flags = given->raw ? 0 : TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL,
+        .prompt_flags = given->raw         ? 0
+                        : given->load_from ? TN_LM_PARSE_SPECIAL
+                                           : TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL,
         .max_tokens = given->tokens,
         .sampling = &given->sampling,
         .stops = &given->stop,
@@ -64,9 +66,13 @@ int run_generate(const struct given *given)
     int failed = 0;
     if (!prompt)
         failed = stop_memory();
+    else if (given->load_from && tn_lm_sequence_restore(opened.sequence, given->load_from))
+        failed = stop_lm();
     else
         write_piece(prompt, strlen(prompt));
     if (!failed && tn_lm_generate(opened.sequence, &how, &result))
+        failed = stop_lm();
+    if (!failed && given->save_to && tn_lm_sequence_save(opened.sequence, given->save_to))
         failed = stop_lm();
     if (!failed)
         tell_result(&result, &opened);

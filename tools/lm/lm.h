@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The program behind `tenon generate`, `chat`, `perplexity` and `bench llm`: its own, so
-// that the command itself does not load the library of language models.
+// The program behind `tenon generate`, `chat`, `perplexity`, `bench llm` and `train lora`:
+// its own, so that the command itself does not load the library of language models.
 #ifndef TOOLS_LM_LM_H
 #define TOOLS_LM_LM_H
 
@@ -26,6 +26,12 @@ struct given {
     const char *cache;   // elements of the caches; NULL: the usual ones
     const char *save_to; // a file for the sequence behind what was generated
     const char *load_from;
+    const char *adapter; // a file
+    double adapter_scale;
+    const char *weights; // "attn_q,attn_v": those that training adapts
+    const char *output, *plot;
+    int64_t rank, steps, window; // of a training; 0: not said
+    double alpha, rate;
     bool raw; // the prompt is cut as it is, without what prompts begin with
     bool json;
     char **items; // arguments that are no options
@@ -52,7 +58,12 @@ double now(void);
 
 // Opens the model of a file, or of the dimensions that --random gave.
 int open_model(const struct given *given, struct opened *out);
+// The same, without a sequence.
+int open_alone(const struct given *given, struct opened *out);
 void close_model(struct opened *opened);
+
+// Gives the bytes of a file, or of standard input for "-", for free().
+int read_text(const char *path, char **out_text, uint64_t *out_size);
 
 // Prints on standard error which model runs on what.
 void tell_model(const struct opened *opened);
@@ -67,5 +78,6 @@ int run_generate(const struct given *given);
 int run_chat(const struct given *given);
 int run_perplexity(const struct given *given);
 int run_bench(const struct given *given);
+int run_lora(const struct given *given);
 
 #endif // TOOLS_LM_LM_H

@@ -27,6 +27,16 @@ enum {
     TEMPLATE,
     RAW,
     JSON,
+    ADAPTER,
+    ADAPTER_SCALE,
+    WEIGHTS,
+    OUTPUT,
+    PLOT,
+    RANK,
+    ALPHA,
+    STEPS,
+    WINDOW,
+    RATE,
 };
 
 static const struct option options[] = {
@@ -50,6 +60,16 @@ static const struct option options[] = {
     {"template", required_argument, NULL, TEMPLATE},
     {"raw", no_argument, NULL, RAW},
     {"json", no_argument, NULL, JSON},
+    {"adapter", required_argument, NULL, ADAPTER},
+    {"adapter-scale", required_argument, NULL, ADAPTER_SCALE},
+    {"weights", required_argument, NULL, WEIGHTS},
+    {"output", required_argument, NULL, OUTPUT},
+    {"plot", required_argument, NULL, PLOT},
+    {"rank", required_argument, NULL, RANK},
+    {"alpha", required_argument, NULL, ALPHA},
+    {"steps", required_argument, NULL, STEPS},
+    {"window", required_argument, NULL, WINDOW},
+    {"rate", required_argument, NULL, RATE},
     {NULL, 0, NULL, 0},
 };
 
@@ -86,63 +106,53 @@ static int read_integer(int number, const char *text, int64_t *out)
 static int read_option(struct given *given, int number, const char *text)
 {
     tn_lm_sampling *s = &given->sampling;
-    int64_t seed;
-    int failed;
-    switch (number) {
-    case TEMPERATURE:
-        return read_number(number, text, &s->temperature);
-    case TOP_P:
-        return read_number(number, text, &s->top_p);
-    case MIN_P:
-        return read_number(number, text, &s->min_p);
-    case PENALTY:
-        return read_number(number, text, &s->penalty);
-    case TOP_K:
-        return read_integer(number, text, &s->top_k);
-    case TOKENS:
-        return read_integer(number, text, &given->tokens);
-    case CONTEXT:
-        return read_integer(number, text, &given->context);
-    case ROUNDS:
-        return read_integer(number, text, &given->rounds);
-    case SEED:
-        failed = read_integer(number, text, &seed);
-        s->seed = failed ? 0 : (uint64_t)seed;
-        return failed;
-    case SEQUENCES:
-        return read_integer(number, text, &given->sequences);
-    case POSITION:
-        return read_integer(number, text, &given->position);
-    case CACHE:
-        given->cache = text;
-        return 0;
-    case SAVE_CACHE:
-        given->save_to = text;
-        return 0;
-    case LOAD_CACHE:
-        given->load_from = text;
-        return 0;
-    case STOP:
-        given->stop = text;
-        return 0;
-    case RANDOM:
-        given->random = text;
-        return 0;
-    case SYSTEM:
-        given->system = text;
-        return 0;
-    case TEMPLATE:
-        given->template = text;
-        return 0;
-    case RAW:
-        given->raw = true;
-        return 0;
-    case JSON:
-        given->json = true;
-        return 0;
-    default:
+    const struct {
+        int number;
+        double *value;
+    } numbers[] = {{TEMPERATURE, &s->temperature},
+                   {TOP_P, &s->top_p},
+                   {MIN_P, &s->min_p},
+                   {PENALTY, &s->penalty},
+                   {ADAPTER_SCALE, &given->adapter_scale},
+                   {ALPHA, &given->alpha},
+                   {RATE, &given->rate}};
+    const struct {
+        int number;
+        int64_t *value;
+    } integers[] = {{TOP_K, &s->top_k},
+                    {TOKENS, &given->tokens},
+                    {CONTEXT, &given->context},
+                    {ROUNDS, &given->rounds},
+                    {RANK, &given->rank},
+                    {STEPS, &given->steps},
+                    {WINDOW, &given->window},
+                    {SEED, (int64_t *)&s->seed},
+                    {SEQUENCES, &given->sequences},
+                    {POSITION, &given->position}};
+    const struct {
+        int number;
+        const char **value;
+    } texts[] = {{STOP, &given->stop},           {RANDOM, &given->random},
+                 {SYSTEM, &given->system},       {TEMPLATE, &given->template},
+                 {ADAPTER, &given->adapter},     {WEIGHTS, &given->weights},
+                 {OUTPUT, &given->output},       {PLOT, &given->plot},
+                 {CACHE, &given->cache},         {SAVE_CACHE, &given->save_to},
+                 {LOAD_CACHE, &given->load_from}};
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        if (numbers[i].number == number)
+            return read_number(number, text, numbers[i].value);
+    for (size_t i = 0; i < COUNT(integers); i++)
+        if (integers[i].number == number)
+            return read_integer(number, text, integers[i].value);
+    for (size_t i = 0; i < COUNT(texts); i++)
+        if (texts[i].number == number) {
+            *texts[i].value = text;
+            return 0;
+        }
+    if (number != RAW && number != JSON)
         return 2; // getopt_long has told
-    }
+    *(number == RAW ? &given->raw : &given->json) = true;
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -153,8 +163,10 @@ int main(int argc, char **argv)
     } modes[] = {{"generate", run_generate},
                  {"chat", run_chat},
                  {"perplexity", run_perplexity},
-                 {"bench", run_bench}};
+                 {"bench", run_bench},
+                 {"lora", run_lora}};
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
+                          .adapter_scale = 1,
                           .position = -1};
     for (int number; (number = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         int failed = read_option(&given, number, optarg);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Opening models, failures, and what a model runs on.
+#include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/lm_adapter.h>
 #include <time.h>
 #include <unistd.h>
 #include "lm.h"
+
+#define MOST_BYTES (INT64_C(1) << 30)
 
 int stop(const char *format, ...)
 {
@@ -51,16 +56,32 @@ static tn_status open_lm(const struct given *given, struct opened *out)
     return tn_lm_open_source(out->runtime, &source, &options, &out->lm);
 }
 
-int open_model(const struct given *given, struct opened *out)
+int open_alone(const struct given *given, struct opened *out)
 {
     *out = (struct opened){.runtime = NULL};
     double begin = now();
     if (tn_runtime_open(NULL, &out->runtime))
         return stop("%s", tn_last_error());
-    int failed = open_lm(given, out) || tn_lm_sequence_open(out->lm, &out->sequence);
+    int failed = open_lm(given, out);
+    if (!failed && given->adapter)
+        failed = tn_lm_adapter_load(out->lm, given->adapter, given->adapter_scale) != TN_OK;
     if (failed) {
         if (tn_lm_error()[0])
             stop_lm();
+        close_model(out);
+        return 1;
+    }
+    out->seconds = now() - begin;
+    return 0;
+}
+
+int open_model(const struct given *given, struct opened *out)
+{
+    double begin = now();
+    if (open_alone(given, out))
+        return 1;
+    if (tn_lm_sequence_open(out->lm, &out->sequence)) {
+        stop_lm();
         close_model(out);
         return 1;
     }
@@ -105,6 +126,36 @@ void tell_model(const struct opened *opened)
              (long long)info.width, 1e-6 * (double)info.weight_bytes, device);
     tn_text_printable(line, TN_TEXT_ONE_LINE, shown, sizeof(shown));
     fprintf(stderr, "%s\n", shown);
+}
+
+int read_text(const char *path, char **out_text, uint64_t *out_size)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!file)
+        return stop("%s: %s", path, strerror(errno));
+    char *text = NULL;
+    uint64_t size = 0, room = 0;
+    int failed = 0;
+    while (!failed && !feof(file) && !ferror(file)) {
+        if (size == room) {
+            room = room ? 2 * room : 65536;
+            char *more = room <= (uint64_t)MOST_BYTES ? realloc(text, room) : NULL;
+            failed = more ? 0 : stop("%s: more than %" PRId64 " bytes", path, MOST_BYTES);
+            text = more ? more : text;
+        }
+        size += failed ? 0 : fread(text + size, 1, room - size, file);
+    }
+    if (!failed && ferror(file))
+        failed = stop("%s: %s", path, strerror(errno));
+    if (file != stdin)
+        fclose(file);
+    if (failed) {
+        free(text);
+        return failed;
+    }
+    *out_text = text;
+    *out_size = size;
+    return 0;
 }
 
 void write_piece(const char *text, uint64_t size)

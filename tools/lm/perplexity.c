@@ -1,45 +1,10 @@
 // SPDX-License-Identifier: MIT
 // tenon perplexity: how well a model predicts a text.
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "lm.h"
-
-#define MOST_BYTES (INT64_C(1) << 30)
-
-// Gives the bytes of a file, for free().
-static int read_text(const char *path, char **out_text, uint64_t *out_size)
-{
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (!file)
-        return stop("%s: %s", path, strerror(errno));
-    char *text = NULL;
-    uint64_t size = 0, room = 0;
-    int failed = 0;
-    while (!failed && !feof(file) && !ferror(file)) {
-        if (size == room) {
-            room = room ? 2 * room : 65536;
-            char *more = room <= (uint64_t)MOST_BYTES ? realloc(text, room) : NULL;
-            failed = more ? 0 : stop("%s: more than %" PRId64 " bytes", path, MOST_BYTES);
-            text = more ? more : text;
-        }
-        size += failed ? 0 : fread(text + size, 1, room - size, file);
-    }
-    if (!failed && ferror(file))
-        failed = stop("%s: %s", path, strerror(errno));
-    if (file != stdin)
-        fclose(file);
-    if (failed) {
-        free(text);
-        return failed;
-    }
-    *out_text = text;
-    *out_size = size;
-    return 0;
-}
 
 // Minus the natural logarithm of the probability of token `id`.
 static double surprise(const float *logits, int64_t words, int32_t id)

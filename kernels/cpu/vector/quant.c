@@ -3,36 +3,29 @@
 // the unpacked bits of a block are used for.
 #include "../quant.h"
 #include "variant.h"
-#include "quant_lanes.h"
+#include "quant_unpack.h"
 
 #define TILE 8            // rows of x at a time
 #define ROUND 12582912.0f // 1.5 * 2^23: floats from here on are integers
 
-static const struct {
-    int64_t elements, bytes;
-} blocks_of[] = {
-#define SIZES(name, plain, head)                                                           \
-    [CPU_QUANT_##name] = {TN_QUANT_BLOCK_##plain, TN_QUANT_BYTES_##plain},
+static const int64_t bytes_of[] = {
+#define SIZES(name, plain, ...) [CPU_QUANT_##name] = TN_QUANT_BYTES_##plain,
     TN_QUANT_PACKED_FORMATS(SIZES)
 #undef SIZES
 };
 
 // --- rounding ---------------------------------------------------------------------------
 
-// The word of a block of 32 that a format needs: an integer with which the sum of products
-// begins, a float that goes with the minimum, or the sums of both halves.
-static void round_extra(int32_t format, const int32_t sums[2], float scale, uint8_t *out)
+// The word of a block of 32 that a format needs.
+static void round_extra(const struct traits *traits, const int32_t sums[2], float scale,
+                        uint8_t *out)
 {
-    float term = scale * (float)(sums[0] + sums[1]);
-    int32_t first =
-        -(format == CPU_QUANT_q4_0_r16 ? 8 : BYTES_OFFSET) * (sums[0] + sums[1]);
-    int16_t halves[2] = {(int16_t)sums[0], (int16_t)sums[1]};
-    const void *from = &term;
-    if (format == CPU_QUANT_q4_0_r16 || format == CPU_QUANT_q8_0_r16)
-        from = &first;
-    else if (format == CPU_QUANT_q6_k_r16)
-        from = halves;
-    memcpy(out, from, 4);
+    const float term = scale * (float)(sums[0] + sums[1]);
+    const int32_t first = -traits->offset * (sums[0] + sums[1]);
+    const int16_t halves[2] = {(int16_t)sums[0], (int16_t)sums[1]};
+    const void *const from[] = {
+        [EXTRA_FIRST] = &first, [EXTRA_TERM] = &term, [EXTRA_HALVES] = halves};
+    memcpy(out, from[traits->extra], 4);
 }
 
 static float round_block(const float *x, int8_t *out, int32_t out_sums[2])
@@ -67,11 +60,11 @@ static void quant_round(int32_t format, const float *x, int64_t k, uint8_t *out)
         int32_t sums[2];
         float scale = round_block(x + b * 32, (int8_t *)out + b * 32, sums);
         memcpy(scales + 4 * b, &scale, sizeof(scale));
-        round_extra(format, sums, scale, extra + 4 * b);
+        round_extra(&traits_of[format], sums, scale, extra + 4 * b);
     }
 }
 
-// --- products: blocks of 32 -------------------------------------------------------------
+// --- products ---------------------------------------------------------------------------
 
 // A row of x in a block of 32: its bytes, its scale, and the format's word.
 struct part {
@@ -87,152 +80,76 @@ static inline struct part part_of(const struct cpu_quant_product *p, const uint8
                          f32_of_bits((uint32_t)word_at(scale))};
 }
 
-static inline float extra_float(const struct part *x)
-{
-    return f32_of_bits((uint32_t)word_at(x->extra));
-}
-
 // sum + the products of `count` words of four bytes.
-static inline words dots(words sum, const words *w, const uint8_t *q, int count)
+INLINE words dots(words sum, const words *w, const uint8_t *q, int count, bool is_signed)
 {
-    for (int i = 0; i < count; i++)
-        sum = dot(sum, w[i], all_words(word_at(q + 4 * i)));
+    for (int i = 0; i < count; i++) {
+        const words x = all_words(word_at(q + 4 * i));
+        sum = is_signed ? dot_signed(sum, w[i], x) : dot(sum, w[i], x);
+    }
     return sum;
 }
 
-static inline words low_bits(words w)
+// The sum of 32 products, of integers.
+INLINE words sum_of_32(const struct traits *f, const struct unpacked *w,
+                       const struct part *x)
 {
-    return masked(w, 0x0f0f0f0f);
+    int16_t halves[2];
+    memcpy(halves, x->extra, sizeof(halves));
+    if (f->has_halves)
+        return sum_of_products(
+            w->scale[0], dots(all_words(-f->offset * halves[0]), w->bits, x->q, 4, false),
+            w->scale[1],
+            dots(all_words(-f->offset * halves[1]), w->bits + 4, x->q + 16, 4, false));
+    return dots(all_words(f->extra == EXTRA_FIRST ? word_at(x->extra) : 0), w->bits, x->q,
+                8, f->is_signed);
 }
 
-#define INLINE static inline __attribute__((always_inline))
-// Adds the products of a block to the sums of `tile` rows of x. `w` are 16 blocks, of whose
-// rows those from `lane` on are taken; b is the number of the block of 32 in x. `format`
-// and `tile` are constants where these are inlined.
-INLINE void add_32(const struct cpu_quant_product *p, int32_t format, int tile,
-                   const uint8_t *w, int lane, const uint8_t *x, int64_t b, floats *sums)
+// Adds the products of 32 elements to the sums of `tile` rows of x; b is their number in a
+// row. `f` and `tile` are constants where this is inlined.
+INLINE void add_32(const struct cpu_quant_product *p, const struct traits *f, int tile,
+                   const struct unpacked *w, const uint8_t *x, int64_t b, floats *sums)
 {
-    const bool has_minimum = format == CPU_QUANT_q4_1_r16;
-    const uint8_t *from = w + (has_minimum ? 64 : 32) + 4 * lane;
-    words bits[8];
-    for (int i = 0; i < 8; i++) {
-        if (format == CPU_QUANT_q8_0_r16)
-            bits[i] = signed_bytes(load_words(from + 64 * i));
-        else
-            bits[i] = low_bits(shifted(load_words(from + i % 4 * 64), i / 4 * 4));
-    }
-    floats d = load_f16(w + 2 * lane), m = has_minimum ? load_f16(w + 32 + 2 * lane) : d;
     for (int t = 0; t < tile; t++) {
-        const struct part part = part_of(p, x, t, b);
-        words sum = all_words(has_minimum ? 0 : word_at(part.extra));
-        if (format == CPU_QUANT_q8_0_r16)
-            for (int i = 0; i < 8; i++)
-                sum = dot_signed(sum, bits[i], all_words(word_at(part.q + 4 * i)));
-        else
-            sum = dots(sum, bits, part.q, 8);
-        floats factor = multiply(d, all_floats(part.scale));
+        const struct part at = part_of(p, x, t, b);
+        const words sum = sum_of_32(f, w, &at);
+        floats factor = multiply(w->factor, all_floats(at.scale));
         sums[t] = add(sums[t], multiply(to_floats(sum), factor));
-        if (has_minimum)
-            sums[t] = add(sums[t], multiply(m, all_floats(extra_float(&part))));
-    }
-}
-
-// --- products: blocks of 256 ------------------------------------------------------------
-
-// The scales (or minima) of parts 0 .. 3, or 4 .. 7, of q4_k and q5_k: a byte each. `own`
-// are the bytes that have all bits of the first ones, `rest` the last four.
-static inline words scales_of(words own, words rest, int part)
-{
-    if (part < 4)
-        return masked(own, 0x3f3f3f3f);
-    return joined(low_bits(rest), masked(shifted(own, 2), 0x30303030));
-}
-
-// q4_k and q5_k, as above, with 32 elements at a time.
-INLINE void add_4_k(const struct cpu_quant_product *p, int32_t format, int tile,
-                    const uint8_t *w, int lane, const uint8_t *x, int64_t b, floats *sums)
-{
-    const bool is_5 = format == CPU_QUANT_q5_k_r16;
-    const uint8_t *scales = w + 64 + 4 * lane, *high = scales + 3 * 64;
-    const uint8_t *low = high + (is_5 ? 8 * 64 : 0);
-    const floats d = load_f16(w + 2 * lane), m = load_f16(w + 32 + 2 * lane);
-    const words first = load_words(scales), second = load_words(scales + 64);
-    const words rest = load_words(scales + 128);
-#pragma GCC unroll 8
-    for (int part = 0; part < 8; part++) {
-        words bits[8];
-        for (int i = 0; i < 8; i++) {
-            const uint8_t *from = low + (part / 2 * 8 + i) * 64;
-            bits[i] = low_bits(shifted(load_words(from), part % 2 * 4));
-            if (is_5)
-                bits[i] =
-                    joined(bits[i], masked(shifted(load_words(high + 64 * i), part - 4),
-                                           0x10101010));
+        if (f->extra == EXTRA_TERM) {
+            const float term = f32_of_bits((uint32_t)word_at(at.extra));
+            sums[t] = add(sums[t], multiply(w->least, all_floats(term)));
         }
-        words scale = signed_byte(scales_of(first, rest, part), part % 4);
-        words minimum = signed_byte(scales_of(second, shifted(rest, 4), part), part % 4);
-        floats factor = multiply(d, to_floats(scale)),
-               least = multiply(m, to_floats(minimum));
-        for (int t = 0; t < tile; t++) {
-            const struct part at = part_of(p, x, t, b + part);
-            words sum = dots(all_words(0), bits, at.q, 8);
-            sums[t] = add(sums[t],
-                          multiply(to_floats(sum), multiply(factor, all_floats(at.scale))));
-            sums[t] = add(sums[t], multiply(least, all_floats(-extra_float(&at))));
+        if (f->has_minimum) {
+            const words least = sum_of_pairs(w->minimum, all_words(word_at(at.extra)));
+            factor = multiply(w->least, all_floats(at.scale));
+            sums[t] = add(sums[t], multiply(to_floats(least), factor));
         }
     }
 }
-
-// q6_k. The scales of 16 elements are integers: both sums of 32 are joined before they
-// become floats.
-INLINE void add_6_k(const struct cpu_quant_product *p, int tile, const uint8_t *w, int lane,
-                    const uint8_t *x, int64_t b, floats *sums)
-{
-    const uint8_t *low = w + 4 * lane, *high = low + 32 * 64, *scales = high + 16 * 64;
-    const floats d = load_f16(w + 16 * 208 + 2 * lane);
-#pragma GCC unroll 8
-    for (int part = 0; part < 8; part++) {
-        const int half = part / 4, quarter = part % 4;
-        words bits[8];
-        for (int i = 0; i < 8; i++) {
-            words four = load_words(low + (half * 16 + quarter % 2 * 8 + i) * 64);
-            words two = load_words(high + (half * 8 + i) * 64);
-            bits[i] = joined(low_bits(shifted(four, quarter / 2 * 4)),
-                             masked(shifted(two, 2 * quarter - 4), 0x30303030));
-        }
-        const words four = load_words(scales + part / 2 * 64);
-        const words scale[2] = {signed_byte(four, part % 2 * 2),
-                                signed_byte(four, part % 2 * 2 + 1)};
-        for (int t = 0; t < tile; t++) {
-            const struct part at = part_of(p, x, t, b + part);
-            int16_t halves[2];
-            memcpy(halves, at.extra, sizeof(halves));
-            words sum = sum_of_products(
-                scale[0], dots(all_words(-32 * halves[0]), bits, at.q, 4), scale[1],
-                dots(all_words(-32 * halves[1]), bits + 4, at.q + 16, 4));
-            floats factor = multiply(d, all_floats(at.scale));
-            sums[t] = add(sums[t], multiply(to_floats(sum), factor));
-        }
-    }
-}
-
-// --- products ---------------------------------------------------------------------------
 
 // The product of `tile` rounded rows at x with LANES rows of a group of weights.
 INLINE void multiply_tile(const struct cpu_quant_product *p, int32_t format, int tile,
                           const uint8_t *w, int lane, const uint8_t *x, float *out)
 {
-    const int64_t step = 16 * blocks_of[format].bytes, each = blocks_of[format].elements;
+    const struct traits *f = &traits_of[format];
+    const int64_t step = 16 * bytes_of[format];
+    struct unpacked bits;
     floats sums[TILE];
     for (int t = 0; t < tile; t++)
         sums[t] = all_floats(0);
-    for (int64_t b = 0; b < p->k / 32; b += each / 32, w += step) {
-        if (format == CPU_QUANT_q6_k_r16)
-            add_6_k(p, tile, w, lane, x, b, sums);
-        else if (format == CPU_QUANT_q4_k_r16 || format == CPU_QUANT_q5_k_r16)
-            add_4_k(p, format, tile, w, lane, x, b, sums);
-        else
-            add_32(p, format, tile, w, lane, x, b, sums);
+    for (int64_t b = 0; b < p->k / 32; b += f->parts, w += step) {
+        if (f->parts == 1) {
+            unpack(format, w, lane, 0, 0, &bits);
+            add_32(p, f, tile, &bits, x, b, sums);
+            continue;
+        }
+        for (int half = 0; half < 2; half++) {
+            UNROLL
+            for (int quarter = 0; quarter < 4; quarter++) {
+                unpack(format, w, lane, half, quarter, &bits);
+                add_32(p, f, tile, &bits, x, b + 4 * half + quarter, sums);
+            }
+        }
     }
     for (int t = 0; t < tile; t++)
         store(out + t * p->out_row, sums[t]);
@@ -267,8 +184,7 @@ static void quant_product(const struct cpu_quant_product *p)
         TN_QUANT_PACKED_FORMATS(ENTRY)
 #undef ENTRY
     };
-    const int64_t bytes =
-        p->k / blocks_of[p->format].elements * 16 * blocks_of[p->format].bytes;
+    const int64_t bytes = p->k / 32 / traits_of[p->format].parts * 16 * bytes_of[p->format];
     for (int64_t g = 0; g < p->groups; g++)
         by_format[p->format](p, p->w + g * bytes, p->out + 16 * g);
 }

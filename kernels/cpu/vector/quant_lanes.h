@@ -17,7 +17,8 @@ static inline int32_t word_at(const void *p)
 
 // For x86: the names of intrinsics and types differ in their widths. `shifted` is by
 // constants, to the right, and to the left where they are negative; `signed_byte` is byte i
-// of each word.
+// of each word. `multiplied` and `sum_of_pairs` are of numbers of 16 bits, of which
+// `sum_of_pairs` adds both products in a word. `half_scales` is tn_quant_half_scale.
 #define X86_LANES(WIDTH)                                                                   \
     typedef __m##WIDTH##i words;                                                           \
     typedef __m##WIDTH floats;                                                             \
@@ -45,10 +46,34 @@ static inline int32_t word_at(const void *p)
     {                                                                                      \
         return _mm##WIDTH##_srai_epi32(_mm##WIDTH##_slli_epi32(w, 24 - 8 * i), 24);        \
     }                                                                                      \
+    static inline words lowered(words w, int32_t by)                                       \
+    {                                                                                      \
+        return _mm##WIDTH##_sub_epi32(w, all_words(by));                                   \
+    }                                                                                      \
+    static inline words shifted_right(words w, int by)                                     \
+    {                                                                                      \
+        return _mm##WIDTH##_srl_epi32(w, _mm_cvtsi32_si128(by));                           \
+    }                                                                                      \
+    static inline words multiplied(words a, words b)                                       \
+    {                                                                                      \
+        return _mm##WIDTH##_mullo_epi16(a, b);                                             \
+    }                                                                                      \
+    static inline words sum_of_pairs(words a, words b)                                     \
+    {                                                                                      \
+        return _mm##WIDTH##_madd_epi16(a, b);                                              \
+    }                                                                                      \
     static inline words sum_of_products(words a, words b, words c, words d)                \
     {                                                                                      \
         return _mm##WIDTH##_add_epi32(_mm##WIDTH##_mullo_epi32(a, b),                      \
                                       _mm##WIDTH##_mullo_epi32(c, d));                     \
+    }                                                                                      \
+    static inline floats half_scales(words e)                                              \
+    {                                                                                      \
+        const words less = _mm##WIDTH##_min_epi32(e, all_words(1));                        \
+        const words tiny =                                                                 \
+            _mm##WIDTH##_add_epi32(_mm##WIDTH##_slli_epi32(less, 21), all_words(1 << 21)); \
+        return _mm##WIDTH##_castsi##WIDTH##_ps(                                            \
+            _mm##WIDTH##_max_epi32(tiny, _mm##WIDTH##_slli_epi32(lowered(e, 1), 23)));     \
     }                                                                                      \
     static inline floats all_floats(float x)                                               \
     {                                                                                      \
@@ -82,6 +107,19 @@ X86_LANES(512)
 static inline floats load_f16(const uint8_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+static inline words load_u16(const uint8_t *p)
+{
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+static inline words load_u8(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+static inline words looked_up(const int8_t table[16], words indices)
+{
+    const __m128i all = _mm_loadu_si128((const __m128i *)(const void *)table);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(all), indices);
 }
 #if defined(__AVX512VNNI__)
 #define BYTES_OFFSET 128
@@ -122,6 +160,19 @@ static inline floats load_f16(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
+static inline words load_u16(const uint8_t *p)
+{
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+static inline words load_u8(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+static inline words looked_up(const int8_t table[16], words indices)
+{
+    const __m128i all = _mm_loadu_si128((const __m128i *)(const void *)table);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), indices);
+}
 static inline words dot(words sum, words w, words x)
 {
     const words pairs = _mm256_maddubs_epi16(w, x);
@@ -141,6 +192,7 @@ static inline words dot_signed(words sum, words w, words x)
 #define BYTES_OFFSET 0
 typedef union words {
     int8_t byte[16];
+    int16_t pair[8];
     int32_t word[4];
 } words;
 typedef float floats __attribute__((vector_size(16)));
@@ -171,9 +223,43 @@ static inline words shifted(words w, int by)
 {
     EACH(by < 0 ? (uint32_t)w.word[i] << -by : (uint32_t)w.word[i] >> by);
 }
+static inline words shifted_right(words w, int by)
+{
+    EACH((uint32_t)w.word[i] >> by);
+}
 static inline words signed_byte(words w, int at)
 {
     EACH(w.byte[4 * i + at]);
+}
+static inline words lowered(words w, int32_t by)
+{
+    EACH(w.word[i] - by);
+}
+static inline words load_u16(const uint8_t *p)
+{
+    words w;
+    EACH(p[2 * i] | p[2 * i + 1] << 8);
+}
+static inline words load_u8(const uint8_t *p)
+{
+    words w;
+    EACH(p[i]);
+}
+static inline words looked_up(const int8_t table[16], words w)
+{
+    for (int i = 0; i < 16; i++)
+        w.byte[i] = table[w.byte[i]];
+    return w;
+}
+static inline words multiplied(words w, words b)
+{
+    for (int i = 0; i < 8; i++)
+        w.pair[i] = (int16_t)(w.pair[i] * b.pair[i]);
+    return w;
+}
+static inline words sum_of_pairs(words w, words b)
+{
+    EACH(w.pair[2 * i] * b.pair[2 * i] + w.pair[2 * i + 1] * b.pair[2 * i + 1]);
 }
 static inline words sum_of_products(words w, words b, words c, words d)
 {
@@ -204,6 +290,12 @@ static inline floats load_f16(const uint8_t *p)
 {
     return (floats){tn_quant_f16(p), tn_quant_f16(p + 2), tn_quant_f16(p + 4),
                     tn_quant_f16(p + 6)};
+}
+static inline floats half_scales(words e)
+{
+    return (floats){
+        tn_quant_half_scale((uint8_t)e.word[0]), tn_quant_half_scale((uint8_t)e.word[1]),
+        tn_quant_half_scale((uint8_t)e.word[2]), tn_quant_half_scale((uint8_t)e.word[3])};
 }
 static inline words dot_signed(words sum, words w, words x)
 {

@@ -26,7 +26,7 @@ struct attention {
     const tn_tensor *mask, *lengths;       // NULL: not given
     const tn_tensor *slots;                // indices of k's and v's first axis; or NULL
     int64_t num_slots;                     // its extent
-    int32_t batch_rank;              // axes before those of heads
+    int32_t batch_rank;                    // axes before those of heads
     int64_t extent[TN_MAX_RANK], k_stride[TN_MAX_RANK], v_stride[TN_MAX_RANK],
         mask_stride[TN_MAX_RANK]; // of these axes
     int64_t batches, groups, per_group, queries, keys, depth, width;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// nn.scaled_dot_product_attention/1 of floats and quant.cached_attention/1, without a matrix
-// of all scores.
+// nn.scaled_dot_product_attention/1 of floats and quant.cached_attention/1, without a
+// matrix of all scores.
 //
 // The queries of a group of heads are rows of one matrix, ROW_BLOCK of which are computed
 // at a time, over KEY_BLOCK keys at a time: scores by a product, weights by exp() of scores
@@ -421,9 +421,9 @@ static int32_t cached_accepts(const tn_kernel_query *query)
     const tn_quant_cached_attention_attrs *attrs = query->attrs;
     bool is_blocks = query->inputs[1].dtype == TN_U8;
     return attention_fits(query) &&
-           (is_blocks ? query->inputs[0].dtype == TN_F32 &&
-                            strcmp(attrs->format, "q8_0") == 0
-                      : query->inputs[0].dtype == query->inputs[1].dtype);
+           (is_blocks
+                ? query->inputs[0].dtype == TN_F32 && strcmp(attrs->format, "q8_0") == 0
+                : query->inputs[0].dtype == query->inputs[1].dtype);
 }
 
 static const tn_operand_rule rules[] = {
@@ -451,11 +451,11 @@ const tn_kernel scaled_dot_product_attention_kernel = {
 };
 
 static const tn_operand_rule cached_rules[] = {
-    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                     // q
-    {TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ROWS},     // k
-    {TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ROWS},     // v
-    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                          // lengths
-    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                          // slots
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                 // q
+    {TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ROWS}, // k
+    {TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ROWS}, // v
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                      // lengths
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                      // slots
     {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
 };
 static const tn_cpu_kernel cached_payload = {

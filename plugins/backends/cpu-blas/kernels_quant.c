@@ -18,14 +18,15 @@
 #define CACHED_BYTES 131072  // of rounded rows of x that groups of weights share
 #define DECODED_BYTES 131072 // of rows of weights as floats, of one worker
 #define PIECE_BYTES 16384    // written by a piece of a loop, at least
+#define BLOCK_BYTES 32768    // of results that pass through a program together
 
 // A matrix of blocks in memory without gaps.
 struct weights {
     const uint8_t *data;
     int64_t n, k, row_bytes, block_bytes;
-    uint32_t format; // number in TN_QUANT_FORMATS
-    int32_t head;    // of packed rows: bytes of f16 at the beginning of a block
-    int32_t packed;  // number in TN_QUANT_PACKED_FORMATS, or -1
+    uint32_t format;      // number in TN_QUANT_FORMATS
+    int32_t packed;       // number in TN_QUANT_PACKED_FORMATS, or -1
+    tn_quant_order order; // of packed rows
 };
 
 // A launch.
@@ -41,6 +42,10 @@ struct quant_run {
     uint8_t *scratch;
     uint64_t part; // bytes of scratch memory of each worker
     const tn_tensor *ids;
+    const tn_cpu_call *call;
+    float *values;    // of each worker: a row of x that passes through a program
+    uint8_t *results; // of each worker: a block of those that do; NULL: they lie at `out`
+    uint64_t block;   // bytes of it
 };
 
 static uint64_t aligned(uint64_t bytes)
@@ -74,18 +79,19 @@ static int32_t packed_number(const char *name)
 // False where the table has no such format.
 static bool read_weights(const char *name, const tn_layout *layout, struct weights *out)
 {
-    int32_t head = 0, last = layout->rank - 1;
+    int32_t last = layout->rank - 1;
+    tn_quant_order order = {0};
     const tn_quant_format *format = tn_quant_find(name);
     if (!format)
-        format = tn_quant_unpacked(name, &head);
+        format = tn_quant_unpacked(name, &order);
     if (!format)
         return false;
     *out = (struct weights){.n = last > 0 ? layout->extent[last - 1] : 1,
                             .row_bytes = layout->extent[last],
                             .block_bytes = format->bytes,
                             .format = format_number(format),
-                            .head = head,
-                            .packed = packed_number(name)};
+                            .packed = packed_number(name),
+                            .order = order};
     out->k = out->row_bytes / format->bytes * format->block;
     return true;
 }
@@ -96,22 +102,35 @@ static void move_bytes(uint8_t *packed, uint8_t *plain, size_t size, bool is_pac
     memcpy(is_packing ? packed : plain, is_packing ? plain : packed, size);
 }
 
+// Copies an arranged block to row `row` of 16 packed ones, or back.
+static void move_block(const tn_quant_order *order, uint8_t *group, int64_t row,
+                       uint8_t *block, bool is_packing)
+{
+    int64_t behind = order->bytes - order->head, words = behind / 4, rest = behind % 4;
+    for (int32_t i = 0; i < order->head; i += 2)
+        move_bytes(group + 16 * i + 2 * row, block + i, 2, is_packing);
+    group += GROUP * order->head;
+    block += order->head;
+    for (int64_t i = 0; i < words; i++)
+        move_bytes(group + 64 * i + 4 * row, block + 4 * i, 4, is_packing);
+    move_bytes(group + 64 * words + rest * row, block + 4 * words, (size_t)rest,
+               is_packing);
+}
+
 // Copies the blocks of row `row` of 16 packed rows to `plain`, or back.
 static void move_row(const struct weights *w, uint8_t *group, int64_t row, uint8_t *plain,
                      bool is_packing)
 {
-    int64_t words = (w->block_bytes - w->head) / 4;
-    int64_t rest = (w->block_bytes - w->head) % 4;
+    const tn_quant_order *order = &w->order;
+    bool is_arranged = order->first == 0 && order->bits == 0;
+    uint8_t room[TN_QUANT_MAX_BYTES];
     for (int64_t at = 0; at < w->row_bytes; at += w->block_bytes) {
-        uint8_t *from = group + at * GROUP, *to = plain + at;
-        for (int32_t i = 0; i < w->head; i += 2)
-            move_bytes(from + 16 * i + 2 * row, to + i, 2, is_packing);
-        from += GROUP * w->head;
-        to += w->head;
-        for (int64_t i = 0; i < words; i++)
-            move_bytes(from + 64 * i + 4 * row, to + 4 * i, 4, is_packing);
-        move_bytes(from + 64 * words + rest * row, to + 4 * words, (size_t)rest,
-                   is_packing);
+        uint8_t *block = is_arranged ? plain + at : room;
+        if (is_packing && !is_arranged)
+            tn_quant_arrange(order, plain + at, room);
+        move_block(order, group + at * GROUP, row, block, is_packing);
+        if (!is_packing && !is_arranged)
+            tn_quant_restore(order, room, plain + at);
     }
 }
 
@@ -230,10 +249,45 @@ static tn_status launch_decoded(const tn_cpu_call *call, struct quant_run *r)
 static void round_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct quant_run *r = context;
-    (void)worker;
-    for (int64_t row = begin; row < end; row++)
-        r->quant->round(r->w.packed, r->x + row * r->w.k, r->w.k,
-                        r->scratch + row * cpu_quant_row_bytes(r->w.k));
+    int64_t k = r->w.k;
+    float *values = r->values + worker * k;
+    for (int64_t row = begin; row < end; row++) {
+        if (!r->x)
+            r->call->load(r->call, 0, row * k, k, values, worker);
+        r->quant->round(r->w.packed, r->x ? r->x + row * k : values, k,
+                        r->scratch + row * cpu_quant_row_bytes(k));
+    }
+}
+
+// Computes `count` groups from `group` on, of the rows of x from `row` on.
+static void multiply_block(const struct quant_run *r, int64_t row, int64_t rows,
+                           int64_t group, int64_t count, float *out, int64_t out_row)
+{
+    r->quant->product(&(struct cpu_quant_product){
+        .w = r->w.data + group * GROUP * r->w.row_bytes,
+        .x = r->scratch + row * cpu_quant_row_bytes(r->w.k),
+        .out = out,
+        .out_row = out_row,
+        .k = r->w.k,
+        .rows = rows,
+        .groups = count,
+        .format = r->w.packed,
+    });
+}
+
+// The same block by block, which a program takes.
+static void store_blocks(const struct quant_run *r, int64_t row, int64_t rows,
+                         int64_t group, int64_t count, uint32_t worker)
+{
+    float *block = (float *)(void *)(r->results + worker * r->block);
+    int64_t most = (int64_t)r->block / (rows * GROUP * (int64_t)sizeof(float));
+    for (int64_t end = group + count; group < end; group += most) {
+        int64_t groups = end - group < most ? end - group : most, columns = groups * GROUP;
+        multiply_block(r, row, rows, group, groups, block, columns);
+        for (int64_t i = 0; i < rows; i++)
+            r->call->store(r->call, 0, (row + i) * r->w.n + group * GROUP, columns,
+                           block + i * columns, worker);
+    }
 }
 
 // Item i: group i % groups of weights, with rows_each rows of x from i / groups on.
@@ -241,21 +295,16 @@ static void multiply_groups(void *context, int64_t begin, int64_t end, uint32_t 
 {
     const struct quant_run *r = context;
     int64_t groups = r->w.n / GROUP;
-    (void)worker;
     while (begin < end) {
         int64_t part = begin / groups, group = begin % groups, row = part * r->rows_each;
         int64_t left = groups - group, rows = r->rows - row;
         int64_t count = end - begin < left ? end - begin : left;
-        r->quant->product(&(struct cpu_quant_product){
-            .w = r->w.data + group * GROUP * r->w.row_bytes,
-            .x = r->scratch + row * cpu_quant_row_bytes(r->w.k),
-            .out = r->out + row * r->w.n + group * GROUP,
-            .out_row = r->w.n,
-            .k = r->w.k,
-            .rows = rows < r->rows_each ? rows : r->rows_each,
-            .groups = count,
-            .format = r->w.packed,
-        });
+        rows = rows < r->rows_each ? rows : r->rows_each;
+        if (r->results)
+            store_blocks(r, row, rows, group, count, worker);
+        else
+            multiply_block(r, row, rows, group, count,
+                           r->out + row * r->w.n + group * GROUP, r->w.n);
         begin += count;
     }
 }
@@ -270,12 +319,32 @@ static void multiply_rest(struct quant_run *r, uint8_t *room)
     }
 }
 
+// Rows of x that groups of weights share.
+static int64_t shared_rows(int64_t k)
+{
+    int64_t each = CACHED_BYTES / cpu_quant_row_bytes(k) / 8 * 8;
+    return each < 32 ? 32 : each;
+}
+
+// Bytes of a worker's block of results: a group of columns at least.
+static uint64_t block_bytes(int64_t k)
+{
+    uint64_t least = (uint64_t)shared_rows(k) * GROUP * sizeof(float);
+    return least > BLOCK_BYTES ? least : BLOCK_BYTES;
+}
+
 static void launch_packed(const tn_cpu_call *call, struct quant_run *r)
 {
-    int64_t bytes = cpu_quant_row_bytes(r->w.k), each = CACHED_BYTES / bytes / 8 * 8;
+    int64_t bytes = cpu_quant_row_bytes(r->w.k);
     int64_t groups = r->w.n / GROUP, row_work = r->w.k * GROUP;
+    r->call = call;
     r->scratch = call->scratch;
-    r->rows_each = each < 32 ? 32 : each;
+    r->rows_each = shared_rows(r->w.k);
+    r->values = (float *)(void *)(r->scratch + r->rows * bytes);
+    if (!call->outputs[0].data) {
+        r->block = block_bytes(r->w.k);
+        r->results = (uint8_t *)(r->values + call->num_threads * r->w.k);
+    }
     if (groups > 0) {
         int64_t parts = (r->rows + r->rows_each - 1) / r->rows_each;
         int64_t together = r->rows < r->rows_each ? r->rows : r->rows_each;
@@ -286,7 +355,7 @@ static void launch_packed(const tn_cpu_call *call, struct quant_run *r)
         call->parallel_for(call, parts * groups, 1 + PIECE_WORK / (row_work * together),
                            multiply_groups, r);
     }
-    multiply_rest(r, r->scratch + r->rows * bytes);
+    multiply_rest(r, (uint8_t *)r->values);
 }
 
 // --- the kernels of quant.quantized_matmul ---------------------------------------------
@@ -300,8 +369,8 @@ static tn_status quant_matmul(const tn_cpu_call *call)
         count_elements(&call->outputs[0].layout) == 0)
         return TN_OK;
     r.w.data = first_element(&call->inputs[1]);
-    r.x = first_element(&call->inputs[0]);
-    r.out = first_element(&call->outputs[0]);
+    r.x = call->inputs[0].data ? first_element(&call->inputs[0]) : NULL;
+    r.out = call->outputs[0].data ? first_element(&call->outputs[0]) : NULL;
     r.rows = rows_of(&call->inputs[0].layout);
     if (r.w.k == 0)
         memset(r.out, 0, (size_t)(r.rows * r.w.n) * sizeof(float));
@@ -317,8 +386,12 @@ static uint64_t packed_scratch(const tn_kernel_query *query)
     const tn_layout *x = &query->inputs[0];
     uint64_t k = (uint64_t)x->extent[x->rank - 1], rows = (uint64_t)rows_of(x);
     uint64_t bytes = tn_saturated_add(aligned(tn_saturated_add(k, k / 4)), 64);
-    return tn_saturated_add(tn_saturated_multiply(rows, bytes),
-                            tn_saturated_multiply(k, sizeof(float)));
+    uint64_t values = tn_saturated_multiply(k, sizeof(float)), own = 0;
+    if (query->fused)
+        own = tn_saturated_add(values, k ? block_bytes((int64_t)k) : 0);
+    return tn_saturated_add(
+        tn_saturated_multiply(rows, bytes),
+        tn_saturated_add(values, tn_saturated_multiply(own, query->num_workers)));
 }
 
 static uint64_t decoded_scratch(const tn_kernel_query *query)
@@ -340,14 +413,18 @@ static bool fits_blas(const tn_kernel_query *query)
 static int32_t packed_accepts(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
-    return !attrs->exact && packed_number(attrs->format) >= 0;
+    const tn_layout *x = &query->inputs[0];
+    bool is_whole = query->inputs[1].extent[0] % GROUP == 0 && x->extent[x->rank - 1] > 0;
+    return !attrs->exact && packed_number(attrs->format) >= 0 &&
+           (!query->fused || is_whole);
 }
 
 static int32_t decoded_accepts(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
     struct weights w;
-    return read_weights(attrs->format, &query->inputs[1], &w) && fits_blas(query);
+    return !query->fused && read_weights(attrs->format, &query->inputs[1], &w) &&
+           fits_blas(query);
 }
 
 // --- rows as values ---------------------------------------------------------------------
@@ -476,9 +553,10 @@ static int32_t pack_accepts(const tn_kernel_query *query)
 // --- records ----------------------------------------------------------------------------
 
 #define ONE(dtype) TN_DTYPE_BIT(dtype)
-static const tn_operand_rule matmul_rules[] = {{ONE(TN_F32), TN_NEEDS_CONTIGUOUS},
-                                               {ONE(TN_U8), TN_NEEDS_CONTIGUOUS},
-                                               {ONE(TN_F32), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule matmul_rules[] = {
+    {ONE(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES},
+    {ONE(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {ONE(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 static const tn_operand_rule take_rules[] = {{ONE(TN_U8), TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {ONE(TN_F32), TN_NEEDS_CONTIGUOUS}};

@@ -80,9 +80,9 @@ static const tn_operand_rule quantized_take_rules[] = {
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule quantized_matmul_rules[] = {
-    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES},
     {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
-    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 
 // X(identifier, primitive, plan, rules, further fields)
 #define OWN_KERNELS(X)                                                                     \

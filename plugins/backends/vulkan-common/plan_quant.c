@@ -12,9 +12,13 @@
 #define FEW_ROWS 8      // of x, at most, where weights are read for some rows at a time
 #define EACH 4          // columns of an invocation, of quant_matmul.comp
 #define AT_ONCE 2       // parts of a column that it loads at once, there
+#define AT_MOST 4       // rows of x of a workgroup, there
 #define GROUP 256       // invocations of a workgroup
 #define ENOUGH_TILES 32 // of 64 x 64
 #define MOST_COUNTED 0xffffffff
+// Elements of x that a program computes for all workgroups of a launch: with more of them a
+// launch of its own is as fast on a large device, by estimate.
+#define MOST_REPEATED 1048576
 
 // The format, if the shaders have it.
 static const tn_quant_format *format_of(const char *name)
@@ -43,13 +47,6 @@ int32_t vk_quantized_take_accepts(const tn_kernel_query *query)
     const tn_quant_take_attrs *attrs = query->attrs;
     return format_of(attrs->format) && is_counted(&query->inputs[0], &query->outputs[0]) &&
            layout_count(&query->inputs[1]) <= MOST_COUNTED / 8;
-}
-
-int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
-{
-    const tn_quant_matmul_attrs *attrs = query->attrs;
-    return format_of(attrs->format) && is_counted(&query->inputs[1], &query->outputs[0]) &&
-           layout_count(&query->inputs[0]) <= MOST_COUNTED;
 }
 
 // Rows of values: with `ids` those that they mean.
@@ -103,16 +100,42 @@ static uint32_t lanes_for(uint64_t terms)
     return lanes;
 }
 
+// Workgroups where the weights are read for few rows.
+static uint64_t few_groups(uint64_t rows, uint64_t columns, uint64_t terms)
+{
+    uint64_t of_group = GROUP / lanes_for(terms) * EACH;
+    return ceil_div(rows, rows == 1 ? 1 : AT_MOST) * ceil_div(columns, of_group);
+}
+
+// Whether x may pass through a program, which all who share a row compute anew.
+static int32_t may_repeat(const tn_kernel_query *query)
+{
+    const tn_layout *x = &query->inputs[0];
+    uint64_t terms = (uint64_t)x->extent[x->rank - 1], count = layout_count(x);
+    uint64_t columns = (uint64_t)query->inputs[1].extent[0];
+    if (count == 0 || count / terms > FEW_ROWS || terms > MOST_REPEATED)
+        return 0;
+    uint64_t groups = few_groups(count / terms, columns, terms);
+    return groups <= MOST_REPEATED / terms / (GROUP / lanes_for(terms));
+}
+
+int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
+{
+    const tn_quant_matmul_attrs *attrs = query->attrs;
+    return format_of(attrs->format) && is_counted(&query->inputs[1], &query->outputs[0]) &&
+           layout_count(&query->inputs[0]) <= MOST_COUNTED &&
+           (!(query->fused & 1) || may_repeat(query));
+}
+
 // The variant's name and workgroups.
 static void choose_product(struct kernel_launch *launch, const char *format, uint64_t rows,
                            uint64_t columns, uint64_t terms, char name[VARIANT_NAME])
 {
     if (rows <= FEW_ROWS) {
-        uint64_t at_once = rows == 1 ? 1 : 4;
-        uint32_t lanes = lanes_for(terms);
-        snprintf(name, VARIANT_NAME, "quant_matmul_%s_few_%u", format, (uint32_t)at_once);
-        launch->groups = ceil_div(rows, at_once) * ceil_div(columns, GROUP / lanes * EACH);
-        kernel_spec(launch, lanes);
+        snprintf(name, VARIANT_NAME, "quant_matmul_%s_few_%u", format,
+                 rows == 1 ? 1 : AT_MOST);
+        launch->groups = few_groups(rows, columns, terms);
+        kernel_spec(launch, lanes_for(terms));
         return;
     }
     uint64_t tiles = ceil_div(rows, 64) * ceil_div(columns, 64);
@@ -134,11 +157,14 @@ tn_status vk_plan_quantized_matmul(const tn_vulkan_plan *plan)
     struct kernel_launch launch = {.name = name};
     uint64_t terms = (uint64_t)x->extent[x->rank - 1];
     kernel_spec(&launch, (uint32_t)(w->offset % 2));
-    kernel_spec(&launch, x->offset % 4 == 0);
+    bool in_fours = x->offset % 4 == 0 && !passes_program(tn_step_input(plan->step, 0));
+    kernel_spec(&launch, in_fours);
     choose_product(&launch, attrs->format, rows, columns, terms, name);
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_bind(&launch, tn_vulkan_input(1));
     kernel_bind(&launch, tn_vulkan_output(0));
+    if (rows <= FEW_ROWS)
+        kernel_bind(&launch, tn_vulkan_input(in_fours ? 0 : 1));
     kernel_push(&launch, rows);
     kernel_push(&launch, columns);
     kernel_push(&launch, terms);

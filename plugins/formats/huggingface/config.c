@@ -6,6 +6,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+#define MOST_LAYERS 65536 // whose kinds are listed
+
 // A number of config.json, and its key behind the architecture's name.
 struct number {
     const char *theirs, *ours;
@@ -30,7 +32,6 @@ static const struct number scalings[] = {
     {"factor", ".rope.scaling.factor", false},
     {"low_freq_factor", ".rope.scaling.low_freq_factor", false},
     {"high_freq_factor", ".rope.scaling.high_freq_factor", false},
-    {"attention_factor", ".rope.scaling.attn_factor", false},
     {"beta_fast", ".rope.scaling.yarn_beta_fast", false},
     {"beta_slow", ".rope.scaling.yarn_beta_slow", false},
 };
@@ -98,6 +99,8 @@ static tn_status add_heads(struct hf *hf)
     if (status != TN_OK)
         return status;
     const json_t *part = member_of(hf->model, "partial_rotary_factor");
+    if (!part)
+        part = member_of(member_of(hf->model, "rope_parameters"), "partial_rotary_factor");
     double turned = json_is_number(part) ? json_number_value(part) : 1;
     const json_t *scalar = member_of(hf->model, "query_pre_attn_scalar");
     if (!(turned > 0 && turned <= 1))
@@ -113,6 +116,59 @@ static tn_status add_heads(struct hf *hf)
     return TN_OK;
 }
 
+// What turned elements are multiplied by: the numbers of a scaling that says so itself, or
+// what follows from its factor. GGUF has all of it for longrope, and for yarn what is
+// beside the usual 1 + 0.1 ln(factor).
+static tn_status add_magnitude(struct hf *hf, const json_t *scaling, bool is_long,
+                               double original)
+{
+    const json_t *said = member_of(scaling, "attention_factor");
+    double factor = json_number_value(member_of(scaling, "factor"));
+    double one = json_number_value(member_of(scaling, "mscale"));
+    double all = json_number_value(member_of(scaling, "mscale_all_dim"));
+    if (is_long && factor == 0)
+        factor =
+            json_number_value(member_of(hf->model, "max_position_embeddings")) / original;
+    if (!(factor > 0) || (is_long && !(original > 1)))
+        return wrong(hf, "rope_scaling", "a factor, and positions of the original context");
+    double turns = log(factor), usual = 1 + 0.1 * turns, whole = usual;
+    if (said)
+        whole = json_number_value(said);
+    else if (is_long)
+        whole = factor > 1 ? sqrt(1 + turns / log(original)) : 1;
+    else if (one > 0 && all > 0)
+        whole = (1 + 0.1 * one * turns) / (1 + 0.1 * all * turns);
+    if (is_long || whole != usual)
+        hf_add_float(hf, ".rope.scaling.attn_factor", is_long ? whole : whole / usual);
+    return TN_OK;
+}
+
+// The scaling called `name`, of these numbers.
+static tn_status add_scaling(struct hf *hf, const json_t *scaling, const char *name)
+{
+    static const char *const lists[] = {"short_factor", "long_factor"};
+    const json_t *context = member_of(scaling, "original_max_position_embeddings");
+    if (!context)
+        context = member_of(hf->model, "original_max_position_embeddings");
+    if (strcmp(name, "su") == 0 ||
+        (strcmp(hf->family->architecture, "phi3") == 0 && strcmp(name, "yarn") == 0))
+        name = "longrope"; // its names before
+    bool is_long = strcmp(name, "longrope") == 0;
+    hf_add_text(hf, ".rope.scaling.type", name);
+    if (json_is_integer(context))
+        hf_add_integer(hf, ".rope.scaling.original_context_length",
+                       json_integer_value(context));
+    tn_status status = add_floats(hf, scaling, scalings, COUNT(scalings));
+    if (status == TN_OK && (is_long || strcmp(name, "yarn") == 0))
+        status = add_magnitude(hf, scaling, is_long, json_number_value(context));
+    for (int i = 0; i < 2 && status == TN_OK && is_long; i++) {
+        hf->factors[i] = member_of(scaling, lists[i]);
+        if (json_array_size(hf->factors[i]) == 0)
+            status = wrong(hf, lists[i], "a list of numbers");
+    }
+    return status;
+}
+
 // Positions: newer files have all of it in "rope_parameters", some of them by kind of
 // layer.
 static tn_status add_rope(struct hf *hf)
@@ -121,12 +177,14 @@ static tn_status add_rope(struct hf *hf)
     const json_t *newer = member_of(hf->model, "rope_parameters");
     const json_t *base = member_of(hf->model, "rope_theta");
     const json_t *layers = member_of(newer, "sliding_attention");
-    if (json_is_number(member_of(layers, "rope_theta")))
+    if (json_is_number(member_of(layers, "rope_theta")) &&
+        !member_of(hf->model, "rope_local_base_freq"))
         hf_add_float(hf, ".rope.freq_base_swa",
                      json_number_value(member_of(layers, "rope_theta")));
     newer = layers ? member_of(newer, "full_attention") : newer;
     scaling = scaling ? scaling : newer;
-    base = base ? base : member_of(newer, "rope_theta");
+    if (member_of(newer, "rope_theta"))
+        base = member_of(newer, "rope_theta");
     if (base && !json_is_number(base))
         return wrong(hf, "rope_theta", "a number");
     hf_add_float(hf, ".rope.freq_base", base ? json_number_value(base) : 10000);
@@ -136,12 +194,39 @@ static tn_status add_rope(struct hf *hf)
     const char *name = json_string_value(type);
     if (!scaling || !name || strcmp(name, "default") == 0)
         return TN_OK;
-    hf_add_text(hf, ".rope.scaling.type", name);
-    const json_t *context = member_of(scaling, "original_max_position_embeddings");
-    if (json_is_integer(context))
-        hf_add_integer(hf, ".rope.scaling.original_context_length",
-                       json_integer_value(context));
-    return add_floats(hf, scaling, scalings, COUNT(scalings));
+    return add_scaling(hf, scaling, name);
+}
+
+// Which layers have the window: a list of names, one of so many, or all from one on.
+static tn_status add_pattern(struct hf *hf)
+{
+    static const char *const names[] = {"full_attention", "sliding_attention"};
+    const json_t *types = member_of(hf->model, "layer_types");
+    const json_t *pattern = member_of(hf->model, "sliding_window_pattern");
+    const json_t *first = member_of(hf->model, "max_window_layers");
+    json_int_t layers = json_integer_value(member_of(hf->model, "num_hidden_layers"));
+    pattern = pattern ? pattern : member_of(hf->model, "_sliding_window_pattern");
+    if (!types && !json_is_integer(first)) {
+        if (json_is_integer(pattern))
+            hf_add_integer(hf, ".attention.sliding_window_pattern",
+                           json_integer_value(pattern));
+        return TN_OK;
+    }
+    if (layers > MOST_LAYERS)
+        return wrong(hf, "num_hidden_layers", "at most 65536");
+    uint64_t count = types ? json_array_size(types) : (uint64_t)layers;
+    uint8_t *has = hf_alloc(hf, count + 1);
+    if (!has)
+        return TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < count; i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        has[i] = types ? type && strcmp(type, names[1]) == 0
+                       : (json_int_t)i >= json_integer_value(first);
+        if (types && !has[i] && (!type || strcmp(type, names[0]) != 0))
+            return wrong(hf, "layer_types", "full_attention or sliding_attention");
+    }
+    hf_add_list(hf, ".attention.sliding_window_pattern", TN_METADATA_BOOL, has, count);
+    return TN_OK;
 }
 
 static tn_status add_window(struct hf *hf)
@@ -152,12 +237,7 @@ static tn_status add_window(struct hf *hf)
     if (!json_is_integer(window) || json_integer_value(window) <= 0)
         return wrong(hf, "sliding_window", "a number from 1 on");
     hf_add_integer(hf, ".attention.sliding_window", json_integer_value(window));
-    const json_t *pattern = member_of(hf->model, "sliding_window_pattern");
-    pattern = pattern ? pattern : member_of(hf->model, "_sliding_window_pattern");
-    if (json_is_integer(pattern))
-        hf_add_integer(hf, ".attention.sliding_window_pattern",
-                       json_integer_value(pattern));
-    return TN_OK;
+    return add_pattern(hf);
 }
 
 static tn_status find_family(struct hf *hf)
@@ -172,9 +252,14 @@ static tn_status find_family(struct hf *hf)
                               "%s: config.json: model_type '%s' is not known (known: %s)",
                               hf->folder->name, type,
                               hf_known_families(known, sizeof(known)));
-    const json_t *text = member_of(hf->config, "text_config");
+    json_t *text = json_object_get(hf->config, "text_config");
     hf->model = json_is_object(text) ? text : hf->config;
-    return TN_OK;
+    json_t *defaults =
+        hf->family->defaults ? json_loads(hf->family->defaults, 0, NULL) : NULL;
+    bool failed = hf->family->defaults &&
+                  (!defaults || json_object_update_missing(hf->model, defaults) != 0);
+    json_decref(defaults);
+    return failed ? TN_ERR_MEMORY : TN_OK;
 }
 
 static const char *base_name(const char *path)

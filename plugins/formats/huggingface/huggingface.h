@@ -23,6 +23,7 @@ struct hf_family {
     const char *architecture; // of GGUF
     bool norms_add_one;       // weights of norms are what is added to 1, as Gemma's
     bool has_two_norms;       // of each part of a layer, before and behind it
+    const char *defaults;     // JSON: what a config.json may leave out; NULL: nothing
 };
 const struct hf_family *hf_find_family(const char *model_type);
 // Lists the known ones: "gemma2, llama, ...". Returns `text`.
@@ -31,11 +32,13 @@ const char *hf_known_families(char *text, size_t size);
 // The array's name in GGUF, in `out`: false, and the name itself, when it has none.
 bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size);
 
-// An array, and where its elements come from.
+// An array, and where its elements come from: the place in a file, or numbers of
+// config.json.
 struct hf_array {
     tn_format_array array; // first: as it is listed
     const tn_format_array *stored;
     const tn_format_source *source;
+    const json_t *numbers; // NULL: in the file
 };
 
 struct hf_shard {
@@ -50,8 +53,9 @@ struct hf {
     const tn_format_source *folder;
     const struct hf_family *family;
     json_t *config, *tokenizer, *tokenizer_config, *index; // own names and texts
-    char *chat;          // of chat_template.jinja, or NULL
-    const json_t *model; // the part of `config` about the language model
+    char *chat;               // of chat_template.jinja, or NULL
+    json_t *model;            // the part of `config` about the language model
+    const json_t *factors[2]; // of its frequencies, short and long contexts; or NULL
     struct hf_shard *shards;
     struct hf_array *arrays;
     struct hf_block *blocks; // memory of hf_alloc

@@ -7,11 +7,23 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+// Files of Gemma leave out what is as in the family's first model.
+static const char gemma2[] =
+    "{\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"head_dim\": 256,"
+    " \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 8192, \"sliding_window\": 4096,"
+    " \"query_pre_attn_scalar\": 256, \"attn_logit_softcapping\": 50.0,"
+    " \"final_logit_softcapping\": 30.0}";
+static const char gemma3[] =
+    "{\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"head_dim\": 256,"
+    " \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 131072,"
+    " \"sliding_window\": 4096, \"query_pre_attn_scalar\": 256, \"rope_theta\": 1e6}";
+
 static const struct hf_family families[] = {
-    {"gemma2", "gemma2", true, true},      {"gemma3", "gemma3", true, true},
-    {"gemma3_text", "gemma3", true, true}, {"llama", "llama", false, false},
-    {"mistral", "llama", false, false},    {"phi3", "phi3", false, false},
-    {"qwen2", "qwen2", false, false},      {"qwen3", "qwen3", false, false},
+    {"gemma", "gemma", true, false, NULL},    {"gemma2", "gemma2", true, true, gemma2},
+    {"gemma3", "gemma3", true, true, gemma3}, {"gemma3_text", "gemma3", true, true, gemma3},
+    {"llama", "llama", false, false, NULL},   {"mistral", "llama", false, false, NULL},
+    {"phi3", "phi3", false, false, NULL},     {"qwen2", "qwen2", false, false, NULL},
+    {"qwen3", "qwen3", false, false, NULL},
 };
 
 const struct hf_family *hf_find_family(const char *model_type)

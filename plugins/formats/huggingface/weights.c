@@ -10,6 +10,7 @@
 #define SINGLE "model.safetensors"
 #define INDEX "model.safetensors.index.json"
 #define NAME_SIZE 512
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 // --- files ------------------------------------------------------------------------------
 
@@ -90,7 +91,7 @@ static tn_status list_array(struct hf *hf, const struct hf_shard *shard, size_t 
         return host->fail(host, TN_ERR_REFUSED, "%s: the name '%.40s...' is too long",
                           shard->header.source->name, stored->name);
     bool is_known = hf_translate(hf->family, stored->name, name, sizeof(name));
-    *to = (struct hf_array){*stored, stored, shard->header.source};
+    *to = (struct hf_array){*stored, stored, shard->header.source, NULL};
     to->array.name = hf_text(hf, "%s", name);
     if (!to->array.name)
         return TN_ERR_MEMORY;
@@ -109,23 +110,51 @@ static tn_status list_array(struct hf *hf, const struct hf_shard *shard, size_t 
     return TN_OK;
 }
 
+// Factors of the frequencies, which GGUF has as arrays.
+static tn_status list_factors(struct hf *hf, size_t index)
+{
+    static const char *const names[] = {"rope_factors_short.weight",
+                                        "rope_factors_long.weight"};
+    const json_t *numbers = hf->factors[index], *number;
+    size_t i;
+    if (!numbers)
+        return TN_OK;
+    json_array_foreach((json_t *)(uintptr_t)numbers, i, number)
+    {
+        if (!(json_number_value(number) > 0))
+            return hf->host->fail(hf->host, TN_ERR_REFUSED,
+                                  "%s: config.json: factor %zu of \"rope_scaling\": "
+                                  "expected a number above 0",
+                                  hf->folder->name, i);
+    }
+    hf->arrays[hf->content.num_arrays++] = (struct hf_array){
+        .array = {.name = names[index],
+                  .type = {.dtype = TN_F32,
+                           .rank = 1,
+                           .extent = {(int64_t)json_array_size(numbers)}}},
+        .numbers = numbers};
+    return TN_OK;
+}
+
 static tn_status list_arrays(struct hf *hf)
 {
     uint64_t count = 0;
     tn_status status = TN_OK;
     for (const struct hf_shard *s = hf->shards; s; s = s->next)
         count += s->header.num_arrays;
-    hf->arrays = hf_alloc(hf, (count + 1) * sizeof(*hf->arrays));
+    hf->arrays = hf_alloc(hf, (count + 1 + COUNT(hf->factors)) * sizeof(*hf->arrays));
     if (!hf->arrays)
         return TN_ERR_MEMORY;
     for (const struct hf_shard *s = hf->shards; s; s = s->next)
         for (size_t i = 0; i < s->header.num_arrays && status == TN_OK; i++)
             status = list_array(hf, s, i, &hf->arrays[hf->content.num_arrays++]);
+    for (size_t i = 0; i < COUNT(hf->factors) && status == TN_OK; i++)
+        status = list_factors(hf, i);
     hf->content.arrays = &hf->arrays->array;
     hf->content.array_size = sizeof(*hf->arrays);
     if (status == TN_OK)
         status = names_differ(hf->host, hf->folder->name, "arrays", &hf->arrays->array.name,
-                              sizeof(*hf->arrays), count);
+                              sizeof(*hf->arrays), hf->content.num_arrays);
     return status;
 }
 
@@ -165,6 +194,10 @@ static tn_status read_norm(const tn_host *host, const struct hf_array *array, fl
 
 tn_status hf_read_elements(const tn_host *host, const struct hf_array *array, void *data)
 {
+    for (size_t i = 0; i < json_array_size(array->numbers); i++)
+        ((float *)data)[i] = (float)json_number_value(json_array_get(array->numbers, i));
+    if (array->numbers)
+        return TN_OK;
     if (array->array.type.dtype != TN_BOOL)
         return read_norm(host, array, data);
     return safetensors_read_bools(array->source, array->stored, data);

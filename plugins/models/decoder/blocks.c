@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The weights and the graph of the blocks of a decoder.
 #include <stdio.h>
+#include <string.h>
 #include "decoder.h"
 
 // --- weights ---------------------------------------------------------------------------
@@ -35,6 +36,15 @@ static void list_linear(weight_list *list, int64_t layer, const char *what, int6
     list_add(list, layer, what, "bias", rows, 0, TN_MODEL_OPTIONAL);
 }
 
+// The products from `first` on are of one x; `number` tells them from others of the layer.
+static void list_joined(weight_list *list, uint64_t first, int64_t number)
+{
+    uint64_t end = list->count < list->room ? list->count : list->room;
+    for (uint64_t i = first; list->out && i < end; i++)
+        if (list->out[i].flags & TN_MODEL_PRODUCT)
+            list->out[i].joined = number;
+}
+
 // The entries from `first` on have rows of heads that are turned: they are wanted in the
 // order of halves.
 static void list_in_halves(weight_list *list, const decoder *d, uint64_t first)
@@ -46,26 +56,43 @@ static void list_in_halves(weight_list *list, const decoder *d, uint64_t first)
     }
 }
 
+// Factors of the frequencies: of contexts up to d->original positions, and of longer ones.
+static const char *const rope_factors[] = {"rope_factors_short", "rope_factors_long"};
+
 void list_attention(weight_list *list, const decoder *d, int64_t layer)
 {
     const tn_model_facts *f = &d->facts;
     uint64_t first = list->count;
-    list_linear(list, layer, "attn_q", f->heads * f->head_size, f->width);
-    list_linear(list, layer, "attn_k", f->groups * f->head_size, f->width);
+    if (d->is_fused) {
+        list_linear(list, layer, "attn_qkv", (f->heads + 2 * f->groups) * f->head_size,
+                    f->width);
+    } else {
+        list_linear(list, layer, "attn_q", f->heads * f->head_size, f->width);
+        list_linear(list, layer, "attn_k", f->groups * f->head_size, f->width);
+    }
     for (int i = 0; i < 2; i++)
         list_add(list, layer, i ? "attn_k_norm" : "attn_q_norm", "weight", f->head_size, 0,
                  TN_MODEL_OPTIONAL);
     list_in_halves(list, d, first);
-    list_linear(list, layer, "attn_v", f->groups * f->head_size, f->width);
+    if (!d->is_fused) {
+        list_linear(list, layer, "attn_v", f->groups * f->head_size, f->width);
+        list_joined(list, first, 1);
+    }
     list_linear(list, layer, "attn_output", f->width, f->heads * f->head_size);
     list_add(list, TN_MODEL_EMBEDDING, "rope_freqs", "weight", d->rotary / 2, 0,
              TN_MODEL_OPTIONAL);
+    for (int i = 0; i < 2 && d->original; i++)
+        list_add(list, TN_MODEL_EMBEDDING, rope_factors[i], "weight", d->rotary / 2, 0, 0);
 }
 
 void list_gated(weight_list *list, const decoder *d, int64_t layer)
 {
-    list_linear(list, layer, "ffn_gate", d->inner, d->facts.width);
-    list_linear(list, layer, "ffn_up", d->inner, d->facts.width);
+    uint64_t first = list->count;
+    if (!d->is_fused)
+        list_linear(list, layer, "ffn_gate", d->inner, d->facts.width);
+    list_linear(list, layer, "ffn_up", (1 + d->is_fused) * d->inner, d->facts.width);
+    if (!d->is_fused)
+        list_joined(list, first, 2);
     list_linear(list, layer, "ffn_down", d->facts.width, d->inner);
 }
 
@@ -138,26 +165,113 @@ tn_array *block_exchange(const tn_model_step *step, tn_array *x, int64_t a, int6
 tn_array *block_frequencies(const tn_model_step *step, const decoder *d)
 {
     const tn_shape shape = {.rank = 1, .extent = {d->rotary / 2}};
+    char name[TN_MODEL_NAME];
+    const char *what =
+        d->original ? rope_factors[step->context > d->original] : "rope_freqs";
     tn_array *all = step->constant(step, TN_F32, &shape, d->frequencies);
-    tn_array *factors = step->weight(step, "rope_freqs.weight");
+    tn_array *factors =
+        step->weight(step, block_name(TN_MODEL_EMBEDDING, what, "weight", name));
     return factors ? step->build->expr(step->build, "f, r -> f / r", TN_IN(all, factors),
                                        TN_NO_ATTRS)
                    : all;
 }
 
-tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *h,
+// Queries, whose elements that are turned count d->turned_scale times.
+static tn_array *block_scale_turned(const tn_model_step *step, const decoder *d,
+                                    tn_array *x)
+{
+    float scales[2 * DECODER_PAIRS];
+    const tn_shape shape = {.rank = 1, .extent = {d->facts.head_size}};
+    for (int64_t i = 0; i < d->facts.head_size; i++)
+        scales[i] = i < d->rotary ? (float)d->turned_scale : 1;
+    return step->build->expr(step->build, "x, s -> x * s",
+                             TN_IN(x, step->constant(step, TN_F32, &shape, scales)),
+                             TN_NO_ATTRS);
+}
+
+// Elements first .. first + count - 1 of the last of four axes.
+static tn_array *block_part(const tn_model_step *step, tn_array *x, int64_t first,
+                            int64_t count)
+{
+    return step->build->op(
+        step->build, "base.slice/1", TN_IN(x),
+        tn_attrs("start", TN_INTS(0, 0, 0, first), "stop",
+                 TN_INTS(INT64_MAX, INT64_MAX, INT64_MAX, first + count)));
+}
+
+static int64_t block_rows(const tn_model_step *step)
+{
+    return step->sequences * step->count;
+}
+
+// Cosines and, of the first halves with the other sign, sines of the angles of all
+// rows: [2, rows, 1, 2, pairs]. Layers build equal nodes, so a step computes it once.
+static tn_array *block_angles(const tn_model_step *step, const decoder *d,
+                              tn_array *frequencies)
+{
+    const tn_build *build = step->build;
+    int64_t pairs = d->rotary / 2, count = block_rows(step);
+    tn_array *at = build->op(build, "base.arange/1", NULL, 0,
+                             tn_attrs("stop", step->count, "dtype", (int64_t)TN_I64));
+    tn_array *first = block_reshape(step, step->position, step->sequences, 1, 0, 0);
+    at = build->expr(build, "i, t -> i + i64(t)", TN_IN(at, first), TN_NO_ATTRS);
+    at = build->op(build, "base.reshape/1", TN_IN(at),
+                   tn_attrs("shape", TN_INTS(count, 1, 1, 1)));
+    tn_array *f = build->op(build, "base.broadcast_to/1", TN_IN(frequencies),
+                            tn_attrs("shape", TN_INTS(2, 1, 1, 2, pairs)));
+    return build->expr(build,
+                       "t, f -> a = f32(t) * f;"
+                       " select(index // n == 0, cos(a),"
+                       " select(index // p % 2 == 0, -sin(a), sin(a)))",
+                       TN_IN(at, f), tn_attrs("n", 2 * count * pairs, "p", pairs));
+}
+
+// The cosines (0) or the sines (1) of the angles, [rows, 1, 2, pairs].
+static tn_array *block_side(const tn_model_step *step, const decoder *d, tn_array *angles,
+                            int64_t side)
+{
+    tn_array *x =
+        step->build->op(step->build, "base.slice/1", TN_IN(angles),
+                        tn_attrs("start", TN_INTS(side), "stop", TN_INTS(side + 1)));
+    return block_reshape(step, x, block_rows(step), 1, 2, d->rotary / 2);
+}
+
+// The first `rotary` elements of heads, [sequences, count, heads, size], turned by their
+// positions.
+static tn_array *block_turned(const tn_model_step *step, const decoder *d, tn_array *x,
+                              int64_t heads, tn_array *frequencies)
+{
+    const tn_build *build = step->build;
+    int64_t rest = d->facts.head_size - d->rotary;
+    tn_array *angles = block_angles(step, d, frequencies);
+    tn_array *pairs = rest ? block_part(step, x, 0, d->rotary) : x;
+    pairs = block_reshape(step, pairs, block_rows(step), heads, 2, d->rotary / 2);
+    tn_array *others =
+        build->op(build, "base.flip/1", TN_IN(pairs), tn_attrs("axis", TN_INTS(2)));
+    tn_array *turned = build->expr(build, "x, y, c, s -> x * c + y * s",
+                                   TN_IN(pairs, others, block_side(step, d, angles, 0),
+                                         block_side(step, d, angles, 1)),
+                                   TN_NO_ATTRS);
+    turned = block_reshape(step, turned, step->sequences, step->count, heads, d->rotary);
+    return rest ? build->op(build, "base.concatenate/1",
+                            TN_IN(turned, block_part(step, x, d->rotary, rest)),
+                            tn_attrs("axis", (int64_t)3))
+                : turned;
+}
+
+tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *x,
                       int64_t layer, const char *what, int64_t heads, tn_array *frequencies)
 {
     char norm[32];
     int64_t size = d->facts.head_size;
-    tn_array *x = block_linear(step, h, layer, what);
     x = block_reshape(step, x, step->sequences, step->count, heads, size);
     if (!frequencies)
         return block_exchange(step, x, step->count, heads, size);
     snprintf(norm, sizeof(norm), "%.24s_norm", what);
     x = block_optional_norm(step, d, x, layer, norm);
-    x = step->build->op(step->build, "nn.rope/1", TN_IN(x, frequencies, step->position),
-                        tn_attrs("axis", (int64_t)1));
+    x = block_turned(step, d, x, heads, frequencies);
+    if (d->turned_scale != 1 && strcmp(what, "attn_q") == 0)
+        x = block_scale_turned(step, d, x);
     return block_exchange(step, x, step->count, heads, size);
 }
 
@@ -174,10 +288,10 @@ void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2])
 static tn_array *block_as(const tn_model_step *step, tn_array *x, tn_dtype dtype)
 {
     const tn_type *type = x ? step->build->type(x) : NULL;
-    return type && type->dtype != dtype ? step->build->op(step->build, "base.astype/1",
-                                                          TN_IN(x),
-                                                          tn_attrs("dtype", (int64_t)dtype))
-                                        : x;
+    return type && type->dtype != dtype
+               ? step->build->op(step->build, "base.astype/1", TN_IN(x),
+                                 tn_attrs("dtype", (int64_t)dtype))
+               : x;
 }
 
 // A cache with the rows of this step.
@@ -207,29 +321,54 @@ static tn_array *block_attend(const tn_model_step *step, const decoder *d, tn_ar
         q = build->op(build, "nn.scaled_dot_product_attention/1",
                       TN_IN(q, caches[0], caches[1], NULL, step->length),
                       tn_attrs("scale", d->score_scale, "is_causal", causal, "window",
-                               window));
+                               window, "soft_cap", d->score_cap));
     else
         q = build->op(build, "quant.cached_attention/1",
                       TN_IN(q, caches[0], caches[1], step->length, step->slots),
                       tn_attrs("scale", d->score_scale, "is_causal", causal, "window",
-                               window, "format", step->cache_format));
+                               window, "soft_cap", d->score_cap, "format",
+                               step->cache_format));
     return block_as(step, q, TN_F32);
 }
 
+// Columns first .. first + count - 1 of a matrix.
+static tn_array *block_columns(const tn_model_step *step, tn_array *x, int64_t first,
+                               int64_t count)
+{
+    return step->build->op(
+        step->build, "base.slice/1", TN_IN(x),
+        tn_attrs("start", TN_INTS(0, first), "stop", TN_INTS(INT64_MAX, first + count)));
+}
+
+// The products of queries, keys and values.
+static void block_qkv(const tn_model_step *step, const decoder *d, tn_array *h,
+                      int64_t layer, tn_array *out[3])
+{
+    static const char *const names[] = {"attn_q", "attn_k", "attn_v"};
+    const tn_model_facts *f = &d->facts;
+    const int64_t heads[] = {f->heads, f->groups, f->groups};
+    tn_array *all = d->is_fused ? block_linear(step, h, layer, "attn_qkv") : NULL;
+    for (int64_t i = 0, first = 0; i < 3; first += heads[i++] * f->head_size)
+        out[i] = d->is_fused ? block_columns(step, all, first, heads[i] * f->head_size)
+                             : block_linear(step, h, layer, names[i]);
+}
+
 tn_array *block_attention(tn_model_step *step, const decoder *d, tn_array *h, int64_t layer,
-                          tn_array *frequencies, int64_t window)
+                          tn_array *frequencies)
 {
     const tn_model_facts *f = &d->facts;
-    tn_array **caches = step->caches + 2 * (layer - step->first);
-    tn_array *q = block_heads(step, d, h, layer, "attn_q", f->heads, frequencies);
-    tn_array *grown[2] = {block_heads(step, d, h, layer, "attn_k", f->groups, frequencies),
-                          block_heads(step, d, h, layer, "attn_v", f->groups, NULL)};
+    tn_array **caches = step->caches + 2 * (layer - step->first), *made[3];
+    block_qkv(step, d, h, layer, made);
+    tn_array *q = block_heads(step, d, made[0], layer, "attn_q", f->heads, frequencies);
+    tn_array *grown[2] = {
+        block_heads(step, d, made[1], layer, "attn_k", f->groups, frequencies),
+        block_heads(step, d, made[2], layer, "attn_v", f->groups, NULL)};
+    int64_t window = d->sees_all[layer] ? 0 : d->window;
     for (int i = 0; i < 2; i++)
         caches[i] = block_grow(step, caches[i], grown[i]);
     tn_array *seen = block_attend(step, d, q, caches, window);
     seen = block_exchange(step, seen, f->heads, step->count, f->head_size);
-    return block_reshape(step, seen, step->sequences * step->count,
-                         f->heads * f->head_size, 0, 0);
+    return block_reshape(step, seen, block_rows(step), f->heads * f->head_size, 0, 0);
 }
 
 tn_array *block_last(const tn_model_step *step, const decoder *d, tn_array *x,
@@ -245,12 +384,18 @@ tn_array *block_last(const tn_model_step *step, const decoder *d, tn_array *x,
                            tn_attrs("sizes", TN_INTS(1)));
 }
 
-tn_array *block_gated(const tn_model_step *step, tn_array *h, int64_t layer)
+tn_array *block_gated(const tn_model_step *step, const decoder *d, tn_array *h,
+                      int64_t layer)
 {
-    tn_array *gate = block_linear(step, h, layer, "ffn_gate");
+    tn_array *gate = d->is_fused ? NULL : block_linear(step, h, layer, "ffn_gate");
     tn_array *up = block_linear(step, h, layer, "ffn_up");
-    tn_array *both = step->build->expr(step->build, "g, u -> g / (1 + exp(-g)) * u",
-                                       TN_IN(gate, up), TN_NO_ATTRS);
+    if (d->is_fused) {
+        gate = block_columns(step, up, 0, d->inner);
+        up = block_columns(step, up, d->inner, d->inner);
+    }
+    tn_array *both =
+        step->build->expr(step->build, d->gate ? d->gate : "g, u -> g / (1 + exp(-g)) * u",
+                          TN_IN(gate, up), TN_NO_ATTRS);
     return block_linear(step, both, layer, "ffn_down");
 }
 

@@ -7,7 +7,7 @@
 //   tn_status status = decoder_read(host, source, &self->d);
 //   ...
 //   tn_array *h = block_norm(step, d, x, layer, "attn_norm");
-//   x = block_add(step, x, block_attention(step, d, h, layer, frequencies, d->window));
+//   x = block_add(step, x, block_attention(step, d, h, layer, frequencies));
 //
 // Weights are named as GGUF names them, "blk.3.attn_q.weight": the layer, what the weight
 // is, and "weight" or "bias"; of the layer TN_MODEL_EMBEDDING or TN_MODEL_OUTPUT the second
@@ -20,22 +20,30 @@
 
 #include <tenon/model.h>
 
-// The most pairs of elements that the rotary embedding of a head turns.
+// The most pairs of elements that the rotary embedding of a head turns, and the most
+// layers.
 #define DECODER_PAIRS 512
+#define DECODER_LAYERS 4096
 
-// The dimensions of a decoder whose layers are alike. Filled by decoder_read; a model
-// may change what its family does otherwise before the model is used.
+// The dimensions of a decoder. Filled by decoder_read; a model may change what its family
+// does otherwise before the model is used.
 typedef struct decoder {
     const tn_host *host;
     tn_model_facts facts;
     int64_t inner;       // width within the feed-forward
     int64_t rotary;      // elements of a head that are turned, from the first on
     int64_t interleaved; // which ones are pairs in the file: neighbours (1), or halves (0)
-    int64_t window;      // positions that a query sees; 0: all
+    int64_t is_fused;    // attn_qkv and a doubled ffn_up in the place of their parts
+    int64_t window;      // positions that a query sees in windowed layers; 0: all
+    int64_t original;    // positions up to which rope_factors_short counts; 0: neither does
     double eps;          // of norms
     double score_scale;  // of attention's scores
+    double score_cap;    // bound of attention's scores; 0: none
+    double turned_scale; // of the elements of a query that are turned; mostly 1
+    const char *gate;    // the expression of the feed-forward's g and u; block_gated
     char architecture[64];
     float frequencies[DECODER_PAIRS]; // radians from a position to the next, scaled
+    uint8_t sees_all[DECODER_LAYERS]; // 1: a layer without the window
 } decoder;
 
 // --- reading metadata -------------------------------------------------------------------
@@ -58,12 +66,21 @@ tn_status decoder_number(const decoder *d, const tn_metadata_list *list, const c
 int32_t decoder_says(const tn_metadata_list *list, const char *key, const char *value);
 
 // Reads the rotary embedding: which elements, their frequencies and the scaling.
-tn_status rope_read(decoder *d, const tn_metadata_list *list);
+tn_status rope_read(decoder *d, const tn_model_source *source);
+
+// Writes rotary / 2 frequencies of base `base`, without scaling.
+void rope_frequencies(const decoder *d, double base, float *out);
 
 // Reads the dimensions of a decoder from the metadata and the embedding's type. `d` begins
-// as zeros, but for what is otherwise in this family: `interleaved`. TN_ERR_REFUSED and
-// TN_ERR_UNSUPPORTED as tn_model.open says.
+// as zeros, but for what is otherwise in this family: `interleaved`, `gate`, and `window`,
+// that of a file which does not say. TN_ERR_REFUSED and TN_ERR_UNSUPPORTED as tn_model.open
+// says.
 tn_status decoder_read(const tn_host *host, const tn_model_source *source, decoder *d);
+
+// Reads which layers have the window: of each `period` the last one does not, where the
+// file does not say; 0: all have it. Behind decoder_read. TN_ERR_REFUSED: the file's list
+// has another number of layers.
+tn_status decoder_pattern(decoder *d, const tn_metadata_list *list, int64_t period);
 
 // --- weights ---------------------------------------------------------------------------
 
@@ -114,31 +131,34 @@ tn_array *block_exchange(const tn_model_step *step, tn_array *x, int64_t a, int6
                          int64_t size);
 
 // The frequencies of the rotary embedding as an array, divided by the factors that some
-// files carry in rope_freqs.weight.
+// files carry: in rope_freqs.weight, or for short and for long contexts each.
 tn_array *block_frequencies(const tn_model_step *step, const decoder *d);
 
-// The vectors of one kind of heads, [1, heads, positions, size]: a product, a norm where
-// the model has one, and with `frequencies` turned by their positions.
-tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *h,
+// The vectors of one kind of heads, [1, heads, positions, size], of the product x,
+// [positions, heads * size]: a norm where the model has one, and with `frequencies` turned
+// by their positions.
+tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *x,
                       int64_t layer, const char *what, int64_t heads,
                       tn_array *frequencies);
 
 // The two caches of a layer for step->capacity positions: its keys and its values.
 void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2]);
 
-// Attention of the step's positions to all before them, through the layer's caches, and
-// the heads joined: [count, heads * size]. `window`: positions that a query sees; 0: all.
-// `h` is what the norm gave, `frequencies` what block_frequencies gave.
+// Attention of the step's positions to those before them that the layer sees, through its
+// caches, and the heads joined: [count, heads * size]. `h` is what the norm gave,
+// `frequencies` what block_frequencies gave.
 tn_array *block_attention(tn_model_step *step, const decoder *d, tn_array *h, int64_t layer,
-                          tn_array *frequencies, int64_t window);
+                          tn_array *frequencies);
 
 // The rows of x that the step goes on with behind the last layer's attention: all, or the
 // one of step->last.
 tn_array *block_last(const tn_model_step *step, const decoder *d, tn_array *x,
                      int64_t layer);
 
-// A gated feed-forward: silu(h gate) * (h up), times down.
-tn_array *block_gated(const tn_model_step *step, tn_array *h, int64_t layer);
+// A gated feed-forward: silu(h gate) * (h up), times down; or what d->gate says in the
+// place of silu(g) * u.
+tn_array *block_gated(const tn_model_step *step, const decoder *d, tn_array *h,
+                      int64_t layer);
 
 // The hidden state that the step begins with: its input, or the embedding of its ids.
 tn_array *block_embed(const tn_model_step *step);

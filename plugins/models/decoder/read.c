@@ -87,7 +87,46 @@ static tn_status decoder_heads(decoder *d, const tn_metadata_list *list)
                              "%lld, expected a multiple, and values as long as keys",
                              list->name, (long long)f->heads, (long long)f->head_size,
                              (long long)f->groups, (long long)values);
-    d->score_scale = 1 / sqrt((double)f->head_size);
+    status = decoder_number(d, list, "attention.scale", 1 / sqrt((double)f->head_size),
+                            &d->score_scale);
+    d->turned_scale = 1;
+    return status;
+}
+
+// Reads the window; files of models without one may say 0.
+static tn_status decoder_window(decoder *d, const tn_metadata_list *list)
+{
+    char key[DECODER_KEY];
+    int64_t window = 0;
+    const char *name = "attention.sliding_window";
+    const tn_metadata *pair = tn_metadata_find(list, decoder_key(d, name, key));
+    if (tn_metadata_integer(pair, &window) && window == 0) {
+        d->window = 0;
+        return TN_OK;
+    }
+    return decoder_integer(d, list, name, 1 << 30, d->window, &d->window);
+}
+
+tn_status decoder_pattern(decoder *d, const tn_metadata_list *list, int64_t period)
+{
+    static const char name[] = "attention.sliding_window_pattern";
+    char key[DECODER_KEY];
+    const tn_metadata *pair = tn_metadata_find(list, decoder_key(d, name, key));
+    uint64_t layers = (uint64_t)d->facts.layers;
+    if (!pair || !(pair->flags & TN_METADATA_LIST)) {
+        tn_status status = decoder_integer(d, list, name, 1 << 30, period, &period);
+        for (uint64_t i = 0; status == TN_OK && period && i < layers; i++)
+            d->sees_all[i] = (i + 1) % (uint64_t)period == 0;
+        return status;
+    }
+    if (pair->kind != TN_METADATA_BOOL || pair->count != layers)
+        return d->host->fail(d->host, TN_ERR_REFUSED,
+                             "%s: %s has %llu values, expected a bool for each of %llu "
+                             "layers",
+                             list->name, key, (unsigned long long)pair->count,
+                             (unsigned long long)layers);
+    for (uint64_t i = 0; i < layers; i++)
+        d->sees_all[i] = !((const uint8_t *)pair->data)[i];
     return TN_OK;
 }
 
@@ -109,7 +148,7 @@ tn_status decoder_read(const tn_host *host, const tn_model_source *source, decod
         const char *name;
         int64_t most, *out;
     } numbers[] = {
-        {"block_count", 4096, &f->layers},
+        {"block_count", DECODER_LAYERS, &f->layers},
         {"embedding_length", 1 << 20, &f->width},
         {"feed_forward_length", 1 << 24, &d->inner},
         {"context_length", 1 << 30, &f->context},
@@ -119,8 +158,7 @@ tn_status decoder_read(const tn_host *host, const tn_model_source *source, decod
         status =
             decoder_integer(d, list, numbers[i].name, numbers[i].most, -1, numbers[i].out);
     if (status == TN_OK)
-        status =
-            decoder_integer(d, list, "attention.sliding_window", 1 << 30, 0, &d->window);
+        status = decoder_window(d, list);
     if (status == TN_OK)
         status = decoder_number(d, list, "attention.layer_norm_rms_epsilon", -1, &d->eps);
     if (status == TN_OK)
@@ -132,5 +170,5 @@ tn_status decoder_read(const tn_host *host, const tn_model_source *source, decod
         return host->fail(host, TN_ERR_REFUSED,
                           "%s: token_embd.weight is missing, or no matrix", list->name);
     f->vocabulary = embedding.extent[0];
-    return rope_read(d, list);
+    return rope_read(d, source);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The frequencies of the rotary embedding, and their scalings.
 #include <math.h>
+#include <stdbool.h>
 #include "decoder.h"
 
 // --- rotary embedding ------------------------------------------------------------------
@@ -35,8 +36,8 @@ static double rope_pair(const decoder *d, const rope_scaling *s, double base, do
 }
 
 // Scales as YaRN does (Peng et al., "YaRN: efficient context window extension of large
-// language models", 2023), with its factor of the scores.
-static void rope_yarn(decoder *d, const rope_scaling *s, double base, double magnitude)
+// language models", 2023). Returns what turned elements are multiplied by.
+static double rope_yarn(decoder *d, const rope_scaling *s, double base, double magnitude)
 {
     double low = floor(rope_pair(d, s, base, s->fast));
     double high = ceil(rope_pair(d, s, base, s->slow));
@@ -48,13 +49,31 @@ static void rope_yarn(decoder *d, const rope_scaling *s, double base, double mag
         double kept = 1 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp);
         d->frequencies[i] *= (float)((1 - kept) / s->factor + kept);
     }
-    magnitude *= 1 + 0.1 * log(s->factor);
-    d->score_scale *= magnitude * magnitude;
+    return magnitude * (1 + 0.1 * log(s->factor));
+}
+
+// Turned elements of queries and of keys count `magnitude` times: so do the scores of whole
+// heads, twice; of others the queries' elements.
+static tn_status rope_magnify(decoder *d, const tn_metadata_list *list, double magnitude)
+{
+    if (d->rotary == d->facts.head_size)
+        d->score_scale *= magnitude * magnitude;
+    else
+        d->turned_scale = magnitude * magnitude;
+    if (d->turned_scale != 1 && d->facts.head_size > 2 * DECODER_PAIRS)
+        return d->host->fail(d->host, TN_ERR_UNSUPPORTED,
+                             "%s: %lld elements of heads of %lld are scaled, expected "
+                             "heads of at most %d",
+                             list->name, (long long)d->rotary,
+                             (long long)d->facts.head_size, 2 * DECODER_PAIRS);
+    return TN_OK;
 }
 
 // Reads what scales the frequencies, and scales them.
-static tn_status rope_scale(decoder *d, const tn_metadata_list *list, double base)
+static tn_status rope_scale(decoder *d, const tn_model_source *source, double base)
 {
+    const tn_metadata_list *list = source->metadata;
+    tn_type factors;
     char key[DECODER_KEY];
     rope_scaling s;
     double magnitude = 1;
@@ -76,6 +95,13 @@ static tn_status rope_scale(decoder *d, const tn_metadata_list *list, double bas
             decoder_number(d, list, numbers[i].name, numbers[i].otherwise, numbers[i].out);
     const tn_metadata *type =
         tn_metadata_find(list, decoder_key(d, "rope.scaling.type", key));
+    // LongRoPE (Ding et al., 2024): files of Phi-3 have its factors, and mostly no type.
+    bool is_long = source->weight(source, "rope_factors_short.weight", &factors) != 0 ||
+                   decoder_says(list, key, "longrope");
+    if (status == TN_OK && is_long) {
+        d->original = (int64_t)s.original;
+        return rope_magnify(d, list, magnitude);
+    }
     if (status != TN_OK || !type || decoder_says(list, key, "none"))
         return status;
     if (decoder_says(list, key, "linear")) {
@@ -83,19 +109,26 @@ static tn_status rope_scale(decoder *d, const tn_metadata_list *list, double bas
             d->frequencies[i] /= (float)s.factor;
     } else if (decoder_says(list, key, "llama3") && s.high > s.low) {
         rope_llama3(d, &s);
-    } else if (decoder_says(list, key, "yarn") && d->rotary == d->facts.head_size) {
-        rope_yarn(d, &s, base, magnitude);
+    } else if (decoder_says(list, key, "yarn")) {
+        return rope_magnify(d, list, rope_yarn(d, &s, base, magnitude));
     } else {
         return d->host->fail(d->host, TN_ERR_UNSUPPORTED,
                              "%s: %s is not known with these numbers, expected none, "
-                             "linear, llama3 or yarn (of whole heads)",
+                             "linear, llama3, yarn or longrope",
                              list->name, key);
     }
     return TN_OK;
 }
 
-tn_status rope_read(decoder *d, const tn_metadata_list *list)
+void rope_frequencies(const decoder *d, double base, float *out)
 {
+    for (int64_t i = 0; i < d->rotary / 2; i++)
+        out[i] = (float)pow(base, -2 * (double)i / (double)d->rotary);
+}
+
+tn_status rope_read(decoder *d, const tn_model_source *source)
+{
+    const tn_metadata_list *list = source->metadata;
     double base = 0;
     int64_t head = d->facts.head_size;
     tn_status status =
@@ -109,10 +142,9 @@ tn_status rope_read(decoder *d, const tn_metadata_list *list)
                                list->name, (long long)d->rotary, base, 2 * DECODER_PAIRS);
     if (status != TN_OK)
         return status;
-    for (int64_t i = 0; i < d->rotary / 2; i++)
-        d->frequencies[i] = (float)pow(base, -2 * (double)i / (double)d->rotary);
+    rope_frequencies(d, base, d->frequencies);
     // Weights of a folder of Hugging Face are in the order of halves for all families.
     if (decoder_says(list, "tenon.rope", "halves"))
         d->interleaved = 0;
-    return rope_scale(d, list, base);
+    return rope_scale(d, source, base);
 }

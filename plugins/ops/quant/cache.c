@@ -30,7 +30,8 @@ static const tn_input_info attention_inputs[] = {
      TN_INTEGER_DTYPES},
 };
 static const tn_attr_field attention_fields[] = {
-    TN_F64_FIELD(tn_quant_cached_attention_attrs, scale, 0, "of the scores; 0: 1 / sqrt(E)"),
+    TN_F64_FIELD(tn_quant_cached_attention_attrs, scale, 0,
+                 "of the scores; 0: 1 / sqrt(E)"),
     TN_BOOL_FIELD(tn_quant_cached_attention_attrs, is_causal, 0,
                   "keys up to a query's own position"),
     TN_I64_FIELD(tn_quant_cached_attention_attrs, window, 0,
@@ -99,8 +100,8 @@ static tn_status update_infer(const tn_infer *infer, tn_type *types)
                           "expected its groups and its width",
                           shape_text(rows, got), shape_text(&cache, expected));
     for (uint32_t i = 2; i < 4 && status == TN_OK; i++)
-        status = check_numbers(host, update_inputs[i].name, &infer->types[i],
-                               rows->extent[0]);
+        status =
+            check_numbers(host, update_inputs[i].name, &infer->types[i], rows->extent[0]);
     types[0] = infer->types[0];
     return status;
 }
@@ -135,8 +136,8 @@ static tn_status attention_infer(const tn_infer *infer, tn_type *types)
                           ", expected a finite scale, and the others at least 0",
                           attrs->scale, attrs->soft_cap, attrs->window);
     for (uint32_t i = 3; i < 5 && status == TN_OK; i++)
-        status = check_numbers(host, attention_inputs[i].name, &infer->types[i],
-                               q->extent[0]);
+        status =
+            check_numbers(host, attention_inputs[i].name, &infer->types[i], q->extent[0]);
     types[0] = *q;
     types[0].extent[3] = v.extent[3];
     return status;
@@ -206,8 +207,8 @@ static tn_status update_reference(const tn_cpu_call *call)
     const int64_t *extent = out->layout.extent;
     int64_t index[4] = {0};
     struct format format = {NULL};
-    tn_status status = attrs->format ? find_format(call->host, attrs->format, &format)
-                                     : TN_OK;
+    tn_status status =
+        attrs->format ? find_format(call->host, attrs->format, &format) : TN_OK;
     if (status)
         return status;
     encode_fn *encode = attrs->format ? format_encoder(format.plain) : NULL;
@@ -247,7 +248,8 @@ static tn_array *counted(const tn_build *build, int64_t n, int32_t behind)
 {
     tn_array *x = build->op(build, "base.arange/1", NULL, 0,
                             tn_attrs("stop", (double)n, "dtype", (int64_t)TN_I64));
-    const tn_ints shape = {.count = (uint32_t)behind + 1, .given = 1, .value = {n, 1, 1, 1}};
+    const tn_ints shape = {
+        .count = (uint32_t)behind + 1, .given = 1, .value = {n, 1, 1, 1}};
     return build->op(build, "base.reshape/1", TN_IN(x), tn_attrs("shape", &shape));
 }
 
@@ -270,14 +272,13 @@ static tn_status update_decompose(const tn_build *build, const tn_rule *rule,
                                      tn_attrs("format", attrs->format))
                          : cast(build, rows, type->dtype);
     // Of each slot the sequence that is written there, counted from 1, the last of several.
-    tn_array *hits = build->expr(build, "p, n, s -> select(i64(s) == p, n + 1, 0)",
-                                 TN_IN(counted(build, e[0], 1), counted(build, sequences, 0),
-                                       rule->inputs[3]),
-                                 TN_NO_ATTRS);
+    tn_array *hits = build->expr(
+        build, "p, n, s -> select(i64(s) == p, n + 1, 0)",
+        TN_IN(counted(build, e[0], 1), counted(build, sequences, 0), rule->inputs[3]),
+        TN_NO_ATTRS);
     tn_array *owner = build->op(build, "base.max/1", TN_IN(hits),
                                 tn_attrs("axis", TN_INTS(1), "keepdims", (int64_t)1));
-    tn_array *number =
-        build->expr(build, "o -> max(o - 1, 0)", TN_IN(owner), TN_NO_ATTRS);
+    tn_array *number = build->expr(build, "o -> max(o - 1, 0)", TN_IN(owner), TN_NO_ATTRS);
     tn_array *first = build->op(build, "base.take/1", TN_IN(rule->inputs[2], number),
                                 tn_attrs("axis", (int64_t)0));
     tn_array *row = build->expr(build, "c, f -> c - i64(f)",
@@ -291,11 +292,12 @@ static tn_status update_decompose(const tn_build *build, const tn_rule *rule,
         .count = 2, .given = 1, .value = {sequences * count, e[1] * e[3]}};
     rows = build->op(build, "base.reshape/1", TN_IN(exchanged(build, rows)),
                      tn_attrs("shape", &flat));
-    rows = build->op(build, "base.take/1", TN_IN(rows, index), tn_attrs("axis", (int64_t)0));
+    rows =
+        build->op(build, "base.take/1", TN_IN(rows, index), tn_attrs("axis", (int64_t)0));
     rows = exchanged(build, shaped(build, rows, e[0], e[2], e[1], e[3]));
-    outputs[0] = build->expr(
-        build, "i, r, c -> select(i, r, c)",
-        TN_IN(shaped(build, inside, e[0], 1, e[2], 1), rows, cache), TN_NO_ATTRS);
+    outputs[0] = build->expr(build, "i, r, c -> select(i, r, c)",
+                             TN_IN(shaped(build, inside, e[0], 1, e[2], 1), rows, cache),
+                             TN_NO_ATTRS);
     return built(outputs[0]);
 }
 
@@ -308,15 +310,16 @@ static tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
     tn_array *own[2];
     if (!q || !k)
         return TN_ERR_ARGUMENT;
-    tn_array *slot = build->expr(build, "s -> min(max(i64(s), 0), i64(last))",
-                                 TN_IN(rule->inputs[4]), tn_attrs("last", k->extent[0] - 1));
+    tn_array *slot =
+        build->expr(build, "s -> min(max(i64(s), 0), i64(last))", TN_IN(rule->inputs[4]),
+                    tn_attrs("last", k->extent[0] - 1));
     for (int i = 0; i < 2; i++) {
         own[i] = build->op(build, "base.take/1", TN_IN(rule->inputs[1 + i], slot),
                            tn_attrs("axis", (int64_t)0));
         if (attrs->format)
-            own[i] = build->op(build, "quant.dequantize/1", TN_IN(own[i]),
-                               tn_attrs("format", attrs->format, "dtype",
-                                        (int64_t)q->dtype));
+            own[i] =
+                build->op(build, "quant.dequantize/1", TN_IN(own[i]),
+                          tn_attrs("format", attrs->format, "dtype", (int64_t)q->dtype));
     }
     outputs[0] = build->op(build, "nn.scaled_dot_product_attention/1",
                            TN_IN(rule->inputs[0], own[0], own[1], NULL, rule->inputs[3]),
@@ -343,8 +346,9 @@ const tn_primitive quant_cache_update = {
 const tn_primitive quant_cached_attention = {
     .struct_size = sizeof(tn_primitive),
     .id = "quant.cached_attention/1",
-    .doc = "Attention of several sequences, each over its own slot of the caches of keys and "
-           "values, which may be in blocks.",
+    .doc =
+        "Attention of several sequences, each over its own slot of the caches of keys and "
+        "values, which may be in blocks.",
     TN_INPUTS(attention_inputs),
     .attrs = TN_ATTR_TABLE(tn_quant_cached_attention_attrs, attention_fields),
     .infer = attention_infer,

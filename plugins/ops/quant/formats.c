@@ -40,7 +40,7 @@ static tn_status check_plugin_format(const tn_host *host, const char *name,
 
 static tn_status unknown_format(const tn_host *host, const char *name)
 {
-    char known[240];
+    char known[300];
     return host->fail(host, TN_ERR_ARGUMENT,
                       "format is \"%.*s\", expected one of %s, or one that a plugin brings",
                       TN_QUANT_MAX_NAME, name, known_formats(known, sizeof(known)));
@@ -55,7 +55,7 @@ static tn_status find_in_plugins(const tn_host *host, const char *name,
         host->query ? host->query(host, TN_HOST_INTERFACES) : NULL;
     const tn_host *other;
     const void *found;
-    char id[TN_QUANT_MAX_NAME + 32], known[240], maker[400];
+    char id[TN_QUANT_MAX_NAME + 32], known[300], maker[480];
     if (!interfaces || !is_name(name))
         return unknown_format(host, name);
     snprintf(id, sizeof(id), TN_IFACE_QUANT_FORMAT("%s"), name);
@@ -71,13 +71,11 @@ static tn_status find_in_plugins(const tn_host *host, const char *name,
 
 tn_status find_format(const tn_host *host, const char *name, struct format *out)
 {
-    int32_t head = 0;
     *out = (struct format){.plain = tn_quant_find(name)};
     if (out->plain)
         return TN_OK;
-    out->plain = tn_quant_unpacked(name, &head);
+    out->plain = tn_quant_unpacked(name, &out->order);
     out->is_packed = out->plain != NULL;
-    out->head = head;
     return out->plain ? TN_OK : find_in_plugins(host, name, &out->plain);
 }
 

@@ -39,8 +39,7 @@ static tn_status pack_reference(const tn_cpu_call *call)
     const tn_quant_pack_attrs *attrs = call->attrs;
     const tn_tensor *w = &call->inputs[0], *out = &call->outputs[0];
     int64_t index[TN_MAX_RANK] = {0};
-    const uint8_t *bytes = w->data;
-    uint8_t *packed = out->data;
+    uint8_t block[TN_QUANT_MAX_BYTES];
     struct format format, other;
     tn_status status = find_format(call->host, attrs->format, &format);
     if (status == TN_OK)
@@ -50,10 +49,10 @@ static tn_status pack_reference(const tn_cpu_call *call)
     do {
         struct rows from = rows_at(&format, w, index), to = rows_at(&other, out, index);
         for (int64_t row = 0; row < from.n; row++)
-            for (int64_t block = 0; block < from.blocks; block++)
-                for (int64_t byte = 0; byte < format.plain->bytes; byte++)
-                    packed[rows_byte(&to, row, block, byte)] =
-                        bytes[rows_byte(&from, row, block, byte)];
+            for (int64_t i = 0; i < from.blocks; i++) {
+                rows_read(&from, row, i, block);
+                rows_write(&to, row, i, block);
+            }
     } while (next_matrix(w->layout.rank, w->layout.extent, index));
     return TN_OK;
 }

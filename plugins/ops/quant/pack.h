@@ -37,7 +37,7 @@ extern const tn_kernel quant_cache_update_kernel;
 struct format {
     const tn_quant_format *plain;
     bool is_packed;
-    int32_t head; // of a packed one: bytes of f16 at the beginning of a block
+    tn_quant_order order; // of a packed one
 };
 
 // Gives the format named `name`, of the table or of a plugin. Fails with the known names.
@@ -63,8 +63,9 @@ struct rows {
 };
 struct rows rows_at(const struct format *format, const tn_tensor *w, const int64_t *index);
 
-// Where byte `byte` of block `block` of row `row` lies, as an offset from tensor->data.
-int64_t rows_byte(const struct rows *rows, int64_t row, int64_t block, int64_t byte);
+// Reads block `block` of row `row` to `out` as a plain one, and writes a plain one there.
+void rows_read(const struct rows *rows, int64_t row, int64_t block, uint8_t *out);
+void rows_write(const struct rows *rows, int64_t row, int64_t block, const uint8_t *from);
 
 // Decodes row `row`: blocks times elements of a block.
 void rows_decode(const struct rows *rows, int64_t row, float *out);

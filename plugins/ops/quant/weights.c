@@ -51,16 +51,23 @@ struct rows rows_at(const struct format *format, const tn_tensor *w, const int64
     };
 }
 
-int64_t rows_byte(const struct rows *rows, int64_t row, int64_t block, int64_t byte)
+static bool is_in_group(const struct rows *rows, int64_t row)
+{
+    return rows->format->is_packed &&
+           row < rows->n / TN_QUANT_PACKED_ROWS * TN_QUANT_PACKED_ROWS;
+}
+
+// Where byte `byte` of block `block` of row `row` lies, as an offset from tensor->data. Of
+// rows that lie together it is a byte of an arranged block.
+static int64_t rows_byte(const struct rows *rows, int64_t row, int64_t block, int32_t byte)
 {
     const tn_layout *layout = &rows->tensor->layout;
-    const struct format *format = rows->format;
-    int64_t bytes = format->plain->bytes, at = block * bytes + byte;
-    if (format->is_packed && row < rows->n / TN_QUANT_PACKED_ROWS * TN_QUANT_PACKED_ROWS) {
+    int64_t bytes = rows->format->plain->bytes, at = block * bytes + byte;
+    if (is_in_group(rows, row)) {
         // The number of the byte among those of the 16 rows, and the row that it lies in.
         int64_t inside = row % TN_QUANT_PACKED_ROWS, length = rows->blocks * bytes;
         at = block * bytes * TN_QUANT_PACKED_ROWS +
-             tn_quant_r16_at(format->head, (int32_t)bytes, (int32_t)inside, (int32_t)byte);
+             tn_quant_r16_at(&rows->format->order, (int32_t)inside, byte);
         row += at / length - inside;
         at %= length;
     }
@@ -69,14 +76,35 @@ int64_t rows_byte(const struct rows *rows, int64_t row, int64_t block, int64_t b
            (last > 0 ? row * layout->stride[last - 1] : 0);
 }
 
+void rows_read(const struct rows *rows, int64_t row, int64_t block, uint8_t *out)
+{
+    const uint8_t *data = rows->tensor->data;
+    uint8_t arranged[TN_QUANT_MAX_BYTES];
+    uint8_t *to = is_in_group(rows, row) ? arranged : out;
+    for (int32_t byte = 0; byte < rows->format->plain->bytes; byte++)
+        to[byte] = data[rows_byte(rows, row, block, byte)];
+    if (to == arranged)
+        tn_quant_restore(&rows->format->order, arranged, out);
+}
+
+void rows_write(const struct rows *rows, int64_t row, int64_t block, const uint8_t *from)
+{
+    uint8_t *data = rows->tensor->data;
+    uint8_t arranged[TN_QUANT_MAX_BYTES];
+    if (is_in_group(rows, row)) {
+        tn_quant_arrange(&rows->format->order, from, arranged);
+        from = arranged;
+    }
+    for (int32_t byte = 0; byte < rows->format->plain->bytes; byte++)
+        data[rows_byte(rows, row, block, byte)] = from[byte];
+}
+
 void rows_decode(const struct rows *rows, int64_t row, float *out)
 {
     const tn_quant_format *plain = rows->format->plain;
-    const uint8_t *data = rows->tensor->data;
     uint8_t block[TN_QUANT_MAX_BYTES];
     for (int64_t i = 0; i < rows->blocks; i++, out += plain->block) {
-        for (int64_t byte = 0; byte < plain->bytes; byte++)
-            block[byte] = data[rows_byte(rows, row, i, byte)];
+        rows_read(rows, row, i, block);
         plain->decode(block, out);
     }
 }

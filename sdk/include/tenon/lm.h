@@ -197,6 +197,18 @@ TN_API int64_t tn_lm_sequence_length(const tn_lm_sequence *sequence);
 // Forgets the positions from `length` on, which must not exceed the sequence's.
 TN_API tn_status tn_lm_sequence_cut(tn_lm_sequence *sequence, int64_t length);
 
+// Writes the sequence to a file, which appears complete or not at all, as of tn_save: its
+// tokens and what its caches have of them, as safetensors. TN_ERR_ARGUMENT: it is empty.
+TN_API tn_status tn_lm_sequence_save(const tn_lm_sequence *sequence, const char *path);
+
+// Replaces the sequence by one that was saved; it goes on as that one would have, also
+// where it may hold more positions. The file is untrusted: TN_ERR_REFUSED for what is
+// damaged, or was saved with another model (other metadata, or weights of other names,
+// shapes or formats), other layers or caches of other elements; TN_ERR_ARGUMENT for more
+// positions than the context has. The sequence is then unchanged; where writing the caches
+// fails it is empty.
+TN_API tn_status tn_lm_sequence_restore(tn_lm_sequence *sequence, const char *path);
+
 // Flags of tn_lm_infer and tn_lm_infer_tensor.
 enum {
     TN_LM_ALL_ROWS = 1, // logits of each position, not of the last one alone

@@ -94,6 +94,12 @@ typedef struct tn_model_weight {
     // head divides extent[0], and `paired` is even and at most the head; others are
     // TN_ERR_INTERNAL.
     int64_t head, paired;
+
+    // Above 0: `product` multiplies one x by this weight and the others of the part that
+    // have this number: queries, keys and values, say. Where they are stored alike the
+    // library may put their rows into one matrix, one product for all; `product` gives the
+    // columns of the weight that is asked for.
+    int64_t joined;
 } tn_model_weight;
 
 // The parts beside the layers, for `weights`.
@@ -102,9 +108,10 @@ enum {
     TN_MODEL_OUTPUT = -2,    // what comes behind the last one
 };
 
-// One step of a model while its graph is built: `count` positions of each of some sequences,
-// one behind the other, through some layers. Rows of arrays are those of the first sequence,
-// then of the second one, ... Filled by the library, borrowed for the call of `build`.
+// One step of a model while its graph is built: `count` positions of each of some
+// sequences, one behind the other, through some layers. Rows of arrays are those of the
+// first sequence, then of the second one, ... Filled by the library, borrowed for the call
+// of `build`.
 //
 // The slots fail as those of tn_build do: they return NULL, take NULL, and the failure is
 // checked once, behind `build`.
@@ -152,6 +159,7 @@ struct tn_model_step {
     tn_array *(*constant)(const tn_model_step *step, tn_dtype dtype, const tn_shape *shape,
                           const void *data);
 
+    int64_t context;   // positions that a sequence may have: at most `capacity`
     int64_t sequences; // 1 or more; rows are sequences * count
 
     // i32 [sequences]: which index of the first axis of the caches is a sequence's. NULL:

@@ -38,7 +38,8 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         "  tenon generate SmolLM2.gguf --temperature 0.8 --top-p 0.95 --seed 7 Once\n";
     const char *tokens = "200", *context = NULL, *temperature = NULL, *top_k = NULL,
                *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL,
-               *cache = NULL, *save = NULL, *load = NULL;
+               *adapter = NULL, *adapter_scale = NULL, *cache = NULL, *save = NULL,
+               *load = NULL;
     bool raw = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "generate at most N tokens (200; 0: no bound)", &tokens, NULL},
@@ -57,6 +58,9 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
         {"save-cache", 0, "FILE", "keep what was read and written in FILE", &save, NULL},
         {"load-cache", 0, "FILE", "go on from what FILE keeps", &load, NULL},
+        {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
+         NULL},
+        {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
         {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
     };
     struct args args;
@@ -78,7 +82,7 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         "  tenon chat SmolLM2.gguf --system 'Answer in one sentence.'\n";
     const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
                *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL,
-               *cache = NULL;
+               *adapter = NULL, *adapter_scale = NULL, *cache = NULL;
     const struct option options[] = {
         {"system", 0, "TEXT", "what the model is told before all else", &system, NULL},
         {"template", 0, "NAME", "the form of the conversation (the model's)", &form, NULL},
@@ -95,6 +99,9 @@ int cmd_chat(const struct command *self, int argc, char **argv)
          NULL},
         {"seed", 0, "N", "of the random numbers (0)", &seed, NULL},
         {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
+        {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
+         NULL},
+        {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
     };
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);
@@ -112,12 +119,16 @@ int cmd_perplexity(const struct command *self, int argc, char **argv)
         "FILE may be -, for standard input.\n"
         "\n"
         "  tenon perplexity SmolLM2.gguf book.txt --tokens 1000\n";
-    const char *tokens = NULL, *context = NULL, *cache = NULL;
+    const char *tokens = NULL, *context = NULL, *cache = NULL, *adapter = NULL,
+               *adapter_scale = NULL;
     bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "measure the first N tokens (all)", &tokens, NULL},
         {"context", 0, "N", "tokens of a window (512)", &context, NULL},
         {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
+        {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
+         NULL},
+        {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
         {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
         {"json", 0, NULL, "print JSON", NULL, &json},
     };

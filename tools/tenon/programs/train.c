@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// tenon train: runs the example application that trains LeNet-5 on Fashion-MNIST.
+// tenon train: the example application that trains LeNet-5 on Fashion-MNIST, and adapters
+// of language models.
 #include "commands.h"
+#include "lm.h"
 #include "program.h"
 
-#include <string.h>
-
-static const char details[] =
+static const char lenet_details[] =
     "Trains LeNet-5 on the 60,000 images of Fashion-MNIST with Adam, tests it on 10,000\n"
     "others, and saves it after each epoch. Ctrl-C saves and stops; --resume continues\n"
     "exactly where the file stands. The same seed gives the same result on one backend.\n"
@@ -15,10 +15,10 @@ static const char details[] =
     "  tenon train lenet --resume lenet.safetensors --classify\n"
     "  TENON_BACKEND=vulkan tenon train lenet --steps 20 --test 1000\n";
 
-int cmd_train(const struct command *self, int argc, char **argv)
+static int cmd_lenet(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
-    mine.details = details;
+    mine.details = lenet_details;
     const char *data = NULL, *save = NULL, *resume = NULL, *epochs = NULL, *steps = NULL,
                *batch = NULL, *seed = NULL, *lr = NULL, *test = NULL;
     bool json = false, classify = false;
@@ -36,14 +36,67 @@ int cmd_train(const struct command *self, int argc, char **argv)
         {"json", 0, NULL, "print a JSON object a line", NULL, &json},
     };
     struct args args;
-    int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);
+    int failed = args_parse(&mine, options, COUNT(options), 0, 0, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
-    if (strcmp(args.items[0], "lenet") != 0)
-        return misuse("no network '%s'; expected lenet", args.items[0]);
+    char name[] = "lenet", *network[] = {name, NULL};
+    const struct args named = {.items = network, .count = 1};
     return program_run(
         "tenon-train", "../../docs/examples/lenet",
         "tenon-train is not installed: it is built with the op packs base and "
         "nn",
-        options, COUNT(options), &args);
+        options, COUNT(options), &named);
+}
+
+static const char lora_details[] =
+    "Trains low-rank additions to some of a language model's products (LoRA) on a text,\n"
+    "with Adam: each step reads a window of it, drawn at random. The model's own weights\n"
+    "stay as they are, quantised or not. --adapter goes on with an earlier one. Ctrl-C\n"
+    "stops and saves. The same seed gives the same adapter on one backend.\n"
+    "\n"
+    "  tenon train lora SmolLM2.gguf poems.txt -o poems.safetensors --plot loss.svg\n"
+    "  tenon generate SmolLM2.gguf --adapter poems.safetensors The moon\n";
+
+static int cmd_lora(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details = lora_details;
+    const char *output = "adapter.safetensors", *adapter = NULL, *rank = NULL,
+               *alpha = NULL, *weights = NULL, *steps = NULL, *window = NULL, *rate = NULL,
+               *seed = NULL, *plot = NULL;
+    bool json = false;
+    const struct option options[] = {
+        {"output", 'o', "FILE", "what to write (adapter.safetensors)", &output, NULL},
+        {"steps", 0, "N", "steps of training (100)", &steps, NULL},
+        {"window", 0, "N", "tokens of a step (128)", &window, NULL},
+        {"rate", 0, "RATE", "learning rate of Adam (0.0003)", &rate, NULL},
+        {"rank", 0, "N", "rank of what is added (8)", &rank, NULL},
+        {"alpha", 0, "F", "what is added is multiplied by F / rank (twice the rank)",
+         &alpha, NULL},
+        {"weights", 0, "LIST", "of which products (attn_q,attn_v)", &weights, NULL},
+        {"adapter", 0, "FILE", "go on with this adapter", &adapter, NULL},
+        {"seed", 0, "N", "of the windows and the first numbers (0)", &seed, NULL},
+        {"plot", 0, "FILE", "draw the losses as SVG", &plot, NULL},
+        {"json", 0, NULL, "print a JSON object a step", NULL, &json},
+    };
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 2, 2, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    return lm_run("lora", options, COUNT(options), &args);
+}
+
+static const struct command train_commands[] = {
+    {"train lenet", "[--epochs N] [--resume FILE]", "train a network on real data", NULL,
+     cmd_lenet},
+    {"train lora", "MODEL TEXT [-o FILE] [--steps N]", "adapt a language model to a text",
+     NULL, cmd_lora},
+};
+
+int cmd_train(const struct command *self, int argc, char **argv)
+{
+    static const struct command_group group = {"tenon train", "Training.", train_commands,
+                                               COUNT(train_commands)};
+    (void)self;
+    return commands_run(&group, argc, argv);
 }

@@ -34,12 +34,16 @@
 // every order of the factors that forms no product beyond 24 bits on the way.
 //
 // Rows packed for kernels. A packed format has the name of a plain one with "_r16" behind
-// it, the same shape, and in each 16 rows the same bytes in another order, by which a
+// it, the same shape, and in each 16 rows the same bits in another order, by which a
 // processor multiplies 16 rows at once: block i of the 16 rows lies where 16 blocks are,
-// from byte i * 16 * bytes on of the first row, and in these
+// from byte i * 16 * bytes on of the first row. There each block is arranged first, as
+// tn_quant_arrange does it: numbers of 16 bits come to its beginning, a lone byte to its
+// end, and bits that stand for single elements of 32 to those that elements 4 apart share
+// a byte with. Then come
 //
-//   each f16 of the head of row 0, of row 1, ... row 15; then the next f16, if there are
-//   two 4 bytes of fractions of row 0, of row 1, ... row 15; then the next 4 bytes, ...
+//   each number of 16 bits of row 0, of row 1, ... row 15; then the next one, if there are
+//   two; 4 bytes of row 0, of row 1, ... row 15; then the next 4 bytes, ...; what is left,
+//   less than 4 bytes, of row 0, of row 1, ... row 15
 //
 // as tn_quant_r16_at says. The rows beyond the last multiple of 16 lie as they were. The
 // order is the same for all processors, and suits vectors of 4, 8 and 16 words.
@@ -88,15 +92,33 @@ enum {
 #undef TN_QUANT_SIZES
 };
 
-// The formats with packed rows: X(name of the packed one, name of the plain one, bytes of
-// f16 at the beginning of a block of the plain one).
+// The formats with packed rows: X(name of the packed one, name of the plain one, and the
+// three numbers of its tn_quant_order).
 #define TN_QUANT_PACKED_FORMATS(X)                                                         \
-    X(q4_0_r16, q4_0, 2)                                                                   \
-    X(q4_1_r16, q4_1, 4)                                                                   \
-    X(q8_0_r16, q8_0, 2)                                                                   \
-    X(q4_k_r16, q4_k, 4)                                                                   \
-    X(q5_k_r16, q5_k, 4)                                                                   \
-    X(q6_k_r16, q6_k, 0)
+    X(q4_0_r16, q4_0, 0, 2, 0)                                                             \
+    X(q4_1_r16, q4_1, 0, 4, 0)                                                             \
+    X(q5_0_r16, q5_0, 0, 2, 2)                                                             \
+    X(q5_1_r16, q5_1, 0, 4, 4)                                                             \
+    X(q8_0_r16, q8_0, 0, 2, 0)                                                             \
+    X(q2_k_r16, q2_k, 80, 4, 0)                                                            \
+    X(q3_k_r16, q3_k, 0, 0, 0)                                                             \
+    X(q4_k_r16, q4_k, 0, 4, 0)                                                             \
+    X(q5_k_r16, q5_k, 0, 4, 0)                                                             \
+    X(q6_k_r16, q6_k, 0, 0, 0)                                                             \
+    X(iq4_nl_r16, iq4_nl, 0, 2, 0)                                                         \
+    X(iq4_xs_r16, iq4_xs, 0, 4, 0)                                                         \
+    X(mxfp4_r16, mxfp4, 1, 0, 0)
+
+// How a block is arranged before 16 of them are laid side by side: so that a kernel finds
+// scales, and the bits of four elements that one word of products takes, at the same place
+// of every row, without moving bits across bytes. A format whose blocks lie so already has
+// 0, and the bytes of its scales.
+typedef struct tn_quant_order {
+    int32_t bytes; // of a block
+    int32_t first; // the byte of the plain block that comes first; those before it go last
+    int32_t head;  // bytes of numbers of 16 bits at the beginning, once arranged: 0, 2 or 4
+    int32_t bits;  // where 4 bytes begin whose bits are transposed; 0: there are none
+} tn_quant_order;
 
 // Rows that are packed together.
 #define TN_QUANT_PACKED_ROWS 16
@@ -177,7 +199,7 @@ static inline const char *tn_quant_packed(const char *format, const char *backen
 {
     if (!tn_quant_same(backend, "cpu-blas"))
         return NULL;
-#define TN_QUANT_PACKED_NAME(name, plain, head)                                            \
+#define TN_QUANT_PACKED_NAME(name, plain, ...)                                             \
     if (tn_quant_same(format, #plain))                                                     \
         return #name;
     TN_QUANT_PACKED_FORMATS(TN_QUANT_PACKED_NAME)
@@ -185,13 +207,15 @@ static inline const char *tn_quant_packed(const char *format, const char *backen
     return NULL;
 }
 
-// The plain format of a packed one, and in *head the bytes of f16 at a block's beginning;
-// NULL, and *head unchanged: `format` is not the name of a packed one. Borrows the text.
-static inline const tn_quant_format *tn_quant_unpacked(const char *format, int32_t *head)
+// The plain format of a packed one, and in *out_order how its blocks are arranged; NULL,
+// and *out_order unchanged: `format` is not the name of a packed one. Borrows the text.
+static inline const tn_quant_format *tn_quant_unpacked(const char *format,
+                                                       tn_quant_order *out_order)
 {
-#define TN_QUANT_PLAIN_OF(name, plain, bytes)                                              \
+#define TN_QUANT_PLAIN_OF(name, plain, first, head, bits)                                  \
     if (tn_quant_same(format, #name)) {                                                    \
-        *head = (bytes);                                                                   \
+        const tn_quant_order order = {TN_QUANT_BYTES_##plain, first, head, bits};          \
+        *out_order = order;                                                                \
         return tn_quant_find(#plain);                                                      \
     }
     TN_QUANT_PACKED_FORMATS(TN_QUANT_PLAIN_OF)
@@ -199,15 +223,69 @@ static inline const tn_quant_format *tn_quant_unpacked(const char *format, int32
     return NULL;
 }
 
-// Where byte `byte` of a block of `bytes` bytes of row `row`, 0 .. 15, lies in the 16
-// blocks of packed rows. `head`: as tn_quant_unpacked gives it.
-static inline int32_t tn_quant_r16_at(int32_t head, int32_t bytes, int32_t row,
+// `bits` with those of `mask` exchanged with those `by` above them.
+static inline uint32_t tn_quant_exchanged(uint32_t bits, uint32_t mask, uint32_t by)
+{
+    uint32_t differ = (bits ^ bits >> by) & mask;
+    return bits ^ differ ^ differ << by;
+}
+
+// The 32 bits with the even ones in the low half and the odd ones in the high half, `times`
+// times. Twice brings bit 4 * i + j, for i of 0 .. 7 and j of 0 .. 3, to 8 * j + i: of the
+// elements of word i of 4 bytes, those of byte j come together. Five times changes nothing,
+// so that three times more is the reverse.
+static inline uint32_t tn_quant_unshuffled(uint32_t bits, int32_t times)
+{
+    for (int32_t i = 0; i < times; i++) {
+        bits = tn_quant_exchanged(bits, 0x22222222, 1);
+        bits = tn_quant_exchanged(bits, 0x0c0c0c0c, 2);
+        bits = tn_quant_exchanged(bits, 0x00f000f0, 4);
+        bits = tn_quant_exchanged(bits, 0x0000ff00, 8);
+    }
+    return bits;
+}
+
+// Writes `from` to `to` with byte `first` first, and the order's 4 bytes of bits unshuffled
+// `times` times. Both have `order->bytes` bytes and do not overlap.
+static inline void tn_quant_moved(const tn_quant_order *order, int32_t first, int32_t times,
+                                  const uint8_t *from, uint8_t *to)
+{
+    for (int32_t i = 0; i < order->bytes; i++)
+        to[i] = from[i + first < order->bytes ? i + first : i + first - order->bytes];
+    if (order->bits == 0)
+        return;
+    uint32_t bits = tn_quant_unshuffled(tn_quant_u32(from + order->bits), times);
+    for (int32_t i = 0; i < 4; i++)
+        to[order->bits + i] = (uint8_t)(bits >> 8 * i);
+}
+
+// Writes the plain block `from` to `to` as packed rows have it. Every bit of one is a bit
+// of the other, so that all contents of a block, also those that no encoder writes,
+// survive.
+static inline void tn_quant_arrange(const tn_quant_order *order, const uint8_t *from,
+                                    uint8_t *to)
+{
+    tn_quant_moved(order, order->first, 2, from, to);
+}
+
+// Writes the arranged block `from` to `to` as a plain one: the reverse of
+// tn_quant_arrange().
+static inline void tn_quant_restore(const tn_quant_order *order, const uint8_t *from,
+                                    uint8_t *to)
+{
+    tn_quant_moved(order, order->first ? order->bytes - order->first : 0, 3, from, to);
+}
+
+// Where byte `byte` of an arranged block of row `row`, 0 .. 15, lies in the 16 blocks of
+// packed rows.
+static inline int32_t tn_quant_r16_at(const tn_quant_order *order, int32_t row,
                                       int32_t byte)
 {
-    int32_t behind = byte - head, left = bytes - head - behind / 4 * 4;
+    int32_t behind = byte - order->head;
+    int32_t left = order->bytes - order->head - behind / 4 * 4;
     if (behind < 0)
         return byte / 2 * 32 + row * 2 + byte % 2;
-    return head * 16 + behind / 4 * 64 + row * (left < 4 ? left : 4) + behind % 4;
+    return order->head * 16 + behind / 4 * 64 + row * (left < 4 ? left : 4) + behind % 4;
 }
 
 #endif // TENON_OPS_QUANT_H

@@ -68,11 +68,12 @@ typedef struct tn_quant_pack_attrs {
 
 // quant.cache_update/1 (cache: floats slots, groups, capacity, width; rows: floats
 // sequences, groups, count, width; positions: integers sequences; slots: integers
-// sequences) -> as cache: the cache with row j of sequence i at position positions[i] + j of
-// slot slots[i], rounded to the cache's dtype. What lies outside of the cache is not
+// sequences) -> as cache: the cache with row j of sequence i at position positions[i] + j
+// of slot slots[i], rounded to the cache's dtype. What lies outside of the cache is not
 // written, so a position of -1 - capacity, or a slot of -1, leaves a sequence out. Of
-// sequences with the same slot the last one counts. With a format the cache is u8, of rows of blocks as
-// quant.quantize gives them. The output takes over the cache's memory where it may.
+// sequences with the same slot the last one counts. With a format the cache is u8, of rows
+// of blocks as quant.quantize gives them. The output takes over the cache's memory where it
+// may.
 typedef struct tn_quant_cache_update_attrs {
     const char *format; // of the cache's rows; NULL: floats
 } tn_quant_cache_update_attrs;

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// Low-rank additions to products: in a graph, from files, and to files.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/file.h>
+#include <tenon/lm_adapter.h>
+#include "internal.h"
+
+#define KEY_ALPHA "adapter.lora.alpha"
+// The ends of the names of arrays, behind that of the weight.
+#define DOWN ".lora_a"
+#define UP ".lora_b"
+
+// --- in a graph ------------------------------------------------------------------------
+
+static uint64_t item_of(const struct lm_adapter *adapter, const char *name)
+{
+    uint64_t i = 0;
+    while (i < adapter->count && strcmp(adapter->items[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static tn_array *times_transpose(tn_scope *scope, tn_array *x, tn_array *matrix)
+{
+    tn_array *turned = tn_op(scope, "base.transpose/1", TN_IN(matrix), TN_NO_ATTRS);
+    return tn_op(scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
+}
+
+tn_array *lm_adapted(const struct lm_adapter *adapter, tn_scope *scope,
+                     tn_array *const *trained, const char *name, tn_array *x,
+                     tn_array *product)
+{
+    uint64_t i = item_of(adapter, name);
+    if (i == adapter->count)
+        return product;
+    const struct lm_low_rank *item = &adapter->items[i];
+    double rank = (double)tn_array_type(item->down)->extent[0];
+    tn_array *low = times_transpose(scope, x, trained ? trained[2 * i] : item->down);
+    tn_array *more = times_transpose(scope, low, trained ? trained[2 * i + 1] : item->up);
+    return tn_expr(scope, "y, z -> y + scale * z", TN_IN(product, more),
+                   tn_attrs("scale", adapter->alpha / rank * adapter->scale));
+}
+
+void lm_adapter_free(struct lm_adapter *adapter)
+{
+    for (uint64_t i = 0; i < adapter->count; i++) {
+        tn_release(adapter->items[i].down);
+        tn_release(adapter->items[i].up);
+    }
+    free(adapter->items);
+    *adapter = (struct lm_adapter){0};
+}
+
+tn_status lm_adapter_check(tn_lm *model)
+{
+    int sequences = atomic_load(&model->sequences);
+    if (sequences > 0)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "the adapter of a model that has %d sequence%s cannot change",
+                       sequences, sequences == 1 ? "" : "s");
+    return model->end > model->first
+               ? TN_OK
+               : tn_lm_ensure_shard(model, 0, model->facts->layers - 1);
+}
+
+tn_status lm_adapter_use(tn_lm *model, struct lm_adapter *adapter)
+{
+    lm_plans_destroy(model);
+    lm_adapter_free(&model->adapter);
+    model->adapter = *adapter;
+    *adapter = (struct lm_adapter){0};
+    return lm_plans_make(model);
+}
+
+// --- reading ---------------------------------------------------------------------------
+
+// The name of the weight that an array of the file belongs to.
+static bool weight_name(const char *array, const char *end, char out[TN_MODEL_NAME])
+{
+    size_t size = strlen(array), tail = strlen(end);
+    if (size <= tail || size - tail >= TN_MODEL_NAME || strcmp(array + size - tail, end))
+        return false;
+    memcpy(out, array, size - tail);
+    out[size - tail] = 0;
+    return true;
+}
+
+// The number under a key of the file, as metadata or as text.
+static bool read_number(const tn_file *file, const char *key, double *out)
+{
+    if (tn_metadata_number(tn_metadata_find(tn_file_metadata(file), key), out))
+        return true;
+    const char *text = tn_file_text(file, key);
+    char *end = NULL;
+    if (text)
+        *out = strtod(text, &end);
+    return end && end != text && !*end;
+}
+
+// A and B against the weight that they are added to.
+static tn_status check_item(tn_lm *model, const char *file, const tn_type *down,
+                            const tn_type *up, const char *name)
+{
+    tn_type type;
+    const char *format;
+    const struct lm_weight *weight = lm_weight_find(&model->weights, name);
+    if (!weight || !(weight->flags & TN_MODEL_PRODUCT) ||
+        !model->source.find(&model->source, name, &type, &format))
+        return lm_fail(TN_ERR_REFUSED,
+                       "%s: adds to %s, which no product of the loaded layers has", file,
+                       name);
+    if (!up)
+        return lm_fail(TN_ERR_REFUSED, "%s: %s has " DOWN ", but no " UP, file, name);
+    if (down->rank == 2 && up->rank == 2 && down->extent[0] > 0 &&
+        down->extent[1] == type.extent[1] && up->extent[0] == type.extent[0] &&
+        up->extent[1] == down->extent[0] && tn_dtype_in(down->dtype, TN_FLOAT_DTYPES) &&
+        tn_dtype_in(up->dtype, TN_FLOAT_DTYPES))
+        return TN_OK;
+    return lm_fail(TN_ERR_REFUSED,
+                   "%s: %s" DOWN " and " UP
+                   " are %s of rank %d and %s of rank %d, expected "
+                   "floats of [r, %" PRId64 "] and [%" PRId64 ", r]",
+                   file, name, tn_dtype_name(down->dtype), down->rank,
+                   tn_dtype_name(up->dtype), up->rank, type.extent[1], type.extent[0]);
+}
+
+static tn_array *read_array(tn_scope *scope, const tn_file *file, const char *name,
+                            const char *end)
+{
+    char full[TN_MODEL_NAME + sizeof(UP)];
+    snprintf(full, sizeof(full), "%s%s", name, end);
+    return tn_op(scope, "base.astype/1", TN_IN(tn_file_array(scope, file, full)),
+                 tn_attrs("dtype", "f32"));
+}
+
+static tn_status read_item(tn_lm *model, tn_scope *scope, const tn_file *file,
+                           const char *path, uint64_t index, struct lm_low_rank *item)
+{
+    const tn_type *up = NULL;
+    char other[TN_MODEL_NAME];
+    for (uint64_t i = 0; !up && tn_file_name(file, i); i++)
+        if (weight_name(tn_file_name(file, i), UP, other) && !strcmp(other, item->name))
+            up = tn_file_type(file, i);
+    tn_status status = check_item(model, path, tn_file_type(file, index), up, item->name);
+    if (status != TN_OK)
+        return status;
+    item->down = tn_keep(scope, read_array(scope, file, item->name, DOWN));
+    item->up = tn_keep(
+        scope, lm_rows_in_halves(scope, read_array(scope, file, item->name, UP),
+                                 lm_weight_find(&model->weights, item->name), false));
+    return lm_fail_scope(scope);
+}
+
+static tn_status read_items(tn_lm *model, const tn_file *file, const char *path,
+                            struct lm_adapter *out)
+{
+    uint64_t count = 0, ups = 0;
+    while (tn_file_name(file, count))
+        count++;
+    tn_scope *scope = tn_scope_open(model->runtime);
+    tn_status status = lm_fail_scope(scope);
+    out->items = status == TN_OK ? lm_alloc(count, sizeof(*out->items)) : NULL;
+    if (!out->items && status == TN_OK)
+        status = TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < count && status == TN_OK; i++) {
+        char name[TN_MODEL_NAME];
+        if (weight_name(tn_file_name(file, i), UP, name)) {
+            ups++;
+        } else if (weight_name(tn_file_name(file, i), DOWN, out->items[out->count].name)) {
+            status = read_item(model, scope, file, path, i, &out->items[out->count++]);
+        } else {
+            status = lm_fail(TN_ERR_REFUSED,
+                             "%s: the array '%s' is none of an adapter: expected ..." DOWN
+                             " and ..." UP,
+                             path, tn_file_name(file, i));
+        }
+    }
+    if (status == TN_OK && (ups != out->count || ups == 0))
+        status = lm_fail(TN_ERR_REFUSED,
+                         "%s: has %" PRIu64 " arrays ..." DOWN " and %" PRIu64 " ..." UP
+                         ", expected pairs",
+                         path, out->count, ups);
+    tn_scope_close(scope);
+    return status;
+}
+
+tn_status tn_lm_adapter_load(tn_lm *model, const char *path, double scale)
+{
+    struct lm_adapter adapter = {.scale = scale};
+    tn_file *file = NULL;
+    tn_status status = lm_adapter_check(model);
+    if (status == TN_OK && path)
+        status = lm_fail_core(tn_file_open(model->runtime, path, NULL, &file));
+    if (status == TN_OK && path)
+        status = read_items(model, file, path, &adapter);
+    if (status == TN_OK && path && !read_number(file, KEY_ALPHA, &adapter.alpha))
+        adapter.alpha = (double)tn_array_type(adapter.items[0].down)->extent[0];
+    tn_file_close(file);
+    if (status == TN_OK)
+        status = lm_adapter_use(model, &adapter);
+    lm_adapter_free(&adapter);
+    return status;
+}
+
+// --- writing ---------------------------------------------------------------------------
+
+struct named_arrays {
+    tn_array **arrays;
+    const char **names;
+    char (*texts)[TN_MODEL_NAME + sizeof(UP)];
+};
+
+static void name_arrays(tn_lm *model, tn_scope *scope, const struct named_arrays *out)
+{
+    for (uint64_t i = 0; i < model->adapter.count; i++) {
+        const struct lm_low_rank *item = &model->adapter.items[i];
+        out->arrays[2 * i] = item->down;
+        out->arrays[2 * i + 1] = lm_rows_in_halves(
+            scope, item->up, lm_weight_find(&model->weights, item->name), true);
+        for (uint64_t k = 2 * i; k < 2 * i + 2; k++) {
+            snprintf(out->texts[k], sizeof(out->texts[k]), "%s%s", item->name,
+                     k % 2 ? UP : DOWN);
+            out->names[k] = out->texts[k];
+        }
+    }
+}
+
+static tn_status save_with(tn_lm *model, const char *path, const tn_save_options *options)
+{
+    uint64_t count = 2 * model->adapter.count;
+    const struct named_arrays named = {lm_alloc(count, sizeof(*named.arrays)),
+                                       lm_alloc(count, sizeof(*named.names)),
+                                       lm_alloc(count, sizeof(*named.texts))};
+    tn_status status = TN_ERR_MEMORY;
+    if (named.arrays && named.names && named.texts) {
+        tn_scope *scope = tn_scope_open(model->runtime);
+        if (scope) {
+            name_arrays(model, scope, &named);
+            tn_save(scope, path, named.arrays, named.names, count, options);
+        }
+        status = lm_fail_scope(scope);
+        tn_scope_close(scope);
+    }
+    free(named.arrays);
+    free(named.names);
+    free(named.texts);
+    return status;
+}
+
+tn_status tn_lm_adapter_save(tn_lm *model, const char *path)
+{
+    char alpha[40];
+    const char *key = KEY_ALPHA, *text = alpha;
+    const tn_text kind = {"adapter", 7}, form = {"lora", 4},
+                  family = {model->architecture, strlen(model->architecture)};
+    const tn_metadata pairs[] = {
+        {"general.type", &kind, 1, TN_METADATA_TEXT, 0},
+        {"general.architecture", &family, 1, TN_METADATA_TEXT, 0},
+        {"adapter.type", &form, 1, TN_METADATA_TEXT, 0},
+        {KEY_ALPHA, &model->adapter.alpha, 1, TN_METADATA_FLOAT, 0},
+    };
+    const tn_metadata_list list = {sizeof(list), sizeof(pairs[0]), pairs, COUNT(pairs),
+                                   path};
+    const tn_save_options metadata = {.struct_size = sizeof(metadata), .metadata = &list};
+    const tn_save_options texts = {
+        .struct_size = sizeof(texts), .keys = &key, .texts = &text, .num_texts = 1};
+    snprintf(alpha, sizeof(alpha), "%.17g", model->adapter.alpha);
+    if (model->adapter.count == 0)
+        return lm_fail(TN_ERR_ARGUMENT, "%s: the model has no adapter to write", path);
+    tn_status status = save_with(model, path, &metadata);
+    return status == TN_ERR_UNSUPPORTED ? save_with(model, path, &texts) : status;
+}
