@@ -108,7 +108,7 @@ static tn_status check_item(tn_lm *model, const char *file, const tn_type *down,
     const char *format;
     const struct lm_weight *weight = lm_weight_find(&model->weights, name);
     if (!weight || !(weight->flags & TN_MODEL_PRODUCT) ||
-        !model->source.find(&model->source, name, &type, &format))
+        !model->source.find(&model->source, name, &type, &format) || type.rank != 2)
         return lm_fail(TN_ERR_REFUSED,
                        "%s: adds to %s, which no product of the loaded layers has", file,
                        name);

@@ -55,6 +55,17 @@ static tn_array *whole_product(const struct step *step, tn_array *x,
     return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
 }
 
+static tn_array *step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
+                              const char *name)
+{
+    const struct step *step = (const struct step *)(const void *)base;
+    struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
+    return weight ? tn_op(step->scope, "quant.experts_matmul/1",
+                          TN_IN(x, weight->product, ids),
+                          tn_attrs("format", weight->packed ? weight->packed : ""))
+                  : NULL;
+}
+
 static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
 {
     const struct step *step = (const struct step *)(const void *)base;
@@ -109,6 +120,7 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     step.base.product = step_product;
     step.base.rows = step_rows;
     step.base.constant = step_constant;
+    step.base.experts = step_experts;
     status = model->ops->build(model->host, model->self, &step.base);
     if (status != TN_OK)
         return tn_scope_fail(scope, status, "%s: %s", model->plugin, tn_last_error());

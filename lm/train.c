@@ -122,6 +122,14 @@ static bool is_trained(const tn_lm_training *how, const char *name, uint8_t *use
     return found;
 }
 
+// Experts' weights have an axis more.
+static bool is_matrix(const tn_lm *model, const char *name)
+{
+    tn_type type;
+    const char *format;
+    return model->source.find(&model->source, name, &type, &format) && type.rank == 2;
+}
+
 static tn_array *uniform(struct training *t, tn_scope *scope, int64_t rows, int64_t columns)
 {
     float *values = lm_alloc((uint64_t)(rows * columns), sizeof(*values));
@@ -158,6 +166,7 @@ static tn_status begin_items(struct training *t, tn_scope *scope, struct lm_adap
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < weights->count && status == TN_OK; i++)
         if (weights->items[i].flags & TN_MODEL_PRODUCT && !weights->items[i].is_absent &&
+            is_matrix(t->model, weights->items[i].name) &&
             is_trained(&t->how, weights->items[i].name, used))
             status =
                 begin_item(t, scope, weights->items[i].name, &out->items[out->count++]);

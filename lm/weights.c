@@ -366,7 +366,9 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
         array = tn_keep(scope, as_f32(scope, array, NULL));
     else
         array = tn_keep(scope, array);
-    const char *packed = product ? packed_format(model, format) : NULL;
+    // Of several matrices only the CPU packs the rows of each.
+    bool is_packed = product && (type.rank < 3 || strcmp(model->backend, "cpu-blas") == 0);
+    const char *packed = is_packed ? packed_format(model, format) : NULL;
     if (rows)
         weight->rows = array ? tn_retain(NULL, array) : NULL;
     if (packed) {

@@ -26,10 +26,35 @@ static tn_status write_sink(const tn_format_sink *sink, const void *data, uint64
     return fail_from(target->write(target->context, data, size), "writing %s", sink->name);
 }
 
+// A content whose elements the application gives in their turn.
+struct turns {
+    tn_format_content content; // first: that of a callback is cast back
+    tn_status (*elements)(void *context, uint64_t index, const void **out_data);
+    void *context;
+    const char *path;
+};
+
+static tn_status take_turn(const tn_format_content *content, uint64_t index,
+                           const void **out_data)
+{
+    const struct turns *turns = (const struct turns *)(const void *)content;
+    const void *data = NULL;
+    fail_clear();
+    tn_status status =
+        fail_from(turns->elements(turns->context, index, &data),
+                  "%s: the elements of array %llu", turns->path, (unsigned long long)index);
+    if (status == TN_OK && !data && content->arrays[index].size)
+        status = fail(TN_ERR_ARGUMENT, "%s: no elements of array %llu were given",
+                      turns->path, (unsigned long long)index);
+    if (status == TN_OK)
+        *out_data = data;
+    return status;
+}
+
 static tn_status read_options(const tn_save_options *given, tn_save_options *mine)
 {
     uint32_t size =
-        given && given->struct_size ? given->struct_size : TN_END_OF(mine, block_formats);
+        given && given->struct_size ? given->struct_size : TN_END_OF(mine, types);
     *mine = (tn_save_options){0};
     tn_status status = given ? abi_struct_read(mine, sizeof(*mine), given, size,
                                                TN_END_OF(mine, flags), "tn_save_options")
@@ -40,6 +65,8 @@ static tn_status read_options(const tn_save_options *given, tn_save_options *min
     if (status == TN_OK && mine->num_texts && (!mine->keys || !mine->texts))
         return fail(TN_ERR_ARGUMENT, "tn_save_options: %llu texts, but no list of %s",
                     (unsigned long long)mine->num_texts, mine->keys ? "texts" : "keys");
+    if (status == TN_OK && mine->elements && !mine->types)
+        return fail(TN_ERR_ARGUMENT, "tn_save_options: elements, but no list of types");
     return status;
 }
 
@@ -51,10 +78,11 @@ static tn_status fill_arrays(tn_scope *scope, tn_array *const *arrays,
                              const tn_save_options *options, tn_format_array *list)
 {
     for (uint64_t i = 0; i < count; i++) {
-        const void *data = tn_data(scope, arrays[i]);
-        if (!data)
+        const void *data = options->elements ? NULL : tn_data(scope, arrays[i]);
+        if (!data && !options->elements)
             return scope->status;
-        const tn_type *type = tn_array_type(arrays[i]);
+        const tn_type *type =
+            options->elements ? &options->types[i] : tn_array_type(arrays[i]);
         list[i] = (tn_format_array){.name = names ? names[i] : "",
                                     .type = *type,
                                     .size = type_bytes(type),
@@ -123,6 +151,9 @@ static tn_status save(tn_scope *scope, const char *path, tn_array *const *arrays
                     "%llu",
                     path, (unsigned long long)count,
                     (unsigned long long)options->num_texts);
+    if (options->elements && !(format->flags & TN_FORMAT_IN_TURN))
+        return fail(TN_ERR_UNSUPPORTED,
+                    "%s: files of this format need all arrays in memory together", path);
     tn_format_array *list = arena_alloc(&scope->scratch, (count + 1) * sizeof(*list));
     tn_format_text *texts =
         arena_alloc(&scope->scratch, (options->num_texts + 1) * sizeof(*texts));
@@ -131,18 +162,24 @@ static tn_status save(tn_scope *scope, const char *path, tn_array *const *arrays
     for (uint64_t i = 0; i < options->num_texts; i++)
         texts[i] = (tn_format_text){options->keys[i], options->texts[i]};
     status = fill_arrays(scope, arrays, names, count, options, list);
-    const tn_format_content content = {
-        .struct_size = sizeof(content),
-        .arrays = list,
-        .texts = texts,
-        .num_arrays = count,
-        .num_texts = options->num_texts,
-        .array_size = sizeof(*list),
-        .text_size = sizeof(*texts),
-        .metadata = metadata ? metadata->entries : NULL,
-        .num_metadata = metadata ? metadata->count : 0,
-        .metadata_size = metadata ? metadata->entry_size : (uint32_t)sizeof(tn_metadata)};
-    return status == TN_OK ? write_content(format, host, &content, path, options) : status;
+    const struct turns turns = {
+        .content = {.struct_size = sizeof(turns.content),
+                    .arrays = list,
+                    .texts = texts,
+                    .num_arrays = count,
+                    .num_texts = options->num_texts,
+                    .array_size = sizeof(*list),
+                    .text_size = sizeof(*texts),
+                    .metadata = metadata ? metadata->entries : NULL,
+                    .num_metadata = metadata ? metadata->count : 0,
+                    .metadata_size =
+                        metadata ? metadata->entry_size : (uint32_t)sizeof(tn_metadata),
+                    .elements = options->elements ? take_turn : NULL},
+        .elements = options->elements,
+        .context = options->context,
+        .path = path};
+    return status == TN_OK ? write_content(format, host, &turns.content, path, options)
+                           : status;
 }
 
 tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
@@ -152,12 +189,18 @@ tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
     tn_save_options mine;
     tn_status status =
         scope_begin(scope, "save",
-                    GIVEN({"the path", path, 1}, {"arrays", arrays, num_arrays},
+                    GIVEN({"the path", path, 1},
                           {"names", names, names || num_arrays > 1 ? num_arrays : 0}));
     if (status != TN_OK)
         return status;
     status = read_options(options, &mine);
-    if (status == TN_OK && tn_eval_n(scope, arrays, num_arrays) != TN_OK)
+    if (status != TN_OK)
+        return scope_take_failure(scope, status);
+    if (!mine.elements)
+        status = scope_begin(scope, "save", GIVEN({"arrays", arrays, num_arrays}));
+    if (!mine.elements && status == TN_OK)
+        status = tn_eval_n(scope, arrays, num_arrays);
+    if (status != TN_OK)
         return scope->status;
     struct arena_mark mark = arena_mark(&scope->scratch);
     if (status == TN_OK)

@@ -3,7 +3,8 @@
 // embedding, heads of queries that share keys, and a gated feed-forward. Qwen 2, which adds
 // biases, Qwen 3, which has norms of queries and keys instead, and Phi-3 differ in the
 // order of the pairs that the embedding turns; both additions are weights that a file has
-// or not. Phi-3 has some weights as one.
+// or not. Phi-3 has some weights as one; Mixtral, a llama, and those called moe have
+// experts.
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/plugin.h>
@@ -30,6 +31,9 @@ static tn_status llama_open(const tn_host *host, const tn_model_source *source,
     tn_status status = decoder_read(host, source, &self->d);
     if (status == TN_OK)
         status = decoder_pattern(&self->d, source->metadata, 0);
+    if (status == TN_OK)
+        status = decoder_experts(&self->d, source,
+                                 strcmp(self->d.architecture, "qwen2moe") != 0);
     if (status != TN_OK) {
         host->free(host, self);
         return status;
@@ -55,7 +59,7 @@ static tn_status llama_weights(const tn_host *host, const tn_model_self *self,
         list_add(&list, layer, "attn_norm", "weight", self->d.facts.width, 0, 0);
         list_attention(&list, &self->d, layer);
         list_add(&list, layer, "ffn_norm", "weight", self->d.facts.width, 0, 0);
-        list_gated(&list, &self->d, layer);
+        list_feed(&list, &self->d, layer);
     }
     *count = list.count;
     return TN_OK;
@@ -78,7 +82,7 @@ static tn_array *llama_layer(tn_model_step *step, const decoder *d, tn_array *x,
     x = block_last(step, d, x, layer);
     x = block_add(step, x, block_linear(step, h, layer, "attn_output"));
     h = block_norm(step, d, x, layer, "ffn_norm");
-    return block_add(step, x, block_gated(step, d, h, layer));
+    return block_add(step, x, block_feed(step, d, h, layer));
 }
 
 static tn_status llama_build(const tn_host *host, const tn_model_self *self,
@@ -104,10 +108,9 @@ static const tn_model model = {
 };
 
 static const tn_selector selectors[] = {
-    {TN_IFACE_MODEL, "architecture", "llama"},
-    {TN_IFACE_MODEL, "architecture", "phi3"},
-    {TN_IFACE_MODEL, "architecture", "qwen2"},
-    {TN_IFACE_MODEL, "architecture", "qwen3"},
+    {TN_IFACE_MODEL, "architecture", "llama"}, {TN_IFACE_MODEL, "architecture", "phi3"},
+    {TN_IFACE_MODEL, "architecture", "qwen2"}, {TN_IFACE_MODEL, "architecture", "qwen2moe"},
+    {TN_IFACE_MODEL, "architecture", "qwen3"}, {TN_IFACE_MODEL, "architecture", "qwen3moe"},
 };
 static const tn_selectors selector_list = {
     .struct_size = sizeof(selector_list),

@@ -227,6 +227,63 @@ Test(files, what_cannot_be_saved_leaves_the_old_file_alone)
     cr_assert(eq(int, files_here(), 1)); // no temporary file is left
 }
 
+// Elements in their turn: 6 floats each, in one buffer, as `*context` says.
+struct turn {
+    float values[6];
+    uint64_t asked; // arrays so far
+    uint64_t fails; // at this array
+};
+
+static tn_status give_elements(void *context, uint64_t index, const void **out_data)
+{
+    struct turn *turn = context;
+    cr_assert(eq(u64, index, turn->asked++));
+    if (index == turn->fails)
+        return TN_ERR_MEMORY;
+    for (int i = 0; i < 6; i++)
+        turn->values[i] = (float)(index * 10 + (uint64_t)i);
+    *out_data = turn->values;
+    return TN_OK;
+}
+
+Test(files, arrays_are_given_in_their_turn)
+{
+    static const char *const paths[] = {"x.safetensors", "x.gguf"};
+    const tn_type type = {.dtype = TN_F32, .rank = 2, .extent = {2, 3}};
+    const tn_type types[2] = {type, type};
+    struct turn turn = {.fails = 2};
+    const tn_save_options options = {.struct_size = sizeof(options),
+                                     .elements = give_elements,
+                                     .context = &turn,
+                                     .types = types};
+    const tn_save_options untyped = {.struct_size = sizeof(options),
+                                     .elements = give_elements};
+    tn_scope *s = tn_scope_open(runtime);
+    for (int i = 0; i < 2; i++) {
+        turn.asked = 0;
+        check_status(tn_save(s, paths[i], NULL, both, 2, &options), TN_OK);
+        cr_assert(eq(u64, turn.asked, 2));
+        cr_assert(first(tn_load(s, paths[i], "a"), s) == 1);
+        cr_assert(first(tn_load(s, paths[i], "b"), s) == 11);
+    }
+    turn = (struct turn){.fails = 1};
+    check_status(tn_save(s, "x.gguf", NULL, both, 2, &options), TN_ERR_MEMORY);
+    check_says(tn_scope_error(s), "x.gguf: the elements of array 1 failed (memory)");
+    tn_scope_close(s);
+    s = tn_scope_open(runtime);
+    cr_assert(first(tn_load(s, "x.gguf", "b"), s) == 11); // the old file
+    cr_assert(eq(int, files_here(), 2));
+    check_status(tn_save(s, "x.npy", NULL, NULL, 1, &options), TN_ERR_UNSUPPORTED);
+    check_says(tn_scope_error(s), "x.npy: files of this format need all arrays");
+    tn_scope_clear_error(s);
+    check_status(tn_save(s, "x.gguf", NULL, both, 2, &untyped), TN_ERR_ARGUMENT);
+    check_says(tn_scope_error(s), "elements, but no list of types");
+    tn_scope_clear_error(s);
+    check_status(tn_save(s, "x.gguf", NULL, both, 2, NULL), TN_ERR_ARGUMENT);
+    check_says(tn_scope_error(s), "arrays is NULL, expected a list of 2");
+    tn_scope_close(s);
+}
+
 Test(files, a_runtime_with_an_open_file_is_not_closed)
 {
     tn_runtime *rt = open_with((const char *const[]){"TENON_LOG=off", NULL});

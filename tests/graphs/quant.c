@@ -2,6 +2,9 @@
 // Quantised weights in graphs: rules, packing, formats of third parties, the choice of
 // kernels, and what wrong arguments are told. Values of the formats are in
 // tests/kernels/cpu_quant.c.
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <tenon/ops/quant.h>
 #include "common.h"
@@ -31,6 +34,16 @@ static tn_array *numbers(tn_scope *s, const tn_shape *shape)
     tn_array *out = tn_from_data(s, TN_F32, shape, data);
     free(data);
     return out;
+}
+
+// An array of any extents, without memory for them.
+static tn_array *repeated(tn_scope *s, const tn_shape *shape, tn_dtype dtype)
+{
+    const uint64_t zero = 0;
+    tn_ints extents = {.count = (uint32_t)shape->rank, .given = 1};
+    memcpy(extents.value, shape->extent, sizeof(extents.value));
+    return tn_op(s, "base.broadcast_to", TN_IN(tn_from_data(s, dtype, TN_SCALAR, &zero)),
+                 tn_attrs("shape", (const tn_ints *)&extents));
 }
 
 static tn_array *quantised(tn_scope *s, const char *format, int64_t n, int64_t k)
@@ -100,6 +113,60 @@ Test(quant, products_are_those_of_the_values)
         }
 }
 
+// A product for each choice of a row: of blocks, plain and packed, and of floats.
+static tn_array *chosen_products(tn_scope *s, tn_array *x, tn_array *w, tn_array *ids,
+                                 const char *format, int exact)
+{
+    return tn_op(s, "quant.experts_matmul", TN_IN(x, w, ids),
+                 tn_attrs("format", format, "exact", (int64_t)exact));
+}
+
+// The same by matrices of floats, gathered by choice.
+static tn_array *plain_products(tn_scope *s, tn_array *x, const tn_array *values,
+                                const tn_array *ids)
+{
+    tn_array *each =
+        tn_op(s, "base.take", TN_IN(values, ids), tn_attrs("axis", (int64_t)0));
+    tn_array *rows = tn_op(s, "base.expand_dims", TN_IN(x), tn_attrs("axis", TN_INTS(2)));
+    return tn_op(s, "base.sum",
+                 TN_IN(tn_expr(s, "x, w -> x * w", TN_IN(rows, each), TN_NO_ATTRS)),
+                 tn_attrs("axis", TN_INTS(-1)));
+}
+
+// One row and many; rows that choices share, and rows of their own; an expert that two
+// choices of one row take, one that nobody takes, numbers from the end and beyond it.
+Test(quant, experts_multiply_the_rows_that_chose_them)
+{
+    static const char *const formats[] = {"q4_0", "q8_0", "mxfp4", ""};
+    static const int64_t sizes[][2] = {{1, 1}, {1, 3}, {5, 1}, {5, 3}, {40, 3}};
+    const int64_t single[3] = {4, -5, 99}, twice[3] = {2, 4, 2};
+    for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
+        for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+            tn_scope *s = tn_scope_open(runtime);
+            int64_t n = sizes[i / 2][0], m = 3, choices[120];
+            for (int64_t p = 0; p < n * m; p++)
+                choices[p] = n > 1 ? (p * p) % 5 - p % 2 * 5 : (i % 2 ? twice : single)[p];
+            tn_array *ids = tn_from_data(s, TN_I64, TN_SHAPE(n, m), choices);
+            tn_array *x = numbers(s, TN_SHAPE(n, sizes[i / 2][1], 64));
+            tn_array *w = numbers(s, TN_SHAPE(5, 37, 64));
+            const char *to = *formats[f] ? tn_quant_packed(formats[f], "cpu-blas") : NULL;
+            if (*formats[f])
+                w = tn_op(s, "quant.quantize", TN_IN(w), tn_attrs("format", formats[f]));
+            tn_array *want =
+                plain_products(s, x, *formats[f] ? floats_of(s, w, formats[f]) : w, ids);
+            double error = apart(s, chosen_products(s, x, w, ids, formats[f], 0), want);
+            cr_assert(le(dbl, error, 1e-6), "%s, case %zu", formats[f], i);
+            tn_array *p = to ? packed(s, w, formats[f], to) : NULL;
+            if (p) {
+                error = apart(s, chosen_products(s, x, p, ids, to, 1), want);
+                cr_assert(le(dbl, error, 1e-6), "%s exact, case %zu", to, i);
+                error = apart(s, chosen_products(s, x, p, ids, to, 0), want);
+                cr_assert(le(dbl, error, 0.01), "%s, case %zu", to, i);
+            }
+            tn_scope_close(s);
+        }
+}
+
 // Ids count from the end when negative, and the nearest row is taken beyond the ends.
 // Of packed weights whose rows are whole groups: several blocks of results, and threads.
 Test(quant, programs_are_part_of_products)
@@ -144,41 +211,6 @@ Test(quant, taken_rows_are_those_of_the_values)
                        want),
                  0));
     tn_scope_close(s);
-}
-
-// Floats of several sizes, a block of zeros among them, as the fixtures were made of.
-static void check_encoded(const char *format, const uint8_t *want, size_t bytes)
-{
-    static const float sizes[4] = {1, 0, 1e-3f, 300};
-    uint32_t state = 1;
-    float x[128];
-    uint8_t got[4 * 34];
-    for (int i = 0; i < 128; i++) {
-        state = (uint32_t)((state * UINT64_C(1664525) + 1013904223) & UINT32_MAX);
-        uint32_t bits = state & 0xffffff00;
-        double number = bits < 0x80000000 ? (double)bits : (double)bits - 4294967296.0;
-        x[i] = (float)(number / 2147483648.0) * sizes[i / 32];
-    }
-    tn_scope *s = tn_scope_open(runtime);
-    tn_array *q =
-        tn_op(s, "quant.quantize", TN_IN(tn_from_data(s, TN_F32, TN_SHAPE(128), x)),
-              tn_attrs("format", format));
-    must(s, tn_read(s, q, got, bytes));
-    for (size_t i = 0; i < bytes; i++)
-        cr_assert(eq(u8, got[i], want[i]), "%s, byte %d", format, (int)i);
-    tn_scope_close(s);
-}
-
-Test(quant, blocks_are_those_that_others_write)
-{
-#define CHECK(name) check_encoded(#name, encoded_##name, sizeof(encoded_##name));
-    CHECK(q4_0)
-    CHECK(q4_1)
-    CHECK(q5_0)
-    CHECK(q5_1)
-    CHECK(q8_0)
-    CHECK(mxfp4)
-#undef CHECK
 }
 
 // Packing a stack of matrices, and back: the same bytes.
@@ -250,6 +282,94 @@ Test(quant, batches_are_those_of_the_values)
         must(s, tn_vmap_call(s, mapped, &ours, in, axes[i], 2, &got, NULL, 1));
         must(s, tn_vmap_call(s, mapped, &theirs, in, axes[i], 2, &want, NULL, 1));
         cr_assert(le(dbl, apart(s, got, want), 1e-6));
+        tn_scope_close(s);
+    }
+}
+
+static tn_status mapped_choices(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                                tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out;
+    out[0] = *(const int *)user
+                 ? chosen_products(s, in[0], in[1], in[2], "q4_0", 1)
+                 : plain_products(s, in[0], floats_of(s, in[1], "q4_0"), in[2]);
+    return TN_OK;
+}
+
+// Of products with experts: rows that choices share and others; batches of x, of the
+// matrices and of the choices.
+Test(quant, rules_of_experts_are_those_of_the_values)
+{
+    static const int32_t axes[][3] = {{0, -1, -1}, {-1, -1, 0}, {0, 0, 0}};
+    const int64_t choices[3][3][2] = {
+        {{1, 0}, {-1, 1}, {2, 2}}, {{0, 0}, {1, 2}, {9, 0}}, {{2, 1}, {1, 0}, {0, -3}}};
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *ids = tn_from_data(s, TN_I64, TN_SHAPE(3, 2), choices);
+    tn_array *w = tn_op(s, "quant.quantize", TN_IN(numbers(s, TN_SHAPE(3, 20, 64))),
+                        tn_attrs("format", "q4_0"));
+    for (int64_t own = 1; own <= 2; own++) {
+        tn_array *x = numbers(s, TN_SHAPE(3, own, 64)), *back[2], *ahead[2];
+        tn_array *y[2] = {chosen_products(s, x, w, ids, "q4_0", 1),
+                          plain_products(s, x, floats_of(s, w, "q4_0"), ids)};
+        tn_array *g = numbers(s, TN_SHAPE(3, 2, 20)), *t = numbers(s, TN_SHAPE(3, own, 64));
+        for (int i = 0; i < 2; i++) {
+            must(s, tn_vjp(s, &y[i], &g, 1, &x, 1, &back[i]));
+            must(s, tn_jvp(s, &y[i], 1, &x, &t, 1, &ahead[i]));
+        }
+        cr_assert(le(dbl, apart(s, back[0], back[1]), 1e-6));
+        cr_assert(le(dbl, apart(s, ahead[0], ahead[1]), 1e-6));
+    }
+    for (size_t i = 0; i < sizeof(axes) / sizeof(axes[0]); i++) {
+        int ours = 1, theirs = 0;
+        tn_array *all =
+            tn_op(s, "quant.quantize", TN_IN(numbers(s, TN_SHAPE(3, 3, 20, 64))),
+                  tn_attrs("format", "q4_0"));
+        tn_array *in[3] = {
+            numbers(s, axes[i][0] < 0 ? TN_SHAPE(3, 1, 64) : TN_SHAPE(3, 3, 1, 64)),
+            axes[i][1] < 0 ? w : all,
+            axes[i][2] < 0 ? ids : tn_from_data(s, TN_I64, TN_SHAPE(3, 3, 2), choices)};
+        tn_array *got = NULL, *want = NULL;
+        must(s, tn_vmap_call(s, mapped_choices, &ours, in, axes[i], 3, &got, NULL, 1));
+        must(s, tn_vmap_call(s, mapped_choices, &theirs, in, axes[i], 3, &want, NULL, 1));
+        cr_assert(le(dbl, apart(s, got, want), 1e-6), "batch %d", (int)i);
+    }
+    tn_scope_close(s);
+}
+
+// Shapes of x, of the matrices and of the choices.
+Test(quant, wrong_experts_are_told)
+{
+    static const struct {
+        tn_shape x, w, ids;
+        const char *format, *said;
+    } rows[] = {
+        {{3, 0, {2, 1, 64}},
+         {2, 0, {20, 36}},
+         {2, 0, {2, 2}},
+         "q4_0",
+         "w has shape [20, 36], expected [experts, r, row bytes] with an expert at least"},
+        {{3, 0, {2, 1, 64}}, {3, 0, {0, 20, 36}}, {2, 0, {2, 2}}, "q4_0", "at least"},
+        {{3, 0, {2, 1, 64}}, {3, 0, {3, 20, 35}}, {2, 0, {2, 2}}, "q4_0", "whole blocks"},
+        {{3, 0, {2, 1, 64}},
+         {3, 0, {3, 20, 36}},
+         {2, 0, {2, 2}},
+         "",
+         "w is u8 with the format '', expected u8 with one, or floats without"},
+        {{3, 0, {2, 3, 64}},
+         {3, 0, {3, 20, 36}},
+         {2, 0, {2, 2}},
+         "q4_0",
+         "x has shape [2, 3, 64] and experts [2, 2], expected [n, 1 or m, 64] and [n, m]"},
+        {{3, 0, {2, 1, 32}}, {3, 0, {3, 20, 36}}, {2, 0, {2, 2}}, "q4_0", "1 or m, 64]"},
+        {{3, 0, {3, 1, 64}}, {3, 0, {3, 20, 36}}, {2, 0, {2, 2}}, "q4_0", "[n, m]"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tn_scope *s = tn_scope_open(runtime);
+        chosen_products(s, repeated(s, &rows[i].x, TN_F32), repeated(s, &rows[i].w, TN_U8),
+                        repeated(s, &rows[i].ids, TN_I64), rows[i].format, 0);
+        const char *said = tn_scope_error(s);
+        cr_assert(ne(ptr, (void *)(said ? strstr(said, rows[i].said) : NULL), NULL),
+                  "case %d: %s", (int)i, said);
         tn_scope_close(s);
     }
 }
@@ -377,16 +497,6 @@ static const struct wrong {
     {"quant.pack", {-1}, {1, 0, {18}}, "q4_0", "q4_0_r16", "expected rank 2 or more"},
 };
 
-// An array of any extents, without memory for them.
-static tn_array *repeated(tn_scope *s, const tn_shape *shape, tn_dtype dtype)
-{
-    const uint64_t zero = 0;
-    tn_ints extents = {.count = (uint32_t)shape->rank, .given = 1};
-    memcpy(extents.value, shape->extent, sizeof(extents.value));
-    return tn_op(s, "base.broadcast_to", TN_IN(tn_from_data(s, dtype, TN_SCALAR, &zero)),
-                 tn_attrs("shape", (const tn_ints *)&extents));
-}
-
 Test(quant, wrong_arguments_are_told)
 {
     for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
@@ -407,28 +517,6 @@ Test(quant, wrong_arguments_are_told)
         const char *said = tn_scope_error(s);
         cr_assert(ne(ptr, (void *)said, NULL), "case %d", (int)i);
         cr_assert(ne(ptr, strstr(said, c->said), NULL), "case %d: %s", (int)i, said);
-        tn_scope_close(s);
-    }
-}
-
-static const struct {
-    int64_t k;
-    const char *format, *said;
-} refused[] = {
-    {33, "q4_0",
-     "x has shape [2, 33], expected rows of a multiple of 32 elements, as q4_0 has"},
-    {256, "q6_k", "expected one with a plain rule: q4_0, q4_1, q5_0"},
-    {32, "q4_0_r16", "(quant.pack packs its blocks)"},
-};
-
-Test(quant, what_cannot_be_quantised_is_told)
-{
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        tn_scope *s = tn_scope_open(runtime);
-        quantised(s, refused[i].format, 2, refused[i].k);
-        const char *said = tn_scope_error(s);
-        cr_assert(ne(ptr, (void *)said, NULL), "case %d", (int)i);
-        cr_assert(ne(ptr, strstr(said, refused[i].said), NULL), "%s", said);
         tn_scope_close(s);
     }
 }

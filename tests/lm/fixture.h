@@ -76,7 +76,8 @@ static inline const struct fixture_weight *fixture_weight(const struct fixture *
 static inline const char *fixture_format(const struct fixture *f,
                                          const struct fixture_weight *weight)
 {
-    return weight->type.rank == 2 && weight->type.extent[1] % 32 == 0 ? f->format : NULL;
+    const tn_type *type = &weight->type;
+    return type->rank > 1 && type->extent[type->rank - 1] % 32 == 0 ? f->format : NULL;
 }
 
 static inline int32_t fixture_find(const tn_lm_source *source, const char *name,
@@ -115,7 +116,9 @@ static inline tn_array *fixture_load(const tn_lm_source *source, tn_scope *scope
     const struct fixture_weight *weight = fixture_weight(f, name);
     const tn_type *type = &weight->type;
     const char *format = fixture_format(f, weight);
-    int64_t count = type->extent[0] * (type->rank > 1 ? type->extent[1] : 1);
+    int64_t count = 1;
+    for (int32_t i = 0; i < type->rank; i++)
+        count *= type->extent[i];
     int32_t *drawn = malloc(sizeof(*drawn) * (size_t)count);
     float *values = malloc(sizeof(*values) * (size_t)count);
     fixture_numbers(name, count, drawn);
@@ -126,7 +129,8 @@ static inline tn_array *fixture_load(const tn_lm_source *source, tn_scope *scope
                     : strncmp(name, "token_embd", 10) ? x / 2
                                                       : x * 2;
     }
-    tn_shape shape = {.rank = type->rank, .extent = {type->extent[0], type->extent[1]}};
+    tn_shape shape = {.rank = type->rank};
+    memcpy(shape.extent, type->extent, sizeof(shape.extent));
     tn_array *array = tn_from_data(scope, TN_F32, &shape, values);
     if (f->paired && (strstr(name, "attn_q") || strstr(name, "attn_k")))
         array = fixture_pairs(scope, array, f->paired);
@@ -173,33 +177,36 @@ static inline void fixture_set(struct fixture *f, const char *key, const char *v
     f->list.count += at == f->list.count;
 }
 
+// `last` is 0 of a matrix, and `columns` too of a vector.
 static inline void fixture_add(struct fixture *f, const char *name, int64_t rows,
-                               int64_t columns)
+                               int64_t columns, int64_t last)
 {
     bool is_half = !strstr(name, "norm") && strncmp(name, "rope_", 5) != 0;
     cr_assert(lt(int, f->num_weights, MOST_WEIGHTS));
     struct fixture_weight *weight = &f->weights[f->num_weights++];
     snprintf(weight->name, sizeof(weight->name), "%s", name);
     weight->type = (tn_type){.dtype = is_half ? TN_F16 : TN_F32,
-                             .rank = columns ? 2 : 1,
-                             .extent = {rows, columns}};
+                             .rank = last      ? 3
+                                     : columns ? 2
+                                               : 1,
+                             .extent = {rows, columns, last}};
 }
 
 static inline void fixture_line(struct fixture *f, FILE *file, char *line)
 {
     char name[96], text[96];
-    int64_t rows, columns = 0;
+    int64_t rows, columns = 0, last = 0;
     if (sscanf(line, "key %95s %95s", name, text) == 2) {
         fixture_set(f, name, text);
-    } else if (sscanf(line, "weight %95s %ld %ld", name, &rows, &columns) >= 2) {
-        fixture_add(f, name, rows, columns);
+    } else if (sscanf(line, "weight %95s %ld %ld %ld", name, &rows, &columns, &last) >= 2) {
+        fixture_add(f, name, rows, columns, last);
     } else if (sscanf(line, "factors %80s", name) == 1) {
         char *rest = line + 8 + strlen(name);
         int count = 0;
         while (count < 8 && *rest && *rest != '\n')
             f->factors[!!strstr(name, "long")][count++] = strtof(rest, &rest);
         strcat(name, ".weight");
-        fixture_add(f, name, count, 0);
+        fixture_add(f, name, count, 0, 0);
     } else {
         cr_assert(eq(int, sscanf(line, "row %d", &f->rows[f->num_rows]), 1));
         for (int i = 0; i < WORDS; i++)

@@ -30,6 +30,8 @@ PARTS = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.
          "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
          "post_attention_layernorm": "ffn_norm", "self_attn.q_norm": "attn_q_norm",
          "self_attn.k_norm": "attn_k_norm", "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up"}
+PARTS |= {"mlp.gate": "ffn_gate_inp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp", "mlp.shared_expert.gate_proj": "ffn_gate_shexp",
+          "mlp.shared_expert.up_proj": "ffn_up_shexp", "mlp.shared_expert.down_proj": "ffn_down_shexp"}
 # Of families with norms before and behind each part of a layer.
 TWO_NORMS = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
              "post_feedforward_layernorm": "post_ffw_norm"}
@@ -98,6 +100,30 @@ def phi3(window=None, part=1.0, original=1024, **more):
     return transformers.Phi3ForCausalLM(config), "phi3"
 
 
+EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=32)
+
+
+def mixtral():
+    config = transformers.MixtralConfig(**SIZES | {"intermediate_size": 32}, head_dim=HEAD, num_local_experts=4,
+                                        num_experts_per_tok=2, sliding_window=None,
+                                        rope_parameters={"rope_type": "default", "rope_theta": 1e6})
+    return transformers.MixtralForCausalLM(config), "llama"
+
+
+def qwen2moe():
+    config = transformers.Qwen2MoeConfig(**SIZES | {"hidden_size": 32}, **EXPERTS, num_experts=5, norm_topk_prob=False,
+                                         shared_expert_intermediate_size=40, decoder_sparse_step=1,
+                                         rope_parameters={"rope_type": "default", "rope_theta": 1e6})
+    return transformers.Qwen2MoeForCausalLM(config), "qwen2moe"
+
+
+def qwen3moe():
+    config = transformers.Qwen3MoeConfig(**SIZES, **EXPERTS, num_experts=5, head_dim=HEAD, norm_topk_prob=True,
+                                         mlp_only_layers=[0], decoder_sparse_step=1,
+                                         rope_parameters={"rope_type": "default", "rope_theta": 1e6})
+    return transformers.Qwen3MoeForCausalLM(config), "qwen3moe"
+
+
 MODELS = {
     "llama": llama,
     "llama_tied": lambda: llama(tied=True),
@@ -116,6 +142,9 @@ MODELS = {
     "phi3": lambda: phi3(window=16),
     "phi3_short": lambda: phi3(original=640), # the context of the test
     "phi3_long": lambda: phi3(part=0.75, original=256),
+    "mixtral": mixtral,
+    "qwen2moe": qwen2moe,
+    "qwen3moe": qwen3moe,
 }
 
 
@@ -157,14 +186,28 @@ def name_of(name, parts):
     return f"blk.{layer}.{parts[part]}.{kind}"
 
 
+def fill_experts(name, place, shapes):
+    """Sets the matrices of all experts. Those of gate and up, which are one behind the other, have names of their own."""
+    layer, part = name.removeprefix("model.layers.").split(".mlp.experts.")
+    names = {"gate_up_proj": ["gate", "up"], "down_proj": ["down"]}[part]
+    shape = (place.shape[0], place.shape[1] // len(names), place.shape[2])
+    for i, kind in enumerate(names):
+        new = f"blk.{layer}.ffn_{kind}_exps.weight"
+        shapes[new] = shape
+        place[:, i * shape[1]:(i + 1) * shape[1]] = value(new, shape)
+
+
 def fill(model, architecture):
     """Sets the model's weights. Returns their shapes under GGUF's names."""
     shapes, parts = {}, PARTS | (TWO_NORMS if architecture in ("gemma2", "gemma3") else {})
     for name, place in model.state_dict().items():
         if name == "lm_head.weight" and model.config.tie_word_embeddings:
             continue
+        if ".mlp.experts." in name:
+            fill_experts(name, place, shapes)
+            continue
         new = name_of(name, parts)
-        shapes[new] = place.shape
+        shapes[new] = place.shape[-1:] if place.shape[0] == 1 else place.shape
         weight = value(new, place.shape)
         if architecture == "llama" and (".attn_q." in new or ".attn_k." in new):
             weight = halves(weight, HEADS if ".attn_q." in new else GROUPS)
@@ -189,6 +232,14 @@ def metadata_of(model, architecture):
         texts["attention.sliding_window_pattern"] = 2
     if getattr(config, "query_pre_attn_scalar", None):
         texts["attention.scale"] = f"{config.query_pre_attn_scalar ** -0.5:.17g}"
+    experts = getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None)
+    if experts:
+        texts |= {"feed_forward_length": config.intermediate_size, "expert_count": experts,
+                  "expert_used_count": config.num_experts_per_tok}
+    for theirs, ours in (("moe_intermediate_size", "expert_feed_forward_length"),
+                         ("shared_expert_intermediate_size", "expert_shared_feed_forward_length")):
+        if getattr(config, theirs, None):
+            texts[ours] = getattr(config, theirs)
     for cap in ("attn_logit_softcapping", "final_logit_softcapping"):
         if getattr(config, cap, None):
             texts[cap] = getattr(config, cap)

@@ -81,9 +81,9 @@ static void whole(const struct known *k, const char *name)
 }
 
 static const char *const names[] = {
-    "llama",   "llama_tied", "llama_linear", "llama3", "llama_yarn", "llama_yarn_factor",
-    "mistral", "qwen2",      "qwen3",        "gemma",  "gemma2",     "gemma3",
-    "phi3",    "phi3_short", "phi3_long"};
+    "llama",   "llama_tied", "llama_linear", "llama3",  "llama_yarn", "llama_yarn_factor",
+    "mistral", "qwen2",      "qwen3",        "gemma",   "gemma2",     "gemma3",
+    "phi3",    "phi3_short", "phi3_long",    "mixtral", "qwen2moe",   "qwen3moe"};
 
 // Prompts of every length around the borders of chunks, 8, 64 and 512, and step by step.
 Test(models, logits_are_those_of_transformers)
@@ -135,6 +135,41 @@ Test(models, pairs_are_turned_as_halves)
         const tn_lm_options exact = {.struct_size = sizeof(exact), .cache = "f32"};
         lm_must(tn_lm_open_source(runtime, &k.f.source, &exact, &k.lm));
         whole(&k, families[i]);
+        known_close(&k);
+    }
+}
+
+// Quantised experts: the same logits step by step, where a row multiplies the matrices that
+// it chose, as at once, where rows are sorted by what they chose; near to those of floats.
+Test(models, experts_are_multiplied_where_they_stand_in_blocks)
+{
+    static const struct {
+        const char *format;
+        double steps, floats;                              // limits
+    } rows[] = {{"q8_0", 0.05, 0.1}, {"q5_1", 1e-4, 0.3}}; // x of q8_0 is rounded, too
+    enum { STEPS = 40 };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct known k;
+        double apart = 0;
+        fixture_open(&k.f, "qwen2moe");
+        k.f.format = rows[i].format;
+        lm_must(tn_lm_open_source(runtime, &k.f.source, NULL, &k.lm));
+        float *logits = logits_of(STEPS), row[WORDS];
+        tn_lm_sequence *sequence = sequence_open(k.lm), *other = sequence_open(k.lm);
+        lm_must(tn_lm_infer(sequence, k.f.ids, STEPS, TN_LM_ALL_ROWS, logits));
+        for (int p = 0; p < STEPS; p++) {
+            lm_must(tn_lm_infer(other, k.f.ids + p, 1, 0, row));
+            for (int w = 0; w < WORDS; w++)
+                apart = fmax(apart, fabs((double)row[w] - (double)logits[p * WORDS + w]));
+        }
+        cr_assert(le(dbl, apart, rows[i].steps), "%s", rows[i].format);
+        for (int w = 0; w < WORDS; w++) // of position 0
+            apart = fmax(apart, fabs((double)(logits[w] - k.f.logits[0][w])));
+        cr_assert(gt(dbl, apart, 1e-3), "%s: nothing was quantised", rows[i].format);
+        cr_assert(le(dbl, apart, rows[i].floats), "%s", rows[i].format);
+        free(logits);
+        tn_lm_sequence_close(sequence);
+        tn_lm_sequence_close(other);
         known_close(&k);
     }
 }
@@ -287,6 +322,18 @@ Test(models, wrong_models_are_refused_with_what_is_wrong)
         {"gemma2.attn_logit_softcapping", "-1", NULL, NULL, TN_ERR_REFUSED,
          "plugin org.tenon.gemma: gemma2: gemma2.attn_logit_softcapping is out of range",
          "gemma2"},
+        {NULL, NULL, "blk.1.ffn_gate_inp.weight", NULL, TN_ERR_REFUSED,
+         "mixtral: the weight blk.1.ffn_gate.weight is missing", "mixtral"},
+        {NULL, NULL, NULL, "blk.1.ffn_up_exps.weight", TN_ERR_REFUSED,
+         "mixtral: the weight blk.1.ffn_up_exps.weight has shape [5, 32, 16], expected [4, "
+         "32, 16]",
+         "mixtral"},
+        {"llama.expert_used_count", "5", NULL, NULL, TN_ERR_REFUSED,
+         "plugin org.tenon.llama: mixtral: llama.expert_used_count is 5, expected 1 to 4",
+         "mixtral"},
+        {"llama.expert_gating_func", "2", NULL, NULL, TN_ERR_UNSUPPORTED,
+         "plugin org.tenon.llama: mixtral: llama.expert_gating_func is 2, expected 1",
+         "mixtral"},
         {"gemma3.attention.sliding_window_pattern", "0", NULL, NULL, TN_ERR_REFUSED,
          "plugin org.tenon.gemma: gemma3: gemma3.attention.sliding_window_pattern is 0",
          "gemma3"},

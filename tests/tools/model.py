@@ -174,7 +174,181 @@ def read(path):
     return metadata, arrays
 
 
+# --- files written anew ---------------------------------------------------------------
+
+LAYERS = 8
+
+
+def floats_of(name, count):
+    """Between -1 and 1, other ones of each name."""
+    state, out = sum(name.encode()) * 7919 + 1, []
+    for _ in range(count):
+        state = (state * 1664525 + 1013904223) % 2**32
+        out.append(struct.unpack("<f", struct.pack("<f", state / 2**31 - 1))[0])
+    return out
+
+
+def model_of_floats(path, changes=(), **shapes):
+    """A model of LAYERS layers, of few rows each, as f32; `changes` are values of elements: {(name, index): value}."""
+    weights = {"token_embd.weight": (3, 512), "output.weight": (3, 512), "output_norm.weight": (512,), "ids": (4,)}
+    for i in range(LAYERS):
+        weights |= {f"blk.{i}.{part}.weight": (2, 256) for part in ("attn_q", "attn_v", "ffn_down", "ffn_gate_inp", "attn_output")}
+        weights |= {f"blk.{i}.attn_norm.weight": (256,), f"blk.{i}.attn_q.bias": (2,), f"blk.{i}.ffn_up.weight": (2, 64),
+                    f"blk.{i}.attn_k.weight": (2, 20)}
+    weights |= shapes
+    for name in [n for n, shape in weights.items() if shape is None]:
+        del weights[name]
+    old = gguf.data_of
+
+    def data(name, size):
+        if name == "ids":
+            return bytes(range(size))
+        values = floats_of(name, size // 4)
+        for (of, index), value in dict(changes).items():
+            if of == name:
+                values[index] = value
+        return struct.pack(f"<{size // 4}f", *values)
+
+    gguf.data_of = data
+    metadata = [pair if pair[0] != "llama.block_count" else (pair[0], pair[1], LAYERS) for pair in gguf.MODEL]
+    pathlib.Path(path).write_bytes(gguf.gguf(metadata, [(n, "i32" if n == "ids" else "f32", w) for n, w in weights.items()]))
+    gguf.data_of = old
+    return path
+
+
+def formats_of(path):
+    return {a["name"]: a["format"] for a in show(path)["arrays"]}
+
+
+# Of each mixture: general.file_type, and formats of layers 0 to 7, or of one array.
+MIXTURES = {
+    "q4_0": (2, {"attn_v": "q4_0 " * 8, "ffn_down": "q4_0 " * 8, "token_embd": "q4_0", "output": "q6_k"}),
+    "q8_0": (7, {"attn_v": "q8_0 " * 8, "ffn_up": "q8_0 " * 8, "token_embd": "q8_0", "output": "q8_0"}),
+    "q4_k_m": (15, {"attn_v": "q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k", "ffn_down": "q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k",
+                    "attn_q": "q4_k " * 8, "ffn_up": "q5_0 " * 8, "attn_k": "f16 " * 8, "ffn_gate_inp": "f32 " * 8,
+                    "attn_norm": "f32 " * 8, "token_embd": "q4_k", "output": "q6_k", "output_norm": "f32"}),
+    "q4_k_s": (14, {"attn_v": "q5_k " * 4 + "q4_k " * 4, "ffn_down": "q5_k " + "q4_k " * 7}),
+    "q2_k": (10, {"attn_v": "q3_k " * 8, "attn_output": "q3_k " * 8, "attn_q": "q2_k " * 8, "ffn_up": "q4_0 " * 8}),
+    "q3_k_m": (12, {"attn_v": "q5_k " * 2 + "q4_k " * 6, "ffn_down": "q4_k " * 8, "attn_output": "q4_k " * 8}),
+    "q5_k_m": (17, {"attn_v": "q6_k q5_k q5_k q6_k q5_k q5_k q6_k q6_k", "ffn_up": "q5_1 " * 8}),
+    "iq4_xs": (30, {"attn_v": "iq4_xs " * 8, "ffn_down": "q5_k " + "iq4_xs " * 7, "ffn_up": "iq4_nl " * 8}),
+    "mxfp4": (38, {"attn_v": "mxfp4 " * 8, "output": "q8_0"}),
+}
+
+
+def mixtures_give_each_array_its_format():
+    model_of_floats("f32.gguf")
+    for mixture, (number, wants) in MIXTURES.items():
+        told = tap.tenon("model", "quantize", "f32.gguf", "small.gguf", "--format", mixture)
+        got = formats_of("small.gguf")
+        assert show("small.gguf")["metadata"]["general.file_type"] == number, mixture
+        assert got["ids"] == "i32" and got["blk.0.attn_q.bias"] == "f32"
+        for part, want in wants.items():
+            want = want.split()
+            names = [f"{part}.weight"] if len(want) == 1 else [f"blk.{i}.{part}.weight" for i in range(LAYERS)]
+            assert [got[n] for n in names] == want, (mixture, part, [got[n] for n in names])
+        assert "8 arrays have rows of 20" in told.stderr and "they become f16" in told.stderr, told.stderr
+        assert "small.gguf: " in told.stdout and "bits a weight" in told.stdout, told.stdout
+    tap.tenon("model", "quantize", model_of_floats("tied.gguf", **{"output.weight": None}), "small.gguf", "--format", "q4_0")
+    assert formats_of("small.gguf")["token_embd.weight"] == "q6_k"
+
+
+def values_survive_and_so_does_what_is_no_weight():
+    model_of_floats("f32.gguf")
+    tap.tenon("model", "quantize", "f32.gguf", "small.gguf", "--format", "q8_0")
+    again = tap.tenon("model", "convert", "small.gguf", "back.gguf", "--type", "f32")
+    assert not again.stderr, again.stderr
+    for name, most in {"blk.3.attn_v.weight": 0.005, "output.weight": 0.005, "blk.2.attn_norm.weight": 0, "blk.1.attn_q.bias": 0}.items():
+        got = tap.values("x", f"x=back.gguf:{name}")[0]
+        got = [v for row in got for v in row] if isinstance(got[0], list) else got
+        assert all(abs(a - b) <= most for a, b in zip(got, floats_of(name, len(got)))), name
+    for path in ("small.gguf", "back.gguf"):
+        metadata, want = show(path)["metadata"], show("f32.gguf")["metadata"]
+        assert {k: v for k, v in metadata.items() if k not in ("general.file_type", "general.quantization_version")} == {
+            k: v for k, v in want.items() if k != "general.file_type"}, metadata
+    for kind in ("f16", "bf16"):
+        tap.tenon("model", "convert", "f32.gguf", "half.gguf", "--type", kind)
+        got = formats_of("half.gguf")
+        assert got["output.weight"] == kind and got["output_norm.weight"] == "f32", got
+    assert "blocks already (q8_0, say)" in tap.tenon("model", "quantize", "small.gguf", "s.gguf", "--format", "q4_0").stderr
+
+
+def names_choose_formats():
+    model_of_floats("f32.gguf")
+    tap.tenon("model", "quantize", "f32.gguf", "small.gguf", "--format", "q4_0",
+              "--tensor", "blk.1.attn_v.weight=f16,*attn_v*=q6_k,output.weight=q8_0,blk.?.ffn_up.weight=q4_k")
+    got = formats_of("small.gguf")
+    wants = {"blk.1.attn_v.weight": "f16", "blk.0.attn_v.weight": "q6_k", "output.weight": "q8_0", "blk.7.ffn_up.weight": "q5_0",
+             "blk.0.attn_q.weight": "q4_0"}
+    assert {n: got[n] for n in wants} == wants, got
+
+
+def several_files_become_one():
+    told = tap.tenon("model", "convert", files() / "split-00001-of-00003.gguf", "one.gguf")
+    model = show("one.gguf")
+    assert [(a["name"], a["format"]) for a in model["arrays"]] == [w[:2] for w in gguf.WEIGHTS], model["arrays"]
+    elements("one.gguf", gguf.WEIGHTS)
+    assert not [k for k in model["metadata"] if k.startswith("split")] and not told.stderr, told.stderr
+    told = tap.tenon("model", "convert", model_of_floats("f32.gguf"), "x.safetensors", "--type", "f16")
+    assert "files of safetensors hold arrays alone: 14 pairs of metadata" in told.stderr, told.stderr
+    assert formats_of("x.safetensors")["blk.0.attn_v.weight"] == "f16"
+
+
+def texts_become_tokens():
+    vocabulary = ["<unk>", "<s>", "▁", "a", "b", "ab", "▁ab", "<0x0A>", "<|end|>"]
+    metadata = [("tokenizer.ggml.model", gguf.TEXT, "llama"), ("tokenizer.ggml.tokens", (gguf.LIST, gguf.TEXT), vocabulary),
+                ("tokenizer.ggml.scores", (gguf.LIST, gguf.F32), [0.0, 0.0, -9.0, -9.0, -9.0, -1.0, -2.0, 0.0, 0.0]),
+                ("tokenizer.ggml.token_type", (gguf.LIST, gguf.I32), [2, 3, 1, 1, 1, 1, 1, 6, 3]),
+                ("tokenizer.ggml.bos_token_id", gguf.U32, 1), ("tokenizer.ggml.eos_token_id", gguf.U32, 8)]
+    pathlib.Path("words.gguf").write_bytes(gguf.gguf(metadata))
+    shown = tap.tenon("model", "tokens", "words.gguf", "ab ab\n<|end|>", "--special").stdout
+    assert shown.splitlines() == ['      1  "<s>"  control', '      6  " ab"', '      6  " ab"', '      7  "\\n"  byte',
+                                  '      8  "<|end|>"  control'], shown
+    got = json.loads(tap.tenon("model", "tokens", "words.gguf", "b", "--raw", "--json").stdout)
+    assert got == [{"id": 2, "text": " ", "kind": "normal"}, {"id": 4, "text": "b", "kind": "normal"}], got
+    tap.refused("model", "tokens", files() / "kinds.gguf", "x", saying="kinds.gguf has no vocabulary that can be read")
+
+
+# Arguments behind "model", and what is said.
+REFUSED = {
+    ("convert", "f32.gguf", "x.npz"): "x.npz: expected a name that ends with .gguf or .safetensors",
+    ("convert", "f32.gguf", "x.gguf", "--type", "q4_0"): "--type is 'q4_0', expected f32, f16 or bf16",
+    ("quantize", "f32.gguf", "x.gguf"): "--format is not given, expected one of q4_0, q4_1,",
+    ("quantize", "f32.gguf", "x.gguf", "--format", "q4_2"): "--format is 'q4_2', expected one of q4_0, q4_1,",
+    ("quantize", "f32.gguf", "x.safetensors", "--format", "q4_0"): "expected a name that ends with .gguf",
+    ("quantize", "f32.gguf", "x.gguf", "--format", "q4_0", "--tensor", "output.weight"): "expected PATTERN=FORMAT",
+    ("quantize", "f32.gguf", "x.gguf", "--format", "q4_0", "--tensor", "output.weight=q9"): "expected PATTERN=FORMAT",
+    ("quantize", "f32.gguf", "x.gguf", "--format", "q4_0", "--tensor", "nothing=q8_0"): "'nothing' is no matrix of f32.gguf",
+    ("quantize", "nan.gguf", "x.gguf", "--format", "q4_0"): "nan.gguf: 'blk.2.attn_v.weight' has a value of nan, which q4_0 cannot hold",
+    ("quantize", "nan.gguf", "x.gguf", "--format", "q4_k_m"): "has a value of nan, which q4_k cannot hold",
+    ("convert", "large.gguf", "x.gguf", "--type", "f16"): "'output.weight' has a value of 1e+06, which f16 cannot hold",
+    ("convert", "cut.gguf", "x.gguf"): "cut.gguf: ",
+    ("convert", "nowhere.gguf", "x.gguf"): "nowhere.gguf: No such file",
+    ("convert", "f32.gguf", "no/x.gguf"): "cannot write no/x.gguf: No such file",
+    ("convert", "f32.gguf", "full.gguf"): "cannot write full.gguf: No space left on device",
+}
+
+
+def what_cannot_be_written_is_told_and_leaves_nothing():
+    model_of_floats("f32.gguf")
+    model_of_floats("nan.gguf", {("blk.2.attn_v.weight", 300): float("nan")})
+    model_of_floats("large.gguf", {("output.weight", 7): 1e6})
+    pathlib.Path("cut.gguf").write_bytes(pathlib.Path("f32.gguf").read_bytes()[:-100])
+    os.symlink("/dev/full", "full.gguf")
+    pathlib.Path("x.gguf").write_bytes(b"old")
+    before = sorted(os.listdir())
+    for words, says in REFUSED.items():
+        misused = says.startswith("--") or "expected" in says or "no matrix" in says
+        tap.refused("model", *words, status=2 if misused else 1, saying=says)
+        assert sorted(os.listdir()) == before and pathlib.Path("x.gguf").read_bytes() == b"old", words
+    tap.tenon("model", "convert", "nan.gguf", "x.gguf", "--type", "bf16")  # which holds them
+    tap.tenon("model", "convert", "f32.gguf", "f32.gguf", "--type", "f16")  # in place of what is read
+    assert formats_of("f32.gguf")["output.weight"] == "f16"
+
+
 tap.run([metadata_of_every_kind_are_read, arrays_of_every_type_have_their_shapes,
          elements_of_all_types_are_those_of_the_file, files_of_other_versions_alignments_and_names_are_read,
          a_model_in_several_files_is_one, what_is_wrong_with_a_file_is_told, every_cut_of_a_file_is_refused,
-         what_gguf_cannot_hold_is_not_written, a_file_without_a_model_is_shown_too])
+         what_gguf_cannot_hold_is_not_written, a_file_without_a_model_is_shown_too,
+         mixtures_give_each_array_its_format, values_survive_and_so_does_what_is_no_weight, names_choose_formats,
+         several_files_become_one, texts_become_tokens, what_cannot_be_written_is_told_and_leaves_nothing])

@@ -37,11 +37,13 @@ def elements_of(name, count):
 
 
 def safetensors(weights):
+    """Weights are shapes, of f32, or (dtype, shape, bytes)."""
     header, data = {}, b""
-    for name, shape in weights.items():
+    for name, weight in weights.items():
+        kind, shape, part = weight if isinstance(weight[0], str) else ("F32", weight, None)
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
-        part = struct.pack(f"<{count}f", *elements_of(name, count))
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
+        part = part or struct.pack(f"<{count}f", *elements_of(name, count))
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
         data += part
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
@@ -155,6 +157,29 @@ def what_a_config_says_becomes_the_keys_of_gguf():
     assert tap.values("x", "x=config11:rope_factors_long.weight")[0] == [2, 3.5]
 
 
+EXPERTS = {f"model.layers.0.mlp.experts.{e}.{part}.weight": shape for e in range(2)
+           for part, shape in {"gate_proj": (3, 8), "up_proj": (3, 8), "down_proj": (8, 3)}.items()}
+
+
+def experts_are_one_array():
+    parts = {"w1": "gate", "w3": "up", "w2": "down"}
+    old = {f"model.layers.0.block_sparse_moe.experts.{e}.{part}.weight": (3, 8) for e in range(2) for part in parts}
+    more = {"model.layers.0.mlp.shared_expert_gate.weight": (1, 8), "model.layers.0.mlp.gate.weight": (2, 8)}
+    config = {"model_type": "qwen2_moe", "num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 3, "norm_topk_prob": False}
+    qwen = show(folder("qwen_moe", config, {**EXPERTS, **more}))
+    arrays = {a["name"]: tuple(a["shape"]) for a in qwen["arrays"]}
+    assert arrays == {"blk.0.ffn_gate_exps.weight": (2, 3, 8), "blk.0.ffn_up_exps.weight": (2, 3, 8), "blk.0.ffn_down_exps.weight": (2, 8, 3),
+                      "blk.0.ffn_gate_inp_shexp.weight": (8,), "blk.0.ffn_gate_inp.weight": (2, 8)}, arrays
+    for key, value in {"expert_count": 2, "expert_used_count": 1, "expert_feed_forward_length": 3, "expert_weights_norm": False}.items():
+        assert qwen["metadata"]["qwen2moe." + key] == value, key
+    mixtral = folder("mixtral", {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 2}, old)
+    assert show(mixtral)["architecture"] == "llama"
+    for part, ours in parts.items():
+        got = tap.values("x", f"x={mixtral}:blk.0.ffn_{ours}_exps.weight")[0]
+        for e in range(2):
+            assert flat(got[e]) == elements_of(f"model.layers.0.block_sparse_moe.experts.{e}.{part}.weight", 24), (part, e, got)
+
+
 def weights_in_several_files_are_one_model():
     names = list(WEIGHTS)
     path = folder("big", weights={})
@@ -218,6 +243,13 @@ def what_is_wrong_with_a_folder_is_told():
          '"short_factor": expected a list of numbers'),
         ({"config": {"rope_scaling": {"type": "longrope", "factor": 2, "original_max_position_embeddings": 9,
                                       "short_factor": [1, "x"], "long_factor": [1]}}}, 'factor 1 of "rope_scaling": expected a number above 0'),
+        ({"config": {"num_experts": 1}, "weights": EXPERTS}, "expected a matrix of floats, of 1 experts as config.json says"),
+        ({"config": {"num_experts": 3}, "weights": EXPERTS}, "expert 2 of 3 is missing in blk.0.ffn_gate_exps.weight"),
+        ({"config": {"num_experts": 2}, "weights": EXPERTS | {"model.layers.0.mlp.experts.1.up_proj.weight": (3, 9)}},
+         "experts differ in shape or dtype"),
+        ({"config": {"num_experts": 2}, "weights": EXPERTS | {"model.layers.0.block_sparse_moe.experts.1.w3.weight": (3, 8)}},
+         "there is another of the same name"),
+        ({"config": {"num_experts": 10**6}}, '"num_experts": expected at most 65536'),
         ({"config_json": b"{"}, "config.json: line 1: "),
         ({"config_json": b"[]"}, "config.json: expected a JSON object"),
         ({"weights": {}}, "it has neither model.safetensors nor model.safetensors.index.json"),
@@ -262,7 +294,101 @@ def every_cut_of_a_file_is_told():
     assert os.path.exists(path) and show(path)["arrays"]
 
 
-tap.run([arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
-         what_a_config_says_becomes_the_keys_of_gguf,
+GATE = "model.layers.0.mlp.gate_proj."
+# Of MLX's weights: bits, elements of a group, dtype of the scales, and how they are listed.
+PACKED = [(4, 32, "F16", "q4_1"), (4, 64, "F16", "q4_1"), (4, 64, "BF16", "q4_1"), (2, 32, "F16", "q4_1"), (3, 64, "F16", "q4_1"),
+          (5, 32, "F16", "q5_1"), (6, 32, "BF16", "f32"), (8, 64, "F16", "f32"), (4, 32, "F32", "f32"), (4, 16, "F16", "f32")]
+NIBBLES = [0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]
+
+
+def number(kind, value):
+    wide = struct.pack("<f", value)
+    return {"F32": wide, "BF16": wide[2:], "F16": struct.pack("<e", value)}[kind]
+
+
+def bits_of(fractions, bits):
+    return sum(q << i * bits for i, q in enumerate(fractions)).to_bytes(len(fractions) * bits // 8, "little")
+
+
+def packed(bits, group, kind, rows=3, columns=64):
+    """The three arrays of a weight, and what it stands for."""
+    fractions = [[(row * 37 + i * i * 5 + i) % 2**bits for i in range(columns)] for row in range(rows)]
+    count = columns // group
+    scales = [[(1 + row + g) / 64 for g in range(count)] for row in range(rows)]
+    biases = [[-(row + 3 * g) / 8 for g in range(count)] for row in range(rows)]
+    arrays = {GATE + "weight": ("U32", (rows, columns * bits // 32), b"".join(bits_of(f, bits) for f in fractions)),
+              GATE + "scales": (kind, (rows, count), b"".join(number(kind, v) for row in scales for v in row)),
+              GATE + "biases": (kind, (rows, count), b"".join(number(kind, v) for row in biases for v in row))}
+    want = [[scales[row][i // group] * q + biases[row][i // group] for i, q in enumerate(fractions[row])] for row in range(rows)]
+    return arrays, want
+
+
+def weights_of_few_bits_are_blocks():
+    for bits, group, kind, listed in PACKED:
+        arrays, want = packed(bits, group, kind)
+        path = folder(f"mlx-{bits}-{group}-{kind}", {"quantization": {"group_size": group, "bits": bits}},
+                      {**arrays, "model.norm.weight": (8,)})
+        got = {a["name"]: (a["format"], a["shape"]) for a in show(path)["arrays"]}
+        assert got == {"blk.0.ffn_gate.weight": (listed, [3, 64]), "output_norm.weight": ("f32", [8])}, (path, got)
+        tap.tenon("model", "convert", path, "mlx.gguf", "--type", "f32")
+        assert tap.values("x", "x=mlx.gguf:blk.0.ffn_gate.weight")[0] == want, path
+    own = {"quantization": {"group_size": 32, "bits": 8, GATE[:-1]: {"group_size": 64, "bits": 4}}}  # a layer's own
+    assert show(folder("own", own, packed(4, 64, "F16")[0]))["arrays"][0]["format"] == "q4_1"
+    nibbles = [i * 7 % 16 for i in range(64)]
+    floats = {GATE + "weight": ("U32", (1, 8), bits_of(nibbles, 4)), GATE + "scales": ("U8", (1, 2), bytes([126, 130]))}
+    path = folder("mxfp4", {"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"}}, floats)
+    assert show(path)["arrays"][0]["format"] == "mxfp4"
+    tap.tenon("model", "convert", path, "mlx.gguf", "--type", "f32")
+    got = tap.values("x", "x=mlx.gguf:blk.0.ffn_gate.weight")[0]
+    assert got == [[NIBBLES[q] * (0.5 if i < 32 else 8) for i, q in enumerate(nibbles)]], got
+    good = packed(4, 64, "F16")[0]
+    for name, (numbers, change, says) in {
+            "no-numbers": ({}, {}, "expected a group_size from 1 on, and 2 to 6 or 8 bits"),
+            "seven": ({"group_size": 64, "bits": 7}, {}, "expected a group_size from 1 on, and 2 to 6 or 8 bits"),
+            "group": ({"group_size": 32, "bits": 4}, {}, "its scales and biases do not fit it"),
+            "biases": ({"group_size": 64, "bits": 4}, {GATE + "biases": ("F16", (1, 1), bytes(2))}, "do not fit it"),
+            "none": ({"group_size": 64, "bits": 4}, {GATE + "biases": None}, "do not fit it")}.items():
+        weights = {k: v for k, v in {**good, **change}.items() if v}
+        tap.refused("model", "show", folder("bad-" + name, {"quantization": numbers}, weights), saying=says)
+
+
+def rows_of_pairs(rows, heads):
+    """Rows in GGUF's order: the two that are turned together beside each other."""
+    head = len(rows) // heads
+    return [rows[h * head + i % 2 * (head // 2) + i // 2] for h in range(heads) for i in range(head)]
+
+
+def a_folder_becomes_a_file_of_gguf():
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 8192}
+    path = folder("whole", {"rope_scaling": scaling, "head_dim": 4, "num_attention_heads": 2, "num_key_value_heads": 1},
+                  tokenizer_json=LETTERS, tokenizer_config_json={"eos_token": "<|end|>", "chat_template": "{{x}}"})
+    told = tap.tenon("model", "convert", path, "whole.gguf")
+    assert not told.stderr, told.stderr
+    theirs, model = show(path), show("whole.gguf")
+    of = {a["name"]: (a["format"], tuple(a["shape"])) for a in model["arrays"]}
+    assert of.pop("rope_freqs.weight") == ("f32", (2,)) and of == {a["name"]: (a["format"], tuple(a["shape"])) for a in theirs["arrays"]}
+    for name, heads in {"blk.1.attn_q": 2, "blk.1.attn_k": 1, "blk.1.attn_v": 0}.items():
+        want = tap.values("x", f"x={path}:{name}.weight")[0]
+        got = tap.values("x", f"x=whole.gguf:{name}.weight")[0]
+        assert got == (rows_of_pairs(want, heads) if heads else want) and (not heads or got != want), name
+    factors = tap.values("x", "x=whole.gguf:rope_freqs.weight")[0]
+    assert factors[0] == 1 and abs(factors[1] - 2.694530) < 1e-5, factors
+    metadata = {k: v for k, v in theirs["metadata"].items() if ".rope.scaling." not in k and k != "tenon.rope"}
+    metadata["llama.attention.layer_norm_rms_epsilon"] = struct.unpack("<f", struct.pack("<f", 1e-5))[0]
+    got = model["metadata"]
+    assert got.pop("general.file_type") == 0 and got.pop("general.quantization_version") == 2
+    assert got == metadata, (got, metadata)
+    assert "has no tokenizer that can be read" in tap.tenon("model", "convert", folder("mute"), "mute.gguf").stderr
+    qwen = folder("other", {"model_type": "qwen2"})  # in halves there as here
+    tap.tenon("model", "quantize", qwen, "qwen.gguf", "--format", "q8_0")  # rows of 8: none has blocks
+    assert tap.values("x", "x=qwen.gguf:blk.1.attn_q.weight") == tap.values("x", f"x={qwen}:blk.1.attn_q.weight")
+    wrong = folder("wrong", {"num_attention_heads": 3, "head_dim": 4})
+    tap.refused("model", "convert", wrong, "wrong.gguf", saying="attn_q.weight': 8 rows, expected those of 3 heads of 4 or more")
+
+
+tap.run([a_folder_becomes_a_file_of_gguf, weights_of_few_bits_are_blocks,
+         arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
+         what_a_config_says_becomes_the_keys_of_gguf, experts_are_one_array,
          weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_is_wrong_with_a_folder_is_told,
          every_cut_of_a_file_is_told])

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/ops/quant.h>
 #include "lm.h"
+
+#define SAMPLES 1024 // blocks that weights consist of
 
 enum { LAYERS, WIDTH, HEADS, GROUPS, INNER, WORDS, LENGTH, NUMBERS };
 
@@ -19,6 +22,7 @@ struct random_model {
     double eps;
     tn_metadata pairs[10];
     tn_metadata_list list;
+    uint8_t *samples; // blocks of random numbers; NULL: none yet, or no format
 };
 
 // The extents of a weight, by its name; rows 0: there is no such weight.
@@ -70,23 +74,87 @@ static int32_t random_find(const tn_lm_source *source, const char *name, tn_type
     return 1;
 }
 
+// Uniform numbers of this shape, from -0.05 to 0.05.
+static tn_array *uniform(tn_scope *scope, const tn_ints *shape, uint32_t seed)
+{
+    const uint32_t key[2] = {seed, 1};
+    tn_array *values = tn_op(scope, "base.random_uniform/1",
+                             TN_IN(tn_from_data(scope, TN_U32, TN_SHAPE(2), key)),
+                             tn_attrs("shape", shape));
+    return tn_expr(scope, "x -> f32((x - 0.5) * 0.1)", TN_IN(values), TN_NO_ATTRS);
+}
+
+static tn_status make_samples(struct random_model *m, tn_scope *scope,
+                              const tn_quant_format *format)
+{
+    const tn_ints shape = {.count = 1, .given = 1, .value = {SAMPLES * format->block}};
+    uint64_t size = (uint64_t)(SAMPLES * format->bytes);
+    if (m->samples)
+        return TN_OK;
+    uint8_t *samples = malloc(size);
+    tn_status status =
+        samples ? tn_read(scope,
+                          tn_op(scope, "quant.quantize/1", TN_IN(uniform(scope, &shape, 1)),
+                                tn_attrs("format", format->name)),
+                          samples, size)
+                : tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory");
+    if (status == TN_OK)
+        m->samples = samples;
+    else
+        free(samples);
+    return status;
+}
+
+// Weights in blocks, each one of the samples: so that a large model takes seconds, and none
+// of it ever is floats.
+static tn_array *random_blocks(struct random_model *m, tn_scope *scope, uint32_t seed,
+                               const tn_quant_format *format, const int64_t extent[2])
+{
+    int64_t blocks = extent[0] * (extent[1] / format->block);
+    int64_t row = extent[1] / format->block * format->bytes;
+    if (extent[1] % format->block) {
+        tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                      "rows of %" PRId64 " elements, expected a multiple of %" PRId64
+                      ", the block of %s",
+                      extent[1], format->block, format->name);
+        return NULL;
+    }
+    if (make_samples(m, scope, format))
+        return NULL;
+    uint8_t *bytes = malloc((size_t)(blocks * format->bytes) + 1);
+    if (!bytes) {
+        tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory for %" PRId64 " bytes",
+                      blocks * format->bytes);
+        return NULL;
+    }
+    uint64_t state = seed;
+    for (int64_t i = 0; i < blocks; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        memcpy(bytes + i * format->bytes,
+               m->samples + (state >> 54) * (uint64_t)format->bytes, (size_t)format->bytes);
+    }
+    tn_array *array = tn_from_data(scope, TN_U8, TN_SHAPE(extent[0], row), bytes);
+    free(bytes);
+    return array;
+}
+
 static tn_array *random_load(const tn_lm_source *source, tn_scope *scope, const char *name)
 {
-    const struct random_model *m = source->context;
+    struct random_model *m = source->context;
     int64_t extent[2];
     extents(m, name, extent);
     const tn_ints shape = {
         .count = extent[1] ? 2 : 1, .given = 1, .value = {extent[0], extent[1]}};
-    uint32_t key[2] = {0, 1};
+    uint32_t seed = 0;
     for (const char *c = name; *c; c++)
-        key[0] = (key[0] * 31U + (unsigned char)*c) % 1000003U;
+        seed = (seed * 31U + (unsigned char)*c) % 1000003U;
     if (!extent[1])
         return tn_op(scope, "base.full/1", NULL, 0,
                      tn_attrs("shape", &shape, "value", 1.0, "dtype", "f32"));
-    tn_array *values = tn_op(scope, "base.random_uniform/1",
-                             TN_IN(tn_from_data(scope, TN_U32, TN_SHAPE(2), key)),
-                             tn_attrs("shape", &shape));
-    values = tn_expr(scope, "x -> f32((x - 0.5) * 0.1)", TN_IN(values), TN_NO_ATTRS);
+    const tn_quant_format *format = m->format[0] ? tn_quant_find(m->format) : NULL;
+    if (format)
+        return random_blocks(m, scope, seed, format, extent);
+    tn_array *values = uniform(scope, &shape, seed);
     if (!m->format[0])
         return values;
     return tn_op(scope, "quant.quantize/1", TN_IN(values), tn_attrs("format", m->format));
@@ -94,7 +162,9 @@ static tn_array *random_load(const tn_lm_source *source, tn_scope *scope, const 
 
 static void random_close(const tn_lm_source *source)
 {
-    free(source->context);
+    struct random_model *m = source->context;
+    free(m->samples);
+    free(m);
 }
 
 static int read_dimensions(struct random_model *m, const char *text)

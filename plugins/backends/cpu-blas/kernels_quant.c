@@ -360,7 +360,7 @@ static void launch_packed(const tn_cpu_call *call, struct quant_run *r)
 
 // --- the kernels of quant.quantized_matmul ---------------------------------------------
 
-static tn_status quant_matmul(const tn_cpu_call *call)
+tn_status quant_matmul(const tn_cpu_call *call)
 {
     const tn_quant_matmul_attrs *attrs = call->attrs;
     const tn_layout *w = &call->inputs[1].layout;
@@ -419,12 +419,18 @@ static int32_t packed_accepts(const tn_kernel_query *query)
            (!query->fused || is_whole);
 }
 
-static int32_t decoded_accepts(const tn_kernel_query *query)
+int32_t quant_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
     struct weights w;
     return !query->fused && read_weights(attrs->format, &query->inputs[1], &w) &&
            fits_blas(query);
+}
+
+uint64_t quant_matmul_scratch(const tn_kernel_query *query)
+{
+    uint64_t packed = packed_scratch(query), decoded = decoded_scratch(query);
+    return packed > decoded ? packed : decoded;
 }
 
 // --- rows as values ---------------------------------------------------------------------
@@ -578,7 +584,7 @@ static const tn_operand_rule pack_rules[] = {{ONE(TN_U8), TN_NEEDS_CONTIGUOUS}};
 RECORD(quant_packed, quant_matmul, "quant.quantized_matmul/1", 700, matmul_rules,
        .accepts = packed_accepts, .scratch_size = packed_scratch);
 RECORD(quant_decoded, quant_matmul, "quant.quantized_matmul/1", 600, matmul_rules,
-       .accepts = decoded_accepts, .scratch_size = decoded_scratch);
+       .accepts = quant_matmul_accepts, .scratch_size = decoded_scratch);
 RECORD(quant_take, quant_take, "quant.quantized_take/1", 700, take_rules,
        .accepts = rows_accepts, .scratch_size = rows_scratch);
 RECORD(quant_dequantize, quant_dequantize, "quant.dequantize/1", 700, dequantize_rules,

@@ -177,7 +177,7 @@ static tn_status gguf_list(const tn_host *host, const tn_format_source *source,
 
 static const tn_format format = {
     .struct_size = sizeof(format),
-    .flags = TN_FORMAT_METADATA | TN_FORMAT_BLOCKS,
+    .flags = TN_FORMAT_METADATA | TN_FORMAT_BLOCKS | TN_FORMAT_IN_TURN,
     .list = gguf_list,
     .close = gguf_close,
     .write = gguf_write,

@@ -307,10 +307,13 @@ static tn_status write_all(struct header *h, const tn_format_sink *sink)
     if (status == TN_OK)
         status = write_padding(h, sink, size);
     for (uint64_t i = 0; i < h->content->num_arrays && status == TN_OK; i++) {
-        const tn_format_array *array = array_at(h, i);
-        status = sink->write(sink, array->data, array->size);
+        const void *data = NULL;
+        uint64_t bytes = array_at(h, i)->size;
+        status = tn_format_elements(h->content, i, &data);
         if (status == TN_OK)
-            status = write_padding(h, sink, array->size);
+            status = sink->write(sink, data, bytes);
+        if (status == TN_OK)
+            status = write_padding(h, sink, bytes);
     }
     return status;
 }

@@ -7,6 +7,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define MOST_LAYERS 65536 // whose kinds are listed
+#define MOST_EXPERTS 65536
 
 // A number of config.json, and its key behind the architecture's name.
 struct number {
@@ -21,6 +22,11 @@ static const struct number integers[] = {
     {"num_attention_heads", ".attention.head_count", true},
     {"max_position_embeddings", ".context_length", false},
     {"vocab_size", ".vocab_size", false},
+    {"num_local_experts", ".expert_count", false},
+    {"num_experts", ".expert_count", false},
+    {"num_experts_per_tok", ".expert_used_count", false},
+    {"moe_intermediate_size", ".expert_feed_forward_length", false},
+    {"shared_expert_intermediate_size", ".expert_shared_feed_forward_length", false},
 };
 static const struct number floats[] = {
     {"rms_norm_eps", ".attention.layer_norm_rms_epsilon", true},
@@ -240,6 +246,20 @@ static tn_status add_window(struct hf *hf)
     return add_pattern(hf);
 }
 
+// What add_integers leaves of experts.
+static tn_status add_experts(struct hf *hf)
+{
+    const json_t *count = member_of(hf->model, "num_local_experts");
+    const json_t *is_normed = member_of(hf->model, "norm_topk_prob");
+    count = count ? count : member_of(hf->model, "num_experts");
+    hf->num_experts = json_integer_value(count);
+    if (hf->num_experts > MOST_EXPERTS)
+        return wrong(hf, "num_experts", "at most 65536");
+    if (json_is_boolean(is_normed))
+        hf_add_bool(hf, ".expert_weights_norm", json_is_true(is_normed));
+    return TN_OK;
+}
+
 static tn_status find_family(struct hf *hf)
 {
     char known[256];
@@ -286,5 +306,7 @@ tn_status hf_read_config(struct hf *hf)
         status = add_floats(hf, hf->model, floats, COUNT(floats));
     if (status == TN_OK)
         status = add_rope(hf);
-    return status == TN_OK ? add_window(hf) : status;
+    if (status == TN_OK)
+        status = add_window(hf);
+    return status == TN_OK ? add_experts(hf) : status;
 }

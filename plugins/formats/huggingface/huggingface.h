@@ -29,16 +29,34 @@ const struct hf_family *hf_find_family(const char *model_type);
 // Lists the known ones: "gemma2, llama, ...". Returns `text`.
 const char *hf_known_families(char *text, size_t size);
 
-// The array's name in GGUF, in `out`: false, and the name itself, when it has none.
-bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size);
+// The array's name in GGUF, in `out`: false, and the name itself, when it has none. Where
+// it is the matrix of one expert, *expert is the number of it, else -1.
+bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size,
+                  int64_t *expert);
 
-// An array, and where its elements come from: the place in a file, or numbers of
-// config.json.
+// The matrix of one expert.
+struct hf_part {
+    const tn_format_array *stored; // NULL: missing
+    const tn_format_source *source;
+};
+
+// A weight of few bits and what belongs to it (packed.c).
+struct hf_packed {
+    const tn_format_array *scales, *biases; // biases NULL: mxfp4
+    const tn_format_source *scales_source, *biases_source;
+    int64_t group, bits, columns;         // elements of a group and of a row
+    const struct tn_quant_format *format; // as it is listed; NULL: f32
+};
+
+// An array, and where its elements come from: the place in a file, numbers of config.json,
+// or matrices of experts, each at a place of its own, which GGUF has as one array.
 struct hf_array {
     tn_format_array array; // first: as it is listed
     const tn_format_array *stored;
     const tn_format_source *source;
-    const json_t *numbers; // NULL: in the file
+    const json_t *numbers;          // NULL: in the file
+    struct hf_part *parts;          // of the model's experts; NULL: one
+    const struct hf_packed *packed; // NULL: elements as they are
 };
 
 struct hf_shard {
@@ -55,8 +73,11 @@ struct hf {
     json_t *config, *tokenizer, *tokenizer_config, *index; // own names and texts
     char *chat;               // of chat_template.jinja, or NULL
     json_t *model;            // the part of `config` about the language model
+    int64_t num_experts;      // of a layer; 0: one
     const json_t *factors[2]; // of its frequencies, short and long contexts; or NULL
     struct hf_shard *shards;
+    struct hf_place *places; // of all files' arrays, by name
+    uint64_t num_places;
     struct hf_array *arrays;
     struct hf_block *blocks; // memory of hf_alloc
     tn_metadata *metadata;
@@ -95,6 +116,15 @@ tn_status hf_read_text(struct hf *hf, const char *name, uint64_t most, char **ou
 tn_status hf_read_config(struct hf *hf);    // config.c: the metadata but the tokenizer's
 tn_status hf_read_tokenizer(struct hf *hf); // tokenizer.c
 tn_status hf_read_weights(struct hf *hf);   // weights.c
+
+// Weights of few bits (packed.c). Fills hf->places.
+tn_status hf_sort_places(struct hf *hf);
+// Whether the array of this name is the scales or biases of another one.
+bool hf_is_part(const struct hf *hf, const char *name);
+// Lists an array anew when it is a weight of few bits.
+tn_status hf_list_packed(struct hf *hf, struct hf_array *array);
+tn_status hf_read_packed(const tn_host *host, const struct hf_array *array, void *data);
+
 // The elements of an array that is not in place.
 tn_status hf_read_elements(const tn_host *host, const struct hf_array *array, void *data);
 

@@ -2,6 +2,7 @@
 // Families of models, and the names of their arrays in GGUF.
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "huggingface.h"
 
@@ -22,8 +23,9 @@ static const struct hf_family families[] = {
     {"gemma", "gemma", true, false, NULL},    {"gemma2", "gemma2", true, true, gemma2},
     {"gemma3", "gemma3", true, true, gemma3}, {"gemma3_text", "gemma3", true, true, gemma3},
     {"llama", "llama", false, false, NULL},   {"mistral", "llama", false, false, NULL},
-    {"phi3", "phi3", false, false, NULL},     {"qwen2", "qwen2", false, false, NULL},
-    {"qwen3", "qwen3", false, false, NULL},
+    {"mixtral", "llama", false, false, NULL}, {"phi3", "phi3", false, false, NULL},
+    {"qwen2", "qwen2", false, false, NULL},   {"qwen2_moe", "qwen2moe", false, false, NULL},
+    {"qwen3", "qwen3", false, false, NULL},   {"qwen3_moe", "qwen3moe", false, false, NULL},
 };
 
 const struct hf_family *hf_find_family(const char *model_type)
@@ -68,6 +70,12 @@ static const struct pair in_layers[] = {
     {"mlp.up_proj", "ffn_up"},
     {"mlp.gate_up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
+    {"block_sparse_moe.gate", "ffn_gate_inp"},
+    {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
     {"pre_feedforward_layernorm", "ffn_norm"},
     {"post_feedforward_layernorm", "post_ffw_norm"},
 };
@@ -90,6 +98,31 @@ static const char *behind(const char *name, const char *prefix)
     return strncmp(name, prefix, size) == 0 ? name + size : NULL;
 }
 
+// Behind "mlp.experts.N." or "block_sparse_moe.experts.N." there.
+static const struct pair of_experts[] = {
+    {"gate_proj", "ffn_gate_exps"}, {"up_proj", "ffn_up_exps"},
+    {"down_proj", "ffn_down_exps"}, {"w1", "ffn_gate_exps"},
+    {"w3", "ffn_up_exps"},          {"w2", "ffn_down_exps"},
+};
+
+// What stands for a matrix of an expert, or NULL.
+static const char *find_of_expert(const char *name, size_t size, int64_t *expert)
+{
+    const char *rest = behind(name, "mlp.experts.");
+    rest = rest ? rest : behind(name, "block_sparse_moe.experts.");
+    size_t digits = rest ? strspn(rest, "0123456789") : 0;
+    if (digits == 0 || digits > 9 || rest[digits] != '.')
+        return NULL;
+    const char *part = rest + digits + 1;
+    if (part >= name + size)
+        return NULL;
+    const char *ours =
+        find(of_experts, COUNT(of_experts), part, (size_t)(name + size - part));
+    if (ours)
+        *expert = strtol(rest, NULL, 10);
+    return ours;
+}
+
 static const char *find_in_layer(const struct hf_family *family, const char *name,
                                  size_t size)
 {
@@ -98,8 +131,10 @@ static const char *find_in_layer(const struct hf_family *family, const char *nam
     return find(in_layers, COUNT(in_layers), name, size);
 }
 
-bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size)
+bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size,
+                  int64_t *expert)
 {
+    *expert = -1;
     char whole[256];
     const char *part = behind(name, "language_model."); // beside one for images
     const char *newer = behind(name, "model.language_model.");
@@ -125,6 +160,8 @@ bool hf_translate(const struct hf_family *family, const char *name, char *out, s
     const char *within = layer + digits + 1;
     const char *ours =
         point > within ? find_in_layer(family, within, (size_t)(point - within)) : NULL;
+    if (!ours && point > within)
+        ours = find_of_expert(within, (size_t)(point - within), expert);
     if (ours)
         snprintf(out, size, "blk.%.*s.%s%s", (int)digits, layer, ours, point);
     return ours != NULL;

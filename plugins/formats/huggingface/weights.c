@@ -81,8 +81,59 @@ static bool is_float(tn_dtype dtype)
     return dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
 }
 
-static tn_status list_array(struct hf *hf, const struct hf_shard *shard, size_t index,
-                            struct hf_array *to)
+// Puts the matrix of an expert into the array of all, which is `name`.
+static tn_status list_part(struct hf *hf, const struct hf_shard *shard,
+                           const tn_format_array *stored, const char *name, int64_t expert)
+{
+    const tn_host *host = hf->host;
+    const tn_type *one = &stored->type;
+    uint64_t at = hf->content.num_arrays;
+    while (at > 0 && strcmp(hf->arrays[at - 1].array.name, name) != 0)
+        at--;
+    struct hf_array *all = &hf->arrays[at > 0 ? at - 1 : hf->content.num_arrays];
+    tn_type *type = &all->array.type;
+    const char *file = shard->header.source->name;
+    if (expert >= hf->num_experts || one->rank != 2 || !is_float(one->dtype))
+        return host->fail(host, TN_ERR_REFUSED,
+                          "%s: '%s': expected a matrix of floats, of %" PRId64
+                          " experts as config.json says",
+                          file, stored->name, hf->num_experts);
+    if (at == 0) {
+        *all = (struct hf_array){
+            .array = {.name = hf_text(hf, "%s", name),
+                      .type = {.dtype = one->dtype,
+                               .rank = 3,
+                               .extent = {hf->num_experts, one->extent[0],
+                                          one->extent[1]}}},
+            .parts = hf_alloc(hf, (uint64_t)hf->num_experts * sizeof(*all->parts))};
+        if (!all->array.name || !all->parts)
+            return TN_ERR_MEMORY;
+        hf->content.num_arrays++;
+    }
+    if (!all->parts || all->parts[expert].stored || type->dtype != one->dtype ||
+        type->extent[1] != one->extent[0] || type->extent[2] != one->extent[1])
+        return host->fail(host, TN_ERR_REFUSED,
+                          "%s: '%s': there is another of the same name, or experts differ "
+                          "in shape or dtype",
+                          file, stored->name);
+    all->parts[expert] = (struct hf_part){stored, shard->header.source};
+    return TN_OK;
+}
+
+// Fails unless every expert has its matrix.
+static tn_status check_parts(const struct hf *hf)
+{
+    for (uint64_t i = 0; i < hf->content.num_arrays; i++)
+        for (int64_t e = 0; hf->arrays[i].parts && e < hf->num_experts; e++)
+            if (!hf->arrays[i].parts[e].stored)
+                return hf->host->fail(
+                    hf->host, TN_ERR_REFUSED,
+                    "%s: expert %" PRId64 " of %" PRId64 " is missing in %s",
+                    hf->folder->name, e, hf->num_experts, hf->arrays[i].array.name);
+    return TN_OK;
+}
+
+static tn_status list_array(struct hf *hf, const struct hf_shard *shard, size_t index)
 {
     const tn_host *host = hf->host;
     const tn_format_array *stored = &shard->header.arrays[index];
@@ -90,12 +141,23 @@ static tn_status list_array(struct hf *hf, const struct hf_shard *shard, size_t 
     if (strlen(stored->name) >= sizeof(name) - 32)
         return host->fail(host, TN_ERR_REFUSED, "%s: the name '%.40s...' is too long",
                           shard->header.source->name, stored->name);
-    bool is_known = hf_translate(hf->family, stored->name, name, sizeof(name));
-    *to = (struct hf_array){*stored, stored, shard->header.source, NULL};
+    int64_t expert;
+    bool is_known = hf_translate(hf->family, stored->name, name, sizeof(name), &expert);
+    if (expert >= 0)
+        return list_part(hf, shard, stored, name, expert);
+    struct hf_array *to = &hf->arrays[hf->content.num_arrays++];
+    *to = (struct hf_array){
+        .array = *stored, .stored = stored, .source = shard->header.source};
     to->array.name = hf_text(hf, "%s", name);
     if (!to->array.name)
         return TN_ERR_MEMORY;
     size_t size = strlen(name);
+    if (strstr(name, ".ffn_gate_inp_shexp.") && stored->type.rank == 2 &&
+        stored->type.extent[0] == 1) { // of one row, and a vector in GGUF
+        to->array.type.rank = 1;
+        to->array.type.extent[0] = stored->type.extent[1];
+        to->array.type.extent[1] = 0;
+    }
     static const char norm[] = "norm.weight";
     bool is_norm =
         size >= sizeof(norm) - 1 && strcmp(name + size - (sizeof(norm) - 1), norm) == 0;
@@ -145,13 +207,23 @@ static tn_status list_arrays(struct hf *hf)
     hf->arrays = hf_alloc(hf, (count + 1 + COUNT(hf->factors)) * sizeof(*hf->arrays));
     if (!hf->arrays)
         return TN_ERR_MEMORY;
+    status = hf_sort_places(hf);
     for (const struct hf_shard *s = hf->shards; s; s = s->next)
-        for (size_t i = 0; i < s->header.num_arrays && status == TN_OK; i++)
-            status = list_array(hf, s, i, &hf->arrays[hf->content.num_arrays++]);
+        for (size_t i = 0; i < s->header.num_arrays && status == TN_OK; i++) {
+            uint64_t before = hf->content.num_arrays;
+            if (hf_is_part(hf, s->header.arrays[i].name))
+                continue;
+            status = list_array(hf, s, i);
+            if (status == TN_OK && hf->content.num_arrays > before &&
+                !hf->arrays[before].parts)
+                status = hf_list_packed(hf, &hf->arrays[before]);
+        }
     for (size_t i = 0; i < COUNT(hf->factors) && status == TN_OK; i++)
         status = list_factors(hf, i);
     hf->content.arrays = &hf->arrays->array;
     hf->content.array_size = sizeof(*hf->arrays);
+    if (status == TN_OK)
+        status = check_parts(hf);
     if (status == TN_OK)
         status = names_differ(hf->host, hf->folder->name, "arrays", &hf->arrays->array.name,
                               sizeof(*hf->arrays), hf->content.num_arrays);
@@ -192,12 +264,28 @@ static tn_status read_norm(const tn_host *host, const struct hf_array *array, fl
     return status;
 }
 
+static tn_status read_parts(const struct hf_array *array, char *data)
+{
+    tn_status status = TN_OK;
+    for (int64_t e = 0; e < array->array.type.extent[0] && status == TN_OK; e++) {
+        const struct hf_part *part = &array->parts[e];
+        uint64_t size = part->stored->size;
+        status = part->source->read(part->source, part->stored->offset,
+                                    data + (uint64_t)e * size, size);
+    }
+    return status;
+}
+
 tn_status hf_read_elements(const tn_host *host, const struct hf_array *array, void *data)
 {
     for (size_t i = 0; i < json_array_size(array->numbers); i++)
         ((float *)data)[i] = (float)json_number_value(json_array_get(array->numbers, i));
     if (array->numbers)
         return TN_OK;
+    if (array->parts)
+        return read_parts(array, data);
+    if (array->packed)
+        return hf_read_packed(host, array, data);
     if (array->array.type.dtype != TN_BOOL)
         return read_norm(host, array, data);
     return safetensors_read_bools(array->source, array->stored, data);

@@ -126,8 +126,12 @@ static tn_status safetensors_write(const tn_host *host, const tn_format_content 
         return host->fail(host, TN_ERR_MEMORY, "%s: out of memory, or a name is not UTF-8",
                           sink->name);
     tn_status status = write_header(sink, header);
-    for (uint64_t i = 0; status == TN_OK && i < content->num_arrays; i++)
-        status = sink->write(sink, content->arrays[i].data, content->arrays[i].size);
+    for (uint64_t i = 0; status == TN_OK && i < content->num_arrays; i++) {
+        const void *data = NULL;
+        status = tn_format_elements(content, i, &data);
+        if (status == TN_OK)
+            status = sink->write(sink, data, content->arrays[i].size);
+    }
     free(header);
     return status;
 }
@@ -136,6 +140,7 @@ static tn_status safetensors_write(const tn_host *host, const tn_format_content 
 
 static const tn_format format = {
     .struct_size = sizeof(format),
+    .flags = TN_FORMAT_IN_TURN,
     .list = safetensors_list,
     .close = safetensors_close,
     .read = safetensors_read,

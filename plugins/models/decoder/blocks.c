@@ -384,6 +384,23 @@ tn_array *block_last(const tn_model_step *step, const decoder *d, tn_array *x,
                            tn_attrs("sizes", TN_INTS(1)));
 }
 
+tn_array *block_gate(const tn_model_step *step, const decoder *d, tn_array *g, tn_array *u)
+{
+    return step->build->expr(step->build,
+                             d->gate ? d->gate : "g, u -> g / (1 + exp(-g)) * u",
+                             TN_IN(g, u), TN_NO_ATTRS);
+}
+
+tn_array *block_gated_by(const tn_model_step *step, const decoder *d, tn_array *h,
+                         int64_t layer, const char *const names[3])
+{
+    char name[TN_MODEL_NAME];
+    tn_array *gate = step->product(step, h, block_name(layer, names[0], "weight", name));
+    tn_array *up = step->product(step, h, block_name(layer, names[1], "weight", name));
+    return step->product(step, block_gate(step, d, gate, up),
+                         block_name(layer, names[2], "weight", name));
+}
+
 tn_array *block_gated(const tn_model_step *step, const decoder *d, tn_array *h,
                       int64_t layer)
 {
@@ -393,10 +410,7 @@ tn_array *block_gated(const tn_model_step *step, const decoder *d, tn_array *h,
         gate = block_columns(step, up, 0, d->inner);
         up = block_columns(step, up, d->inner, d->inner);
     }
-    tn_array *both =
-        step->build->expr(step->build, d->gate ? d->gate : "g, u -> g / (1 + exp(-g)) * u",
-                          TN_IN(gate, up), TN_NO_ATTRS);
-    return block_linear(step, both, layer, "ffn_down");
+    return block_linear(step, block_gate(step, d, gate, up), layer, "ffn_down");
 }
 
 tn_array *block_embed(const tn_model_step *step)

@@ -30,10 +30,15 @@
 typedef struct decoder {
     const tn_host *host;
     tn_model_facts facts;
-    int64_t inner;       // width within the feed-forward
-    int64_t rotary;      // elements of a head that are turned, from the first on
-    int64_t interleaved; // which ones are pairs in the file: neighbours (1), or halves (0)
-    int64_t is_fused;    // attn_qkv and a doubled ffn_up in the place of their parts
+    int64_t inner;        // width within the feed-forward
+    int64_t rotary;       // elements of a head that are turned, from the first on
+    int64_t interleaved;  // which ones are pairs in the file: neighbours (1), or halves (0)
+    int64_t is_fused;     // attn_qkv and a doubled ffn_up in the place of their parts
+    int64_t experts;      // feed-forwards of a layer; 0: one
+    int64_t experts_used; // by a position
+    int64_t expert_inner, shared_inner; // their widths within
+    int32_t is_normed;                  // whether what the used ones count sums up to 1
+    int32_t has_shared;                 // whether there is one that all positions use
     int64_t window;      // positions that a query sees in windowed layers; 0: all
     int64_t original;    // positions up to which rope_factors_short counts; 0: neither does
     double eps;          // of norms
@@ -42,8 +47,9 @@ typedef struct decoder {
     double turned_scale; // of the elements of a query that are turned; mostly 1
     const char *gate;    // the expression of the feed-forward's g and u; block_gated
     char architecture[64];
-    float frequencies[DECODER_PAIRS]; // radians from a position to the next, scaled
-    uint8_t sees_all[DECODER_LAYERS]; // 1: a layer without the window
+    float frequencies[DECODER_PAIRS];    // radians from a position to the next, scaled
+    uint8_t sees_all[DECODER_LAYERS];    // 1: a layer without the window
+    uint8_t has_experts[DECODER_LAYERS]; // 1: a layer of several feed-forwards
 } decoder;
 
 // --- reading metadata -------------------------------------------------------------------
@@ -82,6 +88,10 @@ tn_status decoder_read(const tn_host *host, const tn_model_source *source, decod
 // has another number of layers.
 tn_status decoder_pattern(decoder *d, const tn_metadata_list *list, int64_t period);
 
+// Reads the experts, where the file has some. `is_normed`: of files that do not say. Behind
+// decoder_read. TN_ERR_UNSUPPORTED: they are not chosen by softmax.
+tn_status decoder_experts(decoder *d, const tn_model_source *source, int32_t is_normed);
+
 // --- weights ---------------------------------------------------------------------------
 
 // The list that a model's `weights` fills.
@@ -104,6 +114,9 @@ void list_attention(weight_list *list, const decoder *d, int64_t layer);
 
 // Adds the weights of block_gated.
 void list_gated(weight_list *list, const decoder *d, int64_t layer);
+
+// Adds the weights of block_feed.
+void list_feed(weight_list *list, const decoder *d, int64_t layer);
 
 // Adds the weights of block_embed and block_logits. Where the file has no matrix of
 // the output, the embedding is that matrix, too.
@@ -159,6 +172,17 @@ tn_array *block_last(const tn_model_step *step, const decoder *d, tn_array *x,
 // place of silu(g) * u.
 tn_array *block_gated(const tn_model_step *step, const decoder *d, tn_array *h,
                       int64_t layer);
+
+// Silu(g) * u, or what d->gate says; and block_gated with other names of its weights:
+// {"ffn_gate", "ffn_up", "ffn_down"}.
+tn_array *block_gate(const tn_model_step *step, const decoder *d, tn_array *g, tn_array *u);
+tn_array *block_gated_by(const tn_model_step *step, const decoder *d, tn_array *h,
+                         int64_t layer, const char *const names[3]);
+
+// The feed-forward of a layer: block_gated, or that of the experts that a router chooses
+// for each position.
+tn_array *block_feed(const tn_model_step *step, const decoder *d, tn_array *h,
+                     int64_t layer);
 
 // The hidden state that the step begins with: its input, or the embedding of its ids.
 tn_array *block_embed(const tn_model_step *step);

@@ -12,10 +12,9 @@
 //   q8_0    d = greatest magnitude / 127; q = x / d, rounded to nearest, ties away from 0.
 //   mxfp4   e = floor(log2 of the greatest magnitude) - 2 + 127; q is the nearest value, of
 //           equal ones the lowest q.
-//   iq4_nl  d = -e / 127, e as of q4_0; q is the nearest value, of equal ones the lower.
 //
-// The first six give the blocks of other programs that write GGUF, bit by bit. iq4_nl is
-// encoded by a search elsewhere, which is free to differ.
+// These give the blocks of other programs that write GGUF, bit by bit. The other formats
+// are searched for: encode_search.h.
 //
 // Values must be finite. Others give a block that decodes to some floats, NaN or not, and
 // nothing undefined happens: integers are clamped as floats before they are cast.
@@ -27,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <tenon/ops/quant.h>
+#include "encode_search.h"
 
 // The formats that have a rule: X(name) for encode_<name>.
 #define ENCODED_FORMATS(X)                                                                 \
@@ -35,23 +35,7 @@
     X(q5_0)                                                                                \
     X(q5_1)                                                                                \
     X(q8_0)                                                                                \
-    X(iq4_nl)                                                                              \
     X(mxfp4)
-
-// Stores `value` as an f16 at `p`, rounded to nearest; gives what was stored.
-static float set_f16(uint8_t *p, float value)
-{
-    uint16_t bits = tn_f16_of_f32(value);
-    p[0] = (uint8_t)(bits & 255);
-    p[1] = (uint8_t)(bits >> 8);
-    return tn_f32_of_f16(bits);
-}
-
-// Stores four bits of element i of 32, in 16 bytes that were 0.
-static void set_nibble(uint8_t *bytes, int32_t i, int32_t q)
-{
-    bytes[i & 15] = (uint8_t)(bytes[i & 15] | (q & 15) << (i < 16 ? 0 : 4));
-}
 
 // floor(x) of a number from 0 to `most`; beyond these, and of NaN, the nearer end or 0.
 static int32_t clamped(float x, int32_t most)
@@ -179,13 +163,6 @@ static void encode_nearest(const float *values, int32_t (*value)(int32_t), float
         }
         set_nibble(bytes, i, best);
     }
-}
-
-// iq4_nl: the extreme element is the first value, -127.
-static void encode_iq4_nl(const float *values, uint8_t *out)
-{
-    float d = set_f16(out, extreme_of(values) / -127);
-    encode_nearest(values, tn_quant_iq4_value, d, out + 2);
 }
 
 // mxfp4: the exponent of the greatest magnitude, less 2: that of the format's greatest

@@ -86,7 +86,7 @@ encode_fn *format_encoder(const tn_quant_format *format)
         encode_fn *encode;
     } encoders[] = {
 #define ROW(name) {#name, encode_##name},
-        ENCODED_FORMATS(ROW)
+        ENCODED_FORMATS(ROW) SEARCHED_FORMATS(ROW)
 #undef ROW
     };
     for (size_t i = 0; i < sizeof(encoders) / sizeof(encoders[0]); i++)

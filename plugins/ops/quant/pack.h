@@ -22,6 +22,7 @@
     X(dequantize)                                                                          \
     X(quantize)                                                                            \
     X(matmul)                                                                              \
+    X(experts)                                                                             \
     X(take)                                                                                \
     X(pack)                                                                                \
     X(cache_update)                                                                        \
@@ -29,7 +30,7 @@
 #define QUANT_DECLARE(name) extern const tn_primitive quant_##name;
 QUANT_PRIMITIVES(QUANT_DECLARE)
 #undef QUANT_DECLARE
-extern const tn_kernel quant_cache_update_kernel;
+extern const tn_kernel quant_quantize_kernel, quant_cache_update_kernel;
 
 // --- formats (formats.c) ----------------------------------------------------------------
 
@@ -43,7 +44,7 @@ struct format {
 // Gives the format named `name`, of the table or of a plugin. Fails with the known names.
 tn_status find_format(const tn_host *host, const char *name, struct format *out);
 
-// Encodes a block, or NULL: the format has no plain rule for it.
+// Encodes a block, or NULL: a plugin's format that has no rule for it.
 typedef void encode_fn(const float *values, uint8_t *out);
 encode_fn *format_encoder(const tn_quant_format *format);
 
@@ -73,6 +74,15 @@ void rows_decode(const struct rows *rows, int64_t row, float *out);
 // The next matrix of an array of rank `rank`: an index whose last two entries stay 0. False
 // after the last.
 bool next_matrix(int32_t rank, const int64_t *extent, int64_t *index);
+
+// The row of n, or the matrix, that an id means: negative ones count from the end.
+static inline int64_t row_of(const tn_tensor *ids, int64_t at, int64_t n)
+{
+    int64_t id = tn_get_i64(ids, at);
+    if (id < 0)
+        id = ids->layout.dtype == TN_U64 ? n : id + n;
+    return id < 0 ? 0 : id < n ? id : n - 1;
+}
 
 #define SHAPE_TEXT 200
 // Writes "[256, 512]" to `buffer`, and returns `buffer`.

@@ -7,14 +7,15 @@
 static const tn_primitive *const primitives[] = {QUANT_PRIMITIVES(POINTER)};
 #undef POINTER
 
-static const tn_kernel *const kernels[] = {&quant_cache_update_kernel};
+static const tn_kernel *const kernels[] = {&quant_quantize_kernel,
+                                           &quant_cache_update_kernel};
 
 static const tn_ops ops = {
     .struct_size = sizeof(ops),
     .primitives = primitives,
-    .num_primitives = sizeof(primitives) / sizeof(primitives[0]),
     .kernels = kernels,
     .num_kernels = sizeof(kernels) / sizeof(kernels[0]),
+    .num_primitives = sizeof(primitives) / sizeof(primitives[0]),
 };
 
 static const void *query(const char *id)

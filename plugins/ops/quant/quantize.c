@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant.quantize: blocks that are near to floats, by the plain rule of a format.
+// quant.quantize: blocks that are near to floats, by a format's plain rule or by search.
 #include "pack.h"
 
 static const tn_input_info inputs[] = {
@@ -7,7 +7,7 @@ static const tn_input_info inputs[] = {
 };
 static const tn_attr_field fields[] = {
     TN_REQUIRED_FIELD(tn_quant_quantize_attrs, format, TN_ATTR_STRING,
-                      "name of a format with blocks of 32"),
+                      "name of a format that is not packed"),
 };
 
 static tn_status quantize_infer(const tn_infer *infer, tn_type *types)
@@ -21,11 +21,10 @@ static tn_status quantize_infer(const tn_infer *infer, tn_type *types)
     if (status)
         return status;
     if (format.is_packed || !format_encoder(format.plain))
-        return host->fail(host, TN_ERR_ARGUMENT,
-                          "format is \"%s\", expected one with a plain rule: q4_0, q4_1, "
-                          "q5_0, q5_1, q8_0, iq4_nl, mxfp4, or a plugin's%s",
-                          attrs->format,
-                          format.is_packed ? " (quant.pack packs its blocks)" : "");
+        return host->fail(host, TN_ERR_ARGUMENT, "format is \"%s\", %s", attrs->format,
+                          format.is_packed
+                              ? "expected a plain one (quant.pack packs its blocks)"
+                              : "whose plugin has no rule by which floats become blocks");
     if (x->rank < 1 || x->extent[x->rank - 1] % format.plain->block)
         return host->fail(host, TN_ERR_ARGUMENT,
                           "x has shape %s, expected rows of a multiple of %" PRId64
@@ -76,6 +75,56 @@ static tn_status quantize_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
+// --- f32 without gaps, on several threads -----------------------------------------------
+
+#define PIECE_ELEMENTS 4096 // of a piece of a loop, at least
+
+struct encoding {
+    const tn_quant_format *plain;
+    encode_fn *encode;
+    const float *from;
+    uint8_t *to;
+};
+
+static void encode_blocks(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct encoding *e = context;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++)
+        e->encode(e->from + i * e->plain->block, e->to + i * e->plain->bytes);
+}
+
+static tn_status quantize_launch(const tn_cpu_call *call)
+{
+    const tn_quant_quantize_attrs *attrs = call->attrs;
+    const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
+    struct format format;
+    tn_status status = find_format(call->host, attrs->format, &format);
+    if (status)
+        return status;
+    struct encoding e = {.plain = format.plain,
+                         .encode = format_encoder(format.plain),
+                         .from = (const float *)x->data + x->layout.offset,
+                         .to = (uint8_t *)out->data + out->layout.offset};
+    call->parallel_for(call, tn_layout_count(&out->layout) / e.plain->bytes,
+                       1 + PIECE_ELEMENTS / e.plain->block, encode_blocks, &e);
+    return TN_OK;
+}
+
+static const tn_operand_rule rules[] = {{TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+                                        {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS}};
+static const tn_cpu_kernel launch = {.struct_size = sizeof(launch),
+                                     .launch = quantize_launch};
+const tn_kernel quant_quantize_kernel = {
+    .struct_size = sizeof(tn_kernel),
+    .primitive = "quant.quantize/1",
+    .family = TN_FAMILY_CPU,
+    .name = "blocks",
+    .priority = 500,
+    TN_OPERANDS(rules),
+    .payload = &launch,
+};
+
 TN_VMAP(quantize_vmap)
 {
     const tn_quant_quantize_attrs *attrs = rule->attrs;
@@ -89,7 +138,7 @@ TN_VMAP(quantize_vmap)
 const tn_primitive quant_quantize = {
     .struct_size = sizeof(tn_primitive),
     .id = "quant.quantize/1",
-    .doc = "Blocks of a quantised format that are near to x, by the format's plain rule.",
+    .doc = "Blocks of a quantised format that are near to x.",
     TN_INPUTS(inputs),
     .attrs = TN_ATTR_TABLE(tn_quant_quantize_attrs, fields),
     .infer = quantize_infer,

@@ -45,15 +45,6 @@ static uint64_t take_scratch(const tn_kernel_query *query)
     return tn_saturated_multiply((uint64_t)out->extent[out->rank - 1], sizeof(float));
 }
 
-// The row that an id means.
-static int64_t row_of(const tn_tensor *ids, int64_t at, int64_t n)
-{
-    int64_t id = tn_get_i64(ids, at);
-    if (id < 0)
-        id = ids->layout.dtype == TN_U64 ? n : id + n;
-    return id < 0 ? 0 : id < n ? id : n - 1;
-}
-
 static tn_status take_reference(const tn_cpu_call *call)
 {
     const tn_quant_take_attrs *attrs = call->attrs;

@@ -97,7 +97,7 @@ typedef struct tn_save_options {
     // Where to write instead of to the file `path`, which is then for messages alone:
     // called with the bytes in order. Returns TN_OK, or a failure that ends tn_save.
     tn_status (*write)(void *context, const void *data, uint64_t size);
-    void *context;
+    void *context; // of `write` and of `elements`
     // What the file carries as metadata; NULL: none. TN_ERR_UNSUPPORTED for formats that
     // have no place for them, such as npy and safetensors.
     const tn_metadata_list *metadata;
@@ -105,6 +105,14 @@ typedef struct tn_save_options {
     // and of at least one axis, whose bytes are blocks. NULL, or NULL for an array:
     // elements as they are. TN_ERR_UNSUPPORTED for formats of files that know no blocks.
     const char *const *block_formats;
+    // Arrays that need not be in memory together: with this function, `arrays` of tn_save
+    // is NULL, array i has the type types[i], and its elements are asked for when their
+    // turn to be written has come, once, in order: row-major without gaps, borrowed until
+    // the next call and the end of tn_save. It may use other scopes, not this one. A
+    // failure, which tn_last_error() says, ends tn_save, and the file stays as it was.
+    // TN_ERR_UNSUPPORTED for formats of files that need all at once, such as npy.
+    tn_status (*elements)(void *context, uint64_t index, const void **out_data);
+    const tn_type *types; // num_arrays
 } tn_save_options;
 
 // Evaluates the arrays, and writes them to a file under their names; `names` may be NULL

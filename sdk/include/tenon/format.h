@@ -23,6 +23,7 @@
 #ifndef TENON_FORMAT_H
 #define TENON_FORMAT_H
 
+#include <stddef.h>
 #include <tenon/checked.h>
 #include <tenon/host.h>
 #include <tenon/metadata.h>
@@ -52,7 +53,8 @@ typedef struct tn_format_array {
     tn_type type;
     uint64_t offset;  // bytes from the file's beginning to the first element; 0 for `write`
     uint64_t size;    // bytes: in the file, or of `data`
-    const void *data; // for `write`: the elements, row-major without gaps; else NULL
+    const void *data; // for `write`: the elements, row-major without gaps, or NULL where
+                      // the content has `elements`; else NULL
     uint32_t flags;   // TN_FORMAT_...; 0 for `write`
     uint32_t file;    // the `number` of the source that the bytes lie in; 0 for `write`
     const char *block_format; // small letters, "q4_0"; NULL: elements of `type`
@@ -65,9 +67,11 @@ typedef struct tn_format_text {
     const char *value;
 } tn_format_text;
 
+typedef struct tn_format_content tn_format_content;
+
 // What is in a file: array i is at byte i * array_size of `arrays`, texts and metadata
 // likewise. A text is for people, and metadata for programs: no format needs both.
-typedef struct tn_format_content {
+struct tn_format_content {
     uint32_t struct_size; // sizeof(tn_format_content)
     uint32_t flags;       // 0
     const tn_format_array *arrays;
@@ -80,7 +84,13 @@ typedef struct tn_format_content {
     uint64_t num_metadata;
     uint32_t metadata_size; // sizeof(tn_metadata)
     uint32_t reserved;      // 0
-} tn_format_content;
+
+    // For `write` of a format with TN_FORMAT_IN_TURN, else NULL: gives the elements of
+    // array `index`, array->size bytes, borrowed until the next call. Each array is asked
+    // for once, in order. tn_format_elements() calls this where there is a need.
+    tn_status (*elements)(const tn_format_content *content, uint64_t index,
+                          const void **out_data);
+};
 
 // Flags of a source.
 enum {
@@ -129,6 +139,7 @@ enum {
     TN_FORMAT_SINGLE = 1,   // a file holds exactly one array, without a name and texts
     TN_FORMAT_METADATA = 2, // `write` takes metadata
     TN_FORMAT_BLOCKS = 4,   // `write` takes arrays with a block_format
+    TN_FORMAT_IN_TURN = 8,  // `write` asks for elements by tn_format_elements, in order
 };
 
 // The interface of a format.
@@ -153,6 +164,22 @@ typedef struct tn_format {
     tn_status (*write)(const tn_host *host, const tn_format_content *content,
                        const tn_format_sink *sink);
 } tn_format;
+
+// Gives the elements of array `index` of a content that `write` got: those that are there,
+// or those that the content gives in their turn. Fails, with the reason recorded, when they
+// cannot be had.
+static inline tn_status tn_format_elements(const tn_format_content *content, uint64_t index,
+                                           const void **out_data)
+{
+    const tn_format_array *array =
+        (const tn_format_array *)(const void *)((const char *)(const void *)
+                                                    content->arrays +
+                                                index * content->array_size);
+    if (!array->data && TN_HAS(content, elements))
+        return content->elements(content, index, out_data);
+    *out_data = array->data;
+    return TN_OK;
+}
 
 // The bytes of an array of this type, for sizes that a file states: 1, or 0 where they do
 // not fit 63 bits. An extent of 0 counts as 1 for that, as the core counts.

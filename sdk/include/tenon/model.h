@@ -159,6 +159,12 @@ struct tn_model_step {
     tn_array *(*constant)(const tn_model_step *step, tn_dtype dtype, const tn_shape *shape,
                           const void *data);
 
+    // Row (i, j) of x, f32 [n, m, in], or row i where x is [n, 1, in], times the transpose
+    // of matrix ids[i, j] of the weight [experts, out, in], which is listed as one for
+    // products; ids are integers [n, m]: f32 [n, m, out].
+    tn_array *(*experts)(const tn_model_step *step, tn_array *x, tn_array *ids,
+                         const char *name);
+
     int64_t context;   // positions that a sequence may have: at most `capacity`
     int64_t sequences; // 1 or more; rows are sequences * count
 

@@ -64,6 +64,17 @@ void complain(const char *text)
     fputc('\n', stderr);
 }
 
+void progress(const char *text)
+{
+    static bool is_shown;
+    if (is_shown)
+        fputs("\r\033[K", stderr);
+    is_shown = text && isatty(STDERR_FILENO);
+    if (is_shown)
+        tell(stderr, text, TN_TEXT_ONE_LINE);
+    fflush(stderr);
+}
+
 int text_write(const char *path, const char *text)
 {
     if (strcmp(path, "-") != 0 || !isatty(STDOUT_FILENO))

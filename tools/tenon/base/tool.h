@@ -41,6 +41,9 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Prints "tenon: TEXT" on standard error, escaped likewise.
 void complain(const char *text);
+// Shows one line on standard error, where that is a terminal, in place of the last such
+// line; NULL takes it away.
+void progress(const char *text);
 // tn_text_printable() into new memory: free it. NULL when out of memory.
 char *printable(const char *text, uint32_t flags);
 // Writes a text to a file; "-" is standard output, where a terminal gets it escaped.

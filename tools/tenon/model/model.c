@@ -17,6 +17,40 @@ static const struct command model_commands[] = {
      "  tenon model show big-00001-of-00005.gguf --arrays\n"
      "  tenon model show SmolLM2-135M --metadata\n",
      cmd_model_show},
+    {"model convert", "IN OUT [--type f32|f16|bf16]",
+     "write a model's file in another format of files",
+     "IN is a GGUF file, the first one of several, or a folder of Hugging Face; OUT is a\n"
+     "GGUF file, or one of safetensors, by its name. A GGUF file gets all that llama.cpp\n"
+     "expects: metadata, the tokenizer, names, and the order of rows that are turned.\n"
+     "Matrices stay as they are, or become --type; what has one axis is f32 in GGUF. One\n"
+     "array at a time is in memory, and OUT appears complete or not at all; what cannot\n"
+     "be carried over is said.\n"
+     "\n"
+     "  tenon model convert SmolLM2-135M SmolLM2-135M.gguf\n"
+     "  tenon model convert model-q4_0.gguf model-f32.gguf --type f32\n"
+     "  tenon model convert big-00001-of-00005.gguf big.gguf\n",
+     cmd_model_convert},
+    {"model quantize", "IN OUT --format FORMAT [--tensor PATTERN=FORMAT,...]",
+     "write a model's file with weights of fewer bits",
+     "IN is as for 'tenon model convert', OUT a GGUF file. FORMAT is a mixture: most\n"
+     "matrices get the format of its name, and those that matter most get more bits; the\n"
+     "table is in docs/models.md. Blocks are those of least squared error. Norms and\n"
+     "biases stay f32. Rows that the blocks of a format do not divide get another one,\n"
+     "which is said. With --tensor, matrices whose names match (as file names do in a\n"
+     "shell) get a format of their own; the first pattern that matches counts.\n"
+     "\n"
+     "  tenon model quantize SmolLM2-135M small.gguf --format q4_k_m\n"
+     "  tenon model quantize model.gguf small.gguf --format q4_0 \\\n"
+     "      --tensor 'token_embd.weight=q8_0,blk.0.*=f16'\n",
+     cmd_model_quantize},
+    {"model tokens", "FILE|FOLDER TEXT [--special] [--raw] [--json]",
+     "say which tokens of a model a text becomes",
+     "A line for each token: its number, and the text that it stands for, in quotes, as\n"
+     "JSON has it. Reads the vocabulary alone.\n"
+     "\n"
+     "  tenon model tokens SmolLM2.gguf 'Once upon a time'\n"
+     "  tenon model tokens SmolLM2.gguf '<|im_start|>user' --special\n",
+     cmd_model_tokens},
 };
 
 int cmd_model(const struct command *self, int argc, char **argv)

@@ -9,6 +9,9 @@
 #include "base/table.h"
 
 int cmd_model_show(const struct command *self, int argc, char **argv);
+int cmd_model_convert(const struct command *self, int argc, char **argv);
+int cmd_model_quantize(const struct command *self, int argc, char **argv);
+int cmd_model_tokens(const struct command *self, int argc, char **argv);
 
 // Describes a file in a new object:
 //

@@ -31,10 +31,12 @@ typedef struct tn_quant_dequantize_attrs {
 } tn_quant_dequantize_attrs;
 
 // quant.quantize/1 (x: floats ..., k) -> u8 ..., row bytes: the blocks that are near to x,
-// which is read as f32, by the plain rule of the format; k is a multiple of the block. The
-// rules are those by which other programs write GGUF: for 32 elements, the scale that the
-// extreme element (of q4_1 and q5_1 the range) asks for, and the nearest multiples. Formats
-// of 256 elements, and packed ones, are refused.
+// which is read as f32; k is a multiple of the block. Packed formats are refused. q4_0,
+// q4_1, q5_0, q5_1, q8_0 and mxfp4 have the rules by which other programs write GGUF: the
+// scale that the extreme element (of q4_1 and q5_1 the range) asks for, and the nearest
+// multiples. Of the others the block of least squared error is taken that a search finds,
+// which is the same on every processor; NaN counts as 0, and magnitudes beyond 2^20 as
+// 2^20.
 typedef struct tn_quant_quantize_attrs {
     const char *format; // required
 } tn_quant_quantize_attrs;
@@ -51,6 +53,16 @@ typedef struct tn_quant_matmul_attrs {
     const char *format; // required
     int64_t exact;      // 0 or 1; default 0
 } tn_quant_matmul_attrs;
+
+// quant.experts_matmul/1 (x: floats n, 1 or m, k; w: u8 experts, r, row bytes, or floats
+// experts, r, k; experts: integers n, m) -> n, m, r: row (i, j) of x, or (i, 0) where m
+// rows share it, times the transposed matrix experts[i, j] of w, in x's dtype; numbers of
+// experts as ids of quant.quantized_take. The derivative, `exact` and kernels as those of
+// quant.quantized_matmul. A kernel reads the matrices that are chosen, and no others.
+typedef struct tn_quant_experts_attrs {
+    const char *format; // of w; NULL or "": floats
+    int64_t exact;      // 0 or 1; default 0
+} tn_quant_experts_attrs;
 
 // quant.quantized_take/1 (w: u8 n, row bytes; ids: integers ...) -> f32 ..., k: rows of w,
 // as values. Negative ids count from the end, others out of range are the nearest, as of

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// The metadata of a GGUF file that is written: those of the model, as other readers expect
+// them. What a folder of Hugging Face says otherwise is brought into GGUF's form.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rewrite.h"
+
+#define KEY_SIZE 256
+#define TURN 6.283185307179586 // radians
+
+static const tn_metadata *find(const struct rewrite *r, const char *key)
+{
+    char whole[KEY_SIZE];
+    tn_text architecture = {"", 0};
+    const tn_metadata_list *list = tn_file_metadata(r->file);
+    (void)tn_metadata_text(tn_metadata_find(list, "general.architecture"), &architecture);
+    snprintf(whole, sizeof(whole), "%.128s%s", architecture.data, key);
+    return tn_metadata_find(list, whole);
+}
+
+int64_t rewrite_number(const struct rewrite *r, const char *key, int64_t otherwise)
+{
+    const tn_metadata *pair = find(r, key);
+    int64_t value = otherwise;
+    if (pair && pair->kind == TN_METADATA_INTEGER && pair->count > 0)
+        value = *(const int64_t *)pair->data;
+    return value;
+}
+
+static double float_of(const struct rewrite *r, const char *key, double otherwise)
+{
+    (void)tn_metadata_number(find(r, key), &otherwise);
+    return otherwise;
+}
+
+static bool scales_as_llama3(const struct rewrite *r)
+{
+    tn_text type = {"", 0};
+    (void)tn_metadata_text(find(r, ".rope.scaling.type"), &type);
+    return strcmp(type.data, "llama3") == 0;
+}
+
+int64_t rewrite_factors(const struct rewrite *r, float factors[256])
+{
+    double factor = float_of(r, ".rope.scaling.factor", 1);
+    double low = float_of(r, ".rope.scaling.low_freq_factor", 1);
+    double high = float_of(r, ".rope.scaling.high_freq_factor", 4);
+    double original = float_of(r, ".rope.scaling.original_context_length",
+                               float_of(r, ".context_length", 0));
+    double base = float_of(r, ".rope.freq_base", 10000);
+    if (!scales_as_llama3(r) || high <= low || r->rotary > 512 || r->rotary < 2)
+        return 0;
+    for (int64_t i = 0; i < r->rotary / 2; i++) {
+        double turns = original * pow(base, -2 * (double)i / (double)r->rotary) / TURN;
+        double share = (turns - low) / (high - low);
+        share = share < 0 ? 0 : share > 1 ? 1 : share;
+        factors[i] = (float)(1 / ((1 - share) / factor + share));
+    }
+    return r->rotary / 2;
+}
+
+// Whether a pair stays behind: what is about several files, what is written anew, and what
+// Tenon says of folders. Of Llama 3's scaling GGUF has an array.
+static bool is_left(const struct rewrite *r, const tn_metadata *pair)
+{
+    static const char *const keys[] = {"split.no",
+                                       "split.count",
+                                       "split.tensors.count",
+                                       "general.file_type",
+                                       "general.quantization_version",
+                                       "general.alignment",
+                                       "tenon.rope"};
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (tn_metadata_is(pair, keys[i]))
+            return true;
+    return strstr(pair->key, ".rope.scaling.") && scales_as_llama3(r);
+}
+
+// The number under general.file_type of files that hold elements of a dtype.
+static int64_t number_of_type(const struct rewrite *r)
+{
+    static const struct {
+        const char *format;
+        int64_t number;
+    } rows[] = {{"f32", 0}, {"f16", 1}, {"bf16", 32}};
+    int64_t number;
+    for (uint64_t i = 0; i < r->count; i++)
+        for (size_t k = 0; k < COUNT(rows); k++)
+            if (r->arrays[i].type && r->arrays[i].type->rank > 1 &&
+                strcmp(r->arrays[i].to, rows[k].format) == 0)
+                return rows[k].number;
+    const tn_metadata_list *list = tn_file_metadata(r->file);
+    const tn_metadata *old = tn_metadata_find(list, "general.file_type");
+    return tn_metadata_integer(old, &number) ? number : 0;
+}
+
+static void add(struct rewrite *r, const char *key, int64_t *value)
+{
+    r->pairs[r->num_pairs++] = (tn_metadata){key, value, 1, TN_METADATA_INTEGER, 0};
+}
+
+void rewrite_set_type(struct rewrite *r, int64_t number)
+{
+    r->numbers[0] = number;
+}
+
+int rewrite_metadata(struct rewrite *r)
+{
+    const tn_metadata_list *list = tn_file_metadata(r->file);
+    r->pairs = calloc(list->count + 2, sizeof(*r->pairs));
+    r->floats = calloc(list->count + 1, sizeof(*r->floats));
+    if (!r->pairs || !r->floats)
+        return oops_memory();
+    for (uint64_t i = 0; i < list->count; i++) {
+        tn_metadata pair = *tn_metadata_at(list, i);
+        if (is_left(r, &pair))
+            continue;
+        if (pair.kind == TN_METADATA_FLOAT && !(pair.flags & TN_METADATA_LIST)) {
+            r->floats[i] = (double)(float)*(const double *)pair.data; // as GGUF has them
+            pair.data = &r->floats[i];
+        }
+        r->pairs[r->num_pairs++] = pair;
+    }
+    r->numbers[0] = number_of_type(r);
+    r->numbers[1] = 2; // of the block formats
+    add(r, "general.file_type", &r->numbers[0]);
+    add(r, "general.quantization_version", &r->numbers[1]);
+    return 0;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// tenon model tokens: a text as the tokens of a model.
+#include "model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <tenon/tokenizer.h>
+
+// A vocabulary, with the plugin that knows its kind.
+struct vocabulary {
+    const tn_tokenizer_ops *ops;
+    const tn_host *host; // of the plugin
+    tn_tokenizer *tokenizer;
+};
+
+static int open_vocabulary(tn_runtime *runtime, const tn_file *file, const char *path,
+                           struct vocabulary *out)
+{
+    const tn_metadata_list *list = tn_file_metadata(file);
+    const char *plugin;
+    const void *interface;
+    tn_text kind;
+    if (!tn_metadata_text(tn_metadata_find(list, "tokenizer.ggml.model"), &kind))
+        return oops("%s has no vocabulary that can be read: tokenizer.ggml.model is "
+                    "missing",
+                    path);
+    if (tn_provider_find(runtime, TN_IFACE_TOKENIZER, "model", kind.data, &plugin) ||
+        tn_provider_load(runtime, TN_IFACE_TOKENIZER, plugin, &interface, &out->host))
+        return oops_library();
+    out->ops = interface;
+    return out->ops->open(out->host, list, &out->tokenizer) ? oops_library() : 0;
+}
+
+// Tokens as {"id", "text", "kind"}.
+static int list_tokens(const struct vocabulary *v, const char *text, uint32_t flags,
+                       json_t *rows)
+{
+    static const char *const kinds[] = {"",        "normal", "unknown", "control",
+                                        "defined", "unused", "byte"};
+    int32_t *ids = NULL;
+    uint64_t count = 0;
+    if (v->ops->encode(v->host, v->tokenizer, text, strlen(text), flags, &ids, &count))
+        return oops_library();
+    int failed = 0;
+    for (uint64_t i = 0; i < count && !failed; i++) {
+        tn_token token = {.kind = 0};
+        if (v->ops->token(v->host, v->tokenizer, ids[i], &token, sizeof(token)))
+            failed = oops_library();
+        else
+            json_array_append_new(
+                rows,
+                json_pack("{s:i, s:o, s:s}", "id", ids[i], "text",
+                          json_text(token.bytes.data), "kind",
+                          token.kind < (int32_t)COUNT(kinds) ? kinds[token.kind] : "?"));
+    }
+    v->host->free(v->host, ids);
+    return failed;
+}
+
+// A token a line: its number, and its text between quotes, as spaces matter.
+static void print_tokens(const json_t *rows)
+{
+    size_t i;
+    const json_t *row;
+    json_array_foreach(rows, i, row)
+    {
+        long long id = (long long)json_integer_value(json_object_get(row, "id"));
+        char *quoted = json_dumps(json_object_get(row, "text"), JSON_ENCODE_ANY);
+        const char *kind = text_of(row, "kind");
+        bool is_normal = strcmp(kind, "normal") == 0;
+        say_line("%7lld  %s%s%s", id, quoted ? quoted : "?", is_normal ? "" : "  ",
+                 is_normal ? "" : kind);
+        free(quoted);
+    }
+}
+
+static int show_tokens(tn_runtime *runtime, const struct args *args, uint32_t flags,
+                       bool json)
+{
+    static const tn_file_options map = {.struct_size = sizeof(map), .flags = TN_FILE_MAP};
+    struct vocabulary v = {.ops = NULL};
+    tn_file *file = NULL;
+    json_t *rows = json_array();
+    int failed = rows ? 0 : oops_memory();
+    if (!failed && tn_file_open(runtime, args->items[0], &map, &file))
+        failed = oops_library();
+    if (!failed)
+        failed = open_vocabulary(runtime, file, args->items[0], &v);
+    if (!failed)
+        failed = list_tokens(&v, args->items[1], flags, rows);
+    if (!failed && json)
+        failed = json_print(rows);
+    else if (!failed)
+        print_tokens(rows);
+    if (v.tokenizer)
+        v.ops->close(v.host, v.tokenizer);
+    json_decref(rows);
+    tn_file_close(file);
+    return failed;
+}
+
+int cmd_model_tokens(const struct command *self, int argc, char **argv)
+{
+    bool json = false, raw = false, special = false;
+    const struct option options[] = {
+        {"special", 0, NULL, "texts of control tokens, such as <|im_end|>, become these",
+         NULL, &special},
+        {"raw", 0, NULL, "do not begin and end as prompts of this model do", NULL, &raw},
+        {"json", 0, NULL, "print JSON", NULL, &json}};
+    struct args args;
+    tn_runtime *runtime;
+    int failed = args_parse(self, options, COUNT(options), 2, 2, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    failed = show_tokens(runtime, &args,
+                         (raw ? 0u : TN_ENCODE_ADD_SPECIAL) |
+                             (special ? TN_ENCODE_PARSE_SPECIAL : 0u),
+                         json);
+    tn_runtime_close(runtime);
+    return failed;
+}
