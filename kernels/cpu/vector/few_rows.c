@@ -47,16 +47,19 @@ static inline v8f load_f16(const uint8_t *row, int64_t at, int64_t n)
 static inline v8f load_q8_0(const uint8_t *row, int64_t at, int64_t n)
 {
     const uint8_t *block = row + at / 32 * 34;
+    (void)n;
+#if defined(__AVX2__) && defined(__F16C__)
+    __m128i bytes = _mm_loadl_epi64((const void *)(block + 2 + at % 32));
+    uint16_t d;
+    memcpy(&d, block, sizeof(d));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)) *
+           _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
+#else
     typedef int8_t v8b __attribute__((vector_size(8)));
     v8b bytes;
-    (void)n;
     memcpy(&bytes, block + 2 + at % 32, sizeof(bytes));
-#ifdef __F16C__
-    float d = _cvtsh_ss((unsigned short)(block[0] | block[1] << 8));
-#else
-    float d = tn_quant_f16(block);
+    return __builtin_convertvector(bytes, v8f) * tn_quant_f16(block);
 #endif
-    return __builtin_convertvector(bytes, v8f) * d;
 }
 
 #define PAIR(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
