@@ -37,6 +37,19 @@ tn_status lm_fail_scope(const tn_scope *scope)
     return lm_fail(status, "%s", scope ? tn_scope_error(scope) : "out of memory");
 }
 
+void lm_failure_note(struct lm_failure *failure, tn_status status)
+{
+    if (status == TN_OK || failure->status != TN_OK)
+        return;
+    failure->status = status;
+    snprintf(failure->text, sizeof(failure->text), "%s", tn_lm_error());
+}
+
+tn_status lm_failure_tell(const struct lm_failure *failure)
+{
+    return failure->status == TN_OK ? TN_OK : lm_fail(failure->status, "%s", failure->text);
+}
+
 void *lm_alloc(uint64_t count, uint64_t size)
 {
     void *memory = calloc(count ? count : 1, size);

@@ -15,7 +15,7 @@ struct pending {
 
 struct generating {
     tn_lm_sequence *sequence;
-    const tn_lm_generation *how;
+    tn_lm_generation how;
     tn_lm_sampler *sampler;
     float *logits;
     struct lm_held *held; // to a grammar; NULL: to none
@@ -24,6 +24,12 @@ struct generating {
     bool has_text; // the model has a vocabulary
     struct pending pending;
     tn_lm_result result;
+    double begin, between; // seconds: of the call, and where the first logits came
+    int32_t *prompt;       // tokens of a text
+    int32_t id;            // that was drawn, or is read again
+    const int32_t *next;   // what the sequence gets next
+    int64_t num_next;
+    bool is_own; // the sequence was opened for this
 };
 
 static double seconds(void)
@@ -108,7 +114,7 @@ static bool give(struct generating *g, int32_t id, uint64_t size, double log_pro
                                .log_probability = log_probability,
                                .top = g->top,
                                .num_top = id < 0 ? 0 : (uint64_t)g->num_top};
-    bool goes_on = !g->how->piece || g->how->piece(g->how->context, &piece) == 0;
+    bool goes_on = !g->how.piece || g->how.piece(g->how.context, &piece) == 0;
     if (text) {
         text[size] = behind;
         p->size -= size;
@@ -133,9 +139,9 @@ static tn_status take_token(struct generating *g, int32_t id, double log_probabi
     tn_lm_free(text);
     if (status != TN_OK)
         return status;
-    uint64_t stop = find_stop(p, g->how), whole = whole_characters(p);
+    uint64_t stop = find_stop(p, &g->how), whole = whole_characters(p);
     bool is_stop = stop < p->size;
-    uint64_t maybe = is_stop ? stop : maybe_stop(p, g->how);
+    uint64_t maybe = is_stop ? stop : maybe_stop(p, &g->how);
     if (!give(g, id, is_stop ? stop : whole < maybe ? whole : maybe, log_probability))
         g->result.reason = TN_LM_CANCELLED;
     if (is_stop) {
@@ -149,20 +155,21 @@ static tn_status take_token(struct generating *g, int32_t id, double log_probabi
 
 // --- tokens ----------------------------------------------------------------------------
 
-static tn_status append_prompt(struct generating *g)
+// Finds what the sequence gets first: the prompt, or its own last token again.
+static tn_status prepare_prompt(struct generating *g)
 {
-    const tn_lm_generation *how = g->how;
+    const tn_lm_generation *how = &g->how;
     tn_lm_sequence *sequence = g->sequence;
-    int32_t *ids = NULL;
     uint64_t count = how->num_ids;
     const int32_t *prompt = how->ids;
-    tn_status status = TN_OK;
     if (how->prompt) {
-        status = tn_lm_tokenise(sequence->model, how->prompt, strlen(how->prompt),
-                                how->prompt_flags, &ids, &count);
-        prompt = ids;
+        tn_status status = tn_lm_tokenise(sequence->model, how->prompt, strlen(how->prompt),
+                                          how->prompt_flags, &g->prompt, &count);
+        if (status != TN_OK)
+            return status;
+        prompt = g->prompt;
     }
-    if (status == TN_OK && how->prompt_flags & TN_LM_WHOLE) {
+    if (how->prompt_flags & TN_LM_WHOLE) {
         uint64_t common = 0; // the last token's logits are wanted in any case
         while (common + 1 < count && common < (uint64_t)sequence->length &&
                sequence->ids[common] == prompt[common])
@@ -171,26 +178,24 @@ static tn_status append_prompt(struct generating *g)
         prompt += common;
         count -= common;
     }
-    int32_t again = sequence->length > 0 ? sequence->ids[sequence->length - 1] : -1;
-    if (status == TN_OK && count == 0) { // the logits behind what is there
-        if (again < 0)
-            status = lm_fail(TN_ERR_ARGUMENT, "there is nothing to generate from: the "
-                                              "prompt and the sequence are empty");
-        else
-            sequence->length--;
-        prompt = &again;
-        count = 1;
-    } else {
-        g->result.prompt_tokens = (int64_t)count;
-    }
-    if (status == TN_OK)
-        status = tn_lm_infer(sequence, prompt, (int64_t)count, 0, g->logits);
-    tn_lm_free(ids);
-    return status;
+    g->next = prompt;
+    g->num_next = (int64_t)count;
+    g->result.prompt_tokens = g->num_next;
+    if (count > 0)
+        return TN_OK;
+    g->id = sequence->length > 0 ? sequence->ids[sequence->length - 1] : -1;
+    if (g->id < 0)
+        return lm_fail(TN_ERR_ARGUMENT, "there is nothing to generate from: the "
+                                        "prompt and the sequence are empty");
+    sequence->length--; // the logits behind what is there
+    g->next = &g->id;
+    g->num_next = 1;
+    return TN_OK;
 }
 
-// Draws a token and takes its text; appends it when there is to be another one.
-static tn_status next_token(struct generating *g)
+// Draws a token from the logits and takes its text: it is what the sequence gets next,
+// unless generating ends.
+static tn_status draw_token(struct generating *g)
 {
     tn_lm_sequence *sequence = g->sequence;
     tn_lm_result *result = &g->result;
@@ -201,40 +206,28 @@ static tn_status next_token(struct generating *g)
         return status;
     if (g->num_top > 0)
         lm_top(g->logits, sequence->model->facts->vocabulary, g->top, g->num_top);
-    int32_t id = lm_sample(g->sampler, g->logits, sequence->ids, sequence->length, allowed,
-                           &log_probability);
+    g->id = lm_sample(g->sampler, g->logits, sequence->ids, sequence->length, allowed,
+                      &log_probability);
+    g->next = &g->id;
+    g->num_next = 1;
     result->tokens++;
-    if (g->has_text && tn_lm_is_end(sequence->model, id)) {
+    if (g->has_text && tn_lm_is_end(sequence->model, g->id)) {
         result->reason = TN_LM_ENDED;
         return TN_OK;
     }
-    status = take_token(g, id, log_probability);
+    status = take_token(g, g->id, log_probability);
     if (status != TN_OK || result->reason)
         return status;
-    if (result->tokens == g->how->max_tokens)
+    if (result->tokens == g->how.max_tokens)
         result->reason = TN_LM_LENGTH;
     else if (sequence->length == sequence->model->context)
         result->reason = TN_LM_FULL;
     else if (atomic_exchange(&sequence->cancelled, 0))
         result->reason = TN_LM_CANCELLED;
-    else
-        status = tn_lm_infer(sequence, &id, 1, 0, g->logits);
-    return status;
+    return TN_OK;
 }
 
-static tn_status generate(struct generating *g)
-{
-    double begin = seconds();
-    tn_status status = append_prompt(g);
-    double between = seconds();
-    g->result.prompt_seconds = between - begin;
-    while (status == TN_OK && !g->result.reason)
-        status = next_token(g);
-    if (status == TN_OK && g->pending.size > 0)
-        give(g, -1, g->pending.size, 0);
-    g->result.seconds = seconds() - between;
-    return status;
-}
+// --- one at a time ---------------------------------------------------------------------
 
 static tn_status check_generation(const tn_lm_generation *how)
 {
@@ -248,43 +241,167 @@ static tn_status check_generation(const tn_lm_generation *how)
 }
 
 // Makes what generating needs.
-static tn_status prepare(struct generating *g)
+static tn_status prepare(struct generating *g, tn_lm *model)
 {
-    tn_lm *model = g->sequence->model;
     int64_t vocabulary = model->facts->vocabulary;
-    tn_status status = tn_lm_sampler_open(g->how->sampling, vocabulary, &g->sampler);
+    tn_status status = tn_lm_sampler_open(g->how.sampling, vocabulary, &g->sampler);
     if (status != TN_OK)
         return status;
     g->has_text = lm_tokenizer(model) == TN_OK;
-    g->num_top = g->how->top < vocabulary ? g->how->top : vocabulary;
+    g->num_top = g->how.top < vocabulary ? g->how.top : vocabulary;
     g->top = lm_alloc((uint64_t)g->num_top, sizeof(*g->top));
     g->logits = lm_alloc((uint64_t)vocabulary, sizeof(float));
     if (!g->top || !g->logits)
         return TN_ERR_MEMORY;
-    return g->how->grammar ? lm_held_open(g->how->grammar, model, &g->held) : TN_OK;
+    return g->how.grammar ? lm_held_open(g->how.grammar, model, &g->held) : TN_OK;
+}
+
+// `sequence` NULL: one is opened.
+static tn_status begin(struct generating *g, tn_lm *model, tn_lm_sequence *sequence,
+                       const tn_lm_generation *how)
+{
+    *g = (struct generating){.sequence = sequence, .begin = seconds()};
+    tn_status status = lm_read_struct(&g->how, sizeof(g->how), how,
+                                      how ? how->struct_size : 0, "tn_lm_generation");
+    if (status == TN_OK)
+        status = check_generation(&g->how);
+    if (status == TN_OK)
+        status = prepare(g, model);
+    if (status != TN_OK)
+        return status;
+    if (!sequence) {
+        g->is_own = true;
+        status = tn_lm_sequence_open(model, &g->sequence);
+    }
+    return status == TN_OK ? prepare_prompt(g) : status;
+}
+
+// Takes the logits behind what the sequence was given.
+static tn_status go_on(struct generating *g)
+{
+    if (g->result.tokens == 0) {
+        g->between = seconds();
+        g->result.prompt_seconds = g->between - g->begin;
+    }
+    tn_status status = draw_token(g);
+    if (status == TN_OK && g->result.reason && g->pending.size > 0)
+        give(g, -1, g->pending.size, 0);
+    return status;
+}
+
+static void finish(struct generating *g, tn_status status, tn_lm_result *out_result)
+{
+    g->result.seconds = seconds() - g->between;
+    if (status == TN_OK && out_result)
+        lm_write_struct(out_result, out_result->struct_size, &g->result, sizeof(g->result));
+    if (g->is_own)
+        tn_lm_sequence_close(g->sequence);
+    tn_lm_sampler_close(g->sampler);
+    lm_held_close(g->held);
+    tn_lm_free(g->prompt);
+    free(g->top);
+    free(g->logits);
+    free(g->pending.text);
 }
 
 tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
                          tn_lm_result *out_result)
 {
-    tn_lm_generation mine;
-    tn_status status = lm_read_struct(&mine, sizeof(mine), how, how ? how->struct_size : 0,
-                                      "tn_lm_generation");
-    struct generating g = {.sequence = sequence, .how = &mine};
-    if (status == TN_OK)
-        status = check_generation(&mine);
-    if (status == TN_OK)
-        status = prepare(&g);
-    if (status == TN_OK)
-        status = generate(&g);
-    if (status == TN_OK && out_result)
-        lm_write_struct(out_result, out_result->struct_size, &g.result, sizeof(g.result));
-    tn_lm_sampler_close(g.sampler);
-    lm_held_close(g.held);
-    free(g.top);
-    free(g.logits);
-    free(g.pending.text);
+    struct generating g;
+    tn_status status = begin(&g, sequence->model, sequence, how);
+    while (status == TN_OK && !g.result.reason) {
+        status = tn_lm_infer(sequence, g.next, g.num_next, 0, g.logits);
+        if (status == TN_OK)
+            status = go_on(&g);
+    }
+    finish(&g, status, out_result);
     return status;
+}
+
+// --- several at once -------------------------------------------------------------------
+
+// Requests that run, at most `room`, and those that wait.
+struct schedule {
+    tn_lm *model;
+    tn_lm_request *requests;
+    uint64_t num_requests, num_begun;
+    struct generating *running;
+    tn_lm_request **owners; // of what runs
+    tn_lm_item *items;
+    uint64_t num_running, room;
+    struct lm_failure first;
+};
+
+static void end_request(struct schedule *s, uint64_t at, tn_status status)
+{
+    tn_lm_request *request = s->owners[at];
+    lm_failure_note(&s->first, status);
+    request->status = status;
+    finish(&s->running[at], status, &request->result);
+    s->num_running--;
+    s->running[at] = s->running[s->num_running];
+    s->owners[at] = s->owners[s->num_running];
+    if (s->running[at].next == &s->running[s->num_running].id)
+        s->running[at].next = &s->running[at].id;
+}
+
+// Begins requests while there is room.
+static void begin_requests(struct schedule *s)
+{
+    while (s->num_running < s->room && s->num_begun < s->num_requests) {
+        tn_lm_request *request = &s->requests[s->num_begun++];
+        uint64_t at = s->num_running++;
+        s->owners[at] = request;
+        tn_status status = begin(&s->running[at], s->model, NULL, request->how);
+        if (status != TN_OK)
+            end_request(s, at, status);
+    }
+}
+
+// One step of what runs.
+static void run_requests(struct schedule *s)
+{
+    for (uint64_t i = 0; i < s->num_running; i++) {
+        struct generating *g = &s->running[i];
+        s->items[i] = (tn_lm_item){.sequence = g->sequence,
+                                   .ids = g->next,
+                                   .count = g->num_next,
+                                   .out_logits = g->logits};
+    }
+    uint64_t count = s->num_running;
+    lm_failure_note(&s->first, tn_lm_infer_batch(s->items, count));
+    for (uint64_t i = count; i-- > 0;) { // from the end: those that end are replaced
+        tn_status status = s->items[i].status;
+        if (status == TN_OK)
+            status = go_on(&s->running[i]);
+        if (status != TN_OK || s->running[i].result.reason)
+            end_request(s, i, status);
+    }
+}
+
+tn_status tn_lm_generate_batch(tn_lm *model, tn_lm_request *requests, uint64_t num_requests,
+                               int64_t at_once)
+{
+    if (at_once < 0)
+        return lm_fail(TN_ERR_ARGUMENT, "%" PRId64 " sequences at once", at_once);
+    struct schedule s = {.model = model,
+                         .requests = requests,
+                         .num_requests = num_requests,
+                         .room = at_once ? (uint64_t)at_once : (uint64_t)model->slots};
+    s.room = s.room < num_requests ? s.room : num_requests;
+    s.running = lm_alloc(s.room, sizeof(*s.running));
+    s.owners = lm_alloc(s.room, sizeof(*s.owners));
+    s.items = lm_alloc(s.room, sizeof(*s.items));
+    tn_status status = s.running && s.owners && s.items ? TN_OK : TN_ERR_MEMORY;
+    while (status == TN_OK && (s.num_running > 0 || s.num_begun < num_requests)) {
+        begin_requests(&s);
+        if (s.num_running > 0)
+            run_requests(&s);
+    }
+    free(s.running);
+    free(s.owners);
+    free(s.items);
+    return status == TN_OK ? lm_failure_tell(&s.first) : status;
 }
 
 void tn_lm_cancel(tn_lm_sequence *sequence)

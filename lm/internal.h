@@ -3,6 +3,7 @@
 #ifndef LM_INTERNAL_H
 #define LM_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <tenon/lm.h>
@@ -21,6 +22,14 @@ tn_status lm_fail(tn_status status, const char *format, ...)
 // The failure of the core's function that has just returned `status`, and of a scope.
 tn_status lm_fail_core(tn_status status);
 tn_status lm_fail_scope(const tn_scope *scope);
+
+// The first failure of several, which later ones do not replace. Zeros: none.
+struct lm_failure {
+    tn_status status;
+    char text[1024];
+};
+void lm_failure_note(struct lm_failure *failure, tn_status status);
+tn_status lm_failure_tell(const struct lm_failure *failure);
 
 // Memory that is zero; records a failure when there is none.
 void *lm_alloc(uint64_t count, uint64_t size);
@@ -83,6 +92,16 @@ struct lm_plan {
     tn_function *function; // NULL: not made yet
 };
 
+// Arrays of keys and values with slots, each for a sequence.
+struct lm_caches {
+    struct lm_caches *next; // of the model's
+    pthread_mutex_t lock;   // of a step: it replaces the arrays
+    tn_array **arrays;      // num_caches of each layer that is loaded; kept ones
+    uint64_t count;
+    bool *is_taken; // of each slot
+    int64_t num_taken;
+};
+
 struct tn_lm {
     tn_runtime *runtime;
     tn_lm_source source;
@@ -93,7 +112,13 @@ struct tn_lm {
     const tn_model_facts *facts;
     int64_t context; // positions of a sequence
     int64_t capacity;
-    int64_t first, end; // layers that are loaded
+    int64_t slots;            // sequences that share caches
+    const char *cache_name;   // of the elements: "f16"
+    const char *cache_format; // of blocks; NULL: floats
+    tn_dtype cache_dtype;
+    pthread_mutex_t lock;     // of the list of caches
+    struct lm_caches *caches; // list
+    int64_t first, end;       // layers that are loaded
     struct lm_weights weights;
     struct lm_adapter adapter; // of no items: none
     struct lm_plan plans[LM_KINDS];
@@ -111,8 +136,8 @@ struct tn_lm {
 
 struct tn_lm_sequence {
     tn_lm *model;
-    tn_array **caches; // num_caches of each layer
-    uint64_t num_caches;
+    struct lm_caches *caches; // NULL: none yet
+    int64_t slot;
     int64_t length;
     int32_t *ids; // of each position; -1: a hidden state
     atomic_int cancelled;
@@ -155,6 +180,32 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *step,
 tn_status lm_plans_make(tn_lm *model);
 void lm_plans_destroy(tn_lm *model);
 
+// The caches of a layer: as the options say, for all slots.
+tn_status lm_caches_types(const tn_lm *model, int64_t layer, tn_type *out);
+uint64_t lm_type_bytes(const tn_type *type);
+
+// Sets what elements caches have: "f16", or NULL for the usual ones.
+tn_status lm_caches_choose(tn_lm *model, const char *name);
+
+// Gives the sequence a slot, in new caches where no slot is left, or takes it back.
+tn_status lm_caches_enter(tn_lm_sequence *sequence);
+void lm_caches_leave(tn_lm_sequence *sequence);
+
+// The most sequences of a step.
+#define LM_MOST_TOGETHER 32
+
+// A step: `count` positions of each sequence, of which the first `valid` are meant. All
+// sequences have the same caches. Several sequences have one position each.
+struct lm_chunk {
+    tn_lm_sequence *const *sequences;
+    int64_t num_sequences;
+    const void *input; // of the valid positions, sequence by sequence
+    int64_t valid, count;
+    enum lm_kind kind;
+    float *const *outputs; // one a sequence; any may be NULL
+};
+tn_status lm_step(const struct lm_chunk *chunk);
+
 // Fails where a token is none of the vocabulary.
 tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count);
 
@@ -162,10 +213,6 @@ tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count);
 // `kind`, of `columns` elements each.
 tn_status lm_append(tn_lm_sequence *sequence, const void *input, int64_t count,
                     enum lm_kind kind, int64_t columns, float *output);
-
-// Runs `count` positions, of which the first `valid` count, as one chunk.
-tn_status lm_step(tn_lm_sequence *sequence, const void *input, int64_t valid, int64_t count,
-                  enum lm_kind kind, float *output);
 
 // The next random number of a generator, from 0 to below 1.
 double lm_next_share(uint64_t *state);

@@ -99,6 +99,18 @@ static tn_status choose_context(tn_lm *model, int64_t asked)
     return TN_OK;
 }
 
+static tn_status choose_caches(tn_lm *model, const tn_lm_options *options)
+{
+    tn_type types[TN_MODEL_CACHES];
+    if (options->sequences < 0 || options->sequences > TN_LM_MOST_SEQUENCES)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "%" PRId64 " sequences that share caches, expected 0 to %d",
+                       options->sequences, TN_LM_MOST_SEQUENCES);
+    model->slots = options->sequences ? options->sequences : 1;
+    tn_status status = lm_caches_choose(model, options->cache);
+    return status == TN_OK ? lm_caches_types(model, 0, types) : status;
+}
+
 tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
                             const tn_lm_options *options, tn_lm **out_model)
 {
@@ -114,6 +126,7 @@ tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
     model->runtime = runtime;
     model->source = *source;
     find_backend(model);
+    pthread_mutex_init(&model->lock, NULL);
     atomic_flag_clear(&model->tokenizer_lock);
     status = mine.flags ? lm_fail(TN_ERR_ARGUMENT, "tn_lm_options: flags 0x%x, expected 0",
                                   mine.flags)
@@ -122,6 +135,8 @@ tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
         status = check_facts(model);
     if (status == TN_OK)
         status = choose_context(model, mine.context);
+    if (status == TN_OK)
+        status = choose_caches(model, &mine);
     if (status == TN_OK)
         status = lm_weights_check(model);
     if (status == TN_OK)
@@ -145,6 +160,7 @@ void tn_lm_close(tn_lm *model)
         model->ops->close(model->host, model->self);
     if (model->source.close)
         model->source.close(&model->source);
+    pthread_mutex_destroy(&model->lock);
     free(model);
 }
 
@@ -153,19 +169,16 @@ const tn_metadata_list *tn_lm_metadata(const tn_lm *model)
     return model->source.metadata;
 }
 
+// Of one slot.
 static uint64_t cache_bytes(const tn_lm *model)
 {
     uint64_t bytes = 0;
     for (int64_t layer = model->first; layer < model->end; layer++) {
         tn_type types[TN_MODEL_CACHES];
-        if (model->ops->caches(model->host, model->self, layer, model->capacity, types))
+        if (lm_caches_types(model, layer, types))
             continue;
-        for (uint32_t i = 0; i < model->facts->num_caches; i++) {
-            uint64_t size = (uint64_t)tn_dtype_bytes(types[i].dtype);
-            for (int32_t k = 0; k < types[i].rank; k++)
-                size *= (uint64_t)types[i].extent[k];
-            bytes += size;
-        }
+        for (uint32_t i = 0; i < model->facts->num_caches; i++)
+            bytes += lm_type_bytes(&types[i]) / (uint64_t)model->slots;
     }
     return bytes;
 }
@@ -185,6 +198,8 @@ void tn_lm_describe(const tn_lm *model, tn_lm_info *out)
         .first = model->first,
         .end = model->end,
         .cache_bytes = cache_bytes(model),
+        .cache = model->cache_name,
+        .sequences = model->slots,
     };
     for (uint64_t i = 0; i < model->weights.count; i++)
         info.weight_bytes += model->weights.items[i].bytes;

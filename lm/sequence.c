@@ -1,62 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Sequences: their caches, and positions appended in chunks of a few sizes, so that a few
-// plans serve all prompts.
+// Sequences: positions appended in chunks of a few sizes, so that a few plans serve all
+// prompts, of one sequence or of several that share a step.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
 
-// --- caches ----------------------------------------------------------------------------
-
-static uint64_t type_bytes(const tn_type *type)
-{
-    uint64_t bytes = (uint64_t)tn_dtype_bytes(type->dtype);
-    for (int32_t i = 0; i < type->rank; i++)
-        bytes *= (uint64_t)type->extent[i];
-    return bytes;
-}
-
-// A cache of zeros whose pages the system gives when they are first written.
-static tn_array *cache_make(tn_scope *scope, const tn_type *type)
-{
-    uint64_t bytes = (type_bytes(type) + 63) / 64 * 64;
-    tn_shape shape = {.rank = type->rank};
-    memcpy(shape.extent, type->extent, (size_t)type->rank * sizeof(shape.extent[0]));
-    void *memory = calloc(1, bytes + 64);
-    if (!memory) {
-        tn_scope_fail(scope, TN_ERR_MEMORY,
-                      "out of memory for a cache of %" PRIu64 " bytes", bytes);
-        return NULL;
-    }
-    char *aligned = (char *)memory + (64 - (uintptr_t)memory % 64) % 64;
-    const tn_host_memory given = {.struct_size = sizeof(given),
-                                  .flags = TN_MEMORY_WRITABLE,
-                                  .data = aligned,
-                                  .release = free,
-                                  .context = memory};
-    return tn_array_import_host(scope, type->dtype, &shape, &given);
-}
-
-static tn_status make_caches(tn_lm_sequence *sequence)
-{
-    const tn_lm *model = sequence->model;
-    uint32_t each = model->facts->num_caches;
-    tn_scope *scope = tn_scope_open(model->runtime);
-    tn_status status = lm_fail_scope(scope);
-    for (uint64_t i = 0; i < sequence->num_caches && status == TN_OK; i += each) {
-        tn_type types[TN_MODEL_CACHES];
-        status = lm_fail_core(model->ops->caches(model->host, model->self,
-                                                 model->first + (int64_t)(i / each),
-                                                 model->capacity, types));
-        for (uint32_t k = 0; k < each && status == TN_OK; k++) {
-            sequence->caches[i + k] = tn_keep(scope, cache_make(scope, &types[k]));
-            status = lm_fail_scope(scope);
-        }
-    }
-    tn_scope_close(scope);
-    return status;
-}
+// --- opening ---------------------------------------------------------------------------
 
 tn_status tn_lm_sequence_open(tn_lm *model, tn_lm_sequence **out_sequence)
 {
@@ -67,11 +18,9 @@ tn_status tn_lm_sequence_open(tn_lm *model, tn_lm_sequence **out_sequence)
     if (!sequence)
         return status == TN_OK ? TN_ERR_MEMORY : status;
     sequence->model = model;
-    sequence->num_caches = (uint64_t)(model->end - model->first) * model->facts->num_caches;
     atomic_fetch_add(&model->sequences, 1);
-    sequence->caches = lm_alloc(sequence->num_caches, sizeof(tn_array *));
     sequence->ids = lm_alloc((uint64_t)model->capacity, sizeof(int32_t));
-    status = sequence->caches && sequence->ids ? make_caches(sequence) : TN_ERR_MEMORY;
+    status = sequence->ids ? lm_caches_enter(sequence) : TN_ERR_MEMORY;
     if (status == TN_OK)
         *out_sequence = sequence;
     else
@@ -83,10 +32,8 @@ void tn_lm_sequence_close(tn_lm_sequence *sequence)
 {
     if (!sequence)
         return;
-    for (uint64_t i = 0; sequence->caches && i < sequence->num_caches; i++)
-        tn_release(sequence->caches[i]);
+    lm_caches_leave(sequence);
     atomic_fetch_sub(&sequence->model->sequences, 1);
-    free(sequence->caches);
     free(sequence->ids);
     free(sequence);
 }
@@ -161,8 +108,14 @@ tn_status lm_append(tn_lm_sequence *sequence, const void *input, int64_t count,
         int64_t valid = left < chunk ? left : chunk;
         bool is_wanted = output && (all || done + valid == count);
         const char *from = (const char *)input + done * row;
-        status = lm_step(sequence, from, valid, chunk, is_wanted ? kind : LM_NOTHING,
-                         all && output ? output + done * columns : output);
+        float *to = all && output ? output + done * columns : output;
+        status = lm_step(&(struct lm_chunk){.sequences = &sequence,
+                                            .num_sequences = 1,
+                                            .input = from,
+                                            .valid = valid,
+                                            .count = chunk,
+                                            .kind = is_wanted ? kind : LM_NOTHING,
+                                            .outputs = &to});
         if (status != TN_OK)
             break;
         for (int64_t i = 0; i < valid; i++)
@@ -273,4 +226,85 @@ tn_status tn_lm_embed(tn_lm_sequence *sequence, const int32_t *ids, int64_t coun
     }
     free(rows);
     return status;
+}
+
+// --- several sequences -------------------------------------------------------------------
+
+static tn_status check_item(const tn_lm_item *items, uint64_t index)
+{
+    const tn_lm_item *item = &items[index];
+    for (uint64_t i = 0; i < index; i++)
+        if (items[i].sequence == item->sequence)
+            return lm_fail(TN_ERR_ARGUMENT,
+                           "items %" PRIu64 " and %" PRIu64 " are of the same sequence", i,
+                           index);
+    tn_status status = check_whole(item->sequence->model);
+    return status == TN_OK ? check_call(item->sequence, item->ids, item->count, 0) : status;
+}
+
+// The last token of each item, in one step. All have the same caches.
+static void infer_together(tn_lm_item *const *items, int64_t count)
+{
+    tn_lm_sequence *sequences[LM_MOST_TOGETHER];
+    int32_t ids[LM_MOST_TOGETHER];
+    float *outputs[LM_MOST_TOGETHER];
+    bool has_output = false;
+    for (int64_t i = 0; i < count; i++) {
+        sequences[i] = items[i]->sequence;
+        ids[i] = items[i]->ids[items[i]->count - 1];
+        outputs[i] = items[i]->out_logits;
+        has_output = has_output || outputs[i];
+    }
+    tn_status status =
+        lm_step(&(struct lm_chunk){.sequences = sequences,
+                                   .num_sequences = count,
+                                   .input = ids,
+                                   .valid = 1,
+                                   .count = 1,
+                                   .kind = has_output ? LM_LAST_ROW : LM_NOTHING,
+                                   .outputs = outputs});
+    for (int64_t i = 0; i < count; i++) {
+        items[i]->status = status;
+        if (status == TN_OK)
+            sequences[i]->ids[sequences[i]->length++] = ids[i];
+    }
+}
+
+// Runs the first item that waits, and those that share its caches.
+static bool infer_some(tn_lm_item *items, uint64_t num_items, bool *waits)
+{
+    tn_lm_item *together[LM_MOST_TOGETHER];
+    int64_t count = 0;
+    for (uint64_t i = 0; i < num_items && count < LM_MOST_TOGETHER; i++)
+        if (waits[i] &&
+            (count == 0 || items[i].sequence->caches == together[0]->sequence->caches)) {
+            together[count++] = &items[i];
+            waits[i] = false;
+        }
+    if (count > 0)
+        infer_together(together, count);
+    return count > 0;
+}
+
+tn_status tn_lm_infer_batch(tn_lm_item *items, uint64_t num_items)
+{
+    struct lm_failure first = {TN_OK, ""};
+    bool *waits = lm_alloc(num_items, sizeof(*waits));
+    if (!waits)
+        return TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < num_items; i++) {
+        tn_lm_item *item = &items[i];
+        item->status = check_item(items, i);
+        if (item->status == TN_OK && item->count > 1)
+            item->status =
+                tn_lm_infer_tensor(item->sequence, item->ids, item->count - 1, 0, NULL);
+        lm_failure_note(&first, item->status);
+        waits[i] = item->status == TN_OK;
+    }
+    while (infer_some(items, num_items, waits))
+        ;
+    for (uint64_t i = 0; i < num_items; i++)
+        lm_failure_note(&first, items[i].status);
+    free(waits);
+    return lm_failure_tell(&first);
 }

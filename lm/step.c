@@ -8,7 +8,7 @@
 #include "internal.h"
 
 // Inputs of a plan, in front of the caches.
-enum { IN_TOKENS, IN_POSITION, IN_LENGTH, IN_START, IN_LAST, IN_CACHES };
+enum { IN_TOKENS, IN_POSITION, IN_LENGTH, IN_START, IN_LAST, IN_SLOTS, IN_CACHES };
 
 // --- building --------------------------------------------------------------------------
 
@@ -115,6 +115,7 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     step.base.first = model->first;
     step.base.end = model->end;
     step.base.context = model->context;
+    step.base.sequences = base->sequences ? base->sequences : 1;
     step.base.weight = step_weight;
     step.base.product = step_product;
     step.base.rows = step_rows;
@@ -136,14 +137,20 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
     uint64_t num_caches = num_inputs - IN_CACHES;
     tn_array **caches = outputs;
     memcpy(caches, inputs + IN_CACHES, num_caches * sizeof(*caches));
-    tn_model_step step = {.count = tn_array_type(inputs[IN_TOKENS])->extent[0],
-                          .capacity = plan->model->capacity,
+    const tn_lm *model = plan->model;
+    int64_t sequences = tn_array_type(inputs[IN_POSITION])->extent[0];
+    bool has_slots = model->slots > 1 || model->cache_format;
+    tn_model_step step = {.count = tn_array_type(inputs[IN_TOKENS])->extent[0] / sequences,
+                          .capacity = model->capacity,
                           .input = inputs[IN_TOKENS],
                           .position = inputs[IN_POSITION],
                           .length = inputs[IN_LENGTH],
                           .start = inputs[IN_START],
                           .last = plan->kind == LM_LAST_ROW ? inputs[IN_LAST] : NULL,
-                          .caches = caches};
+                          .caches = caches,
+                          .sequences = sequences,
+                          .slots = has_slots ? inputs[IN_SLOTS] : NULL,
+                          .cache_format = model->cache_format};
     tn_status status = lm_build(plan->model, scope, &step, NULL);
     if (status == TN_OK && plan->kind == LM_HIDDEN && !step.hidden)
         return tn_scope_fail(scope, TN_ERR_UNSUPPORTED,
@@ -212,73 +219,103 @@ static tn_array *chunk_input(const tn_lm *model, tn_scope *scope, const void *in
 }
 
 // Reads the rows that count of what a plan gave beside the caches.
-static tn_status read_rows(tn_scope *scope, tn_array *array, int64_t rows, float *output)
+static tn_status read_rows(tn_scope *scope, tn_array *array, int64_t rows,
+                           float *const *outputs, int64_t num_outputs)
 {
     const tn_type *type = tn_array_type(array);
     if (!type)
         return lm_fail_scope(scope);
-    uint64_t row = sizeof(float) * (uint64_t)type->extent[1];
-    if (type->extent[0] == rows) {
-        tn_read(scope, array, output, (uint64_t)rows * row);
-    } else {
-        const void *data = tn_data(scope, array);
-        if (data)
-            memcpy(output, data, (uint64_t)rows * row);
+    uint64_t row = (uint64_t)rows * (uint64_t)type->extent[1];
+    if (num_outputs == 1 && type->extent[0] == rows) {
+        tn_read(scope, array, outputs[0], row * sizeof(float));
+        return lm_fail_scope(scope);
     }
+    const float *data = tn_data(scope, array);
+    for (int64_t i = 0; data && i < num_outputs; i++)
+        if (outputs[i])
+            memcpy(outputs[i], data + (uint64_t)i * row, row * sizeof(float));
     return lm_fail_scope(scope);
 }
 
 // Puts the caches that a run gave in the place of those that it took.
-static tn_status take_caches(tn_lm_sequence *sequence, tn_scope *scope, tn_array **made)
+static tn_status take_caches(struct lm_caches *caches, tn_scope *scope, tn_array **made)
 {
-    for (uint64_t i = 0; i < sequence->num_caches; i++) {
+    for (uint64_t i = 0; i < caches->count; i++) {
         tn_array *kept = tn_retain(scope, made[i]);
         if (!kept)
             return lm_fail_scope(scope);
-        tn_release(sequence->caches[i]);
-        sequence->caches[i] = kept;
+        tn_release(caches->arrays[i]);
+        caches->arrays[i] = kept;
     }
     return TN_OK;
 }
 
-static tn_status run_chunk(tn_lm_sequence *sequence, tn_scope *scope, const void *input,
-                           int64_t valid, int64_t count, enum lm_kind kind, float *output,
-                           tn_array **inputs)
+// Sequences of the plan: a power of two. Those behind the given ones are left out by their
+// positions, and have no keys.
+static int64_t sequences_of_plan(const struct lm_chunk *c)
 {
-    tn_lm *model = sequence->model;
-    uint64_t num_caches = sequence->num_caches;
-    tn_array **outputs = inputs + IN_CACHES + num_caches;
-    int32_t position = (int32_t)sequence->length, length = position + (int32_t)count;
-    int32_t last = (int32_t)valid - 1;
-    inputs[IN_TOKENS] = chunk_input(model, scope, input, valid, count);
-    inputs[IN_POSITION] = tn_from_data(scope, TN_I32, TN_SHAPE(1), &position);
-    inputs[IN_LENGTH] = tn_from_data(scope, TN_I32, TN_SHAPE(1), &length);
+    int64_t count = 1;
+    while (count < c->num_sequences)
+        count *= 2;
+    return count;
+}
+
+// Where each sequence stands.
+static void place_sequences(const struct lm_chunk *c, tn_scope *scope, int64_t count,
+                            tn_array **inputs)
+{
+    const tn_lm *model = c->sequences[0]->model;
+    int32_t position[LM_MOST_TOGETHER], length[LM_MOST_TOGETHER] = {0};
+    int32_t slot[LM_MOST_TOGETHER] = {0}, last[LM_MOST_TOGETHER];
+    for (int64_t i = 0; i < count; i++) {
+        bool is_given = i < c->num_sequences;
+        position[i] =
+            is_given ? (int32_t)c->sequences[i]->length : -1 - (int32_t)model->capacity;
+        length[i] = is_given ? position[i] + (int32_t)c->count : 0;
+        slot[i] = is_given ? (int32_t)c->sequences[i]->slot : -1;
+        last[i] = (int32_t)(i * c->count + c->valid - 1);
+    }
+    inputs[IN_POSITION] = tn_from_data(scope, TN_I32, TN_SHAPE(count), position);
+    inputs[IN_LENGTH] = tn_from_data(scope, TN_I32, TN_SHAPE(count), length);
+    inputs[IN_SLOTS] = tn_from_data(scope, TN_I32, TN_SHAPE(count), slot);
+    inputs[IN_LAST] = tn_from_data(scope, TN_I32, TN_SHAPE(count), last);
     inputs[IN_START] =
-        tn_from_data(scope, TN_I32, TN_SHAPE(4), (const int32_t[]){0, 0, position, 0});
-    inputs[IN_LAST] = tn_from_data(scope, TN_I32, TN_SHAPE(1), &last);
-    memcpy(inputs + IN_CACHES, sequence->caches, num_caches * sizeof(*inputs));
-    tn_function_call(model->plans[kind].function, scope, inputs, IN_CACHES + num_caches,
-                     outputs, num_caches + (kind != LM_NOTHING));
+        tn_from_data(scope, TN_I32, TN_SHAPE(4), (const int32_t[]){0, 0, position[0], 0});
+}
+
+static tn_status run_chunk(const struct lm_chunk *c, tn_scope *scope, tn_array **inputs)
+{
+    tn_lm *model = c->sequences[0]->model;
+    struct lm_caches *caches = c->sequences[0]->caches;
+    tn_array **outputs = inputs + IN_CACHES + caches->count;
+    int64_t count = sequences_of_plan(c);
+    inputs[IN_TOKENS] =
+        chunk_input(model, scope, c->input, c->num_sequences * c->valid, count * c->count);
+    place_sequences(c, scope, count, inputs);
+    pthread_mutex_lock(&caches->lock);
+    memcpy(inputs + IN_CACHES, caches->arrays, caches->count * sizeof(*inputs));
+    tn_function_call(model->plans[c->kind].function, scope, inputs,
+                     IN_CACHES + caches->count, outputs,
+                     caches->count + (c->kind != LM_NOTHING));
     tn_status status = lm_fail_scope(scope);
     if (status == TN_OK)
-        status = take_caches(sequence, scope, outputs);
-    if (status == TN_OK && kind != LM_NOTHING)
+        status = take_caches(caches, scope, outputs);
+    pthread_mutex_unlock(&caches->lock);
+    if (status == TN_OK && c->kind != LM_NOTHING)
         status =
-            read_rows(scope, outputs[num_caches], kind == LM_LAST_ROW ? 1 : valid, output);
+            read_rows(scope, outputs[caches->count], c->kind == LM_LAST_ROW ? 1 : c->valid,
+                      c->outputs, c->num_sequences);
     return status;
 }
 
-tn_status lm_step(tn_lm_sequence *sequence, const void *input, int64_t valid, int64_t count,
-                  enum lm_kind kind, float *output)
+tn_status lm_step(const struct lm_chunk *chunk)
 {
-    uint64_t arrays = IN_CACHES + 2 * sequence->num_caches + 1;
+    uint64_t arrays = IN_CACHES + 2 * chunk->sequences[0]->caches->count + 1;
     tn_array **inputs = lm_alloc(arrays, sizeof(tn_array *));
     if (!inputs)
         return TN_ERR_MEMORY;
-    tn_scope *scope = tn_scope_open(sequence->model->runtime);
-    tn_status status =
-        scope ? run_chunk(sequence, scope, input, valid, count, kind, output, inputs)
-              : lm_fail_scope(scope);
+    tn_scope *scope = tn_scope_open(chunk->sequences[0]->model->runtime);
+    tn_status status = scope ? run_chunk(chunk, scope, inputs) : lm_fail_scope(scope);
     tn_scope_close(scope);
     free(inputs);
     return status;

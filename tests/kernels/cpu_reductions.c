@@ -307,13 +307,42 @@ static struct cpu_few_rows few_of(struct few *x, int64_t m, int64_t n, int64_t k
     return p;
 }
 
+// Makes b one of another kind, and its values what is then read. Rows of blocks have the
+// scale 2^-7.
+static void encode_few(struct few *x, struct cpu_few_rows *p, int32_t kind, bool by_rows)
+{
+    static uint8_t encoded[sizeof(x->b)];
+    int64_t rows = by_rows ? p->n : p->k, columns = by_rows ? p->k : p->n, row = p->b_row;
+    p->kind = kind;
+    if (kind == CPU_FEW_F32)
+        return;
+    p->b = encoded;
+    p->b_row = kind == CPU_FEW_F16 ? row : columns / 32 * 34 + GAP;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            float *value = &x->b[i * row + j];
+            if (kind == CPU_FEW_F16) {
+                uint16_t half = tn_f16_of_f32(*value);
+                memcpy(encoded + 2 * (i * row + j), &half, sizeof(half));
+                *value = tn_f32_of_f16(half);
+                continue;
+            }
+            uint8_t *block = encoded + i * p->b_row + j / 32 * 34;
+            int8_t q = (int8_t)(*value * 127);
+            memcpy(block, (const uint8_t[]){0, 0x20}, 2);
+            memcpy(block + 2 + j % 32, &q, 1);
+            *value = (float)q / 128;
+        }
+}
+
 // What the loops make, beside sums in f64 and beside what another variant made; what lies
 // between rows stays.
 static void check_few(const struct cpu_kernels *kernels, int64_t m, int64_t n, int64_t k,
-                      bool by_rows, struct few *first)
+                      bool by_rows, int32_t kind, struct few *first)
 {
     static struct few got, before;
     struct cpu_few_rows p = few_of(&got, m, n, k, by_rows);
+    encode_few(&got, &p, kind, by_rows);
     before = got;
     (by_rows ? kernels->nn->few_by_rows : kernels->nn->few_by_columns)(&p);
     for (int64_t i = 0; i < m * p.c_row; i++) {
@@ -322,31 +351,41 @@ static void check_few(const struct cpu_kernels *kernels, int64_t m, int64_t n, i
         if (column < n && by_rows)
             want = 0;
         for (int64_t j = 0; j < k && column < n; j++)
-            want += (double)p.a[row * p.a_row + j] *
-                    (double)p.b[by_rows ? column * p.b_row + j : j * p.b_row + column];
+            want +=
+                (double)p.a[row * p.a_row + j] *
+                (double)got.b[by_rows ? column * (k + GAP) + j : j * (n + GAP) + column];
         if (column < n && by_rows)
             want *= (double)p.scale;
         cr_assert(fabs((double)got.c[i] - want) <= (column < n ? 1e-5 : 0),
-                  "%s, %lld x %lld x %lld by %s: [%lld] is %g, expected %g", kernels->name,
-                  (long long)m, (long long)n, (long long)k, by_rows ? "rows" : "columns",
-                  (long long)i, (double)got.c[i], want);
+                  "%s, %lld x %lld x %lld by %s, kind %d: [%lld] is %g, expected %g",
+                  kernels->name, (long long)m, (long long)n, (long long)k,
+                  by_rows ? "rows" : "columns", kind, (long long)i, (double)got.c[i], want);
     }
     if (first->a[0] == 0)
         *first = got;
     cr_assert(memcmp(first, &got, sizeof(got)) == 0, "%s has other bits", kernels->name);
 }
 
+static void check_few_of_kind(int64_t m, int64_t n, int64_t k, int32_t kind)
+{
+    for (int by_rows = 0; by_rows < 2; by_rows++) {
+        static struct few first;
+        memset(&first, 0, sizeof(first));
+        if (kind == CPU_FEW_Q8_0 && (by_rows ? k : n) % 32)
+            continue;
+        for (const struct cpu_kernels *const *v = cpu_variants(); *v; v++)
+            if (runs_here(*v))
+                check_few(*v, m, n, k, by_rows, kind, &first);
+    }
+}
+
 Test(cpu_reductions, products_of_few_rows_agree_in_all_variants)
 {
-    static const int64_t sizes[] = {1, 2, 7, 8, 9, 15, 17, 31, 33, 64, 65, 71, 129};
+    static const int64_t sizes[] = {1, 2, 7, 8, 9, 15, 17, 31, 32, 33, 64, 65, 71, 96, 129};
+    static const int64_t depths[] = {1, 3, 7, 15, 31, 32};
     for (int64_t m = 1; m <= MOST_ROWS; m++)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-            for (int64_t k = 1; k <= 40; k = k * 2 + 1)
-                for (int by_rows = 0; by_rows < 2; by_rows++) {
-                    static struct few first;
-                    memset(&first, 0, sizeof(first));
-                    for (const struct cpu_kernels *const *v = cpu_variants(); *v; v++)
-                        if (runs_here(*v))
-                            check_few(*v, m, sizes[i], k, by_rows, &first);
-                }
+            for (size_t j = 0; j < sizeof(depths) / sizeof(*depths); j++)
+                for (int32_t kind = CPU_FEW_F32; kind <= CPU_FEW_Q8_0; kind++)
+                    check_few_of_kind(m, sizes[i], depths[j], kind);
 }

@@ -82,8 +82,9 @@ Test(adapter, losses_are_those_of_inference)
         g = f;
         g.source.context = &g;
         g.list.entries = g.pairs;
-        lm_must(tn_lm_open_source(runtime, &f.source, NULL, &lm));
-        lm_must(tn_lm_open_source(runtime, &g.source, NULL, &other));
+        const tn_lm_options exact = {.struct_size = sizeof(exact), .cache = "f32"};
+        lm_must(tn_lm_open_source(runtime, &f.source, &exact, &lm));
+        lm_must(tn_lm_open_source(runtime, &g.source, &exact, &other));
         double before = surprise(lm, f.ids, TOKENS);
         train(lm, f.ids, TOKENS, 60, &first);
         double after = surprise(lm, f.ids, TOKENS);

@@ -260,8 +260,8 @@ static inline void check_message(const char *expected)
 static inline tn_lm *model_open(struct fixture *f, const char *name)
 {
     tn_lm *lm = NULL;
-    const tn_lm_options options = {.struct_size = sizeof(options),
-                                   .context = POSITIONS + 40};
+    const tn_lm_options options = {
+        .struct_size = sizeof(options), .context = POSITIONS + 40, .cache = "f32"};
     fixture_open(f, name);
     lm_must(tn_lm_open_source(runtime, &f->source, &options, &lm));
     return lm;

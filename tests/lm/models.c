@@ -133,7 +133,8 @@ Test(models, pairs_are_turned_as_halves)
         }
         fixture_set(&k.f, "general.architecture", "llama");
         k.f.paired = 8;
-        lm_must(tn_lm_open_source(runtime, &k.f.source, NULL, &k.lm));
+        const tn_lm_options exact = {.struct_size = sizeof(exact), .cache = "f32"};
+        lm_must(tn_lm_open_source(runtime, &k.f.source, &exact, &k.lm));
         whole(&k, families[i]);
         known_close(&k);
     }

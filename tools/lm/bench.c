@@ -7,6 +7,8 @@
 #include "lm.h"
 
 #define PROMPT 512
+#define SHORT 64 // where several sequences begin to be measured
+#define MOST_SEQUENCES 256
 
 static int compare(const void *a, const void *b)
 {
@@ -14,86 +16,162 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// Seconds of `count` tokens at once, or one by one behind what the sequence has.
-static int measure(const struct opened *opened, const int32_t *ids, int64_t count,
-                   bool at_once, float *logits, double *out_seconds)
+// What is measured, and with what.
+struct bench {
+    struct opened opened;
+    tn_lm_sequence *sequences[MOST_SEQUENCES];
+    tn_lm_item items[MOST_SEQUENCES];
+    int64_t num_sequences, rounds, steps, position;
+    int32_t *ids;
+    float *logits; // of all sequences
+    double *seconds[2];
+};
+
+// Sequences are brought to the position by what the first round measures, and more.
+static int fill(struct bench *b, double *out_seconds)
 {
-    double begin = now();
     tn_status status = TN_OK;
-    if (at_once)
-        status = tn_lm_infer(opened->sequence, ids, count, 0, logits);
-    for (int64_t i = 0; !at_once && i < count && status == TN_OK; i++)
-        status = tn_lm_infer(opened->sequence, ids + i, 1, 0, logits);
+    double begin = now();
+    for (int64_t i = 0; i < b->num_sequences && status == TN_OK; i++)
+        status = tn_lm_sequence_cut(b->sequences[i], 0);
+    if (status == TN_OK)
+        status = tn_lm_infer(b->sequences[0], b->ids, PROMPT, 0, b->logits);
+    *out_seconds = now() - begin;
+    for (int64_t i = 0; i < b->num_sequences && status == TN_OK; i++) {
+        int64_t length = tn_lm_sequence_length(b->sequences[i]);
+        if (length > b->position)
+            status = tn_lm_sequence_cut(b->sequences[i], b->position);
+        for (; length < b->position && status == TN_OK; length += PROMPT) {
+            int64_t left = b->position - length;
+            status = tn_lm_infer(b->sequences[i], b->ids, left < PROMPT ? left : PROMPT, 0,
+                                 NULL);
+        }
+    }
+    return status == TN_OK ? 0 : stop_lm();
+}
+
+// Steps of one token for each sequence.
+static int step(struct bench *b, double *out_seconds)
+{
+    tn_status status = TN_OK;
+    double begin = now();
+    for (int64_t i = 0; i < b->steps && status == TN_OK; i++) {
+        for (int64_t k = 0; k < b->num_sequences; k++)
+            b->items[k].ids = b->ids + i % PROMPT;
+        status = tn_lm_infer_batch(b->items, (uint64_t)b->num_sequences);
+    }
     *out_seconds = now() - begin;
     return status == TN_OK ? 0 : stop_lm();
 }
 
 // Rounds of both, the first of which only warms up. Medians, in tokens a second.
-static int measure_rounds(const struct opened *opened, int64_t rounds, int64_t steps,
-                          const int32_t *ids, float *logits, double out_rates[2])
+static int measure_rounds(struct bench *b, double out_rates[2])
 {
-    double *seconds[2] = {calloc((size_t)rounds, sizeof(double)),
-                          calloc((size_t)rounds, sizeof(double))};
-    int failed = seconds[0] && seconds[1] ? 0 : stop_memory();
-    for (int64_t round = -1; round < rounds && !failed; round++) {
+    int failed = 0;
+    for (int64_t round = -1; round < b->rounds && !failed; round++) {
         double first, then;
-        failed = tn_lm_sequence_cut(opened->sequence, 0) ? stop_lm() : 0;
-        if (!failed)
-            failed = measure(opened, ids, PROMPT, true, logits, &first);
-        if (!failed)
-            failed = measure(opened, ids, steps, false, logits, &then);
+        failed = fill(b, &first) || step(b, &then);
         if (failed || round < 0)
             continue;
-        seconds[0][round] = first;
-        seconds[1][round] = then;
+        b->seconds[0][round] = first;
+        b->seconds[1][round] = then;
     }
+    const int64_t tokens[] = {PROMPT, b->steps * b->num_sequences};
     for (int i = 0; i < 2 && !failed; i++) {
-        qsort(seconds[i], (size_t)rounds, sizeof(double), compare);
-        out_rates[i] = (double)(i ? steps : PROMPT) / seconds[i][rounds / 2];
+        qsort(b->seconds[i], (size_t)b->rounds, sizeof(double), compare);
+        out_rates[i] = (double)tokens[i] / b->seconds[i][b->rounds / 2];
     }
-    free(seconds[0]);
-    free(seconds[1]);
     return failed;
+}
+
+static int bench_open(struct bench *b, const tn_lm_info *info)
+{
+    size_t vocabulary = (size_t)info->vocabulary;
+    b->ids = malloc(sizeof(*b->ids) * PROMPT);
+    b->logits = malloc(sizeof(*b->logits) * vocabulary * (size_t)b->num_sequences);
+    for (int i = 0; i < 2; i++)
+        b->seconds[i] = calloc((size_t)b->rounds, sizeof(double));
+    if (!b->ids || !b->logits || !b->seconds[0] || !b->seconds[1])
+        return stop_memory();
+    for (int64_t i = 0; i < PROMPT; i++)
+        b->ids[i] = (int32_t)(i * 7919 % info->vocabulary);
+    b->sequences[0] = b->opened.sequence;
+    for (int64_t i = 0; i < b->num_sequences; i++) {
+        if (i > 0 && tn_lm_sequence_open(b->opened.lm, &b->sequences[i]))
+            return stop_lm();
+        b->items[i] = (tn_lm_item){.sequence = b->sequences[i],
+                                   .count = 1,
+                                   .out_logits = b->logits + (size_t)i * vocabulary};
+    }
+    return 0;
+}
+
+static void bench_close(struct bench *b)
+{
+    for (int64_t i = 1; i < b->num_sequences; i++)
+        tn_lm_sequence_close(b->sequences[i]);
+    close_model(&b->opened);
+    free(b->ids);
+    free(b->logits);
+    free(b->seconds[0]);
+    free(b->seconds[1]);
+}
+
+static void print_rates(const struct bench *b, const tn_lm_info *info, bool json,
+                        const double rates[2])
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    double weights =
+        1e-9 * rates[1] / (double)b->num_sequences * (double)info->weight_bytes;
+    double resident = 1.024e-3 * (double)used.ru_maxrss;
+    if (json)
+        printf("{\"prompt\": %.2f, \"decode\": %.2f, \"gigabytes_per_second\": %.3f, "
+               "\"resident_megabytes\": %.1f, \"sequences\": %" PRId64
+               ", \"position\": %" PRId64 ", \"cache\": \"%s\"}\n",
+               rates[0], rates[1], weights, resident, b->num_sequences, b->position,
+               info->cache);
+    else if (b->num_sequences > 1)
+        printf("prompt of 512: %.1f tokens a second; %" PRId64 " sequences from position "
+               "%" PRId64 " on, caches of %s: %.1f together, %.1f each; %.0f MB resident\n",
+               rates[0], b->num_sequences, b->position, info->cache, rates[1],
+               rates[1] / (double)b->num_sequences, resident);
+    else
+        printf("prompt of 512: %.1f tokens a second; one by one from position %" PRId64
+               " on, caches of %s: %.1f, %.1f GB of weights a second; %.0f MB resident\n",
+               rates[0], b->position, info->cache, rates[1], weights, resident);
 }
 
 int run_bench(const struct given *given)
 {
     struct given mine = *given;
-    struct opened opened;
+    struct bench b = {.num_sequences = given->sequences ? given->sequences : 1,
+                      .rounds = given->rounds ? given->rounds : 5,
+                      .steps = given->tokens ? given->tokens : 64};
     double rates[2];
-    int64_t rounds = given->rounds ? given->rounds : 5;
-    int64_t steps = given->tokens ? given->tokens : 64;
-    mine.context = given->context ? given->context : PROMPT + steps;
+    b.position = given->position >= 0  ? given->position
+                 : b.num_sequences > 1 ? SHORT
+                                       : PROMPT;
+    if (b.num_sequences > MOST_SEQUENCES) {
+        stop("--sequences is %" PRId64 ", expected at most %d", b.num_sequences,
+             MOST_SEQUENCES);
+        return 2;
+    }
+    int64_t most = b.position > PROMPT ? b.position : PROMPT;
+    mine.context = given->context ? given->context : most + b.steps;
     if (given->random ? given->num_items != 0 : given->num_items != 1) {
         stop("bench llm: expected a model, or --random DIMENSIONS");
         return 2;
     }
-    if (open_model(&mine, &opened))
+    if (open_model(&mine, &b.opened))
         return 1;
     tn_lm_info info = {.struct_size = sizeof(info)};
-    tn_lm_describe(opened.lm, &info);
-    int64_t most = PROMPT > steps ? PROMPT : steps;
-    int32_t *ids = malloc(sizeof(*ids) * (size_t)most);
-    float *logits = malloc(sizeof(*logits) * (size_t)info.vocabulary);
-    int failed = ids && logits ? 0 : stop_memory();
-    for (int64_t i = 0; !failed && i < most; i++)
-        ids[i] = (int32_t)(i * 7919 % info.vocabulary);
-    if (!failed)
-        failed = measure_rounds(&opened, rounds, steps, ids, logits, rates);
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    if (!failed)
-        printf(given->json
-                   ? "{\"prompt\": %.2f, \"decode\": %.2f, \"gigabytes_per_second\": "
-                     "%.3f, \"resident_megabytes\": %.1f}\n"
-                   : "prompt of 512: %.1f tokens a second; one by one: %.1f, %.1f GB of "
-                     "weights a second; %.0f MB resident\n",
-               rates[0], rates[1], 1e-9 * rates[1] * (double)info.weight_bytes,
-               1.024e-3 * (double)used.ru_maxrss);
-    if (!failed)
-        tell_model(&opened);
-    free(ids);
-    free(logits);
-    close_model(&opened);
+    tn_lm_describe(b.opened.lm, &info);
+    int failed = bench_open(&b, &info) || measure_rounds(&b, rates);
+    if (!failed) {
+        print_rates(&b, &info, given->json, rates);
+        tell_model(&b.opened);
+    }
+    bench_close(&b);
     return failed;
 }

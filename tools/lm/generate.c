@@ -116,7 +116,9 @@ static int generate(const struct opened *opened, const struct given *given,
     const tn_lm_generation how = {
         .struct_size = sizeof(how),
         .prompt = prompt,
-        .prompt_flags = given->raw ? 0 : TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL,
+        .prompt_flags = given->raw         ? 0
+                        : given->load_from ? TN_LM_PARSE_SPECIAL
+                                           : TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL,
         .max_tokens = given->tokens,
         .sampling = sampling,
         .stops = &given->stop,
@@ -126,13 +128,17 @@ static int generate(const struct opened *opened, const struct given *given,
         .grammar = grammar,
         .top = given->top,
     };
-    int failed = 0;
-    if (!given->json && !grammar) // what is held to a grammar stands alone
+    bool is_read =
+        !given->load_from || !tn_lm_sequence_restore(opened->sequence, given->load_from);
+    int failed = is_read ? 0 : stop_lm();
+    if (!failed && !given->json && !grammar) // what is held to a grammar stands alone
         write_piece(prompt, strlen(prompt));
-    if (tn_lm_generate(opened->sequence, &how, &result))
+    if (!failed && tn_lm_generate(opened->sequence, &how, &result))
         failed = stop_lm();
     if (!failed && given->json)
         print_json(&out, &result);
+    if (!failed && given->save_to && tn_lm_sequence_save(opened->sequence, given->save_to))
+        failed = stop_lm();
     if (!failed)
         tell_result(&result, opened);
     if (!failed && ferror(stdout))

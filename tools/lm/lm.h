@@ -28,6 +28,11 @@ struct given {
     int64_t tokens;       // to generate, or to measure; 0: not said
     int64_t context;      // positions; 0: not said
     int64_t rounds;
+    int64_t sequences;   // that share a step; 0: not said
+    int64_t position;    // where steps are measured; -1: not said
+    const char *cache;   // elements of the caches; NULL: the usual ones
+    const char *save_to; // a file for the sequence behind what was generated
+    const char *load_from;
     const char *adapter; // a file
     double adapter_scale;
     const char *weights; // "attn_q,attn_v": those that training adapts

@@ -16,6 +16,11 @@ enum {
     TOKENS,
     CONTEXT,
     ROUNDS,
+    SEQUENCES,
+    POSITION,
+    CACHE,
+    SAVE_CACHE,
+    LOAD_CACHE,
     STOP,
     RANDOM,
     SYSTEM,
@@ -50,6 +55,11 @@ static const struct option options[] = {
     {"tokens", required_argument, NULL, TOKENS},
     {"context", required_argument, NULL, CONTEXT},
     {"rounds", required_argument, NULL, ROUNDS},
+    {"sequences", required_argument, NULL, SEQUENCES},
+    {"position", required_argument, NULL, POSITION},
+    {"cache", required_argument, NULL, CACHE},
+    {"save-cache", required_argument, NULL, SAVE_CACHE},
+    {"load-cache", required_argument, NULL, LOAD_CACHE},
     {"stop", required_argument, NULL, STOP},
     {"random", required_argument, NULL, RANDOM},
     {"system", required_argument, NULL, SYSTEM},
@@ -135,18 +145,33 @@ static int read_option(struct given *given, int number, const char *text)
     const struct {
         int number;
         int64_t *value;
-    } integers[] = {
-        {TOP_K, &s->top_k},       {TOKENS, &given->tokens},    {CONTEXT, &given->context},
-        {ROUNDS, &given->rounds}, {RANK, &given->rank},        {STEPS, &given->steps},
-        {WINDOW, &given->window}, {SEED, (int64_t *)&s->seed}, {TOP, &given->top}};
+    } integers[] = {{TOP_K, &s->top_k},
+                    {TOKENS, &given->tokens},
+                    {CONTEXT, &given->context},
+                    {ROUNDS, &given->rounds},
+                    {RANK, &given->rank},
+                    {STEPS, &given->steps},
+                    {WINDOW, &given->window},
+                    {SEED, (int64_t *)&s->seed},
+                    {SEQUENCES, &given->sequences},
+                    {POSITION, &given->position},
+                    {TOP, &given->top}};
     const struct {
         int number;
         const char **value;
-    } texts[] = {{STOP, &given->stop},       {RANDOM, &given->random},
-                 {SYSTEM, &given->system},   {TEMPLATE, &given->template},
-                 {ADAPTER, &given->adapter}, {WEIGHTS, &given->weights},
-                 {OUTPUT, &given->output},   {PLOT, &given->plot},
-                 {GRAMMAR, &given->grammar}, {JSON_SCHEMA, &given->schema},
+    } texts[] = {{STOP, &given->stop},
+                 {RANDOM, &given->random},
+                 {SYSTEM, &given->system},
+                 {TEMPLATE, &given->template},
+                 {ADAPTER, &given->adapter},
+                 {WEIGHTS, &given->weights},
+                 {OUTPUT, &given->output},
+                 {PLOT, &given->plot},
+                 {CACHE, &given->cache},
+                 {SAVE_CACHE, &given->save_to},
+                 {LOAD_CACHE, &given->load_from},
+                 {GRAMMAR, &given->grammar},
+                 {JSON_SCHEMA, &given->schema},
                  {POOLING, &given->pooling}};
     for (size_t i = 0; i < COUNT(numbers); i++)
         if (numbers[i].number == number)
@@ -175,7 +200,8 @@ int main(int argc, char **argv)
     } modes[] = {{"generate", run_generate},     {"chat", run_chat},   {"embed", run_embed},
                  {"perplexity", run_perplexity}, {"bench", run_bench}, {"lora", run_lora}};
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
-                          .adapter_scale = 1};
+                          .adapter_scale = 1,
+                          .position = -1};
     for (int number; (number = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         int failed = read_option(&given, number, optarg);
         if (failed)

@@ -45,7 +45,9 @@ double now(void)
 static tn_status open_lm(const struct given *given, struct opened *out)
 {
     const tn_lm_options options = {.struct_size = sizeof(options),
-                                   .context = given->context};
+                                   .context = given->context,
+                                   .cache = given->cache,
+                                   .sequences = given->sequences};
     tn_lm_source source;
     if (!given->random)
         return tn_lm_open(out->runtime, given->items[0], &options, &out->lm);

@@ -32,6 +32,8 @@ void attention_read_shape(const tn_layout inputs[3], struct attention *s)
     s->dtype = tn_dtype_computed(q->dtype);
     s->stored_size = cpu_dtype_size(s->stored);
     s->element = cpu_dtype_size(s->dtype);
+    s->kv = k->dtype;
+    s->kv_size = cpu_dtype_size(s->kv);
     s->batch_rank = q->rank > 3 ? q->rank - 3 : 0;
     s->batches = 1;
     for (int32_t i = 0; i < s->batch_rank; i++) {
@@ -46,20 +48,27 @@ void attention_read_shape(const tn_layout inputs[3], struct attention *s)
     s->keys = extent_of(k, 2);
     s->depth = extent_of(q, 1);
     s->width = extent_of(v, 1);
+    if (s->kv == TN_U8)
+        s->width = s->width / TN_QUANT_BYTES_q8_0 * TN_QUANT_BLOCK_q8_0;
+    s->num_slots = q->rank > 3 ? k->extent[0] : 1;
     s->k_head = stride_of(k, 3);
     s->v_head = stride_of(v, 3);
     s->k_row = row_of(k);
     s->v_row = row_of(v);
 }
 
-void attention_read_options(const tn_cpu_call *call, uint32_t mask, struct attention *s)
+void attention_read_score(const tn_attention_attrs *attrs, struct attention *s)
 {
-    const tn_attention_attrs *attrs = call->attrs;
-    const tn_layout *q = &call->inputs[0].layout;
     s->scale = attrs->scale != 0 ? attrs->scale : 1 / sqrt((double)s->depth);
     s->soft_cap = attrs->soft_cap;
     s->is_causal = attrs->is_causal != 0;
     s->window = attrs->window > 0 && attrs->window < FAR ? attrs->window : FAR;
+}
+
+void attention_read_options(const tn_cpu_call *call, uint32_t mask, struct attention *s)
+{
+    const tn_layout *q = &call->inputs[0].layout;
+    attention_read_score(call->attrs, s);
     const tn_tensor *in = call->inputs;
     s->mask = call->num_inputs > mask && in[mask].data ? &in[mask] : NULL;
     s->lengths = call->num_inputs > mask + 1 && in[mask + 1].data ? &in[mask + 1] : NULL;
@@ -74,9 +83,17 @@ void attention_read_options(const tn_cpu_call *call, uint32_t mask, struct atten
 }
 
 // BLAS counts in int, and takes no rows that overlap.
-bool attention_is_taken(const tn_kernel_query *query, uint32_t floats, uint32_t mask)
+bool attention_fits(const tn_kernel_query *query)
 {
     struct attention s = {0};
+    attention_read_shape(query->inputs, &s);
+    return s.depth > 0 && s.depth <= MOST_WIDTH && s.width <= MOST_WIDTH &&
+           s.k_row >= s.depth && s.v_row >= s.width && s.k_row <= INT32_MAX &&
+           s.v_row <= INT32_MAX && blas_open() != NULL;
+}
+
+bool attention_is_taken(const tn_kernel_query *query, uint32_t floats, uint32_t mask)
+{
     int32_t dtype = query->inputs[0].dtype;
     for (uint32_t i = 1; i < floats; i++)
         if (query->inputs[i].dtype != dtype)
@@ -84,10 +101,7 @@ bool attention_is_taken(const tn_kernel_query *query, uint32_t floats, uint32_t 
     if (query->num_inputs > mask && query->inputs[mask].dtype != TN_DTYPE_NONE &&
         query->inputs[mask].dtype != TN_BOOL && query->inputs[mask].dtype != dtype)
         return false;
-    attention_read_shape(query->inputs, &s);
-    return s.depth > 0 && s.depth <= MOST_WIDTH && s.width <= MOST_WIDTH &&
-           s.k_row >= s.depth && s.v_row >= s.width && s.k_row <= INT32_MAX &&
-           s.v_row <= INT32_MAX && blas_open() != NULL;
+    return attention_fits(query);
 }
 
 // --- places ------------------------------------------------------------------------------
@@ -101,6 +115,14 @@ int64_t attention_length(const struct attention *s, int64_t index)
     return n > FAR ? FAR : n < -FAR ? -FAR : n;
 }
 
+// The index of k's and v's first axis for one of q's, clamped.
+static int64_t slot_of(const struct attention *s, int64_t index)
+{
+    const tn_layout *l = &s->slots->layout;
+    int64_t slot = tn_get_i64(s->slots, l->offset + index * l->stride[0]);
+    return slot < 0 ? 0 : slot < s->num_slots ? slot : s->num_slots - 1;
+}
+
 struct attention_unit attention_unit(const struct attention *s, int64_t number)
 {
     int64_t rest = number / s->groups, index = 0;
@@ -110,12 +132,13 @@ struct attention_unit attention_unit(const struct attention *s, int64_t number)
     for (int32_t i = s->batch_rank - 1; i >= 0; i--) {
         index = rest % s->extent[i];
         rest /= s->extent[i];
-        k += index * s->k_stride[i];
-        v += index * s->v_stride[i];
+        int64_t slot = i == 0 && s->slots ? slot_of(s, index) : index;
+        k += slot * s->k_stride[i];
+        v += slot * s->v_stride[i];
         u.mask_at += index * s->mask_stride[i];
     }
-    u.k = s->k + k * s->stored_size;
-    u.v = s->v + v * s->stored_size;
+    u.k = s->k + k * s->kv_size;
+    u.v = s->v + v * s->kv_size;
     u.length = attention_length(s, index);
     return u;
 }
@@ -145,14 +168,18 @@ struct attention_row attention_see(const struct attention *s,
 const void *attention_read_rows(const struct attention *s, char *wide, const char *rows,
                                 int64_t first, int64_t count, int64_t width, int64_t *row)
 {
-    const char *from = rows + first * *row * s->stored_size;
-    cpu_map_fn *widen = s->kernels->cast[s->stored][s->dtype];
-    if (s->stored == s->dtype)
+    const char *from = rows + first * *row * s->kv_size;
+    cpu_map_fn *widen = s->kernels->cast[s->kv][s->dtype];
+    if (!attention_is_widened(s))
         return from;
     int64_t at_once = *row == width ? count : 1; // rows
     for (int64_t i = 0; i < count; i += at_once) {
-        const void *in = from + i * *row * s->stored_size;
-        widen(wide + i * width * s->element, &in, at_once * width, 0);
+        const void *in = from + i * *row * s->kv_size;
+        if (s->kv == TN_U8)
+            s->quant->decode(s->format, in, width / TN_QUANT_BLOCK_q8_0,
+                             (float *)(void *)(wide + i * width * s->element));
+        else
+            widen(wide + i * width * s->element, &in, at_once * width, 0);
     }
     *row = width;
     return wide;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What nn.scaled_dot_product_attention/1 and its derivative read, and which keys a query
-// sees. The queries of the heads that share keys, a group, are rows of one matrix.
+// What nn.scaled_dot_product_attention/1, its derivative and quant.cached_attention/1 read,
+// and which keys a query sees. The queries of the heads that share keys, a group, are rows
+// of one matrix.
 //
 // Threads. Everything here is pure.
 #ifndef CPU_BLAS_ATTENTION_H
@@ -8,17 +9,24 @@
 
 #include <stdbool.h>
 #include <tenon/ops/nn_attrs.h>
+#include <tenon/ops/quant_attrs.h>
 #include <tenon/ops/reference.h>
 #include "blas.h"
 #include "kernels.h"
+#include "quant.h"
 
 struct attention {
     const struct blas *blas;
     const struct cpu_kernels *kernels;
-    int32_t stored, dtype;           // of the operands, and what is computed in
-    int64_t stored_size, element;    // bytes of an element
-    const tn_tensor *mask, *lengths; // NULL: not given
-    int32_t batch_rank;              // axes before those of heads
+    const struct cpu_quant_kernels *quant; // for keys and values in blocks
+    uint32_t format;                       // of these, a number of TN_QUANT_FORMATS
+    int32_t stored, dtype;                 // of q and the output, and what is computed in
+    int32_t kv;                            // of k and v; TN_U8: blocks of q8_0
+    int64_t stored_size, element, kv_size; // bytes of an element
+    const tn_tensor *mask, *lengths;       // NULL: not given
+    const tn_tensor *slots;                // indices of k's and v's first axis; or NULL
+    int64_t num_slots;                     // its extent
+    int32_t batch_rank;                    // axes before those of heads
     int64_t extent[TN_MAX_RANK], k_stride[TN_MAX_RANK], v_stride[TN_MAX_RANK],
         mask_stride[TN_MAX_RANK]; // of these axes
     int64_t batches, groups, per_group, queries, keys, depth, width;
@@ -47,9 +55,13 @@ struct attention_unit {
 // Whether BLAS can compute it: the first `floats` inputs have one dtype, and `mask` is the
 // mask.
 bool attention_is_taken(const tn_kernel_query *query, uint32_t floats, uint32_t mask);
+// Whether BLAS takes the sizes and the strides of rows.
+bool attention_fits(const tn_kernel_query *query);
 
 // Fills in what follows from the layouts of q, k and v, but for the blocks.
 void attention_read_shape(const tn_layout inputs[3], struct attention *s);
+// Fills in what follows from the attributes.
+void attention_read_score(const tn_attention_attrs *attrs, struct attention *s);
 // Fills in what follows from attributes and optional inputs, of which `mask` is the first.
 void attention_read_options(const tn_cpu_call *call, uint32_t mask, struct attention *s);
 
@@ -62,14 +74,20 @@ struct attention_row attention_see(const struct attention *s,
                                    const struct attention_unit *unit, int64_t row);
 
 // Rows [first, first + count) of k or v, `width` elements each, in the dtype that is
-// computed in: in `wide`, if that is another one. *row: elements from row to row, of the
-// memory and then of what is returned.
+// computed in: in `wide`, if that is another one. *row: elements from row to row (of
+// blocks: bytes), of the memory and then of what is returned.
 const void *attention_read_rows(const struct attention *s, char *wide, const char *rows,
                                 int64_t first, int64_t count, int64_t width, int64_t *row);
 
 static inline bool attention_is_half(const struct attention *s)
 {
     return s->stored != s->dtype;
+}
+
+// Whether k and v are computed in another dtype.
+static inline bool attention_is_widened(const struct attention *s)
+{
+    return s->kv != s->dtype;
 }
 
 // Bytes of a part of scratch memory.

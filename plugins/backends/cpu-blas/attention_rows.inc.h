@@ -33,14 +33,12 @@ static void NAME(add_keys)(const struct attention *s, const struct block *b, int
                            int64_t count)
 {
     int rows = (int)b->rows, keys = (int)count;
-    int64_t k_row = s->k_row, v_row = s->v_row;
     T *scores = (T *)b->scores, *out = (T *)b->out;
-    const T *k =
-        (const T *)attention_read_rows(s, b->wide, b->k, first, count, s->depth, &k_row);
-    if (!NAME(multiply_few)(s, b, k, k_row, count))
+    struct rows k = read_rows(s, b, b->k, s->k_row, first, count, s->depth);
+    if (!NAME(multiply_few)(s, b, &k, count))
         s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, (int)s->depth,
-                      (T)s->scale, (const T *)b->q, (int)s->depth, k, (int)k_row, 0, scores,
-                      keys);
+                      (T)s->scale, (const T *)b->q, (int)s->depth, (const T *)k.data,
+                      (int)k.row, 0, scores, keys);
     for (int64_t i = 0; i < b->rows; i++) {
         struct attention_row *state = &b->states[i];
         int64_t begin = state->low > first ? state->low - first : 0;
@@ -53,11 +51,11 @@ static void NAME(add_keys)(const struct attention *s, const struct block *b, int
         NAME(mask_row)(s, row, begin, end, first, state->mask_at);
         NAME(weigh_row)(s, state, row, out + i * s->width, begin, end, count);
     }
-    const T *v =
-        (const T *)attention_read_rows(s, b->wide, b->v, first, count, s->width, &v_row);
-    if (!NAME(add_few)(s, b, v, v_row, count))
+    struct rows v = read_rows(s, b, b->v, s->v_row, first, count, s->width);
+    if (!NAME(add_few)(s, b, &v, count))
         s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, (int)s->width,
-                      keys, 1, scores, keys, v, (int)v_row, 1, out, (int)s->width);
+                      keys, 1, scores, keys, (const T *)v.data, (int)v.row, 1, out,
+                      (int)s->width);
 }
 
 // Sums the values of a block, weighed, over the keys that any of its rows sees.

@@ -11,12 +11,20 @@
 #include <tenon/kernel.h>
 #include <tenon/ops/base_attrs.h>
 #include "cpu.h"
+#include "quant.h"
 
 // The variant for the processor features that the call names.
 static inline const struct cpu_kernels *kernel_variant(const tn_cpu_call *call)
 {
     return cpu_pick((call->cpu_features & TN_CPU_AVX2 ? CPU_HAS_AVX2 : 0) |
                     (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0));
+}
+
+static inline const struct cpu_quant_kernels *quant_variant(const tn_cpu_call *call)
+{
+    return cpu_quant_pick((call->cpu_features & TN_CPU_AVX2 ? CPU_HAS_AVX2 : 0) |
+                          (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0) |
+                          (call->cpu_features & TN_CPU_VNNI ? CPU_HAS_VNNI : 0));
 }
 
 // The address of an operand's first element.
@@ -65,6 +73,7 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(topk)                                                                                \
     X(scaled_dot_product_attention)                                                        \
     X(attention_grad)                                                                      \
+    X(cached_attention)                                                                    \
     X(dft)                                                                                 \
     X(dft_of_real)                                                                         \
     X(dft_to_real)                                                                         \

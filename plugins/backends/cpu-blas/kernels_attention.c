@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// nn.scaled_dot_product_attention/1 of floats, without a matrix of all scores.
+// nn.scaled_dot_product_attention/1 of floats and quant.cached_attention/1, without a
+// matrix of all scores.
 //
 // The queries of a group of heads are rows of one matrix, ROW_BLOCK of which are computed
 // at a time, over KEY_BLOCK keys at a time: scores by a product, weights by exp() of scores
@@ -12,7 +13,8 @@
 // model, the keys of a block are computed in parts, whose sums are added at the end. How
 // many depends on shapes and lengths, not on the threads, and so do the results.
 //
-// Half floats are computed in f32: a block of rows at a time is widened.
+// Half floats and blocks are computed in f32: few rows of q read keys and values where they
+// lie, and for more a block of these at a time is widened.
 #include "attention.h"
 #include <math.h>
 #include <string.h>
@@ -37,56 +39,82 @@ static struct attention_row *state_of_part(struct attention_row *state, int64_t 
     return (struct attention_row *)(void *)((char *)state + p * pitch);
 }
 
+// Rows of keys or values: of the dtype that is computed in, or as few_rows.c reads them.
+struct rows {
+    const void *data;
+    int64_t row; // elements, of blocks bytes, from one to the next
+    int32_t kind;
+};
+
+// Rows [first, first + count): where they lie if the loops for few rows of q read them
+// there.
+static struct rows read_rows(const struct attention *s, const struct block *b,
+                             const char *rows, int64_t row, int64_t first, int64_t count,
+                             int64_t width)
+{
+    bool is_direct = s->kv == TN_F16 || s->kv == TN_U8;
+    struct rows r = {.row = row, .kind = CPU_FEW_F32};
+    if (b->rows > CPU_FEW_ROWS || s->dtype != TN_F32 || !is_direct) {
+        r.data = attention_read_rows(s, b->wide, rows, first, count, width, &r.row);
+        return r;
+    }
+    r.kind = s->kv == TN_F16 ? CPU_FEW_F16 : CPU_FEW_Q8_0;
+    r.data = rows + first * row * s->kv_size;
+    return r;
+}
+
 // Scores of `count` keys, and the weighed sum of as many values. False: there are too many
 // rows, or no loop for the dtype, and BLAS is quicker.
 static bool multiply_few_f32(const struct attention *s, const struct block *b,
-                             const float *k, int64_t k_row, int64_t count)
+                             const struct rows *k, int64_t count)
 {
     if (b->rows > CPU_FEW_ROWS)
         return false;
     s->kernels->nn->few_by_rows(
         &(struct cpu_few_rows){.a = (const float *)(const void *)b->q,
-                               .b = k,
+                               .b = k->data,
                                .c = (float *)(void *)b->scores,
                                .m = b->rows,
                                .n = count,
                                .k = s->depth,
                                .a_row = s->depth,
-                               .b_row = k_row,
+                               .b_row = k->row,
                                .c_row = count,
-                               .scale = (float)s->scale});
+                               .scale = (float)s->scale,
+                               .kind = k->kind});
     return true;
 }
 
-static bool add_few_f32(const struct attention *s, const struct block *b, const float *v,
-                        int64_t v_row, int64_t count)
+static bool add_few_f32(const struct attention *s, const struct block *b,
+                        const struct rows *v, int64_t count)
 {
     if (b->rows > CPU_FEW_ROWS)
         return false;
     s->kernels->nn->few_by_columns(
         &(struct cpu_few_rows){.a = (const float *)(const void *)b->scores,
-                               .b = v,
+                               .b = v->data,
                                .c = (float *)(void *)b->out,
                                .m = b->rows,
                                .n = s->width,
                                .k = count,
                                .a_row = count,
-                               .b_row = v_row,
-                               .c_row = s->width});
+                               .b_row = v->row,
+                               .c_row = s->width,
+                               .kind = v->kind});
     return true;
 }
 
 static bool multiply_few_f64(const struct attention *s, const struct block *b,
-                             const double *k, int64_t k_row, int64_t count)
+                             const struct rows *k, int64_t count)
 {
-    (void)s, (void)b, (void)k, (void)k_row, (void)count;
+    (void)s, (void)b, (void)k, (void)count;
     return false;
 }
 
-static bool add_few_f64(const struct attention *s, const struct block *b, const double *v,
-                        int64_t v_row, int64_t count)
+static bool add_few_f64(const struct attention *s, const struct block *b,
+                        const struct rows *v, int64_t count)
 {
-    (void)s, (void)b, (void)v, (void)v_row, (void)count;
+    (void)s, (void)b, (void)v, (void)count;
     return false;
 }
 
@@ -175,7 +203,7 @@ static int64_t q_bytes(const struct attention *s)
 static int64_t wide_bytes(const struct attention *s)
 {
     int64_t width = s->depth > s->width ? s->depth : s->width;
-    return attention_is_half(s) ? attention_round_up(KEY_BLOCK * width * s->element) : 0;
+    return attention_is_widened(s) ? attention_round_up(KEY_BLOCK * width * s->element) : 0;
 }
 
 static int64_t sums_bytes(const struct attention *s)
@@ -321,7 +349,20 @@ static int64_t count_parts(const struct attention *s)
     return choose_parts(s, most < s->keys ? most : s->keys);
 }
 
-static tn_status attention(const tn_cpu_call *call)
+static tn_status run_attention(const tn_cpu_call *call, struct attention *s)
+{
+    s->parts = count_parts(s);
+    tn_status status = blas_enter(call, &s->blas);
+    if (status)
+        return status;
+    call->parallel_for(call, s->lanes, 1, run_lanes, s);
+    blas_leave();
+    if (s->parts > 1)
+        call->parallel_for(call, count_units(s), 1, add_units, s);
+    return TN_OK;
+}
+
+static struct attention begin_attention(const tn_cpu_call *call)
 {
     struct attention s = {.kernels = kernel_variant(call),
                           .q = first_element(&call->inputs[0]),
@@ -332,18 +373,33 @@ static tn_status attention(const tn_cpu_call *call)
     const tn_layout in[] = {call->inputs[0].layout, call->inputs[1].layout,
                             call->inputs[2].layout};
     read_shape(in, &s);
+    return s;
+}
+
+static tn_status attention(const tn_cpu_call *call)
+{
+    struct attention s = begin_attention(call);
     if (count_units(&s) * s.width == 0)
         return TN_OK;
     attention_read_options(call, 3, &s);
-    s.parts = count_parts(&s);
-    tn_status status = blas_enter(call, &s.blas);
-    if (status)
-        return status;
-    call->parallel_for(call, s.lanes, 1, run_lanes, &s);
-    blas_leave();
-    if (s.parts > 1)
-        call->parallel_for(call, count_units(&s), 1, add_units, &s);
-    return TN_OK;
+    return run_attention(call, &s);
+}
+
+static tn_status cached_attention(const tn_cpu_call *call)
+{
+    const tn_quant_cached_attention_attrs *attrs = call->attrs;
+    struct attention s = begin_attention(call);
+    if (count_units(&s) * s.width == 0)
+        return TN_OK;
+    attention_read_score(&(tn_attention_attrs){attrs->scale, attrs->is_causal,
+                                               attrs->window, attrs->soft_cap},
+                         &s);
+    s.lengths = &call->inputs[3];
+    s.slots = &call->inputs[4];
+    s.quant = quant_variant(call);
+    while (tn_quant_at(s.format) != tn_quant_find("q8_0"))
+        s.format++;
+    return run_attention(call, &s);
 }
 
 static uint64_t attention_scratch(const tn_kernel_query *query)
@@ -357,6 +413,17 @@ static uint64_t attention_scratch(const tn_kernel_query *query)
 static int32_t attention_accepts(const tn_kernel_query *query)
 {
     return attention_is_taken(query, 3, 3);
+}
+
+// Keys and values of floats are of q's dtype.
+static int32_t cached_accepts(const tn_kernel_query *query)
+{
+    const tn_quant_cached_attention_attrs *attrs = query->attrs;
+    bool is_blocks = query->inputs[1].dtype == TN_U8;
+    return attention_fits(query) &&
+           (is_blocks
+                ? query->inputs[0].dtype == TN_F32 && strcmp(attrs->format, "q8_0") == 0
+                : query->inputs[0].dtype == query->inputs[1].dtype);
 }
 
 static const tn_operand_rule rules[] = {
@@ -381,4 +448,28 @@ const tn_kernel scaled_dot_product_attention_kernel = {
     .accepts = attention_accepts,
     .scratch_size = attention_scratch,
     .payload = &payload,
+};
+
+static const tn_operand_rule cached_rules[] = {
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                 // q
+    {TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ROWS}, // k
+    {TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ROWS}, // v
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                      // lengths
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                      // slots
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
+};
+static const tn_cpu_kernel cached_payload = {
+    .struct_size = sizeof(tn_cpu_kernel),
+    .launch = cached_attention,
+};
+const tn_kernel cached_attention_kernel = {
+    .struct_size = sizeof(tn_kernel),
+    .primitive = "quant.cached_attention/1",
+    .family = TN_FAMILY_CPU,
+    .name = "blocks",
+    .priority = 500,
+    TN_OPERANDS(cached_rules),
+    .accepts = cached_accepts,
+    .scratch_size = attention_scratch,
+    .payload = &cached_payload,
 };

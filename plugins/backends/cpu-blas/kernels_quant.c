@@ -166,14 +166,6 @@ static int64_t rows_of(const tn_layout *x)
     return rows;
 }
 
-static const struct cpu_quant_kernels *quant_variant(const tn_cpu_call *call)
-{
-    uint32_t features = (call->cpu_features & TN_CPU_AVX2 ? CPU_HAS_AVX2 : 0) |
-                        (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0) |
-                        (call->cpu_features & TN_CPU_VNNI ? CPU_HAS_VNNI : 0);
-    return cpu_quant_pick(features);
-}
-
 // --- products of floats -----------------------------------------------------------------
 
 // Rows of w from `first` on, which are floats at `values`, times all of x.

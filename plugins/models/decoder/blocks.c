@@ -157,7 +157,7 @@ tn_array *block_exchange(const tn_model_step *step, tn_array *x, int64_t a, int6
                          int64_t size)
 {
     if (a == 1 || b == 1) // the same order of elements
-        return block_reshape(step, x, 1, b, a, size);
+        return block_reshape(step, x, step->sequences, b, a, size);
     return step->build->op(step->build, "base.transpose/1", TN_IN(x),
                            tn_attrs("axes", TN_INTS(0, 2, 1, 3)));
 }
@@ -199,16 +199,22 @@ static tn_array *block_part(const tn_model_step *step, tn_array *x, int64_t firs
                  TN_INTS(INT64_MAX, INT64_MAX, INT64_MAX, first + count)));
 }
 
+static int64_t block_rows(const tn_model_step *step)
+{
+    return step->sequences * step->count;
+}
+
 // Cosines and, of the first halves with the other sign, sines of the angles of all
-// positions: [2, count, 1, 2, pairs]. Layers build equal nodes, so a step computes it once.
+// rows: [2, rows, 1, 2, pairs]. Layers build equal nodes, so a step computes it once.
 static tn_array *block_angles(const tn_model_step *step, const decoder *d,
                               tn_array *frequencies)
 {
     const tn_build *build = step->build;
-    int64_t pairs = d->rotary / 2, count = step->count;
+    int64_t pairs = d->rotary / 2, count = block_rows(step);
     tn_array *at = build->op(build, "base.arange/1", NULL, 0,
-                             tn_attrs("stop", count, "dtype", (int64_t)TN_I64));
-    at = build->expr(build, "i, t -> i + i64(t)", TN_IN(at, step->position), TN_NO_ATTRS);
+                             tn_attrs("stop", step->count, "dtype", (int64_t)TN_I64));
+    tn_array *first = block_reshape(step, step->position, step->sequences, 1, 0, 0);
+    at = build->expr(build, "i, t -> i + i64(t)", TN_IN(at, first), TN_NO_ATTRS);
     at = build->op(build, "base.reshape/1", TN_IN(at),
                    tn_attrs("shape", TN_INTS(count, 1, 1, 1)));
     tn_array *f = build->op(build, "base.broadcast_to/1", TN_IN(frequencies),
@@ -220,32 +226,33 @@ static tn_array *block_angles(const tn_model_step *step, const decoder *d,
                        TN_IN(at, f), tn_attrs("n", 2 * count * pairs, "p", pairs));
 }
 
-// The cosines (0) or the sines (1) of the angles, [count, 1, 2, pairs].
+// The cosines (0) or the sines (1) of the angles, [rows, 1, 2, pairs].
 static tn_array *block_side(const tn_model_step *step, const decoder *d, tn_array *angles,
                             int64_t side)
 {
     tn_array *x =
         step->build->op(step->build, "base.slice/1", TN_IN(angles),
                         tn_attrs("start", TN_INTS(side), "stop", TN_INTS(side + 1)));
-    return block_reshape(step, x, step->count, 1, 2, d->rotary / 2);
+    return block_reshape(step, x, block_rows(step), 1, 2, d->rotary / 2);
 }
 
-// The first `rotary` elements of heads, [1, count, heads, size], turned by their positions.
+// The first `rotary` elements of heads, [sequences, count, heads, size], turned by their
+// positions.
 static tn_array *block_turned(const tn_model_step *step, const decoder *d, tn_array *x,
                               int64_t heads, tn_array *frequencies)
 {
     const tn_build *build = step->build;
-    int64_t count = step->count, rest = d->facts.head_size - d->rotary;
+    int64_t rest = d->facts.head_size - d->rotary;
     tn_array *angles = block_angles(step, d, frequencies);
     tn_array *pairs = rest ? block_part(step, x, 0, d->rotary) : x;
-    pairs = block_reshape(step, pairs, count, heads, 2, d->rotary / 2);
+    pairs = block_reshape(step, pairs, block_rows(step), heads, 2, d->rotary / 2);
     tn_array *others =
         build->op(build, "base.flip/1", TN_IN(pairs), tn_attrs("axis", TN_INTS(2)));
     tn_array *turned = build->expr(build, "x, y, c, s -> x * c + y * s",
                                    TN_IN(pairs, others, block_side(step, d, angles, 0),
                                          block_side(step, d, angles, 1)),
                                    TN_NO_ATTRS);
-    turned = block_reshape(step, turned, 1, count, heads, d->rotary);
+    turned = block_reshape(step, turned, step->sequences, step->count, heads, d->rotary);
     return rest ? build->op(build, "base.concatenate/1",
                             TN_IN(turned, block_part(step, x, d->rotary, rest)),
                             tn_attrs("axis", (int64_t)3))
@@ -257,7 +264,7 @@ tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *x,
 {
     char norm[32];
     int64_t size = d->facts.head_size;
-    x = block_reshape(step, x, 1, step->count, heads, size);
+    x = block_reshape(step, x, step->sequences, step->count, heads, size);
     if (!frequencies)
         return block_exchange(step, x, step->count, heads, size);
     snprintf(norm, sizeof(norm), "%.24s_norm", what);
@@ -277,13 +284,60 @@ void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2])
                       .extent = {1, d->facts.groups, capacity, d->facts.head_size}};
 }
 
+// x in the dtype of an array of floats.
+static tn_array *block_as(const tn_model_step *step, tn_array *x, tn_dtype dtype)
+{
+    const tn_type *type = x ? step->build->type(x) : NULL;
+    return type && type->dtype != dtype
+               ? step->build->op(step->build, "base.astype/1", TN_IN(x),
+                                 tn_attrs("dtype", (int64_t)dtype))
+               : x;
+}
+
+// A cache with the rows of this step.
+static tn_array *block_grow(const tn_model_step *step, tn_array *cache, tn_array *rows)
+{
+    const tn_type *type = cache ? step->build->type(cache) : NULL;
+    if (!step->slots)
+        return step->build->op(
+            step->build, "base.dynamic_slice_update/1",
+            TN_IN(cache, block_as(step, rows, type ? type->dtype : TN_F32), step->start),
+            TN_NO_ATTRS);
+    return step->build->op(step->build, "quant.cache_update/1",
+                           TN_IN(cache, rows, step->position, step->slots),
+                           tn_attrs("format", step->cache_format));
+}
+
+// Attention of q over the caches, computed from the elements that these have.
+static tn_array *block_attend(const tn_model_step *step, const decoder *d, tn_array *q,
+                              tn_array *const caches[2], int64_t window)
+{
+    const tn_build *build = step->build;
+    const tn_type *type = caches[0] ? build->type(caches[0]) : NULL;
+    const int64_t causal = 1;
+    if (type && !step->cache_format)
+        q = block_as(step, q, type->dtype);
+    if (!step->slots)
+        q = build->op(build, "nn.scaled_dot_product_attention/1",
+                      TN_IN(q, caches[0], caches[1], NULL, step->length),
+                      tn_attrs("scale", d->score_scale, "is_causal", causal, "window",
+                               window, "soft_cap", d->score_cap));
+    else
+        q = build->op(build, "quant.cached_attention/1",
+                      TN_IN(q, caches[0], caches[1], step->length, step->slots),
+                      tn_attrs("scale", d->score_scale, "is_causal", causal, "window",
+                               window, "soft_cap", d->score_cap, "format",
+                               step->cache_format));
+    return block_as(step, q, TN_F32);
+}
+
 // Columns first .. first + count - 1 of a matrix.
 static tn_array *block_columns(const tn_model_step *step, tn_array *x, int64_t first,
                                int64_t count)
 {
     return step->build->op(
         step->build, "base.slice/1", TN_IN(x),
-        tn_attrs("start", TN_INTS(0, first), "stop", TN_INTS(step->count, first + count)));
+        tn_attrs("start", TN_INTS(0, first), "stop", TN_INTS(INT64_MAX, first + count)));
 }
 
 // The products of queries, keys and values.
@@ -303,7 +357,6 @@ tn_array *block_attention(tn_model_step *step, const decoder *d, tn_array *h, in
                           tn_array *frequencies)
 {
     const tn_model_facts *f = &d->facts;
-    const tn_build *build = step->build;
     tn_array **caches = step->caches + 2 * (layer - step->first), *made[3];
     block_qkv(step, d, h, layer, made);
     tn_array *q = block_heads(step, d, made[0], layer, "attn_q", f->heads, frequencies);
@@ -312,22 +365,21 @@ tn_array *block_attention(tn_model_step *step, const decoder *d, tn_array *h, in
         block_heads(step, d, made[2], layer, "attn_v", f->groups, NULL)};
     int64_t window = d->sees_all[layer] ? 0 : d->window;
     for (int i = 0; i < 2; i++)
-        caches[i] = build->op(build, "base.dynamic_slice_update/1",
-                              TN_IN(caches[i], grown[i], step->start), TN_NO_ATTRS);
-    tn_array *seen = build->op(build, "nn.scaled_dot_product_attention/1",
-                               TN_IN(q, caches[0], caches[1], NULL, step->length),
-                               tn_attrs("scale", d->score_scale, "is_causal", (int64_t)1,
-                                        "window", window, "soft_cap", d->score_cap));
+        caches[i] = block_grow(step, caches[i], grown[i]);
+    tn_array *seen = block_attend(step, d, q, caches, window);
     seen = block_exchange(step, seen, f->heads, step->count, f->head_size);
-    return block_reshape(step, seen, step->count, f->heads * f->head_size, 0, 0);
+    return block_reshape(step, seen, block_rows(step), f->heads * f->head_size, 0, 0);
 }
 
 tn_array *block_last(const tn_model_step *step, const decoder *d, tn_array *x,
                      int64_t layer)
 {
     const tn_type *type = x ? step->build->type(x) : NULL;
-    if (!type || !step->last || layer + 1 < d->facts.layers || type->extent[0] == 1)
+    if (!type || !step->last || layer + 1 < d->facts.layers || step->count == 1)
         return x;
+    if (step->sequences > 1)
+        return step->build->op(step->build, "base.take/1", TN_IN(x, step->last),
+                               tn_attrs("axis", (int64_t)0));
     return step->build->op(step->build, "base.dynamic_slice/1", TN_IN(x, step->last),
                            tn_attrs("sizes", TN_INTS(1)));
 }

@@ -5,6 +5,7 @@
 #define QUANT_PACK_H
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 #include <tenon/checked.h>
@@ -23,11 +24,13 @@
     X(matmul)                                                                              \
     X(experts)                                                                             \
     X(take)                                                                                \
-    X(pack)
+    X(pack)                                                                                \
+    X(cache_update)                                                                        \
+    X(cached_attention)
 #define QUANT_DECLARE(name) extern const tn_primitive quant_##name;
 QUANT_PRIMITIVES(QUANT_DECLARE)
 #undef QUANT_DECLARE
-extern const tn_kernel quant_quantize_kernel;
+extern const tn_kernel quant_quantize_kernel, quant_cache_update_kernel;
 
 // --- formats (formats.c) ----------------------------------------------------------------
 

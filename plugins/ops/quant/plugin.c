@@ -7,7 +7,8 @@
 static const tn_primitive *const primitives[] = {QUANT_PRIMITIVES(POINTER)};
 #undef POINTER
 
-static const tn_kernel *const kernels[] = {&quant_quantize_kernel};
+static const tn_kernel *const kernels[] = {&quant_quantize_kernel,
+                                           &quant_cache_update_kernel};
 
 static const tn_ops ops = {
     .struct_size = sizeof(ops),

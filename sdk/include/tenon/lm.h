@@ -49,7 +49,16 @@ typedef struct tn_lm_options {
     uint32_t flags;       // 0
     int64_t context;      // positions that a sequence holds; 0: those of the model, at most
                           // TN_LM_USUAL_CONTEXT
+    // Elements of the caches: "f16", "f32", or "q8_0", whose heads have a multiple of 32
+    // elements. NULL: "f16".
+    const char *cache;
+    // Sequences that share arrays of caches, and so steps of tn_lm_infer_batch; 0: 1, at
+    // most TN_LM_MOST_SEQUENCES. Memory of the host is taken when it is first written, that
+    // of a GPU at once. More sequences than these get arrays of their own.
+    int64_t sequences;
 } tn_lm_options;
+
+#define TN_LM_MOST_SEQUENCES 1024
 
 // The context of a model that was trained on more, unless options ask for another one:
 // positions.
@@ -94,6 +103,8 @@ typedef struct tn_lm_info {
     int64_t first, end;    // the layers that are loaded: first .. end - 1
     uint64_t weight_bytes; // of what is loaded
     uint64_t cache_bytes;  // of one sequence, for the layers that are loaded
+    const char *cache;     // elements of the caches: "f16"
+    int64_t sequences;     // that share arrays of caches
 } tn_lm_info;
 
 // Gives a model, which tn_lm_close takes back: reads what is in the file and checks the
@@ -195,6 +206,18 @@ TN_API int64_t tn_lm_sequence_length(const tn_lm_sequence *sequence);
 // Forgets the positions from `length` on, which must not exceed the sequence's.
 TN_API tn_status tn_lm_sequence_cut(tn_lm_sequence *sequence, int64_t length);
 
+// Writes the sequence to a file, which appears complete or not at all, as of tn_save: its
+// tokens and what its caches have of them, as safetensors. TN_ERR_ARGUMENT: it is empty.
+TN_API tn_status tn_lm_sequence_save(const tn_lm_sequence *sequence, const char *path);
+
+// Replaces the sequence by one that was saved; it goes on as that one would have, also
+// where it may hold more positions. The file is untrusted: TN_ERR_REFUSED for what is
+// damaged, or was saved with another model (other metadata, or weights of other names,
+// shapes or formats), other layers or caches of other elements; TN_ERR_ARGUMENT for more
+// positions than the context has. The sequence is then unchanged; where writing the caches
+// fails it is empty.
+TN_API tn_status tn_lm_sequence_restore(tn_lm_sequence *sequence, const char *path);
+
 // Flags of tn_lm_infer and tn_lm_infer_tensor.
 enum {
     TN_LM_ALL_ROWS = 1, // logits of each position, not of the last one alone
@@ -220,6 +243,28 @@ TN_API tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input,
 // [vocabulary].
 TN_API tn_status tn_lm_infer_prompt(tn_lm_sequence *sequence, const char *text,
                                     float *out_logits);
+
+// Tokens for one sequence of several. `status` is written by tn_lm_infer_batch.
+typedef struct tn_lm_item {
+    tn_lm_sequence *sequence;
+    const int32_t *ids; // `count` tokens, which are appended
+    int64_t count;
+    float *out_logits; // behind the last one: f32 [vocabulary]; may be NULL
+    tn_status status;  // TN_OK, or how this item failed
+    uint32_t reserved; // 0
+} tn_lm_item;
+
+// Appends tokens to several sequences, each once, and writes the logits behind the last
+// ones. The last tokens of sequences that share caches (tn_lm_options.sequences) go through
+// the model together, up to 32 at a time, so that weights are read once for all; what a
+// sequence gets has more tokens than one, those before are read alone. Logits are those of
+// tn_lm_infer up to the rounding of products of other sizes.
+//
+// All sequences are the calling thread's. An item that fails takes no other one down: its
+// status says so, and of one that was refused (TN_ERR_ARGUMENT, as of tn_lm_infer) no token
+// is appended. Returns TN_OK, or the status of the first item that failed, whose message
+// tn_lm_error() has.
+TN_API tn_status tn_lm_infer_batch(tn_lm_item *items, uint64_t num_items);
 
 // --- embeddings ------------------------------------------------------------------------
 
@@ -394,6 +439,22 @@ typedef struct tn_lm_result {
 // the grammar; or what tn_lm_grammar_test says of ambiguity.
 TN_API tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
                                 tn_lm_result *out_result);
+
+// A text to generate beside others. `result` begins as zeros, or with its struct_size.
+typedef struct tn_lm_request {
+    const tn_lm_generation *how; // of a sequence that is empty
+    tn_lm_result result;         // written where `status` is TN_OK
+    tn_status status;            // written
+    uint32_t reserved;           // 0
+} tn_lm_request;
+
+// Generates several texts, each in a sequence of its own, at most `at_once` at a time (0:
+// tn_lm_options.sequences): these share steps as tn_lm_infer_batch says, and when one ends
+// the next request takes its room. Callbacks run on this thread, each with the context of
+// its request; one that ends its text ends no other one. A request that fails takes no
+// other one down. Returns TN_OK, or the status of the request that failed first.
+TN_API tn_status tn_lm_generate_batch(tn_lm *model, tn_lm_request *requests,
+                                      uint64_t num_requests, int64_t at_once);
 
 // Ends the generating that runs now, or the next one, after its current token. Any thread,
 // and signal handlers.

@@ -108,8 +108,10 @@ enum {
     TN_MODEL_OUTPUT = -2,    // what comes behind the last one
 };
 
-// One step of a model while its graph is built: some positions of a sequence, one behind
-// the other, through some layers. Filled by the library, borrowed for the call of `build`.
+// One step of a model while its graph is built: `count` positions of each of some
+// sequences, one behind the other, through some layers. Rows of arrays are those of the
+// first sequence, then of the second one, ... Filled by the library, borrowed for the call
+// of `build`.
 //
 // The slots fail as those of tn_build do: they return NULL, take NULL, and the failure is
 // checked once, behind `build`.
@@ -118,27 +120,29 @@ struct tn_model_step {
     uint32_t struct_size;  // sizeof(tn_model_step) as the library was compiled
     uint32_t flags;        // 0
     const tn_build *build; // for all other nodes
-    int64_t count;         // positions of this step, 1 or more
+    int64_t count;         // positions of each sequence in this step, 1 or more
     int64_t capacity;      // positions that the caches hold
     int64_t first, end;    // layers first .. end - 1
 
-    // Where first is 0, ids: i32 [count]; else the hidden state: f32 [count, width].
+    // Where first is 0, ids: i32 [rows]; else the hidden state: f32 [rows, width].
     tn_array *input;
 
-    tn_array *position; // i32 [1]: of the first one in its sequence
-    tn_array *length;   // i32 [1]: position + count, the filled part of the caches
-    tn_array *start;    // i32 [4]: 0, 0, position, 0: where a cache of rank 4 is grown
+    tn_array *position; // i32 [sequences]: of the first one in its sequence
+    tn_array *length;   // i32 [sequences]: position + count, the filled part of the caches
+    tn_array *start;    // i32 [4]: 0, 0, position, 0: where a cache of rank 4 is grown,
+                        // where `slots` is NULL
 
-    // i32 [1]: the row, of 0 .. count - 1, whose logits are wanted, which are then of shape
-    // [1, vocabulary]. NULL: those of all rows are, or the step does not reach the output.
+    // i32 [sequences]: the rows whose logits are wanted, which are then of shape
+    // [sequences, vocabulary]. NULL: those of all rows are, or the step does not reach the
+    // output.
     tn_array *last;
 
-    // num_caches for each of the layers. Before: what the sequence has so far. `build` puts
-    // in their place what it has then, of the same types.
+    // num_caches for each of the layers. Before: what the sequences have so far. `build`
+    // puts in their place what they have then, of the same types.
     tn_array **caches;
 
-    // Set by `build`: the hidden state, or the logits, f32 [count or 1, vocabulary], where
-    // `end` is the model's number of layers.
+    // Set by `build`: the hidden state, or the logits, f32 [rows or sequences, vocabulary],
+    // where `end` is the model's number of layers.
     tn_array *output;
 
     // A weight as it is, in f32. NULL, without a failure, for an optional one that the
@@ -161,7 +165,14 @@ struct tn_model_step {
     tn_array *(*experts)(const tn_model_step *step, tn_array *x, tn_array *ids,
                          const char *name);
 
-    int64_t context; // positions that a sequence may have: at most `capacity`
+    int64_t context;   // positions that a sequence may have: at most `capacity`
+    int64_t sequences; // 1 or more; rows are sequences * count
+
+    // i32 [sequences]: which index of the first axis of the caches is a sequence's. NULL:
+    // there is one sequence, and this axis has extent 1.
+    tn_array *slots;
+    // Of caches that are rows of blocks, their format; NULL: the caches are of floats.
+    const char *cache_format;
 
     // Set by `build` where it sets logits: the normalised hidden state that they are the
     // product of, f32 of as many rows and of the model's width. It is what embeddings of
@@ -192,7 +203,9 @@ typedef struct tn_model {
                          tn_model_weight *out, uint64_t *count);
 
     // The types of a layer's caches for `capacity` positions: num_caches of them. They
-    // begin as zeros. [any]
+    // begin as zeros. Those of f32 [1, groups, capacity, width] the library may keep as f16
+    // or, where the width allows, as blocks (tn_model_step.cache_format), with a first axis
+    // of several sequences: quant.cache_update and quant.cached_attention take them. [any]
     tn_status (*caches)(const tn_host *host, const tn_model_self *model, int64_t layer,
                         int64_t capacity, tn_type *out_types);
 

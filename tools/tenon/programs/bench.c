@@ -26,7 +26,8 @@ int cmd_bench(const struct command *self, int argc, char **argv)
     struct command mine = *self;
     mine.details = details;
     const char *rounds = NULL, *threads = NULL, *python = NULL, *random = NULL,
-               *tokens = NULL, *context = NULL;
+               *tokens = NULL, *context = NULL, *sequences = NULL, *position = NULL,
+               *cache = NULL;
     bool json = false;
     const struct option options[] = {
         {"rounds", 0, "N", "times that each contestant runs (15)", &rounds, NULL},
@@ -35,6 +36,10 @@ int cmd_bench(const struct command *self, int argc, char **argv)
         {"random", 0, "DIMENSIONS", "llm: a model of random weights", &random, NULL},
         {"tokens", 0, "N", "llm: tokens one by one (64)", &tokens, NULL},
         {"context", 0, "N", "llm: positions that there is room for", &context, NULL},
+        {"sequences", 0, "N", "llm: sequences that share each step (1)", &sequences, NULL},
+        {"position", 0, "N", "llm: where steps are measured (512; of several, 64)",
+         &position, NULL},
+        {"cache", 0, "TYPE", "llm: elements of the caches: f16, f32, q8_0", &cache, NULL},
         {"json", 0, NULL, "llm: print JSON", NULL, &json},
     };
     enum { OWN = 3 }; // options of the other benchmarks
@@ -52,8 +57,9 @@ int cmd_bench(const struct command *self, int argc, char **argv)
         args.count--;
         return lm_run("bench", options, COUNT(options), &args);
     }
-    if (random || tokens || context || json)
-        return misuse("--random, --tokens, --context and --json are for 'bench llm'");
+    if (random || tokens || context || sequences || position || cache || json)
+        return misuse("--random, --tokens, --context, --sequences, --position, --cache and "
+                      "--json are for 'bench llm'");
     if (!own_path(own))
         return oops("cannot tell where this program is: %s", strerror(errno));
     setenv("TENON_BENCH_COMMAND", own, 1); // the command that is timed

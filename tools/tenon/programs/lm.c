@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define CACHE_HELP "elements of the caches: f16, f32 or q8_0 (f16)"
+
 int lm_run(const char *mode, const struct option *options, size_t num_options,
            const struct args *args)
 {
@@ -38,7 +40,7 @@ int cmd_generate(const struct command *self, int argc, char **argv)
     const char *tokens = "200", *context = NULL, *temperature = NULL, *top_k = NULL,
                *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL,
                *grammar = NULL, *schema = NULL, *bias = NULL, *top = NULL, *adapter = NULL,
-               *adapter_scale = NULL;
+               *adapter_scale = NULL, *cache = NULL, *save = NULL, *load = NULL;
     bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "generate at most N tokens (200; 0: no bound)", &tokens, NULL},
@@ -61,6 +63,9 @@ int cmd_generate(const struct command *self, int argc, char **argv)
          &bias, NULL},
         {"top", 0, "N", "with --json: the N most probable tokens in place of each", &top,
          NULL},
+        {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
+        {"save-cache", 0, "FILE", "keep what was read and written in FILE", &save, NULL},
+        {"load-cache", 0, "FILE", "go on from what FILE keeps", &load, NULL},
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
          NULL},
         {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
@@ -86,7 +91,8 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         "  tenon chat SmolLM2.gguf --system 'Answer in one sentence.'\n";
     const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
                *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL,
-               *grammar = NULL, *schema = NULL, *adapter = NULL, *adapter_scale = NULL;
+               *grammar = NULL, *schema = NULL, *adapter = NULL, *adapter_scale = NULL,
+               *cache = NULL;
     const struct option options[] = {
         {"system", 0, "TEXT", "what the model is told before all else", &system, NULL},
         {"template", 0, "NAME", "the form of the conversation (the model's)", &form, NULL},
@@ -105,6 +111,7 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         {"grammar", 0, "FILE", "hold each reply to a grammar in GBNF", &grammar, NULL},
         {"json-schema", 0, "FILE", "hold each reply to JSON that is valid by a schema",
          &schema, NULL},
+        {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
          NULL},
         {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
@@ -151,11 +158,13 @@ int cmd_perplexity(const struct command *self, int argc, char **argv)
         "FILE may be -, for standard input.\n"
         "\n"
         "  tenon perplexity SmolLM2.gguf book.txt --tokens 1000\n";
-    const char *tokens = NULL, *context = NULL, *adapter = NULL, *adapter_scale = NULL;
+    const char *tokens = NULL, *context = NULL, *cache = NULL, *adapter = NULL,
+               *adapter_scale = NULL;
     bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "measure the first N tokens (all)", &tokens, NULL},
         {"context", 0, "N", "tokens of a window (512)", &context, NULL},
+        {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
          NULL},
         {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},

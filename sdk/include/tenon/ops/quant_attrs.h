@@ -80,4 +80,29 @@ typedef struct tn_quant_pack_attrs {
     const char *to;     // the packed format of `format`, or the plain one; required
 } tn_quant_pack_attrs;
 
+// quant.cache_update/1 (cache: floats slots, groups, capacity, width; rows: floats
+// sequences, groups, count, width; positions: integers sequences; slots: integers
+// sequences) -> as cache: the cache with row j of sequence i at position positions[i] + j
+// of slot slots[i], rounded to the cache's dtype. What lies outside of the cache is not
+// written, so a position of -1 - capacity, or a slot of -1, leaves a sequence out. Of
+// sequences with the same slot the last one counts. With a format the cache is u8, of rows
+// of blocks as quant.quantize gives them. The output takes over the cache's memory where it
+// may.
+typedef struct tn_quant_cache_update_attrs {
+    const char *format; // of the cache's rows; NULL: floats
+} tn_quant_cache_update_attrs;
+
+// quant.cached_attention/1 (q: floats N, H, L, E; k: slots, G, S, E; v: slots, G, S, F;
+// lengths: integers N; slots: integers N) -> N, H, L, F: for each sequence what
+// nn.scaled_dot_product_attention/1 gives with its lengths, over the keys and values of its
+// slot, slots[i] clamped to those that there are. k and v have q's dtype, or with a format
+// are u8, of rows of blocks.
+typedef struct tn_quant_cached_attention_attrs {
+    double scale;       // of the scores; 0: 1 / sqrt(E)
+    int64_t is_causal;  // 1: a query sees keys up to its own position; default 0
+    int64_t window;     // keys that a query sees up to its position; 0: all
+    double soft_cap;    // scores become soft_cap * tanh(score / soft_cap); 0: they stay
+    const char *format; // of the rows of k and v; NULL: floats
+} tn_quant_cached_attention_attrs;
+
 #endif // TENON_OPS_QUANT_ATTRS_H
