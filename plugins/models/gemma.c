@@ -171,8 +171,7 @@ static tn_array *gemma_embed(const tn_model_step *step, const decoder *d)
                                                tn_attrs("s", sqrt((double)d->facts.width)));
 }
 
-static tn_array *gemma_logits(const tn_model_step *step, const tn_model_self *self,
-                              tn_array *x)
+static tn_array *gemma_logits(tn_model_step *step, const tn_model_self *self, tn_array *x)
 {
     tn_array *y = block_logits(step, &self->d, x, self->is_tied);
     return self->logit_cap > 0
