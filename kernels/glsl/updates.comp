@@ -15,7 +15,7 @@ struct region {
     uint from_stride[4];
     uint to_stride[4];
     uint number;                // of the index
-    uint length, most, stride; // extent of its axis (0: none), the greatest first index, elements
+    uint axis, most, stride; // extent of its axis (0: none), the greatest first index, elements
 };
 layout(std430, binding = 0) readonly buffer Regions { region d[]; } regions;
 layout(std430, binding = 1) readonly buffer Start { PASTE(S_, INDEX) d[]; } indices;
@@ -45,9 +45,9 @@ uvec2 place(uint part, uint rest)
         b += c * regions.d[part].to_stride[axis];
         rest = next;
     }
-    uint length = regions.d[part].length;
-    if (length != 0u)
-        b += min(clamped_index(regions.d[part].number, length), regions.d[part].most) *
+    uint count = regions.d[part].axis;
+    if (count != 0u)
+        b += min(clamped_index(regions.d[part].number, count), regions.d[part].most) *
              regions.d[part].stride;
     return uvec2(a, b);
 }

@@ -58,6 +58,7 @@ typedef struct tn_lm_options {
     int64_t sequences;
 } tn_lm_options;
 
+// The most sequences that share arrays of caches.
 #define TN_LM_MOST_SEQUENCES 1024
 
 // The context of a model that was trained on more, unless options ask for another one:
