@@ -337,7 +337,7 @@ static void end_request(struct schedule *s, uint64_t at, tn_status status)
     tn_lm_request *request = s->owners[at];
     lm_failure_note(&s->first, status);
     request->status = status;
-    finish(&s->running[at], status, &request->result);
+    finish(&s->running[at], status, request->out_result);
     s->num_running--;
     s->running[at] = s->running[s->num_running];
     s->owners[at] = s->owners[s->num_running];

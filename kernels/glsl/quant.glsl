@@ -62,7 +62,7 @@
 #elif FORMAT == q6_k
 #define UNITS 105u
 #define ZERO 32
-#define HEAD 0u
+#define HEAD 1u
 #elif FORMAT == iq4_nl
 #define UNITS 9u
 #define ZERO 128
@@ -131,6 +131,16 @@ uint weight_word(Row row, uint unit)
     bool is_odd = w_odd();
 #endif
 #ifdef HEAD
+#if FORMAT == q6_k
+    // As tn_quant_arrange: the scale, those of 16 elements, then 2 and 4 bits of each half.
+    if (row.own < 16u)
+        unit = unit == 104u  ? 0u
+               : unit >= 96u ? unit - 95u
+               : unit >= 80u ? unit - 23u
+               : unit >= 64u ? unit - 55u
+               : unit >= 32u ? unit + 41u
+                             : unit + 25u;
+#endif
     // As tn_quant_r16_at, in words.
     if (row.own < 16u && unit < HEAD) {
         at = row.at + unit * 16u + row.own;

@@ -107,14 +107,15 @@ void load_block(uint i, uint at)
     loaded[i][1] = weights.d[from + 16u];
 #endif
 #elif FORMAT == q6_k
-    // Words of 4 bits: `word` and 4 behind of each 8; words of 2 bits; words of scales.
-    scale[i] = load_halves(at + 208u);
+    // 4 words of scales; of each half 8 words of 2 bits and 16 of 4 bits.
+    scale[i] = load_halves(at);
+    at += 2u;
     [[unroll]] for (uint p = 0u; p < 8u; p++)
-        loaded[i][p] = weights.d[at + 4u * (4u * p + OWN_WORD) + QUAD];
+        loaded[i][p] = weights.d[at + 4u * ((p < 4u ? 12u : 20u) + 4u * p + OWN_WORD) + QUAD];
     [[unroll]] for (uint p = 0u; p < 4u; p++)
-        loaded[i][8u + p] = weights.d[at + 4u * (32u + 4u * p + OWN_WORD) + QUAD];
+        loaded[i][8u + p] = weights.d[at + 4u * ((p < 2u ? 4u : 20u) + 4u * p + OWN_WORD) + QUAD];
     [[unroll]] for (uint p = 0u; p < 4u; p++)
-        loaded[i][12u + p] = weights.d[at + 4u * (48u + p) + QUAD];
+        loaded[i][12u + p] = weights.d[at + 4u * p + QUAD];
 #else
     scale[i] = load_halves(at);
     minimum[i] = -load_halves(at + 2u);

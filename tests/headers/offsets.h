@@ -675,11 +675,11 @@ PIN(offsetof(struct tn_lm_result, prompt_tokens) == 8, "tn_lm_result.prompt_toke
 PIN(offsetof(struct tn_lm_result, tokens) == 16, "tn_lm_result.tokens");
 PIN(offsetof(struct tn_lm_result, prompt_seconds) == 24, "tn_lm_result.prompt_seconds");
 PIN(offsetof(struct tn_lm_result, seconds) == 32, "tn_lm_result.seconds");
-PIN(sizeof(struct tn_lm_request) == 56, "tn_lm_request");
+PIN(sizeof(struct tn_lm_request) == 24, "tn_lm_request");
 PIN(offsetof(struct tn_lm_request, how) == 0, "tn_lm_request.how");
-PIN(offsetof(struct tn_lm_request, result) == 8, "tn_lm_request.result");
-PIN(offsetof(struct tn_lm_request, status) == 48, "tn_lm_request.status");
-PIN(offsetof(struct tn_lm_request, reserved) == 52, "tn_lm_request.reserved");
+PIN(offsetof(struct tn_lm_request, out_result) == 8, "tn_lm_request.out_result");
+PIN(offsetof(struct tn_lm_request, status) == 16, "tn_lm_request.status");
+PIN(offsetof(struct tn_lm_request, reserved) == 20, "tn_lm_request.reserved");
 PIN(sizeof(struct tn_lm_trained) == 40, "tn_lm_trained");
 PIN(offsetof(struct tn_lm_trained, struct_size) == 0, "tn_lm_trained.struct_size");
 PIN(offsetof(struct tn_lm_trained, flags) == 4, "tn_lm_trained.flags");

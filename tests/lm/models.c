@@ -249,7 +249,8 @@ static uint64_t decode(const char *layers, const char *format, bool is_decoded,
     struct fixture f;
     tn_lm *lm = NULL;
     uint64_t planned = 0, before = 0;
-    const tn_lm_options options = {.struct_size = sizeof(options), .context = 512};
+    const tn_lm_options options = {
+        .struct_size = sizeof(options), .context = 512, .cache = "f32"};
     open_wide(&f);
     fixture_set(&f, "llama.block_count", layers);
     f.format = format;

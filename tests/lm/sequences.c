@@ -253,6 +253,7 @@ Test(sequences, requests_are_generated_as_alone)
     struct fixture f;
     tn_lm *lm = cached_open(&f, "llama", "f32", 3, 60);
     tn_lm_request requests[REQUESTS];
+    tn_lm_result results[REQUESTS];
     tn_lm_generation hows[REQUESTS];
     struct told told[REQUESTS] = {{.count = 0}}, expected[REQUESTS] = {{.count = 0}};
     tn_lm_sampling draws[REQUESTS];
@@ -276,7 +277,9 @@ Test(sequences, requests_are_generated_as_alone)
         for (int i = 0; i < REQUESTS; i++) {
             told[i].count = 0;
             hows[i].context = &told[i];
-            requests[i] = (tn_lm_request){.how = &hows[i], .status = TN_ERR_INTERNAL};
+            results[i] = (tn_lm_result){.struct_size = sizeof(results[i])};
+            requests[i] = (tn_lm_request){
+                .how = &hows[i], .out_result = &results[i], .status = TN_ERR_INTERNAL};
         }
         cr_assert(eq(int, tn_lm_generate_batch(lm, requests, REQUESTS, at_once),
                      TN_ERR_ARGUMENT));
@@ -288,9 +291,9 @@ Test(sequences, requests_are_generated_as_alone)
                 continue;
             }
             cr_assert(eq(int, requests[i].status, TN_OK));
-            cr_assert(eq(u32, requests[i].result.reason,
-                         i == ENDING ? TN_LM_CANCELLED : TN_LM_LENGTH));
-            cr_assert(eq(i64, requests[i].result.tokens, i == ENDING ? 6 : tokens[i]));
+            cr_assert(
+                eq(u32, results[i].reason, i == ENDING ? TN_LM_CANCELLED : TN_LM_LENGTH));
+            cr_assert(eq(i64, results[i].tokens, i == ENDING ? 6 : tokens[i]));
             cr_assert(eq(int, told[i].count, expected[i].count));
             cr_assert(eq(int, memcmp(told[i].ids, expected[i].ids, sizeof(told[i].ids)), 0),
                       "request %d", i);

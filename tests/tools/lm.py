@@ -210,7 +210,7 @@ def models_of_random_weights_are_measured():
     assert got["prompt"] > 0 and got["decode"] > 0, got
     refused("bench", "llm", "--random", "layers=none", saying="layers=none, expected format, layers")
     refused("bench", "llm", status=2, saying="bench llm: expected a model")
-    refused("bench", "matmul", "--json", status=2, saying="--random, --tokens, --context and --json are for")
+    refused("bench", "matmul", "--json", status=2, saying="--position, --cache and --json are for")
 
 
 def wrong_words_are_refused():

@@ -447,7 +447,8 @@ tn_status vk_plan_attention(const tn_vulkan_plan *plan)
     bool is_by_lines = tn_step_output(step, 0)->layout.offset % VK_MATRIX_LINE == 0;
     const struct vk_matrix_tile *matrix =
         is_by_lines ? vk_attention_choose_matrix(plan->limits, &a, matrix_tiles) : NULL;
-    if (!matrix && is_by_vectors && vk_attention_is_few(&a)) {
+    if (!matrix && is_by_vectors && vk_attention_is_few(&a) &&
+        plan->limits->max_operands >= VK_ATTENTION_FEW_OPERANDS) {
         tn_status status = vk_attention_launch_few(plan, &a);
         return status == TN_OK && a.parts > 1 && !vk_attention_few_combines(plan, &a)
                    ? launch_combine(plan, &a, suffix)

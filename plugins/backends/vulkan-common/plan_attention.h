@@ -34,7 +34,9 @@ bool vk_attention_by_vectors(const struct vk_attention *a);
 // side.
 bool vk_attention_by_lines(const tn_layout *x, uint64_t elements);
 
-// Whether attention_few.comp takes the operands, and parts of the keys for it.
+// Operands of attention_few.comp, which a device may not have room for.
+#define VK_ATTENTION_FEW_OPERANDS 10
+// Whether it takes the layouts, and parts of the keys for it.
 bool vk_attention_is_few(const struct vk_attention *a);
 uint64_t vk_attention_few_parts(const struct vk_attention *a);
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a);

@@ -65,12 +65,12 @@ static uint32_t unit_bytes(const struct weights *w)
     return w->format->bytes % 2 ? 1 : 2;
 }
 
-// Words that come first in packed rows: quant.glsl's HEAD.
-static uint32_t head_words(const tn_quant_format *format)
+// The order of packed rows. Its bytes are even: quant.glsl and quant_pack.comp count words.
+static tn_quant_order order_of(const tn_quant_format *format)
 {
     tn_quant_order order = {0};
     tn_quant_unpacked(tn_quant_packed(format->name, "vulkan"), &order);
-    return (uint32_t)order.head / 2;
+    return order;
 }
 
 // Whether the shaders have the format, and their 32 bits count the elements of the result
@@ -163,6 +163,7 @@ tn_status vk_plan_quantized_pack(const tn_vulkan_plan *plan)
     uint64_t words = layout_count(w) / 2;
     if (words == 0 || !find_weights(attrs->format, &from))
         return TN_OK;
+    const tn_quant_order order = order_of(from.format);
     struct kernel_launch launch = {.name = "quant_pack", .groups = ceil_div(words, 256)};
     kernel_spec(&launch, from.is_packed);
     kernel_bind(&launch, tn_vulkan_input(0));
@@ -170,10 +171,12 @@ tn_status vk_plan_quantized_pack(const tn_vulkan_plan *plan)
     kernel_push(&launch, words);
     kernel_push(&launch, (uint64_t)w->extent[1] / 2);
     kernel_push(&launch, (uint64_t)from.format->bytes / 2);
-    kernel_push(&launch, head_words(from.format));
+    kernel_push(&launch, (uint64_t)order.head / 2);
     kernel_push(&launch, (uint64_t)w->extent[0] / PACKED_ROWS * PACKED_ROWS);
     kernel_push(&launch, (uint64_t)w->offset);
     kernel_push(&launch, (uint64_t)tn_step_output(plan->step, 0)->layout.offset);
+    for (int i = 0; i < 12; i++)
+        kernel_push(&launch, (uint64_t)order.pieces[i] / 2);
     return kernel_launch(plan, &launch);
 }
 

@@ -50,7 +50,7 @@ typedef struct tn_lm_options {
     int64_t context;      // positions that a sequence holds; 0: those of the model, at most
                           // TN_LM_USUAL_CONTEXT
     // Elements of the caches: "f16", "f32", or "q8_0", whose heads have a multiple of 32
-    // elements. NULL: "f16".
+    // elements. NULL: "f16" where the CPU computes, else "f32".
     const char *cache;
     // Sequences that share arrays of caches, and so steps of tn_lm_infer_batch; 0: 1, at
     // most TN_LM_MOST_SEQUENCES. Memory of the host is taken when it is first written, that
@@ -441,10 +441,10 @@ typedef struct tn_lm_result {
 TN_API tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
                                 tn_lm_result *out_result);
 
-// A text to generate beside others. `result` begins as zeros, or with its struct_size.
+// A text to generate beside others.
 typedef struct tn_lm_request {
     const tn_lm_generation *how; // of a sequence that is empty
-    tn_lm_result result;         // written where `status` is TN_OK
+    tn_lm_result *out_result;    // the caller's, written where `status` is TN_OK; or NULL
     tn_status status;            // written
     uint32_t reserved;           // 0
 } tn_lm_request;

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define CACHE_HELP "elements of the caches: f16, f32 or q8_0 (f16)"
+#define CACHE_HELP "elements of the caches: f16 (the CPU's), f32 (of GPUs) or q8_0"
 
 int lm_run(const char *mode, const struct option *options, size_t num_options,
            const struct args *args)
