@@ -115,18 +115,17 @@ static int read_integer(int number, const char *text, int64_t *out)
     return 2;
 }
 
-// "5=1,7=-inf": several are separated by commas.
-static int add_bias(struct given *given, const char *text)
+// "5=1,7=-inf": several are separated by commas, and cut in place.
+static int add_bias(struct given *given, char *text)
 {
-    char *copy = strdup(text), *rest = copy;
-    for (char *one; copy && (one = strsep(&rest, ","));) {
+    for (char *one; (one = strsep(&text, ","));) {
         if (given->num_biases == COUNT(given->biases)) {
             stop("--bias: more than %zu tokens", COUNT(given->biases));
             return 2;
         }
-        given->biases[given->num_biases++] = one; // the copy stays as long as the program
+        given->biases[given->num_biases++] = one;
     }
-    return copy ? 0 : stop_memory();
+    return 0;
 }
 
 static int read_option(struct given *given, int number, const char *text)
@@ -185,7 +184,7 @@ static int read_option(struct given *given, int number, const char *text)
             return 0;
         }
     if (number == BIAS)
-        return add_bias(given, text);
+        return add_bias(given, optarg);
     if (number != RAW && number != JSON && number != PLAIN)
         return 2; // getopt_long has told
     *(number == RAW ? &given->raw : number == JSON ? &given->json : &given->plain) = true;
