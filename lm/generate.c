@@ -370,12 +370,12 @@ static void run_requests(struct schedule *s)
     }
     uint64_t count = s->num_running;
     lm_failure_note(&s->first, tn_lm_infer_batch(s->items, count));
-    for (uint64_t i = count; i-- > 0;) { // from the end: those that end are replaced
-        tn_status status = s->items[i].status;
+    for (; count > 0; count--) { // from the end: those that end are replaced
+        tn_status status = s->items[count - 1].status;
         if (status == TN_OK)
-            status = go_on(&s->running[i]);
-        if (status != TN_OK || s->running[i].result.reason)
-            end_request(s, i, status);
+            status = go_on(&s->running[count - 1]);
+        if (status != TN_OK || s->running[count - 1].result.reason)
+            end_request(s, count - 1, status);
     }
 }
 

@@ -117,7 +117,7 @@ class Tree:
         objects = {inside + "plugin.c.o": self.tree / folder / "plugin.c",
                    inside + "meson-generated_.._%s.o" % generated: made / generated}
         objects = {like: self.compile(like, file, made) for like, file in objects.items()}
-        plan = self.compile(COMMON + "/libtenon-vulkan-common.a.p/plan_reduce.c.o",
+        plan = self.compile(COMMON + "/libtenon-vulkan-cold.a.p/plan_reduce.c.o",
                             self.tree / COMMON / "plan_silu.c", made)
         out = made / ("org.tenon.%s.so" % name)
         self.link(name, objects, plan, out)
