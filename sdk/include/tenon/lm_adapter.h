@@ -78,7 +78,8 @@ typedef struct tn_lm_training {
 // none are; a shard of them is TN_ERR_ARGUMENT, as are fewer than two tokens and a weight
 // of a name that no product has. The same seed gives the same adapter on one backend.
 //
-// On failure the model has the adapter it had, or the one of the last step that ended well.
+// On failure the model has the adapter of the last step that ended well; before the first
+// one that which it had, or one that adds nothing.
 TN_API tn_status tn_lm_train_adapter(tn_lm *model, const int32_t *ids, uint64_t count,
                                      const tn_lm_training *how);
 
