@@ -13,7 +13,8 @@
 // OUT. With OF_PARTS they are stored as they are, in f32: sums of a part of the terms.
 //
 // With FORMAT the second operand are rows of blocks (quant.glsl), one for each column of the result,
-// whose elements become IN on the way to shared memory: a slice has the terms of 32 elements.
+// whose elements become IN on the way to shared memory: a slice has the terms of 32 elements. b_column
+// is the length of a row then, and b_stride[0] the terms of a part of it, where batches are parts.
 #include "types.glsl"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -105,8 +106,8 @@ uvec2 loaded_position(uint part, uint along_k)
         uint own = gl_LocalInvocationIndex + i / 2u * GROUP;                                       \
         uint at = min(column + own / 2u, args.columns - 1u);                                       \
         uint num_packed = IS_PACKED != 0u ? args.columns / 16u * 16u : 0u;                         \
-        next_b[i] = part_load(weight_row(args.b_offset, at, args.terms, num_packed),               \
-                              k / 8u + own % 2u * 2u + i % 2u);                                    \
+        next_b[i] = part_load(weight_row(args.b_offset, at, args.b_column, num_packed),            \
+                              (b_start - args.b_offset + k) / 8u + own % 2u * 2u + i % 2u);        \
     }
 
 // Four elements of a part as two words.

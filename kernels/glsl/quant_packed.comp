@@ -7,22 +7,26 @@
 //
 // Sixteen invocations, a strand, take a block of 16 rows: invocation 4 * word + quad reads
 // sixteen bytes, which are word `word` of rows 4 * quad .. 4 * quad + 3, so that what it reads
-// of x serves four rows, and a strand reads 256 bytes in one piece. Each invocation has several
-// such loads on their way. STRANDS share the blocks of 16 rows; a workgroup has 16 strands.
+// of x serves four rows, and a strand reads 256 bytes in one piece. A workgroup has 16 strands,
+// which share the blocks of 16 rows, and takes several such groups of rows one after the other.
+// Each invocation has EACH loads on their way, always: where a block is multiplied, the load of a
+// later one begins, also of the next group.
 #include "types.glsl"
 #ifdef DOTS
 #extension GL_EXT_integer_dot_product : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #endif
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint X_ALIGNED = 0; // 1: x lies in memory, from a multiple of 4 elements on
-layout(constant_id = 1) const uint STRANDS = 16;  // a power of two up to 16
 layout(std430, binding = 0) readonly buffer X { float d[]; } x_source;
 layout(std430, binding = 1) readonly buffer Weights { uvec4 d[]; } weights;
 layout(std430, binding = 2) writeonly buffer Out { float d[]; } result;
 layout(std430, binding = 3) readonly buffer Fours { vec4 d[]; } x_fours; // the same where X_ALIGNED is 1
+layout(std430, binding = 4) readonly buffer Pairs { uvec2 d[]; } weight_pairs; // the weights
 layout(push_constant) uniform Args {
     uint rows, columns, terms; // columns: of the result, and its row's length
-    uint groups;               // of 16 packed rows
+    uint groups, each;         // of 16 packed rows; those of a workgroup
     uint x_offset, w_offset, out_offset; // of w: 16 bytes
 } args;
 
@@ -70,7 +74,7 @@ layout(push_constant) uniform Args {
 #define IS_LARGE 0
 #define BLOCK 32u
 #define PIECES 1u
-#define EACH 4u
+#define EACH 8u
 #endif
 #if FORMAT == q4_1 || FORMAT == q4_k || FORMAT == q5_k
 #define HAS_MINIMUM 1
@@ -79,27 +83,30 @@ layout(push_constant) uniform Args {
 #endif
 
 uvec4 loaded[EACH][LOADS];
-vec4 scale[EACH];   // of four rows
-vec4 minimum[EACH];
+uvec2 scale_halves[EACH], minimum_halves[EACH]; // of four rows
+vec4 scale, minimum;                            // of the block that is multiplied
 
 #define QUAD (gl_LocalInvocationIndex % 4u)
 #define OWN_WORD (gl_LocalInvocationIndex / 4u % 4u)
 
 // Four f16 of the invocation's rows, of the 16 that begin at `at`.
-vec4 load_halves(uint at)
+uvec2 load_halves(uint at)
 {
-    uvec4 eight = weights.d[at + QUAD / 2u];
-    uvec2 own = QUAD % 2u == 0u ? eight.xy : eight.zw;
-    return vec4(unpackHalf2x16(own.x), unpackHalf2x16(own.y));
+    return weight_pairs.d[2u * at + QUAD];
+}
+
+vec4 floats_of_halves(uvec2 halves)
+{
+    return vec4(unpackHalf2x16(halves.x), unpackHalf2x16(halves.y));
 }
 
 // Loads what block `at` has for this invocation.
 void load_block(uint i, uint at)
 {
 #if !IS_LARGE
-    scale[i] = load_halves(at);
+    scale_halves[i] = load_halves(at);
 #if HAS_MINIMUM
-    minimum[i] = load_halves(at + 2u);
+    minimum_halves[i] = load_halves(at + 2u);
 #endif
     uint from = at + 2u + 2u * uint(HAS_MINIMUM) + 4u * OWN_WORD + QUAD;
     loaded[i][0] = weights.d[from];
@@ -108,7 +115,7 @@ void load_block(uint i, uint at)
 #endif
 #elif FORMAT == q6_k
     // 4 words of scales; of each half 8 words of 2 bits and 16 of 4 bits.
-    scale[i] = load_halves(at);
+    scale_halves[i] = load_halves(at);
     at += 2u;
     [[unroll]] for (uint p = 0u; p < 8u; p++)
         loaded[i][p] = weights.d[at + 4u * ((p < 4u ? 12u : 20u) + 4u * p + OWN_WORD) + QUAD];
@@ -117,8 +124,8 @@ void load_block(uint i, uint at)
     [[unroll]] for (uint p = 0u; p < 4u; p++)
         loaded[i][12u + p] = weights.d[at + 4u * p + QUAD];
 #else
-    scale[i] = load_halves(at);
-    minimum[i] = -load_halves(at + 2u);
+    scale_halves[i] = load_halves(at);
+    minimum_halves[i] = load_halves(at + 2u) ^ 0x80008000u;
     [[unroll]] for (uint p = 0u; p < 3u; p++)
         loaded[i][p] = weights.d[at + 4u + 4u * p + QUAD];
     [[unroll]] for (uint p = 0u; p < uint(LOADS) - 3u; p++)
@@ -139,9 +146,9 @@ void part_scales(uint i, uint s, out vec4 scales, out vec4 minima)
     uvec4 a = loaded[i][0] >> shift, b = loaded[i][1] >> shift, c = loaded[i][2] >> shift;
     bool is_first = s < 4u;
     uvec4 integers = is_first ? a & 63u : (c & 15u) | (a >> 6 & 3u) << 4;
-    scales = vec4(integers) * scale[i];
+    scales = vec4(integers) * scale;
     integers = is_first ? b & 63u : (c >> 4 & 15u) | (b >> 6 & 3u) << 4;
-    minima = vec4(integers) * minimum[i];
+    minima = vec4(integers) * minimum;
 }
 #endif
 
@@ -157,8 +164,8 @@ void read_piece(uint i, uint p)
     low = loaded[i][0] & 0x0f0f0f0fu;
     high = loaded[i][0] >> 4 & 0x0f0f0f0fu;
 #endif
-    low_scale = high_scale = scale[i];
-    low_minimum = high_minimum = minimum[i];
+    low_scale = high_scale = scale;
+    low_minimum = high_minimum = minimum;
 #elif FORMAT == q6_k
     // Load p has words 4 * p + word: of half p / 4, word 4 * (p % 4) + word of 16.
     uint half_of = p / 4u, of_32 = p % 4u / 2u;
@@ -169,8 +176,8 @@ void read_piece(uint i, uint p)
     high = (loaded[i][p] >> 4 & 0x0f0f0f0fu) | (two >> 4 & 0x03030303u) << 4;
     // Scales 8 * half_of + p % 4, and 4 behind.
     uint shift = p % 4u * 8u;
-    low_scale = scale[i] * vec4(ivec4(loaded[i][12u + 2u * half_of] << (24u - shift)) >> 24);
-    high_scale = scale[i] * vec4(ivec4(loaded[i][13u + 2u * half_of] << (24u - shift)) >> 24);
+    low_scale = scale * vec4(ivec4(loaded[i][12u + 2u * half_of] << (24u - shift)) >> 24);
+    high_scale = scale * vec4(ivec4(loaded[i][13u + 2u * half_of] << (24u - shift)) >> 24);
 #else
     // Load p has words 4 * p + word: of quarter p / 2, word 4 * (p % 2) + word of 8.
     uint quarter = p / 2u;
@@ -196,7 +203,6 @@ vec4 load_x(uint at)
     return vec4(x_source.d[at], x_source.d[at + 1u], x_source.d[at + 2u], x_source.d[at + 3u]);
 }
 
-shared vec4 part_sums[ROWS][256];
 vec4 sums[ROWS];
 
 uint first_of_x; // of the workgroup's rows
@@ -207,44 +213,64 @@ uint x_row(uint r)
 }
 
 #ifdef DOTS
-// Parts of 32 elements of a row of x, of what strands take at a time. Of four rows and blocks of 256
-// there are eight strands at most, for the sake of shared memory.
-#if ROWS > 1 && IS_LARGE
-#define PARTS 64u
+// Elements of a row of x that are in shared memory at once: a multiple of what strands take at a
+// time.
+#if ROWS > 1
+#define CHUNK 4096u
 #else
-#define PARTS (16u * EACH * BLOCK / 32u)
+#define CHUNK 12288u
 #endif
-shared uint x_bytes[ROWS][PARTS * 8u];
-shared float x_scales[ROWS][PARTS];
+shared uvec2 x_bytes[ROWS][CHUNK / 8u];
+shared float x_scales[ROWS][CHUNK / 32u];
 
-// Rounds 32 elements of a row. As integers the bits of magnitudes are in their order, and
-// those of what is no finite number are the greatest: then the scale is no number either.
-void round_part(uint r, uint part, uint at)
+// Rounds eight elements of the 32 that four invocations share. As integers the bits of magnitudes
+// are in their order, and those of what is no finite number are the greatest: then the scale is no
+// number either.
+void round_eight(uint r, uint own, bool is_inside, vec4 low_four, vec4 high_four)
 {
-    vec4 x[8];
-    uint most = 0u;
-    [[unroll]] for (uint i = 0u; i < 8u; i++) {
-        x[i] = load_x(at + 4u * i);
-        uvec4 size = floatBitsToUint(x[i]) & 0x7fffffffu;
-        most = max(most, max(max(size.x, size.y), max(size.z, size.w)));
-    }
+    vec4 x[2] = vec4[2](low_four, high_four);
+    uvec4 size = max(floatBitsToUint(x[0]) & 0x7fffffffu, floatBitsToUint(x[1]) & 0x7fffffffu);
+    uint most = max(max(size.x, size.y), max(size.z, size.w));
+    most = max(most, subgroupShuffleXor(most, 1u));
+    most = max(most, subgroupShuffleXor(most, 2u));
     bool is_finite = most < 0x7f800000u;
     // Below 2^-119 the factor would be infinite, or nearly: what is so small counts as 0.
     float factor = is_finite && most > 0x04000000u ? 127.0 / uintBitsToFloat(most) : 0.0;
-    x_scales[r][part] = uintBitsToFloat(is_finite ? most : 0x7fc00000u) * (1.0 / 127.0);
-    [[unroll]] for (uint i = 0u; i < 8u; i++) {
+    uvec2 bytes;
+    [[unroll]] for (uint i = 0u; i < 2u; i++) {
+        // In the low bits of a float of 1.5 * 2^23 is the nearest integer, even of two.
         vec4 scaled = is_finite ? x[i] * factor : vec4(0.0);
-        uvec4 q = uvec4(ivec4(roundEven(scaled))) & 0xffu;
-        x_bytes[r][part * 8u + i] = q.x | q.y << 8 | q.z << 16 | q.w << 24;
+        uvec4 q = floatBitsToUint(scaled + 12582912.0) & 0xffu;
+        bytes[i] = q.x | q.y << 8 | q.z << 16 | q.w << 24;
     }
+    if (!is_inside)
+        return;
+    x_bytes[r][own] = bytes;
+    if (own % 4u == 0u)
+        x_scales[r][own / 4u] = uintBitsToFloat(is_finite ? most : 0x7fc00000u) * (1.0 / 127.0);
 }
 
-// Rounds what the strands take of x at blocks `begin` and behind.
-void round_x(uint begin)
+// Rounds a chunk of x, from element `first` on.
+#define AT_ONCE 4u // loads of eight elements on their way
+void round_x(uint first)
 {
-    uint first = begin * BLOCK, parts = min(STRANDS * EACH * BLOCK / 32u, (args.terms - first) / 32u);
-    for (uint own = gl_LocalInvocationIndex; own < parts * uint(ROWS); own += 256u)
-        round_part(own / parts, own % parts, x_row(own / parts) + first + own % parts * 32u);
+    uint eights = min(CHUNK, args.terms - first) / 8u;
+    uint invocation = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+    [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
+        for (uint begin = 0u; begin < eights; begin += 256u * AT_ONCE) {
+            vec4 x[2u * AT_ONCE];
+            [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
+                uint own = min(begin + i * 256u + invocation, eights - 4u + invocation % 4u);
+                uint at = x_row(r) + first + own * 8u;
+                x[2u * i] = load_x(at);
+                x[2u * i + 1u] = load_x(at + 4u);
+            }
+            [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
+                uint own = begin + i * 256u + invocation;
+                if (begin + i * 256u < eights)
+                    round_eight(r, own, own < eights, x[2u * i], x[2u * i + 1u]);
+            }
+        }
 }
 
 ivec4 dots(uvec4 four, int x)
@@ -255,17 +281,24 @@ ivec4 dots(uvec4 four, int x)
 
 vec4 products(ivec4 sum, int of_x, float x_scale, vec4 scales, vec4 minima)
 {
-    vec4 result = scales * vec4(sum - ZERO * of_x);
+    // As the low bits of a float of 1.5 * 2^23, which integers of 22 bits do not leave.
+    vec4 result = scales * (intBitsToFloat(sum + (0x4b400000 - ZERO * of_x)) - 12582912.0);
 #if HAS_MINIMUM
     result += minima * float(of_x);
 #endif
     return result * x_scale;
 }
 
+// Four elements of x.
+int x_word(uint r, uint at)
+{
+    return int(x_bytes[r][at / 8u][at / 4u % 2u]);
+}
+
 // Sums of products of row `r` of x with a piece, whose block begins at `at` in x_bytes.
 vec4 piece_products(uint r, uint at)
 {
-    int a = int(x_bytes[r][(at + low_at) / 4u]), b = int(x_bytes[r][(at + high_at) / 4u]);
+    int a = x_word(r, at + low_at), b = x_word(r, at + high_at);
     int of_a = dotPacked4x8EXT(a, 0x01010101), of_b = dotPacked4x8EXT(b, 0x01010101);
 #if !IS_LARGE
     return products(dots(low, a) + dots(high, b), of_a + of_b, x_scales[r][at / 32u], low_scale, low_minimum);
@@ -312,6 +345,10 @@ vec4 piece_products(uint r, uint at)
 
 void multiply(uint i, uint at)
 {
+    scale = floats_of_halves(scale_halves[i]);
+#if HAS_MINIMUM
+    minimum = floats_of_halves(minimum_halves[i]);
+#endif
     [[unroll]] for (uint p = 0u; p < PIECES; p++) {
         read_piece(i, p);
         [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
@@ -319,54 +356,75 @@ void multiply(uint i, uint at)
     }
 }
 
+// Sums of a row of x and a group, of all invocations; those of the next are written while some
+// invocations still add these.
+shared float part_sums[2][1024];
+
+// Writes the sums of row `r` and the group: sixteen invocations do, others each time.
+void write_sums(uint r, uint group, uint count)
+{
+    uint own = gl_LocalInvocationIndex, which = count % 2u;
+    [[unroll]] for (uint i = 0u; i < 4u; i++)
+        part_sums[which][4u * own + i] = sums[r][i];
+    barrier();
+    if (own / 16u != count % 16u)
+        return;
+    vec4 sum = vec4(0.0);
+    [[unroll]] for (uint i = 0u; i < 64u; i++)
+        sum[i % 4u] += part_sums[which][16u * i + own % 16u];
+    if (first_of_x + r < args.rows)
+        result.d[args.out_offset + (first_of_x + r) * args.columns + group * 16u + own % 16u] =
+            (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+// Begins the loads of a round of blocks of the strands.
+#define LOAD_AT_ONCE (16u * EACH)
+void load_next(uint i, uint from, uint begin, uint blocks)
+{
+    uint block = begin + i * 16u + gl_LocalInvocationIndex / 16u;
+    if (begin + i * 16u < blocks)
+        load_block(i, from + min(block, blocks - 1u) * BYTES);
+}
+
 void main()
 {
-    uint number = group_number(), of_workgroup = 16u / STRANDS;
-    uint across = (args.groups + of_workgroup - 1u) / of_workgroup;
-    uint strand = gl_LocalInvocationIndex / 16u % STRANDS;
-    uint first_group = number % across * of_workgroup;
-    uint group = min(first_group + gl_LocalInvocationIndex / 16u / STRANDS, args.groups - 1u);
-    uint blocks = args.terms / BLOCK, from = args.w_offset + group * blocks * BYTES;
+    uint number = group_number(), across = (args.groups + args.each - 1u) / args.each;
+    uint first = number % across * args.each, last = min(first + args.each, args.groups);
+    uint blocks = args.terms / BLOCK, strand = gl_LocalInvocationIndex / 16u;
     first_of_x = number / across * uint(ROWS);
     if (first_of_x >= args.rows)
         return;
-    [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
-        sums[r] = vec4(0.0);
-    for (uint begin = 0u; begin < blocks; begin += STRANDS * EACH) {
-        [[unroll]] for (uint i = 0u; i < EACH; i++)
-            load_block(i, from + min(begin + i * STRANDS + strand, blocks - 1u) * BYTES);
+    uint from = args.w_offset + first * blocks * BYTES, count = 0u;
+    [[unroll]] for (uint i = 0u; i < EACH; i++)
+        load_next(i, from, 0u, blocks);
+    for (uint group = first; group < last; group++) {
+        [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
+            sums[r] = vec4(0.0);
+        for (uint begin = 0u; begin < blocks; begin += LOAD_AT_ONCE) {
 #ifdef DOTS
-        if (begin > 0u)
-            barrier();
-        round_x(begin);
-        barrier();
-#endif
-        [[unroll]] for (uint i = 0u; i < EACH; i++) {
-            uint block = begin + i * STRANDS + strand;
-            if (block >= blocks)
-                break;
-#ifdef DOTS
-            multiply(i, (block - begin) * BLOCK);
+            uint in_chunk = begin * BLOCK % CHUNK;
+            if (in_chunk == 0u && (group == first || args.terms > CHUNK)) {
+                if (count + begin > 0u)
+                    barrier();
+                round_x(begin * BLOCK);
+                barrier();
+            }
 #else
-            multiply(i, block * BLOCK);
+            uint in_chunk = begin * BLOCK;
 #endif
+            bool is_last = begin + LOAD_AT_ONCE >= blocks;
+            uint next = is_last ? 0u : begin + LOAD_AT_ONCE;
+            if (is_last)
+                from += blocks * BYTES;
+            [[unroll]] for (uint i = 0u; i < EACH; i++) {
+                uint block = i * 16u + strand;
+                if (begin + block < blocks)
+                    multiply(i, in_chunk + block * BLOCK);
+                if (!is_last || group + 1u < last)
+                    load_next(i, from, next, blocks);
+            }
         }
-    }
-    [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
-        part_sums[r][gl_LocalInvocationIndex] = sums[r];
-    barrier();
-    // The sums of 4 * STRANDS invocations are those of four rows of weights.
-    uint own = gl_LocalInvocationIndex;
-    for (uint at = own; at < of_workgroup * 4u * uint(ROWS); at += 256u) {
-        uint r = at / (of_workgroup * 4u), four = at % (of_workgroup * 4u);
-        uint first = four / 4u * STRANDS * 16u + four % 4u;
-        vec4 sum = vec4(0.0);
-        for (uint i = 0u; i < STRANDS * 4u; i++)
-            sum += part_sums[r][first + 4u * i];
-        uint row = first_of_x + r, column = first_group * 16u + four * 4u;
-        if (row >= args.rows || column >= args.groups * 16u)
-            continue;
-        [[unroll]] for (uint i = 0u; i < 4u; i++)
-            result.d[args.out_offset + row * args.columns + column + i] = sum[i];
+        [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
+            write_sums(r, group, count++);
     }
 }

@@ -25,19 +25,27 @@
 // launch of its own is as fast on a large device, by estimate.
 #define MOST_REPEATED 1048576
 
-// Of the kernels for packed rows: invocations that read a block of 16 rows, which are a
-// strand; strands of a workgroup; workgroups that keep a large device busy.
+// Of the kernels for packed rows: workgroups that keep a large device busy, and which it
+// has room for all at once, as each rounds x.
 #define PACKED_ROWS TN_QUANT_PACKED_ROWS
-#define STRANDS 16
-#define ENOUGH_GROUPS 256
-#define DOTS_SHARED 28672 // bytes of shared memory, at most, of those of bytes
+#define ENOUGH_GROUPS 264
+#define DOTS_SHARED 24576 // bytes of shared memory, at most, of those of bytes
+#define DOTS_SUBGROUP 4   // invocations that round 32 elements together
 // On matrix units.
 #define MATRIX_GROUP 128
 #define MATRIX_SHARED 20480
-#define MATRIX_PUSH 29     // words, of matmul_matrix.comp
-#define LEAST_MATRIX 32    // columns
-#define LEAST_WORK 4194304 // multiplications, as of other products
-#define MANY_TILES 128     // of 128 x 128: as many as a large device has processors
+#define LEAST_MATRIX 32     // columns
+#define LEAST_WORK 4194304  // multiplications, as of other products
+#define MANY_TILES 256      // of 128 x 128, which keep a large device busy
+#define ENOUGH_MATRICES 512 // workgroups, where parts of the terms have some of their own
+#define LEAST_PART 128      // terms
+#define MATRIX_AXES 6       // of batches
+#define MOST_PARTS 16
+// Rows of x from which on decoding the weights once, to memory, is faster than in each
+// tile; and as many of their elements as that memory may have.
+#define ROWS_APART 64
+#define MOST_APART (UINT64_C(1) << 27)
+#define SCRATCH_ALIGNMENT 256 // bytes
 
 // A matrix of blocks by its format's name.
 struct weights {
@@ -220,24 +228,16 @@ static uint64_t rows_at_once(const struct product *p)
     return p->rows == 1 ? 1 : AT_MOST;
 }
 
-// Strands that share the blocks of 16 rows: as few as keep a device busy, unless each still
-// has as many blocks as it loads at once.
-static uint32_t strands_for(const struct product *p)
+// Groups of 16 packed rows that a workgroup takes.
+static uint64_t groups_each(const struct product *p)
 {
-    bool is_large = p->w.format->block > 32;
-    uint64_t blocks = p->terms / (uint64_t)p->w.format->block, at_once = is_large ? 1 : 4;
-    uint64_t groups = p->columns / PACKED_ROWS;
-    uint32_t strands = 1, most = is_large && p->rows > 1 ? STRANDS / 2 : STRANDS;
-    while (strands < most && strands < blocks &&
-           (blocks >= 2 * strands * at_once || groups * strands / STRANDS < ENOUGH_GROUPS))
-        strands *= 2;
-    return strands;
+    return ceil_div(p->columns / PACKED_ROWS, ENOUGH_GROUPS);
 }
 
 // Workgroups where the weights are read for few rows.
 static uint64_t few_groups(const struct product *p)
 {
-    uint64_t columns = is_all_packed(p) ? STRANDS / strands_for(p) * PACKED_ROWS
+    uint64_t columns = is_all_packed(p) ? groups_each(p) * PACKED_ROWS
                                         : GROUP / lanes_for(p->terms) * EACH;
     return ceil_div(p->rows, rows_at_once(p)) * ceil_div(p->columns, columns);
 }
@@ -271,6 +271,49 @@ static bool may_round(const struct product *p)
            tn_saturated_multiply(p->rows * p->columns, p->terms) >= LEAST_WORK;
 }
 
+// Whether the weights become floats of 16 bits in memory, for all tiles.
+static bool is_decoded_apart(const struct product *p)
+{
+    return p->rows >= ROWS_APART &&
+           tn_saturated_multiply(p->columns, p->terms) <= MOST_APART;
+}
+
+// The tile of a product on matrix units.
+static uint32_t matrix_tile(const struct product *p)
+{
+    uint64_t tiles = ceil_div(p->rows, 128) * ceil_div(p->columns, 128);
+    return is_decoded_apart(p) && tiles >= MANY_TILES ? 128 : 64;
+}
+
+// Parts of the terms that have workgroups of their own, and are added in the end.
+static uint32_t matrix_parts(const struct product *p)
+{
+    uint32_t tile = matrix_tile(p), parts = 1;
+    uint64_t tiles = ceil_div(p->rows, tile) * ceil_div(p->columns, tile);
+    while (parts < MOST_PARTS && tiles * parts < ENOUGH_MATRICES &&
+           p->terms % (2 * parts * 32) == 0 && p->terms / parts >= 2 * LEAST_PART)
+        parts *= 2;
+    return parts;
+}
+
+// Scratch memory: sums of parts, x and the weights as floats of 16 bits. Where these begin,
+// and the end.
+struct places {
+    uint64_t x, weights, end;
+};
+
+static struct places places_of(const struct product *p)
+{
+    uint32_t parts = matrix_parts(p);
+    uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
+    struct places at = {.x = ceil_div(sums, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT};
+    at.weights = at.x + ceil_div(p->rows * p->terms * sizeof(uint16_t), SCRATCH_ALIGNMENT) *
+                            SCRATCH_ALIGNMENT;
+    at.end =
+        at.weights + (is_decoded_apart(p) ? p->columns * p->terms * sizeof(uint16_t) : 0);
+    return at;
+}
+
 uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
@@ -279,7 +322,7 @@ uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
                   &query->outputs[0], &p) ||
         !may_round(&p))
         return 0;
-    return tn_saturated_multiply(p.rows, p.terms) * sizeof(uint16_t);
+    return places_of(&p).end;
 }
 
 // The dtype of the units that a product runs on; NULL: on none. bf16 has the range of f32,
@@ -296,57 +339,110 @@ static const char *matrix_dtype(const tn_vulkan_limits *limits, const struct pro
                                                            : NULL;
 }
 
-// x as `dtype`, in scratch memory.
+static tn_vulkan_operand scratch_x(const struct product *p, uint16_t access)
+{
+    struct places at = places_of(p);
+    return tn_vulkan_scratch(at.x, at.weights - at.x, access);
+}
+
+static tn_vulkan_operand scratch_weights(const struct product *p, uint16_t access)
+{
+    struct places at = places_of(p);
+    return tn_vulkan_scratch(at.weights, at.end - at.weights, access);
+}
+
+// x as `dtype`.
 static tn_status convert_x(const tn_vulkan_plan *plan, const struct product *p,
-                           const char *dtype, tn_vulkan_operand to)
+                           const char *dtype)
 {
     char name[VARIANT_NAME];
     uint64_t pairs = p->rows * p->terms / 2;
     snprintf(name, sizeof(name), "quant_x_%s", dtype);
     struct kernel_launch launch = {.name = name, .groups = ceil_div(pairs, 256)};
     kernel_bind(&launch, tn_vulkan_input(0));
-    kernel_bind(&launch, to);
+    kernel_bind(&launch, scratch_x(p, TN_VULKAN_WRITES));
     kernel_push(&launch, pairs);
     kernel_push(&launch, (uint64_t)p->x->offset);
     return kernel_launch(plan, &launch);
 }
 
-static tn_status plan_matrices(const tn_vulkan_plan *plan, const struct product *p,
-                               const char *dtype)
+// The weights as `dtype`.
+static tn_status decode_weights(const tn_vulkan_plan *plan, const struct product *p,
+                                const char *dtype)
 {
     char name[VARIANT_NAME];
-    uint64_t bytes = p->rows * p->terms * sizeof(uint16_t);
-    uint64_t tiles = ceil_div(p->rows, 128) * ceil_div(p->columns, 128);
-    bool is_large = tiles >= MANY_TILES && p->rows > 64 && p->columns > 64;
-    uint32_t tile = is_large && strcmp(dtype, "bf16") == 0 ? 128 : 64;
-    snprintf(name, sizeof(name), "quant_matrix_%s_%s_%u", p->w.format->name, dtype, tile);
+    uint64_t rows = ceil_div(p->columns, PACKED_ROWS) * PACKED_ROWS, parts = p->terms / 32;
+    snprintf(name, sizeof(name), "quant_halves_%s_%s", p->w.format->name, dtype);
+    struct kernel_launch launch = {.name = name, .groups = ceil_div(rows * parts, 256)};
+    kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
+    kernel_spec(&launch, p->w.is_packed);
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, scratch_weights(p, TN_VULKAN_WRITES));
+    kernel_push(&launch, p->columns);
+    kernel_push(&launch, parts);
+    kernel_push(&launch, (uint64_t)p->blocks->offset / unit_bytes(&p->w));
+    return kernel_launch(plan, &launch);
+}
+
+// The product of x and the weights: blocks, or floats.
+static tn_status multiply_matrices(const tn_vulkan_plan *plan, const struct product *p,
+                                   const char *dtype)
+{
+    char name[VARIANT_NAME];
+    bool is_apart = is_decoded_apart(p);
+    uint32_t tile = matrix_tile(p), parts = matrix_parts(p);
+    if (is_apart)
+        snprintf(name, sizeof(name), "matmul_matrix_%s_%u_f32", dtype, tile);
+    else
+        snprintf(name, sizeof(name), "quant_matrix_%s_%s", p->w.format->name, dtype);
     struct kernel_launch launch = {.name = name,
                                    .fixed_grid = true,
                                    .grid = {(uint32_t)ceil_div(p->columns, tile),
-                                            (uint32_t)ceil_div(p->rows, tile), 1}};
-    const uint32_t constants[] = {
-        0, 1, 1, 0, 0, 0, (uint32_t)(p->blocks->offset % 2), p->w.is_packed};
+                                            (uint32_t)ceil_div(p->rows, tile), parts}};
+    const uint32_t constants[] = {parts > 1, 1, 1, 0, 0, 0};
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
         kernel_spec(&launch, constants[i]);
-    kernel_bind(&launch, tn_vulkan_scratch(0, bytes, TN_VULKAN_READS));
-    kernel_bind(&launch, tn_vulkan_input(1));
-    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
+    if (is_apart) {
+        kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
+    } else {
+        kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
+        kernel_spec(&launch, p->w.is_packed);
+        kernel_bind(&launch, tn_vulkan_input(1));
+    }
+    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, places_of(p).x, TN_VULKAN_WRITES)
+                                   : tn_vulkan_output(0));
+    uint64_t terms = p->terms / parts;
     const uint64_t words[] = {p->rows,
                               p->columns,
-                              p->terms,
-                              1,
+                              terms,
+                              parts,
                               0,
-                              (uint64_t)p->blocks->offset / unit_bytes(&p->w),
-                              (uint64_t)p->out->offset,
+                              is_apart ? 0
+                                       : (uint64_t)p->blocks->offset / unit_bytes(&p->w),
+                              parts > 1 ? 0 : (uint64_t)p->out->offset,
                               p->terms, // from row to row of x, and from term to term
-                              1};
+                              1,
+                              1, // and of the weights
+                              p->terms};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         kernel_push(&launch, words[i]);
-    while (launch.num_push < MATRIX_PUSH) // strides of w, and batches
-        kernel_push(&launch, 0);
-    tn_status status =
-        convert_x(plan, p, dtype, tn_vulkan_scratch(0, bytes, TN_VULKAN_WRITES));
-    return status == TN_OK ? kernel_launch(plan, &launch) : status;
+    const uint64_t axes[] = {parts, terms, terms}; // extents, and strides of both
+    for (size_t i = 0; i < MATRIX_AXES * 3; i++)
+        kernel_push(&launch, i % MATRIX_AXES == 0 ? axes[i / MATRIX_AXES] : 0);
+    tn_status status = kernel_launch(plan, &launch);
+    return status == TN_OK && parts > 1
+               ? vk_plan_sum_parts(plan, p->rows * p->columns, parts)
+               : status;
+}
+
+static tn_status plan_matrices(const tn_vulkan_plan *plan, const struct product *p,
+                               const char *dtype)
+{
+    tn_status status = convert_x(plan, p, dtype);
+    if (status == TN_OK && is_decoded_apart(p))
+        status = decode_weights(plan, p, dtype);
+    return status == TN_OK ? multiply_matrices(plan, p, dtype) : status;
 }
 
 // --- in f32, and in bytes ---------------------------------------------------------------
@@ -355,21 +451,25 @@ static tn_status plan_packed(const tn_vulkan_plan *plan, const struct product *p
                              bool in_fours)
 {
     char name[VARIANT_NAME];
-    bool has_dots = plan->limits->features & TN_VULKAN_HAS_DOTS &&
-                    plan->limits->max_shared >= DOTS_SHARED;
+    const tn_vulkan_limits *limits = plan->limits;
+    bool has_dots = limits->features & TN_VULKAN_HAS_DOTS &&
+                    limits->max_shared >= DOTS_SHARED &&
+                    limits->subgroup_operations & TN_VULKAN_SUBGROUP_SHUFFLE &&
+                    limits->subgroup_size >= DOTS_SUBGROUP;
     snprintf(name, sizeof(name), "quant_packed_%s_%u%s", p->w.format->name,
              (uint32_t)rows_at_once(p), has_dots && !p->exact ? "_dots" : "");
     struct kernel_launch launch = {.name = name, .groups = few_groups(p)};
     kernel_spec(&launch, in_fours);
-    kernel_spec(&launch, strands_for(p));
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_bind(&launch, tn_vulkan_input(1));
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_bind(&launch, tn_vulkan_input(in_fours ? 0 : 1));
+    kernel_bind(&launch, tn_vulkan_input(1));
     kernel_push(&launch, p->rows);
     kernel_push(&launch, p->columns);
     kernel_push(&launch, p->terms);
     kernel_push(&launch, p->columns / PACKED_ROWS);
+    kernel_push(&launch, groups_each(p));
     kernel_push(&launch, (uint64_t)p->x->offset);
     kernel_push(&launch, (uint64_t)p->blocks->offset / 16);
     kernel_push(&launch, (uint64_t)p->out->offset);
