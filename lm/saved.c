@@ -12,6 +12,8 @@
 #define PLUGIN "org.tenon.safetensors"
 #define KEY_MODEL "tenon.lm.model"
 #define KEY_CACHE "tenon.lm.cache"
+#define KEY_ADAPTER "tenon.lm.adapter"
+#define NO_ADAPTER "none"
 #define IDS "ids"
 #define HASH_TEXT 17 // bytes of a hash as text
 
@@ -64,6 +66,36 @@ static void hash_model(const tn_lm *model, char out[HASH_TEXT])
     snprintf(out, HASH_TEXT, "%016" PRIx64, hash);
 }
 
+static void hash_array(uint64_t *hash, tn_scope *scope, tn_array *array)
+{
+    const tn_type *type = tn_array_type(array);
+    const void *data = tn_data(scope, array);
+    hash_bytes(hash, type->extent, 2 * sizeof(type->extent[0]));
+    if (data)
+        hash_bytes(hash, data,
+                   (uint64_t)(type->extent[0] * type->extent[1]) * sizeof(float));
+}
+
+// Of what the adapter adds: names, scales and elements; NO_ADAPTER where there is none.
+static tn_status hash_adapter(const tn_lm *model, tn_scope *scope, char out[HASH_TEXT])
+{
+    const struct lm_adapter *adapter = &model->adapter;
+    const double scales[] = {adapter->alpha, adapter->scale};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    hash_bytes(&hash, scales, sizeof(scales));
+    for (uint64_t i = 0; i < adapter->count; i++) {
+        const struct lm_low_rank *item = &adapter->items[i];
+        hash_bytes(&hash, item->name, strlen(item->name) + 1);
+        hash_array(&hash, scope, item->down);
+        hash_array(&hash, scope, item->up);
+    }
+    if (adapter->count)
+        snprintf(out, HASH_TEXT, "%016" PRIx64, hash);
+    else
+        snprintf(out, HASH_TEXT, NO_ADAPTER);
+    return lm_fail_scope(scope);
+}
+
 // --- arrays ----------------------------------------------------------------------------
 
 static void name_cache(uint64_t index, char out[32])
@@ -101,15 +133,17 @@ static tn_status save_arrays(const tn_lm_sequence *sequence, tn_scope *scope,
 {
     const tn_lm *model = sequence->model;
     uint64_t count = sequence->caches->count;
-    char hash[HASH_TEXT];
-    const char *const keys[] = {KEY_MODEL, KEY_CACHE};
-    const char *const texts[] = {hash, model->cache_name};
+    char hash[HASH_TEXT], adapter[HASH_TEXT];
+    const char *const keys[] = {KEY_MODEL, KEY_CACHE, KEY_ADAPTER};
+    const char *const texts[] = {hash, model->cache_name, adapter};
     const tn_save_options options = {.struct_size = sizeof(options),
                                      .plugin = PLUGIN,
                                      .keys = keys,
                                      .texts = texts,
                                      .num_texts = COUNT(keys)};
     hash_model(model, hash);
+    if (hash_adapter(model, scope, adapter))
+        return lm_fail_scope(scope);
     for (uint64_t i = 0; i < count; i++) {
         int64_t slot = sequence->slot, length = sequence->length;
         arrays[i] = tn_op(scope, "base.slice/1", TN_IN(sequence->caches->arrays[i]),
@@ -162,6 +196,16 @@ static tn_status check_text(const tn_file *file, const char *path, const char *k
                                                 path, what, got, expected);
 }
 
+static tn_status check_adapter(const tn_lm *model, const tn_file *file, const char *path,
+                               tn_scope *scope)
+{
+    char expected[HASH_TEXT];
+    tn_status status = hash_adapter(model, scope, expected);
+    return status == TN_OK ? check_text(file, path, KEY_ADAPTER, expected,
+                                        "was saved with another adapter")
+                           : status;
+}
+
 static const tn_type *type_of(const tn_file *file, const char *name)
 {
     for (uint64_t i = 0; tn_file_name(file, i); i++)
@@ -188,7 +232,7 @@ static tn_status check_part(const tn_file *file, const char *path, const char *n
 
 // Gives the number of positions, when all that is in the file fits the model.
 static tn_status check_file(const tn_lm_sequence *sequence, const tn_file *file,
-                            const char *path, int64_t *out_length)
+                            const char *path, tn_scope *scope, int64_t *out_length)
 {
     const tn_lm *model = sequence->model;
     const tn_type *ids = type_of(file, IDS);
@@ -199,6 +243,8 @@ static tn_status check_file(const tn_lm_sequence *sequence, const tn_file *file,
     if (status == TN_OK)
         status = check_text(file, path, KEY_CACHE, model->cache_name,
                             "has caches of other elements");
+    if (status == TN_OK)
+        status = check_adapter(model, file, path, scope);
     if (status == TN_OK && (!ids || ids->dtype != TN_I32 || ids->rank != 1))
         status = lm_fail(TN_ERR_REFUSED, "%s: the array " IDS " is missing, or not i32 [n]",
                          path);
@@ -280,7 +326,7 @@ static tn_status restore(tn_lm_sequence *sequence, const tn_file *file, const ch
     int64_t length = 0;
     tn_status status = check_caches(sequence->model, caches);
     if (status == TN_OK)
-        status = check_file(sequence, file, path, &length);
+        status = check_file(sequence, file, path, scope, &length);
     if (status != TN_OK)
         return status;
     int32_t *ids = lm_alloc((uint64_t)length, sizeof(*ids));

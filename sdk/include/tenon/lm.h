@@ -214,8 +214,8 @@ TN_API tn_status tn_lm_sequence_save(const tn_lm_sequence *sequence, const char 
 // Replaces the sequence by one that was saved; it goes on as that one would have, also
 // where it may hold more positions. The file is untrusted: TN_ERR_REFUSED for what is
 // damaged, or was saved with another model (other metadata, or weights of other names,
-// shapes or formats), other layers or caches of other elements; TN_ERR_ARGUMENT for more
-// positions than the context has. The sequence is then unchanged; where writing the caches
+// shapes or formats), another adapter, other layers or caches of other elements;
+// TN_ERR_ARGUMENT for more positions than the context has. The sequence is then unchanged; where writing the caches
 // fails it is empty.
 TN_API tn_status tn_lm_sequence_restore(tn_lm_sequence *sequence, const char *path);
 
