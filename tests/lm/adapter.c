@@ -208,69 +208,70 @@ static void write_config(const char *text)
     cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
+static const struct {
+    const char *config, *names[3], *message; // NULL: it is read
+} folders[] = {
+#define OWN(part, end) "base_model.model.model.layers.0." part ".lora_" end
+#define LORA "{\"peft_type\": \"LORA\", \"r\": 2"
+    {LORA ", \"lora_alpha\": 4}",
+     {OWN("self_attn.q_proj", "A.weight"), OWN("self_attn.q_proj", "B.weight")},
+     NULL},
+    {LORA ", \"use_rslora\": true, \"bias\": \"none\", \"modules_to_save\": null}",
+     {OWN("self_attn.q_proj", "A.default.weight"),
+      OWN("self_attn.q_proj", "B.default.weight"),
+      "base_model.model.lm_head.base_layer.weight"},
+     NULL},
+    {LORA "}",
+     {OWN("self_attn.x_proj", "A.weight")},
+     "peft/: the array "
+     "'base_model.model.model.layers.0.self_attn.x_proj.lora_A.weight' "
+     "is none of an adapter: expected ....lora_A.weight and ....lora_B.weight"},
+    {LORA "}",
+     {OWN("self_attn.q_proj", "A.weight")},
+     "peft/: blk.0.attn_q.weight has .lora_a, but no .lora_b"},
+    {LORA, {NULL}, "peft/adapter_config.json: line 1: '}' expected near end of file"},
+    {"{\"peft_type\": \"IA3\"}",
+     {NULL},
+     "peft/adapter_config.json: peft_type is IA3, expected LORA"},
+    {"{}", {NULL}, "peft/adapter_config.json: peft_type is missing, expected LORA"},
+    {LORA ", \"use_dora\": true}",
+     {NULL},
+     "peft/adapter_config.json: use_dora is true, expected false"},
+    {LORA ", \"bias\": \"all\"}",
+     {NULL},
+     "peft/adapter_config.json: bias is all, expected none"},
+    {LORA ", \"alpha_pattern\": {\"q_proj\": 3}}",
+     {NULL},
+     "peft/adapter_config.json: alpha_pattern is not empty"},
+    {LORA ", \"lora_alpha\": \"x\"}",
+     {OWN("self_attn.q_proj", "A.weight"), OWN("self_attn.q_proj", "B.weight")},
+     "peft/adapter_config.json: lora_alpha is no positive number"},
+#undef LORA
+#undef OWN
+};
+
 // Names of both ages of PEFT, what alpha stands for, and what else a folder may ask for.
 Test(adapter, folders_of_peft_are_read_or_refused)
 {
-    static const struct {
-        const char *config, *names[3], *message; // NULL: it is read
-    } rows[] = {
-#define OWN(part, end) "base_model.model.model.layers.0." part ".lora_" end
-#define LORA "{\"peft_type\": \"LORA\", \"r\": 2"
-        {LORA ", \"lora_alpha\": 4}",
-         {OWN("self_attn.q_proj", "A.weight"), OWN("self_attn.q_proj", "B.weight")},
-         NULL},
-        {LORA ", \"use_rslora\": true, \"bias\": \"none\", \"modules_to_save\": null}",
-         {OWN("self_attn.q_proj", "A.default.weight"),
-          OWN("self_attn.q_proj", "B.default.weight"),
-          "base_model.model.lm_head.base_layer.weight"},
-         NULL},
-        {LORA "}",
-         {OWN("self_attn.x_proj", "A.weight")},
-         "peft/: the array "
-         "'base_model.model.model.layers.0.self_attn.x_proj.lora_A.weight' "
-         "is none of an adapter: expected ....lora_A.weight and ....lora_B.weight"},
-        {LORA "}",
-         {OWN("self_attn.q_proj", "A.weight")},
-         "peft/: blk.0.attn_q.weight has .lora_a, but no .lora_b"},
-        {LORA, {NULL}, "peft/adapter_config.json: line 1: '}' expected near end of file"},
-        {"{\"peft_type\": \"IA3\"}",
-         {NULL},
-         "peft/adapter_config.json: peft_type is IA3, expected LORA"},
-        {"{}", {NULL}, "peft/adapter_config.json: peft_type is missing, expected LORA"},
-        {LORA ", \"use_dora\": true}",
-         {NULL},
-         "peft/adapter_config.json: use_dora is true, expected false"},
-        {LORA ", \"bias\": \"all\"}",
-         {NULL},
-         "peft/adapter_config.json: bias is all, expected none"},
-        {LORA ", \"alpha_pattern\": {\"q_proj\": 3}}",
-         {NULL},
-         "peft/adapter_config.json: alpha_pattern is not empty"},
-        {LORA ", \"lora_alpha\": \"x\"}",
-         {OWN("self_attn.q_proj", "A.weight"), OWN("self_attn.q_proj", "B.weight")},
-         "peft/adapter_config.json: lora_alpha is no positive number"},
-#undef LORA
-#undef OWN
-    };
     struct fixture f;
     tn_lm *lm = model_open(&f, "llama");
     cr_assert(eq(int, mkdir("peft", 0700), 0));
     cr_assert(ne(int, (int)tn_lm_adapter_load(lm, "peft/", 1), TN_OK));
     check_message("peft/adapter_config.json: No such file or directory: expected what PEFT "
                   "writes beside adapter_model.safetensors");
-    for (size_t i = 0; i < COUNT(rows); i++) {
+    for (size_t i = 0; i < COUNT(folders); i++) {
         uint64_t count = 0;
-        while (count < 3 && rows[i].names[count])
+        while (count < 3 && folders[i].names[count])
             count++;
-        write_config(rows[i].config);
+        write_config(folders[i].config);
         if (count)
-            save_arrays("peft/adapter_model.safetensors", rows[i].names, count, 2, 16);
+            save_arrays("peft/adapter_model.safetensors", folders[i].names, count, 2, 16);
         tn_status status = tn_lm_adapter_load(lm, "peft/", 1);
-        if (rows[i].message)
-            check_message(rows[i].message);
+        if (folders[i].message)
+            check_message(folders[i].message);
         else if (status != TN_OK)
             cr_fatal("row %zu: %s", i, tn_lm_error());
-        cr_assert(eq(int, status == TN_OK, !rows[i].message));
+        cr_assert(eq(int, status == TN_OK, !folders[i].message));
     }
     unlink("peft/adapter_config.json");
     unlink("peft/adapter_model.safetensors");

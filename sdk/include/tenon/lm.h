@@ -215,8 +215,8 @@ TN_API tn_status tn_lm_sequence_save(const tn_lm_sequence *sequence, const char 
 // where it may hold more positions. The file is untrusted: TN_ERR_REFUSED for what is
 // damaged, or was saved with another model (other metadata, or weights of other names,
 // shapes or formats), another adapter, other layers or caches of other elements;
-// TN_ERR_ARGUMENT for more positions than the context has. The sequence is then unchanged; where writing the caches
-// fails it is empty.
+// TN_ERR_ARGUMENT for more positions than the context has. The sequence is then unchanged;
+// where writing the caches fails it is empty.
 TN_API tn_status tn_lm_sequence_restore(tn_lm_sequence *sequence, const char *path);
 
 // Flags of tn_lm_infer and tn_lm_infer_tensor.

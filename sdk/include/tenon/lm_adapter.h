@@ -35,9 +35,10 @@
 extern "C" {
 #endif
 
-// Puts the adapter of a file, an array file of any format or a folder, in the place of the one that the
-// model has; loads all layers where none are. What it adds is multiplied by `scale`, too:
-// 1 as it was trained. Of half floats and f32; copied. `path` NULL: no adapter.
+// Puts the adapter of a file, an array file of any format or a folder, in the place of the
+// one that the model has; loads all layers where none are. What it adds is multiplied by
+// `scale`, too: 1 as it was trained. Of half floats and f32; copied. `path` NULL: no
+// adapter.
 //
 // TN_ERR_REFUSED: the file has an array that belongs to no product of the layers that are
 // loaded, A without B, or shapes that do not fit; TN_ERR_UNSUPPORTED: the configuration of
