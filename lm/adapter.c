@@ -106,9 +106,9 @@ static tn_status check_item(tn_lm *model, const char *file, const tn_type *down,
 {
     tn_type type;
     const char *format;
-    const struct lm_weight *weight = lm_weight_find(&model->weights, name);
-    if (!weight || !(weight->flags & TN_MODEL_PRODUCT) ||
-        !model->source.find(&model->source, name, &type, &format) || type.rank != 2)
+    const struct lm_weight *weight = lm_product_find(model, name);
+    if (!weight || !model->source.find(&model->source, name, &type, &format) ||
+        type.rank != 2)
         return lm_fail(TN_ERR_REFUSED,
                        "%s: adds to %s, which no product of the loaded layers has", file,
                        name);
@@ -147,10 +147,12 @@ static tn_status read_item(tn_lm *model, tn_scope *scope, const tn_file *file,
     tn_status status = check_item(model, path, tn_file_type(file, index), up, item->name);
     if (status != TN_OK)
         return status;
+    const struct lm_weight *weight = lm_product_find(model, item->name);
+    lm_scope_on(&model->division, lm_part_of(&model->division, weight->part), scope);
     item->down = tn_keep(scope, read_array(scope, file, item->name, DOWN));
-    item->up = tn_keep(
-        scope, lm_rows_in_halves(scope, read_array(scope, file, item->name, UP),
-                                 lm_weight_find(&model->weights, item->name), false));
+    item->up =
+        tn_keep(scope, lm_rows_in_halves(scope, read_array(scope, file, item->name, UP),
+                                         weight, false));
     return lm_fail_scope(scope);
 }
 
@@ -218,8 +220,8 @@ static void name_arrays(tn_lm *model, tn_scope *scope, const struct named_arrays
     for (uint64_t i = 0; i < model->adapter.count; i++) {
         const struct lm_low_rank *item = &model->adapter.items[i];
         out->arrays[2 * i] = item->down;
-        out->arrays[2 * i + 1] = lm_rows_in_halves(
-            scope, item->up, lm_weight_find(&model->weights, item->name), true);
+        out->arrays[2 * i + 1] =
+            lm_rows_in_halves(scope, item->up, lm_product_find(model, item->name), true);
         for (uint64_t k = 2 * i; k < 2 * i + 2; k++) {
             snprintf(out->texts[k], sizeof(out->texts[k]), "%s%s", item->name,
                      k % 2 ? UP : DOWN);
