@@ -175,6 +175,14 @@ static void add(struct text *text, const char *format, ...)
     text->size += size < 0 ? 0 : (size_t)size < left ? (size_t)size : left - 1;
 }
 
+static void add_layers(struct text *text, int64_t first, int64_t last)
+{
+    if (first == last)
+        add(text, "layer %" PRId64, first);
+    else
+        add(text, "layers %" PRId64 " to %" PRId64, first, last);
+}
+
 // What would fit, each behind a comma.
 static void propose(const struct problem *p, struct text *out)
 {
@@ -191,9 +199,10 @@ static void propose(const struct problem *p, struct text *out)
         add(out, "caches of f16, ");
     if (model->slots > 1 && would_fit(p, 1, (uint64_t)model->slots))
         add(out, "one sequence in place of %" PRId64 ", ", model->slots);
-    if (p->shortage.placed > 0 && !p->split)
-        add(out, "layers %" PRId64 " to %" PRId64 " alone, ", p->first,
-            p->first + p->shortage.placed - 1);
+    if (p->shortage.placed > 0 && !p->split) {
+        add_layers(out, p->first, p->first + p->shortage.placed - 1);
+        add(out, " alone, ");
+    }
     for (int64_t i = 0; i < p->num_devices; i++)
         has_host = has_host || p->devices[i].flags & TN_DEVICE_HOST_MEMORY;
     add(out, p->split   ? "another split"
@@ -205,21 +214,23 @@ static tn_status refuse(const struct problem *p)
 {
     const struct lm_shortage *s = &p->shortage;
     const tn_selected_device *device = &p->devices[s->device];
-    struct text what = {.size = 0};
+    struct text layers = {.size = 0}, what = {.size = 0};
+    int64_t last = p->split ? p->split[s->device] : p->end - p->first;
+    add_layers(&layers, p->first + s->placed, p->first + last - 1);
     if (p->rooms[s->device].is_closed)
         return lm_fail(TN_ERR_DEVICE,
-                       "layers %" PRId64 " to %" PRId64
-                       " have no device: %s was lost; open a new runtime",
-                       p->first + s->placed, p->end - 1, device->device);
+                       "%s of %" PRId64 " cannot be on %s, which was lost: open a new "
+                       "runtime%s",
+                       layers.data, p->model->facts->layers, device->device,
+                       p->split ? ", or divide the layers by memory" : "");
     propose(p, &what);
     return lm_fail(TN_ERR_MEMORY,
-                   "%s: does not fit: layers %" PRId64 " to %" PRId64 " of %" PRId64
-                   " have no room, as %s has %.1f MB of memory for layers: %.1f MB are "
-                   "missing; what fits: %s",
-                   p->model->source.metadata->name, p->first + s->placed, p->end - 1,
-                   p->model->facts->layers, device->device,
-                   1e-6 * (double)p->rooms[s->device].bytes, 1e-6 * (double)s->missing,
-                   what.data);
+                   "%s: does not fit: no room for %s of %" PRId64
+                   " on %s, which has %.1f MB of memory for layers: %.1f MB are missing; "
+                   "what fits: %s",
+                   p->model->source.metadata->name, layers.data, p->model->facts->layers,
+                   device->device, 1e-6 * (double)p->rooms[s->device].bytes,
+                   1e-6 * (double)s->missing, what.data);
 }
 
 // --- dividing --------------------------------------------------------------------------
@@ -332,7 +343,7 @@ bool lm_is_lost(const tn_lm *model)
 tn_status lm_tell_lost(const tn_lm *model, tn_status status)
 {
     tn_selected_device devices[LM_MOST_DEVICES];
-    struct text left = {.size = 0};
+    struct text left = {.size = 0}, layers = {.size = 0};
     char before[1024];
     int64_t count = 0;
     snprintf(before, sizeof(before), "%s", tn_lm_error());
@@ -345,13 +356,15 @@ tn_status lm_tell_lost(const tn_lm *model, tn_status status)
     if (lost < 0)
         return lm_fail(status, "%s", before);
     const struct lm_part *part = &model->division.parts[lost];
-    return lm_fail(status,
-                   "device %s was lost, with layers %" PRId64 " to %" PRId64
-                   " and their caches: the sequences of this model have ended; %s%s",
-                   part->name, part->first, part->end - 1,
-                   left.size ? "close them, and tn_lm_ensure_shard places the layers on "
-                             : "open a new runtime",
-                   left.data);
+    add_layers(&layers, part->first, part->end - 1);
+    return lm_fail(
+        status,
+        "device %s was lost, with %s and the caches there: the sequences of this "
+        "model have ended; %s%s",
+        part->name, layers.data,
+        left.size ? "close them, and tn_lm_ensure_shard places the layers on "
+                  : "open a new runtime",
+        left.data);
 }
 
 // --- for applications ------------------------------------------------------------------

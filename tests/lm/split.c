@@ -363,21 +363,21 @@ Test(split, what_does_not_fit_is_refused_with_what_would)
          NULL,
          1,
          heap_for(all - 1000),
-         {"llama: does not fit: layers 1 to 1 of 2 have no room, as vulkan:0 has ",
-          "0.0 MB are missing; what fits: a context of 320, caches of f16, layers 0 to 0 "
-          "alone, all of it with cpu-blas behind the others in TENON_BACKEND"}},
+         {"llama: does not fit: no room for layer 1 of 2 on vulkan:0, which has ",
+          "0.0 MB are missing; what fits: a context of 320, caches of f16, layer 0 alone, "
+          "all of it with cpu-blas behind the others in TENON_BACKEND"}},
         {"vulkan", NULL, 4, heap_for(all), {"what fits: ", "one sequence in place of 4, "}},
         {"vulkan",
          NULL,
          1,
          4096,
-         {"layers 0 to 1 of 2 have no room",
+         {"no room for layers 0 to 1 of 2 on vulkan:0",
           "what fits: all of it with cpu-blas behind the others in TENON_BACKEND"}},
         {"vulkan,cpu-blas",
          "2,0",
          1,
          heap_for(all - 1000),
-         {"layers 0 to 1 of 2 have no room", "caches of f16, another split"}},
+         {"no room for layers 0 to 1 of 2 on vulkan:0", "caches of f16, another split"}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         faults->heap_size = rows[i].heap;
@@ -503,10 +503,10 @@ Test(split, a_lost_device_ends_the_sequences_that_had_layers_there)
         bool is_first = strstr(tn_lm_error(), "device vulkan:0 ") != NULL;
         lost[!is_first]++;
         snprintf(sentence, sizeof(sentence),
-                 "device vulkan:%d was lost, with layers %d to %d and their caches: the "
+                 "device vulkan:%d was lost, with layer %d and the caches there: the "
                  "sequences of this model have ended; close them, and tn_lm_ensure_shard "
                  "places the layers on vulkan:%d, cpu-blas:0",
-                 !is_first, !is_first, !is_first, is_first);
+                 !is_first, !is_first, is_first);
         check_message(sentence);
         check_status(tn_lm_infer(first, f.ids, 1, 0, got), TN_ERR_DEVICE);
         check_message(sentence);
@@ -522,7 +522,12 @@ Test(split, a_lost_device_ends_the_sequences_that_had_layers_there)
         tn_lm_sequence_close(second);
         // The split that was asked for has no place for its layers.
         check_status(tn_lm_ensure_shard(lm, 0, 1), TN_ERR_DEVICE);
-        check_says(tn_lm_error(), "was lost");
+        snprintf(
+            sentence, sizeof(sentence),
+            "layer %d of 2 cannot be on vulkan:%d, which was lost: open a new runtime, "
+            "or divide the layers by memory",
+            !is_first, !is_first);
+        check_message(sentence);
         tn_lm_close(lm);
         tn_lm_sequence_close(other);
         tn_lm_close(alone);
@@ -548,7 +553,7 @@ Test(split, the_layers_of_a_lost_device_find_another_place)
     faults->nth = 1;
     check_status(tn_lm_infer(sequence, f.ids + 9, 1, 0, after), TN_ERR_DEVICE);
     faults->nth = 0;
-    check_message("device vulkan:0 was lost, with layers 0 to 1 and their caches: the "
+    check_message("device vulkan:0 was lost, with layers 0 to 1 and the caches there: the "
                   "sequences of this model have ended; close them, and "
                   "tn_lm_ensure_shard places the layers on cpu-blas:0");
     tn_lm_sequence_close(sequence);
