@@ -91,6 +91,9 @@ LIBRARIES = {
                 "plugins/backends/vulkan-jit"],
     "glslang/": ["kernels/compiler"],
     "pcre2.h": ["plugins/tokenizers/bpe"],
+    "png.h": ["plugins/formats/image"],
+    "jpeglib.h": ["plugins/formats/image"],
+    "jerror.h": ["plugins/formats/image"],
     "zlib.h": ["docs/examples/lenet", "kernels/glsl"],
 }
 C_LIBRARY = set("""
