@@ -161,6 +161,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/graph_format.h") |
                             self.reachable("sdk/include/tenon/share.h") |
                             self.reachable("sdk/include/tenon/lm_adapter.h") |
+                            self.reachable("sdk/include/tenon/lm_image.h") |
                             self.reachable("sdk/include/tenon/tokenizer.h") |
                             self.reachable("sdk/include/tenon/ops/quant.h") |  # names of tn_file_format
                             self.reachable("sdk/include/tenon/ffi.h") |
