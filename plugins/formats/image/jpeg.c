@@ -197,6 +197,7 @@ static tn_status jpeg_read_pixels(const tn_host *host, const tn_format_source *s
 
 static const tn_format format = {
     .struct_size = sizeof(format),
+    .flags = TN_FORMAT_SINGLE,
     .list = jpeg_list,
     .close = image_close,
     .read = jpeg_read_pixels,

@@ -158,6 +158,7 @@ static tn_status png_read_pixels(const tn_host *host, const tn_format_source *so
 
 static const tn_format format = {
     .struct_size = sizeof(format),
+    .flags = TN_FORMAT_SINGLE,
     .list = png_list,
     .close = image_close,
     .read = png_read_pixels,

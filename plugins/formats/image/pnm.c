@@ -92,6 +92,7 @@ static tn_status pnm_read(const tn_host *host, const tn_format_source *source,
 
 static const tn_format format = {
     .struct_size = sizeof(format),
+    .flags = TN_FORMAT_SINGLE,
     .list = pnm_list,
     .close = image_close,
     .read = pnm_read,
