@@ -7,6 +7,7 @@
 #include <string.h>
 #include <tenon/file.h>
 #include <tenon/ops/base_attrs.h>
+#include "image.h"
 #include "internal.h"
 
 #define PLUGIN "org.tenon.safetensors"
@@ -295,7 +296,8 @@ static tn_status read_file(const tn_lm_sequence *sequence, const tn_file *file,
     tn_read(scope, tn_file_array(scope, file, IDS), ids, (uint64_t)length * sizeof(*ids));
     tn_status status = lm_fail_scope(scope);
     for (int64_t i = 0; i < length && status == TN_OK; i++)
-        if (ids[i] < -1 || ids[i] >= sequence->model->facts->vocabulary)
+        if ((ids[i] < -1 && ids[i] >= INT32_MIN + LM_IMAGE_IDS) ||
+            ids[i] >= sequence->model->facts->vocabulary)
             status = lm_fail(TN_ERR_REFUSED,
                              "%s: token %" PRId64 " is %d, expected -1 to %" PRId64, path,
                              i, ids[i], sequence->model->facts->vocabulary - 1);

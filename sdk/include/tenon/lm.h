@@ -429,6 +429,9 @@ enum {
     TN_LM_CANCELLED = 5, // by tn_lm_cancel, or by `piece`
 };
 
+// An image that a model has read; see <tenon/lm_image.h>.
+typedef struct tn_lm_image tn_lm_image;
+
 // What is generated, and how. All zero generates from what the sequence has so far, which
 // must then not be empty, until the model ends its text.
 typedef struct tn_lm_generation {
@@ -450,6 +453,12 @@ typedef struct tn_lm_generation {
     // grammar allows, at once where nothing may follow. Stays open for the call.
     const tn_lm_grammar *grammar;
     int64_t top; // tokens of tn_lm_piece.top, at most TN_LM_MOST_TOP; 0: none
+
+    // Images of <tenon/lm_image.h>, num_images of them, for the marks that the prompt has:
+    // of each one. TN_ERR_ARGUMENT: there are more marks, or fewer. They stay open for the
+    // call.
+    const tn_lm_image *const *images;
+    uint64_t num_images;
 } tn_lm_generation;
 
 // The most tokens that a piece tells of in place of its own.
