@@ -3,7 +3,8 @@
 // Attention of few rows of q for each head of k, as texts are written word by word: keys and values
 // are read once, from memory into registers, and never by less than sixteen bytes at a time. IN:
 // dtype; PER: vectors of four in a line of sixteen bytes. Strides, offsets and lengths of rows of q,
-// k and v are whole lines, those of the output vectors of four. Everything is computed in f32.
+// k and v are whole lines, those of the output vectors of four, which are written by elements since
+// they may pass through a program. Everything is computed in f32.
 //
 // The queries of the heads that share keys are rows of one matrix; a workgroup computes ROWS of them
 // over a part of the keys. It has slots of LANES invocations, one for each line of a row. A slot
@@ -14,7 +15,6 @@
 // each other, and do not where a subgroup has whole slots.
 #include "types.glsl"
 #include "scalar.glsl"
-#define VECTORS
 #include "fours.glsl"
 #extension GL_KHR_shader_subgroup_basic : require
 layout(local_size_x_id = 0) in;
@@ -208,6 +208,12 @@ void add_values()
 
 // --- the output ---------------------------------------------------------------------------
 
+void write_output(uint row, uint column, vec4 x)
+{
+    uint at = args.out_offset + row * args.width + column * 4u;
+    STORE(at, at + 4u, x);
+}
+
 // Vector `own` of a row, or with several parts of what part `part` has of it.
 void write_vector(uint row, uint part, uint own, vec2 state, vec4 x)
 {
@@ -219,7 +225,7 @@ void write_vector(uint row, uint part, uint own, vec2 state, vec4 x)
             sums.d[at + columns] = vec4(state, 0, 0);
     } else if (own < columns) {
         x = state.y == 0.0 ? vec4(0) : x / state.y;
-        STORE(args.out_offset + row * args.width + own * 4u, 0u, x);
+        write_output(row, own, x);
     }
 }
 
@@ -327,7 +333,7 @@ void combine(uint first, uint count)
             }
         }
         total = sum == 0.0 ? vec4(0) : total / sum;
-        STORE(args.out_offset + row * args.width + column * 4u, 0u, total);
+        write_output(row, column, total);
     }
 }
 

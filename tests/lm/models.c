@@ -243,14 +243,15 @@ static void count_launch(void *context, const tn_planned_launch *launch)
 // Decodes some tokens one by one, and gives their logits. `is_decoded`: of weights that are
 // the blocks' values. Returns the launches that a step
 // takes: on a GPU those that are planned for it.
-static uint64_t decode(const char *layers, const char *format, bool is_decoded,
-                       const tn_launches *launches, const tn_host *host, float *logits)
+static uint64_t decode(const char *layers, const char *format, const char *cache,
+                       int64_t context, bool is_decoded, const tn_launches *launches,
+                       const tn_host *host, float *logits)
 {
     struct fixture f;
     tn_lm *lm = NULL;
     uint64_t planned = 0, before = 0;
     const tn_lm_options options = {
-        .struct_size = sizeof(options), .context = 512, .cache = "f32"};
+        .struct_size = sizeof(options), .context = context, .cache = cache};
     open_wide(&f);
     fixture_set(&f, "llama.block_count", layers);
     f.format = format;
@@ -271,39 +272,50 @@ static uint64_t decode(const char *layers, const char *format, bool is_decoded,
 }
 
 // On the backend TEST_LM_BACKEND, or the CPU: queries, keys and values are one product, and
-// so are gate and up. On a GPU the results are those of the blocks' values on the CPU.
+// so are gate and up; casts to caches of f16 are launches of others. On a GPU the results
+// are those of the blocks' values on the CPU.
 Test(launches, of_a_layer_are_few)
 {
     static const struct {
-        const char *backend, *format;
-        uint64_t most; // of a layer
-    } rows[] = {{"cpu-blas", "q4_0", 11}, {"vulkan", "q5_0", 8}, {"vulkan-jit", "q5_0", 8}};
+        const char *backend, *format, *cache;
+        int64_t context; // 512: parts of the keys on GPUs
+        uint64_t most;   // of a layer
+    } rows[] = {
+        {"cpu-blas", "q4_0", "f32", 512, 11},  {"cpu-blas", "q4_0", "f16", 512, 12},
+        {"vulkan", "q5_0", "f32", 512, 8},     {"vulkan", "q5_0", "f16", 512, 8},
+        {"vulkan", "q5_0", "f16", 40, 8},      {"vulkan-jit", "q5_0", "f32", 512, 8},
+        {"vulkan-jit", "q5_0", "f16", 512, 8}, {"vulkan-jit", "q5_0", "f16", 40, 8}};
     const char *backend = getenv("TEST_LM_BACKEND");
-    float plain[DECODED * WORDS], logits[DECODED * WORDS];
-    const tn_launches *launches = NULL;
-    const tn_host *host = NULL;
-    size_t row = 0;
-    runtime = open_on("cpu-blas");
-    decode("2", "q5_0", true, NULL, NULL, plain);
-    tn_runtime_close(runtime);
-    for (size_t i = 0; backend && i < sizeof(rows) / sizeof(rows[0]); i++)
-        row = strcmp(rows[i].backend, backend) == 0 ? i : row;
-    char first[64], plugin[64];
-    snprintf(first, sizeof(first), "TENON_BACKEND=%s,cpu-blas", rows[row].backend);
-    snprintf(plugin, sizeof(plugin), "org.tenon.%s", rows[row].backend);
-    const char *variables[] = {row ? first : "TENON_BACKEND=cpu-blas",
-                               "TENON_FALLBACK=allow", NULL};
-    runtime = open_with(variables);
-    if (row && tn_provider_load(runtime, TN_IFACE_LAUNCHES, plugin,
-                                (const void **)&launches, &host))
-        cr_fatal("%s", tn_last_error());
-    uint64_t one = decode("1", rows[row].format, false, launches, host, logits);
-    uint64_t two = decode("2", rows[row].format, false, launches, host, logits);
-    tn_runtime_close(runtime);
-    cr_assert(le(u64, two - one, rows[row].most));
-    for (int i = 0; row && i < DECODED * WORDS; i++)
-        cr_assert(le(dbl, fabs((double)logits[i] - (double)plain[i]), 1e-3),
-                  "logit %d is %g, on the CPU %g", i, (double)logits[i], (double)plain[i]);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        float plain[DECODED * WORDS], logits[DECODED * WORDS];
+        const tn_launches *launches = NULL;
+        const tn_host *host = NULL;
+        char first[64], plugin[64];
+        if (strcmp(rows[i].backend, backend ? backend : "cpu-blas") != 0)
+            continue;
+        runtime = open_on("cpu-blas");
+        decode("2", "q5_0", rows[i].cache, rows[i].context, true, NULL, NULL, plain);
+        tn_runtime_close(runtime);
+        snprintf(first, sizeof(first), "TENON_BACKEND=%s%s", rows[i].backend,
+                 backend ? ",cpu-blas" : "");
+        snprintf(plugin, sizeof(plugin), "org.tenon.%s", rows[i].backend);
+        const char *variables[] = {first, "TENON_FALLBACK=allow", NULL};
+        runtime = open_with(variables);
+        if (backend && tn_provider_load(runtime, TN_IFACE_LAUNCHES, plugin,
+                                        (const void **)&launches, &host))
+            cr_fatal("%s", tn_last_error());
+        uint64_t one = decode("1", rows[i].format, rows[i].cache, rows[i].context, false,
+                              launches, host, logits);
+        uint64_t two = decode("2", rows[i].format, rows[i].cache, rows[i].context, false,
+                              launches, host, logits);
+        tn_runtime_close(runtime);
+        cr_assert(le(u64, two - one, rows[i].most), "%s, %s", rows[i].backend,
+                  rows[i].cache);
+        for (int k = 0; backend && k < DECODED * WORDS; k++)
+            cr_assert(le(dbl, fabs((double)logits[k] - (double)plain[k]), 1e-3),
+                      "caches of %s: logit %d is %g, on the CPU %g", rows[i].cache, k,
+                      (double)logits[k], (double)plain[k]);
+    }
 }
 
 // --- shards, cuts ----------------------------------------------------------------------

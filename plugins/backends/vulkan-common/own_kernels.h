@@ -61,7 +61,7 @@ static const tn_operand_rule attention_rules[] = {
     {HALF_OR_F32, TN_NEEDS_ANY},                         // v
     {HALF_OR_F32 | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
     {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                   // lengths
-    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 static const tn_operand_rule attention_grad_rules[] = {
     {HALF_OR_F32, TN_NEEDS_ANY},                         // q
     {HALF_OR_F32, TN_NEEDS_ANY},                         // k

@@ -118,7 +118,9 @@ bool vk_attention_is_taken(const struct vk_attention *a, const tn_attention_attr
 int32_t vk_attention_accepts(const tn_kernel_query *query)
 {
     struct vk_attention a = describe_query(query);
-    return vk_attention_is_taken(&a, query->attrs);
+    // The kernel for few rows alone writes by elements, as programs take them.
+    return vk_attention_is_taken(&a, query->attrs) &&
+           (query->fused == 0 || (vk_attention_is_few(&a) && vk_attention_by_vectors(&a)));
 }
 
 uint64_t vk_attention_scratch(const tn_kernel_query *query)

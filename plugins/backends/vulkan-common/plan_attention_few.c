@@ -13,6 +13,7 @@
 #define ENOUGH 32768  // invocations for a large device
 #define LEAST_PART 64 // keys
 #define MOST_PARTS 64 // as attention_combine.comp has it
+#define PARTS_BINDING 6
 
 static uint64_t columns_of(const struct vk_attention *a)
 {
@@ -97,6 +98,13 @@ bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_atten
     return a->parts > 1 && kernel_plan_is_own(plan);
 }
 
+// Memory for a binding that is not looked at. An output that passes through a program is
+// bound but where it is written.
+static tn_vulkan_operand unused(const tn_vulkan_plan *plan)
+{
+    return kernel_plan_is_own(plan) ? kernel_counters(1) : tn_vulkan_output(0);
+}
+
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
@@ -111,10 +119,12 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     for (uint32_t i = 0; i < NUM_CONSTANTS; i++)
         kernel_spec(&launch, values[i]);
     vk_attention_bind(&launch, a, batches);
+    if (a->parts == 1)
+        launch.operands[PARTS_BINDING] = unused(plan);
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_bind(&launch, constants.combines
                              ? kernel_counters(blocks_of(a) * a->groups * a->batches)
-                             : tn_vulkan_output(0));
+                             : unused(plan));
     vk_attention_push(&launch, a, plan->step->attrs, out);
     launch.groups = blocks_of(a) * a->parts * a->groups * a->batches;
     return kernel_launch(plan, &launch);
