@@ -84,20 +84,43 @@ static tn_array *uniform(tn_scope *scope, const tn_ints *shape, uint32_t seed)
     return tn_expr(scope, "x -> f32((x - 0.5) * 0.1)", TN_IN(values), TN_NO_ATTRS);
 }
 
+static tn_status quantize_samples(tn_runtime *runtime, tn_scope *outer,
+                                  const tn_quant_format *format, uint8_t *out,
+                                  uint64_t size)
+{
+    tn_scope *scope = tn_scope_open(runtime);
+    const tn_ints shape = {.count = 1, .given = 1, .value = {SAMPLES * format->block}};
+    tn_status status =
+        tn_read(scope,
+                tn_op(scope, "quant.quantize/1", TN_IN(uniform(scope, &shape, 1)),
+                      tn_attrs("format", format->name)),
+                out, size);
+    if (status != TN_OK)
+        tn_scope_fail(outer, status, "random weights: %s", tn_scope_error(scope));
+    tn_scope_close(scope);
+    return status;
+}
+
+// Samples are made on the CPU, whatever the model runs on: not every device has encoders.
 static tn_status make_samples(struct random_model *m, tn_scope *scope,
                               const tn_quant_format *format)
 {
-    const tn_ints shape = {.count = 1, .given = 1, .value = {SAMPLES * format->block}};
+    static const char *const variables[] = {"TENON_BACKEND=cpu-blas", NULL};
+    const tn_runtime_options options = {.struct_size = sizeof(options),
+                                        .variables = variables};
     uint64_t size = (uint64_t)(SAMPLES * format->bytes);
+    tn_runtime *runtime = NULL;
     if (m->samples)
         return TN_OK;
     uint8_t *samples = malloc(size);
-    tn_status status =
-        samples ? tn_read(scope,
-                          tn_op(scope, "quant.quantize/1", TN_IN(uniform(scope, &shape, 1)),
-                                tn_attrs("format", format->name)),
-                          samples, size)
-                : tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory");
+    if (!samples)
+        return tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory");
+    tn_status status = tn_runtime_open(&options, &runtime);
+    if (status == TN_OK)
+        status = quantize_samples(runtime, scope, format, samples, size);
+    else
+        tn_scope_fail(scope, status, "random weights: %s", tn_last_error());
+    tn_runtime_close(runtime);
     if (status == TN_OK)
         m->samples = samples;
     else
