@@ -68,8 +68,10 @@ static bool is_large_product(const tn_device *device, const tn_step *step)
 static uint32_t fusing_operands(const tn_step *step)
 {
     const tn_vulkan_kernel *kernel = step->kernel ? step->kernel->payload : NULL;
-    return kernel && kernel->plan == vk_plan_attention ? VK_ATTENTION_FEW_OPERANDS
-                                                       : TN_VULKAN_FUSED_OPERANDS;
+    return kernel && (kernel->plan == vk_plan_attention ||
+                      kernel->plan == vk_plan_cached_attention)
+               ? VK_ATTENTION_FEW_OPERANDS
+               : TN_VULKAN_FUSED_OPERANDS;
 }
 
 // Why the device takes the program beside a kernel not in.
