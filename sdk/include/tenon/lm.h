@@ -50,7 +50,7 @@ typedef struct tn_lm_options {
     int64_t context;      // positions that a sequence holds; 0: those of the model, at most
                           // TN_LM_USUAL_CONTEXT
     // Elements of the caches: "f16", "f32", or "q8_0", whose heads have a multiple of 32
-    // elements. NULL: "f16" where TENON_BACKEND has the CPU first, else "f32".
+    // elements. NULL: "f16".
     const char *cache;
     // Sequences that share arrays of caches, and so steps of tn_lm_infer_batch; 0: 1, at
     // most TN_LM_MOST_SEQUENCES. Memory of the host is taken when it is first written, that
