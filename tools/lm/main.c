@@ -177,14 +177,21 @@ static int read_option(struct given *given, int number, const char *text)
     const struct {
         int number;
         const char **value;
-    } texts[] = {{STOP, &given->stop},          {RANDOM, &given->random},
-                 {SYSTEM, &given->system},      {TEMPLATE, &given->template},
-                 {ADAPTER, &given->adapter},    {MMPROJ, &given->mmproj},
-                 {WEIGHTS, &given->weights},    {OUTPUT, &given->output},
-                 {PLOT, &given->plot},          {CACHE, &given->cache},
+    } texts[] = {{STOP, &given->stop},
+                 {RANDOM, &given->random},
+                 {SYSTEM, &given->system},
+                 {TEMPLATE, &given->template},
+                 {ADAPTER, &given->adapter},
+                 {MMPROJ, &given->mmproj},
+                 {WEIGHTS, &given->weights},
+                 {OUTPUT, &given->output},
+                 {PLOT, &given->plot},
+                 {CACHE, &given->cache},
                  {SPLIT, &given->split},
-                 {SAVE_CACHE, &given->save_to}, {LOAD_CACHE, &given->load_from},
-                 {GRAMMAR, &given->grammar},    {JSON_SCHEMA, &given->schema},
+                 {SAVE_CACHE, &given->save_to},
+                 {LOAD_CACHE, &given->load_from},
+                 {GRAMMAR, &given->grammar},
+                 {JSON_SCHEMA, &given->schema},
                  {POOLING, &given->pooling}};
     for (size_t i = 0; i < COUNT(numbers); i++)
         if (numbers[i].number == number)
