@@ -207,8 +207,11 @@ static tn_status make_ready(tn_lm *model)
 {
     struct lm_vision *vision = &model->vision;
     tn_status status = TN_OK;
-    if (vision->is_ready)
+    if (vision->is_ready && !lm_is_lost(vision->tower))
         return TN_OK;
+    tn_function_destroy(vision->function);
+    vision->function = NULL;
+    vision->is_ready = false;
     if (!vision->tower) {
         tn_lm_source source = model->source;
         source.close = NULL; // it is the model's

@@ -45,6 +45,38 @@ Test(split, bits_of_two_devices_are_those_of_one)
     free(two);
 }
 
+// Each device packs blocks its own way, and has caches of the elements asked for.
+Test(split, blocks_and_half_floats_are_on_each_device)
+{
+    static const struct {
+        const char *cache, *format;
+        double most; // that logits differ: the CPU rounds what it multiplies by blocks
+    } rows[] = {{"f16", NULL, 5e-3}, {"f32", "q8_0", 0.1}, {"f16", "q4_0", 0.1}};
+    float *one = malloc(sizeof(float) * WORDS * ROWS),
+          *two = malloc(sizeof(float) * WORDS * ROWS);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture f;
+        double most = 0, plain = 0;
+        for (int k = 0; k < 2; k++) {
+            open_devices(k ? "cpu-blas,vulkan" : "cpu-blas");
+            tn_lm *lm =
+                open_kind(&f, "llama", k ? "1,1" : NULL, 1, rows[i].cache, rows[i].format);
+            infer_rows(lm, &f, k ? two : one);
+            tn_lm_close(lm);
+            tn_runtime_close(runtime);
+        }
+        for (int w = 0; w < WORDS * ROWS; w++)
+            most = fmax(most, fabs((double)(one[w] - two[w])));
+        for (int w = 0; w < WORDS; w++) // of position 0
+            plain = fmax(plain, fabs((double)(two[w] - f.logits[0][w])));
+        cr_assert(le(dbl, most, rows[i].most), "row %zu", i);
+        if (rows[i].format)
+            cr_assert(gt(dbl, plain, 1e-3), "row %zu: nothing is in blocks", i);
+    }
+    free(one);
+    free(two);
+}
+
 // Steps that sequences share, with slots of caches on both devices.
 static void batch_on(const char *devices, const char *split, float out[3][WORDS])
 {

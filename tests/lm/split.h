@@ -32,24 +32,26 @@ static inline void open_devices(const char *devices)
     runtime = open_with((const char *const[]){variable, "TENON_FALLBACK=allow", NULL});
 }
 
-static inline tn_status try_open(struct fixture *f, const char *name, const char *split,
-                                 int64_t sequences, tn_lm **out)
+// A model of f32 caches, unless `cache` says others; see `format` of struct fixture.
+static inline tn_lm *open_kind(struct fixture *f, const char *name, const char *split,
+                               int64_t sequences, const char *cache, const char *format)
 {
+    tn_lm *lm = NULL;
     const tn_lm_options options = {.struct_size = sizeof(options),
                                    .context = POSITIONS + 40,
-                                   .cache = "f32",
+                                   .cache = cache ? cache : "f32",
                                    .sequences = sequences,
                                    .split = split};
     fixture_open(f, name);
-    return tn_lm_open_source(runtime, &f->source, &options, out);
+    f->format = format;
+    lm_must(tn_lm_open_source(runtime, &f->source, &options, &lm));
+    return lm;
 }
 
 static inline tn_lm *open_split(struct fixture *f, const char *name, const char *split,
                                 int64_t sequences)
 {
-    tn_lm *lm = NULL;
-    lm_must(try_open(f, name, split, sequences, &lm));
-    return lm;
+    return open_kind(f, name, split, sequences, NULL, NULL);
 }
 
 // What is compared: a prompt of several chunks, each row, and steps behind it.

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/lm_adapter.h>
 #include <unistd.h>
 #include "lm.h"
 
@@ -148,8 +149,46 @@ static int write_prompt(const struct opened *opened, const struct given *given,
     }
 }
 
+// After the loss of a device: the model on those that are left, with an empty sequence.
+static tn_status move_model(struct opened *opened, const struct given *given)
+{
+    tn_lm_info info = {.struct_size = sizeof(info)};
+    tn_lm_describe(opened->lm, &info);
+    tn_lm_sequence_close(opened->sequence);
+    opened->sequence = NULL;
+    tn_status status = tn_lm_ensure_shard(opened->lm, 0, info.layers - 1);
+    if (status == TN_OK && given->adapter)
+        status = tn_lm_adapter_load(opened->lm, given->adapter, given->adapter_scale);
+    return status == TN_OK ? tn_lm_sequence_open(opened->lm, &opened->sequence) : status;
+}
+
+// Generates and prints a reply, anew where a device is lost meanwhile. Each time there is
+// one device less, so this ends.
+static int write_reply(struct opened *opened, const struct given *given,
+                       const tn_lm_generation *how, struct conversation *c,
+                       tn_lm_result *out_result)
+{
+    char why[2048];
+    for (;;) {
+        c->reply_size = 0;
+        atomic_store(&replying, opened->sequence);
+        tn_status status = tn_lm_generate(opened->sequence, how, out_result);
+        atomic_store(&replying, NULL);
+        if (status == TN_OK)
+            return 0;
+        printf("%s", c->reply_size > 0 ? " ...\n" : "");
+        fflush(stdout);
+        snprintf(why, sizeof(why), "%s", tn_lm_error());
+        if (status != TN_ERR_DEVICE || move_model(opened, given))
+            return stop("%s", why);
+        stop("%s", why);
+        fprintf(stderr, "(the conversation is read again, and the reply begins anew)\n");
+        tell_model(opened);
+    }
+}
+
 // Generates and prints the reply to what was said last, and keeps it.
-static int reply(const struct opened *opened, const struct given *given,
+static int reply(struct opened *opened, const struct given *given,
                  const tn_lm_grammar *grammar, struct conversation *c)
 {
     int32_t *ids = NULL;
@@ -171,10 +210,7 @@ static int reply(const struct opened *opened, const struct given *given,
         .num_images = c->pictures.count,
     };
     tn_lm_result result = {.struct_size = sizeof(result)};
-    c->reply_size = 0;
-    atomic_store(&replying, opened->sequence);
-    failed = tn_lm_generate(opened->sequence, &how, &result) ? stop_lm() : 0;
-    atomic_store(&replying, NULL);
+    failed = write_reply(opened, given, &how, c, &result);
     tn_lm_free(ids);
     if (failed)
         return failed;
@@ -223,7 +259,7 @@ static bool take_image(const struct opened *opened, struct conversation *c,
     return true;
 }
 
-static int talk(const struct opened *opened, const struct given *given,
+static int talk(struct opened *opened, const struct given *given,
                 const tn_lm_grammar *grammar, struct conversation *c)
 {
     bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
