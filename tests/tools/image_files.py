@@ -112,6 +112,33 @@ def images_of_jpeg_are_those_of_pillow():
         assert abs(got.astype(int) - want).max() <= 1, name
 
 
+def noted(jpeg, orientation, order):
+    """The file with a note of a camera, in either order of bytes."""
+    tiff = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IHHHIHHI", 8, 1, 0x0112, 3, 1, orientation, 0, 0)
+    return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", 8 + len(tiff)) + b"Exif\0\0" + tiff + jpeg[2:]
+
+
+def images_of_jpeg_are_turned_as_their_camera_noted():
+    data = base64.b64decode(JPEG["colours"][0])
+    pathlib.Path("plain.jpg").write_bytes(data)
+    plain = pixels("plain.jpg")
+    turned = [plain, plain[:, ::-1], plain[::-1, ::-1], plain[::-1], plain.swapaxes(0, 1), numpy.rot90(plain, -1),
+              plain[::-1, ::-1].swapaxes(0, 1), numpy.rot90(plain)]  # of orientations 1 to 8, as Exif has them
+    for orientation, want in enumerate(turned, 1):
+        for order in "<>":
+            pathlib.Path("noted.jpg").write_bytes(noted(data, orientation, order))
+            got = pixels("noted.jpg")
+            assert got.shape == want.shape and (got == want).all(), orientation
+    for damaged in (0, 9):
+        pathlib.Path("noted.jpg").write_bytes(noted(data, damaged, "<"))
+        assert (pixels("noted.jpg") == plain).all()
+    note = noted(data, 6, "<")
+    for cut in range(2, 34):  # a note that ends too early is none
+        short = note[:4] + struct.pack(">H", cut) + note[6:4 + cut] + data[2:]
+        pathlib.Path("noted.jpg").write_bytes(short)
+        assert pixels("noted.jpg").shape in (plain.shape, turned[5].shape), cut
+
+
 def images_of_netpbm_are_read_in_place():
     colours = (numbers("colours", 5 * 7 * 3) & 255).astype(numpy.uint8).reshape(5, 7, 3)
     pathlib.Path("colours.ppm").write_bytes(b"P6\n# by hand\n7 5\n255\n" + colours.tobytes())
@@ -374,7 +401,7 @@ def folders_read_images():
 
 
 tap.run([*([images_of_png_are_bytes_of_three_colours] if tap.has_plugins("org.tenon.png") else []),
-         *([images_of_jpeg_are_those_of_pillow] if tap.has_plugins("org.tenon.jpeg") else []),
+         *([images_of_jpeg_are_those_of_pillow, images_of_jpeg_are_turned_as_their_camera_noted] if tap.has_plugins("org.tenon.jpeg") else []),
          images_of_netpbm_are_read_in_place,
          *([damaged_images_are_told] if tap.has_plugins("org.tenon.png", "org.tenon.jpeg") else []),
          *([models_of_two_files_read_images, chats_have_images, folders_read_images]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JPEG, read with libjpeg-turbo: grey and colours become bytes of red, green and blue. The
-// orientation that a camera notes is left to who made the file.
+// JPEG, read with libjpeg-turbo: grey and colours become bytes of red, green and blue,
+// turned as the camera's note says.
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <tenon/plugin.h>
 #include "image.h"
+#include "orientation.h"
 // Behind the headers that it needs.
 #include <jerror.h>
 #include <jpeglib.h>
@@ -23,7 +24,8 @@ struct reading {
     struct jpeg_progress_mgr progress;
     const tn_host *host;
     const tn_format_source *source;
-    uint64_t at;      // bytes that the buffer has had
+    uint64_t at; // bytes that the buffer has had
+    int32_t orientation;
     tn_status status; // of what failed
     jmp_buf out;
     JOCTET buffer[BUFFER];
@@ -112,7 +114,12 @@ static tn_status read_header(struct reading *r)
     jpeg_create_decompress(&r->jpeg);
     r->jpeg.src = &r->input;
     r->jpeg.progress = &r->progress;
+    jpeg_save_markers(&r->jpeg, JPEG_APP0 + 1, 0xffff);
     jpeg_read_header(&r->jpeg, TRUE);
+    r->orientation = 1;
+    for (jpeg_saved_marker_ptr m = r->jpeg.marker_list; m && r->orientation == 1;
+         m = m->next)
+        r->orientation = orientation_read(m->data, m->data_length);
     J_COLOR_SPACE space = r->jpeg.jpeg_color_space;
     if (space != JCS_GRAYSCALE && space != JCS_YCbCr && space != JCS_RGB)
         return r->host->fail(r->host, TN_ERR_UNSUPPORTED,
@@ -158,24 +165,26 @@ static tn_status jpeg_list(const tn_host *host, const tn_format_source *source,
     tn_status status = reading_begin(host, source, &r);
     if (status != TN_OK)
         return status;
-    status =
-        image_list(host, source, r->jpeg.image_height, r->jpeg.image_width, 0, out_content);
+    int32_t swaps = orientation_swaps(r->orientation);
+    status = image_list(host, source, swaps ? r->jpeg.image_width : r->jpeg.image_height,
+                        swaps ? r->jpeg.image_height : r->jpeg.image_width, 0, out_content);
     reading_finish(r);
     return status;
 }
 
-static tn_status read_rows(struct reading *r, const tn_type *type, JSAMPLE *out)
+// Reads `height` rows of `width` pixels, as they are stored.
+static tn_status read_rows(struct reading *r, int64_t height, int64_t width, JSAMPLE *out)
 {
     if (setjmp(r->out))
         return r->status;
     jpeg_start_decompress(&r->jpeg);
-    if (r->jpeg.output_height != (JDIMENSION)type->extent[0] ||
-        r->jpeg.output_width != (JDIMENSION)type->extent[1] ||
+    if (r->jpeg.output_height != (JDIMENSION)height ||
+        r->jpeg.output_width != (JDIMENSION)width ||
         r->jpeg.output_components != IMAGE_CHANNELS)
         leave(r, TN_ERR_REFUSED, "its size has changed");
     while (r->jpeg.output_scanline < r->jpeg.output_height) {
-        JSAMPROW row = out + (uint64_t)r->jpeg.output_scanline * (uint64_t)type->extent[1] *
-                                 IMAGE_CHANNELS;
+        JSAMPROW row =
+            out + (uint64_t)r->jpeg.output_scanline * (uint64_t)width * IMAGE_CHANNELS;
         jpeg_read_scanlines(&r->jpeg, &row, 1);
     }
     jpeg_finish_decompress(&r->jpeg);
@@ -190,7 +199,16 @@ static tn_status jpeg_read_pixels(const tn_host *host, const tn_format_source *s
     tn_status status = reading_begin(host, source, &r);
     if (status != TN_OK)
         return status;
-    status = read_rows(r, &content->arrays[index].type, data);
+    const int64_t *extent = content->arrays[index].type.extent;
+    int32_t swaps = orientation_swaps(r->orientation);
+    int64_t height = extent[swaps], width = extent[!swaps];
+    uint64_t size = (uint64_t)(height * width) * IMAGE_CHANNELS;
+    JSAMPLE *stored = r->orientation == 1 ? data : host->alloc(host, size, 0);
+    status = stored ? read_rows(r, height, width, stored) : TN_ERR_MEMORY;
+    if (status == TN_OK && r->orientation != 1)
+        orientation_apply(r->orientation, stored, height, width, data);
+    if (r->orientation != 1)
+        host->free(host, stored);
     reading_finish(r);
     return status;
 }
