@@ -35,11 +35,17 @@ layout(constant_id = 5) const uint STEP_Z = 0;
 layout(std430, binding = 0) readonly buffer A { uvec4 d[]; } a_source;
 #ifdef FORMAT
 layout(constant_id = 6) const uint W_ODD = 0;     // 1: w begins at an odd byte
-layout(constant_id = 7) const uint IS_PACKED = 0; // 1: its rows are packed 16 by 16
+layout(constant_id = 7) const uint IS_PACKED = 0; // 1: its rows are packed 16 by 16; 2: from a multiple of 4 bytes on
 #define W_BINDING 1
+#define PAIRS_BINDING 3
+#define HALVES IN
 bool w_odd()
 {
     return W_ODD != 0u;
+}
+bool w_in_pairs()
+{
+    return IS_PACKED == 2u;
 }
 #include "quant.glsl"
 #else
@@ -110,15 +116,6 @@ uvec2 loaded_position(uint part, uint along_k)
                               (b_start - args.b_offset + k) / 8u + own % 2u * 2u + i % 2u);        \
     }
 
-// Four elements of a part as two words.
-uvec2 pack_elements(vec4 integers, vec2 scales)
-{
-    uvec4 bits;
-    [[unroll]] for (uint i = 0u; i < 4u; i++)
-        bits[i] = PASTE(TO_, IN)(part_value(integers[i], scales));
-    return bits.xz | bits.yw << 16;
-}
-
 void keep_b()
 {
     [[unroll]] for (uint i = 0u; i < LOADS; i += 2u) {
@@ -129,9 +126,9 @@ void keep_b()
             part_integers(next_b[i + j], low[j], high[j]);
             scales[j] = part_scales(next_b[i + j]);
         }
-        slices[at] = uvec4(pack_elements(low[0], scales[0].xy), pack_elements(low[1], scales[1].xy));
+        slices[at] = uvec4(part_halves(low[0], scales[0].xy), part_halves(low[1], scales[1].xy));
         slices[at + 2u] =
-            uvec4(pack_elements(high[0], scales[0].zw), pack_elements(high[1], scales[1].zw));
+            uvec4(part_halves(high[0], scales[0].zw), part_halves(high[1], scales[1].zw));
     }
 }
 #endif

@@ -9,7 +9,8 @@
 // memory.
 //
 // The including file defines W_BINDING, and w_odd(): whether arrays begin at an odd byte,
-// where a word is made of two (of mxfp4 each place says so).
+// where a word is made of two (of mxfp4 each place says so). Where it defines PAIRS_BINDING, and
+// w_in_pairs() is true, packed rows begin at a multiple of four bytes and are read by as many.
 
 #define q4_0 40 // FORMAT is compared as a number
 #define q4_1 41
@@ -104,6 +105,9 @@ const uvec4 table = uvec4(0x83828180u, 0x8c888684u, 0x7d7e7f80u, 0x74787a7cu);
 #endif
 
 layout(std430, binding = W_BINDING) readonly buffer Weights { uint16_t d[]; } weights;
+#ifdef PAIRS_BINDING
+layout(std430, binding = PAIRS_BINDING) readonly buffer Pairs { uint d[]; } weight_pairs; // the same
+#endif
 
 // A row of blocks, or one of its blocks.
 struct Row {
@@ -121,6 +125,24 @@ Row weight_row(uint first, uint row, uint terms, uint num_packed)
     return Row(first + row * units, UNITS, 16u);
 }
 
+#ifdef HEAD
+// Where packed rows have a word of a block.
+uint packed_unit(uint unit)
+{
+#if FORMAT == q6_k
+    // As tn_quant_arrange: the scale, those of 16 elements, then 2 and 4 bits of each half.
+    return unit == 104u  ? 0u
+           : unit >= 96u ? unit - 95u
+           : unit >= 80u ? unit - 23u
+           : unit >= 64u ? unit - 55u
+           : unit >= 32u ? unit + 41u
+                         : unit + 25u;
+#else
+    return unit;
+#endif
+}
+#endif
+
 uint weight_word(Row row, uint unit)
 {
 #if FORMAT == mxfp4
@@ -131,22 +153,15 @@ uint weight_word(Row row, uint unit)
     bool is_odd = w_odd();
 #endif
 #ifdef HEAD
-#if FORMAT == q6_k
-    // As tn_quant_arrange: the scale, those of 16 elements, then 2 and 4 bits of each half.
-    if (row.own < 16u)
-        unit = unit == 104u  ? 0u
-               : unit >= 96u ? unit - 95u
-               : unit >= 80u ? unit - 23u
-               : unit >= 64u ? unit - 55u
-               : unit >= 32u ? unit + 41u
-                             : unit + 25u;
-#endif
     // As tn_quant_r16_at, in words.
-    if (row.own < 16u && unit < HEAD) {
-        at = row.at + unit * 16u + row.own;
-    } else if (row.own < 16u) {
-        uint word = unit - HEAD, left = UNITS - HEAD - word / 2u * 2u;
-        at = row.at + HEAD * 16u + word / 2u * 32u + row.own * min(left, 2u) + word % 2u;
+    if (row.own < 16u) {
+        unit = packed_unit(unit);
+        if (unit < HEAD) {
+            at = row.at + unit * 16u + row.own;
+        } else {
+            uint word = unit - HEAD, left = UNITS - HEAD - word / 2u * 2u;
+            at = row.at + HEAD * 16u + word / 2u * 32u + row.own * min(left, 2u) + word % 2u;
+        }
     }
 #endif
     uint word = uint(weights.d[at]);
@@ -159,6 +174,11 @@ uint weight_word(Row row, uint unit)
 #endif
 uint weight_pair(Row row, uint unit)
 {
+#if defined PAIRS_BINDING && defined HEAD
+    uint from_head = packed_unit(unit) - HEAD;
+    if (w_in_pairs() && row.own < 16u && unit >= HEAD && from_head % 2u == 0u)
+        return weight_pairs.d[row.at / 2u + HEAD * 8u + from_head / 2u * 16u + row.own];
+#endif
     return weight_word(row, unit) | weight_word(row, unit + WORD) << 16;
 }
 uint weight_byte(Row row, uint byte)
@@ -298,3 +318,21 @@ float part_value(float integer, vec2 scales)
     return integer * scales.x;
 #endif
 }
+
+#ifdef HALVES
+// Four elements as floats of 16 bits (HALVES), in two words. Those of bf16 are rounded by their
+// bits, which numbers only can be: where a scale is none, neither are the elements.
+uvec2 part_halves(vec4 integers, vec2 scales)
+{
+    uvec4 bits;
+    [[unroll]] for (uint i = 0u; i < 4u; i++)
+#ifdef IS_BF16
+        bits[i] = floatBitsToUint(part_value(integers[i], scales)) + 0x8000u;
+    bvec2 is_none = equal(floatBitsToUint(scales) & 0x7f800000u, uvec2(0x7f800000u));
+    return (bits.xz >> 16 | (bits.yw & 0xffff0000u)) | (any(is_none) ? 0x7fc07fc0u : 0u);
+#else
+        bits[i] = PASTE(TO_, HALVES)(part_value(integers[i], scales));
+    return bits.xz | bits.yw << 16;
+#endif
+}
+#endif

@@ -6,27 +6,24 @@
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0;     // 1: w begins at an odd byte
-layout(constant_id = 1) const uint IS_PACKED = 0; // 1: rows are packed 16 by 16
+layout(constant_id = 1) const uint IS_PACKED = 0; // 1: rows are packed 16 by 16; 2: from a multiple of 4 bytes on
 layout(std430, binding = 1) writeonly buffer Out { uvec4 d[]; } result;
 layout(push_constant) uniform Args {
     uint rows, row_parts; // of 32 elements
     uint w_offset;        // in units (quant.glsl)
 } args;
 #define W_BINDING 0
+#define PAIRS_BINDING 2
+#define HALVES OUT
 bool w_odd()
 {
     return W_ODD != 0u;
 }
-#include "quant.glsl"
-
-// Four elements as two words.
-uvec2 halves(vec4 integers, vec2 scales)
+bool w_in_pairs()
 {
-    uvec4 bits;
-    [[unroll]] for (uint i = 0u; i < 4u; i++)
-        bits[i] = PASTE(TO_, OUT)(part_value(integers[i], scales));
-    return bits.xz | bits.yw << 16;
+    return IS_PACKED == 2u;
 }
+#include "quant.glsl"
 
 void main()
 {
@@ -45,8 +42,8 @@ void main()
         uvec4 part = part_load(from, in_row * 4u + i);
         vec4 scales = part_scales(part), first, behind;
         part_integers(part, first, behind);
-        low[i] = halves(first, scales.xy);
-        high[i] = halves(behind, scales.zw);
+        low[i] = part_halves(first, scales.xy);
+        high[i] = part_halves(behind, scales.zw);
     }
     uint to = (row * args.row_parts + in_row) * 4u;
     result.d[to] = uvec4(low[0], low[1]);

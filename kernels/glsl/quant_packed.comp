@@ -260,6 +260,8 @@ void round_x(uint first)
         for (uint begin = 0u; begin < eights; begin += 256u * AT_ONCE) {
             vec4 x[2u * AT_ONCE];
             [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
+                if (begin + i * 256u >= eights)
+                    break;
                 uint own = min(begin + i * 256u + invocation, eights - 4u + invocation % 4u);
                 uint at = x_row(r) + first + own * 8u;
                 x[2u * i] = load_x(at);

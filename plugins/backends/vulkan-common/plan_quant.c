@@ -34,16 +34,19 @@
 // On matrix units.
 #define MATRIX_GROUP 128
 #define MATRIX_SHARED 20480
-#define LEAST_MATRIX 32     // columns
-#define LEAST_WORK 4194304  // multiplications, as of other products
-#define MANY_TILES 256      // of 128 x 128, which keep a large device busy
-#define ENOUGH_MATRICES 512 // workgroups, where parts of the terms have some of their own
-#define LEAST_PART 128      // terms
-#define MATRIX_AXES 6       // of batches
+#define LEAST_MATRIX 32    // columns
+#define LEAST_WORK 4194304 // multiplications, as of other products
+#define MANY_TILES 64      // of 128 x 128, which keep a large device busy
+// Workgroups, where parts of the terms have some of their own: of floats, and of blocks,
+// which wait longer.
+#define ENOUGH_FLOATS 256
+#define ENOUGH_BLOCKS 512
+#define LEAST_PART 128 // terms
+#define MATRIX_AXES 6  // of batches
 #define MOST_PARTS 16
 // Rows of x from which on decoding the weights once, to memory, is faster than in each
 // tile; and as many of their elements as that memory may have.
-#define ROWS_APART 64
+#define ROWS_APART 256
 #define MOST_APART (UINT64_C(1) << 27)
 #define SCRATCH_ALIGNMENT 256 // bytes
 
@@ -289,8 +292,9 @@ static uint32_t matrix_tile(const struct product *p)
 static uint32_t matrix_parts(const struct product *p)
 {
     uint32_t tile = matrix_tile(p), parts = 1;
+    uint64_t enough = is_decoded_apart(p) ? ENOUGH_FLOATS : ENOUGH_BLOCKS;
     uint64_t tiles = ceil_div(p->rows, tile) * ceil_div(p->columns, tile);
-    while (parts < MOST_PARTS && tiles * parts < ENOUGH_MATRICES &&
+    while (parts < MOST_PARTS && tiles * parts < enough &&
            p->terms % (2 * parts * 32) == 0 && p->terms / parts >= 2 * LEAST_PART)
         parts *= 2;
     return parts;
@@ -351,6 +355,12 @@ static tn_vulkan_operand scratch_weights(const struct product *p, uint16_t acces
     return tn_vulkan_scratch(at.weights, at.end - at.weights, access);
 }
 
+// As the shaders' IS_PACKED: 2 where rows are read by four bytes.
+static uint32_t packed_rows(const struct product *p)
+{
+    return !p->w.is_packed ? 0 : p->blocks->offset % 4 == 0 ? 2 : 1;
+}
+
 // x as `dtype`.
 static tn_status convert_x(const tn_vulkan_plan *plan, const struct product *p,
                            const char *dtype)
@@ -375,9 +385,10 @@ static tn_status decode_weights(const tn_vulkan_plan *plan, const struct product
     snprintf(name, sizeof(name), "quant_halves_%s_%s", p->w.format->name, dtype);
     struct kernel_launch launch = {.name = name, .groups = ceil_div(rows * parts, 256)};
     kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
-    kernel_spec(&launch, p->w.is_packed);
+    kernel_spec(&launch, packed_rows(p));
     kernel_bind(&launch, tn_vulkan_input(1));
     kernel_bind(&launch, scratch_weights(p, TN_VULKAN_WRITES));
+    kernel_bind(&launch, tn_vulkan_input(1));
     kernel_push(&launch, p->columns);
     kernel_push(&launch, parts);
     kernel_push(&launch, (uint64_t)p->blocks->offset / unit_bytes(&p->w));
@@ -407,11 +418,13 @@ static tn_status multiply_matrices(const tn_vulkan_plan *plan, const struct prod
         kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
     } else {
         kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
-        kernel_spec(&launch, p->w.is_packed);
+        kernel_spec(&launch, packed_rows(p));
         kernel_bind(&launch, tn_vulkan_input(1));
     }
     kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, places_of(p).x, TN_VULKAN_WRITES)
                                    : tn_vulkan_output(0));
+    if (!is_apart)
+        kernel_bind(&launch, tn_vulkan_input(1));
     uint64_t terms = p->terms / parts;
     const uint64_t words[] = {p->rows,
                               p->columns,
