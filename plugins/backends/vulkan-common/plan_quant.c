@@ -35,9 +35,15 @@
 #define MATRIX_GROUP 128
 #define MATRIX_SHARED 20480
 #define MATRIX_PUSH 29     // words, of matmul_matrix.comp
+#define A_OFFSET_WORD 4    // of these: where x begins
 #define LEAST_MATRIX 32    // columns
 #define LEAST_WORK 4194304 // multiplications, as of other products
 #define MANY_TILES 128     // of 128 x 128: as many as a large device has processors
+// Of tiles of 64 x 64: workgroups that a large device has work for, and terms of one, at
+// least; their terms are multiples of a slice.
+#define ENOUGH_PARTS 512
+#define LEAST_TERMS 256
+#define SLICE 32
 
 // A matrix of blocks by its format's name.
 struct weights {
@@ -271,6 +277,39 @@ static bool may_round(const struct product *p)
            tn_saturated_multiply(p->rows * p->columns, p->terms) >= LEAST_WORK;
 }
 
+// Whether there are enough tiles of 128 x 128, of x as bf16, for a large device.
+static bool has_large_tiles(const struct product *p)
+{
+    return ceil_div(p->rows, 128) * ceil_div(p->columns, 128) >= MANY_TILES &&
+           p->rows > 64 && p->columns > 64;
+}
+
+// Tiles of 64 x 64, which read x as it is.
+static uint64_t small_tiles(const struct product *p)
+{
+    return ceil_div(p->rows, 64) * ceil_div(p->columns, 64);
+}
+
+// Workgroups that share the terms of a small tile.
+static uint64_t parts_of_terms(const struct product *p)
+{
+    uint64_t parts = 1;
+    while (!has_large_tiles(p) && small_tiles(p) * parts < ENOUGH_PARTS &&
+           p->terms >= 2 * parts * LEAST_TERMS)
+        parts *= 2;
+    return parts;
+}
+
+// Bytes of x as bf16, or of the sums of all parts.
+static uint64_t matrix_scratch(const struct product *p)
+{
+    uint64_t parts = parts_of_terms(p);
+    if (has_large_tiles(p))
+        return tn_saturated_multiply(p->rows, p->terms) * sizeof(uint16_t);
+    return parts == 1 ? 0
+                      : tn_saturated_multiply(p->rows * p->columns, parts * sizeof(float));
+}
+
 uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
@@ -279,14 +318,15 @@ uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
                   &query->outputs[0], &p) ||
         !may_round(&p))
         return 0;
-    return tn_saturated_multiply(p.rows, p.terms) * sizeof(uint16_t);
+    return matrix_scratch(&p);
 }
 
 // The dtype of the units that a product runs on; NULL: on none. bf16 has the range of f32,
 // and is off by less than the attribute allows; f16 has not.
 static const char *matrix_dtype(const tn_vulkan_limits *limits, const struct product *p)
 {
-    if (!may_round(p) || limits->subgroup_size != 32 ||
+    // Tiles of 64 read x four elements at a time.
+    if (!may_round(p) || limits->subgroup_size != 32 || p->x->offset % 4 != 0 ||
         limits->max_invocations < MATRIX_GROUP || limits->max_shared < MATRIX_SHARED ||
         ceil_div(p->columns, 64) > limits->max_groups[0] ||
         ceil_div(p->rows, 64) > limits->max_groups[1])
@@ -296,41 +336,32 @@ static const char *matrix_dtype(const tn_vulkan_limits *limits, const struct pro
                                                            : NULL;
 }
 
-// x as `dtype`, in scratch memory.
-static tn_status convert_x(const tn_vulkan_plan *plan, const struct product *p,
-                           const char *dtype, tn_vulkan_operand to)
+// x as bf16, in scratch memory.
+static tn_status convert_x(const tn_vulkan_plan *plan, const struct product *p)
 {
-    char name[VARIANT_NAME];
     uint64_t pairs = p->rows * p->terms / 2;
-    snprintf(name, sizeof(name), "quant_x_%s", dtype);
-    struct kernel_launch launch = {.name = name, .groups = ceil_div(pairs, 256)};
+    struct kernel_launch launch = {.name = "quant_x_bf16", .groups = ceil_div(pairs, 256)};
     kernel_bind(&launch, tn_vulkan_input(0));
-    kernel_bind(&launch, to);
+    kernel_bind(&launch, tn_vulkan_scratch(0, matrix_scratch(p), TN_VULKAN_WRITES));
     kernel_push(&launch, pairs);
     kernel_push(&launch, (uint64_t)p->x->offset);
     return kernel_launch(plan, &launch);
 }
 
-static tn_status plan_matrices(const tn_vulkan_plan *plan, const struct product *p,
-                               const char *dtype)
+// Memory for a binding that is not looked at. A result that passes through a program is
+// bound but where it is written.
+static tn_vulkan_operand unused(const tn_vulkan_plan *plan)
 {
-    char name[VARIANT_NAME];
-    uint64_t bytes = p->rows * p->terms * sizeof(uint16_t);
-    uint64_t tiles = ceil_div(p->rows, 128) * ceil_div(p->columns, 128);
-    bool is_large = tiles >= MANY_TILES && p->rows > 64 && p->columns > 64;
-    uint32_t tile = is_large && strcmp(dtype, "bf16") == 0 ? 128 : 64;
-    snprintf(name, sizeof(name), "quant_matrix_%s_%s_%u", p->w.format->name, dtype, tile);
-    struct kernel_launch launch = {.name = name,
-                                   .fixed_grid = true,
-                                   .grid = {(uint32_t)ceil_div(p->columns, tile),
-                                            (uint32_t)ceil_div(p->rows, tile), 1}};
+    return kernel_plan_is_own(plan) ? kernel_counters(1) : tn_vulkan_output(0);
+}
+
+// The constants and words of matmul_matrix.comp, in front of the strides of w and batches.
+static void push_matrices(struct kernel_launch *launch, const struct product *p)
+{
     const uint32_t constants[] = {
         0, 1, 1, 0, 0, 0, (uint32_t)(p->blocks->offset % 2), p->w.is_packed};
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
-        kernel_spec(&launch, constants[i]);
-    kernel_bind(&launch, tn_vulkan_scratch(0, bytes, TN_VULKAN_READS));
-    kernel_bind(&launch, tn_vulkan_input(1));
-    kernel_bind(&launch, tn_vulkan_output(0));
+        kernel_spec(launch, constants[i]);
     const uint64_t words[] = {p->rows,
                               p->columns,
                               p->terms,
@@ -339,13 +370,63 @@ static tn_status plan_matrices(const tn_vulkan_plan *plan, const struct product 
                               (uint64_t)p->blocks->offset / unit_bytes(&p->w),
                               (uint64_t)p->out->offset,
                               p->terms, // from row to row of x, and from term to term
-                              1};
+                              1,
+                              0, // of w
+                              0};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        kernel_push(&launch, words[i]);
-    while (launch.num_push < MATRIX_PUSH) // strides of w, and batches
+        kernel_push(launch, words[i]);
+}
+
+// By tiles of 64, of whose terms workgroups take parts: those of one are added by the last
+// one that is done, as counters tell.
+static tn_status plan_small_tiles(const tn_vulkan_plan *plan, const struct product *p,
+                                  const char *dtype)
+{
+    char name[VARIANT_NAME];
+    uint64_t parts = kernel_plan_is_own(plan) ? parts_of_terms(p) : 1;
+    uint64_t terms = ceil_div(p->terms / SLICE, parts) * SLICE;
+    tn_vulkan_operand out = tn_vulkan_output(0);
+    bool is_split = parts > 1 && terms < p->terms;
+    snprintf(name, sizeof(name), "quant_matrix_%s_%s_64", p->w.format->name, dtype);
+    struct kernel_launch launch = {.name = name,
+                                   .fixed_grid = true,
+                                   .grid = {(uint32_t)ceil_div(p->columns, 64),
+                                            (uint32_t)ceil_div(p->rows, 64),
+                                            (uint32_t)ceil_div(p->terms, terms)}};
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, out);
+    kernel_bind(&launch, is_split ? tn_vulkan_scratch(0, matrix_scratch(p),
+                                                      TN_VULKAN_READS | TN_VULKAN_WRITES)
+                                  : unused(plan));
+    kernel_bind(&launch, is_split ? kernel_counters(small_tiles(p)) : unused(plan));
+    push_matrices(&launch, p);
+    launch.push[A_OFFSET_WORD] = (uint32_t)p->x->offset;
+    kernel_push(&launch, launch.grid[2]);
+    kernel_push(&launch, terms);
+    while (launch.num_push < MATRIX_PUSH)
         kernel_push(&launch, 0);
-    tn_status status =
-        convert_x(plan, p, dtype, tn_vulkan_scratch(0, bytes, TN_VULKAN_WRITES));
+    return kernel_launch(plan, &launch);
+}
+
+static tn_status plan_matrices(const tn_vulkan_plan *plan, const struct product *p,
+                               const char *dtype)
+{
+    char name[VARIANT_NAME];
+    if (strcmp(dtype, "bf16") != 0 || !has_large_tiles(p))
+        return plan_small_tiles(plan, p, dtype);
+    snprintf(name, sizeof(name), "quant_matrix_%s_bf16_128", p->w.format->name);
+    struct kernel_launch launch = {
+        .name = name,
+        .fixed_grid = true,
+        .grid = {(uint32_t)ceil_div(p->columns, 128), (uint32_t)ceil_div(p->rows, 128), 1}};
+    kernel_bind(&launch, tn_vulkan_scratch(0, matrix_scratch(p), TN_VULKAN_READS));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    push_matrices(&launch, p);
+    while (launch.num_push < MATRIX_PUSH) // batches
+        kernel_push(&launch, 0);
+    tn_status status = convert_x(plan, p);
     return status == TN_OK ? kernel_launch(plan, &launch) : status;
 }
 
