@@ -265,9 +265,9 @@ Test(quant_device, packed_products_are_those_of_the_values)
     matrix_free(&wide);
 }
 
-// Work for matrix units, where a device has them: tiles of 64 and of 128, parts of them at
-// the ends, from any element on. Software drivers have none, and get one format: with
-// TEST_LARGE all of them, plain and packed.
+// Work for matrix units, where a device has them: tiles of 64, also with parts of the
+// terms, and of 128, parts of them at the ends, from any element on. Software drivers have
+// none, and get one format: with TEST_LARGE all of them, plain and packed.
 Test(quant_device, products_on_matrix_units_are_those_of_the_values)
 {
     const char *backend = getenv("TENON_TEST_BACKEND");
@@ -285,6 +285,10 @@ Test(quant_device, products_on_matrix_units_are_those_of_the_values)
             matrix_free(&m);
             if (count == 1)
                 continue;
+            m = matrix_make(formats[f].name, 330, block == 256 ? 1280 : 1312);
+            m.is_packed = is_packed; // workgroups share the terms of a tile
+            check_product(&m, 32, f % 2 ? 4 : 0, !is_packed && f % 3 == 0);
+            matrix_free(&m);
             m = matrix_make(formats[f].name, 2000, block == 256 ? 256 : 160);
             m.is_packed = is_packed;
             check_product(&m, 1030, f % 2 ? 0 : 5, 0);

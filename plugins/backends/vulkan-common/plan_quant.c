@@ -6,7 +6,7 @@
 // Few rows of x are read beside the weights: of packed rows by quant_packed.comp, otherwise
 // by quant_matmul.comp. Many have tiles: on matrix units, where x and the weights become
 // floats of 16 bits, or of f32. With `exact` x is never rounded.
-#include "kernels.h"
+#include "plan_quant.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>
@@ -31,47 +31,23 @@
 #define ENOUGH_GROUPS 264
 #define DOTS_SHARED 24576 // bytes of shared memory, at most, of those of bytes
 #define DOTS_SUBGROUP 4   // invocations that round 32 elements together
-// On matrix units.
-#define MATRIX_GROUP 128
-#define MATRIX_SHARED 20480
-#define LEAST_MATRIX 32    // columns
-#define LEAST_WORK 4194304 // multiplications, as of other products
-#define MANY_TILES 64      // of 128 x 128, which keep a large device busy
-// Workgroups, where parts of the terms have some of their own: of floats, and of blocks,
-// which wait longer.
-#define ENOUGH_FLOATS 256
-#define ENOUGH_BLOCKS 512
-#define LEAST_PART 128 // terms
-#define MATRIX_AXES 6  // of batches
-#define MOST_PARTS 16
-// Rows of x from which on decoding the weights once, to memory, is faster than in each
-// tile; and as many of their elements as that memory may have.
-#define ROWS_APART 256
-#define MOST_APART (UINT64_C(1) << 27)
-#define SCRATCH_ALIGNMENT 256 // bytes
-
-// A matrix of blocks by its format's name.
-struct weights {
-    const tn_quant_format *format; // the plain one
-    bool is_packed;
-};
 
 // False where the shaders do not have the format.
-static bool find_weights(const char *name, struct weights *out)
+static bool find_weights(const char *name, struct quant_weights *out)
 {
     const tn_quant_format *format = tn_quant_find(name);
-    *out = (struct weights){.format = format};
+    *out = (struct quant_weights){.format = format};
     for (uint32_t i = 0; !out->format && (format = tn_quant_at(i)); i++) {
         const char *packed = tn_quant_packed(format->name, "vulkan");
         if (packed && strcmp(packed, name) == 0)
-            *out = (struct weights){format, true};
+            *out = (struct quant_weights){format, true};
     }
     return out->format != NULL;
 }
 
 // Bytes of a unit, by which quant.glsl counts: words, and bytes of mxfp4, whose blocks have
 // 17 of them.
-static uint32_t unit_bytes(const struct weights *w)
+uint32_t quant_unit_bytes(const struct quant_weights *w)
 {
     return w->format->bytes % 2 ? 1 : 2;
 }
@@ -88,9 +64,10 @@ static tn_quant_order order_of(const tn_quant_format *format)
 // and the units of w.
 static bool is_counted(const char *format, const tn_layout *w, const tn_layout *out)
 {
-    struct weights weights;
+    struct quant_weights weights;
     return find_weights(format, &weights) &&
-           (layout_count(w) + (uint64_t)w->offset) / unit_bytes(&weights) <= MOST_COUNTED &&
+           (layout_count(w) + (uint64_t)w->offset) / quant_unit_bytes(&weights) <=
+               MOST_COUNTED &&
            layout_count(out) <= MOST_COUNTED;
 }
 
@@ -118,7 +95,7 @@ static tn_status plan_values(const tn_vulkan_plan *plan, const char *format,
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
     uint64_t count = layout_count(out);
     char name[VARIANT_NAME];
-    struct weights weights;
+    struct quant_weights weights;
     if (count == 0)
         return TN_OK;
     find_weights(format, &weights);
@@ -135,7 +112,7 @@ static tn_status plan_values(const tn_vulkan_plan *plan, const char *format,
     kernel_push(&launch, count / PART);
     kernel_push(&launch, (uint64_t)out->extent[out->rank - 1] / PART);
     kernel_push(&launch, w->rank > 1 ? (uint64_t)w->extent[0] : 1);
-    kernel_push(&launch, (uint64_t)w->offset / unit_bytes(&weights));
+    kernel_push(&launch, (uint64_t)w->offset / quant_unit_bytes(&weights));
     kernel_push(&launch, (uint64_t)out->offset);
     kernel_push(&launch, ids ? (uint64_t)ids->offset * size : 0);
     kernel_push(&launch, size);
@@ -160,7 +137,7 @@ int32_t vk_quantized_pack_accepts(const tn_kernel_query *query)
 {
     const tn_quant_pack_attrs *attrs = query->attrs;
     const tn_layout *w = &query->inputs[0];
-    struct weights from, to;
+    struct quant_weights from, to;
     return find_weights(attrs->format, &from) && find_weights(attrs->to, &to) &&
            from.format == to.format && from.is_packed != to.is_packed && w->rank == 2 &&
            layout_count(w) + (uint64_t)w->offset <= MOST_COUNTED;
@@ -170,7 +147,7 @@ tn_status vk_plan_quantized_pack(const tn_vulkan_plan *plan)
 {
     const tn_quant_pack_attrs *attrs = plan->step->attrs;
     const tn_layout *w = &tn_step_input(plan->step, 0)->layout;
-    struct weights from;
+    struct quant_weights from;
     uint64_t words = layout_count(w) / 2;
     if (words == 0 || !find_weights(attrs->format, &from))
         return TN_OK;
@@ -191,18 +168,11 @@ tn_status vk_plan_quantized_pack(const tn_vulkan_plan *plan)
     return kernel_launch(plan, &launch);
 }
 
-// A product of x, rows by terms, with the transposed matrix of w, columns by terms.
-struct product {
-    struct weights w;
-    const tn_layout *x, *blocks, *out;
-    uint64_t rows, columns, terms;
-    bool exact;
-};
-
-static bool describe(const char *format, bool exact, const tn_layout *x,
-                     const tn_layout *blocks, const tn_layout *out, struct product *result)
+bool quant_describe(const char *format, bool exact, const tn_layout *x,
+                    const tn_layout *blocks, const tn_layout *out,
+                    struct quant_product *result)
 {
-    *result = (struct product){.x = x, .blocks = blocks, .out = out, .exact = exact};
+    *result = (struct quant_product){.x = x, .blocks = blocks, .out = out, .exact = exact};
     result->columns = (uint64_t)blocks->extent[0];
     result->terms = (uint64_t)x->extent[x->rank - 1];
     result->rows = result->columns ? layout_count(out) / result->columns : 0;
@@ -220,25 +190,25 @@ static uint32_t lanes_for(uint64_t terms)
 }
 
 // Whether all rows of w are packed, and sixteen of their bytes can be read at once.
-static bool is_all_packed(const struct product *p)
+static bool is_all_packed(const struct quant_product *p)
 {
     return p->w.is_packed && p->columns % PACKED_ROWS == 0 && p->blocks->offset % 16 == 0;
 }
 
 // Rows of x that a workgroup computes at once.
-static uint64_t rows_at_once(const struct product *p)
+static uint64_t rows_at_once(const struct quant_product *p)
 {
     return p->rows == 1 ? 1 : AT_MOST;
 }
 
 // Groups of 16 packed rows that a workgroup takes.
-static uint64_t groups_each(const struct product *p)
+static uint64_t groups_each(const struct quant_product *p)
 {
     return ceil_div(p->columns / PACKED_ROWS, ENOUGH_GROUPS);
 }
 
 // Workgroups where the weights are read for few rows.
-static uint64_t few_groups(const struct product *p)
+static uint64_t few_groups(const struct quant_product *p)
 {
     uint64_t columns = is_all_packed(p) ? groups_each(p) * PACKED_ROWS
                                         : GROUP / lanes_for(p->terms) * EACH;
@@ -246,7 +216,7 @@ static uint64_t few_groups(const struct product *p)
 }
 
 // Whether x may pass through a program, which all who share a row compute anew.
-static bool may_repeat(const struct product *p)
+static bool may_repeat(const struct quant_product *p)
 {
     if (p->rows == 0 || p->terms == 0 || p->rows > FEW_ROWS || p->terms > MOST_REPEATED)
         return false;
@@ -258,209 +228,16 @@ int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
     const tn_layout *w = &query->inputs[1], *out = &query->outputs[0];
-    struct product p;
+    struct quant_product p;
     return is_counted(attrs->format, w, out) &&
            layout_count(&query->inputs[0]) <= MOST_COUNTED &&
-           describe(attrs->format, attrs->exact, &query->inputs[0], w, out, &p) &&
+           quant_describe(attrs->format, attrs->exact, &query->inputs[0], w, out, &p) &&
            (!(query->fused & 1) || may_repeat(&p));
-}
-
-// --- on matrix units --------------------------------------------------------------------
-
-// Whether shape and attributes let x become floats of 16 bits.
-static bool may_round(const struct product *p)
-{
-    return !p->exact && p->rows > FEW_ROWS && p->columns >= LEAST_MATRIX &&
-           tn_saturated_multiply(p->rows * p->columns, p->terms) >= LEAST_WORK;
-}
-
-// Whether the weights become floats of 16 bits in memory, for all tiles.
-static bool is_decoded_apart(const struct product *p)
-{
-    return p->rows >= ROWS_APART &&
-           tn_saturated_multiply(p->columns, p->terms) <= MOST_APART;
-}
-
-// The tile of a product on matrix units.
-static uint32_t matrix_tile(const struct product *p)
-{
-    uint64_t tiles = ceil_div(p->rows, 128) * ceil_div(p->columns, 128);
-    return is_decoded_apart(p) && tiles >= MANY_TILES ? 128 : 64;
-}
-
-// Parts of the terms that have workgroups of their own, and are added in the end.
-static uint32_t matrix_parts(const struct product *p)
-{
-    uint32_t tile = matrix_tile(p), parts = 1;
-    uint64_t enough = is_decoded_apart(p) ? ENOUGH_FLOATS : ENOUGH_BLOCKS;
-    uint64_t tiles = ceil_div(p->rows, tile) * ceil_div(p->columns, tile);
-    while (parts < MOST_PARTS && tiles * parts < enough &&
-           p->terms % (2 * parts * 32) == 0 && p->terms / parts >= 2 * LEAST_PART)
-        parts *= 2;
-    return parts;
-}
-
-// Scratch memory: sums of parts, x and the weights as floats of 16 bits. Where these begin,
-// and the end.
-struct places {
-    uint64_t x, weights, end;
-};
-
-static struct places places_of(const struct product *p)
-{
-    uint32_t parts = matrix_parts(p);
-    uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
-    struct places at = {.x = ceil_div(sums, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT};
-    at.weights = at.x + ceil_div(p->rows * p->terms * sizeof(uint16_t), SCRATCH_ALIGNMENT) *
-                            SCRATCH_ALIGNMENT;
-    at.end =
-        at.weights + (is_decoded_apart(p) ? p->columns * p->terms * sizeof(uint16_t) : 0);
-    return at;
-}
-
-uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
-{
-    const tn_quant_matmul_attrs *attrs = query->attrs;
-    struct product p;
-    if (!describe(attrs->format, attrs->exact, &query->inputs[0], &query->inputs[1],
-                  &query->outputs[0], &p) ||
-        !may_round(&p))
-        return 0;
-    return places_of(&p).end;
-}
-
-// The dtype of the units that a product runs on; NULL: on none. bf16 has the range of f32,
-// and is off by less than the attribute allows; f16 has not.
-static const char *matrix_dtype(const tn_vulkan_limits *limits, const struct product *p)
-{
-    if (!may_round(p) || limits->subgroup_size != 32 ||
-        limits->max_invocations < MATRIX_GROUP || limits->max_shared < MATRIX_SHARED ||
-        ceil_div(p->columns, 64) > limits->max_groups[0] ||
-        ceil_div(p->rows, 64) > limits->max_groups[1])
-        return NULL;
-    return limits->features & TN_VULKAN_HAS_BF16_MATRICES  ? "bf16"
-           : limits->features & TN_VULKAN_HAS_F16_MATRICES ? "f16"
-                                                           : NULL;
-}
-
-static tn_vulkan_operand scratch_x(const struct product *p, uint16_t access)
-{
-    struct places at = places_of(p);
-    return tn_vulkan_scratch(at.x, at.weights - at.x, access);
-}
-
-static tn_vulkan_operand scratch_weights(const struct product *p, uint16_t access)
-{
-    struct places at = places_of(p);
-    return tn_vulkan_scratch(at.weights, at.end - at.weights, access);
-}
-
-// As the shaders' IS_PACKED: 2 where rows are read by four bytes.
-static uint32_t packed_rows(const struct product *p)
-{
-    return !p->w.is_packed ? 0 : p->blocks->offset % 4 == 0 ? 2 : 1;
-}
-
-// x as `dtype`.
-static tn_status convert_x(const tn_vulkan_plan *plan, const struct product *p,
-                           const char *dtype)
-{
-    char name[VARIANT_NAME];
-    uint64_t pairs = p->rows * p->terms / 2;
-    snprintf(name, sizeof(name), "quant_x_%s", dtype);
-    struct kernel_launch launch = {.name = name, .groups = ceil_div(pairs, 256)};
-    kernel_bind(&launch, tn_vulkan_input(0));
-    kernel_bind(&launch, scratch_x(p, TN_VULKAN_WRITES));
-    kernel_push(&launch, pairs);
-    kernel_push(&launch, (uint64_t)p->x->offset);
-    return kernel_launch(plan, &launch);
-}
-
-// The weights as `dtype`.
-static tn_status decode_weights(const tn_vulkan_plan *plan, const struct product *p,
-                                const char *dtype)
-{
-    char name[VARIANT_NAME];
-    uint64_t rows = ceil_div(p->columns, PACKED_ROWS) * PACKED_ROWS, parts = p->terms / 32;
-    snprintf(name, sizeof(name), "quant_halves_%s_%s", p->w.format->name, dtype);
-    struct kernel_launch launch = {.name = name, .groups = ceil_div(rows * parts, 256)};
-    kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
-    kernel_spec(&launch, packed_rows(p));
-    kernel_bind(&launch, tn_vulkan_input(1));
-    kernel_bind(&launch, scratch_weights(p, TN_VULKAN_WRITES));
-    kernel_bind(&launch, tn_vulkan_input(1));
-    kernel_push(&launch, p->columns);
-    kernel_push(&launch, parts);
-    kernel_push(&launch, (uint64_t)p->blocks->offset / unit_bytes(&p->w));
-    return kernel_launch(plan, &launch);
-}
-
-// The product of x and the weights: blocks, or floats.
-static tn_status multiply_matrices(const tn_vulkan_plan *plan, const struct product *p,
-                                   const char *dtype)
-{
-    char name[VARIANT_NAME];
-    bool is_apart = is_decoded_apart(p);
-    uint32_t tile = matrix_tile(p), parts = matrix_parts(p);
-    if (is_apart)
-        snprintf(name, sizeof(name), "matmul_matrix_%s_%u_f32", dtype, tile);
-    else
-        snprintf(name, sizeof(name), "quant_matrix_%s_%s", p->w.format->name, dtype);
-    struct kernel_launch launch = {.name = name,
-                                   .fixed_grid = true,
-                                   .grid = {(uint32_t)ceil_div(p->columns, tile),
-                                            (uint32_t)ceil_div(p->rows, tile), parts}};
-    const uint32_t constants[] = {parts > 1, 1, 1, 0, 0, 0};
-    for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
-        kernel_spec(&launch, constants[i]);
-    kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
-    if (is_apart) {
-        kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
-    } else {
-        kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
-        kernel_spec(&launch, packed_rows(p));
-        kernel_bind(&launch, tn_vulkan_input(1));
-    }
-    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, places_of(p).x, TN_VULKAN_WRITES)
-                                   : tn_vulkan_output(0));
-    if (!is_apart)
-        kernel_bind(&launch, tn_vulkan_input(1));
-    uint64_t terms = p->terms / parts;
-    const uint64_t words[] = {p->rows,
-                              p->columns,
-                              terms,
-                              parts,
-                              0,
-                              is_apart ? 0
-                                       : (uint64_t)p->blocks->offset / unit_bytes(&p->w),
-                              parts > 1 ? 0 : (uint64_t)p->out->offset,
-                              p->terms, // from row to row of x, and from term to term
-                              1,
-                              1, // and of the weights
-                              p->terms};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        kernel_push(&launch, words[i]);
-    const uint64_t axes[] = {parts, terms, terms}; // extents, and strides of both
-    for (size_t i = 0; i < MATRIX_AXES * 3; i++)
-        kernel_push(&launch, i % MATRIX_AXES == 0 ? axes[i / MATRIX_AXES] : 0);
-    tn_status status = kernel_launch(plan, &launch);
-    return status == TN_OK && parts > 1
-               ? vk_plan_sum_parts(plan, p->rows * p->columns, parts)
-               : status;
-}
-
-static tn_status plan_matrices(const tn_vulkan_plan *plan, const struct product *p,
-                               const char *dtype)
-{
-    tn_status status = convert_x(plan, p, dtype);
-    if (status == TN_OK && is_decoded_apart(p))
-        status = decode_weights(plan, p, dtype);
-    return status == TN_OK ? multiply_matrices(plan, p, dtype) : status;
 }
 
 // --- in f32, and in bytes ---------------------------------------------------------------
 
-static tn_status plan_packed(const tn_vulkan_plan *plan, const struct product *p,
+static tn_status plan_packed(const tn_vulkan_plan *plan, const struct quant_product *p,
                              bool in_fours)
 {
     char name[VARIANT_NAME];
@@ -490,7 +267,7 @@ static tn_status plan_packed(const tn_vulkan_plan *plan, const struct product *p
 }
 
 // The variant's name and workgroups, of quant_matmul.comp.
-static void choose_product(struct kernel_launch *launch, const struct product *p,
+static void choose_product(struct kernel_launch *launch, const struct quant_product *p,
                            char name[VARIANT_NAME])
 {
     if (p->rows <= FEW_ROWS) {
@@ -506,7 +283,7 @@ static void choose_product(struct kernel_launch *launch, const struct product *p
     launch->groups = ceil_div(p->rows, tile) * ceil_div(p->columns, tile);
 }
 
-static tn_status plan_floats(const tn_vulkan_plan *plan, const struct product *p,
+static tn_status plan_floats(const tn_vulkan_plan *plan, const struct quant_product *p,
                              bool in_fours)
 {
     char name[VARIANT_NAME];
@@ -524,7 +301,7 @@ static tn_status plan_floats(const tn_vulkan_plan *plan, const struct product *p
     kernel_push(&launch, p->columns);
     kernel_push(&launch, p->terms);
     kernel_push(&launch, (uint64_t)p->x->offset);
-    kernel_push(&launch, (uint64_t)p->blocks->offset / unit_bytes(&p->w));
+    kernel_push(&launch, (uint64_t)p->blocks->offset / quant_unit_bytes(&p->w));
     kernel_push(&launch, (uint64_t)p->out->offset);
     return kernel_launch(plan, &launch);
 }
@@ -533,14 +310,15 @@ tn_status vk_plan_quantized_matmul(const tn_vulkan_plan *plan)
 {
     const tn_quant_matmul_attrs *attrs = plan->step->attrs;
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
-    struct product p;
-    if (!describe(attrs->format, attrs->exact, x, &tn_step_input(plan->step, 1)->layout,
-                  &tn_step_output(plan->step, 0)->layout, &p) ||
+    struct quant_product p;
+    if (!quant_describe(attrs->format, attrs->exact, x,
+                        &tn_step_input(plan->step, 1)->layout,
+                        &tn_step_output(plan->step, 0)->layout, &p) ||
         layout_count(p.out) == 0)
         return TN_OK;
-    const char *dtype = matrix_dtype(plan->limits, &p);
+    const char *dtype = quant_matrix_dtype(plan->limits, &p);
     bool in_fours = x->offset % 4 == 0 && !passes_program(tn_step_input(plan->step, 0));
-    return dtype                                     ? plan_matrices(plan, &p, dtype)
+    return dtype                                     ? quant_plan_matrices(plan, &p, dtype)
            : p.rows <= FEW_ROWS && is_all_packed(&p) ? plan_packed(plan, &p, in_fours)
                                                      : plan_floats(plan, &p, in_fours);
 }

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+// Products with quantised weights on matrix units, where x and the weights become floats of
+// 16 bits; decision 43 has the reasons. The weights of many rows of x do so once, in
+// memory, and then it is a product of floats. Those of fewer rows do in each tile, on the
+// way to shared memory.
+#include "plan_quant.h"
+
+#include <stdio.h>
+#include <tenon/checked.h>
+#include <tenon/ops/quant_attrs.h>
+
+#define MATRIX_GROUP 128
+#define MATRIX_SHARED 20480
+#define MATRIX_PUSH 29     // words, of matmul_matrix.comp
+#define LEAST_MATRIX 32    // columns
+#define LEAST_WORK 4194304 // multiplications, as of other products
+#define SLICE 32           // terms, which those of a workgroup are a multiple of
+
+// Rows of x from which on decoding the weights once is faster: with 22016 x 4096 weights of
+// q4_0 512 rows take 629 us on an H200, 901 in tiles; 128 rows 412, 282. And as many
+// elements of the weights as that memory may have.
+#define ROWS_APART 256
+#define MOST_APART (UINT64_C(1) << 27)
+#define SCRATCH_ALIGNMENT 256 // bytes
+
+// Workgroups that a large device has work for: where fewer have tiles, some share the terms
+// of each. Tiles of blocks need more, as they wait longer, and at least so many terms. On
+// an H200 32 rows of x and 4096 x 4096 weights of q4_0 take 35 us, 47 with 256 workgroups.
+#define ENOUGH_FLOATS 256
+#define ENOUGH_BLOCKS 512
+#define MOST_PARTS 16
+#define LEAST_TERMS 256
+#define MANY_TILES 64 // of 128 x 128: fewer are of 64 x 64
+
+// Whether shape and attributes let x become floats of 16 bits.
+static bool may_round(const struct quant_product *p)
+{
+    return !p->exact && p->rows > FEW_ROWS && p->columns >= LEAST_MATRIX &&
+           tn_saturated_multiply(p->rows * p->columns, p->terms) >= LEAST_WORK;
+}
+
+// Whether the weights become floats in memory, for all tiles.
+static bool is_decoded_apart(const struct quant_product *p)
+{
+    return p->rows >= ROWS_APART &&
+           tn_saturated_multiply(p->columns, p->terms) <= MOST_APART;
+}
+
+static uint64_t count_tiles(const struct quant_product *p, uint32_t tile)
+{
+    return ceil_div(p->rows, tile) * ceil_div(p->columns, tile);
+}
+
+static uint32_t tile_of(const struct quant_product *p)
+{
+    return is_decoded_apart(p) && count_tiles(p, 128) >= MANY_TILES ? 128 : 64;
+}
+
+// Parts of the terms that have workgroups of their own.
+static uint32_t count_parts(const struct quant_product *p)
+{
+    uint64_t enough = is_decoded_apart(p) ? ENOUGH_FLOATS : ENOUGH_BLOCKS;
+    uint64_t tiles = count_tiles(p, tile_of(p));
+    uint32_t parts = 1;
+    while (parts < MOST_PARTS && tiles * parts < enough &&
+           p->terms >= (uint64_t)2 * parts * LEAST_TERMS)
+        parts *= 2;
+    // Those of floats are a batch, and all alike.
+    while (is_decoded_apart(p) && p->terms % (parts * SLICE) != 0)
+        parts /= 2;
+    return parts;
+}
+
+// Scratch memory: sums of parts; x and the weights as floats of 16 bits, if they are
+// decoded apart. Where these begin, and the end.
+struct places {
+    uint64_t x, weights, end;
+};
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return ceil_div(bytes, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
+}
+
+static struct places places_of(const struct quant_product *p)
+{
+    uint32_t parts = count_parts(p);
+    uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
+    struct places at = {.x = aligned(sums)};
+    bool is_apart = is_decoded_apart(p);
+    at.weights = at.x + (is_apart ? aligned(p->rows * p->terms * sizeof(uint16_t)) : 0);
+    at.end = at.weights + (is_apart ? p->columns * p->terms * sizeof(uint16_t) : 0);
+    return at;
+}
+
+uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
+{
+    const tn_quant_matmul_attrs *attrs = query->attrs;
+    struct quant_product p;
+    if (!quant_describe(attrs->format, attrs->exact, &query->inputs[0], &query->inputs[1],
+                        &query->outputs[0], &p) ||
+        !may_round(&p))
+        return 0;
+    return places_of(&p).end;
+}
+
+// bf16 has the range of f32, and is off by less than the attribute allows; f16 has not.
+// Tiles of blocks read x four elements at a time.
+const char *quant_matrix_dtype(const tn_vulkan_limits *limits,
+                               const struct quant_product *p)
+{
+    if (!may_round(p) || limits->subgroup_size != 32 || p->x->offset % 4 != 0 ||
+        limits->max_invocations < MATRIX_GROUP || limits->max_shared < MATRIX_SHARED ||
+        ceil_div(p->columns, 64) > limits->max_groups[0] ||
+        ceil_div(p->rows, 64) > limits->max_groups[1])
+        return NULL;
+    return limits->features & TN_VULKAN_HAS_BF16_MATRICES  ? "bf16"
+           : limits->features & TN_VULKAN_HAS_F16_MATRICES ? "f16"
+                                                           : NULL;
+}
+
+// As the shaders' IS_PACKED: 2 where rows are read by four bytes.
+static uint32_t packed_rows(const struct quant_product *p)
+{
+    return !p->w.is_packed ? 0 : p->blocks->offset % 4 == 0 ? 2 : 1;
+}
+
+static tn_vulkan_operand scratch_x(const struct quant_product *p, uint16_t access)
+{
+    struct places at = places_of(p);
+    return tn_vulkan_scratch(at.x, at.weights - at.x, access);
+}
+
+static tn_vulkan_operand scratch_weights(const struct quant_product *p, uint16_t access)
+{
+    struct places at = places_of(p);
+    return tn_vulkan_scratch(at.weights, at.end - at.weights, access);
+}
+
+// x as `dtype`.
+static tn_status convert_x(const tn_vulkan_plan *plan, const struct quant_product *p,
+                           const char *dtype)
+{
+    char name[VARIANT_NAME];
+    uint64_t pairs = p->rows * p->terms / 2;
+    snprintf(name, sizeof(name), "quant_x_%s", dtype);
+    struct kernel_launch launch = {.name = name, .groups = ceil_div(pairs, 256)};
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, scratch_x(p, TN_VULKAN_WRITES));
+    kernel_push(&launch, pairs);
+    kernel_push(&launch, (uint64_t)p->x->offset);
+    return kernel_launch(plan, &launch);
+}
+
+// The weights as `dtype`.
+static tn_status decode_weights(const tn_vulkan_plan *plan, const struct quant_product *p,
+                                const char *dtype)
+{
+    char name[VARIANT_NAME];
+    uint64_t rows = ceil_div(p->columns, PACKED_ROWS) * PACKED_ROWS, parts = p->terms / 32;
+    snprintf(name, sizeof(name), "quant_halves_%s_%s", p->w.format->name, dtype);
+    struct kernel_launch launch = {.name = name, .groups = ceil_div(rows * parts, 256)};
+    kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
+    kernel_spec(&launch, packed_rows(p));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, scratch_weights(p, TN_VULKAN_WRITES));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_push(&launch, p->columns);
+    kernel_push(&launch, parts);
+    kernel_push(&launch, (uint64_t)p->blocks->offset / quant_unit_bytes(&p->w));
+    return kernel_launch(plan, &launch);
+}
+
+// The constants of matmul_matrix.comp, and its first words: `terms` of a part, and where
+// operands begin.
+static void push_matrices(struct kernel_launch *launch, const struct quant_product *p,
+                          const uint64_t begins[3], uint64_t terms, bool has_batches)
+{
+    const uint32_t constants[] = {has_batches, 1, 1, 0, 0, 0};
+    for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
+        kernel_spec(launch, constants[i]);
+    const uint64_t words[] = {p->rows,   p->columns, terms,     launch->grid[2],
+                              begins[0], begins[1],  begins[2],
+                              p->terms, // from row to row of x, and from term to term
+                              1,
+                              1, // and of the weights
+                              p->terms};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        kernel_push(launch, words[i]);
+}
+
+// x and the weights, which are floats by now.
+static tn_status multiply_floats(const tn_vulkan_plan *plan, const struct quant_product *p,
+                                 const char *dtype)
+{
+    char name[VARIANT_NAME];
+    uint32_t tile = tile_of(p), parts = count_parts(p), axes = (MATRIX_PUSH - 11) / 3;
+    uint64_t terms = p->terms / parts;
+    snprintf(name, sizeof(name), "matmul_matrix_%s_%u_f32", dtype, tile);
+    struct kernel_launch launch = {.name = name,
+                                   .fixed_grid = true,
+                                   .grid = {(uint32_t)ceil_div(p->columns, tile),
+                                            (uint32_t)ceil_div(p->rows, tile), parts}};
+    kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
+    kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
+    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, places_of(p).x, TN_VULKAN_WRITES)
+                                   : tn_vulkan_output(0));
+    const uint64_t begins[] = {0, 0, parts > 1 ? 0 : (uint64_t)p->out->offset};
+    push_matrices(&launch, p, begins, terms, parts > 1);
+    const uint64_t batches[] = {parts, terms, terms}; // extent, and strides of both
+    for (uint32_t i = 0; i < 3 * axes; i++)
+        kernel_push(&launch, i % axes == 0 ? batches[i / axes] : 0);
+    tn_status status = kernel_launch(plan, &launch);
+    return status == TN_OK && parts > 1
+               ? vk_plan_sum_parts(plan, p->rows * p->columns, parts)
+               : status;
+}
+
+// Memory for a binding that is not looked at. A result that passes through a program is
+// bound but where it is written.
+static tn_vulkan_operand unused(const tn_vulkan_plan *plan)
+{
+    return kernel_plan_is_own(plan) ? kernel_counters(1) : tn_vulkan_output(0);
+}
+
+// x as it is, and blocks. Parts of a tile are added by the last workgroup that is done, as
+// counters tell.
+static tn_status multiply_blocks(const tn_vulkan_plan *plan, const struct quant_product *p,
+                                 const char *dtype)
+{
+    char name[VARIANT_NAME];
+    uint32_t parts = kernel_plan_is_own(plan) ? count_parts(p) : 1;
+    uint64_t terms = ceil_div(p->terms / SLICE, parts) * SLICE;
+    bool is_split = parts > 1 && terms < p->terms;
+    snprintf(name, sizeof(name), "quant_matrix_%s_%s", p->w.format->name, dtype);
+    struct kernel_launch launch = {.name = name,
+                                   .fixed_grid = true,
+                                   .grid = {(uint32_t)ceil_div(p->columns, 64),
+                                            (uint32_t)ceil_div(p->rows, 64),
+                                            (uint32_t)ceil_div(p->terms, terms)}};
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_bind(&launch, is_split ? tn_vulkan_scratch(0, places_of(p).end,
+                                                      TN_VULKAN_READS | TN_VULKAN_WRITES)
+                                  : unused(plan));
+    kernel_bind(&launch, is_split ? kernel_counters(count_tiles(p, 64)) : unused(plan));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    const uint64_t begins[] = {(uint64_t)p->x->offset,
+                               (uint64_t)p->blocks->offset / quant_unit_bytes(&p->w),
+                               (uint64_t)p->out->offset};
+    push_matrices(&launch, p, begins, p->terms, false);
+    kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
+    kernel_spec(&launch, packed_rows(p));
+    kernel_push(&launch, launch.grid[2]);
+    kernel_push(&launch, terms);
+    while (launch.num_push < MATRIX_PUSH)
+        kernel_push(&launch, 0);
+    return kernel_launch(plan, &launch);
+}
+
+tn_status quant_plan_matrices(const tn_vulkan_plan *plan, const struct quant_product *p,
+                              const char *dtype)
+{
+    if (!is_decoded_apart(p))
+        return multiply_blocks(plan, p, dtype);
+    tn_status status = convert_x(plan, p, dtype);
+    if (status == TN_OK)
+        status = decode_weights(plan, p, dtype);
+    return status == TN_OK ? multiply_floats(plan, p, dtype) : status;
+}
