@@ -73,7 +73,7 @@ shared vec2 states[S_SIZE];    // in the end: the greatest score, the sum of wei
 shared uint num_done;
 shared ivec4 row_places[ROWS]; // the keys that a row sees by place, and where its mask begins
 
-uint lane, slot, first_row;
+uint lane, slot, first_row, num_parts; // parts: those that have keys, where they are added here
 vec4 q[Q_SIZE], totals[Q_SIZE];
 float most[OWN], weight_sum[OWN];
 uvec4 k_lines[STEPS], v_lines[STEPS];
@@ -317,12 +317,12 @@ bool is_last(uint block)
 {
     if (gl_LocalInvocationIndex == 0u) {
         num_done = atomicAdd(counters.d[block], 1u) + 1u;
-        if (num_done == args.parts)
+        if (num_done == num_parts)
             counters.d[block] = 0u;
     }
     barrier();
     memoryBarrierBuffer();
-    return num_done == args.parts;
+    return num_done == num_parts;
 }
 
 // By how much what was weighed with the greatest score `before` counts under `greatest`.
@@ -340,12 +340,12 @@ void combine(uint first, uint count)
         uint column = i % columns, row = first + i / columns;
         float most = -infinity(), sum = 0.0;
         vec4 total = vec4(0);
-        for (uint begin = 0u; begin < args.parts; begin += AHEAD) {
+        for (uint begin = 0u; begin < num_parts; begin += AHEAD) {
             vec4 values[AHEAD];
             vec2 state[AHEAD];
             float greatest = most;
             [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
-                uint at = (row * args.parts + min(begin + n, args.parts - 1u)) * pitch;
+                uint at = (row * args.parts + min(begin + n, num_parts - 1u)) * pitch;
                 state[n] = sums.d[at + columns].xy;
                 values[n] = sums.d[at + column];
                 greatest = max(greatest, state[n].x);
@@ -356,7 +356,7 @@ void combine(uint first, uint count)
             most = greatest;
             [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
                 // A part without keys has no say, and one whose sum is no number has.
-                if (begin + n < args.parts && state[n].y != 0.0) {
+                if (begin + n < num_parts && state[n].y != 0.0) {
                     scale = is_nan(state[n].y) ? 1.0 : share_of(state[n].x, most);
                     sum += state[n].y * scale;
                     total += values[n] * scale;
@@ -390,7 +390,11 @@ void main()
     uvec2 seen_keys = visible_keys(first_row, ROWS, length);
     const uint keys_at_once = SLOTS * STEPS;
     uint tiles = (max(seen_keys.y, seen_keys.x) - seen_keys.x + keys_at_once - 1u) / keys_at_once;
-    uint of_part = (tiles + args.parts - 1u) / args.parts * keys_at_once;
+    uint tiles_each = max((tiles + args.parts - 1u) / args.parts, 1u);
+    num_parts = COMBINES != 0u ? max((tiles + tiles_each - 1u) / tiles_each, 1u) : args.parts;
+    if (part >= num_parts)
+        return;
+    uint of_part = tiles_each * keys_at_once;
     uint begin = seen_keys.x + part * of_part, end = min(begin + of_part, seen_keys.y);
     load_rows(length);
     [[unroll]] for (uint i = 0u; i < OWN; i++) {
