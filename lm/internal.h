@@ -170,11 +170,27 @@ tn_status lm_adapter_check(tn_lm *model);
 // Puts `adapter`, of which nothing is left, in the place of the model's.
 tn_status lm_adapter_use(tn_lm *model, struct lm_adapter *adapter);
 
+// What products read, gathered while a step is built; importance.c.
+struct lm_sum {
+    char name[TN_MODEL_NAME]; // of the weight
+    tn_array *squares;        // f32 [columns]: sums over the rows
+    int64_t columns, rows;
+};
+struct lm_gathered {
+    struct lm_sum *sums;
+    uint64_t count, room;
+};
+
 // Builds the layers that are loaded in `scope`. The step says what it is of: count,
 // capacity, input, position, length, start, last, caches; gets `output`. `trained`: see
-// lm_adapted.
+// lm_adapted. `gathered`: what is to be gathered; NULL: nothing.
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *step,
-                   tn_array *const *trained);
+                   tn_array *const *trained, struct lm_gathered *gathered);
+
+// train.c: the logits of all positions of a window of tokens, i32 [count], which begins a
+// sequence of its own. `trained`: see lm_adapted; `gathered` may be NULL.
+tn_array *lm_build_window(tn_lm *model, tn_scope *scope, tn_array *tokens, int32_t count,
+                          tn_array *const *trained, struct lm_gathered *gathered);
 
 // Makes the functions for the layers that are loaded, or destroys them.
 tn_status lm_plans_make(tn_lm *model);

@@ -197,7 +197,8 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(const struct given *given);
     } modes[] = {{"generate", run_generate},     {"chat", run_chat},   {"embed", run_embed},
-                 {"perplexity", run_perplexity}, {"bench", run_bench}, {"lora", run_lora}};
+                 {"perplexity", run_perplexity}, {"bench", run_bench}, {"lora", run_lora},
+                 {"imatrix", run_imatrix}};
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
                           .adapter_scale = 1,
                           .position = -1};
