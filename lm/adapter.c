@@ -122,9 +122,9 @@ static tn_status check_item(tn_lm *model, const char *file, const tn_type *down,
 {
     tn_type type;
     const char *format;
-    const struct lm_weight *weight = lm_weight_find(&model->weights, name);
-    if (!weight || !(weight->flags & TN_MODEL_PRODUCT) ||
-        !model->source.find(&model->source, name, &type, &format) || type.rank != 2)
+    const struct lm_weight *weight = lm_product_find(model, name);
+    if (!weight || !model->source.find(&model->source, name, &type, &format) ||
+        type.rank != 2)
         return lm_fail(TN_ERR_REFUSED,
                        "%s: adds to %s, which no product of the loaded layers has", file,
                        name);
@@ -166,10 +166,11 @@ static tn_status read_item(tn_lm *model, tn_scope *scope, const struct source *s
         check_item(model, s->path, tn_file_type(s->file, index), up, item->name);
     if (status != TN_OK)
         return status;
+    const struct lm_weight *weight = lm_product_find(model, item->name);
+    lm_scope_on(&model->division, lm_part_of(&model->division, weight->part), scope);
     tn_array *rows = read_array(scope, s->file, at);
     if (!s->is_peft)
-        rows = lm_rows_in_halves(scope, rows, lm_weight_find(&model->weights, item->name),
-                                 false);
+        rows = lm_rows_in_halves(scope, rows, weight, false);
     item->down = tn_keep(scope, read_array(scope, s->file, index));
     item->up = tn_keep(scope, rows);
     return lm_fail_scope(scope);
@@ -287,7 +288,7 @@ static tn_status name_arrays(tn_lm *model, tn_scope *scope, bool is_peft,
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < model->adapter.count; i++) {
         const struct lm_low_rank *item = &model->adapter.items[i];
-        const struct lm_weight *weight = lm_weight_find(&model->weights, item->name);
+        const struct lm_weight *weight = lm_product_find(model, item->name);
         out->arrays[2 * i] = item->down;
         out->arrays[2 * i + 1] =
             is_peft ? item->up : lm_rows_in_halves(scope, item->up, weight, true);

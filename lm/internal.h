@@ -10,6 +10,8 @@
 #include <tenon/model.h>
 #include <tenon/retain.h>
 #include <tenon/tokenizer.h>
+#include "divide.h"
+#include <tenon/vision.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -48,6 +50,7 @@ struct lm_weight {
     uint32_t flags;       // TN_MODEL_..., of all parts that list it
     int64_t head, paired; // as in tn_model_weight
     int64_t part, joined; // the layer that lists it, and its number there
+    int64_t device;       // that it is on: a number in the order of TENON_BACKEND
     int64_t first, count; // its rows in `product`; count 0: all
     bool is_wanted;       // by the shard that is being loaded
     bool is_absent;       // optional, and the file does not have it
@@ -63,6 +66,23 @@ struct lm_weights {
     struct lm_weight *items;
     uint64_t count, room;
     uint64_t hint; // where the last one was found
+};
+
+// --- devices ----------------------------------------------------------------------------
+
+// Layers first .. end - 1, on one device.
+struct lm_part {
+    int64_t device; // a number in the order of TENON_BACKEND
+    int64_t first, end;
+    uint64_t weight_bytes, cache_bytes; // as in tn_lm_part
+    char name[96], label[128];          // "vulkan:0", "NVIDIA H100"
+    char backend[64];                   // "vulkan"
+};
+
+// The parts that cover the layers that are loaded, in order. Of no parts: nothing is.
+struct lm_division {
+    struct lm_part parts[LM_MOST_DEVICES];
+    int64_t count;
 };
 
 // --- adapters ---------------------------------------------------------------------------
@@ -100,6 +120,20 @@ struct lm_caches {
     uint64_t count;
     bool *is_taken; // of each slot
     int64_t num_taken;
+    // Set by a step that took the arrays and gave none back, under the lock; and why.
+    atomic_bool has_failed;
+    struct lm_failure failure;
+};
+
+// The tower that reads images; see vision.h.
+struct lm_vision {
+    pthread_mutex_t lock; // of opening it, and of its runs
+    tn_lm *tower;         // its weights and its plugin, as a model's; NULL: not opened
+    const tn_vision *ops;
+    const tn_vision_facts *facts;
+    tn_function *function; // of a tile
+    int32_t mark;          // the token in whose place an image comes
+    bool is_ready;
 };
 
 struct tn_lm {
@@ -119,9 +153,12 @@ struct tn_lm {
     pthread_mutex_t lock;     // of the list of caches
     struct lm_caches *caches; // list
     int64_t first, end;       // layers that are loaded
+    struct lm_division division;
+    char *split; // of the options; NULL: by memory
     struct lm_weights weights;
     struct lm_adapter adapter; // of no items: none
     struct lm_plan plans[LM_KINDS];
+    struct lm_vision vision;
     char name[128], architecture[64];
     char backend[32]; // that is used first: "cpu-blas"
     atomic_int sequences;
@@ -147,11 +184,45 @@ struct tn_lm_sequence {
 // which is released next: `made` is complete then. The system's cache of the file stays.
 void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *made, tn_array *plain);
 
+// Opens a file as a source.
+tn_status lm_source_open(tn_runtime *runtime, const char *path, tn_lm_source *out_source);
+
+// vision.c
+void lm_vision_init(struct lm_vision *vision);
+void lm_vision_finish(struct lm_vision *vision);
+
 // Checks all weights against the source; loads those of layers, and frees others.
 tn_status lm_weights_check(tn_lm *model);
 tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end);
 void lm_weights_free(tn_lm *model);
-struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name);
+struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name,
+                                 int64_t device);
+
+// The weight of this name that products read; NULL: none is loaded.
+struct lm_weight *lm_product_find(const tn_lm *model, const char *name);
+
+// Adds what a part of the model needs for its weights, in bytes. `again`, where it is not
+// NULL, gets what of the output is the embedding, and counts only where it is elsewhere.
+tn_status lm_weights_bytes(const tn_lm *model, int64_t layer, uint64_t *bytes,
+                           uint64_t *again);
+
+// --- parts ------------------------------------------------------------------------------
+
+// Divides layers first .. end - 1 among the devices as they are now.
+tn_status lm_division_make(const tn_lm *model, int64_t first, int64_t end,
+                           struct lm_division *out);
+
+// The part that has a layer, the embedding or the output.
+int64_t lm_part_of(const struct lm_division *division, int64_t layer);
+
+// From now on data of the scope and what is computed there are on the part's device.
+tn_status lm_scope_on(const struct lm_division *division, int64_t part, tn_scope *scope);
+
+// Whether a device that has layers was lost.
+bool lm_is_lost(const tn_lm *model);
+
+// Passes a failure on; when a device with layers was lost, in words for users of models.
+tn_status lm_tell_lost(const tn_lm *model, tn_status status);
 
 // The rows of a matrix of a paired weight (tn_model_weight) in the model's order, or back
 // in that of the file; others as they are.
@@ -181,11 +252,19 @@ struct lm_gathered {
     uint64_t count, room;
 };
 
-// Builds the layers that are loaded in `scope`. The step says what it is of: count,
-// capacity, input, position, length, start, last, caches; gets `output`. `trained`: see
-// lm_adapted. `gathered`: what is to be gathered; NULL: nothing.
+// Where a step stands, as arrays that are on the device of one part; see tn_model_step.
+struct lm_place {
+    tn_array *position, *length, *start, *slots;
+};
+
+// Builds the layers that are loaded in `scope`, part by part. The step says what it is of:
+// count, capacity, input, last, caches; gets `output`. `places` has one of each part.
+// `trained`: see lm_adapted. `given`, where it is not NULL: rows that stand in the place of
+// the embedding's, f32 [positions, width], and which ones do, f32 [positions, 1] of 0
+// and 1. `gathered`: what is to be gathered; NULL: nothing.
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *step,
-                   tn_array *const *trained, struct lm_gathered *gathered);
+                   const struct lm_place *places, tn_array *const *trained,
+                   tn_array *const *given, struct lm_gathered *gathered);
 
 // train.c: the logits of all positions of a window of tokens, i32 [count], which begins a
 // sequence of its own. `trained`: see lm_adapted; `gathered` may be NULL.
@@ -207,6 +286,14 @@ tn_status lm_caches_choose(tn_lm *model, const char *name);
 tn_status lm_caches_enter(tn_lm_sequence *sequence);
 void lm_caches_leave(tn_lm_sequence *sequence);
 
+// A call that failed with `status` may have taken the caches, whose lock is held: then the
+// sequences that have them have ended, and lm_caches_check says why.
+void lm_caches_note(struct lm_caches *caches, tn_status status);
+tn_status lm_caches_check(const struct lm_caches *caches);
+
+// The part of a model whose device has cache `index`.
+int64_t lm_part_of_cache(const tn_lm *model, uint64_t index);
+
 // The most sequences of a step.
 #define LM_MOST_TOGETHER 32
 
@@ -215,7 +302,9 @@ void lm_caches_leave(tn_lm_sequence *sequence);
 struct lm_chunk {
     tn_lm_sequence *const *sequences;
     int64_t num_sequences;
-    const void *input; // of the valid positions, sequence by sequence
+    const void *input;        // of the valid positions, sequence by sequence
+    const float *const *rows; // of each valid position, that of an image, or NULL; NULL:
+                              // there are none
     int64_t valid, count;
     enum lm_kind kind;
     float *const *outputs; // one a sequence; any may be NULL
@@ -226,9 +315,15 @@ tn_status lm_step(const struct lm_chunk *chunk);
 tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count);
 
 // Appends positions as tn_lm_infer_tensor does, checked by the caller, and writes rows of
-// `kind`, of `columns` elements each.
-tn_status lm_append(tn_lm_sequence *sequence, const void *input, int64_t count,
-                    enum lm_kind kind, int64_t columns, float *output);
+// `kind`, of `columns` elements each. `rows`: see struct lm_chunk.
+tn_status lm_append(tn_lm_sequence *sequence, const void *input, const float *const *rows,
+                    int64_t count, enum lm_kind kind, int64_t columns, float *output);
+
+// As tn_lm_infer, of positions that may be images' rows; ids of others are checked by the
+// caller. `rows` NULL: none is, and the ids are checked here.
+tn_status lm_infer_rows(tn_lm_sequence *sequence, const int32_t *ids,
+                        const float *const *rows, int64_t count, uint32_t flags,
+                        float *out_logits);
 
 // The next random number of a generator, from 0 to below 1.
 double lm_next_share(uint64_t *state);

@@ -104,7 +104,7 @@ bool peft_array(tn_lm *model, const char *weight, bool is_up, char out[PEFT_NAME
     const char *end = is_up ? "lora_B" : "lora_A", *rest = behind(weight, "blk.");
     char fused[TN_MODEL_NAME];
     snprintf(fused, sizeof(fused), "blk.%" PRId64 ".attn_qkv.weight", model->first);
-    bool is_fused = lm_weight_find(&model->weights, fused) != NULL;
+    bool is_fused = lm_product_find(model, fused) != NULL;
     if (strcmp(weight, "output.weight") == 0) {
         snprintf(out, PEFT_NAME, HEAD ".%s.weight", end);
         return true;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The program behind `tenon generate`, `chat`, `embed`, `perplexity`, `bench llm` and
-// `train lora`: its own, so that the command itself does not load the library of language
-// models.
+// The program behind `tenon generate`, `chat`, `embed`, `perplexity`, `bench llm`,
+// `train lora` and `model show --where`: its own, so that the command itself does not load
+// the library of language models.
 #ifndef TOOLS_LM_LM_H
 #define TOOLS_LM_LM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <tenon/lm.h>
+#include <tenon/lm_image.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -31,9 +31,13 @@ struct given {
     int64_t sequences;   // that share a step; 0: not said
     int64_t position;    // where steps are measured; -1: not said
     const char *cache;   // elements of the caches; NULL: the usual ones
+    const char *split;   // layers of each device; NULL: by memory
     const char *save_to; // a file for the sequence behind what was generated
     const char *load_from;
     const char *adapter; // a file
+    const char *mmproj;  // a file: the tower that reads images
+    const char *images[16];
+    int num_images;
     double adapter_scale;
     const char *weights; // "attn_q,attn_v": those that training adapts
     const char *output, *plot;
@@ -75,8 +79,24 @@ int read_text(const char *path, char **out_text, uint64_t *out_size);
 // Opens the grammar that --grammar or --json-schema names; NULL where there is none.
 int open_grammar(const struct given *given, tn_lm_grammar **out_grammar);
 
+// Images of the prompt that is being made.
+struct pictures {
+    tn_lm_image *items[64];
+    uint64_t count;
+};
+
+// Opens an image, behind the others.
+int add_picture(const struct opened *opened, const char *path, struct pictures *pictures);
+// Opens those of --image.
+int open_pictures(const struct opened *opened, const struct given *given,
+                  struct pictures *pictures);
+void close_pictures(struct pictures *pictures);
+
 // Reads --bias into `out`, which has room for all of given->biases.
 int read_biases(const struct given *given, tn_lm_bias *out);
+
+// Gives the parts of the model, for free(), also on failure.
+int list_parts(const struct opened *opened, tn_lm_part **out_parts, uint64_t *out_count);
 
 // Prints on standard error which model runs on what.
 void tell_model(const struct opened *opened);
@@ -94,5 +114,6 @@ int run_perplexity(const struct given *given);
 int run_bench(const struct given *given);
 int run_lora(const struct given *given);
 int run_imatrix(const struct given *given);
+int run_where(const struct given *given);
 
 #endif // TOOLS_LM_LM_H

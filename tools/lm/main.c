@@ -19,6 +19,7 @@ enum {
     SEQUENCES,
     POSITION,
     CACHE,
+    SPLIT,
     SAVE_CACHE,
     LOAD_CACHE,
     STOP,
@@ -35,6 +36,8 @@ enum {
     PLAIN,
     ADAPTER,
     ADAPTER_SCALE,
+    IMAGE,
+    MMPROJ,
     WEIGHTS,
     OUTPUT,
     PLOT,
@@ -58,6 +61,7 @@ static const struct option options[] = {
     {"sequences", required_argument, NULL, SEQUENCES},
     {"position", required_argument, NULL, POSITION},
     {"cache", required_argument, NULL, CACHE},
+    {"split", required_argument, NULL, SPLIT},
     {"save-cache", required_argument, NULL, SAVE_CACHE},
     {"load-cache", required_argument, NULL, LOAD_CACHE},
     {"stop", required_argument, NULL, STOP},
@@ -74,6 +78,8 @@ static const struct option options[] = {
     {"plain", no_argument, NULL, PLAIN},
     {"adapter", required_argument, NULL, ADAPTER},
     {"adapter-scale", required_argument, NULL, ADAPTER_SCALE},
+    {"image", required_argument, NULL, IMAGE},
+    {"mmproj", required_argument, NULL, MMPROJ},
     {"weights", required_argument, NULL, WEIGHTS},
     {"output", required_argument, NULL, OUTPUT},
     {"plot", required_argument, NULL, PLOT},
@@ -128,6 +134,19 @@ static int add_bias(struct given *given, char *text)
     return 0;
 }
 
+// "one.png,two.jpg", cut in place.
+static int add_images(struct given *given, char *text)
+{
+    for (char *one; (one = strsep(&text, ","));) {
+        if (given->num_images == COUNT(given->images)) {
+            stop("--image: more than %zu files", COUNT(given->images));
+            return 2;
+        }
+        given->images[given->num_images++] = one;
+    }
+    return 0;
+}
+
 static int read_option(struct given *given, int number, const char *text)
 {
     tn_lm_sampling *s = &given->sampling;
@@ -163,10 +182,12 @@ static int read_option(struct given *given, int number, const char *text)
                  {SYSTEM, &given->system},
                  {TEMPLATE, &given->template},
                  {ADAPTER, &given->adapter},
+                 {MMPROJ, &given->mmproj},
                  {WEIGHTS, &given->weights},
                  {OUTPUT, &given->output},
                  {PLOT, &given->plot},
                  {CACHE, &given->cache},
+                 {SPLIT, &given->split},
                  {SAVE_CACHE, &given->save_to},
                  {LOAD_CACHE, &given->load_from},
                  {GRAMMAR, &given->grammar},
@@ -185,6 +206,8 @@ static int read_option(struct given *given, int number, const char *text)
         }
     if (number == BIAS)
         return add_bias(given, optarg);
+    if (number == IMAGE)
+        return add_images(given, optarg);
     if (number != RAW && number != JSON && number != PLAIN)
         return 2; // getopt_long has told
     *(number == RAW ? &given->raw : number == JSON ? &given->json : &given->plain) = true;
@@ -196,9 +219,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(const struct given *given);
-    } modes[] = {{"generate", run_generate},     {"chat", run_chat},   {"embed", run_embed},
-                 {"perplexity", run_perplexity}, {"bench", run_bench}, {"lora", run_lora},
-                 {"imatrix", run_imatrix}};
+    } modes[] = {{"generate", run_generate}, {"chat", run_chat},
+                 {"embed", run_embed},       {"perplexity", run_perplexity},
+                 {"bench", run_bench},       {"lora", run_lora},
+                 {"where", run_where},       {"imatrix", run_imatrix}};
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
                           .adapter_scale = 1,
                           .position = -1};
