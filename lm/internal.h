@@ -241,6 +241,17 @@ tn_status lm_adapter_check(tn_lm *model);
 // Puts `adapter`, of which nothing is left, in the place of the model's.
 tn_status lm_adapter_use(tn_lm *model, struct lm_adapter *adapter);
 
+// What products read, gathered while a step is built; importance.c.
+struct lm_sum {
+    char name[TN_MODEL_NAME]; // of the weight
+    tn_array *squares;        // f32 [columns]: sums over the rows
+    int64_t columns, rows;
+};
+struct lm_gathered {
+    struct lm_sum *sums;
+    uint64_t count, room;
+};
+
 // Where a step stands, as arrays that are on the device of one part; see tn_model_step.
 struct lm_place {
     tn_array *position, *length, *start, *slots;
@@ -250,10 +261,15 @@ struct lm_place {
 // count, capacity, input, last, caches; gets `output`. `places` has one of each part.
 // `trained`: see lm_adapted. `given`, where it is not NULL: rows that stand in the place of
 // the embedding's, f32 [positions, width], and which ones do, f32 [positions, 1] of 0
-// and 1.
+// and 1. `gathered`: what is to be gathered; NULL: nothing.
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *step,
                    const struct lm_place *places, tn_array *const *trained,
-                   tn_array *const *given);
+                   tn_array *const *given, struct lm_gathered *gathered);
+
+// train.c: the logits of all positions of a window of tokens, i32 [count], which begins a
+// sequence of its own. `trained`: see lm_adapted; `gathered` may be NULL.
+tn_array *lm_build_window(tn_lm *model, tn_scope *scope, tn_array *tokens, int32_t count,
+                          tn_array *const *trained, struct lm_gathered *gathered);
 
 // Makes the functions for the layers that are loaded, or destroys them.
 tn_status lm_plans_make(tn_lm *model);

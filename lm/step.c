@@ -2,6 +2,7 @@
 // One step of a model: its graph, built by the architecture's plugin once for each number
 // of positions, and its run.
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/ops/base_attrs.h>
@@ -27,6 +28,7 @@ struct step {
     tn_scope *scope;
     int64_t device;                          // of the part
     tn_array *const *trained, *const *given; // see lm_build
+    struct lm_gathered *gathered;
 };
 
 static struct lm_weight *weight_of(const tn_model_step *base, const char *name,
@@ -65,11 +67,31 @@ static tn_array *whole_product(const struct step *step, tn_array *x,
     return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
 }
 
+// Where it is asked for, the sums of the squares of what a product reads, by column.
+static void gather(const struct step *step, tn_array *x, const char *name)
+{
+    struct lm_gathered *g = step->gathered;
+    const tn_type *type = g ? tn_array_type(x) : NULL;
+    if (!type || g->count == g->room)
+        return;
+    tn_array *rows = tn_op(step->scope, "base.reshape/1", TN_IN(x),
+                           tn_attrs("shape", TN_INTS(-1, type->extent[type->rank - 1])));
+    tn_array *squares = tn_expr(step->scope, "x -> x * x", TN_IN(rows), TN_NO_ATTRS);
+    struct lm_sum *sum = &g->sums[g->count++];
+    snprintf(sum->name, sizeof(sum->name), "%s", name);
+    sum->squares =
+        tn_op(step->scope, "base.sum/1", TN_IN(squares), tn_attrs("axis", TN_INTS(0)));
+    sum->columns = type->extent[type->rank - 1];
+    sum->rows = type->extent[0] * (type->rank > 2 ? type->extent[1] : 1);
+}
+
 static tn_array *step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
                               const char *name)
 {
     const struct step *step = (const struct step *)(const void *)base;
     struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
+    if (weight)
+        gather(step, x, name);
     return weight ? tn_op(step->scope, "quant.experts_matmul/1",
                           TN_IN(x, weight->product, ids),
                           tn_attrs("format", weight->packed ? weight->packed : ""))
@@ -82,6 +104,7 @@ static tn_array *step_product(const tn_model_step *base, tn_array *x, const char
     struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
     if (!weight)
         return NULL;
+    gather(step, x, name);
     tn_array *product = whole_product(step, x, weight);
     if (weight->count != 0)
         product = tn_op(step->scope, "base.slice/1", TN_IN(product),
@@ -147,7 +170,7 @@ static tn_status build_part(struct step *step, tn_model_step *base, int64_t inde
 
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
                    const struct lm_place *places, tn_array *const *trained,
-                   tn_array *const *given)
+                   tn_array *const *given, struct lm_gathered *gathered)
 {
     const tn_host_graph *graph = model->host->query(model->host, TN_HOST_GRAPH);
     tn_build build = {.struct_size = sizeof(build)};
@@ -156,7 +179,7 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     tn_status status = graph->build(model->host, scope, &build);
     if (status != TN_OK)
         return status;
-    struct step step = {*base, model, scope, 0, trained, given};
+    struct step step = {*base, model, scope, 0, trained, given, gathered};
     step.base.struct_size = sizeof(step.base);
     step.base.build = &build;
     step.base.context = model->context;
@@ -197,8 +220,9 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
                           .sequences = sequences,
                           .slots = has_slots ? places[0].slots : NULL,
                           .cache_format = model->cache_format};
-    tn_status status = lm_build(plan->model, scope, &step, places, NULL,
-                                has_rows ? inputs + first_cache(model) + num_caches : NULL);
+    tn_status status =
+        lm_build(plan->model, scope, &step, places, NULL,
+                 has_rows ? inputs + first_cache(model) + num_caches : NULL, NULL);
     if (status == TN_OK && plan->kind == LM_HIDDEN && !step.hidden)
         return tn_scope_fail(scope, TN_ERR_UNSUPPORTED,
                              "%s gives no hidden state, of which embeddings are made",

@@ -48,12 +48,11 @@ static tn_status make_caches(const tn_lm *model, tn_scope *scope, int64_t capaci
     return tn_scope_status(scope);
 }
 
-static tn_array *window_loss(const struct training *t, tn_scope *scope, tn_array *tokens,
-                             tn_array *next, tn_array *const *parameters)
+tn_array *lm_build_window(tn_lm *model, tn_scope *scope, tn_array *tokens, int32_t count,
+                          tn_array *const *trained, struct lm_gathered *gathered)
 {
-    tn_lm *model = t->model;
     uint64_t num_caches = (uint64_t)model->facts->layers * model->facts->num_caches;
-    int32_t zero = 0, count = (int32_t)t->how.window;
+    const int32_t zero = 0;
     tn_array **caches = lm_alloc(num_caches, sizeof(*caches));
     if (!caches) {
         tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory for the caches of a window");
@@ -70,10 +69,17 @@ static tn_array *window_loss(const struct training *t, tn_scope *scope, tn_array
             .start = tn_from_data(scope, TN_I32, TN_SHAPE(4), (const int32_t[4]){0})};
     }
     if (make_caches(model, scope, count, caches) == TN_OK)
-        lm_build(model, scope, &step, places, parameters, NULL);
+        lm_build(model, scope, &step, places, trained, NULL, gathered);
     free(caches);
-    tn_array *losses =
-        tn_op(scope, "nn.cross_entropy/1", TN_IN(step.output, next), TN_NO_ATTRS);
+    return step.output;
+}
+
+static tn_array *window_loss(const struct training *t, tn_scope *scope, tn_array *tokens,
+                             tn_array *next, tn_array *const *parameters)
+{
+    tn_array *logits =
+        lm_build_window(t->model, scope, tokens, (int32_t)t->how.window, parameters, NULL);
+    tn_array *losses = tn_op(scope, "nn.cross_entropy/1", TN_IN(logits, next), TN_NO_ATTRS);
     return tn_op(scope, "base.mean/1", TN_IN(losses), TN_NO_ATTRS);
 }
 

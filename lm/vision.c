@@ -152,7 +152,8 @@ static tn_status build_tile(tn_scope *scope, tn_array *const *inputs, uint64_t n
         .count = 1, .capacity = 1, .input = inputs[0], .caches = &no_caches};
     const struct lm_place place = {.position = NULL};
     (void)num_inputs, (void)num_outputs;
-    tn_status status = lm_build(model->vision.tower, scope, &step, &place, NULL, NULL);
+    tn_status status =
+        lm_build(model->vision.tower, scope, &step, &place, NULL, NULL, NULL);
     const tn_type *type = status == TN_OK ? tn_array_type(step.output) : NULL;
     if (!type || type->dtype != TN_F32 || type->rank != 2 ||
         type->extent[0] != model->vision.facts->tokens ||

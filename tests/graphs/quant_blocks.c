@@ -150,6 +150,89 @@ Test(quant_blocks, zeros_stay_and_what_is_not_finite_stays_in_its_block)
     }
 }
 
+// The squared error of blocks of x, counted by `importance`, of columns or of each row.
+static double counted(tn_scope *s, const char *format, const float *x,
+                      const float *importance, const tn_array *given)
+{
+    static float out[ALL];
+    double sum = 0;
+    tn_array *q = tn_op(s, "quant.quantize",
+                        TN_IN(tn_from_data(s, TN_F32, TN_SHAPE(ROWS, 256), x), given),
+                        tn_attrs("format", format));
+    must(s, tn_read(s, floats_of(s, q, format), out, sizeof(out)));
+    for (int i = 0; i < ALL; i++)
+        sum += (double)importance[i % 256] * ((double)x[i] - (double)out[i]) *
+               ((double)x[i] - (double)out[i]);
+    return sum;
+}
+
+// Columns of which some count a thousand times as much as others: errors go where they
+// count little, in the formats that can choose; blocks of the others are the same.
+Test(quant_blocks, errors_count_by_importance)
+{
+    static const char *const plain[] = {"q4_1", "q5_1", "q8_0", "mxfp4"};
+    static float x[ALL], importance[256], rows[ALL];
+    tn_scope *s = tn_scope_open(runtime);
+    draw_normal(x, ALL);
+    draw_normal(importance, 256);
+    for (int i = 0; i < 256; i++)
+        importance[i] = expf(2 * importance[i]);
+    for (int i = 0; i < ALL; i++)
+        rows[i] = importance[i % 256];
+    tn_array *columns = tn_from_data(s, TN_F32, TN_SHAPE(256), importance);
+    tn_array *each = tn_from_data(s, TN_F32, TN_SHAPE(ROWS, 256), rows);
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        const char *format = errors[i].format;
+        bool is_plain = false;
+        for (size_t k = 0; k < sizeof(plain) / sizeof(plain[0]); k++)
+            is_plain |= strcmp(plain[k], format) == 0;
+        double without = counted(s, format, x, importance, NULL);
+        double with = counted(s, format, x, importance, columns);
+        if (is_plain)
+            cr_expect(eq(dbl, with, without), "%s", format);
+        else
+            cr_expect(lt(dbl, with, 0.9 * without), "%s", format);
+        cr_expect(eq(dbl, counted(s, format, x, importance, each), with), "%s", format);
+    }
+    tn_scope_close(s);
+}
+
+// What is no importance counts as little as any: columns of nothing else as if none were
+// given.
+Test(quant_blocks, what_is_no_importance_counts_as_nothing)
+{
+    static float x[ALL], ones[256], odd[256], none[256];
+    tn_scope *s = tn_scope_open(runtime);
+    draw_normal(x, ALL);
+    for (int i = 0; i < 256; i++) {
+        ones[i] = 1;
+        odd[i] = i % 4 == 0 ? NAN : i % 4 == 1 ? -1.0f : i % 4 == 2 ? INFINITY : 3e38f;
+        none[i] = i % 2 ? -INFINITY : 0;
+    }
+    tn_array *a = tn_from_data(s, TN_F32, TN_SHAPE(256), odd);
+    tn_array *b = tn_from_data(s, TN_F32, TN_SHAPE(256), none);
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        const char *format = errors[i].format;
+        double without = counted(s, format, x, ones, NULL),
+               with = counted(s, format, x, ones, a);
+        cr_expect(lt(dbl, with, 40 * without), "%s", format);
+        bool is_searched = strstr(format, "_k") || strstr(format, "iq4");
+        if (is_searched)
+            cr_expect(eq(dbl, counted(s, format, x, ones, b), without), "%s", format);
+    }
+    tn_op(s, "quant.quantize",
+          TN_IN(tn_from_data(s, TN_F32, TN_SHAPE(ROWS, 256), x),
+                tn_from_data(s, TN_F32, TN_SHAPE(2, 128), odd)),
+          tn_attrs("format", "q4_0"));
+    cr_assert(ne(ptr,
+                 strstr(tn_scope_error(s),
+                        "importance has shape [2, 128], expected the last extent of x, "
+                        "[16, 256], behind some of its first ones"),
+                 NULL),
+              "%s", tn_scope_error(s));
+    tn_scope_close(s);
+}
+
 static const struct {
     int64_t k;
     const char *format, *said;

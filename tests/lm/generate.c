@@ -315,6 +315,45 @@ Test(generate, text_is_held_to_a_grammar)
     tn_lm_close(lm);
 }
 
+// Each text of a batch has a grammar of its own, or none; more texts than share a step, and
+// one whose grammar no token continues, which takes no other one down.
+Test(generate, texts_of_a_batch_are_held_to_their_own_grammars)
+{
+    static const char *const grammars[] = {"root ::= \"no\"", NULL, "root ::= [a]{3} \".\"",
+                                           "root ::= \"x\"{9}", "root ::= \"A\""};
+    static const char *const texts[] = {"no", NULL, "aaa.", "xxxxxxxxx", NULL};
+    enum { COUNT_ = sizeof(texts) / sizeof(texts[0]), FREE = 1, REFUSED = 4 };
+    static struct told told[COUNT_], alone;
+    struct fixture f;
+    tn_lm_grammar *open[COUNT_] = {NULL};
+    tn_lm_generation hows[COUNT_];
+    tn_lm_request requests[COUNT_];
+    tn_lm_result result;
+    tn_lm *lm = letters_open(&f, 100);
+    generated(lm, (tn_lm_generation){.prompt = "once", .max_tokens = 12}, &alone, &result);
+    for (int i = 0; i < COUNT_; i++) {
+        if (grammars[i])
+            lm_must(
+                tn_lm_grammar_open(grammars[i], strlen(grammars[i]), TN_LM_GBNF, &open[i]));
+        hows[i] = (tn_lm_generation){.struct_size = sizeof(hows[i]),
+                                     .prompt = "once",
+                                     .max_tokens = 12,
+                                     .grammar = open[i],
+                                     .piece = tell,
+                                     .context = &told[i]};
+        requests[i] = (tn_lm_request){.how = &hows[i], .status = TN_ERR_INTERNAL};
+    }
+    cr_assert(eq(int, tn_lm_generate_batch(lm, requests, COUNT_, 2), TN_ERR_UNSUPPORTED));
+    for (int i = 0; i < COUNT_; i++) {
+        cr_assert(eq(int, requests[i].status, i == REFUSED ? TN_ERR_UNSUPPORTED : TN_OK));
+        if (texts[i])
+            cr_assert(eq(str, told[i].text, (char *)(uintptr_t)texts[i]));
+        tn_lm_grammar_close(open[i]);
+    }
+    cr_assert(eq(str, told[FREE].text, alone.text));
+    tn_lm_close(lm);
+}
+
 Test(generate, a_grammar_that_no_token_continues_is_told)
 {
     static const char rules[] = "root ::= \"a\" \"7\"";

@@ -284,6 +284,40 @@ def names_choose_formats():
     assert {n: got[n] for n in wants} == wants, got
 
 
+def imatrix(path, **changes):
+    """Sums by which the first half of each block counts, of some arrays of model_of_floats()."""
+    arrays = {f"blk.{i}.attn_v.weight": 256 for i in range(LAYERS)} | changes
+    old, tensors = gguf.data_of, []
+    for name, columns in arrays.items():
+        tensors += [(name + ".in_sum2", "f32", (1, columns)), (name + ".counts", "f32", (1, 1))]
+    gguf.data_of = lambda name, size: struct.pack(f"<{size // 4}f", *(
+        [4.0] if name.endswith("counts") else [4.0 if k % 32 < 16 else 0.004 for k in range(size // 4)]))
+    pathlib.Path(path).write_bytes(gguf.gguf([("general.type", gguf.TEXT, "imatrix")], tensors))
+    gguf.data_of = old
+
+
+def errors_count_where_an_imatrix_says():
+    model_of_floats("f32.gguf")
+    imatrix("im.gguf")
+    errors = {}
+    for out, more in ("plain.gguf", ()), ("counted.gguf", ("--imatrix", "im.gguf")):
+        told = tap.tenon("model", "quantize", "f32.gguf", out, "--format", "q4_0", *more).stderr
+        assert ("are not in im.gguf: all their columns count alike" in told) == bool(more), told
+        for part in "attn_v", "attn_q":
+            errors[out, part] = 0.0
+            for layer in range(LAYERS):
+                name = f"blk.{layer}.{part}.weight"
+                got = [v for row in tap.values("dequantize(x, format=q4_0)", f"x={out}:{name}")[0] for v in row]
+                errors[out, part] += sum((a - b) ** 2 for k, (a, b) in enumerate(zip(got, floats_of(name, 512))) if k % 32 < 16)
+    assert errors["counted.gguf", "attn_v"] < 0.8 * errors["plain.gguf", "attn_v"], errors
+    assert errors["counted.gguf", "attn_q"] == errors["plain.gguf", "attn_q"], errors
+    for changes, says in (({"blk.0.attn_v.weight": 64}, "'blk.0.attn_v.weight.in_sum2' has 1 sums of 64 columns and 1 counts, expected 1 or 1 of 256"),):
+        imatrix("bad.gguf", **changes)
+        tap.refused("model", "quantize", "f32.gguf", "y.gguf", "--format", "q4_0", "--imatrix", "bad.gguf", saying=says)
+    tap.refused("model", "quantize", "f32.gguf", "y.gguf", "--format", "q4_0", "--imatrix", "f32.gguf",
+                saying="f32.gguf: has no importance of an array of f32.gguf")
+
+
 def several_files_become_one():
     told = tap.tenon("model", "convert", files() / "split-00001-of-00003.gguf", "one.gguf")
     model = show("one.gguf")
@@ -352,4 +386,5 @@ tap.run([metadata_of_every_kind_are_read, arrays_of_every_type_have_their_shapes
          a_model_in_several_files_is_one, what_is_wrong_with_a_file_is_told, every_cut_of_a_file_is_refused,
          what_gguf_cannot_hold_is_not_written, a_file_without_a_model_is_shown_too,
          mixtures_give_each_array_its_format, values_survive_and_so_does_what_is_no_weight, names_choose_formats,
+         errors_count_where_an_imatrix_says,
          several_files_become_one, texts_become_tokens, what_cannot_be_written_is_told_and_leaves_nothing])

@@ -113,6 +113,7 @@ int run_embed(const struct given *given);
 int run_perplexity(const struct given *given);
 int run_bench(const struct given *given);
 int run_lora(const struct given *given);
+int run_imatrix(const struct given *given);
 int run_where(const struct given *given);
 
 #endif // TOOLS_LM_LM_H

@@ -222,7 +222,7 @@ int main(int argc, char **argv)
     } modes[] = {{"generate", run_generate}, {"chat", run_chat},
                  {"embed", run_embed},       {"perplexity", run_perplexity},
                  {"bench", run_bench},       {"lora", run_lora},
-                 {"where", run_where}};
+                 {"where", run_where},       {"imatrix", run_imatrix}};
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
                           .adapter_scale = 1,
                           .position = -1};

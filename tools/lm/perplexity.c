@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tenon perplexity: how well a model predicts a text.
+// tenon perplexity: how well a model predicts a text; tenon model imatrix: what its
+// products read meanwhile.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -83,6 +84,35 @@ int run_perplexity(const struct given *given)
         failed = stop_lm();
     if (!failed)
         failed = measure_all(&opened, given, ids, (int64_t)count);
+    tn_lm_free(ids);
+    free(text);
+    close_model(&opened);
+    return failed;
+}
+
+int run_imatrix(const struct given *given)
+{
+    struct opened opened;
+    char *text = NULL;
+    uint64_t size = 0, count = 0;
+    int32_t *ids = NULL;
+    const char *path = given->output ? given->output : "imatrix.gguf";
+    int failed = read_text(given->items[1], &text, &size);
+    if (failed || open_alone(given, &opened)) {
+        free(text);
+        return 1;
+    }
+    if (tn_lm_tokenise(opened.lm, text, size, given->raw ? 0 : TN_LM_ADD_SPECIAL, &ids,
+                       &count))
+        failed = stop_lm();
+    uint64_t most = (uint64_t)given->tokens;
+    count = most > 0 && most < count ? most : count;
+    double begin = now();
+    if (!failed && tn_lm_importance_save(opened.lm, ids, count, given->context, path))
+        failed = stop_lm();
+    if (!failed)
+        fprintf(stderr, "%s: of %" PRIu64 " tokens, %.1f a second\n", path, count,
+                (double)count / (now() - begin));
     tn_lm_free(ids);
     free(text);
     close_model(&opened);

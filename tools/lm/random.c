@@ -214,9 +214,8 @@ static int read_dimensions(struct random_model *m, const char *text)
         char *end;
         int64_t number = strtoll(value, &end, 10);
         if (at == NUMBERS || *end || number < 1)
-            return stop("--random: %s=%s, expected architecture, format, layers, width, "
-                        "heads, groups, "
-                        "inner, vocabulary or context, and a positive number",
+            return stop("--random: %s=%s, expected format, layers, width, heads, groups, "
+                        "inner, vocabulary, context or architecture, and a positive number",
                         key, value);
         m->numbers[at] = number;
     }

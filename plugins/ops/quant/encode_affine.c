@@ -10,15 +10,15 @@ struct affine {
 
 struct affine_block {
     const struct affine *format;
-    const float *x;
+    const float *x, *w;
     float d, m;                                 // what an f16 can hold
     float scale[MAX_PARTS], minimum[MAX_PARTS]; // integers
     float error[MAX_PARTS];
 };
 
 // The squared error of a part whose fractions are rounded for this scale and minimum.
-static inline float affine_error(const float *x, int32_t size, float most_q, float scale,
-                                 float minimum)
+static inline float affine_error(const float *x, const float *w, int32_t size, float most_q,
+                                 float scale, float minimum)
 {
     float inverse = scale > 0 ? 1 / scale : 0, error = 0;
     float lanes[4] = {0, 0, 0, 0};
@@ -26,7 +26,7 @@ static inline float affine_error(const float *x, int32_t size, float most_q, flo
         for (int32_t k = 0; k < 4; k++) {
             float q = to_nearest(within((x[i + k] + minimum) * inverse, 0, most_q));
             float apart = scale * q - minimum - x[i + k];
-            lanes[k] += apart * apart;
+            lanes[k] += w[i + k] * apart * apart;
         }
     for (int32_t k = 0; k < 4; k++)
         error += lanes[k];
@@ -35,20 +35,21 @@ static inline float affine_error(const float *x, int32_t size, float most_q, flo
 
 // Least squares of scale and minimum for the fractions that `inverse` and `least` give.
 // False: these have no scale.
-static inline bool fit_affine(const float *x, int32_t size, float most_q, float inverse,
-                              float least, float *scale, float *minimum)
+static inline bool fit_affine(const float *x, const float *w, int32_t size, float most_q,
+                              float inverse, float least, float *scale, float *minimum)
 {
-    float l[4] = {0}, ll[4] = {0}, xl[4] = {0}, sum[4] = {0};
+    float l[4] = {0}, ll[4] = {0}, xl[4] = {0}, sum[4] = {0}, all[4] = {0};
     for (int32_t i = 0; i < size; i += 4)
         for (int32_t k = 0; k < 4; k++) {
-            float v = x[i + k];
+            float v = x[i + k], weight = w[i + k];
             float q = to_nearest(within((v - least) * inverse, 0, most_q));
-            l[k] += q;
-            ll[k] += q * q;
-            xl[k] += v * q;
-            sum[k] += v;
+            l[k] += weight * q;
+            ll[k] += weight * q * q;
+            xl[k] += weight * v * q;
+            sum[k] += weight * v;
+            all[k] += weight;
         }
-    float n = (float)size;
+    float n = all[0] + all[1] + all[2] + all[3];
     float sl = l[0] + l[1] + l[2] + l[3], sll = ll[0] + ll[1] + ll[2] + ll[3];
     float sxl = xl[0] + xl[1] + xl[2] + xl[3], sx = sum[0] + sum[1] + sum[2] + sum[3];
     float determinant = n * sll - sl * sl;
@@ -64,8 +65,8 @@ static inline bool fit_affine(const float *x, int32_t size, float most_q, float 
 }
 
 // Step 1 for a part.
-static void search_affine(const float *x, int32_t size, float most_q, float *out_scale,
-                          float *out_minimum)
+static void search_affine(const float *x, const float *w, int32_t size, float most_q,
+                          float *out_scale, float *out_minimum)
 {
     float least = 0, greatest = 0, all_least = x[0];
     for (int32_t i = 0; i < size; i++) {
@@ -83,9 +84,9 @@ static void search_affine(const float *x, int32_t size, float most_q, float *out
     for (int32_t step = -10; step <= 10; step++) {
         float scale, minimum, inverse = (most_q + 0.1f * (float)step) / range;
         // Twice: the fractions of a fit may fit better still.
-        if (!fit_affine(x, size, most_q, inverse, least, &scale, &minimum))
+        if (!fit_affine(x, w, size, most_q, inverse, least, &scale, &minimum))
             continue;
-        float error = affine_error(x, size, most_q, scale, minimum);
+        float error = affine_error(x, w, size, most_q, scale, minimum);
         if (best >= 0 && error >= best)
             continue;
         best = error;
@@ -94,9 +95,10 @@ static void search_affine(const float *x, int32_t size, float most_q, float *out
     }
     float scale, minimum;
     for (int32_t again = 0; again < 2 && *out_scale > 0; again++) {
-        if (!fit_affine(x, size, most_q, 1 / *out_scale, -*out_minimum, &scale, &minimum))
+        if (!fit_affine(x, w, size, most_q, 1 / *out_scale, -*out_minimum, &scale,
+                        &minimum))
             return;
-        float error = affine_error(x, size, most_q, scale, minimum);
+        float error = affine_error(x, w, size, most_q, scale, minimum);
         if (error >= best)
             return;
         best = error;
@@ -109,10 +111,10 @@ static inline float affine_part(const struct affine_block *b, int32_t part, floa
                                 float minimum)
 {
     int32_t size = b->format->size;
-    const float *x = b->x + part * size;
+    const float *x = b->x + part * size, *w = b->w + part * size;
     if (size == 32)
-        return affine_error(x, 32, b->format->most_q, b->d * scale, b->m * minimum);
-    return affine_error(x, 16, b->format->most_q, b->d * scale, b->m * minimum);
+        return affine_error(x, w, 32, b->format->most_q, b->d * scale, b->m * minimum);
+    return affine_error(x, w, 16, b->format->most_q, b->d * scale, b->m * minimum);
 }
 
 // Each part's integers: the nearest to floats, or those beside them.
@@ -152,18 +154,20 @@ static bool fit_affine_block(struct affine_block *b)
     for (int32_t part = 0; part < f->parts; part++) {
         float scale = b->d * b->scale[part], minimum = b->m * b->minimum[part];
         float inverse = scale > 0 ? 1 / scale : 0, l = 0, ll = 0, xl = 0, sum = 0;
+        float all = 0;
         for (int32_t i = 0; i < f->size; i++) {
-            float v = b->x[part * f->size + i];
+            float v = b->x[part * f->size + i], weight = b->w[part * f->size + i];
             float q = to_nearest(within((v + minimum) * inverse, 0, f->most_q));
-            l += q;
-            ll += q * q;
-            xl += v * q;
-            sum += v;
+            l += weight * q;
+            ll += weight * q * q;
+            xl += weight * v * q;
+            sum += weight * v;
+            all += weight;
         }
         double s = (double)b->scale[part], t = (double)b->minimum[part];
         aa += s * s * (double)ll;
         ab += s * t * (double)l;
-        bb += t * t * f->size;
+        bb += t * t * (double)all;
         ax += s * (double)xl;
         bx += t * (double)sum;
     }
@@ -205,17 +209,17 @@ static void refine_affine(struct affine_block *b, const float *scales, const flo
 }
 
 // Gives a block without its fractions. `x` has been tamed.
-static void encode_affine(const struct affine *format, const float *x,
+static void encode_affine(const struct affine *format, const float *x, const float *w,
                           struct affine_block *out)
 {
     float scales[MAX_PARTS], minima[MAX_PARTS], d = 0, m = 0;
     for (int32_t part = 0; part < format->parts; part++) {
-        search_affine(x + part * format->size, format->size, format->most_q, &scales[part],
-                      &minima[part]);
+        search_affine(x + part * format->size, w + part * format->size, format->size,
+                      format->most_q, &scales[part], &minima[part]);
         d = scales[part] > d ? scales[part] : d;
         m = minima[part] > m ? minima[part] : m;
     }
-    *out = (struct affine_block){.format = format, .x = x};
+    *out = (struct affine_block){.format = format, .x = x, .w = w};
     refine_affine(out, scales, minima, d / format->most_scale, m / format->most_scale);
 }
 
@@ -231,14 +235,14 @@ static void affine_fractions(const struct affine_block *b, int32_t part, uint8_t
     }
 }
 
-void encode_q2_k(const float *values, uint8_t *out)
+void weigh_q2_k(const float *values, const float *weights, uint8_t *out)
 {
     static const struct affine format = {16, 16, 3, 15};
     float x[BLOCK];
     uint8_t q[16];
     struct affine_block b;
     tame(values, BLOCK, x);
-    encode_affine(&format, x, &b);
+    encode_affine(&format, x, weights, &b);
     memset(out, 0, TN_QUANT_BYTES_q2_k);
     for (int32_t part = 0; part < 16; part++) {
         uint8_t *at = out + 16 + part / 8 * 32 + part % 2 * 16;
@@ -266,14 +270,14 @@ static void put_affine_head(const struct affine_block *b, uint8_t *out)
     }
 }
 
-void encode_q4_k(const float *values, uint8_t *out)
+void weigh_q4_k(const float *values, const float *weights, uint8_t *out)
 {
     static const struct affine format = {8, 32, 15, 63};
     float x[BLOCK];
     uint8_t q[32];
     struct affine_block b;
     tame(values, BLOCK, x);
-    encode_affine(&format, x, &b);
+    encode_affine(&format, x, weights, &b);
     memset(out, 0, TN_QUANT_BYTES_q4_k);
     put_affine_head(&b, out);
     for (int32_t part = 0; part < 8; part++) {
@@ -284,14 +288,14 @@ void encode_q4_k(const float *values, uint8_t *out)
     }
 }
 
-void encode_q5_k(const float *values, uint8_t *out)
+void weigh_q5_k(const float *values, const float *weights, uint8_t *out)
 {
     static const struct affine format = {8, 32, 31, 63};
     float x[BLOCK];
     uint8_t q[32];
     struct affine_block b;
     tame(values, BLOCK, x);
-    encode_affine(&format, x, &b);
+    encode_affine(&format, x, weights, &b);
     memset(out, 0, TN_QUANT_BYTES_q5_k);
     put_affine_head(&b, out);
     for (int32_t part = 0; part < 8; part++) {

@@ -15,7 +15,7 @@ struct centred {
 
 struct centred_block {
     const struct centred *format;
-    const float *x;
+    const float *x, *w;
     float d;                // what an f16 can hold
     float scale[MAX_PARTS]; // integers
     float error[MAX_PARTS];
@@ -42,41 +42,45 @@ static inline float level_of(bool has_table, float least, float most, float x)
 }
 
 // Sums of x * level and level^2 of a part, whose levels are the nearest to x * inverse.
-static inline void centred_sums(const float *x, int32_t size, bool has_table, float least,
-                                float most, float inverse, float *out_xl, float *out_ll)
+static inline void centred_sums(const float *x, const float *w, int32_t size,
+                                bool has_table, float least, float most, float inverse,
+                                float *out_xl, float *out_ll)
 {
     float xl[4] = {0}, ll[4] = {0};
     for (int32_t i = 0; i < size; i += 4)
         for (int32_t k = 0; k < 4; k++) {
             float l = level_of(has_table, least, most, x[i + k] * inverse);
-            xl[k] += x[i + k] * l;
-            ll[k] += l * l;
+            xl[k] += w[i + k] * x[i + k] * l;
+            ll[k] += w[i + k] * l * l;
         }
     *out_xl = xl[0] + xl[1] + xl[2] + xl[3];
     *out_ll = ll[0] + ll[1] + ll[2] + ll[3];
 }
 
-static void sums_of(const struct centred *f, const float *x, float inverse, float *xl,
-                    float *ll)
+static void sums_of(const struct centred *f, const float *x, const float *w, float inverse,
+                    float *xl, float *ll)
 {
     if (f->has_table)
-        centred_sums(x, 32, true, 0, 0, inverse, xl, ll);
+        centred_sums(x, w, 32, true, 0, 0, inverse, xl, ll);
+    else if (f->size == 16)
+        centred_sums(x, w, 16, false, f->least, f->most, inverse, xl, ll);
     else
-        centred_sums(x, 16, false, f->least, f->most, inverse, xl, ll);
+        centred_sums(x, w, 32, false, f->least, f->most, inverse, xl, ll);
 }
 
 // The squared error of a part, less the sum of squares of x: what the levels explain.
-static float centred_error(const struct centred *f, const float *x, float scale)
+static float centred_error(const struct centred *f, const float *x, const float *w,
+                           float scale)
 {
     float xl, ll;
     if (scale == 0)
         return 0;
-    sums_of(f, x, 1 / scale, &xl, &ll);
+    sums_of(f, x, w, 1 / scale, &xl, &ll);
     return scale * (scale * ll - 2 * xl);
 }
 
 // Step 1 for a part: the scale whose levels explain most. 0: the part is 0.
-static float search_centred(const struct centred *f, const float *x)
+static float search_centred(const struct centred *f, const float *x, const float *w)
 {
     float extreme = 0, best = 0, scale = 0;
     for (int32_t i = 0; i < f->size; i++)
@@ -90,7 +94,7 @@ static float search_centred(const struct centred *f, const float *x)
         for (int32_t end = 0; end < 2; end++) {
             float xl, ll;
             float to = end ? f->most + step * (float)i : f->least - step * (float)i;
-            sums_of(f, x, to / extreme, &xl, &ll);
+            sums_of(f, x, w, to / extreme, &xl, &ll);
             if (ll > 0 && xl * xl > best * ll) {
                 best = xl * xl / ll;
                 scale = xl / ll;
@@ -109,7 +113,8 @@ static bool step_centred(struct centred_block *b)
             float s = scale + (float)i;
             if (i == 0 || s < f->least_scale || s > f->most_scale)
                 continue;
-            float error = centred_error(f, b->x + part * f->size, b->d * s);
+            float error =
+                centred_error(f, b->x + part * f->size, b->w + part * f->size, b->d * s);
             if (error < b->error[part]) {
                 b->error[part] = error;
                 b->scale[part] = s;
@@ -124,7 +129,8 @@ static void measure_centred(struct centred_block *b)
 {
     const struct centred *f = b->format;
     for (int32_t part = 0; part < f->parts; part++)
-        b->error[part] = centred_error(f, b->x + part * f->size, b->d * b->scale[part]);
+        b->error[part] = centred_error(f, b->x + part * f->size, b->w + part * f->size,
+                                       b->d * b->scale[part]);
 }
 
 // Least squares of d over the block. Returns whether the error has fallen.
@@ -137,7 +143,8 @@ static bool fit_centred_block(struct centred_block *b)
         float xl, ll, scale = b->scale[part];
         if (b->d * scale == 0)
             continue;
-        sums_of(f, b->x + part * f->size, 1 / (b->d * scale), &xl, &ll);
+        sums_of(f, b->x + part * f->size, b->w + part * f->size, 1 / (b->d * scale), &xl,
+                &ll);
         above += scale * xl;
         below += scale * scale * ll;
     }
@@ -152,16 +159,17 @@ static bool fit_centred_block(struct centred_block *b)
 }
 
 // Gives a block without its levels. `x` has been tamed.
-static void encode_centred(const struct centred *format, const float *x,
+static void encode_centred(const struct centred *format, const float *x, const float *w,
                            struct centred_block *out)
 {
     float scales[MAX_PARTS], extreme = 0;
     for (int32_t part = 0; part < format->parts; part++) {
-        float scale = scales[part] = search_centred(format, x + part * format->size);
+        int32_t first = part * format->size;
+        float scale = scales[part] = search_centred(format, x + first, w + first);
         if ((scale < 0 ? -scale : scale) > (extreme < 0 ? -extreme : extreme))
             extreme = scale;
     }
-    *out = (struct centred_block){.format = format, .x = x};
+    *out = (struct centred_block){.format = format, .x = x, .w = w};
     out->d = as_f16(extreme / format->least_scale);
     for (int32_t part = 0; part < format->parts && out->d != 0; part++)
         out->scale[part] = to_nearest(
@@ -185,13 +193,13 @@ static void centred_levels(const struct centred_block *b, int32_t part, float *o
             level_of(f->has_table, f->least, f->most, b->x[part * f->size + i] * inverse);
 }
 
-void encode_q3_k(const float *values, uint8_t *out)
+void weigh_q3_k(const float *values, const float *weights, uint8_t *out)
 {
     static const struct centred format = {16, 16, -4, 3, -32, 31, false, 12};
     float x[BLOCK], levels[16];
     struct centred_block b;
     tame(values, BLOCK, x);
-    encode_centred(&format, x, &b);
+    encode_centred(&format, x, weights, &b);
     memset(out, 0, TN_QUANT_BYTES_q3_k);
     for (int32_t part = 0; part < 16; part++) {
         uint8_t *at = out + 32 + part / 8 * 32 + part % 2 * 16, *top = out + part % 2 * 16;
@@ -209,13 +217,13 @@ void encode_q3_k(const float *values, uint8_t *out)
     set_f16(out + 108, b.d);
 }
 
-void encode_q6_k(const float *values, uint8_t *out)
+void weigh_q6_k(const float *values, const float *weights, uint8_t *out)
 {
     static const struct centred format = {16, 16, -32, 31, -128, 127, false, 10};
     float x[BLOCK], levels[16];
     struct centred_block b;
     tame(values, BLOCK, x);
-    encode_centred(&format, x, &b);
+    encode_centred(&format, x, weights, &b);
     memset(out, 0, TN_QUANT_BYTES_q6_k);
     for (int32_t part = 0; part < 16; part++) {
         uint8_t *four = out + part / 8 * 64 + part % 4 * 16;
@@ -243,14 +251,14 @@ static void put_levels(const float *levels, uint8_t *out)
     }
 }
 
-void encode_iq4_xs(const float *values, uint8_t *out)
+void weigh_iq4_xs(const float *values, const float *weights, uint8_t *out)
 {
     static const struct centred format = {8, 32, -127, 113, -32, 31, true, 12};
     float x[BLOCK], levels[32];
     struct centred_block b;
     int32_t high = 0;
     tame(values, BLOCK, x);
-    encode_centred(&format, x, &b);
+    encode_centred(&format, x, weights, &b);
     memset(out, 0, TN_QUANT_BYTES_iq4_xs);
     set_f16(out, b.d);
     for (int32_t part = 0; part < 8; part++) {
@@ -265,17 +273,69 @@ void encode_iq4_xs(const float *values, uint8_t *out)
     out[3] = (uint8_t)(high >> 8);
 }
 
-void encode_iq4_nl(const float *values, uint8_t *out)
+// A block of one part, whose scale is d.
+static void encode_single(const struct centred *format, const float *values,
+                          const float *weights, float *x, struct centred_block *b)
+{
+    tame(values, format->size, x);
+    *b = (struct centred_block){.format = format, .x = x, .w = weights, .scale = {1}};
+    b->d = as_f16(search_centred(format, x, weights));
+    measure_centred(b);
+    for (int32_t round = 0; round < ROUNDS && fit_centred_block(b); round++) {
+    }
+}
+
+void weigh_iq4_nl(const float *values, const float *weights, uint8_t *out)
 {
     static const struct centred format = {1, 32, -127, 113, 1, 1, true, 16};
     float x[32], levels[32];
-    struct centred_block b = {.format = &format, .x = x, .scale = {1}};
-    tame(values, 32, x);
-    b.d = as_f16(search_centred(&format, x));
-    measure_centred(&b);
-    for (int32_t round = 0; round < ROUNDS && fit_centred_block(&b); round++) {
-    }
+    struct centred_block b;
+    encode_single(&format, values, weights, x, &b);
     set_f16(out, b.d);
     centred_levels(&b, 0, levels);
     put_levels(levels, out + 2);
 }
+
+void weigh_q4_0(const float *values, const float *weights, uint8_t *out)
+{
+    static const struct centred format = {1, 32, -8, 7, 1, 1, false, 16};
+    float x[32], levels[32];
+    struct centred_block b;
+    encode_single(&format, values, weights, x, &b);
+    memset(out, 0, TN_QUANT_BYTES_q4_0);
+    set_f16(out, b.d);
+    centred_levels(&b, 0, levels);
+    for (int32_t i = 0; i < 32; i++)
+        set_nibble(out + 2, i, (int32_t)levels[i] + 8);
+}
+
+void weigh_q5_0(const float *values, const float *weights, uint8_t *out)
+{
+    static const struct centred format = {1, 32, -16, 15, 1, 1, false, 16};
+    float x[32], levels[32];
+    struct centred_block b;
+    encode_single(&format, values, weights, x, &b);
+    memset(out, 0, TN_QUANT_BYTES_q5_0);
+    set_f16(out, b.d);
+    centred_levels(&b, 0, levels);
+    for (int32_t i = 0; i < 32; i++) {
+        int32_t q = (int32_t)levels[i] + 16;
+        set_nibble(out + 6, i, q);
+        out[2 + i / 8] = (uint8_t)(out[2 + i / 8] | q >> 4 << i % 8);
+    }
+}
+
+// --- without weights --------------------------------------------------------------------
+
+#define ONES 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
+static const float ones[BLOCK] = {ONES, ONES, ONES, ONES, ONES, ONES, ONES, ONES,
+                                  ONES, ONES, ONES, ONES, ONES, ONES, ONES, ONES};
+#undef ONES
+
+#define PLAIN(name)                                                                        \
+    void encode_##name(const float *values, uint8_t *out)                                  \
+    {                                                                                      \
+        weigh_##name(values, ones, out);                                                   \
+    }
+SEARCHED_FORMATS(PLAIN)
+#undef PLAIN

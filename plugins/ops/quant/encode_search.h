@@ -17,7 +17,8 @@
 //      error falls, its fractions rounded anew; then least squares over the block give d
 //      (and m), which are kept where the error falls. Until nothing falls.
 //
-// Errors are weighted by 1. iq4_nl is one part, whose d is its scale.
+// Squared errors count by weights, which are 1 where none are given. iq4_nl is one part,
+// whose d is its scale; with weights q4_0 and q5_0 are searched for like it.
 //
 // Threads. Pure functions: any thread. None fails.
 #ifndef QUANT_ENCODE_SEARCH_H
@@ -40,6 +41,17 @@
 
 #define DECLARE(name) void encode_##name(const float *values, uint8_t *out);
 SEARCHED_FORMATS(DECLARE)
+#undef DECLARE
+
+// Those that take weights, positive and finite: X(name) for weigh_<name>.
+#define WEIGHED_FORMATS(X)                                                                 \
+    SEARCHED_FORMATS(X)                                                                    \
+    X(q4_0)                                                                                \
+    X(q5_0)
+
+#define DECLARE(name)                                                                      \
+    void weigh_##name(const float *values, const float *weights, uint8_t *out);
+WEIGHED_FORMATS(DECLARE)
 #undef DECLARE
 
 // --- what both searches share ------------------------------------------------------------

@@ -94,3 +94,19 @@ encode_fn *format_encoder(const tn_quant_format *format)
             return encoders[i].encode;
     return format->encode;
 }
+
+weigh_fn *format_weigher(const tn_quant_format *format)
+{
+    static const struct {
+        const char *name;
+        weigh_fn *weigh;
+    } weighers[] = {
+#define ROW(name) {#name, weigh_##name},
+        WEIGHED_FORMATS(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof(weighers) / sizeof(weighers[0]); i++)
+        if (strcmp(format->name, weighers[i].name) == 0)
+            return weighers[i].weigh;
+    return NULL;
+}

@@ -48,6 +48,11 @@ tn_status find_format(const tn_host *host, const char *name, struct format *out)
 typedef void encode_fn(const float *values, uint8_t *out);
 encode_fn *format_encoder(const tn_quant_format *format);
 
+// Encodes a block whose squared errors count by weights, which are positive and finite; or
+// NULL: the format's encoder has no use for them.
+typedef void weigh_fn(const float *values, const float *weights, uint8_t *out);
+weigh_fn *format_weigher(const tn_quant_format *format);
+
 // --- weights (weights.c) ----------------------------------------------------------------
 
 // Fails unless w is made of rows of whole blocks. Gives the elements of a row.

@@ -498,6 +498,16 @@ typedef struct tn_lm_request {
 TN_API tn_status tn_lm_generate_batch(tn_lm *model, tn_lm_request *requests,
                                       uint64_t num_requests, int64_t at_once);
 
+// Writes how important the columns of the model's products are, for quantising it: the sums
+// of the squares of what each product reads while the model reads `count` tokens, in
+// windows of so many (0: 512), each from its beginning. A weight NAME has the arrays
+// NAME.in_sum2, [1, in], and NAME.counts, the rows that were summed: as GGUF it is a file
+// of llama.cpp's imatrix, and `tenon model quantize --imatrix` reads any format. Loads all
+// layers. Products of experts have one sum for all of them. No other function of the model
+// is called meanwhile.
+TN_API tn_status tn_lm_importance_save(tn_lm *model, const int32_t *ids, uint64_t count,
+                                       int64_t window, const char *path);
+
 // Ends the generating that runs now, or the next one, after its current token. Any thread,
 // and signal handlers.
 TN_API void tn_lm_cancel(tn_lm_sequence *sequence);

@@ -232,12 +232,14 @@ static int set_formats(struct rewrite *r, const struct mixture *mixture,
 }
 
 static int quantize(const char *in, const char *out, const struct mixture *mixture,
-                    struct overrides *overrides)
+                    struct overrides *overrides, const char *imatrix)
 {
     struct rewrite r;
     int failed = rewrite_open(&r, in, out);
     if (!failed)
         failed = set_formats(&r, mixture, overrides);
+    if (!failed && imatrix)
+        failed = rewrite_importance(&r, imatrix);
     if (!failed) {
         rewrite_set_type(&r, mixture_number(mixture));
         failed = rewrite_save(&r);
@@ -250,10 +252,12 @@ static int quantize(const char *in, const char *out, const struct mixture *mixtu
 
 int cmd_model_quantize(const struct command *self, int argc, char **argv)
 {
-    const char *format = NULL, *given = NULL;
+    const char *format = NULL, *given = NULL, *imatrix = NULL;
     char names[NAMES];
     const struct option options[] = {
         {"format", 'f', "FORMAT", "the mixture of formats, such as q4_k_m", &format, NULL},
+        {"imatrix", 0, "FILE", "how much the columns count, of 'tenon model imatrix'",
+         &imatrix, NULL},
         {"tensor", 0, "PATTERN=FORMAT,...", "other formats for arrays of these names",
          &given, NULL}};
     struct args args;
@@ -272,7 +276,7 @@ int cmd_model_quantize(const struct command *self, int argc, char **argv)
             args.items[1]);
     failed = given ? read_overrides(given, &overrides) : 0;
     if (!failed)
-        failed = quantize(args.items[0], args.items[1], mixture, &overrides);
+        failed = quantize(args.items[0], args.items[1], mixture, &overrides, imatrix);
     finish_overrides(&overrides);
     return failed;
 }

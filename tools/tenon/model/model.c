@@ -2,6 +2,7 @@
 // tenon model: files of models.
 #include "model.h"
 #include "commands.h"
+#include "programs/commands.h"
 
 static const struct command model_commands[] = {
     {"model show", "FILE|FOLDER [--arrays] [--metadata] [--where] [--json]",
@@ -31,19 +32,32 @@ static const struct command model_commands[] = {
      "  tenon model convert model-q4_0.gguf model-f32.gguf --type f32\n"
      "  tenon model convert big-00001-of-00005.gguf big.gguf\n",
      cmd_model_convert},
-    {"model quantize", "IN OUT --format FORMAT [--tensor PATTERN=FORMAT,...]",
+    {"model quantize",
+     "IN OUT --format FORMAT [--imatrix FILE] [--tensor PATTERN=FORMAT,...]",
      "write a model's file with weights of fewer bits",
      "IN is as for 'tenon model convert', OUT a GGUF file. FORMAT is a mixture: most\n"
      "matrices get the format of its name, and those that matter most get more bits; the\n"
      "table is in docs/models.md. Blocks are those of least squared error. Norms and\n"
      "biases stay f32. Rows that the blocks of a format do not divide get another one,\n"
      "which is said. With --tensor, matrices whose names match (as file names do in a\n"
-     "shell) get a format of their own; the first pattern that matches counts.\n"
+     "shell) get a format of their own; the first pattern that matches counts. With\n"
+     "--imatrix, errors count by how important the columns are ('tenon model imatrix').\n"
      "\n"
      "  tenon model quantize SmolLM2-135M small.gguf --format q4_k_m\n"
      "  tenon model quantize model.gguf small.gguf --format q4_0 \\\n"
      "      --tensor 'token_embd.weight=q8_0,blk.0.*=f16'\n",
      cmd_model_quantize},
+    {"model imatrix", "MODEL TEXT [-o FILE] [--tokens N] [--context N]",
+     "measure which columns of a model's weights matter, for quantising it",
+     "The model reads the file TEXT, which may be - for standard input, in windows; what "
+     "its\n"
+     "products read is squared and summed by column. FILE is one of llama.cpp's imatrix, "
+     "which\n"
+     "'tenon model quantize --imatrix' takes, as it takes those that llama.cpp writes.\n"
+     "\n"
+     "  tenon model imatrix SmolLM2.gguf book.txt -o book.gguf --tokens 20000\n"
+     "  tenon model quantize SmolLM2.gguf small.gguf --format q3_k_m --imatrix book.gguf\n",
+     cmd_model_imatrix},
     {"model tokens", "FILE|FOLDER TEXT [--special] [--raw] [--json]",
      "say which tokens of a model a text becomes",
      "A line for each token: its number, and the text that it stands for, in quotes, as\n"

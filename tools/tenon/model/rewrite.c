@@ -186,6 +186,20 @@ static int check_floats(const struct rewrite *r, const struct rewrite_array *a,
     return 0;
 }
 
+// The rows of one matrix, which have one importance.
+static int64_t rows_of_matrix(const struct rewrite_array *a)
+{
+    return a->importance && a->matrices > 1 ? a->rows / a->matrices : a->rows;
+}
+
+static tn_array *importance_of(tn_scope *s, const struct rewrite_array *a, int64_t first)
+{
+    return a->importance
+               ? tn_from_data(s, TN_F32, TN_SHAPE(a->columns),
+                              a->importance + first / rows_of_matrix(a) * a->columns)
+               : NULL;
+}
+
 // Rows [first, first + count) of the new array, from those at `data`.
 static int convert_piece(struct turn *t, const struct rewrite_array *a, const uint8_t *data,
                          int64_t first, int64_t count)
@@ -209,7 +223,8 @@ static int convert_piece(struct turn *t, const struct rewrite_array *a, const ui
     const float *values = tn_eval(s, x) ? NULL : tn_data(s, x);
     int failed = values ? check_floats(t->r, a, values, count * a->columns) : 0;
     tn_array *y = tn_quant_find(a->to)
-                      ? tn_op(s, "quant.quantize", TN_IN(x), tn_attrs("format", a->to))
+                      ? tn_op(s, "quant.quantize", TN_IN(x, importance_of(s, a, first)),
+                              tn_attrs("format", a->to))
                       : tn_op(s, "base.astype", TN_IN(x), tn_attrs("dtype", a->to));
     if (!failed && tn_read(s, y, t->bytes + first * to, (uint64_t)(count * to)))
         failed = oops_scope(s);
@@ -226,9 +241,11 @@ static int convert(struct turn *t, const struct rewrite_array *a, const uint8_t 
     t->bytes = malloc((size_t)(a->rows * row_bytes(a, a->to)) + 1);
     t->rows = malloc((size_t)(each * row_bytes(a, a->from)) + 1);
     int failed = t->bytes && t->rows ? 0 : oops_memory();
-    for (int64_t first = 0; first < a->rows && a->columns > 0 && !failed; first += each) {
-        int64_t left = a->rows - first;
-        failed = convert_piece(t, a, data, first, left < each ? left : each);
+    for (int64_t first = 0, count; first < a->rows && a->columns > 0 && !failed;
+         first += count) {
+        int64_t of = rows_of_matrix(a), left = of - first % of;
+        count = left < each ? left : each;
+        failed = convert_piece(t, a, data, first, count);
     }
     return failed;
 }
@@ -358,6 +375,8 @@ void rewrite_close(struct rewrite *r)
 {
     tn_file_close(r->file);
     tn_runtime_close(r->runtime);
+    for (uint64_t i = 0; r->arrays && i < r->count; i++)
+        free(r->arrays[i].importance);
     free(r->arrays);
     free(r->pairs);
     free(r->floats);

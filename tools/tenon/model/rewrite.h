@@ -21,6 +21,8 @@ struct rewrite_array {
     int64_t rows, columns; // the last axis, and all before it together
     int64_t heads;         // > 0: of rows that are put in GGUF's order
     const float *made;     // elements that the file does not have: `columns` of them
+    float *importance;     // owned: of the columns, for each of `matrices`; NULL: none
+    int64_t matrices;      // that the rows are of
 };
 
 struct rewrite {
@@ -51,6 +53,9 @@ void rewrite_set_type(struct rewrite *r, int64_t number);
 // where that is a terminal.
 int rewrite_save(struct rewrite *r);
 void rewrite_close(struct rewrite *r);
+
+// Reads how important the columns of the arrays are, a file of imatrix: importance.c.
+int rewrite_importance(struct rewrite *r, const char *path);
 
 // An integer under ARCHITECTURE + `key`, of the first layer where it is a list;
 // `otherwise` where there is none.

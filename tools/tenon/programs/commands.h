@@ -11,6 +11,7 @@ int cmd_generate(const struct command *self, int argc, char **argv);
 int cmd_chat(const struct command *self, int argc, char **argv);
 int cmd_embed(const struct command *self, int argc, char **argv);
 int cmd_perplexity(const struct command *self, int argc, char **argv);
+int cmd_model_imatrix(const struct command *self, int argc, char **argv);
 int cmd_check(const struct command *self, int argc, char **argv);
 
 #endif // TOOLS_TENON_PROGRAMS_COMMANDS_H

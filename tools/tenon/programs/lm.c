@@ -192,3 +192,20 @@ int cmd_perplexity(const struct command *self, int argc, char **argv)
         return failed;
     return lm_run("perplexity", options, COUNT(options), &args);
 }
+
+int cmd_model_imatrix(const struct command *self, int argc, char **argv)
+{
+    const char *tokens = NULL, *context = NULL, *output = NULL;
+    bool raw = false;
+    const struct option options[] = {
+        {"output", 'o', "FILE", "where to write it (imatrix.gguf)", &output, NULL},
+        {"tokens", 'n', "N", "read the first N tokens (all)", &tokens, NULL},
+        {"context", 0, "N", "tokens of a window (512)", &context, NULL},
+        {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
+    };
+    struct args args;
+    int failed = args_parse(self, options, COUNT(options), 2, 2, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    return lm_run("imatrix", options, COUNT(options), &args);
+}
