@@ -386,6 +386,8 @@ def folders_read_images():
     assert generated("whole", "--image", "whole.png", "What?") == first_token(lines, "whole")
     folder("newer", processor={"image_processor_type": "Idefics3ImageProcessorFast"})
     assert generated("newer", "--image", "one.png", "What is this?") == first_token(lines, "one")
+    tenon("model", "convert", "vlm", "vlm.gguf")  # the tower comes with it
+    assert generated("vlm.gguf", "--image", "one.png", "What is this?") == first_token(lines, "one")
     folder("other", processor={"image_processor_type": "CLIPImageProcessor"})
     refused("generate", "other", "--image", "one.png", "What?", saying="images for the projector 'CLIPImageProcessor'")
     tenon("generate", "other", "--raw", "-n", 1, "What?")  # texts are read all the same
