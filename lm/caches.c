@@ -18,9 +18,6 @@ static const struct cache_kind {
 
 tn_status lm_caches_choose(tn_lm *model, const char *name)
 {
-    // On GPUs the casts to f16 are launches more for each layer.
-    if (!name && strcmp(model->backend, "cpu-blas") != 0)
-        name = "f32";
     for (size_t i = 0; i < COUNT(kinds); i++) {
         if (name && strcmp(name, kinds[i].name) != 0)
             continue;
@@ -106,6 +103,7 @@ static tn_status make_arrays(const tn_lm *model, struct lm_caches *caches)
     for (uint64_t i = 0; i < caches->count && status == TN_OK; i += each) {
         tn_type types[TN_MODEL_CACHES];
         status = lm_caches_types(model, model->first + (int64_t)(i / each), types);
+        lm_scope_on(&model->division, lm_part_of_cache(model, i), scope);
         for (uint32_t k = 0; k < each && status == TN_OK; k++) {
             caches->arrays[i + k] = tn_keep(scope, cache_make(scope, &types[k]));
             status = lm_fail_scope(scope);
@@ -125,19 +123,54 @@ static void caches_free(struct lm_caches *caches)
     free(caches);
 }
 
-static struct lm_caches *caches_make(tn_lm *model)
+static tn_status caches_make(tn_lm *model, struct lm_caches **out_caches)
 {
     struct lm_caches *caches = lm_alloc(1, sizeof(*caches));
     if (!caches)
-        return NULL;
+        return TN_ERR_MEMORY;
     pthread_mutex_init(&caches->lock, NULL);
     caches->count = (uint64_t)(model->end - model->first) * model->facts->num_caches;
     caches->arrays = lm_alloc(caches->count, sizeof(tn_array *));
     caches->is_taken = lm_alloc((uint64_t)model->slots, sizeof(bool));
-    if (caches->arrays && caches->is_taken && make_arrays(model, caches) == TN_OK)
-        return caches;
-    caches_free(caches);
-    return NULL;
+    tn_status status =
+        caches->arrays && caches->is_taken ? make_arrays(model, caches) : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        *out_caches = caches;
+    else
+        caches_free(caches);
+    return status;
+}
+
+int64_t lm_part_of_cache(const tn_lm *model, uint64_t index)
+{
+    int64_t layer = model->first + (int64_t)(index / model->facts->num_caches);
+    return lm_part_of(&model->division, layer);
+}
+
+void lm_caches_note(struct lm_caches *caches, tn_status status)
+{
+    struct lm_failure failure = {TN_OK, ""};
+    bool is_taken = false;
+    lm_failure_note(&failure, status);
+    for (uint64_t i = 0; i < caches->count; i++) {
+        tn_array *again = tn_retain(NULL, caches->arrays[i]);
+        is_taken = is_taken || !again;
+        tn_release(again);
+    }
+    if (is_taken) {
+        caches->failure = failure;
+        atomic_store(&caches->has_failed, true);
+    }
+    lm_failure_tell(&failure);
+}
+
+tn_status lm_caches_check(const struct lm_caches *caches)
+{
+    return caches->failure.status == TN_OK
+               ? TN_OK
+               : lm_fail(caches->failure.status,
+                         "the sequence ended when a step of it failed: %s",
+                         caches->failure.text);
 }
 
 // --- slots -----------------------------------------------------------------------------
@@ -153,12 +186,13 @@ static int64_t free_slot(const tn_lm *model, const struct lm_caches *caches)
 tn_status lm_caches_enter(tn_lm_sequence *sequence)
 {
     tn_lm *model = sequence->model;
+    tn_status status = TN_OK;
     pthread_mutex_lock(&model->lock);
     struct lm_caches *caches = model->caches;
-    while (caches && free_slot(model, caches) < 0)
+    while (caches && (atomic_load(&caches->has_failed) || free_slot(model, caches) < 0))
         caches = caches->next;
     if (!caches) {
-        caches = caches_make(model);
+        status = caches_make(model, &caches);
         if (caches) {
             caches->next = model->caches;
             model->caches = caches;
@@ -171,7 +205,7 @@ tn_status lm_caches_enter(tn_lm_sequence *sequence)
         caches->num_taken++;
     }
     pthread_mutex_unlock(&model->lock);
-    return caches ? TN_OK : TN_ERR_MEMORY;
+    return status == TN_ERR_DEVICE ? lm_tell_lost(model, status) : status;
 }
 
 void lm_caches_leave(tn_lm_sequence *sequence)

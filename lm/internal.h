@@ -10,6 +10,7 @@
 #include <tenon/model.h>
 #include <tenon/retain.h>
 #include <tenon/tokenizer.h>
+#include "divide.h"
 #include <tenon/vision.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -49,6 +50,7 @@ struct lm_weight {
     uint32_t flags;       // TN_MODEL_..., of all parts that list it
     int64_t head, paired; // as in tn_model_weight
     int64_t part, joined; // the layer that lists it, and its number there
+    int64_t device;       // that it is on: a number in the order of TENON_BACKEND
     int64_t first, count; // its rows in `product`; count 0: all
     bool is_wanted;       // by the shard that is being loaded
     bool is_absent;       // optional, and the file does not have it
@@ -64,6 +66,23 @@ struct lm_weights {
     struct lm_weight *items;
     uint64_t count, room;
     uint64_t hint; // where the last one was found
+};
+
+// --- devices ----------------------------------------------------------------------------
+
+// Layers first .. end - 1, on one device.
+struct lm_part {
+    int64_t device; // a number in the order of TENON_BACKEND
+    int64_t first, end;
+    uint64_t weight_bytes, cache_bytes; // as in tn_lm_part
+    char name[96], label[128];          // "vulkan:0", "NVIDIA H100"
+    char backend[64];                   // "vulkan"
+};
+
+// The parts that cover the layers that are loaded, in order. Of no parts: nothing is.
+struct lm_division {
+    struct lm_part parts[LM_MOST_DEVICES];
+    int64_t count;
 };
 
 // --- adapters ---------------------------------------------------------------------------
@@ -101,6 +120,9 @@ struct lm_caches {
     uint64_t count;
     bool *is_taken; // of each slot
     int64_t num_taken;
+    // Set by a step that took the arrays and gave none back, under the lock; and why.
+    atomic_bool has_failed;
+    struct lm_failure failure;
 };
 
 // The tower that reads images; see vision.h.
@@ -131,6 +153,8 @@ struct tn_lm {
     pthread_mutex_t lock;     // of the list of caches
     struct lm_caches *caches; // list
     int64_t first, end;       // layers that are loaded
+    struct lm_division division;
+    char *split; // of the options; NULL: by memory
     struct lm_weights weights;
     struct lm_adapter adapter; // of no items: none
     struct lm_plan plans[LM_KINDS];
@@ -171,7 +195,34 @@ void lm_vision_finish(struct lm_vision *vision);
 tn_status lm_weights_check(tn_lm *model);
 tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end);
 void lm_weights_free(tn_lm *model);
-struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name);
+struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name,
+                                 int64_t device);
+
+// The weight of this name that products read; NULL: none is loaded.
+struct lm_weight *lm_product_find(const tn_lm *model, const char *name);
+
+// Adds what a part of the model needs for its weights, in bytes. `again`, where it is not
+// NULL, gets what of the output is the embedding, and counts only where it is elsewhere.
+tn_status lm_weights_bytes(const tn_lm *model, int64_t layer, uint64_t *bytes,
+                           uint64_t *again);
+
+// --- parts ------------------------------------------------------------------------------
+
+// Divides layers first .. end - 1 among the devices as they are now.
+tn_status lm_division_make(const tn_lm *model, int64_t first, int64_t end,
+                           struct lm_division *out);
+
+// The part that has a layer, the embedding or the output.
+int64_t lm_part_of(const struct lm_division *division, int64_t layer);
+
+// From now on data of the scope and what is computed there are on the part's device.
+tn_status lm_scope_on(const struct lm_division *division, int64_t part, tn_scope *scope);
+
+// Whether a device that has layers was lost.
+bool lm_is_lost(const tn_lm *model);
+
+// Passes a failure on; when a device with layers was lost, in words for users of models.
+tn_status lm_tell_lost(const tn_lm *model, tn_status status);
 
 // The rows of a matrix of a paired weight (tn_model_weight) in the model's order, or back
 // in that of the file; others as they are.
@@ -190,12 +241,19 @@ tn_status lm_adapter_check(tn_lm *model);
 // Puts `adapter`, of which nothing is left, in the place of the model's.
 tn_status lm_adapter_use(tn_lm *model, struct lm_adapter *adapter);
 
-// Builds the layers that are loaded in `scope`. The step says what it is of: count,
-// capacity, input, position, length, start, last, caches; gets `output`. `trained`: see
-// lm_adapted. `given`, where it is not NULL: rows that stand in the place of the
-// embedding's, f32 [positions, width], and which ones do, f32 [positions, 1] of 0 and 1.
+// Where a step stands, as arrays that are on the device of one part; see tn_model_step.
+struct lm_place {
+    tn_array *position, *length, *start, *slots;
+};
+
+// Builds the layers that are loaded in `scope`, part by part. The step says what it is of:
+// count, capacity, input, last, caches; gets `output`. `places` has one of each part.
+// `trained`: see lm_adapted. `given`, where it is not NULL: rows that stand in the place of
+// the embedding's, f32 [positions, width], and which ones do, f32 [positions, 1] of 0
+// and 1.
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *step,
-                   tn_array *const *trained, tn_array *const *given);
+                   const struct lm_place *places, tn_array *const *trained,
+                   tn_array *const *given);
 
 // Makes the functions for the layers that are loaded, or destroys them.
 tn_status lm_plans_make(tn_lm *model);
@@ -211,6 +269,14 @@ tn_status lm_caches_choose(tn_lm *model, const char *name);
 // Gives the sequence a slot, in new caches where no slot is left, or takes it back.
 tn_status lm_caches_enter(tn_lm_sequence *sequence);
 void lm_caches_leave(tn_lm_sequence *sequence);
+
+// A call that failed with `status` may have taken the caches, whose lock is held: then the
+// sequences that have them have ended, and lm_caches_check says why.
+void lm_caches_note(struct lm_caches *caches, tn_status status);
+tn_status lm_caches_check(const struct lm_caches *caches);
+
+// The part of a model whose device has cache `index`.
+int64_t lm_part_of_cache(const tn_lm *model, uint64_t index);
 
 // The most sequences of a step.
 #define LM_MOST_TOGETHER 32

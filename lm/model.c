@@ -111,6 +111,18 @@ static tn_status choose_caches(tn_lm *model, const tn_lm_options *options)
     return status == TN_OK ? lm_caches_types(model, 0, types) : status;
 }
 
+// Numbers that cannot be meant are told when the devices are known.
+static tn_status keep_split(tn_lm *model, const char *split)
+{
+    if (!split)
+        return TN_OK;
+    model->split = lm_alloc(strlen(split) + 1, 1);
+    if (!model->split)
+        return TN_ERR_MEMORY;
+    strcpy(model->split, split);
+    return TN_OK;
+}
+
 tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
                             const tn_lm_options *options, tn_lm **out_model)
 {
@@ -139,6 +151,8 @@ tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
     if (status == TN_OK)
         status = choose_caches(model, &mine);
     if (status == TN_OK)
+        status = keep_split(model, mine.split);
+    if (status == TN_OK)
         status = lm_weights_check(model);
     if (status == TN_OK)
         *out_model = model;
@@ -163,6 +177,7 @@ void tn_lm_close(tn_lm *model)
     if (model->source.close)
         model->source.close(&model->source);
     pthread_mutex_destroy(&model->lock);
+    free(model->split);
     free(model);
 }
 
@@ -215,19 +230,26 @@ tn_status tn_lm_ensure_shard(tn_lm *model, int64_t first, int64_t last)
                        "layers %" PRId64 " to %" PRId64
                        " of a model whose last one is %" PRId64,
                        first, last, model->facts->layers - 1);
-    if (model->first == first && model->end == last + 1)
+    if (model->first == first && model->end == last + 1 && !lm_is_lost(model))
         return TN_OK;
     int sequences = atomic_load(&model->sequences);
     if (sequences > 0)
         return lm_fail(TN_ERR_ARGUMENT,
                        "the layers of a model that has %d sequence%s cannot change",
                        sequences, sequences == 1 ? "" : "s");
+    struct lm_division division;
+    tn_status status = lm_division_make(model, first, last + 1, &division);
+    if (status != TN_OK)
+        return status;
     lm_plans_destroy(model);
     lm_adapter_free(&model->adapter);
     model->first = model->end = 0;
-    tn_status status = lm_weights_load(model, first, last + 1);
-    if (status != TN_OK)
+    model->division = division;
+    status = lm_weights_load(model, first, last + 1);
+    if (status != TN_OK) {
+        model->division.count = 0;
         return status;
+    }
     model->first = first;
     model->end = last + 1;
     return lm_plans_make(model);

@@ -13,6 +13,8 @@
 #define PLUGIN "org.tenon.safetensors"
 #define KEY_MODEL "tenon.lm.model"
 #define KEY_CACHE "tenon.lm.cache"
+#define KEY_ADAPTER "tenon.lm.adapter"
+#define NO_ADAPTER "none"
 #define IDS "ids"
 #define HASH_TEXT 17 // bytes of a hash as text
 
@@ -42,6 +44,17 @@ static void hash_pair(uint64_t *hash, const tn_metadata *pair)
     }
 }
 
+// Whether a weight that comes before is the same one on another device.
+static bool is_on_another(const tn_lm *model, uint64_t index)
+{
+    const struct lm_weight *items = model->weights.items;
+    for (uint64_t i = 0; i < index; i++)
+        if (items[i].device != items[index].device &&
+            strcmp(items[i].name, items[index].name) == 0)
+            return true;
+    return false;
+}
+
 // Of the metadata, and of the names, formats and extents of the weights that are loaded.
 static void hash_model(const tn_lm *model, char out[HASH_TEXT])
 {
@@ -54,6 +67,8 @@ static void hash_model(const tn_lm *model, char out[HASH_TEXT])
     for (uint64_t i = 0; i < model->weights.count; i++) {
         const char *name = model->weights.items[i].name, *format = NULL;
         tn_type type;
+        if (is_on_another(model, i)) // a file does not depend on the devices
+            continue;
         if (!model->source.find(&model->source, name, &type, &format))
             continue;
         hash_bytes(&hash, name, strlen(name) + 1);
@@ -63,6 +78,36 @@ static void hash_model(const tn_lm *model, char out[HASH_TEXT])
             hash_bytes(&hash, format, strlen(format));
     }
     snprintf(out, HASH_TEXT, "%016" PRIx64, hash);
+}
+
+static void hash_array(uint64_t *hash, tn_scope *scope, tn_array *array)
+{
+    const tn_type *type = tn_array_type(array);
+    const void *data = tn_data(scope, array);
+    hash_bytes(hash, type->extent, 2 * sizeof(type->extent[0]));
+    if (data)
+        hash_bytes(hash, data,
+                   (uint64_t)(type->extent[0] * type->extent[1]) * sizeof(float));
+}
+
+// Of what the adapter adds: names, scales and elements; NO_ADAPTER where there is none.
+static tn_status hash_adapter(const tn_lm *model, tn_scope *scope, char out[HASH_TEXT])
+{
+    const struct lm_adapter *adapter = &model->adapter;
+    const double scales[] = {adapter->alpha, adapter->scale};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    hash_bytes(&hash, scales, sizeof(scales));
+    for (uint64_t i = 0; i < adapter->count; i++) {
+        const struct lm_low_rank *item = &adapter->items[i];
+        hash_bytes(&hash, item->name, strlen(item->name) + 1);
+        hash_array(&hash, scope, item->down);
+        hash_array(&hash, scope, item->up);
+    }
+    if (adapter->count)
+        snprintf(out, HASH_TEXT, "%016" PRIx64, hash);
+    else
+        snprintf(out, HASH_TEXT, NO_ADAPTER);
+    return lm_fail_scope(scope);
 }
 
 // --- arrays ----------------------------------------------------------------------------
@@ -102,17 +147,20 @@ static tn_status save_arrays(const tn_lm_sequence *sequence, tn_scope *scope,
 {
     const tn_lm *model = sequence->model;
     uint64_t count = sequence->caches->count;
-    char hash[HASH_TEXT];
-    const char *const keys[] = {KEY_MODEL, KEY_CACHE};
-    const char *const texts[] = {hash, model->cache_name};
+    char hash[HASH_TEXT], adapter[HASH_TEXT];
+    const char *const keys[] = {KEY_MODEL, KEY_CACHE, KEY_ADAPTER};
+    const char *const texts[] = {hash, model->cache_name, adapter};
     const tn_save_options options = {.struct_size = sizeof(options),
                                      .plugin = PLUGIN,
                                      .keys = keys,
                                      .texts = texts,
                                      .num_texts = COUNT(keys)};
     hash_model(model, hash);
+    if (hash_adapter(model, scope, adapter))
+        return lm_fail_scope(scope);
     for (uint64_t i = 0; i < count; i++) {
         int64_t slot = sequence->slot, length = sequence->length;
+        lm_scope_on(&model->division, lm_part_of_cache(model, i), scope);
         arrays[i] = tn_op(scope, "base.slice/1", TN_IN(sequence->caches->arrays[i]),
                           tn_attrs("start", TN_INTS(slot, 0, 0), "stop",
                                    TN_INTS(slot + 1, TN_SLICE_END, length)));
@@ -136,6 +184,8 @@ tn_status tn_lm_sequence_save(const tn_lm_sequence *sequence, const char *path)
     tn_status status = arrays && names && pointers ? TN_OK : TN_ERR_MEMORY;
     tn_scope *scope = status == TN_OK ? tn_scope_open(sequence->model->runtime) : NULL;
     pthread_mutex_lock(&caches->lock);
+    if (status == TN_OK)
+        status = lm_caches_check(caches);
     if (status == TN_OK)
         status = check_caches(sequence->model, caches);
     if (status == TN_OK)
@@ -161,6 +211,16 @@ static tn_status check_text(const tn_file *file, const char *path, const char *k
     return strcmp(got, expected) == 0 ? TN_OK
                                       : lm_fail(TN_ERR_REFUSED, "%s: %s: %s, expected %s",
                                                 path, what, got, expected);
+}
+
+static tn_status check_adapter(const tn_lm *model, const tn_file *file, const char *path,
+                               tn_scope *scope)
+{
+    char expected[HASH_TEXT];
+    tn_status status = hash_adapter(model, scope, expected);
+    return status == TN_OK ? check_text(file, path, KEY_ADAPTER, expected,
+                                        "was saved with another adapter")
+                           : status;
 }
 
 static const tn_type *type_of(const tn_file *file, const char *name)
@@ -189,7 +249,7 @@ static tn_status check_part(const tn_file *file, const char *path, const char *n
 
 // Gives the number of positions, when all that is in the file fits the model.
 static tn_status check_file(const tn_lm_sequence *sequence, const tn_file *file,
-                            const char *path, int64_t *out_length)
+                            const char *path, tn_scope *scope, int64_t *out_length)
 {
     const tn_lm *model = sequence->model;
     const tn_type *ids = type_of(file, IDS);
@@ -200,6 +260,8 @@ static tn_status check_file(const tn_lm_sequence *sequence, const tn_file *file,
     if (status == TN_OK)
         status = check_text(file, path, KEY_CACHE, model->cache_name,
                             "has caches of other elements");
+    if (status == TN_OK)
+        status = check_adapter(model, file, path, scope);
     if (status == TN_OK && (!ids || ids->dtype != TN_I32 || ids->rank != 1))
         status = lm_fail(TN_ERR_REFUSED, "%s: the array " IDS " is missing, or not i32 [n]",
                          path);
@@ -225,6 +287,8 @@ static tn_status read_file(const tn_lm_sequence *sequence, const tn_file *file,
     char name[32];
     for (uint64_t i = 0; i < sequence->caches->count; i++) {
         name_cache(i, name);
+        lm_scope_on(&sequence->model->division, lm_part_of_cache(sequence->model, i),
+                    scope);
         out_parts[i] = tn_file_array(scope, file, name);
         if (out_parts[i])
             tn_eval(scope, out_parts[i]);
@@ -240,17 +304,26 @@ static tn_status read_file(const tn_lm_sequence *sequence, const tn_file *file,
     return status;
 }
 
+// Where a part of a cache is written.
+struct update {
+    const tn_lm *model;
+    int64_t part;
+};
+
 static tn_status build_update(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
                               tn_array **outputs, uint64_t num_outputs, void *user)
 {
-    (void)num_inputs, (void)num_outputs, (void)user;
+    const struct update *update = user;
+    (void)num_inputs, (void)num_outputs;
+    lm_scope_on(&update->model->division, update->part, scope);
     outputs[0] = tn_op(scope, "base.dynamic_slice_update/1",
                        TN_IN(inputs[0], inputs[1], inputs[2]), TN_NO_ATTRS);
     return tn_scope_status(scope);
 }
 
-// Writes the parts into the sequence's slot, in place.
-static tn_status write_parts(tn_lm_sequence *sequence, tn_scope *scope, tn_array **parts)
+// Writes the parts of caches that are on one device into the sequence's slot, in place.
+static tn_status write_on(tn_lm_sequence *sequence, tn_scope *scope, tn_array **parts,
+                          struct update *where)
 {
     struct lm_caches *caches = sequence->caches;
     const uint32_t donated = 0;
@@ -259,9 +332,12 @@ static tn_status write_parts(tn_lm_sequence *sequence, tn_scope *scope, tn_array
     const int32_t start[] = {(int32_t)sequence->slot, 0, 0, 0};
     tn_function *update = NULL;
     tn_status status = lm_fail_core(tn_function_create(
-        sequence->model->runtime, build_update, NULL, &options, &update));
+        sequence->model->runtime, build_update, where, &options, &update));
+    lm_scope_on(&where->model->division, where->part, scope);
     tn_array *at = tn_from_data(scope, TN_I32, TN_SHAPE(4), start);
     for (uint64_t i = 0; i < caches->count && status == TN_OK; i++) {
+        if (lm_part_of_cache(where->model, i) != where->part)
+            continue;
         tn_array *inputs[] = {caches->arrays[i], parts[i], at}, *made = NULL;
         tn_function_call(update, scope, inputs, 3, &made, 1);
         tn_array *kept = tn_retain(scope, made);
@@ -275,14 +351,27 @@ static tn_status write_parts(tn_lm_sequence *sequence, tn_scope *scope, tn_array
     return status;
 }
 
+static tn_status write_parts(tn_lm_sequence *sequence, tn_scope *scope, tn_array **parts)
+{
+    tn_status status = TN_OK;
+    struct update where = {.model = sequence->model};
+    for (; where.part < where.model->division.count && status == TN_OK; where.part++)
+        status = write_on(sequence, scope, parts, &where);
+    if (status != TN_OK)
+        lm_caches_note(sequence->caches, status);
+    return status;
+}
+
 static tn_status restore(tn_lm_sequence *sequence, const tn_file *file, const char *path,
                          tn_scope *scope)
 {
     struct lm_caches *caches = sequence->caches;
     int64_t length = 0;
-    tn_status status = check_caches(sequence->model, caches);
+    tn_status status = lm_caches_check(caches);
     if (status == TN_OK)
-        status = check_file(sequence, file, path, &length);
+        status = check_caches(sequence->model, caches);
+    if (status == TN_OK)
+        status = check_file(sequence, file, path, scope, &length);
     if (status != TN_OK)
         return status;
     int32_t *ids = lm_alloc((uint64_t)length, sizeof(*ids));

@@ -7,10 +7,17 @@
 #include <tenon/ops/base_attrs.h>
 #include "internal.h"
 
-// Inputs of a plan, in front of the caches; behind them, where the step has rows of images,
-// these and which ones they are.
-enum { IN_TOKENS, IN_POSITION, IN_LENGTH, IN_START, IN_LAST, IN_SLOTS, IN_CACHES };
+// Inputs of a plan: these, then for each part where the step stands, then the caches; and
+// behind them, where the step has rows of images, these and which ones they are.
+enum { IN_TOKENS, IN_LAST, IN_PLACES };
+enum { PLACE_POSITION, PLACE_LENGTH, PLACE_START, PLACE_SLOTS, PLACE_INPUTS };
 enum { NUM_GIVEN = 2 };
+
+// The number of the first cache among the inputs.
+static uint64_t first_cache(const tn_lm *model)
+{
+    return IN_PLACES + PLACE_INPUTS * (uint64_t)model->division.count;
+}
 
 // --- building --------------------------------------------------------------------------
 
@@ -18,6 +25,7 @@ struct step {
     tn_model_step base; // first
     tn_lm *model;
     tn_scope *scope;
+    int64_t device;                          // of the part
     tn_array *const *trained, *const *given; // see lm_build
 };
 
@@ -25,7 +33,7 @@ static struct lm_weight *weight_of(const tn_model_step *base, const char *name,
                                    uint32_t flag)
 {
     const struct step *step = (const struct step *)(const void *)base;
-    struct lm_weight *weight = lm_weight_find(&step->model->weights, name);
+    struct lm_weight *weight = lm_weight_find(&step->model->weights, name, step->device);
     if (!weight || (flag ? !(weight->flags & flag) : weight->flags != 0))
         tn_scope_fail(step->scope, TN_ERR_INTERNAL,
                       "%s: uses the weight %s, which it does not list %s",
@@ -106,8 +114,40 @@ static tn_array *step_constant(const tn_model_step *base, tn_dtype dtype,
     return tn_from_data(step->scope, dtype, shape, data);
 }
 
+// Builds the layers of one part, whose input is in *base.
+static tn_status build_part(struct step *step, tn_model_step *base, int64_t index,
+                            const struct lm_place *place, tn_array *last)
+{
+    tn_lm *model = step->model;
+    const struct lm_part *part = &model->division.parts[index];
+    bool is_last = index == model->division.count - 1;
+    tn_array **caches =
+        base->caches + (part->first - model->first) * model->facts->num_caches;
+    tn_status status = lm_scope_on(&model->division, index, step->scope);
+    if (status != TN_OK)
+        return status;
+    step->device = part->device;
+    step->base.first = part->first;
+    step->base.end = part->end;
+    step->base.input = base->input;
+    step->base.position = place->position;
+    step->base.length = place->length;
+    step->base.start = place->start;
+    step->base.slots = base->slots ? place->slots : NULL;
+    step->base.last = is_last ? last : NULL;
+    step->base.caches = caches;
+    step->base.output = NULL;
+    status = model->ops->build(model->host, model->self, &step->base);
+    if (status != TN_OK)
+        return tn_scope_fail(step->scope, status, "%s: %s", model->plugin, tn_last_error());
+    base->input = base->output = step->base.output;
+    base->hidden = step->base.hidden;
+    return tn_scope_status(step->scope);
+}
+
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
-                   tn_array *const *trained, tn_array *const *given)
+                   const struct lm_place *places, tn_array *const *trained,
+                   tn_array *const *given)
 {
     const tn_host_graph *graph = model->host->query(model->host, TN_HOST_GRAPH);
     tn_build build = {.struct_size = sizeof(build)};
@@ -116,11 +156,9 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     tn_status status = graph->build(model->host, scope, &build);
     if (status != TN_OK)
         return status;
-    struct step step = {*base, model, scope, trained, given};
+    struct step step = {*base, model, scope, 0, trained, given};
     step.base.struct_size = sizeof(step.base);
     step.base.build = &build;
-    step.base.first = model->first;
-    step.base.end = model->end;
     step.base.context = model->context;
     step.base.sequences = base->sequences ? base->sequences : 1;
     step.base.weight = step_weight;
@@ -128,12 +166,9 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     step.base.rows = step_rows;
     step.base.constant = step_constant;
     step.base.experts = step_experts;
-    status = model->ops->build(model->host, model->self, &step.base);
-    if (status != TN_OK)
-        return tn_scope_fail(scope, status, "%s: %s", model->plugin, tn_last_error());
-    base->output = step.base.output;
-    base->hidden = step.base.hidden;
-    return tn_scope_status(scope);
+    for (int64_t i = 0; i < model->division.count && status == TN_OK; i++)
+        status = build_part(&step, base, i, &places[i], base->last);
+    return status;
 }
 
 // The body of a plan's function.
@@ -144,23 +179,26 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
     const tn_lm *model = plan->model;
     uint64_t num_caches = (uint64_t)(model->end - model->first) * model->facts->num_caches;
     tn_array **caches = outputs;
-    memcpy(caches, inputs + IN_CACHES, num_caches * sizeof(*caches));
-    bool has_rows = num_inputs > IN_CACHES + num_caches;
-    int64_t sequences = tn_array_type(inputs[IN_POSITION])->extent[0];
+    memcpy(caches, inputs + first_cache(model), num_caches * sizeof(*caches));
+    bool has_rows = num_inputs > first_cache(model) + num_caches;
+    int64_t sequences = tn_array_type(inputs[IN_PLACES + PLACE_POSITION])->extent[0];
     bool has_slots = model->slots > 1 || model->cache_format;
+    struct lm_place places[LM_MOST_DEVICES];
+    for (int64_t i = 0; i < model->division.count; i++) {
+        tn_array *const *at = inputs + IN_PLACES + PLACE_INPUTS * i;
+        places[i] = (struct lm_place){at[PLACE_POSITION], at[PLACE_LENGTH], at[PLACE_START],
+                                      at[PLACE_SLOTS]};
+    }
     tn_model_step step = {.count = tn_array_type(inputs[IN_TOKENS])->extent[0] / sequences,
                           .capacity = model->capacity,
                           .input = inputs[IN_TOKENS],
-                          .position = inputs[IN_POSITION],
-                          .length = inputs[IN_LENGTH],
-                          .start = inputs[IN_START],
                           .last = plan->kind == LM_LAST_ROW ? inputs[IN_LAST] : NULL,
                           .caches = caches,
                           .sequences = sequences,
-                          .slots = has_slots ? inputs[IN_SLOTS] : NULL,
+                          .slots = has_slots ? places[0].slots : NULL,
                           .cache_format = model->cache_format};
-    tn_status status = lm_build(plan->model, scope, &step, NULL,
-                                has_rows ? inputs + IN_CACHES + num_caches : NULL);
+    tn_status status = lm_build(plan->model, scope, &step, places, NULL,
+                                has_rows ? inputs + first_cache(model) + num_caches : NULL);
     if (status == TN_OK && plan->kind == LM_HIDDEN && !step.hidden)
         return tn_scope_fail(scope, TN_ERR_UNSUPPORTED,
                              "%s gives no hidden state, of which embeddings are made",
@@ -185,7 +223,7 @@ tn_status lm_plans_make(tn_lm *model)
     if (!donated)
         return TN_ERR_MEMORY;
     for (uint64_t i = 0; i < count; i++)
-        donated[i] = (uint32_t)(IN_CACHES + i);
+        donated[i] = (uint32_t)(first_cache(model) + i);
     const tn_function_options options = {
         .struct_size = sizeof(options), .donated = donated, .num_donated = count};
     tn_status status = TN_OK;
@@ -294,7 +332,7 @@ static int64_t sequences_of_plan(const struct lm_chunk *c)
     return count;
 }
 
-// Where each sequence stands.
+// Where each sequence stands, on the device of each part.
 static void place_sequences(const struct lm_chunk *c, tn_scope *scope, int64_t count,
                             tn_array **inputs)
 {
@@ -309,50 +347,82 @@ static void place_sequences(const struct lm_chunk *c, tn_scope *scope, int64_t c
         slot[i] = is_given ? (int32_t)c->sequences[i]->slot : -1;
         last[i] = (int32_t)(i * c->count + c->valid - 1);
     }
-    inputs[IN_POSITION] = tn_from_data(scope, TN_I32, TN_SHAPE(count), position);
-    inputs[IN_LENGTH] = tn_from_data(scope, TN_I32, TN_SHAPE(count), length);
-    inputs[IN_SLOTS] = tn_from_data(scope, TN_I32, TN_SHAPE(count), slot);
+    for (int64_t i = 0; i < model->division.count; i++) {
+        tn_array **at = inputs + IN_PLACES + PLACE_INPUTS * i;
+        lm_scope_on(&model->division, i, scope);
+        at[PLACE_POSITION] = tn_from_data(scope, TN_I32, TN_SHAPE(count), position);
+        at[PLACE_LENGTH] = tn_from_data(scope, TN_I32, TN_SHAPE(count), length);
+        at[PLACE_START] = tn_from_data(scope, TN_I32, TN_SHAPE(4),
+                                       (const int32_t[]){0, 0, position[0], 0});
+        at[PLACE_SLOTS] = tn_from_data(scope, TN_I32, TN_SHAPE(count), slot);
+    }
     inputs[IN_LAST] = tn_from_data(scope, TN_I32, TN_SHAPE(count), last);
-    inputs[IN_START] =
-        tn_from_data(scope, TN_I32, TN_SHAPE(4), (const int32_t[]){0, 0, position[0], 0});
+}
+
+// Inputs of the plan of a chunk.
+static uint64_t num_inputs(const struct lm_chunk *c)
+{
+    const tn_lm_sequence *sequence = c->sequences[0];
+    return first_cache(sequence->model) + sequence->caches->count +
+           (c->rows ? NUM_GIVEN : 0);
+}
+
+// Runs the plan with the caches, whose lock is held.
+static tn_status call_plan(const struct lm_chunk *c, tn_scope *scope, tn_array **inputs)
+{
+    tn_lm *model = c->sequences[0]->model;
+    struct lm_caches *caches = c->sequences[0]->caches;
+    uint64_t first = first_cache(model), count = num_inputs(c);
+    tn_array **outputs = inputs + count;
+    tn_status status = lm_caches_check(caches);
+    if (status != TN_OK)
+        return status;
+    memcpy(inputs + first, caches->arrays, caches->count * sizeof(*inputs));
+    tn_function_call(model->plans[c->kind].function, scope, inputs, count, outputs,
+                     caches->count + (c->kind != LM_NOTHING));
+    status = lm_fail_scope(scope);
+    if (status == TN_OK)
+        status = take_caches(caches, scope, outputs);
+    if (status != TN_OK)
+        lm_caches_note(caches, status);
+    return status;
 }
 
 static tn_status run_chunk(const struct lm_chunk *c, tn_scope *scope, tn_array **inputs)
 {
-    tn_lm *model = c->sequences[0]->model;
+    const tn_lm *model = c->sequences[0]->model;
     struct lm_caches *caches = c->sequences[0]->caches;
-    uint64_t num_inputs = IN_CACHES + caches->count + (c->rows ? NUM_GIVEN : 0);
-    tn_array **outputs = inputs + num_inputs;
     int64_t count = sequences_of_plan(c);
+    lm_scope_on(&model->division, 0, scope);
     inputs[IN_TOKENS] = chunk_input(model, scope, c->input, c->num_sequences * c->valid,
                                     count * c->count, c->rows != NULL);
-    place_sequences(c, scope, count, inputs);
     if (c->rows)
-        put_rows(c, scope, inputs + IN_CACHES + caches->count);
-    pthread_mutex_lock(&caches->lock);
-    memcpy(inputs + IN_CACHES, caches->arrays, caches->count * sizeof(*inputs));
-    tn_function_call(model->plans[c->kind].function, scope, inputs, num_inputs, outputs,
-                     caches->count + (c->kind != LM_NOTHING));
+        put_rows(c, scope, inputs + first_cache(model) + caches->count);
+    place_sequences(c, scope, count, inputs);
     tn_status status = lm_fail_scope(scope);
-    if (status == TN_OK)
-        status = take_caches(caches, scope, outputs);
+    if (status != TN_OK)
+        return status;
+    pthread_mutex_lock(&caches->lock);
+    status = call_plan(c, scope, inputs);
     pthread_mutex_unlock(&caches->lock);
+    tn_array *made = inputs[num_inputs(c) + caches->count];
     if (status == TN_OK && c->kind != LM_NOTHING)
-        status =
-            read_rows(scope, outputs[caches->count], c->kind == LM_LAST_ROW ? 1 : c->valid,
-                      c->outputs, c->num_sequences);
+        status = read_rows(scope, made, c->kind == LM_LAST_ROW ? 1 : c->valid, c->outputs,
+                           c->num_sequences);
     return status;
 }
 
 tn_status lm_step(const struct lm_chunk *chunk)
 {
-    uint64_t arrays = IN_CACHES + 2 * chunk->sequences[0]->caches->count + NUM_GIVEN + 1;
+    const tn_lm *model = chunk->sequences[0]->model;
+    uint64_t arrays =
+        first_cache(model) + 2 * chunk->sequences[0]->caches->count + NUM_GIVEN + 1;
     tn_array **inputs = lm_alloc(arrays, sizeof(tn_array *));
     if (!inputs)
         return TN_ERR_MEMORY;
-    tn_scope *scope = tn_scope_open(chunk->sequences[0]->model->runtime);
+    tn_scope *scope = tn_scope_open(model->runtime);
     tn_status status = scope ? run_chunk(chunk, scope, inputs) : lm_fail_scope(scope);
     tn_scope_close(scope);
     free(inputs);
-    return status;
+    return status == TN_ERR_DEVICE ? lm_tell_lost(model, status) : status;
 }

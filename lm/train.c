@@ -33,6 +33,7 @@ static tn_status make_caches(const tn_lm *model, tn_scope *scope, int64_t capaci
     uint32_t each = model->facts->num_caches;
     for (int64_t layer = 0; layer < model->facts->layers; layer++) {
         tn_type types[TN_MODEL_CACHES];
+        lm_scope_on(&model->division, lm_part_of(&model->division, layer), scope);
         tn_status status =
             model->ops->caches(model->host, model->self, layer, capacity, types);
         if (status != TN_OK)
@@ -59,15 +60,17 @@ static tn_array *window_loss(const struct training *t, tn_scope *scope, tn_array
         return NULL;
     }
     tn_model_step step = {
-        .count = count,
-        .capacity = count,
-        .input = tokens,
-        .position = tn_from_data(scope, TN_I32, TN_SHAPE(1), &zero),
-        .length = tn_from_data(scope, TN_I32, TN_SHAPE(1), &count),
-        .start = tn_from_data(scope, TN_I32, TN_SHAPE(4), (const int32_t[4]){0}),
-        .caches = caches};
+        .count = count, .capacity = count, .input = tokens, .caches = caches};
+    struct lm_place places[LM_MOST_DEVICES];
+    for (int64_t i = 0; i < model->division.count; i++) {
+        lm_scope_on(&model->division, i, scope);
+        places[i] = (struct lm_place){
+            .position = tn_from_data(scope, TN_I32, TN_SHAPE(1), &zero),
+            .length = tn_from_data(scope, TN_I32, TN_SHAPE(1), &count),
+            .start = tn_from_data(scope, TN_I32, TN_SHAPE(4), (const int32_t[4]){0})};
+    }
     if (make_caches(model, scope, count, caches) == TN_OK)
-        lm_build(model, scope, &step, parameters, NULL);
+        lm_build(model, scope, &step, places, parameters, NULL);
     free(caches);
     tn_array *losses =
         tn_op(scope, "nn.cross_entropy/1", TN_IN(step.output, next), TN_NO_ATTRS);
@@ -152,6 +155,9 @@ static tn_status begin_item(struct training *t, tn_scope *scope, const char *nam
     const tn_lm_source *source = &t->model->source;
     source->find(source, name, &type, &format);
     snprintf(item->name, sizeof(item->name), "%s", name);
+    const struct lm_division *division = &t->model->division;
+    lm_scope_on(division, lm_part_of(division, lm_product_find(t->model, name)->part),
+                scope);
     item->down = tn_keep(scope, uniform(t, scope, t->how.rank, type.extent[1]));
     item->up =
         tn_keep(scope, tn_op(scope, "base.full/1", NULL, 0,

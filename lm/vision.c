@@ -147,9 +147,12 @@ static tn_status build_tile(tn_scope *scope, tn_array *const *inputs, uint64_t n
                             tn_array **outputs, uint64_t num_outputs, void *user)
 {
     tn_lm *model = user;
-    tn_model_step step = {.count = 1, .capacity = 1, .input = inputs[0]};
+    tn_array *no_caches = NULL;
+    tn_model_step step = {
+        .count = 1, .capacity = 1, .input = inputs[0], .caches = &no_caches};
+    const struct lm_place place = {.position = NULL};
     (void)num_inputs, (void)num_outputs;
-    tn_status status = lm_build(model->vision.tower, scope, &step, NULL, NULL);
+    tn_status status = lm_build(model->vision.tower, scope, &step, &place, NULL, NULL);
     const tn_type *type = status == TN_OK ? tn_array_type(step.output) : NULL;
     if (!type || type->dtype != TN_F32 || type->rank != 2 ||
         type->extent[0] != model->vision.facts->tokens ||
@@ -184,6 +187,21 @@ static tn_status find_mark(tn_lm *model)
     return status;
 }
 
+// The whole tower is where the model's first layers are, or would be.
+static tn_status place_tower(tn_lm *model)
+{
+    tn_lm *tower = model->vision.tower;
+    struct lm_division made = model->division;
+    tn_status status = TN_OK;
+    if (made.count == 0)
+        status = lm_division_make(model, 0, model->facts->layers, &made);
+    tower->division.count = 1;
+    tower->division.parts[0] = made.parts[0];
+    tower->division.parts[0].first = 0;
+    tower->division.parts[0].end = tower->facts->layers;
+    return status;
+}
+
 // Under the lock.
 static tn_status make_ready(tn_lm *model)
 {
@@ -198,6 +216,8 @@ static tn_status make_ready(tn_lm *model)
     }
     if (status == TN_OK)
         status = find_mark(model);
+    if (status == TN_OK)
+        status = place_tower(model);
     if (status == TN_OK)
         status = lm_weights_load(vision->tower, 0, vision->tower->facts->layers);
     if (status != TN_OK)

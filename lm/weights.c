@@ -13,11 +13,13 @@
 // The most that one matrix has the rows of.
 #define MOST_JOINED 8
 
-struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name)
+struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name,
+                                 int64_t device)
 {
     for (uint64_t i = 0; i < weights->count; i++) {
         uint64_t at = (weights->hint + i) % weights->count;
-        if (strcmp(weights->items[at].name, name) == 0) {
+        if (weights->items[at].device == device &&
+            strcmp(weights->items[at].name, name) == 0) {
             weights->hint = at;
             return &weights->items[at];
         }
@@ -25,9 +27,20 @@ struct lm_weight *lm_weight_find(struct lm_weights *weights, const char *name)
     return NULL;
 }
 
-static struct lm_weight *weight_add(struct lm_weights *weights, const char *name)
+struct lm_weight *lm_product_find(const tn_lm *model, const char *name)
 {
-    struct lm_weight *found = lm_weight_find(weights, name);
+    for (uint64_t i = 0; i < model->weights.count; i++) {
+        struct lm_weight *weight = &model->weights.items[i];
+        if (weight->flags & TN_MODEL_PRODUCT && strcmp(weight->name, name) == 0)
+            return weight;
+    }
+    return NULL;
+}
+
+static struct lm_weight *weight_add(struct lm_weights *weights, const char *name,
+                                    int64_t device)
+{
+    struct lm_weight *found = lm_weight_find(weights, name, device);
     if (found)
         return found;
     if (weights->count == weights->room) {
@@ -41,7 +54,7 @@ static struct lm_weight *weight_add(struct lm_weights *weights, const char *name
         weights->room = room;
     }
     found = &weights->items[weights->count++];
-    *found = (struct lm_weight){.flags = 0};
+    *found = (struct lm_weight){.device = device};
     snprintf(found->name, sizeof(found->name), "%s", name);
     return found;
 }
@@ -138,8 +151,8 @@ static tn_status check_weight(const tn_lm *model, const tn_model_weight *weight,
     return TN_OK;
 }
 
-// Checks the weights of a part, and with `wanted` marks them as wanted.
-static tn_status visit_part(tn_lm *model, int64_t layer, bool wanted)
+// Checks the weights of a part, and with `division` marks them as wanted there.
+static tn_status visit_part(tn_lm *model, int64_t layer, const struct lm_division *division)
 {
     tn_model_weight *list = NULL;
     uint64_t count;
@@ -148,9 +161,10 @@ static tn_status visit_part(tn_lm *model, int64_t layer, bool wanted)
         bool is_absent;
         list[i].name[TN_MODEL_NAME - 1] = 0;
         status = check_weight(model, &list[i], &is_absent);
-        if (status != TN_OK || !wanted)
+        if (status != TN_OK || !division)
             continue;
-        struct lm_weight *weight = weight_add(&model->weights, list[i].name);
+        int64_t device = division->parts[lm_part_of(division, layer)].device;
+        struct lm_weight *weight = weight_add(&model->weights, list[i].name, device);
         if (!weight) {
             status = TN_ERR_MEMORY;
             continue;
@@ -170,10 +184,58 @@ static tn_status visit_part(tn_lm *model, int64_t layer, bool wanted)
 
 tn_status lm_weights_check(tn_lm *model)
 {
-    tn_status status = visit_part(model, TN_MODEL_EMBEDDING, false);
+    tn_status status = visit_part(model, TN_MODEL_EMBEDDING, NULL);
     for (int64_t i = 0; i < model->facts->layers && status == TN_OK; i++)
-        status = visit_part(model, i, false);
-    return status == TN_OK ? visit_part(model, TN_MODEL_OUTPUT, false) : status;
+        status = visit_part(model, i, NULL);
+    return status == TN_OK ? visit_part(model, TN_MODEL_OUTPUT, NULL) : status;
+}
+
+// --- sizes ------------------------------------------------------------------------------
+
+// Bytes of a weight of the file as it is loaded: blocks as they are, of any order; elements
+// as f32. A format of somebody else's counts as bytes.
+static uint64_t loaded_bytes(const tn_type *type, const char *format)
+{
+    const tn_quant_format *known = format ? tn_quant_find(format) : NULL;
+    uint64_t elements = 1;
+    for (int32_t i = 0; i < type->rank; i++)
+        elements *= (uint64_t)type->extent[i];
+    if (format && !known)
+        return elements;
+    return known ? elements / (uint64_t)known->block * (uint64_t)known->bytes
+                 : elements * sizeof(float);
+}
+
+static bool has_name(const tn_model_weight *list, uint64_t count, const char *name)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+tn_status lm_weights_bytes(const tn_lm *model, int64_t layer, uint64_t *bytes,
+                           uint64_t *again)
+{
+    tn_model_weight *list = NULL, *first = NULL;
+    uint64_t count = 0, num_first = 0;
+    tn_status status = list_part(model, layer, &list, &count);
+    if (status == TN_OK && again)
+        status = list_part(model, TN_MODEL_EMBEDDING, &first, &num_first);
+    for (uint64_t i = 0; i < count && status == TN_OK; i++) {
+        tn_type type;
+        const char *format = NULL;
+        list[i].name[TN_MODEL_NAME - 1] = 0;
+        if (!model->source.find(&model->source, list[i].name, &type, &format))
+            continue;
+        // What products read is packed apart from the rows of an embedding.
+        bool is_shared = has_name(first, num_first, list[i].name) &&
+                         !(format && tn_quant_packed(format, model->backend));
+        *(is_shared ? again : bytes) += loaded_bytes(&type, format);
+    }
+    free(first);
+    free(list);
+    return status;
 }
 
 // --- loading ----------------------------------------------------------------------------
@@ -198,11 +260,38 @@ static tn_array *as_f32(tn_scope *scope, tn_array *array, const char *format)
                : tn_op(scope, "base.astype/1", TN_IN(array), tn_attrs("dtype", "f32"));
 }
 
-// The name of the format in which the first device's kernels read blocks of `format`
-// fastest; NULL: that of the file.
-static const char *packed_format(const tn_lm *model, const char *format)
+// The part on whose device a weight is.
+static const struct lm_part *part_of(const tn_lm *model, const struct lm_weight *weight)
 {
-    return format ? tn_quant_packed(format, model->backend) : NULL;
+    const struct lm_part *parts = model->division.parts;
+    int64_t i = 0;
+    while (i + 1 < model->division.count && parts[i].device != weight->device)
+        i++;
+    return &parts[i];
+}
+
+static bool is_on_cpu(const tn_lm *model, const struct lm_weight *weight)
+{
+    return strcmp(part_of(model, weight)->backend, "cpu-blas") == 0;
+}
+
+// The name of the format in which kernels of the weight's device read blocks of `format`
+// fastest; NULL: that of the file.
+static const char *packed_format(const tn_lm *model, const struct lm_weight *weight,
+                                 const char *format)
+{
+    return format ? tn_quant_packed(format, part_of(model, weight)->backend) : NULL;
+}
+
+// A scope whose arrays are on the weight's device. NULL, with the failure told.
+static tn_scope *open_scope(const tn_lm *model, const struct lm_weight *weight)
+{
+    tn_scope *scope = tn_scope_open(model->runtime);
+    if (!scope || tn_scope_device(scope, part_of(model, weight)->name) == TN_OK)
+        return scope;
+    lm_fail_scope(scope);
+    tn_scope_close(scope);
+    return NULL;
 }
 
 // Rows are whole blocks, so every format is ordered as its bytes are.
@@ -252,8 +341,9 @@ static tn_array *in_halves(const tn_lm *model, tn_scope *scope, tn_array *array,
 static bool may_join(const tn_lm *model, const struct lm_weight *weight, const char *format,
                      const tn_type *type)
 {
-    bool is_in_place = strcmp(model->backend, "cpu-blas") == 0 &&
-                       (format ? !packed_format(model, format) : type->dtype == TN_F32);
+    bool is_in_place =
+        is_on_cpu(model, weight) &&
+        (format ? !packed_format(model, weight, format) : type->dtype == TN_F32);
     return weight->joined > 0 && weight->flags == TN_MODEL_PRODUCT && !weight->is_absent &&
            !weight->product && !is_in_place;
 }
@@ -271,6 +361,7 @@ static int64_t list_joined(tn_lm *model, const struct lm_weight *weight,
     for (uint64_t i = 0; i < model->weights.count && count < MOST_JOINED; i++) {
         struct lm_weight *item = &model->weights.items[i];
         if (item->part != weight->part || item->joined != weight->joined ||
+            item->device != weight->device ||
             !model->source.find(&model->source, item->name, &other, &others) ||
             !may_join(model, item, others, &other))
             continue;
@@ -305,10 +396,10 @@ static tn_array *join_rows(const tn_lm *model, tn_scope *scope,
 static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int64_t count)
 {
     tn_type type;
-    tn_scope *scope = tn_scope_open(model->runtime);
+    tn_scope *scope = open_scope(model, joined[0]);
     int64_t rows = 0;
     if (!scope)
-        return lm_fail_scope(NULL);
+        return TN_ERR_DEVICE;
     for (int64_t i = 0; i < count; i++) {
         struct lm_weight *weight = joined[i];
         weight_finish(weight);
@@ -318,7 +409,8 @@ static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int6
         weight->count = type.extent[0];
         rows += type.extent[0];
     }
-    const char *format = joined[0]->format, *packed = packed_format(model, format);
+    const char *format = joined[0]->format,
+               *packed = packed_format(model, joined[0], format);
     tn_array *all = join_rows(model, scope, joined, count);
     if (packed) {
         tn_array *plain = all;
@@ -355,9 +447,10 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     weight_finish(weight);
     weight->count = 0;
     model->source.find(&model->source, weight->name, &type, &format);
-    tn_scope *scope = tn_scope_open(model->runtime);
-    tn_array *array =
-        scope ? model->source.load(&model->source, scope, weight->name) : NULL;
+    tn_scope *scope = open_scope(model, weight);
+    if (!scope)
+        return TN_ERR_DEVICE;
+    tn_array *array = model->source.load(&model->source, scope, weight->name);
     array = in_halves(model, scope, array, weight);
     weight->format = weight->packed = format;
     if (!product && !rows)
@@ -367,8 +460,8 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     else
         array = tn_keep(scope, array);
     // Of several matrices only the CPU packs the rows of each.
-    bool is_packed = product && (type.rank < 3 || strcmp(model->backend, "cpu-blas") == 0);
-    const char *packed = is_packed ? packed_format(model, format) : NULL;
+    bool is_packed = product && (type.rank < 3 || is_on_cpu(model, weight));
+    const char *packed = is_packed ? packed_format(model, weight, format) : NULL;
     if (rows)
         weight->rows = array ? tn_retain(NULL, array) : NULL;
     if (packed) {
@@ -394,14 +487,15 @@ tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end)
 {
     tn_status status = TN_OK;
     struct lm_weights *weights = &model->weights;
+    const struct lm_division *division = &model->division;
     for (uint64_t i = 0; i < weights->count; i++)
         weights->items[i].is_wanted = false;
     if (first == 0)
-        status = visit_part(model, TN_MODEL_EMBEDDING, true);
+        status = visit_part(model, TN_MODEL_EMBEDDING, division);
     for (int64_t i = first; i < end && status == TN_OK; i++)
-        status = visit_part(model, i, true);
+        status = visit_part(model, i, division);
     if (status == TN_OK && end == model->facts->layers)
-        status = visit_part(model, TN_MODEL_OUTPUT, true);
+        status = visit_part(model, TN_MODEL_OUTPUT, division);
     for (uint64_t i = 0; i < weights->count && status == TN_OK;) {
         if (weights->items[i].is_wanted) {
             i++;

@@ -69,7 +69,7 @@ FLOORS = {
         "eval": ["base", "lang"],
         "why": ["base", "plugins", "devices", "ops", "lang"],
         "doctor": ["base", "files", "devices"],
-        "model": ["base"],
+        "model": ["base", "programs"],
         "new": ["base", "files", "ops"],
         "complete": ["base"],
         "programs": ["base", "files"],

@@ -145,6 +145,31 @@ def what_ran_is_told():
     assert "4 tokens of prompt" in told and "letters, llama: 2 layers of 16" in told and " on " in told, told
 
 
+def layers_are_placed_as_asked():
+    told = tenon("generate", "letters.gguf", "once", "--tokens", "3", "--split", "2").stderr
+    assert "on cpu-blas:0 (" in told and "layers 0 to" not in told, told
+    where = ("model", "show", "letters.gguf", "--where")
+    shown = out(*where)
+    assert shown.startswith("cpu-blas:0 (") and "layers 0 to 1, " in shown, shown
+    assert "caches of f16, for 1 sequence of 128 positions" in shown, shown
+    # Nothing is computed, so a device that cannot compute will do.
+    both = {"TENON_BACKEND": "cpu-blas,null"}
+    more = ("--split", "1,1", "--sequences", "3", "--context", "64", "--cache", "f32")
+    parts = json.loads(out(*where, *more, "--json", env=both))
+    assert [(p["device"], p["first"], p["end"]) for p in parts] == [("cpu-blas:0", 0, 1), ("null:0", 1, 2)], parts
+    caches = 3 * 2 * 4 * WIDTH * (64 + 8)  # sequences, keys and values, bytes, positions with padding
+    layer = 4 * (4 * WIDTH * WIDTH + 3 * WIDTH * INNER + 2 * WIDTH)
+    assert [p["cache_bytes"] for p in parts] == [caches, caches], parts
+    table = 4 * len(WORDS) * WIDTH  # the embedding, which is the output, too
+    assert [p["weight_bytes"] for p in parts] == [layer + table, layer + table + 4 * WIDTH], parts
+    assert "null:0 (" in out(*where, "--split", "0,2", env=both)
+    for words in (("generate", "letters.gguf", "a", "--split", "1,2"), (*where, "--split", "1,2")):
+        refused(*words, env=both, saying="a split of '1,2' for 2 layers on 2 devices: it has more layers than the model")
+    refused("model", "show", "letters.gguf", "--split", "2", status=2, saying="--split are for --where")
+    refused(*where, "--arrays", status=2, saying="--where: expected no --arrays")
+    refused("bench", "--split", "2", status=2, saying="are for 'bench llm'")
+
+
 def equal_probabilities_have_the_perplexity_of_their_number():
     got = json.loads(out("perplexity", "equal.gguf", "text", "--json", "--context", "20"))
     assert abs(got["perplexity"] - len(WORDS)) < 1e-3 and got["window"] == 20, got
@@ -211,7 +236,7 @@ def models_of_random_weights_are_measured():
     assert got["prompt"] > 0 and got["decode"] > 0, got
     refused("bench", "llm", "--random", "layers=none", saying="layers=none, expected format, layers")
     refused("bench", "llm", status=2, saying="bench llm: expected a model")
-    refused("bench", "matmul", "--json", status=2, saying="--position, --cache and --json are for")
+    refused("bench", "matmul", "--json", status=2, saying="--cache, --split and --json are for")
 
 
 def wrong_words_are_refused():
@@ -230,6 +255,7 @@ if __name__ == "__main__":
         a_real_model_writes_json,
         tokens_and_embeddings_are_printed_as_json,
         what_ran_is_told,
+        layers_are_placed_as_asked,
         equal_probabilities_have_the_perplexity_of_their_number,
         a_chat_replies_to_each_line,
         an_interrupt_ends_a_reply_and_not_the_chat,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The program behind `tenon generate`, `chat`, `embed`, `perplexity`, `bench llm` and
-// `train lora`: its own, so that the command itself does not load the library of language
-// models.
+// The program behind `tenon generate`, `chat`, `embed`, `perplexity`, `bench llm`,
+// `train lora` and `model show --where`: its own, so that the command itself does not load
+// the library of language models.
 #ifndef TOOLS_LM_LM_H
 #define TOOLS_LM_LM_H
 
@@ -31,6 +31,7 @@ struct given {
     int64_t sequences;   // that share a step; 0: not said
     int64_t position;    // where steps are measured; -1: not said
     const char *cache;   // elements of the caches; NULL: the usual ones
+    const char *split;   // layers of each device; NULL: by memory
     const char *save_to; // a file for the sequence behind what was generated
     const char *load_from;
     const char *adapter; // a file
@@ -94,6 +95,9 @@ void close_pictures(struct pictures *pictures);
 // Reads --bias into `out`, which has room for all of given->biases.
 int read_biases(const struct given *given, tn_lm_bias *out);
 
+// Gives the parts of the model, for free(), also on failure.
+int list_parts(const struct opened *opened, tn_lm_part **out_parts, uint64_t *out_count);
+
 // Prints on standard error which model runs on what.
 void tell_model(const struct opened *opened);
 
@@ -109,5 +113,6 @@ int run_embed(const struct given *given);
 int run_perplexity(const struct given *given);
 int run_bench(const struct given *given);
 int run_lora(const struct given *given);
+int run_where(const struct given *given);
 
 #endif // TOOLS_LM_LM_H

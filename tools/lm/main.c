@@ -19,6 +19,7 @@ enum {
     SEQUENCES,
     POSITION,
     CACHE,
+    SPLIT,
     SAVE_CACHE,
     LOAD_CACHE,
     STOP,
@@ -60,6 +61,7 @@ static const struct option options[] = {
     {"sequences", required_argument, NULL, SEQUENCES},
     {"position", required_argument, NULL, POSITION},
     {"cache", required_argument, NULL, CACHE},
+    {"split", required_argument, NULL, SPLIT},
     {"save-cache", required_argument, NULL, SAVE_CACHE},
     {"load-cache", required_argument, NULL, LOAD_CACHE},
     {"stop", required_argument, NULL, STOP},
@@ -175,13 +177,21 @@ static int read_option(struct given *given, int number, const char *text)
     const struct {
         int number;
         const char **value;
-    } texts[] = {{STOP, &given->stop},          {RANDOM, &given->random},
-                 {SYSTEM, &given->system},      {TEMPLATE, &given->template},
-                 {ADAPTER, &given->adapter},    {MMPROJ, &given->mmproj},
-                 {WEIGHTS, &given->weights},    {OUTPUT, &given->output},
-                 {PLOT, &given->plot},          {CACHE, &given->cache},
-                 {SAVE_CACHE, &given->save_to}, {LOAD_CACHE, &given->load_from},
-                 {GRAMMAR, &given->grammar},    {JSON_SCHEMA, &given->schema},
+    } texts[] = {{STOP, &given->stop},
+                 {RANDOM, &given->random},
+                 {SYSTEM, &given->system},
+                 {TEMPLATE, &given->template},
+                 {ADAPTER, &given->adapter},
+                 {MMPROJ, &given->mmproj},
+                 {WEIGHTS, &given->weights},
+                 {OUTPUT, &given->output},
+                 {PLOT, &given->plot},
+                 {CACHE, &given->cache},
+                 {SPLIT, &given->split},
+                 {SAVE_CACHE, &given->save_to},
+                 {LOAD_CACHE, &given->load_from},
+                 {GRAMMAR, &given->grammar},
+                 {JSON_SCHEMA, &given->schema},
                  {POOLING, &given->pooling}};
     for (size_t i = 0; i < COUNT(numbers); i++)
         if (numbers[i].number == number)
@@ -209,8 +219,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(const struct given *given);
-    } modes[] = {{"generate", run_generate},     {"chat", run_chat},   {"embed", run_embed},
-                 {"perplexity", run_perplexity}, {"bench", run_bench}, {"lora", run_lora}};
+    } modes[] = {{"generate", run_generate}, {"chat", run_chat},
+                 {"embed", run_embed},       {"perplexity", run_perplexity},
+                 {"bench", run_bench},       {"lora", run_lora},
+                 {"where", run_where}};
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
                           .adapter_scale = 1,
                           .position = -1};

@@ -47,7 +47,8 @@ static tn_status open_lm(const struct given *given, struct opened *out)
     const tn_lm_options options = {.struct_size = sizeof(options),
                                    .context = given->context,
                                    .cache = given->cache,
-                                   .sequences = given->sequences};
+                                   .sequences = given->sequences,
+                                   .split = given->split};
     tn_lm_source source;
     if (!given->random)
         return tn_lm_open(out->runtime, given->items[0], &options, &out->lm);
@@ -98,36 +99,53 @@ void close_model(struct opened *opened)
     tn_runtime_close(opened->runtime);
 }
 
-// The device that is used first, as people know it.
-static void device_text(tn_runtime *runtime, char *out, size_t size)
+int list_parts(const struct opened *opened, tn_lm_part **out_parts, uint64_t *out_count)
 {
     uint64_t count = 0;
-    snprintf(out, size, "?");
-    if (tn_devices(runtime, NULL, &count))
-        return;
-    tn_device_summary *devices = calloc(count + 1, sizeof(*devices));
-    if (!devices)
-        return;
-    devices[0].struct_size = sizeof(*devices);
-    if (tn_devices(runtime, devices, &count) == TN_OK)
-        for (uint64_t i = 0; i < count; i++)
-            if (devices[i].selected == 1)
-                snprintf(out, size, "%s:%u (%s)", devices[i].backend, devices[i].index,
-                         devices[i].name);
-    free(devices);
+    *out_parts = NULL;
+    if (tn_lm_parts(opened->lm, NULL, &count))
+        return stop_lm();
+    tn_lm_part *parts = calloc(count + 1, sizeof(*parts));
+    if (!parts)
+        return stop_memory();
+    parts[0].struct_size = sizeof(*parts);
+    *out_parts = parts;
+    *out_count = count;
+    return tn_lm_parts(opened->lm, parts, out_count) ? stop_lm() : 0;
+}
+
+// What has the layers: "vulkan:0 (NVIDIA H200)", of several devices with their layers.
+static void devices_text(const tn_lm_part *parts, uint64_t count, char *out, size_t size)
+{
+    size_t used = 0;
+    *out = 0;
+    for (uint64_t i = 0; i < count && used < size; i++) {
+        used += (size_t)snprintf(out + used, size - used, "%s%s (%s)", i ? ", " : "",
+                                 parts[i].device, parts[i].name);
+        if (count > 1 && used < size)
+            used +=
+                (size_t)snprintf(out + used, size - used, " layers %lld to %lld",
+                                 (long long)parts[i].first, (long long)parts[i].end - 1);
+    }
 }
 
 void tell_model(const struct opened *opened)
 {
-    char device[256], line[1024], shown[4 * sizeof(line)];
+    char devices[1024], line[2048], shown[4 * sizeof(line)];
+    tn_lm_part *parts;
+    uint64_t count = 0;
     tn_lm_info info = {.struct_size = sizeof(info)};
     tn_lm_describe(opened->lm, &info);
-    device_text(opened->runtime, device, sizeof(device));
-    snprintf(line, sizeof(line), "%s%s%s: %lld layers of %lld, %.1f MB of weights, on %s",
-             info.name, info.name[0] ? ", " : "", info.architecture, (long long)info.layers,
-             (long long)info.width, 1e-6 * (double)info.weight_bytes, device);
-    tn_text_printable(line, TN_TEXT_ONE_LINE, shown, sizeof(shown));
-    fprintf(stderr, "%s\n", shown);
+    if (list_parts(opened, &parts, &count) == 0) {
+        devices_text(parts, count, devices, sizeof(devices));
+        snprintf(line, sizeof(line),
+                 "%s%s%s: %lld layers of %lld, %.1f MB of weights, on %s", info.name,
+                 info.name[0] ? ", " : "", info.architecture, (long long)info.layers,
+                 (long long)info.width, 1e-6 * (double)info.weight_bytes, devices);
+        tn_text_printable(line, TN_TEXT_ONE_LINE, shown, sizeof(shown));
+        fprintf(stderr, "%s\n", shown);
+    }
+    free(parts);
 }
 
 int read_text(const char *path, char **out_text, uint64_t *out_size)

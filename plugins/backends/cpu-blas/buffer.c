@@ -4,6 +4,8 @@
 // where the system has them.
 #include "device.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -208,12 +210,29 @@ void *cpu_buffer_map(tn_device *device, tn_buffer *buffer)
     return buffer->bytes;
 }
 
+// Bytes that the system can give without swapping; 0 where it does not tell.
+static uint64_t system_available(void)
+{
+    char line[128];
+    uint64_t kilobytes = 0;
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (file && !kilobytes && fgets(line, sizeof(line), file))
+        if (sscanf(line, "MemAvailable: %" SCNu64, &kilobytes) != 1)
+            kilobytes = 0;
+    if (file)
+        fclose(file);
+    return kilobytes <= UINT64_MAX / 1024 ? kilobytes * 1024 : 0;
+}
+
 tn_status cpu_memory_info(tn_device *device, tn_memory_info *out)
 {
     uint32_t size = out->struct_size;
+    uint64_t available = system_available();
     pthread_mutex_lock(&device->memory.lock);
     tn_memory_info info = device->memory.info;
     pthread_mutex_unlock(&device->memory.lock);
+    if (available)
+        info.available = available + (info.reserved - info.used);
     if (size > sizeof(info))
         size = sizeof(info);
     info.struct_size = size;

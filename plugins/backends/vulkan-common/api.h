@@ -23,6 +23,7 @@
     X(GetPhysicalDeviceProperties2)                                                        \
     X(GetPhysicalDeviceFeatures2)                                                          \
     X(GetPhysicalDeviceMemoryProperties)                                                   \
+    X(GetPhysicalDeviceMemoryProperties2)                                                  \
     X(GetPhysicalDeviceExternalBufferProperties)                                           \
     X(GetPhysicalDeviceQueueFamilyProperties)                                              \
     X(CreateDevice)                                                                        \

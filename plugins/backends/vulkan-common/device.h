@@ -125,6 +125,7 @@ struct vk_facts {
     bool copy_queue;     // the family has one more queue, which only copies
     // Device memory is host-visible and cached: no copy to or from the host is queued.
     bool host_sees_all;
+    bool tells_budget; // VK_EXT_memory_budget
     // Buffers can be of memory that others use by file descriptor; only in an allocation
     // made for the one buffer.
     bool share_fd, share_dedicated;

@@ -106,6 +106,7 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
                    subgroup.subgroupSize >= 4 && subgroup.subgroupSize <= 128 &&
                    (subgroup.subgroupSize & (subgroup.subgroupSize - 1)) == 0;
     out->max_buffer = maintenance.maxMemoryAllocationSize;
+    out->tells_budget = has_extension(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     snprintf(out->driver, sizeof(out->driver), "%.60s %.60s", driver.driverName,
              driver.driverInfo);
 }

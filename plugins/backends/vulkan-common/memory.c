@@ -435,13 +435,38 @@ void vk_memory_finish(tn_device *device)
     }
 }
 
+// What the heap of the device's own memory can still give: by the driver's budget, which
+// knows of other programs, or else all that the blocks have not taken. Each is a guess.
+static uint64_t heap_left(const tn_device *device)
+{
+    const struct vk_memory_type *own = &device->memory.types[VK_MEMORY_OWN];
+    uint32_t heap = device->facts.memory.memoryTypes[own->index].heapIndex;
+    uint64_t size = device->facts.memory.memoryHeaps[heap].size;
+    uint64_t left = size > own->reserved ? size - own->reserved : 0;
+    if (!device->facts.tells_budget)
+        return left;
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    device->instance->vk.GetPhysicalDeviceMemoryProperties2(
+        device->physical,
+        &(VkPhysicalDeviceMemoryProperties2){
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+            .pNext = &budget});
+    uint64_t may = budget.heapBudget[heap], has = budget.heapUsage[heap];
+    uint64_t rest = may > has ? may - has : 0;
+    return rest < left ? rest : left;
+}
+
 tn_status vk_memory_info(tn_device *device, tn_memory_info *out)
 {
     pthread_mutex_lock(&device->memory.lock);
+    uint64_t own = device->memory.types[VK_MEMORY_OWN].reserved, used = device->memory.used;
+    uint64_t available = heap_left(device) + (own > used ? own - used : 0);
     tn_memory_info info = {.struct_size = out->struct_size,
                            .used = device->memory.used,
                            .peak = device->memory.peak,
-                           .reserved = device->memory.reserved};
+                           .reserved = device->memory.reserved,
+                           .available = available ? available : 1};
     pthread_mutex_unlock(&device->memory.lock);
     memcpy(out, &info, out->struct_size < sizeof(info) ? out->struct_size : sizeof(info));
     return TN_OK;

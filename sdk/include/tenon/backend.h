@@ -370,6 +370,10 @@ typedef struct tn_memory_info {
     uint64_t used;     // bytes in buffers that exist now
     uint64_t peak;     // bytes, the most since the device was opened
     uint64_t reserved; // bytes taken from the system, used or not
+    // Bytes that new buffers can have, beside what other programs use: what was taken from
+    // the system and is in no buffer, and what the system has left. 0: unknown; a device
+    // that is full says 1.
+    uint64_t available;
 } tn_memory_info;
 
 // --- the interface ---------------------------------------------------------------------

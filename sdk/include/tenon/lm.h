@@ -50,12 +50,15 @@ typedef struct tn_lm_options {
     int64_t context;      // positions that a sequence holds; 0: those of the model, at most
                           // TN_LM_USUAL_CONTEXT
     // Elements of the caches: "f16", "f32", or "q8_0", whose heads have a multiple of 32
-    // elements. NULL: "f16" where the CPU computes, else "f32".
+    // elements. NULL: "f16".
     const char *cache;
     // Sequences that share arrays of caches, and so steps of tn_lm_infer_batch; 0: 1, at
     // most TN_LM_MOST_SEQUENCES. Memory of the host is taken when it is first written, that
     // of a GPU at once. More sequences than these get arrays of their own.
     int64_t sequences;
+    // Layers of each device of TENON_BACKEND, in order: "16,14", all of the model's. NULL:
+    // as many on the first one as its memory holds, then on the next one, ... Copied.
+    const char *split;
 } tn_lm_options;
 
 // The most sequences that share arrays of caches.
@@ -128,6 +131,25 @@ TN_API void tn_lm_close(tn_lm *model);
 // Fills at most out->struct_size bytes of *out.
 TN_API void tn_lm_describe(const tn_lm *model, tn_lm_info *out);
 
+// Layers that one device has, first .. end - 1. Texts end in a NUL.
+typedef struct tn_lm_part {
+    uint32_t struct_size; // sizeof(tn_lm_part)
+    uint32_t flags;       // 0
+    char device[96];      // as tn_scope_device takes it: "vulkan:0"
+    char name[128];       // of the device, for people
+    int64_t first, end;
+    // Bytes, by the types of the file: of weights, the embedding counting with the first
+    // layer and the output with the last one; of the caches of one sequence.
+    uint64_t weight_bytes, cache_bytes;
+} tn_lm_part;
+
+// The parts of what is loaded, by layer; where nothing is, those that all layers would be
+// loaded as now, which opens the devices and may fail as tn_lm_ensure_shard does. Writes at
+// most *count records, and sets *count to the number of parts; `out` may be NULL.
+// out[0].struct_size is the size of the caller's records; 0: that of ABI 1.0. A matrix
+// that is both embedding and output is on two devices where these are.
+TN_API tn_status tn_lm_parts(const tn_lm *model, tn_lm_part *out, uint64_t *count);
+
 // Metadata of the model's file. Borrowed until the model is closed.
 TN_API const tn_metadata_list *tn_lm_metadata(const tn_lm *model);
 
@@ -136,6 +158,16 @@ TN_API const tn_metadata_list *tn_lm_metadata(const tn_lm *model);
 // last one. Sequences that are open are of the shard that they were opened with, and end
 // with it: TN_ERR_ARGUMENT while there are some. Inference loads all layers where nothing
 // is loaded yet.
+//
+// Layers are divided among the devices of TENON_BACKEND, in order: each takes layers,
+// weights and caches of tn_lm_options.sequences, while it has memory for them and for the
+// work on them, or as many as tn_lm_options.split says; memory of the host, last in the
+// list, takes any number. The hidden state goes from one to the next. TN_ERR_MEMORY: there
+// is no room; the message says how much is missing, and what would fit.
+//
+// After the loss of a device the sequences of a model with layers there fail with
+// TN_ERR_DEVICE. When they are closed, this function places the layers on the devices that
+// are left.
 TN_API tn_status tn_lm_ensure_shard(tn_lm *model, int64_t first, int64_t last);
 
 // --- tokens ----------------------------------------------------------------------------
@@ -214,9 +246,9 @@ TN_API tn_status tn_lm_sequence_save(const tn_lm_sequence *sequence, const char 
 // Replaces the sequence by one that was saved; it goes on as that one would have, also
 // where it may hold more positions. The file is untrusted: TN_ERR_REFUSED for what is
 // damaged, or was saved with another model (other metadata, or weights of other names,
-// shapes or formats), other layers or caches of other elements; TN_ERR_ARGUMENT for more
-// positions than the context has. The sequence is then unchanged; where writing the caches
-// fails it is empty.
+// shapes or formats), another adapter, other layers or caches of other elements;
+// TN_ERR_ARGUMENT for more positions than the context has. The sequence is then unchanged;
+// where writing the caches fails it is empty.
 TN_API tn_status tn_lm_sequence_restore(tn_lm_sequence *sequence, const char *path);
 
 // Flags of tn_lm_infer and tn_lm_infer_tensor.

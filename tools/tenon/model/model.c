@@ -4,7 +4,7 @@
 #include "commands.h"
 
 static const struct command model_commands[] = {
-    {"model show", "FILE|FOLDER [--arrays] [--metadata] [--json]",
+    {"model show", "FILE|FOLDER [--arrays] [--metadata] [--where] [--json]",
      "say what is in a model's file",
      "Its architecture and dimensions, how its weights are stored, its tokenizer, and its\n"
      "arrays with their shapes: rows and columns of numbers, however they are packed. "
@@ -15,7 +15,8 @@ static const struct command model_commands[] = {
      "\n"
      "  tenon model show SmolLM2-135M-Instruct.Q4_1.gguf\n"
      "  tenon model show big-00001-of-00005.gguf --arrays\n"
-     "  tenon model show SmolLM2-135M --metadata\n",
+     "  tenon model show SmolLM2-135M --metadata\n"
+     "  TENON_BACKEND=vulkan:0,cpu-blas tenon model show big.gguf --where --context 8192\n",
      cmd_model_show},
     {"model convert", "IN OUT [--type f32|f16|bf16]",
      "write a model's file in another format of files",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tenon model show: what is in a model's file.
 #include "model.h"
+#include "programs/lm.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -219,12 +220,22 @@ static int print_model(const json_t *model, bool tensors, bool metadata)
 
 int cmd_model_show(const struct command *self, int argc, char **argv)
 {
-    bool json = false, tensors = false, metadata = false;
+    bool json = false, tensors = false, metadata = false, where = false;
+    const char *context = NULL, *cache = NULL, *sequences = NULL, *split = NULL;
     const struct option options[] = {
         {"arrays", 0, NULL, "list each array, not those of all layers together", NULL,
          &tensors},
         {"metadata", 0, NULL, "list the metadata, too", NULL, &metadata},
+        {"where", 0, NULL, "say instead which layers each device of TENON_BACKEND gets",
+         NULL, &where},
+        {"context", 0, "N", "where: positions (the model's, to 4096)", &context, NULL},
+        {"cache", 0, "TYPE", "where: elements of the caches: f16, f32, q8_0", &cache, NULL},
+        {"sequences", 0, "N", "where: sequences that share each step (1)", &sequences,
+         NULL},
+        {"split", 0, "LIST", "where: layers of each device, 16,14 (by memory)", &split,
+         NULL},
         {"json", 0, NULL, "print JSON: all of it", NULL, &json}};
+    enum { WHERE = 3 }; // the first option that is for --where
     static const tn_file_options map = {.struct_size = sizeof(map), .flags = TN_FILE_MAP};
     struct args args;
     tn_runtime *runtime;
@@ -233,6 +244,12 @@ int cmd_model_show(const struct command *self, int argc, char **argv)
     int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
+    if (where && (tensors || metadata))
+        return misuse("--where: expected no --arrays or --metadata with it");
+    if (where)
+        return lm_run("where", options + WHERE, COUNT(options) - WHERE, &args);
+    if (context || cache || sequences || split)
+        return misuse("--context, --cache, --sequences and --split are for --where");
     failed = open_runtime(&runtime);
     if (failed)
         return failed;

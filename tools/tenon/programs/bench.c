@@ -27,7 +27,7 @@ int cmd_bench(const struct command *self, int argc, char **argv)
     mine.details = details;
     const char *rounds = NULL, *threads = NULL, *python = NULL, *random = NULL,
                *tokens = NULL, *context = NULL, *sequences = NULL, *position = NULL,
-               *cache = NULL;
+               *cache = NULL, *split = NULL;
     bool json = false;
     const struct option options[] = {
         {"rounds", 0, "N", "times that each contestant runs (15)", &rounds, NULL},
@@ -40,6 +40,8 @@ int cmd_bench(const struct command *self, int argc, char **argv)
         {"position", 0, "N", "llm: where steps are measured (512; of several, 64)",
          &position, NULL},
         {"cache", 0, "TYPE", "llm: elements of the caches: f16, f32, q8_0", &cache, NULL},
+        {"split", 0, "LIST", "llm: layers of each device of TENON_BACKEND, 16,14", &split,
+         NULL},
         {"json", 0, NULL, "llm: print JSON", NULL, &json},
     };
     enum { OWN = 3 }; // options of the other benchmarks
@@ -57,9 +59,9 @@ int cmd_bench(const struct command *self, int argc, char **argv)
         args.count--;
         return lm_run("bench", options, COUNT(options), &args);
     }
-    if (random || tokens || context || sequences || position || cache || json)
-        return misuse("--random, --tokens, --context, --sequences, --position, --cache and "
-                      "--json are for 'bench llm'");
+    if (random || tokens || context || sequences || position || cache || split || json)
+        return misuse("--random, --tokens, --context, --sequences, --position, --cache, "
+                      "--split and --json are for 'bench llm'");
     if (!own_path(own))
         return oops("cannot tell where this program is: %s", strerror(errno));
     setenv("TENON_BENCH_COMMAND", own, 1); // the command that is timed

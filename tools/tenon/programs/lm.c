@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#define SPLIT_HELP "layers of each device of TENON_BACKEND, 16,14 (by their memory)"
 #define CACHE_HELP "elements of the caches: f16 (the CPU's), f32 (of GPUs) or q8_0"
 
 int lm_run(const char *mode, const struct option *options, size_t num_options,
@@ -42,7 +43,7 @@ int cmd_generate(const struct command *self, int argc, char **argv)
                *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL,
                *grammar = NULL, *schema = NULL, *bias = NULL, *top = NULL, *adapter = NULL,
                *adapter_scale = NULL, *cache = NULL, *save = NULL, *load = NULL,
-               *image = NULL, *mmproj = NULL;
+               *split = NULL, *image = NULL, *mmproj = NULL;
     bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "generate at most N tokens (200; 0: no bound)", &tokens, NULL},
@@ -66,6 +67,7 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         {"top", 0, "N", "with --json: the N most probable tokens in place of each", &top,
          NULL},
         {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
+        {"split", 0, "LIST", SPLIT_HELP, &split, NULL},
         {"save-cache", 0, "FILE", "keep what was read and written in FILE", &save, NULL},
         {"load-cache", 0, "FILE", "go on from what FILE keeps", &load, NULL},
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
@@ -100,7 +102,7 @@ int cmd_chat(const struct command *self, int argc, char **argv)
     const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
                *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL,
                *grammar = NULL, *schema = NULL, *adapter = NULL, *adapter_scale = NULL,
-               *cache = NULL, *image = NULL, *mmproj = NULL;
+               *cache = NULL, *split = NULL, *image = NULL, *mmproj = NULL;
     const struct option options[] = {
         {"system", 0, "TEXT", "what the model is told before all else", &system, NULL},
         {"template", 0, "NAME", "the form of the conversation (the model's)", &form, NULL},
@@ -120,6 +122,7 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         {"json-schema", 0, "FILE", "hold each reply to JSON that is valid by a schema",
          &schema, NULL},
         {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
+        {"split", 0, "LIST", SPLIT_HELP, &split, NULL},
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
          NULL},
         {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
@@ -142,13 +145,14 @@ int cmd_embed(const struct command *self, int argc, char **argv)
         "the last layer behind its norm. They are of length 1, unless --plain says not.\n"
         "\n"
         "  tenon embed SmolLM2.gguf 'a cat' 'a dog' 'the weather'\n";
-    const char *pooling = NULL, *context = NULL;
+    const char *pooling = NULL, *context = NULL, *split = NULL;
     bool raw = false, plain = false;
     const struct option options[] = {
         {"pooling", 0, "NAME", "of the positions: mean, last or cls, the first (mean)",
          &pooling, NULL},
         {"context", 0, "N", "positions that there is room for (the model's, to 4096)",
          &context, NULL},
+        {"split", 0, "LIST", SPLIT_HELP, &split, NULL},
         {"plain", 0, NULL, "of the length that they have", NULL, &plain},
         {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
     };
@@ -169,12 +173,13 @@ int cmd_perplexity(const struct command *self, int argc, char **argv)
         "\n"
         "  tenon perplexity SmolLM2.gguf book.txt --tokens 1000\n";
     const char *tokens = NULL, *context = NULL, *cache = NULL, *adapter = NULL,
-               *adapter_scale = NULL;
+               *adapter_scale = NULL, *split = NULL;
     bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "measure the first N tokens (all)", &tokens, NULL},
         {"context", 0, "N", "tokens of a window (512)", &context, NULL},
         {"cache", 0, "TYPE", CACHE_HELP, &cache, NULL},
+        {"split", 0, "LIST", SPLIT_HELP, &split, NULL},
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
          NULL},
         {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},

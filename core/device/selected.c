@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// tn_selected_devices(): the open devices, for applications that divide work among them.
+#include <stdio.h>
+#include <string.h>
+#include <tenon/selected.h>
+#include "../base/fail.h"
+#include "../base/memory.h"
+#include "device_set.h"
+
+static uint64_t spare_bytes(const struct device *device)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < device->num_queues; i++)
+        bytes += atomic_load(&device->queues[i].spares.bytes);
+    return bytes;
+}
+
+// 0 where the backend does not tell, or fails to.
+static uint64_t available_bytes(struct device *device)
+{
+    tn_memory_info info = {.struct_size = sizeof(info)};
+    if (!TN_HAS(device->ops, memory_info) ||
+        device->ops->memory_info(device->handle, &info) != TN_OK || !info.available)
+        return 0;
+    return info.available + spare_bytes(device);
+}
+
+static tn_selected_device describe(struct device *device)
+{
+    tn_selected_device out = {.struct_size = sizeof(out),
+                              .flags = device->info.flags,
+                              .memory_size = device->info.memory_size,
+                              .is_lost = atomic_load(&device->lost)};
+    snprintf(out.device, sizeof(out.device), "%s", device->name);
+    memcpy(out.name, device->info.name, sizeof(out.name));
+    memcpy(out.share_id, device->info.share_id, sizeof(out.share_id));
+    out.available = out.is_lost ? 0 : available_bytes(device);
+    return out;
+}
+
+tn_status tn_selected_devices(tn_runtime *runtime, tn_selected_device *out, uint64_t *count)
+{
+    struct device **devices;
+    uint32_t num_devices;
+    tn_status status = fail_if_null("selected_devices", "the runtime", runtime);
+    if (status == TN_OK)
+        status = fail_if_null("selected_devices", "count", count);
+    if (status == TN_OK)
+        status = devices_open(runtime, &devices, &num_devices);
+    if (status != TN_OK)
+        return status;
+    uint32_t size = out && out->struct_size ? out->struct_size : TN_END_OF(out, reserved);
+    for (uint64_t i = 0; out && i < *count && i < num_devices; i++) {
+        tn_selected_device one = describe(devices[i]);
+        char *to = (char *)out + i * size;
+        memcpy(to, &one, size < sizeof(one) ? size : sizeof(one));
+        memcpy(to, &size, sizeof(size));
+    }
+    *count = num_devices;
+    return TN_OK;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Dividing the layers of a model among devices: numbers in, numbers out.
+#ifndef LM_DIVIDE_H
+#define LM_DIVIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// The most devices that a model's layers are divided among.
+#define LM_MOST_DEVICES 16
+
+// What the layers need, in bytes. A layer has its weights and its caches; the embedding
+// goes with the first layer, the output with the last one.
+struct lm_needs {
+    int64_t layers;
+    const uint64_t *bytes; // of each layer
+    uint64_t embedding, output;
+    uint64_t again; // more of the output where it is on another device than the embedding
+};
+
+// What a device has for them.
+struct lm_room {
+    uint64_t bytes;
+    bool is_unbounded; // any number of layers: `bytes` does not count
+    bool is_closed;    // none at all
+    uint32_t memory;   // a number below LM_MOST_DEVICES: devices of one share the least
+};
+
+// Why layers did not fit.
+struct lm_shortage {
+    int64_t device;   // that is too small, or the last one
+    int64_t placed;   // layers that have a place
+    uint64_t missing; // bytes that the device would need beside those it has
+};
+
+// Fills the devices in order: each takes layers while they fit. out_ends[i] is the layer
+// behind the last one of device i. Returns false, and the shortage, when layers are left.
+bool lm_divide(const struct lm_needs *needs, const struct lm_room *rooms, int64_t num_rooms,
+               int64_t *out_ends, struct lm_shortage *out_shortage);
+
+// Whether each device has room for the layers that `ends` gives it; else the shortage of
+// the first that has not.
+bool lm_division_fits(const struct lm_needs *needs, const struct lm_room *rooms,
+                      int64_t num_rooms, const int64_t *ends,
+                      struct lm_shortage *out_shortage);
+
+// Reads "16,14": layers of each device. What `text` does not name gets none. Returns NULL,
+// or what is wrong with the text, static.
+const char *lm_read_split(const char *text, int64_t layers, int64_t num_devices,
+                          int64_t *out_ends);
+
+#endif // LM_DIVIDE_H

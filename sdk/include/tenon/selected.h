@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// For applications that divide work among devices: those that TENON_BACKEND selects, in
+// order, and the memory that each has left.
+//
+//   tn_selected_device devices[8] = {{.struct_size = sizeof(devices[0])}};
+//   uint64_t count = 8;
+//   if (tn_selected_devices(rt, devices, &count) == TN_OK && count > 1)
+//       tn_scope_device(s, devices[1].device);
+//
+// tn_devices of <tenon/tenon.h> lists all devices that are installed, for people; it loads
+// every backend. This list is of the devices that the runtime has opened to compute on.
+//
+// Memory. `available` is a snapshot: other programs, and other threads of this one, take
+// and give back memory meanwhile. Memory that the runtime holds for reuse counts as
+// available. Devices may share one memory: those of equal share_id that is not all 0, and
+// those with TN_DEVICE_HOST_MEMORY.
+//
+// Errors are those of <tenon/tenon.h>: a status, with the sentence in tn_last_error().
+//
+// Threads. Any thread; the records are the caller's.
+#ifndef TENON_SELECTED_H
+#define TENON_SELECTED_H
+
+#include <tenon/tenon.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// One device of a runtime. Texts end in a NUL.
+typedef struct tn_selected_device {
+    uint32_t struct_size; // sizeof(tn_selected_device)
+    uint32_t flags;       // of tn_device_info: TN_DEVICE_HOST_MEMORY, ...
+    char device[96];      // as tn_scope_device takes it: "vulkan:0"
+    char name[128];       // for people, as in tn_device_info
+    uint64_t memory_size; // bytes; 0: unknown
+    uint64_t available;   // bytes that can still be taken; 0: unknown
+    uint8_t share_id[32]; // as in tn_device_info
+    uint32_t is_lost;     // 1: the device was lost, for as long as the runtime is open
+    uint32_t reserved;    // 0
+} tn_selected_device;
+
+// The devices that TENON_BACKEND selects, the preferred one first: at least one. The first
+// call of a runtime, of this or of what computes, opens them. Writes at most *count
+// records, and sets *count to the number of devices; `out` may be NULL. out[0].struct_size
+// is the size of the caller's records; 0: that of ABI 1.0.
+//
+// TN_ERR_ARGUMENT and TN_ERR_NOT_FOUND: TENON_BACKEND names what is not there.
+TN_API tn_status tn_selected_devices(tn_runtime *runtime, tn_selected_device *out,
+                                     uint64_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TENON_SELECTED_H
