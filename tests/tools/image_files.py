@@ -312,6 +312,21 @@ def chats_have_images():
     assert wrong.stdout == plain.stdout and "none.png" in wrong.stderr, wrong
 
 
+def the_template_of_the_processor_counts():
+    folder("vlm")
+    form = "<|im_start|>{{message['role'] | capitalize}}{{': '}}<end_of_utterance>\n"
+    for other in ("none", "<|im_start|>{{x}}<|im_end|>"):
+        pathlib.Path("vlm/tokenizer_config.json").write_text(json.dumps({"chat_template": other}))
+        pathlib.Path("vlm/chat_template.json").write_text(json.dumps({"chat_template": form}))
+        shown = json.loads(tenon("model", "show", "vlm", "--json").stdout)["metadata"]
+        assert shown["tokenizer.chat_template"] == form, shown["tokenizer.chat_template"]
+    done = subprocess.run([tap.TENON, "chat", "vlm", "-n", "3", "-t", "0"], input="What?\n", env=tap.ENVIRONMENT,
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    pathlib.Path("vlm/chat_template.json").write_text("{")
+    refused("model", "show", "vlm", saying="chat_template.json")
+
+
 def safetensors(path, weights):
     header, data = {}, b""
     for name, array in weights.items():
@@ -386,6 +401,8 @@ def folders_read_images():
     assert generated("whole", "--image", "whole.png", "What?") == first_token(lines, "whole")
     folder("newer", processor={"image_processor_type": "Idefics3ImageProcessorFast"})
     assert generated("newer", "--image", "one.png", "What is this?") == first_token(lines, "one")
+    tenon("model", "convert", "vlm", "vlm.gguf")  # the tower comes with it
+    assert generated("vlm.gguf", "--image", "one.png", "What is this?") == first_token(lines, "one")
     folder("other", processor={"image_processor_type": "CLIPImageProcessor"})
     refused("generate", "other", "--image", "one.png", "What?", saying="images for the projector 'CLIPImageProcessor'")
     tenon("generate", "other", "--raw", "-n", 1, "What?")  # texts are read all the same
@@ -404,5 +421,5 @@ tap.run([*([images_of_png_are_bytes_of_three_colours] if tap.has_plugins("org.te
          *([images_of_jpeg_are_those_of_pillow, images_of_jpeg_are_turned_as_their_camera_noted] if tap.has_plugins("org.tenon.jpeg") else []),
          images_of_netpbm_are_read_in_place,
          *([damaged_images_are_told] if tap.has_plugins("org.tenon.png", "org.tenon.jpeg") else []),
-         *([models_of_two_files_read_images, chats_have_images, folders_read_images]
+         *([models_of_two_files_read_images, chats_have_images, folders_read_images, the_template_of_the_processor_counts]
            if tap.has_plugins("org.tenon.png", "org.tenon.idefics3", "org.tenon.bpe", "org.tenon.gguf", "org.tenon.huggingface") else [])])

@@ -261,6 +261,20 @@ static void add_begin(struct vocabulary *v)
     json_decref(text);
 }
 
+// The chat template of chat_template.json, which counts for models that read images, also
+// beside that of a text model which they began with; NULL: none.
+static tn_status read_processor_template(struct hf *hf, const char **out_text)
+{
+    json_t *file = NULL;
+    tn_status status = hf_read_json(hf, "chat_template.json", 0, &file);
+    const char *text = json_string_value(json_object_get(file, "chat_template"));
+    if (text)
+        *out_text = hf_text(hf, "%s", text);
+    bool failed = text && !*out_text;
+    json_decref(file);
+    return failed ? TN_ERR_MEMORY : status;
+}
+
 // The chat template: a text, or a list of named ones, of which "default" counts; or a file.
 static tn_status add_template(struct hf *hf)
 {
@@ -282,6 +296,8 @@ static tn_status add_template(struct hf *hf)
                               &size_of_file, &path);
         text = hf->chat;
     }
+    if (hf->family->projector && (status == TN_OK || status == TN_ERR_NOT_FOUND))
+        status = read_processor_template(hf, &text);
     if (text)
         hf_add_text(hf, "tokenizer.chat_template", text);
     return status == TN_ERR_NOT_FOUND ? TN_OK : status;

@@ -59,6 +59,8 @@ static int64_t turned_heads(const struct rewrite *r, const char *name)
     const tn_metadata_list *list = tn_file_metadata(r->file);
     (void)tn_metadata_text(tn_metadata_find(list, "tenon.rope"), &order);
     (void)tn_metadata_text(tn_metadata_find(list, "general.architecture"), &architecture);
+    if (strncmp(name, "blk.", 4) != 0) // of a tower, say
+        return 0;
     if (!r->is_gguf || strcmp(order.data, "halves") != 0 ||
         strcmp(architecture.data, "llama") != 0)
         return 0;
