@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Low-rank additions to products: in a graph, from files, and to files.
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <tenon/file.h>
 #include <tenon/lm_adapter.h>
 #include "internal.h"
+#include "peft.h"
 
 #define KEY_ALPHA "adapter.lora.alpha"
 // The ends of the names of arrays, behind that of the weight.
@@ -77,10 +81,22 @@ tn_status lm_adapter_use(tn_lm *model, struct lm_adapter *adapter)
 
 // --- reading ---------------------------------------------------------------------------
 
-// The name of the weight that an array of the file belongs to.
-static bool weight_name(const char *array, const char *end, char out[TN_MODEL_NAME])
+// A file that is read.
+struct source {
+    tn_file *file;
+    const char *path; // as it was given
+    bool is_peft;     // by PEFT's names, with rows in the order of halves
+};
+
+// The name of the weight that an array of the file belongs to; `is_up`: as its B.
+static bool weight_name(const struct source *s, const char *array, bool is_up,
+                        char out[TN_MODEL_NAME])
 {
+    const char *end = is_up ? UP : DOWN;
     size_t size = strlen(array), tail = strlen(end);
+    bool is_theirs_up;
+    if (s->is_peft)
+        return peft_weight(array, out, &is_theirs_up) && is_theirs_up == is_up;
     if (size <= tail || size - tail >= TN_MODEL_NAME || strcmp(array + size - tail, end))
         return false;
     memcpy(out, array, size - tail);
@@ -127,40 +143,43 @@ static tn_status check_item(tn_lm *model, const char *file, const tn_type *down,
                    tn_dtype_name(up->dtype), up->rank, type.extent[1], type.extent[0]);
 }
 
-static tn_array *read_array(tn_scope *scope, const tn_file *file, const char *name,
-                            const char *end)
+static tn_array *read_array(tn_scope *scope, const tn_file *file, uint64_t index)
 {
-    char full[TN_MODEL_NAME + sizeof(UP)];
-    snprintf(full, sizeof(full), "%s%s", name, end);
-    return tn_op(scope, "base.astype/1", TN_IN(tn_file_array(scope, file, full)),
+    return tn_op(scope, "base.astype/1",
+                 TN_IN(tn_file_array(scope, file, tn_file_name(file, index))),
                  tn_attrs("dtype", "f32"));
 }
 
-static tn_status read_item(tn_lm *model, tn_scope *scope, const tn_file *file,
-                           const char *path, uint64_t index, struct lm_low_rank *item)
+static tn_status read_item(tn_lm *model, tn_scope *scope, const struct source *s,
+                           uint64_t index, struct lm_low_rank *item)
 {
     const tn_type *up = NULL;
     char other[TN_MODEL_NAME];
-    for (uint64_t i = 0; !up && tn_file_name(file, i); i++)
-        if (weight_name(tn_file_name(file, i), UP, other) && !strcmp(other, item->name))
-            up = tn_file_type(file, i);
-    tn_status status = check_item(model, path, tn_file_type(file, index), up, item->name);
+    uint64_t at = 0;
+    for (uint64_t i = 0; !up && tn_file_name(s->file, i); i++)
+        if (weight_name(s, tn_file_name(s->file, i), true, other) &&
+            strcmp(other, item->name) == 0) {
+            up = tn_file_type(s->file, i);
+            at = i;
+        }
+    tn_status status =
+        check_item(model, s->path, tn_file_type(s->file, index), up, item->name);
     if (status != TN_OK)
         return status;
     const struct lm_weight *weight = lm_product_find(model, item->name);
     lm_scope_on(&model->division, lm_part_of(&model->division, weight->part), scope);
-    item->down = tn_keep(scope, read_array(scope, file, item->name, DOWN));
-    item->up =
-        tn_keep(scope, lm_rows_in_halves(scope, read_array(scope, file, item->name, UP),
-                                         weight, false));
+    tn_array *rows = read_array(scope, s->file, at);
+    if (!s->is_peft)
+        rows = lm_rows_in_halves(scope, rows, weight, false);
+    item->down = tn_keep(scope, read_array(scope, s->file, index));
+    item->up = tn_keep(scope, rows);
     return lm_fail_scope(scope);
 }
 
-static tn_status read_items(tn_lm *model, const tn_file *file, const char *path,
-                            struct lm_adapter *out)
+static tn_status read_items(tn_lm *model, const struct source *s, struct lm_adapter *out)
 {
     uint64_t count = 0, ups = 0;
-    while (tn_file_name(file, count))
+    while (tn_file_name(s->file, count))
         count++;
     tn_scope *scope = tn_scope_open(model->runtime);
     tn_status status = lm_fail_scope(scope);
@@ -169,38 +188,76 @@ static tn_status read_items(tn_lm *model, const tn_file *file, const char *path,
         status = TN_ERR_MEMORY;
     for (uint64_t i = 0; i < count && status == TN_OK; i++) {
         char name[TN_MODEL_NAME];
-        if (weight_name(tn_file_name(file, i), UP, name)) {
+        const char *array = tn_file_name(s->file, i);
+        if (weight_name(s, array, true, name)) {
             ups++;
-        } else if (weight_name(tn_file_name(file, i), DOWN, out->items[out->count].name)) {
-            status = read_item(model, scope, file, path, i, &out->items[out->count++]);
+        } else if (s->is_peft && peft_is_base(array)) {
+            continue;
+        } else if (weight_name(s, array, false, out->items[out->count].name)) {
+            status = read_item(model, scope, s, i, &out->items[out->count++]);
         } else {
             status = lm_fail(TN_ERR_REFUSED,
-                             "%s: the array '%s' is none of an adapter: expected ..." DOWN
-                             " and ..." UP,
-                             path, tn_file_name(file, i));
+                             "%s: the array '%s' is none of an adapter: expected ...%s "
+                             "and ...%s",
+                             s->path, array, s->is_peft ? ".lora_A.weight" : DOWN,
+                             s->is_peft ? ".lora_B.weight" : UP);
         }
     }
     if (status == TN_OK && (ups != out->count || ups == 0))
         status = lm_fail(TN_ERR_REFUSED,
                          "%s: has %" PRIu64 " arrays ..." DOWN " and %" PRIu64 " ..." UP
                          ", expected pairs",
-                         path, out->count, ups);
+                         s->path, out->count, ups);
     tn_scope_close(scope);
+    return status;
+}
+
+static double rank_of(const struct lm_adapter *adapter, uint64_t item)
+{
+    return (double)tn_array_type(adapter->items[item].down)->extent[0];
+}
+
+// The alpha that divided by the rank is what PEFT multiplies by.
+static tn_status take_config(const struct source *s, const struct peft_config *config,
+                             struct lm_adapter *out)
+{
+    double rank = rank_of(out, 0), alpha = config->alpha > 0 ? config->alpha : 8;
+    for (uint64_t i = 1; i < out->count && config->is_root; i++)
+        if (rank_of(out, i) != rank)
+            return lm_fail(TN_ERR_UNSUPPORTED,
+                           "%s: use_rslora with ranks %g and %g, expected one rank",
+                           s->path, rank, rank_of(out, i));
+    out->alpha = config->is_root ? alpha * sqrt(rank) : alpha;
+    return TN_OK;
+}
+
+static tn_status read_adapter(tn_lm *model, struct source *s, struct lm_adapter *out)
+{
+    char arrays[PATH_MAX];
+    struct peft_config config = {0};
+    s->is_peft = peft_is_folder(s->path);
+    tn_status status = s->is_peft ? peft_read_config(s->path, &config) : TN_OK;
+    if (status == TN_OK)
+        status = lm_fail_core(tn_file_open(
+            model->runtime, s->is_peft ? peft_arrays(s->path, arrays) : s->path, NULL,
+            &s->file));
+    if (status == TN_OK)
+        status = read_items(model, s, out);
+    if (status == TN_OK && s->is_peft)
+        return take_config(s, &config, out);
+    if (status == TN_OK && !read_number(s->file, KEY_ALPHA, &out->alpha))
+        out->alpha = rank_of(out, 0);
     return status;
 }
 
 tn_status tn_lm_adapter_load(tn_lm *model, const char *path, double scale)
 {
     struct lm_adapter adapter = {.scale = scale};
-    tn_file *file = NULL;
+    struct source source = {.path = path};
     tn_status status = lm_adapter_check(model);
     if (status == TN_OK && path)
-        status = lm_fail_core(tn_file_open(model->runtime, path, NULL, &file));
-    if (status == TN_OK && path)
-        status = read_items(model, file, path, &adapter);
-    if (status == TN_OK && path && !read_number(file, KEY_ALPHA, &adapter.alpha))
-        adapter.alpha = (double)tn_array_type(adapter.items[0].down)->extent[0];
-    tn_file_close(file);
+        status = read_adapter(model, &source, &adapter);
+    tn_file_close(source.file);
     if (status == TN_OK)
         status = lm_adapter_use(model, &adapter);
     lm_adapter_free(&adapter);
@@ -212,25 +269,39 @@ tn_status tn_lm_adapter_load(tn_lm *model, const char *path, double scale)
 struct named_arrays {
     tn_array **arrays;
     const char **names;
-    char (*texts)[TN_MODEL_NAME + sizeof(UP)];
+    char (*texts)[PEFT_NAME];
 };
 
-static void name_arrays(tn_lm *model, tn_scope *scope, const struct named_arrays *out)
+static tn_status name_array(tn_lm *model, const char *weight, bool is_up, bool is_peft,
+                            char out[PEFT_NAME])
 {
+    if (!is_peft)
+        snprintf(out, PEFT_NAME, "%s%s", weight, is_up ? UP : DOWN);
+    else if (!peft_array(model, weight, is_up, out))
+        return lm_fail(TN_ERR_UNSUPPORTED, "PEFT has no name for the weight %s", weight);
+    return TN_OK;
+}
+
+static tn_status name_arrays(tn_lm *model, tn_scope *scope, bool is_peft,
+                             const struct named_arrays *out)
+{
+    tn_status status = TN_OK;
     for (uint64_t i = 0; i < model->adapter.count; i++) {
         const struct lm_low_rank *item = &model->adapter.items[i];
+        const struct lm_weight *weight = lm_product_find(model, item->name);
         out->arrays[2 * i] = item->down;
         out->arrays[2 * i + 1] =
-            lm_rows_in_halves(scope, item->up, lm_product_find(model, item->name), true);
-        for (uint64_t k = 2 * i; k < 2 * i + 2; k++) {
-            snprintf(out->texts[k], sizeof(out->texts[k]), "%s%s", item->name,
-                     k % 2 ? UP : DOWN);
+            is_peft ? item->up : lm_rows_in_halves(scope, item->up, weight, true);
+        for (uint64_t k = 2 * i; k < 2 * i + 2 && status == TN_OK; k++) {
+            status = name_array(model, item->name, k % 2, is_peft, out->texts[k]);
             out->names[k] = out->texts[k];
         }
     }
+    return status;
 }
 
-static tn_status save_with(tn_lm *model, const char *path, const tn_save_options *options)
+static tn_status save_with(tn_lm *model, const char *path, bool is_peft,
+                           const tn_save_options *options)
 {
     uint64_t count = 2 * model->adapter.count;
     const struct named_arrays named = {lm_alloc(count, sizeof(*named.arrays)),
@@ -239,17 +310,30 @@ static tn_status save_with(tn_lm *model, const char *path, const tn_save_options
     tn_status status = TN_ERR_MEMORY;
     if (named.arrays && named.names && named.texts) {
         tn_scope *scope = tn_scope_open(model->runtime);
-        if (scope) {
-            name_arrays(model, scope, &named);
+        status = scope ? name_arrays(model, scope, is_peft, &named) : TN_OK;
+        if (scope && status == TN_OK)
             tn_save(scope, path, named.arrays, named.names, count, options);
-        }
-        status = lm_fail_scope(scope);
+        if (status == TN_OK)
+            status = lm_fail_scope(scope);
         tn_scope_close(scope);
     }
     free(named.arrays);
     free(named.names);
     free(named.texts);
     return status;
+}
+
+// A folder as PEFT reads it: made where there is none; the configuration comes last.
+static tn_status save_folder(tn_lm *model, const char *folder)
+{
+    char arrays[PATH_MAX];
+    const char *key = "format", *text = "pt";
+    const tn_save_options options = {
+        .struct_size = sizeof(options), .keys = &key, .texts = &text, .num_texts = 1};
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return lm_fail(TN_ERR_IO, "%s: %s", folder, strerror(errno));
+    tn_status status = save_with(model, peft_arrays(folder, arrays), true, &options);
+    return status == TN_OK ? peft_write_config(model, folder) : status;
 }
 
 tn_status tn_lm_adapter_save(tn_lm *model, const char *path)
@@ -272,6 +356,8 @@ tn_status tn_lm_adapter_save(tn_lm *model, const char *path)
     snprintf(alpha, sizeof(alpha), "%.17g", model->adapter.alpha);
     if (model->adapter.count == 0)
         return lm_fail(TN_ERR_ARGUMENT, "%s: the model has no adapter to write", path);
-    tn_status status = save_with(model, path, &metadata);
-    return status == TN_ERR_UNSUPPORTED ? save_with(model, path, &texts) : status;
+    if (peft_is_folder(path))
+        return save_folder(model, path);
+    tn_status status = save_with(model, path, false, &metadata);
+    return status == TN_ERR_UNSUPPORTED ? save_with(model, path, false, &texts) : status;
 }

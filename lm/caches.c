@@ -18,9 +18,6 @@ static const struct cache_kind {
 
 tn_status lm_caches_choose(tn_lm *model, const char *name)
 {
-    // On GPUs the casts to f16 are launches more for each layer.
-    if (!name && strcmp(model->backend, "cpu-blas") != 0)
-        name = "f32";
     for (size_t i = 0; i < COUNT(kinds); i++) {
         if (name && strcmp(name, kinds[i].name) != 0)
             continue;

@@ -2,7 +2,7 @@
 // The text of a conversation, by the model's template.
 #include <stdlib.h>
 #include <string.h>
-#include "internal.h"
+#include "image.h"
 #include "template.h"
 
 static tn_status choose_template(const tn_lm *model, const char *family,
@@ -35,9 +35,36 @@ struct written {
     uint64_t num_ranges;
 };
 
+// Gives marks of images, one text for each message or NULL, for free().
+static tn_status write_marks(tn_lm *model, const uint32_t *num_images,
+                             uint64_t num_messages, char ***out)
+{
+    const char *mark;
+    tn_status status = tn_lm_image_mark(model, &mark);
+    if (status != TN_OK)
+        return status;
+    size_t size = strlen(mark);
+    uint64_t bytes = num_messages * sizeof(char *);
+    for (uint64_t i = 0; i < num_messages; i++)
+        bytes += num_images[i] * size + 1;
+    char **marks = lm_alloc(bytes, 1);
+    if (!marks)
+        return TN_ERR_MEMORY;
+    char *at = (char *)(marks + num_messages);
+    for (uint64_t i = 0; i < num_messages; i++) {
+        marks[i] = at;
+        for (uint32_t k = 0; k < num_images[i]; k++, at += size)
+            memcpy(at, mark, size);
+        *at++ = 0;
+    }
+    *out = marks;
+    return TN_OK;
+}
+
+// `marks`, where it is not NULL, has the marks of images in front of each message.
 static tn_status write_chat(const tn_lm *model, const char *family,
                             const tn_lm_message *messages, uint64_t num_messages,
-                            struct written *out)
+                            char *const *marks, struct written *out)
 {
     struct chat_template form;
     struct written w = {.text = NULL};
@@ -47,7 +74,8 @@ static tn_status write_chat(const tn_lm *model, const char *family,
     struct chat_message *list = lm_alloc(num_messages, sizeof(*list));
     w.ranges = lm_alloc(num_messages, sizeof(*w.ranges));
     for (uint64_t i = 0; list && i < num_messages; i++)
-        list[i] = (struct chat_message){messages[i].role, messages[i].text};
+        list[i] = (struct chat_message){messages[i].role, messages[i].text,
+                                        marks ? marks[i] : NULL};
     const char *wrong = list && w.ranges
                             ? chat_template_write(&form, list, num_messages, true, NULL, 0,
                                                   &w.size, NULL, NULL)
@@ -72,7 +100,7 @@ tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
                           char **out_text, uint64_t *out_size)
 {
     struct written w;
-    tn_status status = write_chat(model, family, messages, num_messages, &w);
+    tn_status status = write_chat(model, family, messages, num_messages, NULL, &w);
     if (status != TN_OK)
         return status;
     free(w.ranges);
@@ -81,11 +109,12 @@ tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
     return TN_OK;
 }
 
-tn_status tn_lm_chat_tokens(tn_lm *model, const char *family, const tn_lm_message *messages,
-                            uint64_t num_messages, int32_t **out_ids, uint64_t *out_count)
+static tn_status chat_tokens(tn_lm *model, const char *family,
+                             const tn_lm_message *messages, uint64_t num_messages,
+                             char *const *marks, int32_t **out_ids, uint64_t *out_count)
 {
     struct written w;
-    tn_status status = write_chat(model, family, messages, num_messages, &w);
+    tn_status status = write_chat(model, family, messages, num_messages, marks, &w);
     if (status != TN_OK)
         return status;
     tn_text_range *plain = lm_alloc(w.num_ranges, sizeof(*plain));
@@ -97,5 +126,24 @@ tn_status tn_lm_chat_tokens(tn_lm *model, const char *family, const tn_lm_messag
     free(plain);
     free(w.ranges);
     free(w.text);
+    return status;
+}
+
+tn_status tn_lm_chat_tokens(tn_lm *model, const char *family, const tn_lm_message *messages,
+                            uint64_t num_messages, int32_t **out_ids, uint64_t *out_count)
+{
+    return chat_tokens(model, family, messages, num_messages, NULL, out_ids, out_count);
+}
+
+tn_status tn_lm_chat_images(tn_lm *model, const char *family, const tn_lm_message *messages,
+                            uint64_t num_messages, const uint32_t *num_images,
+                            int32_t **out_ids, uint64_t *out_count)
+{
+    char **marks = NULL;
+    tn_status status = write_marks(model, num_images, num_messages, &marks);
+    if (status == TN_OK)
+        status =
+            chat_tokens(model, family, messages, num_messages, marks, out_ids, out_count);
+    free(marks);
     return status;
 }

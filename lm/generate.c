@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "internal.h"
+#include "image.h"
 
 // Text that is not given to the application yet: it may become a stop word, or is the
 // beginning of a character.
@@ -24,10 +24,12 @@ struct generating {
     bool has_text; // the model has a vocabulary
     struct pending pending;
     tn_lm_result result;
-    double begin, between; // seconds: of the call, and where the first logits came
-    int32_t *prompt;       // tokens of a text
-    int32_t id;            // that was drawn, or is read again
-    const int32_t *next;   // what the sequence gets next
+    double begin, between;         // seconds: of the call, and where the first logits came
+    int32_t *prompt;               // tokens of a text
+    struct lm_positions positions; // of a prompt with images
+    const float *const *rows;      // of `next`; NULL: no images
+    int32_t id;                    // that was drawn, or is read again
+    const int32_t *next;           // what the sequence gets next
     int64_t num_next;
     bool is_own; // the sequence was opened for this
 };
@@ -155,6 +157,22 @@ static tn_status take_token(struct generating *g, int32_t id, double log_probabi
 
 // --- tokens ----------------------------------------------------------------------------
 
+// Puts the images in the places of the prompt's marks.
+static tn_status expand(struct generating *g, const int32_t **prompt, uint64_t *count)
+{
+    tn_lm *model = g->sequence->model;
+    tn_status status = lm_check_ids(model, *prompt, (int64_t)*count);
+    if (status == TN_OK)
+        status = lm_positions_make(model, *prompt, (int64_t)*count, g->how.images,
+                                   g->how.num_images, &g->positions);
+    if (status != TN_OK)
+        return status;
+    g->rows = g->positions.rows;
+    *prompt = g->positions.ids;
+    *count = (uint64_t)g->positions.count;
+    return TN_OK;
+}
+
 // Finds what the sequence gets first: the prompt, or its own last token again.
 static tn_status prepare_prompt(struct generating *g)
 {
@@ -169,6 +187,11 @@ static tn_status prepare_prompt(struct generating *g)
             return status;
         prompt = g->prompt;
     }
+    if (how->num_images > 0) {
+        tn_status status = expand(g, &prompt, &count);
+        if (status != TN_OK)
+            return status;
+    }
     if (how->prompt_flags & TN_LM_WHOLE) {
         uint64_t common = 0; // the last token's logits are wanted in any case
         while (common + 1 < count && common < (uint64_t)sequence->length &&
@@ -177,6 +200,7 @@ static tn_status prepare_prompt(struct generating *g)
         sequence->length = (int64_t)common;
         prompt += common;
         count -= common;
+        g->rows += g->rows ? common : 0;
     }
     g->next = prompt;
     g->num_next = (int64_t)count;
@@ -188,6 +212,7 @@ static tn_status prepare_prompt(struct generating *g)
         return lm_fail(TN_ERR_ARGUMENT, "there is nothing to generate from: the "
                                         "prompt and the sequence are empty");
     sequence->length--; // the logits behind what is there
+    g->rows = NULL;
     g->next = &g->id;
     g->num_next = 1;
     return TN_OK;
@@ -206,6 +231,7 @@ static tn_status draw_token(struct generating *g)
         return status;
     if (g->num_top > 0)
         lm_top(g->logits, sequence->model->facts->vocabulary, g->top, g->num_top);
+    g->rows = NULL;
     g->id = lm_sample(g->sampler, g->logits, sequence->ids, sequence->length, allowed,
                       &log_probability);
     g->next = &g->id;
@@ -276,6 +302,20 @@ static tn_status begin(struct generating *g, tn_lm *model, tn_lm_sequence *seque
     return status == TN_OK ? prepare_prompt(g) : status;
 }
 
+// Appends all but the last position of a prompt with images: steps of several sequences
+// have none. The last one is a token's, as that behind the rows of an image.
+static tn_status begin_images(struct generating *g)
+{
+    int64_t count = g->num_next - 1;
+    if (!g->rows || count == 0)
+        return TN_OK;
+    tn_status status = lm_infer_rows(g->sequence, g->next, g->rows, count, 0, NULL);
+    g->rows = NULL;
+    g->next += count;
+    g->num_next = 1;
+    return status;
+}
+
 // Takes the logits behind what the sequence was given.
 static tn_status go_on(struct generating *g)
 {
@@ -299,6 +339,7 @@ static void finish(struct generating *g, tn_status status, tn_lm_result *out_res
     tn_lm_sampler_close(g->sampler);
     lm_held_close(g->held);
     tn_lm_free(g->prompt);
+    lm_positions_finish(&g->positions);
     free(g->top);
     free(g->logits);
     free(g->pending.text);
@@ -310,7 +351,7 @@ tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
     struct generating g;
     tn_status status = begin(&g, sequence->model, sequence, how);
     while (status == TN_OK && !g.result.reason) {
-        status = tn_lm_infer(sequence, g.next, g.num_next, 0, g.logits);
+        status = lm_infer_rows(sequence, g.next, g.rows, g.num_next, 0, g.logits);
         if (status == TN_OK)
             status = go_on(&g);
     }
@@ -353,6 +394,8 @@ static void begin_requests(struct schedule *s)
         uint64_t at = s->num_running++;
         s->owners[at] = request;
         tn_status status = begin(&s->running[at], s->model, NULL, request->how);
+        if (status == TN_OK)
+            status = begin_images(&s->running[at]);
         if (status != TN_OK)
             end_request(s, at, status);
     }

@@ -11,6 +11,7 @@
 #include <tenon/retain.h>
 #include <tenon/tokenizer.h>
 #include "divide.h"
+#include <tenon/vision.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -124,6 +125,17 @@ struct lm_caches {
     struct lm_failure failure;
 };
 
+// The tower that reads images; see vision.h.
+struct lm_vision {
+    pthread_mutex_t lock; // of opening it, and of its runs
+    tn_lm *tower;         // its weights and its plugin, as a model's; NULL: not opened
+    const tn_vision *ops;
+    const tn_vision_facts *facts;
+    tn_function *function; // of a tile
+    int32_t mark;          // the token in whose place an image comes
+    bool is_ready;
+};
+
 struct tn_lm {
     tn_runtime *runtime;
     tn_lm_source source;
@@ -146,6 +158,7 @@ struct tn_lm {
     struct lm_weights weights;
     struct lm_adapter adapter; // of no items: none
     struct lm_plan plans[LM_KINDS];
+    struct lm_vision vision;
     char name[128], architecture[64];
     char backend[32]; // that is used first: "cpu-blas"
     atomic_int sequences;
@@ -170,6 +183,13 @@ struct tn_lm_sequence {
 // Gives back the pages of a file's weight of which `made` was made, in another order, and
 // which is released next: `made` is complete then. The system's cache of the file stays.
 void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *made, tn_array *plain);
+
+// Opens a file as a source.
+tn_status lm_source_open(tn_runtime *runtime, const char *path, tn_lm_source *out_source);
+
+// vision.c
+void lm_vision_init(struct lm_vision *vision);
+void lm_vision_finish(struct lm_vision *vision);
 
 // Checks all weights against the source; loads those of layers, and frees others.
 tn_status lm_weights_check(tn_lm *model);
@@ -228,9 +248,12 @@ struct lm_place {
 
 // Builds the layers that are loaded in `scope`, part by part. The step says what it is of:
 // count, capacity, input, last, caches; gets `output`. `places` has one of each part.
-// `trained`: see lm_adapted.
+// `trained`: see lm_adapted. `given`, where it is not NULL: rows that stand in the place of
+// the embedding's, f32 [positions, width], and which ones do, f32 [positions, 1] of 0
+// and 1.
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *step,
-                   const struct lm_place *places, tn_array *const *trained);
+                   const struct lm_place *places, tn_array *const *trained,
+                   tn_array *const *given);
 
 // Makes the functions for the layers that are loaded, or destroys them.
 tn_status lm_plans_make(tn_lm *model);
@@ -263,7 +286,9 @@ int64_t lm_part_of_cache(const tn_lm *model, uint64_t index);
 struct lm_chunk {
     tn_lm_sequence *const *sequences;
     int64_t num_sequences;
-    const void *input; // of the valid positions, sequence by sequence
+    const void *input;        // of the valid positions, sequence by sequence
+    const float *const *rows; // of each valid position, that of an image, or NULL; NULL:
+                              // there are none
     int64_t valid, count;
     enum lm_kind kind;
     float *const *outputs; // one a sequence; any may be NULL
@@ -274,9 +299,15 @@ tn_status lm_step(const struct lm_chunk *chunk);
 tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count);
 
 // Appends positions as tn_lm_infer_tensor does, checked by the caller, and writes rows of
-// `kind`, of `columns` elements each.
-tn_status lm_append(tn_lm_sequence *sequence, const void *input, int64_t count,
-                    enum lm_kind kind, int64_t columns, float *output);
+// `kind`, of `columns` elements each. `rows`: see struct lm_chunk.
+tn_status lm_append(tn_lm_sequence *sequence, const void *input, const float *const *rows,
+                    int64_t count, enum lm_kind kind, int64_t columns, float *output);
+
+// As tn_lm_infer, of positions that may be images' rows; ids of others are checked by the
+// caller. `rows` NULL: none is, and the ids are checked here.
+tn_status lm_infer_rows(tn_lm_sequence *sequence, const int32_t *ids,
+                        const float *const *rows, int64_t count, uint32_t flags,
+                        float *out_logits);
 
 // The next random number of a generator, from 0 to below 1.
 double lm_next_share(uint64_t *state);

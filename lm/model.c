@@ -139,6 +139,7 @@ tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
     model->source = *source;
     find_backend(model);
     pthread_mutex_init(&model->lock, NULL);
+    lm_vision_init(&model->vision);
     atomic_flag_clear(&model->tokenizer_lock);
     status = mine.flags ? lm_fail(TN_ERR_ARGUMENT, "tn_lm_options: flags 0x%x, expected 0",
                                   mine.flags)
@@ -164,6 +165,7 @@ void tn_lm_close(tn_lm *model)
 {
     if (!model)
         return;
+    lm_vision_finish(&model->vision);
     lm_plans_destroy(model);
     lm_adapter_free(&model->adapter);
     lm_weights_free(model);

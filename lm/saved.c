@@ -7,11 +7,14 @@
 #include <string.h>
 #include <tenon/file.h>
 #include <tenon/ops/base_attrs.h>
+#include "image.h"
 #include "internal.h"
 
 #define PLUGIN "org.tenon.safetensors"
 #define KEY_MODEL "tenon.lm.model"
 #define KEY_CACHE "tenon.lm.cache"
+#define KEY_ADAPTER "tenon.lm.adapter"
+#define NO_ADAPTER "none"
 #define IDS "ids"
 #define HASH_TEXT 17 // bytes of a hash as text
 
@@ -77,6 +80,36 @@ static void hash_model(const tn_lm *model, char out[HASH_TEXT])
     snprintf(out, HASH_TEXT, "%016" PRIx64, hash);
 }
 
+static void hash_array(uint64_t *hash, tn_scope *scope, tn_array *array)
+{
+    const tn_type *type = tn_array_type(array);
+    const void *data = tn_data(scope, array);
+    hash_bytes(hash, type->extent, 2 * sizeof(type->extent[0]));
+    if (data)
+        hash_bytes(hash, data,
+                   (uint64_t)(type->extent[0] * type->extent[1]) * sizeof(float));
+}
+
+// Of what the adapter adds: names, scales and elements; NO_ADAPTER where there is none.
+static tn_status hash_adapter(const tn_lm *model, tn_scope *scope, char out[HASH_TEXT])
+{
+    const struct lm_adapter *adapter = &model->adapter;
+    const double scales[] = {adapter->alpha, adapter->scale};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    hash_bytes(&hash, scales, sizeof(scales));
+    for (uint64_t i = 0; i < adapter->count; i++) {
+        const struct lm_low_rank *item = &adapter->items[i];
+        hash_bytes(&hash, item->name, strlen(item->name) + 1);
+        hash_array(&hash, scope, item->down);
+        hash_array(&hash, scope, item->up);
+    }
+    if (adapter->count)
+        snprintf(out, HASH_TEXT, "%016" PRIx64, hash);
+    else
+        snprintf(out, HASH_TEXT, NO_ADAPTER);
+    return lm_fail_scope(scope);
+}
+
 // --- arrays ----------------------------------------------------------------------------
 
 static void name_cache(uint64_t index, char out[32])
@@ -114,15 +147,17 @@ static tn_status save_arrays(const tn_lm_sequence *sequence, tn_scope *scope,
 {
     const tn_lm *model = sequence->model;
     uint64_t count = sequence->caches->count;
-    char hash[HASH_TEXT];
-    const char *const keys[] = {KEY_MODEL, KEY_CACHE};
-    const char *const texts[] = {hash, model->cache_name};
+    char hash[HASH_TEXT], adapter[HASH_TEXT];
+    const char *const keys[] = {KEY_MODEL, KEY_CACHE, KEY_ADAPTER};
+    const char *const texts[] = {hash, model->cache_name, adapter};
     const tn_save_options options = {.struct_size = sizeof(options),
                                      .plugin = PLUGIN,
                                      .keys = keys,
                                      .texts = texts,
                                      .num_texts = COUNT(keys)};
     hash_model(model, hash);
+    if (hash_adapter(model, scope, adapter))
+        return lm_fail_scope(scope);
     for (uint64_t i = 0; i < count; i++) {
         int64_t slot = sequence->slot, length = sequence->length;
         lm_scope_on(&model->division, lm_part_of_cache(model, i), scope);
@@ -178,6 +213,16 @@ static tn_status check_text(const tn_file *file, const char *path, const char *k
                                                 path, what, got, expected);
 }
 
+static tn_status check_adapter(const tn_lm *model, const tn_file *file, const char *path,
+                               tn_scope *scope)
+{
+    char expected[HASH_TEXT];
+    tn_status status = hash_adapter(model, scope, expected);
+    return status == TN_OK ? check_text(file, path, KEY_ADAPTER, expected,
+                                        "was saved with another adapter")
+                           : status;
+}
+
 static const tn_type *type_of(const tn_file *file, const char *name)
 {
     for (uint64_t i = 0; tn_file_name(file, i); i++)
@@ -204,7 +249,7 @@ static tn_status check_part(const tn_file *file, const char *path, const char *n
 
 // Gives the number of positions, when all that is in the file fits the model.
 static tn_status check_file(const tn_lm_sequence *sequence, const tn_file *file,
-                            const char *path, int64_t *out_length)
+                            const char *path, tn_scope *scope, int64_t *out_length)
 {
     const tn_lm *model = sequence->model;
     const tn_type *ids = type_of(file, IDS);
@@ -215,6 +260,8 @@ static tn_status check_file(const tn_lm_sequence *sequence, const tn_file *file,
     if (status == TN_OK)
         status = check_text(file, path, KEY_CACHE, model->cache_name,
                             "has caches of other elements");
+    if (status == TN_OK)
+        status = check_adapter(model, file, path, scope);
     if (status == TN_OK && (!ids || ids->dtype != TN_I32 || ids->rank != 1))
         status = lm_fail(TN_ERR_REFUSED, "%s: the array " IDS " is missing, or not i32 [n]",
                          path);
@@ -249,7 +296,8 @@ static tn_status read_file(const tn_lm_sequence *sequence, const tn_file *file,
     tn_read(scope, tn_file_array(scope, file, IDS), ids, (uint64_t)length * sizeof(*ids));
     tn_status status = lm_fail_scope(scope);
     for (int64_t i = 0; i < length && status == TN_OK; i++)
-        if (ids[i] < -1 || ids[i] >= sequence->model->facts->vocabulary)
+        if ((ids[i] < -1 && ids[i] >= INT32_MIN + LM_IMAGE_IDS) ||
+            ids[i] >= sequence->model->facts->vocabulary)
             status = lm_fail(TN_ERR_REFUSED,
                              "%s: token %" PRId64 " is %d, expected -1 to %" PRId64, path,
                              i, ids[i], sequence->model->facts->vocabulary - 1);
@@ -323,7 +371,7 @@ static tn_status restore(tn_lm_sequence *sequence, const tn_file *file, const ch
     if (status == TN_OK)
         status = check_caches(sequence->model, caches);
     if (status == TN_OK)
-        status = check_file(sequence, file, path, &length);
+        status = check_file(sequence, file, path, scope, &length);
     if (status != TN_OK)
         return status;
     int32_t *ids = lm_alloc((uint64_t)length, sizeof(*ids));

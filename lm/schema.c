@@ -492,6 +492,20 @@ static grammar_node read_reference(struct reader *r, const json_t *reference)
     return grammar_call(r->b, rule);
 }
 
+// Alternatives of which a value fits one alone.
+static grammar_node read_one_of(struct reader *r, json_t *list)
+{
+    size_t one = 0, other = 0;
+    char what[160];
+    if (schema_are_apart(r->root, list, &one, &other))
+        return read_list(r, list, "oneOf", false);
+    snprintf(what, sizeof(what),
+             "a value may be valid by both alternatives %zu and %zu of oneOf: expected "
+             "types, constants, bounds or required members that tell them apart, or anyOf",
+             one, other);
+    return refuse(r, TN_ERR_UNSUPPORTED, what, "");
+}
+
 // A schema is what the first of these says; others beside it would narrow it, and are
 // refused.
 static grammar_node read_alone(struct reader *r, json_t *schema, bool *out_found)
@@ -517,7 +531,7 @@ static grammar_node read_alone(struct reader *r, json_t *schema, bool *out_found
         return read_constant(r, value);
     if (at == 5 && json_array_size(value) != 1)
         return refuse(r, TN_ERR_UNSUPPORTED, "more than one in ", "allOf");
-    return read_list(r, value, alone[at], is_constant);
+    return at == 4 ? read_one_of(r, value) : read_list(r, value, alone[at], is_constant);
 }
 
 static grammar_node read_schema(struct reader *r, json_t *schema)

@@ -17,6 +17,11 @@ const char *schema_guess_type(const json_t *schema);
 // A keyword that is not read and may narrow a schema; NULL: none.
 const char *schema_unknown_key(json_t *schema);
 
+// Whether a value is valid by one of the schemas of a "oneOf" at most, as far as a value is
+// one that the grammar of a schema has. What cannot be decided counts as no; then
+// *out_one and *out_other are the numbers of the two.
+bool schema_are_apart(json_t *root, json_t *list, size_t *out_one, size_t *out_other);
+
 // What a pointer within the schema leads to: "#/$defs/name"; NULL: nothing.
 json_t *schema_follow(json_t *root, const char *reference);
 

@@ -77,7 +77,8 @@ tn_status lm_check_ids(const tn_lm *model, const int32_t *ids, int64_t count)
     return TN_OK;
 }
 
-static tn_status check_call(const tn_lm_sequence *sequence, const void *input,
+// All but what the tokens are.
+static tn_status check_room(const tn_lm_sequence *sequence, const void *input,
                             int64_t count, uint32_t flags)
 {
     const tn_lm *model = sequence->model;
@@ -91,11 +92,30 @@ static tn_status check_call(const tn_lm_sequence *sequence, const void *input,
                        "%" PRId64 " positions are too many: the context has %" PRId64
                        ", of which %" PRId64 " are left",
                        count, model->context, room);
-    return model->first > 0 ? TN_OK : lm_check_ids(model, input, count);
+    return TN_OK;
 }
 
-tn_status lm_append(tn_lm_sequence *sequence, const void *input, int64_t count,
-                    enum lm_kind kind, int64_t columns, float *output)
+static tn_status check_call(const tn_lm_sequence *sequence, const void *input,
+                            int64_t count, uint32_t flags)
+{
+    tn_status status = check_room(sequence, input, count, flags);
+    return status != TN_OK || sequence->model->first > 0
+               ? status
+               : lm_check_ids(sequence->model, input, count);
+}
+
+// The rows of images from position `first` on; NULL where the next `count` have none.
+static const float *const *rows_within(const float *const *rows, int64_t first,
+                                       int64_t count)
+{
+    for (int64_t i = first; rows && i < first + count; i++)
+        if (rows[i])
+            return rows + first;
+    return NULL;
+}
+
+tn_status lm_append(tn_lm_sequence *sequence, const void *input, const float *const *rows,
+                    int64_t count, enum lm_kind kind, int64_t columns, float *output)
 {
     const tn_lm *model = sequence->model;
     int64_t row = 4 * (model->first > 0 ? model->facts->width : 1); // bytes of the input
@@ -112,6 +132,7 @@ tn_status lm_append(tn_lm_sequence *sequence, const void *input, int64_t count,
         status = lm_step(&(struct lm_chunk){.sequences = &sequence,
                                             .num_sequences = 1,
                                             .input = from,
+                                            .rows = rows_within(rows, done, valid),
                                             .valid = valid,
                                             .count = chunk,
                                             .kind = is_wanted ? kind : LM_NOTHING,
@@ -135,7 +156,7 @@ tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input, int64_
     enum lm_kind kind = !is_end || flags & TN_LM_ALL_ROWS ? LM_EACH_ROW : LM_LAST_ROW;
     tn_status status = check_call(sequence, input, count, flags);
     return status == TN_OK
-               ? lm_append(sequence, input, count, kind,
+               ? lm_append(sequence, input, NULL, count, kind,
                            is_end ? model->facts->vocabulary : model->facts->width, output)
                : status;
 }
@@ -155,6 +176,21 @@ tn_status tn_lm_infer(tn_lm_sequence *sequence, const int32_t *ids, int64_t coun
 {
     tn_status status = check_whole(sequence->model);
     return status == TN_OK ? tn_lm_infer_tensor(sequence, ids, count, flags, out_logits)
+                           : status;
+}
+
+tn_status lm_infer_rows(tn_lm_sequence *sequence, const int32_t *ids,
+                        const float *const *rows, int64_t count, uint32_t flags,
+                        float *out_logits)
+{
+    if (!rows)
+        return tn_lm_infer(sequence, ids, count, flags, out_logits);
+    tn_status status = check_whole(sequence->model);
+    if (status == TN_OK)
+        status = check_room(sequence, ids, count, flags);
+    return status == TN_OK ? lm_append(sequence, ids, rows, count,
+                                       flags & TN_LM_ALL_ROWS ? LM_EACH_ROW : LM_LAST_ROW,
+                                       sequence->model->facts->vocabulary, out_logits)
                            : status;
 }
 
@@ -217,7 +253,7 @@ tn_status tn_lm_embed(tn_lm_sequence *sequence, const int32_t *ids, int64_t coun
     if (!rows)
         return status == TN_OK ? TN_ERR_MEMORY : status;
     sequence->length = 0;
-    status = lm_append(sequence, ids, count, LM_HIDDEN, width, rows);
+    status = lm_append(sequence, ids, NULL, count, LM_HIDDEN, width, rows);
     if (status == TN_OK) {
         pool(rows, count, width, pooling);
         if (flags & TN_LM_UNIT)

@@ -61,8 +61,7 @@ static void file_close(const tn_lm_source *source)
     tn_file_close(source->context);
 }
 
-static tn_status source_open(tn_runtime *runtime, const char *path,
-                             tn_lm_source *out_source)
+tn_status lm_source_open(tn_runtime *runtime, const char *path, tn_lm_source *out_source)
 {
     const tn_file_options options = {.struct_size = sizeof(options), .flags = TN_FILE_MAP};
     tn_file *file = NULL;
@@ -82,7 +81,7 @@ tn_status tn_lm_open(tn_runtime *runtime, const char *path, const tn_lm_options 
                      tn_lm **out_model)
 {
     tn_lm_source source;
-    tn_status status = source_open(runtime, path, &source);
+    tn_status status = lm_source_open(runtime, path, &source);
     return status == TN_OK ? tn_lm_open_source(runtime, &source, options, out_model)
                            : status;
 }

@@ -7,9 +7,11 @@
 #include <tenon/ops/base_attrs.h>
 #include "internal.h"
 
-// Inputs of a plan: these, then for each part where the step stands, then the caches.
+// Inputs of a plan: these, then for each part where the step stands, then the caches; and
+// behind them, where the step has rows of images, these and which ones they are.
 enum { IN_TOKENS, IN_LAST, IN_PLACES };
 enum { PLACE_POSITION, PLACE_LENGTH, PLACE_START, PLACE_SLOTS, PLACE_INPUTS };
+enum { NUM_GIVEN = 2 };
 
 // The number of the first cache among the inputs.
 static uint64_t first_cache(const tn_lm *model)
@@ -23,8 +25,8 @@ struct step {
     tn_model_step base; // first
     tn_lm *model;
     tn_scope *scope;
-    int64_t device;           // of the part
-    tn_array *const *trained; // see lm_build
+    int64_t device;                          // of the part
+    tn_array *const *trained, *const *given; // see lm_build
 };
 
 static struct lm_weight *weight_of(const tn_model_step *base, const char *name,
@@ -94,10 +96,15 @@ static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char 
     struct lm_weight *weight = weight_of(base, name, TN_MODEL_ROWS);
     if (!weight)
         return NULL;
-    if (weight->format)
-        return tn_op(step->scope, "quant.quantized_take/1", TN_IN(weight->rows, ids),
-                     tn_attrs("format", weight->format));
-    return tn_op(step->scope, "base.take/1", TN_IN(weight->rows, ids), TN_NO_ATTRS);
+    tn_array *rows =
+        weight->format
+            ? tn_op(step->scope, "quant.quantized_take/1", TN_IN(weight->rows, ids),
+                    tn_attrs("format", weight->format))
+            : tn_op(step->scope, "base.take/1", TN_IN(weight->rows, ids), TN_NO_ATTRS);
+    if (!step->given || ids != base->input)
+        return rows;
+    return tn_expr(step->scope, "r, g, is -> select(is > 0, g, f32(r))",
+                   TN_IN(rows, step->given[0], step->given[1]), TN_NO_ATTRS);
 }
 
 static tn_array *step_constant(const tn_model_step *base, tn_dtype dtype,
@@ -139,7 +146,8 @@ static tn_status build_part(struct step *step, tn_model_step *base, int64_t inde
 }
 
 tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
-                   const struct lm_place *places, tn_array *const *trained)
+                   const struct lm_place *places, tn_array *const *trained,
+                   tn_array *const *given)
 {
     const tn_host_graph *graph = model->host->query(model->host, TN_HOST_GRAPH);
     tn_build build = {.struct_size = sizeof(build)};
@@ -148,7 +156,7 @@ tn_status lm_build(tn_lm *model, tn_scope *scope, tn_model_step *base,
     tn_status status = graph->build(model->host, scope, &build);
     if (status != TN_OK)
         return status;
-    struct step step = {*base, model, scope, 0, trained};
+    struct step step = {*base, model, scope, 0, trained, given};
     step.base.struct_size = sizeof(step.base);
     step.base.build = &build;
     step.base.context = model->context;
@@ -169,9 +177,10 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
 {
     const struct lm_plan *plan = user;
     const tn_lm *model = plan->model;
-    uint64_t num_caches = num_inputs - first_cache(model);
+    uint64_t num_caches = (uint64_t)(model->end - model->first) * model->facts->num_caches;
     tn_array **caches = outputs;
     memcpy(caches, inputs + first_cache(model), num_caches * sizeof(*caches));
+    bool has_rows = num_inputs > first_cache(model) + num_caches;
     int64_t sequences = tn_array_type(inputs[IN_PLACES + PLACE_POSITION])->extent[0];
     bool has_slots = model->slots > 1 || model->cache_format;
     struct lm_place places[LM_MOST_DEVICES];
@@ -188,7 +197,8 @@ static tn_status build_step(tn_scope *scope, tn_array *const *inputs, uint64_t n
                           .sequences = sequences,
                           .slots = has_slots ? places[0].slots : NULL,
                           .cache_format = model->cache_format};
-    tn_status status = lm_build(plan->model, scope, &step, places, NULL);
+    tn_status status = lm_build(plan->model, scope, &step, places, NULL,
+                                has_rows ? inputs + first_cache(model) + num_caches : NULL);
     if (status == TN_OK && plan->kind == LM_HIDDEN && !step.hidden)
         return tn_scope_fail(scope, TN_ERR_UNSUPPORTED,
                              "%s gives no hidden state, of which embeddings are made",
@@ -232,20 +242,24 @@ tn_status lm_plans_make(tn_lm *model)
 
 // --- running ---------------------------------------------------------------------------
 
-// The input of a chunk: tokens or hidden states, with zeros behind the valid ones.
+// The input of a chunk: tokens or hidden states, with zeros behind the valid ones, and in
+// the places of rows that are given.
 static tn_array *chunk_input(const tn_lm *model, tn_scope *scope, const void *input,
-                             int64_t valid, int64_t count)
+                             int64_t valid, int64_t count, bool has_rows)
 {
     int64_t width = model->first > 0 ? model->facts->width : 1;
     uint64_t size = 4 * (uint64_t)width; // of i32, or f32
     char *padded = NULL;
-    if (valid < count) {
+    if (valid < count || has_rows) {
         padded = lm_alloc((uint64_t)count, size);
         if (!padded) {
             tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory for a chunk");
             return NULL;
         }
         memcpy(padded, input, (uint64_t)valid * size);
+        for (int64_t i = 0; has_rows && i < valid; i++)
+            if (((int32_t *)(void *)padded)[i] < 0)
+                ((int32_t *)(void *)padded)[i] = 0;
     }
     const void *data = padded ? padded : input;
     tn_array *array = model->first > 0
@@ -253,6 +267,27 @@ static tn_array *chunk_input(const tn_lm *model, tn_scope *scope, const void *in
                           : tn_from_data(scope, TN_I32, TN_SHAPE(count), data);
     free(padded);
     return array;
+}
+
+// Rows of images at their positions, zeros elsewhere, and which positions have some.
+static void put_rows(const struct lm_chunk *c, tn_scope *scope, tn_array **given)
+{
+    int64_t width = c->sequences[0]->model->facts->width;
+    float *rows = lm_alloc((uint64_t)(c->count * (width + 1)), sizeof(*rows));
+    if (!rows) {
+        tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory for the rows of an image");
+        return;
+    }
+    float *which = rows + c->count * width;
+    for (int64_t i = 0; i < c->valid; i++) {
+        if (!c->rows[i])
+            continue;
+        memcpy(rows + i * width, c->rows[i], (uint64_t)width * sizeof(*rows));
+        which[i] = 1;
+    }
+    given[0] = tn_from_data(scope, TN_F32, TN_SHAPE(c->count, width), rows);
+    given[1] = tn_from_data(scope, TN_F32, TN_SHAPE(c->count, 1), which);
+    free(rows);
 }
 
 // Reads the rows that count of what a plan gave beside the caches.
@@ -324,19 +359,27 @@ static void place_sequences(const struct lm_chunk *c, tn_scope *scope, int64_t c
     inputs[IN_LAST] = tn_from_data(scope, TN_I32, TN_SHAPE(count), last);
 }
 
+// Inputs of the plan of a chunk.
+static uint64_t num_inputs(const struct lm_chunk *c)
+{
+    const tn_lm_sequence *sequence = c->sequences[0];
+    return first_cache(sequence->model) + sequence->caches->count +
+           (c->rows ? NUM_GIVEN : 0);
+}
+
 // Runs the plan with the caches, whose lock is held.
 static tn_status call_plan(const struct lm_chunk *c, tn_scope *scope, tn_array **inputs)
 {
     tn_lm *model = c->sequences[0]->model;
     struct lm_caches *caches = c->sequences[0]->caches;
-    uint64_t first = first_cache(model);
-    tn_array **outputs = inputs + first + caches->count;
+    uint64_t first = first_cache(model), count = num_inputs(c);
+    tn_array **outputs = inputs + count;
     tn_status status = lm_caches_check(caches);
     if (status != TN_OK)
         return status;
     memcpy(inputs + first, caches->arrays, caches->count * sizeof(*inputs));
-    tn_function_call(model->plans[c->kind].function, scope, inputs, first + caches->count,
-                     outputs, caches->count + (c->kind != LM_NOTHING));
+    tn_function_call(model->plans[c->kind].function, scope, inputs, count, outputs,
+                     caches->count + (c->kind != LM_NOTHING));
     status = lm_fail_scope(scope);
     if (status == TN_OK)
         status = take_caches(caches, scope, outputs);
@@ -351,8 +394,10 @@ static tn_status run_chunk(const struct lm_chunk *c, tn_scope *scope, tn_array *
     struct lm_caches *caches = c->sequences[0]->caches;
     int64_t count = sequences_of_plan(c);
     lm_scope_on(&model->division, 0, scope);
-    inputs[IN_TOKENS] =
-        chunk_input(model, scope, c->input, c->num_sequences * c->valid, count * c->count);
+    inputs[IN_TOKENS] = chunk_input(model, scope, c->input, c->num_sequences * c->valid,
+                                    count * c->count, c->rows != NULL);
+    if (c->rows)
+        put_rows(c, scope, inputs + first_cache(model) + caches->count);
     place_sequences(c, scope, count, inputs);
     tn_status status = lm_fail_scope(scope);
     if (status != TN_OK)
@@ -360,7 +405,7 @@ static tn_status run_chunk(const struct lm_chunk *c, tn_scope *scope, tn_array *
     pthread_mutex_lock(&caches->lock);
     status = call_plan(c, scope, inputs);
     pthread_mutex_unlock(&caches->lock);
-    tn_array *made = inputs[first_cache(model) + 2 * caches->count];
+    tn_array *made = inputs[num_inputs(c) + caches->count];
     if (status == TN_OK && c->kind != LM_NOTHING)
         status = read_rows(scope, made, c->kind == LM_LAST_ROW ? 1 : c->valid, c->outputs,
                            c->num_sequences);
@@ -370,7 +415,8 @@ static tn_status run_chunk(const struct lm_chunk *c, tn_scope *scope, tn_array *
 tn_status lm_step(const struct lm_chunk *chunk)
 {
     const tn_lm *model = chunk->sequences[0]->model;
-    uint64_t arrays = first_cache(model) + 2 * chunk->sequences[0]->caches->count + 1;
+    uint64_t arrays =
+        first_cache(model) + 2 * chunk->sequences[0]->caches->count + NUM_GIVEN + 1;
     tn_array **inputs = lm_alloc(arrays, sizeof(tn_array *));
     if (!inputs)
         return TN_ERR_MEMORY;

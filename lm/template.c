@@ -18,9 +18,11 @@ struct chat_family {
     const char *absent;           // and one that it does not have, or NULL
     const char *before[NUM_ROLES], *behind[NUM_ROLES];
     const char *reply;     // the beginning of a reply; NULL: none
+    const char *begin;     // of a conversation; NULL: none
     const char *again;     // before the second turn of the user and later ones, or NULL
     bool trims[NUM_ROLES]; // white space around a text is left out
     bool system_within;    // the system's text is a part of the user's first message
+    bool closes_up;        // no white space between what is before and an image
 };
 
 // The first that fits counts.
@@ -37,6 +39,14 @@ static const struct chat_family families[] = {
      .before = {"<|im_start|>system\n", "<|im_start|>user\n", "<|im_start|>assistant\n"},
      .behind = {"<|im_end|>\n", "<|im_end|>\n", "<|im_end|>\n"},
      .reply = "<|im_start|>assistant\n"},
+    {.name = "smolvlm",
+     .marks = {"<|im_start|>", "<end_of_utterance>", "capitalize"},
+     .begin = "<|im_start|>",
+     .before = {"System: ", "User: ", "Assistant: "},
+     .behind = {"<end_of_utterance>\n", "<end_of_utterance>\n", "<end_of_utterance>\n"},
+     .reply = "Assistant:",
+     .trims = {[ASSISTANT] = true},
+     .closes_up = true},
     {.name = "mistral-v7",
      .marks = {"[SYSTEM_PROMPT]", "[INST] "},
      .before = {"[SYSTEM_PROMPT] ", "[INST] ", " "},
@@ -229,6 +239,17 @@ static void put_message(struct output *o, const struct chat_family *f, enum role
     put_text(o, f->behind[role]);
 }
 
+// What stands before a message, of which `front` comes first.
+static void put_before(struct output *o, const struct chat_family *f, enum role role,
+                       const char *front)
+{
+    const char *text = f->before[role];
+    size_t size = strlen(text);
+    while (f->closes_up && front && front[0] && size && is_white(text[size - 1]))
+        size--;
+    put(o, text, size);
+}
+
 static const char *role_of(const char *name, enum role *out)
 {
     for (int i = 0; i < NUM_ROLES; i++) {
@@ -281,6 +302,7 @@ const char *chat_template_write(const struct chat_template *t,
     bool any_user = false;
     if (wrong)
         return wrong;
+    put_text(&o, f->begin);
     if (t->system && (count == 0 || strcmp(messages[0].role, role_names[SYSTEM]) != 0)) {
         put_text(&o, f->before[SYSTEM]);
         put_message(&o, f, SYSTEM, t->system, t->system_size, false);
@@ -292,12 +314,13 @@ const char *chat_template_write(const struct chat_template *t,
             continue; // with the user's message behind it
         if (role == USER && any_user)
             put_text(&o, f->again);
-        put_text(&o, f->before[role]);
+        put_before(&o, f, role, messages[i].front);
         const char *system = f->system_within ? system_before(messages, i) : NULL;
         if (role == USER && system) {
             put_text(&o, f->before[SYSTEM]);
             put_message(&o, f, SYSTEM, system, strlen(system), true);
         }
+        put_text(&o, messages[i].front);
         put_message(&o, f, role, messages[i].text, strlen(messages[i].text), true);
         any_user |= role == USER;
     }

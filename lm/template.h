@@ -16,6 +16,7 @@
 struct chat_message {
     const char *role; // "system", "user" or "assistant"
     const char *text;
+    const char *front; // control text before the message's own, marks of images; or NULL
 };
 
 // A family, and what one model's template says beside it. A copy is as good.

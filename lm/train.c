@@ -70,7 +70,7 @@ static tn_array *window_loss(const struct training *t, tn_scope *scope, tn_array
             .start = tn_from_data(scope, TN_I32, TN_SHAPE(4), (const int32_t[4]){0})};
     }
     if (make_caches(model, scope, count, caches) == TN_OK)
-        lm_build(model, scope, &step, places, parameters);
+        lm_build(model, scope, &step, places, parameters, NULL);
     free(caches);
     tn_array *losses =
         tn_op(scope, "nn.cross_entropy/1", TN_IN(step.output, next), TN_NO_ATTRS);

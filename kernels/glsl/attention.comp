@@ -78,6 +78,7 @@ uint lane, lane_x, lane_y;
 uint q_places[Q_LOADS];
 uint first_row;
 
+#define SHARED_CACHES
 #include "attention.glsl"
 
 // --- loading ------------------------------------------------------------------------------

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What attention and its derivative share: loading, and which keys a query sees. Included behind
-// the buffers `lengths` and `batches` and the push constants `args`.
+// the buffers `lengths` and `batches` and the push constants `args`. SHARED_CACHES: behind `seen`, too, which
+// has the slots (i32) of caches that sequences share, where the flags say so: the mask's offset and
+// stride from key to key are theirs, that from row to row is the last slot.
 const uint IS_CAUSAL = 1u, HAS_ADDED = 2u, HAS_SEEN = 4u, HAS_LENGTHS = 8u, IS_SIGNED = 16u;
+const uint HAS_SLOTS = 32u;
 const uint LENGTH_SHIFT = 8u; // from there on, bytes of a length
 const int FAR = 1 << 30;      // no position is beyond it
 
@@ -109,6 +112,17 @@ float add_dot(float sum, vec4 a, vec4 b)
     return sum;
 }
 
+#ifdef SHARED_CACHES
+// Where the sequence is in the caches.
+uint slot_of(uint index)
+{
+    uint at = (args.mask_offset + index * args.mask_key) * 4u, bits = 0u;
+    for (uint i = 0u; i < 4u; i++)
+        bits |= uint(seen.d[at + i]) << (i * 8u);
+    return uint(clamp(int(bits), 0, int(args.mask_row)));
+}
+#endif
+
 // Sets where the operands of a batch begin; gives the index of its first axis.
 uint start_batch(uint batch, uint group)
 {
@@ -125,9 +139,14 @@ uint start_batch(uint batch, uint group)
             next = rest / extent;
             index = rest - next * extent;
         }
+        uint slot = index;
+#ifdef SHARED_CACHES
+        if ((args.flags & HAS_SLOTS) != 0u)
+            slot = slot_of(index);
+#endif
         q_start += index * batches.d[axis * 5u + 1u];
-        k_start += index * batches.d[axis * 5u + 2u];
-        v_start += index * batches.d[axis * 5u + 3u];
+        k_start += slot * batches.d[axis * 5u + 2u];
+        v_start += slot * batches.d[axis * 5u + 3u];
         mask_start += index * batches.d[axis * 5u + 4u];
         rest = next;
     }

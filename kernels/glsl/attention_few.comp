@@ -3,7 +3,9 @@
 // Attention of few rows of q for each head of k, as texts are written word by word: keys and values
 // are read once, from memory into registers, and never by less than sixteen bytes at a time. IN:
 // dtype; PER: vectors of four in a line of sixteen bytes. Strides, offsets and lengths of rows of q,
-// k and v are whole lines, those of the output vectors of four. Everything is computed in f32.
+// k and v are whole lines, those of the output vectors of four, which are written by elements since
+// they may pass through a program. Everything is computed in f32. BLOCKS: keys and values are blocks
+// of q8_0, whose strides and offsets are even bytes, and a line is eight of their elements; q is f32.
 //
 // The queries of the heads that share keys are rows of one matrix; a workgroup computes ROWS of them
 // over a part of the keys. It has slots of LANES invocations, one for each line of a row. A slot
@@ -14,7 +16,6 @@
 // each other, and do not where a subgroup has whole slots.
 #include "types.glsl"
 #include "scalar.glsl"
-#define VECTORS
 #include "fours.glsl"
 #extension GL_KHR_shader_subgroup_basic : require
 layout(local_size_x_id = 0) in;
@@ -32,8 +33,13 @@ layout(constant_id = 9) const uint BY_SUBGROUP = 0;
 layout(constant_id = 10) const uint COMBINES = 0; // 1: there are counters
 
 layout(std430, binding = 0) readonly buffer Q { uvec4 d[]; } queries;
+#ifdef BLOCKS
+layout(std430, binding = 1) readonly buffer K { uint16_t d[]; } keys;
+layout(std430, binding = 2) readonly buffer V { uint16_t d[]; } values;
+#else
 layout(std430, binding = 1) readonly buffer K { uvec4 d[]; } keys;
 layout(std430, binding = 2) readonly buffer V { uvec4 d[]; } values;
+#endif
 layout(std430, binding = 3) readonly buffer Added { PASTE(S_, IN) d[]; } added;
 layout(std430, binding = 4) readonly buffer Seen { uint8_t d[]; } seen;
 layout(std430, binding = 5) readonly buffer Lengths { uint8_t d[]; } lengths;
@@ -72,6 +78,7 @@ vec4 q[Q_SIZE], totals[Q_SIZE];
 float most[OWN], weight_sum[OWN];
 uvec4 k_lines[STEPS], v_lines[STEPS];
 
+#define SHARED_CACHES
 #include "attention.glsl"
 
 // --- loading ------------------------------------------------------------------------------
@@ -79,7 +86,12 @@ uvec4 k_lines[STEPS], v_lines[STEPS];
 // Vector `i` of a line.
 vec4 widened(uvec4 line, uint i)
 {
-#if PER == 1
+#ifdef BLOCKS
+    int word = int(i == 0u ? line.x : line.y);
+    return vec4(bitfieldExtract(word, 0, 8), bitfieldExtract(word, 8, 8),
+                bitfieldExtract(word, 16, 8), bitfieldExtract(word, 24, 8)) *
+           unpackHalf2x16(line.z).x;
+#elif PER == 1
     return uintBitsToFloat(line);
 #else
     uvec2 words = i == 0u ? line.xy : line.zw;
@@ -87,23 +99,42 @@ vec4 widened(uvec4 line, uint i)
 #endif
 }
 
+#ifdef BLOCKS
+// A quarter of a block: eight bytes, and the scale.
+#define LINE_AT(source, at, out)                                                                   \
+    {                                                                                              \
+        uint block = (at) / 2u + lane / 4u * 17u, first = block + 1u + lane % 4u * 4u;             \
+        out = uvec4(uint(source.d[first]) | uint(source.d[first + 1u]) << 16,                      \
+                    uint(source.d[first + 2u]) | uint(source.d[first + 3u]) << 16,                 \
+                    uint(source.d[block]), 0u);                                                    \
+    }
+#else
+#define LINE_AT(source, at, out) out = source.d[(at) / LINE + lane];
+#endif
 #define LOAD_LINES(lines, source, start, row, count, begin, end)                                   \
     [[unroll]] for (uint i = 0u; i < STEPS; i++) {                                                 \
         uint key = (begin) + i * SLOTS + slot;                                                     \
         lines[i] = uvec4(0u);                                                                      \
         if (key < (end) && lane * LINE < (count))                                                  \
-            lines[i] = source.d[((start) + key * (row)) / LINE + lane];                            \
+            LINE_AT(source, (start) + key * (row), lines[i])                                       \
     }
 
 void load_rows(int length)
 {
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         uint row = first_row + r;
+        bool is_there = row < total_rows && lane * LINE < args.depth;
+#ifdef BLOCKS
+        uint at = place_of_row(row) / 4u + lane * 2u;
+        q[r * 2u] = is_there ? uintBitsToFloat(queries.d[at]) * args.scale : vec4(0);
+        q[r * 2u + 1u] = is_there ? uintBitsToFloat(queries.d[at + 1u]) * args.scale : vec4(0);
+#else
         uvec4 line = uvec4(0u);
-        if (row < total_rows && lane * LINE < args.depth)
+        if (is_there)
             line = queries.d[place_of_row(row) / LINE + lane];
         [[unroll]] for (uint c = 0u; c < uint(PER); c++)
             q[r * uint(PER) + c] = widened(line, c) * args.scale;
+#endif
     }
     if (gl_LocalInvocationIndex < ROWS) {
         uint row = first_row + gl_LocalInvocationIndex;
@@ -208,6 +239,12 @@ void add_values()
 
 // --- the output ---------------------------------------------------------------------------
 
+void write_output(uint row, uint column, vec4 x)
+{
+    uint at = args.out_offset + row * args.width + column * 4u;
+    STORE(at, at + 4u, x);
+}
+
 // Vector `own` of a row, or with several parts of what part `part` has of it.
 void write_vector(uint row, uint part, uint own, vec2 state, vec4 x)
 {
@@ -219,7 +256,7 @@ void write_vector(uint row, uint part, uint own, vec2 state, vec4 x)
             sums.d[at + columns] = vec4(state, 0, 0);
     } else if (own < columns) {
         x = state.y == 0.0 ? vec4(0) : x / state.y;
-        STORE(args.out_offset + row * args.width + own * 4u, 0u, x);
+        write_output(row, own, x);
     }
 }
 
@@ -327,7 +364,7 @@ void combine(uint first, uint count)
             }
         }
         total = sum == 0.0 ? vec4(0) : total / sum;
-        STORE(args.out_offset + row * args.width + column * 4u, 0u, total);
+        write_output(row, column, total);
     }
 }
 

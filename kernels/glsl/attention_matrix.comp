@@ -87,6 +87,7 @@ uint row_mask;
 ivec2 all_see; // keys that all rows of the subgroup see by place
 float factor;  // of scores, which become powers of two
 
+#define SHARED_CACHES
 #include "attention.glsl"
 
 // --- loading ------------------------------------------------------------------------------

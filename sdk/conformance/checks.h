@@ -46,5 +46,6 @@ void group_primitive(struct kit *k); // every installed primitive on the backend
 void group_suite(struct kit *k);     // the operator suite over base and nn
 void group_format(struct kit *k);    // files of arrays, in memory
 void group_tokenizer(struct kit *k); // text to ids and back
+void group_model(struct kit *k);     // architectures of language models
 
 #endif // CONFORMANCE_CHECKS_H

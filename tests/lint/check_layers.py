@@ -91,6 +91,9 @@ LIBRARIES = {
                 "plugins/backends/vulkan-jit"],
     "glslang/": ["kernels/compiler"],
     "pcre2.h": ["plugins/tokenizers/bpe"],
+    "png.h": ["plugins/formats/image"],
+    "jpeglib.h": ["plugins/formats/image"],
+    "jerror.h": ["plugins/formats/image"],
     "zlib.h": ["docs/examples/lenet", "kernels/glsl"],
 }
 C_LIBRARY = set("""
@@ -158,6 +161,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/graph_format.h") |
                             self.reachable("sdk/include/tenon/share.h") |
                             self.reachable("sdk/include/tenon/lm_adapter.h") |
+                            self.reachable("sdk/include/tenon/lm_image.h") |
                             self.reachable("sdk/include/tenon/tokenizer.h") |
                             self.reachable("sdk/include/tenon/ops/quant.h") |  # names of tn_file_format
                             self.reachable("sdk/include/tenon/ffi.h") |

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <tenon/file.h>
 #include <tenon/lm_adapter.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "fixture.h"
 
@@ -40,13 +41,15 @@ static int32_t note(void *context, const tn_lm_trained *now)
     return l->count == l->end;
 }
 
-static void train(tn_lm *lm, const int32_t *ids, int64_t count, int64_t steps,
-                  struct losses *l)
+static void train(tn_lm *lm, const char *name, const int32_t *ids, int64_t count,
+                  int64_t steps, struct losses *l)
 {
     static const char *const weights[] = {"attn_q", "attn_k", "attn_v", "ffn_down"};
+    static const char *const fused[] = {"attn_qkv", "ffn_up"};
+    bool is_fused = strcmp(name, "phi3") == 0;
     const tn_lm_training how = {.struct_size = sizeof(how),
-                                .weights = weights,
-                                .num_weights = COUNT(weights),
+                                .weights = is_fused ? fused : weights,
+                                .num_weights = is_fused ? COUNT(fused) : COUNT(weights),
                                 .rank = 4,
                                 .window = count - 1,
                                 .steps = steps,
@@ -70,6 +73,8 @@ Test(adapter, losses_are_those_of_inference)
         int64_t paired;
     } rows[] = {{"llama", NULL, "adapter.safetensors", 0},
                 {"llama", NULL, "adapter.gguf", 8},
+                {"llama", NULL, "peft/", 8},
+                {"phi3", NULL, "peft/", 0},
                 {"qwen2", "q8_0", "adapter.safetensors", 0},
                 {"gemma2", NULL, "adapter.safetensors", 0}};
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -86,12 +91,12 @@ Test(adapter, losses_are_those_of_inference)
         lm_must(tn_lm_open_source(runtime, &f.source, &exact, &lm));
         lm_must(tn_lm_open_source(runtime, &g.source, &exact, &other));
         double before = surprise(lm, f.ids, TOKENS);
-        train(lm, f.ids, TOKENS, 60, &first);
+        train(lm, rows[i].name, f.ids, TOKENS, 60, &first);
         double after = surprise(lm, f.ids, TOKENS);
         lm_must(tn_lm_adapter_save(lm, rows[i].file));
         lm_must(tn_lm_adapter_load(other, rows[i].file, 1));
         double again = surprise(other, f.ids, TOKENS);
-        train(other, f.ids, TOKENS, 1, &more);
+        train(other, rows[i].name, f.ids, TOKENS, 1, &more);
         lm_must(tn_lm_adapter_load(other, rows[i].file, 0));
         double none = surprise(other, f.ids, TOKENS);
         double near = rows[i].format ? 2e-2 : 1e-4; // products of blocks round x
@@ -104,6 +109,9 @@ Test(adapter, losses_are_those_of_inference)
         tn_lm_close(lm);
         tn_lm_close(other);
         unlink(rows[i].file);
+        unlink("peft/adapter_config.json");
+        unlink("peft/adapter_model.safetensors");
+        rmdir("peft");
     }
 }
 
@@ -135,7 +143,7 @@ static void save_arrays(const char *path, const char *const *names, uint64_t cou
     float zeros[4096] = {0};
     tn_scope *scope = tn_scope_open(runtime);
     for (uint64_t i = 0; i < count; i++)
-        arrays[i] = strstr(names[i], "lora_b")
+        arrays[i] = strstr(names[i], "lora_b") || strstr(names[i], "lora_B")
                         ? tn_from_data(scope, TN_F32, TN_SHAPE(32, rank), zeros)
                         : tn_from_data(scope, TN_F32, TN_SHAPE(rank, columns), zeros);
     tn_save(scope, path, arrays, names, count, NULL);
@@ -178,7 +186,7 @@ Test(adapter, files_that_do_not_fit_leave_the_adapter_as_it_was)
     struct fixture f;
     struct losses l;
     tn_lm *lm = model_open(&f, "llama");
-    train(lm, f.ids, 33, 5, &l);
+    train(lm, "llama", f.ids, 33, 5, &l);
     double trained = surprise(lm, f.ids, 33);
     for (size_t i = 0; i < COUNT(rows); i++) {
         uint64_t count = 0;
@@ -191,6 +199,83 @@ Test(adapter, files_that_do_not_fit_leave_the_adapter_as_it_was)
     }
     unlink("bad.safetensors");
     cr_assert(eq(dbl, surprise(lm, f.ids, 33), trained));
+    tn_lm_close(lm);
+}
+
+static void write_config(const char *text)
+{
+    FILE *file = fopen("peft/adapter_config.json", "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static const struct {
+    const char *config, *names[3], *message; // NULL: it is read
+} folders[] = {
+#define OWN(part, end) "base_model.model.model.layers.0." part ".lora_" end
+#define LORA "{\"peft_type\": \"LORA\", \"r\": 2"
+    {LORA ", \"lora_alpha\": 4}",
+     {OWN("self_attn.q_proj", "A.weight"), OWN("self_attn.q_proj", "B.weight")},
+     NULL},
+    {LORA ", \"use_rslora\": true, \"bias\": \"none\", \"modules_to_save\": null}",
+     {OWN("self_attn.q_proj", "A.default.weight"),
+      OWN("self_attn.q_proj", "B.default.weight"),
+      "base_model.model.lm_head.base_layer.weight"},
+     NULL},
+    {LORA "}",
+     {OWN("self_attn.x_proj", "A.weight")},
+     "peft/: the array "
+     "'base_model.model.model.layers.0.self_attn.x_proj.lora_A.weight' "
+     "is none of an adapter: expected ....lora_A.weight and ....lora_B.weight"},
+    {LORA "}",
+     {OWN("self_attn.q_proj", "A.weight")},
+     "peft/: blk.0.attn_q.weight has .lora_a, but no .lora_b"},
+    {LORA, {NULL}, "peft/adapter_config.json: line 1: '}' expected near end of file"},
+    {"{\"peft_type\": \"IA3\"}",
+     {NULL},
+     "peft/adapter_config.json: peft_type is IA3, expected LORA"},
+    {"{}", {NULL}, "peft/adapter_config.json: peft_type is missing, expected LORA"},
+    {LORA ", \"use_dora\": true}",
+     {NULL},
+     "peft/adapter_config.json: use_dora is true, expected false"},
+    {LORA ", \"bias\": \"all\"}",
+     {NULL},
+     "peft/adapter_config.json: bias is all, expected none"},
+    {LORA ", \"alpha_pattern\": {\"q_proj\": 3}}",
+     {NULL},
+     "peft/adapter_config.json: alpha_pattern is not empty"},
+    {LORA ", \"lora_alpha\": \"x\"}",
+     {OWN("self_attn.q_proj", "A.weight"), OWN("self_attn.q_proj", "B.weight")},
+     "peft/adapter_config.json: lora_alpha is no positive number"},
+#undef LORA
+#undef OWN
+};
+
+// Names of both ages of PEFT, what alpha stands for, and what else a folder may ask for.
+Test(adapter, folders_of_peft_are_read_or_refused)
+{
+    struct fixture f;
+    tn_lm *lm = model_open(&f, "llama");
+    cr_assert(eq(int, mkdir("peft", 0700), 0));
+    cr_assert(ne(int, (int)tn_lm_adapter_load(lm, "peft/", 1), TN_OK));
+    check_message("peft/adapter_config.json: No such file or directory: expected what PEFT "
+                  "writes beside adapter_model.safetensors");
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        uint64_t count = 0;
+        while (count < 3 && folders[i].names[count])
+            count++;
+        write_config(folders[i].config);
+        if (count)
+            save_arrays("peft/adapter_model.safetensors", folders[i].names, count, 2, 16);
+        tn_status status = tn_lm_adapter_load(lm, "peft/", 1);
+        if (folders[i].message)
+            check_message(folders[i].message);
+        else if (status != TN_OK)
+            cr_fatal("row %zu: %s", i, tn_lm_error());
+        cr_assert(eq(int, status == TN_OK, !folders[i].message));
+    }
+    unlink("peft/adapter_config.json");
+    unlink("peft/adapter_model.safetensors");
+    rmdir("peft");
     tn_lm_close(lm);
 }
 

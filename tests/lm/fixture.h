@@ -10,7 +10,7 @@
 #include "../graphs/common.h"
 
 #define MOST_PAIRS 32
-#define MOST_WEIGHTS 48
+#define MOST_WEIGHTS 96
 #define MOST_ROWS 24
 #define WORDS 32
 #define POSITIONS 600
@@ -181,36 +181,34 @@ static inline void fixture_set(struct fixture *f, const char *key, const char *v
     f->list.count += at == f->list.count;
 }
 
-// `last` is 0 of a matrix, and `columns` too of a vector.
-static inline void fixture_add(struct fixture *f, const char *name, int64_t rows,
-                               int64_t columns, int64_t last)
+// Extents from the first 0 on do not count.
+static inline void fixture_add(struct fixture *f, const char *name, const int64_t extent[4])
 {
     bool is_half = !strstr(name, "norm") && strncmp(name, "rope_", 5) != 0;
     cr_assert(lt(int, f->num_weights, MOST_WEIGHTS));
     struct fixture_weight *weight = &f->weights[f->num_weights++];
     snprintf(weight->name, sizeof(weight->name), "%s", name);
-    weight->type = (tn_type){.dtype = is_half ? TN_F16 : TN_F32,
-                             .rank = last      ? 3
-                                     : columns ? 2
-                                               : 1,
-                             .extent = {rows, columns, last}};
+    weight->type = (tn_type){.dtype = is_half ? TN_F16 : TN_F32};
+    for (int32_t i = 0; i < 4 && extent[i]; i++)
+        weight->type.extent[weight->type.rank++] = extent[i];
 }
 
 static inline void fixture_line(struct fixture *f, FILE *file, char *line)
 {
     char name[96], text[96];
-    int64_t rows, columns = 0, last = 0;
+    int64_t e[4] = {0};
     if (sscanf(line, "key %95s %95s", name, text) == 2) {
         fixture_set(f, name, text);
-    } else if (sscanf(line, "weight %95s %ld %ld %ld", name, &rows, &columns, &last) >= 2) {
-        fixture_add(f, name, rows, columns, last);
+    } else if (sscanf(line, "weight %95s %ld %ld %ld %ld", name, e, e + 1, e + 2, e + 3) >=
+               2) {
+        fixture_add(f, name, e);
     } else if (sscanf(line, "factors %80s", name) == 1) {
         char *rest = line + 8 + strlen(name);
         int count = 0;
         while (count < 8 && *rest && *rest != '\n')
             f->factors[!!strstr(name, "long")][count++] = strtof(rest, &rest);
         strcat(name, ".weight");
-        fixture_add(f, name, count, 0, 0);
+        fixture_add(f, name, (const int64_t[]){count, 0, 0, 0});
     } else {
         cr_assert(eq(int, sscanf(line, "row %d", &f->rows[f->num_rows]), 1));
         for (int i = 0; i < WORDS; i++)

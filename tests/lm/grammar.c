@@ -149,6 +149,31 @@ Test(grammar, texts_of_schemas)
         {NULL, "\"abc", NOT},
         {NULL, "\"\"", NOT},
         {NULL, "false", FITS},
+        // Alternatives that exclude each other: by type, by members, by bounds, by
+        // elements.
+        {"{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\"},{\"const\":null}]}",
+         "\"a\"", FITS},
+        {NULL, "null", FITS},
+        {NULL, "true", NOT},
+        {"{\"oneOf\":[{\"properties\":{\"kind\":{\"const\":\"circle\"},\"r\":{\"type\":"
+         "\"integer\"}},\"required\":[\"kind\",\"r\"]},{\"$ref\":\"#/$defs/box\"}],"
+         "\"$defs\":{\"box\":{\"properties\":{\"kind\":{\"enum\":[\"box\",\"cube\"]}},"
+         "\"required\":[\"kind\"]}}}",
+         "{\"kind\":\"circle\",\"r\":1}", FITS},
+        {NULL, "{\"kind\":\"cube\"}", FITS},
+        {NULL, "{\"kind\":\"box\",\"r\"", NOT},
+        {"{\"oneOf\":[{\"properties\":{\"a\":{}},\"required\":[\"a\"]},{\"properties\":"
+         "{\"b\":{}},\"required\":[\"b\"]}]}",
+         "{\"a\":1}", FITS},
+        {NULL, "{\"a\":1,\"b\":2}", NOT},
+        {"{\"oneOf\":[{\"type\":\"integer\",\"maximum\":3},{\"type\":\"integer\","
+         "\"exclusiveMinimum\":3},{\"type\":\"array\",\"items\":{\"type\":\"null\"},"
+         "\"minItems\":1},{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},"
+         "\"minItems\":1},{\"const\":[[]]},{\"const\":[]}]}",
+         "3", FITS},
+        {NULL, "[true]", FITS},
+        {NULL, "[[]]", FITS},
+        {NULL, "[true,null]", NOT},
     };
     check_rows(rows, sizeof(rows) / sizeof(rows[0]), TN_LM_JSON_SCHEMA);
 }
@@ -194,6 +219,26 @@ Test(grammar, wrong_grammars_are_refused)
          "schema: #/items: a keyword that is not known: multipleOf"},
         {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"properties\":{\"a\":{\"type\":\"text\"}}}",
          "schema: #/properties/a: no type: text"},
+#define BOTH(one, other)                                                                   \
+    "a value may be valid by both alternatives " one " and " other " of oneOf: expected "  \
+    "types, constants, bounds or required members that tell them apart, or anyOf"
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"items\":{\"oneOf\":[{\"type\":\"null\"},{\"type\":\"integer\"},{\"type\":"
+         "\"number\",\"minimum\":0}]}}",
+         "schema: #/items: " BOTH("1", "2")},
+        // The second one does not say that values are objects.
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"oneOf\":[{\"type\":\"string\"},{\"properties\":{\"a\":{}}}]}",
+         "schema: #: " BOTH("0", "1")},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"oneOf\":[{\"properties\":{\"a\":{},\"b\":{}}},{\"properties\":{\"b\":{}},"
+         "\"required\":[\"b\"]}]}",
+         "schema: #: " BOTH("0", "1")},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"oneOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"}]}", "schema: #: " BOTH("0", "1")},
+        {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"oneOf\":3}",
+         "schema: #: expected some in oneOf"},
+#undef BOTH
         {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"$ref\":\"#/$defs/x\"}",
          "schema: #: no such place in the schema: #/$defs/x"},
         {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"pattern\":\"(?=a)\"}",

@@ -283,5 +283,6 @@ def make(name):
     print(path.name, path.stat().st_size, f"logits of {logits.std():.3f}")
 
 
-for chosen in sys.argv[1:] or MODELS:
-    make(chosen)
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or MODELS:
+        make(chosen)

@@ -232,7 +232,7 @@ Test(models, pairs_and_halves_give_the_same_bits)
 
 // --- steps and launches ----------------------------------------------------------------
 
-enum { DECODED = 3 };
+enum { DECODED = 3, MOST_SEQUENCES = 32, DECODED_WORDS = DECODED * MOST_SEQUENCES * WORDS };
 
 static void count_launch(void *context, const tn_planned_launch *launch)
 {
@@ -240,70 +240,130 @@ static void count_launch(void *context, const tn_planned_launch *launch)
     ++*(uint64_t *)context;
 }
 
-// Decodes some tokens one by one, and gives their logits. `is_decoded`: of weights that are
-// the blocks' values. Returns the launches that a step
+// What is decoded by what. `is_decoded`: by weights that are the blocks' values.
+struct decoding {
+    const char *layers, *format, *cache;
+    int64_t context, sequences;
+    bool is_decoded;
+    const tn_launches *launches; // NULL: on the CPU
+    const tn_host *host;
+};
+
+// One token of each sequence.
+static void decode_step(const struct fixture *f, const struct decoding *d, int step,
+                        tn_lm_sequence *const *sequences, float *logits)
+{
+    tn_lm_item items[MOST_SEQUENCES];
+    for (int64_t i = 0; i < d->sequences; i++, logits += WORDS)
+        items[i] = (tn_lm_item){.sequence = sequences[i],
+                                .ids = f->ids + step + 5 * i,
+                                .count = 1,
+                                .out_logits = logits};
+    lm_must(tn_lm_infer_batch(items, (uint64_t)d->sequences));
+}
+
+// Decodes some tokens one by one, and gives their logits. Returns the launches that a step
 // takes: on a GPU those that are planned for it.
-static uint64_t decode(const char *layers, const char *format, bool is_decoded,
-                       const tn_launches *launches, const tn_host *host, float *logits)
+static uint64_t decode(const struct decoding *d, float *logits)
 {
     struct fixture f;
     tn_lm *lm = NULL;
+    tn_lm_sequence *sequences[MOST_SEQUENCES];
     uint64_t planned = 0, before = 0;
-    const tn_lm_options options = {
-        .struct_size = sizeof(options), .context = 512, .cache = "f32"};
+    const tn_lm_options options = {.struct_size = sizeof(options),
+                                   .context = d->context,
+                                   .cache = d->cache,
+                                   .sequences = d->sequences};
     open_wide(&f);
-    fixture_set(&f, "llama.block_count", layers);
-    f.format = format;
-    f.is_decoded = is_decoded;
+    fixture_set(&f, "llama.block_count", d->layers);
+    if (strcmp(d->cache, "q8_0") == 0) {
+        fixture_set(&f, "llama.attention.head_count", "1");
+        fixture_set(&f, "llama.attention.head_count_kv", "1");
+        fixture_set(&f, "llama.attention.key_length", "32");
+        fixture_set(&f, "llama.attention.value_length", "32");
+        fixture_set(&f, "llama.rope.dimension_count", "32");
+        for (int i = 0; i < f.num_weights; i++)
+            if (strstr(f.weights[i].name, "attn_k.") ||
+                strstr(f.weights[i].name, "attn_v."))
+                f.weights[i].type.extent[0] = 32;
+    }
+    f.format = d->format;
+    f.is_decoded = d->is_decoded;
     lm_must(tn_lm_open_source(runtime, &f.source, &options, &lm));
-    tn_lm_sequence *sequence = sequence_open(lm);
-    if (launches)
-        cr_assert(eq(int, launches->watch(host, count_launch, &planned), TN_OK));
+    for (int64_t i = 0; i < d->sequences; i++)
+        sequences[i] = sequence_open(lm);
+    if (d->launches)
+        cr_assert(eq(int, d->launches->watch(d->host, count_launch, &planned), TN_OK));
     for (int i = 0; i < DECODED; i++) {
         before = stats_of(runtime).steps;
-        lm_must(tn_lm_infer(sequence, f.ids + i, 1, 0, logits + (ptrdiff_t)i * WORDS));
+        decode_step(&f, d, i, sequences, logits + i * d->sequences * WORDS);
     }
-    if (launches)
-        cr_assert(eq(int, launches->watch(host, NULL, NULL), TN_OK));
-    tn_lm_sequence_close(sequence);
+    if (d->launches)
+        cr_assert(eq(int, d->launches->watch(d->host, NULL, NULL), TN_OK));
+    for (int64_t i = 0; i < d->sequences; i++)
+        tn_lm_sequence_close(sequences[i]);
     tn_lm_close(lm);
-    return launches ? planned : stats_of(runtime).steps - before;
+    return d->launches ? planned : stats_of(runtime).steps - before;
+}
+
+// Launches of each layer more, and the logits with two.
+static uint64_t launches_of_a_layer(const char *backend, struct decoding d, float *logits)
+{
+    char first[64], plugin[64];
+    snprintf(first, sizeof(first), "TENON_BACKEND=%s%s", backend ? backend : "cpu-blas",
+             backend ? ",cpu-blas" : "");
+    snprintf(plugin, sizeof(plugin), "org.tenon.%s", backend ? backend : "");
+    const char *variables[] = {first, "TENON_FALLBACK=allow", NULL};
+    runtime = open_with(variables);
+    if (backend && tn_provider_load(runtime, TN_IFACE_LAUNCHES, plugin,
+                                    (const void **)&d.launches, &d.host))
+        cr_fatal("%s", tn_last_error());
+    d.layers = "1";
+    uint64_t one = decode(&d, logits);
+    d.layers = "2";
+    uint64_t two = decode(&d, logits);
+    tn_runtime_close(runtime);
+    return two - one;
 }
 
 // On the backend TEST_LM_BACKEND, or the CPU: queries, keys and values are one product, and
-// so are gate and up. On a GPU the results are those of the blocks' values on the CPU.
+// so are gate and up; casts to caches of f16 are launches of others. On a GPU the results
+// are those of the blocks' values on the CPU.
 Test(launches, of_a_layer_are_few)
 {
     static const struct {
-        const char *backend, *format;
-        uint64_t most; // of a layer
-    } rows[] = {{"cpu-blas", "q4_0", 11}, {"vulkan", "q5_0", 8}, {"vulkan-jit", "q5_0", 8}};
+        const char *cache;
+        int64_t context, sequences; // context 512: parts of the keys on GPUs
+        uint64_t most, most_gpu;    // of a layer
+        double error;
+    } rows[] = {
+        {"f32", 512, 1, 11, 8, 1e-3},  {"f16", 512, 1, 12, 8, 1e-3},
+        {"f16", 40, 5, 13, 8, 1e-3},   {"f16", 512, 32, 13, 9, 1e-3},
+        {"q8_0", 512, 4, 12, 8, 3e-2},
+    };
+    static float plain[DECODED_WORDS], logits[DECODED_WORDS];
     const char *backend = getenv("TEST_LM_BACKEND");
-    float plain[DECODED * WORDS], logits[DECODED * WORDS];
-    const tn_launches *launches = NULL;
-    const tn_host *host = NULL;
-    size_t row = 0;
-    runtime = open_on("cpu-blas");
-    decode("2", "q5_0", true, NULL, NULL, plain);
-    tn_runtime_close(runtime);
-    for (size_t i = 0; backend && i < sizeof(rows) / sizeof(rows[0]); i++)
-        row = strcmp(rows[i].backend, backend) == 0 ? i : row;
-    char first[64], plugin[64];
-    snprintf(first, sizeof(first), "TENON_BACKEND=%s,cpu-blas", rows[row].backend);
-    snprintf(plugin, sizeof(plugin), "org.tenon.%s", rows[row].backend);
-    const char *variables[] = {row ? first : "TENON_BACKEND=cpu-blas",
-                               "TENON_FALLBACK=allow", NULL};
-    runtime = open_with(variables);
-    if (row && tn_provider_load(runtime, TN_IFACE_LAUNCHES, plugin,
-                                (const void **)&launches, &host))
-        cr_fatal("%s", tn_last_error());
-    uint64_t one = decode("1", rows[row].format, false, launches, host, logits);
-    uint64_t two = decode("2", rows[row].format, false, launches, host, logits);
-    tn_runtime_close(runtime);
-    cr_assert(le(u64, two - one, rows[row].most));
-    for (int i = 0; row && i < DECODED * WORDS; i++)
-        cr_assert(le(dbl, fabs((double)logits[i] - (double)plain[i]), 1e-3),
-                  "logit %d is %g, on the CPU %g", i, (double)logits[i], (double)plain[i]);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct decoding d = {.layers = "2",
+                             .format = "q5_0",
+                             .cache = rows[i].cache,
+                             .context = rows[i].context,
+                             .sequences = rows[i].sequences,
+                             .is_decoded = true};
+        runtime = open_on("cpu-blas");
+        decode(&d, plain);
+        tn_runtime_close(runtime);
+        d.is_decoded = false;
+        d.format = backend ? "q5_0" : "q4_0";
+        uint64_t count = launches_of_a_layer(backend, d, logits);
+        cr_expect(le(u64, count, backend ? rows[i].most_gpu : rows[i].most),
+                  "caches of %s, %d sequences", rows[i].cache, (int)rows[i].sequences);
+        for (int k = 0; backend && k < DECODED * rows[i].sequences * WORDS; k++)
+            cr_assert(le(dbl, fabs((double)logits[k] - (double)plain[k]), rows[i].error),
+                      "caches of %s, %d sequences: logit %d is %g, on the CPU %g",
+                      rows[i].cache, (int)rows[i].sequences, k, (double)logits[k],
+                      (double)plain[k]);
+    }
 }
 
 // --- shards, cuts ----------------------------------------------------------------------

@@ -26,9 +26,22 @@ def fits(of, text):
     return out.value
 
 
+def is_decided(schema):
+    """Whether the library knows that the alternatives exclude each other."""
+    text, out = json.dumps(schema).encode(), ctypes.c_void_p()
+    status = lm.tn_lm_grammar_open(text, ctypes.c_uint64(len(text)), 2, ctypes.byref(out))
+    assert status == 0 or b"valid by both alternatives" in lm.tn_lm_error(), (schema, lm.tn_lm_error())
+    lm.tn_lm_grammar_close(out)
+    decided[status == 0] += 1
+    return status == 0
+
+
+decided = [0, 0]
+
+
 def schema_of(depth):
     kind = draw.choice(["integer", "number", "string", "pattern", "enum", "boolean"]
-                       + (["object", "object", "array", "tuple", "any"] if depth else []))
+                       + (["object", "object", "array", "tuple", "any", "one", "one"] if depth else []))
     if kind == "integer":
         low = draw.randint(-2000, 2000)
         return {"type": "integer", "minimum": low, "maximum": low + draw.randint(0, 10 ** draw.randint(0, 4))}
@@ -47,6 +60,9 @@ def schema_of(depth):
         return {"type": ["boolean", "null"]}
     if kind == "any":
         return {"anyOf": [schema_of(depth - 1) for _ in range(draw.randint(1, 3))]}
+    if kind == "one":
+        schema = {"oneOf": [schema_of(depth - 1) for _ in range(draw.randint(2, 3))]}
+        return schema if is_decided(schema) else {"anyOf": schema["oneOf"]}
     if kind == "array":
         low = draw.randint(0, 2)
         return {"type": "array", "items": schema_of(depth - 1), "minItems": low, "maxItems": low + draw.randint(0, 2)}
@@ -71,6 +87,8 @@ def valid(schema, value):
         return any(type(value) is type(e) and value == e for e in schema["enum"])
     if "anyOf" in schema:
         return any(valid(s, value) for s in schema["anyOf"])
+    if "oneOf" in schema:
+        return sum(valid(s, value) for s in schema["oneOf"]) == 1
     kind = schema["type"]
     if kind == "integer":
         return number(value) and value == int(value) and schema["minimum"] <= value <= schema["maximum"]
@@ -111,8 +129,8 @@ def instance(schema):
     """A value that is valid, with members in the schema's order."""
     if "enum" in schema:
         return draw.choice(schema["enum"])
-    if "anyOf" in schema:
-        return instance(draw.choice(schema["anyOf"]))
+    if "anyOf" in schema or "oneOf" in schema:
+        return instance(draw.choice(schema.get("anyOf") or schema["oneOf"]))
     kind = schema["type"]
     if kind == "integer":
         return draw.randint(schema["minimum"], schema["maximum"])
@@ -151,7 +169,8 @@ def main():
             assert valid(schema, json.loads(text)), (schema, text)
         lm.tn_lm_grammar_close(of)
     assert texts > 60, texts
-    print(f"1..1\nok 1 - {texts} texts that grammars wrote are valid")
+    assert min(decided) > 5, decided
+    print(f"1..1\nok 1 - {texts} texts that grammars wrote are valid; of {sum(decided)} oneOf {decided[1]} are read")
 
 
 main()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Caches of all elements, sequences that share steps, and sequences in files.
+#include <tenon/lm_adapter.h>
 #include "fixture.h"
 #include <unistd.h>
 
@@ -377,6 +378,43 @@ static void refused(tn_lm_sequence *sequence, tn_status status, const char *mess
     if (got != status || (message && !strstr(text, message)))
         cr_fatal("status %d: %s\nexpected %d: ...%s", (int)got, text, (int)status,
                  message ? message : "");
+}
+
+static tn_lm *adapted_open(struct fixture *f, uint64_t seed)
+{
+    tn_lm *lm = cached_open(f, "llama", "f16", 1, 60);
+    const tn_lm_training how = {
+        .struct_size = sizeof(how), .steps = 2, .window = 16, .seed = seed};
+    if (seed)
+        lm_must(tn_lm_train_adapter(lm, f->ids, POSITIONS, &how));
+    return lm;
+}
+
+// A cache is of the weights that it was computed with, those of an adapter among them.
+Test(sequences, saved_ones_belong_to_their_adapter)
+{
+    struct fixture f, g;
+    close(mkstemp(path));
+    for (uint64_t saved = 0; saved < 3; saved++)
+        for (uint64_t read = 0; read < 3; read++) {
+            tn_lm *lm = adapted_open(&f, saved), *other = adapted_open(&g, read);
+            tn_lm_sequence *first = sequence_open(lm), *second = sequence_open(other);
+            lm_must(tn_lm_infer(first, f.ids, 9, 0, NULL));
+            lm_must(tn_lm_infer(second, g.ids, 7, 0, NULL));
+            lm_must(tn_lm_sequence_save(first, path));
+            if (saved == read)
+                lm_must(tn_lm_sequence_restore(second, path));
+            else
+                refused(second, TN_ERR_REFUSED,
+                        saved  ? ": was saved with another adapter: "
+                        : read ? ": was saved with another adapter: none, expected "
+                               : NULL);
+            tn_lm_sequence_close(first);
+            tn_lm_sequence_close(second);
+            tn_lm_close(lm);
+            tn_lm_close(other);
+        }
+    unlink(path);
 }
 
 // Files that are cut at any place, have a byte changed in front of the arrays, or belong to

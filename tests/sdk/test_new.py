@@ -151,6 +151,19 @@ class New(bench.Bench):
         assert "expected 256 bytes that begin like" in told, told
         self.tenon("plugin", "remove", "com.acme.some")
 
+    def begins_model(self):
+        """a new architecture builds, passes its tests, and its models are run"""
+        build = self.run_tests(self.new("model", "some_3", "--id", "com.acme.models"))
+        random = "architecture=some_3,layers=2,width=64,heads=4,groups=2,inner=128,format=f32"
+        run = ("bench", "llm", "--tokens", "4", "--rounds", "1", "--random")
+        told = self.tenon(*run, random, status=1)
+        assert "some_3" in told, told
+        self.tenon("plugin", "install", build / "com.acme.models")
+        self.tenon(*run, random)
+        told = self.tenon(*run, random.replace("groups=2", "groups=3"), status=1)
+        assert "random: 4 heads of 16 share 3 of keys" in told, told
+        self.tenon("plugin", "remove", "com.acme.models")
+
     def writes_licenses(self):
         """each license can be chosen, and is named in the sources"""
         for number, license in enumerate(LICENSES):
@@ -293,7 +306,7 @@ def tests_of(new):
         tests.append((f"kernels {' '.join(flags)} build and pass their tests",
                       new.begins_kernels, (flags, listed)))
     return tests + [(t.__doc__, t, ()) for t in (
-        new.is_quick, new.translates, new.begins_backend, new.begins_format, new.compiles_all, new.writes_licenses,
+        new.is_quick, new.translates, new.begins_backend, new.begins_format, new.begins_model, new.compiles_all, new.writes_licenses,
         new.runs_from_build, new.refuses, new.keeps_folders, new.leaves_nothing_half,
         new.blames_lines, new.blames_push_constants,
         new.blames_attributes, new.emits_defaults, new.installs_documents, new.installs_for_all)]

@@ -26,6 +26,10 @@ static const struct {
      "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
      "<|im_start|>assistant\nYo<|im_end|>\n<|im_start|>user\n More <|im_end|>\n"
      "<|im_start|>assistant\n"},
+    {"<|im_start|>{{message['role'] | capitalize}}{{':'}}{{': '}}<end_of_utterance>\n",
+     "smolvlm",
+     "<|im_start|>System: Be brief.<end_of_utterance>\nUser: Hi<end_of_utterance>\n"
+     "Assistant: Yo<end_of_utterance>\nUser:  More <end_of_utterance>\nAssistant:"},
     {"'<|im_start|>' + 'user' + '<|im_sep|>'", "phi-4",
      "<|im_start|>system<|im_sep|>Be brief.<|im_end|><|im_start|>user<|im_sep|>Hi<|im_end|>"
      "<|im_start|>assistant<|im_sep|>Yo<|im_end|><|im_start|>user<|im_sep|> More <|im_end|>"
@@ -111,7 +115,7 @@ Test(templates, what_is_unknown_is_told)
     cr_assert(eq(ptr, (void *)(uintptr_t)t.family, NULL));
     chat_template_names(names, sizeof(names));
     cr_assert(eq(str, names,
-                 "phi-4, chatml, mistral-v7, mistral-v7-tekken, mistral-v1, "
+                 "phi-4, chatml, smolvlm, mistral-v7, mistral-v7-tekken, mistral-v1, "
                  "mistral-v3-tekken, mistral-v3, llama-2, phi-3, gemma, llama-3"));
     cr_assert(chat_template_find("gemma", &t));
     cr_assert(ne(ptr, strstr(written(&t, tool, 1, true), "expected system, user"), NULL));

@@ -16,7 +16,10 @@
 
 struct conversation {
     tn_lm_message *messages; // texts are owned
+    uint32_t *num_images;    // in front of each message's text
     uint64_t count, room;
+    struct pictures pictures; // of all messages, in order, and of the next one
+    uint32_t num_next;
     char *reply; // that is being written
     size_t reply_size, reply_room;
 };
@@ -38,21 +41,35 @@ static int add_message(struct conversation *c, const char *role, char *text)
     if (text && c->count == c->room) {
         uint64_t room = 2 * c->room + 8;
         tn_lm_message *more = realloc(c->messages, room * sizeof(*more));
-        if (more) {
-            c->messages = more;
-            c->room = room;
-        }
+        c->messages = more ? more : c->messages;
+        uint32_t *counts = realloc(c->num_images, room * sizeof(*counts));
+        c->num_images = counts ? counts : c->num_images;
+        c->room = more && counts ? room : c->room;
     }
     if (!text || c->count == c->room) {
         free(text);
         return stop_memory();
     }
+    bool is_user = strcmp(role, "user") == 0;
+    c->num_images[c->count] = is_user ? c->num_next : 0;
+    c->num_next = is_user ? 0 : c->num_next;
     c->messages[c->count++] = (tn_lm_message){role, text};
     return 0;
 }
 
 static void drop_message(struct conversation *c, uint64_t at)
 {
+    uint64_t first = 0, num = c->num_images[at];
+    for (uint64_t i = 0; i < at; i++)
+        first += c->num_images[i];
+    struct pictures *p = &c->pictures;
+    for (uint64_t i = first; i < first + num; i++)
+        tn_lm_image_close(p->items[i]);
+    p->count -= num;
+    memmove(p->items + first, p->items + first + num,
+            (p->count - first) * sizeof(*p->items));
+    memmove(c->num_images + at, c->num_images + at + 1,
+            (c->count - at - 1) * sizeof(*c->num_images));
     free((char *)(uintptr_t)c->messages[at].text);
     c->count--;
     memmove(c->messages + at, c->messages + at + 1, (c->count - at) * sizeof(*c->messages));
@@ -62,7 +79,9 @@ static void finish(struct conversation *c)
 {
     while (c->count > 0)
         drop_message(c, c->count - 1);
+    close_pictures(&c->pictures);
     free(c->messages);
+    free(c->num_images);
     free(c->reply);
 }
 
@@ -84,6 +103,28 @@ static int32_t print(void *context, const tn_lm_piece *piece)
     return ferror(stdout);
 }
 
+// The positions that the images have beside their marks, and the tokens.
+static int count_tokens(const struct opened *opened, const struct given *given,
+                        const struct conversation *c, int32_t **out_ids,
+                        uint64_t *out_count, int64_t *out_positions)
+{
+    const struct pictures *p = &c->pictures;
+    tn_status status = p->count > 0
+                           ? tn_lm_chat_images(opened->lm, given->template, c->messages,
+                                               c->count, c->num_images, out_ids, out_count)
+                           : tn_lm_chat_tokens(opened->lm, given->template, c->messages,
+                                               c->count, out_ids, out_count);
+    if (status != TN_OK)
+        return stop_lm();
+    *out_positions = (int64_t)*out_count;
+    for (uint64_t i = 0; i < p->count; i++) {
+        tn_lm_image_info info = {.struct_size = sizeof(info)};
+        tn_lm_image_describe(p->items[i], &info);
+        *out_positions += info.positions - 1;
+    }
+    return 0;
+}
+
 // Gives the conversation's tokens, of which the oldest messages are dropped until there is
 // room for a reply.
 static int write_prompt(const struct opened *opened, const struct given *given,
@@ -93,10 +134,10 @@ static int write_prompt(const struct opened *opened, const struct given *given,
     tn_lm_describe(opened->lm, &info);
     for (;;) {
         uint64_t first = given->system ? 1 : 0;
-        if (tn_lm_chat_tokens(opened->lm, given->template, c->messages, c->count, out_ids,
-                              out_count))
-            return stop_lm();
-        if ((int64_t)*out_count + REPLY_ROOM <= info.context || c->count < first + 3)
+        int64_t positions = 0;
+        if (count_tokens(opened, given, c, out_ids, out_count, &positions))
+            return 1;
+        if (positions + REPLY_ROOM <= info.context || c->count < first + 3)
             return 0; // what is too long even so is told by tn_lm_generate
         tn_lm_free(*out_ids);
         fprintf(stderr,
@@ -165,6 +206,8 @@ static int reply(struct opened *opened, const struct given *given,
         .piece = print,
         .context = c,
         .grammar = grammar,
+        .images = (const tn_lm_image *const *)c->pictures.items,
+        .num_images = c->pictures.count,
     };
     tn_lm_result result = {.struct_size = sizeof(result)};
     failed = write_reply(opened, given, &how, c, &result);
@@ -203,13 +246,26 @@ static char *read_line(bool is_terminal)
     }
 }
 
+// A line "/image FILE" reads an image, which is in front of the next message. Returns
+// whether it is one; a file that cannot be read is told, and the conversation goes on.
+static bool take_image(const struct opened *opened, struct conversation *c,
+                       const char *line)
+{
+    static const char command[] = "/image ";
+    if (strncmp(line, command, sizeof(command) - 1) != 0)
+        return false;
+    if (!add_picture(opened, line + sizeof(command) - 1, &c->pictures))
+        c->num_next++;
+    return true;
+}
+
 static int talk(struct opened *opened, const struct given *given,
                 const tn_lm_grammar *grammar, struct conversation *c)
 {
     bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     int failed = 0;
     for (char *line; !failed && (line = read_line(is_terminal));) {
-        if (!line[0]) {
+        if (!line[0] || take_image(opened, c, line)) {
             free(line);
             continue;
         }
@@ -249,6 +305,9 @@ int run_chat(const struct given *given)
         tell_model(&opened);
     if (!failed && given->system)
         failed = add_message(&c, "system", strdup(given->system));
+    if (!failed)
+        failed = open_pictures(&opened, given, &c.pictures);
+    c.num_next = (uint32_t)c.pictures.count;
     sigaction(SIGINT, &action, NULL);
     if (!failed)
         failed = talk(&opened, given, grammar, &c);

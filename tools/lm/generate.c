@@ -107,16 +107,32 @@ static void print_json(const struct output *out, const tn_lm_result *r)
     json_decref(whole);
 }
 
+// The prompt with marks for the images in front where it has none, for free(). Other
+// numbers of marks are told by tn_lm_generate.
+static char *mark_images(const struct opened *opened, char *prompt, uint64_t count)
+{
+    const char *mark;
+    if (count == 0 || tn_lm_image_mark(opened->lm, &mark) || strstr(prompt, mark))
+        return prompt;
+    char *marked = malloc(strlen(prompt) + count * strlen(mark) + 1), *end = marked;
+    for (uint64_t i = 0; marked && i < count; i++)
+        end = stpcpy(end, mark);
+    if (marked)
+        strcpy(end, prompt);
+    free(prompt);
+    return marked;
+}
+
 static int generate(const struct opened *opened, const struct given *given,
-                    const char *prompt, const tn_lm_sampling *sampling,
-                    const tn_lm_grammar *grammar)
+                    const char *prompt, const struct pictures *pictures,
+                    const tn_lm_sampling *sampling, const tn_lm_grammar *grammar)
 {
     struct output out = {.lm = opened->lm, .tokens = given->json ? json_array() : NULL};
     tn_lm_result result = {.struct_size = sizeof(result)};
     const tn_lm_generation how = {
         .struct_size = sizeof(how),
         .prompt = prompt,
-        .prompt_flags = given->raw         ? 0
+        .prompt_flags = given->raw         ? (pictures->count ? TN_LM_PARSE_SPECIAL : 0)
                         : given->load_from ? TN_LM_PARSE_SPECIAL
                                            : TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL,
         .max_tokens = given->tokens,
@@ -127,6 +143,8 @@ static int generate(const struct opened *opened, const struct given *given,
         .context = &out,
         .grammar = grammar,
         .top = given->top,
+        .images = (const tn_lm_image *const *)pictures->items,
+        .num_images = pictures->count,
     };
     bool is_read =
         !given->load_from || !tn_lm_sequence_restore(opened->sequence, given->load_from);
@@ -166,10 +184,16 @@ int run_generate(const struct given *given)
         tn_lm_grammar_close(grammar);
         return 1;
     }
-    char *prompt = join(given->items + 1, given->num_items - 1);
-    int failed =
-        prompt ? generate(&opened, given, prompt, &sampling, grammar) : stop_memory();
+    struct pictures pictures;
+    int failed = open_pictures(&opened, given, &pictures);
+    char *prompt = failed ? NULL : join(given->items + 1, given->num_items - 1);
+    if (prompt)
+        prompt = mark_images(&opened, prompt, pictures.count);
+    if (!failed)
+        failed = prompt ? generate(&opened, given, prompt, &pictures, &sampling, grammar)
+                        : stop_memory();
     free(prompt);
+    close_pictures(&pictures);
     tn_lm_grammar_close(grammar);
     close_model(&opened);
     return failed;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <tenon/lm.h>
+#include <tenon/lm_image.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -35,6 +35,9 @@ struct given {
     const char *save_to; // a file for the sequence behind what was generated
     const char *load_from;
     const char *adapter; // a file
+    const char *mmproj;  // a file: the tower that reads images
+    const char *images[16];
+    int num_images;
     double adapter_scale;
     const char *weights; // "attn_q,attn_v": those that training adapts
     const char *output, *plot;
@@ -75,6 +78,19 @@ int read_text(const char *path, char **out_text, uint64_t *out_size);
 
 // Opens the grammar that --grammar or --json-schema names; NULL where there is none.
 int open_grammar(const struct given *given, tn_lm_grammar **out_grammar);
+
+// Images of the prompt that is being made.
+struct pictures {
+    tn_lm_image *items[64];
+    uint64_t count;
+};
+
+// Opens an image, behind the others.
+int add_picture(const struct opened *opened, const char *path, struct pictures *pictures);
+// Opens those of --image.
+int open_pictures(const struct opened *opened, const struct given *given,
+                  struct pictures *pictures);
+void close_pictures(struct pictures *pictures);
 
 // Reads --bias into `out`, which has room for all of given->biases.
 int read_biases(const struct given *given, tn_lm_bias *out);

@@ -191,10 +191,18 @@ static int check_outputs(const struct given *given, const struct opened *opened,
                          const char *path)
 {
     const char *plugin, *extension = strrchr(path, '.');
+    size_t size = strlen(path);
+    if (size > 1 && path[size - 1] == '/') { // what PEFT reads, made where it is absent
+        char *folder = strndup(path, size - 1);
+        int failed = folder ? check_folder(folder) : stop_memory();
+        free(folder);
+        return failed ? failed : given->plot ? check_folder(given->plot) : 0;
+    }
     if (check_folder(path) || (given->plot && check_folder(given->plot)))
         return 1;
     if (!extension || strchr(extension, '/'))
-        return stop("%s: expected an extension that says the format, such as .safetensors",
+        return stop("%s: expected an extension that says the format, such as .safetensors, "
+                    "or a / for a folder of PEFT",
                     path);
     return tn_provider_find(opened->runtime, "tn.format/1", "extension", extension + 1,
                             &plugin)

@@ -36,6 +36,8 @@ enum {
     PLAIN,
     ADAPTER,
     ADAPTER_SCALE,
+    IMAGE,
+    MMPROJ,
     WEIGHTS,
     OUTPUT,
     PLOT,
@@ -76,6 +78,8 @@ static const struct option options[] = {
     {"plain", no_argument, NULL, PLAIN},
     {"adapter", required_argument, NULL, ADAPTER},
     {"adapter-scale", required_argument, NULL, ADAPTER_SCALE},
+    {"image", required_argument, NULL, IMAGE},
+    {"mmproj", required_argument, NULL, MMPROJ},
     {"weights", required_argument, NULL, WEIGHTS},
     {"output", required_argument, NULL, OUTPUT},
     {"plot", required_argument, NULL, PLOT},
@@ -130,6 +134,19 @@ static int add_bias(struct given *given, char *text)
     return 0;
 }
 
+// "one.png,two.jpg", cut in place.
+static int add_images(struct given *given, char *text)
+{
+    for (char *one; (one = strsep(&text, ","));) {
+        if (given->num_images == COUNT(given->images)) {
+            stop("--image: more than %zu files", COUNT(given->images));
+            return 2;
+        }
+        given->images[given->num_images++] = one;
+    }
+    return 0;
+}
+
 static int read_option(struct given *given, int number, const char *text)
 {
     tn_lm_sampling *s = &given->sampling;
@@ -160,13 +177,21 @@ static int read_option(struct given *given, int number, const char *text)
     const struct {
         int number;
         const char **value;
-    } texts[] = {{STOP, &given->stop},          {RANDOM, &given->random},
-                 {SYSTEM, &given->system},      {TEMPLATE, &given->template},
-                 {ADAPTER, &given->adapter},    {WEIGHTS, &given->weights},
-                 {OUTPUT, &given->output},      {PLOT, &given->plot},
-                 {CACHE, &given->cache},        {SPLIT, &given->split},
-                 {SAVE_CACHE, &given->save_to}, {LOAD_CACHE, &given->load_from},
-                 {GRAMMAR, &given->grammar},    {JSON_SCHEMA, &given->schema},
+    } texts[] = {{STOP, &given->stop},
+                 {RANDOM, &given->random},
+                 {SYSTEM, &given->system},
+                 {TEMPLATE, &given->template},
+                 {ADAPTER, &given->adapter},
+                 {MMPROJ, &given->mmproj},
+                 {WEIGHTS, &given->weights},
+                 {OUTPUT, &given->output},
+                 {PLOT, &given->plot},
+                 {CACHE, &given->cache},
+                 {SPLIT, &given->split},
+                 {SAVE_CACHE, &given->save_to},
+                 {LOAD_CACHE, &given->load_from},
+                 {GRAMMAR, &given->grammar},
+                 {JSON_SCHEMA, &given->schema},
                  {POOLING, &given->pooling}};
     for (size_t i = 0; i < COUNT(numbers); i++)
         if (numbers[i].number == number)
@@ -181,6 +206,8 @@ static int read_option(struct given *given, int number, const char *text)
         }
     if (number == BIAS)
         return add_bias(given, optarg);
+    if (number == IMAGE)
+        return add_images(given, optarg);
     if (number != RAW && number != JSON && number != PLAIN)
         return 2; // getopt_long has told
     *(number == RAW ? &given->raw : number == JSON ? &given->json : &given->plain) = true;

@@ -66,6 +66,8 @@ int open_alone(const struct given *given, struct opened *out)
     int failed = open_lm(given, out);
     if (!failed && given->adapter)
         failed = tn_lm_adapter_load(out->lm, given->adapter, given->adapter_scale) != TN_OK;
+    if (!failed && given->mmproj)
+        failed = tn_lm_vision_load(out->lm, given->mmproj) != TN_OK;
     if (failed) {
         if (tn_lm_error()[0])
             stop_lm();
@@ -224,4 +226,30 @@ int read_biases(const struct given *given, tn_lm_bias *out)
         out[i] = (tn_lm_bias){.id = (int32_t)id, .value = (float)value};
     }
     return 0;
+}
+
+int add_picture(const struct opened *opened, const char *path, struct pictures *pictures)
+{
+    if (pictures->count == COUNT(pictures->items))
+        return stop("%s: more than %zu images", path, COUNT(pictures->items));
+    if (tn_lm_image_open(opened->lm, path, &pictures->items[pictures->count]))
+        return stop_lm();
+    pictures->count++;
+    return 0;
+}
+
+int open_pictures(const struct opened *opened, const struct given *given,
+                  struct pictures *pictures)
+{
+    int failed = 0;
+    *pictures = (struct pictures){.count = 0};
+    for (int i = 0; i < given->num_images && !failed; i++)
+        failed = add_picture(opened, given->images[i], pictures);
+    return failed;
+}
+
+void close_pictures(struct pictures *pictures)
+{
+    while (pictures->count > 0)
+        tn_lm_image_close(pictures->items[--pictures->count]);
 }

@@ -17,7 +17,7 @@ static const char *const names[NUMBERS] = {"layers", "width",      "heads",  "gr
 struct random_model {
     int64_t numbers[NUMBERS];
     char format[16]; // of blocks; "" or "f32": none
-    char text[128];  // names, each ended by a zero byte
+    char family[32], keys[NUMBERS + 1][96];
     tn_text architecture, name;
     double eps;
     tn_metadata pairs[10];
@@ -195,7 +195,7 @@ static int read_dimensions(struct random_model *m, const char *text)
     while (*text) {
         char key[32], value[32];
         int used = 0;
-        if (sscanf(text, "%31[a-z]=%31[a-z0-9_]%n", key, value, &used) != 2 || !used ||
+        if (sscanf(text, "%31[a-z]=%31[a-z0-9_-]%n", key, value, &used) != 2 || !used ||
             (text[used] && text[used] != ','))
             return stop("--random: '%s', expected NAME=NUMBER,...", text);
         text += used + (text[used] == ',');
@@ -204,13 +204,18 @@ static int read_dimensions(struct random_model *m, const char *text)
                      strcmp(value, "f32") == 0 ? "" : value);
             continue;
         }
+        if (strcmp(key, "architecture") == 0) {
+            snprintf(m->family, sizeof(m->family), "%s", value);
+            continue;
+        }
         int at = 0;
         while (at < NUMBERS && strcmp(names[at], key) != 0)
             at++;
         char *end;
         int64_t number = strtoll(value, &end, 10);
         if (at == NUMBERS || *end || number < 1)
-            return stop("--random: %s=%s, expected format, layers, width, heads, groups, "
+            return stop("--random: %s=%s, expected architecture, format, layers, width, "
+                        "heads, groups, "
                         "inner, vocabulary or context, and a positive number",
                         key, value);
         m->numbers[at] = number;
@@ -218,35 +223,45 @@ static int read_dimensions(struct random_model *m, const char *text)
     return 0;
 }
 
+// The metadata, under the keys of the architecture.
+static void list_pairs(struct random_model *m)
+{
+    static const char *const keys[NUMBERS + 1] = {
+        "block_count",          "embedding_length",
+        "attention.head_count", "attention.head_count_kv",
+        "feed_forward_length",  "vocab_size",
+        "context_length",       "attention.layer_norm_rms_epsilon"};
+    for (int i = 0; i <= NUMBERS; i++) {
+        snprintf(m->keys[i], sizeof(m->keys[i]), "%s.%s", m->family, keys[i]);
+        m->pairs[i] =
+            i < NUMBERS
+                ? (tn_metadata){m->keys[i], &m->numbers[i], 1, TN_METADATA_INTEGER, 0}
+                : (tn_metadata){m->keys[i], &m->eps, 1, TN_METADATA_FLOAT, 0};
+    }
+    m->architecture = (tn_text){m->family, strlen(m->family)};
+    m->pairs[NUMBERS + 1] =
+        (tn_metadata){"general.architecture", &m->architecture, 1, TN_METADATA_TEXT, 0};
+    m->pairs[NUMBERS + 2] = (tn_metadata){"general.name", &m->name, 1, TN_METADATA_TEXT, 0};
+    m->list = (tn_metadata_list){sizeof(m->list), sizeof(m->pairs[0]), m->pairs,
+                                 NUMBERS + 3, "random"};
+}
+
 int random_source(tn_runtime *runtime, const char *dimensions, tn_lm_source *out_source)
 {
     (void)runtime;
-    static const char *const keys[NUMBERS] = {
-        "llama.block_count",          "llama.embedding_length",
-        "llama.attention.head_count", "llama.attention.head_count_kv",
-        "llama.feed_forward_length",  "llama.vocab_size",
-        "llama.context_length"};
     struct random_model *m = calloc(1, sizeof(*m));
     if (!m)
         return stop_memory();
     *m = (struct random_model){.numbers = {22, 2048, 32, 4, 5632, 32000, 4096},
                                .format = "q4_0",
-                               .architecture = {"llama", 5},
+                               .family = "llama",
                                .name = {"random", 6},
                                .eps = 1e-5};
     if (read_dimensions(m, dimensions)) {
         free(m);
         return 1;
     }
-    for (int i = 0; i < NUMBERS; i++)
-        m->pairs[i] = (tn_metadata){keys[i], &m->numbers[i], 1, TN_METADATA_INTEGER, 0};
-    m->pairs[NUMBERS] =
-        (tn_metadata){"general.architecture", &m->architecture, 1, TN_METADATA_TEXT, 0};
-    m->pairs[NUMBERS + 1] = (tn_metadata){"general.name", &m->name, 1, TN_METADATA_TEXT, 0};
-    m->pairs[NUMBERS + 2] = (tn_metadata){"llama.attention.layer_norm_rms_epsilon", &m->eps,
-                                          1, TN_METADATA_FLOAT, 0};
-    m->list = (tn_metadata_list){sizeof(m->list), sizeof(m->pairs[0]), m->pairs,
-                                 NUMBERS + 3, "random"};
+    list_pairs(m);
     *out_source = (tn_lm_source){.struct_size = sizeof(*out_source),
                                  .metadata = &m->list,
                                  .context = m,

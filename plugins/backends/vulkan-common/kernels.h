@@ -176,6 +176,13 @@ tn_status vk_plan_attention(const tn_vulkan_plan *plan);
 int32_t vk_attention_accepts(const tn_kernel_query *query);
 uint64_t vk_attention_scratch(const tn_kernel_query *query);
 
+// plan_cache.c
+tn_status vk_plan_cached_attention(const tn_vulkan_plan *plan);
+int32_t vk_cached_attention_accepts(const tn_kernel_query *query);
+uint64_t vk_cached_attention_scratch(const tn_kernel_query *query);
+tn_status vk_plan_cache_update(const tn_vulkan_plan *plan);
+int32_t vk_cache_update_accepts(const tn_kernel_query *query);
+
 // plan_attention_grad.c
 tn_status vk_plan_attention_grad(const tn_vulkan_plan *plan);
 int32_t vk_attention_grad_accepts(const tn_kernel_query *query);

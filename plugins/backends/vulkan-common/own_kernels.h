@@ -61,7 +61,22 @@ static const tn_operand_rule attention_rules[] = {
     {HALF_OR_F32, TN_NEEDS_ANY},                         // v
     {HALF_OR_F32 | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
     {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                   // lengths
-    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+static const tn_operand_rule cached_attention_rules[] = {
+    {HALF_OR_F32, TN_NEEDS_ANY},                       // q
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ANY}, // k
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ANY}, // v
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                 // lengths
+    {TN_DTYPE_BIT(TN_I32), TN_NEEDS_ANY},              // slots
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+static const tn_operand_rule cache_update_rules[] = {
+    {TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_U8),
+     TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_ANY, TN_OPERAND_FUSES},
+    {TN_DTYPE_BIT(TN_I32), TN_NEEDS_CONTIGUOUS}, // positions
+    {TN_DTYPE_BIT(TN_I32), TN_NEEDS_CONTIGUOUS}, // slots
+    {TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_U8),
+     TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule attention_grad_rules[] = {
     {HALF_OR_F32, TN_NEEDS_ANY},                         // q
     {HALF_OR_F32, TN_NEEDS_ANY},                         // k
@@ -128,6 +143,11 @@ static const tn_operand_rule quantized_matmul_rules[] = {
       .accepts = vk_cross_entropy_accepts)                                                 \
     X(attention, "nn.scaled_dot_product_attention/1", vk_plan_attention, attention_rules,  \
       .accepts = vk_attention_accepts, .scratch_size = vk_attention_scratch)               \
+    X(cache_update, "quant.cache_update/1", vk_plan_cache_update, cache_update_rules,      \
+      .accepts = vk_cache_update_accepts)                                                  \
+    X(cached_attention, "quant.cached_attention/1", vk_plan_cached_attention,              \
+      cached_attention_rules, .accepts = vk_cached_attention_accepts,                      \
+      .scratch_size = vk_cached_attention_scratch)                                         \
     X(attention_grad, "nn.attention_grad/1", vk_plan_attention_grad, attention_grad_rules, \
       .accepts = vk_attention_grad_accepts, .scratch_size = vk_attention_grad_scratch)     \
     X(conv2d, "nn.conv2d/1", vk_plan_conv2d, conv_rules, .accepts = vk_conv_accepts)       \

@@ -16,7 +16,14 @@
 #define MOST_PARTS 64
 
 // Flags of the push constants, as in attention.glsl.
-enum { IS_CAUSAL = 1, HAS_ADDED = 2, HAS_SEEN = 4, HAS_LENGTHS = 8, IS_SIGNED = 16 };
+enum {
+    IS_CAUSAL = 1,
+    HAS_ADDED = 2,
+    HAS_SEEN = 4,
+    HAS_LENGTHS = 8,
+    IS_SIGNED = 16,
+    HAS_SLOTS = 32
+};
 #define LENGTH_SHIFT 8
 
 // --- shapes ----------------------------------------------------------------------------
@@ -66,6 +73,7 @@ struct vk_attention vk_attention_describe(const tn_layout *const in[5])
                              .v = in[2],
                              .mask = given(in[3]),
                              .lengths = given(in[4]),
+                             .lengths_input = 4,
                              .batches = 1};
     a.num_batch = a.q->rank > 3 ? (uint32_t)a.q->rank - 3 : 0;
     for (uint32_t i = 0; i < a.num_batch; i++)
@@ -80,11 +88,16 @@ struct vk_attention vk_attention_describe(const tn_layout *const in[5])
     return a;
 }
 
+void vk_attention_divide(struct vk_attention *a)
+{
+    if (a->batches > 0 && vk_attention_rows(a) > 0 && a->width > 0)
+        a->parts = choose_parts(a);
+}
+
 static struct vk_attention describe(const tn_layout *const in[5])
 {
     struct vk_attention a = vk_attention_describe(in);
-    if (a.batches > 0 && vk_attention_rows(&a) > 0 && a.width > 0)
-        a.parts = choose_parts(&a);
+    vk_attention_divide(&a);
     return a;
 }
 
@@ -96,7 +109,7 @@ static struct vk_attention describe_query(const tn_kernel_query *query)
     return describe(in);
 }
 
-static uint64_t sums_size(const struct vk_attention *a)
+uint64_t vk_attention_sums(const struct vk_attention *a)
 {
     uint64_t vectors = tn_saturated_multiply(a->parts, ceil_div(a->width, 4) + 1);
     uint64_t rows =
@@ -118,13 +131,15 @@ bool vk_attention_is_taken(const struct vk_attention *a, const tn_attention_attr
 int32_t vk_attention_accepts(const tn_kernel_query *query)
 {
     struct vk_attention a = describe_query(query);
-    return vk_attention_is_taken(&a, query->attrs);
+    // The kernel for few rows alone writes by elements, as programs take them.
+    return vk_attention_is_taken(&a, query->attrs) &&
+           (query->fused == 0 || (vk_attention_is_few(&a) && vk_attention_by_vectors(&a)));
 }
 
 uint64_t vk_attention_scratch(const tn_kernel_query *query)
 {
     struct vk_attention a = describe_query(query);
-    return sums_size(&a);
+    return vk_attention_sums(&a);
 }
 
 // --- tiles -----------------------------------------------------------------------------
@@ -238,7 +253,7 @@ static uint32_t flags_of(const struct vk_attention *a, const tn_attention_attrs 
         if (tn_dtype_in(a->lengths->dtype, TN_SIGNED_DTYPES))
             flags |= IS_SIGNED;
     }
-    return flags;
+    return a->slots ? flags | HAS_SLOTS : flags;
 }
 
 static uint32_t float_bits(double x)
@@ -262,7 +277,14 @@ void vk_attention_push_matrices(struct kernel_launch *launch, const struct vk_at
     push_matrix(launch, a->q);
     push_matrix(launch, a->k);
     push_matrix(launch, a->v);
-    push_matrix(launch, a->mask);
+    if (!a->slots) {
+        push_matrix(launch, a->mask);
+        return;
+    }
+    kernel_push(launch, (uint64_t)a->slots->offset); // as attention.glsl has it
+    kernel_push(launch, 0);
+    kernel_push(launch, (uint64_t)a->k->extent[0] - 1);
+    kernel_push(launch, (uint64_t)a->slots->stride[0]);
 }
 
 void vk_attention_push_options(struct kernel_launch *launch, const struct vk_attention *a,
@@ -291,7 +313,7 @@ void vk_attention_batches(const struct vk_attention *a, uint32_t *out)
 }
 
 void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *a,
-                       const tn_attention_attrs *attrs, const tn_layout *out)
+                       const tn_layout *out)
 {
     const uint64_t counts[] = {a->heads, a->queries, a->groups, a->keys,
                                a->depth, a->width,   a->parts,  a->num_batch};
@@ -299,7 +321,7 @@ void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *
         kernel_push(launch, counts[i]);
     vk_attention_push_matrices(launch, a);
     kernel_push(launch, (uint64_t)out->offset);
-    vk_attention_push_options(launch, a, attrs);
+    vk_attention_push_options(launch, a, a->attrs);
 }
 
 void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *a,
@@ -308,14 +330,16 @@ void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *
     bool is_seen = a->mask && a->mask->dtype == TN_BOOL;
     tn_vulkan_operand q = tn_vulkan_input(0), out = tn_vulkan_output(0);
     tn_vulkan_operand sums =
-        tn_vulkan_scratch(0, sums_size(a), TN_VULKAN_READS | TN_VULKAN_WRITES);
+        tn_vulkan_scratch(0, vk_attention_sums(a), TN_VULKAN_READS | TN_VULKAN_WRITES);
     bool is_split = a->parts > 1;
     kernel_bind(launch, q);
     kernel_bind(launch, tn_vulkan_input(1));
     kernel_bind(launch, tn_vulkan_input(2));
     kernel_bind(launch, a->mask && !is_seen ? tn_vulkan_input(3) : q);
-    kernel_bind(launch, is_seen ? tn_vulkan_input(3) : q);
-    kernel_bind(launch, a->lengths ? tn_vulkan_input(4) : q);
+    kernel_bind(launch, is_seen    ? tn_vulkan_input(3)
+                        : a->slots ? tn_vulkan_input(a->slots_input)
+                                   : q);
+    kernel_bind(launch, a->lengths ? tn_vulkan_input(a->lengths_input) : q);
     kernel_bind(launch, is_split ? sums : out); // one binding: it is written as either
     kernel_bind(launch, a->num_batch
                             ? tn_vulkan_data(batches, a->num_batch * VK_ATTENTION_AXIS *
@@ -344,7 +368,7 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attent
     for (uint32_t i = 0; i < KERNEL_CONSTANTS; i++)
         kernel_spec(&launch, values[i]);
     vk_attention_bind(&launch, a, batches);
-    vk_attention_push(&launch, a, plan->step->attrs, out);
+    vk_attention_push(&launch, a, out);
     launch.groups =
         ceil_div(vk_attention_rows(a), constants.rows) * a->parts * a->groups * a->batches;
     return kernel_launch(plan, &launch);
@@ -397,7 +421,6 @@ static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct vk_atten
                                const struct vk_matrix_tile *tile)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
-    const tn_attention_attrs *attrs = plan->step->attrs;
     char name[VARIANT_NAME];
     struct kernel_launch launch = {.name = name};
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS];
@@ -405,10 +428,10 @@ static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct vk_atten
              tile->columns);
     vk_attention_batches(a, batches);
     kernel_spec(&launch, a->depth == tile->columns && a->width == tile->columns);
-    kernel_spec(&launch, attrs->soft_cap > 0);
+    kernel_spec(&launch, a->attrs->soft_cap > 0);
     kernel_spec(&launch, a->mask != NULL);
     vk_attention_bind(&launch, a, batches);
-    vk_attention_push(&launch, a, attrs, out);
+    vk_attention_push(&launch, a, out);
     launch.groups =
         ceil_div(vk_attention_rows(a), tile->rows) * a->parts * a->groups * a->batches;
     return kernel_launch(plan, &launch);
@@ -424,7 +447,7 @@ static tn_status launch_combine(const tn_vulkan_plan *plan, const struct vk_atte
     struct kernel_launch launch = {.name = name};
     uint64_t rows = a->batches * a->groups * vk_attention_rows(a);
     snprintf(name, sizeof(name), "attention_combine_%s%s", dtype_glsl(out->dtype), suffix);
-    kernel_bind(&launch, tn_vulkan_scratch(0, sums_size(a), TN_VULKAN_READS));
+    kernel_bind(&launch, tn_vulkan_scratch(0, vk_attention_sums(a), TN_VULKAN_READS));
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_push(&launch, rows);
     kernel_push(&launch, a->width);
@@ -434,6 +457,31 @@ static tn_status launch_combine(const tn_vulkan_plan *plan, const struct vk_atte
     return kernel_launch(plan, &launch);
 }
 
+tn_status vk_attention_plan(const tn_vulkan_plan *plan, const struct vk_attention *a)
+{
+    const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
+    bool is_by_vectors = vk_attention_by_vectors(a) && out->offset % 4 == 0;
+    const char *suffix = is_by_vectors ? "_vectors" : "";
+    const struct vk_matrix_tile *matrix =
+        out->offset % VK_MATRIX_LINE == 0
+            ? vk_attention_choose_matrix(plan->limits, a, matrix_tiles)
+            : NULL;
+    if (!matrix && (is_by_vectors || a->is_blocks) && vk_attention_is_few(a) &&
+        plan->limits->max_operands >= VK_ATTENTION_FEW_OPERANDS) {
+        tn_status status = vk_attention_launch_few(plan, a);
+        return status == TN_OK && a->parts > 1 && !vk_attention_few_combines(plan, a)
+                   ? launch_combine(plan, a, suffix)
+                   : status;
+    }
+    if (a->is_blocks)
+        return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
+                                "attention over blocks binds %d operands, the device %u",
+                                VK_ATTENTION_FEW_OPERANDS, plan->limits->max_operands);
+    tn_status status =
+        matrix ? launch_matrix(plan, a, matrix) : launch_tiles(plan, a, suffix);
+    return status == TN_OK && a->parts > 1 ? launch_combine(plan, a, suffix) : status;
+}
+
 tn_status vk_plan_attention(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
@@ -441,20 +489,6 @@ tn_status vk_plan_attention(const tn_vulkan_plan *plan)
     for (uint32_t i = 0; i < step->num_inputs && i < 5; i++)
         in[i] = &tn_step_input(step, i)->layout;
     struct vk_attention a = describe(in);
-    bool is_by_vectors =
-        vk_attention_by_vectors(&a) && tn_step_output(step, 0)->layout.offset % 4 == 0;
-    const char *suffix = is_by_vectors ? "_vectors" : "";
-    bool is_by_lines = tn_step_output(step, 0)->layout.offset % VK_MATRIX_LINE == 0;
-    const struct vk_matrix_tile *matrix =
-        is_by_lines ? vk_attention_choose_matrix(plan->limits, &a, matrix_tiles) : NULL;
-    if (!matrix && is_by_vectors && vk_attention_is_few(&a) &&
-        plan->limits->max_operands >= VK_ATTENTION_FEW_OPERANDS) {
-        tn_status status = vk_attention_launch_few(plan, &a);
-        return status == TN_OK && a.parts > 1 && !vk_attention_few_combines(plan, &a)
-                   ? launch_combine(plan, &a, suffix)
-                   : status;
-    }
-    tn_status status =
-        matrix ? launch_matrix(plan, &a, matrix) : launch_tiles(plan, &a, suffix);
-    return status == TN_OK && a.parts > 1 ? launch_combine(plan, &a, suffix) : status;
+    a.attrs = step->attrs;
+    return vk_attention_plan(plan, &a);
 }

@@ -17,6 +17,11 @@ struct vk_attention {
     uint64_t batches, groups, heads, queries, keys, depth, width;
     uint32_t num_batch; // axes
     uint64_t parts;     // of the keys of a row; 1: one launch
+    // Of caches that sequences share (plan_cache.c): where each one is. NULL: not given.
+    const tn_layout *slots;
+    uint32_t lengths_input, slots_input; // of the step
+    bool is_blocks;                      // k and v are blocks of q8_0, and have bytes
+    const tn_attention_attrs *attrs;
 };
 
 // Rows of q that share keys.
@@ -27,6 +32,11 @@ static inline uint64_t vk_attention_rows(const struct vk_attention *a)
 
 // in: q, k, v, and the mask and lengths, or NULL. One part.
 struct vk_attention vk_attention_describe(const tn_layout *const in[5]);
+// Chooses the parts of the keys.
+void vk_attention_divide(struct vk_attention *a);
+// Bytes that the sums of all parts take.
+uint64_t vk_attention_sums(const struct vk_attention *a);
+tn_status vk_attention_plan(const tn_vulkan_plan *plan, const struct vk_attention *a);
 bool vk_attention_is_taken(const struct vk_attention *a, const tn_attention_attrs *attrs);
 // Whether q, k and v are read by fours, and rows of outputs have a multiple of four.
 bool vk_attention_by_vectors(const struct vk_attention *a);
@@ -60,7 +70,7 @@ vk_attention_choose_matrix(const tn_vulkan_limits *limits, const struct vk_atten
 void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *a,
                        const uint32_t *batches);
 void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *a,
-                       const tn_attention_attrs *attrs, const tn_layout *out);
+                       const tn_layout *out);
 
 // Push constants: of q, k, v and mask where each begins, and its strides; from the lengths
 // to the soft cap.

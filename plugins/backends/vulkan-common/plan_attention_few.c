@@ -6,31 +6,35 @@
 #include <stdio.h>
 
 #define LINE_BYTES 16
-#define MOST_ROWS 8 // of a workgroup
-#define STEPS 4     // keys that a slot takes at a time
+#define BLOCK_LINE 8 // elements
+#define MOST_ROWS 8  // of a workgroup
+#define STEPS 4      // keys that a slot takes at a time
 #define LEAST_LANES 4
 #define MOST_LANES 64
 #define ENOUGH 32768  // invocations for a large device
 #define LEAST_PART 64 // keys
 #define MOST_PARTS 64 // as attention_combine.comp has it
+#define PARTS_BINDING 6
 
 static uint64_t columns_of(const struct vk_attention *a)
 {
     return a->depth > a->width ? a->depth : a->width;
 }
 
+// Elements that an invocation has of a row.
 static uint64_t line_of(const struct vk_attention *a)
 {
-    return LINE_BYTES / (uint64_t)tn_dtype_bytes(a->q->dtype);
+    return a->is_blocks ? BLOCK_LINE : LINE_BYTES / (uint64_t)tn_dtype_bytes(a->q->dtype);
 }
 
 bool vk_attention_is_few(const struct vk_attention *a)
 {
     uint64_t rows = vk_attention_rows(a), line = line_of(a);
+    uint64_t of_keys = a->is_blocks ? 2 : line; // bytes
     return rows > 0 && rows <= VK_ATTENTION_FEW && a->keys > 0 && a->depth > 0 &&
            a->width > 0 && columns_of(a) <= MOST_LANES * line &&
-           vk_attention_by_lines(a->q, line) && vk_attention_by_lines(a->k, line) &&
-           vk_attention_by_lines(a->v, line);
+           vk_attention_by_lines(a->q, line) && vk_attention_by_lines(a->k, of_keys) &&
+           vk_attention_by_lines(a->v, of_keys);
 }
 
 // Blocks of rows, all of which read the keys.
@@ -77,7 +81,7 @@ static struct constants constants_of(const tn_vulkan_limits *limits,
     struct constants c = {.group = group_of(rows),
                           .rows = rows,
                           .lanes = lanes,
-                          .q_size = rows * (uint32_t)(4 / tn_dtype_bytes(a->q->dtype)),
+                          .q_size = rows * (uint32_t)(line_of(a) / 4),
                           .own = (uint32_t)ceil_div(STEPS * rows, lanes),
                           .p_pitch = lanes / 4 + (lanes > LEAST_LANES)};
     // Slots of a subgroup begin at different ones of the 8 vectors that banks have.
@@ -97,6 +101,13 @@ bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_atten
     return a->parts > 1 && kernel_plan_is_own(plan);
 }
 
+// Memory for a binding that is not looked at. An output that passes through a program is
+// bound but where it is written.
+static tn_vulkan_operand unused(const tn_vulkan_plan *plan)
+{
+    return kernel_plan_is_own(plan) ? kernel_counters(1) : tn_vulkan_output(0);
+}
+
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
@@ -105,17 +116,20 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS], values[NUM_CONSTANTS];
     struct constants constants = constants_of(plan->limits, a);
     constants.combines = vk_attention_few_combines(plan, a);
-    snprintf(name, sizeof(name), "attention_few_%s", dtype_glsl(out->dtype));
+    snprintf(name, sizeof(name), "attention_few_%s",
+             a->is_blocks ? "q8_0" : dtype_glsl(out->dtype));
     vk_attention_batches(a, batches);
     memcpy(values, &constants, sizeof(values));
     for (uint32_t i = 0; i < NUM_CONSTANTS; i++)
         kernel_spec(&launch, values[i]);
     vk_attention_bind(&launch, a, batches);
+    if (a->parts == 1)
+        launch.operands[PARTS_BINDING] = unused(plan);
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_bind(&launch, constants.combines
                              ? kernel_counters(blocks_of(a) * a->groups * a->batches)
-                             : tn_vulkan_output(0));
-    vk_attention_push(&launch, a, plan->step->attrs, out);
+                             : unused(plan));
+    vk_attention_push(&launch, a, out);
     launch.groups = blocks_of(a) * a->parts * a->groups * a->batches;
     return kernel_launch(plan, &launch);
 }

@@ -40,9 +40,9 @@ static uint32_t num_bindings(const tn_step *alone)
     return count;
 }
 
-const char *plan_fused_refused(tn_device *device, const tn_step *step)
+const char *plan_fused_refused(tn_device *device, const tn_step *step, uint32_t operands)
 {
-    uint32_t count = TN_VULKAN_FUSED_OPERANDS;
+    uint32_t count = operands;
     for (uint32_t i = 0; i < step->num_fused; i++) {
         const tn_fused *fused = tn_step_fused(step, i);
         const tn_step alone = plan_fused_step(step, fused);

@@ -32,8 +32,9 @@ struct fused_binding {
 // The program beside a kernel as a step of its own.
 tn_step plan_fused_step(const tn_step *step, const tn_fused *fused);
 
-// Why the device cannot take the programs of a step in, or NULL.
-const char *plan_fused_refused(tn_device *device, const tn_step *step);
+// Why the device cannot take the programs of a step in, whose kernel's launches have at
+// most so many operands, or NULL.
+const char *plan_fused_refused(tn_device *device, const tn_step *step, uint32_t operands);
 
 // The programs of a step, in its order, for free(). NULL: there are none, or memory is
 // short, and then the status says so.

@@ -7,6 +7,7 @@
 #include "groups.h"
 #include "kernels.h"
 #include "launches.h"
+#include "plan_attention.h"
 #include "plan_fused.h"
 #include "plan_matmul.h"
 #include "plan_transpose.h"
@@ -63,6 +64,16 @@ static bool is_large_product(const tn_device *device, const tn_step *step)
            !(is_matmul && product_hides_program(&device->facts.limits, step));
 }
 
+// Operands of a launch that binds one that passes through a program, at most.
+static uint32_t fusing_operands(const tn_step *step)
+{
+    const tn_vulkan_kernel *kernel = step->kernel ? step->kernel->payload : NULL;
+    return kernel && (kernel->plan == vk_plan_attention ||
+                      kernel->plan == vk_plan_cached_attention)
+               ? VK_ATTENTION_FEW_OPERANDS
+               : TN_VULKAN_FUSED_OPERANDS;
+}
+
 // Why the device takes the program beside a kernel not in.
 static const char *fused_refused(tn_device *device, const tn_step *step,
                                  const tn_fused *fused)
@@ -92,7 +103,7 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
         is_large_product(device, step))
         reason = "on a GPU a large product is faster alone";
     if (!reason)
-        reason = plan_fused_refused(device, step);
+        reason = plan_fused_refused(device, step, fusing_operands(step));
     for (uint32_t i = 0; i < step->num_fused && !reason; i++)
         reason = fused_refused(device, step, tn_step_fused(step, i));
     if (reason && out_reason)

@@ -274,6 +274,11 @@ static tn_status find_family(struct hf *hf)
                               hf_known_families(known, sizeof(known)));
     json_t *text = json_object_get(hf->config, "text_config");
     hf->model = json_is_object(text) ? text : hf->config;
+    const char *within = json_string_value(json_object_get(text, "model_type"));
+    const struct hf_family *other =
+        within && hf->family->projector ? hf_find_family(within) : hf->family;
+    if (other && strcmp(other->architecture, hf->family->architecture) != 0)
+        return wrong(hf, "text_config", "a model_type that is a llama");
     json_t *defaults =
         hf->family->defaults ? json_loads(hf->family->defaults, 0, NULL) : NULL;
     bool failed = hf->family->defaults &&

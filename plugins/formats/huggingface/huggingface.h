@@ -24,6 +24,7 @@ struct hf_family {
     bool norms_add_one;       // weights of norms are what is added to 1, as Gemma's
     bool has_two_norms;       // of each part of a layer, before and behind it
     const char *defaults;     // JSON: what a config.json may leave out; NULL: nothing
+    const char *projector;    // what a tower's rows go through; NULL: no tower is known
 };
 const struct hf_family *hf_find_family(const char *model_type);
 // Lists the known ones: "gemma2, llama, ...". Returns `text`.
@@ -71,6 +72,7 @@ struct hf {
     const tn_format_source *folder;
     const struct hf_family *family;
     json_t *config, *tokenizer, *tokenizer_config, *index; // own names and texts
+    json_t *processor;                                     // of images; NULL: none
     char *chat;               // of chat_template.jinja, or NULL
     json_t *model;            // the part of `config` about the language model
     int64_t num_experts;      // of a layer; 0: one
@@ -114,6 +116,7 @@ tn_status hf_read_text(struct hf *hf, const char *name, uint64_t most, char **ou
 // --- the parts ---------------------------------------------------------------------------
 
 tn_status hf_read_config(struct hf *hf);    // config.c: the metadata but the tokenizer's
+tn_status hf_read_vision(struct hf *hf);    // vision.c: the tower's, where there is one
 tn_status hf_read_tokenizer(struct hf *hf); // tokenizer.c
 tn_status hf_read_weights(struct hf *hf);   // weights.c
 

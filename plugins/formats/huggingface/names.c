@@ -19,13 +19,25 @@ static const char gemma3[] =
     " \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 131072,"
     " \"sliding_window\": 4096, \"query_pre_attn_scalar\": 256, \"rope_theta\": 1e6}";
 
+// Of the language model beside a tower.
+static const char idefics3[] = "{\"rms_norm_eps\": 1e-5, \"num_attention_heads\": 32, "
+                               "\"max_position_embeddings\": 2048}";
+
 static const struct hf_family families[] = {
-    {"gemma", "gemma", true, false, NULL},    {"gemma2", "gemma2", true, true, gemma2},
-    {"gemma3", "gemma3", true, true, gemma3}, {"gemma3_text", "gemma3", true, true, gemma3},
-    {"llama", "llama", false, false, NULL},   {"mistral", "llama", false, false, NULL},
-    {"mixtral", "llama", false, false, NULL}, {"phi3", "phi3", false, false, NULL},
-    {"qwen2", "qwen2", false, false, NULL},   {"qwen2_moe", "qwen2moe", false, false, NULL},
-    {"qwen3", "qwen3", false, false, NULL},   {"qwen3_moe", "qwen3moe", false, false, NULL},
+    {"gemma", "gemma", true, false, NULL, NULL},
+    {"gemma2", "gemma2", true, true, gemma2, NULL},
+    {"gemma3", "gemma3", true, true, gemma3, NULL},
+    {"gemma3_text", "gemma3", true, true, gemma3, NULL},
+    {"llama", "llama", false, false, NULL, NULL},
+    {"mistral", "llama", false, false, NULL, NULL},
+    {"mixtral", "llama", false, false, NULL, NULL},
+    {"phi3", "phi3", false, false, NULL, NULL},
+    {"qwen2", "qwen2", false, false, NULL, NULL},
+    {"qwen2_moe", "qwen2moe", false, false, NULL, NULL},
+    {"qwen3", "qwen3", false, false, NULL, NULL},
+    {"qwen3_moe", "qwen3moe", false, false, NULL, NULL},
+    {"idefics3", "llama", false, false, idefics3, "idefics3"},
+    {"smolvlm", "llama", false, false, idefics3, "idefics3"},
 };
 
 const struct hf_family *hf_find_family(const char *model_type)
@@ -79,6 +91,21 @@ static const struct pair in_layers[] = {
     {"pre_feedforward_layernorm", "ffn_norm"},
     {"post_feedforward_layernorm", "post_ffw_norm"},
 };
+// Of a tower.
+static const struct pair of_towers[] = {
+    {"vision_model.embeddings.patch_embedding", "v.patch_embd"},
+    {"vision_model.embeddings.position_embedding", "v.position_embd"},
+    {"vision_model.post_layernorm", "v.post_ln"},
+    {"connector.modality_projection.proj", "mm.model.fc"},
+};
+
+// Behind "vision_model.encoder.layers.N." there, and "v.blk.N." here.
+static const struct pair in_towers[] = {
+    {"layer_norm1", "ln1"},         {"layer_norm2", "ln2"},
+    {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"}, {"self_attn.out_proj", "attn_out"},
+    {"mlp.fc1", "ffn_up"},          {"mlp.fc2", "ffn_down"},
+};
 // One name for two norms: behind attention, or before what comes next.
 static const char behind_attention[] = "post_attention_layernorm";
 
@@ -131,6 +158,34 @@ static const char *find_in_layer(const struct hf_family *family, const char *nam
     return find(in_layers, COUNT(in_layers), name, size);
 }
 
+// The number of a layer and what is behind it: of "12.mlp.up_proj" 2 digits. NULL: another
+// name.
+static const char *behind_layer(const char *layer, size_t *digits)
+{
+    *digits = layer ? strspn(layer, "0123456789") : 0;
+    return *digits == 0 || *digits > 9 || layer[*digits] != '.' ? NULL
+                                                                : layer + *digits + 1;
+}
+
+// The name of a tower's array, whose last point is at `point`.
+static bool translate_tower(const char *part, const char *point, char *out, size_t size)
+{
+    size_t digits;
+    const char *layer = behind(part, "vision_model.encoder.layers.");
+    const char *within = behind_layer(layer, &digits);
+    const char *ours = NULL;
+    if (within && point > within)
+        ours = find(in_towers, COUNT(in_towers), within, (size_t)(point - within));
+    if (ours) {
+        snprintf(out, size, "v.blk.%.*s.%s%s", (int)digits, layer, ours, point);
+        return true;
+    }
+    ours = find(of_towers, COUNT(of_towers), part, (size_t)(point - part));
+    if (ours)
+        snprintf(out, size, "%s%s", ours, point);
+    return ours != NULL;
+}
+
 bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size,
                   int64_t *expert)
 {
@@ -138,6 +193,7 @@ bool hf_translate(const struct hf_family *family, const char *name, char *out, s
     char whole[256];
     const char *part = behind(name, "language_model."); // beside one for images
     const char *newer = behind(name, "model.language_model.");
+    newer = newer ? newer : behind(name, "model.text_model.");
     snprintf(out, size, "%s", name);
     if (newer) {
         snprintf(whole, sizeof(whole), "model.%s", newer);
@@ -147,6 +203,9 @@ bool hf_translate(const struct hf_family *family, const char *name, char *out, s
     const char *point = strrchr(part, '.');
     if (!point || (strcmp(point, ".weight") != 0 && strcmp(point, ".bias") != 0))
         return false;
+    const char *tower = behind(part, "model.");
+    if (translate_tower(tower ? tower : part, point, out, size))
+        return true;
     const char *layer = behind(part, "model.layers.");
     if (!layer) {
         const char *ours = find(globals, COUNT(globals), part, (size_t)(point - part));
@@ -154,10 +213,10 @@ bool hf_translate(const struct hf_family *family, const char *name, char *out, s
             snprintf(out, size, "%s%s", ours, point);
         return ours != NULL;
     }
-    size_t digits = strspn(layer, "0123456789");
-    if (digits == 0 || digits > 9 || layer[digits] != '.')
+    size_t digits;
+    const char *within = behind_layer(layer, &digits);
+    if (!within)
         return false;
-    const char *within = layer + digits + 1;
     const char *ours =
         point > within ? find_in_layer(family, within, (size_t)(point - within)) : NULL;
     if (!ours && point > within)

@@ -13,6 +13,7 @@ static void hf_close(const tn_host *host, const tn_format_content *content)
     json_decref(hf->tokenizer);
     json_decref(hf->tokenizer_config);
     json_decref(hf->index);
+    json_decref(hf->processor);
     host->free(host, hf->chat);
     hf_free_all(hf);
     host->free(host, hf);
@@ -34,6 +35,8 @@ static tn_status hf_list(const tn_host *host, const tn_format_source *source,
                                   .text_size = sizeof(tn_format_text),
                                   .metadata_size = sizeof(tn_metadata)}};
     tn_status status = hf_read_config(hf);
+    if (status == TN_OK)
+        status = hf_read_vision(hf);
     if (status == TN_OK)
         status = hf_read_tokenizer(hf);
     if (status == TN_OK)

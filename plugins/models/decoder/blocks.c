@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The weights and the graph of the blocks of a decoder.
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include "decoder.h"
@@ -176,6 +177,16 @@ tn_array *block_frequencies(const tn_model_step *step, const decoder *d)
                    : all;
 }
 
+// x in the dtype of an array of floats.
+static tn_array *block_as(const tn_model_step *step, tn_array *x, tn_dtype dtype)
+{
+    const tn_type *type = x ? step->build->type(x) : NULL;
+    return type && type->dtype != dtype
+               ? step->build->op(step->build, "base.astype/1", TN_IN(x),
+                                 tn_attrs("dtype", (int64_t)dtype))
+               : x;
+}
+
 // Queries, whose elements that are turned count d->turned_scale times.
 static tn_array *block_scale_turned(const tn_model_step *step, const decoder *d,
                                     tn_array *x)
@@ -237,9 +248,9 @@ static tn_array *block_side(const tn_model_step *step, const decoder *d, tn_arra
 }
 
 // The first `rotary` elements of heads, [sequences, count, heads, size], turned by their
-// positions.
+// positions. Whole heads are of `dtype`: the cast is part of the program that turns them.
 static tn_array *block_turned(const tn_model_step *step, const decoder *d, tn_array *x,
-                              int64_t heads, tn_array *frequencies)
+                              int64_t heads, tn_array *frequencies, tn_dtype dtype)
 {
     const tn_build *build = step->build;
     int64_t rest = d->facts.head_size - d->rotary;
@@ -252,6 +263,8 @@ static tn_array *block_turned(const tn_model_step *step, const decoder *d, tn_ar
                                    TN_IN(pairs, others, block_side(step, d, angles, 0),
                                          block_side(step, d, angles, 1)),
                                    TN_NO_ATTRS);
+    if (rest == 0)
+        turned = block_as(step, turned, dtype);
     turned = block_reshape(step, turned, step->sequences, step->count, heads, d->rotary);
     return rest ? build->op(build, "base.concatenate/1",
                             TN_IN(turned, block_part(step, x, d->rotary, rest)),
@@ -260,19 +273,21 @@ static tn_array *block_turned(const tn_model_step *step, const decoder *d, tn_ar
 }
 
 tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *x,
-                      int64_t layer, const char *what, int64_t heads, tn_array *frequencies)
+                      int64_t layer, const char *what, int64_t heads, tn_array *frequencies,
+                      tn_dtype dtype)
 {
+    bool is_scaled = d->turned_scale != 1 && strcmp(what, "attn_q") == 0;
     char norm[32];
     int64_t size = d->facts.head_size;
     x = block_reshape(step, x, step->sequences, step->count, heads, size);
     if (!frequencies)
-        return block_exchange(step, x, step->count, heads, size);
+        return block_exchange(step, block_as(step, x, dtype), step->count, heads, size);
     snprintf(norm, sizeof(norm), "%.24s_norm", what);
     x = block_optional_norm(step, d, x, layer, norm);
-    x = block_turned(step, d, x, heads, frequencies);
-    if (d->turned_scale != 1 && strcmp(what, "attn_q") == 0)
+    x = block_turned(step, d, x, heads, frequencies, is_scaled ? TN_F32 : dtype);
+    if (is_scaled)
         x = block_scale_turned(step, d, x);
-    return block_exchange(step, x, step->count, heads, size);
+    return block_exchange(step, block_as(step, x, dtype), step->count, heads, size);
 }
 
 void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2])
@@ -284,39 +299,23 @@ void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2])
                       .extent = {1, d->facts.groups, capacity, d->facts.head_size}};
 }
 
-// x in the dtype of an array of floats.
-static tn_array *block_as(const tn_model_step *step, tn_array *x, tn_dtype dtype)
-{
-    const tn_type *type = x ? step->build->type(x) : NULL;
-    return type && type->dtype != dtype
-               ? step->build->op(step->build, "base.astype/1", TN_IN(x),
-                                 tn_attrs("dtype", (int64_t)dtype))
-               : x;
-}
-
 // A cache with the rows of this step.
 static tn_array *block_grow(const tn_model_step *step, tn_array *cache, tn_array *rows)
 {
-    const tn_type *type = cache ? step->build->type(cache) : NULL;
     if (!step->slots)
-        return step->build->op(
-            step->build, "base.dynamic_slice_update/1",
-            TN_IN(cache, block_as(step, rows, type ? type->dtype : TN_F32), step->start),
-            TN_NO_ATTRS);
+        return step->build->op(step->build, "base.dynamic_slice_update/1",
+                               TN_IN(cache, rows, step->start), TN_NO_ATTRS);
     return step->build->op(step->build, "quant.cache_update/1",
                            TN_IN(cache, rows, step->position, step->slots),
                            tn_attrs("format", step->cache_format));
 }
 
-// Attention of q over the caches, computed from the elements that these have.
+// Attention of q over the caches, of whose dtype it is unless these are blocks.
 static tn_array *block_attend(const tn_model_step *step, const decoder *d, tn_array *q,
                               tn_array *const caches[2], int64_t window)
 {
     const tn_build *build = step->build;
-    const tn_type *type = caches[0] ? build->type(caches[0]) : NULL;
     const int64_t causal = 1;
-    if (type && !step->cache_format)
-        q = block_as(step, q, type->dtype);
     if (!step->slots)
         q = build->op(build, "nn.scaled_dot_product_attention/1",
                       TN_IN(q, caches[0], caches[1], NULL, step->length),
@@ -359,10 +358,14 @@ tn_array *block_attention(tn_model_step *step, const decoder *d, tn_array *h, in
     const tn_model_facts *f = &d->facts;
     tn_array **caches = step->caches + 2 * (layer - step->first), *made[3];
     block_qkv(step, d, h, layer, made);
-    tn_array *q = block_heads(step, d, made[0], layer, "attn_q", f->heads, frequencies);
+    const tn_type *type = caches[0] ? step->build->type(caches[0]) : NULL;
+    tn_dtype dtype = type && !step->cache_format ? type->dtype : TN_F32;
+    tn_dtype written = step->slots ? TN_F32 : dtype; // quant.cache_update converts
+    tn_array *q =
+        block_heads(step, d, made[0], layer, "attn_q", f->heads, frequencies, dtype);
     tn_array *grown[2] = {
-        block_heads(step, d, made[1], layer, "attn_k", f->groups, frequencies),
-        block_heads(step, d, made[2], layer, "attn_v", f->groups, NULL)};
+        block_heads(step, d, made[1], layer, "attn_k", f->groups, frequencies, written),
+        block_heads(step, d, made[2], layer, "attn_v", f->groups, NULL, written)};
     int64_t window = d->sees_all[layer] ? 0 : d->window;
     for (int i = 0; i < 2; i++)
         caches[i] = block_grow(step, caches[i], grown[i]);

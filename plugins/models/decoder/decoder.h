@@ -149,10 +149,10 @@ tn_array *block_frequencies(const tn_model_step *step, const decoder *d);
 
 // The vectors of one kind of heads, [1, heads, positions, size], of the product x,
 // [positions, heads * size]: a norm where the model has one, and with `frequencies` turned
-// by their positions.
+// by their positions; in `dtype`.
 tn_array *block_heads(const tn_model_step *step, const decoder *d, tn_array *x,
-                      int64_t layer, const char *what, int64_t heads,
-                      tn_array *frequencies);
+                      int64_t layer, const char *what, int64_t heads, tn_array *frequencies,
+                      tn_dtype dtype);
 
 // The two caches of a layer for step->capacity positions: its keys and its values.
 void block_caches(const decoder *d, int64_t capacity, tn_type out_types[2]);

@@ -50,7 +50,7 @@ typedef struct tn_lm_options {
     int64_t context;      // positions that a sequence holds; 0: those of the model, at most
                           // TN_LM_USUAL_CONTEXT
     // Elements of the caches: "f16", "f32", or "q8_0", whose heads have a multiple of 32
-    // elements. NULL: "f16" where TENON_BACKEND has the CPU first, else "f32".
+    // elements. NULL: "f16".
     const char *cache;
     // Sequences that share arrays of caches, and so steps of tn_lm_infer_batch; 0: 1, at
     // most TN_LM_MOST_SEQUENCES. Memory of the host is taken when it is first written, that
@@ -246,9 +246,9 @@ TN_API tn_status tn_lm_sequence_save(const tn_lm_sequence *sequence, const char 
 // Replaces the sequence by one that was saved; it goes on as that one would have, also
 // where it may hold more positions. The file is untrusted: TN_ERR_REFUSED for what is
 // damaged, or was saved with another model (other metadata, or weights of other names,
-// shapes or formats), other layers or caches of other elements; TN_ERR_ARGUMENT for more
-// positions than the context has. The sequence is then unchanged; where writing the caches
-// fails it is empty.
+// shapes or formats), another adapter, other layers or caches of other elements;
+// TN_ERR_ARGUMENT for more positions than the context has. The sequence is then unchanged;
+// where writing the caches fails it is empty.
 TN_API tn_status tn_lm_sequence_restore(tn_lm_sequence *sequence, const char *path);
 
 // Flags of tn_lm_infer and tn_lm_infer_tensor.
@@ -429,6 +429,9 @@ enum {
     TN_LM_CANCELLED = 5, // by tn_lm_cancel, or by `piece`
 };
 
+// An image that a model has read; see <tenon/lm_image.h>.
+typedef struct tn_lm_image tn_lm_image;
+
 // What is generated, and how. All zero generates from what the sequence has so far, which
 // must then not be empty, until the model ends its text.
 typedef struct tn_lm_generation {
@@ -450,6 +453,12 @@ typedef struct tn_lm_generation {
     // grammar allows, at once where nothing may follow. Stays open for the call.
     const tn_lm_grammar *grammar;
     int64_t top; // tokens of tn_lm_piece.top, at most TN_LM_MOST_TOP; 0: none
+
+    // Images of <tenon/lm_image.h>, num_images of them, for the marks that the prompt has:
+    // of each one. TN_ERR_ARGUMENT: there are more marks, or fewer. They stay open for the
+    // call.
+    const tn_lm_image *const *images;
+    uint64_t num_images;
 } tn_lm_generation;
 
 // The most tokens that a piece tells of in place of its own.

@@ -15,6 +15,10 @@
 // for B, and the number "adapter.lora.alpha"; rows of B are in the order of the rows that
 // the model's file has. Any format that knows arrays by name will do.
 //
+// A folder is one of Hugging Face's library PEFT: adapter_config.json, and
+// adapter_model.safetensors with its names ("base_model.model.model.layers.0.self_attn
+// .q_proj.lora_A.weight") and rows of B in the order of halves.
+//
 // An adapter is of the layers that are loaded: tn_lm_ensure_shard, where it loads others,
 // takes it away. Sequences of the model are closed before an adapter changes
 // (TN_ERR_ARGUMENT).
@@ -31,16 +35,19 @@
 extern "C" {
 #endif
 
-// Puts the adapter of a file, an array file of any format, in the place of the one that the
-// model has; loads all layers where none are. What it adds is multiplied by `scale`, too:
-// 1 as it was trained. Of half floats and f32; copied. `path` NULL: no adapter.
+// Puts the adapter of a file, an array file of any format or a folder, in the place of the
+// one that the model has; loads all layers where none are. What it adds is multiplied by
+// `scale`, too: 1 as it was trained. Of half floats and f32; copied. `path` NULL: no
+// adapter.
 //
 // TN_ERR_REFUSED: the file has an array that belongs to no product of the layers that are
-// loaded, A without B, or shapes that do not fit; the model has the adapter it had.
+// loaded, A without B, or shapes that do not fit; TN_ERR_UNSUPPORTED: the configuration of
+// a folder asks for more than products of low rank. The model has the adapter it had.
 TN_API tn_status tn_lm_adapter_load(tn_lm *model, const char *path, double scale);
 
 // Writes the model's adapter, in f32, to a file whose extension says the format, such as
-// .safetensors or .gguf; complete, or not at all. TN_ERR_ARGUMENT: the model has none.
+// .safetensors or .gguf; complete, or not at all. A path that ends with '/', or is of a
+// folder, is written as PEFT's, arrays first. TN_ERR_ARGUMENT: the model has none.
 TN_API tn_status tn_lm_adapter_save(tn_lm *model, const char *path);
 
 // What training says after a step.

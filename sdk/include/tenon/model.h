@@ -152,7 +152,9 @@ struct tn_model_step {
     // x [n, in] times the transpose of the weight [out, in]: f32 [n, out].
     tn_array *(*product)(const tn_model_step *step, tn_array *x, const char *name);
 
-    // The rows of the weight [rows, in] with these numbers, ids i32 [n]: f32 [n, in].
+    // The rows of the weight [rows, in] with these numbers, ids i32 [n]: f32 [n, in]. Where
+    // the ids are step->input and some positions are an image's (<tenon/vision.h>), those
+    // have the image's rows in the place of the weight's.
     tn_array *(*rows)(const tn_model_step *step, tn_array *ids, const char *name);
 
     // A constant of the model: copies `data`, row-major. Made once for each plan.

@@ -197,6 +197,14 @@ static int add_format(struct project *project, const struct new_options *o)
     return failed ? failed : project_add(project, "format/README.md", "README.md");
 }
 
+static int add_model(struct project *project, const struct new_options *o)
+{
+    (void)o;
+    int failed = project_add(project, "model/meson.build", "meson.build");
+    failed = failed ? failed : project_add(project, "model/plugin.c", "plugin.c");
+    return failed ? failed : project_add(project, "model/README.md", "README.md");
+}
+
 static int write_project(struct new_options *o,
                          int (*add)(struct project *project, const struct new_options *o))
 {
@@ -293,6 +301,23 @@ static int run_format(const struct command *self, int argc, char **argv)
     return failed;
 }
 
+static int run_model(const struct command *self, int argc, char **argv)
+{
+    struct new_options o = NEW_DEFAULTS;
+    const struct option options[] = {NEW_OPTIONS(o)};
+    struct args args;
+    int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    failed = check_common(&o, "an architecture", &args);
+    failed = failed ? failed : write_project(&o, add_model);
+    if (!failed)
+        say("  tenon bench llm --random architecture=%s,layers=2,width=64,heads=4,"
+            "groups=2,inner=128,format=f32\n",
+            o.name);
+    return failed;
+}
+
 // The primitive belongs to the runtime, which stays open while the files are written.
 static int write_kernels(struct new_options *o)
 {
@@ -349,6 +374,12 @@ static const struct command new_commands[] = {
      "\n"
      "  tenon new format acme --id com.acme.files\n",
      run_format},
+    {"new model", "NAME ...", "begin an architecture of language models of your own",
+     "The folder NAME gets a plugin that builds the layers of models whose file says\n"
+     "general.architecture NAME: attention and a gated feed-forward side by side.\n"
+     "\n"
+     "  tenon new model acme --id com.acme.models\n",
+     run_model},
     {"new kernels", "NAME --for OPERATOR [--c] [--glsl] ...",
      "begin kernels for somebody else's operator",
      "An elementwise operator gets a kernel that computes its expression, nn.softmax one\n"

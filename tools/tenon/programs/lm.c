@@ -37,12 +37,13 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         "\n"
         "  tenon generate SmolLM2.gguf Once upon a time\n"
         "  tenon generate SmolLM2.gguf --temperature 0.8 --top-p 0.95 --seed 7 Once\n"
-        "  tenon generate SmolLM2.gguf --json-schema person.json Describe Ada Lovelace\n";
+        "  tenon generate SmolLM2.gguf --json-schema person.json Describe Ada Lovelace\n"
+        "  tenon generate SmolVLM/ --image photo.png What is in this picture?\n";
     const char *tokens = "200", *context = NULL, *temperature = NULL, *top_k = NULL,
                *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL,
                *grammar = NULL, *schema = NULL, *bias = NULL, *top = NULL, *adapter = NULL,
                *adapter_scale = NULL, *cache = NULL, *save = NULL, *load = NULL,
-               *split = NULL;
+               *split = NULL, *image = NULL, *mmproj = NULL;
     bool raw = false, json = false;
     const struct option options[] = {
         {"tokens", 'n', "N", "generate at most N tokens (200; 0: no bound)", &tokens, NULL},
@@ -72,6 +73,9 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
          NULL},
         {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
+        {"image", 0, "FILE,...", "images: in front of the prompt, or at its marks", &image,
+         NULL},
+        {"mmproj", 0, "FILE", "what reads images, of a model in GGUF", &mmproj, NULL},
         {"raw", 0, NULL, "do not begin as prompts of this model do", NULL, &raw},
         {"json", 0, NULL, "print the text and its tokens in JSON at the end", NULL, &json},
     };
@@ -90,12 +94,15 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         "the program. The form of a conversation is recognised from the model's own\n"
         "template; --template names one where it is not. Tokens are drawn, since a small\n"
         "model that always takes the most probable one soon repeats itself.\n"
+        "A line '/image FILE' puts an image in front of what is said next, where the "
+        "model\n"
+        "reads images.\n"
         "\n"
         "  tenon chat SmolLM2.gguf --system 'Answer in one sentence.'\n";
     const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
                *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL,
                *grammar = NULL, *schema = NULL, *adapter = NULL, *adapter_scale = NULL,
-               *cache = NULL, *split = NULL;
+               *cache = NULL, *split = NULL, *image = NULL, *mmproj = NULL;
     const struct option options[] = {
         {"system", 0, "TEXT", "what the model is told before all else", &system, NULL},
         {"template", 0, "NAME", "the form of the conversation (the model's)", &form, NULL},
@@ -119,6 +126,8 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         {"adapter", 0, "FILE", "an adapter, as tenon train lora makes them", &adapter,
          NULL},
         {"adapter-scale", 0, "F", "multiply what it adds by F (1)", &adapter_scale, NULL},
+        {"image", 0, "FILE,...", "images in front of the first message", &image, NULL},
+        {"mmproj", 0, "FILE", "what reads images, of a model in GGUF", &mmproj, NULL},
     };
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// JPEG, read with libjpeg-turbo: grey and colours become bytes of red, green and blue. The
+// orientation that a camera notes is left to who made the file.
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/plugin.h>
+#include "image.h"
+// Behind the headers that it needs.
+#include <jerror.h>
+#include <jpeglib.h>
+
+#define BUFFER 65536
+// Parts of a progressive image: a small file may say the same pixels over and over.
+#define MOST_SCANS 500
+
+struct reading {
+    struct jpeg_decompress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    struct jpeg_source_mgr input;
+    struct jpeg_progress_mgr progress;
+    const tn_host *host;
+    const tn_format_source *source;
+    uint64_t at;      // bytes that the buffer has had
+    tn_status status; // of what failed
+    jmp_buf out;
+    JOCTET buffer[BUFFER];
+};
+
+// --- the library's calls ---------------------------------------------------------------
+
+static struct reading *reading_of(j_common_ptr jpeg)
+{
+    return jpeg->client_data;
+}
+
+// libjpeg leaves its functions here, to the setjmp of the function that called it.
+static void leave(struct reading *r, tn_status status, const char *text)
+{
+    if (r->status == TN_OK)
+        r->status =
+            r->host->fail(r->host, status, "%s: damaged JPEG: %s", r->source->name, text);
+    longjmp(r->out, 1);
+}
+
+static void failed(j_common_ptr jpeg)
+{
+    char text[JMSG_LENGTH_MAX];
+    jpeg->err->format_message(jpeg, text);
+    leave(reading_of(jpeg),
+          jpeg->err->msg_code == JERR_OUT_OF_MEMORY ? TN_ERR_MEMORY : TN_ERR_REFUSED, text);
+}
+
+// A warning tells of pixels that are made up where the file has none.
+static void told(j_common_ptr jpeg, int level)
+{
+    if (level < 0 && jpeg->err->msg_code != JWRN_EXTRANEOUS_DATA)
+        failed(jpeg);
+}
+
+static void nothing(j_decompress_ptr jpeg)
+{
+    (void)jpeg;
+}
+
+static boolean fill(j_decompress_ptr jpeg)
+{
+    struct reading *r = reading_of((j_common_ptr)jpeg);
+    uint64_t left = r->source->size - r->at, size = left < BUFFER ? left : BUFFER;
+    if (size == 0)
+        leave(r, TN_ERR_REFUSED, "it ends too early");
+    r->status = r->source->read(r->source, r->at, r->buffer, size);
+    if (r->status != TN_OK)
+        longjmp(r->out, 1);
+    r->at += size;
+    r->input.next_input_byte = r->buffer;
+    r->input.bytes_in_buffer = size;
+    return TRUE;
+}
+
+static void skip(j_decompress_ptr jpeg, long count)
+{
+    struct reading *r = reading_of((j_common_ptr)jpeg);
+    while (count > 0 && (size_t)count > r->input.bytes_in_buffer) {
+        count -= (long)r->input.bytes_in_buffer;
+        fill(jpeg);
+    }
+    r->input.next_input_byte += count > 0 ? count : 0;
+    r->input.bytes_in_buffer -= count > 0 ? (size_t)count : 0;
+}
+
+static void progressed(j_common_ptr jpeg)
+{
+    if (((j_decompress_ptr)jpeg)->input_scan_number > MOST_SCANS)
+        leave(reading_of(jpeg), TN_ERR_REFUSED, "more than 500 scans");
+}
+
+static void reading_finish(struct reading *r)
+{
+    jpeg_destroy_decompress(&r->jpeg);
+    r->host->free(r->host, r);
+}
+
+// --- the format ------------------------------------------------------------------------
+
+static tn_status read_header(struct reading *r)
+{
+    if (setjmp(r->out))
+        return r->status;
+    jpeg_create_decompress(&r->jpeg);
+    r->jpeg.src = &r->input;
+    r->jpeg.progress = &r->progress;
+    jpeg_read_header(&r->jpeg, TRUE);
+    J_COLOR_SPACE space = r->jpeg.jpeg_color_space;
+    if (space != JCS_GRAYSCALE && space != JCS_YCbCr && space != JCS_RGB)
+        return r->host->fail(r->host, TN_ERR_UNSUPPORTED,
+                             "%s: a JPEG of %d colours, expected grey or red, green and "
+                             "blue",
+                             r->source->name, r->jpeg.num_components);
+    r->jpeg.out_color_space = JCS_RGB;
+    return TN_OK;
+}
+
+// Gives a reading behind the header.
+static tn_status reading_begin(const tn_host *host, const tn_format_source *source,
+                               struct reading **out)
+{
+    struct reading *r = host->alloc(host, sizeof(*r), 0);
+    if (!r)
+        return TN_ERR_MEMORY;
+    memset(r, 0, sizeof(*r));
+    r->host = host;
+    r->source = source;
+    r->jpeg.err = jpeg_std_error(&r->errors);
+    r->jpeg.client_data = r;
+    r->errors.error_exit = failed;
+    r->errors.emit_message = told;
+    r->progress.progress_monitor = progressed;
+    r->input = (struct jpeg_source_mgr){.init_source = nothing,
+                                        .fill_input_buffer = fill,
+                                        .skip_input_data = skip,
+                                        .resync_to_restart = jpeg_resync_to_restart,
+                                        .term_source = nothing};
+    tn_status status = read_header(r);
+    if (status == TN_OK)
+        *out = r;
+    else
+        reading_finish(r);
+    return status;
+}
+
+static tn_status jpeg_list(const tn_host *host, const tn_format_source *source,
+                           const tn_format_content **out_content)
+{
+    struct reading *r = NULL;
+    tn_status status = reading_begin(host, source, &r);
+    if (status != TN_OK)
+        return status;
+    status =
+        image_list(host, source, r->jpeg.image_height, r->jpeg.image_width, 0, out_content);
+    reading_finish(r);
+    return status;
+}
+
+static tn_status read_rows(struct reading *r, const tn_type *type, JSAMPLE *out)
+{
+    if (setjmp(r->out))
+        return r->status;
+    jpeg_start_decompress(&r->jpeg);
+    if (r->jpeg.output_height != (JDIMENSION)type->extent[0] ||
+        r->jpeg.output_width != (JDIMENSION)type->extent[1] ||
+        r->jpeg.output_components != IMAGE_CHANNELS)
+        leave(r, TN_ERR_REFUSED, "its size has changed");
+    while (r->jpeg.output_scanline < r->jpeg.output_height) {
+        JSAMPROW row = out + (uint64_t)r->jpeg.output_scanline * (uint64_t)type->extent[1] *
+                                 IMAGE_CHANNELS;
+        jpeg_read_scanlines(&r->jpeg, &row, 1);
+    }
+    jpeg_finish_decompress(&r->jpeg);
+    return TN_OK;
+}
+
+static tn_status jpeg_read_pixels(const tn_host *host, const tn_format_source *source,
+                                  const tn_format_content *content, uint64_t index,
+                                  void *data)
+{
+    struct reading *r = NULL;
+    tn_status status = reading_begin(host, source, &r);
+    if (status != TN_OK)
+        return status;
+    status = read_rows(r, &content->arrays[index].type, data);
+    reading_finish(r);
+    return status;
+}
+
+static const tn_format format = {
+    .struct_size = sizeof(format),
+    .flags = TN_FORMAT_SINGLE,
+    .list = jpeg_list,
+    .close = image_close,
+    .read = jpeg_read_pixels,
+};
+
+static const tn_selector selectors[] = {
+    {TN_IFACE_FORMAT, "extension", "jpg"},
+    {TN_IFACE_FORMAT, "extension", "jpeg"},
+    {TN_IFACE_FORMAT, TN_SELECT_MAGIC, "ffd8ff"},
+};
+static const tn_selectors selector_list = {
+    .struct_size = sizeof(selector_list),
+    .items = selectors,
+    .num_items = sizeof(selectors) / sizeof(selectors[0]),
+    .item_size = sizeof(selectors[0]),
+};
+
+static const void *query(const char *id)
+{
+    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
+        return &selector_list;
+    return strcmp(id, TN_IFACE_FORMAT) == 0 ? &format : NULL;
+}
+
+TN_PLUGIN("org.tenon.jpeg", "0.1.0", "Tenon", .query = query);
