@@ -207,8 +207,11 @@ static tn_status make_ready(tn_lm *model)
 {
     struct lm_vision *vision = &model->vision;
     tn_status status = TN_OK;
-    if (vision->is_ready)
+    if (vision->is_ready && !lm_is_lost(vision->tower))
         return TN_OK;
+    vision->is_ready = false;
+    tn_function_destroy(vision->function);
+    vision->function = NULL;
     if (!vision->tower) {
         tn_lm_source source = model->source;
         source.close = NULL; // it is the model's
@@ -267,6 +270,7 @@ tn_status lm_vision_encode(tn_lm *model, const float *tile, float *out_rows)
     tn_scope *scope = tn_scope_open(model->runtime);
     if (!scope)
         return lm_fail_scope(NULL);
+    lm_scope_on(&model->vision.tower->division, 0, scope);
     tn_array *pixels =
         tn_from_data(scope, TN_F32, TN_SHAPE(3, facts->tile, facts->tile), tile);
     tn_array *rows = NULL;
