@@ -271,6 +271,7 @@ tn_status lm_vision_encode(tn_lm *model, const float *tile, float *out_rows)
     tn_scope *scope = tn_scope_open(model->runtime);
     if (!scope)
         return lm_fail_scope(NULL);
+    lm_scope_on(&model->vision.tower->division, 0, scope);
     tn_array *pixels =
         tn_from_data(scope, TN_F32, TN_SHAPE(3, facts->tile, facts->tile), tile);
     tn_array *rows = NULL;
