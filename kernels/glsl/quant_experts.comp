@@ -1,13 +1,17 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Rows of x times the transposed matrices of blocks (quant.glsl) that they chose, in f32. Each
-// pair of a row and a choice reads its matrix by itself: a matrix that many chose comes from
-// the cache.
+// Rows of x times the transposed matrices of blocks (quant.glsl) that they chose, in f32. With one
+// of ROWS each pair of a row and a choice reads its matrix by itself. With more a workgroup has
+// columns of a matrix, looks for the pairs that chose it, and reads the columns once for ROWS of them.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0;  // 1: w begins at an odd byte
 layout(constant_id = 1) const uint LANES = 64; // that share a column: a power of two from 32 to 256
+layout(constant_id = 2) const uint ROWS = 1;
+layout(constant_id = 3) const uint SUMS = 4;      // EACH * ROWS
+layout(constant_id = 4) const uint X_ALIGNED = 0; // 1: x begins at a multiple of 4 elements
 layout(std430, binding = 0) readonly buffer X { float d[]; } x_source;
+layout(std430, binding = 4) readonly buffer Fours { vec4 d[]; } x_fours; // the same where X_ALIGNED is 1
 layout(std430, binding = 2) writeonly buffer Out { float d[]; } result;
 layout(push_constant) uniform Args {
     uint pairs, columns, terms;
@@ -27,7 +31,11 @@ bool w_odd()
 
 #define EACH 4u // columns of an invocation
 const uint COLUMNS = 256u / LANES * EACH; // of a workgroup
+#define LISTED 1024u // pairs that are looked through at a time
 shared float part_sums[EACH][256];
+shared uint chosen[LISTED], num_chosen;
+float sums[SUMS];
+uint x_rows[ROWS];
 
 float sum_of(vec4 v)
 {
@@ -36,37 +44,43 @@ float sum_of(vec4 v)
 
 vec4 load_x(uint at)
 {
+    if (X_ALIGNED != 0u)
+        return x_fours.d[at / 4u];
     return vec4(x_source.d[at], x_source.d[at + 1u], x_source.d[at + 2u], x_source.d[at + 3u]);
 }
 
-void main()
+// The products of x_rows with columns `first` and behind of a matrix, a share for each invocation.
+void multiply(uint matrix, uint first, uint lane)
 {
-    uint number = group_number(), across = (args.columns + COLUMNS - 1u) / COLUMNS;
-    uint pair = number / across, lane = gl_LocalInvocationIndex % LANES;
-    if (pair >= args.pairs)
-        return;
-    uint first = number % across * COLUMNS + gl_LocalInvocationIndex / LANES * EACH;
-    uint matrix = args.w_offset + row_of(pair, args.experts) * args.matrix;
-    uint x_row = args.x_offset + pair / args.sharing * args.terms;
-    float sums[EACH];
-    [[unroll]] for (uint c = 0u; c < EACH; c++)
-        sums[c] = 0.0;
+    [[unroll]] for (uint i = 0u; i < SUMS; i++)
+        sums[i] = 0.0;
     for (uint part = lane; part < args.terms / 8u; part += LANES) {
-        uint at = x_row + part / 4u * 32u + part % 4u * 4u;
-        vec4 x_low = load_x(at), x_high = load_x(at + 16u);
+        uint at = part / 4u * 32u + part % 4u * 4u;
+        vec4 scales[EACH], low[EACH], high[EACH];
         [[unroll]] for (uint c = 0u; c < EACH; c++) {
             uint column = min(first + c, args.columns - 1u);
             uvec4 loaded = part_load(weight_row(matrix, column, args.terms, 0u), part);
-            vec4 scales = part_scales(loaded), low, high;
-            part_integers(loaded, low, high);
-            sums[c] += sum_of(low * x_low) * scales.x + sum_of(high * x_high) * scales.z;
+            scales[c] = part_scales(loaded);
+            part_integers(loaded, low[c], high[c]);
+        }
+        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            vec4 x_low = load_x(x_rows[r] + at), x_high = load_x(x_rows[r] + at + 16u);
+            [[unroll]] for (uint c = 0u; c < EACH; c++) {
+                sums[c * ROWS + r] +=
+                    sum_of(low[c] * x_low) * scales[c].x + sum_of(high[c] * x_high) * scales[c].z;
 #if HAS_MINIMUM
-            sums[c] += sum_of(x_low) * scales.y + sum_of(x_high) * scales.w;
+                sums[c * ROWS + r] += sum_of(x_low) * scales[c].y + sum_of(x_high) * scales[c].w;
 #endif
+            }
         }
     }
+}
+
+// Adds the shares of row `r`, which is pair `pair` of the result.
+void add_shares(uint r, uint pair, uint first, uint lane)
+{
     [[unroll]] for (uint c = 0u; c < EACH; c++)
-        part_sums[c][gl_LocalInvocationIndex] = sums[c];
+        part_sums[c][gl_LocalInvocationIndex] = sums[c * ROWS + r];
     barrier();
     for (uint step = LANES / 2u; step > 0u; step /= 2u) {
         if (lane < step)
@@ -77,4 +91,49 @@ void main()
     if (lane < EACH && first + lane < args.columns)
         result.d[args.out_offset + pair * args.columns + first + lane] =
             part_sums[lane][gl_LocalInvocationIndex - lane];
+    barrier();
+}
+
+uint x_row(uint pair)
+{
+    return args.x_offset + pair / args.sharing * args.terms;
+}
+
+// All pairs from `begin` on that chose the expert, of LISTED.
+void list_pairs(uint begin, uint expert)
+{
+    if (gl_LocalInvocationIndex == 0u)
+        num_chosen = 0u;
+    barrier();
+    for (uint i = gl_LocalInvocationIndex; i < LISTED && begin + i < args.pairs; i += 256u)
+        if (row_of(begin + i, args.experts) == expert)
+            chosen[atomicAdd(num_chosen, 1u)] = begin + i;
+    barrier();
+}
+
+void main()
+{
+    uint number = group_number(), across = (args.columns + COLUMNS - 1u) / COLUMNS;
+    uint own = number / across, lane = gl_LocalInvocationIndex % LANES;
+    uint first = number % across * COLUMNS + gl_LocalInvocationIndex / LANES * EACH;
+    if (own >= (ROWS == 1u ? args.pairs : args.experts))
+        return;
+    if (ROWS == 1u) {
+        x_rows[0] = x_row(own);
+        multiply(args.w_offset + row_of(own, args.experts) * args.matrix, first, lane);
+        add_shares(0u, own, first, lane);
+        return;
+    }
+    for (uint begin = 0u; begin < args.pairs; begin += LISTED) {
+        list_pairs(begin, own);
+        uint count = num_chosen;
+        for (uint next = 0u; next < count; next += ROWS) {
+            [[unroll]] for (uint r = 0u; r < ROWS; r++)
+                x_rows[r] = x_row(chosen[min(next + r, count - 1u)]);
+            multiply(args.w_offset + own * args.matrix, first, lane);
+            for (uint r = 0u; r < min(ROWS, count - next); r++)
+                add_shares(r, chosen[next + r], first, lane);
+        }
+        barrier();
+    }
 }

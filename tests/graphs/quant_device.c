@@ -410,41 +410,59 @@ Test(quant_device, other_formats_are_refused)
     tn_scope_close(s);
 }
 
-// Products whose rows choose their matrices: of each format, with rows that choices share
-// and others, numbers from the end and beyond it, and blocks from an odd byte on.
+// Products whose rows choose their matrices: with rows that choices share and others,
+// numbers from the end and beyond it, and blocks from an odd byte on.
+static void check_experts(const char *format, int64_t rows, int64_t k, int is_shared)
+{
+    enum { EXPERTS = 3, COLUMNS = 37, USED = 2, CHOICES = 10 };
+    static const int32_t choices[CHOICES] = {0, 2, -1, 1, 1, 1, 99, -99, 2, 0};
+    static const int of[CHOICES] = {0, 2, 2, 1, 1, 1, 2, 0, 2, 0};
+    int64_t own = is_shared ? 1 : USED, pairs = rows * USED;
+    struct matrix m = matrix_make(format, EXPERTS * COLUMNS, k);
+    tn_scope *s = tn_scope_open(runtime);
+    size_t bytes = (size_t)(pairs * COLUMNS) * sizeof(float);
+    float *x = malloc((size_t)(rows * own * k) * sizeof(*x)), *got = malloc(bytes);
+    int32_t *ids = malloc((size_t)pairs * sizeof(*ids));
+    for (int64_t i = 0; i < rows * own * k; i++)
+        x[i] = (float)next_bits() / 8388608 - 1;
+    for (int64_t i = 0; i < pairs; i++)
+        ids[i] = choices[i % CHOICES];
+    tn_array *w = tn_op(s, "base.reshape", TN_IN(matrix_array(s, &m, !is_shared)),
+                        tn_attrs("shape", TN_INTS(EXPERTS, COLUMNS, m.row_bytes)));
+    tn_array *y = tn_op(s, "quant.experts_matmul",
+                        TN_IN(tn_from_data(s, TN_F32, TN_SHAPE(rows, own, k), x), w,
+                              tn_from_data(s, TN_I32, TN_SHAPE(rows, USED), ids)),
+                        tn_attrs("format", m.format->name));
+    must(s, tn_read(s, y, got, bytes));
+    for (int64_t i = 0; i < pairs * COLUMNS; i++) {
+        int64_t pair = i / COLUMNS, row = of[pair % CHOICES] * COLUMNS + i % COLUMNS;
+        const float *from = x + (is_shared ? pair / USED : pair) * k;
+        double want = 0, size = 0;
+        for (int64_t j = 0; j < k; j++) {
+            double term = (double)from[j] * (double)m.values[row * k + j];
+            want += term;
+            size += fabs(term);
+        }
+        if (!(fabs((double)got[i] - want) <= 1e-6 * size + 1e-30))
+            cr_fatal("%s, %d rows: element %d is %g, expected %g", format, (int)rows,
+                     (int)i, (double)got[i], want);
+    }
+    tn_scope_close(s);
+    matrix_free(&m);
+    free(x);
+    free(got);
+    free(ids);
+}
+
+// Pairs apart, and several of a matrix together; at last more than are looked through at a
+// time.
 Test(quant_device, experts_multiply_the_rows_that_chose_them)
 {
-    enum { EXPERTS = 3, COLUMNS = 37, ROWS = 5, USED = 2 };
-    const int32_t choices[ROWS * USED] = {0, 2, -1, 1, 1, 1, 99, -99, 2, 0};
-    const int of[ROWS * USED] = {0, 2, 2, 1, 1, 1, 2, 0, 2, 0};
-    for (size_t f = 0; f < 2 * FORMATS; f++) {
-        int64_t k = f % 2 ? 256 : 1280, own = f % 2 ? USED : 1;
-        struct matrix m = matrix_make(formats[f / 2].name, EXPERTS * COLUMNS, k);
-        tn_scope *s = tn_scope_open(runtime);
-        float x[ROWS * USED * 1280], got[ROWS * USED * COLUMNS];
-        for (int64_t i = 0; i < ROWS * own * k; i++)
-            x[i] = (float)next_bits() / 8388608 - 1;
-        tn_array *w = tn_op(s, "base.reshape", TN_IN(matrix_array(s, &m, f % 2 != 0)),
-                            tn_attrs("shape", TN_INTS(EXPERTS, COLUMNS, m.row_bytes)));
-        tn_array *y = tn_op(s, "quant.experts_matmul",
-                            TN_IN(tn_from_data(s, TN_F32, TN_SHAPE(ROWS, own, k), x), w,
-                                  tn_from_data(s, TN_I32, TN_SHAPE(ROWS, USED), choices)),
-                            tn_attrs("format", m.format->name));
-        must(s, tn_read(s, y, got, sizeof(got)));
-        for (int64_t i = 0; i < ROWS * USED * COLUMNS; i++) {
-            int64_t pair = i / COLUMNS, row = of[pair] * COLUMNS + i % COLUMNS;
-            const float *from = x + (own == 1 ? pair / USED : pair) * k;
-            double want = 0, size = 0;
-            for (int64_t j = 0; j < k; j++) {
-                double term = (double)from[j] * (double)m.values[row * k + j];
-                want += term;
-                size += fabs(term);
-            }
-            if (!(fabs((double)got[i] - want) <= 1e-6 * size + 1e-30))
-                cr_fatal("%s: element %d is %g, expected %g", m.format->name, (int)i,
-                         (double)got[i], want);
-        }
-        tn_scope_close(s);
-        matrix_free(&m);
+    for (size_t f = 0; f < FORMATS; f++) {
+        check_experts(formats[f].name, 2, 1280, 1);
+        check_experts(formats[f].name, 5, 256, 0);
     }
+    check_experts("q4_0", 5, 1280, 1);
+    check_experts("q8_0", 600, 64, 1);
+    check_experts("q4_1", 2, 96, 0);
 }

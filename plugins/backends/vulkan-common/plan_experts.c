@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products whose rows choose their matrices, quant.experts_matmul/1, of plain formats of
 // <tenon/ops/quant.h>. x is never rounded, so that the attribute `exact` changes nothing.
+// Where matrices are chosen often, as in prompts, workgroups take the rows of a matrix
+// together.
 #include "kernels.h"
 
 #include <stdio.h>
@@ -10,6 +12,8 @@
 #define GROUP 256 // invocations of a workgroup
 #define EACH 4    // columns of an invocation
 #define PART 8    // elements that it reads at a time
+#define ROWS 8    // that workgroups take together
+#define OFTEN 2   // pairs of a matrix, from which on they do
 #define MOST_COUNTED 0xffffffff
 
 int32_t vk_experts_matmul_accepts(const tn_kernel_query *query)
@@ -49,19 +53,26 @@ tn_status vk_plan_experts_matmul(const tn_vulkan_plan *plan)
         return TN_OK;
     snprintf(name, sizeof(name), "quant_experts_%s", format->name);
     uint32_t lanes = lanes_for(terms);
-    struct kernel_launch launch = {
-        .name = name, .groups = pairs * ceil_div(columns, GROUP / lanes * EACH)};
+    uint64_t experts = (uint64_t)w->extent[0];
+    uint32_t rows = pairs >= OFTEN * experts ? ROWS : 1;
+    struct kernel_launch launch = {.name = name,
+                                   .groups = (rows == 1 ? pairs : experts) *
+                                             ceil_div(columns, GROUP / lanes * EACH)};
     kernel_spec(&launch, (uint32_t)(w->offset % 2));
     kernel_spec(&launch, lanes);
+    kernel_spec(&launch, rows);
+    kernel_spec(&launch, rows * EACH);
+    kernel_spec(&launch, x->offset % 4 == 0);
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_bind(&launch, tn_vulkan_input(1));
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_bind(&launch, tn_vulkan_input(2));
+    kernel_bind(&launch, tn_vulkan_input(0));
     kernel_push(&launch, pairs);
     kernel_push(&launch, columns);
     kernel_push(&launch, terms);
     kernel_push(&launch, x->extent[1] == 1 ? (uint64_t)ids->extent[1] : 1);
-    kernel_push(&launch, (uint64_t)w->extent[0]);
+    kernel_push(&launch, experts);
     kernel_push(&launch, columns * (uint64_t)w->extent[2] / unit);
     kernel_push(&launch, (uint64_t)x->offset);
     kernel_push(&launch, (uint64_t)w->offset / unit);
