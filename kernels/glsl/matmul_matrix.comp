@@ -13,9 +13,8 @@
 // OUT. With OF_PARTS they are stored as they are, in f32: sums of a part of the terms.
 //
 // With FORMAT the second operand are rows of blocks (quant.glsl), one for each column of the result,
-// whose elements become IN on the way to shared memory: a slice has the terms of 32 elements. With
-// OF_FLOATS the first operand is f32 and becomes IN likewise, and extent[0] workgroups share the terms
-// of a tile, extent[1] each: the one that is done last adds what all have.
+// whose elements become IN on the way to shared memory: a slice has the terms of 32 elements. b_column
+// is the length of a row then, and b_stride[0] the terms of a part of it, where batches are parts.
 #include "types.glsl"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -33,20 +32,12 @@ layout(constant_id = 3) const uint STEP_X = 0; // as in matmul.comp
 layout(constant_id = 4) const uint STEP_Y = 0;
 layout(constant_id = 5) const uint STEP_Z = 0;
 
-#ifdef OF_FLOATS
-layout(std430, binding = 0) readonly buffer A { vec4 d[]; } a_source;
-layout(std430, binding = 3) coherent buffer Sums { float d[]; } part_sums;
-// Of a tile: the workgroups that are done; 0 before and behind the launch.
-layout(std430, binding = 4) coherent buffer Counters { uint d[]; } counters;
-shared uint num_done;
-#else
 layout(std430, binding = 0) readonly buffer A { uvec4 d[]; } a_source;
-#endif
 #ifdef FORMAT
 layout(constant_id = 6) const uint W_ODD = 0;     // 1: w begins at an odd byte
 layout(constant_id = 7) const uint IS_PACKED = 0; // 1: its rows are packed 16 by 16; 2: from a multiple of 4 bytes on
 #define W_BINDING 1
-#define PAIRS_BINDING 5
+#define PAIRS_BINDING 3
 #define HALVES IN
 bool w_odd()
 {
@@ -95,9 +86,6 @@ uint a_start, b_start, out_start;
 
 shared uvec4 slices[2 * SLICE]; // of both operands; and then sixteen rows of each subgroup
 uvec4 next_a[LOADS], next_b[LOADS]; // with FORMAT: parts of blocks
-#ifdef OF_FLOATS
-vec4 next_x[2 * LOADS];
-#endif
 
 // The line and the place in it of load `part` of this invocation.
 uvec2 loaded_position(uint part, uint along_k)
@@ -124,8 +112,8 @@ uvec2 loaded_position(uint part, uint along_k)
         uint own = gl_LocalInvocationIndex + i / 2u * GROUP;                                       \
         uint at = min(column + own / 2u, args.columns - 1u);                                       \
         uint num_packed = IS_PACKED != 0u ? args.columns / 16u * 16u : 0u;                         \
-        next_b[i] = part_load(weight_row(args.b_offset, at, args.terms, num_packed),               \
-                              k / 8u + own % 2u * 2u + i % 2u);                                    \
+        next_b[i] = part_load(weight_row(args.b_offset, at, args.b_column, num_packed),            \
+                              (b_start - args.b_offset + k) / 8u + own % 2u * 2u + i % 2u);        \
     }
 
 void keep_b()
@@ -145,31 +133,6 @@ void keep_b()
 }
 #endif
 
-#ifdef OF_FLOATS
-// Four elements as IN, in two words.
-uvec2 four_of(vec4 x)
-{
-    uvec4 bits;
-    [[unroll]] for (uint i = 0u; i < 4u; i++)
-        bits[i] = PASTE(TO_, IN)(x[i]);
-    return bits.xz | bits.yw << 16;
-}
-
-// As LOAD_LINES, of f32.
-void load_x(uint first, uint pitch, uint num_lines, uint num_elements)
-{
-    [[unroll]] for (uint i = 0u; i < LOADS; i++) {
-        uvec2 at = loaded_position(i, 1u);
-        uint from = (first + at.x * pitch) / 4u + at.y * 2u;
-        next_x[2u * i] = next_x[2u * i + 1u] = vec4(0.0);
-        if (at.x < num_lines && at.y * 8u < num_elements) {
-            next_x[2u * i] = a_source.d[from];
-            next_x[2u * i + 1u] = a_source.d[from + 1u];
-        }
-    }
-}
-#endif
-
 void load_slices(uint row, uint column, uint k, bool is_inside)
 {
     uint a = a_start + row * args.a_row + k * args.a_k, a_pitch = args.a_row;
@@ -182,10 +145,6 @@ void load_slices(uint row, uint column, uint k, bool is_inside)
     if (B_ALONG_K == 0u)
         b_pitch = args.b_k;
 #endif
-#ifdef OF_FLOATS
-    load_x(a, a_pitch, args.rows - row, args.terms - k);
-    return;
-#else
     if (is_inside) {
         LOAD_LINES(next_a, a_source, A_ALONG_K, a, a_pitch, TILE + DEPTH, TILE + DEPTH)
 #ifndef FORMAT
@@ -200,16 +159,12 @@ void load_slices(uint row, uint column, uint k, bool is_inside)
     LOAD_LINES(next_b, b_source, B_ALONG_K, b, b_pitch, B_ALONG_K != 0u ? columns : terms,
                B_ALONG_K != 0u ? terms : columns)
 #endif
-#endif
 }
 
 void keep_slices()
 {
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {
         uvec2 a = loaded_position(i, A_ALONG_K);
-#ifdef OF_FLOATS
-        next_a[i] = uvec4(four_of(next_x[2u * i]), four_of(next_x[2u * i + 1u]));
-#endif
         slices[a.x * (A_ALONG_K != 0u ? ALONG_K : ALONG_TILE) + a.y] = next_a[i];
 #ifndef FORMAT
         uvec2 b = loaded_position(i, B_ALONG_K);
@@ -264,12 +219,6 @@ void multiply_slices(uint row, uint column)
 #ifdef STAGED
 void store(uint row, uint column, float value)
 {
-#ifdef OF_FLOATS
-    if (args.extent[0] > 1u) {
-        part_sums.d[(gl_WorkGroupID.z * args.rows + row) * args.columns + column] = value;
-        return;
-    }
-#endif
     result.d[out_start + row * args.columns + column] =
         PASTE(S_, OUT)(PASTE(TO_, OUT)(value));
 }
@@ -318,44 +267,11 @@ void store_quarter(uint first_row, uint first_column)
 }
 #endif
 
-#ifdef OF_FLOATS
-// Adds what the workgroups have of a tile, in the last one that is done.
-void add_parts(uint tile_row, uint tile_column)
-{
-    uint tile = tile_row * ((args.columns + TILE - 1u) / TILE) + tile_column;
-    memoryBarrierBuffer();
-    barrier();
-    if (gl_LocalInvocationIndex == 0u) {
-        num_done = atomicAdd(counters.d[tile], 1u) + 1u;
-        if (num_done == args.extent[0])
-            counters.d[tile] = 0u;
-    }
-    barrier();
-    memoryBarrierBuffer();
-    if (num_done != args.extent[0])
-        return;
-    for (uint at = gl_LocalInvocationIndex; at < TILE * TILE; at += GROUP) {
-        uint row = tile_row * TILE + at / TILE, column = tile_column * TILE + at % TILE;
-        if (row >= args.rows || column >= args.columns)
-            continue;
-        float sum = 0.0;
-        for (uint part = 0u; part < args.extent[0]; part++)
-            sum += part_sums.d[(part * args.rows + row) * args.columns + column];
-        result.d[args.out_offset + row * args.columns + column] = sum;
-    }
-}
-#endif
-
 void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_begin, uint k_end)
 {
     uint row = tile_row * TILE, column = tile_column * TILE;
     bool is_inside = row + TILE <= rows && column + TILE <= columns;
     uvec2 own = own_quarter();
-#ifdef OF_FLOATS
-    out_start = args.out_offset;
-    k_begin = gl_WorkGroupID.z * args.extent[1];
-    k_end = min(k_begin + args.extent[1], k_end);
-#endif
     [[unroll]] for (uint i = 0u; i < PARTS; i++)
         [[unroll]] for (uint j = 0u; j < PARTS; j++)
             sums[i][j] = SUMS(0.0);
@@ -369,10 +285,6 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
         barrier();
     }
     store_quarter(row + own.x, column + own.y);
-#ifdef OF_FLOATS
-    if (args.extent[0] > 1u)
-        add_parts(tile_row, tile_column);
-#endif
 }
 #define PANEL 8u
 #include "matmul_grid.glsl"

@@ -9,6 +9,7 @@
 #define PROMPT 512
 #define SHORT 64 // where several sequences begin to be measured
 #define MOST_SEQUENCES 256
+#define WARM_UP 1.0 // seconds, at least: clocks of a device rise with work
 
 static int compare(const void *a, const void *b)
 {
@@ -64,15 +65,18 @@ static int step(struct bench *b, double *out_seconds)
     return status == TN_OK ? 0 : stop_lm();
 }
 
-// Rounds of both, the first of which only warms up. Medians, in tokens a second.
+// Rounds of both, behind some that only warm up. Medians, in tokens a second.
 static int measure_rounds(struct bench *b, double out_rates[2])
 {
     int failed = 0;
-    for (int64_t round = -1; round < b->rounds && !failed; round++) {
-        double first, then;
+    double begin = now(), first, then;
+    do
         failed = fill(b, &first) || step(b, &then);
-        if (failed || round < 0)
-            continue;
+    while (!failed && now() - begin < WARM_UP);
+    for (int64_t round = 0; round < b->rounds && !failed; round++) {
+        failed = fill(b, &first) || step(b, &then);
+        if (failed)
+            break;
         b->seconds[0][round] = first;
         b->seconds[1][round] = then;
     }

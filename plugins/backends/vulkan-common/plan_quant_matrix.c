@@ -11,7 +11,7 @@
 
 #define MATRIX_GROUP 128
 #define MATRIX_SHARED 20480
-#define MATRIX_PUSH 29     // words, of matmul_matrix.comp
+#define MATRIX_AXES 6      // of batches, of matmul_matrix.comp
 #define LEAST_MATRIX 32    // columns
 #define LEAST_WORK 4194304 // multiplications, as of other products
 #define SLICE 32           // terms, which those of a workgroup are a multiple of
@@ -24,12 +24,13 @@
 #define SCRATCH_ALIGNMENT 256 // bytes
 
 // Workgroups that a large device has work for: where fewer have tiles, some share the terms
-// of each. Tiles of blocks need more, as they wait longer, and at least so many terms. On
-// an H200 32 rows of x and 4096 x 4096 weights of q4_0 take 35 us, 47 with 256 workgroups.
+// of each, at least so many. Tiles of blocks need more workgroups, as they wait longer: on
+// an H200 32 rows of x and 4096 x 4096 weights of q4_0 take 29 us, 47 with 256 workgroups.
+// To read x as f32, and to add the parts in the workgroup that is done last, takes 48.
 #define ENOUGH_FLOATS 256
 #define ENOUGH_BLOCKS 512
 #define MOST_PARTS 16
-#define LEAST_TERMS 256
+#define LEAST_TERMS 128
 #define MANY_TILES 64 // of 128 x 128: fewer are of 64 x 64
 
 // Whether shape and attributes let x become floats of 16 bits.
@@ -56,18 +57,15 @@ static uint32_t tile_of(const struct quant_product *p)
     return is_decoded_apart(p) && count_tiles(p, 128) >= MANY_TILES ? 128 : 64;
 }
 
-// Parts of the terms that have workgroups of their own.
+// Parts of the terms that have workgroups of their own, and are added in the end.
 static uint32_t count_parts(const struct quant_product *p)
 {
     uint64_t enough = is_decoded_apart(p) ? ENOUGH_FLOATS : ENOUGH_BLOCKS;
     uint64_t tiles = count_tiles(p, tile_of(p));
     uint32_t parts = 1;
     while (parts < MOST_PARTS && tiles * parts < enough &&
-           p->terms >= (uint64_t)2 * parts * LEAST_TERMS)
+           p->terms % (2 * parts * SLICE) == 0 && p->terms / parts >= 2 * LEAST_TERMS)
         parts *= 2;
-    // Those of floats are a batch, and all alike.
-    while (is_decoded_apart(p) && p->terms % (parts * SLICE) != 0)
-        parts /= 2;
     return parts;
 }
 
@@ -87,9 +85,9 @@ static struct places places_of(const struct quant_product *p)
     uint32_t parts = count_parts(p);
     uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
     struct places at = {.x = aligned(sums)};
-    bool is_apart = is_decoded_apart(p);
-    at.weights = at.x + (is_apart ? aligned(p->rows * p->terms * sizeof(uint16_t)) : 0);
-    at.end = at.weights + (is_apart ? p->columns * p->terms * sizeof(uint16_t) : 0);
+    at.weights = at.x + aligned(p->rows * p->terms * sizeof(uint16_t));
+    at.end =
+        at.weights + (is_decoded_apart(p) ? p->columns * p->terms * sizeof(uint16_t) : 0);
     return at;
 }
 
@@ -105,11 +103,10 @@ uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
 }
 
 // bf16 has the range of f32, and is off by less than the attribute allows; f16 has not.
-// Tiles of blocks read x four elements at a time.
 const char *quant_matrix_dtype(const tn_vulkan_limits *limits,
                                const struct quant_product *p)
 {
-    if (!may_round(p) || limits->subgroup_size != 32 || p->x->offset % 4 != 0 ||
+    if (!may_round(p) || limits->subgroup_size != 32 ||
         limits->max_invocations < MATRIX_GROUP || limits->max_shared < MATRIX_SHARED ||
         ceil_div(p->columns, 64) > limits->max_groups[0] ||
         ceil_div(p->rows, 64) > limits->max_groups[1])
@@ -171,101 +168,65 @@ static tn_status decode_weights(const tn_vulkan_plan *plan, const struct quant_p
     return kernel_launch(plan, &launch);
 }
 
-// The constants of matmul_matrix.comp, and its first words: `terms` of a part, and where
-// operands begin.
-static void push_matrices(struct kernel_launch *launch, const struct quant_product *p,
-                          const uint64_t begins[3], uint64_t terms, bool has_batches)
+// The product of x and the weights: blocks, or floats.
+static tn_status multiply(const tn_vulkan_plan *plan, const struct quant_product *p,
+                          const char *dtype)
 {
-    const uint32_t constants[] = {has_batches, 1, 1, 0, 0, 0};
+    char name[VARIANT_NAME];
+    bool is_apart = is_decoded_apart(p);
+    uint32_t tile = tile_of(p), parts = count_parts(p);
+    if (is_apart)
+        snprintf(name, sizeof(name), "matmul_matrix_%s_%u_f32", dtype, tile);
+    else
+        snprintf(name, sizeof(name), "quant_matrix_%s_%s", p->w.format->name, dtype);
+    struct kernel_launch launch = {.name = name,
+                                   .fixed_grid = true,
+                                   .grid = {(uint32_t)ceil_div(p->columns, tile),
+                                            (uint32_t)ceil_div(p->rows, tile), parts}};
+    const uint32_t constants[] = {parts > 1, 1, 1, 0, 0, 0};
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
-        kernel_spec(launch, constants[i]);
-    const uint64_t words[] = {p->rows,   p->columns, terms,     launch->grid[2],
-                              begins[0], begins[1],  begins[2],
+        kernel_spec(&launch, constants[i]);
+    kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
+    if (is_apart) {
+        kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
+    } else {
+        kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
+        kernel_spec(&launch, packed_rows(p));
+        kernel_bind(&launch, tn_vulkan_input(1));
+    }
+    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, places_of(p).x, TN_VULKAN_WRITES)
+                                   : tn_vulkan_output(0));
+    if (!is_apart)
+        kernel_bind(&launch, tn_vulkan_input(1));
+    uint64_t terms = p->terms / parts;
+    uint64_t from = (uint64_t)p->blocks->offset / quant_unit_bytes(&p->w);
+    const uint64_t words[] = {p->rows,
+                              p->columns,
+                              terms,
+                              parts,
+                              0,
+                              is_apart ? 0 : from,
+                              parts > 1 ? 0 : (uint64_t)p->out->offset,
                               p->terms, // from row to row of x, and from term to term
                               1,
                               1, // and of the weights
                               p->terms};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        kernel_push(launch, words[i]);
-}
-
-// x and the weights, which are floats by now.
-static tn_status multiply_floats(const tn_vulkan_plan *plan, const struct quant_product *p,
-                                 const char *dtype)
-{
-    char name[VARIANT_NAME];
-    uint32_t tile = tile_of(p), parts = count_parts(p), axes = (MATRIX_PUSH - 11) / 3;
-    uint64_t terms = p->terms / parts;
-    snprintf(name, sizeof(name), "matmul_matrix_%s_%u_f32", dtype, tile);
-    struct kernel_launch launch = {.name = name,
-                                   .fixed_grid = true,
-                                   .grid = {(uint32_t)ceil_div(p->columns, tile),
-                                            (uint32_t)ceil_div(p->rows, tile), parts}};
-    kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
-    kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
-    kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, places_of(p).x, TN_VULKAN_WRITES)
-                                   : tn_vulkan_output(0));
-    const uint64_t begins[] = {0, 0, parts > 1 ? 0 : (uint64_t)p->out->offset};
-    push_matrices(&launch, p, begins, terms, parts > 1);
+        kernel_push(&launch, words[i]);
     const uint64_t batches[] = {parts, terms, terms}; // extent, and strides of both
-    for (uint32_t i = 0; i < 3 * axes; i++)
-        kernel_push(&launch, i % axes == 0 ? batches[i / axes] : 0);
+    for (size_t i = 0; i < 3 * MATRIX_AXES; i++)
+        kernel_push(&launch, i % MATRIX_AXES == 0 ? batches[i / MATRIX_AXES] : 0);
     tn_status status = kernel_launch(plan, &launch);
     return status == TN_OK && parts > 1
                ? vk_plan_sum_parts(plan, p->rows * p->columns, parts)
                : status;
 }
 
-// Memory for a binding that is not looked at. A result that passes through a program is
-// bound but where it is written.
-static tn_vulkan_operand unused(const tn_vulkan_plan *plan)
-{
-    return kernel_plan_is_own(plan) ? kernel_counters(1) : tn_vulkan_output(0);
-}
-
-// x as it is, and blocks. Parts of a tile are added by the last workgroup that is done, as
-// counters tell.
-static tn_status multiply_blocks(const tn_vulkan_plan *plan, const struct quant_product *p,
-                                 const char *dtype)
-{
-    char name[VARIANT_NAME];
-    uint32_t parts = kernel_plan_is_own(plan) ? count_parts(p) : 1;
-    uint64_t terms = ceil_div(p->terms / SLICE, parts) * SLICE;
-    bool is_split = parts > 1 && terms < p->terms;
-    snprintf(name, sizeof(name), "quant_matrix_%s_%s", p->w.format->name, dtype);
-    struct kernel_launch launch = {.name = name,
-                                   .fixed_grid = true,
-                                   .grid = {(uint32_t)ceil_div(p->columns, 64),
-                                            (uint32_t)ceil_div(p->rows, 64),
-                                            (uint32_t)ceil_div(p->terms, terms)}};
-    kernel_bind(&launch, tn_vulkan_input(0));
-    kernel_bind(&launch, tn_vulkan_input(1));
-    kernel_bind(&launch, tn_vulkan_output(0));
-    kernel_bind(&launch, is_split ? tn_vulkan_scratch(0, places_of(p).end,
-                                                      TN_VULKAN_READS | TN_VULKAN_WRITES)
-                                  : unused(plan));
-    kernel_bind(&launch, is_split ? kernel_counters(count_tiles(p, 64)) : unused(plan));
-    kernel_bind(&launch, tn_vulkan_input(1));
-    const uint64_t begins[] = {(uint64_t)p->x->offset,
-                               (uint64_t)p->blocks->offset / quant_unit_bytes(&p->w),
-                               (uint64_t)p->out->offset};
-    push_matrices(&launch, p, begins, p->terms, false);
-    kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
-    kernel_spec(&launch, packed_rows(p));
-    kernel_push(&launch, launch.grid[2]);
-    kernel_push(&launch, terms);
-    while (launch.num_push < MATRIX_PUSH)
-        kernel_push(&launch, 0);
-    return kernel_launch(plan, &launch);
-}
-
 tn_status quant_plan_matrices(const tn_vulkan_plan *plan, const struct quant_product *p,
                               const char *dtype)
 {
-    if (!is_decoded_apart(p))
-        return multiply_blocks(plan, p, dtype);
     tn_status status = convert_x(plan, p, dtype);
-    if (status == TN_OK)
+    if (status == TN_OK && is_decoded_apart(p))
         status = decode_weights(plan, p, dtype);
-    return status == TN_OK ? multiply_floats(plan, p, dtype) : status;
+    return status == TN_OK ? multiply(plan, p, dtype) : status;
 }
