@@ -118,21 +118,21 @@ void main()
     uint first = number % across * COLUMNS + gl_LocalInvocationIndex / LANES * EACH;
     if (own >= (ROWS == 1u ? args.pairs : args.experts))
         return;
-    if (ROWS == 1u) {
-        x_rows[0] = x_row(own);
-        multiply(args.w_offset + row_of(own, args.experts) * args.matrix, first, lane);
-        add_shares(0u, own, first, lane);
-        return;
-    }
-    for (uint begin = 0u; begin < args.pairs; begin += LISTED) {
-        list_pairs(begin, own);
-        uint count = num_chosen;
+    const bool is_alone = ROWS == 1u;
+    uint expert = own, count = 1u;
+    if (is_alone)
+        expert = row_of(own, args.experts);
+    for (uint begin = 0u; begin < (is_alone ? 1u : args.pairs); begin += LISTED) {
+        if (!is_alone) {
+            list_pairs(begin, own);
+            count = num_chosen;
+        }
         for (uint next = 0u; next < count; next += ROWS) {
             [[unroll]] for (uint r = 0u; r < ROWS; r++)
-                x_rows[r] = x_row(chosen[min(next + r, count - 1u)]);
-            multiply(args.w_offset + own * args.matrix, first, lane);
+                x_rows[r] = x_row(is_alone ? own : chosen[min(next + r, count - 1u)]);
+            multiply(args.w_offset + expert * args.matrix, first, lane);
             for (uint r = 0u; r < min(ROWS, count - next); r++)
-                add_shares(r, chosen[next + r], first, lane);
+                add_shares(r, is_alone ? own : chosen[next + r], first, lane);
         }
         barrier();
     }

@@ -68,13 +68,13 @@ uint row_place(uint part, uint sequence, uint row)
 {
     int count = int(regions.d[part].axis), first = indices.d[args.index_offset + sequence];
     int slot = slots.d[args.slots_offset + sequence], position = first + int(row);
-    if (first < -count || first >= count || position < 0 || position >= count || slot < 0 ||
-        slot >= int(regions.d[part].most))
-        return NOWHERE;
+    bool is_written = first >= -count && first < count && position >= 0 && position < count &&
+                      slot >= 0 && slot < int(regions.d[part].most);
     for (uint i = sequence + 1u; i < args.sequences; i++)
-        if (slots.d[args.slots_offset + i] == slot)
-            return NOWHERE;
-    return uint(slot) * regions.d[part].to_stride[0] + uint(position) * regions.d[part].to_stride[2];
+        is_written = is_written && slots.d[args.slots_offset + i] != slot;
+    return is_written
+               ? uint(slot) * regions.d[part].to_stride[0] + uint(position) * regions.d[part].to_stride[2]
+               : NOWHERE;
 }
 #endif
 
@@ -127,7 +127,7 @@ shared float values[256]; // of eight blocks
         uint column = number % regions.d[part].extent[2], bits = half_bits(scale);                  \
         uint block = at.y + column / 32u * 34u;                                                     \
         if (is_there && at.y != NOWHERE) {                                                          \
-            PASTE(to, i).d[block + 2u + column % 32u] = uint8_t(int(x < 0.0 ? -size : size) & 255); \
+            PASTE(to, i).d[block + 2u + column % 32u] = uint8_t(uint(int(x < 0.0 ? -size : size)) & 255u); \
             if (column % 32u < 2u)                                                                  \
                 PASTE(to, i).d[block + column % 32u] = uint8_t(bits >> column % 32u * 8u & 255u);   \
         }                                                                                           \

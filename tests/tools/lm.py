@@ -234,7 +234,7 @@ def models_of_random_weights_are_measured():
     sizes = "layers=2,width=64,heads=4,groups=2,inner=64,vocabulary=96,format=q4_0"
     got = json.loads(out("bench", "llm", "--random", sizes, "--rounds", "1", "--tokens", "4", "--json"))
     assert got["prompt"] > 0 and got["decode"] > 0, got
-    refused("bench", "llm", "--random", "layers=none", saying="layers=none, expected architecture, format, layers")
+    refused("bench", "llm", "--random", "layers=none", saying="layers=none, expected format, layers")
     refused("bench", "llm", status=2, saying="bench llm: expected a model")
     refused("bench", "matmul", "--json", status=2, saying="--cache, --split and --json are for")
 
