@@ -252,7 +252,7 @@ static double quantised_product(const tn_quant_matmul_attrs *attrs, int64_t byte
                                 int64_t rows, int64_t n, int64_t k)
 {
     enum { MOST = 48, ENOUGH = 400 << 20 };
-    int64_t times = rows > 8 || quick ? 1 : ENOUGH / (n * bytes) + 1;
+    int64_t times = rows > 32 || quick ? 1 : ENOUGH / (n * bytes) + 1;
     times = times < MOST ? times : MOST;
     const tn_layout layouts[] = {matrix(TN_F32, rows, k), matrix(TN_U8, n, bytes),
                                  matrix(TN_F32, rows, n)};
@@ -272,12 +272,12 @@ static double quantised_product(const tn_quant_matmul_attrs *attrs, int64_t byte
     return measure() / (double)times;
 }
 
-// A format's products of one row, of eight, and of 512. `reads`: what a sum of floats reads
+// A format's products of one row, of 8, 32, and of 512. `reads`: what a sum of floats reads
 // in the same memory, GB/s.
 static void quantised_format(const char *name, const tn_quant_format *format, int exact,
                              double reads)
 {
-    static const int64_t sizes[][2] = {{11008, 4096}, {1536, 576}};
+    static const int64_t sizes[][2] = {{11008, 4096}, {1536, 576}}, counts[] = {1, 8, 32};
     const tn_quant_matmul_attrs attrs = {.format = name, .exact = exact};
     for (size_t i = 0; i < 2; i++) {
         // Rows of 576 elements are no blocks of 256: 768 then.
@@ -285,7 +285,8 @@ static void quantised_format(const char *name, const tn_quant_format *format, in
         k = (k + format->block - 1) / format->block * format->block;
         int64_t bytes = k / format->block * format->bytes;
         char what[64];
-        for (int64_t rows = 1; rows <= 8; rows += 7) {
+        for (size_t j = 0; j < sizeof(counts) / sizeof(counts[0]); j++) {
+            int64_t rows = counts[j];
             double rate =
                 (double)(n * bytes) / quantised_product(&attrs, bytes, rows, n, k) * 1e-9;
             snprintf(what, sizeof(what), "%s%s, %d of %dx%d", name, exact ? " exact" : "",

@@ -4,8 +4,8 @@
 // files have them or with packed rows. Decision 43 has the reasons.
 //
 // Few rows of x are read beside the weights: of packed rows by quant_packed.comp, otherwise
-// by quant_matmul.comp. Many have tiles: on matrix units, where x and the weights become
-// floats of 16 bits, or of f32. With `exact` x is never rounded.
+// by quant_matmul.comp. Many have tiles: on matrix units (plan_quant_matrix.c), or of f32.
+// With `exact` x is never rounded.
 #include "plan_quant.h"
 
 #include <stdio.h>
@@ -14,7 +14,6 @@
 #include <tenon/ops/quant_attrs.h>
 
 #define PART 8          // elements that quant.glsl reads at a time
-#define FEW_ROWS 8      // of x, at most, where weights are read for some rows at a time
 #define EACH 4          // columns of an invocation, of quant_matmul.comp
 #define AT_ONCE 2       // parts of a column that it loads at once, there
 #define AT_MOST 4       // rows of x of a workgroup, there
@@ -27,9 +26,8 @@
 
 // Of the kernels for packed rows: workgroups that keep a large device busy, and which it
 // has room for all at once, as each rounds x.
-#define PACKED_ROWS TN_QUANT_PACKED_ROWS
 #define ENOUGH_GROUPS 264
-#define DOTS_SHARED 24576 // bytes of shared memory, at most, of those of bytes
+#define DOTS_SHARED 26624 // bytes of shared memory, at most, of those of bytes
 #define DOTS_SUBGROUP 4   // invocations that round 32 elements together
 
 // False where the shaders do not have the format.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products with quantised weights on matrix units, where x and the weights become floats of
-// 16 bits; decision 43 has the reasons. The weights of many rows of x do so once, in
-// memory, and then it is a product of floats. Those of fewer rows do in each tile, on the
-// way to shared memory.
+// 16 bits; decision 43 has the reasons. x does so in a launch before. So do the weights,
+// where x has many rows; where it has fewer, they do in each tile, on the way to shared
+// memory.
 #include "plan_quant.h"
 
 #include <stdio.h>
@@ -69,7 +69,7 @@ static uint32_t count_parts(const struct quant_product *p)
     return parts;
 }
 
-// Scratch memory: sums of parts; x and the weights as floats of 16 bits, if they are
+// Scratch memory: sums of parts, x as floats of 16 bits, and the weights, if they are
 // decoded apart. Where these begin, and the end.
 struct places {
     uint64_t x, weights, end;
