@@ -248,7 +248,8 @@ static int32_t compile(struct compiling *c, grammar_node at, int32_t next)
         }
         return start;
     case NODE_CLASS:
-        return compile_class(c, b->ranges + node.first, node.count, next);
+        return compile_class(c, node.count ? b->ranges + node.first : NULL, node.count,
+                             next);
     case NODE_SEQUENCE:
         for (uint32_t i = node.count; i > 0; i--)
             start = compile(c, b->children[node.first + (int32_t)i - 1], start);
