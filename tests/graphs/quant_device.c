@@ -119,6 +119,9 @@ static double rounding(const float *x, const float *w, int64_t k)
     return off;
 }
 
+// Multiplications from which on plain rows may be multiplied on matrix units.
+#define UNITS_FROM 4194304
+
 // The product of `rows` rows, from element `skipped` of their memory on. Of very many rows
 // some are looked at.
 static void check_product(const struct matrix *m, int64_t rows, int64_t skipped, int is_odd)
@@ -137,8 +140,9 @@ static void check_product(const struct matrix *m, int64_t rows, int64_t skipped,
     tn_array *y = tn_op(s, "quant.quantized_matmul", TN_IN(in, matrix_array(s, m, is_odd)),
                         tn_attrs("format", matrix_format(m), "exact", m->exact));
     must(s, tn_read(s, y, got, (size_t)(rows * m->n) * sizeof(*got)));
-    int may_round = !m->exact && (m->is_packed || rows > 8);
-    for (int64_t row = 0; row<rows; row += rows> 200 ? 37 : 1)
+    int may_round = !m->exact && (m->is_packed || count * m->n >= UNITS_FROM);
+    int64_t step = rows > 200 ? 37 : 1;
+    for (int64_t row = 0; row < rows; row += step)
         for (int64_t column = 0; column < m->n; column++) {
             double sum = 0, size = 0;
             for (int64_t i = 0; i < m->k; i++) {
