@@ -198,6 +198,20 @@ tn_status rule_decompose(tn_scope *scope, const struct prim *prim, const tn_rule
     return status;
 }
 
+tn_status rule_merge(tn_scope *scope, const struct prim *prim,
+                     const tn_neighbour *neighbour, const tn_rule *rule,
+                     const tn_rule *made, const tn_type *type, tn_array **output)
+{
+    tn_build build = graph_build(scope, prim->host);
+    fail_clear();
+    *output = NULL;
+    tn_status status =
+        built(scope, prim, "merge", neighbour->merge(&build, rule, made, output));
+    if (status == TN_OK)
+        status = check_arrays(scope, prim, "merge", "output", ALL_OPTIONAL, output, 1);
+    return status == TN_OK ? check_types(prim, "merge", type, output, 1) : status;
+}
+
 tn_status rule_vjp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
                    tn_array *const *cotangents, const uint64_t *wanted,
                    tn_array **gradients)

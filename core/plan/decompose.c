@@ -7,8 +7,7 @@
 #include "../graph/split.h"
 #include "place.h"
 
-// Takes the scope, also on failure.
-static tn_status keep_scope(struct plan_work *work, tn_scope *scope)
+tn_status place_keep_scope(struct plan_work *work, tn_scope *scope)
 {
     tn_status status = mem_grow((void **)&work->scopes, &work->max_scopes,
                                 work->num_scopes + 1, sizeof(*work->scopes));
@@ -95,7 +94,7 @@ static tn_status build(struct plan_work *work, const struct nodes *nodes,
         decomposition_open(work->runtime, node->num_inputs, node->num_outputs, d);
     if (d->scope) {
         d->scope->device = node->device;
-        tn_status kept = keep_scope(work, d->scope);
+        tn_status kept = place_keep_scope(work, d->scope);
         status = status == TN_OK ? kept : status;
     }
     for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)

@@ -372,8 +372,35 @@ static tn_status place_on_device(struct plan_work *work, const struct nodes *nod
     return status == TN_OK ? place_fail(work, node) : status;
 }
 
-static tn_status place_node(struct plan_work *work, const struct nodes *nodes,
-                            const struct node *node)
+tn_status place_with_kernel(struct plan_work *work, const struct nodes *nodes,
+                            const struct node *node, bool *out_done)
+{
+    uint32_t device = node->device ? node->device - 1 : 0;
+    uint32_t count = node->num_inputs + node->num_outputs;
+    struct arena_mark mark = arena_mark(&work->stack);
+    tn_value *values = arena_alloc(&work->stack, count * sizeof(*values));
+    struct plan_watcher *watcher = work->watcher;
+    struct choice choice = {.kind = CHOICE_NONE};
+    if (!values)
+        return TN_ERR_MEMORY;
+    work->watcher = NULL; // of what is not taken nothing is told
+    tn_status status = node_layouts(work, nodes, node, values);
+    if (status == TN_OK)
+        status = choose(work, work->devices[device], node, values, &choice);
+    work->watcher = watcher;
+    *out_done = status == TN_OK && choice.kind == OP_KERNEL;
+    if (*out_done) {
+        watch_begin(work);
+        watch_placed(work, node, device, NONE, &choice);
+        status = place_kernel(work, nodes, node, device, &choice);
+        watch_end(work);
+    }
+    arena_rewind(&work->stack, mark);
+    return status;
+}
+
+tn_status place_node(struct plan_work *work, const struct nodes *nodes,
+                     const struct node *node)
 {
     if (node->prim && (node->prim->record.flags & TN_PRIM_VIEW))
         return place_view(work, nodes, node);
@@ -397,7 +424,10 @@ tn_status place_nodes(struct plan_work *work, const struct nodes *nodes)
         const struct node *node = nodes->task->nodes[i];
         tn_status status = TN_OK;
         uint32_t same = nodes->same_as ? nodes->same_as[i] : i;
-        if (same == i)
+        bool is_merged = nodes->merging && nodes->merging[i].is_made;
+        if (nodes->merging && nodes->merging[i].neighbour)
+            status = place_merged(work, nodes, i, &is_merged);
+        if (same == i && !is_merged && status == TN_OK)
             status = place_node(work, nodes, node);
         for (uint32_t k = 0; same != i && k < node->num_outputs; k++)
             nodes->value_of[node->outputs[k].id] =
@@ -456,13 +486,16 @@ static tn_status place_output(struct plan_work *work, const struct nodes *nodes,
 tn_status plan_place(struct plan_work *work)
 {
     const struct task *task = work->task;
-    struct nodes nodes = {task, work->value_of, work->same_as};
-    tn_status status = TN_OK;
+    struct merging *merging;
+    struct nodes nodes = {task, work->value_of, work->same_as, NULL};
+    tn_status status = place_find_neighbours(&nodes, &merging);
+    nodes.merging = merging;
     for (uint32_t i = 0; i < task->num_leaves && status == TN_OK; i++)
         status = place_leaf(work, task->leaves[i], i);
     if (status == TN_OK)
         status = place_nodes(work, &nodes);
     for (uint32_t i = 0; i < task->num_outputs && status == TN_OK; i++)
         status = place_output(work, &nodes, task->outputs[i]);
+    mem_free(merging);
     return status;
 }

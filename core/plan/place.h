@@ -1,23 +1,53 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of stage `place`: place.c, copy.c, decompose.c.
+// Shared by the files of stage `place`: place.c, copy.c, decompose.c, merge.c.
 #ifndef CORE_PLAN_PLACE_H
 #define CORE_PLAN_PLACE_H
 
 #include "watcher.h"
 
+// A node that may be placed together with the one that makes an input of its.
+struct merging {
+    const tn_neighbour *neighbour; // NULL: there is none
+    uint32_t made;                 // the node that makes the input
+    bool is_made; // this node is such a one: it is placed when the other one is
+};
+
 // Nodes that are being placed: the whole task, or one decomposition within it.
 struct nodes {
     const struct task *task;
-    uint32_t *value_of;      // by tn_array.id; NONE: not placed yet
-    const uint32_t *same_as; // see plan_work; NULL in a decomposition
+    uint32_t *value_of;            // by tn_array.id; NONE: not placed yet
+    const uint32_t *same_as;       // see plan_work; NULL in a decomposition
+    const struct merging *merging; // by node; NULL: none is merged
 };
 
 // Gives the value of an array that one of `nodes` reads.
 tn_status place_value_for(struct plan_work *work, const struct nodes *nodes,
                           const tn_array *array, uint32_t *out_value);
 
-// Places all nodes, in topological order.
+// Places all nodes, in topological order; one of them.
 tn_status place_nodes(struct plan_work *work, const struct nodes *nodes);
+tn_status place_node(struct plan_work *work, const struct nodes *nodes,
+                     const struct node *node);
+
+// Places the node if the device that is wanted for it has a kernel.
+tn_status place_with_kernel(struct plan_work *work, const struct nodes *nodes,
+                            const struct node *node, bool *out_done);
+
+// Keeps the scope, in which nodes to be placed are built, until work_finish. Takes the
+// scope, also on failure.
+tn_status place_keep_scope(struct plan_work *work, tn_scope *scope);
+
+// --- neighbours (merge.c) --------------------------------------------------------------
+
+// Finds the nodes that may be placed together, and allocates nodes->merging where there
+// are some, which the caller frees.
+tn_status place_find_neighbours(const struct nodes *nodes, struct merging **out);
+
+// Places node `i` and its neighbour as one, where a kernel computes both.
+tn_status place_merged(struct plan_work *work, const struct nodes *nodes, uint32_t i,
+                       bool *out_done);
+
+// --- decompositions (decompose.c) ------------------------------------------------------
 
 // Builds the decomposition of the node's primitive, or with `split` its expression by
 // split_build, and places the nodes of that.

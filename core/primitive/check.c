@@ -187,6 +187,26 @@ static tn_status check_in_place(struct arena *arena, tn_primitive *p, struct pri
     return TN_OK;
 }
 
+static tn_status check_neighbours(struct arena *arena, tn_primitive *p)
+{
+    if (p->num_neighbours > MAX_NEIGHBOURS || (p->num_neighbours && !p->neighbours))
+        return fail(TN_ERR_REFUSED, "neighbours: got %u%s, expected at most %u",
+                    p->num_neighbours, p->neighbours ? "" : " in no table", MAX_NEIGHBOURS);
+    tn_status status =
+        abi_table_read(arena, p->neighbours, p->neighbour_size, p->num_neighbours,
+                       sizeof(*p->neighbours), "neighbours", &p->neighbours);
+    p->neighbour_size = sizeof(*p->neighbours);
+    for (uint32_t i = 0; i < p->num_neighbours && status == TN_OK; i++) {
+        const tn_neighbour *n = &p->neighbours[i];
+        if (n->input >= p->num_inputs || !n->merge || n->reserved)
+            return fail(TN_ERR_REFUSED, "neighbours[%u]: input %u, expected below %u%s%s",
+                        i, n->input, p->num_inputs, n->merge ? "" : ", and a merge",
+                        n->reserved ? "; reserved is not 0" : "");
+        status = check_id(n->primitive, "neighbours[].primitive");
+    }
+    return status;
+}
+
 // --- attributes ------------------------------------------------------------------------
 
 static tn_status check_field_value(const tn_attr_field *field)
@@ -525,6 +545,8 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
         status = check_outputs(arena, p);
     if (status == TN_OK)
         status = check_in_place(arena, p, prim);
+    if (status == TN_OK)
+        status = check_neighbours(arena, p);
     if (status == TN_OK)
         status = check_attrs(arena, p);
     if (status == TN_OK)

@@ -121,6 +121,7 @@ static bool keep_tables(struct arena *arena, tn_primitive *p)
     return keep(arena, &p->inputs, p->num_inputs * sizeof(*p->inputs)) &&
            keep(arena, &p->outputs, p->num_outputs * sizeof(*p->outputs)) &&
            keep(arena, &p->in_place, p->num_in_place * sizeof(*p->in_place)) &&
+           keep(arena, &p->neighbours, p->num_neighbours * sizeof(*p->neighbours)) &&
            keep(arena, &p->attrs.fields, p->attrs.num_fields * sizeof(*p->attrs.fields));
 }
 

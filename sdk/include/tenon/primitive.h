@@ -226,6 +226,22 @@ typedef struct tn_rule {
     uint64_t unread;
 } tn_rule;
 
+// A primitive beside this one that a device may compute together with it. Where input
+// `input` is the output of an application of `primitive`, and nothing else reads that, the
+// core calls `merge`, which builds one application, of any primitive, that computes both;
+// it takes their place on a device that has a kernel for it. On others both stay.
+typedef struct tn_neighbour {
+    const char *primitive; // "nn.rms_norm/1": of one output
+    uint32_t input;        // below num_inputs
+    uint32_t reserved;     // 0
+    // Builds the output of `rule`, of its type, from the inputs of both: `made` is of the
+    // neighbour, and rule->inputs[input] is NULL. *output stays NULL where these attributes
+    // or types have no such primitive. Called while planning: no function of the runtime
+    // may be used but those of `build`. [any-thread]
+    tn_status (*merge)(const tn_build *build, const tn_rule *rule, const tn_rule *made,
+                       tn_array **output);
+} tn_neighbour;
+
 // --- the record ------------------------------------------------------------------------
 
 // Flags of a primitive.
@@ -376,6 +392,12 @@ typedef struct tn_primitive {
     // first where a device has one; `run` comes before decompose. Not with expr, view or
     // in_place.
     tn_status (*run)(const tn_run *run);
+
+    // Optional: what a device may compute together with this primitive, num_neighbours
+    // entries; the first one that applies is tried.
+    const tn_neighbour *neighbours;
+    uint32_t num_neighbours; // 0 .. 16
+    uint32_t neighbour_size; // sizeof(tn_neighbour) as the plugin was compiled
 } tn_primitive;
 
 // --- tables of a record ----------------------------------------------------------------
@@ -391,6 +413,9 @@ typedef struct tn_primitive {
 #define TN_OUTPUTS(array)                                                                  \
     .outputs = (array), .num_outputs = sizeof(array) / sizeof((array)[0]),                 \
     .output_size = sizeof(tn_output_info)
+#define TN_NEIGHBOURS(array)                                                               \
+    .neighbours = (array), .num_neighbours = sizeof(array) / sizeof((array)[0]),           \
+    .neighbour_size = sizeof(tn_neighbour)
 
 // --- macros for calling tn_build and tn_op ---------------------------------------------
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// Neighbours: an application and the one that makes an input of its become one primitive,
+// where a device has a kernel that computes both (tn_neighbour). The one that makes the
+// input is not placed before: it is when nothing came of it.
+#include <string.h>
+#include "../base/fail.h"
+#include "../graph/decompose.h"
+#include "../graph/rules.h"
+#include "place.h"
+
+// --- finding ---------------------------------------------------------------------------
+
+static bool is_listed(const struct task *task, const struct node *node)
+{
+    return node->position < task->num_nodes && task->nodes[node->position] == node;
+}
+
+// Counts the readers of each node's outputs; reading an output of the task counts as two.
+static void count_readers(const struct nodes *nodes, uint32_t *readers)
+{
+    const struct task *task = nodes->task;
+    for (uint32_t i = 0; i < task->num_nodes; i++)
+        for (uint32_t k = 0; k < task->nodes[i]->num_inputs; k++) {
+            const tn_array *input = task->nodes[i]->inputs[k];
+            if (nodes->same_as[i] == i && input && is_listed(task, input->node))
+                readers[nodes->same_as[input->node->position]]++;
+        }
+    for (uint32_t i = 0; i < task->num_outputs; i++)
+        if (is_listed(task, task->outputs[i]->node))
+            readers[nodes->same_as[task->outputs[i]->node->position]] += 2;
+}
+
+// The node that makes this input, if it is that primitive and nothing else reads it.
+static const struct node *maker_of(const struct nodes *nodes, const struct node *node,
+                                   const tn_neighbour *neighbour, const uint32_t *readers)
+{
+    const tn_array *input =
+        neighbour->input < node->num_inputs ? node->inputs[neighbour->input] : NULL;
+    const struct node *made = input ? input->node : NULL;
+    bool is = made && is_listed(nodes->task, made) && made->kind == NODE_PRIM &&
+              nodes->same_as[made->position] == made->position &&
+              readers[made->position] == 1 && made->num_outputs == 1 &&
+              made->device == node->device &&
+              strcmp(made->prim->record.id, neighbour->primitive) == 0;
+    return is ? made : NULL;
+}
+
+static bool has_neighbours(const struct node *node)
+{
+    return node->kind == NODE_PRIM && node->prim->record.num_neighbours > 0;
+}
+
+tn_status place_find_neighbours(const struct nodes *nodes, struct merging **out)
+{
+    const struct task *task = nodes->task;
+    uint32_t first = 0;
+    *out = NULL;
+    while (first < task->num_nodes && !has_neighbours(task->nodes[first]))
+        first++;
+    if (first == task->num_nodes)
+        return TN_OK;
+    struct merging *merging = mem_zalloc(task->num_nodes * sizeof(*merging));
+    uint32_t *readers = mem_zalloc(task->num_nodes * sizeof(*readers));
+    if (!merging || !readers) {
+        mem_free(merging);
+        mem_free(readers);
+        return TN_ERR_MEMORY;
+    }
+    count_readers(nodes, readers);
+    for (uint32_t i = first; i < task->num_nodes; i++) {
+        const struct node *node = task->nodes[i];
+        const tn_primitive *record = has_neighbours(node) ? &node->prim->record : NULL;
+        for (uint32_t n = 0; record && n < record->num_neighbours; n++) {
+            const struct node *made =
+                nodes->same_as[i] == i
+                    ? maker_of(nodes, node, &record->neighbours[n], readers)
+                    : NULL;
+            if (!made || merging[i].neighbour || merging[made->position].neighbour)
+                continue;
+            merging[i].neighbour = &record->neighbours[n];
+            merging[i].made = made->position;
+            merging[made->position].is_made = true;
+        }
+    }
+    mem_free(readers);
+    *out = merging;
+    return TN_OK;
+}
+
+// --- merging ---------------------------------------------------------------------------
+
+// Makes stand-ins for the node's inputs, in d->inputs from `first` on, but not for `left`.
+static tn_status stand_in(struct decomposition *d, const struct node *node, uint32_t first,
+                          uint32_t left)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)
+        if (node->inputs[i] && i != left)
+            status = decomposition_add_input(d, first + i, &node->inputs[i]->type,
+                                             node->inputs[i]->weak_kind);
+    return status;
+}
+
+static tn_status value_inputs(struct plan_work *work, const struct nodes *nodes,
+                              const struct node *node, tn_array *const *inputs,
+                              uint32_t *value_of)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)
+        if (inputs[i])
+            status =
+                place_value_for(work, nodes, node->inputs[i], &value_of[inputs[i]->id]);
+    return status;
+}
+
+// Whether what was built is one application of a primitive to stand-ins.
+static bool is_one(const tn_array *output, const struct task *task)
+{
+    const struct node *node = output->node;
+    return task->num_nodes == 1 && task->nodes[0] == node && node->kind == NODE_PRIM &&
+           node->num_outputs == 1 && !(node->prim->record.flags & TN_PRIM_VIEW);
+}
+
+// Places what was built, of the inputs of both nodes.
+static tn_status place_built(struct plan_work *work, const struct nodes *nodes,
+                             const struct node *node, const struct node *made,
+                             const struct decomposition *d, bool *out_done)
+{
+    struct task task;
+    tn_status status =
+        task_create(d->scope, d->outputs, 1, d->leaves, d->num_leaves, &task);
+    if (status != TN_OK)
+        return status;
+    struct nodes inner = {.task = &task,
+                          .value_of = mem_alloc((task.num_ids + 1) * sizeof(uint32_t))};
+    if (!inner.value_of)
+        status = TN_ERR_MEMORY;
+    else
+        memset(inner.value_of, 0xff, (task.num_ids + 1) * sizeof(uint32_t)); // NONE
+    if (status == TN_OK && !is_one(d->outputs[0], &task))
+        status =
+            fail(TN_ERR_INTERNAL,
+                 "%s: merge gives %u node%s, expected one application of a primitive",
+                 node->prim->record.id, task.num_nodes, task.num_nodes == 1 ? "" : "s");
+    if (status == TN_OK)
+        status = value_inputs(work, nodes, node, d->inputs, inner.value_of);
+    if (status == TN_OK)
+        status =
+            value_inputs(work, nodes, made, d->inputs + node->num_inputs, inner.value_of);
+    if (status == TN_OK)
+        status = place_with_kernel(work, &inner, task.nodes[0], out_done);
+    if (status == TN_OK && *out_done)
+        nodes->value_of[node->outputs[0].id] = inner.value_of[d->outputs[0]->id];
+    mem_free(inner.value_of);
+    task_finish(&task);
+    return status;
+}
+
+static tn_status build(const struct node *node, const struct node *made,
+                       const tn_neighbour *neighbour, struct decomposition *d)
+{
+    d->scope->device = node->device;
+    tn_status status = stand_in(d, node, 0, neighbour->input);
+    if (status == TN_OK)
+        status = stand_in(d, made, node->num_inputs, NONE);
+    if (status != TN_OK)
+        return status;
+    const tn_rule rule = {.struct_size = sizeof(rule),
+                          .attrs = node->attrs,
+                          .inputs = d->inputs,
+                          .num_inputs = node->num_inputs,
+                          .num_outputs = 1};
+    tn_rule other = rule;
+    other.attrs = made->attrs;
+    other.inputs = d->inputs + node->num_inputs;
+    other.num_inputs = made->num_inputs;
+    return rule_merge(d->scope, node->prim, neighbour, &rule, &other,
+                      &node->outputs[0].type, &d->outputs[0]);
+}
+
+tn_status place_merged(struct plan_work *work, const struct nodes *nodes, uint32_t i,
+                       bool *out_done)
+{
+    const struct merging *merging = &nodes->merging[i];
+    const struct node *node = nodes->task->nodes[i];
+    const struct node *made = nodes->task->nodes[merging->made];
+    struct decomposition d;
+    tn_status status =
+        decomposition_open(work->runtime, node->num_inputs + made->num_inputs, 1, &d);
+    *out_done = false;
+    if (d.scope) {
+        tn_status kept = place_keep_scope(work, d.scope);
+        status = status == TN_OK ? kept : status;
+    }
+    if (status == TN_OK)
+        status = build(node, made, merging->neighbour, &d);
+    if (status == TN_OK && d.outputs[0])
+        status = place_built(work, nodes, node, made, &d, out_done);
+    return status == TN_OK && !*out_done ? place_node(work, nodes, made) : status;
+}
