@@ -11,6 +11,10 @@
 // which share the blocks of 16 rows, and takes several such groups of rows one after the other.
 // Each invocation has EACH loads on their way, always: where a block is multiplied, the load of a
 // later one begins, also of the next group.
+//
+// IS_NORMED: rows of x are normalised by their root mean square first, and have a weight for each
+// element. The mean is there once x is read, so sums are of x times the weights, and what a row is
+// divided by counts in the end.
 #include "types.glsl"
 #ifdef DOTS
 #extension GL_EXT_integer_dot_product : require
@@ -19,15 +23,19 @@
 #endif
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint X_ALIGNED = 0; // 1: x lies in memory, from a multiple of 4 elements on
+layout(constant_id = 1) const uint IS_NORMED = 0;
 layout(std430, binding = 0) readonly buffer X { float d[]; } x_source;
 layout(std430, binding = 1) readonly buffer Weights { uvec4 d[]; } weights;
 layout(std430, binding = 2) writeonly buffer Out { float d[]; } result;
 layout(std430, binding = 3) readonly buffer Fours { vec4 d[]; } x_fours; // the same where X_ALIGNED is 1
 layout(std430, binding = 4) readonly buffer Pairs { uvec2 d[]; } weight_pairs; // the weights
+layout(std430, binding = 5) readonly buffer Norm { vec4 d[]; } norm_weights; // w, if not IS_NORMED
 layout(push_constant) uniform Args {
     uint rows, columns, terms; // columns: of the result, and its row's length
     uint groups, each;         // of 16 packed rows; those of a workgroup
     uint x_offset, w_offset, out_offset; // of w: 16 bytes
+    uint norm_offset; // vectors
+    float eps;
 } args;
 
 #define q4_0 40 // FORMAT is compared as a number
@@ -212,6 +220,27 @@ uint x_row(uint r)
     return args.x_offset + min(first_of_x + r, args.rows - 1u) * args.terms;
 }
 
+vec4 load_norm(uint at)
+{
+    return norm_weights.d[args.norm_offset + at / 4u];
+}
+
+// Of the squares of a row of x, sums of parts.
+#define MOST_NORM_PARTS 64u
+shared float norm_parts[ROWS][MOST_NORM_PARTS];
+uint num_norm_parts;
+
+// What the sums of row `r` are multiplied by.
+float norm_factor(uint r)
+{
+    if (IS_NORMED == 0u)
+        return 1.0;
+    float sum = 0.0;
+    for (uint i = 0u; i < num_norm_parts; i++)
+        sum += norm_parts[r][i];
+    return inversesqrt(sum / float(args.terms) + args.eps);
+}
+
 #ifdef DOTS
 // Elements of a row of x that are in shared memory at once: a multiple of what strands take at a
 // time.
@@ -252,27 +281,50 @@ void round_eight(uint r, uint own, bool is_inside, vec4 low_four, vec4 high_four
 
 // Rounds a chunk of x, from element `first` on.
 #define AT_ONCE 4u // loads of eight elements on their way
+float squares[ROWS];
 void round_x(uint first)
 {
     uint eights = min(CHUNK, args.terms - first) / 8u;
     uint invocation = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
-    [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
+    [[unroll]] for (uint r = 0u; r < uint(ROWS); r++) {
+        if (first == 0u)
+            squares[r] = 0.0;
         for (uint begin = 0u; begin < eights; begin += 256u * AT_ONCE) {
-            vec4 x[2u * AT_ONCE];
+            vec4 x[2u * AT_ONCE], factor[2u * AT_ONCE];
             [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
                 if (begin + i * 256u >= eights)
                     break;
                 uint own = min(begin + i * 256u + invocation, eights - 4u + invocation % 4u);
-                uint at = x_row(r) + first + own * 8u;
-                x[2u * i] = load_x(at);
-                x[2u * i + 1u] = load_x(at + 4u);
+                uint at = first + own * 8u;
+                x[2u * i] = load_x(x_row(r) + at);
+                x[2u * i + 1u] = load_x(x_row(r) + at + 4u);
+                if (IS_NORMED != 0u) {
+                    factor[2u * i] = load_norm(at);
+                    factor[2u * i + 1u] = load_norm(at + 4u);
+                }
             }
             [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
                 uint own = begin + i * 256u + invocation;
-                if (begin + i * 256u < eights)
-                    round_eight(r, own, own < eights, x[2u * i], x[2u * i + 1u]);
+                if (begin + i * 256u >= eights)
+                    break;
+                vec4 low_four = x[2u * i], high_four = x[2u * i + 1u];
+                if (IS_NORMED != 0u) {
+                    float sum = dot(low_four, low_four) + dot(high_four, high_four);
+                    squares[r] += own < eights ? sum : 0.0;
+                    low_four *= factor[2u * i];
+                    high_four *= factor[2u * i + 1u];
+                }
+                round_eight(r, own, own < eights, low_four, high_four);
             }
         }
+        if (IS_NORMED != 0u) {
+            float sum = squares[r];
+            for (uint i = 1u; i < gl_SubgroupSize; i *= 2u)
+                sum += subgroupShuffleXor(sum, i);
+            norm_parts[r][gl_SubgroupID] = sum;
+        }
+    }
+    num_norm_parts = gl_NumSubgroups;
 }
 
 ivec4 dots(uvec4 four, int x)
@@ -329,10 +381,41 @@ vec4 dots(uvec4 four, vec4 x)
                 dot(floats_of(four.w), x));
 }
 
+// Adds the squares of the rows of x, before they are multiplied.
+#define NORM_SUMS 16u
+shared float norm_sums[256];
+void add_squares()
+{
+    uint own = gl_LocalInvocationIndex;
+    num_norm_parts = NORM_SUMS;
+    [[unroll]] for (uint r = 0u; r < uint(ROWS); r++) {
+        float sum = 0.0;
+        for (uint at = own * 4u; at < args.terms; at += 1024u) {
+            vec4 x = load_x(x_row(r) + at);
+            sum += dot(x, x);
+        }
+        norm_sums[own] = sum;
+        barrier();
+        if (own < NORM_SUMS) {
+            sum = 0.0;
+            for (uint i = 0u; i < 256u; i += NORM_SUMS)
+                sum += norm_sums[own + i];
+            norm_parts[r][own] = sum;
+        }
+        barrier();
+    }
+}
+
+vec4 load_normed(uint r, uint at)
+{
+    vec4 x = load_x(x_row(r) + at);
+    return IS_NORMED != 0u ? x * load_norm(at) : x;
+}
+
 // Sums of products of row `r` of x with a piece, whose block is at element `at` of x.
 vec4 piece_products(uint r, uint at)
 {
-    vec4 a = load_x(x_row(r) + at + low_at), b = load_x(x_row(r) + at + high_at);
+    vec4 a = load_normed(r, at + low_at), b = load_normed(r, at + high_at);
 #if !IS_LARGE
     vec4 sum = (dots(low, a) + dots(high, b)) * low_scale;
 #else
@@ -376,7 +459,7 @@ void write_sums(uint r, uint group, uint count)
         sum[i % 4u] += part_sums[which][16u * i + own % 16u];
     if (first_of_x + r < args.rows)
         result.d[args.out_offset + (first_of_x + r) * args.columns + group * 16u + own % 16u] =
-            (sum.x + sum.y) + (sum.z + sum.w);
+            ((sum.x + sum.y) + (sum.z + sum.w)) * norm_factor(r);
 }
 
 // Begins the loads of a round of blocks of the strands.
@@ -399,6 +482,10 @@ void main()
     uint from = args.w_offset + first * blocks * BYTES, count = 0u;
     [[unroll]] for (uint i = 0u; i < EACH; i++)
         load_next(i, from, 0u, blocks);
+#ifndef DOTS
+    if (IS_NORMED != 0u)
+        add_squares();
+#endif
     for (uint group = first; group < last; group++) {
         [[unroll]] for (uint r = 0u; r < uint(ROWS); r++)
             sums[r] = vec4(0.0);

@@ -347,6 +347,87 @@ Test(quant_device, programs_are_part_of_products)
     }
 }
 
+// The product of normalised rows, with what else the case asks for, and the steps of it.
+struct normed {
+    int64_t rows, exact, axis;
+    bool is_kept;   // the norm is read twice
+    uint64_t steps; // of packed rows that the device multiplies by bytes
+};
+
+static void check_normed(const struct normed *c, const struct matrix *m, bool has_kernel)
+{
+    enum { MOST = 12 * 1280 };
+    static float x[MOST], g[MOST], got[12 * 80], h[MOST];
+    tn_scope *s = tn_scope_open(runtime);
+    for (int64_t i = 0; i < c->rows * m->k; i++)
+        x[i] = (float)next_bits() / 8388608 - 1;
+    for (int64_t i = 0; i < m->k; i++)
+        g[i] = (float)next_bits() / 8388608 + 0.5f;
+    tn_array *in = tn_from_data(s, TN_F32, TN_SHAPE(c->rows, m->k), x);
+    tn_array *w = tn_keep(s, matrix_array(s, m, 0));
+    tn_array *norm =
+        tn_op(s, "nn.rms_norm", TN_IN(in, tn_from_data(s, TN_F32, TN_SHAPE(m->k), g)),
+              tn_attrs("eps", 0.25, "axis", c->axis));
+    tn_array *y = tn_op(s, "quant.quantized_matmul", TN_IN(norm, w),
+                        tn_attrs("format", matrix_format(m), "exact", c->exact));
+    must(s, tn_eval(s, w));
+    uint64_t before = stats_of(runtime).steps;
+    tn_array *outputs[] = {y, norm};
+    must(s, tn_eval_n(s, outputs, 1 + c->is_kept));
+    cr_assert(eq(u64, stats_of(runtime).steps - before, has_kernel ? c->steps : 2),
+              "%s, %d rows", m->format->name, (int)c->rows);
+    must(s, tn_read(s, y, got, (size_t)(c->rows * m->n) * sizeof(*got)));
+    for (int64_t row = 0; row < c->rows; row++) {
+        double mean = 0;
+        for (int64_t i = 0; i < m->k; i++)
+            mean += (double)x[row * m->k + i] * (double)x[row * m->k + i] / (double)m->k;
+        for (int64_t i = 0; i < m->k; i++)
+            h[i] = (float)((double)x[row * m->k + i] / sqrt(mean + 0.25) * (double)g[i]);
+        for (int64_t column = 0; column < m->n; column++) {
+            double sum = 0, size = 0;
+            for (int64_t i = 0; i < m->k; i++) {
+                double term = (double)h[i] * (double)m->values[column * m->k + i];
+                sum += term;
+                size += fabs(term);
+            }
+            double off = c->exact ? 0 : rounding(h, m->values + column * m->k, m->k);
+            cr_assert(
+                le(dbl, fabs((double)got[row * m->n + column] - sum), off + 2e-6 * size),
+                "%s, %d rows: row %d, column %d is %g, expected %g", m->format->name,
+                (int)c->rows, (int)row, (int)column, (double)got[row * m->n + column], sum);
+        }
+    }
+    tn_release(w);
+    tn_scope_close(s);
+}
+
+// One launch, of packed rows whose formats have such a kernel, of few rows.
+Test(quant_device, norms_are_part_of_products)
+{
+    static const char *const kernels[] = {"q4_0", "q4_1", "q8_0", "q4_k", "q5_k", "q6_k"};
+    static const struct normed cases[] = {
+        {1, 0, -1, false, 1},  {3, 0, 1, false, 1},  {8, 0, -1, false, 1},
+        {12, 0, -1, false, 2}, {2, 1, -1, false, 2}, {1, 0, -1, true, 2},
+    };
+    for (size_t f = 0; f < 6; f++) {
+        int64_t block = tn_quant_find(kernels[f])->block;
+        struct matrix m = matrix_make(kernels[f], 80, block == 256 ? 1280 : 1120);
+        m.is_packed = 1;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+            if (f == 0 || i % 3 == f % 3)
+                check_normed(&cases[i], &m, true);
+        matrix_free(&m);
+    }
+    struct matrix plain = matrix_make("q5_0", 37, 96);
+    check_normed(&cases[0], &plain, false);
+    matrix_free(&plain);
+    // Rows that are longer than what is in shared memory at once.
+    struct matrix m = matrix_make("q4_0", 32, 12320);
+    m.is_packed = 1;
+    check_normed(&cases[0], &m, true);
+    matrix_free(&m);
+}
+
 // To the bit, in each dtype.
 Test(quant_device, values_are_those_of_the_blocks)
 {

@@ -3,6 +3,7 @@
 #ifndef VULKAN_COMMON_KERNELS_H
 #define VULKAN_COMMON_KERNELS_H
 
+#include <string.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/nn_attrs.h>
 #include <tenon/vulkan.h>
@@ -61,6 +62,13 @@ static inline void kernel_push_value(struct kernel_launch *launch, uint32_t bits
 {
     launch->values |= UINT32_C(1) << launch->num_push;
     kernel_push(launch, bits);
+}
+static inline void kernel_push_float(struct kernel_launch *launch, double value)
+{
+    float single = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof(bits));
+    kernel_push_value(launch, bits);
 }
 // What divide.glsl divides by: a factor and shifts.
 static inline void kernel_push_divisor(struct kernel_launch *launch, uint64_t divisor)
@@ -205,5 +213,7 @@ tn_status vk_plan_quantized_pack(const tn_vulkan_plan *plan);
 tn_status vk_plan_dequantize(const tn_vulkan_plan *plan);
 tn_status vk_plan_quantized_take(const tn_vulkan_plan *plan);
 tn_status vk_plan_quantized_matmul(const tn_vulkan_plan *plan);
+int32_t vk_normed_matmul_accepts(const tn_kernel_query *query);
+tn_status vk_plan_normed_matmul(const tn_vulkan_plan *plan);
 
 #endif // VULKAN_COMMON_KERNELS_H

@@ -106,6 +106,12 @@ static const tn_operand_rule quantized_matmul_rules[] = {
     {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 
+static const tn_operand_rule normed_matmul_rules[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+
 // X(identifier, primitive, plan, rules, further fields)
 #define OWN_KERNELS(X)                                                                     \
     X(argmax, "base.argmax/1", vk_plan_reduce, passing_rules,                              \
@@ -166,6 +172,8 @@ static const tn_operand_rule quantized_matmul_rules[] = {
       quantized_take_rules, .accepts = vk_quantized_take_accepts)                          \
     X(experts_matmul, "quant.experts_matmul/1", vk_plan_experts_matmul,                    \
       experts_matmul_rules, .accepts = vk_experts_matmul_accepts)                          \
+    X(normed_matmul, "quant.normed_matmul/1", vk_plan_normed_matmul, normed_matmul_rules,  \
+      .accepts = vk_normed_matmul_accepts)                                                 \
     X(quantized_matmul, "quant.quantized_matmul/1", vk_plan_quantized_matmul,              \
       quantized_matmul_rules, .accepts = vk_quantized_matmul_accepts,                      \
       .scratch_size = vk_quantized_matmul_scratch)

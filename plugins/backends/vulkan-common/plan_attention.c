@@ -256,14 +256,6 @@ static uint32_t flags_of(const struct vk_attention *a, const tn_attention_attrs 
     return a->slots ? flags | HAS_SLOTS : flags;
 }
 
-static uint32_t float_bits(double x)
-{
-    float narrow = (float)x;
-    uint32_t bits;
-    memcpy(&bits, &narrow, sizeof(bits));
-    return bits;
-}
-
 // Where a matrix begins, and its strides: from head to head, row to row, and by elements.
 static void push_matrix(struct kernel_launch *launch, const tn_layout *x)
 {
@@ -297,8 +289,8 @@ void vk_attention_push_options(struct kernel_launch *launch, const struct vk_att
     kernel_push(launch, lengths && lengths->rank ? (uint64_t)lengths->stride[0] : 0);
     kernel_push(launch, flags_of(a, attrs));
     kernel_push(launch, attrs->window < MOST_KEYS ? (uint64_t)attrs->window : 0);
-    kernel_push_value(launch, float_bits(scale));
-    kernel_push_value(launch, float_bits(attrs->soft_cap));
+    kernel_push_float(launch, scale);
+    kernel_push_float(launch, attrs->soft_cap);
 }
 
 void vk_attention_batches(const struct vk_attention *a, uint32_t *out)

@@ -235,9 +235,12 @@ int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
 
 // --- in f32, and in bytes ---------------------------------------------------------------
 
+// `norm`: the weights of a norm of x, input 1, before those of the product; or NULL.
 static tn_status plan_packed(const tn_vulkan_plan *plan, const struct quant_product *p,
-                             bool in_fours)
+                             bool in_fours, const tn_layout *norm, double eps)
 {
+    const tn_vulkan_operand w = tn_vulkan_input(norm ? 2 : 1);
+
     char name[VARIANT_NAME];
     const tn_vulkan_limits *limits = plan->limits;
     bool has_dots = limits->features & TN_VULKAN_HAS_DOTS &&
@@ -248,11 +251,13 @@ static tn_status plan_packed(const tn_vulkan_plan *plan, const struct quant_prod
              (uint32_t)rows_at_once(p), has_dots && !p->exact ? "_dots" : "");
     struct kernel_launch launch = {.name = name, .groups = few_groups(p)};
     kernel_spec(&launch, in_fours);
+    kernel_spec(&launch, norm != NULL);
     kernel_bind(&launch, tn_vulkan_input(0));
-    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, w);
     kernel_bind(&launch, tn_vulkan_output(0));
-    kernel_bind(&launch, tn_vulkan_input(in_fours ? 0 : 1));
-    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, in_fours ? tn_vulkan_input(0) : w);
+    kernel_bind(&launch, w);
+    kernel_bind(&launch, norm ? tn_vulkan_input(1) : w);
     kernel_push(&launch, p->rows);
     kernel_push(&launch, p->columns);
     kernel_push(&launch, p->terms);
@@ -261,6 +266,8 @@ static tn_status plan_packed(const tn_vulkan_plan *plan, const struct quant_prod
     kernel_push(&launch, (uint64_t)p->x->offset);
     kernel_push(&launch, (uint64_t)p->blocks->offset / 16);
     kernel_push(&launch, (uint64_t)p->out->offset);
+    kernel_push(&launch, norm ? (uint64_t)norm->offset / 4 : 0);
+    kernel_push_float(&launch, eps);
     return kernel_launch(plan, &launch);
 }
 
@@ -316,7 +323,36 @@ tn_status vk_plan_quantized_matmul(const tn_vulkan_plan *plan)
         return TN_OK;
     const char *dtype = quant_matrix_dtype(plan->limits, &p);
     bool in_fours = x->offset % 4 == 0 && !passes_program(tn_step_input(plan->step, 0));
-    return dtype                                     ? quant_plan_matrices(plan, &p, dtype)
-           : p.rows <= FEW_ROWS && is_all_packed(&p) ? plan_packed(plan, &p, in_fours)
-                                                     : plan_floats(plan, &p, in_fours);
+    return dtype ? quant_plan_matrices(plan, &p, dtype)
+           : p.rows <= FEW_ROWS && is_all_packed(&p)
+               ? plan_packed(plan, &p, in_fours, NULL, 0)
+               : plan_floats(plan, &p, in_fours);
+}
+
+// --- with a norm ------------------------------------------------------------------------
+
+// Others are made of the two.
+int32_t vk_normed_matmul_accepts(const tn_kernel_query *query)
+{
+    const tn_quant_normed_attrs *attrs = query->attrs;
+    const tn_layout *x = &query->inputs[0], *w = &query->inputs[2];
+    struct quant_product p;
+    return is_counted(attrs->format, w, &query->outputs[0]) &&
+           layout_count(x) <= MOST_COUNTED &&
+           quant_describe(attrs->format, false, x, w, &query->outputs[0], &p) &&
+           p.rows <= FEW_ROWS && p.terms > 0 && is_all_packed(&p) &&
+           query->inputs[1].offset % 4 == 0;
+}
+
+tn_status vk_plan_normed_matmul(const tn_vulkan_plan *plan)
+{
+    const tn_quant_normed_attrs *attrs = plan->step->attrs;
+    const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
+    struct quant_product p;
+    if (!quant_describe(attrs->format, false, x, &tn_step_input(plan->step, 2)->layout,
+                        &tn_step_output(plan->step, 0)->layout, &p) ||
+        layout_count(p.out) == 0)
+        return TN_OK;
+    return plan_packed(plan, &p, x->offset % 4 == 0, &tn_step_input(plan->step, 1)->layout,
+                       attrs->eps);
 }

@@ -56,10 +56,10 @@ static bool is_large_product(const tn_device *device, const tn_step *step)
 {
     const tn_vulkan_kernel *kernel = step->kernel->payload;
     bool is_matmul = kernel->plan == vk_plan_matmul;
-    bool is_product = is_matmul || kernel->plan == vk_plan_quantized_matmul ||
-                      kernel->plan == vk_plan_conv2d ||
-                      kernel->plan == vk_plan_conv2d_input ||
-                      kernel->plan == vk_plan_conv2d_weight;
+    bool is_product =
+        is_matmul || kernel->plan == vk_plan_quantized_matmul ||
+        kernel->plan == vk_plan_normed_matmul || kernel->plan == vk_plan_conv2d ||
+        kernel->plan == vk_plan_conv2d_input || kernel->plan == vk_plan_conv2d_weight;
     return is_product && layout_count(&tn_step_output(step, 0)->layout) > MAX_PRODUCT &&
            !(is_matmul && product_hides_program(&device->facts.limits, step));
 }

@@ -12,30 +12,35 @@ static const tn_attr_field fields[] = {
     TN_BOOL_FIELD(tn_quant_matmul_attrs, exact, 0, "whether x is never rounded to 8 bits"),
 };
 
-static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
+tn_status product_type(const tn_host *host, const char *format_name, const tn_type *x,
+                       const tn_type *w, tn_type *out)
 {
-    const tn_quant_matmul_attrs *attrs = infer->attrs;
-    const tn_host *host = infer->host;
-    const tn_type *x = &infer->types[0], *w = &infer->types[1];
     char text[SHAPE_TEXT], other[SHAPE_TEXT];
     struct format format;
     int64_t k = 0;
-    tn_status status = find_format(host, attrs->format, &format);
+    tn_status status = find_format(host, format_name, &format);
     if (status == TN_OK && w->rank != 2)
         return host->fail(host, TN_ERR_ARGUMENT, "w has shape %s, expected [n, row bytes]",
                           shape_text(w, text));
     if (status == TN_OK)
-        status = check_weights(host, attrs->format, &format, w, &k);
+        status = check_weights(host, format_name, &format, w, &k);
     if (status)
         return status;
     if (x->rank < 1 || x->extent[x->rank - 1] != k)
         return host->fail(host, TN_ERR_ARGUMENT,
                           "x has shape %s and w %s of %s, expected %" PRId64
                           " elements along the last axis of x",
-                          shape_text(x, text), shape_text(w, other), attrs->format, k);
-    types[0] = *x;
-    types[0].extent[x->rank - 1] = w->extent[0];
+                          shape_text(x, text), shape_text(w, other), format_name, k);
+    *out = *x;
+    out->extent[x->rank - 1] = w->extent[0];
     return TN_OK;
+}
+
+static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_quant_matmul_attrs *attrs = infer->attrs;
+    return product_type(infer->host, attrs->format, &infer->types[0], &infer->types[1],
+                        &types[0]);
 }
 
 // A row of w.
@@ -149,6 +154,9 @@ TN_VMAP(matmul_vmap)
     return built(outputs[0]);
 }
 
+static const tn_neighbour neighbours[] = {
+    {.primitive = "nn.rms_norm/1", .input = 0, .merge = merge_norm},
+};
 const tn_primitive quant_matmul = {
     .struct_size = sizeof(tn_primitive),
     .id = "quant.quantized_matmul/1",
@@ -161,4 +169,5 @@ const tn_primitive quant_matmul = {
     .vjp = matmul_vjp,
     .jvp = matmul_jvp,
     .vmap = matmul_vmap,
+    TN_NEIGHBOURS(neighbours),
 };

@@ -22,6 +22,7 @@
     X(dequantize)                                                                          \
     X(quantize)                                                                            \
     X(matmul)                                                                              \
+    X(normed)                                                                              \
     X(experts)                                                                             \
     X(take)                                                                                \
     X(pack)                                                                                \
@@ -52,6 +53,16 @@ encode_fn *format_encoder(const tn_quant_format *format);
 // NULL: the format's encoder has no use for them.
 typedef void weigh_fn(const float *values, const float *weights, uint8_t *out);
 weigh_fn *format_weigher(const tn_quant_format *format);
+
+// --- products (matmul.c, normed.c) ------------------------------------------------------
+
+// Gives the type of x times the transposed matrix of w, or fails.
+tn_status product_type(const tn_host *host, const char *format_name, const tn_type *x,
+                       const tn_type *w, tn_type *out);
+
+// Of tn_neighbour, for quant.quantized_matmul/1 with nn.rms_norm/1.
+tn_status merge_norm(const tn_build *build, const tn_rule *rule, const tn_rule *made,
+                     tn_array **output);
 
 // --- weights (weights.c) ----------------------------------------------------------------
 

@@ -56,6 +56,16 @@ typedef struct tn_quant_matmul_attrs {
     int64_t exact;      // 0 or 1; default 0
 } tn_quant_matmul_attrs;
 
+// quant.normed_matmul/1 (x: floats ..., k; weight: floats k; w: u8 n, row bytes) -> ..., n:
+// quant.quantized_matmul/1 of nn.rms_norm/1 of x along its last axis, in x's dtype. A
+// kernel may round x times weight as it may round x there. The core makes it of these two
+// where nothing else reads the norm, `exact` is false and the device has a kernel; on
+// others it is made of them.
+typedef struct tn_quant_normed_attrs {
+    const char *format; // of w; required
+    double eps;         // added to the mean of the squares; default 1e-5
+} tn_quant_normed_attrs;
+
 // quant.experts_matmul/1 (x: floats n, 1 or m, k; w: u8 experts, r, row bytes, or floats
 // experts, r, k; experts: integers n, m) -> n, m, r: row (i, j) of x, or (i, 0) where m
 // rows share it, times the transposed matrix experts[i, j] of w, in x's dtype; numbers of
