@@ -12,24 +12,26 @@
 // Each invocation has EACH loads on their way, always: where a block is multiplied, the load of a
 // later one begins, also of the next group.
 //
-// IS_NORMED: rows of x are normalised by their root mean square first, and have a weight for each
-// element. The mean is there once x is read, so sums are of x times the weights, and what a row is
-// divided by counts in the end.
+// X_KIND: NORMED: rows of x are normalised by their root mean square first, and have a weight for
+// each element, `beside`. The mean is there once x is read, so sums are of x times the weights, and
+// what a row is divided by counts in the end. ROUNDED, with DOTS: `beside` is x in bytes, and X has
+// their scales (quant_round.comp).
 #include "types.glsl"
 #ifdef DOTS
 #extension GL_EXT_integer_dot_product : require
-#extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
+#include "quant_round.glsl"
 #endif
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint X_ALIGNED = 0; // 1: x lies in memory, from a multiple of 4 elements on
-layout(constant_id = 1) const uint IS_NORMED = 0;
+layout(constant_id = 1) const uint X_KIND = 0;
+#define NORMED 1u
+#define ROUNDED 2u
 layout(std430, binding = 0) readonly buffer X { float d[]; } x_source;
 layout(std430, binding = 1) readonly buffer Weights { uvec4 d[]; } weights;
 layout(std430, binding = 2) writeonly buffer Out { float d[]; } result;
 layout(std430, binding = 3) readonly buffer Fours { vec4 d[]; } x_fours; // the same where X_ALIGNED is 1
 layout(std430, binding = 4) readonly buffer Pairs { uvec2 d[]; } weight_pairs; // the weights
-layout(std430, binding = 5) readonly buffer Norm { vec4 d[]; } norm_weights; // w, if not IS_NORMED
+layout(std430, binding = 5) readonly buffer Beside { uvec4 d[]; } beside;
 layout(push_constant) uniform Args {
     uint rows, columns, terms; // columns: of the result, and its row's length
     uint groups, each;         // of 16 packed rows; those of a workgroup
@@ -222,7 +224,7 @@ uint x_row(uint r)
 
 vec4 load_norm(uint at)
 {
-    return norm_weights.d[args.norm_offset + at / 4u];
+    return uintBitsToFloat(beside.d[args.norm_offset + at / 4u]);
 }
 
 // Of the squares of a row of x, sums of parts.
@@ -233,7 +235,7 @@ uint num_norm_parts;
 // What the sums of row `r` are multiplied by.
 float norm_factor(uint r)
 {
-    if (IS_NORMED == 0u)
+    if (X_KIND != NORMED)
         return 1.0;
     float sum = 0.0;
     for (uint i = 0u; i < num_norm_parts; i++)
@@ -251,33 +253,6 @@ float norm_factor(uint r)
 #endif
 shared uvec2 x_bytes[ROWS][CHUNK / 8u];
 shared float x_scales[ROWS][CHUNK / 32u];
-
-// Rounds eight elements of the 32 that four invocations share. As integers the bits of magnitudes
-// are in their order, and those of what is no finite number are the greatest: then the scale is no
-// number either.
-void round_eight(uint r, uint own, bool is_inside, vec4 low_four, vec4 high_four)
-{
-    vec4 x[2] = vec4[2](low_four, high_four);
-    uvec4 size = max(floatBitsToUint(x[0]) & 0x7fffffffu, floatBitsToUint(x[1]) & 0x7fffffffu);
-    uint most = max(max(size.x, size.y), max(size.z, size.w));
-    most = max(most, subgroupShuffleXor(most, 1u));
-    most = max(most, subgroupShuffleXor(most, 2u));
-    bool is_finite = most < 0x7f800000u;
-    // Below 2^-119 the factor would be infinite, or nearly: what is so small counts as 0.
-    float factor = is_finite && most > 0x04000000u ? 127.0 / uintBitsToFloat(most) : 0.0;
-    uvec2 bytes;
-    [[unroll]] for (uint i = 0u; i < 2u; i++) {
-        // In the low bits of a float of 1.5 * 2^23 is the nearest integer, even of two.
-        vec4 scaled = is_finite ? x[i] * factor : vec4(0.0);
-        uvec4 q = floatBitsToUint(scaled + 12582912.0) & 0xffu;
-        bytes[i] = q.x | q.y << 8 | q.z << 16 | q.w << 24;
-    }
-    if (!is_inside)
-        return;
-    x_bytes[r][own] = bytes;
-    if (own % 4u == 0u)
-        x_scales[r][own / 4u] = uintBitsToFloat(is_finite ? most : 0x7fc00000u) * (1.0 / 127.0);
-}
 
 // Rounds a chunk of x, from element `first` on.
 #define AT_ONCE 4u // loads of eight elements on their way
@@ -298,7 +273,7 @@ void round_x(uint first)
                 uint at = first + own * 8u;
                 x[2u * i] = load_x(x_row(r) + at);
                 x[2u * i + 1u] = load_x(x_row(r) + at + 4u);
-                if (IS_NORMED != 0u) {
+                if (X_KIND == NORMED) {
                     factor[2u * i] = load_norm(at);
                     factor[2u * i + 1u] = load_norm(at + 4u);
                 }
@@ -308,16 +283,22 @@ void round_x(uint first)
                 if (begin + i * 256u >= eights)
                     break;
                 vec4 low_four = x[2u * i], high_four = x[2u * i + 1u];
-                if (IS_NORMED != 0u) {
+                if (X_KIND == NORMED) {
                     float sum = dot(low_four, low_four) + dot(high_four, high_four);
                     squares[r] += own < eights ? sum : 0.0;
                     low_four *= factor[2u * i];
                     high_four *= factor[2u * i + 1u];
                 }
-                round_eight(r, own, own < eights, low_four, high_four);
+                float of_bytes;
+                uvec2 bytes = rounded_eight(low_four, high_four, of_bytes);
+                if (own < eights) {
+                    x_bytes[r][own] = bytes;
+                    if (own % 4u == 0u)
+                        x_scales[r][own / 4u] = of_bytes;
+                }
             }
         }
-        if (IS_NORMED != 0u) {
+        if (X_KIND == NORMED) {
             float sum = squares[r];
             for (uint i = 1u; i < gl_SubgroupSize; i *= 2u)
                 sum += subgroupShuffleXor(sum, i);
@@ -325,6 +306,22 @@ void round_x(uint first)
         }
     }
     num_norm_parts = gl_NumSubgroups;
+}
+
+// Copies a chunk of x that was rounded before.
+void copy_x(uint first)
+{
+    uint count = min(CHUNK, args.terms - first);
+    [[unroll]] for (uint r = 0u; r < uint(ROWS); r++) {
+        uint at = min(first_of_x + r, args.rows - 1u) * args.terms + first;
+        for (uint i = gl_LocalInvocationIndex; i < count / 16u; i += 256u) {
+            uvec4 bytes = beside.d[at / 16u + i];
+            x_bytes[r][2u * i] = bytes.xy;
+            x_bytes[r][2u * i + 1u] = bytes.zw;
+        }
+        for (uint i = gl_LocalInvocationIndex; i < count / 32u; i += 256u)
+            x_scales[r][i] = x_source.d[at / 32u + i];
+    }
 }
 
 ivec4 dots(uvec4 four, int x)
@@ -409,7 +406,7 @@ void add_squares()
 vec4 load_normed(uint r, uint at)
 {
     vec4 x = load_x(x_row(r) + at);
-    return IS_NORMED != 0u ? x * load_norm(at) : x;
+    return X_KIND == NORMED ? x * load_norm(at) : x;
 }
 
 // Sums of products of row `r` of x with a piece, whose block is at element `at` of x.
@@ -483,7 +480,7 @@ void main()
     [[unroll]] for (uint i = 0u; i < EACH; i++)
         load_next(i, from, 0u, blocks);
 #ifndef DOTS
-    if (IS_NORMED != 0u)
+    if (X_KIND == NORMED)
         add_squares();
 #endif
     for (uint group = first; group < last; group++) {
@@ -495,7 +492,10 @@ void main()
             if (in_chunk == 0u && (group == first || args.terms > CHUNK)) {
                 if (count + begin > 0u)
                     barrier();
-                round_x(begin * BLOCK);
+                if (X_KIND == ROUNDED)
+                    copy_x(begin * BLOCK);
+                else
+                    round_x(begin * BLOCK);
                 barrier();
             }
 #else

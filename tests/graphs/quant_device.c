@@ -428,6 +428,23 @@ Test(quant_device, norms_are_part_of_products)
     matrix_free(&m);
 }
 
+// So long rows that workgroups do not each round them: what is before them is in the launch
+// that does.
+Test(quant_device, long_rows_are_rounded_once)
+{
+    struct matrix m = matrix_make("q4_0", 2048, 8320);
+    m.is_packed = 1;
+    check_product(&m, 1, 0, 0);
+    check_product(&m, 2, 3, 0);
+    tn_scope *s = tn_scope_open(runtime);
+    struct beside b = {
+        matrix_format(&m), tn_keep(s, matrix_array(s, &m, 0)), 1, m.n, m.k, 1};
+    check_beside(&b);
+    tn_release(b.w);
+    tn_scope_close(s);
+    matrix_free(&m);
+}
+
 // To the bit, in each dtype.
 Test(quant_device, values_are_those_of_the_blocks)
 {

@@ -20,8 +20,9 @@
 #define GROUP 256       // invocations of a workgroup
 #define ENOUGH_TILES 32 // of 64 x 64
 #define MOST_COUNTED 0xffffffff
-// Elements of x that a program computes for all workgroups of a launch: with more of them a
-// launch of its own is as fast on a large device, by estimate.
+// Elements of x that all workgroups of a launch together compute or round: with more of
+// them a launch of its own does it, also for a program before x. With 11008 terms and 256
+// workgroups a step of 32 layers takes 2.6 ms on an H200 where each computes a gate.
 #define MOST_REPEATED 1048576
 
 // Of the kernels for packed rows: workgroups that keep a large device busy, two for each
@@ -29,6 +30,8 @@
 #define ENOUGH_GROUPS 264
 #define DOTS_SHARED 26624 // bytes of shared memory, at most, of those of bytes
 #define DOTS_SUBGROUP 4   // invocations that round 32 elements together
+#define QUANT_ROUNDED 32  // these
+#define ROUND_GROUP 64    // invocations of quant_round.comp
 
 // False where the shaders do not have the format.
 static bool find_weights(const char *name, struct quant_weights *out)
@@ -222,6 +225,36 @@ static bool may_repeat(const struct quant_product *p)
     return few_groups(p) <= MOST_REPEATED / p->terms / sharing;
 }
 
+// Whether x is rounded in a launch before, where the device multiplies bytes. Of rows in
+// f32 a program is computed by all, then.
+static bool rounds_apart(const struct quant_product *p)
+{
+    return !p->exact && p->rows > 0 && p->terms > 0 && p->rows <= FEW_ROWS &&
+           is_all_packed(p) && few_groups(p) > MOST_REPEATED / p->terms;
+}
+
+// Rounded x in scratch memory: bytes, and scales behind them.
+static uint64_t rounded_bytes(const struct quant_product *p)
+{
+    return ceil_div(p->rows * p->terms, SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT;
+}
+
+static uint64_t rounded_scales(const struct quant_product *p)
+{
+    return p->rows * p->terms / QUANT_ROUNDED * sizeof(float);
+}
+
+uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
+{
+    const tn_quant_matmul_attrs *attrs = query->attrs;
+    struct quant_product p;
+    if (!quant_describe(attrs->format, attrs->exact, &query->inputs[0], &query->inputs[1],
+                        &query->outputs[0], &p))
+        return 0;
+    return rounds_apart(&p) ? rounded_bytes(&p) + rounded_scales(&p)
+                            : quant_matrix_scratch(&p);
+}
+
 int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
@@ -230,45 +263,86 @@ int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
     return is_counted(attrs->format, w, out) &&
            layout_count(&query->inputs[0]) <= MOST_COUNTED &&
            quant_describe(attrs->format, attrs->exact, &query->inputs[0], w, out, &p) &&
-           (!(query->fused & 1) || may_repeat(&p));
+           (!(query->fused & 1) || may_repeat(&p) || rounds_apart(&p));
 }
 
 // --- in f32, and in bytes ---------------------------------------------------------------
 
-// `norm`: the weights of a norm of x, input 1, before those of the product; or NULL.
-static tn_status plan_packed(const tn_vulkan_plan *plan, const struct quant_product *p,
-                             bool in_fours, const tn_layout *norm, double eps)
+static bool has_dots(const tn_vulkan_limits *limits)
 {
-    const tn_vulkan_operand w = tn_vulkan_input(norm ? 2 : 1);
+    return limits->features & TN_VULKAN_HAS_DOTS && limits->max_shared >= DOTS_SHARED &&
+           limits->subgroup_operations & TN_VULKAN_SUBGROUP_SHUFFLE &&
+           limits->subgroup_size >= DOTS_SUBGROUP;
+}
 
+// How x comes to the product: as quant_packed.comp's X_KIND.
+struct packed_x {
+    uint32_t kind;
+    bool in_fours;
+    tn_vulkan_operand x, beside;
+    uint64_t offset, beside_offset;
+    double eps;
+};
+enum { X_FLOATS, X_NORMED, X_ROUNDED };
+
+static tn_status plan_packed(const tn_vulkan_plan *plan, const struct quant_product *p,
+                             const struct packed_x *x, const tn_vulkan_operand w)
+{
     char name[VARIANT_NAME];
-    const tn_vulkan_limits *limits = plan->limits;
-    bool has_dots = limits->features & TN_VULKAN_HAS_DOTS &&
-                    limits->max_shared >= DOTS_SHARED &&
-                    limits->subgroup_operations & TN_VULKAN_SUBGROUP_SHUFFLE &&
-                    limits->subgroup_size >= DOTS_SUBGROUP;
     snprintf(name, sizeof(name), "quant_packed_%s_%u%s", p->w.format->name,
-             (uint32_t)rows_at_once(p), has_dots && !p->exact ? "_dots" : "");
+             (uint32_t)rows_at_once(p), has_dots(plan->limits) && !p->exact ? "_dots" : "");
     struct kernel_launch launch = {.name = name, .groups = few_groups(p)};
-    kernel_spec(&launch, in_fours);
-    kernel_spec(&launch, norm != NULL);
-    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_spec(&launch, x->in_fours);
+    kernel_spec(&launch, x->kind);
+    kernel_bind(&launch, x->x);
     kernel_bind(&launch, w);
     kernel_bind(&launch, tn_vulkan_output(0));
-    kernel_bind(&launch, in_fours ? tn_vulkan_input(0) : w);
+    kernel_bind(&launch, x->in_fours ? x->x : w);
     kernel_bind(&launch, w);
-    kernel_bind(&launch, norm ? tn_vulkan_input(1) : w);
+    kernel_bind(&launch, x->kind == X_FLOATS ? w : x->beside);
     kernel_push(&launch, p->rows);
     kernel_push(&launch, p->columns);
     kernel_push(&launch, p->terms);
     kernel_push(&launch, p->columns / PACKED_ROWS);
     kernel_push(&launch, groups_each(p));
-    kernel_push(&launch, (uint64_t)p->x->offset);
+    kernel_push(&launch, x->offset);
     kernel_push(&launch, (uint64_t)p->blocks->offset / 16);
     kernel_push(&launch, (uint64_t)p->out->offset);
-    kernel_push(&launch, norm ? (uint64_t)norm->offset / 4 : 0);
-    kernel_push_float(&launch, eps);
+    kernel_push(&launch, x->beside_offset);
+    kernel_push_float(&launch, x->eps);
     return kernel_launch(plan, &launch);
+}
+
+static tn_status plan_rounded(const tn_vulkan_plan *plan, const struct quant_product *p)
+{
+    uint64_t bytes = rounded_bytes(p), scales = rounded_scales(p);
+    uint64_t eights = p->rows * p->terms / PART;
+    struct kernel_launch launch = {.name = "quant_round",
+                                   .groups = ceil_div(eights, ROUND_GROUP)};
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_scratch(0, bytes, TN_VULKAN_WRITES));
+    kernel_bind(&launch, tn_vulkan_scratch(bytes, scales, TN_VULKAN_WRITES));
+    kernel_push(&launch, eights);
+    kernel_push(&launch, (uint64_t)p->x->offset);
+    tn_status status = kernel_launch(plan, &launch);
+    const struct packed_x x = {
+        .kind = X_ROUNDED,
+        .x = tn_vulkan_scratch(bytes, scales, TN_VULKAN_READS),
+        .beside = tn_vulkan_scratch(0, bytes, TN_VULKAN_READS),
+    };
+    return status == TN_OK ? plan_packed(plan, p, &x, tn_vulkan_input(1)) : status;
+}
+
+static tn_status plan_few_packed(const tn_vulkan_plan *plan, const struct quant_product *p,
+                                 bool in_fours)
+{
+    if (rounds_apart(p) && has_dots(plan->limits))
+        return plan_rounded(plan, p);
+    const struct packed_x x = {.kind = X_FLOATS,
+                               .in_fours = in_fours,
+                               .x = tn_vulkan_input(0),
+                               .offset = (uint64_t)p->x->offset};
+    return plan_packed(plan, p, &x, tn_vulkan_input(1));
 }
 
 // The variant's name and workgroups, of quant_matmul.comp.
@@ -323,10 +397,9 @@ tn_status vk_plan_quantized_matmul(const tn_vulkan_plan *plan)
         return TN_OK;
     const char *dtype = quant_matrix_dtype(plan->limits, &p);
     bool in_fours = x->offset % 4 == 0 && !passes_program(tn_step_input(plan->step, 0));
-    return dtype ? quant_plan_matrices(plan, &p, dtype)
-           : p.rows <= FEW_ROWS && is_all_packed(&p)
-               ? plan_packed(plan, &p, in_fours, NULL, 0)
-               : plan_floats(plan, &p, in_fours);
+    return dtype                                     ? quant_plan_matrices(plan, &p, dtype)
+           : p.rows <= FEW_ROWS && is_all_packed(&p) ? plan_few_packed(plan, &p, in_fours)
+                                                     : plan_floats(plan, &p, in_fours);
 }
 
 // --- with a norm ------------------------------------------------------------------------
@@ -353,6 +426,13 @@ tn_status vk_plan_normed_matmul(const tn_vulkan_plan *plan)
                         &tn_step_output(plan->step, 0)->layout, &p) ||
         layout_count(p.out) == 0)
         return TN_OK;
-    return plan_packed(plan, &p, x->offset % 4 == 0, &tn_step_input(plan->step, 1)->layout,
-                       attrs->eps);
+    const struct packed_x packed = {
+        .kind = X_NORMED,
+        .in_fours = x->offset % 4 == 0,
+        .x = tn_vulkan_input(0),
+        .beside = tn_vulkan_input(1),
+        .offset = (uint64_t)x->offset,
+        .beside_offset = (uint64_t)tn_step_input(plan->step, 1)->layout.offset / 4,
+        .eps = attrs->eps};
+    return plan_packed(plan, &p, &packed, tn_vulkan_input(2));
 }

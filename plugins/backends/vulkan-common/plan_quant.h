@@ -28,6 +28,11 @@ bool quant_describe(const char *format, bool exact, const tn_layout *x,
                     const tn_layout *blocks, const tn_layout *out,
                     struct quant_product *result);
 
+#define SCRATCH_ALIGNMENT 256 // bytes
+
+// Bytes of scratch memory of a product on matrix units; 0 where it never runs on these.
+uint64_t quant_matrix_scratch(const struct quant_product *p);
+
 // Bytes of a unit, by which quant.glsl counts.
 uint32_t quant_unit_bytes(const struct quant_weights *w);
 

@@ -21,7 +21,6 @@
 // elements of the weights as that memory may have.
 #define ROWS_APART 256
 #define MOST_APART (UINT64_C(1) << 27)
-#define SCRATCH_ALIGNMENT 256 // bytes
 
 // Workgroups that a large device has work for: where fewer have tiles, some share the terms
 // of each, at least so many. Tiles of blocks need more workgroups, as they wait longer: on
@@ -92,15 +91,9 @@ static struct places places_of(const struct quant_product *p)
     return at;
 }
 
-uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
+uint64_t quant_matrix_scratch(const struct quant_product *p)
 {
-    const tn_quant_matmul_attrs *attrs = query->attrs;
-    struct quant_product p;
-    if (!quant_describe(attrs->format, attrs->exact, &query->inputs[0], &query->inputs[1],
-                        &query->outputs[0], &p) ||
-        !may_round(&p))
-        return 0;
-    return places_of(&p).end;
+    return may_round(p) ? places_of(p).end : 0;
 }
 
 // bf16 has the range of f32, and is off by less than the attribute allows; f16 has not.
