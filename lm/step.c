@@ -314,6 +314,15 @@ static void put_rows(const struct lm_chunk *c, tn_scope *scope, tn_array **given
     free(rows);
 }
 
+// Whether the outputs, `row` elements each, follow each other in memory.
+static bool are_in_order(float *const *outputs, int64_t num_outputs, uint64_t row)
+{
+    for (int64_t i = 0; i < num_outputs; i++)
+        if (!outputs[i] || outputs[i] != outputs[0] + (uint64_t)i * row)
+            return false;
+    return true;
+}
+
 // Reads the rows that count of what a plan gave beside the caches.
 static tn_status read_rows(tn_scope *scope, tn_array *array, int64_t rows,
                            float *const *outputs, int64_t num_outputs)
@@ -322,8 +331,8 @@ static tn_status read_rows(tn_scope *scope, tn_array *array, int64_t rows,
     if (!type)
         return lm_fail_scope(scope);
     uint64_t row = (uint64_t)rows * (uint64_t)type->extent[1];
-    if (num_outputs == 1 && type->extent[0] == rows) {
-        tn_read(scope, array, outputs[0], row * sizeof(float));
+    if (type->extent[0] == rows * num_outputs && are_in_order(outputs, num_outputs, row)) {
+        tn_read(scope, array, outputs[0], (uint64_t)num_outputs * row * sizeof(float));
         return lm_fail_scope(scope);
     }
     const float *data = tn_data(scope, array);
