@@ -505,10 +505,52 @@ tn_status storage_wait_outside(struct storage *storage)
     return status == TN_OK ? storage_wait(storage) : status;
 }
 
+// Gives the one point that the users of the storage have yet to reach. False: there is
+// none, there are several, or the host reaches it.
+static bool find_last_point(const struct storage *storage, tn_point *out)
+{
+    const struct device *device = storage->device;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < device->num_timelines; i++) {
+        tn_point point = {
+            .queue = i,
+            .value = atomic_load_explicit(&storage->last_use[i], memory_order_acquire)};
+        if (device_has_reached(device, point))
+            continue;
+        *out = point;
+        count += device_is_host_timeline(device, i) ? 2 : 1;
+    }
+    return count == 1;
+}
+
+// Reads behind the work that still uses the storage, where the device can.
+static tn_status read_after(struct storage *storage, uint64_t offset, void *data,
+                            uint64_t size, bool *out_done)
+{
+    struct device *device = storage->device;
+    tn_point point;
+    *out_done = size > 0 && TN_HAS(device->ops, buffer_read_after) &&
+                find_last_point(storage, &point) &&
+                outcome_known(storage->outcome) == TN_OK &&
+                callback_check(device->runtime) == TN_OK;
+    if (!*out_done)
+        return TN_OK;
+    fail_clear();
+    tn_status status = device->ops->buffer_read_after(device->handle, storage->buffer,
+                                                      offset, data, size, point);
+    if (status != TN_OK)
+        return device_failed(device, "buffer_read_after", status);
+    return storage_wait(storage);
+}
+
 tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uint64_t size)
 {
     struct device *device = storage->device;
-    tn_status status = storage_wait_outside(storage);
+    bool done;
+    tn_status status = read_after(storage, offset, data, size, &done);
+    if (done)
+        return status;
+    status = storage_wait_outside(storage);
     if (status != TN_OK || size == 0)
         return status;
     fail_clear();

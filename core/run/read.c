@@ -45,6 +45,18 @@ static tn_array *ready(tn_scope *scope, tn_array *array)
     return array ? read_contiguous(scope, array) : NULL;
 }
 
+// The same, but what was evaluated before may still be computed.
+static tn_array *ready_soon(tn_scope *scope, tn_array *array)
+{
+    if (!array || scope_begin(scope, "read", NO_LISTS) != TN_OK || scope->tracing ||
+        life_check(&scope->runtime->life) != TN_OK)
+        return ready(scope, array);
+    tn_array *local = scope_local(scope, array);
+    return local && local->value && layout_is_contiguous(&local->value->layout)
+               ? local
+               : ready(scope, array);
+}
+
 static uint64_t first_byte(const struct value *value)
 {
     return value->offset + (uint64_t)value->layout.offset * dtype_size(value->layout.dtype);
@@ -53,7 +65,7 @@ static uint64_t first_byte(const struct value *value)
 tn_status tn_read(tn_scope *scope, tn_array *array, void *data, uint64_t size)
 {
     char text[TYPE_TEXT];
-    array = ready(scope, array);
+    array = ready_soon(scope, array);
     if (!array)
         return scope ? scope->status : TN_ERR_ARGUMENT;
     uint64_t bytes = type_bytes(&array->type);

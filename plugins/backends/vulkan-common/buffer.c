@@ -178,10 +178,10 @@ static tn_status write_staged(tn_device *device, tn_buffer *buffer, uint64_t off
     return status;
 }
 
-static tn_status read_staged(tn_device *device, tn_buffer *buffer, uint64_t offset,
-                             unsigned char *data, uint64_t size)
+// The queue's staging is locked.
+static tn_status read_on(tn_device *device, uint32_t queue, tn_buffer *buffer,
+                         uint64_t offset, unsigned char *data, uint64_t size)
 {
-    uint32_t queue = lock_staging(device);
     struct vk_staging *staging = &device->queues[queue].staging;
     tn_status status = staging_ready(device, staging);
     for (uint64_t done = 0; status == TN_OK && done < size;) {
@@ -191,6 +191,14 @@ static tn_status read_staged(tn_device *device, tn_buffer *buffer, uint64_t offs
             memcpy(data + done, staging->buffer->map, part);
         done += part;
     }
+    return status;
+}
+
+static tn_status read_staged(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                             unsigned char *data, uint64_t size)
+{
+    uint32_t queue = lock_staging(device);
+    tn_status status = read_on(device, queue, buffer, offset, data, size);
     unlock_staging(device, queue);
     return status;
 }
@@ -227,16 +235,39 @@ tn_status vk_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
     return TN_OK;
 }
 
+// Whether reading takes a copy on the device.
+static bool is_staged(const tn_device *device, const tn_buffer *buffer, uint64_t size)
+{
+    return !buffer->map || (!device->memory.host_cached && size > MAX_BUS_READ);
+}
+
 tn_status vk_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, void *data,
                          uint64_t size)
 {
     tn_status status = vk_check_lost(device);
     if (status != TN_OK)
         return status;
-    if (!buffer->map || (!device->memory.host_cached && size > MAX_BUS_READ))
+    if (is_staged(device, buffer, size))
         return read_staged(device, buffer, offset, data, size);
     status = vk_ask_lost(device); // memcpy does not detect a lost device
     if (status == TN_OK)
         memcpy(data, buffer->map + offset, size);
     return status;
+}
+
+tn_status vk_buffer_read_after(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                               void *data, uint64_t size, tn_point after)
+{
+    struct vk_staging *staging = &device->queues[after.queue].staging;
+    tn_status status = vk_check_lost(device);
+    if (status != TN_OK)
+        return status;
+    if (is_staged(device, buffer, size) && !atomic_load(&device->waits_for_host) &&
+        pthread_mutex_trylock(&staging->lock) == 0) {
+        status = read_on(device, after.queue, buffer, offset, data, size);
+        unlock_staging(device, after.queue);
+        return status;
+    }
+    status = vk_wait(device, after.queue, after.value);
+    return status == TN_OK ? vk_buffer_read(device, buffer, offset, data, size) : status;
 }

@@ -362,6 +362,8 @@ typedef void vk_record(tn_device *device, VkCommandBuffer commands,
                        const struct vk_copy *copy);
 vk_record vk_record_copy;
 tn_status vk_run_commands(tn_device *device, vk_record *record, const struct vk_copy *copy);
+tn_status vk_buffer_read_after(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                               void *data, uint64_t size, tn_point after);
 tn_status vk_buffer_copy(tn_device *device, tn_buffer *from, uint64_t from_offset,
                          tn_buffer *to, uint64_t to_offset, uint64_t size);
 
@@ -451,6 +453,7 @@ VkResult vk_wait_idle(tn_device *device);
     .executable_destroy = vk_executable_destroy, .submit = vk_submit, .wait = vk_wait,     \
     .memory_info = vk_memory_info, .signal = vk_signal,                                    \
     .buffer_export_fd = vk_buffer_export_fd, .buffer_import_fd = vk_buffer_import_fd,      \
-    .buffer_copy = vk_buffer_copy, .buffer_import = vk_buffer_import
+    .buffer_copy = vk_buffer_copy, .buffer_read_after = vk_buffer_read_after,              \
+    .buffer_import = vk_buffer_import
 
 #endif // VULKAN_COMMON_DEVICE_H

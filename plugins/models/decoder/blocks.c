@@ -222,10 +222,13 @@ static tn_array *block_angles(const tn_model_step *step, const decoder *d,
 {
     const tn_build *build = step->build;
     int64_t pairs = d->rotary / 2, count = block_rows(step);
-    tn_array *at = build->op(build, "base.arange/1", NULL, 0,
-                             tn_attrs("stop", step->count, "dtype", (int64_t)TN_I64));
-    tn_array *first = block_reshape(step, step->position, step->sequences, 1, 0, 0);
-    at = build->expr(build, "i, t -> i + i64(t)", TN_IN(at, first), TN_NO_ATTRS);
+    tn_array *at = step->position;
+    if (step->count > 1) {
+        tn_array *first = block_reshape(step, at, step->sequences, 1, 0, 0);
+        at = build->op(build, "base.arange/1", NULL, 0,
+                       tn_attrs("stop", step->count, "dtype", (int64_t)TN_I64));
+        at = build->expr(build, "i, t -> i + i64(t)", TN_IN(at, first), TN_NO_ATTRS);
+    }
     at = build->op(build, "base.reshape/1", TN_IN(at),
                    tn_attrs("shape", TN_INTS(count, 1, 1, 1)));
     tn_array *f = build->op(build, "base.broadcast_to/1", TN_IN(frequencies),

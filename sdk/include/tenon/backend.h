@@ -531,6 +531,12 @@ typedef struct tn_backend {
     // is as for buffer_read of the one and buffer_write of the other. [any]
     tn_status (*buffer_copy)(tn_device *device, tn_buffer *from, uint64_t from_offset,
                              tn_buffer *to, uint64_t to_offset, uint64_t size);
+
+    // Optional: `wait` for point `after`, and buffer_read of at least one byte. A device
+    // that copies by work of its own can submit that at once, behind the point, and wait
+    // only once. Of the submissions up to `after` alone some may use these bytes. [any]
+    tn_status (*buffer_read_after)(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                                   void *data, uint64_t size, tn_point after);
 } tn_backend;
 
 // --- losing a device on purpose --------------------------------------------------------
