@@ -149,6 +149,7 @@ const struct check_info all_checks[] = {
     {"queue.points", "P37", "points grow, and can be waited for in any order"},
     {"queue.order", "P38", "submissions run one after the other"},
     {"queue.done", "P37", "when a point is reached its work is done"},
+    {"queue.read-after", "P65", "buffer_read_after gives what work up to the point leaves"},
     {"queue.bindings", "P40", "bindings are borrowed by submit, and count each time"},
     {"queue.replay", "P39", "an executable runs again and again, leaving nothing behind"},
     {"queue.threads", "P36", "several threads wait and copy while work runs"},

@@ -134,11 +134,31 @@ static void check_order(struct fixture *f)
         expect(f, buffers[0], 0, 9, CHAIN, "submissions that depend on each other");
 }
 
+enum { MANY = 1 << 20 };
+
+static bool wait_and_read(struct fixture *f, uint64_t point, tn_buffer *buffer,
+                          uint32_t *values)
+{
+    return fixture_wait(f, point) && fixture_read(f, buffer, 0, values, MANY * 4);
+}
+
+static bool read_after(struct fixture *f, uint64_t point, tn_buffer *buffer,
+                       uint32_t *values)
+{
+    fixture_listen(f);
+    tn_status status = f->backend->buffer_read_after(f->device, buffer, 0, values, MANY * 4,
+                                                     (tn_point){.value = point});
+    if (fixture_heard(f, status, "buffer_read_after") == TN_OK)
+        return true;
+    check_fail(f->kit, "buffer_read_after fails: %s", f->host.text);
+    return false;
+}
+
 // Work is complete when its point is reached. The work is large, so that it is not complete
 // by chance.
-static void check_done(struct fixture *f)
+static void look_behind(struct fixture *f,
+                        bool (*read)(struct fixture *, uint64_t, tn_buffer *, uint32_t *))
 {
-    enum { MANY = 1 << 20 };
     uint32_t *values = malloc(MANY * sizeof(*values));
     uint64_t point;
     if (!start(f) || !values) {
@@ -158,8 +178,7 @@ static void check_done(struct fixture *f)
     if (executable && bindings[0].buffer && bindings[1].buffer &&
         fixture_write(f, bindings[0].buffer, 0, values, MANY * 4) &&
         fixture_submit(f, executable, bindings, 2, TN_SUBMIT_ASYNC, &point) &&
-        fixture_wait(f, point) &&
-        fixture_read(f, bindings[0].buffer, 0, values, MANY * 4) && fixture_computes(f))
+        read(f, point, bindings[0].buffer, values) && fixture_computes(f))
         for (int i = 0; i < MANY; i++)
             if (values[i] != 3280) { // 8 times 3x + 1, from 0
                 check_fail(f->kit,
@@ -171,6 +190,19 @@ static void check_done(struct fixture *f)
     if (!fixture_computes(f))
         check_skip(f->kit, "it computes nothing");
     free(values);
+}
+
+static void check_done(struct fixture *f)
+{
+    look_behind(f, wait_and_read);
+}
+
+static void check_read_after(struct fixture *f)
+{
+    if (TN_HAS(f->backend, buffer_read_after))
+        look_behind(f, read_after);
+    else
+        check_skip(f->kit, "it has no buffer_read_after");
 }
 
 // --- bindings --------------------------------------------------------------------------
@@ -287,12 +319,12 @@ static void check_threads(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"queue.points", check_points}, {"queue.order", check_order},
-    {"queue.done", check_done},     {"queue.bindings", check_bindings},
-    {"queue.replay", check_replay}, {"queue.threads", check_threads},
-    {"queue.apart", check_apart},   {"queue.waits", check_waits},
-    {"queue.host", check_host},     {"queue.at-once", check_at_once},
-    {"queue.lost", check_lost},
+    {"queue.points", check_points},     {"queue.order", check_order},
+    {"queue.done", check_done},         {"queue.read-after", check_read_after},
+    {"queue.bindings", check_bindings}, {"queue.replay", check_replay},
+    {"queue.threads", check_threads},   {"queue.apart", check_apart},
+    {"queue.waits", check_waits},       {"queue.host", check_host},
+    {"queue.at-once", check_at_once},   {"queue.lost", check_lost},
 };
 
 void group_queue(struct kit *k)

@@ -362,6 +362,18 @@ static tn_status buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offs
     return TN_OK;
 }
 
+static tn_status buffer_read_after(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                                   void *data, uint64_t size, tn_point after)
+{
+#ifdef FAULT_QUEUE_READ_AFTER
+    (void)after;
+    tn_status status = TN_OK;
+#else
+    tn_status status = wait_for(device, after.queue, after.value);
+#endif
+    return status == TN_OK ? buffer_read(device, buffer, offset, data, size) : status;
+}
+
 static void *buffer_map(tn_device *device, tn_buffer *buffer)
 {
 #ifdef FAULT_BUFFER_MAP
@@ -540,6 +552,7 @@ static const tn_backend backend = {
     .buffer_import_fd = buffer_import_fd,
 #endif
     .buffer_copy = buffer_copy,
+    .buffer_read_after = buffer_read_after,
 #ifndef FAULT_QUEUE_HOST_SLOT
     .signal = signal_host,
 #endif
