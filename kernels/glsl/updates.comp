@@ -62,6 +62,26 @@ COPY(2, PASTE(S_, SIZE_2), PASTE(S_, SIZE_2))
 #ifdef CACHE
 const uint NOWHERE = 0xffffffffu;
 
+// Whether the workgroup has elements of one sequence alone; whether a later one has its slot then,
+// for which all invocations look.
+bool is_alone = false;
+shared uint hidden;
+
+void look_behind(uint part, uint first)
+{
+    uint each = regions.d[part].extent[0] * regions.d[part].extent[1] * regions.d[part].extent[2];
+    uint sequence = first / each;
+    is_alone = sequence == min(first + 255u, regions.d[part].n - 1u) / each;
+    if (gl_LocalInvocationIndex == 0u)
+        hidden = 0u;
+    barrier();
+    if (is_alone)
+        for (uint i = sequence + 1u + gl_LocalInvocationIndex; i < args.sequences; i += 256u)
+            if (slots.d[args.slots_offset + i] == slots.d[args.slots_offset + sequence])
+                hidden = 1u;
+    barrier();
+}
+
 // Where row `row` of a sequence begins, from where caches do: of regions, `axis` are positions, and
 // `most` slots.
 uint row_place(uint part, uint sequence, uint row)
@@ -70,9 +90,11 @@ uint row_place(uint part, uint sequence, uint row)
     int slot = slots.d[args.slots_offset + sequence], position = first + int(row);
     bool is_written = first >= -count && first < count && position >= 0 && position < count &&
                       slot >= 0 && slot < int(regions.d[part].most);
-    for (uint i = sequence + 1u; i < args.sequences; i++)
-        is_written = is_written && slots.d[args.slots_offset + i] != slot;
-    return is_written
+    uint is_behind = hidden;
+    if (!is_alone)
+        for (uint i = sequence + 1u; i < args.sequences; i++)
+            is_behind |= uint(slots.d[args.slots_offset + i] == slot);
+    return is_written && is_behind == 0u
                ? uint(slot) * regions.d[part].to_stride[0] + uint(position) * regions.d[part].to_stride[2]
                : NOWHERE;
 }
@@ -151,6 +173,10 @@ void main()
         part += group >= regions.d[i].first_group ? 1u : 0u;
     uint number = (group - regions.d[part].first_group) * 256u + own;
     bool is_there = number < regions.d[part].n;
+#ifdef CACHE
+    if (part < uint(CACHES))
+        look_behind(part, number - own);
+#endif
     uvec2 at = place(part, is_there ? number : 0u);
 #ifdef BLOCKS
     if (part == 0u)

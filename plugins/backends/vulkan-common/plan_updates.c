@@ -7,7 +7,9 @@
 #include "plan_fused.h"
 #include "plan_products.h"
 
-#define MOST_ELEMENTS 65536 // of a part: more are quicker four at a time
+#define MOST_ELEMENTS 65536   // of a part: more are quicker four at a time
+#define MOST_OF_CACHES 524288 // of one beside caches, which are written one by one anyway
+
 // --- steps -----------------------------------------------------------------------------
 
 // Whether the step writes rows of sequences to a cache.
@@ -159,7 +161,8 @@ bool updates_fit(const struct vk_plan *plan, const tn_step *const *steps, uint32
     if (!updates && (count == 1 || !is_program(last)))
         return false;
     uint64_t elements = layout_count(layout_of(last));
-    if (elements == 0 || elements > MOST_ELEMENTS || !read_region(last, &region) ||
+    uint64_t most_elements = is_cache(steps[0]) ? MOST_OF_CACHES : MOST_ELEMENTS;
+    if (elements == 0 || elements > most_elements || !read_region(last, &region) ||
         count_bindings(steps, count) > most)
         return false;
     if (count == 1)
