@@ -11,10 +11,6 @@
 // Without STAGED, matrices are stored as they are: rows of the result begin at multiples of eight
 // elements, and its extents are multiples of a matrix's. With it a loop stores them by element, as
 // OUT. With OF_PARTS they are stored as they are, in f32: sums of a part of the terms.
-//
-// With FORMAT the second operand are rows of blocks (quant.glsl), one for each column of the result,
-// whose elements become IN on the way to shared memory: a slice has the terms of 32 elements. b_column
-// is the length of a row then, and b_stride[0] the terms of a part of it, where batches are parts.
 #include "types.glsl"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -33,24 +29,7 @@ layout(constant_id = 4) const uint STEP_Y = 0;
 layout(constant_id = 5) const uint STEP_Z = 0;
 
 layout(std430, binding = 0) readonly buffer A { uvec4 d[]; } a_source;
-#ifdef FORMAT
-layout(constant_id = 6) const uint W_ODD = 0;     // 1: w begins at an odd byte
-layout(constant_id = 7) const uint IS_PACKED = 0; // 1: its rows are packed 16 by 16; 2: from a multiple of 4 bytes on
-#define W_BINDING 1
-#define PAIRS_BINDING 3
-#define HALVES IN
-bool w_odd()
-{
-    return W_ODD != 0u;
-}
-bool w_in_pairs()
-{
-    return IS_PACKED == 2u;
-}
-#include "quant.glsl"
-#else
 layout(std430, binding = 1) readonly buffer B { uvec4 d[]; } b_source;
-#endif
 #ifndef OUT
 #define OUT IN
 #endif
@@ -85,7 +64,7 @@ uint a_start, b_start, out_start;
 #define PITCH (QUARTER / 4 + 1) // vectors of a row of the result in shared memory
 
 shared uvec4 slices[2 * SLICE]; // of both operands; and then sixteen rows of each subgroup
-uvec4 next_a[LOADS], next_b[LOADS]; // with FORMAT: parts of blocks
+uvec4 next_a[LOADS], next_b[LOADS];
 
 // The line and the place in it of load `part` of this invocation.
 uvec2 loaded_position(uint part, uint along_k)
@@ -105,60 +84,24 @@ uvec2 loaded_position(uint part, uint along_k)
             next[i] = source.d[((first) + at.x * (pitch)) / 8u + at.y];                            \
     }
 
-#ifdef FORMAT
-// Two parts of a block that are neighbours, which are lines j / 2 and 2 + j / 2 of a column.
-#define LOAD_B                                                                                     \
-    [[unroll]] for (uint i = 0u; i < LOADS; i++) {                                                 \
-        uint own = gl_LocalInvocationIndex + i / 2u * GROUP;                                       \
-        uint at = min(column + own / 2u, args.columns - 1u);                                       \
-        uint num_packed = IS_PACKED != 0u ? args.columns / 16u * 16u : 0u;                         \
-        next_b[i] = part_load(weight_row(args.b_offset, at, args.b_column, num_packed),            \
-                              (b_start - args.b_offset + k) / 8u + own % 2u * 2u + i % 2u);        \
-    }
-
-void keep_b()
-{
-    [[unroll]] for (uint i = 0u; i < LOADS; i += 2u) {
-        uint own = gl_LocalInvocationIndex + i / 2u * GROUP;
-        uint at = SLICE + own / 2u * ALONG_K + own % 2u;
-        vec4 low[2], high[2], scales[2];
-        [[unroll]] for (uint j = 0u; j < 2u; j++) {
-            part_integers(next_b[i + j], low[j], high[j]);
-            scales[j] = part_scales(next_b[i + j]);
-        }
-        slices[at] = uvec4(part_halves(low[0], scales[0].xy), part_halves(low[1], scales[1].xy));
-        slices[at + 2u] =
-            uvec4(part_halves(high[0], scales[0].zw), part_halves(high[1], scales[1].zw));
-    }
-}
-#endif
-
 void load_slices(uint row, uint column, uint k, bool is_inside)
 {
     uint a = a_start + row * args.a_row + k * args.a_k, a_pitch = args.a_row;
     if (A_ALONG_K == 0u)
         a_pitch = args.a_k;
-#ifdef FORMAT
-    LOAD_B
-#else
     uint b = b_start + k * args.b_k + column * args.b_column, b_pitch = args.b_column;
     if (B_ALONG_K == 0u)
         b_pitch = args.b_k;
-#endif
     if (is_inside) {
         LOAD_LINES(next_a, a_source, A_ALONG_K, a, a_pitch, TILE + DEPTH, TILE + DEPTH)
-#ifndef FORMAT
         LOAD_LINES(next_b, b_source, B_ALONG_K, b, b_pitch, TILE + DEPTH, TILE + DEPTH)
-#endif
         return;
     }
     uint rows = args.rows - row, columns = args.columns - column, terms = args.terms - k;
     LOAD_LINES(next_a, a_source, A_ALONG_K, a, a_pitch, A_ALONG_K != 0u ? rows : terms,
                A_ALONG_K != 0u ? terms : rows)
-#ifndef FORMAT
     LOAD_LINES(next_b, b_source, B_ALONG_K, b, b_pitch, B_ALONG_K != 0u ? columns : terms,
                B_ALONG_K != 0u ? terms : columns)
-#endif
 }
 
 void keep_slices()
@@ -166,14 +109,9 @@ void keep_slices()
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {
         uvec2 a = loaded_position(i, A_ALONG_K);
         slices[a.x * (A_ALONG_K != 0u ? ALONG_K : ALONG_TILE) + a.y] = next_a[i];
-#ifndef FORMAT
         uvec2 b = loaded_position(i, B_ALONG_K);
         slices[SLICE + b.x * (B_ALONG_K != 0u ? ALONG_K : ALONG_TILE) + b.y] = next_b[i];
-#endif
     }
-#ifdef FORMAT
-    keep_b();
-#endif
 }
 
 #define MATRIX_A coopmat<ELEMENT, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>

@@ -181,79 +181,125 @@ uint weight_pair(Row row, uint unit)
 #endif
     return weight_word(row, unit) | weight_word(row, unit + WORD) << 16;
 }
-uint weight_byte(Row row, uint byte)
+
+// What is read of a part, and of the scales of 32 elements in blocks of 256: as it lies in memory, so
+// that nothing waits for it yet. The part is j of the four of 32 elements.
+struct Head {
+    uvec4 a;
+    uint b;
+};
+
+Head head_fetch(Row row, uint number_of_32)
 {
-    return weight_word(row, byte / 2u) >> (byte % 2u * 8u) & 0xffu;
+    row.at += number_of_32 / 8u * row.stride;
+    uint s = number_of_32 % 8u, own = s % 4u / 2u;
+    Head head = Head(uvec4(0u), 0u);
+#if FORMAT == q2_k
+    head.a.xyz = uvec3(weight_word(row, 40u), weight_word(row, 41u), weight_word(row, s));
+#elif FORMAT == q3_k
+    head.a.xyz = uvec3(weight_word(row, 54u), weight_word(row, 48u + s % 4u), weight_word(row, 52u + s % 2u));
+#elif FORMAT == q4_k || FORMAT == q5_k
+    head.a = uvec4(weight_word(row, 0u), weight_word(row, 1u), weight_word(row, 2u + own), weight_word(row, 4u + own));
+    head.b = weight_word(row, 4u + s / 2u);
+#elif FORMAT == q6_k
+    head.a.xy = uvec2(weight_word(row, 104u), weight_word(row, 96u + s));
+#elif FORMAT == iq4_xs
+    head.a.xyz = uvec3(weight_word(row, 0u), weight_word(row, 2u + s / 4u), weight_word(row, 1u));
+#endif
+    return head;
+}
+
+uvec4 part_fetch(Row row, uint number_of_32, uint j)
+{
+    row.at += number_of_32 / (BLOCK / 32u) * row.stride;
+    uvec4 read = uvec4(0u);
+#if FORMAT == q8_0
+    read.xyz = uvec3(weight_pair(row, 1u + 2u * j), weight_pair(row, 9u + 2u * j), weight_word(row, 0u));
+#elif FORMAT == mxfp4
+    read.xz = uvec2(weight_pair(row, 1u + 4u * j), weight_word(row, 0u));
+#elif !IS_LARGE
+    read.xz = uvec2(weight_pair(row, UNITS - 8u + 2u * j), weight_word(row, 0u));
+#if HAS_MINIMUM
+    read.w = weight_word(row, 1u);
+#endif
+#if FORMAT == q5_0 || FORMAT == q5_1
+    read.y = weight_pair(row, UNITS - 10u);
+#endif
+#else
+    uint s = number_of_32 % 8u, half_of = s / 4u;
+#if FORMAT == q2_k
+    uint from = 8u + 16u * half_of + 2u * j;
+#elif FORMAT == q3_k
+    uint from = 16u + 16u * half_of + 2u * j, high = 2u * j;
+#elif FORMAT == q4_k || FORMAT == q5_k
+    uint from = UNITS - 64u + s / 2u * 16u + 2u * j, high = 8u + 2u * j;
+#elif FORMAT == q6_k
+    uint from = 32u * half_of + s % 2u * 16u + 2u * j, high = 64u + 16u * half_of + 2u * j;
+#else
+    uint from = 4u + 8u * s + 2u * j;
+#endif
+    read.x = weight_pair(row, from);
+#if FORMAT != iq4_xs
+    read.y = weight_pair(row, from + 8u);
+#endif
+#if FORMAT == q3_k || FORMAT == q5_k || FORMAT == q6_k
+    read.zw = uvec2(weight_pair(row, high), weight_pair(row, high + 8u));
+#endif
+#endif
+    return read;
 }
 
 // A part: the fractions of the low and of the high elements, a byte each, then what
 // part_scales() reads.
-uvec4 part_load(Row row, uint part)
+uvec4 part_unpack(uvec4 read, Head head, uint number_of_32, uint j)
 {
-    uint j = part % 4u;
-    row.at += part / (BLOCK / 8u) * row.stride;
-#if !IS_LARGE
 #if FORMAT == q8_0
-    return uvec4(weight_pair(row, 1u + 2u * j), weight_pair(row, 9u + 2u * j), weight_word(row, 0u), 0u) ^
-           uvec4(0x80808080u, 0x80808080u, 0u, 0u);
-#elif FORMAT == mxfp4
-    uint scales = weight_word(row, 0u) & 0xffu, bits = weight_pair(row, 1u + 4u * j);
-#elif HAS_MINIMUM
-    uint scales = weight_pair(row, 0u), bits = weight_pair(row, UNITS - 8u + 2u * j);
-#else
-    uint scales = weight_word(row, 0u), bits = weight_pair(row, UNITS - 8u + 2u * j);
-#endif
-#if FORMAT != q8_0
-    uvec2 fractions = uvec2(bits, bits >> 4) & 0x0f0f0f0fu;
+    return read ^ uvec4(0x80808080u, 0x80808080u, 0u, 0u);
+#elif !IS_LARGE
+    uvec2 fractions = uvec2(read.x, read.x >> 4) & 0x0f0f0f0fu;
 #if FORMAT == q5_0 || FORMAT == q5_1
     // Bits 0 .. 3 of a fifth go to the bytes by one product.
-    uint fifth = weight_pair(row, UNITS - 10u) >> (4u * j);
+    uint fifth = read.y >> (4u * j);
     fractions |= ((uvec2(fifth, fifth >> 16) & 15u) * 0x204081u & 0x01010101u) << 4;
+#elif FORMAT == mxfp4
+    read.z &= 0xffu;
 #endif
-    return uvec4(fractions, scales, 0u);
-#endif
+    return uvec4(fractions, read.z | read.w << 16, 0u);
 #else
-    uint s = part % 32u / 4u, half_of = s / 4u, shift = s % 4u * 2u;
+    uint s = number_of_32 % 8u, half_of = s / 4u, shift = s % 4u * 2u;
 #if FORMAT == q2_k
-    uint from = 8u + 16u * half_of + 2u * j;
-    uvec2 fractions = uvec2(weight_pair(row, from), weight_pair(row, from + 8u)) >> shift & 0x03030303u;
-    uint both = weight_word(row, s);
-    return uvec4(fractions, weight_pair(row, 40u), (both & 0x0f0fu) | (both & 0xf0f0u) << 12);
+    uint both = head.a.z;
+    return uvec4(read.xy >> shift & 0x03030303u, head.a.x | head.a.y << 16, (both & 0x0f0fu) | (both & 0xf0f0u) << 12);
 #elif FORMAT == q3_k
-    uint from = 16u + 16u * half_of + 2u * j, high = 2u * j;
-    uvec2 fractions = uvec2(weight_pair(row, from), weight_pair(row, from + 8u)) >> shift & 0x03030303u;
-    fractions |= (uvec2(weight_pair(row, high), weight_pair(row, high + 8u)) >> s & 0x01010101u) << 2;
-    uint scales = weight_word(row, 48u + s % 4u) >> (4u * half_of) & 0x0f0fu;
-    scales |= (weight_word(row, 52u + s % 2u) >> (s / 2u * 2u) & 0x0303u) << 4;
-    return uvec4(fractions, weight_word(row, 54u), scales);
+    uvec2 fractions = (read.xy >> shift & 0x03030303u) | (read.zw >> s & 0x01010101u) << 2;
+    uint scales = (head.a.y >> (4u * half_of) & 0x0f0fu) | (head.a.z >> (s / 2u * 2u) & 0x0303u) << 4;
+    return uvec4(fractions, head.a.x, scales);
 #elif FORMAT == q4_k || FORMAT == q5_k
-    uint from = UNITS - 64u + s / 2u * 16u + 2u * j;
-    uvec2 fractions =
-        uvec2(weight_pair(row, from), weight_pair(row, from + 8u)) >> (s % 2u * 4u) & 0x0f0f0f0fu;
+    uvec2 fractions = read.xy >> (s % 2u * 4u) & 0x0f0f0f0fu;
 #if FORMAT == q5_k
-    uint high = 8u + 2u * j;
-    fractions |= (uvec2(weight_pair(row, high), weight_pair(row, high + 8u)) >> s & 0x01010101u) << 4;
+    fractions |= (read.zw >> s & 0x01010101u) << 4;
 #endif
-    uint scale = weight_byte(row, 4u + s % 4u), minimum = weight_byte(row, 8u + s % 4u);
+    uvec3 bytes = uvec3(head.a.zw, head.b) >> (s % 2u * 8u) & 0xffu;
+    uint scale = bytes.x, minimum = bytes.y;
     if (s >= 4u) {
-        uint both = weight_byte(row, 8u + s);
-        scale = (both & 15u) | scale >> 6 << 4;
-        minimum = both >> 4 | minimum >> 6 << 4;
+        scale = (bytes.z & 15u) | scale >> 6 << 4;
+        minimum = bytes.z >> 4 | minimum >> 6 << 4;
     }
-    return uvec4(fractions, weight_pair(row, 0u), (scale & 63u) | (minimum & 63u) << 16);
+    return uvec4(fractions, head.a.x | head.a.y << 16, (scale & 63u) | (minimum & 63u) << 16);
 #elif FORMAT == q6_k
-    uint from = 32u * half_of + s % 2u * 16u + 2u * j, high = 64u + 16u * half_of + 2u * j;
-    uvec2 fractions =
-        uvec2(weight_pair(row, from), weight_pair(row, from + 8u)) >> (s % 4u / 2u * 4u) & 0x0f0f0f0fu;
-    fractions |= (uvec2(weight_pair(row, high), weight_pair(row, high + 8u)) >> shift & 0x03030303u) << 4;
-    return uvec4(fractions, weight_word(row, 104u), weight_word(row, 96u + s));
+    uvec2 fractions = (read.xy >> (s % 4u / 2u * 4u) & 0x0f0f0f0fu) | (read.zw >> shift & 0x03030303u) << 4;
+    return uvec4(fractions, head.a.x, head.a.y);
 #else
-    uint bits = weight_pair(row, 4u + 8u * s + 2u * j);
-    uint scale = weight_byte(row, 4u + s / 2u) >> (s % 2u * 4u) & 15u;
-    scale |= (weight_word(row, 1u) >> (2u * s) & 3u) << 4;
-    return uvec4(uvec2(bits, bits >> 4) & 0x0f0f0f0fu, weight_word(row, 0u), scale);
+    uint scale = (head.a.y >> (s / 2u % 2u * 8u + s % 2u * 4u) & 15u) | (head.a.z >> (2u * s) & 3u) << 4;
+    return uvec4(uvec2(read.x, read.x >> 4) & 0x0f0f0f0fu, head.a.x, scale);
 #endif
 #endif
+}
+
+uvec4 part_load(Row row, uint part)
+{
+    uint number_of_32 = part / 4u, j = part % 4u;
+    return part_unpack(part_fetch(row, number_of_32, j), head_fetch(row, number_of_32), number_of_32, j);
 }
 
 // What a fraction of a part means: the integer that a scale multiplies, and ZERO.
@@ -320,19 +366,84 @@ float part_value(float integer, vec2 scales)
 }
 
 #ifdef HALVES
-// Four elements as floats of 16 bits (HALVES), in two words. Those of bf16 are rounded by their
-// bits, which numbers only can be: where a scale is none, neither are the elements.
-uvec2 part_halves(vec4 integers, vec2 scales)
-{
-    uvec4 bits;
-    [[unroll]] for (uint i = 0u; i < 4u; i++)
+// Four elements as floats of 16 bits (HALVES), in two words: elements 0 and 2, 1 and 3.
 #ifdef IS_BF16
-        bits[i] = floatBitsToUint(part_value(integers[i], scales)) + 0x8000u;
-    bvec2 is_none = equal(floatBitsToUint(scales) & 0x7f800000u, uvec2(0x7f800000u));
-    return (bits.xz >> 16 | (bits.yw & 0xffff0000u)) | (any(is_none) ? 0x7fc07fc0u : 0u);
+// Fractions below 128 are those bits of a float of 128; the difference is part of the minimum.
+// Numbers are rounded by their bits, which numbers only can be: where a scale is none, neither are
+// the elements.
+uvec2 part_halves(uint fractions, vec2 scales)
+{
+    vec4 values;
+#if FORMAT == q8_0 || HAS_TABLE
+    [[unroll]] for (uint i = 0u; i < 4u; i++)
+        values[i] = integer_of(fractions >> (8u * i) & 0xffu) * scales.x;
+    float least = scales.x;
 #else
-        bits[i] = PASTE(TO_, HALVES)(part_value(integers[i], scales));
-    return bits.xz | bits.yw << 16;
+    uvec4 places = uvec4(fractions << 16, fractions << 8, fractions, fractions >> 8);
+    float least = scales.y - (128.0 + float(ZERO)) * scales.x;
+    values = uintBitsToFloat(0x43000000u | places & 0xff0000u) * scales.x + least;
+#endif
+    uvec4 bits = floatBitsToUint(values) + 0x8000u;
+    bool is_none = (floatBitsToUint(least) & 0x7f800000u) == 0x7f800000u;
+    return (bits.xy >> 16 | (bits.zw & 0xffff0000u)) | (is_none ? 0x7fc07fc0u : 0u);
+}
+
+// A part as floats of 16 bits.
+uvec4 part_floats(uvec4 part)
+{
+    vec4 scales = part_scales(part);
+    return uvec4(part_halves(part.x, scales.xy), part_halves(part.y, scales.zw));
+}
+#else
+// part_scales() as pairs of f16.
+uvec4 part_scale_pairs(uvec4 part)
+{
+#if IS_LARGE || FORMAT == mxfp4
+    vec4 scales = part_scales(part);
+    return uvec4(packHalf2x16(scales.xx), packHalf2x16(scales.yy), packHalf2x16(scales.zz), packHalf2x16(scales.ww));
+#else
+    return (uvec2(part.z, part.z >> 16) & 0xffffu).xyxy * 0x10001u;
 #endif
 }
+
+// Not 0 where a scale or a minimum is 256 or more, so that elements might leave f16.
+uint part_excess(uvec4 part)
+{
+    uvec4 sizes = (part_scale_pairs(part) & 0x7fff7fffu) + 0x24002400u;
+    sizes |= sizes.zwzw;
+#if HAS_MINIMUM
+    sizes.x |= sizes.y;
+#endif
+    return sizes.x & 0x80008000u;
+}
+
+// Two fractions under the exponent of 1024 are f16; the difference is exact.
+f16vec2 pair_integers(uint fractions)
+{
+    return unpackFloat2x16(fractions & 0x00ff00ffu | 0x64006400u) - f16vec2(float16_t(1024.0 + float(ZERO)));
+}
+
+uvec2 part_halves(uint fractions, uvec2 scales)
+{
+#if HAS_TABLE
+    uint values = 0u;
+    [[unroll]] for (uint i = 0u; i < 32u; i += 8u)
+        values |= fraction_value(fractions >> i & 0xffu) << i;
+    fractions = values;
+#endif
+    f16vec2 scale = unpackFloat2x16(scales.x);
+    f16vec2 even = pair_integers(fractions) * scale, odd = pair_integers(fractions >> 8) * scale;
+#if HAS_MINIMUM
+    even += unpackFloat2x16(scales.y);
+    odd += unpackFloat2x16(scales.y);
+#endif
+    return uvec2(packFloat2x16(even), packFloat2x16(odd));
+}
+
+uvec4 part_floats(uvec4 part)
+{
+    uvec4 scales = part_scale_pairs(part);
+    return uvec4(part_halves(part.x, scales.xy), part_halves(part.y, scales.zw));
+}
+#endif
 #endif

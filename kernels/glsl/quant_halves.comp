@@ -1,16 +1,19 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Rows of quantised weights as floats of 16 bits (OUT), in rows that follow each other: 32
-// elements for each invocation (quant.glsl). Of packed rows, neighbours are the sixteen that share
-// memory.
+// Rows of quantised weights as floats of 16 bits (OUT), in rows that follow each other, in the order
+// of parts (quant.glsl): four parts an invocation. Of packed rows, neighbours are the sixteen that
+// share memory.
 #include "types.glsl"
+#ifndef IS_BF16
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#endif
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0;     // 1: w begins at an odd byte
-layout(constant_id = 1) const uint IS_PACKED = 0; // 1: rows are packed 16 by 16; 2: from a multiple of 4 bytes on
+layout(constant_id = 1) const uint IS_PACKED = 0; // 1: rows are packed 16 by 16; 2: from a multiple of 4 bytes on; 3: and all of them
 layout(std430, binding = 1) writeonly buffer Out { uvec4 d[]; } result;
 layout(push_constant) uniform Args {
-    uint rows, row_parts; // of 32 elements
-    uint w_offset;        // in units (quant.glsl)
+    uint rows, row_32s; // 32 elements of a row
+    uint w_offset; // in units (quant.glsl)
 } args;
 #define W_BINDING 0
 #define PAIRS_BINDING 2
@@ -21,33 +24,42 @@ bool w_odd()
 }
 bool w_in_pairs()
 {
-    return IS_PACKED == 2u;
+    return IS_PACKED >= 2u;
 }
 #include "quant.glsl"
 
+#define LOADS 4u // parts of an invocation
+
+// 16 rows and 64 elements of each are 32 invocations'. The row of load i, which half of these and
+// the part there. Neighbours read neighbours in memory.
+uvec3 loaded_place(uint own, uint i)
+{
+    if (IS_PACKED != 0u)
+        return uvec3(own % 16u, i / 2u, i % 2u * 2u + own / 16u);
+    return uvec3(own / 8u + i * 4u, own / 4u % 2u, own % 4u);
+}
+
 void main()
 {
-    uint own = group_number() * 256u + gl_LocalInvocationIndex;
-    uint row = own / args.row_parts, in_row = own % args.row_parts, num_packed = 0u;
-    if (IS_PACKED != 0u) {
-        num_packed = args.rows / 16u * 16u;
-        row = own / (16u * args.row_parts) * 16u + own % 16u;
-        in_row = own / 16u % args.row_parts;
+    uint own = group_number() * 256u + gl_LocalInvocationIndex, across = (args.row_32s + 1u) / 2u;
+    uint first_row = own / 32u / across * 16u, first_32 = own / 32u % across * 2u;
+    uint num_packed = IS_PACKED == 0u ? 0u : args.rows / 16u * 16u;
+    uvec4 read[LOADS];
+    Head heads[LOADS];
+    [[unroll]] for (uint i = 0u; i < LOADS; i++) {
+        uvec3 place = loaded_place(own % 32u, i);
+        uint row = min(first_row + place.x, args.rows - 1u);
+        if (IS_PACKED == 3u)
+            num_packed = row + 1u;
+        Row from = weight_row(args.w_offset, row, args.row_32s * 32u, num_packed);
+        uint of_row = min(first_32 + place.y, args.row_32s - 1u);
+        read[i] = part_fetch(from, of_row, place.z);
+        heads[i] = head_fetch(from, of_row);
     }
-    if (row >= args.rows)
-        return;
-    Row from = weight_row(args.w_offset, row, args.row_parts * 32u, num_packed);
-    uvec2 low[4], high[4];
-    [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        uvec4 part = part_load(from, in_row * 4u + i);
-        vec4 scales = part_scales(part), first, behind;
-        part_integers(part, first, behind);
-        low[i] = part_halves(first, scales.xy);
-        high[i] = part_halves(behind, scales.zw);
+    [[unroll]] for (uint i = 0u; i < LOADS; i++) {
+        uvec3 place = loaded_place(own % 32u, i);
+        uint row = first_row + place.x, of_row = first_32 + place.y;
+        if (row < args.rows && of_row < args.row_32s)
+            result.d[(row * args.row_32s + of_row) * 4u + place.z] = part_floats(part_unpack(read[i], heads[i], of_row, place.z));
     }
-    uint to = (row * args.row_parts + in_row) * 4u;
-    result.d[to] = uvec4(low[0], low[1]);
-    result.d[to + 1u] = uvec4(low[2], low[3]);
-    result.d[to + 2u] = uvec4(high[0], high[1]);
-    result.d[to + 3u] = uvec4(high[2], high[3]);
 }

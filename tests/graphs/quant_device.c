@@ -122,6 +122,8 @@ static double rounding(const float *x, const float *w, int64_t k)
 // Multiplications from which on plain rows may be multiplied on matrix units.
 #define UNITS_FROM 4194304
 
+static float x_size = 1; // greatest magnitude of x
+
 // The product of `rows` rows, from element `skipped` of their memory on. Of very many rows
 // some are looked at.
 static void check_product(const struct matrix *m, int64_t rows, int64_t skipped, int is_odd)
@@ -131,7 +133,7 @@ static void check_product(const struct matrix *m, int64_t rows, int64_t skipped,
     float *x = malloc((size_t)(count + skipped) * sizeof(*x));
     float *got = malloc((size_t)(rows * m->n) * sizeof(*got));
     for (int64_t i = 0; i < count + skipped; i++)
-        x[i] = (float)next_bits() / 8388608 - 1;
+        x[i] = ((float)next_bits() / 8388608 - 1) * x_size;
     tn_array *in = tn_from_data(s, TN_F32, TN_SHAPE(count + skipped), x);
     if (skipped)
         in = tn_op(s, "base.slice", TN_IN(in),
@@ -298,6 +300,29 @@ Test(quant_device, products_on_matrix_units_are_those_of_the_values)
             check_product(&m, 1030, f % 2 ? 0 : 5, 0);
             matrix_free(&m);
         }
+    }
+}
+
+// A block whose weights are beyond f16, and rows of x far from 1: what units compute in.
+Test(quant_device, products_keep_the_range_of_floats)
+{
+    static const char *const names[] = {"q4_0", "q4_1", "q6_k"};
+    static const float sizes[] = {1e-20f, 3e8f};
+    for (size_t f = 0; f < 3; f++) {
+        int64_t block = tn_quant_find(names[f])->block, scale = f == 2 ? 208 : 0;
+        struct matrix m = matrix_make(names[f], 330, block == 256 ? 768 : 416);
+        uint8_t *at = m.bytes + 1 + 70 * m.row_bytes;
+        at[scale + 1] = 0x78; // 2^15 and more
+        m.format->decode(at, m.values + 70 * m.k);
+        m.is_packed = f != 1;
+        x_size = 1;
+        check_product(&m, 33, 0, 0);
+        for (size_t i = 0; i < 2; i++) {
+            x_size = sizes[i];
+            check_product(&m, 33, 0, 0);
+        }
+        x_size = 1;
+        matrix_free(&m);
     }
 }
 

@@ -1,36 +1,43 @@
 // SPDX-License-Identifier: MIT
 // Products with quantised weights on matrix units, where x and the weights become floats of
 // 16 bits; decision 43 has the reasons. x does so in a launch before. So do the weights,
-// where x has many rows; where it has fewer, they do in each tile, on the way to shared
-// memory.
+// where x has many rows; where it has fewer, each subgroup decodes those of its columns on
+// the way to shared memory.
 #include "plan_quant.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <tenon/checked.h>
 #include <tenon/ops/quant_attrs.h>
 
-#define MATRIX_GROUP 128
-#define MATRIX_SHARED 20480
+#define MATRIX_GROUP 512
+#define MATRIX_SHARED 43008
 #define MATRIX_AXES 6      // of batches, of matmul_matrix.comp
 #define LEAST_MATRIX 32    // columns
 #define LEAST_WORK 4194304 // multiplications, as of other products
-#define SLICE 32           // terms, which those of a workgroup are a multiple of
 
 // Rows of x from which on decoding the weights once is faster: with 22016 x 4096 weights of
-// q4_0 512 rows take 629 us on an H200, 901 in tiles; 128 rows 412, 282. And as many
-// elements of the weights as that memory may have.
+// q4_0 512 rows take 520 us on an H200, four times the 209 of 128 rows otherwise; 128 rows
+// take 279. And as many elements of the weights as that memory may have.
 #define ROWS_APART 256
 #define MOST_APART (UINT64_C(1) << 27)
 
-// Workgroups that a large device has work for: where fewer have tiles, some share the terms
-// of each, at least so many. Tiles of blocks need more workgroups, as they wait longer: on
-// an H200 32 rows of x and 4096 x 4096 weights of q4_0 took 35 us, 47 with 256 workgroups;
-// later 29, and 48 where x is read as f32 and the workgroup that is done last adds the
-// parts.
+// Of quant_matrix.comp: columns of a subgroup, subgroups, rows of a tile of x.
+#define OWN_COLUMNS 32
+#define SUBGROUPS 16
+#define TILE_ROWS 16
+#define PART 8 // elements that quant.glsl reads at a time
+
+// Workgroups that a large device has work for: 22016 x 4096 takes 58.6 us with 344 of them,
+// 65.8 with 688, 70.6 with 172.
+#define ENOUGH_GROUPS 256
+
+// Workgroups that a large device has work for, of floats: where fewer have tiles, some
+// share the terms of each, at least so many.
 #define ENOUGH_FLOATS 256
-#define ENOUGH_BLOCKS 512
 #define MOST_PARTS 16
 #define LEAST_TERMS 128
+#define SLICE 32      // terms, which those of a workgroup are a multiple of
 #define MANY_TILES 64 // of 128 x 128: fewer are of 64 x 64
 
 // Whether shape and attributes let x become floats of 16 bits.
@@ -40,12 +47,20 @@ static bool may_round(const struct quant_product *p)
            tn_saturated_multiply(p->rows * p->columns, p->terms) >= LEAST_WORK;
 }
 
+// Scales of mxfp4 have a range that f16 has not.
+static bool needs_apart(const struct quant_product *p)
+{
+    return strcmp(p->w.format->name, "mxfp4") == 0;
+}
+
 // Whether the weights become floats in memory, for all tiles.
 static bool is_decoded_apart(const struct quant_product *p)
 {
-    return p->rows >= ROWS_APART &&
+    return (p->rows >= ROWS_APART || needs_apart(p)) &&
            tn_saturated_multiply(p->columns, p->terms) <= MOST_APART;
 }
+
+// --- floats -----------------------------------------------------------------------------
 
 static uint64_t count_tiles(const struct quant_product *p, uint32_t tile)
 {
@@ -54,23 +69,31 @@ static uint64_t count_tiles(const struct quant_product *p, uint32_t tile)
 
 static uint32_t tile_of(const struct quant_product *p)
 {
-    return is_decoded_apart(p) && count_tiles(p, 128) >= MANY_TILES ? 128 : 64;
+    return count_tiles(p, 128) >= MANY_TILES ? 128 : 64;
 }
 
 // Parts of the terms that have workgroups of their own, and are added in the end.
 static uint32_t count_parts(const struct quant_product *p)
 {
-    uint64_t enough = is_decoded_apart(p) ? ENOUGH_FLOATS : ENOUGH_BLOCKS;
     uint64_t tiles = count_tiles(p, tile_of(p));
     uint32_t parts = 1;
-    while (parts < MOST_PARTS && tiles * parts < enough &&
+    while (is_decoded_apart(p) && parts < MOST_PARTS && tiles * parts < ENOUGH_FLOATS &&
            p->terms % (2 * parts * SLICE) == 0 && p->terms / parts >= 2 * LEAST_TERMS)
         parts *= 2;
     return parts;
 }
 
-// Scratch memory: sums of parts, x as floats of 16 bits, and the weights, if they are
-// decoded apart. Where these begin, and the end.
+// Elements of x as floats of 16 bits: where they lie in tiles, whole workgroups'.
+static uint64_t count_x(const struct quant_product *p)
+{
+    uint64_t rows = p->rows;
+    if (!is_decoded_apart(p))
+        rows = ceil_div(rows, 2 * TILE_ROWS) * 2 * TILE_ROWS;
+    return rows * p->terms;
+}
+
+// Scratch memory: sums of parts, x as floats of 16 bits and the scales of its rows, and the
+// weights, if they are decoded apart. Where these begin, and the end.
 struct places {
     uint64_t x, weights, end;
 };
@@ -85,7 +108,8 @@ static struct places places_of(const struct quant_product *p)
     uint32_t parts = count_parts(p);
     uint64_t sums = parts > 1 ? p->rows * p->columns * parts * sizeof(float) : 0;
     struct places at = {.x = aligned(sums)};
-    at.weights = at.x + aligned(p->rows * p->terms * sizeof(uint16_t));
+    at.weights = at.x + aligned(count_x(p) * sizeof(uint16_t) +
+                                ceil_div(p->rows, 4) * 4 * sizeof(float));
     at.end =
         at.weights + (is_decoded_apart(p) ? p->columns * p->terms * sizeof(uint16_t) : 0);
     return at;
@@ -96,24 +120,37 @@ uint64_t quant_matrix_scratch(const struct quant_product *p)
     return may_round(p) ? places_of(p).end : 0;
 }
 
-// bf16 has the range of f32, and is off by less than the attribute allows; f16 has not.
+// bf16 has the range of f32, and is off by less than the attribute allows. Blocks are
+// decoded to f16, by fewer instructions, as x is scaled.
+static const char *dtype_of(const tn_vulkan_limits *limits, const struct quant_product *p)
+{
+    bool is_apart = is_decoded_apart(p);
+    if (is_apart && limits->features & TN_VULKAN_HAS_BF16_MATRICES)
+        return "bf16";
+    return limits->features & TN_VULKAN_HAS_F16_MATRICES && (is_apart || !needs_apart(p))
+               ? "f16"
+               : NULL;
+}
+
 const char *quant_matrix_dtype(const tn_vulkan_limits *limits,
                                const struct quant_product *p)
 {
     if (!may_round(p) || limits->subgroup_size != 32 ||
         limits->max_invocations < MATRIX_GROUP || limits->max_shared < MATRIX_SHARED ||
-        ceil_div(p->columns, 64) > limits->max_groups[0] ||
-        ceil_div(p->rows, 64) > limits->max_groups[1])
+        ceil_div(p->columns, OWN_COLUMNS) > limits->max_groups[0] ||
+        ceil_div(p->rows, TILE_ROWS) > limits->max_groups[1])
         return NULL;
-    return limits->features & TN_VULKAN_HAS_BF16_MATRICES  ? "bf16"
-           : limits->features & TN_VULKAN_HAS_F16_MATRICES ? "f16"
-                                                           : NULL;
+    return dtype_of(limits, p);
 }
 
-// As the shaders' IS_PACKED: 2 where rows are read by four bytes.
+// As the shaders' IS_PACKED: 2 where rows are read by four bytes, 3 where all of them are
+// packed, too.
 static uint32_t packed_rows(const struct quant_product *p)
 {
-    return !p->w.is_packed ? 0 : p->blocks->offset % 4 == 0 ? 2 : 1;
+    return !p->w.is_packed            ? 0
+           : p->blocks->offset % 4    ? 1
+           : p->columns % PACKED_ROWS ? 2
+                                      : 3;
 }
 
 static tn_vulkan_operand scratch_x(const struct quant_product *p, uint16_t access)
@@ -128,18 +165,23 @@ static tn_vulkan_operand scratch_weights(const struct quant_product *p, uint16_t
     return tn_vulkan_scratch(at.weights, at.end - at.weights, access);
 }
 
-// x as `dtype`.
+// x as `dtype`: in rows, or scaled in tiles.
 static tn_status convert_x(const tn_vulkan_plan *plan, const struct quant_product *p,
                            const char *dtype)
 {
     char name[VARIANT_NAME];
-    uint64_t pairs = p->rows * p->terms / 2;
+    bool is_tiled = !is_decoded_apart(p);
     snprintf(name, sizeof(name), "quant_x_%s", dtype);
-    struct kernel_launch launch = {.name = name, .groups = ceil_div(pairs, 256)};
+    struct kernel_launch launch = {.name = name, .groups = p->rows};
+    kernel_spec(&launch, is_tiled);
+    kernel_spec(&launch, p->x->offset % 4 == 0);
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_bind(&launch, scratch_x(p, TN_VULKAN_WRITES));
-    kernel_push(&launch, pairs);
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_push(&launch, p->rows);
+    kernel_push(&launch, p->terms / PART);
     kernel_push(&launch, (uint64_t)p->x->offset);
+    kernel_push(&launch, count_x(p) / PART);
     return kernel_launch(plan, &launch);
 }
 
@@ -148,31 +190,27 @@ static tn_status decode_weights(const tn_vulkan_plan *plan, const struct quant_p
                                 const char *dtype)
 {
     char name[VARIANT_NAME];
-    uint64_t rows = ceil_div(p->columns, PACKED_ROWS) * PACKED_ROWS, parts = p->terms / 32;
+    uint64_t strips = ceil_div(p->columns, PACKED_ROWS) * ceil_div(p->terms, 64);
     snprintf(name, sizeof(name), "quant_halves_%s_%s", p->w.format->name, dtype);
-    struct kernel_launch launch = {.name = name, .groups = ceil_div(rows * parts, 256)};
+    struct kernel_launch launch = {.name = name, .groups = ceil_div(strips * 32, 256)};
     kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
     kernel_spec(&launch, packed_rows(p));
     kernel_bind(&launch, tn_vulkan_input(1));
     kernel_bind(&launch, scratch_weights(p, TN_VULKAN_WRITES));
     kernel_bind(&launch, tn_vulkan_input(1));
     kernel_push(&launch, p->columns);
-    kernel_push(&launch, parts);
+    kernel_push(&launch, p->terms / 32);
     kernel_push(&launch, (uint64_t)p->blocks->offset / quant_unit_bytes(&p->w));
     return kernel_launch(plan, &launch);
 }
 
-// The product of x and the weights: blocks, or floats.
-static tn_status multiply(const tn_vulkan_plan *plan, const struct quant_product *p,
-                          const char *dtype)
+// The product of x and the weights as floats.
+static tn_status multiply_floats(const tn_vulkan_plan *plan, const struct quant_product *p,
+                                 const char *dtype)
 {
     char name[VARIANT_NAME];
-    bool is_apart = is_decoded_apart(p);
     uint32_t tile = tile_of(p), parts = count_parts(p);
-    if (is_apart)
-        snprintf(name, sizeof(name), "matmul_matrix_%s_%u_f32", dtype, tile);
-    else
-        snprintf(name, sizeof(name), "quant_matrix_%s_%s", p->w.format->name, dtype);
+    snprintf(name, sizeof(name), "matmul_matrix_%s_%u_f32", dtype, tile);
     struct kernel_launch launch = {.name = name,
                                    .fixed_grid = true,
                                    .grid = {(uint32_t)ceil_div(p->columns, tile),
@@ -181,30 +219,16 @@ static tn_status multiply(const tn_vulkan_plan *plan, const struct quant_product
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
         kernel_spec(&launch, constants[i]);
     kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
-    if (is_apart) {
-        kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
-    } else {
-        kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
-        kernel_spec(&launch, packed_rows(p));
-        kernel_bind(&launch, tn_vulkan_input(1));
-    }
+    kernel_bind(&launch, scratch_weights(p, TN_VULKAN_READS));
     kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, places_of(p).x, TN_VULKAN_WRITES)
                                    : tn_vulkan_output(0));
-    if (!is_apart)
-        kernel_bind(&launch, tn_vulkan_input(1));
     uint64_t terms = p->terms / parts;
-    uint64_t from = (uint64_t)p->blocks->offset / quant_unit_bytes(&p->w);
-    const uint64_t words[] = {p->rows,
-                              p->columns,
-                              terms,
-                              parts,
-                              0,
-                              is_apart ? 0 : from,
-                              parts > 1 ? 0 : (uint64_t)p->out->offset,
-                              p->terms, // from row to row of x, and from term to term
-                              1,
-                              1, // and of the weights
-                              p->terms};
+    const uint64_t words[] = {
+        p->rows,  p->columns, terms, parts, 0, 0, parts > 1 ? 0 : (uint64_t)p->out->offset,
+        p->terms, // from row to row of x, and from term to term
+        1,
+        1, // and of the weights
+        p->terms};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         kernel_push(&launch, words[i]);
     const uint64_t batches[] = {parts, terms, terms}; // extent, and strides of both
@@ -216,11 +240,52 @@ static tn_status multiply(const tn_vulkan_plan *plan, const struct quant_product
                : status;
 }
 
+// Subgroups of a workgroup that have columns of their own: more of them read x less often,
+// and fewer make workgroups enough.
+static uint32_t count_across(const struct quant_product *p)
+{
+    uint64_t groups = ceil_div(p->rows, 2 * TILE_ROWS) * ceil_div(p->columns, OWN_COLUMNS);
+    uint32_t across = 1;
+    while (across < SUBGROUPS / 2 && groups / (2 * across) >= ENOUGH_GROUPS)
+        across *= 2;
+    return across;
+}
+
+// The product of x and the blocks.
+static tn_status multiply_blocks(const tn_vulkan_plan *plan, const struct quant_product *p)
+{
+    char name[VARIANT_NAME];
+    uint32_t across = count_across(p), row_tiles = p->rows > TILE_ROWS ? 2 : 1;
+    uint64_t columns = (uint64_t)across * OWN_COLUMNS;
+    snprintf(name, sizeof(name), "quant_matrix_%s", p->w.format->name);
+    struct kernel_launch launch = {
+        .name = name,
+        .fixed_grid = true,
+        .grid = {(uint32_t)ceil_div(p->columns, columns),
+                 (uint32_t)ceil_div(p->rows, row_tiles * TILE_ROWS), 1}};
+    kernel_spec(&launch, (uint32_t)(p->blocks->offset % 2));
+    kernel_spec(&launch, packed_rows(p));
+    kernel_spec(&launch, across);
+    kernel_spec(&launch, row_tiles);
+    kernel_bind(&launch, scratch_x(p, TN_VULKAN_READS));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_push(&launch, p->rows);
+    kernel_push(&launch, p->columns);
+    kernel_push(&launch, p->terms);
+    kernel_push(&launch, (uint64_t)p->blocks->offset / quant_unit_bytes(&p->w));
+    kernel_push(&launch, (uint64_t)p->out->offset);
+    kernel_push(&launch, count_x(p) / PART);
+    return kernel_launch(plan, &launch);
+}
+
 tn_status quant_plan_matrices(const tn_vulkan_plan *plan, const struct quant_product *p,
                               const char *dtype)
 {
     tn_status status = convert_x(plan, p, dtype);
-    if (status == TN_OK && is_decoded_apart(p))
-        status = decode_weights(plan, p, dtype);
-    return status == TN_OK ? multiply(plan, p, dtype) : status;
+    if (status != TN_OK || !is_decoded_apart(p))
+        return status == TN_OK ? multiply_blocks(plan, p) : status;
+    status = decode_weights(plan, p, dtype);
+    return status == TN_OK ? multiply_floats(plan, p, dtype) : status;
 }
