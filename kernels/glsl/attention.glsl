@@ -40,15 +40,16 @@ int length_of(uint index)
         return int(args.keys);
     uint size = args.flags >> LENGTH_SHIFT;
     uint at = (args.lengths_offset + index * args.lengths_stride) * size;
-    bool is_negative =
-        (args.flags & IS_SIGNED) != 0u && uint(lengths.d[at + size - 1u]) > 127u;
+    uint bytes[8]; // all are loaded before one is needed
+    [[unroll]] for (uint i = 0u; i < 8u; i++)
+        bytes[i] = uint(lengths.d[at + min(i, size - 1u)]);
+    bool is_negative = (args.flags & IS_SIGNED) != 0u && bytes[7] > 127u;
     uint low = is_negative ? 0xffffffffu : 0u, high = low;
-    for (uint i = 0u; i < size; i++) {
-        uint byte = uint(lengths.d[at + i]), shift = i % 4u * 8u;
-        if (i < 4u)
-            low = (low & ~(0xffu << shift)) | byte << shift;
-        else
-            high = (high & ~(0xffu << shift)) | byte << shift;
+    [[unroll]] for (uint i = 0u; i < 4u; i++) {
+        if (i < size)
+            low = (low & ~(0xffu << i * 8u)) | bytes[i] << i * 8u;
+        if (i + 4u < size)
+            high = (high & ~(0xffu << i * 8u)) | bytes[i + 4u] << i * 8u;
     }
     if (is_negative)
         return high == 0xffffffffu && low > 0xc0000000u ? int(low) : -FAR;

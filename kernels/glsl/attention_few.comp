@@ -13,7 +13,11 @@
 // is to be done for the four keys and each row: an invocation adds the products of one of these
 // scores and makes it a weight. All invocations add their line of the values, so weighed. Slots have
 // sums and greatest scores of their own, which meet at the end; until then they need not wait for
-// each other, and do not where a subgroup has whole slots.
+// each other, and do not where a subgroup has whole slots. So do parts of the keys: the slots of the
+// workgroup that is done last take them.
+//
+// One query is a chain of waits for memory, so loads begin as early as their places are known: q
+// beside the length, keys and values of the first tile before q is looked at.
 #include "types.glsl"
 #include "scalar.glsl"
 #include "fours.glsl"
@@ -31,6 +35,8 @@ layout(constant_id = 7) const uint P_SIZE = 672; // of all slots
 layout(constant_id = 8) const uint S_SIZE = 32;  // GROUP / LANES * ROWS
 layout(constant_id = 9) const uint BY_SUBGROUP = 0;
 layout(constant_id = 10) const uint COMBINES = 0; // 1: there are counters
+layout(constant_id = 11) const uint AT_ONCE = 1;  // rows whose sums of slots meet at a time
+layout(constant_id = 12) const uint DIRECT_TILES = 1; // one part has so few tiles
 
 layout(std430, binding = 0) readonly buffer Q { uvec4 d[]; } queries;
 #ifdef BLOCKS
@@ -59,23 +65,35 @@ layout(push_constant) uniform Args {
     uint flags;
     int window; // 0: none
     float scale, soft_cap;
+    uint units; // batches of groups
 } args;
 
 #define STEPS 4u // keys that a slot takes at a time: components of a vector
-#define AHEAD 8u // parts of a row that are loaded at a time
+#define COUNTER_PITCH 32u // counters have cache lines of their own
+#define AHEAD 3u // parts of a row that a slot loads at a time
 const uint LINE = 4u * uint(PER); // elements of a line
 const uint SLOTS = GROUP / LANES;
+const uint SLOT_FOURS = (SLOTS + 3u) / 4u;
+const uint COLUMNS = LANES * uint(PER); // vectors of a row
 
 shared vec4 products[P_SIZE]; // of a slot and score: LANES numbers
 shared vec4 scores[S_SIZE], slot_weights[S_SIZE]; // of a slot and row: of its keys
 shared float scales[S_SIZE];                      // by how much its sums so far change
-shared vec2 states[S_SIZE];    // in the end: the greatest score, the sum of weights
+// In the end: the greatest score of a row and slot, by four slots; the sum of weights.
+shared vec4 greatest[SLOT_FOURS * ROWS];
+shared float sums_of_weights[S_SIZE];
 shared uint num_done;
-shared ivec4 row_places[ROWS]; // the keys that a row sees by place, and where its mask begins
 
+#ifdef BLOCKS
+const uint Q_LINES = ROWS * 2u;
+#else
+const uint Q_LINES = ROWS;
+#endif
 uint lane, slot, first_row, num_parts; // parts: those that have keys, where they are added here
+uvec4 q_lines[Q_LINES];
 vec4 q[Q_SIZE], totals[Q_SIZE];
 float most[OWN], weight_sum[OWN];
+ivec3 own_places[OWN]; // the keys that a row sees by place, and where its mask begins
 uvec4 k_lines[STEPS], v_lines[STEPS];
 
 #define SHARED_CACHES
@@ -119,29 +137,47 @@ vec4 widened(uvec4 line, uint i)
             LINE_AT(source, (start) + key * (row), lines[i])                                       \
     }
 
-void load_rows(int length)
+// Rows of q as they are in memory.
+void load_rows()
 {
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
         uint row = first_row + r;
         bool is_there = row < total_rows && lane * LINE < args.depth;
 #ifdef BLOCKS
         uint at = place_of_row(row) / 4u + lane * 2u;
-        q[r * 2u] = is_there ? uintBitsToFloat(queries.d[at]) * args.scale : vec4(0);
-        q[r * 2u + 1u] = is_there ? uintBitsToFloat(queries.d[at + 1u]) * args.scale : vec4(0);
+        q_lines[r * 2u] = is_there ? queries.d[at] : uvec4(0u);
+        q_lines[r * 2u + 1u] = is_there ? queries.d[at + 1u] : uvec4(0u);
 #else
-        uvec4 line = uvec4(0u);
+        q_lines[r] = uvec4(0u);
         if (is_there)
-            line = queries.d[place_of_row(row) / LINE + lane];
-        [[unroll]] for (uint c = 0u; c < uint(PER); c++)
-            q[r * uint(PER) + c] = widened(line, c) * args.scale;
+            q_lines[r] = queries.d[place_of_row(row) / LINE + lane];
 #endif
     }
-    if (gl_LocalInvocationIndex < ROWS) {
-        uint row = first_row + gl_LocalInvocationIndex;
+}
+
+void widen_rows()
+{
+    [[unroll]] for (uint i = 0u; i < Q_SIZE; i++) {
+#ifdef BLOCKS
+        q[i] = uintBitsToFloat(q_lines[i]) * args.scale;
+#else
+        q[i] = widened(q_lines[i / uint(PER)], i % uint(PER)) * args.scale;
+#endif
+        totals[i] = vec4(0);
+    }
+}
+
+// What the scores of this invocation begin with.
+void start_scores(int length)
+{
+    [[unroll]] for (uint n = 0u; n < OWN; n++) {
+        uint row = first_row + (lane + n * LANES) % ROWS;
         uint head = row / args.queries, query = row - head * args.queries;
-        row_places[gl_LocalInvocationIndex] =
-            ivec4(row < total_rows ? places(query, length) : ivec2(0),
-                  int(mask_start + head * args.mask_head + query * args.mask_row), 0);
+        own_places[n] =
+            ivec3(row < total_rows ? places(query, length) : ivec2(0),
+                  int(mask_start + head * args.mask_head + query * args.mask_row));
+        most[n] = -infinity();
+        weight_sum[n] = 0.0;
     }
 }
 
@@ -170,7 +206,7 @@ void multiply_keys()
     }
 }
 
-float masked(ivec4 place, int key, float score)
+float masked(ivec3 place, int key, float score)
 {
     if (key < place.x || key >= place.y)
         return -infinity();
@@ -197,7 +233,7 @@ void add_products(uint begin)
             sum += products[at + j];
         int key = int(begin + step * SLOTS + slot);
         scores[slot * ROWS + r][step] =
-            masked(row_places[r], key, (sum.x + sum.y) + (sum.z + sum.w));
+            masked(own_places[n], key, (sum.x + sum.y) + (sum.z + sum.w));
     }
 }
 
@@ -245,22 +281,16 @@ void write_output(uint row, uint column, vec4 x)
     STORE(at, at + 4u, x);
 }
 
-// Vector `own` of a row, or with several parts of what part `part` has of it.
-void write_vector(uint row, uint part, uint own, vec2 state, vec4 x)
+// Tells all slots this one's greatest score of row `r`.
+void set_state(uint r, float greatest_score)
 {
-    uint columns = args.width / 4u, at = (row * args.parts + part) * (columns + 1u);
-    if (args.parts > 1u) {
-        if (own < columns)
-            sums.d[at + own] = x;
-        if (own == 0u)
-            sums.d[at + columns] = vec4(state, 0, 0);
-    } else if (own < columns) {
-        x = state.y == 0.0 ? vec4(0) : x / state.y;
-        write_output(row, own, x);
-    }
+    greatest[r * SLOT_FOURS + slot / 4u][slot % 4u] = greatest_score;
+    if (SLOTS % 4u != 0u && slot == 0u)
+        for (uint i = SLOTS % 4u; i < 4u; i++)
+            greatest[r * SLOT_FOURS + SLOTS / 4u][i] = -infinity();
 }
 
-// The greatest score of each slot and row, and the sum of its weights.
+// Tells the greatest score of each row, and the sum of its weights.
 void keep_states()
 {
     [[unroll]] for (uint n = 0u; n < OWN; n++) {
@@ -269,57 +299,90 @@ void keep_states()
             break;
         scores[slot * ROWS + r][step] = weight_sum[n];
         if (step == 0u)
-            states[slot * ROWS + r].x = most[n];
+            set_state(r, most[n]);
     }
-    barrier();
+    wait_for_slot();
     for (uint i = lane; i < ROWS; i += LANES) {
         vec4 sum = scores[slot * ROWS + i];
-        states[slot * ROWS + i].y = (sum.x + sum.y) + (sum.z + sum.w);
+        sums_of_weights[slot * ROWS + i] = (sum.x + sum.y) + (sum.z + sum.w);
     }
-    barrier();
 }
 
-// Adds what the slots have, a row at a time.
-void finish(uint unit, uint part)
+float greatest_of(uint r)
 {
-    const uint count = LANES * uint(PER);
-    uint own = slot * LANES + lane;
-    keep_states();
-    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        vec2 all = vec2(-infinity(), 0);
-        for (uint i = 0u; i < SLOTS; i++)
-            all.x = max(all.x, states[i * ROWS + r].x);
-        float shift = all.x == -infinity() ? 0.0 : all.x;
-        for (uint i = 0u; i < SLOTS; i++) {
-            vec2 state = states[i * ROWS + r];
-            all.y += state.y * (is_nan(state.y) ? 1.0 : weight(state.x, shift));
-        }
-        float scale = weight(states[slot * ROWS + r].x, shift);
+    vec4 all = greatest[r * SLOT_FOURS];
+    [[unroll]] for (uint i = 1u; i < SLOT_FOURS; i++)
+        all = max(all, greatest[r * SLOT_FOURS + i]);
+    return max(max(all.x, all.y), max(all.z, all.w));
+}
+
+// Scales what a slot has of AT_ONCE rows from `first` on to the greatest score of all slots.
+void share_sums(uint first)
+{
+    [[unroll]] for (uint n = 0u; n < AT_ONCE; n++) {
+        uint r = first + n;
+        if (r >= ROWS)
+            break;
+        float all = greatest_of(r), shift = all == -infinity() ? 0.0 : all;
+        float scale = weight(greatest[r * SLOT_FOURS + slot / 4u][slot % 4u], shift);
         [[unroll]] for (uint c = 0u; c < uint(PER); c++)
-            products[own * uint(PER) + c] = totals[r * uint(PER) + c] * scale;
-        barrier();
-        uint row = first_row + r;
-        if (own < count && row < total_rows) {
-            vec4 x = products[own];
-            for (uint i = 1u; i < SLOTS; i++)
-                x += products[i * count + own];
-            write_vector(unit * total_rows + row, part, own, all, x);
+            products[(n * SLOTS + slot) * COLUMNS + lane * uint(PER) + c] =
+                totals[r * uint(PER) + c] * scale;
+        if (lane == 0u) {
+            float sum = sums_of_weights[slot * ROWS + r];
+            sums_of_weights[slot * ROWS + r] = is_nan(sum) ? sum : sum * scale;
         }
-        if (COMBINES != 0u)
-            memoryBarrierBuffer();
-        barrier();
     }
+}
+
+// Adds vector `column` of row `r` over the slots; the row is the n-th of those in shared memory, and
+// row `number` in memory. is_part: of this part of the keys alone.
+void add_slots(uint n, uint r, uint column, uint number, uint part, bool is_part)
+{
+    uint columns = args.width / 4u, at = (number * args.parts + part) * (columns + 1u);
+    float sum = sums_of_weights[r];
+    vec4 x = products[n * SLOTS * COLUMNS + column];
+    [[unroll]] for (uint i = 1u; i < SLOTS; i++) {
+        x += products[(n * SLOTS + i) * COLUMNS + column];
+        sum += sums_of_weights[i * ROWS + r];
+    }
+    if (is_part && column == 0u)
+        sums.d[at + columns] = vec4(greatest_of(r), sum, 0, 0);
+    if (column >= columns)
+        return;
+    if (is_part)
+        sums.d[at + column] = x;
+    else
+        write_output(number, column, sum == 0.0 ? vec4(0) : x / sum);
+}
+
+// Adds over the slots, and writes rows of the output, or what the part has of them.
+void finish(uint first_number, uint part, bool is_part)
+{
+    uint own = slot * LANES + lane;
+    barrier();
+    [[unroll]] for (uint first = 0u; first < ROWS; first += AT_ONCE) {
+        if (first > 0u)
+            barrier();
+        share_sums(first);
+        barrier();
+        for (uint i = own; i < AT_ONCE * COLUMNS; i += GROUP) {
+            uint n = i / COLUMNS, r = first + n;
+            if (r < ROWS && first_row + r < total_rows)
+                add_slots(n, r, i - n * COLUMNS, first_number + r, part, is_part);
+        }
+    }
+    if (is_part)
+        memoryBarrierBuffer();
 }
 
 // Whether this workgroup is the last one of those that share the block's rows: then all parts are
-// in memory. Behind finish(), whose writes are visible to others.
+// in memory. Behind finish(), which makes its writes visible to others.
 bool is_last(uint block)
 {
-    if (gl_LocalInvocationIndex == 0u) {
-        num_done = atomicAdd(counters.d[block], 1u) + 1u;
-        if (num_done == num_parts)
-            counters.d[block] = 0u;
-    }
+    barrier();
+    if (gl_LocalInvocationIndex == 0u)
+        num_done = atomicAdd(counters.d[block * COUNTER_PITCH], 1u) + 1u;
     barrier();
     memoryBarrierBuffer();
     return num_done == num_parts;
@@ -331,41 +394,51 @@ float share_of(float before, float greatest)
     return before == greatest ? 1.0 : weight(before, greatest);
 }
 
-// Makes the block's rows of their parts: `first` is the number of the first one, of `count`. An
-// invocation has a vector of a row.
-void combine(uint first, uint count)
+// Parts of the block's rows, the first of which is `number`, as what slots have: each takes
+// every SLOTS-th one.
+void take_parts(uint number)
 {
     uint columns = args.width / 4u, pitch = columns + 1u;
-    for (uint i = gl_LocalInvocationIndex; i < count * columns; i += GROUP) {
-        uint column = i % columns, row = first + i / columns;
-        float most = -infinity(), sum = 0.0;
-        vec4 total = vec4(0);
-        for (uint begin = 0u; begin < num_parts; begin += AHEAD) {
-            vec4 values[AHEAD];
+    float top[ROWS], sum[ROWS];
+    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+        top[r] = -infinity();
+        sum[r] = 0.0;
+    }
+    [[unroll]] for (uint i = 0u; i < Q_SIZE; i++)
+        totals[i] = vec4(0);
+    for (uint begin = slot; begin < num_parts; begin += SLOTS * AHEAD)
+        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            uint row = number + min(r, total_rows - 1u - first_row);
+            vec4 values[AHEAD * uint(PER)];
             vec2 state[AHEAD];
-            float greatest = most;
             [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
-                uint at = (row * args.parts + min(begin + n, num_parts - 1u)) * pitch;
+                uint part = min(begin + n * SLOTS, num_parts - 1u);
+                uint at = (row * args.parts + part) * pitch;
                 state[n] = sums.d[at + columns].xy;
-                values[n] = sums.d[at + column];
-                greatest = max(greatest, state[n].x);
+                [[unroll]] for (uint c = 0u; c < uint(PER); c++)
+                    values[n * uint(PER) + c] =
+                        sums.d[at + min(lane * uint(PER) + c, columns)];
             }
-            float scale = share_of(most, greatest);
-            sum *= scale;
-            total *= scale;
-            most = greatest;
             [[unroll]] for (uint n = 0u; n < AHEAD; n++) {
                 // A part without keys has no say, and one whose sum is no number has.
-                if (begin + n < num_parts && state[n].y != 0.0) {
-                    scale = is_nan(state[n].y) ? 1.0 : share_of(state[n].x, most);
-                    sum += state[n].y * scale;
-                    total += values[n] * scale;
+                bool counts = begin + n * SLOTS < num_parts && state[n].y != 0.0;
+                float now = counts ? max(top[r], state[n].x) : top[r];
+                float before = share_of(top[r], now);
+                float scale = is_nan(state[n].y) ? 1.0 : share_of(state[n].x, now);
+                top[r] = now;
+                sum[r] = counts ? sum[r] * before + state[n].y * scale : sum[r];
+                [[unroll]] for (uint c = 0u; c < uint(PER); c++) {
+                    uint i = r * uint(PER) + c;
+                    totals[i] = counts ? totals[i] * before + values[n * uint(PER) + c] * scale
+                                       : totals[i];
                 }
             }
         }
-        total = sum == 0.0 ? vec4(0) : total / sum;
-        write_output(row, column, total);
-    }
+    if (lane == 0u)
+        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            set_state(r, top[r]);
+            sums_of_weights[slot * ROWS + r] = sum[r];
+        }
 }
 
 // Workgroups that share keys are neighbours.
@@ -377,47 +450,48 @@ void main()
     lane = own % LANES;
     slot = own / LANES;
     total_rows = args.heads * args.queries;
-    uint blocks = (total_rows + ROWS - 1u) / ROWS, number = group_number();
-    uint block = number % blocks, part = number / blocks % args.parts;
-    uint unit = number / blocks / args.parts, group = unit % args.groups;
-    uint num_units = args.groups;
-    for (uint axis = 0u; axis < args.num_batch; axis++)
-        num_units *= batches.d[axis * 5u];
-    if (unit >= num_units)
+    uint blocks = (total_rows + ROWS - 1u) / ROWS, workgroup = group_number();
+    // The last workgroups have the last parts, which may have no keys.
+    uint block = workgroup % blocks, unit = workgroup / blocks % args.units;
+    uint part = workgroup / blocks / args.units, group = unit % args.groups;
+    if (part >= args.parts)
         return;
     first_row = block * ROWS;
     int length = length_of(start_batch(unit / args.groups, group));
+    load_rows();
     uvec2 seen_keys = visible_keys(first_row, ROWS, length);
     const uint keys_at_once = SLOTS * STEPS;
     uint tiles = (max(seen_keys.y, seen_keys.x) - seen_keys.x + keys_at_once - 1u) / keys_at_once;
     uint tiles_each = max((tiles + args.parts - 1u) / args.parts, 1u);
+    if (COMBINES != 0u && tiles <= DIRECT_TILES)
+        tiles_each = DIRECT_TILES;
     num_parts = COMBINES != 0u ? max((tiles + tiles_each - 1u) / tiles_each, 1u) : args.parts;
     if (part >= num_parts)
         return;
     uint of_part = tiles_each * keys_at_once;
     uint begin = seen_keys.x + part * of_part, end = min(begin + of_part, seen_keys.y);
-    load_rows(length);
-    [[unroll]] for (uint i = 0u; i < OWN; i++) {
-        most[i] = -infinity();
-        weight_sum[i] = 0.0;
-    }
-    [[unroll]] for (uint i = 0u; i < Q_SIZE; i++)
-        totals[i] = vec4(0);
-    barrier(); // for row_places
     LOAD_LINES(k_lines, keys, k_start, args.k_row, args.depth, begin, end)
-    for (; begin < end; begin += keys_at_once) {
+    start_scores(length);
+    widen_rows();
+    while (begin < end) {
         LOAD_LINES(v_lines, values, v_start, args.v_row, args.width, begin, end)
         multiply_keys();
         wait_for_slot();
-        LOAD_LINES(k_lines, keys, k_start, args.k_row, args.depth, begin + keys_at_once, end)
         add_products(begin);
         wait_for_slot();
         weigh();
         wait_for_slot();
         add_values();
+        begin += keys_at_once;
+        LOAD_LINES(k_lines, keys, k_start, args.k_row, args.depth, begin, end)
     }
-    barrier();
-    finish(unit, part);
-    if (COMBINES != 0u && is_last(unit * blocks + block))
-        combine(unit * total_rows + first_row, min(ROWS, total_rows - first_row));
+    keep_states();
+    uint first_number = unit * total_rows + first_row;
+    finish(first_number, part, num_parts > 1u);
+    if (COMBINES != 0u && num_parts > 1u && is_last(unit * blocks + block)) {
+        take_parts(first_number);
+        finish(first_number, 0u, false);
+        if (gl_LocalInvocationIndex == 0u)
+            counters.d[(unit * blocks + block) * COUNTER_PITCH] = 0u;
+    }
 }

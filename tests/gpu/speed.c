@@ -449,7 +449,8 @@ static const struct {
              {"orders", orders},
              {"others", others},
              {"quantised", quantised},
-             {"small", small}};
+             {"small", small},
+             {"decoding", decoding}};
 
 static bool is_named(const char *part, char **names, int num_names)
 {
@@ -477,7 +478,7 @@ int main(int argc, char **argv)
         fprintf(stderr,
                 "usage: speed PLUGIN.so [--quick] "
                 "[elementwise|dispatches|products|attention|reductions|indexed|rows|"
-                "convolutions|orders|others|quantised|small...]\n");
+                "convolutions|orders|others|quantised|small|decoding...]\n");
         return 2;
     }
     if (!vb_begin(&bench, argv[1]))

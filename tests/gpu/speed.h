@@ -40,5 +40,6 @@ void orders(void);
 void others(void);
 void quantised(void);
 void small(void);
+void decoding(void); // speed_decode.c
 
 #endif // TESTS_GPU_SPEED_H

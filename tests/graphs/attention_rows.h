@@ -53,11 +53,15 @@ static const struct row rows[] = {
     {2, 2, 1, 515, 32, 33, 0, 0, 0, {0}, 0, {0}, TN_BF16},
     {2, 2, 80, 1030, 8, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16, false, true},
     {64, 64, 33, 20, 4, 4, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
-    // few rows by lines: 8 and 3 of them, blocks of 7, lines of 64 invocations
+    // few rows by lines: lines of 4 to 64 invocations; so many keys that workgroups have 8, 3
+    // and 7 rows
     {8, 1, 1, 300, 128, 128, 0, 0, 0, {0}, 0, {0}, TN_F16},
     {6, 2, 1, 200, 40, 56, ADDED, CACHE, 2, {150, 97}, TN_I64, {"is_causal", "true"}, TN_F16},
     {1, 1, 20, 150, 16, 24, SEEN, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16},
     {2, 2, 1, 130, 256, 128, 0, 0, 0, {0}, 0, {0}, 0},
+    {8, 1, 4, 2050, 64, 64, 0, 0, 0, {0}, 0, {"is_causal", "true"}, TN_F16},
+    {6, 2, 1, 3000, 40, 40, ADDED, CACHE, 2, {2900, 97}, TN_I64, {"is_causal", "true"}, TN_F16},
+    {1, 1, 20, 6600, 16, 24, SEEN, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16},
     // places
     {2, 2, 70, 70, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
     {4, 2, 20, 40, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true", "window", "7"}, 0},

@@ -78,6 +78,8 @@ struct vk_attention vk_attention_describe(const tn_layout *const in[5])
     a.num_batch = a.q->rank > 3 ? (uint32_t)a.q->rank - 3 : 0;
     for (uint32_t i = 0; i < a.num_batch; i++)
         a.batches *= (uint64_t)a.q->extent[i];
+    if (a.batches == 1) // then no launch needs its strides
+        a.num_batch = 0;
     a.groups = extent_of(a.k, 3);
     a.heads = a.groups ? extent_of(a.q, 3) / a.groups : 0;
     a.queries = extent_of(a.q, 2);

@@ -4,6 +4,7 @@
 #include "plan_attention.h"
 
 #include <stdio.h>
+#include <tenon/checked.h>
 
 #define LINE_BYTES 16
 #define BLOCK_LINE 8 // elements
@@ -11,10 +12,13 @@
 #define STEPS 4      // keys that a slot takes at a time
 #define LEAST_LANES 4
 #define MOST_LANES 64
-#define ENOUGH 32768  // invocations for a large device
-#define LEAST_PART 64 // keys
-#define MOST_PARTS 64 // as attention_combine.comp has it
+#define ENOUGH 65536  // invocations for a large device
+#define LEAST_PART 32 // keys
+#define MOST_PARTS 32
 #define PARTS_BINDING 6
+#define COUNTER_PITCH 32 // words: counters have cache lines of their own
+#define MOST_SUMS 640    // vectors of sums that slots exchange in the end at a time
+#define DIRECT_TILES 2   // so many are one part, which needs no others
 
 static uint64_t columns_of(const struct vk_attention *a)
 {
@@ -37,28 +41,43 @@ bool vk_attention_is_few(const struct vk_attention *a)
            vk_attention_by_lines(a->v, of_keys);
 }
 
-// Blocks of rows, all of which read the keys.
-static uint64_t blocks_of(const struct vk_attention *a)
-{
-    return ceil_div(vk_attention_rows(a), MOST_ROWS);
-}
-
 // Invocations of a workgroup: with more rows fewer, as shared memory has their products.
 static uint32_t group_of(uint64_t rows)
 {
     return rows > MOST_ROWS / 2 ? 64 : 128;
 }
 
+// Invocations that have a row.
+static uint32_t lanes_of(const struct vk_attention *a)
+{
+    uint32_t lanes = LEAST_LANES;
+    while (lanes * line_of(a) < columns_of(a))
+        lanes *= 2;
+    return lanes;
+}
+
+// Workgroups of `rows` rows that take keys once each, without parts.
+static uint64_t groups_of(const struct vk_attention *a, uint64_t rows)
+{
+    return ceil_div(vk_attention_rows(a), rows) * a->groups * a->batches;
+}
+
+// Rows of a workgroup. The fewer there are the sooner each is done, and the more workgroups
+// read the same keys: few ones where a large device runs all workgroups at once.
 static uint64_t rows_of(const struct vk_attention *a)
 {
-    return ceil_div(vk_attention_rows(a), blocks_of(a));
+    uint64_t rows = 1, lines = a->keys * lanes_of(a) / STEPS;
+    while (rows < MOST_ROWS && rows < vk_attention_rows(a) &&
+           tn_saturated_multiply(groups_of(a, rows), lines) > ENOUGH)
+        rows *= 2;
+    return ceil_div(vk_attention_rows(a), ceil_div(vk_attention_rows(a), rows));
 }
 
 uint64_t vk_attention_few_parts(const struct vk_attention *a)
 {
-    uint64_t groups = blocks_of(a) * a->groups * a->batches;
-    uint64_t most = a->keys / LEAST_PART,
-             wanted = ceil_div(ENOUGH, groups * group_of(rows_of(a)));
+    uint64_t rows = rows_of(a), most = a->keys / LEAST_PART;
+    uint64_t alone = groups_of(a, rows) * group_of(rows); // invocations
+    uint64_t wanted = alone < ENOUGH / 2 ? ceil_div(ENOUGH, alone) : 1;
     most = most < MOST_PARTS ? most : MOST_PARTS;
     wanted = wanted < most ? wanted : most;
     return wanted > 1 ? wanted : 1;
@@ -67,7 +86,7 @@ uint64_t vk_attention_few_parts(const struct vk_attention *a)
 // The constants of attention_few.comp, in the order of their ids.
 struct constants {
     uint32_t group, rows, lanes, q_size, own, p_pitch, slot_pitch, p_size, s_size,
-        by_subgroup, combines;
+        by_subgroup, combines, at_once, direct_tiles;
 };
 #define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
 
@@ -75,9 +94,7 @@ static struct constants constants_of(const tn_vulkan_limits *limits,
                                      const struct vk_attention *a)
 {
     uint32_t rows = (uint32_t)rows_of(a);
-    uint32_t lanes = LEAST_LANES;
-    while (lanes * line_of(a) < columns_of(a))
-        lanes *= 2;
+    uint32_t lanes = lanes_of(a);
     struct constants c = {.group = group_of(rows),
                           .rows = rows,
                           .lanes = lanes,
@@ -90,8 +107,12 @@ static struct constants constants_of(const tn_vulkan_limits *limits,
         c.slot_pitch++;
     c.s_size = c.group / lanes * rows;
     c.p_size = c.group / lanes * c.slot_pitch;
-    if (c.p_size < c.group * c.q_size / rows) // sums of one row in the end
-        c.p_size = c.group * c.q_size / rows;
+    uint32_t of_row = c.group * c.q_size / rows; // sums in the end
+    c.at_once = MOST_SUMS / of_row < 1 ? 1 : MOST_SUMS / of_row;
+    c.at_once = c.at_once < rows ? c.at_once : rows;
+    if (c.p_size < c.at_once * of_row)
+        c.p_size = c.at_once * of_row;
+    c.direct_tiles = DIRECT_TILES;
     c.by_subgroup = limits->subgroup_size >= lanes && c.group % limits->subgroup_size == 0;
     return c;
 }
@@ -115,6 +136,7 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     struct kernel_launch launch = {.name = name};
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS], values[NUM_CONSTANTS];
     struct constants constants = constants_of(plan->limits, a);
+    uint64_t workgroups = groups_of(a, constants.rows); // of each part
     constants.combines = vk_attention_few_combines(plan, a);
     snprintf(name, sizeof(name), "attention_few_%s",
              a->is_blocks ? "q8_0" : dtype_glsl(out->dtype));
@@ -126,10 +148,10 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     if (a->parts == 1)
         launch.operands[PARTS_BINDING] = unused(plan);
     kernel_bind(&launch, tn_vulkan_output(0));
-    kernel_bind(&launch, constants.combines
-                             ? kernel_counters(blocks_of(a) * a->groups * a->batches)
-                             : unused(plan));
+    kernel_bind(&launch, constants.combines ? kernel_counters(workgroups * COUNTER_PITCH)
+                                            : unused(plan));
     vk_attention_push(&launch, a, out);
-    launch.groups = blocks_of(a) * a->parts * a->groups * a->batches;
+    kernel_push(&launch, a->groups * a->batches);
+    launch.groups = workgroups * a->parts;
     return kernel_launch(plan, &launch);
 }

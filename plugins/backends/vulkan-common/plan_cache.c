@@ -24,6 +24,7 @@ static struct vk_attention describe(const tn_quant_cached_attention_attrs *attrs
     struct vk_attention a = vk_attention_describe(plain);
     a.is_blocks = has_blocks(attrs->format);
     a.slots = in[4];
+    a.num_batch = (uint32_t)a.q->rank - 3; // also where there is one: slots have strides
     a.lengths_input = 3;
     a.slots_input = 4;
     if (a.is_blocks)
