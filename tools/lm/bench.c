@@ -9,7 +9,8 @@
 #define PROMPT 512
 #define SHORT 64 // where several sequences begin to be measured
 #define MOST_SEQUENCES 256
-#define WARM_UP 1.0 // seconds, at least: clocks of a device rise with work
+#define WARM_UP 3.0 // seconds, at least: clocks of a device rise with work, and plans that run
+                    // often get kernels of their own
 
 static int compare(const void *a, const void *b)
 {
