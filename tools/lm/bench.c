@@ -9,8 +9,9 @@
 #define PROMPT 512
 #define SHORT 64 // where several sequences begin to be measured
 #define MOST_SEQUENCES 256
-#define WARM_UP 3.0 // seconds, at least: clocks of a device rise with work, and plans that run
-                    // often get kernels of their own
+// Seconds, at least: clocks of a device rise with work, and plans that run often get
+// kernels of their own.
+#define WARM_UP 3.0
 
 static int compare(const void *a, const void *b)
 {
