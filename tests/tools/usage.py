@@ -104,6 +104,8 @@ def operators_tell_their_rules_and_what_is_derived():
         mine = [rule for rule in told["rules"] if rule in ("vjp", "jvp", "vmap")]
         assert (mine, told["derived"]) == (rules, derived), told
     assert "derived  vjp, jvp, vmap" in tenon("op", "tanh").stdout
+    assert "takes in nn.rms_norm/1" in tenon("op", "quantized_matmul").stdout
+    assert "takes in" not in tenon("op", "tanh").stdout
 
 
 def a_full_output_is_an_error():

@@ -160,6 +160,19 @@ static json_t *derived_json(const tn_primitive *p)
     return list;
 }
 
+// What a device may compute together with the primitive (tn_neighbour).
+static json_t *neighbours_json(const tn_primitive *p)
+{
+    json_t *list = json_array();
+    uint32_t count = TN_HAS(p, neighbours) ? p->num_neighbours : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const tn_neighbour *n =
+            (const void *)((const char *)p->neighbours + (size_t)i * p->neighbour_size);
+        json_array_append_new(list, json_string(n->primitive));
+    }
+    return list;
+}
+
 // Kernels of every usable plugin, from manifests, which list "primitive family name".
 static json_t *kernels_json(const tn_runtime *runtime, const char *id)
 {
@@ -199,15 +212,15 @@ static const char *provider(const tn_runtime *runtime, const char *primitive)
 json_t *op_json(tn_runtime *runtime, const tn_primitive *primitive)
 {
     char *call = signature(primitive);
-    json_t *all =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
-                  primitive->id, "doc", primitive->doc ? primitive->doc : "", "plugin",
-                  provider(runtime, primitive->id), "signature", call ? call : "", "expr",
-                  primitive->expr ? primitive->expr : "", "effects",
-                  primitive->effects ? primitive->effects : "", "inputs",
-                  inputs_json(primitive), "outputs", outputs_json(primitive), "attributes",
-                  attrs_json(primitive), "rules", rules_json(primitive), "derived",
-                  derived_json(primitive), "kernels", kernels_json(runtime, primitive->id));
+    json_t *all = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+        primitive->id, "doc", primitive->doc ? primitive->doc : "", "plugin",
+        provider(runtime, primitive->id), "signature", call ? call : "", "expr",
+        primitive->expr ? primitive->expr : "", "effects",
+        primitive->effects ? primitive->effects : "", "inputs", inputs_json(primitive),
+        "outputs", outputs_json(primitive), "attributes", attrs_json(primitive), "rules",
+        rules_json(primitive), "derived", derived_json(primitive), "neighbours",
+        neighbours_json(primitive), "kernels", kernels_json(runtime, primitive->id));
     free(call);
     return all;
 }
@@ -259,6 +272,7 @@ static int print_op(const json_t *all)
         say("effects  %s, one after the other\n", text_of(all, "effects"));
     print_list("rules    ", json_object_get(all, "rules"));
     print_list("derived  ", json_object_get(all, "derived"));
+    print_list("takes in ", json_object_get(all, "neighbours"));
     int failed = print_section(all, "inputs", "Inputs", documented, COUNT(documented));
     if (!failed)
         failed = print_section(all, "outputs", "Outputs", documented, COUNT(documented));
