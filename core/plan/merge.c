@@ -147,8 +147,11 @@ static tn_status place_built(struct plan_work *work, const struct nodes *nodes,
     if (status == TN_OK)
         status =
             value_inputs(work, nodes, made, d->inputs + node->num_inputs, inner.value_of);
+    const char *plugin = NULL; // who brings a kernel for the node has a say of it
     if (status == TN_OK)
-        status = place_with_kernel(work, &inner, task.nodes[0], out_done);
+        status = place_kernel_plugin(work, nodes, node, &plugin);
+    if (status == TN_OK)
+        status = place_with_kernel(work, &inner, task.nodes[0], plugin, out_done);
     if (status == TN_OK && *out_done)
         nodes->value_of[node->outputs[0].id] = inner.value_of[d->outputs[0]->id];
     mem_free(inner.value_of);

@@ -286,8 +286,18 @@ static tn_status place_host(struct plan_work *work, const struct nodes *nodes,
 
 // --- devices ----------------------------------------------------------------------------
 
-// Layouts of the operands, inputs first, as candidates will see them: numbers and outputs
-// are contiguous memory; an input that was not given has dtype NONE.
+// Whether the array is made by a node that is not placed yet, as it may be merged.
+static bool is_left(const struct nodes *nodes, const tn_array *array)
+{
+    const struct node *node = array->node;
+    return nodes->merging && nodes->value_of[array->id] == NONE &&
+           node->position < nodes->task->num_nodes &&
+           nodes->task->nodes[node->position] == node &&
+           nodes->merging[node->position].is_made;
+}
+
+// Layouts of the operands, inputs first, as candidates will see them: numbers, outputs and
+// what is not placed yet are contiguous memory; an input that was not given has dtype NONE.
 static tn_status node_layouts(struct plan_work *work, const struct nodes *nodes,
                               const struct node *node, tn_value *values)
 {
@@ -297,10 +307,12 @@ static tn_status node_layouts(struct plan_work *work, const struct nodes *nodes,
             values[i] = (tn_value){0};
             continue;
         }
-        tn_status status = place_value_for(work, nodes, node->inputs[i], &value);
+        bool left = is_left(nodes, node->inputs[i]);
+        tn_status status =
+            left ? TN_OK : place_value_for(work, nodes, node->inputs[i], &value);
         if (status != TN_OK)
             return status;
-        if (work->values[value].is_number)
+        if (left || work->values[value].is_number)
             values[i] = (tn_value){.layout = layout_contiguous(&node->inputs[i]->type)};
         else
             values[i] = (tn_value){.layout = work->values[value].layout};
@@ -372,30 +384,52 @@ static tn_status place_on_device(struct plan_work *work, const struct nodes *nod
     return status == TN_OK ? place_fail(work, node) : status;
 }
 
-tn_status place_with_kernel(struct plan_work *work, const struct nodes *nodes,
-                            const struct node *node, bool *out_done)
+// What would be chosen for the node on the device that is wanted for it; of what is not
+// taken nothing is told.
+static tn_status choose_quietly(struct plan_work *work, const struct nodes *nodes,
+                                const struct node *node, struct choice *out)
 {
     uint32_t device = node->device ? node->device - 1 : 0;
     uint32_t count = node->num_inputs + node->num_outputs;
     struct arena_mark mark = arena_mark(&work->stack);
     tn_value *values = arena_alloc(&work->stack, count * sizeof(*values));
     struct plan_watcher *watcher = work->watcher;
-    struct choice choice = {.kind = CHOICE_NONE};
+    *out = (struct choice){.kind = CHOICE_NONE};
     if (!values)
         return TN_ERR_MEMORY;
-    work->watcher = NULL; // of what is not taken nothing is told
+    work->watcher = NULL;
     tn_status status = node_layouts(work, nodes, node, values);
     if (status == TN_OK)
-        status = choose(work, work->devices[device], node, values, &choice);
+        status = choose(work, work->devices[device], node, values, out);
     work->watcher = watcher;
-    *out_done = status == TN_OK && choice.kind == OP_KERNEL;
-    if (*out_done) {
-        watch_begin(work);
-        watch_placed(work, node, device, NONE, &choice);
-        status = place_kernel(work, nodes, node, device, &choice);
-        watch_end(work);
-    }
     arena_rewind(&work->stack, mark);
+    return status;
+}
+
+tn_status place_kernel_plugin(struct plan_work *work, const struct nodes *nodes,
+                              const struct node *node, const char **out_plugin)
+{
+    struct choice choice;
+    tn_status status = choose_quietly(work, nodes, node, &choice);
+    *out_plugin =
+        status == TN_OK && choice.kind == OP_KERNEL ? kernel_plugin(choice.kernel) : NULL;
+    return status;
+}
+
+tn_status place_with_kernel(struct plan_work *work, const struct nodes *nodes,
+                            const struct node *node, const char *plugin, bool *out_done)
+{
+    uint32_t device = node->device ? node->device - 1 : 0;
+    struct choice choice;
+    tn_status status = choose_quietly(work, nodes, node, &choice);
+    *out_done = status == TN_OK && choice.kind == OP_KERNEL &&
+                (!plugin || strcmp(kernel_plugin(choice.kernel), plugin) == 0);
+    if (!*out_done)
+        return status;
+    watch_begin(work);
+    watch_placed(work, node, device, NONE, &choice);
+    status = place_kernel(work, nodes, node, device, &choice);
+    watch_end(work);
     return status;
 }
 

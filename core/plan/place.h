@@ -29,9 +29,13 @@ tn_status place_nodes(struct plan_work *work, const struct nodes *nodes);
 tn_status place_node(struct plan_work *work, const struct nodes *nodes,
                      const struct node *node);
 
-// Places the node if the device that is wanted for it has a kernel.
+// The plugin whose kernel the node gets on the device that is wanted for it; NULL: none.
+tn_status place_kernel_plugin(struct plan_work *work, const struct nodes *nodes,
+                              const struct node *node, const char **out_plugin);
+
+// Places the node if it gets a kernel there, of this plugin unless that is NULL.
 tn_status place_with_kernel(struct plan_work *work, const struct nodes *nodes,
-                            const struct node *node, bool *out_done);
+                            const struct node *node, const char *plugin, bool *out_done);
 
 // Keeps the scope, in which nodes to be placed are built, until work_finish. Takes the
 // scope, also on failure.

@@ -203,6 +203,30 @@ Test(merge, what_else_is_read_stays)
     tn_scope_close(s);
 }
 
+// A plugin's own kernel for the primitive is not passed over, unless it is for both.
+Test(merge, kernels_of_others_are_kept)
+{
+    static const tn_cpu_kernel payload = {sizeof(payload), 0, increment};
+    static const char *const plugins[] = {"com.acme.others", "com.acme.kernels"};
+    tn_kernel kernel = {.struct_size = sizeof(kernel),
+                        .primitive = "acme.increment/1",
+                        .family = TN_FAMILY_CPU,
+                        .name = "own",
+                        .payload = &payload};
+    for (int i = 0; i < 2; i++) {
+        kernel.priority = 600 + 100 * i;
+        must(NULL, kernel_register(runtime, &(struct provider){.id = plugins[i]}, &kernel));
+        tn_scope *s = tn_scope_open(runtime);
+        // Other extents, so that there is a new plan.
+        tn_array *x = ramp(s, 2 + i, 3, 0, 1);
+        float got[9];
+        must(s, tn_read(s, incremented(s, halved(s, x), RIGHT), got,
+                        (size_t)(6 + 3 * i) * sizeof(*got)));
+        cr_assert(eq(flt, got[5], i ? 103.5f : 3.5f));
+        tn_scope_close(s);
+    }
+}
+
 Test(merge, wrong_rules_are_named)
 {
     static const struct {

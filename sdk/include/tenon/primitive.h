@@ -229,7 +229,9 @@ typedef struct tn_rule {
 // A primitive beside this one that a device may compute together with it. Where input
 // `input` is the output of an application of `primitive`, and nothing else reads that, the
 // core calls `merge`, which builds one application, of any primitive, that computes both;
-// it takes their place on a device that has a kernel for it. On others both stay.
+// it takes their place on a device that has a kernel for it, of the plugin whose kernel
+// this primitive would get alone, if there is one: who brings a kernel of their own for
+// this primitive is not passed over. Elsewhere both stay.
 typedef struct tn_neighbour {
     const char *primitive; // "nn.rms_norm/1": of one output
     uint32_t input;        // below num_inputs
