@@ -19,6 +19,16 @@ static _Noreturn void refuse(const struct ir *ir, const struct ir_inst *inst,
                   inst->id, what);
 }
 
+static uint32_t op_of(const struct ir *ir, uint32_t id)
+{
+    return id < ir->bound && ir->definitions[id] ? ir->definitions[id]->op : OpNop;
+}
+
+static uint32_t type_of(const struct ir *ir, uint32_t id)
+{
+    return id < ir->bound && ir->definitions[id] ? ir->definitions[id]->type : 0;
+}
+
 // What is left of a pattern when the operands are used up.
 static bool may_end(const char *pattern)
 {
@@ -30,6 +40,10 @@ static bool may_end(const char *pattern)
 // The operands are as many as the pattern wants, and ids are ids.
 static void check_operands(const struct ir *ir, const struct ir_inst *inst)
 {
+    // The selector's width says how long the literals are.
+    if (inst->op == OpSwitch && inst->num_operands &&
+        op_of(ir, type_of(ir, inst->operands[0])) != OpTypeInt)
+        refuse(ir, inst, "its selector is no integer");
     struct ir_ids ids = ir_ids_by_pattern(ir, inst);
     for (uint32_t *id; (id = ir_next_id_by_pattern(&ids)) != NULL;)
         if (*id == 0 || *id >= ir->bound)
@@ -42,11 +56,6 @@ static void check_operands(const struct ir *ir, const struct ir_inst *inst)
         refuse(ir, inst, "too few memory operands");
 }
 
-static uint32_t op_of(const struct ir *ir, uint32_t id)
-{
-    return id < ir->bound && ir->definitions[id] ? ir->definitions[id]->op : OpNop;
-}
-
 static void check_type(const struct ir *ir, const struct ir_inst *inst)
 {
     if (inst->type && !spirv_is_type_op(op_of(ir, inst->type)))
@@ -57,11 +66,6 @@ static void check_type(const struct ir *ir, const struct ir_inst *inst)
 static uint32_t pointee(const struct ir *ir, uint32_t type)
 {
     return op_of(ir, type) == OpTypePointer ? ir->definitions[type]->operands[1] : 0;
-}
-
-static uint32_t type_of(const struct ir *ir, uint32_t id)
-{
-    return ir->definitions[id] ? ir->definitions[id]->type : 0;
 }
 
 // --- globals -----------------------------------------------------------------------------
