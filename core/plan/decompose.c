@@ -22,10 +22,8 @@ tn_status place_keep_scope(struct plan_work *work, tn_scope *scope)
 // The node that stands for this one and those that equal it.
 static const struct node *first_of(const struct nodes *nodes, const struct node *node)
 {
-    const struct task *task = nodes->task;
-    bool is_listed = nodes->same_as && node->position < task->num_nodes &&
-                     task->nodes[node->position] == node;
-    return is_listed ? task->nodes[nodes->same_as[node->position]] : node;
+    bool is_listed = nodes->same_as && task_has(nodes->task, node);
+    return is_listed ? nodes->task->nodes[nodes->same_as[node->position]] : node;
 }
 
 // As tn_rule.unread.
@@ -50,6 +48,15 @@ static uint64_t find_unread(const struct nodes *nodes, const struct node *node)
     return unread;
 }
 
+tn_status place_begin_inner(const struct task *task, struct nodes *out)
+{
+    *out = (struct nodes){.task = task,
+                          .value_of = mem_alloc((task->num_ids + 1) * sizeof(uint32_t))};
+    for (uint32_t i = 0; i < task->num_ids && out->value_of; i++)
+        out->value_of[i] = NONE;
+    return out->value_of ? TN_OK : TN_ERR_MEMORY;
+}
+
 // Places the decomposition's nodes. The stand-ins of its inputs get the values of the
 // node's inputs, and the node's outputs get the values of its outputs.
 static tn_status place_parts(struct plan_work *work, const struct nodes *nodes,
@@ -65,12 +72,8 @@ static tn_status place_parts(struct plan_work *work, const struct nodes *nodes,
         task_create(x->scope, outputs, num_outputs, x->leaves, x->num_leaves, &task);
     if (status != TN_OK)
         return status;
-    struct nodes inner = {.task = &task,
-                          .value_of = mem_alloc((task.num_ids + 1) * sizeof(uint32_t))};
-    if (!inner.value_of)
-        status = TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < task.num_ids && status == TN_OK; i++)
-        inner.value_of[i] = NONE;
+    struct nodes inner;
+    status = place_begin_inner(&task, &inner);
     for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)
         if (x->inputs[i])
             status = place_value_for(work, nodes, node->inputs[i],

@@ -10,11 +10,6 @@
 
 // --- finding ---------------------------------------------------------------------------
 
-static bool is_listed(const struct task *task, const struct node *node)
-{
-    return node->position < task->num_nodes && task->nodes[node->position] == node;
-}
-
 // Counts the readers of each node's outputs; reading an output of the task counts as two.
 static void count_readers(const struct nodes *nodes, uint32_t *readers)
 {
@@ -22,11 +17,11 @@ static void count_readers(const struct nodes *nodes, uint32_t *readers)
     for (uint32_t i = 0; i < task->num_nodes; i++)
         for (uint32_t k = 0; k < task->nodes[i]->num_inputs; k++) {
             const tn_array *input = task->nodes[i]->inputs[k];
-            if (nodes->same_as[i] == i && input && is_listed(task, input->node))
+            if (nodes->same_as[i] == i && input && task_has(task, input->node))
                 readers[nodes->same_as[input->node->position]]++;
         }
     for (uint32_t i = 0; i < task->num_outputs; i++)
-        if (is_listed(task, task->outputs[i]->node))
+        if (task_has(task, task->outputs[i]->node))
             readers[nodes->same_as[task->outputs[i]->node->position]] += 2;
 }
 
@@ -37,7 +32,7 @@ static const struct node *maker_of(const struct nodes *nodes, const struct node 
     const tn_array *input =
         neighbour->input < node->num_inputs ? node->inputs[neighbour->input] : NULL;
     const struct node *made = input ? input->node : NULL;
-    bool is = made && is_listed(nodes->task, made) && made->kind == NODE_PRIM &&
+    bool is = made && task_has(nodes->task, made) && made->kind == NODE_PRIM &&
               nodes->same_as[made->position] == made->position &&
               readers[made->position] == 1 && made->num_outputs == 1 &&
               made->device == node->device &&
@@ -131,12 +126,8 @@ static tn_status place_built(struct plan_work *work, const struct nodes *nodes,
         task_create(d->scope, d->outputs, 1, d->leaves, d->num_leaves, &task);
     if (status != TN_OK)
         return status;
-    struct nodes inner = {.task = &task,
-                          .value_of = mem_alloc((task.num_ids + 1) * sizeof(uint32_t))};
-    if (!inner.value_of)
-        status = TN_ERR_MEMORY;
-    else
-        memset(inner.value_of, 0xff, (task.num_ids + 1) * sizeof(uint32_t)); // NONE
+    struct nodes inner;
+    status = place_begin_inner(&task, &inner);
     if (status == TN_OK && !is_one(d->outputs[0], &task))
         status =
             fail(TN_ERR_INTERNAL,

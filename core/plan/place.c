@@ -291,9 +291,7 @@ static bool is_left(const struct nodes *nodes, const tn_array *array)
 {
     const struct node *node = array->node;
     return nodes->merging && nodes->value_of[array->id] == NONE &&
-           node->position < nodes->task->num_nodes &&
-           nodes->task->nodes[node->position] == node &&
-           nodes->merging[node->position].is_made;
+           task_has(nodes->task, node) && nodes->merging[node->position].is_made;
 }
 
 // Layouts of the operands, inputs first, as candidates will see them: numbers, outputs and

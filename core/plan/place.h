@@ -20,6 +20,15 @@ struct nodes {
     const struct merging *merging; // by node; NULL: none is merged
 };
 
+// Whether the node is one of the task's; others are leaves.
+static inline bool task_has(const struct task *task, const struct node *node)
+{
+    return node->position < task->num_nodes && task->nodes[node->position] == node;
+}
+
+// Nodes of a task within a plan, none of which is placed. The caller frees value_of.
+tn_status place_begin_inner(const struct task *task, struct nodes *out);
+
 // Gives the value of an array that one of `nodes` reads.
 tn_status place_value_for(struct plan_work *work, const struct nodes *nodes,
                           const tn_array *array, uint32_t *out_value);
