@@ -11,7 +11,10 @@
 #include "spirv_valid.h"
 
 enum {
+    OP_FUNCTION = 54,
     OP_VARIABLE = 59,
+    OP_LOAD = 61,
+    OP_SELECTION_MERGE = 247,
     OP_CONSTANT = 43,
     CLASS_PUSH = 9,
     CLASS_PRIVATE = 6,
@@ -136,6 +139,47 @@ Test(vulkan_bake, words_that_are_open_stay)
             cr_assert(eq(u32, count(&out, OP_CONSTANT, 3, 901 + word),
                          cases[c].constants >> word & 1),
                       "case %zu word %u", c, word);
+        expect_valid(&out);
+        out.release(&out);
+    }
+}
+
+// Where the first instruction of an opcode stands, in words; 0: nowhere.
+static uint64_t first_of(const struct vk_code *code, uint32_t op)
+{
+    for (uint64_t at = 5; at < code->size / 4; at += code->words[at] >> 16)
+        if ((code->words[at] & 0xffff) == op)
+            return at;
+    return 0;
+}
+
+// Loads between the beginning of the function and its first branch.
+static uint32_t loads_first(const struct vk_code *code)
+{
+    uint32_t found = 0;
+    uint64_t end = first_of(code, OP_SELECTION_MERGE);
+    for (uint64_t at = first_of(code, OP_FUNCTION); at < end; at += code->words[at] >> 16)
+        found += (code->words[at] & 0xffff) == OP_LOAD;
+    return found;
+}
+
+// list[0] and list[1] are open: both are loaded, with the invocation's number, before the
+// branch behind which they are used. What is at a place that is computed stays behind it.
+Test(vulkan_bake, values_are_loaded_before_all_branches)
+{
+    static const struct {
+        const char *body;
+        uint32_t loads;
+    } cases[] = {
+        {"if (i < 5u) result.d[i] = args.list[0]; result.d[i + 9u] = args.list[1];", 3},
+        {"if (i < 5u) result.d[i] = args.list[0] + args.list[i & 3u];", 2},
+        {"if (i < args.n) result.d[i] = args.p[1].b;", 1},
+    };
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct vk_code out;
+        if (!bake_open(cases[c].body, 0, UINT64_C(3) << 1, &out))
+            cr_fatal("case %zu %s", c, reason);
+        cr_assert(eq(u32, loads_first(&out), cases[c].loads), "case %zu", c);
         expect_valid(&out);
         out.release(&out);
     }

@@ -226,6 +226,68 @@ static bool rewrite(struct baker *b, size_t at)
     return true;
 }
 
+// --- values first ----------------------------------------------------------------------
+
+// Whether a pointer is one access chain by constants to a value that is read from a buffer.
+static bool is_value(const struct baker *b, uint32_t pointer)
+{
+    const struct module *m = &b->f.kernel;
+    const struct known *place = &b->known[pointer];
+    if (!baker_is_target(b, pointer) || !place->is_fixed || baker_is_baked(b, place))
+        return false;
+    const struct target *target = &b->targets[place->target - 1];
+    size_t at = m->at[pointer];
+    if (target->list->moved == SPIRV_PUSH || !baker_is_chain(op_at(m, at)) ||
+        m->words[at + 3] != target->variable)
+        return false;
+    for (uint32_t i = 3; i < num_operands(m, at); i++)
+        if (!made_by(m, m->words[at + 1 + i], OP_CONSTANT, 3))
+            return false;
+    return true;
+}
+
+// Whether an instruction makes a pointer to a value, or loads one.
+static bool reads_value(const struct baker *b, size_t at)
+{
+    const uint32_t *words = &b->f.kernel.words[at + 1];
+    uint32_t op = op_at(&b->f.kernel, at);
+    return (op == OP_LOAD && is_value(b, words[2])) ||
+           (baker_is_chain(op) && is_value(b, words[1]));
+}
+
+// Loads all values of the function that begins at `from`: they are on their way together then,
+// and none waits behind a branch, or a store that the driver's compiler takes for one to their
+// buffer.
+static void write_values(struct baker *b, size_t from)
+{
+    const struct module *m = &b->f.kernel;
+    for (size_t at = from; at < m->count && op_at(m, at) != OP_FUNCTION_END;
+         at = next_at(m, at))
+        if (reads_value(b, at))
+            fuser_append(&b->f, &b->f.body, &m->words[at], m->words[at] >> 16);
+}
+
+// Writes the functions anew: values are loaded behind the variables of a function's first block.
+static bool rewrite_functions(struct baker *b)
+{
+    const struct module *m = &b->f.kernel;
+    bool is_head = false, is_labelled = false;
+    for (size_t at = m->functions; at < m->count && !b->f.failed; at = next_at(m, at)) {
+        uint32_t op = op_at(m, at);
+        is_head |= op == OP_FUNCTION;
+        if (is_head && is_labelled && op != OP_VARIABLE) {
+            write_values(b, at);
+            is_head = is_labelled = false;
+        }
+        is_labelled |= is_head && op == OP_LABEL;
+        if (!reads_value(b, at) && !rewrite(b, at))
+            return false;
+    }
+    return !b->f.failed;
+}
+
+// --- the module ------------------------------------------------------------------------
+
 // An entry point without the variables that are gone.
 static void write_entry(struct baker *b, struct words *out, size_t at)
 {
@@ -317,10 +379,7 @@ static bool bake(struct baker *b, const struct spirv_words *lists, uint32_t num_
     for (uint32_t i = 0; i < b->num_targets; i++)
         if (b->targets[i].is_kept && !keep_variable(b, &b->targets[i]))
             return false;
-    for (size_t at = m->functions; at < m->count && !b->f.failed; at = next_at(m, at))
-        if (!rewrite(b, at))
-            return false;
-    return !b->f.failed;
+    return rewrite_functions(b);
 }
 
 static void release_words(struct vk_code *code)
