@@ -326,9 +326,11 @@ static tn_status write_on(tn_lm_sequence *sequence, tn_scope *scope, tn_array **
                           struct update *where)
 {
     struct lm_caches *caches = sequence->caches;
-    const uint32_t donated = 0;
-    const tn_function_options options = {
-        .struct_size = sizeof(options), .donated = &donated, .num_donated = 1};
+    const uint32_t first = 0;
+    const tn_function_options options = {.struct_size = sizeof(options),
+                                         .donated = &first,
+                                         .num_donated = 1,
+                                         .carried_to = &first};
     const int32_t start[] = {(int32_t)sequence->slot, 0, 0, 0};
     tn_function *update = NULL;
     tn_status status = lm_fail_core(tn_function_create(
@@ -340,12 +342,9 @@ static tn_status write_on(tn_lm_sequence *sequence, tn_scope *scope, tn_array **
             continue;
         tn_array *inputs[] = {caches->arrays[i], parts[i], at}, *made = NULL;
         tn_function_call(update, scope, inputs, 3, &made, 1);
-        tn_array *kept = tn_retain(scope, made);
         status = lm_fail_scope(scope);
-        if (!kept)
-            continue;
-        tn_release(caches->arrays[i]);
-        caches->arrays[i] = kept;
+        if (status == TN_OK)
+            caches->arrays[i] = made;
     }
     tn_function_destroy(update);
     return status;

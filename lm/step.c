@@ -243,13 +243,17 @@ void lm_plans_destroy(tn_lm *model)
 tn_status lm_plans_make(tn_lm *model)
 {
     uint64_t count = (uint64_t)(model->end - model->first) * model->facts->num_caches;
-    uint32_t *donated = lm_alloc(count, sizeof(*donated));
+    uint32_t *donated = lm_alloc(2 * count, sizeof(*donated)), *outputs = donated + count;
     if (!donated)
         return TN_ERR_MEMORY;
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++) {
         donated[i] = (uint32_t)(first_cache(model) + i);
-    const tn_function_options options = {
-        .struct_size = sizeof(options), .donated = donated, .num_donated = count};
+        outputs[i] = (uint32_t)i;
+    }
+    const tn_function_options options = {.struct_size = sizeof(options),
+                                         .donated = donated,
+                                         .num_donated = count,
+                                         .carried_to = outputs};
     tn_status status = TN_OK;
     for (int i = 0; i < LM_KINDS && status == TN_OK; i++) {
         model->plans[i].model = model;
@@ -342,19 +346,6 @@ static tn_status read_rows(tn_scope *scope, tn_array *array, int64_t rows,
     return lm_fail_scope(scope);
 }
 
-// Puts the caches that a run gave in the place of those that it took.
-static tn_status take_caches(struct lm_caches *caches, tn_scope *scope, tn_array **made)
-{
-    for (uint64_t i = 0; i < caches->count; i++) {
-        tn_array *kept = tn_retain(scope, made[i]);
-        if (!kept)
-            return lm_fail_scope(scope);
-        tn_release(caches->arrays[i]);
-        caches->arrays[i] = kept;
-    }
-    return TN_OK;
-}
-
 // Sequences of the plan: a power of two. Those behind the given ones are left out by their
 // positions, and have no keys.
 static int64_t sequences_of_plan(const struct lm_chunk *c)
@@ -415,8 +406,8 @@ static tn_status call_plan(const struct lm_chunk *c, tn_scope *scope, tn_array *
                      caches->count + (c->kind != LM_NOTHING));
     status = lm_fail_scope(scope);
     if (status == TN_OK)
-        status = take_caches(caches, scope, outputs);
-    if (status != TN_OK)
+        memcpy(caches->arrays, outputs, caches->count * sizeof(*outputs));
+    else
         lm_caches_note(caches, status);
     return status;
 }

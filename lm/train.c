@@ -232,13 +232,17 @@ static tn_status make_state(struct training *t)
 static tn_status make_step(struct training *t)
 {
     uint64_t count = 3 * t->num_parameters;
-    uint32_t *donated = lm_alloc(count, sizeof(*donated));
+    uint32_t *donated = lm_alloc(2 * count, sizeof(*donated)), *outputs = donated + count;
     if (!donated)
         return TN_ERR_MEMORY;
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++) {
         donated[i] = (uint32_t)(IN_STATE + i);
-    const tn_function_options options = {
-        .struct_size = sizeof(options), .donated = donated, .num_donated = count};
+        outputs[i] = (uint32_t)(OUT_STATE + i);
+    }
+    const tn_function_options options = {.struct_size = sizeof(options),
+                                         .donated = donated,
+                                         .num_donated = count,
+                                         .carried_to = outputs};
     tn_status status =
         tn_function_create(t->model->runtime, build_training, t, &options, &t->step);
     free(donated);
@@ -261,15 +265,11 @@ static tn_status run_step(struct training *t, const int32_t *ids, int64_t number
     arrays[IN_NUMBER] = tn_from_data(scope, TN_F32, TN_SCALAR, &step);
     memcpy(arrays + IN_STATE, t->state, count * sizeof(*arrays));
     tn_function_call(t->step, scope, arrays, IN_STATE + count, outputs, OUT_STATE + count);
-    *out_loss = tn_item(scope, outputs[OUT_LOSS]);
     status = lm_fail_scope(scope);
-    for (uint64_t i = 0; i < count && status == TN_OK; i++) {
-        tn_array *kept = tn_retain(scope, outputs[OUT_STATE + i]);
+    if (status == TN_OK) {
+        memcpy(t->state, outputs + OUT_STATE, count * sizeof(*outputs));
+        *out_loss = tn_item(scope, outputs[OUT_LOSS]);
         status = lm_fail_scope(scope);
-        if (status != TN_OK)
-            break;
-        tn_release(t->state[i]);
-        t->state[i] = kept;
     }
     tn_scope_close(scope);
     return status;

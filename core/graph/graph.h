@@ -154,7 +154,7 @@ tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value)
 
 // A counted array that shares the value of `array`, which is evaluated, and is data. NULL
 // with the scope's failure set.
-tn_array *kept_create(tn_scope *scope, tn_array *array);
+tn_array *kept_create(tn_scope *scope, const tn_array *array);
 
 // The array of this scope that stands for a counted one, made once. NULL with the scope's
 // failure set.
@@ -165,6 +165,15 @@ void counted_publish(const tn_array *array);
 
 // Empties a counted array that is given away to a function: gives its value.
 struct value *counted_empty(tn_array *counted);
+
+// Gives the array that follows a counted one whose data was given away: the same one, still
+// empty, where nothing else refers to it, else a kept one of this value. NULL: memory is
+// short.
+tn_array *counted_follow(tn_scope *scope, tn_array *counted, const tn_type *type,
+                         struct value *value);
+
+// Puts data into a counted array that is empty and follows itself. Takes `value`.
+void counted_fill(tn_array *counted, const tn_type *type, struct value *value);
 
 // One reference less. [any-thread]
 void counted_release(tn_array *counted);

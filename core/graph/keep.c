@@ -288,7 +288,7 @@ static void counted_destroy(struct counted *c)
         counted_release(&c->node.outputs[i]); // frees `c` in the end
 }
 
-tn_array *kept_create(tn_scope *scope, tn_array *array)
+tn_array *kept_create(tn_scope *scope, const tn_array *array)
 {
     const struct node data = {.kind = NODE_DATA, .num_outputs = 1};
     struct counted *c = counted_create(scope, &data, array);
@@ -297,6 +297,26 @@ tn_array *kept_create(tn_scope *scope, tn_array *array)
     c->node.outputs[0].weak_kind = 0;
     life_add(&scope->runtime->life, LIFE_KEPT);
     return &c->node.outputs[0];
+}
+
+tn_array *counted_follow(tn_scope *scope, tn_array *counted, const tn_type *type,
+                         struct value *value)
+{
+    const struct counted *c = counted_of(counted);
+    // Of the only reference nobody makes another one meanwhile: it is the caller's.
+    if (atomic_load_explicit(&counted->refs, memory_order_acquire) == 1 &&
+        c->node.kind == NODE_DATA && c->node.num_outputs == 1)
+        return counted;
+    const tn_array made = {.type = *type, .value = value};
+    return kept_create(scope, &made);
+}
+
+void counted_fill(tn_array *counted, const tn_type *type, struct value *value)
+{
+    counted->type = *type;
+    counted->weak_kind = 0;
+    counted->value = value;
+    counted->donated = 0;
 }
 
 // --- retaining -------------------------------------------------------------------------

@@ -51,20 +51,61 @@ static void find_donated(const tn_function *function, tn_array *const *inputs,
     enum { ONCE = 2, AGAIN = 3 };
     memset(out_donated, 0, num_inputs);
     for (uint32_t i = 0; i < function->num_donated; i++) {
-        tn_array *input = inputs[function->donated[i]];
-        out_donated[function->donated[i]] = 1;
+        tn_array *input = inputs[function->donated[i].input];
+        out_donated[function->donated[i].input] = 1;
         input->donated = input->donated ? AGAIN : ONCE;
     }
     for (uint32_t i = 0; i < num_inputs; i++)
         if (!out_donated[i] && inputs[i]->donated)
             inputs[i]->donated = AGAIN;
     for (uint32_t i = 0; i < function->num_donated; i++) {
-        const tn_array *input = inputs[function->donated[i]];
-        out_donated[function->donated[i]] =
-            input->donated == ONCE && value_is_sole(input->value);
+        uint32_t number = function->donated[i].input;
+        const tn_array *input = inputs[number];
+        out_donated[number] = input->donated == ONCE && value_is_sole(input->value);
     }
     for (uint32_t i = 0; i < function->num_donated; i++)
-        inputs[function->donated[i]]->donated = 0;
+        inputs[function->donated[i].input]->donated = 0;
+}
+
+// What the options say of inputs and outputs holds for those of this call.
+static tn_status check_donated(const tn_function *function, uint32_t num_inputs,
+                               uint32_t num_outputs)
+{
+    uint32_t count = function->num_donated;
+    if (count > 0 && function->donated[count - 1].input >= num_inputs)
+        return fail(TN_ERR_ARGUMENT,
+                    "function_call: input %u is donated, but the call has %u inputs",
+                    function->donated[count - 1].input, num_inputs);
+    for (uint32_t i = 0; i < count && function->carries; i++) {
+        const struct donated *d = &function->donated[i];
+        if (d->output != UINT32_MAX && d->output >= num_outputs)
+            return fail(TN_ERR_ARGUMENT,
+                        "function_call: input %u is carried to output %u, but the call has "
+                        "%u outputs",
+                        d->input, d->output, num_outputs);
+    }
+    return TN_OK;
+}
+
+// There is one reference to take of an array that is donated twice. `donated` marks arrays
+// meanwhile.
+static tn_status check_carried(const tn_function *function, tn_array *const *inputs)
+{
+    uint32_t twice = UINT32_MAX;
+    for (uint32_t i = 0; i < function->num_donated; i++) {
+        tn_array *input = inputs[function->donated[i].input];
+        twice = input->donated ? function->donated[i].input : twice;
+        input->donated = 1;
+    }
+    for (uint32_t i = 0; i < function->num_donated; i++)
+        inputs[function->donated[i].input]->donated = 0;
+    return twice == UINT32_MAX
+               ? TN_OK
+               : fail(
+                     TN_ERR_ARGUMENT,
+                     "function_call: input %u is an array that another input donates, too: "
+                     "what is carried can be given away once",
+                     twice);
 }
 
 // The signature of a call: the inputs' devices, dtypes and extents, and which ones are
@@ -89,6 +130,26 @@ static struct hash call_signature(const struct call *call)
     return h;
 }
 
+// Whether a call has the signature of a trace: as call_signature(), without a hash.
+static bool is_traced(const struct trace_entry *entry, const struct call *call)
+{
+    if (entry->num_inputs != call->num_inputs || entry->num_outputs != call->num_outputs)
+        return false;
+    for (uint32_t i = 0; i < call->num_inputs; i++) {
+        const struct traced_input *traced = &entry->inputs[i];
+        const tn_array *input = call->inputs[i];
+        bool is_donated = call->donated && call->donated[i];
+        if (traced->device != device_of(input) || traced->is_donated != is_donated ||
+            traced->type.dtype != input->type.dtype ||
+            traced->type.rank != input->type.rank)
+            return false;
+        for (int32_t k = 0; k < input->type.rank; k++)
+            if (traced->type.extent[k] != input->type.extent[k])
+                return false;
+    }
+    return true;
+}
+
 // The place of the calling thread. Found once a call: thread_number() is a call, too.
 static _Atomic(struct trace_entry *) *recent_place(tn_function *function)
 {
@@ -101,10 +162,10 @@ static tn_status entry_for(tn_function *function, const struct call *call,
                            _Atomic(struct trace_entry *) *recent,
                            struct trace_entry **out_entry)
 {
-    struct hash signature = call_signature(call);
     *out_entry = atomic_exchange(recent, NULL);
-    if (*out_entry && hash_equal((*out_entry)->entry.key, signature))
+    if (*out_entry && is_traced(*out_entry, call))
         return TN_OK;
+    struct hash signature = call_signature(call);
     lru_release(&function->traces, (struct lru_entry *)*out_entry);
     *out_entry = (struct trace_entry *)lru_get(&function->traces, signature);
     if (*out_entry)
@@ -127,7 +188,7 @@ static void entry_done(tn_function *function, _Atomic(struct trace_entry *) *rec
 static void give_away(const tn_function *function, tn_array *const *inputs)
 {
     for (uint32_t i = 0; i < function->num_donated; i++) {
-        tn_array *input = inputs[function->donated[i]];
+        tn_array *input = inputs[function->donated[i].input];
         if (input->donated)
             continue;
         struct value *value = input->value;
@@ -139,12 +200,56 @@ static void give_away(const tn_function *function, tn_array *const *inputs)
     }
 }
 
-// Wraps the values in arrays of the scope. Takes all values, also on failure.
-static tn_status adopt(tn_scope *scope, const struct trace_entry *entry,
+// Whether a donated input is carried to an output: an array that outlives the scope is.
+static bool is_carried(const struct donated *d, tn_array *const *inputs)
+{
+    return d->output != UINT32_MAX && !inputs[d->input]->scope;
+}
+
+// Gives the outputs that inputs are carried to, and takes their values. On failure it has
+// taken neither these nor references.
+static tn_status carry(const tn_function *function, tn_scope *scope,
+                       const struct trace_entry *entry, tn_array *const *inputs,
                        struct value **values, tn_array **outputs)
 {
     tn_status status = TN_OK;
+    uint32_t count = 0;
+    for (; count < function->num_donated && status == TN_OK; count++) {
+        const struct donated *d = &function->donated[count];
+        if (!is_carried(d, inputs))
+            continue;
+        outputs[d->output] = counted_follow(
+            scope, inputs[d->input], &entry->output_types[d->output], values[d->output]);
+        status = outputs[d->output] ? TN_OK : scope->status;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct donated *d = &function->donated[i];
+        if (!is_carried(d, inputs))
+            continue;
+        bool is_same = outputs[d->output] == inputs[d->input];
+        if (status != TN_OK) {
+            if (!is_same)
+                tn_release(outputs[d->output]);
+            continue;
+        }
+        if (is_same)
+            counted_fill(inputs[d->input], &entry->output_types[d->output],
+                         values[d->output]);
+        else
+            tn_release(inputs[d->input]);
+        values[d->output] = NULL;
+    }
+    return status;
+}
+
+// Wraps the values that are left in arrays of the scope. Takes all of them, also on
+// failure.
+static tn_status adopt(tn_scope *scope, tn_status status, const struct trace_entry *entry,
+                       struct value **values, tn_array **outputs)
+{
     for (uint32_t i = 0; i < entry->num_outputs; i++) {
+        if (!values[i])
+            continue; // carried
         tn_array *array =
             status == TN_OK ? leaf_create(scope, NODE_DATA, &entry->output_types[i]) : NULL;
         if (!array) {
@@ -179,7 +284,11 @@ static tn_status replay(tn_function *function, tn_scope *scope, const struct cal
         give_away(function, call->inputs);
         give_away(function, inputs); // those of which a plain copy was made
     }
-    return status == TN_OK ? adopt(scope, entry, results, outputs) : status;
+    if (status != TN_OK)
+        return status;
+    if (function->carries)
+        status = carry(function, scope, entry, inputs, results, outputs);
+    return adopt(scope, status, entry, results, outputs);
 }
 
 static tn_status call_checked(tn_function *function, tn_scope *scope,
@@ -192,21 +301,22 @@ static tn_status call_checked(tn_function *function, tn_scope *scope,
     uint8_t *donated = arena_alloc(&scope->scratch, (size_t)num_inputs + 1);
     if (!plain || !donated)
         return TN_ERR_MEMORY;
-    if (function->num_donated > 0 &&
-        function->donated[function->num_donated - 1] >= num_inputs)
-        return fail(TN_ERR_ARGUMENT,
-                    "function_call: input %u is donated, but the call has %u inputs",
-                    function->donated[function->num_donated - 1], num_inputs);
+    tn_status status = check_donated(function, num_inputs, num_outputs);
+    if (status != TN_OK)
+        return status;
     for (uint32_t i = 0; i < num_inputs && scope->status == TN_OK; i++)
         plain[i] = plain_input(scope, inputs[i], i);
-    if (scope->status != TN_OK)
-        return scope->status;
+    status = scope->status;
+    if (status == TN_OK && function->carries)
+        status = check_carried(function, inputs);
+    if (status != TN_OK)
+        return status;
     if (function->num_donated > 0)
         find_donated(function, plain, num_inputs, donated);
     const struct call call = {plain, function->num_donated > 0 ? donated : NULL, num_inputs,
                               num_outputs};
     _Atomic(struct trace_entry *) *recent = recent_place(function);
-    tn_status status = entry_for(function, &call, recent, &entry);
+    status = entry_for(function, &call, recent, &entry);
     if (status == TN_OK)
         status = replay(function, scope, &call, inputs, entry, outputs);
     entry_done(function, recent, entry);

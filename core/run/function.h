@@ -8,22 +8,37 @@
 
 #define MAX_RECENT 16
 
+// What a signature says of an input.
+struct traced_input {
+    tn_type type;
+    uint32_t device;
+    bool is_donated;
+};
+
 // The trace of one signature. Constant once it is in the cache.
 struct trace_entry {
     struct lru_entry entry; // key: the signature of the inputs
     struct plan *plan;
     tn_runtime *runtime;     // counts the trace; NULL while it is made
     struct value **captured; // data that the body used beside its inputs; with references
+    struct traced_input *inputs;
     tn_type *output_types;
     uint32_t num_captured, num_outputs, num_inputs;
+};
+
+// An input that calls take.
+struct donated {
+    uint32_t input;
+    uint32_t output; // that it is carried to, or UINT32_MAX
 };
 
 struct tn_function {
     tn_runtime *runtime;
     tn_function_body body;
     void *user;
-    uint32_t *donated; // numbers of the donated inputs, ascending
+    struct donated *donated; // by number, ascending
     uint32_t num_donated;
+    bool carries; // some are carried to an output
     struct lru traces;
     _Atomic uint64_t num_dropped; // traces, by the cache
     // The trace of a thread's last call, with a reference, so that a thread which repeats a

@@ -42,17 +42,24 @@ static void entry_destroy(struct lru_entry *cached)
     if (entry->runtime)
         atomic_fetch_sub_explicit(&entry->runtime->traces_held, 1, memory_order_relaxed);
     mem_free(entry->captured);
+    mem_free(entry->inputs);
     mem_free(entry->output_types);
     mem_free(entry);
 }
 
-static int compare_numbers(const void *a, const void *b)
+static int by_input(const void *a, const void *b)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
+    const struct donated *x = a, *y = b;
+    return x->input < y->input ? -1 : x->input > y->input;
 }
 
-// Copies the list of donated inputs, sorted.
+static int by_output(const void *a, const void *b)
+{
+    const struct donated *x = a, *y = b;
+    return x->output < y->output ? -1 : x->output > y->output;
+}
+
+// Copies the list of donated inputs, sorted by their numbers in the end.
 static tn_status take_donated(tn_function *function, const tn_function_options *options)
 {
     uint64_t count = options->num_donated;
@@ -61,16 +68,25 @@ static tn_status take_donated(tn_function *function, const tn_function_options *
                     "tn_function_options: %llu donated inputs%s, expected at most %u",
                     (unsigned long long)count, options->donated ? "" : " in no list",
                     MAX_GIVEN);
-    uint32_t *list = function->donated = mem_alloc((count + 1) * sizeof(*list));
+    struct donated *list = function->donated = mem_alloc((count + 1) * sizeof(*list));
     if (!list)
         return TN_ERR_MEMORY;
-    if (count > 0)
-        memcpy(list, options->donated, count * sizeof(*list));
-    qsort(list, count, sizeof(*list), compare_numbers);
+    for (uint64_t i = 0; i < count; i++) {
+        list[i].input = options->donated[i];
+        list[i].output = options->carried_to ? options->carried_to[i] : UINT32_MAX;
+        function->carries |= list[i].output != UINT32_MAX;
+    }
+    qsort(list, count, sizeof(*list), by_output);
     for (uint64_t i = 1; i < count; i++)
-        if (list[i] == list[i - 1])
+        if (list[i].output == list[i - 1].output && list[i].output != UINT32_MAX)
+            return fail(TN_ERR_ARGUMENT,
+                        "tn_function_options: inputs %u and %u are carried to output %u",
+                        list[i - 1].input, list[i].input, list[i].output);
+    qsort(list, count, sizeof(*list), by_input);
+    for (uint64_t i = 1; i < count; i++)
+        if (list[i].input == list[i - 1].input)
             return fail(TN_ERR_ARGUMENT, "tn_function_options: input %u is donated twice",
-                        list[i]);
+                        list[i].input);
     function->num_donated = (uint32_t)count;
     return TN_OK;
 }
@@ -157,13 +173,18 @@ static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *co
 }
 
 static tn_status entry_fill(struct trace_entry *entry, const struct task *task,
-                            uint32_t num_inputs)
+                            const struct call *call)
 {
-    uint32_t captured = task->num_leaves - num_inputs;
+    uint32_t num_inputs = call->num_inputs, captured = task->num_leaves - num_inputs;
     entry->captured = mem_zalloc((captured + 1) * sizeof(*entry->captured));
+    entry->inputs = mem_alloc((num_inputs + 1) * sizeof(*entry->inputs));
     entry->output_types = mem_alloc((task->num_outputs + 1) * sizeof(tn_type));
-    if (!entry->captured || !entry->output_types)
+    if (!entry->captured || !entry->inputs || !entry->output_types)
         return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < num_inputs; i++)
+        entry->inputs[i] =
+            (struct traced_input){call->inputs[i]->type, device_of(call->inputs[i]),
+                                  call->donated && call->donated[i]};
     for (uint32_t i = 0; i < captured; i++) {
         entry->captured[i] = task->leaves[num_inputs + i]->value;
         value_retain(entry->captured[i]);
@@ -199,7 +220,7 @@ static tn_status trace_signature(tn_function *function, const struct call *call,
     if (status == TN_OK)
         status = plan_create(function->runtime, &task, NULL, &entry->plan);
     if (status == TN_OK)
-        status = entry_fill(entry, &task, num_inputs);
+        status = entry_fill(entry, &task, call);
     task_finish(&task);
     tn_scope_close(trace);
     return status;

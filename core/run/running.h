@@ -28,7 +28,11 @@ struct run_record {
     struct storage **arenas;     // by device; NULL: no arena
     struct storage **storages;   // as plan.storages
     struct value **made;         // what host operations gave
-    tn_binding *bindings;        // of the segment that is being submitted
+    // Of the segment that is being submitted, by slot: what the backend gets; the memory,
+    // NULL for an arena, which runs do not share; and what the outcome may depend on.
+    tn_binding *bindings;
+    struct storage **bound;
+    struct outcome **causes;
     // By device: the last point of its host's timeline that later submissions of this run
     // wait for: there the mover has read what this run wrote; 0: none.
     uint64_t *reads;

@@ -31,7 +31,8 @@ static struct run_record *run_record_create(const struct plan *plan)
         devices * (sizeof(struct open_list) + sizeof(struct storage *) + sizeof(uint64_t)) +
         plan->num_storages * sizeof(struct storage *) +
         plan->num_made * sizeof(struct value *) + plan->max_slots * sizeof(tn_binding) +
-        queues * sizeof(uint32_t);
+        plan->max_slots * (sizeof(struct storage *) + sizeof(struct outcome *)) +
+        plan->num_segments * sizeof(struct outcome *) + queues * sizeof(uint32_t);
     char *at = mem_zalloc(size);
     struct run_record *record = at ? carve(&at, 1, sizeof(*record)) : NULL;
     if (!record)
@@ -43,6 +44,9 @@ static struct run_record *run_record_create(const struct plan *plan)
     record->storages = carve(&at, plan->num_storages, sizeof(*record->storages));
     record->made = carve(&at, plan->num_made, sizeof(*record->made));
     record->bindings = carve(&at, plan->max_slots, sizeof(*record->bindings));
+    record->bound = carve(&at, plan->max_slots, sizeof(*record->bound));
+    record->causes =
+        carve(&at, plan->max_slots + plan->num_segments, sizeof(*record->causes));
     record->reads = carve(&at, devices, sizeof(*record->reads));
     record->queues = carve(&at, queues, sizeof(*record->queues));
     return record;
@@ -192,8 +196,10 @@ static void bind_slots(const struct run *run, const struct plan_segment *segment
 {
     for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
         uint64_t offset;
-        struct storage *storage = run_storage(run, &segment->slots[i], &offset);
+        const struct plan_slot *slot = &segment->slots[i];
+        struct storage *storage = run_storage(run, slot, &offset);
         run->record->bindings[i] = (tn_binding){storage->buffer, offset};
+        run->record->bound[i] = slot->home == HOME_ARENA ? NULL : storage;
     }
 }
 
@@ -206,23 +212,22 @@ static bool reads_arena(const struct plan_segment *segment)
     return false;
 }
 
-// Outcomes that a segment's outcome depends on. Filled twice: counted first, then listed.
+// Outcomes that a segment's outcome depends on.
 struct causes {
-    struct outcome **list; // NULL: only counted
-    uint32_t count, max;
+    struct outcome **list;
+    uint32_t count;
 };
 
-// Adds the outcome unless it succeeded. Fails when it is known to have failed.
+// Adds the outcome unless it succeeded. Fails when it is known to have failed. What one run
+// made has one outcome: it comes many times in a row.
 static tn_status add_cause(struct causes *causes, struct outcome *outcome)
 {
+    if (!outcome || (causes->count > 0 && causes->list[causes->count - 1] == outcome))
+        return TN_OK;
     tn_status status = outcome_known(outcome);
-    if (status != TN_OK || outcome_succeeded(outcome) ||
-        (causes->list && causes->count == causes->max))
-        return status;
-    if (causes->list)
-        causes->list[causes->count] = outcome;
-    causes->count++;
-    return TN_OK;
+    if (status == TN_OK && !outcome_succeeded(outcome))
+        causes->list[causes->count++] = outcome;
+    return status;
 }
 
 // The outcome of a segment depends on those of the memory bound to its slots and, when it
@@ -231,12 +236,9 @@ static tn_status list_causes(const struct run *run, const struct plan_segment *s
                              struct causes *causes)
 {
     tn_status status = TN_OK;
-    for (uint32_t i = 0; i < segment->segment.num_slots && status == TN_OK; i++) {
-        uint64_t offset;
-        if (segment->slots[i].home != HOME_ARENA)
-            status =
-                add_cause(causes, run_storage(run, &segment->slots[i], &offset)->outcome);
-    }
+    for (uint32_t i = 0; i < segment->segment.num_slots && status == TN_OK; i++)
+        if (run->record->bound[i])
+            status = add_cause(causes, run->record->bound[i]->outcome);
     if (status != TN_OK || !reads_arena(segment))
         return status;
     const struct submitted *earlier = run->record->open[segment->device].first;
@@ -250,22 +252,12 @@ static tn_status list_causes(const struct run *run, const struct plan_segment *s
 static tn_status make_outcome(const struct run *run, const struct plan_segment *segment,
                               struct outcome **out)
 {
-    struct causes causes = {0};
+    struct causes causes = {.list = run->record->causes};
     tn_status status = list_causes(run, segment, &causes);
     if (status != TN_OK || (causes.count == 0 && run->mode == RUN_WAIT))
         return status;
-    causes.max = causes.count;
-    causes.count = 0;
-    if (causes.max > 0 && !(causes.list = mem_alloc(causes.max * sizeof(*causes.list))))
-        return TN_ERR_MEMORY;
-    if (causes.max > 0)
-        status = list_causes(run, segment, &causes);
-    if (status == TN_OK)
-        status =
-            outcome_create(device_of(run, segment), run->record->queues[segment->device],
-                           causes.list, causes.count, out);
-    mem_free(causes.list);
-    return status;
+    return outcome_create(device_of(run, segment), run->record->queues[segment->device],
+                          causes.list, causes.count, out);
 }
 
 // Adds the submission to the open list. One that reads the arena replaces the list, since
@@ -339,12 +331,12 @@ static void list_waits(const struct run *run, const struct plan_segment *segment
         return;
     memset(waits->last, 0, sizeof(waits->last));
     for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
-        uint64_t offset;
-        const struct plan_slot *slot = &segment->slots[i];
-        const struct storage *storage = run_storage(run, slot, &offset);
-        if (slot->home != HOME_ARENA && !outcome_succeeded(storage->outcome))
+        const struct storage *storage = run->record->bound[i];
+        if (!storage)
+            continue;
+        if (!outcome_succeeded(storage->outcome))
             wait_for(waits, outcome_point(storage->outcome));
-        if (takes_over(run->plan, slot))
+        if (takes_over(run->plan, &segment->slots[i]))
             wait_for_uses(waits, storage);
     }
     if (run->has_moved)
@@ -378,11 +370,14 @@ static void note_use(const struct run *run, const struct plan_segment *segment,
 {
     tn_point point = {.queue = run->record->queues[segment->device], .value = state->value};
     raise_to(plan_last_use(run->plan, segment->device, point.queue), point.value);
+    if (run->record->arenas[segment->device])
+        storage_use(run->record->arenas[segment->device], point);
     for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
-        uint64_t offset;
-        struct storage *storage = run_storage(run, &segment->slots[i], &offset);
+        struct storage *storage = run->record->bound[i];
+        if (!storage)
+            continue;
         storage_use(storage, point);
-        if (!state->outcome || segment->slots[i].home == HOME_ARENA ||
+        if (!state->outcome || storage->outcome == state->outcome ||
             !(segment->segment.slots[i].flags & TN_SLOT_WRITE))
             continue;
         outcome_retain(state->outcome);
@@ -515,15 +510,38 @@ static tn_status wait_all(const struct run *run)
 
 // --- outputs ----------------------------------------------------------------------------
 
+// Whether a value has this memory and this layout, and no copy of what was there before.
+static bool stands_for(const struct value *value, const struct storage *storage,
+                       uint64_t offset, const tn_layout *layout)
+{
+    return value->storage == storage && value->offset == offset &&
+           !atomic_load_explicit(&value->host_copy, memory_order_relaxed) &&
+           memcmp(&value->layout, layout, sizeof(*layout)) == 0;
+}
+
+// An output in the memory of a donated input, which has no other owner, is its value.
+static tn_status give_output(const struct run *run, const struct plan_output *o,
+                             struct value **out)
+{
+    uint64_t offset;
+    struct storage *storage = run_storage(run, &o->slot, &offset);
+    uint32_t leaf = o->slot.home == HOME_STORAGE
+                        ? run->plan->storages[o->slot.index].donated_leaf
+                        : NONE;
+    if (leaf == NONE ||
+        !stands_for(run->leaves[leaf], storage, offset + o->offset, &o->layout))
+        return value_share(storage, offset + o->offset, &o->layout, out);
+    *out = run->leaves[leaf];
+    value_retain(*out);
+    return TN_OK;
+}
+
 static tn_status give_outputs(struct run *run, struct value **outputs)
 {
     const struct plan *plan = run->plan;
     for (uint32_t i = 0; i < plan->num_outputs; i++) {
         const struct plan_output *o = &plan->outputs[i];
-        uint64_t offset;
-        struct storage *storage = run_storage(run, &o->slot, &offset);
-        tn_status status =
-            value_share(storage, offset + o->offset, &o->layout, &outputs[i]);
+        tn_status status = give_output(run, o, &outputs[i]);
         if (status != TN_OK) {
             for (; i > 0; i--) {
                 value_release(outputs[i - 1]);

@@ -5,6 +5,7 @@
 #include "primitive/prim_set.h"
 #include <tenon/control.h>
 
+#include <tenon/retain.h>
 #include "common.h"
 
 #include "base/memory.h"
@@ -161,6 +162,41 @@ static tn_status exercise_given(tn_runtime *rt, float *result)
     return status;
 }
 
+// Calls that carry on a kept array: one that others refer to, too, and then one that is
+// ours alone. Whatever fails, `state` is ours.
+static tn_status exercise_carried(tn_runtime *rt, float *result)
+{
+    float out[16] = {0};
+    const uint32_t first = 0;
+    tn_function *f = NULL;
+    const tn_function_options options = {.struct_size = sizeof(options),
+                                         .donated = &first,
+                                         .num_donated = 1,
+                                         .carried_to = &first};
+    tn_scope *s = tn_scope_open(rt);
+    if (!s)
+        return TN_ERR_MEMORY;
+    tn_array *state = tn_keep(s, ramp(s, 4, 4, 0, 1)), *other = NULL;
+    tn_status status = tn_scope_status(s);
+    if (status == TN_OK)
+        status = tn_function_create(rt, next_row, NULL, &options, &f);
+    if (status == TN_OK)
+        other = tn_retain(NULL, state);
+    for (int64_t i = 0; i < 2 && status == TN_OK; i++) {
+        tn_array *in[] = {state, ramp(s, 1, 4, 100, 1), tn_i64(s, 2 * i)}, *next = NULL;
+        status = tn_function_call(f, s, in, 3, &next, 1);
+        state = status == TN_OK ? next : state;
+    }
+    if (status == TN_OK)
+        status = tn_read(s, state, out, sizeof(out));
+    *result = out[1] + out[8];
+    tn_scope_close(s);
+    tn_release(other);
+    tn_release(state);
+    tn_function_destroy(f);
+    return status;
+}
+
 static tn_status above(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
                        uint64_t num_out, void *user)
 {
@@ -230,6 +266,11 @@ Test(faults, each_allocation_may_fail)
 Test(faults, each_allocation_of_a_call_that_is_given_its_input_may_fail)
 {
     fail_each_allocation(exercise_given);
+}
+
+Test(faults, each_allocation_of_calls_that_carry_an_array_on_may_fail)
+{
+    fail_each_allocation(exercise_carried);
 }
 
 Test(faults, each_allocation_of_a_loop_and_its_gradient_may_fail)

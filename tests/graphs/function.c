@@ -149,7 +149,7 @@ Test(function, options_that_this_version_does_not_know_are_refused)
     newer.added = 1;
     check_status(tn_function_create(runtime, increment, NULL, &newer.known, &f),
                  TN_ERR_REFUSED);
-    check_says(tn_last_error(), "byte 32 is set");
+    check_says(tn_last_error(), "byte 40 is set");
     const tn_function_options flags = {.flags = 4};
     check_status(tn_function_create(runtime, increment, NULL, &flags, &f), TN_ERR_ARGUMENT);
     check_says(tn_last_error(), "flags 0x4, expected 0");

@@ -349,10 +349,17 @@ typedef struct tn_function_options {
     const uint32_t *donated;
     uint64_t num_donated;
     uint64_t max_traces; // that are kept; 0: 256
+    // For each of `donated`, in that order: the number of the output that a loop carries on
+    // in its place, or UINT32_MAX; each output once. NULL: all are UINT32_MAX. Where such an
+    // input is a kept or retained array, a call takes the caller's reference to it, and gives
+    // one to the output, which outlives the scope, too: what tn_retain of the output and
+    // tn_release of the input do, at a fraction of their time. Both are the same array, with
+    // other data, unless something else refers to the input. Copied by tn_function_create.
+    const uint32_t *carried_to;
 } tn_function_options;
 
 // Gives a function. Keeps `user` until tn_function_destroy. TN_ERR_ARGUMENT: an input is
-// listed twice in `donated`.
+// listed twice in `donated`, or an output in `carried_to`.
 TN_API tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *user,
                                     const tn_function_options *options,
                                     tn_function **out_function);
@@ -362,8 +369,10 @@ TN_API void tn_function_destroy(tn_function *function);
 // of `scope` whose work is queued; reading one waits for its work. Within the body of
 // another function or graph, the body's nodes are put there, and nothing is donated.
 // TN_ERR_ARGUMENT: a function whose body calls itself, directly or through others; an
-// input that the options donate is not among the inputs. A call that fails after its first
-// work was queued has taken its donated inputs; one that fails before leaves them.
+// input that the options donate is not among the inputs, or one that is carried is donated
+// twice; an output that is carried to is not among the outputs. A call that fails after its
+// first work was queued has taken its donated inputs, whose references stay the caller's;
+// one that fails before leaves them.
 TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,
                                   tn_array *const *inputs, uint64_t num_inputs,
                                   tn_array **outputs, uint64_t num_outputs);
