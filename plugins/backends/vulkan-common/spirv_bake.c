@@ -255,9 +255,9 @@ static bool reads_value(const struct baker *b, size_t at)
            (baker_is_chain(op) && is_value(b, words[1]));
 }
 
-// Loads all values of the function that begins at `from`: they are on their way together then,
-// and none waits behind a branch, or a store that the driver's compiler takes for one to their
-// buffer.
+// Loads all values of the function that begins at `from`: they are on their way together
+// then, and none waits behind a branch, or a store that the driver's compiler takes for one
+// to their buffer.
 static void write_values(struct baker *b, size_t from)
 {
     const struct module *m = &b->f.kernel;
@@ -267,7 +267,8 @@ static void write_values(struct baker *b, size_t from)
             fuser_append(&b->f, &b->f.body, &m->words[at], m->words[at] >> 16);
 }
 
-// Writes the functions anew: values are loaded behind the variables of a function's first block.
+// Writes the functions anew: values are loaded behind the variables of a function's first
+// block.
 static bool rewrite_functions(struct baker *b)
 {
     const struct module *m = &b->f.kernel;

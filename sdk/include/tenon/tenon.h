@@ -2,7 +2,6 @@
 // The interface for applications: runtimes, scopes, lazy arrays, evaluation, transforms.
 //
 //   #include <tenon/tenon.h> // link with -ltenon; pkg-config knows it as "tenon"
-//
 //   tn_runtime *rt;
 //   if (tn_runtime_open(NULL, &rt)) ...
 //   tn_scope *s = tn_scope_open(rt);
@@ -21,11 +20,10 @@
 // thread at a time. What tn_keep gives may be used in any scopes of the same runtime.
 //
 // Processes. A runtime belongs to the process that opened it. A child of fork() may close
-// the runtimes, scopes, functions and kept arrays that it inherited; all other calls on
-// them fail with TN_ERR_ARGUMENT, as their threads and devices are in the parent. Closing
-// gives back no device memory there: that goes when the child ends or calls exec. A runtime
-// that the child opens itself computes as any does, on the CPU; Vulkan's drivers do not
-// survive fork(), so a child of a process that used one has to exec first.
+// what it inherited (runtimes, scopes, functions, kept arrays; device memory goes when it
+// ends or calls exec); all else fails with TN_ERR_ARGUMENT. A runtime that the child opens
+// itself computes as any does, on the CPU; Vulkan's drivers do not survive fork(), so a
+// child of a process that used one has to exec first.
 //
 // Errors. Building functions return NULL on failure and take NULL arrays: the scope keeps
 // the first failure, later calls in the scope do nothing, and tn_eval returns that failure.
@@ -106,9 +104,8 @@ TN_API const char *tn_scope_error(const tn_scope *scope);
 // Forgets the failure: the scope can be used again.
 TN_API void tn_scope_clear_error(tn_scope *scope);
 
-// Records a failure in the scope, unless the scope has one already, as if a building
-// function had failed: for building functions of the application's own. printf's format.
-// Returns `status`.
+// Records a failure in the scope, unless it has one already, as if a building function had
+// failed: for those of the application. printf's format. Returns `status`.
 TN_API tn_status tn_scope_fail(tn_scope *scope, tn_status status, const char *format, ...);
 
 // The runtime that the scope was opened in. Borrowed.
@@ -349,12 +346,11 @@ typedef struct tn_function_options {
     const uint32_t *donated;
     uint64_t num_donated;
     uint64_t max_traces; // that are kept; 0: 256
-    // For each of `donated`, in that order: the number of the output that a loop carries on
-    // in its place, or UINT32_MAX; each output once. NULL: all are UINT32_MAX. Where such an
-    // input is a kept or retained array, a call takes the caller's reference to it, and gives
-    // one to the output, which outlives the scope, too: what tn_retain of the output and
-    // tn_release of the input do, at a fraction of their time. Both are the same array, with
-    // other data, unless something else refers to the input. Copied by tn_function_create.
+    // For each of `donated`, in that order: the number of the output that it is carried to,
+    // each once, or UINT32_MAX; NULL: all are UINT32_MAX. Of a kept or retained array a
+    // call takes the caller's reference then, and gives one to the output, which outlives
+    // the scope, too: the same array, with other data, unless something else refers to it.
+    // So a loop carries its state without tn_retain and tn_release. Copied.
     const uint32_t *carried_to;
 } tn_function_options;
 
@@ -368,11 +364,10 @@ TN_API void tn_function_destroy(tn_function *function);
 // Evaluates the inputs if needed, and starts the function on them. The outputs are arrays
 // of `scope` whose work is queued; reading one waits for its work. Within the body of
 // another function or graph, the body's nodes are put there, and nothing is donated.
-// TN_ERR_ARGUMENT: a function whose body calls itself, directly or through others; an
-// input that the options donate is not among the inputs, or one that is carried is donated
-// twice; an output that is carried to is not among the outputs. A call that fails after its
-// first work was queued has taken its donated inputs, whose references stay the caller's;
-// one that fails before leaves them.
+// TN_ERR_ARGUMENT: a function whose body calls itself, directly or through others; a number
+// in the options that the call has no input or output for; with `carried_to` an array that
+// is donated twice. A call that fails after its first work was queued has taken the data of
+// its donated inputs; one that fails before leaves them. Neither takes references.
 TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,
                                   tn_array *const *inputs, uint64_t num_inputs,
                                   tn_array **outputs, uint64_t num_outputs);
@@ -418,8 +413,7 @@ TN_API tn_status tn_plugin_load(tn_runtime *runtime, const char *id);
 // plugin, and show `reason`. For a program that saw the plugin crash or hang in a child
 // process. The quarantine ends when one of the plugin's files changes, when the cache is
 // cleared, or, for later runtimes, by a call with reason NULL. Only plugins with a backend
-// can be quarantined. TN_ERR_IO: there is no cache folder to keep the reason in. Any
-// thread.
+// can be quarantined. TN_ERR_IO: no cache folder keeps the reason. Any thread.
 TN_API tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id,
                                       const char *reason);
 
@@ -576,17 +570,14 @@ TN_API const char *tn_config(const tn_runtime *runtime, const char *name);
 
 // Counters of a runtime since it was opened, and the memory that it holds.
 typedef struct tn_stats {
-    uint32_t struct_size;  // set by the caller; 0: that of ABI 1.0
-    uint32_t flags;        // 0
-    uint64_t plans_made;   // misses of the plan cache
-    uint64_t plan_hits;    // hits of the plan cache
-    uint64_t submissions;  // submitted to devices
-    uint64_t steps;        // kernel launches submitted
-    uint64_t transfers;    // copies between devices
-    uint64_t buffer_bytes; // bytes in buffers of arrays and plans now
-    uint64_t buffer_peak;  // bytes, the most so far, or up to 128 KiB more a thread
-    uint64_t checked;      // launches that TENON_CHECK compared with their definitions
-    uint64_t differing;    // of those launches, the ones that differed and were logged
+    uint32_t struct_size;           // set by the caller; 0: that of ABI 1.0
+    uint32_t flags;                 // 0
+    uint64_t plans_made, plan_hits; // misses and hits of the plan cache
+    uint64_t submissions, steps;    // submitted to devices; kernel launches in these
+    uint64_t transfers;             // copies between devices
+    // Bytes in buffers of arrays and plans; their peak, up to 128 KiB too high by thread.
+    uint64_t buffer_bytes, buffer_peak;
+    uint64_t checked, differing; // launches that TENON_CHECK compared; that differed
     // Bytes of released buffers that the devices keep for reuse: at most 512 MiB of host
     // memory, or one part in eight of a device's own.
     uint64_t spare_bytes;
@@ -594,8 +585,8 @@ typedef struct tn_stats {
     // Bytes of arrays that submitted steps wrote, without working memory of kernels: of an
     // output that is updated in place (tn_in_place.update) the size of the update.
     uint64_t bytes_written;
-    uint64_t traces_made;                 // calls of the bodies of functions, to trace them
-    uint64_t traces_dropped, traces_held; // because a function had too many; now
+    // Of functions: calls of bodies to trace them; traces dropped as too many; held now.
+    uint64_t traces_made, traces_dropped, traces_held;
     uint64_t cache_found, cache_missed, cache_unstored; // entries of the disk cache
 } tn_stats;
 
