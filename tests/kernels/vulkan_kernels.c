@@ -255,6 +255,42 @@ Test(vulkan_kernels, convolutions_and_their_transposes_agree_with_the_reference)
     run_checks();
 }
 
+static void add_convolution(const tn_conv2d_attrs *attrs, int64_t images, int64_t size,
+                            int64_t channels, int64_t filters, int64_t window)
+{
+    int64_t stride = attrs->stride.given ? attrs->stride.value[0] : 1;
+    int64_t pad = attrs->padding.given ? attrs->padding.value[0] : 0;
+    int64_t out = (size + 2 * pad - window) / stride + 1;
+    tn_layout x = LAYOUT(TN_F32, images, size, size, channels);
+    tn_layout w = LAYOUT(TN_F32, filters, window, window, channels / attrs->groups);
+    tn_layout y = LAYOUT(TN_F32, images, out, out, filters);
+    add_check(&(struct application){"nn.conv2d/1", attrs, 2, {x, w, y}, 2e-5, 0});
+    add_check(&(struct application){
+        "nn.conv2d/1", attrs, 3, {x, w, LAYOUT(TN_F32, filters), y}, 2e-5, 0});
+}
+
+// Of channels in multiples of four: each tile, with the terms whole and in parts, of which
+// the last may be shorter, or empty.
+Test(vulkan_kernels, convolutions_of_aligned_channels_agree_with_the_reference)
+{
+    static const tn_conv2d_attrs plain = {.groups = 1},
+                                 same = {.padding = INTS(1, 1), .groups = 1},
+                                 two = {.stride = INTS(2, 2),
+                                        .padding = INTS(1, 1),
+                                        .groups = 2};
+    add_convolution(&same, 1, 7, 64, 40,
+                    3); // 32x32, four parts of 160 terms, the last of 96
+    add_convolution(&plain, 2, 5, 516, 36, 1);  // pointwise, in parts
+    add_convolution(&plain, 1, 8, 1028, 32, 1); // eight parts, of which the last is empty
+    add_convolution(&two, 3, 13, 128, 72, 3);   // groups
+    add_convolution(&plain, 2, 32, 64, 128, 1); // 32x64
+    if (getenv("TEST_LARGE")) {
+        add_convolution(&plain, 4, 32, 64, 256, 1); // 64x128
+        add_convolution(&same, 8, 32, 16, 256, 3);  // 128x128
+    }
+    run_checks();
+}
+
 Test(vulkan_kernels, pooling_and_its_gradient_agree_with_the_reference)
 {
     static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32, TN_F64};

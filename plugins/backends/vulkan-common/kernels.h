@@ -175,6 +175,7 @@ tn_status vk_plan_dynamic_slice_update(const tn_vulkan_plan *plan);
 // plan_conv.c
 int32_t vk_conv_accepts(const tn_kernel_query *query);
 tn_status vk_plan_conv2d(const tn_vulkan_plan *plan);
+uint64_t vk_conv2d_scratch(const tn_kernel_query *query);
 tn_status vk_plan_conv2d_input(const tn_vulkan_plan *plan);
 tn_status vk_plan_conv2d_weight(const tn_vulkan_plan *plan);
 uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query);

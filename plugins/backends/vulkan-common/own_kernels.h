@@ -156,7 +156,8 @@ static const tn_operand_rule normed_matmul_rules[] = {
       .scratch_size = vk_cached_attention_scratch)                                         \
     X(attention_grad, "nn.attention_grad/1", vk_plan_attention_grad, attention_grad_rules, \
       .accepts = vk_attention_grad_accepts, .scratch_size = vk_attention_grad_scratch)     \
-    X(conv2d, "nn.conv2d/1", vk_plan_conv2d, conv_rules, .accepts = vk_conv_accepts)       \
+    X(conv2d, "nn.conv2d/1", vk_plan_conv2d, conv_rules, .accepts = vk_conv_accepts,       \
+      .scratch_size = vk_conv2d_scratch)                                                   \
     X(conv2d_input, "nn.conv2d_input/1", vk_plan_conv2d_input, conv_rules,                 \
       .accepts = vk_conv_accepts)                                                          \
     X(conv2d_weight, "nn.conv2d_weight/1", vk_plan_conv2d_weight, conv_rules,              \

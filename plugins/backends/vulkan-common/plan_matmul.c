@@ -118,30 +118,35 @@ static uint32_t choose_tile(const struct product *p, tn_dtype dtype)
     return is_f32 && count_tiles(p, 8, 8) <= SMALL_TILES ? 8 : 16;
 }
 
-// Products of f32 that are read four elements at a time (matmul_wide.comp), largest tiles
-// first.
-#define WIDE_ALIGNMENT 4
-static const struct wide {
-    const char *name;
-    uint32_t rows, columns, group, shared; // invocations and bytes of a workgroup
-    bool stores_by_element;                // has a variant for programs
-} wides[] = {
-    {"matmul_wide_128x128", 128, 128, 256, 16896, true},
-    {"matmul_wide_64x128", 64, 128, 128, 25600, false},
-    {"matmul_wide_32x64", 32, 64, 128, 13312, false},
-    {"matmul_wide_32x32", 32, 32, 64, 18432, true},
+// Largest first.
+static const struct product_wide wides[] = {
+    {"128x128", 128, 128, 256, 16896, true},
+    {"64x128", 64, 128, 128, 25600, false},
+    {"32x64", 32, 64, 128, 13312, false},
+    {"32x32", 32, 32, 64, 18432, true},
 };
 #define SMALLEST_WIDE (&wides[sizeof(wides) / sizeof(wides[0]) - 1])
 
-static bool takes_wide(const tn_vulkan_limits *limits, const struct wide *wide)
+static bool takes_wide(const tn_vulkan_limits *limits, const struct product_wide *wide)
 {
     return limits->max_invocations >= wide->group && limits->max_shared >= wide->shared;
 }
 
-// The largest tile with which a large device has work for all its processors, else the
-// smallest; NULL: the product is not for these kernels.
-static const struct wide *choose_wide(const tn_vulkan_limits *limits, const tn_step *step,
-                                      const struct product *p)
+const struct product_wide *product_wide(const tn_vulkan_limits *limits, uint64_t rows,
+                                        uint64_t columns, uint64_t layers)
+{
+    const struct product_wide *wide = wides;
+    while (wide < SMALLEST_WIDE &&
+           (!takes_wide(limits, wide) ||
+            ceil_div(rows, wide->rows) * ceil_div(columns, wide->columns) * layers <
+                ENOUGH_TILES))
+        wide++;
+    return takes_wide(limits, wide) ? wide : NULL;
+}
+
+// NULL: the product is not for these kernels.
+static const struct product_wide *choose_wide(const tn_vulkan_limits *limits,
+                                              const tn_step *step, const struct product *p)
 {
     const tn_layout *out = &tn_step_output(step, 0)->layout;
     if (tn_step_input(step, 0)->layout.dtype != TN_F32 ||
@@ -149,13 +154,8 @@ static const struct wide *choose_wide(const tn_vulkan_limits *limits, const tn_s
         ((uint64_t)out->offset | p->columns) % WIDE_ALIGNMENT != 0 ||
         !are_aligned(step, p, WIDE_ALIGNMENT))
         return NULL;
-    const struct wide *wide = wides;
-    while (wide < SMALLEST_WIDE &&
-           (!takes_wide(limits, wide) ||
-            count_tiles(p, wide->rows, wide->columns) < ENOUGH_TILES))
-        wide++;
-    bool fits = step->num_fused == 0 || wide->stores_by_element;
-    return fits && takes_wide(limits, wide) ? wide : NULL;
+    const struct product_wide *wide = product_wide(limits, p->rows, p->columns, p->batches);
+    return wide && (step->num_fused == 0 || wide->stores_by_element) ? wide : NULL;
 }
 
 // Whether the product is of a dtype with units, has work for them, and the device has
@@ -288,10 +288,10 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
                  few.rows);
         return few;
     }
-    const struct wide *wide = choose_wide(limits, step, p);
+    const struct product_wide *wide = choose_wide(limits, step, p);
     struct tiling tiling = {.b_along_k = p->b.column != 1};
     if (wide) {
-        snprintf(tiling.name, sizeof(tiling.name), "%s%s", wide->name,
+        snprintf(tiling.name, sizeof(tiling.name), "matmul_wide_%s%s", wide->name,
                  step->num_fused > 0 ? "_by_element" : "");
         tiling.rows = wide->rows;
         tiling.columns = wide->columns;

@@ -39,6 +39,19 @@ struct tiling {
     bool b_along_k; // the kernel's B_ALONG_K
 };
 
+// A tile of products of f32 that are read four elements at a time (matmul_wide.glsl).
+struct product_wide {
+    const char *name;                      // of the variant, behind its family's: "32x64"
+    uint32_t rows, columns, group, shared; // invocations and bytes of a workgroup
+    bool stores_by_element;                // has a variant for programs
+};
+#define WIDE_ALIGNMENT 4
+
+// The largest of these tiles with which a large device has work for all its processors,
+// else the smallest; NULL: the device takes none. `layers`: products of this size.
+const struct product_wide *product_wide(const tn_vulkan_limits *limits, uint64_t rows,
+                                        uint64_t columns, uint64_t layers);
+
 // Whether the product of the step, however large, is faster with the program behind it than
 // alone.
 bool product_hides_program(const tn_vulkan_limits *limits, const tn_step *step);
