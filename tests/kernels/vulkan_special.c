@@ -7,7 +7,8 @@
 
 #include "special_rule.h"
 
-// Launches as text: a letter is a kernel, the digit behind it a shape, '-' none.
+// Launches as text: a letter is a kernel, of ten words if it is a capital, else of one; the
+// digit behind it is a shape, '-' none.
 // `expected`: by launch the number of its kernel of one shape, or '.'.
 static const struct {
     const char *launches, *expected;
@@ -27,8 +28,10 @@ static const struct {
     {"a2a2a2a1a1a1a1", ".......", 1},
     {"b2b2b2b1a2a1a1a1a1", "....10000", 3},
     {"b2b2b2b1a2a1a1a1a1", "111230000", 4},
-    {"b2b2b2b1a1a1a1a2", "0001....", 3}, // of those alike the one that is launched first
-    {"a1b1a1b1a1", "01010", 9},          // one shape of two kernels is two
+    {"b2b2b2b1a1a1a1a2", "0001....", 3},    // of those alike the one that is launched first
+    {"a1b1a1b1a1", "01010", 9},             // one shape of two kernels is two
+    {"a1a1a1a1a2B1B1B1B2", ".....0001", 3}, // the most words first
+    {"a1a1a1a1a2B1B1B1B2", "222230001", 4},
 };
 
 static uint32_t read(const char *text, struct vk_special_launch *out)
@@ -37,6 +40,7 @@ static uint32_t read(const char *text, struct vk_special_launch *out)
     for (; *text; text += 2)
         out[count++] = (struct vk_special_launch){
             .kernel = {(uint64_t)text[0], 1},
+            .words = text[0] < 'a' ? 10 : 1,
             .shape = text[1] == '-' ? (struct vk_hash){0, 0}
                                     : (struct vk_hash){(uint64_t)text[1], 2}};
     return count;

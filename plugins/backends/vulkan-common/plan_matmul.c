@@ -137,7 +137,7 @@ const struct product_wide *product_wide(const tn_vulkan_limits *limits, uint64_t
 {
     const struct product_wide *wide = wides;
     while (wide < SMALLEST_WIDE &&
-           (!takes_wide(limits, wide) ||
+           (!takes_wide(limits, wide) || columns < wide->columns ||
             ceil_div(rows, wide->rows) * ceil_div(columns, wide->columns) * layers <
                 ENOUGH_TILES))
         wide++;

@@ -47,8 +47,9 @@ struct product_wide {
 };
 #define WIDE_ALIGNMENT 4
 
-// The largest of these tiles with which a large device has work for all its processors,
-// else the smallest; NULL: the device takes none. `layers`: products of this size.
+// The largest of these tiles that the columns fill and with which a large device has work
+// for all its processors, else the smallest; NULL: the device takes none. `layers`:
+// products of this size.
 const struct product_wide *product_wide(const tn_vulkan_limits *limits, uint64_t rows,
                                         uint64_t columns, uint64_t layers);
 

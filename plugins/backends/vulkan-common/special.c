@@ -66,7 +66,8 @@ static bool has_shape(const struct vk_plan *plan, const struct vk_dispatch *disp
 static struct vk_special_launch launch_of(const struct vk_plan *plan, uint32_t index)
 {
     const struct vk_dispatch *dispatch = &plan->dispatches[index];
-    struct vk_special_launch launch = {.kernel = dispatch->pipeline->key};
+    struct vk_special_launch launch = {.kernel = dispatch->pipeline->key,
+                                       .words = dispatch->num_push};
     uint32_t words[VK_MOST_PUSH];
     if (!has_shape(plan, dispatch))
         return launch;

@@ -14,7 +14,7 @@ const struct vk_special_rule vk_special_rule = {
 
 struct shape {
     struct vk_hash kernel, shape;
-    uint32_t launches;
+    uint32_t launches, words; // of all launches
     uint32_t number;
 };
 
@@ -41,6 +41,7 @@ static void add_shape(struct choice *c, const struct vk_special_launch *launch)
         c->shapes[c->num_shapes++] =
             (struct shape){.kernel = launch->kernel, .shape = launch->shape};
     c->shapes[i].launches++;
+    c->shapes[i].words += launch->words;
 }
 
 // NULL: there are too many.
@@ -56,10 +57,14 @@ static struct kernel *find_kernel(struct choice *c, struct vk_hash kernel)
     return &c->kernels[i];
 }
 
-// The most frequent ones first; of those alike the first launched.
-static int by_launches(const void *a, const void *b)
+// Those first whose launches read the most words, of those alike the most frequent ones,
+// and then the first launched. On an H200 a convolution, of 30 words, takes 0.7 to 2.5 us
+// less with its shape in the code, a sum of 24 words 0.6 us, a maximum of 3 words 0.4 us.
+static int by_words(const void *a, const void *b)
 {
     const struct shape *x = a, *y = b;
+    if (x->words != y->words)
+        return x->words < y->words ? 1 : -1;
     if (x->launches != y->launches)
         return x->launches < y->launches ? 1 : -1;
     return x->number < y->number ? -1 : x->number > y->number;
@@ -72,7 +77,7 @@ static uint32_t choose(const struct vk_special_rule *rule, struct choice *c)
     uint32_t num = 0, kernels = c->num_kernels;
     for (uint32_t i = 0; i < c->num_shapes; i++)
         c->shapes[i].number = i;
-    qsort(c->shapes, c->num_shapes, sizeof(c->shapes[0]), by_launches);
+    qsort(c->shapes, c->num_shapes, sizeof(c->shapes[0]), by_words);
     for (uint32_t i = 0; i < c->num_shapes; i++) {
         struct shape *shape = &c->shapes[i];
         struct kernel *kernel = find_kernel(c, shape->kernel);

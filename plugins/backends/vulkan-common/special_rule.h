@@ -21,6 +21,7 @@ extern const struct vk_special_rule vk_special_rule;
 // same numbers say the same.
 struct vk_special_launch {
     struct vk_hash kernel, shape; // shape {0, 0}: it has none
+    uint32_t words;               // that it reads, of shape and values
 };
 
 // Numbers the kernels of one shape that a plan gets, from 0: by launch into `out`, and
