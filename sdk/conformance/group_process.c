@@ -13,7 +13,7 @@
 #include "fixture.h"
 #include "checks.h"
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <xmmintrin.h>
 #endif
 
 extern char **environ;

@@ -18,8 +18,8 @@ COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 DIRECTIVES = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", re.M)
 # Macros whose rows are enumerators, X(NAME, "text", ...), and how these begin.
 TABLES = {"TN_DTYPES": "TN_", "TN_EXPR_OPS": "TN_EXPR_"}
-# Counts, which grow whenever something is added.
-UNPINNED = re.compile(r"_NUM_")
+# Counts and sets of dtypes, which grow whenever something is added.
+UNPINNED = re.compile(r"_NUM_|_DTYPES_$")
 
 
 def block(text, opening):

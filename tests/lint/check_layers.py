@@ -97,10 +97,10 @@ LIBRARIES = {
     "zlib.h": ["docs/examples/lenet", "kernels/glsl"],
 }
 C_LIBRARY = set("""
-aio alloca assert complex ctype cpuid dirent dlfcn elf errno execinfo fcntl fenv float fnmatch ftw
+aio alloca assert complex ctype cpuid dirent dlfcn elf emmintrin errno execinfo fcntl fenv float fnmatch ftw
 getopt glob immintrin inttypes iso646 libgen limits link locale malloc math poll pthread pwd
 regex sched semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint stdio
-stdlib stdnoreturn string strings termios tgmath threads time unistd wchar wctype
+stdlib stdnoreturn string strings termios tgmath threads time unistd wchar wctype xmmintrin
 """.split())
 SDK_ONLY = {"stdint", "stddef"}  # all that public headers may include
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Strided copies and blocked transposes, by the size of an element.
-#ifdef __SSE2__
+#ifdef __AVX__
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 #include "variant.h"
 

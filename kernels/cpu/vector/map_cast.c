@@ -214,64 +214,84 @@ SATURATED_F64(u16, uint16_t, 0, UINT16_MAX, UINT16_MAX, WITHIN_UNSIGNED, 16)
 SATURATED_F64(u32, uint32_t, 0, UINT32_MAX, UINT32_MAX, WITHIN_UNSIGNED, 32)
 SATURATED_F64(u64, uint64_t, 0, UINT64_MAX, 0x1.fffffffffffffp63, WITHIN_UNSIGNED, 64)
 
-// Casts from one type to all others. A cast of a type to itself is a copy.
+// Casts from integers. The sign of the result makes no difference to its bits, that of the
+// operand only where the result is wider; bool is a byte. So there is a loop for each pair
+// of widths (`i8_to_16`), and one more from unsigned ones to more bits.
 #define CASTS_TO_FLOATS(from, T)                                                           \
-    MAP1(from##_to_bool, T, uint8_t, x != 0)                                               \
     MAP1(from##_to_f32, T, float, x)                                                       \
     MAP1(from##_to_f64, T, double, x)
-#define CASTS_TO_INTEGERS(from, T)                                                         \
-    MAP1(from##_to_i8, T, int8_t, x)                                                       \
-    MAP1(from##_to_i16, T, int16_t, x)                                                     \
-    MAP1(from##_to_i32, T, int32_t, x)                                                     \
-    MAP1(from##_to_i64, T, int64_t, x)                                                     \
-    MAP1(from##_to_u8, T, uint8_t, x)                                                      \
-    MAP1(from##_to_u16, T, uint16_t, x)                                                    \
-    MAP1(from##_to_u32, T, uint32_t, x)                                                    \
-    MAP1(from##_to_u64, T, uint64_t, x)
-CASTS_TO_FLOATS(bool, uint8_t)
-CASTS_TO_INTEGERS(bool, uint8_t)
+#define CASTS_TO_BITS(from, T)                                                             \
+    MAP1(from##_to_8, T, uint8_t, x)                                                       \
+    MAP1(from##_to_16, T, uint16_t, x)                                                     \
+    MAP1(from##_to_32, T, uint32_t, x)                                                     \
+    MAP1(from##_to_64, T, uint64_t, x)
+CASTS_TO_BITS(i8, int8_t)
+CASTS_TO_BITS(i16, int16_t)
+CASTS_TO_BITS(i32, int32_t)
+CASTS_TO_BITS(i64, int64_t)
+MAP1(u8_to_16, uint8_t, uint16_t, x)
+MAP1(u8_to_32, uint8_t, uint32_t, x)
+MAP1(u8_to_64, uint8_t, uint64_t, x)
+MAP1(u16_to_32, uint16_t, uint32_t, x)
+MAP1(u16_to_64, uint16_t, uint64_t, x)
+MAP1(u32_to_64, uint32_t, uint64_t, x)
+#define u8_to_8 i8_to_8
+#define u16_to_8 i16_to_8
+#define u16_to_16 i16_to_16
+#define u32_to_8 i32_to_8
+#define u32_to_16 i32_to_16
+#define u32_to_32 i32_to_32
+#define u64_to_8 i64_to_8
+#define u64_to_16 i64_to_16
+#define u64_to_32 i64_to_32
+#define u64_to_64 i64_to_64
 CASTS_TO_FLOATS(i8, int8_t)
-CASTS_TO_INTEGERS(i8, int8_t)
 CASTS_TO_FLOATS(i16, int16_t)
-CASTS_TO_INTEGERS(i16, int16_t)
 CASTS_TO_FLOATS(i32, int32_t)
-CASTS_TO_INTEGERS(i32, int32_t)
 CASTS_TO_FLOATS(i64, int64_t)
-CASTS_TO_INTEGERS(i64, int64_t)
 CASTS_TO_FLOATS(u8, uint8_t)
-CASTS_TO_INTEGERS(u8, uint8_t)
 CASTS_TO_FLOATS(u16, uint16_t)
-CASTS_TO_INTEGERS(u16, uint16_t)
 CASTS_TO_FLOATS(u32, uint32_t)
-CASTS_TO_INTEGERS(u32, uint32_t)
 CASTS_TO_FLOATS(u64, uint64_t)
-CASTS_TO_INTEGERS(u64, uint64_t)
 CASTS_TO_FLOATS(f32, float)
 CASTS_TO_FLOATS(f64, double)
+MAP1(i8_to_bool, uint8_t, uint8_t, x != 0)
+MAP1(i16_to_bool, uint16_t, uint8_t, x != 0)
+MAP1(i32_to_bool, uint32_t, uint8_t, x != 0)
+MAP1(i64_to_bool, uint64_t, uint8_t, x != 0)
+MAP1(f32_to_bool, float, uint8_t, x != 0)
+MAP1(f64_to_bool, double, uint8_t, x != 0)
 
-#define ROW(from)                                                                          \
-    [TN_BOOL] = from##_to_bool, [TN_I8] = from##_to_i8, [TN_I16] = from##_to_i16,          \
-    [TN_I32] = from##_to_i32, [TN_I64] = from##_to_i64, [TN_U8] = from##_to_u8,            \
-    [TN_U16] = from##_to_u16, [TN_U32] = from##_to_u32, [TN_U64] = from##_to_u64,          \
-    [TN_F32] = from##_to_f32, [TN_F64] = from##_to_f64,                                    \
+#define REAL_ROW(from, bits)                                                               \
+    [TN_BOOL] = bits##_to_bool, [TN_F32] = from##_to_f32, [TN_F64] = from##_to_f64
+#define COMPLEX_ROW(from)                                                                  \
     [TN_COMPLEX64] = VC(from##_to_complex64), [TN_COMPLEX128] = VC(from##_to_complex128)
+#define INTEGER_ROW(from, bits)                                                            \
+    [TN_I8] = from##_to_8, [TN_I16] = from##_to_16, [TN_I32] = from##_to_32,               \
+    [TN_I64] = from##_to_64, [TN_U8] = from##_to_8, [TN_U16] = from##_to_16,               \
+    [TN_U32] = from##_to_32, [TN_U64] = from##_to_64, REAL_ROW(from, bits)
+#define FLOAT_ROW(from)                                                                    \
+    [TN_I8] = from##_to_i8, [TN_I16] = from##_to_i16, [TN_I32] = from##_to_i32,            \
+    [TN_I64] = from##_to_i64, [TN_U8] = from##_to_u8, [TN_U16] = from##_to_u16,            \
+    [TN_U32] = from##_to_u32, [TN_U64] = from##_to_u64, REAL_ROW(from, from),              \
+    COMPLEX_ROW(from)
 #define COMPLEX_ENTRY(name, dtype) [dtype] = VC(FROM_COMPLEX(name)),
 
 cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES] = {
-    [TN_BOOL] = {ROW(bool)},
-    [TN_I8] = {ROW(i8)},
-    [TN_I16] = {ROW(i16)},
-    [TN_I32] = {ROW(i32)},
-    [TN_I64] = {ROW(i64)},
-    [TN_U8] = {ROW(u8)},
-    [TN_U16] = {ROW(u16)},
-    [TN_U32] = {ROW(u32)},
-    [TN_U64] = {ROW(u64)},
-    [TN_F16] = {[TN_F32] = widen_f16, [TN_F16] = u16_to_u16},
-    [TN_BF16] = {[TN_F32] = widen_bf16, [TN_BF16] = u16_to_u16},
-    [TN_F32] = {ROW(f32), [TN_F16] = narrow_f16, [TN_BF16] = narrow_bf16,
+    [TN_BOOL] = {INTEGER_ROW(u8, i8), COMPLEX_ROW(bool)},
+    [TN_I8] = {INTEGER_ROW(i8, i8), COMPLEX_ROW(i8)},
+    [TN_I16] = {INTEGER_ROW(i16, i16), COMPLEX_ROW(i16)},
+    [TN_I32] = {INTEGER_ROW(i32, i32), COMPLEX_ROW(i32)},
+    [TN_I64] = {INTEGER_ROW(i64, i64), COMPLEX_ROW(i64)},
+    [TN_U8] = {INTEGER_ROW(u8, i8), COMPLEX_ROW(u8)},
+    [TN_U16] = {INTEGER_ROW(u16, i16), COMPLEX_ROW(u16)},
+    [TN_U32] = {INTEGER_ROW(u32, i32), COMPLEX_ROW(u32)},
+    [TN_U64] = {INTEGER_ROW(u64, i64), COMPLEX_ROW(u64)},
+    [TN_F16] = {[TN_F32] = widen_f16, [TN_F16] = i16_to_16},
+    [TN_BF16] = {[TN_F32] = widen_bf16, [TN_BF16] = i16_to_16},
+    [TN_F32] = {FLOAT_ROW(f32), [TN_F16] = narrow_f16, [TN_BF16] = narrow_bf16,
                 [TN_F8_E4M3] = narrow_e4m3, [TN_F8_E5M2] = narrow_e5m2},
-    [TN_F64] = {ROW(f64)},
+    [TN_F64] = {FLOAT_ROW(f64)},
 #define FROM_COMPLEX(name) complex64_to_##name
     [TN_COMPLEX64] = {[TN_BOOL] = VC(complex64_to_bool),
                       [TN_COMPLEX64] = VC(complex64_to_complex64),
@@ -283,6 +303,6 @@ cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES] = {
                        [TN_COMPLEX64] = VC(complex128_to_complex64),
                        [TN_COMPLEX128] = VC(complex128_to_complex128),
                        CPU_REAL_DTYPES(COMPLEX_ENTRY)},
-    [TN_F8_E4M3] = {[TN_F32] = widen_e4m3, [TN_F8_E4M3] = u8_to_u8},
-    [TN_F8_E5M2] = {[TN_F32] = widen_e5m2, [TN_F8_E5M2] = u8_to_u8},
+    [TN_F8_E4M3] = {[TN_F32] = widen_e4m3, [TN_F8_E4M3] = i8_to_8},
+    [TN_F8_E5M2] = {[TN_F32] = widen_e5m2, [TN_F8_E5M2] = i8_to_8},
 };

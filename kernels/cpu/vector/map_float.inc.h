@@ -38,10 +38,12 @@ MAP2S(F(MIN), T, T, F(smaller)(x, y))
 MAP2S(F(MAX), T, T, F(greater)(x, y))
 MAP2S(F(EQ), T, uint8_t, x == y)
 MAP2S(F(NE), T, uint8_t, x != y)
+// GT and GE call these: the loops are long.
+__attribute__((noinline)) static cpu_map_fn F(LT), F(LE);
 MAP2S(F(LT), T, uint8_t, x < y)
 MAP2S(F(LE), T, uint8_t, x <= y)
-MAP2S(F(GT), T, uint8_t, x > y)
-MAP2S(F(GE), T, uint8_t, x >= y)
+MAP2_SWAPPED(F(GT), F(LT))
+MAP2_SWAPPED(F(GE), F(LE))
 SELECT(F(SELECT), T)
 
 // Loops of class FUNCTION, made from the SDK's table of instructions: a new function needs

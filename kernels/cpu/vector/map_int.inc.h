@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The operations of one integer type, as <tenon/ops/program.h> defines them. map_int.c
-// includes this file once for each type, with T, N (its name in tables), W (bits),
-// IS_SIGNED, and MAPPER (MAP2, or MAP2S for the types whose operations accept scalars: see
-// cpu_takes_scalars()).
+// includes this file once for each type, with T, N (its name in tables), SIGNED (that of
+// the signed type of as many bits, which comes first), W (bits), IS_SIGNED, and MAPPER
+// (MAP2, or MAP2S for the types whose operations accept scalars: see cpu_takes_scalars()).
 #define F(op) GLUE(op, N)
 
 static inline T F(divide)(T x, T y)
@@ -46,43 +46,45 @@ static inline T F(power)(T x, T y)
     return result;
 }
 
+#if IS_SIGNED
 MAP1(F(NEG), T, T, 0 - x)
 MAP1(F(INVERT), T, T, ~x)
-#if IS_SIGNED
+MAPPER(F(ADD), T, T, x + y)
+MAPPER(F(SUB), T, T, x - y)
+MAPPER(F(MUL), T, T, x *y)
+MAPPER(F(AND), T, T, x &y)
+MAPPER(F(OR), T, T, x | y)
+MAPPER(F(XOR), T, T, x ^ y)
+MAPPER(F(SHL), T, T, y < 0 || y >= W ? 0 : (uint64_t)x << (y & (W - 1)))
+MAPPER(F(EQ), T, uint8_t, x == y)
+MAPPER(F(NE), T, uint8_t, x != y)
+SELECT(F(SELECT), T)
 MAP1(F(ABS), T, T, x < 0 ? 0 - x : x)
 MAP1(F(SIGN), T, T, (x > 0) - (x < 0))
 MAPPER(F(SHR), T, T, y < 0 || y >= W ? (x < 0 ? -1 : 0) : x >> (y & (W - 1)))
-MAPPER(F(SHL), T, T, y < 0 || y >= W ? 0 : (uint64_t)x << (y & (W - 1)))
 #else
 MAP1(F(ABS), T, T, x)
 MAP1(F(SIGN), T, T, x != 0)
 MAPPER(F(SHR), T, T, y >= W ? 0 : x >> (y & (W - 1)))
-MAPPER(F(SHL), T, T, y >= W ? 0 : (uint64_t)x << (y & (W - 1)))
 #endif
-MAPPER(F(ADD), T, T, x + y)
-MAPPER(F(SUB), T, T, x - y)
-MAPPER(F(MUL), T, T, x *y)
 MAPPER(F(DIV), T, T, F(divide)(x, y))
 MAPPER(F(MOD), T, T, F(modulo)(x, y))
 MAPPER(F(POW), T, T, F(power)(x, y))
 MAPPER(F(MIN), T, T, x < y ? x : y)
 MAPPER(F(MAX), T, T, x > y ? x : y)
-MAPPER(F(AND), T, T, x &y)
-MAPPER(F(OR), T, T, x | y)
-MAPPER(F(XOR), T, T, x ^ y)
-MAPPER(F(EQ), T, uint8_t, x == y)
-MAPPER(F(NE), T, uint8_t, x != y)
+// GT and GE call these: the loops are long.
+__attribute__((noinline)) static cpu_map_fn F(LT), F(LE);
 MAPPER(F(LT), T, uint8_t, x < y)
 MAPPER(F(LE), T, uint8_t, x <= y)
-MAPPER(F(GT), T, uint8_t, x > y)
-MAPPER(F(GE), T, uint8_t, x >= y)
-SELECT(F(SELECT), T)
+MAP2_SWAPPED(F(GT), F(LT))
+MAP2_SWAPPED(F(GE), F(LE))
 
 cpu_map_fn *const V(GLUE(cpu_map, N))[CPU_NUM_OPS] = {TN_EXPR_OPS(ENTRY)};
 
 #undef F
 #undef T
 #undef N
+#undef SIGNED
 #undef W
 #undef IS_SIGNED
 #undef MAPPER

@@ -224,24 +224,37 @@ COLUMNS(min_columns_f32, float, float, f, rows, a, b != b ? b : (b < a ? b : a),
 COLUMNS(max_columns_f64, double, double, f, rows, a, b != b ? b : (b > a ? b : a), =)
 COLUMNS(min_columns_f64, double, double, f, rows, a, b != b ? b : (b < a ? b : a), =)
 
-#define INTEGER(N, T, A)                                                                   \
+#define INTEGER_SUMS(N, T, A)                                                              \
     ROW_INT(sum_row_##N, T, A, a + b)                                                      \
     ROW_INT(prod_row_##N, T, A, a *b)                                                      \
+    COLUMNS(sum_columns_##N, T, A, i, rows, 0, a + b, += (int64_t))                        \
+    COLUMNS(prod_columns_##N, T, A, i, rows, a, a *b, = (int64_t))
+#define INTEGER_EXTREMES(N, T, A)                                                          \
     ROW_INT(max_row_##N, T, A, b > a ? b : a)                                              \
     ROW_INT(min_row_##N, T, A, b < a ? b : a)                                              \
-    COLUMNS(sum_columns_##N, T, A, i, rows, 0, a + b, += (int64_t))                        \
-    COLUMNS(prod_columns_##N, T, A, i, rows, a, a *b, = (int64_t))                         \
     COLUMNS(max_columns_##N, T, A, i, rows, a, b > a ? b : a, = (int64_t))                 \
     COLUMNS(min_columns_##N, T, A, i, rows, a, b < a ? b : a, = (int64_t))
-INTEGER(bool, uint8_t, int64_t)
+#define INTEGER(N, T, A)                                                                   \
+    INTEGER_SUMS(N, T, A)                                                                  \
+    INTEGER_EXTREMES(N, T, A)
+INTEGER_EXTREMES(bool, uint8_t, int64_t)
 INTEGER(i8, int8_t, int64_t)
 INTEGER(i16, int16_t, int64_t)
 INTEGER(i32, int32_t, int64_t)
-INTEGER(i64, int64_t, int64_t)
+INTEGER_EXTREMES(i64, int64_t, int64_t)
 INTEGER(u8, uint8_t, uint64_t)
 INTEGER(u16, uint16_t, uint64_t)
 INTEGER(u32, uint32_t, uint64_t)
 INTEGER(u64, uint64_t, uint64_t)
+// Sums and products wrap, so that these have the same bits.
+#define sum_row_bool sum_row_u8
+#define prod_row_bool prod_row_u8
+#define sum_columns_bool sum_columns_u8
+#define prod_columns_bool prod_columns_u8
+#define sum_row_i64 sum_row_u64
+#define prod_row_i64 prod_row_u64
+#define sum_columns_i64 sum_columns_u64
+#define prod_columns_i64 prod_columns_u64
 
 // Up to so many elements one pass with an index is faster than two passes without.
 #define SHORT_ROW 64

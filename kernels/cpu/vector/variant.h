@@ -162,6 +162,13 @@ static inline double f64_of_bits(uint64_t bits)
                 out[i] = result;                                                           \
         }                                                                                  \
     }
+// Defines `name` of x and y as `other`, defined by MAP2 or MAP2S, of y and x.
+#define MAP2_SWAPPED(name, other)                                                          \
+    static void name(void *out, const void *const *in, int64_t n, uint32_t scalars)        \
+    {                                                                                      \
+        const void *const swapped[] = {in[1], in[0]};                                      \
+        other(out, swapped, n, (scalars & 1) << 1 | (scalars >> 1 & 1));                   \
+    }
 // Defines the cpu_map_fn of SELECT: of the second and third operand, by the first, a bool.
 #define SELECT(name, T)                                                                    \
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \

@@ -116,11 +116,11 @@ enum {
 // computed with, those of 8 bits excepted. Later headers may add a dtype to each set but
 // TN_FIRST_DTYPES; a compiled plugin keeps the sets that it was compiled with.
 #define TN_DTYPE_BIT(dtype) (UINT32_C(1) << (dtype))
-#define TN_SIGNED_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_SIGNED_))
-#define TN_UNSIGNED_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_UNSIGNED_))
-#define TN_FLOAT_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_FLOAT_))
-#define TN_FLOAT8_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_FLOAT8_))
-#define TN_COMPLEX_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_COMPLEX_))
+#define TN_SIGNED_DTYPES ((uint32_t)TN_SIGNED_DTYPES_)
+#define TN_UNSIGNED_DTYPES ((uint32_t)TN_UNSIGNED_DTYPES_)
+#define TN_FLOAT_DTYPES ((uint32_t)TN_FLOAT_DTYPES_)
+#define TN_FLOAT8_DTYPES ((uint32_t)TN_FLOAT8_DTYPES_)
+#define TN_COMPLEX_DTYPES ((uint32_t)TN_COMPLEX_DTYPES_)
 #define TN_INTEGER_DTYPES (TN_SIGNED_DTYPES | TN_UNSIGNED_DTYPES)
 #define TN_ALL_DTYPES                                                                      \
     (TN_DTYPE_BIT(TN_BOOL) | TN_INTEGER_DTYPES | TN_FLOAT_DTYPES | TN_FLOAT8_DTYPES |      \
@@ -139,6 +139,15 @@ enum {
     | (TN_KIND_##kind == TN_KIND_FLOAT8 ? TN_DTYPE_BIT(TN_##name) : 0)
 #define TN_BIT_IF_COMPLEX_(name, text, type, kind, ...)                                    \
     | (TN_KIND_##kind == TN_KIND_COMPLEX ? TN_DTYPE_BIT(TN_##name) : 0)
+// The sums, each made once: tables name the sets hundreds of times, and the sums written
+// out in each place would be most of what a compiler reads.
+enum {
+    TN_SIGNED_DTYPES_ = 0 TN_DTYPES(TN_BIT_IF_SIGNED_),
+    TN_UNSIGNED_DTYPES_ = 0 TN_DTYPES(TN_BIT_IF_UNSIGNED_),
+    TN_FLOAT_DTYPES_ = 0 TN_DTYPES(TN_BIT_IF_FLOAT_),
+    TN_FLOAT8_DTYPES_ = 0 TN_DTYPES(TN_BIT_IF_FLOAT8_),
+    TN_COMPLEX_DTYPES_ = 0 TN_DTYPES(TN_BIT_IF_COMPLEX_),
+};
 
 // Whether `dtype` is in `set`, made of TN_DTYPE_BIT: 1 or 0. TN_DTYPE_NONE is in no set
 // above. `dtype` is 0 .. 31.
