@@ -180,9 +180,9 @@ struct tn_lm_sequence {
     atomic_int cancelled;
 };
 
-// Gives back the pages of a file's weight of which `made` was made, in another order, and
-// which is released next: `made` is complete then. The system's cache of the file stays.
-void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *made, tn_array *plain);
+// Gives back the pages of an array that a file gave and that nothing reads any more. The
+// system's cache of the file stays.
+void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read);
 
 // Opens a file as a source.
 tn_status lm_source_open(tn_runtime *runtime, const char *path, tn_lm_source *out_source);

@@ -369,6 +369,37 @@ Test(launches, of_a_layer_are_few)
 
 // --- shards, cuts ----------------------------------------------------------------------
 
+// A model of 2.1 million blocks' elements, whose embedding is its output: what is packed
+// for products is looked up, too, and nothing that loading needed is beside it.
+Test(models, weights_are_in_memory_once)
+{
+    static const char *const formats[] = {"q4_0", "q8_0"};
+    enum { LARGE = 65536, WIDE = 32 };
+    for (int i = 0; i < 2; i++) {
+        struct known k;
+        open_wide(&k.f);
+        k.f.missing = "output.weight";
+        k.f.format = formats[i];
+        fixture_set(&k.f, "llama.vocab_size", "65536");
+        ((struct fixture_weight *)(uintptr_t)fixture_weight(&k.f, "token_embd.weight"))
+            ->type.extent[0] = LARGE;
+        tn_runtime *before = runtime;
+        runtime = open_on("cpu-blas");
+        lm_must(tn_lm_open_source(runtime, &k.f.source, NULL, &k.lm));
+        uint64_t at_first = stats_of(runtime).buffer_bytes;
+        lm_must(tn_lm_ensure_shard(k.lm, 0, 1));
+        tn_lm_info info = {.struct_size = sizeof(info)};
+        tn_lm_describe(k.lm, &info);
+        uint64_t more = stats_of(runtime).buffer_bytes - at_first;
+        cr_expect(ge(u64, info.weight_bytes, (uint64_t)LARGE * WIDE / 2));
+        cr_expect(le(u64, more, info.weight_bytes + info.weight_bytes / 16), "%s",
+                  formats[i]);
+        known_close(&k);
+        tn_runtime_close(runtime);
+        runtime = before;
+    }
+}
+
 // Hidden states go from one shard to the next.
 Test(models, shards_give_what_the_whole_gives)
 {

@@ -2,6 +2,7 @@
 // Reads the command line, which the command `tenon` has checked the names of.
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include "lm.h"
@@ -226,6 +227,9 @@ int main(int argc, char **argv)
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
                           .adapter_scale = 1,
                           .position = -1};
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); // or freed matrices stay in the heap
+#endif
     for (int number; (number = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         int failed = read_option(&given, number, optarg);
         if (failed)
