@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define SPLIT_HELP "layers of each device of TENON_BACKEND, 16,14 (by their memory)"
-#define CACHE_HELP "elements of the caches: f16 (the CPU's), f32 (of GPUs) or q8_0"
+#define CACHE_HELP "elements of the caches: f16 (where nothing is said), f32 or q8_0"
 
 int lm_run(const char *mode, const struct option *options, size_t num_options,
            const struct args *args)
