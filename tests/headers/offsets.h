@@ -642,7 +642,7 @@ PIN(offsetof(struct tn_lm_item, reserved) == 36, "tn_lm_item.reserved");
 PIN(sizeof(struct tn_lm_bias) == 8, "tn_lm_bias");
 PIN(offsetof(struct tn_lm_bias, id) == 0, "tn_lm_bias.id");
 PIN(offsetof(struct tn_lm_bias, value) == 4, "tn_lm_bias.value");
-PIN(sizeof(struct tn_lm_sampling) == 80, "tn_lm_sampling");
+PIN(sizeof(struct tn_lm_sampling) == 96, "tn_lm_sampling");
 PIN(offsetof(struct tn_lm_sampling, struct_size) == 0, "tn_lm_sampling.struct_size");
 PIN(offsetof(struct tn_lm_sampling, flags) == 4, "tn_lm_sampling.flags");
 PIN(offsetof(struct tn_lm_sampling, temperature) == 8, "tn_lm_sampling.temperature");
@@ -654,6 +654,8 @@ PIN(offsetof(struct tn_lm_sampling, penalty_last) == 48, "tn_lm_sampling.penalty
 PIN(offsetof(struct tn_lm_sampling, seed) == 56, "tn_lm_sampling.seed");
 PIN(offsetof(struct tn_lm_sampling, biases) == 64, "tn_lm_sampling.biases");
 PIN(offsetof(struct tn_lm_sampling, num_biases) == 72, "tn_lm_sampling.num_biases");
+PIN(offsetof(struct tn_lm_sampling, presence) == 80, "tn_lm_sampling.presence");
+PIN(offsetof(struct tn_lm_sampling, frequency) == 88, "tn_lm_sampling.frequency");
 PIN(sizeof(struct tn_lm_candidate) == 16, "tn_lm_candidate");
 PIN(offsetof(struct tn_lm_candidate, id) == 0, "tn_lm_candidate.id");
 PIN(offsetof(struct tn_lm_candidate, reserved) == 4, "tn_lm_candidate.reserved");

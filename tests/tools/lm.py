@@ -92,6 +92,11 @@ def generating_is_repeated_by_its_seed():
     if len(first) > 8:
         cut = out("generate", "letters.gguf", "once", "--tokens", "12", "-t", "2", "--seed", "3", "--stop", first[6:8])
         assert cut == first[:4 + first[4:].index(first[6:8])], (first, cut)
+    # Whatever came is not drawn again, so that all are different.
+    for penalty in ("--presence", "--frequency"):
+        got = out("generate", "letters.gguf", "--raw", "a", "--tokens", "20", penalty, "1000", "--bias", "31=-inf")
+        assert len(set(got)) == len(got) == 21, got
+    refused("generate", "letters.gguf", "a", "--presence", "1e9", saying="presence is 1e+09, expected -1e+06 to 1e+06")
 
 
 def text_is_held_to_schemas_and_grammars():
@@ -246,6 +251,7 @@ def wrong_words_are_refused():
             saying="--temperature is 'warm', expected a number")
     refused("generate", "letters.gguf", "a", "--top-p", "2", saying="top_p is 2, expected 0 to 1")
     refused("generate", "letters.gguf", "a" * 200, saying="200 positions are too many: the context has 128")
+    assert tenon("generate", "letters.gguf", "a", "--top-p", "2", status=1).stdout == "" # nothing is before it
 
 
 if __name__ == "__main__":

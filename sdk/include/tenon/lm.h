@@ -381,6 +381,9 @@ typedef struct tn_lm_sampling {
     uint64_t seed;        // the same seed gives the same tokens, on one backend
     const tn_lm_bias *biases; // num_biases of them
     uint64_t num_biases;
+    // Taken from the logits of the same last tokens, behind `penalty`: once from each of
+    // them, and for each time that it came. Negative ones are added.
+    double presence, frequency;
 } tn_lm_sampling;
 
 // What draws tokens: the state of the random numbers.
