@@ -155,6 +155,8 @@ struct tn_lm {
     int64_t first, end;       // layers that are loaded
     struct lm_division division;
     char *split; // of the options; NULL: by memory
+    void (*progress)(void *context, uint64_t loaded, uint64_t total);
+    void *progress_context;
     struct lm_weights weights;
     struct lm_adapter adapter; // of no items: none
     struct lm_plan plans[LM_KINDS];

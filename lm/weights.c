@@ -426,18 +426,23 @@ static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int6
     return status;
 }
 
+// Whether nothing is to be read of the weight: it was loaded before, or there is none.
+static bool is_loaded(const struct lm_weight *weight)
+{
+    bool product = weight->flags & TN_MODEL_PRODUCT, rows = weight->flags & TN_MODEL_ROWS;
+    return weight->is_absent || ((!product || weight->product) && (!rows || weight->rows) &&
+                                 (product || rows || weight->plain));
+}
+
 // Reads a weight in the forms that the model asks for.
 static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
 {
     tn_type type;
     const char *format = NULL;
     struct lm_weight *joined[MOST_JOINED];
-    if (weight->is_absent)
-        return TN_OK;
     bool product = weight->flags & TN_MODEL_PRODUCT, rows = weight->flags & TN_MODEL_ROWS;
-    if ((!product || weight->product) && (!rows || weight->rows) &&
-        (product || rows || weight->plain))
-        return TN_OK; // it was loaded before
+    if (is_loaded(weight))
+        return TN_OK;
     int64_t count = list_joined(model, weight, joined);
     if (count > 1)
         return load_joined(model, joined, count);
@@ -474,6 +479,41 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     return status;
 }
 
+// Bytes of what is still to be read of a weight.
+static uint64_t missing_bytes(const tn_lm *model, const struct lm_weight *weight)
+{
+    tn_type type;
+    const char *format = NULL;
+    return !is_loaded(weight) &&
+                   model->source.find(&model->source, weight->name, &type, &format)
+               ? loaded_bytes(&type, format)
+               : 0;
+}
+
+// Reads all that is wanted and not there yet, and tells how far it is.
+static tn_status load_missing(tn_lm *model)
+{
+    struct lm_weights *weights = &model->weights;
+    uint64_t *bytes = lm_alloc(weights->count, sizeof(*bytes)), total = 0;
+    if (!bytes)
+        return TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < weights->count; i++)
+        total += bytes[i] = missing_bytes(model, &weights->items[i]);
+    tn_status status = TN_OK;
+    for (uint64_t i = 0; i < weights->count && status == TN_OK; i++) {
+        if (is_loaded(&weights->items[i]))
+            continue;
+        status = weight_load(model, &weights->items[i]);
+        uint64_t left = 0; // without those that share its product
+        for (uint64_t k = 0; k < weights->count; k++)
+            left += is_loaded(&weights->items[k]) ? 0 : bytes[k];
+        if (model->progress && status == TN_OK)
+            model->progress(model->progress_context, total - left, total);
+    }
+    free(bytes);
+    return status;
+}
+
 tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end)
 {
     tn_status status = TN_OK;
@@ -495,7 +535,5 @@ tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end)
         weight_finish(&weights->items[i]);
         weights->items[i] = weights->items[--weights->count];
     }
-    for (uint64_t i = 0; i < weights->count && status == TN_OK; i++)
-        status = weight_load(model, &weights->items[i]);
-    return status;
+    return status == TN_OK ? load_missing(model) : status;
 }

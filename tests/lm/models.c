@@ -177,28 +177,13 @@ Test(models, experts_are_multiplied_where_they_stand_in_blocks)
 
 enum { SHORT = 12 };
 
-// A llama of which all rows are whole blocks: 32 wide, within the feed-forward too.
-static void open_wide(struct fixture *f)
-{
-    fixture_open(f, "llama");
-    fixture_set(f, "llama.embedding_length", "32");
-    fixture_set(f, "llama.feed_forward_length", "32");
-    for (int i = 0; i < f->num_weights; i++)
-        for (int axis = 0; axis < 2; axis++) {
-            int64_t *extent = &f->weights[i].type.extent[axis];
-            bool is_heads = axis == 0 && (strstr(f->weights[i].name, "attn_k.") ||
-                                          strstr(f->weights[i].name, "attn_v."));
-            *extent = (*extent == 16 && !is_heads) || *extent == 24 ? 32 : *extent;
-        }
-}
-
 // Logits of a llama of width 32, of whose heads `rotary` elements are turned; see
 // `paired` and `format` of struct fixture.
 static void logits_of_order(const char *rotary, int64_t paired, const char *format,
                             const char *order, float *out)
 {
     struct known k;
-    open_wide(&k.f);
+    fixture_open_wide(&k.f);
     fixture_set(&k.f, "llama.rope.dimension_count", rotary);
     fixture_set(&k.f, "tenon.rope", order);
     k.f.paired = paired;
@@ -274,7 +259,7 @@ static uint64_t decode(const struct decoding *d, float *logits)
                                    .context = d->context,
                                    .cache = d->cache,
                                    .sequences = d->sequences};
-    open_wide(&f);
+    fixture_open_wide(&f);
     fixture_set(&f, "llama.block_count", d->layers);
     if (strcmp(d->cache, "q8_0") == 0) {
         fixture_set(&f, "llama.attention.head_count", "1");
@@ -368,37 +353,6 @@ Test(launches, of_a_layer_are_few)
 }
 
 // --- shards, cuts ----------------------------------------------------------------------
-
-// A model of 2.1 million blocks' elements, whose embedding is its output: what is packed
-// for products is looked up, too, and nothing that loading needed is beside it.
-Test(models, weights_are_in_memory_once)
-{
-    static const char *const formats[] = {"q4_0", "q8_0"};
-    enum { LARGE = 65536, WIDE = 32 };
-    for (int i = 0; i < 2; i++) {
-        struct known k;
-        open_wide(&k.f);
-        k.f.missing = "output.weight";
-        k.f.format = formats[i];
-        fixture_set(&k.f, "llama.vocab_size", "65536");
-        ((struct fixture_weight *)(uintptr_t)fixture_weight(&k.f, "token_embd.weight"))
-            ->type.extent[0] = LARGE;
-        tn_runtime *before = runtime;
-        runtime = open_on("cpu-blas");
-        lm_must(tn_lm_open_source(runtime, &k.f.source, NULL, &k.lm));
-        uint64_t at_first = stats_of(runtime).buffer_bytes;
-        lm_must(tn_lm_ensure_shard(k.lm, 0, 1));
-        tn_lm_info info = {.struct_size = sizeof(info)};
-        tn_lm_describe(k.lm, &info);
-        uint64_t more = stats_of(runtime).buffer_bytes - at_first;
-        cr_expect(ge(u64, info.weight_bytes, (uint64_t)LARGE * WIDE / 2));
-        cr_expect(le(u64, more, info.weight_bytes + info.weight_bytes / 16), "%s",
-                  formats[i]);
-        known_close(&k);
-        tn_runtime_close(runtime);
-        runtime = before;
-    }
-}
 
 // Hidden states go from one shard to the next.
 Test(models, shards_give_what_the_whole_gives)

@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -244,6 +245,23 @@ def models_of_random_weights_are_measured():
     refused("bench", "matmul", "--json", status=2, saying="--cache, --split and --json are for")
 
 
+def loading_draws_a_bar_on_a_terminal():
+    large = ("bench", "llm", "--random", "layers=24,width=1024,heads=8,groups=8,inner=4096,vocabulary=1000", "--rounds", "1")
+    ours, theirs = os.openpty()
+    process = subprocess.Popen([tap.TENON, *large], env=tap.ENVIRONMENT, stderr=theirs, stdout=subprocess.DEVNULL)
+    os.close(theirs)
+    seen = b""
+    try:
+        while b"\x1b[K" not in seen:
+            seen += os.read(ours, 4096)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    bars = re.findall(rb"\rloading \[(#*)(\.*)\] ([0-9.]+) of ([0-9.]+) GB", seen)
+    assert bars and all(len(full) + len(rest) == 30 and total == b"0.2" for full, rest, _, total in bars), seen
+
+
 def wrong_words_are_refused():
     refused("generate", "missing.gguf", "a", saying="missing.gguf")
     refused("generate", "text", "a", saying="text")
@@ -267,4 +285,5 @@ if __name__ == "__main__":
         an_interrupt_ends_a_reply_and_not_the_chat,
         an_adapter_learns_a_text,
         models_of_random_weights_are_measured,
+        loading_draws_a_bar_on_a_terminal,
         wrong_words_are_refused)])
