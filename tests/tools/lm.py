@@ -191,7 +191,7 @@ def a_chat_replies_to_each_line():
     assert both.count("\n") == 2 and out(*words, input="hello\n") == both[:both.index("\n") + 1], both
     assert out(*words, input="") == ""
     refused(*words[:3], "jabber", input="hello\n", saying="no template 'jabber'; known are ")
-    refused("chat", "letters.gguf", input="hello\n", saying="letters.gguf has no template of chats: name one of ")
+    refused("chat", "letters.gguf", input="hello\n", saying=", llama-3, by --template NAME")
 
 
 def an_interrupt_ends_a_reply_and_not_the_chat():
