@@ -155,6 +155,8 @@ struct tn_lm {
     int64_t first, end;       // layers that are loaded
     struct lm_division division;
     char *split; // of the options; NULL: by memory
+    void (*progress)(void *context, uint64_t loaded, uint64_t total);
+    void *progress_context;
     struct lm_weights weights;
     struct lm_adapter adapter; // of no items: none
     struct lm_plan plans[LM_KINDS];
@@ -180,9 +182,9 @@ struct tn_lm_sequence {
     atomic_int cancelled;
 };
 
-// Gives back the pages of a file's weight of which `made` was made, in another order, and
-// which is released next: `made` is complete then. The system's cache of the file stays.
-void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *made, tn_array *plain);
+// Gives back the pages of an array that a file gave and that nothing reads any more. The
+// system's cache of the file stays.
+void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read);
 
 // Opens a file as a source.
 tn_status lm_source_open(tn_runtime *runtime, const char *path, tn_lm_source *out_source);

@@ -152,6 +152,8 @@ tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
         status = choose_caches(model, &mine);
     if (status == TN_OK)
         status = keep_split(model, mine.split);
+    model->progress = mine.progress;
+    model->progress_context = mine.progress_context;
     if (status == TN_OK)
         status = lm_weights_check(model);
     if (status == TN_OK)

@@ -37,11 +37,16 @@ double lm_next_share(uint64_t *state)
     return (double)(next_bits(state) >> 11) * 0x1p-53;
 }
 
+static bool has_penalty(const tn_lm_sampling *how)
+{
+    return how->penalty > 0 || how->presence != 0 || how->frequency != 0;
+}
+
 static tn_status check_sampling(const tn_lm_sampling *how, int64_t vocabulary)
 {
     const struct {
         const char *name;
-        double value, most;
+        double value, most, least;
     } numbers[] = {
         {"temperature", how->temperature, 1e6},
         {"top_k", (double)how->top_k, 1e9},
@@ -49,11 +54,13 @@ static tn_status check_sampling(const tn_lm_sampling *how, int64_t vocabulary)
         {"min_p", how->min_p, 1},
         {"penalty", how->penalty, 1e6},
         {"penalty_last", (double)how->penalty_last, 1e9},
+        {"presence", how->presence, 1e6, -1e6},
+        {"frequency", how->frequency, 1e6, -1e6},
     };
     for (size_t i = 0; i < COUNT(numbers); i++)
-        if (!(numbers[i].value >= 0 && numbers[i].value <= numbers[i].most))
-            return lm_fail(TN_ERR_ARGUMENT, "%s is %g, expected 0 to %g", numbers[i].name,
-                           numbers[i].value, numbers[i].most);
+        if (!(numbers[i].value >= numbers[i].least && numbers[i].value <= numbers[i].most))
+            return lm_fail(TN_ERR_ARGUMENT, "%s is %g, expected %g to %g", numbers[i].name,
+                           numbers[i].value, numbers[i].least, numbers[i].most);
     for (uint64_t i = 0; i < how->num_biases; i++)
         if (how->biases[i].id < 0 || how->biases[i].id >= vocabulary ||
             isnan(how->biases[i].value) || how->biases[i].value > 1e30f)
@@ -84,7 +91,7 @@ tn_status tn_lm_sampler_open(const tn_lm_sampling *sampling, int64_t vocabulary,
     s->biases = lm_alloc(mine.num_biases, sizeof(*s->biases));
     s->candidates = lm_alloc((uint64_t)vocabulary, sizeof(*s->candidates));
     s->shares = lm_alloc((uint64_t)vocabulary, sizeof(*s->shares));
-    bool is_changed = mine.num_biases > 0 || mine.penalty > 0;
+    bool is_changed = mine.num_biases > 0 || has_penalty(&mine);
     if (is_changed)
         s->before = lm_alloc((uint64_t)vocabulary, sizeof(*s->before));
     if (!s->biases || !s->candidates || !s->shares || (is_changed && !s->before)) {
@@ -114,14 +121,20 @@ static void penalise(const tn_lm_sampler *s, float *logits, const int32_t *last,
                      int64_t num_last)
 {
     int64_t most = s->how.penalty_last ? s->how.penalty_last : 64;
-    float penalty = (float)s->how.penalty;
+    float penalty = s->how.penalty > 0 ? (float)s->how.penalty : 1;
     int64_t first = num_last > most ? num_last - most : 0;
     for (int64_t i = first; i < num_last; i++) {
         bool is_again = last[i] < 0 || last[i] >= s->vocabulary;
         for (int64_t k = first; k < i && !is_again; k++)
             is_again = last[k] == last[i];
-        if (!is_again) // each token once
-            logits[last[i]] *= logits[last[i]] > 0 ? 1 / penalty : penalty;
+        if (is_again) // each token once
+            continue;
+        int64_t times = 0;
+        for (int64_t k = i; k < num_last; k++)
+            times += last[k] == last[i];
+        float *logit = &logits[last[i]];
+        *logit *= *logit > 0 ? 1 / penalty : penalty;
+        *logit -= (float)(s->how.presence + s->how.frequency * (double)times);
     }
 }
 
@@ -279,7 +292,7 @@ int32_t lm_sample(tn_lm_sampler *s, float *logits, const int32_t *last, int64_t 
     }
     for (uint64_t i = 0; i < s->how.num_biases; i++)
         logits[s->biases[i].id] += s->biases[i].value;
-    if (s->how.penalty > 0)
+    if (has_penalty(&s->how))
         penalise(s, logits, last, num_last);
     if (allowed)
         forbid(s, logits, allowed);

@@ -40,16 +40,16 @@ static tn_array *file_load(const tn_lm_source *source, tn_scope *scope, const ch
 
 // Only of arrays that a file gave, which nobody else refers to: what is mapped is read
 // again when it is used again; what was copied is about to be freed.
-void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *made, tn_array *plain)
+void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const tn_type *type = tn_array_type(plain);
-    if (model->source.load != file_load || !type || tn_eval(scope, made) != TN_OK)
+    const tn_type *type = tn_array_type(read);
+    if (model->source.load != file_load || !type)
         return;
     uint64_t size = (uint64_t)tn_dtype_bytes(type->dtype);
     for (int32_t i = 0; i < type->rank; i++)
         size *= (uint64_t)type->extent[i];
-    uintptr_t begin = (uintptr_t)tn_data(scope, plain), end = begin + size;
+    uintptr_t begin = (uintptr_t)tn_data(scope, read), end = begin + size;
     begin = (begin + page - 1) / page * page;
     end = end / page * page;
     if (begin < end)

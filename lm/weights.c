@@ -228,9 +228,7 @@ tn_status lm_weights_bytes(const tn_lm *model, int64_t layer, uint64_t *bytes,
         list[i].name[TN_MODEL_NAME - 1] = 0;
         if (!model->source.find(&model->source, list[i].name, &type, &format))
             continue;
-        // What products read is packed apart from the rows of an embedding.
-        bool is_shared = has_name(first, num_first, list[i].name) &&
-                         !(format && tn_quant_packed(format, model->backend));
+        bool is_shared = has_name(first, num_first, list[i].name);
         *(is_shared ? again : bytes) += loaded_bytes(&type, format);
     }
     free(first);
@@ -323,14 +321,18 @@ tn_array *lm_rows_in_halves(tn_scope *scope, tn_array *array,
     return ordered;
 }
 
-// The array with the rows of each head in the order of halves, where the file has pairs.
-static tn_array *in_halves(const tn_lm *model, tn_scope *scope, tn_array *array,
-                           const struct lm_weight *weight)
+// `made` computed, for tn_release: before the next weight is read, so that this one's
+// intermediate values are not beside those of others. The pages of the file's arrays that
+// it was made of are given back; a GPU has these in memory of its own.
+static tn_array *settle(const tn_lm *model, tn_scope *scope, const struct lm_weight *weight,
+                        tn_array *made, tn_array *const *read, int64_t count)
 {
-    tn_array *ordered = lm_rows_in_halves(scope, array, weight, false);
-    if (ordered && ordered != array)
-        lm_source_forget(model, scope, ordered, array);
-    return ordered;
+    tn_array *kept = tn_keep(scope, made);
+    if (!kept || made == read[0] || tn_eval(scope, kept) != TN_OK)
+        return kept;
+    for (int64_t i = 0; i < count && is_on_cpu(model, weight); i++)
+        lm_source_forget(model, scope, read[i]);
+    return kept;
 }
 
 // --- weights that share a product
@@ -372,24 +374,25 @@ static int64_t list_joined(tn_lm *model, const struct lm_weight *weight,
     return count;
 }
 
-// The rows of the weights one behind the other, and the pages of the file given back.
+// The rows of the weights one behind the other, in the format `packed` where it is not
+// NULL.
 static tn_array *join_rows(const tn_lm *model, tn_scope *scope,
-                           struct lm_weight *const *joined, int64_t count)
+                           struct lm_weight *const *joined, int64_t count,
+                           const char *packed)
 {
     tn_array *read[MOST_JOINED], *parts[MOST_JOINED];
     for (int64_t i = 0; i < count; i++) {
         read[i] = model->source.load(&model->source, scope, joined[i]->name);
-        parts[i] = in_halves(model, scope, read[i], joined[i]);
+        parts[i] = lm_rows_in_halves(scope, read[i], joined[i], false);
         if (!joined[i]->format)
             parts[i] = as_f32(scope, parts[i], NULL);
     }
-    tn_array *all =
-        tn_keep(scope, tn_op(scope, "base.concatenate/1", (const tn_array *const *)parts,
-                             (uint64_t)count, tn_attrs("axis", (int64_t)0)));
-    for (int64_t i = 0; i < count; i++)
-        if (parts[i] == read[i])
-            lm_source_forget(model, scope, all, read[i]);
-    return all;
+    tn_array *all = tn_op(scope, "base.concatenate/1", (const tn_array *const *)parts,
+                          (uint64_t)count, tn_attrs("axis", (int64_t)0));
+    if (packed)
+        all = tn_op(scope, "quant.pack/1", TN_IN(all),
+                    tn_attrs("format", joined[0]->format, "to", packed));
+    return settle(model, scope, joined[0], all, read, count);
 }
 
 // Reads weights as rows of one matrix.
@@ -411,13 +414,7 @@ static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int6
     }
     const char *format = joined[0]->format,
                *packed = packed_format(model, joined[0], format);
-    tn_array *all = join_rows(model, scope, joined, count);
-    if (packed) {
-        tn_array *plain = all;
-        all = tn_keep(scope, tn_op(scope, "quant.pack/1", TN_IN(plain),
-                                   tn_attrs("format", format, "to", packed)));
-        tn_release(plain);
-    }
+    tn_array *all = join_rows(model, scope, joined, count, packed);
     for (int64_t i = 0; i < count && all; i++) {
         joined[i]->packed = packed ? packed : format;
         joined[i]->product = tn_retain(NULL, all);
@@ -429,18 +426,23 @@ static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int6
     return status;
 }
 
+// Whether nothing is to be read of the weight: it was loaded before, or there is none.
+static bool is_loaded(const struct lm_weight *weight)
+{
+    bool product = weight->flags & TN_MODEL_PRODUCT, rows = weight->flags & TN_MODEL_ROWS;
+    return weight->is_absent || ((!product || weight->product) && (!rows || weight->rows) &&
+                                 (product || rows || weight->plain));
+}
+
 // Reads a weight in the forms that the model asks for.
 static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
 {
     tn_type type;
     const char *format = NULL;
     struct lm_weight *joined[MOST_JOINED];
-    if (weight->is_absent)
-        return TN_OK;
     bool product = weight->flags & TN_MODEL_PRODUCT, rows = weight->flags & TN_MODEL_ROWS;
-    if ((!product || weight->product) && (!rows || weight->rows) &&
-        (product || rows || weight->plain))
-        return TN_OK; // it was loaded before
+    if (is_loaded(weight))
+        return TN_OK;
     int64_t count = list_joined(model, weight, joined);
     if (count > 1)
         return load_joined(model, joined, count);
@@ -450,36 +452,65 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     tn_scope *scope = open_scope(model, weight);
     if (!scope)
         return TN_ERR_DEVICE;
-    tn_array *array = model->source.load(&model->source, scope, weight->name);
-    array = in_halves(model, scope, array, weight);
-    weight->format = weight->packed = format;
-    if (!product && !rows)
-        weight->plain = tn_keep(scope, as_f32(scope, array, format));
-    else if (!format)
-        array = tn_keep(scope, as_f32(scope, array, NULL));
-    else
-        array = tn_keep(scope, array);
     // Of several matrices only the CPU packs the rows of each.
     bool is_packed = product && (type.rank < 3 || is_on_cpu(model, weight));
     const char *packed = is_packed ? packed_format(model, weight, format) : NULL;
+    tn_array *read = model->source.load(&model->source, scope, weight->name);
+    tn_array *array = lm_rows_in_halves(scope, read, weight, false);
+    if (!format || (!product && !rows))
+        array = as_f32(scope, array, format);
+    if (packed)
+        array = tn_op(scope, "quant.pack/1", TN_IN(array),
+                      tn_attrs("format", format, "to", packed));
+    array = settle(model, scope, weight, array, &read, 1);
+    // Rows are looked up in what products read, so that there is one of both.
+    weight->format = weight->packed = packed ? packed : format;
     if (rows)
         weight->rows = array ? tn_retain(NULL, array) : NULL;
-    if (packed) {
-        tn_array *plain = array;
-        array = tn_keep(scope, tn_op(scope, "quant.pack/1", TN_IN(plain),
-                                     tn_attrs("format", format, "to", packed)));
-        if (!rows && !weight->paired)
-            lm_source_forget(model, scope, array, plain);
-        tn_release(plain);
-        weight->packed = packed;
-    }
     if (product)
         weight->product = array;
     else if (rows)
         tn_release(array);
-    weight->bytes = array ? bytes_of(weight->plain ? weight->plain : array) : 0;
+    else
+        weight->plain = array;
+    weight->bytes = array ? bytes_of(array) : 0;
     tn_status status = lm_fail_scope(scope);
     tn_scope_close(scope);
+    return status;
+}
+
+// Bytes of what is still to be read of a weight.
+static uint64_t missing_bytes(const tn_lm *model, const struct lm_weight *weight)
+{
+    tn_type type;
+    const char *format = NULL;
+    return !is_loaded(weight) &&
+                   model->source.find(&model->source, weight->name, &type, &format)
+               ? loaded_bytes(&type, format)
+               : 0;
+}
+
+// Reads all that is wanted and not there yet, and tells how far it is.
+static tn_status load_missing(tn_lm *model)
+{
+    struct lm_weights *weights = &model->weights;
+    uint64_t *bytes = lm_alloc(weights->count, sizeof(*bytes)), total = 0;
+    if (!bytes)
+        return TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < weights->count; i++)
+        total += bytes[i] = missing_bytes(model, &weights->items[i]);
+    tn_status status = TN_OK;
+    for (uint64_t i = 0; i < weights->count && status == TN_OK; i++) {
+        if (is_loaded(&weights->items[i]))
+            continue;
+        status = weight_load(model, &weights->items[i]);
+        uint64_t left = 0; // without those that share its product
+        for (uint64_t k = 0; k < weights->count; k++)
+            left += is_loaded(&weights->items[k]) ? 0 : bytes[k];
+        if (model->progress && status == TN_OK)
+            model->progress(model->progress_context, total - left, total);
+    }
+    free(bytes);
     return status;
 }
 
@@ -504,7 +535,5 @@ tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end)
         weight_finish(&weights->items[i]);
         weights->items[i] = weights->items[--weights->count];
     }
-    for (uint64_t i = 0; i < weights->count && status == TN_OK; i++)
-        status = weight_load(model, &weights->items[i]);
-    return status;
+    return status == TN_OK ? load_missing(model) : status;
 }

@@ -181,7 +181,10 @@ Test(cpu_fft, short_rows_of_every_length_are_transformed)
 Test(cpu_fft, blocks_of_parts_are_transformed_in_any_order)
 {
     static const int64_t lengths[] = {130, 1024, 5000, 1048576 * 2};
-    const struct cpu_kernels *k = *cpu_variants();
+    const struct cpu_kernels *const *best = cpu_variants();
+    while (((*best)->needs & cpu_features()) != (*best)->needs)
+        best++;
+    const struct cpu_kernels *k = *best;
     for (int i = 0; i < 8; i++) {
         bool is_f64 = i % 2;
         int64_t n = lengths[i / 2];

@@ -42,6 +42,7 @@ struct fixture {
     const char *format; // of matrices whose columns fill blocks of 32; NULL: elements
     bool is_decoded;    // the source has what the blocks stand for, as elements
     int closed;
+    int loads[MOST_WEIGHTS]; // of each weight
 };
 
 static inline struct fixture *fixture_of(const tn_lm_source *source)
@@ -117,6 +118,7 @@ static inline tn_array *fixture_load(const tn_lm_source *source, tn_scope *scope
     const struct fixture_weight *weight = fixture_weight(f, name);
     const tn_type *type = &weight->type;
     const char *format = fixture_format(f, weight);
+    fixture_of(source)->loads[weight - f->weights]++;
     int64_t count = 1;
     for (int32_t i = 0; i < type->rank; i++)
         count *= type->extent[i];
@@ -270,6 +272,21 @@ static inline tn_lm_sequence *sequence_open(tn_lm *lm)
     tn_lm_sequence *sequence = NULL;
     lm_must(tn_lm_sequence_open(lm, &sequence));
     return sequence;
+}
+
+// A llama of which all rows are whole blocks: 32 wide, within the feed-forward too.
+static inline void fixture_open_wide(struct fixture *f)
+{
+    fixture_open(f, "llama");
+    fixture_set(f, "llama.embedding_length", "32");
+    fixture_set(f, "llama.feed_forward_length", "32");
+    for (int i = 0; i < f->num_weights; i++)
+        for (int axis = 0; axis < 2; axis++) {
+            int64_t *extent = &f->weights[i].type.extent[axis];
+            bool is_heads = axis == 0 && (strstr(f->weights[i].name, "attn_k.") ||
+                                          strstr(f->weights[i].name, "attn_v."));
+            *extent = (*extent == 16 && !is_heads) || *extent == 24 ? 32 : *extent;
+        }
 }
 
 #endif // TESTS_LM_FIXTURE_H

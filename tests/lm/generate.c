@@ -54,6 +54,12 @@ Test(generate, tokens_are_drawn_as_often_as_their_share)
         {{.temperature = 1, .penalty = 2}, {0.5, 1, -1, 0.75, 0}},
         {{.temperature = 0, .penalty = 8}, {0.5, -100, -100, -100, -100}},
         {{.temperature = 1, .penalty = 2, .penalty_last = 1}, {0.5, 2, -1, 0.75, 0}},
+        {{.temperature = 1, .presence = 0.5}, {0.5, 1.5, -1, 1, 0}},
+        {{.temperature = 1, .presence = -1, .penalty_last = 1}, {0.5, 2, -1, 2.5, 0}},
+        {{.temperature = 1, .frequency = 0.5}, {0.5, 1, -1, 1, 0}},
+        {{.temperature = 1, .penalty = 2, .presence = 1, .frequency = -0.25},
+         {0.5, 0.5, -1, 0, 0}},
+        {{.temperature = 0, .frequency = 9}, {0.5, -100, -100, -100, -100}},
         {{.temperature = 1, .biases = &never, .num_biases = 1}, {0.5, -100, -1, 1.5, 0}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -81,6 +87,8 @@ Test(generate, wrong_samplings_are_refused)
         {{.temperature = NAN}, "temperature is nan, expected 0 to 1e+06"},
         {{.top_p = 1.5}, "top_p is 1.5, expected 0 to 1"},
         {{.top_k = -1}, "top_k is -1, expected 0 to 1e+09"},
+        {{.presence = NAN}, "presence is nan, expected -1e+06 to 1e+06"},
+        {{.frequency = -INFINITY}, "frequency is -inf, expected -1e+06 to 1e+06"},
         {{.biases = &far, .num_biases = 1},
          "the bias of token 5 is 1, expected tokens 0 to 4 and numbers"},
     };

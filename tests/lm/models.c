@@ -177,28 +177,13 @@ Test(models, experts_are_multiplied_where_they_stand_in_blocks)
 
 enum { SHORT = 12 };
 
-// A llama of which all rows are whole blocks: 32 wide, within the feed-forward too.
-static void open_wide(struct fixture *f)
-{
-    fixture_open(f, "llama");
-    fixture_set(f, "llama.embedding_length", "32");
-    fixture_set(f, "llama.feed_forward_length", "32");
-    for (int i = 0; i < f->num_weights; i++)
-        for (int axis = 0; axis < 2; axis++) {
-            int64_t *extent = &f->weights[i].type.extent[axis];
-            bool is_heads = axis == 0 && (strstr(f->weights[i].name, "attn_k.") ||
-                                          strstr(f->weights[i].name, "attn_v."));
-            *extent = (*extent == 16 && !is_heads) || *extent == 24 ? 32 : *extent;
-        }
-}
-
 // Logits of a llama of width 32, of whose heads `rotary` elements are turned; see
 // `paired` and `format` of struct fixture.
 static void logits_of_order(const char *rotary, int64_t paired, const char *format,
                             const char *order, float *out)
 {
     struct known k;
-    open_wide(&k.f);
+    fixture_open_wide(&k.f);
     fixture_set(&k.f, "llama.rope.dimension_count", rotary);
     fixture_set(&k.f, "tenon.rope", order);
     k.f.paired = paired;
@@ -274,7 +259,7 @@ static uint64_t decode(const struct decoding *d, float *logits)
                                    .context = d->context,
                                    .cache = d->cache,
                                    .sequences = d->sequences};
-    open_wide(&f);
+    fixture_open_wide(&f);
     fixture_set(&f, "llama.block_count", d->layers);
     if (strcmp(d->cache, "q8_0") == 0) {
         fixture_set(&f, "llama.attention.head_count", "1");

@@ -2,16 +2,24 @@
 # SPDX-License-Identifier: MIT
 """Compares a model's predictions with those of llama.cpp, token by token.
 
-    PYTHON oracle.py MODEL.gguf TEXT [--tokens 1000] [--library libtenon-lm.so]
+    PYTHON oracle.py MODEL.gguf TEXT [--quantised] [--tokens 1000] [--library libtenon-lm.so.0]
 
-PYTHON has llama-cpp-python and numpy. The model is rewritten as F32 beside --folder first, so that both
+PYTHON has llama-cpp-python and numpy. The model is rewritten as F32 in --folder first, so that both
 compute the same function: llama.cpp rounds activations where weights are quantised. Prints the share of
 positions with the same most probable token, and the mean Kullback-Leibler divergence; fails below 99.8 %
-or above 1e-5. Needs TENON_PLUGIN_PATH where Tenon is not installed.
+or above 1e-5.
+
+With --quantised each computes the model as it is, and what the F32 model gives on the CPU is the exact
+result that both are compared with. Fails where Tenon's divergence is over 1.1 times that of llama.cpp,
+or its perplexity 0.6 % from the exact one.
+
+TENON_BACKEND says what Tenon runs on; TENON_PLUGIN_PATH is needed where it is not installed.
 """
 
 import argparse
 import ctypes
+import math
+import os
 import pathlib
 import sys
 
@@ -37,7 +45,7 @@ def rewritten(model, folder):
 
 
 class Peer:
-    def __init__(self, path, count):
+    def __init__(self, path):
         llama.llama_backend_init()
         self.model = llama.llama_model_load_from_file(str(path).encode(), llama.llama_model_default_params())
         params = llama.llama_context_default_params()
@@ -69,6 +77,11 @@ class Peer:
         return numpy.array(rows)
 
 
+class Options(ctypes.Structure): # tn_lm_options
+    _fields_ = [("size", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("context", ctypes.c_int64),
+                ("cache", ctypes.c_char_p), ("sequences", ctypes.c_int64), ("split", ctypes.c_char_p)]
+
+
 class Own:
     def __init__(self, library, path, words):
         self.lib, self.words = ctypes.CDLL(library), words
@@ -77,7 +90,8 @@ class Own:
         self.runtime, self.model, self.sequence = (ctypes.c_void_p() for _ in range(3))
         if core.tn_runtime_open(None, ctypes.byref(self.runtime)):
             sys.exit("no runtime")
-        self.must(self.lib.tn_lm_open(self.runtime, str(path).encode(), None, ctypes.byref(self.model)))
+        options = Options(ctypes.sizeof(Options), 0, WINDOW + 12, b"f32", 0, None)
+        self.must(self.lib.tn_lm_open(self.runtime, str(path).encode(), ctypes.byref(options), ctypes.byref(self.model)))
         self.must(self.lib.tn_lm_sequence_open(self.model, ctypes.byref(self.sequence)))
 
     def must(self, status):
@@ -103,6 +117,49 @@ def logarithms(logits):
     return wide - numpy.log(numpy.exp(wide).sum(axis=1, keepdims=True))
 
 
+# Of what q gives, where p is right.
+def divergence_of(p, q):
+    return float((numpy.exp(p) * (p - q)).sum())
+
+
+# Of the next tokens, but that behind the last one.
+def surprise_of(logs, ids):
+    return -float(logs[numpy.arange(len(ids) - 1), ids[1:]].sum())
+
+
+# Windows of the text, each as logarithms of probabilities by each of the sources.
+def windows(ids, sources):
+    for at in range(0, len(ids), WINDOW):
+        part = numpy.ascontiguousarray(ids[at:at + WINDOW])
+        yield part, [logarithms(source.logits(part)) for source in sources]
+
+
+def compare_floats(own, peer, ids):
+    same = divergence = 0
+    for _, (ours, theirs) in windows(ids, [own, peer]):
+        same += int((ours.argmax(axis=1) == theirs.argmax(axis=1)).sum())
+        divergence += divergence_of(theirs, ours)
+    count = len(ids)
+    print(f"{count} tokens: the same first token at {100 * same / count:.2f} %, KL {divergence / count:.3g}")
+    if same < 0.998 * count or divergence > 1e-5 * count:
+        sys.exit("expected at least 99.8 %, and at most 1e-5")
+
+
+def compare_quantised(own, peer, exact, ids):
+    divergence, surprise, count = [0, 0], [0, 0, 0], 0
+    for part, logs in windows(ids, [own, peer, exact]):
+        for i in range(2):
+            divergence[i] += divergence_of(logs[2], logs[i]) / len(ids)
+        for i in range(3):
+            surprise[i] += surprise_of(logs[i], part)
+        count += len(part) - 1
+    ours, theirs, right = (math.exp(one / count) for one in surprise)
+    print(f"{len(ids)} tokens: KL {divergence[0]:.4g}, llama.cpp's {divergence[1]:.4g}; "
+          f"perplexity {ours:.4f}, llama.cpp's {theirs:.4f}, exact {right:.4f}")
+    if divergence[0] > 1.1 * divergence[1] or abs(ours - right) > 0.006 * right:
+        sys.exit("expected at most 1.1 times llama.cpp's, and a perplexity within 0.6 %")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("model", type=pathlib.Path)
@@ -110,27 +167,22 @@ def main():
     parser.add_argument("--tokens", type=int, default=1000)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/tmp"))
     parser.add_argument("--library", default="libtenon-lm.so.0")
-    parser.add_argument("--as-it-is", action="store_true", help="do not rewrite the model, and only print")
+    parser.add_argument("--quantised", action="store_true", help="compare both with the exact result of the weights")
     args = parser.parse_args()
     llama.llama_log_set(silent, None)
-    path = args.model if args.as_it_is else rewritten(args.model, args.folder)
-    peer = Peer(path, args.tokens)
-    own = Own(args.library, path, peer.words)
+    floats = rewritten(args.model, args.folder)
+    peer = Peer(args.model if args.quantised else floats)
+    own = Own(args.library, args.model if args.quantised else floats, peer.words)
     text = args.text.read_bytes()[: 8 * args.tokens]
     ids = own.tokens(text)
     if not numpy.array_equal(ids, peer.tokens(text)):
         sys.exit("the tokens differ from those of llama.cpp")
-    same = divergence = count = 0
-    for at in range(0, args.tokens, WINDOW):
-        part = numpy.ascontiguousarray(ids[at:min(at + WINDOW, args.tokens)])
-        ours, theirs = own.logits(part), peer.logits(part)
-        same += int((ours.argmax(axis=1) == theirs.argmax(axis=1)).sum())
-        p, q = logarithms(theirs), logarithms(ours)
-        divergence += float((numpy.exp(p) * (p - q)).sum())
-        count += len(part)
-    print(f"{count} tokens: the same first token at {100 * same / count:.2f} %, KL {divergence / count:.3g}")
-    if not args.as_it_is and (same < 0.998 * count or divergence > 1e-5 * count):
-        sys.exit("expected at least 99.8 %, and at most 1e-5")
+    ids = ids[: args.tokens]
+    if args.quantised:
+        os.environ["TENON_BACKEND"] = "cpu-blas"
+        compare_quantised(own, peer, Own(args.library, floats, peer.words), ids)
+    else:
+        compare_floats(own, peer, ids)
 
 
 main()

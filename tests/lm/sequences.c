@@ -141,7 +141,7 @@ static void alone(const char *name, const char *cache, float out[TEXTS][ROUNDS][
 }
 
 // The texts at once, of which some come later; one of them is broken in between.
-static void together(const char *name, const char *cache, int64_t slots,
+static void together(const char *name, const char *cache, int64_t slots, double most,
                      float expected[TEXTS][ROUNDS][WORDS])
 {
     struct fixture f;
@@ -170,7 +170,7 @@ static void together(const char *name, const char *cache, int64_t slots,
         lm_must(tn_lm_infer_batch(items, (uint64_t)count));
         for (int i = 0; i < count; i++) {
             double error = apart(got[i], expected[texts[i]][round[i]]);
-            if (!(error <= 1e-5) || items[i].status != TN_OK)
+            if (!(error <= most) || items[i].status != TN_OK)
                 cr_fatal("%s, caches of %s, %d slots: round %d of text %d differs by %g",
                          name, cache, (int)slots, round[i], texts[i], error);
         }
@@ -188,12 +188,14 @@ Test(sequences, steps_of_several_give_what_each_gives_alone)
     static const struct {
         const char *name, *cache;
         int64_t slots;
-    } rows[] = {{"llama", "f32", 8},  {"qwen3", "f32", 6}, {"mistral", "f16", 7},
-                {"wide", "q8_0", 16}, {"qwen2", "f32", 4}, {"llama", "f32", 1}};
+        double error; // a key between two halves, or two bytes, may become either of them
+    } rows[] = {{"llama", "f32", 8, 1e-5},   {"qwen3", "f32", 6, 1e-5},
+                {"mistral", "f16", 7, 5e-4}, {"wide", "q8_0", 16, 1e-2},
+                {"qwen2", "f32", 4, 1e-5},   {"llama", "f32", 1, 1e-5}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         static float expected[TEXTS][ROUNDS][WORDS];
         alone(rows[i].name, rows[i].cache, expected);
-        together(rows[i].name, rows[i].cache, rows[i].slots, expected);
+        together(rows[i].name, rows[i].cache, rows[i].slots, rows[i].error, expected);
     }
 }
 

@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -92,6 +93,11 @@ def generating_is_repeated_by_its_seed():
     if len(first) > 8:
         cut = out("generate", "letters.gguf", "once", "--tokens", "12", "-t", "2", "--seed", "3", "--stop", first[6:8])
         assert cut == first[:4 + first[4:].index(first[6:8])], (first, cut)
+    # Whatever came is not drawn again, so that all are different.
+    for penalty in ("--presence", "--frequency"):
+        got = out("generate", "letters.gguf", "--raw", "a", "--tokens", "20", penalty, "1000", "--bias", "31=-inf")
+        assert len(set(got)) == len(got) == 21, got
+    refused("generate", "letters.gguf", "a", "--presence", "1e9", saying="presence is 1e+09, expected -1e+06 to 1e+06")
 
 
 def text_is_held_to_schemas_and_grammars():
@@ -185,7 +191,7 @@ def a_chat_replies_to_each_line():
     assert both.count("\n") == 2 and out(*words, input="hello\n") == both[:both.index("\n") + 1], both
     assert out(*words, input="") == ""
     refused(*words[:3], "jabber", input="hello\n", saying="no template 'jabber'; known are ")
-    refused("chat", "letters.gguf", input="hello\n", saying="letters.gguf has no template of chats: name one of ")
+    refused("chat", "letters.gguf", input="hello\n", saying=", llama-3, by --template NAME")
 
 
 def an_interrupt_ends_a_reply_and_not_the_chat():
@@ -239,6 +245,23 @@ def models_of_random_weights_are_measured():
     refused("bench", "matmul", "--json", status=2, saying="--cache, --split and --json are for")
 
 
+def loading_draws_a_bar_on_a_terminal():
+    large = ("bench", "llm", "--random", "layers=24,width=1024,heads=8,groups=8,inner=4096,vocabulary=1000", "--rounds", "1")
+    ours, theirs = os.openpty()
+    process = subprocess.Popen([tap.TENON, *large], env=tap.ENVIRONMENT, stderr=theirs, stdout=subprocess.DEVNULL)
+    os.close(theirs)
+    seen = b""
+    try:
+        while b"\x1b[K" not in seen:
+            seen += os.read(ours, 4096)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    bars = re.findall(rb"\rloading \[(#*)(\.*)\] ([0-9.]+) of ([0-9.]+) GB", seen)
+    assert bars and all(len(full) + len(rest) == 30 and total == b"0.2" for full, rest, _, total in bars), seen
+
+
 def wrong_words_are_refused():
     refused("generate", "missing.gguf", "a", saying="missing.gguf")
     refused("generate", "text", "a", saying="text")
@@ -246,6 +269,7 @@ def wrong_words_are_refused():
             saying="--temperature is 'warm', expected a number")
     refused("generate", "letters.gguf", "a", "--top-p", "2", saying="top_p is 2, expected 0 to 1")
     refused("generate", "letters.gguf", "a" * 200, saying="200 positions are too many: the context has 128")
+    assert tenon("generate", "letters.gguf", "a", "--top-p", "2", status=1).stdout == "" # nothing is before it
 
 
 if __name__ == "__main__":
@@ -261,4 +285,5 @@ if __name__ == "__main__":
         an_interrupt_ends_a_reply_and_not_the_chat,
         an_adapter_learns_a_text,
         models_of_random_weights_are_measured,
+        loading_draws_a_bar_on_a_terminal,
         wrong_words_are_refused)])

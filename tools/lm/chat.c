@@ -282,7 +282,10 @@ static int check_form(const struct opened *opened, const struct given *given)
     const tn_lm_message one = {"user", "?"};
     char *text;
     uint64_t size;
-    if (tn_lm_chat_text(opened->lm, given->template, &one, 1, &text, &size))
+    tn_status status = tn_lm_chat_text(opened->lm, given->template, &one, 1, &text, &size);
+    if (status == TN_ERR_NOT_FOUND && !given->template)
+        return stop("%s, by --template NAME", tn_lm_error());
+    if (status != TN_OK)
         return stop_lm();
     tn_lm_free(text);
     return 0;

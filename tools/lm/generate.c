@@ -9,14 +9,23 @@
 
 struct output {
     tn_lm *lm;
-    json_t *tokens; // NULL: text is written as it comes
-    char *text;     // of all, where it is not
+    const char *prompt; // written before the first piece; NULL: it was, or is not to be
+    json_t *tokens;     // NULL: text is written as it comes
+    char *text;         // of all, where it is not
     size_t size;
 };
 
+// Not before the model has read it, so that what is wrong stands alone.
+static void write_prompt(struct output *out)
+{
+    if (out->prompt)
+        write_piece(out->prompt, strlen(out->prompt));
+    out->prompt = NULL;
+}
+
 static int32_t print(void *context, const tn_lm_piece *piece)
 {
-    (void)context;
+    write_prompt(context);
     write_piece(piece->text, piece->size);
     return ferror(stdout);
 }
@@ -150,9 +159,11 @@ static int generate(const struct opened *opened, const struct given *given,
         !given->load_from || !tn_lm_sequence_restore(opened->sequence, given->load_from);
     int failed = is_read ? 0 : stop_lm();
     if (!failed && !given->json && !grammar) // what is held to a grammar stands alone
-        write_piece(prompt, strlen(prompt));
+        out.prompt = prompt;
     if (!failed && tn_lm_generate(opened->sequence, &how, &result))
         failed = stop_lm();
+    if (!failed)
+        write_prompt(&out);
     if (!failed && given->json)
         print_json(&out, &result);
     if (!failed && given->save_to && tn_lm_sequence_save(opened->sequence, given->save_to))

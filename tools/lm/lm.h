@@ -54,7 +54,7 @@ struct opened {
     tn_runtime *runtime;
     tn_lm *lm;
     tn_lm_sequence *sequence;
-    double seconds; // that opening and loading took
+    double begin, seconds; // when opening began; how long it and loading took
 };
 
 // Prints "tenon: TEXT" on standard error, with control characters escaped. Returns 1.

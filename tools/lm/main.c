@@ -2,6 +2,7 @@
 // Reads the command line, which the command `tenon` has checked the names of.
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include "lm.h"
@@ -12,6 +13,9 @@ enum {
     TOP_P,
     MIN_P,
     PENALTY,
+    PENALTY_LAST,
+    PRESENCE,
+    FREQUENCY,
     SEED,
     TOKENS,
     CONTEXT,
@@ -54,6 +58,9 @@ static const struct option options[] = {
     {"top-p", required_argument, NULL, TOP_P},
     {"min-p", required_argument, NULL, MIN_P},
     {"penalty", required_argument, NULL, PENALTY},
+    {"penalty-last", required_argument, NULL, PENALTY_LAST},
+    {"presence", required_argument, NULL, PRESENCE},
+    {"frequency", required_argument, NULL, FREQUENCY},
     {"seed", required_argument, NULL, SEED},
     {"tokens", required_argument, NULL, TOKENS},
     {"context", required_argument, NULL, CONTEXT},
@@ -157,23 +164,20 @@ static int read_option(struct given *given, int number, const char *text)
                    {TOP_P, &s->top_p},
                    {MIN_P, &s->min_p},
                    {PENALTY, &s->penalty},
+                   {PRESENCE, &s->presence},
+                   {FREQUENCY, &s->frequency},
                    {ADAPTER_SCALE, &given->adapter_scale},
                    {ALPHA, &given->alpha},
                    {RATE, &given->rate}};
     const struct {
         int number;
         int64_t *value;
-    } integers[] = {{TOP_K, &s->top_k},
-                    {TOKENS, &given->tokens},
-                    {CONTEXT, &given->context},
-                    {ROUNDS, &given->rounds},
-                    {RANK, &given->rank},
-                    {STEPS, &given->steps},
-                    {WINDOW, &given->window},
-                    {SEED, (int64_t *)&s->seed},
-                    {SEQUENCES, &given->sequences},
-                    {POSITION, &given->position},
-                    {TOP, &given->top}};
+    } integers[] = {{TOP_K, &s->top_k},           {PENALTY_LAST, &s->penalty_last},
+                    {TOKENS, &given->tokens},     {CONTEXT, &given->context},
+                    {ROUNDS, &given->rounds},     {RANK, &given->rank},
+                    {STEPS, &given->steps},       {WINDOW, &given->window},
+                    {SEED, (int64_t *)&s->seed},  {SEQUENCES, &given->sequences},
+                    {POSITION, &given->position}, {TOP, &given->top}};
     const struct {
         int number;
         const char **value;
@@ -226,6 +230,9 @@ int main(int argc, char **argv)
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
                           .adapter_scale = 1,
                           .position = -1};
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); // or freed matrices stay in the heap
+#endif
     for (int number; (number = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         int failed = read_option(&given, number, optarg);
         if (failed)

@@ -42,13 +42,34 @@ double now(void)
     return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
+// Weights that are loaded, as a line that is written over: on a terminal, where it takes
+// long enough to be seen.
+static void draw_progress(void *context, uint64_t loaded, uint64_t total)
+{
+    enum { CELLS = 30 };
+    const struct opened *opened = context;
+    if (!isatty(STDERR_FILENO) || now() - opened->begin < 0.2)
+        return;
+    int full = total > 0 ? (int)((double)loaded / (double)total * CELLS) : CELLS;
+    if (loaded < total)
+        fprintf(stderr, "\rloading [%.*s%.*s] %.1f of %.1f GB", full,
+                "##############################", CELLS - full,
+                "..............................", 1e-9 * (double)loaded,
+                1e-9 * (double)total);
+    else
+        fprintf(stderr, "\r\033[K");
+    fflush(stderr);
+}
+
 static tn_status open_lm(const struct given *given, struct opened *out)
 {
     const tn_lm_options options = {.struct_size = sizeof(options),
                                    .context = given->context,
                                    .cache = given->cache,
                                    .sequences = given->sequences,
-                                   .split = given->split};
+                                   .split = given->split,
+                                   .progress = draw_progress,
+                                   .progress_context = out};
     tn_lm_source source;
     if (!given->random)
         return tn_lm_open(out->runtime, given->items[0], &options, &out->lm);
@@ -59,8 +80,8 @@ static tn_status open_lm(const struct given *given, struct opened *out)
 
 int open_alone(const struct given *given, struct opened *out)
 {
-    *out = (struct opened){.runtime = NULL};
     double begin = now();
+    *out = (struct opened){.begin = begin};
     if (tn_runtime_open(NULL, &out->runtime))
         return stop("%s", tn_last_error());
     int failed = open_lm(given, out);

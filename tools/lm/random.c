@@ -156,9 +156,9 @@ static tn_array *random_blocks(struct random_model *m, tn_scope *scope, uint32_t
         memcpy(bytes + i * format->bytes,
                m->samples + (state >> 54) * (uint64_t)format->bytes, (size_t)format->bytes);
     }
-    tn_array *array = tn_from_data(scope, TN_U8, TN_SHAPE(extent[0], row), bytes);
-    free(bytes);
-    return array;
+    const tn_host_memory given = {
+        .struct_size = sizeof(given), .data = bytes, .release = free, .context = bytes};
+    return tn_array_import_host(scope, TN_U8, TN_SHAPE(extent[0], row), &given);
 }
 
 static tn_array *random_load(const tn_lm_source *source, tn_scope *scope, const char *name)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Buffers, in size classes, with a free list for each class. Four classes to each power of
-// two waste at most a fifth of a buffer. Large buffers come from mmap(), on huge pages
-// where the system has them.
+// Buffers, with a free list for each size class, four to each power of two. Small buffers
+// have the size of their class, which wastes at most a fifth. Large ones come from mmap(),
+// on huge pages where the system has them, and have whole pages: those that are kept are
+// mostly large, such as the weights of a model, so that nothing is lost with them.
 #include "device.h"
 
 #include <inttypes.h>
@@ -12,19 +13,28 @@
 // Bytes. Buffers of this size and more come from mmap().
 #define MAPPED_FROM (UINT64_C(1) << 20)
 #define HUGE_PAGE (UINT64_C(2) << 20)
+#define PAGE UINT64_C(4096)
 #define MAX_IDLE (UINT64_C(1) << 30) // most bytes in the free lists
 #define MAX_SIZE (UINT64_C(1) << 46)
 
-// The smallest class that holds `size` bytes, and its capacity: 64, 80, 96, 112, 128, 160
-// ...
-static uint32_t size_class(uint64_t size, uint64_t *out_capacity)
+// The bytes of a new buffer that holds `size`. Of small ones they are those of a class: 64,
+// 80, 96, 112, 128, 160 ...
+static uint64_t capacity_for(uint64_t size)
 {
     uint64_t units = size < 64 ? 64 : size;
-    uint32_t power = 63 - (uint32_t)__builtin_clzll(units);
-    uint64_t step = (UINT64_C(1) << power) / 4;
-    uint64_t steps = (units - (UINT64_C(1) << power) + step - 1) / step; // 0 .. 4
-    *out_capacity = (UINT64_C(1) << power) + steps * step;
-    return (power - 6) * 4 + (uint32_t)steps;
+    uint64_t least = UINT64_C(1) << (63 - __builtin_clzll(units)), step = least / 4;
+    uint64_t capacity = least + (units - least + step - 1) / step * step;
+    if (capacity < MAPPED_FROM)
+        return capacity;
+    return (units + sizeof(tn_buffer) + PAGE - 1) / PAGE * PAGE - sizeof(tn_buffer);
+}
+
+// The largest class whose size is at most this capacity.
+static uint32_t class_of(uint64_t capacity)
+{
+    uint32_t power = 63 - (uint32_t)__builtin_clzll(capacity);
+    uint64_t least = UINT64_C(1) << power;
+    return (power - 6) * 4 + (uint32_t)((capacity - least) / (least / 4));
 }
 
 static tn_buffer *map_memory(uint64_t size)
@@ -75,14 +85,25 @@ void cpu_memory_finish(tn_device *device)
     pthread_mutex_destroy(&device->memory.lock);
 }
 
-static tn_buffer *take_idle(struct cpu_memory *memory, uint32_t class)
+// The buffer at *at, which is taken out of its list.
+static tn_buffer *take_at(struct cpu_memory *memory, tn_buffer **at)
 {
-    tn_buffer *buffer = memory->free[class];
-    if (buffer) {
-        memory->free[class] = buffer->next;
-        memory->idle -= buffer->capacity;
-    }
+    tn_buffer *buffer = *at;
+    *at = buffer->next;
+    memory->idle -= buffer->capacity;
     return buffer;
+}
+
+// An idle buffer of at least this capacity, of its class or the next one; NULL: none. Small
+// ones of one class are alike.
+static tn_buffer *take_idle(struct cpu_memory *memory, uint64_t capacity)
+{
+    uint32_t class = class_of(capacity), last = class + (capacity >= MAPPED_FROM);
+    for (; class <= last; class ++)
+        for (tn_buffer **at = &memory->free[class]; *at; at = &(*at)->next)
+            if ((*at)->capacity >= capacity)
+                return take_at(memory, at);
+    return NULL;
 }
 
 // The lock is held, but released while the host allocates.
@@ -94,6 +115,21 @@ static tn_buffer *allocate(tn_device *device, uint64_t size)
     return buffer;
 }
 
+// Returns idle large buffers to the system, the largest first, until the memory of the new
+// one is taken from them: buffers whose sizes are no longer asked for do not stay beside
+// those that are. The lock is held.
+static void make_room(tn_device *device, uint64_t capacity)
+{
+    struct cpu_memory *memory = &device->memory;
+    uint64_t given = 0;
+    for (uint32_t i = CPU_SIZE_CLASSES; i > class_of(MAPPED_FROM) && given < capacity; i--)
+        while (memory->free[i - 1] && given < capacity) {
+            tn_buffer *buffer = take_at(memory, &memory->free[i - 1]);
+            given += buffer->capacity;
+            give_back(device, buffer);
+        }
+}
+
 // Allocates a new buffer. When memory is short, frees the idle buffers and tries again.
 static tn_buffer *take_new(tn_device *device, uint64_t capacity)
 {
@@ -102,6 +138,7 @@ static tn_buffer *take_new(tn_device *device, uint64_t capacity)
     tn_buffer *buffer;
 
     if (is_mapped) {
+        make_room(device, capacity);
         buffer = map_memory(size);
         if (!buffer) {
             drop_idle(device);
@@ -116,7 +153,8 @@ static tn_buffer *take_new(tn_device *device, uint64_t capacity)
     }
     if (!buffer)
         return NULL;
-    *buffer = (tn_buffer){.bytes = buffer->inside, .is_mapped = is_mapped};
+    *buffer =
+        (tn_buffer){.capacity = capacity, .bytes = buffer->inside, .is_mapped = is_mapped};
     device->memory.info.reserved += capacity;
     return buffer;
 }
@@ -124,22 +162,19 @@ static tn_buffer *take_new(tn_device *device, uint64_t capacity)
 tn_status cpu_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer)
 {
     struct cpu_memory *memory = &device->memory;
-    uint64_t capacity;
 
     if (size > MAX_SIZE)
         return device->host->fail(device->host, TN_ERR_MEMORY,
                                   "a buffer of %llu bytes is more than any machine has",
                                   (unsigned long long)size);
-    uint32_t class = size_class(size, &capacity);
+    uint64_t capacity = capacity_for(size);
     pthread_mutex_lock(&memory->lock);
-    tn_buffer *buffer = take_idle(memory, class);
+    tn_buffer *buffer = take_idle(memory, capacity);
     if (!buffer)
         buffer = take_new(device, capacity);
     if (buffer) {
         buffer->next = NULL;
-        buffer->capacity = capacity;
-        buffer->size_class = class;
-        memory->info.used += capacity;
+        memory->info.used += buffer->capacity;
         if (memory->info.peak < memory->info.used)
             memory->info.peak = memory->info.used;
     }
@@ -165,8 +200,9 @@ void cpu_buffer_destroy(tn_device *device, tn_buffer *buffer)
     memory->info.used -= buffer->capacity;
     bool keep = memory->idle + buffer->capacity <= MAX_IDLE;
     if (keep) {
-        buffer->next = memory->free[buffer->size_class];
-        memory->free[buffer->size_class] = buffer;
+        tn_buffer **first = &memory->free[class_of(buffer->capacity)];
+        buffer->next = *first;
+        *first = buffer;
         memory->idle += buffer->capacity;
     } else {
         give_back(device, buffer);

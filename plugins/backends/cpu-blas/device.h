@@ -32,13 +32,13 @@ struct tn_buffer {
     tn_buffer *next;      // in the free list of its class
     uint64_t capacity;    // bytes of `bytes`
     unsigned char *bytes; // `inside`, or imported memory
-    uint32_t size_class;
-    bool is_mapped; // from mmap(), not from the host
+    bool is_mapped;       // from mmap(), not from the host
     bool is_imported;
     _Alignas(CPU_ALIGNMENT) unsigned char inside[];
 };
 
-#define CPU_SIZE_CLASSES 160
+// Of 64 bytes to those of the largest buffer, 2^46, and a class behind it.
+#define CPU_SIZE_CLASSES (4 * (46 - 6) + 2)
 struct cpu_memory {
     pthread_mutex_t lock;              // guards the fields below
     tn_buffer *free[CPU_SIZE_CLASSES]; // free lists, by size class

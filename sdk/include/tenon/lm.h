@@ -59,6 +59,10 @@ typedef struct tn_lm_options {
     // Layers of each device of TENON_BACKEND, in order: "16,14", all of the model's. NULL:
     // as many on the first one as its memory holds, then on the next one, ... Copied.
     const char *split;
+    // Called while weights are loaded, behind each, on the thread that loads: bytes that
+    // are loaded, of those that are to be. Calls nothing of the model. May be NULL.
+    void (*progress)(void *context, uint64_t loaded, uint64_t total);
+    void *progress_context;
 } tn_lm_options;
 
 // The most sequences that share arrays of caches.
@@ -381,6 +385,9 @@ typedef struct tn_lm_sampling {
     uint64_t seed;        // the same seed gives the same tokens, on one backend
     const tn_lm_bias *biases; // num_biases of them
     uint64_t num_biases;
+    // Taken from the logits of the same last tokens, behind `penalty`: once from each of
+    // them, and for each time that it came. Negative ones are added.
+    double presence, frequency;
 } tn_lm_sampling;
 
 // What draws tokens: the state of the random numbers.

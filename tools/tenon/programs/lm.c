@@ -8,7 +8,10 @@
 #include <stdlib.h>
 
 #define SPLIT_HELP "layers of each device of TENON_BACKEND, 16,14 (by their memory)"
-#define CACHE_HELP "elements of the caches: f16 (the CPU's), f32 (of GPUs) or q8_0"
+#define LAST_HELP "tokens that the penalties look back (64)"
+#define PRESENCE_HELP "take X from the logits of each of them"
+#define FREQUENCY_HELP "take X for each time that one of them came"
+#define CACHE_HELP "elements of the caches: f16 (where nothing is said), f32 or q8_0"
 
 int lm_run(const char *mode, const struct option *options, size_t num_options,
            const struct args *args)
@@ -40,7 +43,8 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         "  tenon generate SmolLM2.gguf --json-schema person.json Describe Ada Lovelace\n"
         "  tenon generate SmolVLM/ --image photo.png What is in this picture?\n";
     const char *tokens = "200", *context = NULL, *temperature = NULL, *top_k = NULL,
-               *top_p = NULL, *min_p = NULL, *penalty = NULL, *seed = NULL, *stop = NULL,
+               *top_p = NULL, *min_p = NULL, *penalty = NULL, *penalty_last = NULL,
+               *presence = NULL, *frequency = NULL, *seed = NULL, *stop = NULL,
                *grammar = NULL, *schema = NULL, *bias = NULL, *top = NULL, *adapter = NULL,
                *adapter_scale = NULL, *cache = NULL, *save = NULL, *load = NULL,
                *split = NULL, *image = NULL, *mmproj = NULL;
@@ -57,6 +61,9 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         {"min-p", 0, "P", "among those with P times the greatest probability", &min_p,
          NULL},
         {"penalty", 0, "F", "divide the logits of the last 64 tokens by F", &penalty, NULL},
+        {"penalty-last", 0, "N", LAST_HELP, &penalty_last, NULL},
+        {"presence", 0, "X", PRESENCE_HELP, &presence, NULL},
+        {"frequency", 0, "X", FREQUENCY_HELP, &frequency, NULL},
         {"seed", 0, "N", "of the random numbers (0)", &seed, NULL},
         {"stop", 0, "TEXT", "end where the model writes TEXT", &stop, NULL},
         {"grammar", 0, "FILE", "hold the text to a grammar in GBNF", &grammar, NULL},
@@ -100,7 +107,8 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         "\n"
         "  tenon chat SmolLM2.gguf --system 'Answer in one sentence.'\n";
     const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
-               *min_p = NULL, *penalty = "1.1", *seed = NULL, *system = NULL, *form = NULL,
+               *min_p = NULL, *penalty = "1.1", *penalty_last = NULL, *presence = NULL,
+               *frequency = NULL, *top_k = NULL, *seed = NULL, *system = NULL, *form = NULL,
                *grammar = NULL, *schema = NULL, *adapter = NULL, *adapter_scale = NULL,
                *cache = NULL, *split = NULL, *image = NULL, *mmproj = NULL;
     const struct option options[] = {
@@ -111,12 +119,16 @@ int cmd_chat(const struct command *self, int argc, char **argv)
          &context, NULL},
         {"temperature", 't', "T",
          "draw from the softmax of logits / T (0.6; 0: do not draw)", &temperature, NULL},
+        {"top-k", 0, "K", "draw among the K most probable tokens", &top_k, NULL},
         {"top-p", 0, "P", "among the most probable ones that together have P (0.9)", &top_p,
          NULL},
         {"min-p", 0, "P", "among those with P times the greatest probability", &min_p,
          NULL},
         {"penalty", 0, "F", "divide the logits of the last 64 tokens by F (1.1)", &penalty,
          NULL},
+        {"penalty-last", 0, "N", LAST_HELP, &penalty_last, NULL},
+        {"presence", 0, "X", PRESENCE_HELP, &presence, NULL},
+        {"frequency", 0, "X", FREQUENCY_HELP, &frequency, NULL},
         {"seed", 0, "N", "of the random numbers (0)", &seed, NULL},
         {"grammar", 0, "FILE", "hold each reply to a grammar in GBNF", &grammar, NULL},
         {"json-schema", 0, "FILE", "hold each reply to JSON that is valid by a schema",
