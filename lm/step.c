@@ -243,9 +243,10 @@ void lm_plans_destroy(tn_lm *model)
 tn_status lm_plans_make(tn_lm *model)
 {
     uint64_t count = (uint64_t)(model->end - model->first) * model->facts->num_caches;
-    uint32_t *donated = lm_alloc(2 * count, sizeof(*donated)), *outputs = donated + count;
+    uint32_t *donated = lm_alloc(2 * count, sizeof(*donated));
     if (!donated)
         return TN_ERR_MEMORY;
+    uint32_t *outputs = donated + count;
     for (uint64_t i = 0; i < count; i++) {
         donated[i] = (uint32_t)(first_cache(model) + i);
         outputs[i] = (uint32_t)i;

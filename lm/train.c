@@ -232,9 +232,10 @@ static tn_status make_state(struct training *t)
 static tn_status make_step(struct training *t)
 {
     uint64_t count = 3 * t->num_parameters;
-    uint32_t *donated = lm_alloc(2 * count, sizeof(*donated)), *outputs = donated + count;
+    uint32_t *donated = lm_alloc(2 * count, sizeof(*donated));
     if (!donated)
         return TN_ERR_MEMORY;
+    uint32_t *outputs = donated + count;
     for (uint64_t i = 0; i < count; i++) {
         donated[i] = (uint32_t)(IN_STATE + i);
         outputs[i] = (uint32_t)(OUT_STATE + i);

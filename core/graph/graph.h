@@ -167,8 +167,8 @@ void counted_publish(const tn_array *array);
 struct value *counted_empty(tn_array *counted);
 
 // Gives the array that follows a counted one whose data was given away: the same one, still
-// empty, where nothing else refers to it, else a kept one of this value. NULL: memory is
-// short.
+// empty, where nothing else refers to it, else a kept one that shares this value. NULL:
+// memory is short.
 tn_array *counted_follow(tn_scope *scope, tn_array *counted, const tn_type *type,
                          struct value *value);
 

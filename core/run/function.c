@@ -232,11 +232,13 @@ static tn_status carry(const tn_function *function, tn_scope *scope,
                 tn_release(outputs[d->output]);
             continue;
         }
-        if (is_same)
+        if (is_same) {
             counted_fill(inputs[d->input], &entry->output_types[d->output],
                          values[d->output]);
-        else
+        } else {
+            value_release(values[d->output]);
             tn_release(inputs[d->input]);
+        }
         values[d->output] = NULL;
     }
     return status;
