@@ -309,15 +309,6 @@ static void compare_gradients(const struct row *r, const struct operands *o, tn_
 
 // --- tests -----------------------------------------------------------------------------
 
-static void setup_backend(void)
-{
-    const char *backend = getenv("TENON_TEST_BACKEND");
-    if (!backend)
-        cr_fatal("TENON_TEST_BACKEND is not set");
-    need_device(backend);
-    runtime = open_on(backend);
-}
-
 TestSuite(attention, .init = setup_backend, .fini = teardown);
 
 // `in` gets the inputs.

@@ -90,4 +90,14 @@ static inline void need_device(const char *backend)
         cr_skip("%s", reason);
 }
 
+// As setup(), on the backend that TENON_TEST_BACKEND names.
+static inline void setup_backend(void)
+{
+    const char *backend = getenv("TENON_TEST_BACKEND");
+    if (!backend)
+        cr_fatal("TENON_TEST_BACKEND is not set");
+    need_device(backend);
+    runtime = open_on(backend);
+}
+
 #endif // TESTS_GRAPHS_COMMON_H

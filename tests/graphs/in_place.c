@@ -7,17 +7,6 @@
 
 enum { ROWS = 16, COLUMNS = 8, WHOLE = ROWS * COLUMNS * 4, PART = COLUMNS * 4 };
 
-static void setup_backend(void)
-{
-    char variable[96];
-    const char *backend = getenv("TENON_TEST_BACKEND");
-    if (!backend)
-        cr_fatal("TENON_TEST_BACKEND is not set");
-    need_device(backend);
-    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend);
-    runtime = open_with((const char *const[]){variable, NULL});
-}
-
 TestSuite(in_place, .init = setup_backend, .fini = teardown);
 
 static bool is_cpu(void)
