@@ -55,6 +55,7 @@ struct opened {
     tn_lm *lm;
     tn_lm_sequence *sequence;
     double begin, seconds; // when opening began; how long it and loading took
+    bool is_drawn;         // a line on standard error tells how far loading is
 };
 
 // Prints "tenon: TEXT" on standard error, with control characters escaped. Returns 1.

@@ -42,23 +42,41 @@ double now(void)
     return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
+static void clear_progress(struct opened *opened)
+{
+    if (opened->is_drawn)
+        fprintf(stderr, "\r\033[K");
+    opened->is_drawn = false;
+}
+
 // Weights that are loaded, as a line that is written over: on a terminal, where it takes
 // long enough to be seen.
 static void draw_progress(void *context, uint64_t loaded, uint64_t total)
 {
     enum { CELLS = 30 };
-    const struct opened *opened = context;
+    struct opened *opened = context;
     if (!isatty(STDERR_FILENO) || now() - opened->begin < 0.2)
         return;
-    int full = total > 0 ? (int)((double)loaded / (double)total * CELLS) : CELLS;
-    if (loaded < total)
-        fprintf(stderr, "\rloading [%.*s%.*s] %.1f of %.1f GB", full,
-                "##############################", CELLS - full,
-                "..............................", 1e-9 * (double)loaded,
-                1e-9 * (double)total);
-    else
-        fprintf(stderr, "\r\033[K");
+    if (loaded == total) {
+        clear_progress(opened);
+        return;
+    }
+    opened->is_drawn = true;
+    int full = (int)((double)loaded / (double)total * CELLS);
+    fprintf(stderr, "\rloading [%.*s%.*s] %.1f of %.1f GB", full,
+            "##############################", CELLS - full,
+            "..............................", 1e-9 * (double)loaded, 1e-9 * (double)total);
     fflush(stderr);
+}
+
+// Failures stand alone on their line.
+static int fail_open(struct opened *opened)
+{
+    clear_progress(opened);
+    if (tn_lm_error()[0])
+        stop_lm();
+    close_model(opened);
+    return 1;
 }
 
 static tn_status open_lm(const struct given *given, struct opened *out)
@@ -80,8 +98,7 @@ static tn_status open_lm(const struct given *given, struct opened *out)
 
 int open_alone(const struct given *given, struct opened *out)
 {
-    double begin = now();
-    *out = (struct opened){.begin = begin};
+    *out = (struct opened){.begin = now()};
     if (tn_runtime_open(NULL, &out->runtime))
         return stop("%s", tn_last_error());
     int failed = open_lm(given, out);
@@ -89,27 +106,19 @@ int open_alone(const struct given *given, struct opened *out)
         failed = tn_lm_adapter_load(out->lm, given->adapter, given->adapter_scale) != TN_OK;
     if (!failed && given->mmproj)
         failed = tn_lm_vision_load(out->lm, given->mmproj) != TN_OK;
-    if (failed) {
-        if (tn_lm_error()[0])
-            stop_lm();
-        close_model(out);
-        return 1;
-    }
-    out->seconds = now() - begin;
+    if (failed)
+        return fail_open(out);
+    out->seconds = now() - out->begin;
     return 0;
 }
 
 int open_model(const struct given *given, struct opened *out)
 {
-    double begin = now();
     if (open_alone(given, out))
         return 1;
-    if (tn_lm_sequence_open(out->lm, &out->sequence)) {
-        stop_lm();
-        close_model(out);
-        return 1;
-    }
-    out->seconds = now() - begin;
+    if (tn_lm_sequence_open(out->lm, &out->sequence))
+        return fail_open(out);
+    out->seconds = now() - out->begin;
     return 0;
 }
 

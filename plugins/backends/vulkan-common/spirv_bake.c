@@ -232,8 +232,10 @@ static bool rewrite(struct baker *b, size_t at)
 static bool is_value(const struct baker *b, uint32_t pointer)
 {
     const struct module *m = &b->f.kernel;
+    if (!baker_is_target(b, pointer))
+        return false;
     const struct known *place = &b->known[pointer];
-    if (!baker_is_target(b, pointer) || !place->is_fixed || baker_is_baked(b, place))
+    if (!place->is_fixed || baker_is_baked(b, place))
         return false;
     const struct target *target = &b->targets[place->target - 1];
     size_t at = m->at[pointer];
