@@ -188,9 +188,9 @@ Test(sequences, steps_of_several_give_what_each_gives_alone)
     static const struct {
         const char *name, *cache;
         int64_t slots;
-        double error; // a key between two halves, or two bytes, may become either of them
+        double error; // a key between two halves may become either of them: 7e-5 with AVX2
     } rows[] = {{"llama", "f32", 8, 1e-5},   {"qwen3", "f32", 6, 1e-5},
-                {"mistral", "f16", 7, 5e-4}, {"wide", "q8_0", 16, 1e-2},
+                {"mistral", "f16", 7, 1e-4}, {"wide", "q8_0", 16, 1e-5},
                 {"qwen2", "f32", 4, 1e-5},   {"llama", "f32", 1, 1e-5}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         static float expected[TEXTS][ROUNDS][WORDS];
