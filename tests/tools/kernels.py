@@ -85,6 +85,30 @@ def each_launch_says_what_it_is():
     assert "1x1x1" in tenon("kernels", "-l", "a @ b", A, B, env=environment()).stdout
 
 
+# Extents of x and of w, padding; kernels on a GPU, and on the software driver, where terms stay whole.
+CONVOLUTIONS = [
+    ("1, 7, 7, 64", "40, 3, 3, 64", "1", ["conv2d_wide_32x32", "reduce_sum_f32"], ["conv2d_wide_32x32"]),
+    ("2, 32, 32, 64", "128, 1, 1, 64", "0", ["conv2d_wide_32x64"], ["conv2d_wide_32x64"]),
+    ("4, 32, 32, 64", "256, 1, 1, 64", "0", ["conv2d_wide_64x128"], ["conv2d_wide_64x128"]),
+    ("8, 32, 32, 16", "256, 3, 3, 16", "1", ["conv2d_wide_128x128"], ["conv2d_wide_128x128"]),
+    # Channels that are no multiple of four; few of them.
+    ("1, 7, 7, 66", "40, 3, 3, 66", "1", ["conv2d_forward_f32_16"], ["conv2d_forward_f32_16"]),
+    ("1, 7, 7, 4", "8, 3, 3, 4", "1", ["conv2d_forward_f32_direct"], ["conv2d_forward_f32_direct"]),
+]
+
+
+def convolutions_choose_their_tiles():
+    if not present("vulkan"):
+        return "no Vulkan device"
+    for x, w, padding, *expected in CONVOLUTIONS:
+        made = [f"broadcast_to(astype({name}, f32), shape=[{extents}])" for name, extents in (("x", x), ("w", w))]
+        for as_gpu, names in zip("10", expected):
+            said = tenon("kernels", "--json", f"conv2d({', '.join(made)}, padding=[{padding}, {padding}])", "x=[1.0]",
+                         "w=[2.0]", env={**environment(), "TENON_VULKAN_AS_GPU": as_gpu}).stdout
+            got = [s["name"] for s in json.loads(said)["sites"] if s["step"] == "nn.conv2d/1"]
+            assert got == names, (x, w, as_gpu, got, names)
+
+
 def the_compiler_s_kernels_are_counted_alike():
     if not present("vulkan-jit"):
         return "no device of vulkan-jit"
@@ -156,6 +180,7 @@ def what_tells_no_launch_is_an_error():
 
 run([launches_are_counted_by_what_they_share,
      each_launch_says_what_it_is,
+     convolutions_choose_their_tiles,
      the_compiler_s_kernels_are_counted_alike,
      a_saved_graph_needs_no_values_and_nothing_runs,
      large_graphs_need_few_kernels,
