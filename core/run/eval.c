@@ -2,6 +2,7 @@
 // Evaluation of arrays: makes a task, finds or makes its plan, and runs it. Also
 // tn_runtime_stats.
 #include <string.h>
+#include <tenon/stats.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "run.h"

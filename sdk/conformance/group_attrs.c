@@ -2,6 +2,7 @@
 // Attributes: values that a primitive's attribute table allows survive printing and
 // parsing; odd values are refused or computed with.
 #include <math.h>
+#include <tenon/stats.h>
 #include "checks.h"
 #include "pack.h"
 

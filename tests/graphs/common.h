@@ -6,6 +6,7 @@
 #include <math.h>
 #include "check.h"
 #include <tenon/ops/base_attrs.h>
+#include <tenon/stats.h>
 #include <tenon/tenon.h>
 
 static inline tn_runtime *open_with(const char *const *variables)

@@ -156,6 +156,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/control.h") |
                             self.reachable("sdk/include/tenon/file.h") |
                             self.reachable("sdk/include/tenon/retain.h") |
+                            self.reachable("sdk/include/tenon/stats.h") |
                             self.reachable("sdk/include/tenon/cache_file.h") |
                             self.reachable("sdk/include/tenon/launches.h") |
                             self.reachable("sdk/include/tenon/graph_format.h") |

@@ -3,8 +3,8 @@
 // objects of a language with a garbage collector do.
 //
 //   tn_scope *s = tn_scope_open(rt);
-//   tn_array *y = tn_retain(s, tn_op(s, "exp", TN_IN(x), TN_NO_ATTRS)); // nothing is
-//   computed tn_scope_close(s);
+//   tn_array *y = tn_retain(s, tn_op(s, "exp", TN_IN(x), TN_NO_ATTRS));
+//   tn_scope_close(s); // nothing was computed
 //   ...
 //   tn_read(other_scope, y, data, size); // computes it, for all scopes
 //   tn_release(y);

@@ -2,6 +2,7 @@
 // The interface for applications: runtimes, scopes, lazy arrays, evaluation, transforms.
 //
 //   #include <tenon/tenon.h> // link with -ltenon; pkg-config knows it as "tenon"
+//
 //   tn_runtime *rt;
 //   if (tn_runtime_open(NULL, &rt)) ...
 //   tn_scope *s = tn_scope_open(rt);
@@ -20,10 +21,11 @@
 // thread at a time. What tn_keep gives may be used in any scopes of the same runtime.
 //
 // Processes. A runtime belongs to the process that opened it. A child of fork() may close
-// what it inherited (runtimes, scopes, functions, kept arrays; device memory goes when it
-// ends or calls exec); all else fails with TN_ERR_ARGUMENT. A runtime that the child opens
-// itself computes as any does, on the CPU; Vulkan's drivers do not survive fork(), so a
-// child of a process that used one has to exec first.
+// the runtimes, scopes, functions and kept arrays that it inherited; all other calls on
+// them fail with TN_ERR_ARGUMENT, as their threads and devices are in the parent. Closing
+// gives back no device memory there: that goes when the child ends or calls exec. A runtime
+// that the child opens itself computes as any does, on the CPU; Vulkan's drivers do not
+// survive fork(), so a child of a process that used one has to exec first.
 //
 // Errors. Building functions return NULL on failure and take NULL arrays: the scope keeps
 // the first failure, later calls in the scope do nothing, and tn_eval returns that failure.
@@ -104,8 +106,9 @@ TN_API const char *tn_scope_error(const tn_scope *scope);
 // Forgets the failure: the scope can be used again.
 TN_API void tn_scope_clear_error(tn_scope *scope);
 
-// Records a failure in the scope, unless it has one already, as if a building function had
-// failed: for those of the application. printf's format. Returns `status`.
+// Records a failure in the scope, unless the scope has one already, as if a building
+// function had failed: for building functions of the application's own. printf's format.
+// Returns `status`.
 TN_API tn_status tn_scope_fail(tn_scope *scope, tn_status status, const char *format, ...);
 
 // The runtime that the scope was opened in. Borrowed.
@@ -347,10 +350,11 @@ typedef struct tn_function_options {
     uint64_t num_donated;
     uint64_t max_traces; // that are kept; 0: 256
     // For each of `donated`, in that order: the number of the output that it is carried to,
-    // each once, or UINT32_MAX; NULL: all are UINT32_MAX. Of a kept or retained array a
-    // call takes the caller's reference then, and gives one to the output, which outlives
-    // the scope, too: the same array, with other data, unless something else refers to it.
-    // So a loop carries its state without tn_retain and tn_release. Copied.
+    // each once, or UINT32_MAX; NULL: all are UINT32_MAX. Where the input is a kept or
+    // retained array, a call takes the caller's reference to it, and gives one to the
+    // output, which outlives the scope, too: the same array, with other data, unless
+    // something else refers to it, which sees it given away. What tn_retain of the output
+    // and tn_release of the input do, at a fraction of their time. Copied.
     const uint32_t *carried_to;
 } tn_function_options;
 
@@ -362,12 +366,13 @@ TN_API tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, 
 TN_API void tn_function_destroy(tn_function *function);
 
 // Evaluates the inputs if needed, and starts the function on them. The outputs are arrays
-// of `scope` whose work is queued; reading one waits for its work. Within the body of
-// another function or graph, the body's nodes are put there, and nothing is donated.
-// TN_ERR_ARGUMENT: a function whose body calls itself, directly or through others; a number
-// in the options that the call has no input or output for; with `carried_to` an array that
-// is donated twice. A call that fails after its first work was queued has taken the data of
-// its donated inputs; one that fails before leaves them. Neither takes references.
+// of `scope`, but for what is carried, whose work is queued; reading one waits for its
+// work. Within the body of another function or graph, the body's nodes are put there, and
+// nothing is donated. TN_ERR_ARGUMENT: a function whose body calls itself, directly or
+// through others; a number in the options that the call has no input or output for; with
+// `carried_to` an array that is donated twice. A call that fails after its first work was
+// queued has taken the data of its donated inputs; one that fails before leaves them.
+// Neither takes references.
 TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,
                                   tn_array *const *inputs, uint64_t num_inputs,
                                   tn_array **outputs, uint64_t num_outputs);
@@ -413,7 +418,8 @@ TN_API tn_status tn_plugin_load(tn_runtime *runtime, const char *id);
 // plugin, and show `reason`. For a program that saw the plugin crash or hang in a child
 // process. The quarantine ends when one of the plugin's files changes, when the cache is
 // cleared, or, for later runtimes, by a call with reason NULL. Only plugins with a backend
-// can be quarantined. TN_ERR_IO: no cache folder keeps the reason. Any thread.
+// can be quarantined. TN_ERR_IO: there is no cache folder to keep the reason in. Any
+// thread.
 TN_API tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id,
                                       const char *reason);
 
@@ -567,31 +573,6 @@ TN_API tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t
 
 // A configuration variable as this runtime sees it; NULL when unset. Borrowed.
 TN_API const char *tn_config(const tn_runtime *runtime, const char *name);
-
-// Counters of a runtime since it was opened, and the memory that it holds.
-typedef struct tn_stats {
-    uint32_t struct_size;           // set by the caller; 0: that of ABI 1.0
-    uint32_t flags;                 // 0
-    uint64_t plans_made, plan_hits; // misses and hits of the plan cache
-    uint64_t submissions, steps;    // submitted to devices; kernel launches in these
-    uint64_t transfers;             // copies between devices
-    // Bytes in buffers of arrays and plans; their peak, up to 128 KiB too high by thread.
-    uint64_t buffer_bytes, buffer_peak;
-    uint64_t checked, differing; // launches that TENON_CHECK compared; that differed
-    // Bytes of released buffers that the devices keep for reuse: at most 512 MiB of host
-    // memory, or one part in eight of a device's own.
-    uint64_t spare_bytes;
-    uint64_t plan_bytes; // host memory of cached plans: at most 64 MiB, for 256 plans
-    // Bytes of arrays that submitted steps wrote, without working memory of kernels: of an
-    // output that is updated in place (tn_in_place.update) the size of the update.
-    uint64_t bytes_written;
-    // Of functions: calls of bodies to trace them; traces dropped as too many; held now.
-    uint64_t traces_made, traces_dropped, traces_held;
-    uint64_t cache_found, cache_missed, cache_unstored; // entries of the disk cache
-} tn_stats;
-
-// Fills at most out->struct_size bytes of *out. Any thread.
-TN_API void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out);
 
 #ifdef __cplusplus
 }

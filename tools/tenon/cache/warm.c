@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <tenon/stats.h>
 #include <unistd.h>
 
 struct outcome {
