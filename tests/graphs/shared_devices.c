@@ -89,7 +89,7 @@ static void check_last(tn_scope *s, tn_array *z, int64_t columns)
 static tn_runtime *open_two(const char *second, bool split_memory)
 {
     char variable[160];
-    faults->num_copies = 2;
+    faults->least_devices = 2;
     faults->split_memory = split_memory; // as of most cards: the host does not see it
     snprintf(variable, sizeof(variable), "TENON_BACKEND=%s:0,%s", backend, second);
     tn_runtime *rt = open_with((const char *const[]){variable, NULL});

@@ -3,7 +3,7 @@
 // and what is compared.
 //
 // TENON_TEST_LOADER says where the shared object of tests/fixtures/vulkan_loader.c is,
-// which makes two devices of one, and takes memory and devices away.
+// which makes two devices of one where there is one, and takes memory and devices away.
 #ifndef TESTS_LM_SPLIT_H
 #define TESTS_LM_SPLIT_H
 
@@ -21,7 +21,7 @@ static inline void load(void)
     if (!faults)
         cr_fatal("%s", dlerror());
     need_device("vulkan");
-    *faults = (struct vulkan_faults){.num_copies = 2};
+    *faults = (struct vulkan_faults){.least_devices = 2};
 }
 
 // Puts a runtime on these devices.

@@ -33,8 +33,13 @@ tn_status vk_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buf
 tn_status vk_buffer_create_visible(tn_device *device, uint64_t size, tn_buffer **out_buffer)
 {
     const struct vk_memory_type *types = device->memory.types;
-    if (types[VK_MEMORY_OWN].is_mapped)
-        return create(device, size, VK_MEMORY_OWN, out_buffer);
+    if (types[VK_MEMORY_OWN].is_mapped) {
+        tn_status status = create(device, size, VK_MEMORY_OWN, out_buffer);
+        if (status != TN_OK || (*out_buffer)->map)
+            return status;
+        vk_buffer_destroy(device, *out_buffer);
+        return create(device, size, VK_MEMORY_STAGING, out_buffer);
+    }
     if (types[VK_MEMORY_WINDOW].is_mapped &&
         create(device, size, VK_MEMORY_WINDOW, out_buffer) == TN_OK)
         return TN_OK;

@@ -152,8 +152,9 @@ enum vk_memory_kind {
 };
 
 struct vk_memory_type {
-    uint32_t index;      // of Vulkan's memory types
-    bool is_mapped;      // host-visible
+    uint32_t index;    // of Vulkan's memory types
+    uint32_t unmapped; // of VK_MEMORY_OWN: the type where that of `index` has no room left
+    bool is_mapped;    // host-visible
     uint64_t block_size; // bytes of an ordinary block
     uint64_t max_bytes;  // limit of `reserved`; 0: the device has no such memory
     uint64_t reserved;   // bytes in blocks

@@ -50,6 +50,19 @@ int vk_memory_find_type(const struct vk_facts *facts, uint32_t allowed,
     return -1;
 }
 
+// One that is not the device's own, where there is one.
+static int find_host_type(const struct vk_facts *facts, uint32_t allowed,
+                          VkMemoryPropertyFlags wanted)
+{
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < facts->memory.memoryTypeCount; i++)
+        if (!(facts->memory.memoryTypes[i].propertyFlags &
+              VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT))
+            others |= UINT32_C(1) << i;
+    int found = vk_memory_find_type(facts, allowed & others, wanted);
+    return found >= 0 ? found : vk_memory_find_type(facts, allowed, wanted);
+}
+
 static uint64_t heap_size(const struct vk_facts *facts, int type)
 {
     return facts->memory.memoryHeaps[facts->memory.memoryTypes[type].heapIndex].size;
@@ -81,8 +94,9 @@ static struct vk_memory_type memory_type(const struct vk_facts *facts, int index
 }
 
 // `own`: device-local; `both`: device-local and host-visible, or -1; `staging`: host
-// memory. If all device memory is host-visible, no staging is needed. If only a window is
-// (256 MiB on many cards), the window is for small buffers.
+// memory. If all device memory is host-visible, no staging is needed, until the bus has no
+// addresses left for it: blocks are of `own` then. If only a window is (256 MiB on many
+// cards), the window is for small buffers.
 static void set_types(tn_device *device, int own, int both, int staging)
 {
     const struct vk_facts *facts = &device->facts;
@@ -90,6 +104,7 @@ static void set_types(tn_device *device, int own, int both, int staging)
     bool whole = both >= 0 && heap_size(facts, both) >= heap_size(facts, own);
     memory->types[VK_MEMORY_OWN] = memory_type(facts, whole ? both : own);
     memory->types[VK_MEMORY_OWN].is_mapped = whole;
+    memory->types[VK_MEMORY_OWN].unmapped = (uint32_t)own;
     memory->types[VK_MEMORY_STAGING] = memory_type(facts, staging);
     memory->host_cached = whole && (facts->memory.memoryTypes[both].propertyFlags &
                                     VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
@@ -125,10 +140,10 @@ tn_status vk_memory_init(tn_device *device)
                                    local | visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
     if (both < 0)
         both = vk_memory_find_type(facts, needs.memoryTypeBits, local | visible);
-    int cached = vk_memory_find_type(facts, needs.memoryTypeBits,
-                                     visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
-    int staging =
-        cached >= 0 ? cached : vk_memory_find_type(facts, needs.memoryTypeBits, visible);
+    int staging = find_host_type(facts, needs.memoryTypeBits,
+                                 visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
+    if (staging < 0)
+        staging = find_host_type(facts, needs.memoryTypeBits, visible);
     if (own < 0 || staging < 0)
         return device->host->fail(device->host, TN_ERR_DEVICE,
                                   "%s: no memory type for storage buffers",
@@ -156,12 +171,11 @@ static void block_destroy(tn_device *device, struct vk_block *block)
     free(block);
 }
 
-// Allocates the block's buffer and memory, and maps the memory. *out_call names the call
-// that failed.
+// Allocates the block's buffer and memory of a type, and maps the memory where it is to be
+// mapped. *out_call names the call that failed.
 static VkResult block_allocate_memory(tn_device *device, struct vk_block *block,
-                                      const char **out_call)
+                                      uint32_t type, bool is_mapped, const char **out_call)
 {
-    const struct vk_memory_type *type = &device->memory.types[block->kind];
     *out_call = "vkCreateBuffer";
     VkResult result = vk_memory_create_buffer(device, block->size, NULL, &block->buffer);
     if (result != VK_SUCCESS)
@@ -173,7 +187,7 @@ static VkResult block_allocate_memory(tn_device *device, struct vk_block *block,
                                         &(VkMemoryAllocateInfo){
                                             .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
                                             .allocationSize = needs.size,
-                                            .memoryTypeIndex = type->index,
+                                            .memoryTypeIndex = type,
                                         },
                                         NULL, &block->memory);
     if (result != VK_SUCCESS) {
@@ -182,7 +196,7 @@ static VkResult block_allocate_memory(tn_device *device, struct vk_block *block,
     }
     *out_call = "vkBindBufferMemory";
     result = device->vk->BindBufferMemory(device->handle, block->buffer, block->memory, 0);
-    if (result != VK_SUCCESS || !type->is_mapped)
+    if (result != VK_SUCCESS || !is_mapped)
         return result;
     void *map;
     *out_call = "vkMapMemory";
@@ -191,6 +205,12 @@ static VkResult block_allocate_memory(tn_device *device, struct vk_block *block,
     if (result == VK_SUCCESS)
         block->map = map;
     return result;
+}
+
+static bool is_out_of_memory(VkResult result)
+{
+    return result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
+           result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_MEMORY_MAP_FAILED;
 }
 
 static bool is_empty(const struct vk_block *block)
@@ -220,6 +240,40 @@ static void drop_spares(tn_device *device, uint64_t keep)
     }
 }
 
+// Memory of the device that the host does not see stands in for that which it sees too: a
+// driver may run out of addresses of the bus before it runs out of memory.
+static VkResult allocate_seen_or_not(tn_device *device, struct vk_block *block,
+                                     const char **out_call)
+{
+    const struct vk_memory_type *type = &device->memory.types[block->kind];
+    VkResult result =
+        block_allocate_memory(device, block, type->index, type->is_mapped, out_call);
+    if (!is_out_of_memory(result) || block->kind != VK_MEMORY_OWN ||
+        type->unmapped == type->index)
+        return result;
+    block_release_memory(device, block);
+    result = block_allocate_memory(device, block, type->unmapped, false, out_call);
+    if (result == VK_SUCCESS)
+        device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
+                          "%s: %llu bytes that the host does not see, beside %llu in use",
+                          device->facts.properties.deviceName,
+                          (unsigned long long)block->size,
+                          (unsigned long long)device->memory.used);
+    return result;
+}
+
+// Where there is no room, empty blocks make some.
+static VkResult block_allocate(tn_device *device, struct vk_block *block,
+                               const char **out_call)
+{
+    VkResult result = allocate_seen_or_not(device, block, out_call);
+    if (!is_out_of_memory(result))
+        return result;
+    block_release_memory(device, block);
+    drop_spares(device, 0);
+    return allocate_seen_or_not(device, block, out_call);
+}
+
 static tn_status block_create(tn_device *device, uint64_t size, enum vk_memory_kind kind,
                               struct vk_block **out_block)
 {
@@ -243,12 +297,7 @@ static tn_status block_create(tn_device *device, uint64_t size, enum vk_memory_k
     type->reserved += size;
     device->memory.reserved += size;
     const char *call;
-    VkResult result = block_allocate_memory(device, block, &call);
-    if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY) {
-        block_release_memory(device, block);
-        drop_spares(device, 0);
-        result = block_allocate_memory(device, block, &call);
-    }
+    VkResult result = block_allocate(device, block, &call);
     if (result != VK_SUCCESS) {
         char what[128];
         snprintf(what, sizeof(what), "%s for %llu bytes beside %llu in use", call,
