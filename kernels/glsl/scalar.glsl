@@ -259,15 +259,15 @@ double op_SIGN(double x)
 #endif
 #endif
 
-// A NaN operand is the result.
+// A NaN operand is the result: a by its bits, b since no comparison with NaN holds.
 #define MIN_MAX_FLOAT(T)                                                                   \
     T op_MIN(T a, T b)                                                                     \
     {                                                                                      \
-        return is_nan(a) ? a : is_nan(b) ? b : a < b ? a : b;                              \
+        return is_nan(a) || a < b ? a : b;                                                 \
     }                                                                                      \
     T op_MAX(T a, T b)                                                                     \
     {                                                                                      \
-        return is_nan(a) ? a : is_nan(b) ? b : a > b ? a : b;                              \
+        return is_nan(a) || a > b ? a : b;                                                 \
     }
 #define MIN_MAX_INT(T)                                                                     \
     T op_MIN(T a, T b)                                                                     \
