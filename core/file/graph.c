@@ -42,7 +42,8 @@ static tn_status find_format(tn_runtime *runtime, const tn_graph_format **out_fo
     const void *table = NULL;
     tn_status status = tn_interface_find(runtime, TN_IFACE_GRAPH_FORMAT, &table, out_host);
     *out_format = table;
-    fail_clear();
+    if (status == TN_OK)
+        fail_clear();
     return status;
 }
 

@@ -319,6 +319,8 @@ def an_installation_that_lacks_is_told():
     env["TENON_PLUGIN_PATH"] = os.path.abspath("none")
     refused(*ADD, env=env, saying=f"no plugin was found in {os.path.abspath('none')}: install some")
     refused(*ADD, env={**env, "TENON_BACKEND": "cpu-blas"}, saying="no plugin was found in")
+    tenon("eval", "1 + 1", "--save", "a.graph")
+    refused("eval", "@a.graph", env=env, saying="no installed plugin offers the interface 'tn.graph_format/1'")
     install(where="none")
     refused("eval", "acme.smooth(1.0)", env=env, saying="no plugin that was found has the pack 'acme'")
 
