@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Rows of x times the transposed matrices of blocks (quant.glsl) that they chose, in f32. With one
-// of ROWS each pair of a row and a choice reads its matrix by itself. With more a workgroup has
+// Rows of x times the transposed matrices that they chose, in f32: of blocks (quant.glsl) of FORMAT, or of
+// FLOATS, a dtype. With one of ROWS each pair of a row and a choice reads its matrix by itself. With more a workgroup has
 // columns of a matrix, looks for the pairs that chose it, and reads the columns once for ROWS of them.
 #include "types.glsl"
 layout(local_size_x = 256) in;
@@ -16,16 +16,57 @@ layout(std430, binding = 2) writeonly buffer Out { float d[]; } result;
 layout(push_constant) uniform Args {
     uint pairs, columns, terms;
     uint sharing;              // pairs that have one row of x
-    uint experts, matrix;      // matrices, and units from one to the next
+    uint experts, matrix;      // matrices, and units from one to the next: of floats elements
     uint x_offset, w_offset, out_offset; // of w: units
     uint index_offset, index_size, index_signed; // offset in bytes
 } args;
+
+// Eight elements of a row are a part: four are low, and four, HIGH behind these, high.
+#ifdef FLOATS
+#define HAS_MINIMUM 0
+#define HIGH 4u
+layout(std430, binding = 1) readonly buffer Fours_of_w { PASTE(SV_, FLOATS) d[]; } weights;
+#define FROM(w) PASTE(FROM_, FLOATS)(w)
+
+uint part_begin(uint part)
+{
+    return part * 8u;
+}
+
+vec4 load_four(uint at)
+{
+    PASTE(WV_, FLOATS) w = PASTE(WV_, FLOATS)(weights.d[at / 4u]);
+    return vec4(FROM(w.x), FROM(w.y), FROM(w.z), FROM(w.w));
+}
+
+void load_w(uint matrix, uint column, uint part, out vec4 low, out vec4 high, out vec4 scales)
+{
+    uint at = matrix + column * args.terms + part_begin(part);
+    low = load_four(at);
+    high = load_four(at + HIGH);
+    scales = vec4(1.0, 0.0, 1.0, 0.0);
+}
+#else
+#define HIGH 16u
 #define W_BINDING 1
 bool w_odd()
 {
     return W_ODD != 0u;
 }
 #include "quant.glsl"
+
+uint part_begin(uint part)
+{
+    return part / 4u * 32u + part % 4u * 4u;
+}
+
+void load_w(uint matrix, uint column, uint part, out vec4 low, out vec4 high, out vec4 scales)
+{
+    uvec4 loaded = part_load(weight_row(matrix, column, args.terms, 0u), part);
+    scales = part_scales(loaded);
+    part_integers(loaded, low, high);
+}
+#endif
 #define INDEX_BINDING 3
 #include "row_index.glsl"
 
@@ -55,16 +96,12 @@ void multiply(uint matrix, uint first, uint lane)
     [[unroll]] for (uint i = 0u; i < SUMS; i++)
         sums[i] = 0.0;
     for (uint part = lane; part < args.terms / 8u; part += LANES) {
-        uint at = part / 4u * 32u + part % 4u * 4u;
+        uint at = part_begin(part);
         vec4 scales[EACH], low[EACH], high[EACH];
-        [[unroll]] for (uint c = 0u; c < EACH; c++) {
-            uint column = min(first + c, args.columns - 1u);
-            uvec4 loaded = part_load(weight_row(matrix, column, args.terms, 0u), part);
-            scales[c] = part_scales(loaded);
-            part_integers(loaded, low[c], high[c]);
-        }
+        [[unroll]] for (uint c = 0u; c < EACH; c++)
+            load_w(matrix, min(first + c, args.columns - 1u), part, low[c], high[c], scales[c]);
         [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-            vec4 x_low = load_x(x_rows[r] + at), x_high = load_x(x_rows[r] + at + 16u);
+            vec4 x_low = load_x(x_rows[r] + at), x_high = load_x(x_rows[r] + at + HIGH);
             [[unroll]] for (uint c = 0u; c < EACH; c++) {
                 sums[c * ROWS + r] +=
                     sum_of(low[c] * x_low) * scales[c].x + sum_of(high[c] * x_high) * scales[c].z;

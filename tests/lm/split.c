@@ -18,6 +18,7 @@ Test(split, logits_are_those_of_transformers)
         {"vulkan,vulkan-jit", "llama", "1,1", "vulkan:0 0-0, vulkan-jit:0 1-1"},
         {"vulkan,cpu-blas", "llama3", "0,2", "cpu-blas:0 0-1"},
         {"vulkan,cpu-blas", "llama", NULL, "vulkan:0 0-1"},
+        {"vulkan", "mixtral", NULL, "vulkan:0 0-1"}, // experts of floats
     };
     float *logits = malloc(sizeof(float) * WORDS * ROWS);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -98,7 +98,7 @@ static const tn_operand_rule quantized_take_rules[] = {
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule experts_matmul_rules[] = {
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
-    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_U8) | HALF_OR_F32, TN_NEEDS_CONTIGUOUS},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule quantized_matmul_rules[] = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products whose rows choose their matrices, quant.experts_matmul/1, of plain formats of
-// <tenon/ops/quant.h>. x is never rounded, so that the attribute `exact` changes nothing.
-// Where matrices are chosen often, as in prompts, workgroups take the rows of a matrix
-// together.
+// <tenon/ops/quant.h> and of floats. x is never rounded, so that the attribute `exact`
+// changes nothing. Where matrices are chosen often, as in prompts, workgroups take the rows
+// of a matrix together.
 #include "kernels.h"
 
 #include <stdio.h>
@@ -16,11 +16,23 @@
 #define OFTEN 2   // pairs of a matrix, from which on they do
 #define MOST_COUNTED 0xffffffff
 
+static bool is_blocks(const tn_quant_experts_attrs *attrs)
+{
+    return attrs->format && *attrs->format;
+}
+
+// Whether the kernel reads this w: floats four at a time, and eight of a row.
+static bool reads(const tn_quant_experts_attrs *attrs, const tn_layout *w)
+{
+    if (is_blocks(attrs))
+        return w->dtype == TN_U8 && tn_quant_find(attrs->format);
+    return w->dtype != TN_U8 && w->extent[2] % PART == 0 && w->offset % 4 == 0;
+}
+
 int32_t vk_experts_matmul_accepts(const tn_kernel_query *query)
 {
-    const tn_quant_experts_attrs *attrs = query->attrs;
     const tn_layout *w = &query->inputs[1];
-    return attrs->format && tn_quant_find(attrs->format) &&
+    return reads(query->attrs, w) &&
            layout_count(w) + (uint64_t)w->offset <= MOST_COUNTED &&
            layout_count(&query->inputs[0]) <= MOST_COUNTED &&
            layout_count(&query->inputs[2]) <= MOST_COUNTED / 8 &&
@@ -39,19 +51,21 @@ static uint32_t lanes_for(uint64_t terms)
 tn_status vk_plan_experts_matmul(const tn_vulkan_plan *plan)
 {
     const tn_quant_experts_attrs *attrs = plan->step->attrs;
-    const tn_quant_format *format = tn_quant_find(attrs->format);
+    const tn_quant_format *format = is_blocks(attrs) ? tn_quant_find(attrs->format) : NULL;
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     const tn_layout *w = &tn_step_input(plan->step, 1)->layout;
     const tn_layout *ids = &tn_step_input(plan->step, 2)->layout;
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
-    // Units by which quant.glsl counts: words, or bytes of blocks that are no whole words.
-    uint64_t unit = format && format->bytes % 2 ? 1 : 2, size = dtype_bytes(ids->dtype);
+    // Units by which quant.glsl counts: words, or bytes of blocks that are no whole words;
+    // of floats elements.
+    uint64_t unit = !format || format->bytes % 2 ? 1 : 2, size = dtype_bytes(ids->dtype);
     uint64_t pairs = layout_count(ids), columns = (uint64_t)w->extent[1];
     uint64_t terms = (uint64_t)x->extent[2];
     char name[VARIANT_NAME];
-    if (layout_count(out) == 0 || !format)
+    if (layout_count(out) == 0)
         return TN_OK;
-    snprintf(name, sizeof(name), "quant_experts_%s", format->name);
+    snprintf(name, sizeof(name), "quant_experts_%s",
+             format ? format->name : dtype_glsl(w->dtype));
     uint32_t lanes = lanes_for(terms);
     uint64_t experts = (uint64_t)w->extent[0];
     uint32_t rows = pairs >= OFTEN * experts ? ROWS : 1;
