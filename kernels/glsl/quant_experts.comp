@@ -1,8 +1,9 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Rows of x times the transposed matrices that they chose, in f32: of blocks (quant.glsl) of FORMAT, or of
-// FLOATS, a dtype. With one of ROWS each pair of a row and a choice reads its matrix by itself. With more a workgroup has
-// columns of a matrix, looks for the pairs that chose it, and reads the columns once for ROWS of them.
+// Rows of x times the transposed matrices that they chose, in f32: of blocks (quant.glsl) of FORMAT, or
+// of FLOATS, a dtype. With one of ROWS each pair of a row and a choice reads its matrix by itself. With
+// more a workgroup has columns of a matrix, looks for the pairs that chose it, and reads the columns once
+// for ROWS of them.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint W_ODD = 0;  // 1: w begins at an odd byte

@@ -252,14 +252,7 @@ static VkResult allocate_seen_or_not(tn_device *device, struct vk_block *block,
         type->unmapped == type->index)
         return result;
     block_release_memory(device, block);
-    result = block_allocate_memory(device, block, type->unmapped, false, out_call);
-    if (result == VK_SUCCESS)
-        device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
-                          "%s: %llu bytes that the host does not see, beside %llu in use",
-                          device->facts.properties.deviceName,
-                          (unsigned long long)block->size,
-                          (unsigned long long)device->memory.used);
-    return result;
+    return block_allocate_memory(device, block, type->unmapped, false, out_call);
 }
 
 // Where there is no room, empty blocks make some.
