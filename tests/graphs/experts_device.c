@@ -61,6 +61,8 @@ static void check_experts(struct matrix m, int64_t rows, int is_shared)
 Test(experts_device, rows_are_multiplied_by_what_they_chose)
 {
     for (size_t f = 0; f < FORMATS; f++) {
+        if (is_for_the_other(f))
+            continue;
         check_experts(experts_make(formats[f].name, 1280), 2, 1);
         check_experts(experts_make(formats[f].name, 256), 5, 0);
     }
@@ -69,6 +71,8 @@ Test(experts_device, rows_are_multiplied_by_what_they_chose)
     check_experts(experts_make("q4_1", 96), 2, 0);
     static const tn_dtype floats[] = {TN_F32, TN_F16, TN_BF16};
     for (size_t f = 0; f < 3; f++) {
+        if (is_for_the_other(f))
+            continue;
         check_experts(floats_make(floats[f], EXPERTS * COLUMNS, 1288), 2, 1);
         check_experts(floats_make(floats[f], EXPERTS * COLUMNS, 24), 40, 0);
     }

@@ -148,7 +148,7 @@ Test(quant_device, packed_products_are_those_of_the_values)
 {
     const char *backend = getenv("TENON_TEST_BACKEND");
     for (size_t f = 0; f < FORMATS; f++) {
-        if (!tn_quant_packed(formats[f].name, backend))
+        if (is_for_the_other(f) || !tn_quant_packed(formats[f].name, backend))
             continue;
         int64_t block = tn_quant_find(formats[f].name)->block;
         struct matrix m = matrix_make(formats[f].name, 48, (block == 32 ? 19 : 3) * block);
@@ -340,6 +340,8 @@ Test(quant_device, norms_are_part_of_products)
         {12, 0, -1, false, 2}, {2, 1, -1, false, 2}, {1, 0, -1, true, 2},
     };
     for (size_t f = 0; f < 6; f++) {
+        if (is_for_the_other(f))
+            continue;
         int64_t block = tn_quant_find(kernels[f])->block;
         struct matrix m = matrix_make(kernels[f], 80, block == 256 ? 1280 : 1120);
         m.is_packed = 1;

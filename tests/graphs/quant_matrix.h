@@ -23,6 +23,14 @@ static const struct {
                {"mxfp4", -1, -1}};
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 
+// Both backends have the same kernels, which software drivers compile for long: one half of
+// the formats each, or all of them with TEST_LARGE.
+static inline bool is_for_the_other(size_t format)
+{
+    bool is_jit = strcmp(getenv("TENON_TEST_BACKEND"), "vulkan-jit") == 0;
+    return !getenv("TEST_LARGE") && format % 2 != (size_t)is_jit;
+}
+
 static uint32_t state = 1;
 static inline uint32_t next_bits(void)
 {
