@@ -25,8 +25,11 @@ def limited(what, limit, expression, **variables):
             os.setgroups([])
             os.setgid(65534)
             os.setuid(65534)
-    done = tap.subprocess.run([tap.TENON, "eval", expression, X], env={**tap.ENVIRONMENT, **variables},
-                              capture_output=True, text=True, timeout=SECONDS, preexec_fn=set_limit)
+    try:
+        done = tap.subprocess.run([tap.TENON, "eval", expression, X], env={**tap.ENVIRONMENT, **variables},
+                                  capture_output=True, text=True, timeout=SECONDS, preexec_fn=set_limit)
+    except PermissionError as error: # in a folder that is root's own
+        return error.errno, str(error)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -247,7 +247,10 @@ def models_of_random_weights_are_measured():
 
 def loading_draws_a_bar_on_a_terminal():
     large = ("bench", "llm", "--random", "layers=24,width=1024,heads=8,groups=8,inner=4096,vocabulary=1000", "--rounds", "1")
-    ours, theirs = os.openpty()
+    try:
+        ours, theirs = os.openpty()
+    except OSError as error:
+        return f"no pseudo-terminal: {error}"
     process = subprocess.Popen([tap.TENON, *large], env=tap.ENVIRONMENT, stderr=theirs, stdout=subprocess.DEVNULL)
     os.close(theirs)
     seen = b""
