@@ -204,6 +204,11 @@ Test(quant_device, products_on_matrix_units_are_those_of_the_values)
             m.is_packed = is_packed;
             check_product(&m, 1030, f % 2 ? 0 : 5, 0);
             matrix_free(&m);
+            m = matrix_make(formats[f].name, 1008, block == 256 ? 1280 : 1056);
+            m.is_packed = is_packed;
+            for (int64_t few = 2; few < 9; few++)
+                check_product(&m, few, few % 3, 0);
+            matrix_free(&m);
         }
     }
 }
@@ -287,7 +292,7 @@ struct normed {
 static void check_normed(const struct normed *c, const struct matrix *m, bool has_kernel)
 {
     enum { MOST = 12 * 1280 };
-    static float x[MOST], g[MOST], got[12 * 80], h[MOST];
+    static float x[MOST], g[MOST], got[5 * 1008], h[MOST];
     tn_scope *s = tn_scope_open(runtime);
     for (int64_t i = 0; i < c->rows * m->k; i++)
         x[i] = (float)next_bits() / 8388608 - 1;
@@ -358,6 +363,26 @@ Test(quant_device, norms_are_part_of_products)
     m.is_packed = 1;
     check_normed(&cases[0], &m, true);
     matrix_free(&m);
+}
+
+// Large products of so many rows that matrix units are faster take no norm in: by format.
+Test(quant_device, norms_are_apart_where_units_are_faster)
+{
+    static const struct {
+        const char *format;
+        struct normed normed;
+    } cases[] = {{"q4_0", {2, 0, -1, false, 1}},
+                 {"q4_0", {5, 0, -1, false, 2}},
+                 {"q8_0", {4, 0, -1, false, 1}},
+                 {"q8_0", {5, 0, -1, false, 2}}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (is_for_the_other(i / 2))
+            continue;
+        struct matrix m = matrix_make(cases[i].format, 1008, 1056);
+        m.is_packed = 1;
+        check_normed(&cases[i].normed, &m, true);
+        matrix_free(&m);
+    }
 }
 
 // So long rows that workgroups do not each round them: what is before them is in the launch

@@ -16,7 +16,7 @@
 #define PART 8          // elements that quant.glsl reads at a time
 #define EACH 4          // columns of an invocation, of quant_matmul.comp
 #define AT_ONCE 2       // parts of a column that it loads at once, there
-#define AT_MOST 4       // rows of x of a workgroup, there
+#define AT_MOST 4       // rows of x of a workgroup
 #define GROUP 256       // invocations of a workgroup
 #define ENOUGH_TILES 32 // of 64 x 64
 #define MOST_COUNTED 0xffffffff
@@ -197,10 +197,10 @@ static bool is_all_packed(const struct quant_product *p)
     return p->w.is_packed && p->columns % PACKED_ROWS == 0 && p->blocks->offset % 16 == 0;
 }
 
-// Rows of x that a workgroup computes at once.
-static uint64_t rows_at_once(const struct quant_product *p)
+// Rows of x that a workgroup computes at once. In bytes there is a kernel of two.
+static uint64_t rows_at_once(const struct quant_product *p, bool in_bytes)
 {
-    return p->rows == 1 ? 1 : AT_MOST;
+    return p->rows == 1 ? 1 : p->rows == 2 && in_bytes ? 2 : AT_MOST;
 }
 
 // Groups of 16 packed rows that a workgroup takes.
@@ -209,21 +209,27 @@ static uint64_t groups_each(const struct quant_product *p)
     return ceil_div(p->columns / PACKED_ROWS, ENOUGH_GROUPS);
 }
 
-// Workgroups where the weights are read for few rows.
-static uint64_t few_groups(const struct quant_product *p)
+// Workgroups where the weights are read for `at_once` rows.
+static uint64_t few_groups(const struct quant_product *p, uint64_t at_once)
 {
     uint64_t columns = is_all_packed(p) ? groups_each(p) * PACKED_ROWS
                                         : GROUP / lanes_for(p->terms) * EACH;
-    return ceil_div(p->rows, rows_at_once(p)) * ceil_div(p->columns, columns);
+    return ceil_div(p->rows, at_once) * ceil_div(p->columns, columns);
+}
+
+// Elements of x that all workgroups together read.
+static uint64_t count_read(const struct quant_product *p)
+{
+    uint64_t at_once = rows_at_once(p, is_all_packed(p) && !p->exact);
+    return tn_saturated_multiply(few_groups(p, at_once) * at_once, p->terms);
 }
 
 // Whether x may pass through a program, which all who share a row compute anew.
 static bool may_repeat(const struct quant_product *p)
 {
-    if (p->rows == 0 || p->terms == 0 || p->rows > FEW_ROWS || p->terms > MOST_REPEATED)
-        return false;
     uint64_t sharing = is_all_packed(p) ? 1 : GROUP / lanes_for(p->terms);
-    return few_groups(p) <= MOST_REPEATED / p->terms / sharing;
+    return p->rows > 0 && p->terms > 0 && p->rows <= FEW_ROWS &&
+           count_read(p) <= MOST_REPEATED / sharing;
 }
 
 // Whether x is rounded in a launch before, where the device multiplies bytes. Of rows in
@@ -231,7 +237,7 @@ static bool may_repeat(const struct quant_product *p)
 static bool rounds_apart(const struct quant_product *p)
 {
     return !p->exact && p->rows > 0 && p->terms > 0 && p->rows <= FEW_ROWS &&
-           is_all_packed(p) && few_groups(p) > MOST_REPEATED / p->terms;
+           is_all_packed(p) && count_read(p) > MOST_REPEATED;
 }
 
 // Rounded x in scratch memory: bytes, and scales behind them.
@@ -252,8 +258,9 @@ uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
     if (!quant_describe(attrs->format, attrs->exact, &query->inputs[0], &query->inputs[1],
                         &query->outputs[0], &p))
         return 0;
-    return rounds_apart(&p) ? rounded_bytes(&p) + rounded_scales(&p)
-                            : quant_matrix_scratch(&p);
+    uint64_t rounded = rounds_apart(&p) ? rounded_bytes(&p) + rounded_scales(&p) : 0;
+    uint64_t matrices = quant_matrix_scratch(&p);
+    return rounded > matrices ? rounded : matrices;
 }
 
 int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
@@ -264,7 +271,8 @@ int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
     return is_counted(attrs->format, w, out) &&
            layout_count(&query->inputs[0]) <= MOST_COUNTED &&
            quant_describe(attrs->format, attrs->exact, &query->inputs[0], w, out, &p) &&
-           (!(query->fused & 1) || may_repeat(&p) || rounds_apart(&p));
+           (!(query->fused & 1) ||
+            (!quant_may_round(&p) && (may_repeat(&p) || rounds_apart(&p))));
 }
 
 // --- in f32, and in bytes ---------------------------------------------------------------
@@ -290,9 +298,11 @@ static tn_status plan_packed(const tn_vulkan_plan *plan, const struct quant_prod
                              const struct packed_x *x, const tn_vulkan_operand w)
 {
     char name[VARIANT_NAME];
+    bool in_bytes = has_dots(plan->limits) && !p->exact;
+    uint64_t at_once = rows_at_once(p, in_bytes);
     snprintf(name, sizeof(name), "quant_packed_%s_%u%s", p->w.format->name,
-             (uint32_t)rows_at_once(p), has_dots(plan->limits) && !p->exact ? "_dots" : "");
-    struct kernel_launch launch = {.name = name, .groups = few_groups(p)};
+             (uint32_t)at_once, in_bytes ? "_dots" : "");
+    struct kernel_launch launch = {.name = name, .groups = few_groups(p, at_once)};
     kernel_spec(&launch, x->in_fours);
     kernel_spec(&launch, x->kind);
     kernel_bind(&launch, x->x);
@@ -351,9 +361,10 @@ static void choose_product(struct kernel_launch *launch, const struct quant_prod
                            char name[VARIANT_NAME])
 {
     if (p->rows <= FEW_ROWS) {
+        uint64_t at_once = rows_at_once(p, false);
         snprintf(name, VARIANT_NAME, "quant_matmul_%s_few_%u", p->w.format->name,
-                 (uint32_t)rows_at_once(p));
-        launch->groups = few_groups(p);
+                 (uint32_t)at_once);
+        launch->groups = few_groups(p, at_once);
         kernel_spec(launch, lanes_for(p->terms));
         return;
     }
@@ -414,7 +425,8 @@ int32_t vk_normed_matmul_accepts(const tn_kernel_query *query)
     return is_counted(attrs->format, w, &query->outputs[0]) &&
            layout_count(x) <= MOST_COUNTED &&
            quant_describe(attrs->format, false, x, w, &query->outputs[0], &p) &&
-           p.rows <= FEW_ROWS && p.terms > 0 && is_all_packed(&p) &&
+           p.rows <= FEW_ROWS && p.terms > 0 && is_all_packed(&p) && !quant_may_round(&p) &&
+           (p.rows == 1 || count_read(&p) <= MOST_REPEATED) &&
            query->inputs[1].offset % 4 == 0;
 }
 

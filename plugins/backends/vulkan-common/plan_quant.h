@@ -30,6 +30,9 @@ bool quant_describe(const char *format, bool exact, const tn_layout *x,
 
 #define SCRATCH_ALIGNMENT 256 // bytes
 
+// Whether a device with matrix units runs a product on these.
+bool quant_may_round(const struct quant_product *p);
+
 // Bytes of scratch memory of a product on matrix units; 0 where it never runs on these.
 uint64_t quant_matrix_scratch(const struct quant_product *p);
 

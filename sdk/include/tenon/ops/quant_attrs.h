@@ -47,11 +47,12 @@ typedef struct tn_quant_quantize_attrs {
 // A kernel may round x to 8 bits: in each 32 elements to multiples of their greatest
 // magnitude / 127, so that an element of the result is off by at most the sum over these of
 // |w| * greatest magnitude / 254. Not where `exact` is true: then products are of floats,
-// as in base.matmul. The Vulkan backends round x so for up to 8 rows of it and packed rows
-// of w; more rows, and both operands, become floats of 16 bits where the device has matrix
-// units of them: f16, rows of x scaled to its range, and from 256 rows on bfloat16, whose
-// error is below that bound, or else f16, which has less error but ends at 65504. Other
-// kernels never round x, and give the same with either.
+// as in base.matmul. The Vulkan backends round x so for up to 2, 4 or 8 rows of it, by
+// format, size and device, and packed rows of w; more rows, and both operands, become
+// floats of 16 bits where the device has matrix units of them: f16, rows of x scaled to its
+// range, and from 256 rows on bfloat16, whose error is below that bound, or else f16, which
+// has less error but ends at 65504. Other kernels never round x, and give the same with
+// either.
 typedef struct tn_quant_matmul_attrs {
     const char *format; // required
     int64_t exact;      // 0 or 1; default 0
