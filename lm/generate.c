@@ -200,7 +200,8 @@ static tn_status prepare_prompt(struct generating *g)
         sequence->length = (int64_t)common;
         prompt += common;
         count -= common;
-        g->rows += g->rows ? common : 0;
+        if (g->rows)
+            g->rows += common;
     }
     g->next = prompt;
     g->num_next = (int64_t)count;

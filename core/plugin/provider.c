@@ -54,8 +54,9 @@ tn_status tn_providers(tn_runtime *runtime, const char *id, tn_provider *out,
     struct plugin **list = list_providers(runtime->plugins, id, &found);
     if (!list)
         return TN_ERR_MEMORY;
-    uint32_t size =
-        out && *count && out->struct_size ? out->struct_size : TN_END_OF(out, selectors);
+    uint32_t size = 0;
+    if (out)
+        size = *count && out->struct_size ? out->struct_size : TN_END_OF(out, selectors);
     for (uint32_t i = 0; out && i < found && i < *count; i++) {
         const tn_provider mine = {
             .struct_size = sizeof(mine),

@@ -527,8 +527,9 @@ tn_status tn_vmap_call(tn_scope *scope, tn_function_body body, void *user,
     if (!body)
         return finish_vmap(scope, fail(TN_ERR_ARGUMENT, "the body is NULL"));
     tn_array **slices = mem_zalloc((num_inputs + num_outputs + 1) * sizeof(*slices));
-    status =
-        slices ? make_slices(scope, inputs, in_axes, num_inputs, slices) : TN_ERR_MEMORY;
+    if (!slices)
+        return finish_vmap(scope, TN_ERR_MEMORY);
+    status = make_slices(scope, inputs, in_axes, num_inputs, slices);
     if (status == TN_OK)
         status = body_call(body, user, scope, slices, num_inputs, slices + num_inputs,
                            num_outputs);

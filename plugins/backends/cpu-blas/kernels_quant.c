@@ -438,7 +438,7 @@ uint64_t quant_matmul_scratch(const tn_kernel_query *query)
 static void write_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct quant_run *r = context;
-    uint8_t *room = r->scratch + worker * r->part;
+    uint8_t *room = r->scratch ? r->scratch + worker * r->part : NULL;
     for (int64_t i = begin; i < end; i++) {
         int64_t row = i, n = r->w.n;
         const uint8_t *matrix = r->w.data;

@@ -164,6 +164,8 @@ TN_JVP(experts_jvp)
 static tn_array *merged(const tn_build *build, tn_array *x)
 {
     tn_ints shape = tn_extents(build, x);
+    if (shape.count < 2)
+        return x; // none: the error is recorded
     shape.value[0] *= shape.value[1];
     for (uint32_t i = 1; i + 1 < shape.count; i++)
         shape.value[i] = shape.value[i + 1];
