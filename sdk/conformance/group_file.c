@@ -59,11 +59,13 @@ static void check_relocations(struct kit *k, const struct elf_file *elf)
     check_end(k);
 }
 
-static void check_tls(struct kit *k, const struct elf_file *elf)
+static void check_tls(struct kit *k, const struct elf_file *elf, bool is_sanitized)
 {
     if (!check_begin(k, "file.tls", NULL))
         return;
-    if (dynamic_or_0(elf, DT_FLAGS) & DF_STATIC_TLS)
+    if (is_sanitized)
+        check_skip(k, "sanitizers have variables of that model");
+    else if (dynamic_or_0(elf, DT_FLAGS) & DF_STATIC_TLS)
         check_fail(k, "thread-local variables of the initial-exec model take room that the "
                       "process has little of: leave out -ftls-model=initial-exec");
     check_end(k);
@@ -270,7 +272,7 @@ void group_file(struct kit *k)
         check_exports(k, &elf);
         check_links(k, &elf);
         check_symbols(k, &elf, is_sanitized);
-        check_tls(k, &elf);
+        check_tls(k, &elf, is_sanitized);
         check_stack(k, &elf);
         check_segments(k, &elf);
         check_relocations(k, &elf);
