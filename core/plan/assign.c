@@ -13,12 +13,20 @@
 #include "plan.h"
 #include "pool.h"
 
+// Memory of a dead value that is kept for some more steps.
+struct kept_memory {
+    uint64_t offset, size;
+    uint32_t device, step; // at which the value died
+};
+
 struct assigner {
     struct plan_work *work;
     struct plan *plan;
     struct pool *pools;
     uint32_t max_storages;
-    uint32_t held; // scratch memory of the operations from this one on is kept
+    uint32_t held;            // scratch memory of the operations from this one on is kept
+    struct kept_memory *kept; // by step
+    uint32_t first_kept, num_kept, max_kept; // those before the first one are free
 };
 
 // --- live ranges -----------------------------------------------------------------------
@@ -188,14 +196,40 @@ static tn_status place_output(struct assigner *a, const struct plan_op *op, uint
     return pool_take(&a->pools[out->device], value_bytes(out), &out->home_offset);
 }
 
-// Frees the value's arena memory when its live range ends with this step.
+// Steps that a device may join to one launch are at most so far apart: bounds work and
+// memory for many in a row.
+#define MOST_JOINED 16
+#define SMALL_BYTES 131072 // of a value that a step reads later than its turn
+
+// Frees the value's arena memory when its live range ends with this step. Small values of
+// devices that run steps later have it for some more.
 static tn_status free_if_dead(struct assigner *a, uint32_t base, uint32_t step)
 {
     struct plan_value *v = &a->work->values[base];
     if (v->home != HOME_ARENA || v->death != step)
         return TN_OK;
     v->death = NONE; // other operands of this step may lie in the same base
-    return pool_give(&a->pools[v->device], v->home_offset, value_bytes(v));
+    uint64_t size = value_bytes(v);
+    if (size > SMALL_BYTES || !(a->work->devices[v->device]->info.flags & TN_DEVICE_DEFERS))
+        return pool_give(&a->pools[v->device], v->home_offset, size);
+    tn_status status =
+        mem_grow((void **)&a->kept, &a->max_kept, a->num_kept + 1, sizeof(*a->kept));
+    if (status == TN_OK)
+        a->kept[a->num_kept++] =
+            (struct kept_memory){v->home_offset, size, v->device, step};
+    return status;
+}
+
+static tn_status free_kept(struct assigner *a, uint32_t step)
+{
+    tn_status status = TN_OK;
+    for (; a->first_kept < a->num_kept && status == TN_OK; a->first_kept++) {
+        const struct kept_memory *kept = &a->kept[a->first_kept];
+        if (kept->step + MOST_JOINED >= step)
+            break;
+        status = pool_give(&a->pools[kept->device], kept->offset, kept->size);
+    }
+    return status;
 }
 
 static uint64_t fused_operands(const struct plan_op *op)
@@ -243,10 +277,6 @@ static tn_status place_scratch(struct assigner *a, struct plan_op *op)
     return pool_take(&a->pools[op->device], op->scratch_size, &op->scratch_offset);
 }
 
-// Steps that a device may join to one launch are at most so far apart: bounds work and
-// memory for many in a row.
-#define MOST_JOINED 16
-
 // Whether the kernels could be joined to one launch: of a device that joins steps, and with
 // a value that both read.
 static bool may_be_joined(const struct plan_work *work, const struct plan_op *a,
@@ -287,6 +317,8 @@ static tn_status assign_step(struct assigner *a, uint32_t step)
     struct plan_work *work = a->work;
     struct plan_op *op = &work->ops[step];
     tn_status status = free_scratch(a, step);
+    if (status == TN_OK)
+        status = free_kept(a, step);
     for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
         status = place_output(a, op, k);
     bool has_scratch =
@@ -391,6 +423,7 @@ tn_status plan_assign(struct plan_work *work, struct plan *plan)
             plan->arena_size[i] = a.pools[i].end;
         pool_finish(&a.pools[i]);
     }
+    mem_free(a.kept);
     mem_free(a.pools);
     return status;
 }

@@ -16,6 +16,12 @@
 // each other, and do not where a subgroup has whole slots. So do parts of the keys: the slots of the
 // workgroup that is done last take them.
 //
+// APPENDS (without masks, slots and BLOCKS): one query of one sequence, and this launch writes its row
+// of keys and of values to the caches too, at a position that is data. `keys` and `values` are the
+// caches. All workgroups that see the position take the row from where it comes from, so none waits for
+// the one that writes it: the first of each head of the caches. These rows and q are read by elements,
+// as they may pass through programs.
+//
 // One query is a chain of waits for memory, so loads begin as early as their places are known: q
 // beside the length, keys and values of the first tile before q is looked at.
 #include "types.glsl"
@@ -38,6 +44,14 @@ layout(constant_id = 10) const uint COMBINES = 0; // 1: there are counters
 layout(constant_id = 11) const uint AT_ONCE = 1;  // rows whose sums of slots meet at a time
 layout(constant_id = 12) const uint DIRECT_TILES = 1; // one part has so few tiles
 
+#ifdef APPENDS
+layout(std430, binding = 0) readonly buffer Q { PASTE(S_, IN) d[]; } queries;
+layout(std430, binding = 1) buffer K { uvec4 d[]; } keys;
+layout(std430, binding = 2) buffer V { uvec4 d[]; } values;
+layout(std430, binding = 3) readonly buffer NewK { PASTE(S_, IN) d[]; } new_keys;
+layout(std430, binding = 4) readonly buffer NewV { PASTE(S_, IN) d[]; } new_values;
+layout(std430, binding = 10) readonly buffer Start { int d[]; } start;
+#else
 layout(std430, binding = 0) readonly buffer Q { uvec4 d[]; } queries;
 #ifdef BLOCKS
 layout(std430, binding = 1) readonly buffer K { uint16_t d[]; } keys;
@@ -48,6 +62,7 @@ layout(std430, binding = 2) readonly buffer V { uvec4 d[]; } values;
 #endif
 layout(std430, binding = 3) readonly buffer Added { PASTE(S_, IN) d[]; } added;
 layout(std430, binding = 4) readonly buffer Seen { uint8_t d[]; } seen;
+#endif
 layout(std430, binding = 5) readonly buffer Lengths { uint8_t d[]; } lengths;
 layout(std430, binding = 6) coherent buffer Parts { vec4 d[]; } sums;
 layout(std430, binding = 7) readonly buffer Batches { uint d[]; } batches;
@@ -67,6 +82,15 @@ layout(push_constant) uniform Args {
     float scale, soft_cap;
     uint units; // batches of groups
 } args;
+
+#ifdef APPENDS
+// Words that one query without a mask does not need.
+#define START_OFFSET q_row
+#define NEW_K_OFFSET mask_offset
+#define NEW_K_HEAD mask_head
+#define NEW_V_OFFSET mask_row
+#define NEW_V_HEAD mask_key
+#endif
 
 #define STEPS 4u // keys that a slot takes at a time: components of a vector
 #define COUNTER_PITCH 32u // counters have cache lines of their own
@@ -96,7 +120,12 @@ float most[OWN], weight_sum[OWN];
 ivec3 own_places[OWN]; // the keys that a row sees by place, and where its mask begins
 uvec4 k_lines[STEPS], v_lines[STEPS];
 
+#ifdef APPENDS
+uint place;               // the position, in the caches
+uvec4 new_key, new_value; // lines of the row for it, in workgroups that see or write it
+#else
 #define SHARED_CACHES
+#endif
 #include "attention.glsl"
 
 // --- loading ------------------------------------------------------------------------------
@@ -129,13 +158,101 @@ vec4 widened(uvec4 line, uint i)
 #else
 #define LINE_AT(source, at, out) out = source.d[(at) / LINE + lane];
 #endif
+#ifdef APPENDS
+#define IS_IN_MEMORY(key) (key != place)
+#else
+#define IS_IN_MEMORY(key) true
+#endif
 #define LOAD_LINES(lines, source, start, row, count, begin, end)                                   \
     [[unroll]] for (uint i = 0u; i < STEPS; i++) {                                                 \
         uint key = (begin) + i * SLOTS + slot;                                                     \
         lines[i] = uvec4(0u);                                                                      \
-        if (key < (end) && lane * LINE < (count))                                                  \
+        if (key < (end) && lane * LINE < (count) && IS_IN_MEMORY(key))                             \
             LINE_AT(source, (start) + key * (row), lines[i])                                       \
     }
+
+#ifdef APPENDS
+// Puts the line of the row where the one that is not in memory is.
+#define TAKE_NEW(lines, begin, line)                                                               \
+    [[unroll]] for (uint i = 0u; i < STEPS; i++)                                                   \
+        if ((begin) + i * SLOTS + slot == place)                                                   \
+            lines[i] = line;
+
+// The position, as base.dynamic_slice_update has it: negative ones count from the end, and others
+// outside are the first or the last.
+uint place_of_start()
+{
+    int at = start.d[args.START_OFFSET], count = int(args.keys);
+    return uint(clamp(at < 0 ? max(at, -count) + count : at, 0, count - 1));
+}
+
+// The line of this invocation of row `r` in `products`.
+uvec4 new_line(uint r)
+{
+    uint at = (r * LANES + lane) * uint(PER);
+#if PER == 1
+    return floatBitsToUint(products[at]);
+#else
+    vec4 a = products[at], b = products[at + 1u];
+    return uvec4(packHalf2x16(a.xy), packHalf2x16(a.zw), packHalf2x16(b.xy), packHalf2x16(b.zw));
+#endif
+}
+
+#define VALUE(word) PASTE(FROM_, IN)(PASTE(W_, IN)(word))
+#define OF_ROW (LANES * LINE)
+
+// Brings rows to `products`, of which each element is read once, since a program may stand behind it:
+// those of q. Elements that are not there are read, too: without branches all is loaded at once.
+void share_rows()
+{
+    [[unroll]] for (uint n = 0u; n < ROWS * OF_ROW; n += GROUP) {
+        uint i = n + slot * LANES + lane, row = first_row + i / OF_ROW, c = i % OF_ROW;
+        float x = VALUE(queries.d[q_start + min(row, total_rows - 1u) * args.q_head +
+                                  min(c, args.depth - 1u)]);
+        if (i < ROWS * OF_ROW)
+            products[i / 4u][i % 4u] = row < total_rows && c < args.depth ? x : 0.0;
+    }
+}
+
+// And behind them those for the caches.
+void share_new_rows(uint group)
+{
+    [[unroll]] for (uint n = 0u; n < OF_ROW; n += GROUP) {
+        uint i = n + slot * LANES + lane, k = ROWS * OF_ROW + i, v = k + OF_ROW;
+        float key = VALUE(new_keys.d[args.NEW_K_OFFSET + group * args.NEW_K_HEAD +
+                                     min(i, args.depth - 1u)]);
+        float value = VALUE(new_values.d[args.NEW_V_OFFSET + group * args.NEW_V_HEAD +
+                                         min(i, args.width - 1u)]);
+        if (i < OF_ROW) {
+            products[k / 4u][k % 4u] = i < args.depth ? key : 0.0;
+            products[v / 4u][v % 4u] = i < args.width ? value : 0.0;
+        }
+    }
+}
+
+// Takes rows from there: q, and if `has_new` those for the caches, which get them if the workgroup
+// `writes` them.
+void take_rows(bool has_new, bool writes)
+{
+    barrier();
+    [[unroll]] for (uint i = 0u; i < Q_SIZE; i++) {
+        q[i] = products[(i / uint(PER) * LANES + lane) * uint(PER) + i % uint(PER)] * args.scale;
+        totals[i] = vec4(0);
+    }
+    if (has_new) {
+        new_key = new_line(ROWS);
+        new_value = new_line(ROWS + 1u);
+    }
+    barrier(); // `products` are free
+    if (!writes || slot != 0u)
+        return;
+    if (lane * LINE < args.depth)
+        keys.d[(k_start + place * args.k_row) / LINE + lane] = new_key;
+    if (lane * LINE < args.width)
+        values.d[(v_start + place * args.v_row) / LINE + lane] = new_value;
+}
+#else
+#define TAKE_NEW(lines, begin, line)
 
 // Rows of q as they are in memory.
 void load_rows()
@@ -166,6 +283,7 @@ void widen_rows()
         totals[i] = vec4(0);
     }
 }
+#endif
 
 // What the scores of this invocation begin with.
 void start_scores(int length)
@@ -212,11 +330,13 @@ float masked(ivec3 place, int key, float score)
         return -infinity();
     if (args.soft_cap > 0.0)
         score = capped(vec4(score)).x;
+#ifndef APPENDS
     uint at = uint(place.z) + uint(key) * args.mask_key;
     if ((args.flags & HAS_ADDED) != 0u)
         score += PASTE(FROM_, IN)(PASTE(W_, IN)(added.d[at]));
     else if ((args.flags & HAS_SEEN) != 0u && uint(seen.d[at]) == 0u)
         score = -infinity();
+#endif
     return score;
 }
 
@@ -458,7 +578,12 @@ void main()
         return;
     first_row = block * ROWS;
     int length = length_of(start_batch(unit / args.groups, group));
+#ifdef APPENDS
+    place = place_of_start();
+    share_rows();
+#else
     load_rows();
+#endif
     uvec2 seen_keys = visible_keys(first_row, ROWS, length);
     const uint keys_at_once = SLOTS * STEPS;
     uint tiles = (max(seen_keys.y, seen_keys.x) - seen_keys.x + keys_at_once - 1u) / keys_at_once;
@@ -472,9 +597,18 @@ void main()
     uint begin = seen_keys.x + part * of_part, end = min(begin + of_part, seen_keys.y);
     LOAD_LINES(k_lines, keys, k_start, args.k_row, args.depth, begin, end)
     start_scores(length);
+#ifdef APPENDS
+    bool writes = block == 0u && part == 0u, has_new = writes || (place >= begin && place < end);
+    if (has_new)
+        share_new_rows(group);
+    take_rows(has_new, writes);
+#else
     widen_rows();
+#endif
+    TAKE_NEW(k_lines, begin, new_key)
     while (begin < end) {
         LOAD_LINES(v_lines, values, v_start, args.v_row, args.width, begin, end)
+        TAKE_NEW(v_lines, begin, new_value)
         multiply_keys();
         wait_for_slot();
         add_products(begin);
@@ -484,6 +618,7 @@ void main()
         add_values();
         begin += keys_at_once;
         LOAD_LINES(k_lines, keys, k_start, args.k_row, args.depth, begin, end)
+        TAKE_NEW(k_lines, begin, new_key)
     }
     keep_states();
     uint first_number = unit * total_rows + first_row;

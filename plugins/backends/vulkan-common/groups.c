@@ -2,6 +2,7 @@
 #include "groups.h"
 
 #include <stdlib.h>
+#include "plan_append.h"
 #include "plan_joint.h"
 #include "plan_products.h"
 #include "plan_updates.h"
@@ -127,6 +128,7 @@ static bool may_run_together(const struct vk_plan *plan, const tn_step *own,
 static const struct vk_group_kind products = {6, products_fit, products_plan};
 static const struct vk_group_kind updates = {UPDATES_MAX_STEPS, updates_fit, updates_plan};
 static const struct vk_group_kind joint = {JOINT_MAX_STEPS + 1, joint_fits, joint_plan};
+static const struct vk_group_kind appends = {APPEND_MAX_STEPS, append_fits, append_plan};
 
 // The step before `last` that writes the value, not too far away and in no other launch; or
 // `last`.
@@ -166,6 +168,50 @@ static void find_joint(const struct vk_plan *plan, struct vk_groups *groups, uin
     group->kind = &joint;
     group->is_joint = group->is_taken = group->count > 1;
     group->count = group->is_joint ? group->count : 0;
+}
+
+// --- attention that writes rows to its caches ------------------------------------------
+
+// Whether attention writes nothing that the step, which joins it, reads.
+static bool may_join(const tn_step *attention, const tn_step *own,
+                     const struct vk_plan *plan)
+{
+    struct accesses inputs = {.count = 0}, outputs = {.count = 0};
+    add_step(own, &inputs);
+    add_value(&outputs, tn_step_output(attention, 0), VK_WRITES);
+    for (uint32_t i = 0; i < attention->num_fused; i++)
+        for (uint32_t k = 0; k < tn_step_fused(attention, i)->num_outputs; k++)
+            add_value(&outputs, tn_fused_output(attention, tn_step_fused(attention, i), k),
+                      VK_WRITES);
+    if (attention->scratch_size > 0)
+        add(&outputs, plan_scratch(attention, 0, attention->scratch_size));
+    return are_independent(plan, &inputs, &outputs);
+}
+
+// Finds the steps that make what the attention of step `last` reads: both updates, or none.
+static void find_appended(const struct vk_plan *plan, struct vk_groups *groups,
+                          uint32_t last)
+{
+    struct vk_group_place *group = &groups->places[last];
+    const tn_step *steps[APPEND_MAX_STEPS] = {tn_segment_step(groups->segment, last)};
+    uint32_t count = 1;
+    group->steps[0] = last;
+    while (count < APPEND_MAX_STEPS) {
+        const tn_value *value = tn_step_input(steps[0], append_input(count));
+        uint32_t from = find_writer(groups, last, value);
+        steps[count] = tn_segment_step(groups->segment, from);
+        if (from == last || !append_fits(plan, steps, count + 1) ||
+            !may_wait(plan, groups, from, last) || !may_join(steps[0], steps[count], plan))
+            break;
+        group->steps[count++] = from;
+    }
+    if (count < 3)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        groups->places[group->steps[i]].is_taken = true;
+    group->kind = &appends;
+    group->is_joint = true;
+    group->count = count;
 }
 
 // --- groups ----------------------------------------------------------------------------
@@ -217,6 +263,9 @@ struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *s
     for (uint32_t i = 1; i < num_steps && plan->device->flavour->joint; i++)
         if (joint_begins(plan, tn_segment_step(segment, i)))
             find_joint(plan, groups, i);
+    for (uint32_t i = 2; i < num_steps; i++)
+        if (!groups->places[i].is_taken && append_begins(plan, tn_segment_step(segment, i)))
+            find_appended(plan, groups, i);
     for (uint32_t i = 0; i < num_steps; i++) {
         const struct vk_group_kind *kind =
             groups->places[i].is_taken ? NULL : kind_of(plan, tn_segment_step(segment, i));

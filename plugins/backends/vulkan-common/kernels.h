@@ -33,7 +33,7 @@ static inline bool passes_program(const tn_value *value)
 #define VARIANT_NAME 64
 
 // A launch under construction: by the name of its module in kernels/glsl/variants.txt.
-#define KERNEL_OPERANDS 10
+#define KERNEL_OPERANDS 11
 #define KERNEL_PUSH 32
 #define KERNEL_CONSTANTS 13
 struct kernel_launch {

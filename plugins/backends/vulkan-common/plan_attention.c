@@ -268,9 +268,18 @@ static void push_matrix(struct kernel_launch *launch, const tn_layout *x)
 
 void vk_attention_push_matrices(struct kernel_launch *launch, const struct vk_attention *a)
 {
+    uint32_t first = launch->num_push;
     push_matrix(launch, a->q);
     push_matrix(launch, a->k);
     push_matrix(launch, a->v);
+    if (a->new_k) { // as attention_few.comp has them
+        launch->push[first + 2] = (uint32_t)a->start->offset;
+        kernel_push(launch, (uint64_t)a->new_k->offset);
+        kernel_push(launch, (uint64_t)stride_of(a->new_k, 3));
+        kernel_push(launch, (uint64_t)a->new_v->offset);
+        kernel_push(launch, (uint64_t)stride_of(a->new_v, 3));
+        return;
+    }
     if (!a->slots) {
         push_matrix(launch, a->mask);
         return;
@@ -318,6 +327,14 @@ void vk_attention_push(struct kernel_launch *launch, const struct vk_attention *
     vk_attention_push_options(launch, a, a->attrs);
 }
 
+// A cache, which is read, too.
+static tn_vulkan_operand written(uint32_t output)
+{
+    tn_vulkan_operand operand = tn_vulkan_output(output);
+    operand.access |= TN_VULKAN_READS;
+    return operand;
+}
+
 void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *a,
                        const uint32_t *batches)
 {
@@ -325,20 +342,29 @@ void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *
     tn_vulkan_operand q = tn_vulkan_input(0), out = tn_vulkan_output(0);
     tn_vulkan_operand sums =
         tn_vulkan_scratch(0, vk_attention_sums(a), TN_VULKAN_READS | TN_VULKAN_WRITES);
+    // q of a launch that writes rows, too, may have no memory.
+    tn_vulkan_operand none = a->new_k ? tn_vulkan_input(VK_ATTENTION_START) : q;
     bool is_split = a->parts > 1;
     kernel_bind(launch, q);
-    kernel_bind(launch, tn_vulkan_input(1));
-    kernel_bind(launch, tn_vulkan_input(2));
-    kernel_bind(launch, a->mask && !is_seen ? tn_vulkan_input(3) : q);
-    kernel_bind(launch, is_seen    ? tn_vulkan_input(3)
-                        : a->slots ? tn_vulkan_input(a->slots_input)
-                                   : q);
-    kernel_bind(launch, a->lengths ? tn_vulkan_input(a->lengths_input) : q);
+    if (a->new_k) {
+        kernel_bind(launch, written(1));
+        kernel_bind(launch, written(2));
+        kernel_bind(launch, tn_vulkan_input(VK_ATTENTION_NEW_K));
+        kernel_bind(launch, tn_vulkan_input(VK_ATTENTION_NEW_V));
+    } else {
+        kernel_bind(launch, tn_vulkan_input(1));
+        kernel_bind(launch, tn_vulkan_input(2));
+        kernel_bind(launch, a->mask && !is_seen ? tn_vulkan_input(3) : q);
+        kernel_bind(launch, is_seen    ? tn_vulkan_input(3)
+                            : a->slots ? tn_vulkan_input(a->slots_input)
+                                       : q);
+    }
+    kernel_bind(launch, a->lengths ? tn_vulkan_input(a->lengths_input) : none);
     kernel_bind(launch, is_split ? sums : out); // one binding: it is written as either
     kernel_bind(launch, a->num_batch
                             ? tn_vulkan_data(batches, a->num_batch * VK_ATTENTION_AXIS *
                                                           sizeof(*batches))
-                            : q);
+                            : none);
 }
 
 static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attention *a,
@@ -476,13 +502,21 @@ tn_status vk_attention_plan(const tn_vulkan_plan *plan, const struct vk_attentio
     return status == TN_OK && a->parts > 1 ? launch_combine(plan, a, suffix) : status;
 }
 
-tn_status vk_plan_attention(const tn_vulkan_plan *plan)
+struct vk_attention vk_attention_of(const tn_step *step)
 {
-    const tn_step *step = plan->step;
-    const tn_layout *in[5] = {NULL};
-    for (uint32_t i = 0; i < step->num_inputs && i < 5; i++)
+    const tn_layout *in[VK_ATTENTION_APPENDS] = {NULL};
+    for (uint32_t i = 0; i < step->num_inputs && i < VK_ATTENTION_APPENDS; i++)
         in[i] = &tn_step_input(step, i)->layout;
     struct vk_attention a = describe(in);
     a.attrs = step->attrs;
+    a.new_k = in[VK_ATTENTION_NEW_K];
+    a.new_v = in[VK_ATTENTION_NEW_V];
+    a.start = in[VK_ATTENTION_START];
+    return a;
+}
+
+tn_status vk_plan_attention(const tn_vulkan_plan *plan)
+{
+    struct vk_attention a = vk_attention_of(plan->step);
     return vk_attention_plan(plan, &a);
 }

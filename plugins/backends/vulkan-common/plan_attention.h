@@ -21,6 +21,9 @@ struct vk_attention {
     const tn_layout *slots;
     uint32_t lengths_input, slots_input; // of the step
     bool is_blocks;                      // k and v are blocks of q8_0, and have bytes
+    // Rows that the launch writes to k and v, and the number of the position
+    // (plan_append.c). NULL: it writes none.
+    const tn_layout *new_k, *new_v, *start;
     const tn_attention_attrs *attrs;
 };
 
@@ -30,6 +33,16 @@ static inline uint64_t vk_attention_rows(const struct vk_attention *a)
     return a->heads * a->queries;
 }
 
+// Inputs of a step that writes rows to its k and v, which are its outputs 1 and 2, too.
+enum {
+    VK_ATTENTION_NEW_K = 5,
+    VK_ATTENTION_NEW_V,
+    VK_ATTENTION_START,
+    VK_ATTENTION_APPENDS // so many inputs it has
+};
+
+// What a step of nn.scaled_dot_product_attention/1 computes.
+struct vk_attention vk_attention_of(const tn_step *step);
 // in: q, k, v, and the mask and lengths, or NULL. One part.
 struct vk_attention vk_attention_describe(const tn_layout *const in[5]);
 // Chooses the parts of the keys.
@@ -46,9 +59,12 @@ bool vk_attention_by_lines(const tn_layout *x, uint64_t elements);
 
 // Operands of attention_few.comp, which a device may not have room for.
 #define VK_ATTENTION_FEW_OPERANDS 10
+#define VK_ATTENTION_APPEND_OPERANDS 11
 // Whether it takes the layouts, and parts of the keys for it.
 bool vk_attention_is_few(const struct vk_attention *a);
 uint64_t vk_attention_few_parts(const struct vk_attention *a);
+// Whether it may write rows to k and v, too: of one query, without a mask.
+bool vk_attention_may_append(const struct vk_attention *a);
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a);
 // Whether that launch makes the output of all parts itself: the workgroup that is the last
 // one to be done with its part does.

@@ -83,6 +83,19 @@ uint64_t vk_attention_few_parts(const struct vk_attention *a)
     return wanted > 1 ? wanted : 1;
 }
 
+// Vectors of the rows of q, and of a row of keys and one of values, which lie in the memory
+// of products before there are some.
+static uint64_t of_new_rows(const struct vk_attention *a)
+{
+    return (rows_of(a) + 2) * lanes_of(a) * (line_of(a) / 4);
+}
+
+bool vk_attention_may_append(const struct vk_attention *a)
+{
+    return a->batches == 1 && a->queries == 1 && !a->mask && vk_attention_is_few(a) &&
+           vk_attention_by_vectors(a) && of_new_rows(a) <= MOST_SUMS;
+}
+
 // The constants of attention_few.comp, in the order of their ids.
 struct constants {
     uint32_t group, rows, lanes, q_size, own, p_pitch, slot_pitch, p_size, s_size,
@@ -112,6 +125,8 @@ static struct constants constants_of(const tn_vulkan_limits *limits,
     c.at_once = c.at_once < rows ? c.at_once : rows;
     if (c.p_size < c.at_once * of_row)
         c.p_size = c.at_once * of_row;
+    if (a->new_k && c.p_size < of_new_rows(a))
+        c.p_size = (uint32_t)of_new_rows(a);
     c.direct_tiles = DIRECT_TILES;
     c.by_subgroup = limits->subgroup_size >= lanes && c.group % limits->subgroup_size == 0;
     return c;
@@ -138,7 +153,7 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     struct constants constants = constants_of(plan->limits, a);
     uint64_t workgroups = groups_of(a, constants.rows); // of each part
     constants.combines = vk_attention_few_combines(plan, a);
-    snprintf(name, sizeof(name), "attention_few_%s",
+    snprintf(name, sizeof(name), "attention_%s_%s", a->new_k ? "append" : "few",
              a->is_blocks ? "q8_0" : dtype_glsl(out->dtype));
     vk_attention_batches(a, batches);
     memcpy(values, &constants, sizeof(values));
@@ -150,6 +165,8 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_bind(&launch, constants.combines ? kernel_counters(workgroups * COUNTER_PITCH)
                                             : unused(plan));
+    if (a->new_k)
+        kernel_bind(&launch, tn_vulkan_input(VK_ATTENTION_START));
     vk_attention_push(&launch, a, out);
     kernel_push(&launch, a->groups * a->batches);
     launch.groups = workgroups * a->parts;

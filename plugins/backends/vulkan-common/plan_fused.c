@@ -82,14 +82,6 @@ struct fused_part *plan_fused_find(struct fused_part *parts, uint32_t num_parts,
     return NULL;
 }
 
-uint32_t plan_fused_words(const struct fused_part *parts, uint32_t num_parts)
-{
-    uint32_t words = 0;
-    for (uint32_t i = 0; i < num_parts; i++)
-        words += parts[i].args.num_words;
-    return words;
-}
-
 static struct vk_operand operand_of(const tn_step *alone, uint32_t i)
 {
     return i < alone->num_inputs ? plan_program_input(alone, i)
@@ -139,7 +131,9 @@ void plan_fused_push(struct fused_binding *bindings, uint32_t count, uint32_t *p
     for (uint32_t i = 0; i < count; i++) {
         const struct program_args *args = &bindings[i].part->args;
         uint32_t same = same_part(bindings, i);
-        bindings[i].is_pushed = true;
+        bindings[i].is_pushed = bindings[i].part->is_pushed;
+        if (!bindings[i].is_pushed)
+            continue;
         bindings[i].push = same < i ? bindings[same].push : desc->num_push;
         if (same < i)
             continue;

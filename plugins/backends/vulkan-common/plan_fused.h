@@ -17,6 +17,7 @@ struct fused_part {
     struct program_args args;
     uint32_t constants; // where the arguments lie, in words
     bool is_placed;     // they lie there
+    bool is_pushed; // the launch that is planned has them among the words that it pushes
 };
 
 // A binding of one launch whose elements pass through a program.
@@ -44,9 +45,6 @@ tn_status plan_fused_parts(struct vk_plan *plan, const tn_step *step,
 // The part of operand `operand` of the step (inputs, then outputs).
 struct fused_part *plan_fused_find(struct fused_part *parts, uint32_t num_parts,
                                    uint32_t operand);
-
-// The words of all programs' arguments.
-uint32_t plan_fused_words(const struct fused_part *parts, uint32_t num_parts);
 
 // Memory that the part's program reads or writes. False: it has none.
 bool plan_fused_memory(const struct fused_part *part, struct vk_operand *out);

@@ -22,7 +22,6 @@ struct planning {
     const tn_vulkan_kernel *payload;
     bool is_glsl;
     bool is_own;              // the modules are this backend's
-    bool pushes;              // the launch pushes the programs' arguments
     tn_status status;         // of the first launch that failed
     struct fused_part *parts; // the step's programs beside the kernel
     char name[KERNEL_NAME];   // see kernel_name
@@ -145,7 +144,7 @@ static tn_status resolve_memory(struct planning *p, const tn_value *value, uint3
 {
     bool passes = value->flags & TN_VALUE_FUSED;
     struct fused_part *part = passes ? part_of(p, value) : NULL;
-    if (part && p->pushes && plan_fused_memory(part, out))
+    if (part && part->is_pushed && plan_fused_memory(part, out))
         return TN_OK;
     if (part)
         return plan_fused_args(p->plan, part, out);
@@ -315,8 +314,7 @@ static tn_status add_programs(struct planning *p, const tn_vulkan_launch *given,
             source->fused[source->num_fused++] = (struct fused_binding){
                 .part = part_of(p, value), .binding = i, .dtype = value->layout.dtype};
     }
-    if (p->pushes)
-        plan_fused_push(source->fused, source->num_fused, push, desc);
+    plan_fused_push(source->fused, source->num_fused, push, desc);
     if (!plan_fused_operands(source->fused, source->num_fused, operands,
                              &desc->num_bindings, p->face.limits->max_operands))
         return refuse(p, TN_ERR_REFUSED,
@@ -371,13 +369,17 @@ static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
                            : plan_add(p->plan, &desc, operands, push, given->groups);
 }
 
-// Whether the programs' arguments fit behind the words of a launch. Of own kernels: what
-// others do with their push constants is not known before there is code.
-static bool pushes_args(const struct planning *p, const tn_vulkan_launch *given)
+// Chooses the programs whose arguments are pushed, as far as they fit behind the words of a
+// launch. Of own kernels: what others do with their push constants is not known before
+// there is code.
+static void choose_pushed(struct planning *p, const tn_vulkan_launch *given)
 {
-    uint32_t words =
-        p->parts ? plan_fused_words(p->parts, p->face.step->num_fused) : UINT32_MAX;
-    return p->is_own && words <= p->face.limits->max_push / 4 - given->num_push;
+    uint32_t room = p->is_own ? p->face.limits->max_push / 4 - given->num_push : 0;
+    for (uint32_t i = 0; p->parts && i < p->face.step->num_fused; i++) {
+        struct fused_part *part = &p->parts[i];
+        part->is_pushed = part->args.num_words <= room;
+        room -= part->is_pushed ? part->args.num_words : 0;
+    }
 }
 
 static tn_status read_launch(struct planning *p, const tn_vulkan_launch *given)
@@ -385,7 +387,8 @@ static tn_status read_launch(struct planning *p, const tn_vulkan_launch *given)
     struct vk_operand operands[VK_MAX_OPERANDS];
     tn_vulkan_constant constants[VK_MAX_SPEC];
     tn_status status = check_launch(p, given);
-    p->pushes = status == TN_OK && pushes_args(p, given);
+    if (status == TN_OK)
+        choose_pushed(p, given);
     for (uint32_t i = 0; i < given->num_operands && status == TN_OK; i++)
         status = resolve(p, i, operand_at(given, i), &operands[i]);
     if (status != TN_OK)

@@ -80,6 +80,10 @@ enum {
     // short program of one array whose readers are kernels that take it in
     // (TN_DEVICE_FUSES) is part of each of them.
     TN_DEVICE_GROUPS = 128,
+    // Runs steps later than their turn, with one that reads their results. Memory of values
+    // of up to 128 KiB is not written again in the 16 steps behind the last one that reads
+    // it, unless that one's result takes it over.
+    TN_DEVICE_DEFERS = 256,
 };
 
 // Description of a device. Filled by device_info, up to the caller's struct_size; constant
