@@ -8,8 +8,19 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-// XCR0. Bits: 1 SSE, 2 AVX, 5 mask registers, 6 and 7 the 512-bit registers.
+// Asks Linux for the registers of AMX, which are large: a process has them on request alone
+// (arch/x86/xstate.rst of its documentation).
+static bool ask_for_tiles(void)
+{
+    const long request = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, request, tile_data) == 0;
+}
+
+// XCR0. Bits: 17 and 18 tiles, 1 SSE, 2 AVX, 5 mask registers, 6 and 7 the 512-bit
+// registers.
 static uint64_t enabled_state(void)
 {
     uint32_t low, high;
@@ -20,7 +31,7 @@ static uint64_t enabled_state(void)
 uint32_t cpu_features(void)
 {
     const uint32_t osxsave = 1u << 27, fma = 1u << 12, avx = 1u << 28, f16c = 1u << 29;
-    const uint32_t avx2 = 1u << 5, vnni = 1u << 11;
+    const uint32_t avx2 = 1u << 5, vnni = 1u << 11, amx = 1u << 24 | 1u << 25;
     const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
     uint32_t a, b, c, d, features = 0;
 
@@ -36,6 +47,9 @@ uint32_t cpu_features(void)
         features |= CPU_HAS_AVX512;
     if (features & CPU_HAS_AVX512 && c & vnni)
         features |= CPU_HAS_VNNI;
+    if (features & CPU_HAS_VNNI && (state & 0x60000) == 0x60000 && (d & amx) == amx &&
+        ask_for_tiles())
+        features |= CPU_HAS_AMX;
     return features;
 }
 #else
@@ -82,12 +96,19 @@ extern const struct cpu_quant_kernels cpu_quant_kernels_baseline;
 extern const struct cpu_quant_kernels cpu_quant_kernels_avx2, cpu_quant_kernels_avx512,
     cpu_quant_kernels_vnni;
 #endif
+#ifdef CPU_BUILD_AMX
+extern const struct cpu_quant_kernels cpu_quant_kernels_amx;
+#endif
 
 const struct cpu_quant_kernels *const *cpu_quant_variants(void)
 {
     static const struct cpu_quant_kernels *const variants[] = {
+#ifdef CPU_BUILD_AMX
+        &cpu_quant_kernels_amx,
+#endif
 #ifdef CPU_BUILD_X86
-        &cpu_quant_kernels_vnni, &cpu_quant_kernels_avx512, &cpu_quant_kernels_avx2,
+        &cpu_quant_kernels_vnni,     &cpu_quant_kernels_avx512,
+        &cpu_quant_kernels_avx2,
 #endif
         &cpu_quant_kernels_baseline, NULL};
     return variants;

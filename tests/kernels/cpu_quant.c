@@ -249,7 +249,7 @@ static void check_sums(const struct sample *s, const char *variant)
 
 static void check_products(const char *name, int32_t number)
 {
-    static const int64_t shapes[][3] = {{16, 1, 1}, {48, 3, 5}, {32, 2, 23}};
+    static const int64_t shapes[][3] = {{16, 1, 1}, {48, 3, 5}, {32, 2, 23}, {32, 1, 35}};
     tn_quant_order order;
     int64_t block = tn_quant_unpacked(name, &order)->block;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
@@ -287,7 +287,8 @@ static void check_extremes(const char *name, int32_t number, uint8_t byte)
 {
     tn_quant_order order;
     int64_t k = tn_quant_unpacked(name, &order)->block;
-    struct sample s = sample_new(name, number, 16, k, 3);
+    enum { ROWS = 19 }; // a tile of rows, and more
+    struct sample s = sample_new(name, number, 16, k, ROWS);
     uint8_t block[TN_QUANT_MAX_BYTES];
     memset(block, byte, sizeof(block));
     set_scales(&s, block, 0x3c00); // 1
@@ -295,8 +296,11 @@ static void check_extremes(const char *name, int32_t number, uint8_t byte)
         pack_block(&s, block, row, s.packed);
         s.format->decode(block, s.values + row * k);
     }
-    for (int64_t i = 0; i < 3 * k; i++)
-        s.x[i] = i < k ? 127.0f : i < 2 * k ? -127.0f : i % 2 ? 127.0f : -127.0f;
+    for (int64_t i = 0; i < ROWS * k; i++)
+        s.x[i] = i / k % 3 == 0   ? 127.0f
+                 : i / k % 3 == 1 ? -127.0f
+                 : i % 2          ? 127.0f
+                                  : -127.0f;
     for (const struct cpu_quant_kernels *const *v = cpu_quant_variants(); *v; v++)
         if (can_run(*v)) {
             multiply(&s, *v);
@@ -321,16 +325,15 @@ Test(cpu_quant, what_is_no_number_stays_none)
     static const float values[] = {NAN, INFINITY, -INFINITY};
     for (int v = 0; v < 3; v++) {
         state = 11;
-        struct sample s = sample_new("q4_0_r16", CPU_QUANT_q4_0_r16, 16, 64, 2);
+        struct sample s = sample_new("q4_0_r16", CPU_QUANT_q4_0_r16, 16, 64, 18);
         s.x[37] = values[v];
         for (const struct cpu_quant_kernels *const *k = cpu_quant_variants(); *k; k++) {
             if (!can_run(*k))
                 continue;
             multiply(&s, *k);
-            for (int i = 0; i < 16; i++) {
-                cr_assert(isnan(s.out[i]), "%s", (*k)->name);
-                cr_assert(isfinite(s.out[16 + i]), "%s", (*k)->name);
-            }
+            for (int i = 0; i < 18 * 16; i++)
+                cr_assert(i < 16 ? isnan(s.out[i]) : isfinite(s.out[i]), "%s, [%d]",
+                          (*k)->name, i);
         }
         sample_free(&s);
     }

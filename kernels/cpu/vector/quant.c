@@ -3,16 +3,10 @@
 // the unpacked bits of a block are used for.
 #include "../quant.h"
 #include "variant.h"
-#include "quant_unpack.h"
+#include "quant_sums.h"
 
 #define TILE 8            // rows of x at a time
 #define ROUND 12582912.0f // 1.5 * 2^23: floats from here on are integers
-
-static const int64_t bytes_of[] = {
-#define SIZES(name, plain, ...) [CPU_QUANT_##name] = TN_QUANT_BYTES_##plain,
-    TN_QUANT_PACKED_FORMATS(SIZES)
-#undef SIZES
-};
 
 // --- rounding ---------------------------------------------------------------------------
 
@@ -66,20 +60,6 @@ static void quant_round(int32_t format, const float *x, int64_t k, uint8_t *out)
 
 // --- products ---------------------------------------------------------------------------
 
-// A row of x in a block of 32: its bytes, its scale, and the format's word.
-struct part {
-    const uint8_t *q, *extra;
-    float scale;
-};
-
-static inline struct part part_of(const struct cpu_quant_product *p, const uint8_t *x,
-                                  int t, int64_t b)
-{
-    const uint8_t *row = x + t * cpu_quant_row_bytes(p->k), *scale = row + p->k + 4 * b;
-    return (struct part){row + 32 * b, scale + p->k / 32 * 4,
-                         f32_of_bits((uint32_t)word_at(scale))};
-}
-
 // sum + the products of `count` words of four bytes.
 INLINE words dots(words sum, const words *w, const uint8_t *q, int count, bool is_signed)
 {
@@ -112,18 +92,7 @@ INLINE void add_32(const struct cpu_quant_product *p, const struct traits *f, in
 {
     for (int t = 0; t < tile; t++) {
         const struct part at = part_of(p, x, t, b);
-        const words sum = sum_of_32(f, w, &at);
-        floats factor = multiply(w->factor, all_floats(at.scale));
-        sums[t] = add(sums[t], multiply(to_floats(sum), factor));
-        if (f->extra == EXTRA_TERM) {
-            const float term = f32_of_bits((uint32_t)word_at(at.extra));
-            sums[t] = add(sums[t], multiply(w->least, all_floats(term)));
-        }
-        if (f->has_minimum) {
-            const words least = sum_of_pairs(w->minimum, all_words(word_at(at.extra)));
-            factor = multiply(w->least, all_floats(at.scale));
-            sums[t] = add(sums[t], multiply(to_floats(least), factor));
-        }
+        sums[t] = scaled(f, w, &at, sum_of_32(f, w, &at), sums[t]);
     }
 }
 

@@ -237,7 +237,8 @@ tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_d
         .kernels = cpu_pick(features),
         .cpu_features = (features & CPU_HAS_AVX2 ? TN_CPU_AVX2 : 0) |
                         (features & CPU_HAS_AVX512 ? TN_CPU_AVX512 : 0) |
-                        (features & CPU_HAS_VNNI ? TN_CPU_VNNI : 0),
+                        (features & CPU_HAS_VNNI ? TN_CPU_VNNI : 0) |
+                        (features & CPU_HAS_AMX ? TN_CPU_AMX : 0),
     };
     device->trace = host->query ? host->query(host, TN_HOST_TRACE) : NULL;
 

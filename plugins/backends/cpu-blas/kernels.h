@@ -24,7 +24,8 @@ static inline const struct cpu_quant_kernels *quant_variant(const tn_cpu_call *c
 {
     return cpu_quant_pick((call->cpu_features & TN_CPU_AVX2 ? CPU_HAS_AVX2 : 0) |
                           (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0) |
-                          (call->cpu_features & TN_CPU_VNNI ? CPU_HAS_VNNI : 0));
+                          (call->cpu_features & TN_CPU_VNNI ? CPU_HAS_VNNI : 0) |
+                          (call->cpu_features & TN_CPU_AMX ? CPU_HAS_AMX : 0));
 }
 
 // The address of an operand's first element.

@@ -319,10 +319,10 @@ static void multiply_rest(struct quant_run *r, uint8_t *room)
     }
 }
 
-// Rows of x that groups of weights share.
+// Rows of x that groups of weights share: whole tiles of each variant.
 static int64_t shared_rows(int64_t k)
 {
-    int64_t each = CACHED_BYTES / cpu_quant_row_bytes(k) / 8 * 8;
+    int64_t each = CACHED_BYTES / cpu_quant_row_bytes(k) / 16 * 16;
     return each < 32 ? 32 : each;
 }
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// What quant.c and quant_amx.c have in common: where rounded rows of x have what, and what
+// becomes of a sum of 32 products.
+#ifndef KERNELS_CPU_QUANT_SUMS_H
+#define KERNELS_CPU_QUANT_SUMS_H
+
+#include "quant_unpack.h"
+
+static const int64_t bytes_of[] = {
+#define SIZES(name, plain, ...) [CPU_QUANT_##name] = TN_QUANT_BYTES_##plain,
+    TN_QUANT_PACKED_FORMATS(SIZES)
+#undef SIZES
+};
+
+// A row of x in a block of 32: its bytes, its scale, and the format's word.
+struct part {
+    const uint8_t *q, *extra;
+    float scale;
+};
+
+static inline struct part part_of(const struct cpu_quant_product *p, const uint8_t *x,
+                                  int t, int64_t b)
+{
+    const uint8_t *row = x + t * cpu_quant_row_bytes(p->k), *scale = row + p->k + 4 * b;
+    return (struct part){row + 32 * b, scale + p->k / 32 * 4,
+                         f32_of_bits((uint32_t)word_at(scale))};
+}
+
+// sum + `products`, which are the sums of 32 products, of integers, with all factors and
+// minima. `f` is a constant where this is inlined.
+INLINE floats scaled(const struct traits *f, const struct unpacked *w, const struct part *x,
+                     words products, floats sum)
+{
+    floats factor = multiply(w->factor, all_floats(x->scale));
+    sum = add(sum, multiply(to_floats(products), factor));
+    if (f->extra == EXTRA_TERM) {
+        const float term = f32_of_bits((uint32_t)word_at(x->extra));
+        sum = add(sum, multiply(w->least, all_floats(term)));
+    }
+    if (f->has_minimum) {
+        const words least = sum_of_pairs(w->minimum, all_words(word_at(x->extra)));
+        factor = multiply(w->least, all_floats(x->scale));
+        sum = add(sum, multiply(to_floats(least), factor));
+    }
+    return sum;
+}
+
+#endif // KERNELS_CPU_QUANT_SUMS_H
