@@ -155,7 +155,7 @@ def write_bytes(file, name, data):
     escaped = [plain.get(byte, '\\%03o' % byte) for byte in range(256)]
     file.write('const unsigned char %s[] =\n' % name)
     for at in range(0, len(data), 64):
-        file.write('"%s"\n' % ''.join(escaped[byte] for byte in data[at:at + 64]))
+        file.write('"%s"\n' % ''.join(map(escaped.__getitem__, data[at:at + 64])))
     file.write(';\n')
 
 
