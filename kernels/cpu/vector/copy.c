@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Strided copies and blocked transposes, by the size of an element.
-#ifdef __AVX__
-#include <immintrin.h>
-#elif defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 #include "variant.h"
+#include "x86.h"
 
 // A transpose reads a tile of the source, one cache line of each row, transposes it into a
 // buffer, and writes long runs from there. Writing elements straight to their rows would
@@ -146,18 +142,8 @@ cpu_transpose_fn *const V(cpu_transposes)[5] = {transpose_uint8_t, transpose_uin
 // --- past the caches -------------------------------------------------------------------
 
 #define LINE 64 // bytes that one write to memory takes
-#if defined(__AVX512F__)
-#define STREAM_LINE(to, from)                                                              \
-    _mm512_stream_si512((__m512i *)(to), _mm512_loadu_si512((const void *)(from)))
-#elif defined(__AVX__)
-#define STREAM_LINE(to, from)                                                              \
-    for (int k = 0; k < LINE; k += 32)                                                     \
-    _mm256_stream_si256((__m256i *)((to) + k),                                             \
-                        _mm256_loadu_si256((const __m256i *)((from) + k)))
-#elif defined(__SSE2__)
-#define STREAM_LINE(to, from)                                                              \
-    for (int k = 0; k < LINE; k += 16)                                                     \
-    _mm_stream_si128((__m128i *)((to) + k), _mm_loadu_si128((const __m128i *)((from) + k)))
+#ifdef __SSE2__
+#define STREAM_LINE(to, from) x86_stream_line(to, from)
 #else
 #define STREAM_LINE(to, from) memcpy(to, from, LINE)
 #endif
@@ -179,6 +165,6 @@ void V(cpu_stream)(void *dst, const void *src, uint64_t bytes)
 void V(cpu_fence)(void)
 {
 #ifdef __SSE2__
-    _mm_sfence();
+    __builtin_ia32_sfence();
 #endif
 }

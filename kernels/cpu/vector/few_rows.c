@@ -8,9 +8,7 @@
 // those of columns one row after the other.
 #include <tenon/ops/quant_blocks.h>
 #include "variant.h"
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
+#include "x86.h"
 
 typedef float v8f __attribute__((vector_size(32)));
 typedef float v8f_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
@@ -35,7 +33,7 @@ static inline v8f load_f16(const uint8_t *row, int64_t at, int64_t n)
 {
 #ifdef __F16C__
     if (n >= 8)
-        return _mm256_cvtph_ps(_mm_loadu_si128((const void *)(row + 2 * at)));
+        return x86_widen_f16(row + 2 * at);
 #endif
     v8f out = {0};
     for (int64_t i = 0; i < 8 && i < n; i++)
@@ -49,11 +47,7 @@ static inline v8f load_q8_0(const uint8_t *row, int64_t at, int64_t n)
     const uint8_t *block = row + at / 32 * 34;
     (void)n;
 #if defined(__AVX2__) && defined(__F16C__)
-    __m128i bytes = _mm_loadl_epi64((const void *)(block + 2 + at % 32));
-    uint16_t d;
-    memcpy(&d, block, sizeof(d));
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)) *
-           _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
+    return x86_floats_of_i8(block + 2 + at % 32) * x86_widen_one_f16(block);
 #else
     typedef int8_t v8b __attribute__((vector_size(8)));
     v8b bytes;

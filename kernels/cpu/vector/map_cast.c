@@ -3,9 +3,7 @@
 // widened to f32, and rounded from f32 to nearest, ties to even, with NaNs made quiet, as
 // the instructions of F16C do. Floats become integers by saturation, and NaN becomes 0.
 #include "variant.h"
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
+#include "x86.h"
 
 static inline float f32_of_f16(uint16_t half)
 {
@@ -58,8 +56,10 @@ static void widen_f16(void *out_, const void *const *in, int64_t n, uint32_t sca
     int64_t i = 0;
     (void)scalars;
 #ifdef __F16C__
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(a + i))));
+    for (; i + 8 <= n; i += 8) {
+        x86_f32x8 x = x86_widen_f16(a + i);
+        memcpy(out + i, &x, sizeof(x));
+    }
 #endif
     for (; i < n; i++)
         out[i] = f32_of_f16(a[i]);
@@ -73,8 +73,7 @@ static void narrow_f16(void *out_, const void *const *in, int64_t n, uint32_t sc
     (void)scalars;
 #ifdef __F16C__
     for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((void *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(a + i),
-                                                            _MM_FROUND_TO_NEAREST_INT));
+        x86_narrow_f16(out + i, a + i);
 #endif
     for (; i < n; i++)
         out[i] = f16_of_f32(a[i]);
