@@ -42,8 +42,7 @@ bool append_begins(const struct vk_plan *plan, const tn_step *step)
         !has_programs_at(step, step->num_inputs))
         return false;
     const struct vk_attention a = vk_attention_of(step);
-    return a.batches == 1 && a.queries == 1 && !a.mask && vk_attention_is_few(&a) &&
-           vk_attention_by_vectors(&a) && tn_step_output(step, 0)->layout.offset % 4 == 0 &&
+    return vk_attention_may_append(&a) && tn_step_output(step, 0)->layout.offset % 4 == 0 &&
            plan->device->facts.limits.max_operands >= VK_ATTENTION_APPEND_OPERANDS &&
            module_find(flavour->modules, flavour->num_modules, module_of(&a));
 }
