@@ -115,8 +115,8 @@ enum {
 };
 
 // The instruction sets that both the processor and the operating system offer: CPU_HAS_...
-// The system is asked for the registers of AMX, which the process then may use; some 8 KB more
-// are saved when a thread is interrupted that does.
+// The system is asked for the registers of AMX, which the process then may use; some 8 KB
+// more are saved when a thread is interrupted that does.
 uint32_t cpu_features(void);
 
 // All variants of this build, the best first, ended by NULL. The last variant runs on every
