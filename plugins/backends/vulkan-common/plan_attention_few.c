@@ -85,6 +85,7 @@ uint64_t vk_attention_few_parts(const struct vk_attention *a)
 
 // Vectors of the rows of q, and of a row of keys and one of values, which lie in the memory
 // of products before there are some.
+_Static_assert((MOST_ROWS + 2) * VK_ATTENTION_COLUMNS / 4 <= MOST_SUMS, "they have room");
 static uint64_t of_new_rows(const struct vk_attention *a)
 {
     return (rows_of(a) + 2) * lanes_of(a) * (line_of(a) / 4);
@@ -93,7 +94,7 @@ static uint64_t of_new_rows(const struct vk_attention *a)
 bool vk_attention_may_append(const struct vk_attention *a)
 {
     return a->batches == 1 && a->queries == 1 && !a->mask && vk_attention_is_few(a) &&
-           vk_attention_by_vectors(a) && of_new_rows(a) <= MOST_SUMS;
+           vk_attention_by_vectors(a);
 }
 
 // The constants of attention_few.comp, in the order of their ids.
