@@ -249,7 +249,8 @@ static void check_sums(const struct sample *s, const char *variant)
 
 static void check_products(const char *name, int32_t number)
 {
-    static const int64_t shapes[][3] = {{16, 1, 1}, {48, 3, 5}, {32, 2, 23}, {32, 1, 35}};
+    static const int64_t shapes[][3] = {
+        {16, 0, 35}, {16, 1, 1}, {48, 3, 5}, {32, 2, 23}, {32, 1, 35}};
     tn_quant_order order;
     int64_t block = tn_quant_unpacked(name, &order)->block;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {

@@ -158,15 +158,12 @@ TN_QUANT_PACKED_FORMATS(GROUP)
 
 static void quant_product(const struct cpu_quant_product *p)
 {
-    static void (*const by_format[])(const struct cpu_quant_product *, const uint8_t *,
-                                     float *) = {
+    static group_fn *const by_format[] = {
 #define ENTRY(name, ...) [CPU_QUANT_##name] = group_##name,
         TN_QUANT_PACKED_FORMATS(ENTRY)
 #undef ENTRY
     };
-    const int64_t bytes = p->k / 32 / traits_of[p->format].parts * 16 * bytes_of[p->format];
-    for (int64_t g = 0; g < p->groups; g++)
-        by_format[p->format](p, p->w + g * bytes, p->out + 16 * g);
+    multiply_groups(p, by_format[p->format]);
 }
 
 // --- values -----------------------------------------------------------------------------

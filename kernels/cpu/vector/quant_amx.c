@@ -138,7 +138,8 @@ INLINE void multiply_tile(const struct cpu_quant_product *p, int32_t format, int
                     finish(p, f, tiles, x, &blocks[now ^ 1], sums);
             }
         }
-    finish(p, f, tiles, x, &blocks[now ^ 1], sums);
+    if (p->k > 0)
+        finish(p, f, tiles, x, &blocks[now ^ 1], sums);
     for (int t = 0; t < tiles * TILE; t++)
         store(out + t * p->out_row, sums[t]);
 }
@@ -160,16 +161,13 @@ TN_QUANT_PACKED_FORMATS(GROUP)
 
 static void multiply_tiles(const struct cpu_quant_product *p)
 {
-    static void (*const by_format[])(const struct cpu_quant_product *, const uint8_t *,
-                                     float *) = {
+    static group_fn *const by_format[] = {
 #define ENTRY(name, ...) [CPU_QUANT_##name] = group_##name,
         TN_QUANT_PACKED_FORMATS(ENTRY)
 #undef ENTRY
     };
-    const int64_t bytes = p->k / 32 / traits_of[p->format].parts * 16 * bytes_of[p->format];
     begin_tiles();
-    for (int64_t g = 0; g < p->groups; g++)
-        by_format[p->format](p, p->w + g * bytes, p->out + 16 * g);
+    multiply_groups(p, by_format[p->format]);
     _tile_release();
 }
 

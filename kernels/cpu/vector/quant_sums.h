@@ -45,4 +45,14 @@ INLINE floats scaled(const struct traits *f, const struct unpacked *w, const str
     return sum;
 }
 
+// All rows of x with one group of weights; and with all groups.
+typedef void group_fn(const struct cpu_quant_product *p, const uint8_t *w, float *out);
+
+static inline void multiply_groups(const struct cpu_quant_product *p, group_fn *of_group)
+{
+    const int64_t bytes = p->k / 32 / traits_of[p->format].parts * 16 * bytes_of[p->format];
+    for (int64_t g = 0; g < p->groups; g++)
+        of_group(p, p->w + g * bytes, p->out + 16 * g);
+}
+
 #endif // KERNELS_CPU_QUANT_SUMS_H

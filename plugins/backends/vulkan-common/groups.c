@@ -103,19 +103,29 @@ static bool may_wait(const struct vk_plan *plan, const struct vk_groups *groups,
     return may;
 }
 
+// Adds what a step writes as results, those of its programs included.
+static void add_results(const tn_step *step, struct accesses *a)
+{
+    for (uint32_t i = 0; i < step->num_outputs; i++)
+        add_value(a, tn_step_output(step, i), VK_WRITES);
+    for (uint32_t i = 0; i < step->num_fused; i++) {
+        const tn_fused *fused = tn_step_fused(step, i);
+        for (uint32_t k = 0; k < fused->num_outputs; k++)
+            add_value(a, tn_fused_output(step, fused, k), VK_WRITES);
+    }
+}
+
 // Whether step `other` writes nothing that the product `own` reads, and its kernel reads
 // nothing that the product writes. Its program may write over the product's result.
 static bool may_run_together(const struct vk_plan *plan, const tn_step *own,
                              const tn_step *other)
 {
     struct accesses inputs = {.count = 0}, outputs = {.count = 0};
-    const tn_fused *fused = tn_step_fused(other, 0);
     for (uint32_t i = 0; i < own->num_inputs; i++)
         add_value(&inputs, tn_step_input(own, i), VK_READS);
     for (uint32_t i = 0; i < other->num_inputs; i++)
         add_value(&inputs, tn_step_input(other, i), VK_READS);
-    for (uint32_t i = 0; i < fused->num_outputs; i++)
-        add_value(&outputs, tn_fused_output(other, fused, i), VK_WRITES);
+    add_results(other, &outputs);
     bool may = are_independent(plan, &inputs, &outputs);
     outputs.count = 0;
     inputs.count = 0;
@@ -172,17 +182,13 @@ static void find_joint(const struct vk_plan *plan, struct vk_groups *groups, uin
 
 // --- attention that writes rows to its caches ------------------------------------------
 
-// Whether attention writes nothing that the step, which joins it, reads.
-static bool may_join(const tn_step *attention, const tn_step *own,
-                     const struct vk_plan *plan)
+// Whether attention writes nothing that the step `own`, which joins it, accesses.
+static bool may_join(const struct vk_plan *plan, const tn_step *own,
+                     const tn_step *attention)
 {
     struct accesses inputs = {.count = 0}, outputs = {.count = 0};
     add_step(own, &inputs);
-    add_value(&outputs, tn_step_output(attention, 0), VK_WRITES);
-    for (uint32_t i = 0; i < attention->num_fused; i++)
-        for (uint32_t k = 0; k < tn_step_fused(attention, i)->num_outputs; k++)
-            add_value(&outputs, tn_fused_output(attention, tn_step_fused(attention, i), k),
-                      VK_WRITES);
+    add_results(attention, &outputs);
     if (attention->scratch_size > 0)
         add(&outputs, plan_scratch(attention, 0, attention->scratch_size));
     return are_independent(plan, &inputs, &outputs);
@@ -201,7 +207,7 @@ static void find_appended(const struct vk_plan *plan, struct vk_groups *groups,
         uint32_t from = find_writer(groups, last, value);
         steps[count] = tn_segment_step(groups->segment, from);
         if (from == last || !append_fits(plan, steps, count + 1) ||
-            !may_wait(plan, groups, from, last) || !may_join(steps[0], steps[count], plan))
+            !may_wait(plan, groups, from, last) || !may_join(plan, steps[count], steps[0]))
             break;
         group->steps[count++] = from;
     }

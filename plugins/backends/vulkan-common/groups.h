@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Steps of a segment that share a launch. A group has the place of its first step, and that
-// of products whose results one program reads the place of the last one, which has the
-// program. Another step joins where no step in between depends on it, or it on them, by the
-// memory that they access.
+// Steps of a segment that share a launch. A group has the place of its first step. That of
+// products whose results one program reads has the place of the last one, which has the
+// program, and that of attention and what it reads the place of the attention. Another step
+// joins where no step in between depends on it, or it on them, by the memory that they
+// access.
 #ifndef VULKAN_COMMON_GROUPS_H
 #define VULKAN_COMMON_GROUPS_H
 
@@ -25,7 +26,7 @@ struct vk_group_place {
     const struct vk_group_kind *kind;
     uint32_t count; // steps, in the place of the one that has the launch
     uint32_t steps[GROUP_MAX_STEPS];
-    bool is_joint; // the first step has the program that reads the results of the others
+    bool is_joint; // the first step, which comes last, reads the results of the others
     bool is_taken; // the launch of another step has the step
 };
 
