@@ -143,9 +143,9 @@ def quoted(text):
                      for line in lines[:-1])
 
 
-def packed(data):
+def packed(data, level=9):
     """A raw deflate stream, as packed.h unpacks it."""
-    deflate = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
+    deflate = zlib.compressobj(level, zlib.DEFLATED, -15, 9)
     return deflate.compress(data) + deflate.flush()
 
 
@@ -232,7 +232,7 @@ def compile_one(compiler, folder, variant):
         return None
     with open(made, 'rb') as file:
         words = file.read()
-    return len(words), packed(words)
+    return len(words), packed(words, 7) # 0.6 % larger than by 9, in half the time
 
 
 def compile_all(compiler, folder, variants):
