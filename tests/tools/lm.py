@@ -194,6 +194,28 @@ def a_chat_replies_to_each_line():
     refused("chat", "letters.gguf", input="hello\n", saying=", llama-3, by --template NAME")
 
 
+def lines_of_a_chat_are_commands():
+    words = ["chat", "letters.gguf", "--template", "chatml", "--tokens", "5", "--context", "120", "--temperature", "0"]
+    both = out(*words, input="hello\nagain\n")
+    first = both[:both.index("\n") + 1]
+    for name in ("exit", "quit", "bye"):
+        assert out(*words, input=f"hello\n/{name}\nagain\n") == first, name
+    # Of 120 positions a reply of 5 tokens leaves room for the message before.
+    assert out(*words, input="hello\n/clear\nhello\n") == 2 * first != out(*words, input="hello\nhello\n"), first
+    # The system's message stays.
+    told = [*words, "--system", "Be brief."]
+    assert out(*told, input="hello\n/clear\nhello\n") == 2 * out(*told, input="hello\n")
+    helped = tenon(*words, input="/help\n")
+    assert "/clear " in helped.stderr and "/quit and /bye" in helped.stderr and helped.stdout == "", helped
+    wrong = tenon(*words, input="/jabber it\n/image\n/image none.png\nhello\n")
+    assert wrong.stdout == first, wrong.stdout
+    for text in ("no command '/jabber'; /help lists them", "/image: expected a file", "letters.gguf reads no images"):
+        assert text in wrong.stderr, wrong.stderr
+    # Messages: a path, a command's name with more behind it, a space in front.
+    for line in ("/usr/bin has tenon", "/exit!", " /exit"):
+        assert out(*words, input=f"{line}\n").count("\n") == 1, line
+
+
 def an_interrupt_ends_a_reply_and_not_the_chat():
     words = [tap.TENON, "chat", "endless.gguf", "--template", "chatml", "--tokens", "20000", "--context", "50000"]
     chat = subprocess.Popen(words, env=tap.ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -285,6 +307,7 @@ if __name__ == "__main__":
         layers_are_placed_as_asked,
         equal_probabilities_have_the_perplexity_of_their_number,
         a_chat_replies_to_each_line,
+        lines_of_a_chat_are_commands,
         an_interrupt_ends_a_reply_and_not_the_chat,
         an_adapter_learns_a_text,
         models_of_random_weights_are_measured,

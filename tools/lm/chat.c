@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tenon chat: a conversation. Ctrl-C ends a reply, Ctrl-D the program.
+// tenon chat: a conversation. Ctrl-C ends a reply, Ctrl-D the program. Lines may be
+// commands.
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 #include "lm.h"
 
-// Positions that a reply shall have room for: older messages go to make it.
+// Positions that a reply shall have room for, at most: older messages go to make it.
 #define REPLY_ROOM 128
 
 struct conversation {
@@ -125,6 +126,13 @@ static int count_tokens(const struct opened *opened, const struct given *given,
     return 0;
 }
 
+static int64_t room_of_reply(const struct given *given, int64_t context)
+{
+    int64_t room =
+        given->tokens > 0 && given->tokens < REPLY_ROOM ? given->tokens : REPLY_ROOM;
+    return room < context / 2 ? room : context / 2;
+}
+
 // Gives the conversation's tokens, of which the oldest messages are dropped until there is
 // room for a reply.
 static int write_prompt(const struct opened *opened, const struct given *given,
@@ -137,7 +145,8 @@ static int write_prompt(const struct opened *opened, const struct given *given,
         int64_t positions = 0;
         if (count_tokens(opened, given, c, out_ids, out_count, &positions))
             return 1;
-        if (positions + REPLY_ROOM <= info.context || c->count < first + 3)
+        if (positions + room_of_reply(given, info.context) <= info.context ||
+            c->count < first + 3)
             return 0; // what is too long even so is told by tn_lm_generate
         tn_lm_free(*out_ids);
         fprintf(stderr,
@@ -246,26 +255,98 @@ static char *read_line(bool is_terminal)
     }
 }
 
-// A line "/image FILE" reads an image, which is in front of the next message. Returns
-// whether it is one; a file that cannot be read is told, and the conversation goes on.
-static bool take_image(const struct opened *opened, struct conversation *c,
-                       const char *line)
+// --- commands ---------------------------------------------------------------------------
+
+enum after { GO_ON, END };
+
+struct talk {
+    const struct opened *opened;
+    struct conversation *conversation;
+};
+
+// A file that cannot be read is told, and the conversation goes on.
+static enum after run_image(const struct talk *talk, const char *file)
 {
-    static const char command[] = "/image ";
-    if (strncmp(line, command, sizeof(command) - 1) != 0)
-        return false;
-    if (!add_picture(opened, line + sizeof(command) - 1, &c->pictures))
-        c->num_next++;
-    return true;
+    if (!file[0])
+        stop("/image: expected a file");
+    else if (!add_picture(talk->opened, file, &talk->conversation->pictures))
+        talk->conversation->num_next++;
+    return GO_ON;
+}
+
+// Images for the next message stay.
+static enum after run_clear(const struct talk *talk, const char *rest)
+{
+    (void)rest;
+    struct conversation *c = talk->conversation;
+    uint64_t kept = c->count > 0 && strcmp(c->messages[0].role, "system") == 0;
+    while (c->count > kept)
+        drop_message(c, c->count - 1);
+    return GO_ON;
+}
+
+static enum after run_exit(const struct talk *talk, const char *rest)
+{
+    (void)talk, (void)rest;
+    return END;
+}
+
+static enum after run_help(const struct talk *talk, const char *rest);
+
+static const struct command {
+    const char *name, *argument, *does; // does: NULL for another name of the one before
+    enum after (*run)(const struct talk *, const char *rest);
+} commands[] = {
+    {"image", " FILE", "puts an image in front of the next message", run_image},
+    {"clear", "", "forgets what was said, but the system's message", run_clear},
+    {"help", "", "lists these", run_help},
+    {"exit", "", "ends the chat, as Ctrl-D does; also /quit and /bye", run_exit},
+    {"quit", "", NULL, run_exit},
+    {"bye", "", NULL, run_exit},
+};
+
+static enum after run_help(const struct talk *talk, const char *rest)
+{
+    (void)talk, (void)rest;
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (commands[i].does)
+            fprintf(stderr, "/%s%-*s %s\n", commands[i].name,
+                    12 - (int)strlen(commands[i].name), commands[i].argument,
+                    commands[i].does);
+    fputs("A line with a space in front is a message in any case.\n", stderr);
+    return GO_ON;
+}
+
+// The length of the word behind a slash that a line begins with; 0: the line is a message,
+// as one that begins with a path is.
+static size_t command_size(const char *line)
+{
+    size_t size = line[0] == '/' ? strspn(line + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
+    return line[1 + size] == 0 || line[1 + size] == ' ' ? size : 0;
+}
+
+static enum after run_command(const struct talk *talk, const char *line, size_t size)
+{
+    const char *rest = line + 1 + size;
+    for (size_t i = 0; i < COUNT(commands); i++)
+        if (strlen(commands[i].name) == size && !memcmp(commands[i].name, line + 1, size))
+            return commands[i].run(talk, rest + strspn(rest, " "));
+    stop("no command '%.*s'; /help lists them, a space in front makes it a message",
+         (int)size + 1, line);
+    return GO_ON;
 }
 
 static int talk(struct opened *opened, const struct given *given,
                 const tn_lm_grammar *grammar, struct conversation *c)
 {
     bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    const struct talk talk = {opened, c};
+    enum after after = GO_ON;
     int failed = 0;
-    for (char *line; !failed && (line = read_line(is_terminal));) {
-        if (!line[0] || take_image(opened, c, line)) {
+    for (char *line; !failed && after == GO_ON && (line = read_line(is_terminal));) {
+        size_t command = line[0] ? command_size(line) : 0;
+        if (!line[0] || command > 0) {
+            after = command > 0 ? run_command(&talk, line, command) : GO_ON;
             free(line);
             continue;
         }
@@ -306,6 +387,8 @@ int run_chat(const struct given *given)
     int failed = check_form(&opened, given);
     if (!failed)
         tell_model(&opened);
+    if (!failed && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+        fputs("Ctrl-C ends a reply, Ctrl-D the chat; /help lists commands.\n", stderr);
     if (!failed && given->system)
         failed = add_message(&c, "system", strdup(given->system));
     if (!failed)
