@@ -103,7 +103,7 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         "model that always takes the most probable one soon repeats itself.\n"
         "A line '/image FILE' puts an image in front of what is said next, where the "
         "model\n"
-        "reads images.\n"
+        "reads images; '/clear' begins anew, '/exit' ends, '/help' lists these.\n"
         "\n"
         "  tenon chat SmolLM2.gguf --system 'Answer in one sentence.'\n";
     const char *tokens = "1000", *context = NULL, *temperature = "0.6", *top_p = "0.9",
