@@ -64,7 +64,7 @@ def filled(folder, texts, count):
     for i in range(count):
         outputs.append(folder / "made" / f"{i}.c")
     (folder / "made").mkdir(exist_ok=True)
-    done = subprocess.run([sys.executable, sys.argv[1], *outputs, "--", *sources], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, sys.argv[1], folder / "made.d", *outputs, "--", *sources], capture_output=True, text=True, check=False)
     return outputs, done
 
 
@@ -97,8 +97,15 @@ def check_unchanged(folder):
     assert outputs[0].stat().st_mtime_ns == before, "the batch was written again"
 
 
+def check_headers(folder):
+    """A change of a header divides its readers anew."""
+    filled(folder, ['#include "own.h"\nint a(void) { return twice(MOST); }\n'], 1)
+    output, read = (folder / "made.d").read_text().split(": ")
+    assert output.endswith("0.c") and f"{folder.resolve()}/own.h" in read.split(), (output, read)
+
+
 def main():
-    checks = [lambda folder, row=row: check_pair(folder, *row) for row in PAIRS] + [check_too_few, check_unchanged]
+    checks = [lambda folder, row=row: check_pair(folder, *row) for row in PAIRS] + [check_too_few, check_unchanged, check_headers]
     for check in checks:
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Divides the files of a target into batches that are compiled together: a unity build.
 
-    unity.py BATCH.c... -- SOURCE.c...
+    unity.py DEPFILE BATCH.c... -- SOURCE.c...
 
 Writes each BATCH.c, which includes its sources; headers are then read once a batch. Two sources share a
 batch where no name that one defines for itself (a static function or variable, a type, an enumerator, a
 macro; in it or in a header that the other does not include) occurs in the other, whatever it means
 there. So a source need not know what it is compiled with. Fails where there are too few batches.
+DEPFILE gets the headers that were read.
 """
 
 import os
@@ -122,7 +123,7 @@ def meet(first, second):
 
 def main():
     at = sys.argv.index("--")
-    batches = [(pathlib.Path(path), []) for path in sys.argv[1:at]]
+    batches = [(pathlib.Path(path), []) for path in sys.argv[2:at]]
     for path in sorted(map(pathlib.Path, sys.argv[at + 1:])):
         source = File.of(path.resolve())
         for _, batch in batches:
@@ -132,12 +133,14 @@ def main():
                 break
         else:
             sys.exit(f"{path}: a name of it occurs in each of {len(batches)} batches: "
-                     f"tn_unity in meson.build should have more for this target")
+                     f"tn_batches in meson.build should have more for this target")
     for output, batch in batches:
         lines = [f'#include "{os.path.relpath(path, output.parent)}"\n' for path, _ in batch]
         text = "".join(lines) or "typedef int tn_unity_empty;\n"
         if not output.exists() or output.read_text() != text:
             output.write_text(text)
+    read = " ".join(str(path).replace(" ", "\\ ") for path in File.known)
+    pathlib.Path(sys.argv[1]).write_text(f"{sys.argv[2]}: {read}\n")
 
 
 INCLUDES = pathlib.Path(__file__).resolve().parents[2] / "sdk" / "include"
