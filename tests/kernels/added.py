@@ -75,9 +75,9 @@ class Tree:
             self.commands = {entry["output"]: entry for entry in json.load(file)}
 
     def compile(self, like, file, made):
-        """Compiles a file of the copy as the build compiles the object `like`; files of the copy and
-        those in `made` are found first."""
-        entry = self.commands[like]
+        """Compiles a file of the copy as the build compiles the object `like`, or objects in a folder
+        of that name; files of the copy and those in `made` are found first."""
+        entry = next(entry for output, entry in self.commands.items() if output.startswith(like))
         words = shlex.split(entry["command"])
         out = made / (file.stem + ".o")
         words[words.index("-o") + 1] = str(out)
@@ -117,8 +117,7 @@ class Tree:
         objects = {inside + "plugin.c.o": self.tree / folder / "plugin.c",
                    inside + "meson-generated_.._%s.o" % generated: made / generated}
         objects = {like: self.compile(like, file, made) for like, file in objects.items()}
-        plan = self.compile(COMMON + "/libtenon-vulkan-cold.a.p/plan_reduce.c.o",
-                            self.tree / COMMON / "plan_silu.c", made)
+        plan = self.compile(COMMON + "/libtenon-vulkan-cold.a.p/", self.tree / COMMON / "plan_silu.c", made)
         out = made / ("org.tenon.%s.so" % name)
         self.link(name, objects, plan, out)
         run([self.source / "sdk/glue/tenon-plugin", "stage", "--tenon",
