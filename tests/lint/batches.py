@@ -13,6 +13,7 @@ HEADERS = {
     "own.h": "#pragma once\nstruct held { int of; };\nenum { MOST = 3 };\nstatic inline int twice(int four) { return four * 2; }\n",
     "other.h": "#pragma once\nextern int limit(int);\n",
     "mark.h": "#ifndef MARK\n#define MARK\n#define SIZE 4\n#endif\n",
+    "over.h": "#pragma once\n#define NAME g\n#include \"again.inc.h\"\n",
     "again.inc.h": "static int NAME(void) { return 1; }\n#undef NAME\n",
 }
 
@@ -52,6 +53,7 @@ PAIRS = [
     ('#include "mark.h"\nint a(void) { return SIZE; }\n', "enum { SIZE = 2 };\nint b(void) { return SIZE; }\n", False),
     # What includes a header twice has names that only the preprocessor knows.
     ('#define NAME f\n#include "again.inc.h"\nint a(void) { return f(); }\n', "int b(void) { return 2; }\n", False),
+    ('#include "over.h"\nint a(void) { return g(); }\n', "int b(void) { return 2; }\n", False),
 ]
 
 
@@ -85,7 +87,7 @@ def check_pair(folder, first, second, together):
 
 def check_too_few(folder):
     _, done = filled(folder, ["static int f;\nint *a = &f;\n", "static int f;\nint *b = &f;\n"], 1)
-    assert done.returncode == 1 and "1.c: a name of it occurs in each of 1 batches" in done.stderr, done.stderr
+    assert done.returncode == 1 and "1.c: each of 1 batches has 14 files or one that shares a name with it" in done.stderr, done.stderr
 
 
 def check_unchanged(folder):

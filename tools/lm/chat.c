@@ -126,6 +126,12 @@ static int count_tokens(const struct opened *opened, const struct given *given,
     return 0;
 }
 
+// Messages that are never dropped: the system's, which is the first.
+static uint64_t num_kept(const struct conversation *c)
+{
+    return c->count > 0 && strcmp(c->messages[0].role, "system") == 0;
+}
+
 static int64_t room_of_reply(const struct given *given, int64_t context)
 {
     int64_t room =
@@ -141,7 +147,7 @@ static int write_prompt(const struct opened *opened, const struct given *given,
     tn_lm_info info = {.struct_size = sizeof(info)};
     tn_lm_describe(opened->lm, &info);
     for (;;) {
-        uint64_t first = given->system ? 1 : 0;
+        uint64_t first = num_kept(c);
         int64_t positions = 0;
         if (count_tokens(opened, given, c, out_ids, out_count, &positions))
             return 1;
@@ -274,13 +280,12 @@ static enum after run_image(const struct talk *talk, const char *file)
     return GO_ON;
 }
 
-// Images for the next message stay.
+// Images that wait for the next message stay.
 static enum after run_clear(const struct talk *talk, const char *rest)
 {
     (void)rest;
     struct conversation *c = talk->conversation;
-    uint64_t kept = c->count > 0 && strcmp(c->messages[0].role, "system") == 0;
-    while (c->count > kept)
+    while (c->count > num_kept(c))
         drop_message(c, c->count - 1);
     return GO_ON;
 }
@@ -321,7 +326,9 @@ static enum after run_help(const struct talk *talk, const char *rest)
 // as one that begins with a path is.
 static size_t command_size(const char *line)
 {
-    size_t size = line[0] == '/' ? strspn(line + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
+    if (line[0] != '/')
+        return 0;
+    size_t size = strspn(line + 1, "abcdefghijklmnopqrstuvwxyz");
     return line[1 + size] == 0 || line[1 + size] == ' ' ? size : 0;
 }
 
@@ -344,9 +351,10 @@ static int talk(struct opened *opened, const struct given *given,
     enum after after = GO_ON;
     int failed = 0;
     for (char *line; !failed && after == GO_ON && (line = read_line(is_terminal));) {
-        size_t command = line[0] ? command_size(line) : 0;
-        if (!line[0] || command > 0) {
-            after = command > 0 ? run_command(&talk, line, command) : GO_ON;
+        size_t command = command_size(line);
+        if (command > 0)
+            after = run_command(&talk, line, command);
+        if (command > 0 || !line[0]) {
             free(line);
             continue;
         }

@@ -88,6 +88,7 @@ class File:
             elif header.exists():
                 header = header.resolve()
                 self.headers |= {header} | File.of(header).headers
+                self.repeats |= File.of(header).repeats
         self.macros = set(DEFINE.findall(text)) - set(UNDEFINE.findall(text))
         self.words = set(NAME.findall(re.sub(r"(?:\.|->)\s*[A-Za-z_]\w*", "", text)))
         body = re.sub(r"^[ \t]*#[^\n]*", "", text, flags=re.M)
@@ -132,7 +133,7 @@ def main():
                 batch.append((path, source))
                 break
         else:
-            sys.exit(f"{path}: a name of it occurs in each of {len(batches)} batches: "
+            sys.exit(f"{path}: each of {len(batches)} batches has {MOST} files or one that shares a name with it: "
                      f"tn_batches in meson.build should have more for this target")
     for output, batch in batches:
         lines = [f'#include "{os.path.relpath(path, output.parent)}"\n' for path, _ in batch]

@@ -32,20 +32,29 @@ static void add_value(struct accesses *a, const tn_value *value, uint32_t access
         add(a, plan_operand(value, access));
 }
 
+// Adds what a step writes as results, those of its programs included.
+static void add_results(const tn_step *step, struct accesses *a)
+{
+    for (uint32_t i = 0; i < step->num_outputs; i++)
+        add_value(a, tn_step_output(step, i), VK_WRITES);
+    for (uint32_t i = 0; i < step->num_fused; i++) {
+        const tn_fused *fused = tn_step_fused(step, i);
+        for (uint32_t k = 0; k < fused->num_outputs; k++)
+            add_value(a, tn_fused_output(step, fused, k), VK_WRITES);
+    }
+}
+
 // Adds what a step reads and writes, with the programs beside its kernel.
 static void add_step(const tn_step *step, struct accesses *a)
 {
     for (uint32_t i = 0; i < step->num_inputs; i++)
         add_value(a, tn_step_input(step, i), VK_READS);
-    for (uint32_t i = 0; i < step->num_outputs; i++)
-        add_value(a, tn_step_output(step, i), VK_WRITES);
     for (uint32_t i = 0; i < step->num_fused; i++) {
         const tn_fused *fused = tn_step_fused(step, i);
         for (uint32_t k = 0; k < fused->num_inputs; k++)
             add_value(a, tn_fused_input(step, fused, k), VK_READS);
-        for (uint32_t k = 0; k < fused->num_outputs; k++)
-            add_value(a, tn_fused_output(step, fused, k), VK_WRITES);
     }
+    add_results(step, a);
     if (step->scratch_size > 0)
         add(a, plan_scratch(step, 0, step->scratch_size));
 }
@@ -101,18 +110,6 @@ static bool may_wait(const struct vk_plan *plan, const struct vk_groups *groups,
         may = are_independent(plan, &own, &other);
     }
     return may;
-}
-
-// Adds what a step writes as results, those of its programs included.
-static void add_results(const tn_step *step, struct accesses *a)
-{
-    for (uint32_t i = 0; i < step->num_outputs; i++)
-        add_value(a, tn_step_output(step, i), VK_WRITES);
-    for (uint32_t i = 0; i < step->num_fused; i++) {
-        const tn_fused *fused = tn_step_fused(step, i);
-        for (uint32_t k = 0; k < fused->num_outputs; k++)
-            add_value(a, tn_fused_output(step, fused, k), VK_WRITES);
-    }
 }
 
 // Whether step `other` writes nothing that the product `own` reads, and its kernel reads
