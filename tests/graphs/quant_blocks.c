@@ -150,6 +150,125 @@ Test(quant_blocks, zeros_stay_and_what_is_not_finite_stays_in_its_block)
     }
 }
 
+// --- rows that are all alike, or nearly
+// ---------------------------------------------------
+
+enum {
+    EQUAL,
+    NEARLY,
+    HARDLY,
+    ONE_PART,
+    PARTS,
+    SIGNED_PARTS,
+    ONE,
+    TWO,
+    FEW,
+    OUTLIER,
+    ANTI,
+    RISING,
+    POSITIVE,
+    SPREAD,
+    KINDS
+};
+
+// Element i of a row of such a kind, of magnitude 1 (an outlier's apart), and a number of
+// -1/2 to 1/2.
+static double element(int kind, int i, double noise)
+{
+    const double part = (double)(1 + i / 16) / 16;
+    const double values[KINDS] = {
+        [EQUAL] = 1,
+        [NEARLY] = 1 + 1e-3 * noise,
+        [HARDLY] = 1 + 1e-6 * noise,
+        [ONE_PART] = i / 32 == 3,
+        [PARTS] = part,
+        [SIGNED_PARTS] = i / 16 % 2 ? -part : part,
+        [ONE] = i == 77,
+        [TWO] = i % 2 ? 1 : 0.5,
+        [FEW] = i % 16 == 3 ? 1 : 0.5,
+        [OUTLIER] = i == 77 ? 100 : 1,
+        [ANTI] = i == 77 ? -100 : 1,
+        [RISING] = 0.5 + (double)i / 512,
+        [POSITIVE] = 0.75 + 0.5 * noise,
+        [SPREAD] = 2 * noise,
+    };
+    return values[kind];
+}
+
+// Two neighbours' distance where it is greatest, as a share of a block's range.
+static const struct {
+    const char *format;
+    double step;
+} steps[] = {
+    {"q4_0", 1 / 8.0},      {"q4_1", 1 / 15.0}, {"q5_0", 1 / 16.0}, {"q5_1", 1 / 31.0},
+    {"q8_0", 1 / 127.0},    {"q2_k", 1 / 3.0},  {"q3_k", 1 / 4.0},  {"q4_k", 1 / 15.0},
+    {"q5_k", 1 / 31.0},     {"q6_k", 1 / 32.0}, {"mxfp4", 1 / 2.0}, {"iq4_nl", 24 / 113.0},
+    {"iq4_xs", 24 / 113.0},
+};
+
+// A row of each size, of both signs.
+static const float magnitudes[ROWS] = {1,     -1,     0.02f, -0.02f, 1e-3f, -1e-3f,
+                                       1e-4f, -1e-4f, 1e-5f, -1e-5f, 200,   -200,
+                                       0.3f,  -0.3f,  3e4f,  -3e4f};
+
+// The greatest error of row `row`, as a share of its range, less what half a step of the
+// least f16 makes of the greatest level.
+static double row_error(const float *x, const float *out, int row)
+{
+    double least = 0, greatest = 0, worst = 0;
+    for (int i = row * 256; i < row * 256 + 256; i++) {
+        double apart = fabs((double)x[i] - (double)out[i]);
+        least = (double)x[i] < least ? (double)x[i] : least;
+        greatest = (double)x[i] > greatest ? (double)x[i] : greatest;
+        worst = apart <= worst ? worst : apart; // NaN is the worst
+    }
+    worst -= 128 * 0x1p-25;
+    return worst > 0 || isnan(worst) ? worst / (greatest - least) : 0;
+}
+
+// Equal and nearly equal elements hardly have an error at all. Least squares may move one
+// element further than half a step.
+static double most_error(size_t format, int kind, bool has_importance)
+{
+    if (kind <= ONE_PART && strcmp(steps[format].format, "mxfp4") != 0)
+        return has_importance ? 0.02 : 0.015;
+    return (has_importance ? 1.5 : 1) * steps[format].step;
+}
+
+static void check_rows(tn_scope *s, size_t format, int kind, const tn_array *importance)
+{
+    static float x[ALL], out[ALL];
+    draw_normal(x, ALL);
+    for (int i = 0; i < ALL; i++)
+        x[i] = magnitudes[i / 256] / (kind == OUTLIER || kind == ANTI ? 100.0f : 1.0f) *
+               (float)element(kind, i % 256, tanh((double)x[i]) / 2);
+    tn_array *q = tn_op(s, "quant.quantize",
+                        TN_IN(tn_from_data(s, TN_F32, TN_SHAPE(ROWS, 256), x), importance),
+                        tn_attrs("format", steps[format].format));
+    must(s, tn_read(s, floats_of(s, q, steps[format].format), out, sizeof(out)));
+    for (int row = 0; row < ROWS; row++)
+        cr_expect(
+            le(dbl, row_error(x, out, row), most_error(format, kind, importance != NULL)),
+            "%s, kind %d of %g%s", steps[format].format, kind, (double)magnitudes[row],
+            importance ? ", with importance" : "");
+}
+
+Test(quant_blocks, equal_elements_and_outliers_are_near)
+{
+    static float weights[256];
+    draw_normal(weights, 256);
+    for (int i = 0; i < 256; i++)
+        weights[i] = expf(weights[i]);
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *importance = tn_from_data(s, TN_F32, TN_SHAPE(256), weights);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            check_rows(s, i, kind, NULL);
+            check_rows(s, i, kind, importance);
+        }
+    tn_scope_close(s);
+}
+
 // The squared error of blocks of x, counted by `importance`, of columns or of each row.
 static double counted(tn_scope *s, const char *format, const float *x,
                       const float *importance, const tn_array *given)

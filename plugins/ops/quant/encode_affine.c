@@ -33,8 +33,13 @@ static inline float affine_error(const float *x, const float *w, int32_t size, f
     return error;
 }
 
-// Least squares of scale and minimum for the fractions that `inverse` and `least` give.
-// False: these have no scale.
+// Below this share of what it is a difference of, a determinant is rounding: the fractions
+// are (nearly) all the same.
+#define LEAST_DETERMINANT 2e-6f
+
+// Least squares of scale and minimum for the fractions that `inverse` and `least` give; of
+// the scale alone, beside -least, where equal fractions tell nothing of a minimum. False:
+// these have no scale.
 static inline bool fit_affine(const float *x, const float *w, int32_t size, float most_q,
                               float inverse, float least, float *scale, float *minimum)
 {
@@ -53,10 +58,13 @@ static inline bool fit_affine(const float *x, const float *w, int32_t size, floa
     float sl = l[0] + l[1] + l[2] + l[3], sll = ll[0] + ll[1] + ll[2] + ll[3];
     float sxl = xl[0] + xl[1] + xl[2] + xl[3], sx = sum[0] + sum[1] + sum[2] + sum[3];
     float determinant = n * sll - sl * sl;
-    if (determinant <= 0)
-        return false;
-    *scale = (n * sxl - sx * sl) / determinant;
-    *minimum = (sl * sxl - sll * sx) / determinant;
+    if (determinant > LEAST_DETERMINANT * n * sll) {
+        *scale = (n * sxl - sx * sl) / determinant;
+        *minimum = (sl * sxl - sll * sx) / determinant;
+    } else {
+        *minimum = -least;
+        *scale = (sxl - least * sl) / sll; // NaN where all fractions are 0
+    }
     if (*minimum < 0) { // formats cannot have it: the best scale without
         *minimum = 0;
         *scale = sxl / sll;
@@ -64,47 +72,46 @@ static inline bool fit_affine(const float *x, const float *w, int32_t size, floa
     return *scale > 0;
 }
 
-// Step 1 for a part.
-static void search_affine(const float *x, const float *w, int32_t size, float most_q,
-                          float *out_scale, float *out_minimum)
+// What step 1 has found for a part.
+struct affine_best {
+    float scale, minimum, error;
+};
+
+// Takes the fit of the fractions that `inverse` and `least` give, where its error is less.
+static bool try_affine(const float *x, const float *w, int32_t size, float most_q,
+                       float inverse, float least, struct affine_best *best)
 {
-    float least = 0, greatest = 0, all_least = x[0];
+    float scale, minimum;
+    if (!fit_affine(x, w, size, most_q, inverse, least, &scale, &minimum))
+        return false;
+    float error = affine_error(x, w, size, most_q, scale, minimum);
+    if (error >= best->error)
+        return false;
+    *best = (struct affine_best){scale, minimum, error};
+    return true;
+}
+
+// Step 1 for a part. A part of positive elements has the minimum 0.
+static struct affine_best search_affine(const float *x, const float *w, int32_t size,
+                                        float most_q)
+{
+    float least = 0, greatest = 0;
     for (int32_t i = 0; i < size; i++) {
         least = x[i] < least ? x[i] : least;
         greatest = x[i] > greatest ? x[i] : greatest;
-        all_least = x[i] < all_least ? x[i] : all_least;
     }
-    greatest = greatest > all_least ? greatest : all_least;
     float range = greatest - least;
-    *out_scale = 0;
-    *out_minimum = -least;
+    struct affine_best best = {.minimum = -least};
     if (range < LEAST_MAGNITUDE)
-        return;
-    float best = -1;
-    for (int32_t step = -10; step <= 10; step++) {
-        float scale, minimum, inverse = (most_q + 0.1f * (float)step) / range;
-        // Twice: the fractions of a fit may fit better still.
-        if (!fit_affine(x, w, size, most_q, inverse, least, &scale, &minimum))
-            continue;
-        float error = affine_error(x, w, size, most_q, scale, minimum);
-        if (best >= 0 && error >= best)
-            continue;
-        best = error;
-        *out_scale = scale;
-        *out_minimum = minimum;
-    }
-    float scale, minimum;
-    for (int32_t again = 0; again < 2 && *out_scale > 0; again++) {
-        if (!fit_affine(x, w, size, most_q, 1 / *out_scale, -*out_minimum, &scale,
-                        &minimum))
-            return;
-        float error = affine_error(x, w, size, most_q, scale, minimum);
-        if (error >= best)
-            return;
-        best = error;
-        *out_scale = scale;
-        *out_minimum = minimum;
-    }
+        return best;
+    best.error = affine_error(x, w, size, most_q, best.scale, best.minimum);
+    for (int32_t step = -10; step <= 10; step++)
+        try_affine(x, w, size, most_q, (most_q + 0.1f * (float)step) / range, least, &best);
+    // Twice: the fractions of a fit may fit better still.
+    for (int32_t again = 0; again < 2 && best.scale > 0; again++)
+        if (!try_affine(x, w, size, most_q, 1 / best.scale, -best.minimum, &best))
+            break;
+    return best;
 }
 
 static inline float affine_part(const struct affine_block *b, int32_t part, float scale,
@@ -193,8 +200,8 @@ static void refine_affine(struct affine_block *b, const float *scales, const flo
                           float d, float m)
 {
     float most = b->format->most_scale;
-    b->d = as_f16(d);
-    b->m = as_f16(m);
+    b->d = scale_f16(d);
+    b->m = scale_f16(m);
     for (int32_t part = 0; part < b->format->parts; part++) {
         b->scale[part] = b->d > 0 ? to_nearest(within(scales[part] / b->d, 0, most)) : 0;
         b->minimum[part] = b->m > 0 ? to_nearest(within(minima[part] / b->m, 0, most)) : 0;
@@ -214,8 +221,10 @@ static void encode_affine(const struct affine *format, const float *x, const flo
 {
     float scales[MAX_PARTS], minima[MAX_PARTS], d = 0, m = 0;
     for (int32_t part = 0; part < format->parts; part++) {
-        search_affine(x + part * format->size, w + part * format->size, format->size,
-                      format->most_q, &scales[part], &minima[part]);
+        struct affine_best best = search_affine(
+            x + part * format->size, w + part * format->size, format->size, format->most_q);
+        scales[part] = best.scale;
+        minima[part] = best.minimum;
         d = scales[part] > d ? scales[part] : d;
         m = minima[part] > m ? minima[part] : m;
     }

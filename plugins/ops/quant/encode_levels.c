@@ -170,7 +170,7 @@ static void encode_centred(const struct centred *format, const float *x, const f
             extreme = scale;
     }
     *out = (struct centred_block){.format = format, .x = x, .w = w};
-    out->d = as_f16(extreme / format->least_scale);
+    out->d = scale_f16(extreme / format->least_scale);
     for (int32_t part = 0; part < format->parts && out->d != 0; part++)
         out->scale[part] = to_nearest(
             within(scales[part] / out->d, format->least_scale, format->most_scale));
@@ -279,7 +279,7 @@ static void encode_single(const struct centred *format, const float *values,
 {
     tame(values, format->size, x);
     *b = (struct centred_block){.format = format, .x = x, .w = weights, .scale = {1}};
-    b->d = as_f16(search_centred(format, x, weights));
+    b->d = scale_f16(search_centred(format, x, weights));
     measure_centred(b);
     for (int32_t round = 0; round < ROUNDS && fit_centred_block(b); round++) {
     }

@@ -82,6 +82,19 @@ static inline float as_f16(float x)
     return tn_f32_of_f16(tn_f16_of_f32(within(x, -MAX_F16, MAX_F16)));
 }
 
+// The same for a scale whose integers reach to their end: below the least normal f16, where
+// steps are coarse, the next one of greater magnitude, so that none is cut off, nor all of
+// them 0.
+static inline float scale_f16(float x)
+{
+    const float step = 0x1p-24f, magnitude = x < 0 ? -x : x;
+    if (magnitude >= 0x1p-14f)
+        return as_f16(x);
+    float steps = (float)(int32_t)(magnitude / step);
+    steps += steps * step < magnitude;
+    return x < 0 ? -steps * step : steps * step;
+}
+
 // The block with NaN as 0 and infinities, as all that is greater, as GREATEST.
 static inline void tame(const float *values, int32_t count, float *out)
 {
