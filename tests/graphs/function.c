@@ -212,3 +212,113 @@ Test(function, a_function_may_return_its_inputs)
     tn_scope_close(s);
     tn_function_destroy(f);
 }
+
+// --- signatures -------------------------------------------------------------------------
+
+// An input of a call: donated, and shared or not.
+struct signature_row {
+    const char *name;
+    tn_type type;
+    bool is_shared; // something else can still read its memory
+};
+
+enum { MOST_ELEMENTS = 240 };
+
+static tn_status double_all(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                            tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = bin(s, "add", in[0], in[0]);
+    return tn_scope_status(s);
+}
+
+static uint64_t count_of(const tn_type *type)
+{
+    uint64_t count = 1;
+    for (int32_t i = 0; i < type->rank; i++)
+        count *= (uint64_t)type->extent[i];
+    return count;
+}
+
+// Elements first, first + 1, ... of the row's type, as data.
+static tn_array *row_input(tn_scope *s, const struct signature_row *row, int first)
+{
+    int32_t ints[MOST_ELEMENTS];
+    float floats[MOST_ELEMENTS];
+    tn_shape shape = {.rank = row->type.rank};
+    memcpy(shape.extent, row->type.extent, sizeof(shape.extent));
+    for (int i = 0; i < MOST_ELEMENTS; i++) {
+        ints[i] = first + i;
+        floats[i] = (float)(first + i);
+    }
+    return tn_from_data(s, row->type.dtype, &shape,
+                        row->type.dtype == TN_I32 ? (void *)ints : (void *)floats);
+}
+
+static void check_ramp(tn_scope *s, const struct signature_row *row,
+                       const struct signature_row *before, const char *what,
+                       tn_array *array, double first, double step)
+{
+    const tn_type *type = tn_array_type(array);
+    uint64_t count = count_of(&row->type);
+    double values[MOST_ELEMENTS];
+    if (type->dtype != row->type.dtype || type->rank != row->type.rank ||
+        memcmp(type->extent, row->type.extent, (size_t)type->rank * 8) != 0)
+        cr_fatal("%s behind %s: %s has another type", row->name, before->name, what);
+    array = tn_op(s, "astype", TN_IN(array), tn_attrs("dtype", (int64_t)TN_F64));
+    must(s, tn_read(s, array, values, count * sizeof(values[0])));
+    for (uint64_t i = 0; i < count; i++)
+        if (values[i] != first + step * (double)i)
+            cr_fatal("%s behind %s: %s[%d] is %g, expected %g", row->name, before->name,
+                     what, (int)i, values[i], first + step * (double)i);
+}
+
+static void call_row(tn_function *f, tn_scope *s, const struct signature_row *row,
+                     const struct signature_row *before, int first)
+{
+    tn_array *x = row_input(s, row, first), *view = NULL, *y = NULL;
+    must(s, tn_eval(s, x));
+    if (row->is_shared) {
+        view = tn_op(s, "expand_dims", TN_IN(x), tn_attrs("axis", TN_INTS(0)));
+        view = tn_op(s, "squeeze", TN_IN(view), tn_attrs("axis", TN_INTS(0)));
+        must(s, tn_eval(s, view));
+    }
+    must(s, tn_function_call(f, s, &x, 1, &y, 1));
+    check_ramp(s, row, before, "the result", y, 2 * first, 2);
+    if (view)
+        check_ramp(s, row, before, "what shares the input's memory", view, first, 1);
+}
+
+// Calls of each row directly behind each other one, and again when all are traced.
+Test(function, a_call_has_the_signature_of_its_own_inputs)
+{
+    static const struct signature_row rows[] = {
+        {"f32 [3, 4, 5]", {TN_F32, 3, {3, 4, 5}}, false},
+        {"another first extent", {TN_F32, 3, {4, 4, 5}}, false},
+        {"another middle extent", {TN_F32, 3, {3, 2, 5}}, false},
+        {"another last extent", {TN_F32, 3, {3, 4, 6}}, false},
+        {"a last extent of 1", {TN_F32, 3, {3, 4, 1}}, false},
+        {"swapped extents", {TN_F32, 3, {3, 5, 4}}, false},
+        {"rank 2", {TN_F32, 2, {3, 4}}, false},
+        {"rank 1", {TN_F32, 1, {60}}, false},
+        {"rank 0", {TN_F32, 0, {0}}, false},
+        {"i32", {TN_I32, 3, {3, 4, 5}}, false},
+        {"a shared input", {TN_F32, 3, {3, 4, 5}}, true},
+        {"a shared input of i32", {TN_I32, 3, {3, 4, 5}}, true},
+        {"a shared vector", {TN_F32, 1, {60}}, true},
+    };
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = (const uint32_t[]){0}, .num_donated = 1};
+    tn_function *f;
+    must(NULL, tn_function_create(runtime, double_all, NULL, &options, &f));
+    enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+    for (int i = 0, first = 1; i < ROWS; i++)
+        for (int k = 0; k < ROWS; k++) {
+            tn_scope *s = tn_scope_open(runtime);
+            call_row(f, s, &rows[i], &rows[k], first++);
+            call_row(f, s, &rows[k], &rows[i], first++);
+            call_row(f, s, &rows[i], &rows[k], first++);
+            tn_scope_close(s);
+        }
+    tn_function_destroy(f);
+}

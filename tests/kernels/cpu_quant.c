@@ -201,6 +201,68 @@ static void sample_free(struct sample *s)
     free(s->values);
 }
 
+// --- rounded rows -----------------------------------------------------------------------
+
+// The bytes that x has in a block whose greatest magnitude is `most`: the nearest multiples
+// of most / 127. Next to the middle of two, where the factor's own rounding may decide,
+// either one is right.
+static void check_rounded(const char *variant, const float *x, const int8_t *got,
+                          float scale, float most)
+{
+    cr_assert(eq(flt, scale, most / 127), "%s: the scale of %g", variant, (double)most);
+    for (int i = 0; i < 32; i++) {
+        double exact = most > 0 ? (double)x[i] * 127 / (double)most : 0;
+        double off = fabs(exact - (double)got[i]);
+        if (off > 0.5 + 127 * ldexp(1, -22))
+            cr_fatal("%s: %g of at most %g is %d, expected %g", variant, (double)x[i],
+                     (double)most, got[i], nearbyint(exact));
+    }
+}
+
+// Halves of steps, which are exact where the greatest element is 127 times a power of two:
+// ties to even.
+static void check_ties(const char *variant, const float *x, const int8_t *got, float step)
+{
+    for (int i = 0; i < 32; i++)
+        if (got[i] != (int)nearbyint((double)(x[i] / step)))
+            cr_fatal("%s: %g steps of %g are %d, expected %g", variant,
+                     (double)(x[i] / step), (double)step, got[i],
+                     nearbyint((double)(x[i] / step)));
+}
+
+static void check_round(const struct cpu_quant_kernels *kernels, const float *x, float most,
+                        float step)
+{
+    uint8_t out[64];
+    float scale;
+    kernels->round(CPU_QUANT_q8_0_r16, x, 32, out);
+    memcpy(&scale, out + 32, sizeof(scale));
+    check_rounded(kernels->name, x, (const int8_t *)out, scale, most);
+    if (step > 0)
+        check_ties(kernels->name, x, (const int8_t *)out, step);
+}
+
+// Draws blocks of random elements, and of elements next to and at the middle between two.
+Test(cpu_quant, rows_are_rounded_to_nearest)
+{
+    state = 5;
+    for (const struct cpu_quant_kernels *const *k = cpu_quant_variants(); *k; k++)
+        for (int round = 0; can_run(*k) && round < 300; round++) {
+            float x[32], size = ldexpf(1, round % 60 - 30), most = 0;
+            for (int i = 0; i < 32; i++) {
+                x[i] = size * next_float();
+                most = fmaxf(most, fabsf(x[i]));
+            }
+            check_round(*k, x, most, 0);
+            for (int i = 0; i < 32; i++)
+                x[i] = size * ((float)(next_bits() >> 24) / 2 - 63.5f); // -63.5 .. 64
+            x[round % 32] = round % 2 ? 127 * size : -127 * size;
+            check_round(*k, x, 127 * size, size);
+        }
+}
+
+// --- products ---------------------------------------------------------------------------
+
 static void multiply(const struct sample *s, const struct cpu_quant_kernels *kernels)
 {
     for (int64_t i = 0; i < (s->rows + 1) * s->n; i++)

@@ -376,6 +376,9 @@ static void refused(tn_lm_sequence *sequence, tn_status status, const char *mess
 {
     tn_status got = tn_lm_sequence_restore(sequence, path);
     const char *text = tn_lm_error();
+    if (got == TN_OK)
+        cr_fatal("the file was taken, expected status %d: ...%s", (int)status,
+                 message ? message : "");
     cr_assert(eq(i64, tn_lm_sequence_length(sequence), 7));
     if (got != status || (message && !strstr(text, message)))
         cr_fatal("status %d: %s\nexpected %d: ...%s", (int)got, text, (int)status,
@@ -475,6 +478,56 @@ Test(sequences, wrong_files_are_refused)
     }
     unlink(path);
     refused(sequence, TN_ERR_IO, "No such file");
+    tn_lm_sequence_close(sequence);
+    tn_lm_close(lm);
+}
+
+// Where a saved file has the ids.
+static char *find_ids(char *data, size_t size, const int32_t *ids, size_t count)
+{
+    char *at = memmem(data, size, ids, count * sizeof(*ids));
+    cr_assert(ne(ptr, at, NULL), "the file has no ids");
+    return at;
+}
+
+// Files with one id altered: those of no token are refused wherever they stand, -1 (the
+// position of a row that is no token's) and the numbers of images' rows are not.
+Test(sequences, saved_ids_are_of_the_vocabulary)
+{
+    enum { LENGTH = 40, ROOM = 65536 };
+    static const struct {
+        int32_t id;
+        bool is_known;
+    } rows[] = {{WORDS, false},     {WORDS + 1, false}, {1 << 20, false},
+                {INT32_MAX, false}, {-2, false},        {INT32_MIN + (1 << 30), false},
+                {0, true},          {WORDS - 1, true},  {-1, true},
+                {INT32_MIN, true}};
+    static const int places[] = {0, LENGTH / 2, LENGTH - 1};
+    static char data[ROOM];
+    char message[64];
+    struct fixture f;
+    close(mkstemp(path));
+    tn_lm *lm = cached_open(&f, "llama", "f16", 1, 60);
+    tn_lm_sequence *sequence = sequence_open(lm);
+    lm_must(tn_lm_infer(sequence, f.ids, LENGTH, 0, NULL));
+    lm_must(tn_lm_sequence_save(sequence, path));
+    size_t size = read_file(data, ROOM);
+    char *ids = find_ids(data, size, f.ids, LENGTH);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (int k = 0; k < 3; k++) {
+            char *at = ids + (size_t)places[k] * sizeof(int32_t);
+            lm_must(tn_lm_sequence_cut(sequence, 7));
+            memcpy(at, &rows[i].id, sizeof(int32_t));
+            write_file(data, size);
+            memcpy(at, &f.ids[places[k]], sizeof(int32_t));
+            snprintf(message, sizeof(message), "token %d is %d, expected -1 to %d",
+                     places[k], (int)rows[i].id, WORDS - 1);
+            if (rows[i].is_known)
+                lm_must(tn_lm_sequence_restore(sequence, path));
+            else
+                refused(sequence, TN_ERR_REFUSED, message);
+        }
+    unlink(path);
     tn_lm_sequence_close(sequence);
     tn_lm_close(lm);
 }
