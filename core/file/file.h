@@ -69,24 +69,7 @@ char *file_folder(const char *path);
 // The table of TN_HOST_GRAPH_FORMAT (graph.c).
 extern const tn_host_graph_format graph_format_service;
 
-// --- replacing a file (replace.c) ------------------------------------------------------
-
-// A file that appears at its path complete or not at all.
-struct replacement {
-    const char *path; // borrowed
-    int fd;           // -1: not open
-    int directory;    // -1: what is no file is written to directly
-    char temporary[48];
-    char *target;     // `path` without links, from realpath(); NULL: there is no file yet
-    const char *name; // of the file in the directory: a part of `target` or `path`
-};
-
-tn_status replacement_open(struct replacement *r, const char *path);
-tn_status replacement_write(struct replacement *r, const void *data, uint64_t size);
-// Brings the file to the disk and gives it its name. On failure what was there is
-// unchanged.
-tn_status replacement_commit(struct replacement *r);
-// Drops what was not committed.
-void replacement_finish(struct replacement *r);
+// Writes to a file of tn_new_file_open (replace.c).
+tn_status new_file_write(tn_new_file *file, const void *data, uint64_t size);
 
 #endif // CORE_FILE_FILE_H

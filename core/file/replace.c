@@ -1,19 +1,39 @@
 // SPDX-License-Identifier: MIT
-// Replaces a file: the bytes go to a temporary name in the same folder, are brought to the
-// disk, and take the name by one rename.
+// Replaces a file: the bytes go to a file without a name (O_TMPFILE) in the same folder, or
+// to one with a temporary name where that cannot be had, are brought to the disk, and take
+// the name by one rename.
+//
+// A file is locked (flock) as long as it has a temporary name. The kernel takes the lock
+// from a process that ends, so a temporary file that can be locked was left behind, and the
+// next writer to the folder removes it.
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../base/fail.h"
 #include "../base/file.h"
 #include "../base/memory.h"
+#include "../primitive/registry.h"
 #include "file.h"
+
+#define PREFIX ".tenon-save-"
+
+struct replacement {
+    tn_new_file file; // first: it is cast back
+    char *path;       // for messages
+    char *target;     // without links, of realpath(); NULL: there is no file yet
+    char *name;       // of the file in `directory`
+    uint32_t flags;   // TN_NEW_FILE_...
+    int directory;    // -1: what is no file is written to directly
+    char temporary[32];
+};
 
 static tn_status cannot_write(const struct replacement *r)
 {
@@ -21,76 +41,264 @@ static tn_status cannot_write(const struct replacement *r)
                 r->directory < 0 ? "" : "; what was there before is unchanged");
 }
 
-static tn_status open_temporary(struct replacement *r)
+// --- temporary names ---------------------------------------------------------------------
+
+static void sweep_one(int directory, const char *name)
 {
-    for (int tries = 0; tries < 100; tries++) {
-        uint64_t number;
-        if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-            break;
-        snprintf(r->temporary, sizeof(r->temporary), ".tenon-save-%016" PRIx64, number);
-        r->fd = file_open(r->directory, r->temporary,
-                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-        if (r->fd >= 0)
-            return TN_OK;
-        if (errno != EEXIST)
-            break;
-    }
-    r->temporary[0] = 0;
-    return cannot_write(r);
+    struct stat info;
+    int fd = file_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(directory, name, 0);
+    close(fd);
 }
 
-static tn_status open_beside(struct replacement *r)
+static void sweep(int directory)
+{
+    int copy = file_open(directory, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+    struct dirent *entry;
+    while (stream && (entry = readdir(stream)))
+        if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
+            sweep_one(directory, entry->d_name);
+    if (stream)
+        closedir(stream);
+    else if (copy >= 0)
+        close(copy);
+}
+
+static bool make_name(char name[32])
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return false;
+    snprintf(name, 32, PREFIX "%016" PRIx64, number);
+    return true;
+}
+
+// Opens a file that vanishes with this process unless link_file() names it. -1: the file
+// system has none, or link_file() cannot.
+static int open_nameless(int directory, mode_t mode)
+{
+    return access("/proc/self/fd", X_OK)
+               ? -1
+               : file_open(directory, ".", O_TMPFILE | O_RDWR, mode);
+}
+
+// False when another process has locked or removed the new file as left behind. A file
+// system without locks has no such process.
+static bool hold(int fd)
+{
+    struct stat info;
+    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return false;
+    return fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
+static int open_named(int directory, mode_t mode, char name[32])
+{
+    for (int tries = 0; tries < 100; tries++) {
+        int fd = make_name(name) ? file_open(directory, name,
+                                             O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+                                 : -1;
+        if (fd < 0 && errno == EEXIST)
+            continue;
+        if (fd < 0 || hold(fd))
+            return fd;
+        close(fd);
+    }
+    errno = EEXIST;
+    return -1;
+}
+
+// --- opening -----------------------------------------------------------------------------
+
+// Gives the new file owner, group and mode of the one that it replaces, as far as this
+// process may; where it may not give the group, the group gets no more than the others.
+static void take_over(int fd, const struct stat *old)
+{
+    mode_t mode = old->st_mode & 0777;
+    if (fchown(fd, old->st_uid, old->st_gid) && fchown(fd, (uid_t)-1, old->st_gid))
+        mode &= ~(mode_t)070 | (mode & 07) << 3;
+    (void)fchmod(fd, mode); // a file system without modes
+}
+
+static tn_status open_temporary(struct replacement *r, mode_t asked)
+{
+    struct stat old;
+    bool replaces = !asked &&
+                    fstatat(r->directory, r->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    S_ISREG(old.st_mode);
+    mode_t mode = asked || replaces ? 0600 : 0666; // nobody reads it before it has its mode
+    sweep(r->directory);
+    int fd = open_nameless(r->directory, mode);
+    if (fd < 0 && (fd = open_named(r->directory, mode, r->temporary)) < 0)
+        r->temporary[0] = 0;
+    r->file.descriptor = fd;
+    if (fd < 0 || (asked && fchmod(fd, asked)))
+        return cannot_write(r);
+    if (replaces)
+        take_over(fd, &old);
+    return TN_OK;
+}
+
+// Opens the folder of the file; `target` and `name` are set.
+static tn_status open_folder(struct replacement *r)
 {
     r->target = realpath(r->path, NULL); // a link stays, and what it names is replaced
     const char *path = r->target ? r->target : r->path;
     const char *slash = strrchr(path, '/');
     char *folder = file_folder(path);
-    if (!folder)
-        return TN_ERR_MEMORY;
-    r->name = slash ? slash + 1 : path;
-    r->directory = file_open(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, 0);
+    r->name = mem_strdup(slash ? slash + 1 : path);
+    if (folder && r->name)
+        r->directory = file_open(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, 0);
+    tn_status status = !folder || !r->name ? TN_ERR_MEMORY
+                       : r->directory < 0  ? cannot_write(r)
+                                           : TN_OK;
     mem_free(folder);
-    return r->directory < 0 ? cannot_write(r) : open_temporary(r);
+    return status;
 }
 
-tn_status replacement_open(struct replacement *r, const char *path)
+static tn_status open_given_folder(struct replacement *r, const tn_new_file_options *o)
+{
+    r->name = mem_strdup(o->name);
+    if (!r->name)
+        return TN_ERR_MEMORY;
+    r->directory = file_open(o->directory, ".", O_RDONLY | O_DIRECTORY, 0);
+    return r->directory < 0 ? cannot_write(r) : TN_OK;
+}
+
+static tn_status open_replacement(struct replacement *r, const tn_new_file_options *o)
 {
     struct stat info;
-    *r = (struct replacement){.path = path, .fd = -1, .directory = -1};
-    if (stat(path, &info) || S_ISREG(info.st_mode))
-        return open_beside(r);
-    r->fd = file_open(AT_FDCWD, path, O_WRONLY, 0);
-    return r->fd < 0 ? cannot_write(r) : TN_OK;
+    if (!o->name && stat(r->path, &info) == 0 && !S_ISREG(info.st_mode) &&
+        !(o->flags & TN_NEW_FILE_ONLY)) {
+        r->file.descriptor = file_open(AT_FDCWD, r->path, O_WRONLY, 0);
+        return r->file.descriptor < 0 ? cannot_write(r) : TN_OK;
+    }
+    tn_status status = o->name ? open_given_folder(r, o) : open_folder(r);
+    return status == TN_OK ? open_temporary(r, o->mode) : status;
 }
 
-tn_status replacement_write(struct replacement *r, const void *data, uint64_t size)
+static tn_status read_options(const tn_new_file_options *given, tn_new_file_options *mine)
 {
-    return file_write(r->fd, data, size) ? TN_OK : cannot_write(r);
+    uint32_t size =
+        given && given->struct_size ? given->struct_size : TN_END_OF(mine, mode);
+    *mine = (tn_new_file_options){0};
+    tn_status status = given
+                           ? abi_struct_read(mine, sizeof(*mine), given, size,
+                                             TN_END_OF(mine, flags), "tn_new_file_options")
+                           : TN_OK;
+    if (status == TN_OK && mine->flags & ~(uint32_t)TN_NEW_FILE_ONLY)
+        return fail(TN_ERR_ARGUMENT, "tn_new_file_options: flags 0x%x are unknown",
+                    mine->flags);
+    if (status == TN_OK && mine->mode & ~0777U)
+        return fail(TN_ERR_ARGUMENT, "tn_new_file_options: mode 0%o, expected at most 0777",
+                    mine->mode);
+    return status;
 }
 
-tn_status replacement_commit(struct replacement *r)
+tn_status tn_new_file_open(const char *path, const tn_new_file_options *options,
+                           tn_new_file **out_file)
 {
-    if (r->directory >= 0 && fsync(r->fd))
-        return cannot_write(r);
-    int failed = close(r->fd);
-    r->fd = -1;
-    if (failed || r->directory < 0)
-        return failed ? cannot_write(r) : TN_OK;
+    tn_new_file_options mine;
+    tn_status status = fail_if_null("new_file_open", "the path", path);
+    if (status == TN_OK)
+        status = fail_if_null("new_file_open", "the place for the result", out_file);
+    if (status == TN_OK)
+        status = read_options(options, &mine);
+    struct replacement *r = status == TN_OK ? mem_zalloc(sizeof(*r)) : NULL;
+    if (!r)
+        return status == TN_OK ? TN_ERR_MEMORY : status;
+    r->file = (tn_new_file){.struct_size = sizeof(r->file), .descriptor = -1};
+    r->directory = -1;
+    r->flags = mine.flags;
+    r->path = mem_strdup(path);
+    status = r->path ? open_replacement(r, &mine) : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        *out_file = &r->file;
+    else
+        tn_new_file_close(&r->file);
+    return status;
+}
+
+// --- writing -----------------------------------------------------------------------------
+
+tn_status new_file_write(tn_new_file *file, const void *data, uint64_t size)
+{
+    return file_write(file->descriptor, data, size)
+               ? TN_OK
+               : cannot_write((const struct replacement *)(const void *)file);
+}
+
+static int link_file(const struct replacement *r, const char *name)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", r->file.descriptor);
+    return linkat(AT_FDCWD, path, r->directory, name, AT_SYMLINK_FOLLOW);
+}
+
+// Gives the temporary name to the file unless there is one of the name. Some file systems
+// have no hard links, others no RENAME_NOREPLACE, so both are tried.
+static bool name_anew(const struct replacement *r)
+{
+    int at = r->directory;
+    return linkat(at, r->temporary, at, r->name, 0) == 0 ||
+           (errno != EEXIST &&
+            renameat2(at, r->temporary, at, r->name, RENAME_NOREPLACE) == 0);
+}
+
+// Gives the written file its name. False: errno is the reason.
+static bool put_in_place(struct replacement *r)
+{
+    bool only = r->flags & TN_NEW_FILE_ONLY;
+    if (!r->temporary[0]) {
+        char name[32];
+        if (link_file(r, r->name) == 0)
+            return true;
+        // There is a file of the name: only a rename replaces it at once.
+        if (only || errno != EEXIST || !make_name(name))
+            return false;
+        flock(r->file.descriptor, LOCK_EX | LOCK_NB);
+        if (link_file(r, name))
+            return false;
+        memcpy(r->temporary, name, sizeof(name));
+    }
+    if (only)
+        return name_anew(r); // tn_new_file_close removes the temporary name
     if (renameat(r->directory, r->temporary, r->directory, r->name))
-        return cannot_write(r);
+        return false;
     r->temporary[0] = 0;
+    return true;
+}
+
+tn_status tn_new_file_commit(tn_new_file *file)
+{
+    struct replacement *r = (struct replacement *)(void *)file;
+    tn_status status = fail_if_null("new_file_commit", "the file", file);
+    if (status != TN_OK || r->directory < 0)
+        return status;
+    if (fsync(file->descriptor) || !put_in_place(r))
+        return cannot_write(r);
     fsync(r->directory); // the name is durable once the folder is on the disk
     return TN_OK;
 }
 
-void replacement_finish(struct replacement *r)
+void tn_new_file_close(tn_new_file *file)
 {
-    if (r->fd >= 0)
-        close(r->fd);
+    struct replacement *r = (struct replacement *)(void *)file;
+    if (!r)
+        return;
     if (r->temporary[0])
-        unlinkat(r->directory, r->temporary, 0);
+        unlinkat(r->directory, r->temporary, 0); // while it is still held
+    if (file->descriptor >= 0)
+        close(file->descriptor);
     if (r->directory >= 0)
         close(r->directory);
     free(r->target);
-    *r = (struct replacement){.fd = -1, .directory = -1};
+    mem_free(r->name);
+    mem_free(r->path);
+    mem_free(r);
 }

@@ -12,7 +12,7 @@
 // A sink, and where its bytes go.
 struct target {
     tn_format_sink sink; // first: the sink of a callback is cast back to the target
-    struct replacement *replacement; // NULL: the application's function
+    tn_new_file *file;   // NULL: the application's function
     tn_status (*write)(void *context, const void *data, uint64_t size);
     void *context;
 };
@@ -20,8 +20,8 @@ struct target {
 static tn_status write_sink(const tn_format_sink *sink, const void *data, uint64_t size)
 {
     const struct target *target = (const struct target *)(const void *)sink;
-    if (target->replacement)
-        return replacement_write(target->replacement, data, size);
+    if (target->file)
+        return new_file_write(target->file, data, size);
     fail_clear();
     return fail_from(target->write(target->context, data, size), "writing %s", sink->name);
 }
@@ -109,21 +109,19 @@ static tn_status write_content(const tn_format *format, const tn_host *host,
                                const tn_format_content *content, const char *path,
                                const tn_save_options *options)
 {
-    struct replacement replacement = {.fd = -1, .directory = -1};
     struct target target = {
         .sink = {.struct_size = sizeof(target.sink), .name = path, .write = write_sink},
-        .replacement = options->write ? NULL : &replacement,
         .write = options->write,
         .context = options->context,
     };
-    tn_status status = target.replacement ? replacement_open(&replacement, path) : TN_OK;
+    tn_status status = options->write ? TN_OK : tn_new_file_open(path, NULL, &target.file);
     if (status == TN_OK) {
         fail_clear();
         status = fail_from(format->write(host, content, &target.sink), "writing %s", path);
     }
-    if (status == TN_OK && target.replacement)
-        status = replacement_commit(&replacement);
-    replacement_finish(&replacement);
+    if (status == TN_OK && target.file)
+        status = tn_new_file_commit(target.file);
+    tn_new_file_close(target.file);
     return status;
 }
 

@@ -2,6 +2,7 @@
 // Files of arrays through the public functions: opened, mapped, loaded and saved.
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <tenon/file.h>
 #include <unistd.h>
@@ -294,4 +295,130 @@ Test(files, a_runtime_with_an_open_file_is_not_closed)
     check_says(tn_last_error(), "in use by 1 open file:");
     tn_file_close(file);
     check_status(tn_runtime_close(rt), TN_OK);
+}
+
+// --- replacing a file --------------------------------------------------------------------
+
+static void put(const char *path, const char *text, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    cr_assert(eq(int, chmod(path, mode), 0));
+}
+
+static void check_file(const char *path, const char *text, mode_t mode)
+{
+    char got[64] = "";
+    struct stat info;
+    FILE *file = fopen(path, "r");
+    cr_assert(ne(ptr, file, NULL), "%s", path);
+    cr_assert(ne(ptr, fgets(got, sizeof(got), file), NULL));
+    fclose(file);
+    cr_assert(eq(int, lstat(path, &info), 0));
+    cr_assert(eq(str, got, (char *)(uintptr_t)text));
+    cr_assert(eq(uint, info.st_mode & 07777, mode), "%s", path);
+}
+
+// Writes "new" to the file.
+static tn_status replace(const char *path, const tn_new_file_options *options)
+{
+    tn_new_file *file = NULL;
+    tn_status status = tn_new_file_open(path, options, &file);
+    if (status == TN_OK) {
+        cr_assert(file->descriptor > 2);
+        cr_assert(eq(i64, write(file->descriptor, "new", 3), 3));
+        status = tn_new_file_commit(file);
+    }
+    tn_new_file_close(file);
+    return status;
+}
+
+Test(files, a_file_that_is_replaced_keeps_its_mode)
+{
+    static const mode_t modes[] = {0600, 0640, 0444, 0755};
+    const tn_new_file_options own = {.struct_size = sizeof(own), .mode = 0604};
+    umask(022);
+    check_status(replace("x", NULL), TN_OK);
+    check_file("x", "new", 0644);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+        put("x", "old", modes[i]);
+        check_status(replace("x", NULL), TN_OK);
+        check_file("x", "new", modes[i]);
+    }
+    check_status(replace("x", &own), TN_OK);
+    check_file("x", "new", 0604);
+    saved("x.npy", NULL, 1, NULL);
+    cr_assert(eq(int, chmod("x.npy", 0600), 0));
+    saved("x.npy", NULL, 1, NULL);
+    struct stat info;
+    cr_assert(eq(int, stat("x.npy", &info), 0));
+    cr_assert(eq(uint, info.st_mode & 07777, 0600));
+}
+
+Test(files, a_link_is_followed_by_its_path_and_replaced_in_a_folder)
+{
+    put("x", "old", 0600);
+    cr_assert(eq(int, symlink("x", "link"), 0));
+    check_status(replace("link", NULL), TN_OK);
+    check_file("x", "new", 0600);
+    put("x", "old", 0600);
+    int here = open(".", O_RDONLY | O_DIRECTORY);
+    const tn_new_file_options named = {
+        .struct_size = sizeof(named), .name = "link", .directory = here, .mode = 0640};
+    check_status(replace("the link", &named), TN_OK);
+    check_file("x", "old", 0600);
+    check_file("link", "new", 0640);
+    close(here);
+}
+
+Test(files, a_file_that_must_be_new_replaces_none)
+{
+    const tn_new_file_options only = {.struct_size = sizeof(only),
+                                      .flags = TN_NEW_FILE_ONLY};
+    check_status(replace("x", &only), TN_OK);
+    put("x", "old", 0600);
+    cr_assert(eq(int, symlink("nowhere", "link"), 0));
+    cr_assert(eq(int, mkfifo("pipe", 0600), 0));
+    for (int i = 0; i < 3; i++) {
+        check_status(replace((const char *const[]){"x", "link", "pipe"}[i], &only),
+                     TN_ERR_IO);
+        check_says(tn_last_error(), "File exists; what was there before is unchanged");
+    }
+    check_file("x", "old", 0600);
+    cr_assert(eq(int, files_here(), 3));
+}
+
+Test(files, what_was_left_behind_is_removed_and_what_is_held_is_not)
+{
+    put(".tenon-save-0", "left", 0600);
+    put(".tenon-save-1", "held", 0600);
+    cr_assert(eq(int, symlink(".tenon-save-1", ".tenon-save-2"), 0));
+    int held = open(".tenon-save-1", O_RDONLY);
+    cr_assert(eq(int, flock(held, LOCK_EX | LOCK_NB), 0));
+    saved("x.npy", NULL, 1, NULL);
+    cr_assert(eq(int, files_here(), 3));
+    check_file(".tenon-save-1", "held", 0600);
+    close(held);
+    check_status(replace("x", NULL), TN_OK);
+    cr_assert(eq(int, files_here(), 3)); // x.npy, x, the link
+}
+
+Test(files, what_is_not_committed_is_dropped)
+{
+    tn_new_file *file = NULL;
+    const tn_new_file_options flags = {.struct_size = sizeof(flags), .flags = 2},
+                              mode = {.struct_size = sizeof(mode), .mode = 04755};
+    put("x", "old", 0600);
+    check_status(tn_new_file_open("x", NULL, &file), TN_OK);
+    cr_assert(eq(i64, write(file->descriptor, "new", 3), 3));
+    tn_new_file_close(file);
+    tn_new_file_close(NULL);
+    check_file("x", "old", 0600);
+    check_status(replace(NULL, NULL), TN_ERR_ARGUMENT);
+    check_status(replace("x", &flags), TN_ERR_ARGUMENT);
+    check_status(replace("x", &mode), TN_ERR_ARGUMENT);
+    check_status(replace("no/x", NULL), TN_ERR_IO);
+    check_says(tn_last_error(), "cannot write no/x: No such file");
+    check_status(tn_new_file_commit(NULL), TN_ERR_ARGUMENT);
+    cr_assert(eq(int, files_here(), 1));
 }

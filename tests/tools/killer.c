@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Preloaded: ends the process before its KILL_AT-th call that changes files. With
-// KILL_EXCHANGE=0 the file system cannot exchange two names, with KILL_NAMELESS=0 it has no
-// files without names.
+// Preloaded: ends the process before its KILL_AT-th call that changes files, with
+// KILL_SIGNAL by that signal. With KILL_EXCHANGE=0 the file system cannot exchange two
+// names, with KILL_NAMELESS=0 it has no files without names.
 #undef _FILE_OFFSET_BITS // which gives one name to openat and openat64
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -17,8 +18,12 @@ static void step(void)
     const char *at = getenv("KILL_AT");
     if (left < 0)
         left = at ? atol(at) : 0;
-    if (left > 0 && --left == 0)
+    if (left > 0 && --left == 0) {
+        const char *number = getenv("KILL_SIGNAL");
+        if (number)
+            raise(atoi(number));
         _exit(77);
+    }
 }
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))

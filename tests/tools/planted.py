@@ -349,15 +349,15 @@ def folders_of_commands_that_are_killed_are_removed_by_the_next():
 def one_that_is_still_writing_keeps_its_file():
     """What is locked is no leftover."""
     os.mkfifo("pipe")
-    kept, left = pathlib.Path(".tenon-new-0000000000000001"), pathlib.Path(".tenon-new-0000000000000002")
+    kept, left = pathlib.Path(".tenon-save-0000000000000001"), pathlib.Path(".tenon-save-0000000000000002")
     kept.write_text("x")
     left.write_text("x")
-    pathlib.Path(".tenon-new-0000000000000003").symlink_to("pipe")
+    pathlib.Path(".tenon-save-0000000000000003").symlink_to("pipe")
     with open(kept) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         tenon("eval", "1", "-o", "x.npy")
         assert kept.exists() and not left.exists()
-    assert os.path.islink(".tenon-new-0000000000000003")
+    assert os.path.islink(".tenon-save-0000000000000003")
     tenon("eval", "1", "-o", "x.npy")
     assert not kept.exists()
 

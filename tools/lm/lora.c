@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // tenon train lora: trains an adapter on a file of text, and draws its losses.
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/file.h>
 #include <tenon/lm_adapter.h>
 #include <unistd.h>
 #include "lm.h"
@@ -117,13 +119,24 @@ static void draw(FILE *file, const struct losses *l)
 
 static int write_drawing(const char *path, const struct losses *l)
 {
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return stop("%s: %m", path);
-    draw(file, l);
-    bool failed = ferror(file);
-    failed |= fclose(file) != 0;
-    return failed ? stop("%s: cannot be written", path) : 0;
+    tn_new_file *file = NULL;
+    if (tn_new_file_open(path, NULL, &file))
+        return stop("%s", tn_last_error());
+    int copy = fcntl(file->descriptor, F_DUPFD_CLOEXEC, 0);
+    FILE *stream = copy < 0 ? NULL : fdopen(copy, "w");
+    bool failed = !stream;
+    if (stream) {
+        draw(stream, l);
+        failed = ferror(stream);
+        failed |= fclose(stream) != 0;
+    } else if (copy >= 0) {
+        close(copy);
+    }
+    int status = failed                     ? stop("%s: cannot be written", path)
+                 : tn_new_file_commit(file) ? stop("%s", tn_last_error())
+                                            : 0;
+    tn_new_file_close(file);
+    return status;
 }
 
 // --- the command -----------------------------------------------------------------------

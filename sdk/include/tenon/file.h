@@ -117,14 +117,56 @@ typedef struct tn_save_options {
 
 // Evaluates the arrays, and writes them to a file under their names; `names` may be NULL
 // for one array without a name, `options` too. The file appears at `path` complete, or what
-// was there is unchanged: bytes go to a file of another name in the same folder
-// (.tenon-save-..., which a process that is killed leaves behind), are brought to the disk,
-// and take the name at once. What is no file, such as a pipe, is written to directly; of a
-// symbolic link, the file that it names is meant.
+// was there is unchanged, as tn_new_file_open() below says.
 // Returns the scope's first failure.
 TN_API tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
                          const char *const *names, uint64_t num_arrays,
                          const tn_save_options *options);
+
+// --- replacing a file --------------------------------------------------------------------
+
+// A file of the application's own bytes that appears at its path complete or not at all.
+typedef struct tn_new_file {
+    uint32_t struct_size; // sizeof(tn_new_file)
+    int32_t descriptor;   // open for writing; the application leaves it open
+} tn_new_file;
+
+// Flags of tn_new_file_options.
+enum {
+    // tn_new_file_commit fails where there is a file of the name.
+    TN_NEW_FILE_ONLY = 1,
+};
+
+// All zero is the default.
+typedef struct tn_new_file_options {
+    uint32_t struct_size; // sizeof(tn_new_file_options); 0: that of ABI 1.0
+    uint32_t flags;       // TN_NEW_FILE_...
+    // The name of the file in the folder that is open as `directory`, which the call
+    // borrows; `path` is for messages then. A link of this name is replaced, not followed.
+    // NULL: the file is at `path`.
+    const char *name;
+    int32_t directory;
+    // Permissions of the file, such as 0600; 0: those of the file that it replaces, with
+    // its owner and group as far as the process may give them, or those that new files
+    // have.
+    uint32_t mode;
+} tn_new_file_options;
+
+// Gives a file to write to, which tn_new_file_close takes back. Its bytes go to a file
+// without a name in the folder of `path`, which the kernel drops however the process ends.
+// Where the file system has none, or /proc is not mounted, they go to one of the name
+// .tenon-save-..., which a process that is killed leaves behind; it is locked (flock) while
+// it is written, and the next writer to the folder, of any process, removes those of its
+// user that nobody has locked. What is no file, such as a pipe, is written to directly; of
+// a symbolic link, the file that it names is meant. On failure *out_file is left alone, and
+// tn_last_error() says why. Any thread; a file is used by one thread at a time.
+TN_API tn_status tn_new_file_open(const char *path, const tn_new_file_options *options,
+                                  tn_new_file **out_file);
+// Brings what was written to the disk and gives it its name by one rename; called once. On
+// failure, which tn_last_error() says, what was there before is unchanged.
+TN_API tn_status tn_new_file_commit(tn_new_file *file);
+// Drops what was not committed. NULL is fine.
+TN_API void tn_new_file_close(tn_new_file *file);
 
 #ifdef __cplusplus
 }

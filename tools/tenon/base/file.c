@@ -2,208 +2,53 @@
 // Reads files, and replaces them atomically.
 #include "file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PREFIX ".tenon-new-"
-
 // --- new files -------------------------------------------------------------------------
 
-// A writer locks its temporary file: a file that can be locked was left behind.
-static void sweep_one(int directory, const char *name)
+static int open_new(struct new_file *file, const char *path,
+                    const tn_new_file_options *options)
 {
-    struct stat info;
-    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
-        flock(fd, LOCK_EX | LOCK_NB) == 0)
-        unlinkat(directory, name, 0);
-    close(fd);
-}
-
-static void sweep(int directory)
-{
-    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = copy < 0 ? NULL : fdopendir(copy);
-    struct dirent *entry;
-    while (stream && (entry = readdir(stream)))
-        if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
-            sweep_one(directory, entry->d_name);
-    if (stream)
-        closedir(stream);
-    else if (copy >= 0)
-        close(copy);
-}
-
-static bool make_name(char name[32])
-{
-    uint64_t number;
-    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-        return false;
-    snprintf(name, 32, PREFIX "%016" PRIx64, number);
-    return true;
-}
-
-// Opens a file without a name, which vanishes with this process unless link_file() names
-// it. -1: the file system cannot.
-static int open_nameless(int directory)
-{
-    if (access("/proc/self/fd", X_OK)) // link_file() needs this
-        return -1;
-    return openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-}
-
-static int open_named(int directory, char name[32])
-{
-    for (int tries = 0; tries < 100; tries++) {
-        struct stat info;
-        int fd = make_name(name)
-                     ? openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)
-                     : -1;
-        if (fd < 0 && errno == EEXIST)
-            continue;
-        // Before it was locked, another process may have removed the file as left behind.
-        if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 &&
-                       info.st_nlink > 0))
-            return fd;
-        close(fd);
-    }
-    errno = EEXIST;
-    return -1;
-}
-
-static int open_temporary(struct new_file *file)
-{
-    sweep(file->directory);
-    file->fd = open_nameless(file->directory);
-    if (file->fd < 0)
-        file->fd = open_named(file->directory, file->temporary);
-    if (file->fd < 0) {
-        file->temporary[0] = '\0';
-        return oops("cannot write beside %s: %s", file->path, strerror(errno));
-    }
-    int copy = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+    *file = (struct new_file){.path = strdup(path)};
+    int failed = file->path ? 0 : oops_memory();
+    if (!failed && tn_new_file_open(path, options, &file->file))
+        failed = oops("%s", tn_last_error());
+    int copy = failed ? -1 : fcntl(file->file->descriptor, F_DUPFD_CLOEXEC, 0);
     file->stream = copy < 0 ? NULL : fdopen(copy, "wb");
+    if (!failed && !file->stream)
+        failed = oops("cannot write %s: %s", path, strerror(errno));
     if (!file->stream && copy >= 0)
         close(copy);
-    return file->stream ? 0 : oops("cannot write %s: %s", file->path, strerror(errno));
-}
-
-// Like new_file_open() for <directory>/<name>: a link or special file there is replaced,
-// never written through.
-static int new_file_open_at(struct new_file *file, int directory, const char *name,
-                            const char *path)
-{
-    *file = (struct new_file){.path = strdup(path), .name = strdup(name), .fd = -1};
-    file->directory = fcntl(directory, F_DUPFD_CLOEXEC, 0);
-    int failed = !file->path || !file->name ? oops_memory()
-                 : file->directory < 0 ? oops("cannot write %s: %s", path, strerror(errno))
-                                       : open_temporary(file);
     if (failed)
         new_file_abandon(file);
-    return failed;
-}
-
-static int open_beside(struct new_file *file, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *parent = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    if (!parent)
-        return oops_memory();
-    int directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int failed = directory < 0 ? oops("cannot write beside %s: %s", path, strerror(errno))
-                               : new_file_open_at(file, directory, name, path);
-    if (directory >= 0)
-        close(directory);
-    free(parent);
     return failed;
 }
 
 int new_file_open(struct new_file *file, const char *path)
 {
-    struct stat info;
-    *file = (struct new_file){.directory = -1, .fd = -1};
-    if (stat(path, &info) || S_ISREG(info.st_mode))
-        return open_beside(file, path);
-    file->path = strdup(path);
-    file->stream = file->path ? fopen(path, "wbe") : NULL;
-    int failed = !file->path     ? oops_memory()
-                 : !file->stream ? oops("cannot write %s: %s", path, strerror(errno))
-                                 : 0;
-    if (failed)
-        new_file_abandon(file);
-    return failed;
-}
-
-static int link_file(const struct new_file *file, const char *name)
-{
-    char path[32];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
-    return linkat(AT_FDCWD, path, file->directory, name, AT_SYMLINK_FOLLOW);
-}
-
-// Names the file unless the name exists. Some file systems have no hard links, others no
-// RENAME_NOREPLACE, so both are tried.
-static bool name_anew(const struct new_file *file)
-{
-    int at = file->directory;
-    return linkat(at, file->temporary, at, file->name, 0) == 0 ||
-           (errno != EEXIST &&
-            renameat2(at, file->temporary, at, file->name, RENAME_NOREPLACE) == 0);
-}
-
-// Gives the written file its name. False: errno is the reason.
-static bool put_in_place(struct new_file *file)
-{
-    if (!file->temporary[0]) {
-        if (link_file(file, file->name) == 0)
-            return true;
-        // The name exists: only a rename replaces the older file atomically.
-        char name[32];
-        if (file->replaces_none || errno != EEXIST || !make_name(name))
-            return false;
-        flock(file->fd, LOCK_EX | LOCK_NB);
-        if (link_file(file, name))
-            return false;
-        memcpy(file->temporary, name, sizeof(name));
-    }
-    if (file->replaces_none)
-        return name_anew(file); // new_file_abandon removes the temporary name
-    if (renameat(file->directory, file->temporary, file->directory, file->name))
-        return false;
-    file->temporary[0] = '\0'; // nothing to remove
-    return true;
+    return open_new(file, path, NULL);
 }
 
 int new_file_commit(struct new_file *file)
 {
+    errno = 0;
     bool good = fflush(file->stream) == 0 && !ferror(file->stream);
-    if (good && file->name)
-        good = fsync(fileno(file->stream)) == 0;
-    int reason = errno;
+    int reason = errno ? errno : EIO; // the stream may have met its error long ago
     if (fclose(file->stream) && good) {
         good = false;
         reason = errno;
     }
     file->stream = NULL;
-    if (good && file->name && !put_in_place(file)) {
-        good = false;
-        reason = errno;
-    }
-    if (good && file->name)
-        fsync(file->directory); // the name is durable once the directory is on the disk
-    int failed = good ? 0
-                      : oops("cannot write %s: %s; what was there before is unchanged",
-                             file->path, strerror(reason));
+    int failed = !good ? oops("cannot write %s: %s; what was there before is unchanged",
+                              file->path, strerror(reason))
+                 : tn_new_file_commit(file->file) ? oops("%s", tn_last_error())
+                                                  : 0;
     new_file_abandon(file);
     return failed;
 }
@@ -212,15 +57,9 @@ void new_file_abandon(struct new_file *file)
 {
     if (file->stream)
         fclose(file->stream);
-    if (file->temporary[0])
-        unlinkat(file->directory, file->temporary, 0);
-    if (file->fd >= 0)
-        close(file->fd);
-    if (file->directory >= 0)
-        close(file->directory);
-    free(file->name);
+    tn_new_file_close(file->file);
     free(file->path);
-    *file = (struct new_file){.directory = -1, .fd = -1};
+    *file = (struct new_file){0};
 }
 
 static int write_new(struct new_file *file, const void *data, size_t size)
@@ -233,7 +72,9 @@ int file_write_at(int directory, const char *name, const char *path, const void 
                   size_t size)
 {
     struct new_file file;
-    int failed = new_file_open_at(&file, directory, name, path);
+    const tn_new_file_options options = {
+        .struct_size = sizeof(options), .name = name, .directory = directory};
+    int failed = open_new(&file, path, &options);
     return failed ? failed : write_new(&file, data, size);
 }
 
@@ -249,16 +90,13 @@ int file_write(const char *path, const void *data, size_t size)
 int file_write_new(const char *path, mode_t mode, const void *data, size_t size)
 {
     struct new_file file;
-    int failed = open_beside(&file, path);
+    const tn_new_file_options options = {
+        .struct_size = sizeof(options), .flags = TN_NEW_FILE_ONLY, .mode = mode};
+    int failed = open_new(&file, path, &options);
     if (failed)
         return failed;
-    file.replaces_none = true;
     setvbuf(file.stream, NULL, _IONBF, 0); // no copy in a buffer: the data may be secret
-    if (fchmod(file.fd, mode) == 0)
-        return write_new(&file, data, size);
-    failed = oops("cannot write %s: %s", path, strerror(errno));
-    new_file_abandon(&file);
-    return failed;
+    return write_new(&file, data, size);
 }
 
 // --- reading ---------------------------------------------------------------------------

@@ -6,18 +6,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <tenon/file.h>
 #include "tool.h"
 
-// A file that appears at its path complete or not at all. While it is written it has no
-// name or, where the file system needs one, a temporary name; the next writer removes
-// temporary files of killed processes. A pipe or device (/dev/stdout) is written directly.
+// A file of tn_new_file_open() as a stream: it appears at its path complete or not at all.
+// A pipe or device (/dev/stdout) is written directly.
 struct new_file {
-    FILE *stream;       // to write to; NULL when not open
-    char *path;         // for messages; owned
-    char *name;         // in `directory`; owned; NULL when written directly
-    int directory, fd;  // -1: none
-    char temporary[32]; // "": the file has no name
-    bool replaces_none; // fail when a file of this name exists
+    FILE *stream; // to write to; NULL when not open
+    char *path;   // for messages; owned
+    tn_new_file *file;
 };
 
 int new_file_open(struct new_file *file, const char *path);
