@@ -300,6 +300,24 @@ static tn_status name_arrays(tn_lm *model, tn_scope *scope, bool is_peft,
     return status;
 }
 
+tn_status lm_adapter_check_numbers(const tn_lm *model, tn_array *const *parameters)
+{
+    tn_scope *scope = tn_scope_open(model->runtime);
+    tn_status status = lm_fail_scope(scope);
+    for (uint64_t i = 0; i < 2 * model->adapter.count && status == TN_OK; i++) {
+        const struct lm_low_rank *item = &model->adapter.items[i / 2];
+        tn_array *array = parameters ? parameters[i] : i % 2 ? item->up : item->down;
+        const tn_type *type = tn_array_type(array);
+        const float *values = tn_data(scope, array);
+        status =
+            values ? lm_check_numbers(values, (uint64_t)(type->extent[0] * type->extent[1]),
+                                      "the adapter's %s%s", item->name, i % 2 ? UP : DOWN)
+                   : lm_fail_scope(scope);
+    }
+    tn_scope_close(scope);
+    return status;
+}
+
 static tn_status save_with(tn_lm *model, const char *path, bool is_peft,
                            const tn_save_options *options)
 {
@@ -356,8 +374,11 @@ tn_status tn_lm_adapter_save(tn_lm *model, const char *path)
     snprintf(alpha, sizeof(alpha), "%.17g", model->adapter.alpha);
     if (model->adapter.count == 0)
         return lm_fail(TN_ERR_ARGUMENT, "%s: the model has no adapter to write", path);
+    tn_status status = lm_adapter_check_numbers(model, NULL);
+    if (status != TN_OK)
+        return status;
     if (peft_is_folder(path))
         return save_folder(model, path);
-    tn_status status = save_with(model, path, false, &metadata);
+    status = save_with(model, path, false, &metadata);
     return status == TN_ERR_UNSUPPORTED ? save_with(model, path, false, &texts) : status;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Messages of this library, and structs of applications that may be older or newer.
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,10 +32,29 @@ tn_status lm_fail_core(tn_status status)
 
 tn_status lm_fail_scope(const tn_scope *scope)
 {
-    tn_status status = scope ? tn_scope_status(scope) : TN_ERR_MEMORY;
-    if (status == TN_OK)
+    if (!scope) // of a runtime that fork() left behind, or for want of memory
+        return lm_fail(strncmp(tn_last_error(), "out of memory", 13) ? TN_ERR_ARGUMENT
+                                                                     : TN_ERR_MEMORY,
+                       "%s", tn_last_error());
+    tn_status status = tn_scope_status(scope);
+    return status == TN_OK ? TN_OK : lm_fail(status, "%s", tn_scope_error(scope));
+}
+
+tn_status lm_check_numbers(const float *values, uint64_t count, const char *format, ...)
+{
+    char what[256];
+    va_list list;
+    uint64_t at = 0;
+    while (at < count && isfinite(values[at]))
+        at++;
+    if (at == count)
         return TN_OK;
-    return lm_fail(status, "%s", scope ? tn_scope_error(scope) : "out of memory");
+    va_start(list, format);
+    vsnprintf(what, sizeof(what), format, list);
+    va_end(list);
+    return lm_fail(TN_ERR_REFUSED, "%s: value %llu of %llu is %g", what,
+                   (unsigned long long)at, (unsigned long long)count,
+                   lm_unsigned_nan((double)values[at]));
 }
 
 void lm_failure_note(struct lm_failure *failure, tn_status status)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Generating: a prompt, then token by token, with text in whole characters and stop words.
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -235,6 +236,12 @@ static tn_status draw_token(struct generating *g)
     g->rows = NULL;
     g->id = lm_sample(g->sampler, g->logits, sequence->ids, sequence->length, allowed,
                       &log_probability);
+    if (isnan(log_probability)) // one of the logits is none, so their sum is none
+        return lm_fail(TN_ERR_REFUSED,
+                       "%s: the logits behind token %" PRId64
+                       " are not numbers: weights of the model, or of its adapter, are NaN "
+                       "or infinite, or too large",
+                       sequence->model->source.metadata->name, sequence->length);
     g->next = &g->id;
     g->num_next = 1;
     result->tokens++;

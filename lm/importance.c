@@ -49,6 +49,13 @@ static tn_status add_sums(struct importance *p, tn_scope *scope)
     for (uint64_t i = 0; i < p->count && status == TN_OK; i++) {
         const struct lm_sum *sum = &p->gathered.sums[i];
         const float *squares = tn_data(scope, sum->squares);
+        if (squares)
+            status = lm_check_numbers(squares, (uint64_t)sum->columns,
+                                      "window %" PRId64
+                                      ": squares of what the products of %s read",
+                                      p->windows + 1, sum->name);
+        if (status != TN_OK)
+            break;
         for (int64_t k = 0; squares && k < sum->columns; k++)
             p->sums[i][k] += (double)squares[k];
         p->rows[i] += (double)sum->rows;
@@ -145,7 +152,8 @@ static tn_status save(const struct importance *p, const char *path)
 tn_status tn_lm_importance_save(tn_lm *model, const int32_t *ids, uint64_t count,
                                 int64_t window, const char *path)
 {
-    struct importance p = {.model = model, .window = window ? window : USUAL_WINDOW};
+    int64_t usual = model->context < USUAL_WINDOW ? model->context : USUAL_WINDOW;
+    struct importance p = {.model = model, .window = window ? window : usual};
     tn_status status = TN_OK;
     if (p.window < 1 || p.window > model->context || count < 1)
         return lm_fail(TN_ERR_ARGUMENT,

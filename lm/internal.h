@@ -3,6 +3,7 @@
 #ifndef LM_INTERNAL_H
 #define LM_INTERNAL_H
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,6 +25,17 @@ tn_status lm_fail(tn_status status, const char *format, ...)
 // The failure of the core's function that has just returned `status`, and of a scope.
 tn_status lm_fail_core(tn_status status);
 tn_status lm_fail_scope(const tn_scope *scope);
+
+// NaN without its sign, which is no one's business: "nan" in messages on every machine.
+static inline double lm_unsigned_nan(double x)
+{
+    return isnan(x) ? fabs(x) : x;
+}
+
+// Fails where one of `count` values is NaN or infinite; the message begins with what the
+// values are.
+tn_status lm_check_numbers(const float *values, uint64_t count, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // The first failure of several, which later ones do not replace. Zeros: none.
 struct lm_failure {
@@ -242,6 +254,10 @@ void lm_adapter_free(struct lm_adapter *adapter);
 tn_status lm_adapter_check(tn_lm *model);
 // Puts `adapter`, of which nothing is left, in the place of the model's.
 tn_status lm_adapter_use(tn_lm *model, struct lm_adapter *adapter);
+
+// Fails where a value of the adapter is NaN or infinite: of `parameters`, down and up of
+// each item in turns; NULL: of those that it has.
+tn_status lm_adapter_check_numbers(const tn_lm *model, tn_array *const *parameters);
 
 // What products read, gathered while a step is built; importance.c.
 struct lm_sum {

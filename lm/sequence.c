@@ -258,8 +258,12 @@ tn_status tn_lm_embed(tn_lm_sequence *sequence, const int32_t *ids, int64_t coun
         pool(rows, count, width, pooling);
         if (flags & TN_LM_UNIT)
             make_unit(rows, width);
-        memcpy(out_embedding, rows, (size_t)width * sizeof(*rows));
+        status = lm_check_numbers(rows, (uint64_t)width,
+                                  "%s: the embedding of %" PRId64 " tokens is no number",
+                                  model->source.metadata->name, count);
     }
+    if (status == TN_OK)
+        memcpy(out_embedding, rows, (size_t)width * sizeof(*rows));
     free(rows);
     return status;
 }

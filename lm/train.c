@@ -284,6 +284,15 @@ static double seconds_since(const struct timespec *began)
            1e-9 * (double)(now.tv_nsec - began->tv_nsec);
 }
 
+static tn_status fail_loss(const tn_lm_trained *now)
+{
+    return lm_fail(TN_ERR_REFUSED, "step %" PRId64 " of %" PRId64 ": the loss is %g: %s",
+                   now->step, now->steps, lm_unsigned_nan(now->loss),
+                   now->step > 1 ? "a lower rate may help"
+                                 : "weights of the model, or of its adapter, are NaN or "
+                                   "infinite, or too large");
+}
+
 static tn_status run_steps(struct training *t, const int32_t *ids, uint64_t count)
 {
     uint64_t room = IN_STATE + OUT_STATE + 6 * t->num_parameters;
@@ -295,6 +304,8 @@ static tn_status run_steps(struct training *t, const int32_t *ids, uint64_t coun
         uint64_t start = (uint64_t)(lm_next_share(&t->random) * (double)starts);
         tn_lm_trained now = {.struct_size = sizeof(now), .step = i, .steps = t->how.steps};
         status = run_step(t, ids + start, i, arrays, &now.loss);
+        if (status == TN_OK && !isfinite(now.loss))
+            status = fail_loss(&now);
         now.seconds = seconds_since(&t->began);
         if (status == TN_OK && t->how.progress)
             ended = t->how.progress(t->how.context, &now);
@@ -303,9 +314,12 @@ static tn_status run_steps(struct training *t, const int32_t *ids, uint64_t coun
     return status;
 }
 
-// Gives the trained parameters to the model's adapter.
+// Gives the trained parameters to the model's adapter, where they are numbers.
 static tn_status take_parameters(struct training *t)
 {
+    tn_status status = lm_adapter_check_numbers(t->model, t->state);
+    if (status != TN_OK)
+        return status;
     struct lm_adapter *adapter = &t->model->adapter;
     for (uint64_t i = 0; i < t->num_parameters; i++) {
         struct lm_low_rank *item = &adapter->items[i / 2];
@@ -376,12 +390,14 @@ tn_status tn_lm_train_adapter(tn_lm *model, const int32_t *ids, uint64_t count,
         status = make_step(&t);
     if (status == TN_OK)
         status = run_steps(&t, ids, count);
+    struct lm_failure first = {TN_OK, ""};
+    lm_failure_note(&first, status);
     // What was reached counts, also where a later step failed.
-    if (t.step && take_parameters(&t) != TN_OK && status == TN_OK)
-        status = TN_ERR_MEMORY;
+    if (t.step)
+        lm_failure_note(&first, take_parameters(&t));
     tn_function_destroy(t.step);
     for (uint64_t i = 0; t.state && i < 3 * t.num_parameters; i++)
         tn_release(t.state[i]);
     free(t.state);
-    return status;
+    return lm_failure_tell(&first);
 }

@@ -158,6 +158,15 @@ static int remove_entry(const char *path, const struct stat *info, int kind,
     return remove(path);
 }
 
+// What was printed has to have arrived.
+static int end_output(int status)
+{
+    if ((!ferror(stdout) && !fflush(stdout)) || status != STATUS_PASS)
+        return status;
+    fprintf(stderr, "tenon-conformance: cannot write the output\n");
+    return STATUS_FAIL;
+}
+
 static int write_report(const struct report *report, const struct options *o)
 {
     FILE *out = o->report ? fopen(o->report, "w") : stdout;
@@ -169,9 +178,9 @@ static int write_report(const struct report *report, const struct options *o)
         report_json(report, out);
     else
         report_text(report, out);
-    bool failed = ferror(out) != 0;
-    if (fflush(out) || (o->report && fclose(out)) || failed) {
-        perror(o->report ? o->report : "standard output");
+    bool failed = o->report && ferror(out) != 0;
+    if ((o->report && fclose(out)) || failed) {
+        perror(o->report);
         return STATUS_USAGE;
     }
     if (o->report && !o->json)
@@ -241,7 +250,7 @@ static int run_list(void)
 {
     for (const struct check_info *check = all_checks; check->name; check++)
         printf("%-24s %-4s %s\n", check->name, check->requirement, check->expects);
-    return 0;
+    return end_output(STATUS_PASS);
 }
 
 int main(int argc, char **argv)
@@ -267,5 +276,5 @@ int main(int argc, char **argv)
                  ? STATUS_USAGE
                  : run_all(&o, &exceptions);
     exceptions_finish(&exceptions);
-    return status;
+    return end_output(status);
 }

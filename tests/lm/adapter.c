@@ -202,6 +202,41 @@ Test(adapter, files_that_do_not_fit_leave_the_adapter_as_it_was)
     tn_lm_close(lm);
 }
 
+// A training that runs away is an error, as is one of a model that is no numbers; the
+// adapter, and the file, are those from before.
+Test(adapter, a_training_that_runs_away_changes_nothing)
+{
+    static const struct {
+        double rate;
+        int64_t steps;
+        const char *wrong, *message;
+    } rows[] = {
+        {1e38, 9, NULL, "step 2 of 9: the loss is nan: a lower rate may help"},
+        {1e300, 1, NULL, "the adapter's blk.0.attn_q.weight.lora_a: value 0 of 64 is -inf"},
+        {1e-3, 1, "output_norm.weight",
+         "step 1 of 1: the loss is nan: weights of the model, or of its adapter, are NaN "
+         "or infinite, or too large"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fixture f;
+        struct losses l;
+        tn_lm *lm = model_open(&f, "llama");
+        f.wrong = rows[i].wrong;
+        const tn_lm_training how = {
+            .window = 8, .steps = rows[i].steps, .rate = rows[i].rate};
+        double before = 0;
+        if (!f.wrong) {
+            train(lm, "llama", f.ids, 33, 5, &l);
+            before = surprise(lm, f.ids, 33);
+        }
+        cr_assert(eq(int, tn_lm_train_adapter(lm, f.ids, 33, &how), TN_ERR_REFUSED));
+        check_message(rows[i].message);
+        if (!f.wrong)
+            cr_assert(eq(dbl, surprise(lm, f.ids, 33), before));
+        tn_lm_close(lm);
+    }
+}
+
 static void write_config(const char *text)
 {
     FILE *file = fopen("peft/adapter_config.json", "w");

@@ -4,6 +4,7 @@
 #ifndef TESTS_LM_FIXTURE_H
 #define TESTS_LM_FIXTURE_H
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/lm.h>
@@ -38,6 +39,7 @@ struct fixture {
     int32_t ids[POSITIONS];
     const char *missing;   // a weight that the source does not have; NULL: none
     const char *misshapen; // one that has another shape
+    const char *wrong;     // one whose first element is NaN
     int64_t paired; // elements of a head that the source has in pairs, of queries and keys
     const char *format; // of matrices whose columns fill blocks of 32; NULL: elements
     bool is_decoded;    // the source has what the blocks stand for, as elements
@@ -132,6 +134,8 @@ static inline tn_array *fixture_load(const tn_lm_source *source, tn_scope *scope
                     : strncmp(name, "token_embd", 10) ? x / 2
                                                       : x * 2;
     }
+    if (f->wrong && strcmp(name, f->wrong) == 0)
+        values[0] = NAN;
     tn_shape shape = {.rank = type->rank};
     memcpy(shape.extent, type->extent, sizeof(shape.extent));
     tn_array *array = tn_from_data(scope, TN_F32, &shape, values);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Drawing tokens, and generating text with a small random model and a vocabulary of
 // letters.
+#include <sys/wait.h>
+#include <unistd.h>
 #include "fixture.h"
 
 TestSuite(generate, .init = setup, .fini = teardown);
@@ -450,6 +452,62 @@ Test(generate, embeddings_are_pooled_hidden_states)
     check_message("an embedding of no tokens");
     cr_assert(eq(int, tn_lm_embed(sequence, ids, 11, 3, 0, one), TN_ERR_ARGUMENT));
     cr_assert(eq(int, tn_lm_embed(sequence, ids, 101, 0, 0, one), TN_ERR_ARGUMENT));
+    tn_lm_sequence_close(sequence);
+    tn_lm_close(lm);
+}
+
+// --- failures --------------------------------------------------------------------------
+
+Test(generate, weights_that_are_no_numbers_are_told)
+{
+    static const char *const wrong[] = {"token_embd.weight", "blk.1.ffn_up.weight",
+                                        "output_norm.weight"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct fixture f;
+        struct told told = {.pieces = 0};
+        float row[64];
+        tn_lm *lm = letters_open(&f, 100);
+        f.wrong = wrong[i];
+        tn_lm_sequence *sequence = sequence_open(lm);
+        const tn_lm_sampling drawn = {.temperature = 1};
+        tn_lm_generation how = {.prompt = "abc", .piece = tell, .context = &told};
+        cr_assert(eq(int, tn_lm_generate(sequence, &how, NULL), TN_ERR_REFUSED));
+        check_message("llama: the logits behind token 3 are not numbers: weights of the "
+                      "model, or of its adapter, are NaN or infinite, or too large");
+        how.sampling = &drawn;
+        tn_lm_request requests[2] = {{.how = &how}, {.how = &how}};
+        cr_assert(eq(int, tn_lm_generate_batch(lm, requests, 2, 0), TN_ERR_REFUSED));
+        cr_assert(eq(int, requests[1].status, TN_ERR_REFUSED));
+        cr_assert(eq(int, told.pieces, 0));
+        cr_assert(eq(int, tn_lm_embed(sequence, (int32_t[]){0, 1}, 2, 0, 0, row),
+                     TN_ERR_REFUSED));
+        check_message(
+            "llama: the embedding of 2 tokens is no number: value 0 of 16 is nan");
+        tn_lm_sequence_close(sequence);
+        tn_lm_close(lm);
+    }
+}
+
+// In a child of fork() a model's runtime is the parent's.
+static int generate_in_child(tn_lm_sequence *sequence)
+{
+    const tn_lm_generation how = {.prompt = "abc", .max_tokens = 2};
+    pid_t child = fork();
+    if (child == 0) {
+        tn_status status = tn_lm_generate(sequence, &how, NULL);
+        _exit(status == TN_ERR_ARGUMENT && strstr(tn_lm_error(), "before fork()") ? 0 : 1);
+    }
+    int status = -1;
+    cr_assert(eq(int, waitpid(child, &status, 0), child));
+    return status;
+}
+
+Test(generate, a_child_of_fork_says_so)
+{
+    struct fixture f;
+    tn_lm *lm = letters_open(&f, 100);
+    tn_lm_sequence *sequence = sequence_open(lm);
+    cr_assert(eq(int, generate_in_child(sequence), 0));
     tn_lm_sequence_close(sequence);
     tn_lm_close(lm);
 }

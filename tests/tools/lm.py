@@ -39,12 +39,14 @@ def pair(key, value):
     return text(key) + struct.pack("<IIQ", 9, kind, len(value)) + items
 
 
-def gguf(path, spread, endless=False):
+def gguf(path, spread, endless=False, wrong=(None, 0.0), other=None):
     """Writes a Llama of random weights up to `spread`; of 0 all tokens are equally probable.
 
-    Endless replies have no end of text and no end of line.
+    Endless replies have no end of text and no end of line. `wrong`: an array, and its first element.
+    `other`: words of the vocabulary in place of others.
     """
-    words = [{"\u010a": "-", "<end>": "+"}.get(word, word) for word in WORDS] if endless else WORDS
+    other = {"\u010a": "-", "<end>": "+"} if endless else other or {}
+    words = [other.get(word, word) for word in WORDS]
     pairs = {"general.architecture": "llama", "general.name": "letters", "llama.block_count": LAYERS,
              "llama.embedding_length": WIDTH, "llama.feed_forward_length": INNER, "llama.context_length": 128,
              "llama.attention.head_count": HEADS, "llama.attention.layer_norm_rms_epsilon": 1e-5,
@@ -62,6 +64,8 @@ def gguf(path, spread, endless=False):
     for name, shape in shapes.items():
         infos += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape), 0, len(data))
         values = [1.0 if len(shape) == 1 else draw.uniform(-spread, spread) for _ in range(math.prod(shape))]
+        if name == wrong[0]:
+            values[0] = wrong[1]
         data += struct.pack(f"<{len(values)}f", *values)
         data += bytes(-len(data) % 32)
     head = struct.pack("<4sIQQ", b"GGUF", 3, len(shapes), len(pairs))
@@ -71,6 +75,14 @@ def gguf(path, spread, endless=False):
 
 def out(*words, **options):
     return tenon(*words, **options).stdout
+
+
+def failed(*words, saying, **options):
+    """The command fails, and its last line says why; lines before it may tell the model or steps."""
+    done = subprocess.run([tap.TENON, *words], env=tap.ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False, **options)
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and last.startswith("tenon: ") and saying in last, (words, done)
+    return done
 
 
 def beside_models(test):
@@ -237,6 +249,84 @@ def an_interrupt_ends_a_reply_and_not_the_chat():
     chat.stderr.close()
 
 
+def a_model_that_is_no_numbers_is_told():
+    no_logits, no_number = "the logits behind token ", "weights of the model, or of its adapter, are NaN or infinite"
+    commands = {
+        ("generate", "a"): no_logits, ("generate", "a", "--json"): no_logits, ("generate", "a", "-t", "1"): no_logits,
+        ("generate", "a", "--grammar", "any.gbnf"): no_logits, ("chat", "--template", "chatml"): no_logits,
+        ("embed", "abc"): "the embedding of 3 tokens is no number: value 0 of 16 is ",
+        ("perplexity", "text"): "the surprise of token 1 of a window is nan: " + no_number,
+        ("perplexity", "text", "--json"): no_number,
+        ("train", "lora", "text", "-o", "old.gguf"): "step 1 of 100: the loss is nan: " + no_number,
+        ("model", "imatrix", "text", "-o", "old.gguf"): "window 1: squares of what the products of blk.",
+    }
+    pathlib.Path("any.gbnf").write_text("root ::= [a-z]+")
+    for array, value in (("token_embd.weight", math.nan), ("blk.1.attn_v.weight", math.inf), ("blk.0.ffn_norm.weight", -math.inf)):
+        gguf("wrong.gguf", 1.0, wrong=(array, value))
+        for words, saying in commands.items():
+            pathlib.Path("old.gguf").write_text("old")
+            of = 2 if words[0] in ("train", "model") else 1
+            if array == "token_embd.weight" and words[0] in ("embed", "model"):
+                continue # a row that the text does not read
+            done = failed(*words[:of], "wrong.gguf", *words[of:], saying=saying, input="a\n")
+            assert done.stdout == "" and pathlib.Path("old.gguf").read_text() == "old", (array, value, done)
+        quantize = ("model", "quantize", "wrong.gguf", "new.gguf", "--format", "q8_0") # rows of 16 become f16
+        assert f"'{array}' has a value of {value}, which new.gguf has, too" in tenon(*quantize).stderr, array
+        gguf("wrong.gguf", 1.0, wrong=("blk.1.ffn_down.weight", value))
+        failed(*quantize[:3], "old.gguf", *quantize[4:], saying=f"has a value of {value}, which q8_0 cannot hold")
+        assert pathlib.Path("old.gguf").read_text() == "old"
+
+
+def a_training_that_runs_away_keeps_the_old_file():
+    words = ["train", "lora", "letters.gguf", "text", "--steps", "9", "-o"]
+    for path in ("a.gguf", "b.safetensors", "c/"):
+        out(*words, path, "--rate", "0.001")
+        files = [pathlib.Path(path)] if path[-1] != "/" else sorted(pathlib.Path(path).iterdir())
+        before = [file.read_bytes() for file in files]
+        failed(*words, path, "--rate", "1e38", saying="step 2 of 9: the loss is nan: a lower rate may help")
+        failed(*words, path, "--rate", "1e300", "--steps", "1", saying="the adapter's blk.0.attn_q.weight.lora_a: value 0 of ")
+        assert [file.read_bytes() for file in files] == before, path
+
+
+def a_full_output_is_an_error():
+    commands = ("generate letters.gguf a", "generate letters.gguf a --json", "generate letters.gguf a --tokens 1", "chat letters.gguf --template chatml",
+                "embed letters.gguf a", "perplexity letters.gguf text", "perplexity letters.gguf text --json",
+                "train lora letters.gguf text --steps 3 --json", "model tokens letters.gguf abc", "model tokens letters.gguf abc --json",
+                "model show letters.gguf", "model show letters.gguf --where", "model show letters.gguf --where --json",
+                "model convert letters.gguf out.gguf", "model quantize letters.gguf out.gguf --format q8_0", "model imatrix --help",
+                "bench llm --random layers=1,width=64,heads=1,groups=1,inner=64,vocabulary=96 --rounds 1 --tokens 1 --json")
+    with open("/dev/full", "w") as full:
+        for words in commands:
+            done = subprocess.run([tap.TENON, *words.split()], env=tap.ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, input="hello\n", text=True,
+                                  check=False)
+            assert done.returncode == 1 and done.stderr.endswith("tenon: cannot write the output\n"), done
+
+
+def text_that_is_no_utf_8_is_json():
+    gguf("bytes.gguf", 1.0, other={"'": "\u00f0", ",": "\u0141", ".": "\u00e2"}) # bytes f0, a0 (an end of UTF-8), e2
+    for ids, text in (("30=99", "\ufffd" * 3), ("28=99", "\ufffd" * 3)):
+        got = json.loads(out("generate", "bytes.gguf", "a", "--raw", "--tokens", "3", "--json", "--bias", ids + ",31=-inf"))
+        assert got["text"] == text and [t["text"] for t in got["tokens"]] == [None] * 3, got
+    assert out("generate", "letters.gguf", "--raw", "abc", "--tokens", "1") == out("generate", "letters.gguf", "--raw", "-", "--tokens", "1", input="abc\n")
+
+
+def standard_input_is_a_prompt_and_a_text():
+    for more in (["--json"], []):
+        words = ["generate", "letters.gguf", "--tokens", "5", *more]
+        assert out(*words, "once upon") == out(*words, "-", input="once upon") == out(*words, "-", input="once upon\n")
+    assert out(*words, "-", input="a\n\n").startswith("a\n")
+    assert out("embed", "letters.gguf", "b", "-", input="a cat\n") == out("embed", "letters.gguf", "b", "a cat")
+    refused("generate", "letters.gguf", "-", input="a\0b", saying="standard input has a zero byte: expected a text")
+
+
+def more_positions_than_a_model_knows_are_told():
+    note = "note: --context 200 is more than the 128 positions that the model was trained for"
+    for words in (("generate", "letters.gguf", "a", "--tokens", "1"), ("embed", "letters.gguf", "a"),
+                  ("perplexity", "letters.gguf", "text"), ("chat", "letters.gguf", "--template", "chatml")):
+        assert note in tenon(*words, "--context", "200", input="").stderr, words
+        assert "note:" not in tenon(*words, "--context", "128", input="").stderr, words
+
+
 def an_adapter_learns_a_text():
     words = ["train", "lora", "letters.gguf", "text", "--rank", "4", "--rate", "0.02", "--weights", "attn_q,ffn_up,ffn_down"]
     told = [json.loads(line) for line in
@@ -283,8 +373,8 @@ def loading_draws_a_bar_on_a_terminal():
         process.kill()
         process.wait()
         os.close(ours)
-    bars = re.findall(rb"\rloading \[(#*)(\.*)\] ([0-9.]+) of ([0-9.]+) GB", seen)
-    assert bars and all(len(full) + len(rest) == 30 and total == b"0.2" for full, rest, _, total in bars), seen
+    bars = re.findall(rb"\rloading \[(#*)(\.*)\] ([0-9]+) of ([0-9]+) MB", seen)
+    assert bars and all(len(full) + len(rest) == 30 and total == b"228" for full, rest, _, total in bars), seen
 
 
 def wrong_words_are_refused():
@@ -309,6 +399,12 @@ if __name__ == "__main__":
         a_chat_replies_to_each_line,
         lines_of_a_chat_are_commands,
         an_interrupt_ends_a_reply_and_not_the_chat,
+        a_model_that_is_no_numbers_is_told,
+        a_training_that_runs_away_keeps_the_old_file,
+        a_full_output_is_an_error,
+        text_that_is_no_utf_8_is_json,
+        standard_input_is_a_prompt_and_a_text,
+        more_positions_than_a_model_knows_are_told,
         an_adapter_learns_a_text,
         models_of_random_weights_are_measured,
         loading_draws_a_bar_on_a_terminal,

@@ -89,6 +89,15 @@ def a_full_disk_loses_no_checkpoint():
     assert not [f for f in os.listdir(".") if f.startswith(CHECKPOINT + ".")]
 
 
+def a_full_output_is_an_error():
+    make_data()
+    with open("/dev/full", "w") as full:
+        for more in [], ["--json"]:
+            done = subprocess.run([tap.TENON, "train", "lenet", "--data", ".", "--steps", "2", *more], env=tap.ENVIRONMENT, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, check=False)
+            assert done.returncode == 1 and "cannot write" in done.stderr, done
+
+
 def links_are_followed_and_devices_stay():
     make_data()
     tenon("train", "lenet", "--data", ".", "--steps", "1", "--save", "whole")
@@ -140,6 +149,6 @@ def damaged_files_are_refused():
 if tap.has_plugins("org.tenon.cpu-blas", "org.tenon.nn"):
     tap.run([training_learns_and_reports, the_same_seed_gives_the_same_file, resuming_continues_exactly,
              lines_are_plain_when_not_on_a_terminal, an_interrupt_saves_and_says_how_to_resume,
-             a_full_disk_loses_no_checkpoint, links_are_followed_and_devices_stay, damaged_files_are_refused])
+             a_full_disk_loses_no_checkpoint, a_full_output_is_an_error, links_are_followed_and_devices_stay, damaged_files_are_refused])
 else:
     print("1..0 # SKIP needs org.tenon.cpu-blas and org.tenon.nn")

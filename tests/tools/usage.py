@@ -108,12 +108,49 @@ def operators_tell_their_rules_and_what_is_derived():
     assert "takes in" not in tenon("op", "tanh").stdout
 
 
-def a_full_output_is_an_error():
+MANIFEST = {"format": 1, "id": "com.acme.c", "version": "1.0.0", "vendor": "Acme", "pack": "c", "library": "libm.so.6",
+            "functions": [{"name": "cosine", "doc": "The cosine.", "symbol": "cos", "dtype": "f64",
+                           "inputs": [{"name": "x", "shape": [], "doc": "angles"}], "outputs": [{"name": "out", "shape": []}],
+                           "args": [{"kind": "input", "name": "x"}], "returns": {"kind": "output"}}]}
+# Arguments with which each command prints. Those of language models are in lm.py, `train lenet` is in train.py.
+PRINTS = {
+    "": ["--help", "--version"], "plugins": ["", "--json"], "devices": ["", "--json"], "ops": ["", "--json"],
+    "op": ["add", "add --json"], "eval": ["1+1", "1+1 --json"], "why": ["1+1", "op add", "plugin org.tenon.base --json"],
+    "doctor": ["", "--json"], "graph": ["step.graph", "1+1 -o -"], "header": ["org.tenon.base", "org.tenon.base -o -"],
+    "commands": ["", "--json"], "completion": ["bash", "zsh", "fish", "plugins"], "kernels": ["--help"], "bench": ["--help"],
+    "check": ["--list", "{staging}/org.tenon.pnm --only file.*", "{staging}/org.tenon.pnm --only file.* --json"],
+    "cache list": ["", "--json"], "cache prune": ["--dry-run"], "cache warm": ["1+1", "1+1 --json"], "cache pack": ["--help"],
+    "cache unpack": ["--help"],
+    "plugin list": [""], "plugin show": ["org.tenon.base", "org.tenon.base --json"], "plugin verify": ["org.tenon.base"],
+    "plugin describe": ["{staging}/org.tenon.base/org.tenon.base.so"], "plugin pack": ["{staging}/org.tenon.pnm -o p.tnp"],
+    "plugin sign": ["p.tnp k.key"], "plugin install": ["p.tnp --prefix pre"], "plugin upgrade": ["p.tnp --prefix pre --force"],
+    "plugin remove": ["org.tenon.pnm --prefix pre"], "plugin retry": ["org.tenon.cpu-blas"],
+    "trust new": ["l.key"], "trust add": ["k.pub"], "trust list": ["", "--json"], "trust remove": ["k.pub"],
+    "new op-pack": ["acme"], "new backend": ["back"], "new format": ["form"], "new model": ["mod"], "new kernels": ["kern --for add"],
+    "model convert": ["w.safetensors x.safetensors"], "model show": ["w.safetensors", "w.safetensors --json"],
+    "model quantize": ["--help"], "ffi check": ["c.json"], "ffi make": ["c.json -o made"],
+}
+ELSEWHERE = {"generate", "chat", "embed", "perplexity", "model imatrix", "model tokens", "train lora", "train lenet"}
+GROUPS = {"plugin", "trust", "cache", "model", "train", "new", "ffi"}
+
+
+def a_full_output_is_an_error_of_every_command():
+    names = {row["name"] for row in json.loads(tenon("commands", "--json").stdout)}
+    assert names == set(PRINTS) | ELSEWHERE | GROUPS, names ^ (set(PRINTS) | ELSEWHERE | GROUPS)
+    home = {"HOME": os.getcwd(), "XDG_DATA_HOME": "data", "XDG_CACHE_HOME": "cache", "XDG_CONFIG_HOME": "config"}
+    tenon("eval", "x + 1", "x=[1.0]", "--save", "step.graph")
+    tenon("eval", "x + 1", "x=[1.0]", "-o", "w.safetensors")
+    tenon("trust", "new", "k.key")
+    with open("c.json", "w") as file:
+        json.dump(MANIFEST, file)
     with open("/dev/full", "w") as full:
-        import subprocess
-        done = subprocess.run([tap.TENON, "ops"], env=tap.ENVIRONMENT, stdout=full,
-                              stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1 and "cannot write the output" in done.stderr, done
+        for name, uses in PRINTS.items():
+            if name.startswith("ffi") and not tap.has_plugins("org.tenon.ffi"):
+                continue
+            for words in uses:
+                given = [*name.split(), *words.format(staging=tap.STAGING).split()]
+                done = subprocess.run([tap.TENON, *given], env={**tap.ENVIRONMENT, **home}, stdout=full, stderr=subprocess.PIPE, text=True)
+                assert done.returncode == 1 and done.stderr.endswith(": cannot write the output\n"), done
 
 
 def why_says_sentences():
@@ -162,5 +199,5 @@ def graphs_are_written():
 tap.run([help_is_printed_for_each_command, unknown_names_get_the_nearest,
          wrong_usage_exits_with_two, misspelt_options_are_answered_by_every_command,
          tables_are_json_when_asked,
-         operators_tell_their_rules_and_what_is_derived, a_full_output_is_an_error,
+         operators_tell_their_rules_and_what_is_derived, a_full_output_is_an_error_of_every_command,
          why_says_sentences, a_backend_says_why_it_has_no_device, graphs_are_written])

@@ -116,6 +116,15 @@ static int run_all(struct bench *bench, const bool *chosen, int argc, char **arg
     return 0;
 }
 
+// What was printed has to have arrived.
+static int end_output(int failed)
+{
+    if ((!fflush(stdout) && !ferror(stdout)) || failed)
+        return failed;
+    fprintf(stderr, "tenon: cannot write the output\n");
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     char folder[PATH_MAX];
@@ -138,11 +147,11 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             print_help();
-            return 0;
+            return end_output(0);
         }
         int failed = read_argument(&bench, chosen, argc, argv, &i);
         if (failed)
             return failed;
     }
-    return run_all(&bench, chosen, argc, argv);
+    return end_output(run_all(&bench, chosen, argc, argv));
 }

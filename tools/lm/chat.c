@@ -405,8 +405,6 @@ int run_chat(const struct given *given)
     sigaction(SIGINT, &action, NULL);
     if (!failed)
         failed = talk(&opened, given, grammar, &c);
-    if (!failed && ferror(stdout))
-        failed = stop("cannot write the output");
     finish(&c);
     tn_lm_grammar_close(grammar);
     close_model(&opened);

@@ -58,15 +58,18 @@ int run_embed(const struct given *given)
     json_t *rows = json_array();
     float *row = malloc(sizeof(*row) * (size_t)info.width);
     int failed = rows && row ? 0 : stop_memory();
-    for (int i = 1; i < given->num_items && !failed; i++)
-        failed = embed(&opened, given, given->items[i], pooling, row, info.width, rows);
+    for (int i = 1; i < given->num_items && !failed; i++) {
+        char *text = NULL;
+        failed = read_argument(given->items[i], &text);
+        if (!failed)
+            failed = embed(&opened, given, text, pooling, row, info.width, rows);
+        free(text);
+    }
     if (!failed) {
         json_dumpf(rows, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
         printf("\n");
         tell_model(&opened);
     }
-    if (!failed && ferror(stdout))
-        failed = stop("cannot write the output");
     json_decref(rows);
     free(row);
     close_model(&opened);

@@ -30,6 +30,43 @@ static int32_t print(void *context, const tn_lm_piece *piece)
     return ferror(stdout);
 }
 
+// The bytes of the character that begins at `p`, or of the beginning of one that is broken
+// off there.
+static size_t character_at(const char *p, size_t left, bool *is_whole)
+{
+    const unsigned char *byte = (const unsigned char *)p, first = byte[0];
+    unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    size_t size = 1, wanted = first < 0x80    ? 1
+                              : first < 0xc2  ? 0
+                              : first < 0xe0  ? 2
+                              : first < 0xf0  ? 3
+                              : first <= 0xf4 ? 4
+                                              : 0;
+    for (; size < wanted && size < left && byte[size] >= least && byte[size] <= most;
+         size++) {
+        least = 0x80;
+        most = 0xbf;
+    }
+    *is_whole = size == wanted;
+    return size;
+}
+
+// A text with U+FFFD for what is no character, as of a last token that ends within one.
+static json_t *text_json(const char *text, size_t size)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    char *valid = malloc(3 * size + 1), *end = valid;
+    bool is_whole;
+    for (size_t at = 0, length; valid && at < size; at += length) {
+        length = character_at(text + at, size - at, &is_whole);
+        end = is_whole ? mempcpy(end, text + at, length) : stpcpy(end, replacement);
+    }
+    json_t *value = valid ? json_stringn(valid, (size_t)(end - valid)) : NULL;
+    free(valid);
+    return value ? value : json_null();
+}
+
 // The text of one token; null where it is a part of a character.
 static json_t *token_text(tn_lm *lm, int32_t id)
 {
@@ -86,6 +123,15 @@ static char *join(char *const *items, int count)
     return text;
 }
 
+// The words of the command line; "-" alone is standard input.
+static int read_prompt(const struct given *given, char **out_prompt)
+{
+    if (given->num_items == 2)
+        return read_argument(given->items[1], out_prompt);
+    *out_prompt = join(given->items + 1, given->num_items - 1);
+    return *out_prompt ? 0 : stop_memory();
+}
+
 static const char *const reasons[] = {
     [TN_LM_ENDED] = "the text ended",
     [TN_LM_STOPPED] = "the stop word came",
@@ -107,9 +153,9 @@ static void tell_result(const tn_lm_result *r, const struct opened *opened)
 
 static void print_json(const struct output *out, const tn_lm_result *r)
 {
-    json_t *text = json_stringn(out->text ? out->text : "", out->size);
-    json_t *whole = json_pack("{s:o, s:s, s:I, s:O}", "text", text ? text : json_null(),
-                              "reason", reasons[r->reason], "prompt_tokens",
+    json_t *whole = json_pack("{s:o, s:s, s:I, s:O}", "text",
+                              text_json(out->text ? out->text : "", out->size), "reason",
+                              reasons[r->reason], "prompt_tokens",
                               (json_int_t)r->prompt_tokens, "tokens", out->tokens);
     json_dumpf(whole, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     printf("\n");
@@ -170,8 +216,6 @@ static int generate(const struct opened *opened, const struct given *given,
         failed = stop_lm();
     if (!failed)
         tell_result(&result, opened);
-    if (!failed && ferror(stdout))
-        failed = stop("cannot write the output");
     json_decref(out.tokens);
     free(out.text);
     return failed;
@@ -197,8 +241,10 @@ int run_generate(const struct given *given)
     }
     struct pictures pictures;
     int failed = open_pictures(&opened, given, &pictures);
-    char *prompt = failed ? NULL : join(given->items + 1, given->num_items - 1);
-    if (prompt)
+    char *prompt = NULL;
+    if (!failed)
+        failed = read_prompt(given, &prompt);
+    if (!failed)
         prompt = mark_images(&opened, prompt, pictures.count);
     if (!failed)
         failed = prompt ? generate(&opened, given, prompt, &pictures, &sampling, grammar)

@@ -77,6 +77,10 @@ void close_model(struct opened *opened);
 // Gives the bytes of a file, "-" being standard input, for free().
 int read_text(const char *path, char **out_text, uint64_t *out_size);
 
+// Gives a text of the command line for free(): "-" is what standard input has, without the
+// end of its last line.
+int read_argument(const char *argument, char **out_text);
+
 // Opens the grammar that --grammar or --json-schema names; NULL where there is none.
 int open_grammar(const struct given *given, tn_lm_grammar **out_grammar);
 

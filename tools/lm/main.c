@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "lm.h"
@@ -218,6 +219,14 @@ static int read_option(struct given *given, int number, const char *text)
     return 0;
 }
 
+// What was printed has to have arrived: nothing else tells a full disk.
+static int end_output(int failed)
+{
+    bool is_lost = fflush(stdout) != 0;
+    is_lost |= ferror(stdout) != 0;
+    return is_lost && !failed ? stop("cannot write the output") : failed;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -243,7 +252,7 @@ int main(int argc, char **argv)
     given.num_items = optind < argc ? argc - optind - 1 : 0;
     for (size_t i = 0; i < COUNT(modes); i++)
         if (strcmp(modes[i].name, mode) == 0)
-            return modes[i].run(&given);
+            return end_output(modes[i].run(&given));
     stop("this program is run by 'tenon generate' and its like");
     return 2;
 }

@@ -63,9 +63,13 @@ static void draw_progress(void *context, uint64_t loaded, uint64_t total)
     }
     opened->is_drawn = true;
     int full = (int)((double)loaded / (double)total * CELLS);
-    fprintf(stderr, "\rloading [%.*s%.*s] %.1f of %.1f GB", full,
+    bool is_large = total >= 1000000000;
+    double unit = is_large ? 1e-9 : 1e-6;
+    int digits = is_large ? 1 : 0;
+    fprintf(stderr, "\rloading [%.*s%.*s] %.*f of %.*f %s", full,
             "##############################", CELLS - full,
-            "..............................", 1e-9 * (double)loaded, 1e-9 * (double)total);
+            "..............................", digits, unit * (double)loaded, digits,
+            unit * (double)total, is_large ? "GB" : "MB");
     fflush(stderr);
 }
 
@@ -96,6 +100,19 @@ static tn_status open_lm(const struct given *given, struct opened *out)
     return tn_lm_open_source(out->runtime, &source, &options, &out->lm);
 }
 
+// Positions that the model was not trained for are the user's choice.
+static void tell_context(const struct given *given, const struct opened *opened)
+{
+    tn_lm_info info = {.struct_size = sizeof(info)};
+    tn_lm_describe(opened->lm, &info);
+    if (given->context > info.trained)
+        fprintf(stderr,
+                "tenon: note: --context %" PRId64 " is more than the %" PRId64
+                " positions that the model was trained for: what it writes beyond them may "
+                "make no sense\n",
+                given->context, info.trained);
+}
+
 int open_alone(const struct given *given, struct opened *out)
 {
     *out = (struct opened){.begin = now()};
@@ -108,6 +125,7 @@ int open_alone(const struct given *given, struct opened *out)
         failed = tn_lm_vision_load(out->lm, given->mmproj) != TN_OK;
     if (failed)
         return fail_open(out);
+    tell_context(given, out);
     out->seconds = now() - out->begin;
     return 0;
 }
@@ -205,6 +223,29 @@ int read_text(const char *path, char **out_text, uint64_t *out_size)
     }
     *out_text = text;
     *out_size = size;
+    return 0;
+}
+
+int read_argument(const char *argument, char **out_text)
+{
+    uint64_t size = 0;
+    if (strcmp(argument, "-") != 0) {
+        *out_text = strdup(argument);
+        return *out_text ? 0 : stop_memory();
+    }
+    char *text = NULL;
+    if (read_text(argument, &text, &size))
+        return 1;
+    size -= size > 0 && text[size - 1] == '\n';
+    char *more = realloc(text, size + 1);
+    if (!more || memchr(more, 0, size)) {
+        int failed =
+            more ? stop("standard input has a zero byte: expected a text") : stop_memory();
+        free(more ? more : text);
+        return failed;
+    }
+    more[size] = 0;
+    *out_text = more;
     return 0;
 }
 

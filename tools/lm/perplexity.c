@@ -29,8 +29,15 @@ static int measure(const struct opened *opened, const int32_t *ids, int64_t coun
         int64_t now_ = count - 1 - done < AT_ONCE ? count - 1 - done : AT_ONCE;
         if (tn_lm_infer(opened->sequence, ids + done, now_, TN_LM_ALL_ROWS, logits))
             return stop_lm();
-        for (int64_t i = 0; i < now_; i++)
-            *sum += surprise(logits + i * words, words, ids[done + i + 1]);
+        for (int64_t i = 0; i < now_; i++) {
+            double one = surprise(logits + i * words, words, ids[done + i + 1]);
+            if (!isfinite(one))
+                return stop("the surprise of token %" PRId64 " of a window is %g: weights "
+                            "of the model, or of its adapter, are NaN or infinite, or too "
+                            "large",
+                            done + i + 1, isnan(one) ? fabs(one) : one);
+            *sum += one;
+        }
     }
     return 0;
 }

@@ -126,7 +126,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);
     int status = run(argc, argv);
     if (fflush(stdout) || ferror(stdout))
-        status = status ? status : oops("cannot write the output");
+        status = status ? status : oops_output();
     if (status && oops_text()[0])
         complain(oops_text());
     return status;

@@ -151,7 +151,7 @@ static void say_and_exit(const char *argument)
     } else {
         return;
     }
-    exit(fflush(stdout) == 0 ? 0 : 1);
+    exit(fflush(stdout) || ferror(stdout) ? 1 : 0);
 }
 
 // --- errors -----------------------------------------------------------------------------

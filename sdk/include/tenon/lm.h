@@ -323,6 +323,7 @@ enum {
 //
 // TN_ERR_ARGUMENT: no tokens, more than the context has, or one that the vocabulary does
 // not have. TN_ERR_UNSUPPORTED: the architecture's plugin does not give hidden states.
+// TN_ERR_REFUSED: a value is NaN or infinite, as of a model with such weights.
 TN_API tn_status tn_lm_embed(tn_lm_sequence *sequence, const int32_t *ids, int64_t count,
                              uint32_t pooling, uint32_t flags, float *out_embedding);
 
@@ -401,7 +402,8 @@ TN_API void tn_lm_sampler_close(tn_lm_sampler *sampler); // NULL is fine
 
 // Draws a token from logits, f32 [vocabulary], which are changed. `last` are the tokens
 // before, `num_last` of them, for the penalty. Writes the natural logarithm of the
-// probability that the token had before anything was changed; may be NULL.
+// probability that the token had before anything was changed, NaN where a logit is NaN or
+// plus infinity; may be NULL.
 TN_API int32_t tn_lm_sample(tn_lm_sampler *sampler, float *logits, const int32_t *last,
                             int64_t num_last, double *out_log_probability);
 
@@ -485,7 +487,8 @@ typedef struct tn_lm_result {
 // `out_result` may be NULL. TN_ERR_ARGUMENT: nothing to generate from, or a prompt that is
 // longer than the room that the sequence has. TN_ERR_NOT_FOUND: a grammar, and a model
 // without a vocabulary. TN_ERR_UNSUPPORTED: no token of the vocabulary continues a text of
-// the grammar; or what tn_lm_grammar_test says of ambiguity.
+// the grammar; or what tn_lm_grammar_test says of ambiguity. TN_ERR_REFUSED: logits are NaN
+// or infinite, as of a model with such weights: none of them is drawn from.
 TN_API tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
                                 tn_lm_result *out_result);
 
@@ -507,7 +510,8 @@ TN_API tn_status tn_lm_generate_batch(tn_lm *model, tn_lm_request *requests,
 
 // Writes how important the columns of the model's products are, for quantising it: the sums
 // of the squares of what each product reads while the model reads `count` tokens, in
-// windows of so many (0: 512), each from its beginning. A weight NAME has the arrays
+// windows of so many (0: 512, or the context where that is less), each from its beginning.
+// TN_ERR_REFUSED: a sum is no number; nothing is written. A weight NAME has the arrays
 // NAME.in_sum2, [1, in], and NAME.counts, the rows that were summed: as GGUF it is a file
 // of llama.cpp's imatrix, and `tenon model quantize --imatrix` reads any format. Loads all
 // layers. Products of experts have one sum for all of them. No other function of the model

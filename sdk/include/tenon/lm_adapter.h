@@ -47,7 +47,8 @@ TN_API tn_status tn_lm_adapter_load(tn_lm *model, const char *path, double scale
 
 // Writes the model's adapter, in f32, to a file whose extension says the format, such as
 // .safetensors or .gguf; complete, or not at all. A path that ends with '/', or is of a
-// folder, is written as PEFT's, arrays first. TN_ERR_ARGUMENT: the model has none.
+// folder, is written as PEFT's, arrays first. TN_ERR_ARGUMENT: the model has none;
+// TN_ERR_REFUSED: a value of it is NaN or infinite, and the file stays as it was.
 TN_API tn_status tn_lm_adapter_save(tn_lm *model, const char *path);
 
 // What training says after a step.
@@ -86,7 +87,8 @@ typedef struct tn_lm_training {
 // of a name that no product has. The same seed gives the same adapter on one backend.
 //
 // On failure the model has the adapter of the last step that ended well; before the first
-// one that which it had, or one that adds nothing.
+// one that which it had, or one that adds nothing. TN_ERR_REFUSED: a loss, or a value of
+// the adapter, is NaN or infinite; the model has the adapter from before the training.
 TN_API tn_status tn_lm_train_adapter(tn_lm *model, const int32_t *ids, uint64_t count,
                                      const tn_lm_training *how);
 

@@ -33,6 +33,11 @@ int misuse(const char *format, ...)
     return EXIT_MISUSE;
 }
 
+int oops_output(void)
+{
+    return oops("cannot write the output");
+}
+
 int oops_memory(void)
 {
     return oops("out of memory");

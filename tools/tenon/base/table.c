@@ -97,7 +97,9 @@ int json_print(const json_t *value)
 {
     if (!value ||
         json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_ENSURE_ASCII))
-        return oops("cannot write JSON: out of memory, or text that is not UTF-8");
+        return ferror(stdout)
+                   ? oops_output()
+                   : oops("cannot write JSON: out of memory, or text that is not UTF-8");
     putchar('\n');
     return 0;
 }

@@ -23,6 +23,8 @@ int oops(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Out of memory.
 int oops_memory(void);
+// Standard output is full or closed.
+int oops_output(void);
 // Record the library's last failure, or a scope's.
 int oops_library(void);
 int oops_scope(const tn_scope *scope);

@@ -172,18 +172,27 @@ static int64_t old_row(const struct rewrite *r, const struct rewrite_array *a, i
     return row - at + at % 2 * (r->rotary / 2) + at / 2;
 }
 
-// Fails where the format cannot hold the floats.
-static int check_floats(const struct rewrite *r, const struct rewrite_array *a,
+// Fails where the format cannot hold the floats, and tells of what is no number.
+static int check_floats(const struct rewrite *r, struct rewrite_array *a,
                         const float *values, int64_t count)
 {
     bool is_blocks = tn_quant_find(a->to) != NULL, is_half = strcmp(a->to, "f16") == 0;
-    for (int64_t i = 0; i < count && (is_blocks || is_half); i++) {
+    for (int64_t i = 0; i < count; i++) {
         bool is_finite = isfinite(values[i]);
-        if (is_blocks ? is_finite : !is_finite || fabsf(values[i]) <= MOST_F16)
+        if (is_finite && (!is_half || fabsf(values[i]) <= MOST_F16))
             continue;
-        return oops("%s: '%s' has a value of %g, which %s cannot hold: name another format "
-                    "for it, f32 or bf16",
-                    r->in, a->name, (double)values[i], a->to);
+        double value = isnan(values[i]) ? fabs((double)values[i]) : (double)values[i];
+        if (is_finite || is_blocks)
+            return oops("%s: '%s' has a value of %g, which %s cannot hold: name another "
+                        "format for it, f32 or bf16",
+                        r->in, a->name, value, a->to);
+        if (a->is_told)
+            continue;
+        progress(NULL);
+        note("%s: '%s' has a value of %g, which %s has, too: what the model computes "
+             "with it is no number",
+             r->in, a->name, value, r->out);
+        a->is_told = true;
     }
     return 0;
 }
@@ -203,7 +212,7 @@ static tn_array *importance_of(tn_scope *s, const struct rewrite_array *a, int64
 }
 
 // Rows [first, first + count) of the new array, from those at `data`.
-static int convert_piece(struct turn *t, const struct rewrite_array *a, const uint8_t *data,
+static int convert_piece(struct turn *t, struct rewrite_array *a, const uint8_t *data,
                          int64_t first, int64_t count)
 {
     int64_t from = row_bytes(a, a->from), to = row_bytes(a, a->to);
@@ -234,7 +243,7 @@ static int convert_piece(struct turn *t, const struct rewrite_array *a, const ui
     return failed;
 }
 
-static int convert(struct turn *t, const struct rewrite_array *a, const uint8_t *data)
+static int convert(struct turn *t, struct rewrite_array *a, const uint8_t *data)
 {
     int64_t each = a->columns > 0 ? PIECE_ELEMENTS / a->columns : a->rows;
     each = each < 1 ? 1 : each > a->rows ? a->rows : each;
@@ -278,7 +287,7 @@ static void end_turn(struct turn *t)
 static tn_status give_elements(void *context, uint64_t index, const void **out_data)
 {
     struct turn *t = context;
-    const struct rewrite_array *a = &t->r->arrays[index];
+    struct rewrite_array *a = &t->r->arrays[index];
     tell_progress(t, index);
     end_turn(t);
     if (a->made) {
@@ -292,6 +301,8 @@ static tn_status give_elements(void *context, uint64_t index, const void **out_d
     bool is_same = strcmp(a->from, a->to) == 0 && a->heads <= 0;
     t->data = data;
     t->size = (uint64_t)(a->rows * row_bytes(a, a->from));
+    if (!failed && is_same && strcmp(a->from, "f32") == 0)
+        failed = check_floats(t->r, a, data, a->rows * a->columns);
     if (!failed && !is_same)
         failed = convert(t, a, data);
     *out_data = is_same ? data : t->bytes;

@@ -23,6 +23,7 @@ struct rewrite_array {
     const float *made;     // elements that the file does not have: `columns` of them
     float *importance;     // owned: of the columns, for each of `matrices`; NULL: none
     int64_t matrices;      // that the rows are of
+    bool is_told;          // that an element is no number
 };
 
 struct rewrite {

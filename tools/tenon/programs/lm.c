@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define SPLIT_HELP "layers of each device of TENON_BACKEND, 16,14 (by their memory)"
+#define TOP_P_HELP "among the most probable ones that together have P"
 #define LAST_HELP "tokens that the penalties look back (64)"
 #define PRESENCE_HELP "take X from the logits of each of them"
 #define FREQUENCY_HELP "take X for each time that one of them came"
@@ -34,9 +35,10 @@ int cmd_generate(const struct command *self, int argc, char **argv)
     struct command mine = *self;
     mine.details =
         "MODEL is a file or folder that holds a language model, such as a GGUF file. The\n"
-        "words of the prompt are joined by spaces. Without a temperature the most\n"
-        "probable token is taken each time; the same seed gives the same text on one\n"
-        "backend. What ran, and how fast, is told on standard error.\n"
+        "words of the prompt are joined by spaces; - alone is what standard input has.\n"
+        "Without a temperature the most probable token is taken each time; the same seed\n"
+        "gives the same text on one backend. What ran, and how fast, is told on standard\n"
+        "error.\n"
         "\n"
         "  tenon generate SmolLM2.gguf Once upon a time\n"
         "  tenon generate SmolLM2.gguf --temperature 0.8 --top-p 0.95 --seed 7 Once\n"
@@ -56,8 +58,7 @@ int cmd_generate(const struct command *self, int argc, char **argv)
         {"temperature", 't', "T", "draw from the softmax of logits / T (0: do not draw)",
          &temperature, NULL},
         {"top-k", 0, "K", "draw among the K most probable tokens", &top_k, NULL},
-        {"top-p", 0, "P", "among the most probable ones that together have P", &top_p,
-         NULL},
+        {"top-p", 0, "P", TOP_P_HELP " (0 or 1: all)", &top_p, NULL},
         {"min-p", 0, "P", "among those with P times the greatest probability", &min_p,
          NULL},
         {"penalty", 0, "F", "divide the logits of the last 64 tokens by F", &penalty, NULL},
@@ -120,8 +121,7 @@ int cmd_chat(const struct command *self, int argc, char **argv)
         {"temperature", 't', "T",
          "draw from the softmax of logits / T (0.6; 0: do not draw)", &temperature, NULL},
         {"top-k", 0, "K", "draw among the K most probable tokens", &top_k, NULL},
-        {"top-p", 0, "P", "among the most probable ones that together have P (0.9)", &top_p,
-         NULL},
+        {"top-p", 0, "P", TOP_P_HELP " (0.9; 0 or 1: all)", &top_p, NULL},
         {"min-p", 0, "P", "among those with P times the greatest probability", &min_p,
          NULL},
         {"penalty", 0, "F", "divide the logits of the last 64 tokens by F (1.1)", &penalty,
@@ -155,6 +155,7 @@ int cmd_embed(const struct command *self, int argc, char **argv)
         "Prints a list in JSON: of each text its tokens and the embedding, hidden states "
         "of\n"
         "the last layer behind its norm. They are of length 1, unless --plain says not.\n"
+        "A text may be -, for standard input.\n"
         "\n"
         "  tenon embed SmolLM2.gguf 'a cat' 'a dog' 'the weather'\n";
     const char *pooling = NULL, *context = NULL, *split = NULL;
