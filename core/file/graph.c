@@ -34,6 +34,7 @@ const tn_host_graph_format graph_format_service = {
     .file_text = tn_file_text,
     .file_array = tn_file_array,
     .save = tn_save,
+    .graph_steps = graph_steps,
 };
 
 static tn_status find_format(tn_runtime *runtime, const tn_graph_format **out_format,

@@ -141,8 +141,10 @@ static void write_text(const char *path, const char *text, const char *entries, 
     "{\"version\":1,\"operators\":[" operators "],\"graphs\":[{\"inputs\":[" inputs        \
     "],\"nodes\":[" nodes "],\"outputs\":[" outputs "]}],\"constants\":[" constants        \
     "],\"signatures\":[" signatures "]}"
-#define SIGNATURE                                                                          \
-    "{\"name\":\"f\",\"graph\":0,\"inputs\":[\"x\"],\"outputs\":[\"y\"],\"constants\":[]," \
+#define SIGNATURE SIGNATURE_OF("0")
+#define SIGNATURE_OF(graph)                                                                \
+    "{\"name\":\"f\",\"graph\":" graph                                                     \
+    ",\"inputs\":[\"x\"],\"outputs\":[\"y\"],\"constants\":[],"                            \
     "\"donated\":[]}"
 // A graph of one node over one input, x; its output is array 1.
 #define NODE(node)                                                                         \
@@ -291,9 +293,11 @@ Test(graph_hostile, endless_work_is_refused)
             "\"graph\":%d}},\"out\":[" F32X2 "]},{\"op\":0,\"in\":[1],\"attrs\":{\"body\":{"
             "\"graph\":%d}},\"out\":[" F32X2 "]}],\"outputs\":[2]}",
             i, i);
-    strcat(text, "],\"constants\":[],\"signatures\":[" SIGNATURE "]}");
+    strcat(text, "],\"constants\":[],\"signatures\":[" SIGNATURE_OF("40") "]}");
     write_text("h.graph", text, "", 0);
-    expect_refusal(text, "has more than 16777216 nodes");
+    expect_refusal(text,
+                   "it has more than 10922 nodes, which take more than 67108864 bytes; "
+                   "TENON_GRAPH_LIMIT=BYTES raises the limit");
 }
 
 // --- allocations that fail ---------------------------------------------------------------

@@ -412,7 +412,7 @@ PIN(offsetof(struct tn_graph_array, is_number) == 4, "tn_graph_array.is_number")
 PIN(offsetof(struct tn_graph_array, bits) == 8, "tn_graph_array.bits");
 PIN(offsetof(struct tn_graph_array, is_weak) == 16, "tn_graph_array.is_weak");
 PIN(offsetof(struct tn_graph_array, reserved) == 20, "tn_graph_array.reserved");
-PIN(sizeof(struct tn_host_graph_format) == 216, "tn_host_graph_format");
+PIN(sizeof(struct tn_host_graph_format) == 224, "tn_host_graph_format");
 PIN(offsetof(struct tn_host_graph_format, struct_size) == 0, "tn_host_graph_format.struct_size");
 PIN(offsetof(struct tn_host_graph_format, flags) == 4, "tn_host_graph_format.flags");
 PIN(offsetof(struct tn_host_graph_format, node) == 8, "tn_host_graph_format.node");
@@ -441,6 +441,7 @@ PIN(offsetof(struct tn_host_graph_format, file_type) == 184, "tn_host_graph_form
 PIN(offsetof(struct tn_host_graph_format, file_text) == 192, "tn_host_graph_format.file_text");
 PIN(offsetof(struct tn_host_graph_format, file_array) == 200, "tn_host_graph_format.file_array");
 PIN(offsetof(struct tn_host_graph_format, save) == 208, "tn_host_graph_format.save");
+PIN(offsetof(struct tn_host_graph_format, graph_steps) == 216, "tn_host_graph_format.graph_steps");
 PIN(sizeof(struct tn_host) == 72, "tn_host");
 PIN(offsetof(struct tn_host, struct_size) == 0, "tn_host.struct_size");
 PIN(offsetof(struct tn_host, flags) == 4, "tn_host.flags");

@@ -117,6 +117,17 @@ def tenon_cpu_stream_is_what_passes_the_caches():
         warned(*ADD, env={"TENON_CPU_STREAM": wrong}, saying=f"TENON_CPU_STREAM={wrong} is ignored: expected an integer from 1 to")
 
 
+def tenon_graph_limit_bounds_what_a_file_becomes():
+    loops = "; ".join(f'x{i + 1} = while_loop(x{i}, body="x -> x + 1", times=1)' for i in range(300))
+    tenon("eval", f"{loops}; x300", "x0=1.0", "--save", "loops.graph")
+    call = ("eval", "@loops.graph", "x0=2")
+    assert "302" in tenon(*call).stdout
+    refused(*call, env={"TENON_GRAPH_LIMIT": "1000000"}, saying="more than 1000000 bytes; TENON_GRAPH_LIMIT=BYTES raises")
+    assert "302" in tenon(*call, env={"TENON_GRAPH_LIMIT": "10000000"}).stdout
+    for wrong in ("0", "-1", "many", "1e6", "99999999999999999999"):
+        warned(*ADD, env={"TENON_GRAPH_LIMIT": wrong}, saying=f"TENON_GRAPH_LIMIT={wrong} is ignored: expected an integer from 1 to")
+
+
 # --- which kernels -----------------------------------------------------------------------
 
 
@@ -292,7 +303,7 @@ IGNORED = {"TENON_PLUGINS_ONLY": ("on", "0 or 1"), "TENON_DLCLOSE": ("-1", "0 or
            "TENON_VULKAN_VALIDATION": ("true", "0 or 1"), "TENON_VULKAN_AS_GPU": ("2", "0 or 1"),
            "TENON_VULKAN_MATRICES": ("0", "none, khr or nv2"),
            "TENON_FALLBACK": ("never", "error, warn or allow"), "TENON_THREADS": ("999", "an integer from 1 to 256"),
-           "TENON_CPU_STREAM": ("all", "an integer from 1 to"),
+           "TENON_CPU_STREAM": ("all", "an integer from 1 to"), "TENON_GRAPH_LIMIT": ("none", "an integer from 1 to"),
            "TENON_CHECK": ("1.5", "a number from 0 to 1"), "TENON_CACHE_DIR": ("cache", "an absolute path")}
 # What takes names, files or lists, or says whom to trust, has tests of its own above.
 OTHERS = {"TENON_BACKEND", "TENON_PLUGIN_PATH", "TENON_PLUGINS_DISABLE", "TENON_TRUST", "TENON_KERNELS", "TENON_LOG",
@@ -333,7 +344,7 @@ def unknown_variables_get_the_nearest():
 run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, tenon_backend_may_name_what_is_absent,
      tenon_backend_misspelt_gets_the_nearest, tenon_fallback_says_what_falling_back_means,
      tenon_fallback_misspelt_gets_the_nearest, tenon_threads_is_how_many_run,
-     tenon_cpu_stream_is_what_passes_the_caches, tenon_kernels_takes_and_refuses,
+     tenon_cpu_stream_is_what_passes_the_caches, tenon_graph_limit_bounds_what_a_file_becomes, tenon_kernels_takes_and_refuses,
      tenon_kernels_misspelt_gets_the_nearest, tenon_check_runs_kernels_twice, tenon_plugin_path_comes_first,
      tenon_plugin_path_wrong_is_told, tenon_plugins_only_hides_the_others, tenon_plugins_disable_takes_globs,
      tenon_trust_is_what_a_plugin_has_to_prove, tenon_dlclose_unloads, tenon_log_has_levels_by_topic,

@@ -36,7 +36,8 @@ static json_t *signature_json(const struct document *doc, const struct doc_signa
     for (uint32_t i = 0; i < s->num_donated; i++)
         json_array_append_new(donated, json_integer(s->donated[i]));
     return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "name", s->name, "nodes",
-                     (json_int_t)g->expanded, "donated", donated, "inputs",
+                     (json_int_t)(g->expanded < INT64_MAX ? g->expanded : INT64_MAX),
+                     "donated", donated, "inputs",
                      values_json(s->input_names, g->inputs, s->num_inputs), "outputs",
                      values_json(s->output_names, g->output_types, g->num_outputs),
                      "constants", constants);

@@ -16,10 +16,6 @@
 #define GRAPH_TEXT "tenon.graph" // the key of the text in the safetensors file
 #define GRAPH_VERSION 1
 #define MAX_DEPTH 64 // of graphs in graphs
-// The most nodes of a signature with every graph among its attributes put in place, so that
-// a small file cannot ask for endless work.
-#define MAX_EXPANDED (UINT64_C(1) << 24)
-
 // The prefix of the ids of operators that have rules of an application: addresses.
 #define CUSTOM_PREFIX "tn.custom"
 
@@ -57,7 +53,7 @@ struct doc_graph {
     uint32_t num_inputs, num_nodes, num_outputs;
     uint32_t num_arrays; // inputs and outputs of nodes
     uint32_t depth;      // 1: no graphs among its attributes
-    uint64_t expanded;   // nodes, with those of graphs among its attributes
+    uint64_t expanded;   // nodes, with those of graphs among its attributes; saturates
     tn_type *output_types;
 };
 

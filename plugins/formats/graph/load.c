@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // tn_graph_load: builds the graphs of a document, and loads its constants.
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "document.h"
 
 // What is being loaded.
@@ -261,6 +263,62 @@ static tn_status build_graphs(struct loader *l)
     return status;
 }
 
+// --- how much there is to plan -----------------------------------------------------------
+
+// A file may become so many bytes, when a graph of it is planned, or so many for each of
+// its own. A node takes 3,000 to 6,000 of them: in the plan, and while it is made.
+#define LEAST_LIMIT (UINT64_C(64) << 20)
+#define LIMIT_PER_BYTE 1000
+#define NODE_BYTES 6144
+#define FREE_NODES 256 // by which graphs in graphs may exceed what the file lists
+
+static uint64_t find_limit(const struct loader *l)
+{
+    struct stat info;
+    const char *given = l->host->config(l->host, "TENON_GRAPH_LIMIT");
+    if (given)
+        return strtoull(given, NULL, 10);
+    uint64_t size = stat(l->doc.path, &info) == 0 ? (uint64_t)info.st_size : 0;
+    uint64_t limit = tn_saturated_multiply(size, LIMIT_PER_BYTE);
+    return limit > LEAST_LIMIT ? limit : LEAST_LIMIT;
+}
+
+static uint64_t count_listed(const struct document *doc)
+{
+    uint64_t nodes = 0;
+    for (uint32_t i = 0; i < doc->num_graphs; i++)
+        nodes += doc->graphs[i].num_nodes;
+    return nodes;
+}
+
+// Graphs in graphs grow by powers: a small file could ask for endless work.
+static tn_status check_steps(struct loader *l)
+{
+    if (!TN_HAS(l->api, graph_steps))
+        return TN_OK;
+    uint64_t limit = find_limit(l), most = limit / NODE_BYTES, steps = 0;
+    uint64_t plain = count_listed(&l->doc) + FREE_NODES;
+    for (uint32_t i = 0; i < l->doc.num_signatures; i++) {
+        const struct doc_signature *s = &l->doc.signatures[i];
+        uint64_t own = 0;
+        if (l->doc.graphs[s->graph].expanded <= plain)
+            continue;
+        tn_status status =
+            l->api->graph_steps(l->scope, l->graphs[s->graph], most - steps, &own);
+        steps += own;
+        if (status != TN_OK)
+            return status;
+        if (steps > most)
+            return l->host->fail(
+                l->host, TN_ERR_REFUSED,
+                "%s: '%.64s': with the graphs in it and its operators decomposed, it has "
+                "more than %" PRIu64 " nodes, which take more than %" PRIu64
+                " bytes; TENON_GRAPH_LIMIT=BYTES raises the limit",
+                l->doc.path, s->name, most, limit);
+    }
+    return TN_OK;
+}
+
 // --- constants ---------------------------------------------------------------------------
 
 tn_status arrays_open(const tn_host *host, tn_scope *scope, const char *path,
@@ -401,6 +459,8 @@ static tn_status load_document(struct loader *l, const tn_graph_load_options *op
                                const tn_graph_file **out_file)
 {
     tn_status status = build_graphs(l);
+    if (status == TN_OK)
+        status = check_steps(l);
     if (status == TN_OK)
         status = open_constants(l, options);
     struct loaded *loaded =

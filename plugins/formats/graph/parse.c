@@ -291,10 +291,6 @@ static tn_status count_nested(struct document *doc, struct doc_graph *g,
     }
     if (g->depth > MAX_DEPTH)
         return doc_refuse(doc, "graphs in graphs are deeper than %d", MAX_DEPTH);
-    if (g->expanded > MAX_EXPANDED)
-        return doc_refuse(
-            doc, "with the graphs in it, the graph has more than %" PRIu64 " nodes",
-            MAX_EXPANDED);
     return TN_OK;
 }
 
@@ -312,7 +308,7 @@ static tn_status parse_nodes(struct document *doc, const json_t *value, uint32_t
         snprintf(doc->where, sizeof(doc->where), "graph %u, node %u: ", index, i);
         status =
             parse_node(doc, json_array_get(nodes, i), index, g->num_arrays, &g->nodes[i]);
-        g->expanded++;
+        g->expanded = tn_saturated_add(g->expanded, 1);
         if (status == TN_OK)
             status = count_nested(doc, g, &g->nodes[i]);
         if (status == TN_OK && g->num_arrays > UINT32_MAX / 2)

@@ -156,6 +156,13 @@ typedef struct tn_host_graph_format {
     tn_status (*save)(tn_scope *scope, const char *path, tn_array *const *arrays,
                       const char *const *names, uint64_t num_arrays,
                       const tn_save_options *options);
+
+    // Gives how many nodes a graph of the scope's runtime has once its operators are
+    // decomposed as far as they can be, with all graphs among its attributes in place; any
+    // number above `most` when there are more than that. Takes time in proportion to the
+    // result. Failures are recorded as host->fail does. The thread of the scope.
+    tn_status (*graph_steps)(tn_scope *scope, const tn_graph *graph, uint64_t most,
+                             uint64_t *out_steps);
 } tn_host_graph_format;
 
 #endif // TENON_GRAPH_FORMAT_H
