@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Reads grammars in the notation of llama.cpp, GBNF.
 //
-//   grammar  ::= (name "::=" choice)...      on a line each; a choice in parentheses, or
-//                                            with "|" first on the next line, goes on
+//   grammar  ::= (name "::=" choice)...      on a line each; a choice may begin on the next
+//                                            line, and goes on in parentheses, or with "|"
+//                                            first on the next line
 //   choice   ::= sequence ("|" sequence)*
 //   sequence ::= (element ("*" | "+" | "?" | "{m}" | "{m,}" | "{m,n}")*)*
 //   element  ::= name | "text" | [a-z] | [^a-z] | . | "(" choice ")"
@@ -333,11 +334,12 @@ static bool read_braces(struct reader *r, uint32_t *min, uint32_t *max)
     return r->b->status == TN_OK;
 }
 
-static grammar_node read_repeated(struct reader *r)
+static grammar_node read_repeated(struct reader *r, bool is_nested)
 {
     grammar_node node = read_element(r);
     for (int depth = 0; r->b->status == TN_OK; depth++) {
         uint32_t min = 0, max = GRAMMAR_MANY;
+        skip(r, is_nested);
         char c = peek(r);
         if (!is_one_of(c, "*+?{"))
             break;
@@ -362,9 +364,11 @@ static grammar_node read_sequence(struct reader *r, bool is_nested)
     skip(r, is_nested);
     while (r->b->status == TN_OK && r->at < r->size &&
            (is_name(peek(r)) || is_one_of(peek(r), "\"[(."))) {
-        nodes_add(r, &list, read_repeated(r));
+        nodes_add(r, &list, read_repeated(r, is_nested));
         skip(r, is_nested);
     }
+    if (is_one_of(peek(r), "<!"))
+        fail(r, "texts and classes of characters: tokens by name or id are not known");
     grammar_node node = grammar_sequence(r->b, list.items, list.count);
     free(list.items);
     return node;
@@ -395,6 +399,29 @@ static grammar_node read_choice(struct reader *r, bool is_nested)
     return node;
 }
 
+// Whether a rule begins here: a name, and "::=".
+static bool is_rule(struct reader *r)
+{
+    uint64_t at = r->at;
+    while (is_name(peek(r)))
+        r->at++;
+    bool has_name = r->at > at;
+    skip(r, true);
+    bool found = has_name && r->size - r->at >= 3 && !memcmp(r->text + r->at, "::=", 3);
+    r->at = at;
+    return found;
+}
+
+// To the body of a rule, which may begin on a later line; one that has no text ends where
+// the next rule begins.
+static void skip_to_body(struct reader *r)
+{
+    uint64_t at = r->at;
+    skip(r, true);
+    if (is_rule(r))
+        r->at = at;
+}
+
 static void read_rule(struct reader *r)
 {
     uint64_t from = r->at;
@@ -414,6 +441,7 @@ static void read_rule(struct reader *r)
         return;
     }
     r->at += 3;
+    skip_to_body(r);
     grammar_node body = read_choice(r, false);
     skip(r, false);
     if (r->b->status == TN_OK && r->at < r->size && peek(r) != '\n')

@@ -65,6 +65,14 @@ Test(grammar, texts_of_grammars)
         {"root ::= (root \"b\")? \"a\"", "aba", FITS},
         // Lines, comments, escapes.
         {"# first\n\nroot ::= (\"a\" # one\n | \"b\"\n)\n  | \"c\" # more\n", "c", FITS},
+        // A body on the next line, behind a comment; one without a text; bounds apart.
+        {"root ::=\n  \"{\" ws (\n  v\n (\",\" v)*\n  )? \"}\"\nv ::= # one\n\n [0-9] +\n"
+         "ws ::=\nx::=y\ny ::=\r\n\"y\"",
+         "{12,3}", FITS},
+        {NULL, "{1,}", NOT},
+        {"root ::= (\"a\"\n {2}) \"b\" ? [c] {1, 2} * # more", "aabcc", FITS},
+        {NULL, "aac", FITS},
+        {NULL, "abb", NOT},
         {"root ::= \"\\x41\\u00e9\\U0001F600\\\"\\\\\\n\"",
          "A\303\251\360\237\230\200\"\\\n", FITS},
         {"root ::= [\\]\\-\\\\a-]*", "]-\\a", FITS},
@@ -206,6 +214,10 @@ Test(grammar, wrong_grammars_are_refused)
          "grammar: line 1, column 13: got 'd', expected a character of Unicode"},
         {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= \"\377\"",
          "grammar: line 1, column 11: got '\377', expected valid UTF-8"},
+        {TN_LM_GBNF, TN_ERR_REFUSED, "root ::=\n (\"a\" !<[7]>)",
+         "grammar: line 2, column 7: got '!', expected texts and classes of characters: "
+         "tokens "
+         "by name or id are not known"},
         {TN_LM_GBNF, TN_ERR_REFUSED, "root ::= root \"x\"",
          "the grammar has no text: each way through its first rule is endless, or leads "
          "nowhere"},
