@@ -22,15 +22,18 @@ static tn_status choose_template(const tn_lm *model, const char *family,
                        list->name, known);
     if (chat_template_recognise(jinja.data, jinja.size, out))
         return TN_OK;
-    return lm_fail(TN_ERR_NOT_FOUND,
-                   "%s: its template of chats is none that is known: name one of %s",
-                   list->name, known);
+    return lm_fail(
+        TN_ERR_NOT_FOUND,
+        "%s: its template of chats is none that is known to be written as the model "
+        "expects: name one of %s",
+        list->name, known);
 }
 
 // A conversation's text, and where messages are in it.
 struct written {
     char *text; // for tn_lm_free
     uint64_t size;
+    enum lm_begin begin;
     struct chat_range *ranges; // for free
     uint64_t num_ranges;
 };
@@ -61,6 +64,13 @@ static tn_status write_marks(tn_lm *model, const uint32_t *num_images,
     return TN_OK;
 }
 
+static enum lm_begin begin_of(const struct chat_template *form)
+{
+    if (!(form->flags & TEMPLATE_KNOWN))
+        return LM_BEGIN_AS_FILE;
+    return form->flags & TEMPLATE_BEGINS ? LM_BEGIN : LM_BEGIN_NOT;
+}
+
 // `marks`, where it is not NULL, has the marks of images in front of each message.
 static tn_status write_chat(const tn_lm *model, const char *family,
                             const tn_lm_message *messages, uint64_t num_messages,
@@ -87,6 +97,7 @@ static tn_status write_chat(const tn_lm *model, const char *family,
     else
         chat_template_write(&form, list, num_messages, true, w.text, w.size + 1, &w.size,
                             w.ranges, &w.num_ranges);
+    w.begin = begin_of(&form);
     free(list);
     if (status == TN_OK)
         *out = w;
@@ -120,8 +131,8 @@ static tn_status chat_tokens(tn_lm *model, const char *family,
     tn_text_range *plain = lm_alloc(w.num_ranges, sizeof(*plain));
     for (uint64_t i = 0; plain && i < w.num_ranges; i++)
         plain[i] = (tn_text_range){w.ranges[i].begin, w.ranges[i].end};
-    status = plain ? lm_tokenise_mixed(model, w.text, w.size, plain, w.num_ranges, out_ids,
-                                       out_count)
+    status = plain ? lm_tokenise_mixed(model, w.text, w.size, plain, w.num_ranges, w.begin,
+                                       out_ids, out_count)
                    : TN_ERR_MEMORY;
     free(plain);
     free(w.ranges);

@@ -3,6 +3,7 @@
 #include "template.h"
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -10,155 +11,148 @@ enum role { SYSTEM, USER, ASSISTANT, NUM_ROLES };
 
 static const char *const role_names[NUM_ROLES] = {"system", "user", "assistant"};
 
-enum { MAX_MARKS = 3 };
+// Where a system message stands.
+enum system_place {
+    SYSTEM_OWN,     // it is a message of its own,
+    SYSTEM_IN_NEXT, // a part of the user's message behind it,
+    SYSTEM_IN_LAST, // or of the user's last message
+};
+
+// What becomes of the text up to "</think>" in what the assistant said before.
+enum thinking {
+    THINKING_KEPT,
+    THINKING_DROPPED,
+    THINKING_DROPPED_LINES, // and the ends of lines behind it
+    THINKING_DROPPED_WHITE, // and white space at both ends
+};
 
 struct chat_family {
     const char *name;
-    const char *marks[MAX_MARKS]; // texts that the template has,
-    const char *absent;           // and one that it does not have, or NULL
     const char *before[NUM_ROLES], *behind[NUM_ROLES];
     const char *reply;     // the beginning of a reply; NULL: none
     const char *begin;     // of a conversation; NULL: none
     const char *again;     // before the second turn of the user and later ones, or NULL
+    const char *system;    // the text of a conversation without a system message, or NULL
     bool trims[NUM_ROLES]; // white space around a text is left out
-    bool system_within;    // the system's text is a part of the user's first message
-    bool closes_up;        // no white space between what is before and an image
+    enum system_place system_place;
+    enum thinking thinking;
+    bool finds_system; // such a text may be in the model's template
+    bool dates_system; // the day it is stands before the system's text: "05 Jun 2024\n\n"
+    bool closes_up;    // no white space between what is before and an image
 };
 
-// The first that fits counts.
+#define CHATML                                                                             \
+    .before = {"<|im_start|>system\n", "<|im_start|>user\n", "<|im_start|>assistant\n"},   \
+    .behind = {"<|im_end|>\n", "<|im_end|>\n", "<|im_end|>\n"}
+#define CHATML_REPLY "<|im_start|>assistant\n"
+#define LLAMA_3(system_lines)                                                              \
+    .before = {"<|start_header_id|>system<|end_header_id|>\n\n" system_lines,              \
+               "<|start_header_id|>user<|end_header_id|>\n\n",                             \
+               "<|start_header_id|>assistant<|end_header_id|>\n\n"},                       \
+    .behind = {"<|eot_id|>", "<|eot_id|>", "<|eot_id|>"},                                  \
+    .reply = "<|start_header_id|>assistant<|end_header_id|>\n\n",                          \
+    .trims = {true, true, true}
+#define UTTERANCES                                                                         \
+    .before = {"System: ", "User: ", "Assistant: "},                                       \
+    .behind = {"<end_of_utterance>\n", "<end_of_utterance>\n", "<end_of_utterance>\n"},    \
+    .reply = "Assistant:", .trims = {[ASSISTANT] = true}, .closes_up = true
+#define DEEPSEEK                                                                           \
+    .before = {"", "<｜User｜>", "<｜Assistant｜>"},                                       \
+    .behind = {"", "", "<｜end▁of▁sentence｜>"}, .thinking = THINKING_DROPPED
+
 static const struct chat_family families[] = {
     {.name = "phi-4",
-     .marks = {"<|im_start|>", "<|im_sep|>"},
      .before = {"<|im_start|>system<|im_sep|>", "<|im_start|>user<|im_sep|>",
                 "<|im_start|>assistant<|im_sep|>"},
      .behind = {"<|im_end|>", "<|im_end|>", "<|im_end|>"},
      .reply = "<|im_start|>assistant<|im_sep|>"},
-    {.name = "chatml",
-     .marks = {"<|im_start|>"},
-     .absent = "<end_of_utterance>",
-     .before = {"<|im_start|>system\n", "<|im_start|>user\n", "<|im_start|>assistant\n"},
-     .behind = {"<|im_end|>\n", "<|im_end|>\n", "<|im_end|>\n"},
-     .reply = "<|im_start|>assistant\n"},
-    {.name = "smolvlm",
-     .marks = {"<|im_start|>", "<end_of_utterance>", "capitalize"},
-     .begin = "<|im_start|>",
-     .before = {"System: ", "User: ", "Assistant: "},
-     .behind = {"<end_of_utterance>\n", "<end_of_utterance>\n", "<end_of_utterance>\n"},
-     .reply = "Assistant:",
-     .trims = {[ASSISTANT] = true},
-     .closes_up = true},
+    {.name = "chatml", CHATML, .reply = CHATML_REPLY, .finds_system = true},
+    {.name = "qwen3", CHATML, .reply = CHATML_REPLY, .thinking = THINKING_DROPPED_LINES},
+    {.name = "qwq",
+     CHATML,
+     .reply = CHATML_REPLY "<think>\n</think>",
+     .thinking = THINKING_DROPPED_LINES},
+    {.name = "qwen3.5",
+     CHATML,
+     .reply = CHATML_REPLY "<think>\n",
+     .thinking = THINKING_DROPPED_LINES,
+     .trims = {true, true, true}},
+    {.name = "qwen3.5-plain",
+     CHATML,
+     .reply = CHATML_REPLY "<think>\n\n</think>\n\n",
+     .thinking = THINKING_DROPPED_LINES,
+     .trims = {true, true, true}},
+    {.name = "step-3.5",
+     CHATML,
+     .reply = CHATML_REPLY "<think>\n",
+     .thinking = THINKING_DROPPED_LINES},
+    {.name = "lfm2.5", CHATML, .reply = CHATML_REPLY, .thinking = THINKING_DROPPED_WHITE},
+    {.name = "smolvlm", UTTERANCES, .begin = "<|im_start|>"},
+    {.name = "idefics3", UTTERANCES, .begin = "<|begin_of_text|>"},
     {.name = "mistral-v7",
-     .marks = {"[SYSTEM_PROMPT]", "[INST] "},
      .before = {"[SYSTEM_PROMPT] ", "[INST] ", " "},
      .behind = {"[/SYSTEM_PROMPT]", "[/INST]", "</s>"}},
     {.name = "mistral-v7-tekken",
-     .marks = {"[SYSTEM_PROMPT]", "[INST]"},
      .before = {"[SYSTEM_PROMPT]", "[INST]", ""},
      .behind = {"[/SYSTEM_PROMPT]", "[/INST]", "</s>"}},
+    {.name = "mistral-v0.2",
+     .before = {"", "[INST] ", ""},
+     .behind = {"\n\n", " [/INST]", "</s>"},
+     .system_place = SYSTEM_IN_NEXT},
     {.name = "mistral-v1",
-     .marks = {"' [INST] ' + system_message"},
      .before = {"", " [INST] ", " "},
      .behind = {"\n\n", " [/INST]", "</s>"},
-     .system_within = true},
+     .system_place = SYSTEM_IN_NEXT},
     {.name = "mistral-v3-tekken",
-     .marks = {"[AVAILABLE_TOOLS]", "\"[INST]\""},
      .before = {"", "[INST]", ""},
      .behind = {"\n\n", "[/INST]", "</s>"},
-     .system_within = true},
+     .system_place = SYSTEM_IN_LAST},
     {.name = "mistral-v3",
-     .marks = {"[AVAILABLE_TOOLS]", "[INST]"},
      .before = {"", "[INST] ", " "},
      .behind = {"\n\n", "[/INST]", "</s>"},
      .trims = {[ASSISTANT] = true},
-     .system_within = true},
+     .system_place = SYSTEM_IN_LAST},
     {.name = "llama-2",
-     .marks = {"[INST]", "<<SYS>>"},
      .before = {"<<SYS>>\n", "[INST] ", " "},
      .behind = {"\n<</SYS>>\n\n", " [/INST]", " </s>"},
      .again = "<s>",
      .trims = {false, true, true},
-     .system_within = true},
-    {.name = "mistral-v1",
-     .marks = {"[INST]", "[/INST]"},
-     .before = {"", "[INST] ", " "},
-     .behind = {"\n\n", " [/INST]", "</s>"},
-     .system_within = true},
+     .system_place = SYSTEM_IN_NEXT},
     {.name = "phi-3",
-     .marks = {"<|assistant|>", "<|end|>"},
-     .absent = "<|begin|>",
      .before = {"<|system|>\n", "<|user|>\n", "<|assistant|>\n"},
      .behind = {"<|end|>\n", "<|end|>\n", "<|end|>\n"},
      .reply = "<|assistant|>\n"},
     {.name = "gemma",
-     .marks = {"<start_of_turn>"},
      .before = {"", "<start_of_turn>user\n", "<start_of_turn>model\n"},
      .behind = {"\n\n", "<end_of_turn>\n", "<end_of_turn>\n"},
      .reply = "<start_of_turn>model\n",
-     .trims = {true, true, true},
-     .system_within = true},
-    {.name = "llama-3",
-     .marks = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
-     .before = {"<|start_header_id|>system<|end_header_id|>\n\n",
-                "<|start_header_id|>user<|end_header_id|>\n\n",
-                "<|start_header_id|>assistant<|end_header_id|>\n\n"},
-     .behind = {"<|eot_id|>", "<|eot_id|>", "<|eot_id|>"},
-     .reply = "<|start_header_id|>assistant<|end_header_id|>\n\n",
-     .trims = {true, true, true}},
+     .trims = {false, true, true},
+     .system_place = SYSTEM_IN_NEXT},
+    {.name = "llama-3", LLAMA_3("")},
+    {.name = "llama-3.1",
+     LLAMA_3("Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"),
+     .system = ""},
+    {.name = "llama-3.2",
+     LLAMA_3("Cutting Knowledge Date: December 2023\nToday Date: "),
+     .system = "",
+     .dates_system = true},
+    {.name = "deepseek-r1", DEEPSEEK, .reply = "<｜Assistant｜><think>\n"},
+    {.name = "deepseek-r1-plain", DEEPSEEK, .reply = "<｜Assistant｜>"},
+    {.name = "granite",
+     .before = {"<|start_of_role|>system<|end_of_role|>",
+                "<|start_of_role|>user<|end_of_role|>",
+                "<|start_of_role|>assistant<|end_of_role|>"},
+     .behind = {"<|end_of_text|>\n", "<|end_of_text|>\n", "<|end_of_text|>\n"},
+     .reply = "<|start_of_role|>assistant<|end_of_role|>"},
+    {.name = "kimi-k2",
+     .before = {"<|im_system|>system<|im_middle|>", "<|im_user|>user<|im_middle|>",
+                "<|im_assistant|>assistant<|im_middle|>"},
+     .behind = {"<|im_end|>", "<|im_end|>", "<|im_end|>"},
+     .reply = "<|im_assistant|>assistant<|im_middle|>",
+     .system = "You are a helpful assistant"},
 };
 
-// --- recognising -----------------------------------------------------------------------
-
-static bool has(const char *jinja, uint64_t size, const char *mark)
-{
-    return memmem(jinja, size, mark, strlen(mark)) != NULL;
-}
-
-static bool fits(const struct chat_family *family, const char *jinja, uint64_t size)
-{
-    for (size_t i = 0; i < MAX_MARKS && family->marks[i]; i++)
-        if (!has(jinja, size, family->marks[i]))
-            return false;
-    return !family->absent || !has(jinja, size, family->absent);
-}
-
-// The text of a system message that the template has itself: between the marks of one, with
-// no end of a literal between. A line ends as "\n", or as these two characters.
-static void find_system(const char *jinja, uint64_t size, struct chat_template *out)
-{
-    static const char begin[] = "<|im_start|>system", end[] = "<|im_end|>";
-    const char *limit = jinja + size, *at = jinja;
-    while ((at = memmem(at, (size_t)(limit - at), begin, sizeof(begin) - 1)) != NULL) {
-        at += sizeof(begin) - 1;
-        size_t left = (size_t)(limit - at);
-        size_t skip = left > 0 && at[0] == '\n'                   ? 1
-                      : left > 1 && at[0] == '\\' && at[1] == 'n' ? 2
-                                                                  : 0;
-        const char *stop = memmem(at, left, end, sizeof(end) - 1);
-        if (!skip || !stop)
-            continue;
-        const char *text = at + skip;
-        size_t bytes = (size_t)(stop - text);
-        if (memchr(text, '\'', bytes) || memchr(text, '"', bytes) ||
-            memchr(text, '{', bytes))
-            continue;
-        out->system = text;
-        out->system_size = bytes;
-        return;
-    }
-}
-
-bool chat_template_recognise(const char *jinja, uint64_t size, struct chat_template *out)
-{
-    for (size_t i = 0; i < COUNT(families); i++) {
-        if (!fits(&families[i], jinja, size))
-            continue;
-        *out = (struct chat_template){.family = &families[i]};
-        if (strcmp(families[i].name, "chatml") == 0)
-            find_system(jinja, size, out);
-        return true;
-    }
-    return false;
-}
+// --- families by name -------------------------------------------------------------------
 
 bool chat_template_find(const char *name, struct chat_template *out)
 {
@@ -176,12 +170,9 @@ const char *chat_template_name(const struct chat_template *t)
     return t->family->name;
 }
 
-static bool is_first_of_name(size_t index)
+bool chat_template_finds_system(const struct chat_template *t)
 {
-    for (size_t i = 0; i < index; i++)
-        if (strcmp(families[i].name, families[index].name) == 0)
-            return false;
-    return true;
+    return t->family->finds_system;
 }
 
 void chat_template_names(char *out, uint64_t size)
@@ -190,9 +181,8 @@ void chat_template_names(char *out, uint64_t size)
     if (size)
         out[0] = '\0';
     for (size_t i = 0; i < COUNT(families) && used < size; i++)
-        if (is_first_of_name(i))
-            used += (uint64_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "",
-                                       families[i].name);
+        used += (uint64_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "",
+                                   families[i].name);
 }
 
 // --- writing ---------------------------------------------------------------------------
@@ -218,76 +208,233 @@ static void put_text(struct output *o, const char *text)
     put(o, text, text ? strlen(text) : 0);
 }
 
-static bool is_white(char c)
+// --- what messages say -----------------------------------------------------------------
+
+// Bytes of the text that a message brings.
+struct piece {
+    const char *text;
+    uint64_t size;
+};
+
+static struct piece piece_of(const char *text)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r');
+    return (struct piece){text, strlen(text)};
 }
 
-static void put_message(struct output *o, const struct chat_family *f, enum role role,
-                        const char *text, uint64_t size, bool is_message)
+// White space beyond ASCII as Python's strip() has it, in UTF-8.
+static const char wide_white[][4] = {
+    "\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81",
+    "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86",
+    "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8",
+    "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
+
+static bool is_white(char c)
 {
-    while (f->trims[role] && size && is_white(text[0])) {
-        text++;
-        size--;
+    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
+}
+
+// The bytes of one character of white space at the beginning or the end, or 0.
+static uint64_t white_size(struct piece p, bool at_end)
+{
+    if (p.size && is_white(p.text[at_end ? p.size - 1 : 0]))
+        return 1;
+    for (size_t i = 0; i < COUNT(wide_white); i++) {
+        size_t size = strlen(wide_white[i]);
+        if (size <= p.size &&
+            memcmp(at_end ? p.text + p.size - size : p.text, wide_white[i], size) == 0)
+            return size;
     }
-    while (f->trims[role] && size && is_white(text[size - 1]))
-        size--;
+    return 0;
+}
+
+static struct piece piece_cut(struct piece p, uint64_t size)
+{
+    return (struct piece){p.text + size, p.size - size};
+}
+
+static struct piece piece_trimmed(struct piece p)
+{
+    for (uint64_t size; (size = white_size(p, false));)
+        p = piece_cut(p, size);
+    for (uint64_t size; (size = white_size(p, true));)
+        p.size -= size;
+    return p;
+}
+
+static struct piece piece_without_thinking(struct piece p, enum thinking thinking)
+{
+    static const char mark[] = "</think>";
+    bool any = false;
+    for (const char *at; (at = memmem(p.text, p.size, mark, sizeof(mark) - 1)); any = true)
+        p = piece_cut(p, (uint64_t)(at - p.text) + sizeof(mark) - 1);
+    if (any && thinking == THINKING_DROPPED_WHITE)
+        return piece_trimmed(p);
+    while (any && thinking == THINKING_DROPPED_LINES && p.size && p.text[0] == '\n')
+        p = piece_cut(p, 1);
+    return p;
+}
+
+// What the template takes of a message.
+static struct piece piece_taken(const struct chat_family *f, enum role role,
+                                const char *text)
+{
+    struct piece p = f->trims[role] ? piece_trimmed(piece_of(text)) : piece_of(text);
+    return role == ASSISTANT && f->thinking != THINKING_KEPT
+               ? piece_without_thinking(p, f->thinking)
+               : p;
+}
+
+// --- messages --------------------------------------------------------------------------
+
+static void put_message(struct output *o, const struct chat_family *f, enum role role,
+                        const char *text)
+{
+    struct piece p = piece_taken(f, role, text);
     uint64_t begin = o->written;
-    put(o, text, size);
-    if (is_message && o->ranges)
+    put(o, p.text, p.size);
+    if (o->ranges)
         o->ranges[o->num_ranges++] = (struct chat_range){begin, o->written};
     put_text(o, f->behind[role]);
 }
 
+// The day as "05 Jun 2024", and an empty line.
+static void put_day(struct output *o, int64_t now)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t at = now ? (time_t)now : time(NULL);
+    struct tm day;
+    char text[32] = "";
+    if (localtime_r(&at, &day))
+        snprintf(text, sizeof(text), "%02d %.3s %d\n\n", day.tm_mday,
+                 months + 3 * (day.tm_mon % 12), day.tm_year + 1900);
+    put_text(o, text);
+}
+
 // What stands before a message, of which `front` comes first.
-static void put_before(struct output *o, const struct chat_family *f, enum role role,
+static void put_before(struct output *o, const struct chat_template *t, enum role role,
                        const char *front)
 {
-    const char *text = f->before[role];
-    size_t size = strlen(text);
-    while (f->closes_up && front && front[0] && size && is_white(text[size - 1]))
-        size--;
-    put(o, text, size);
+    const struct chat_family *f = t->family;
+    struct piece p = piece_of(f->before[role]);
+    if (f->closes_up && front && front[0] && p.size && is_white(p.text[p.size - 1]))
+        p.size--;
+    put(o, p.text, p.size);
+    if (role == SYSTEM && f->dates_system)
+        put_day(o, t->now);
 }
 
-static const char *role_of(const char *name, enum role *out)
+// The system message of a conversation that has none.
+static void put_own_system(struct output *o, const struct chat_template *t)
 {
-    for (int i = 0; i < NUM_ROLES; i++) {
-        if (strcmp(role_names[i], name) != 0)
-            continue;
-        *out = (enum role)i;
-        return NULL;
-    }
-    return "a message's role; expected system, user or assistant";
+    const struct chat_family *f = t->family;
+    if (!t->system && !f->system)
+        return;
+    put_before(o, t, SYSTEM, NULL);
+    put(o, t->system ? t->system : f->system,
+        t->system ? t->system_size : strlen(f->system));
+    put_text(o, f->behind[SYSTEM]);
 }
 
-// The system's text of a family that has it in the user's message: that of the message
-// before `index`, if that is the system's.
-static const char *system_before(const struct chat_message *messages, uint64_t index)
+static enum role role_of(const char *name)
 {
-    return index > 0 && strcmp(messages[index - 1].role, role_names[SYSTEM]) == 0
-               ? messages[index - 1].text
+    for (int i = 0; i < NUM_ROLES; i++)
+        if (strcmp(role_names[i], name) == 0)
+            return (enum role)i;
+    return NUM_ROLES;
+}
+
+// The last message of the user, or `count`.
+static uint64_t last_of_user(const struct chat_message *messages, uint64_t count)
+{
+    for (uint64_t i = count; i > 0; i--)
+        if (role_of(messages[i - 1].role) == USER)
+            return i - 1;
+    return count;
+}
+
+// The system's text that is a part of message `index`, or NULL.
+static const char *system_within(const struct chat_family *f,
+                                 const struct chat_message *messages, uint64_t count,
+                                 uint64_t index)
+{
+    uint64_t from = f->system_place == SYSTEM_IN_LAST   ? 0
+                    : f->system_place == SYSTEM_IN_NEXT ? index - 1
+                                                        : index;
+    bool is_place = index > 0 && (f->system_place != SYSTEM_IN_LAST ||
+                                  index == last_of_user(messages, count));
+    return is_place && role_of(messages[index].role) == USER &&
+                   role_of(messages[from].role) == SYSTEM
+               ? messages[from].text
                : NULL;
 }
 
-static const char *check(const struct chat_family *f, const struct chat_message *messages,
-                         uint64_t count)
+static const char *conversation_check_system(const struct chat_template *t,
+                                             const struct chat_message *messages,
+                                             uint64_t count, uint64_t index)
 {
-    enum role role, next;
-    for (uint64_t i = 0; i < count; i++) {
-        const char *wrong = role_of(messages[i].role, &role);
-        if (wrong)
-            return wrong;
-        bool is_last = i + 1 == count;
-        if (!is_last && role_of(messages[i + 1].role, &next) == NULL && role == SYSTEM &&
-            f->system_within && next != USER)
-            return "a system message that no user's message follows, as this template "
-                   "needs";
-        if (is_last && role == SYSTEM && f->system_within)
-            return "a system message at the end, where this template needs a user's behind "
-                   "it";
-    }
+    enum system_place place = t->family->system_place;
+    if (t->flags & TEMPLATE_NO_SYSTEM)
+        return "a system message, for which the model's template has no place";
+    if (index > 0 && (place == SYSTEM_IN_LAST || t->flags & TEMPLATE_SYSTEM_FIRST))
+        return "a system message behind another message, for which this template has no "
+               "place";
+    if (place == SYSTEM_IN_NEXT &&
+        (index + 1 == count || role_of(messages[index + 1].role) != USER))
+        return "a system message that no user's message follows, as this template needs";
+    if (place == SYSTEM_IN_LAST && last_of_user(messages, count) == count)
+        return "a system message without a user's, of which this template makes it a part";
     return NULL;
+}
+
+static const char *conversation_check(const struct chat_template *t,
+                                      const struct chat_message *messages, uint64_t count)
+{
+    bool has_system = count > 0 && role_of(messages[0].role) == SYSTEM;
+    const char *wrong = NULL;
+    for (uint64_t i = 0; i < count && !wrong; i++) {
+        enum role role = role_of(messages[i].role);
+        bool is_user_turn = (i - has_system) % 2 == 0;
+        if (role == NUM_ROLES)
+            return "a message's role; expected system, user or assistant";
+        if (role == SYSTEM)
+            wrong = conversation_check_system(t, messages, count, i);
+        else if (t->flags & TEMPLATE_ALTERNATES && (role == USER) != is_user_turn)
+            wrong = "two messages of one side in a row, or a reply first, where the "
+                    "model's template has the user and the assistant in turn";
+    }
+    if (!wrong && t->flags & TEMPLATE_NEEDS_SYSTEM && (!has_system || !messages[0].text[0]))
+        wrong =
+            "no system message, in whose place the model's template has one that is not "
+            "known: give one";
+    return wrong;
+}
+
+static void put_turn(struct output *o, const struct chat_template *t, enum role role,
+                     const struct chat_message *message, const char *system)
+{
+    put_before(o, t, role, message->front);
+    if (system) {
+        put_before(o, t, SYSTEM, NULL);
+        put_message(o, t->family, SYSTEM, system);
+    }
+    put_text(o, message->front);
+    put_message(o, t->family, role, message->text);
+}
+
+static void put_turns(struct output *o, const struct chat_template *t,
+                      const struct chat_message *messages, uint64_t count)
+{
+    const struct chat_family *f = t->family;
+    bool any_user = false;
+    for (uint64_t i = 0; i < count; i++) {
+        enum role role = role_of(messages[i].role);
+        if (role == SYSTEM && f->system_place != SYSTEM_OWN)
+            continue; // within a user's message
+        if (role == USER && any_user)
+            put_text(o, f->again);
+        put_turn(o, t, role, &messages[i], system_within(f, messages, count, i));
+        any_user |= role == USER;
+    }
 }
 
 const char *chat_template_write(const struct chat_template *t,
@@ -296,36 +443,16 @@ const char *chat_template_write(const struct chat_template *t,
                                 uint64_t *out_size, struct chat_range *ranges,
                                 uint64_t *num_ranges)
 {
-    const struct chat_family *f = t->family;
     struct output o = {out, size ? size - 1 : 0, 0, ranges, 0};
-    const char *wrong = check(f, messages, count);
-    bool any_user = false;
+    const char *wrong = conversation_check(t, messages, count);
     if (wrong)
         return wrong;
-    put_text(&o, f->begin);
-    if (t->system && (count == 0 || strcmp(messages[0].role, role_names[SYSTEM]) != 0)) {
-        put_text(&o, f->before[SYSTEM]);
-        put_message(&o, f, SYSTEM, t->system, t->system_size, false);
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        enum role role = USER;
-        (void)role_of(messages[i].role, &role);
-        if (role == SYSTEM && f->system_within)
-            continue; // with the user's message behind it
-        if (role == USER && any_user)
-            put_text(&o, f->again);
-        put_before(&o, f, role, messages[i].front);
-        const char *system = f->system_within ? system_before(messages, i) : NULL;
-        if (role == USER && system) {
-            put_text(&o, f->before[SYSTEM]);
-            put_message(&o, f, SYSTEM, system, strlen(system), true);
-        }
-        put_text(&o, messages[i].front);
-        put_message(&o, f, role, messages[i].text, strlen(messages[i].text), true);
-        any_user |= role == USER;
-    }
+    put_text(&o, t->family->begin);
+    if (count == 0 || role_of(messages[0].role) != SYSTEM)
+        put_own_system(&o, t);
+    put_turns(&o, t, messages, count);
     if (add_reply)
-        put_text(&o, f->reply);
+        put_text(&o, t->family->reply);
     if (size)
         out[o.written < o.size ? o.written : o.size] = '\0';
     *out_size = o.written;

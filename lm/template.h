@@ -2,8 +2,10 @@
 // Chat templates: a conversation as the text that a model was trained to go on with.
 //
 // A model's file has a program in Jinja under "tokenizer.chat_template". It is not run: the
-// families of such programs are few, and are recognised by the marks in the text. An
-// unknown one is told with the names of those that are known, of which a user may choose.
+// families of such programs are few. A program is known when the SHA-256 of its text is in
+// a list (template_list.h), made by tests/tokenizers/chat_templates.py, which has run it
+// and found that it writes what this does. Any other is unknown, however alike: a user may
+// choose a family by its name.
 //
 // Threads. Pure functions of their arguments: any thread.
 #ifndef LM_TEMPLATE_H
@@ -19,11 +21,24 @@ struct chat_message {
     const char *front; // control text before the message's own, marks of images; or NULL
 };
 
+// What is known of one model's template beside its family. Conversations that it cannot
+// have are refused.
+enum {
+    TEMPLATE_KNOWN = 1,        // it was recognised
+    TEMPLATE_BEGINS = 2,       // it writes the token that begins a text, else there is none
+    TEMPLATE_NO_SYSTEM = 4,    // it has no place for a system message
+    TEMPLATE_NEEDS_SYSTEM = 8, // what it writes without one is not known
+    TEMPLATE_SYSTEM_FIRST = 16, // a system message is the first one, or none
+    TEMPLATE_ALTERNATES = 32,   // after that come the user and the assistant in turn
+};
+
 // A family, and what one model's template says beside it. A copy is as good.
 struct chat_template {
     const struct chat_family *family;
+    uint32_t flags;       // TEMPLATE_...; 0 where it was chosen by its name
     const char *system;   // the text of a conversation that has no system message, or NULL;
     uint64_t system_size; // in the template that was recognised: valid as long as that
+    int64_t now;          // seconds since 1970, for forms that have the day; 0: it is now
 };
 
 // Where a message's own words are in the text: bytes begin .. end - 1.
@@ -31,12 +46,15 @@ struct chat_range {
     uint64_t begin, end;
 };
 
-// Recognises a model's own template, of `size` bytes. False for an unknown one; *out is
-// unchanged then.
+// Recognises a model's own template, of `size` bytes; Jinja leaves out one end of a line at
+// its end, and so does this. False for an unknown one; *out is unchanged then.
 bool chat_template_recognise(const char *jinja, uint64_t size, struct chat_template *out);
 
 // The template of a family by its name. False for an unknown one.
 bool chat_template_find(const char *name, struct chat_template *out);
+
+// Whether a model's template may have the text of a system message of its own.
+bool chat_template_finds_system(const struct chat_template *t);
 
 // The name of a template's family: "chatml".
 const char *chat_template_name(const struct chat_template *t);

@@ -54,27 +54,32 @@ tn_status lm_tokenizer(tn_lm *model)
     return status;
 }
 
-// Gives a copy that tn_lm_free takes, of memory that is the plugin's host's.
-static void *take(const tn_lm *model, void *memory, uint64_t size)
+// Gives a copy that tn_lm_free takes, of memory that is the plugin's host's, with `room`
+// bytes in front.
+static void *take(const tn_lm *model, void *memory, uint64_t size, uint64_t room)
 {
-    void *copy = lm_alloc(1, size);
-    if (copy)
-        memcpy(copy, memory, size);
+    char *copy = lm_alloc(1, room + size);
+    if (copy && size)
+        memcpy(copy + room, memory, size);
     model->tokens_host->free(model->tokens_host, memory);
     return copy;
 }
 
-// Ids of the plugin's, as the application frees them.
+// Ids of the plugin's, as the application frees them; behind `first`, unless that is -1.
 static tn_status give_ids(const tn_lm *model, tn_status status, int32_t *ids,
-                          uint64_t count, int32_t **out_ids, uint64_t *out_count)
+                          uint64_t count, int32_t first, int32_t **out_ids,
+                          uint64_t *out_count)
 {
     if (status != TN_OK)
         return lm_fail_core(status);
-    ids = take(model, ids, count * sizeof(*ids));
+    uint64_t more = first >= 0;
+    ids = take(model, ids, count * sizeof(*ids), more * sizeof(*ids));
     if (!ids)
         return TN_ERR_MEMORY;
+    if (more)
+        ids[0] = first;
     *out_ids = ids;
-    *out_count = count;
+    *out_count = count + more;
     return TN_OK;
 }
 
@@ -90,12 +95,12 @@ tn_status tn_lm_tokenise(tn_lm *model, const char *text, uint64_t size, uint32_t
                       (flags & TN_LM_PARSE_SPECIAL ? TN_ENCODE_PARSE_SPECIAL : 0);
     status = model->tokens->encode(model->tokens_host, model->tokenizer, text, size, theirs,
                                    &ids, &count);
-    return give_ids(model, status, ids, count, out_ids, out_count);
+    return give_ids(model, status, ids, count, -1, out_ids, out_count);
 }
 
 tn_status lm_tokenise_mixed(tn_lm *model, const char *text, uint64_t size,
                             const tn_text_range *plain, uint64_t num_plain,
-                            int32_t **out_ids, uint64_t *out_count)
+                            enum lm_begin begin, int32_t **out_ids, uint64_t *out_count)
 {
     int32_t *ids = NULL;
     uint64_t count = 0;
@@ -107,10 +112,11 @@ tn_status lm_tokenise_mixed(tn_lm *model, const char *text, uint64_t size,
                        "%s: its tokenizer cannot tell a user's words "
                        "from the form of a conversation",
                        model->source.metadata->name);
-    status =
-        model->tokens->encode_mixed(model->tokens_host, model->tokenizer, text, size, plain,
-                                    num_plain, TN_ENCODE_ADD_SPECIAL, &ids, &count);
-    return give_ids(model, status, ids, count, out_ids, out_count);
+    uint32_t flags = begin == LM_BEGIN_AS_FILE ? TN_ENCODE_ADD_SPECIAL : 0;
+    int32_t first = begin == LM_BEGIN ? model->tokens->facts(model->tokenizer)->bos : -1;
+    status = model->tokens->encode_mixed(model->tokens_host, model->tokenizer, text, size,
+                                         plain, num_plain, flags, &ids, &count);
+    return give_ids(model, status, ids, count, first, out_ids, out_count);
 }
 
 static tn_status decode(tn_lm *model, const int32_t *ids, uint64_t count, uint32_t flags,
@@ -125,7 +131,7 @@ static tn_status decode(tn_lm *model, const int32_t *ids, uint64_t count, uint32
                                    &text, &size);
     if (status != TN_OK)
         return lm_fail_core(status);
-    text = take(model, text, size + 1);
+    text = take(model, text, size + 1, 0);
     if (!text)
         return TN_ERR_MEMORY;
     *out_text = text;

@@ -83,7 +83,7 @@ LIBRARIES = {
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],
     "jansson.h": ["core", "lm", "plugins/formats/common", "plugins/formats/safetensors", "plugins/formats/huggingface", "plugins/formats/graph", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
-    "nettle/sha2.h": ["core", "tools"],
+    "nettle/sha2.h": ["core", "lm", "tools"],
     "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
     "openblas_config.h": ["tools/bench"],

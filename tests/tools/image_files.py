@@ -317,7 +317,10 @@ def chats_have_images():
 
 def the_template_of_the_processor_counts():
     folder("vlm")
-    form = "<|im_start|>{{message['role'] | capitalize}}{{': '}}<end_of_utterance>\n"
+    form = ("<|im_start|>{% for message in messages %}{{message['role'] | capitalize}}{% if message['content'][0]['type'] == 'image' "
+            "%}{{':'}}{% else %}{{': '}}{% endif %}{% for line in message['content'] %}{% if line['type'] == 'text' %}"
+            "{{line['text']}}{% elif line['type'] == 'image' %}{{ '<image>' }}{% endif %}{% endfor %}<end_of_utterance>\n"
+            "{% endfor %}{% if add_generation_prompt %}{{ 'Assistant:' }}{% endif %}") # SmolVLM's
     for other in ("none", "<|im_start|>{{x}}<|im_end|>"):
         pathlib.Path("vlm/tokenizer_config.json").write_text(json.dumps({"chat_template": other}))
         pathlib.Path("vlm/chat_template.json").write_text(json.dumps({"chat_template": form}))

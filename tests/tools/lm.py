@@ -39,7 +39,14 @@ def pair(key, value):
     return text(key) + struct.pack("<IIQ", 9, kind, len(value)) + items
 
 
-def gguf(path, spread, endless=False, wrong=(None, 0.0), other=None):
+# The template of SmolLM2, which is known.
+SMOLLM = ("{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou are "
+          "a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + "
+          "message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
+          "{{ '<|im_start|>assistant\n' }}{% endif %}")
+
+
+def gguf(path, spread, endless=False, wrong=(None, 0.0), other=None, chat=None):
     """Writes a Llama of random weights up to `spread`; of 0 all tokens are equally probable.
 
     Endless replies have no end of text and no end of line. `wrong`: an array, and its first element.
@@ -52,6 +59,8 @@ def gguf(path, spread, endless=False, wrong=(None, 0.0), other=None):
              "llama.attention.head_count": HEADS, "llama.attention.layer_norm_rms_epsilon": 1e-5,
              "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": words,
              "tokenizer.ggml.token_type": [1] * (len(WORDS) - 1) + [3], "tokenizer.ggml.merges": ["a b"]}
+    if chat:
+        pairs["tokenizer.chat_template"] = chat
     if not endless:
         pairs["tokenizer.ggml.eos_token_id"] = len(WORDS) - 1
     shapes = {"token_embd.weight": (len(WORDS), WIDTH), "output_norm.weight": (WIDTH,)}
@@ -203,7 +212,29 @@ def a_chat_replies_to_each_line():
     assert both.count("\n") == 2 and out(*words, input="hello\n") == both[:both.index("\n") + 1], both
     assert out(*words, input="") == ""
     refused(*words[:3], "jabber", input="hello\n", saying="no template 'jabber'; known are ")
-    refused("chat", "letters.gguf", input="hello\n", saying=", llama-3, by --template NAME")
+    refused("chat", "letters.gguf", input="hello\n", saying=", kimi-k2, by --template NAME")
+
+
+def another_template_than_the_known_is_refused():
+    """One mark in common is not enough: a template that is like a known one may write another text."""
+    gguf("known.gguf", 1.0, chat=SMOLLM + "\n")
+    gguf("unknown.gguf", 1.0, chat=SMOLLM.replace("helpful", "hopeful"))
+    words = ["--tokens", "5", "--context", "200", "--temperature", "0"]
+    known = tenon("chat", "known.gguf", *words, input="hello\n")
+    assert "warning" not in known.stderr, known.stderr
+    refused("chat", "unknown.gguf", *words, input="hello\n", saying="its template of chats is none that is known")
+    refused("chat", "unknown.gguf", *words, input="hello\n", saying=", by --template NAME")
+
+    def warned(model, form, *more):
+        done = tenon("chat", model, *words, "--template", form, *more, input="hello\n")
+        return [line for line in done.stderr.splitlines() if line.startswith("tenon: warning: ")]
+    assert warned("letters.gguf", "chatml") == []
+    assert warned("known.gguf", "chatml", "--system", "a") == []
+    for model, form, says in (("unknown.gguf", "chatml", "is not known: the text that --template chatml makes may not be"),
+                              ("known.gguf", "gemma", "makes another text than --template gemma"),
+                              ("known.gguf", "chatml", "makes another text")): # its own system message
+        lines = warned(model, form)
+        assert len(lines) == 1 and says in lines[0], lines
 
 
 def lines_of_a_chat_are_commands():
@@ -397,6 +428,7 @@ if __name__ == "__main__":
         layers_are_placed_as_asked,
         equal_probabilities_have_the_perplexity_of_their_number,
         a_chat_replies_to_each_line,
+        another_template_than_the_known_is_refused,
         lines_of_a_chat_are_commands,
         an_interrupt_ends_a_reply_and_not_the_chat,
         a_model_that_is_no_numbers_is_told,

@@ -365,17 +365,50 @@ static int talk(struct opened *opened, const struct given *given,
     return failed;
 }
 
+// Gives the text of a short conversation in a form, for tn_lm_free: by it forms are
+// compared.
+static tn_status sample_text(const struct opened *opened, const struct given *given,
+                             const char *form, char **out_text)
+{
+    const tn_lm_message talk[] = {
+        {"system", given->system}, {"user", "1"}, {"assistant", "2"}, {"user", "3"}};
+    uint64_t first = given->system ? 0 : 1, size;
+    return tn_lm_chat_text(opened->lm, form, talk + first, COUNT(talk) - first, out_text,
+                           &size);
+}
+
+// Tells where the form that was asked for is not the model's own, or may not be.
+static void compare_forms(const struct opened *opened, const struct given *given,
+                          const char *text)
+{
+    char *own = NULL;
+    if (!tn_metadata_find(tn_lm_metadata(opened->lm), "tokenizer.chat_template"))
+        return;
+    if (sample_text(opened, given, NULL, &own) != TN_OK)
+        fprintf(
+            stderr,
+            "tenon: warning: the model's own template of chats is not known: the text that "
+            "--template %s makes may not be what it was trained on\n",
+            given->template);
+    else if (strcmp(own, text) != 0)
+        fprintf(stderr,
+                "tenon: warning: the model's own template of chats makes another text than "
+                "--template %s\n",
+                given->template);
+    tn_lm_free(own);
+}
+
 // Fails before anything is said where the form of a conversation is not known.
 static int check_form(const struct opened *opened, const struct given *given)
 {
-    const tn_lm_message one = {"user", "?"};
     char *text;
-    uint64_t size;
-    tn_status status = tn_lm_chat_text(opened->lm, given->template, &one, 1, &text, &size);
+    tn_status status = sample_text(opened, given, given->template, &text);
     if (status == TN_ERR_NOT_FOUND && !given->template)
         return stop("%s, by --template NAME", tn_lm_error());
     if (status != TN_OK)
         return stop_lm();
+    if (given->template)
+        compare_forms(opened, given, text);
     tn_lm_free(text);
     return 0;
 }

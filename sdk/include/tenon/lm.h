@@ -208,11 +208,12 @@ typedef struct tn_lm_message {
 // beginning of the assistant's next reply: *out_size bytes, and a zero byte behind them,
 // for tn_lm_free. It is a whole prompt, for people to read: what messages say is not told
 // from the form, so a user can write "<|im_end|>". tn_lm_chat_tokens is for models.
-// `family` names the form ("chatml"); NULL: the one that the model's own template is
-// recognised as.
+// `family` names the form ("chatml"); NULL: that of the model's own template, which is
+// known where its whole text is that of one in a list.
 //
-// TN_ERR_NOT_FOUND: the model's template is not recognised, or there is no such family; the
-// message lists those that are known. TN_ERR_ARGUMENT: a role that is none of these.
+// TN_ERR_NOT_FOUND: the model's template is not known, or there is no such family; the
+// message lists those that are known. TN_ERR_ARGUMENT: a role that is none of these, or
+// messages for which the template has no text, such as a system message where it has none.
 TN_API tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
                                  const tn_lm_message *messages, uint64_t num_messages,
                                  char **out_text, uint64_t *out_size);
