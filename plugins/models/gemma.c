@@ -11,6 +11,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+#define NO_CAP 1e9 // a bound from here on is none
+
 // What a version has otherwise, where a file does not say.
 struct version {
     const char *architecture;
@@ -61,8 +63,7 @@ static tn_status gemma_read(const tn_host *host, const tn_model_source *source,
                           list->name);
     double local_base = v->local_base;
     d->window = v->window;
-    d->gate = "g, u -> 0.5 * g * "
-              "(1 + tanh(0.7978845608028654 * (g + 0.044715 * g * g * g))) * u";
+    d->activation = "gelu_pytorch_tanh";
     tn_status status = decoder_read(host, source, d);
     if (status == TN_OK)
         status = decoder_pattern(d, list, v->period);
@@ -76,6 +77,8 @@ static tn_status gemma_read(const tn_host *host, const tn_model_source *source,
         status = decoder_number(d, list, "rope.freq_base_swa", v->local_base, &local_base);
     if (status != TN_OK)
         return status;
+    d->score_cap = d->score_cap < NO_CAP ? d->score_cap : 0;
+    self->logit_cap = self->logit_cap < NO_CAP ? self->logit_cap : 0;
     rope_frequencies(d, local_base, self->local);
     // Files of GGUF do not have this scale.
     const tn_model_facts *f = &d->facts;

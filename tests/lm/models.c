@@ -175,6 +175,28 @@ Test(models, experts_are_multiplied_where_they_stand_in_blocks)
     }
 }
 
+// The gate of the expert that all positions use: a vector, or a matrix of one row, as files
+// of GGUF have it today.
+Test(models, a_shared_gate_may_be_a_matrix_of_one_row)
+{
+    struct known k;
+    fixture_open(&k.f, "qwen2moe");
+    int changed = 0;
+    for (int i = 0; i < k.f.num_weights; i++) {
+        tn_type *type = &k.f.weights[i].type;
+        if (!strstr(k.f.weights[i].name, "ffn_gate_inp_shexp"))
+            continue;
+        cr_assert(eq(int, type->rank, 1));
+        *type = (tn_type){.dtype = type->dtype, .rank = 2, .extent = {1, type->extent[0]}};
+        changed++;
+    }
+    cr_assert(eq(int, changed, 2));
+    const tn_lm_options exact = {.struct_size = sizeof(exact), .cache = "f32"};
+    lm_must(tn_lm_open_source(runtime, &k.f.source, &exact, &k.lm));
+    whole(&k, "qwen2moe");
+    known_close(&k);
+}
+
 enum { SHORT = 12 };
 
 // Logits of a llama of width 32, of whose heads `rotary` elements are turned; see

@@ -392,9 +392,7 @@ tn_array *block_last(const tn_model_step *step, const decoder *d, tn_array *x,
 
 tn_array *block_gate(const tn_model_step *step, const decoder *d, tn_array *g, tn_array *u)
 {
-    return step->build->expr(step->build,
-                             d->gate ? d->gate : "g, u -> g / (1 + exp(-g)) * u",
-                             TN_IN(g, u), TN_NO_ATTRS);
+    return step->build->expr(step->build, d->gate, TN_IN(g, u), TN_NO_ATTRS);
 }
 
 tn_array *block_gated_by(const tn_model_step *step, const decoder *d, tn_array *h,

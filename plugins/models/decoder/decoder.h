@@ -37,6 +37,7 @@ typedef struct decoder {
     int64_t experts;      // feed-forwards of a layer; 0: one
     int64_t experts_used; // by a position
     int64_t expert_inner, shared_inner; // their widths within
+    int32_t shared_gate_rank;           // 1, or 2 of files that have it as a matrix
     int32_t is_normed;                  // whether what the used ones count sums up to 1
     int32_t has_shared;                 // whether there is one that all positions use
     int64_t window;      // positions that a query sees in windowed layers; 0: all
@@ -45,7 +46,9 @@ typedef struct decoder {
     double score_scale;  // of attention's scores
     double score_cap;    // bound of attention's scores; 0: none
     double turned_scale; // of the elements of a query that are turned; mostly 1
-    const char *gate;    // the expression of the feed-forward's g and u; block_gated
+    const char
+        *activation;  // of the feed-forward's gate, of files that do not say; NULL: silu
+    const char *gate; // the expression of the feed-forward's g and u; block_gated
     char architecture[64];
     float frequencies[DECODER_PAIRS];    // radians from a position to the next, scaled
     uint8_t sees_all[DECODER_LAYERS];    // 1: a layer without the window
@@ -78,9 +81,9 @@ tn_status rope_read(decoder *d, const tn_model_source *source);
 void rope_frequencies(const decoder *d, double base, float *out);
 
 // Reads the dimensions of a decoder from the metadata and the embedding's type. `d` begins
-// as zeros, but for what is otherwise in this family: `interleaved`, `gate`, and `window`,
-// that of a file which does not say. TN_ERR_REFUSED and TN_ERR_UNSUPPORTED as tn_model.open
-// says.
+// as zeros, but for what is otherwise in this family: `interleaved`, `activation`, and
+// `window`, that of a file which does not say. TN_ERR_REFUSED and TN_ERR_UNSUPPORTED as
+// tn_model.open says.
 tn_status decoder_read(const tn_host *host, const tn_model_source *source, decoder *d);
 
 // Reads which layers have the window: of each `period` the last one does not, where the

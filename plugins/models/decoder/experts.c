@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Feed-forwards of several experts, of which each position uses the few that a router
 // chooses for it.
+#include <stdbool.h>
 #include <stdio.h>
 #include "decoder.h"
 
@@ -28,6 +29,9 @@ static tn_status experts_sizes(decoder *d, const tn_model_source *source)
         d->has_experts[layer] = has_router(source, layer) != 0;
         d->has_shared |= source->weight(
             source, block_name(layer, "ffn_up_shexp", "weight", name), &type);
+        block_name(layer, "ffn_gate_inp_shexp", "weight", name);
+        if (source->weight(source, name, &type))
+            d->shared_gate_rank = type.rank == 2 ? 2 : 1;
     }
     if (status == TN_OK && d->has_shared)
         status = decoder_integer(d, list, "expert_shared_feed_forward_length", 1 << 24,
@@ -87,8 +91,11 @@ void list_feed(weight_list *list, const decoder *d, int64_t layer)
     for (int i = 0; i < 3 && d->has_shared; i++)
         list_add(list, layer, shared[i], "weight", i < 2 ? d->shared_inner : width,
                  i < 2 ? width : d->shared_inner, TN_MODEL_PRODUCT);
+    // One row, which newer files of GGUF have as a matrix.
+    bool is_matrix = d->shared_gate_rank == 2;
     if (d->has_shared)
-        list_add(list, layer, "ffn_gate_inp_shexp", "weight", width, 0, TN_MODEL_OPTIONAL);
+        list_add(list, layer, "ffn_gate_inp_shexp", "weight", is_matrix ? 1 : width,
+                 is_matrix ? width : 0, TN_MODEL_OPTIONAL);
 }
 
 // --- the graph -------------------------------------------------------------------------

@@ -130,6 +130,37 @@ tn_status decoder_pattern(decoder *d, const tn_metadata_list *list, int64_t peri
     return TN_OK;
 }
 
+// Expressions of a gate and of what it multiplies, by the names of transformers.
+static const struct {
+    const char *name, *gate;
+} activations[] = {
+    {"silu", "g, u -> g / (1 + exp(-g)) * u"},
+    {"relu", "g, u -> max(g, 0) * u"},
+    {"gelu", "g, u -> 0.5 * g * (1 + erf(g * 0.7071067811865476)) * u"},
+    {"gelu_pytorch_tanh",
+     "g, u -> 0.5 * g * "
+     "(1 + tanh(0.7978845608028654 * (g + 0.044715 * g * g * g))) * u"},
+};
+
+static tn_status decoder_activation(decoder *d, const tn_metadata_list *list,
+                                    const char *otherwise)
+{
+    char key[DECODER_KEY];
+    tn_text name = {otherwise, strlen(otherwise)};
+    (void)tn_metadata_text(tn_metadata_find(list, decoder_key(d, "hidden_activation", key)),
+                           &name);
+    for (uint32_t i = 0; i < sizeof(activations) / sizeof(activations[0]); i++)
+        if (strlen(activations[i].name) == name.size &&
+            memcmp(activations[i].name, name.data, name.size) == 0)
+            d->gate = activations[i].gate;
+    if (d->gate)
+        return TN_OK;
+    return d->host->fail(d->host, TN_ERR_UNSUPPORTED,
+                         "%s: %s is '%.64s', expected silu, relu, gelu or "
+                         "gelu_pytorch_tanh",
+                         list->name, key, name.data);
+}
+
 tn_status decoder_read(const tn_host *host, const tn_model_source *source, decoder *d)
 {
     const tn_metadata_list *list = source->metadata;
@@ -163,6 +194,8 @@ tn_status decoder_read(const tn_host *host, const tn_model_source *source, decod
         status = decoder_number(d, list, "attention.layer_norm_rms_epsilon", -1, &d->eps);
     if (status == TN_OK)
         status = decoder_heads(d, list);
+    if (status == TN_OK)
+        status = decoder_activation(d, list, d->activation ? d->activation : "silu");
     if (status != TN_OK)
         return status;
     if (!source->weight(source, "token_embd.weight", &embedding) || embedding.rank != 2 ||

@@ -12,6 +12,7 @@ typedef struct rope_scaling {
     double original;   // positions that the model was trained for before
     double low, high;  // of llama3: turns within `original` between which both are mixed
     double fast, slow; // of yarn: the same
+    int32_t truncate;  // of yarn: the pairs of these turns are whole numbers
 } rope_scaling;
 
 #define TURN 6.283185307179586 // radians
@@ -39,11 +40,12 @@ static double rope_pair(const decoder *d, const rope_scaling *s, double base, do
 // language models", 2023). Returns what turned elements are multiplied by.
 static double rope_yarn(decoder *d, const rope_scaling *s, double base, double magnitude)
 {
-    double low = floor(rope_pair(d, s, base, s->fast));
-    double high = ceil(rope_pair(d, s, base, s->slow));
+    double low = rope_pair(d, s, base, s->fast), high = rope_pair(d, s, base, s->slow);
+    low = s->truncate ? floor(low) : low;
+    high = s->truncate ? ceil(high) : high;
     low = low < 0 ? 0 : low;
     high = high > (double)d->rotary - 1 ? (double)d->rotary - 1 : high;
-    double span = high - low < 0.001 ? 0.001 : high - low;
+    double span = high > low ? high - low : 0.001;
     for (int64_t i = 0; i < d->rotary / 2; i++) {
         double ramp = ((double)i - low) / span;
         double kept = 1 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp);
@@ -75,7 +77,7 @@ static tn_status rope_scale(decoder *d, const tn_model_source *source, double ba
     const tn_metadata_list *list = source->metadata;
     tn_type factors;
     char key[DECODER_KEY];
-    rope_scaling s;
+    rope_scaling s = {.truncate = 1};
     double magnitude = 1;
     const struct {
         const char *name;
@@ -93,6 +95,8 @@ static tn_status rope_scale(decoder *d, const tn_model_source *source, double ba
     for (uint32_t i = 0; status == TN_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++)
         status =
             decoder_number(d, list, numbers[i].name, numbers[i].otherwise, numbers[i].out);
+    decoder_key(d, "rope.scaling.yarn_truncate", key);
+    tn_metadata_bool(tn_metadata_find(list, key), &s.truncate);
     const tn_metadata *type =
         tn_metadata_find(list, decoder_key(d, "rope.scaling.type", key));
     // LongRoPE (Ding et al., 2024): files of Phi-3 have its factors, and mostly no type.
