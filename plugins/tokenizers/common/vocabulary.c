@@ -316,6 +316,13 @@ static tn_status read_ends(const tn_host *host, const tn_metadata_list *metadata
         if (id != NO_TOKEN)
             ends[id] = true;
     }
+    const tn_metadata *more = tn_metadata_find(metadata, "tokenizer.ggml.eos_token_ids");
+    bool has_more = more && more->kind == TN_METADATA_INTEGER;
+    for (uint64_t i = 0; has_more && i < more->count; i++) {
+        int64_t id = ((const int64_t *)more->data)[i];
+        if (id >= 0 && id < count)
+            ends[id] = true;
+    }
     if (v->facts.eos != NO_TOKEN)
         ends[v->facts.eos] = true;
     if (v->facts.eot != NO_TOKEN)
@@ -522,8 +529,8 @@ static tn_text decoded(const struct vocabulary *v, int32_t id, uint32_t flags, b
     tn_text bytes = token_bytes(v, id);
     uint8_t kind = v->kind[id];
     if (!(flags & TN_DECODE_SPECIAL) &&
-        (kind == TN_TOKEN_CONTROL || kind == TN_TOKEN_UNKNOWN))
-        bytes.size = 0;
+        (kind == TN_TOKEN_CONTROL || kind == TN_TOKEN_UNKNOWN || kind == TN_TOKEN_UNUSED))
+        bytes.size = 0; // those unused fill up an embedding
     if (first && v->facts.flags & TN_TOKENIZER_ADDS_SPACE && !kind_is_special(kind) &&
         bytes.size && bytes.data[0] == ' ') {
         bytes.data++;

@@ -106,7 +106,8 @@ typedef struct tn_text_range {
 
 // Flags of decode.
 enum {
-    // The texts of control and unknown tokens are written. Without it they are left out.
+    // The texts of control, unknown and unused tokens are written. Without it they are left
+    // out.
     TN_DECODE_SPECIAL = 1,
 
     // The tokens follow others: a space that encode may have put in front of a text
