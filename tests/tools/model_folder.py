@@ -127,16 +127,18 @@ def what_a_config_says_becomes_the_keys_of_gguf():
          {"gemma3.attention.head_count": 8, "gemma3.attention.head_count_kv": 4, "gemma3.attention.key_length": 256,
           "gemma3.attention.sliding_window": 512, "gemma3.rope.freq_base": 1e6, "gemma3.rope.scaling.factor": 8.0,
           "gemma3.context_length": 131072, "gemma3.attention.scale": 1 / 16}),
-        ({"model_type": "gemma2", "final_logit_softcapping": None},
-         {"gemma2.attn_logit_softcapping": 50.0, "gemma2.final_logit_softcapping": None, "gemma2.attention.sliding_window": None}),
+        ({"model_type": "gemma2", "final_logit_softcapping": None, "layer_types": ["full_attention"] * 2},
+         {"gemma2.attn_logit_softcapping": 50.0, "gemma2.final_logit_softcapping": 1e9, "gemma2.attention.sliding_window": 0}),
         ({"model_type": "gemma3_text", "sliding_window": 9, "rope_local_base_freq": 5e3, "rope_parameters": {
             "sliding_attention": {"rope_theta": 6e3}, "full_attention": {"rope_theta": 7e3}}},
-         {"gemma3.rope.freq_base_swa": 5e3, "gemma3.rope.freq_base": 7e3}),
-        ({"sliding_window": 9, "layer_types": ["full_attention", "sliding_attention"]},
-         {"llama.attention.sliding_window_pattern": {"list": 2, "first": [False, True]}}),
+         {"gemma3.rope.freq_base_swa": 6e3, "gemma3.rope.freq_base": 7e3}),
+        ({"model_type": "qwen3", "sliding_window": 9, "use_sliding_window": True, "layer_types": ["full_attention", "sliding_attention"]},
+         {"qwen3.attention.sliding_window_pattern": {"list": 2, "first": [False, True]}}),
         ({"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": True, "max_window_layers": 1},
          {"qwen2.attention.sliding_window_pattern": {"list": 2, "first": [False, True]}}),
-        ({"sliding_window": 9, "sliding_window_pattern": 6}, {"llama.attention.sliding_window_pattern": 6}),
+        ({"model_type": "gemma3_text", "sliding_window": 9, "sliding_window_pattern": 6}, {"gemma3.attention.sliding_window_pattern": 6}),
+        ({"sliding_window": 9, "num_experts": 4, "final_logit_softcapping": 3.0},  # no keys of a llama
+         {"llama.attention.sliding_window": None, "llama.expert_count": None, "llama.final_logit_softcapping": None}),
         (scaled(rope_type="yarn"), {"llama.rope.scaling.type": "yarn", "llama.rope.scaling.attn_factor": None}),
         (scaled(rope_type="yarn", attention_factor=0.75), {"llama.rope.scaling.attn_factor": 0.6586868}),
         (scaled(rope_type="yarn", mscale=2.0, mscale_all_dim=1.0),
@@ -147,14 +149,15 @@ def what_a_config_says_becomes_the_keys_of_gguf():
          {"phi3.rope.scaling.type": "longrope", "phi3.rope.scaling.attn_factor": 1.5 ** 0.5,
           "phi3.rope.scaling.original_context_length": 16}),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 5e3, "partial_rotary_factor": 0.5}},
-         {"llama.rope.dimension_count": 1, "llama.rope.freq_base": 5e3}),
+         {"llama.rope.dimension_count": 2, "llama.rope.freq_base": 5e3}),
+        ({"model_type": "phi3", "rope_parameters": {"partial_rotary_factor": 0.5}}, {"phi3.rope.dimension_count": 1}),
     ]
     for number, (config, expected) in enumerate(rows):
         metadata = show(folder(f"config{number}", config))["metadata"]
         for key, value in expected.items():
             got = metadata.get(key)
             assert got == value or (isinstance(value, float) and abs(got - value) <= 1e-6 * value), (number, key, got, value)
-    assert tap.values("x", "x=config11:rope_factors_long.weight")[0] == [2, 3.5]
+    assert tap.values("x", "x=config12:rope_factors_long.weight")[0] == [2, 3.5]
 
 
 EXPERTS = {f"model.layers.0.mlp.experts.{e}.{part}.weight": shape for e in range(2)
@@ -218,6 +221,9 @@ def tokenizers_become_those_of_gguf():
         assert got == name, (got, name)
 
 
+MIXTRAL = {"model_type": "mixtral", "num_experts_per_tok": 1}
+
+
 def tokenizer(**model):
     return {**LETTERS, "model": {**LETTERS["model"], **model}}
 
@@ -230,26 +236,56 @@ def what_is_wrong_with_a_folder_is_told():
         ({"config": {"hidden_size": -8}}, 'config.json: "hidden_size": expected a number from 0 on'),
         ({"config": {"num_attention_heads": 0}}, 'config.json: "num_attention_heads": expected a number from 1 on'),
         ({"config": {"head_dim": 2**40}}, 'config.json: "head_dim": expected a number up to 2^31 - 1'),
-        ({"config": {"partial_rotary_factor": 2}}, 'config.json: "partial_rotary_factor": expected a number above 0 and up to 1'),
+        ({"config": {"model_type": "phi3", "partial_rotary_factor": 2}}, 'config.json: "partial_rotary_factor": expected a number above 0 and up to 1'),
         ({"config": {"rms_norm_eps": "x"}}, 'config.json: "rms_norm_eps": expected a number'),
         ({"config": {"rope_theta": "x"}}, 'config.json: "rope_theta": expected a number'),
-        ({"config": {"sliding_window": -1}}, 'config.json: "sliding_window": expected a number from 1 on'),
-        ({"config": {"sliding_window": 9, "layer_types": ["chunked"]}}, '"layer_types": expected full_attention or sliding_attention'),
-        ({"config": {"sliding_window": 9, "max_window_layers": 1, "num_hidden_layers": 2**40}},
+        ({"config": {"model_type": "mistral", "sliding_window": -1}}, 'config.json: "sliding_window": expected a number from 1 on'),
+        ({"config": {"model_type": "gemma2", "sliding_window": 9, "layer_types": ["chunked"]}}, '"layer_types": expected full_attention or sliding_attention'),
+        ({"config": {"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1, "num_hidden_layers": 2**40}},
          '"num_hidden_layers": expected at most 65536'),
         ({"config": {"rope_scaling": {"type": "yarn", "factor": -1}}}, '"rope_scaling": expected a factor, and positions'),
-        ({"config": {"rope_scaling": {"type": "longrope", "factor": 2}}}, '"rope_scaling": expected a factor, and positions'),
+        ({"config": {"rope_scaling": {"type": "longrope", "factor": 2}, "max_position_embeddings": 1}}, '"rope_scaling": expected a factor, and positions'),
         ({"config": {"rope_scaling": {"type": "longrope", "factor": 2, "original_max_position_embeddings": 9}}},
          '"short_factor": expected a list of numbers'),
         ({"config": {"rope_scaling": {"type": "longrope", "factor": 2, "original_max_position_embeddings": 9,
                                       "short_factor": [1, "x"], "long_factor": [1]}}}, 'factor 1 of "rope_scaling": expected a number above 0'),
-        ({"config": {"num_experts": 1}, "weights": EXPERTS}, "expected a matrix of floats, of 1 experts as config.json says"),
-        ({"config": {"num_experts": 3}, "weights": EXPERTS}, "expert 2 of 3 is missing in blk.0.ffn_gate_exps.weight"),
-        ({"config": {"num_experts": 2}, "weights": EXPERTS | {"model.layers.0.mlp.experts.1.up_proj.weight": (3, 9)}},
+        ({"config": {**MIXTRAL, "num_experts": 1}, "weights": EXPERTS}, "expected a matrix of floats, of 1 experts as config.json says"),
+        ({"config": {**MIXTRAL, "num_experts": 3}, "weights": EXPERTS}, "expert 2 of 3 is missing in blk.0.ffn_gate_exps.weight"),
+        ({"config": {**MIXTRAL, "num_experts": 2}, "weights": EXPERTS | {"model.layers.0.mlp.experts.1.up_proj.weight": (3, 9)}},
          "experts differ in shape or dtype"),
-        ({"config": {"num_experts": 2}, "weights": EXPERTS | {"model.layers.0.block_sparse_moe.experts.1.w3.weight": (3, 8)}},
+        ({"config": {**MIXTRAL, "num_experts": 2}, "weights": EXPERTS | {"model.layers.0.block_sparse_moe.experts.1.w3.weight": (3, 8)}},
          "there is another of the same name"),
-        ({"config": {"num_experts": 10**6}}, '"num_experts": expected at most 65536'),
+        ({"config": {**MIXTRAL, "num_experts": 10**6}}, '"num_experts": expected at most 65536'),
+        # What Tenon does not run.
+        ({"config": {"hidden_act": "relu2"}}, """"hidden_act": 'relu2' is not known, expected silu, relu, gelu or gelu_pytorch_tanh"""),
+        ({"config": {"hidden_act": 3}}, """"hidden_act": '(no text)' is not known"""),
+        ({"config": {"model_type": "gemma3_text", "hidden_activation": "mish"}}, """"hidden_activation": 'mish' is not known"""),
+        ({"config": {"model_type": "gemma", "hidden_activation": "relu"}}, '"hidden_activation" is relu, which Tenon does not run: '
+         'expected gelu_pytorch_tanh or null'),
+        *[({"config": {"model_type": family, "use_bidirectional_attention": True}}, '"use_bidirectional_attention" is true, which Tenon does not '
+           "run: expected false or null") for family in ("gemma", "gemma2", "gemma3_text")],
+        ({"config": {"model_type": "gemma3_text", "attn_logit_softcapping": 5.0}}, '"attn_logit_softcapping" is 5, which Tenon does not run: '
+         "expected null"),
+        ({"config": {"model_type": "gemma2", "sliding_window": None}}, '"layer_types": expected full_attention alone'),
+        ({"config": {"model_type": "gemma2", "attn_logit_softcapping": 0}}, '"attn_logit_softcapping": expected a number above 0, or null'),
+        *[({"config": {"rope_scaling": {kind: name, "factor": 2.0}}}, f"is of type '{name}', which Tenon does not run: expected default, linear")
+          for kind, name in (("type", "dynamic"), ("rope_type", "dynamic"), ("rope_type", "proportional"))],
+        ({"config": {"rope_parameters": {"rope_type": "default", "mrope_section": [1, 1]}}}, '"mrope_section" is [...], which'),
+        ({"config": {"rope_scaling": {"type": "linear"}}}, '"rope_scaling": expected a factor, and what else its type needs'),
+        ({"config": {"rope_scaling": {"type": "llama3", "factor": 2.0}}}, '"rope_scaling": expected a factor, and what else its type needs'),
+        ({"config": {"rope_scaling": {"type": "linear", "factor": 2.0}, "partial_rotary_factor": 0.5}},
+         '"partial_rotary_factor": expected 1 beside a rope_scaling'),
+        ({"config": {"rope_scaling": 3}}, '"rope_scaling": expected an object'),
+        ({"config": {"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}}, '"rope_parameters": expected the same numbers for all layers'),
+        ({"config": {"model_type": "gemma3_text", "rope_parameters": {"rope_theta": 1e4}}}, "expected full_attention and sliding_attention within"),
+        ({"config": {"model_type": "gemma3_text", "rope_parameters": {"sliding_attention": {"rope_type": "linear"}}}}, "expected the rope_type default"),
+        *[({"config": {"quantization_config": {"quant_method": name, "bits": 4}}}, f"its weights are quantised by '{name}', which Tenon does not read")
+          for name in ("awq", "gptq", "fp8", "bitsandbytes")],
+        ({"config": {"model_type": "qwen2", "layer_types": ["sliding_attention"] * 2, "sliding_window": 9}},
+         '"layer_types": expected full_attention alone, as there is no sliding_window'),
+        ({"config": {"model_type": "idefics3", "text_config": {"model_type": "qwen2"}}}, "\"text_config\": model_type 'qwen2', expected one of"),
+        ({"config": {"model_type": "idefics3", "text_config": {}, "vision_config": {"num_channels": 1}}}, '"num_channels" is 1, which'),
+        ({"generation_config_json": b"["}, "generation_config.json: line 1", {"tokenizer_json": LETTERS}),
         ({"config_json": b"{"}, "config.json: line 1: "),
         ({"config_json": b"[]"}, "config.json: expected a JSON object"),
         ({"weights": {}}, "it has neither model.safetensors nor model.safetensors.index.json"),
@@ -269,8 +305,8 @@ def what_is_wrong_with_a_folder_is_told():
         ({"tokenizer_json": {**PIECES, "model": {**PIECES["model"], "merges": ["a " + "b" * 600]}}}, "a piece of over 511 bytes"),
         ({"tokenizer_json": b"\xff"}, "tokenizer.json: line "),
     ]
-    for number, (parts, says) in enumerate(cases):
-        path = folder(f"bad{number}", **parts)
+    for number, (parts, says, *more) in enumerate(cases):
+        path = folder(f"bad{number}", **parts, **(more[0] if more else {}))
         told = tap.refused("model", "show", path, saying=f"{path}").stderr
         assert says in told, (parts, says, told)
     pathlib.Path("bad").mkdir()

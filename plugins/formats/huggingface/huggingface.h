@@ -17,14 +17,46 @@
 
 #include "../common/safetensors.h"
 
+// Whose keys of config.json: of a family, or of a part of the file (keys.c).
+enum {
+    HF_LLAMA = 1,
+    HF_MISTRAL = 2,
+    HF_MIXTRAL = 4,
+    HF_PHI3 = 8,
+    HF_QWEN2 = 16,
+    HF_QWEN2_MOE = 32,
+    HF_QWEN3 = 64,
+    HF_QWEN3_MOE = 128,
+    HF_GEMMA = 256,
+    HF_GEMMA2 = 512,
+    HF_GEMMA3 = 1024,
+    HF_QWENS = HF_QWEN2 | HF_QWEN2_MOE | HF_QWEN3 | HF_QWEN3_MOE,
+    HF_EXPERTS = HF_MIXTRAL | HF_QWEN2_MOE | HF_QWEN3_MOE,
+    HF_LANGUAGE = 2047,
+    HF_OUTER = 2048,  // of a model that reads images, around that of language
+    HF_VISION = 4096, // of its tower
+    HF_ROPE = 8192,   // of frequencies
+};
+
+// Which layers of a family have the window, where "layer_types" does not say.
+enum hf_window {
+    HF_WINDOW_NONE,    // none: "sliding_window" is no key of the family
+    HF_WINDOW_ALL,     // each one
+    HF_WINDOW_BEHIND,  // those from "max_window_layers" on
+    HF_WINDOW_BEFORE,  // of those before "max_window_layers" every second one
+    HF_WINDOW_PATTERN, // as the architecture has it, or by "sliding_window_pattern"
+};
+
 // A family of models that write "model_type" in config.json.
 struct hf_family {
     const char *model_type;
     const char *architecture; // of GGUF
-    bool norms_add_one;       // weights of norms are what is added to 1, as Gemma's
-    bool has_two_norms;       // of each part of a layer, before and behind it
-    const char *defaults;     // JSON: what a config.json may leave out; NULL: nothing
+    const char *defaults;     // JSON: what a config.json may leave out
     const char *projector;    // what a tower's rows go through; NULL: no tower is known
+    uint32_t keys;            // HF_...
+    enum hf_window window;
+    bool norms_add_one; // weights of norms are what is added to 1, as Gemma's
+    bool has_two_norms; // of each part of a layer, before and behind it
 };
 const struct hf_family *hf_find_family(const char *model_type);
 // Lists the known ones: "gemma2, llama, ...". Returns `text`.
@@ -60,6 +92,8 @@ struct hf_array {
     const struct hf_packed *packed; // NULL: elements as they are
 };
 
+#define HF_NO_CAP 1e9 // a bound of scores or logits that is none
+
 struct hf_shard {
     struct hf_shard *next;
     struct safetensors header;
@@ -71,10 +105,13 @@ struct hf {
     const tn_host *host;
     const tn_format_source *folder;
     const struct hf_family *family;
+    const struct hf_family *text;                          // of the language model
     json_t *config, *tokenizer, *tokenizer_config, *index; // own names and texts
     json_t *processor;                                     // of images; NULL: none
+    json_t *generation;       // of generation_config.json; NULL: none
     char *chat;               // of chat_template.jinja, or NULL
     json_t *model;            // the part of `config` about the language model
+    int64_t head;             // elements of one
     int64_t num_experts;      // of a layer; 0: one
     const json_t *factors[2]; // of its frequencies, short and long contexts; or NULL
     struct hf_shard *shards;
@@ -113,12 +150,22 @@ tn_status hf_read_json(struct hf *hf, const char *name, size_t flags, json_t **o
 tn_status hf_read_text(struct hf *hf, const char *name, uint64_t most, char **out_text,
                        uint64_t *out_size, const char **out_path);
 
+// A member of an object; NULL where it is absent or null.
+const json_t *hf_member(const json_t *object, const char *name);
+// Says that a member of a file of the folder is not what it has to be.
+tn_status hf_wrong(const struct hf *hf, const char *file, const char *member,
+                   const char *expected);
+
 // --- the parts ---------------------------------------------------------------------------
 
 tn_status hf_read_config(struct hf *hf);    // config.c: the metadata but the tokenizer's
+tn_status hf_check_keys(struct hf *hf);     // keys.c: refuses what Tenon does not do
+tn_status hf_read_rope(struct hf *hf);      // rope.c: the metadata of positions
 tn_status hf_read_vision(struct hf *hf);    // vision.c: the tower's, where there is one
 tn_status hf_read_tokenizer(struct hf *hf); // tokenizer.c
 tn_status hf_read_weights(struct hf *hf);   // weights.c
+// A listed array by its name here; NULL: none. Behind hf_read_weights.
+const tn_format_array *hf_find_array(const struct hf *hf, const char *name);
 
 // Weights of few bits (packed.c). Fills hf->places.
 tn_status hf_sort_places(struct hf *hf);

@@ -162,3 +162,16 @@ tn_status hf_read_json(struct hf *hf, const char *name, size_t flags, json_t **o
         return host->fail(host, TN_ERR_REFUSED, "%s: expected a JSON object", path);
     return TN_OK;
 }
+
+const json_t *hf_member(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+tn_status hf_wrong(const struct hf *hf, const char *file, const char *member,
+                   const char *expected)
+{
+    return hf->host->fail(hf->host, TN_ERR_REFUSED, "%s: %s: \"%s\": expected %s",
+                          hf->folder->name, file, member, expected);
+}

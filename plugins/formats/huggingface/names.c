@@ -8,37 +8,97 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// Files of Gemma leave out what is as in the family's first model.
+// What files leave out is as transformers' classes have it; null is no default. Of numbers
+// of heads of keys and values the absent one is that of queries where none is here.
+static const char llama[] =
+    "{\"hidden_size\": 4096, \"intermediate_size\": 11008, \"num_hidden_layers\": 32,"
+    " \"num_attention_heads\": 32, \"max_position_embeddings\": 2048,"
+    " \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0}";
+static const char mistral[] =
+    "{\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32,"
+    " \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+    " \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-6,"
+    " \"rope_theta\": 10000.0, \"sliding_window\": 4096}";
+static const char mixtral[] =
+    "{\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32,"
+    " \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+    " \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, \"rope_theta\": 1e6,"
+    " \"num_experts\": 8, \"num_experts_per_tok\": 2}";
+static const char phi3[] =
+    "{\"hidden_size\": 3072, \"intermediate_size\": 8192, \"num_hidden_layers\": 32,"
+    " \"num_attention_heads\": 32, \"max_position_embeddings\": 4096,"
+    " \"original_max_position_embeddings\": 4096, \"rms_norm_eps\": 1e-5,"
+    " \"rope_theta\": 10000.0}";
+static const char qwen2[] =
+    "{\"hidden_size\": 4096, \"intermediate_size\": 22016, \"num_hidden_layers\": 32,"
+    " \"num_attention_heads\": 32, \"num_key_value_heads\": 32,"
+    " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6,"
+    " \"rope_theta\": 10000.0, \"use_sliding_window\": false, \"sliding_window\": 4096,"
+    " \"max_window_layers\": 28}";
+static const char qwen2_moe[] =
+    "{\"hidden_size\": 2048, \"intermediate_size\": 5632, \"num_hidden_layers\": 24,"
+    " \"num_attention_heads\": 16, \"num_key_value_heads\": 16,"
+    " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6,"
+    " \"rope_theta\": 10000.0, \"use_sliding_window\": false, \"sliding_window\": 4096,"
+    " \"max_window_layers\": 28, \"moe_intermediate_size\": 1408,"
+    " \"shared_expert_intermediate_size\": 5632, \"num_experts_per_tok\": 4,"
+    " \"num_experts\": 60, \"norm_topk_prob\": false}";
+static const char qwen3[] =
+    "{\"hidden_size\": 4096, \"intermediate_size\": 22016, \"num_hidden_layers\": 32,"
+    " \"num_attention_heads\": 32, \"num_key_value_heads\": 32, \"head_dim\": 128,"
+    " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6,"
+    " \"rope_theta\": 10000.0, \"use_sliding_window\": false, \"sliding_window\": 4096,"
+    " \"max_window_layers\": 28}";
+static const char qwen3_moe[] =
+    "{\"hidden_size\": 2048, \"intermediate_size\": 6144, \"num_hidden_layers\": 24,"
+    " \"num_attention_heads\": 32, \"num_key_value_heads\": 4,"
+    " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6,"
+    " \"rope_theta\": 10000.0, \"use_sliding_window\": false, \"sliding_window\": 4096,"
+    " \"moe_intermediate_size\": 768, \"num_experts_per_tok\": 8,"
+    " \"num_experts\": 128, \"norm_topk_prob\": false}";
+static const char gemma[] =
+    "{\"hidden_size\": 3072, \"intermediate_size\": 24576, \"num_hidden_layers\": 28,"
+    " \"num_attention_heads\": 16, \"num_key_value_heads\": 16, \"head_dim\": 256,"
+    " \"max_position_embeddings\": 8192, \"rms_norm_eps\": 1e-6,"
+    " \"rope_theta\": 10000.0, \"tie_word_embeddings\": true}";
 static const char gemma2[] =
-    "{\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"head_dim\": 256,"
-    " \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 8192, \"sliding_window\": 4096,"
-    " \"query_pre_attn_scalar\": 256, \"attn_logit_softcapping\": 50.0,"
-    " \"final_logit_softcapping\": 30.0}";
+    "{\"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26,"
+    " \"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"head_dim\": 256,"
+    " \"max_position_embeddings\": 8192, \"rms_norm_eps\": 1e-6,"
+    " \"rope_theta\": 10000.0, \"sliding_window\": 4096, \"query_pre_attn_scalar\": 256,"
+    " \"attn_logit_softcapping\": 50.0, \"final_logit_softcapping\": 30.0,"
+    " \"tie_word_embeddings\": true}";
 static const char gemma3[] =
-    "{\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"head_dim\": 256,"
-    " \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 131072,"
-    " \"sliding_window\": 4096, \"query_pre_attn_scalar\": 256, \"rope_theta\": 1e6}";
+    "{\"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26,"
+    " \"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"head_dim\": 256,"
+    " \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1e6,"
+    " \"rope_local_base_freq\": 10000.0, \"sliding_window\": 4096,"
+    " \"query_pre_attn_scalar\": 256, \"tie_word_embeddings\": true}";
 
-// Of the language model beside a tower.
-static const char idefics3[] = "{\"rms_norm_eps\": 1e-5, \"num_attention_heads\": 32, "
-                               "\"max_position_embeddings\": 2048}";
-
+#define GEMMA .norms_add_one = true
+#define TWO_NORMS .has_two_norms = true
 static const struct hf_family families[] = {
-    {"gemma", "gemma", true, false, NULL, NULL},
-    {"gemma2", "gemma2", true, true, gemma2, NULL},
-    {"gemma3", "gemma3", true, true, gemma3, NULL},
-    {"gemma3_text", "gemma3", true, true, gemma3, NULL},
-    {"llama", "llama", false, false, NULL, NULL},
-    {"mistral", "llama", false, false, NULL, NULL},
-    {"mixtral", "llama", false, false, NULL, NULL},
-    {"phi3", "phi3", false, false, NULL, NULL},
-    {"qwen2", "qwen2", false, false, NULL, NULL},
-    {"qwen2_moe", "qwen2moe", false, false, NULL, NULL},
-    {"qwen3", "qwen3", false, false, NULL, NULL},
-    {"qwen3_moe", "qwen3moe", false, false, NULL, NULL},
-    {"idefics3", "llama", false, false, idefics3, "idefics3"},
-    {"smolvlm", "llama", false, false, idefics3, "idefics3"},
+    {"gemma", "gemma", gemma, NULL, HF_GEMMA, HF_WINDOW_NONE, GEMMA},
+    {"gemma2", "gemma2", gemma2, NULL, HF_GEMMA2, HF_WINDOW_PATTERN, GEMMA, TWO_NORMS},
+    {"gemma3", "gemma3", gemma3, NULL, HF_GEMMA3 | HF_OUTER, HF_WINDOW_PATTERN, GEMMA,
+     TWO_NORMS},
+    {"gemma3_text", "gemma3", gemma3, NULL, HF_GEMMA3, HF_WINDOW_PATTERN, GEMMA, TWO_NORMS},
+    {"llama", "llama", llama, NULL, HF_LLAMA, HF_WINDOW_NONE, false, false},
+    {"mistral", "llama", mistral, NULL, HF_MISTRAL, HF_WINDOW_ALL, false, false},
+    {"mixtral", "llama", mixtral, NULL, HF_MIXTRAL, HF_WINDOW_ALL, false, false},
+    {"phi3", "phi3", phi3, NULL, HF_PHI3, HF_WINDOW_ALL, false, false},
+    {"qwen2", "qwen2", qwen2, NULL, HF_QWEN2, HF_WINDOW_BEHIND, false, false},
+    {"qwen2_moe", "qwen2moe", qwen2_moe, NULL, HF_QWEN2_MOE, HF_WINDOW_BEFORE, false,
+     false},
+    {"qwen3", "qwen3", qwen3, NULL, HF_QWEN3, HF_WINDOW_BEHIND, false, false},
+    {"qwen3_moe", "qwen3moe", qwen3_moe, NULL, HF_QWEN3_MOE, HF_WINDOW_ALL, false, false},
+    {"idefics3", "llama", llama, "idefics3", HF_LLAMA | HF_OUTER, HF_WINDOW_NONE, false,
+     false},
+    {"smolvlm", "llama", llama, "idefics3", HF_LLAMA | HF_OUTER, HF_WINDOW_NONE, false,
+     false},
 };
+#undef GEMMA
+#undef TWO_NORMS
 
 const struct hf_family *hf_find_family(const char *model_type)
 {
@@ -63,12 +123,12 @@ struct pair {
 };
 
 static const struct pair globals[] = {
-    {"model.embed_tokens", "token_embd"},
-    {"model.norm", "output_norm"},
+    {"embed_tokens", "token_embd"},
+    {"norm", "output_norm"},
     {"lm_head", "output"},
 };
 
-// Behind "model.layers.N." there, and "blk.N." here.
+// Behind "layers.N." there, and "blk.N." here.
 static const struct pair in_layers[] = {
     {"input_layernorm", "attn_norm"},
     {"self_attn.q_proj", "attn_q"},
@@ -186,27 +246,32 @@ static bool translate_tower(const char *part, const char *point, char *out, size
     return ours != NULL;
 }
 
+// What is behind the names of the models around that of language: "model." of one that has
+// an output, others of those beside a tower. Folders of a model without an output have
+// none.
+static const char *behind_models(const char *name)
+{
+    static const char *const around[] = {"model.", "language_model.", "text_model."};
+    for (size_t i = 0; i < COUNT(around);) {
+        const char *rest = behind(name, around[i]);
+        name = rest ? rest : name;
+        i = rest ? 0 : i + 1;
+    }
+    return name;
+}
+
 bool hf_translate(const struct hf_family *family, const char *name, char *out, size_t size,
                   int64_t *expert)
 {
     *expert = -1;
-    char whole[256];
-    const char *part = behind(name, "language_model."); // beside one for images
-    const char *newer = behind(name, "model.language_model.");
-    newer = newer ? newer : behind(name, "model.text_model.");
+    const char *part = behind_models(name);
     snprintf(out, size, "%s", name);
-    if (newer) {
-        snprintf(whole, sizeof(whole), "model.%s", newer);
-        part = whole;
-    }
-    part = part ? part : name;
     const char *point = strrchr(part, '.');
     if (!point || (strcmp(point, ".weight") != 0 && strcmp(point, ".bias") != 0))
         return false;
-    const char *tower = behind(part, "model.");
-    if (translate_tower(tower ? tower : part, point, out, size))
+    if (translate_tower(part, point, out, size))
         return true;
-    const char *layer = behind(part, "model.layers.");
+    const char *layer = behind(part, "layers.");
     if (!layer) {
         const char *ours = find(globals, COUNT(globals), part, (size_t)(point - part));
         if (ours)

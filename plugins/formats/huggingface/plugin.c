@@ -14,6 +14,7 @@ static void hf_close(const tn_host *host, const tn_format_content *content)
     json_decref(hf->tokenizer_config);
     json_decref(hf->index);
     json_decref(hf->processor);
+    json_decref(hf->generation);
     host->free(host, hf->chat);
     hf_free_all(hf);
     host->free(host, hf);
@@ -38,9 +39,9 @@ static tn_status hf_list(const tn_host *host, const tn_format_source *source,
     if (status == TN_OK)
         status = hf_read_vision(hf);
     if (status == TN_OK)
-        status = hf_read_tokenizer(hf);
-    if (status == TN_OK)
         status = hf_read_weights(hf);
+    if (status == TN_OK)
+        status = hf_read_tokenizer(hf); // as many tokens as the embedding has rows
     if (status == TN_OK && hf->out_of_memory)
         status = TN_ERR_MEMORY;
     if (status != TN_OK) {

@@ -7,6 +7,8 @@
 #include "huggingface.h"
 
 #define MAX_GAPS 65536         // numbers without a token
+#define MAX_ENDS 64            // tokens that end a text
+#define UNUSED_SCORE -1000.0   // as files of others have it
 #define MAX_TEMPLATE (1 << 24) // bytes
 
 // GGUF's types of tokens.
@@ -34,6 +36,15 @@ static json_int_t id_of(const json_t *value)
     return json_is_integer(value) ? json_integer_value(value) : -1;
 }
 
+// The rows of the embedding, which others expect to be as many as tokens; `count` where
+// there are fewer, or so many more that they are no padding.
+static uint64_t rows_of_embedding(const struct hf *hf, uint64_t count)
+{
+    const tn_format_array *rows = hf_find_array(hf, "token_embd.weight");
+    uint64_t most = rows && rows->type.rank == 2 ? (uint64_t)rows->type.extent[0] : 0;
+    return most > count && most - count <= MAX_GAPS ? most : count;
+}
+
 // Counts the numbers of tokens, and makes the lists.
 static tn_status make_lists(struct vocabulary *v)
 {
@@ -57,7 +68,7 @@ static tn_status make_lists(struct vocabulary *v)
     }
     if (least < 0 || most < 0 || (uint64_t)most >= limit)
         return refuse(v->hf, "a token has no number, or one far behind the others");
-    v->count = (uint64_t)most + 1;
+    v->count = rows_of_embedding(v->hf, (uint64_t)most + 1);
     v->tokens = hf_alloc(v->hf, v->count * sizeof(*v->tokens));
     v->types = hf_alloc(v->hf, v->count * sizeof(*v->types));
     v->scores = hf_alloc(v->hf, v->count * sizeof(*v->scores));
@@ -102,6 +113,7 @@ static tn_status fill_tokens(struct vocabulary *v)
                 return TN_ERR_MEMORY;
             v->tokens[id] = (tn_text){text, strlen(text)};
             v->types[id] = UNUSED;
+            v->scores[id] = UNUSED_SCORE;
         }
     return TN_OK;
 }
@@ -246,6 +258,39 @@ static void add_specials(struct vocabulary *v)
     }
 }
 
+// Adds the tokens of one file that end a text: a number, or a list of them.
+static void collect_ends(const struct vocabulary *v, const json_t *file, int64_t *ends,
+                         uint64_t *count)
+{
+    const json_t *value = json_object_get(file, "eos_token_id");
+    size_t most = json_is_array(value) ? json_array_size(value) : 1;
+    for (size_t i = 0; i < most && *count < MAX_ENDS; i++) {
+        json_int_t id = id_of(json_is_array(value) ? json_array_get(value, i) : value);
+        bool is_known = id < 0 || (uint64_t)id >= v->count;
+        for (uint64_t k = 0; k < *count && !is_known; k++)
+            is_known = ends[k] == id;
+        if (!is_known)
+            ends[(*count)++] = id;
+    }
+}
+
+// All tokens that end a text, of config.json and of generation_config.json.
+static tn_status add_ends(struct vocabulary *v)
+{
+    struct hf *hf = v->hf;
+    uint64_t count = 0;
+    int64_t *ends = hf_alloc(hf, MAX_ENDS * sizeof(*ends));
+    tn_status status = hf_read_json(hf, "generation_config.json", 0, &hf->generation);
+    if (!ends || (status != TN_OK && status != TN_ERR_NOT_FOUND))
+        return ends ? status : TN_ERR_MEMORY;
+    const json_t *const files[] = {hf->generation, hf->config, hf->model};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        collect_ends(v, files[i], ends, &count);
+    if (count)
+        hf_add_list(hf, "tokenizer.ggml.eos_token_ids", TN_METADATA_INTEGER, ends, count);
+    return TN_OK;
+}
+
 // Whether the begin token is put in front: what is said, or done by the post-processor.
 static void add_begin(struct vocabulary *v)
 {
@@ -329,7 +374,7 @@ static tn_status add_vocabulary(struct vocabulary *v)
     hf_add_bool(hf, "tokenizer.ggml.add_space_prefix", prefix);
     add_specials(v);
     add_begin(v);
-    return status;
+    return status == TN_OK ? add_ends(v) : status;
 }
 
 // A tokenizer of another kind than byte pairs is left out: the weights can be read.

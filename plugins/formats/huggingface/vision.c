@@ -25,40 +25,26 @@ static const struct number integers[] = {
     {"num_attention_heads", "clip.vision.attention.head_count", 16},
 };
 
-static tn_status wrong(const struct hf *hf, const char *file, const char *member,
-                       const char *expected)
-{
-    return hf->host->fail(hf->host, TN_ERR_REFUSED, "%s: %s: \"%s\": expected %s",
-                          hf->folder->name, file, member, expected);
-}
-
-// A member; NULL where it is absent or null.
-static const json_t *member_of(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    return json_is_null(value) ? NULL : value;
-}
-
 static tn_status add_tower(struct hf *hf, const json_t *vision)
 {
     static const char file[] = "config.json";
     for (size_t i = 0; i < COUNT(integers); i++) {
-        const json_t *value = member_of(vision, integers[i].theirs);
+        const json_t *value = hf_member(vision, integers[i].theirs);
         if (value && (!json_is_integer(value) || json_integer_value(value) < 1))
-            return wrong(hf, file, integers[i].theirs, "a number from 1 on");
+            return hf_wrong(hf, file, integers[i].theirs, "a number from 1 on");
         hf_add_integer(hf, integers[i].ours,
                        value ? json_integer_value(value) : integers[i].otherwise);
     }
-    const json_t *eps = member_of(vision, "layer_norm_eps");
-    const json_t *factor = member_of(hf->config, "scale_factor");
-    const json_t *function = member_of(vision, "hidden_act");
+    const json_t *eps = hf_member(vision, "layer_norm_eps");
+    const json_t *factor = hf_member(hf->config, "scale_factor");
+    const json_t *function = hf_member(vision, "hidden_act");
     if (eps && !json_is_number(eps))
-        return wrong(hf, file, "layer_norm_eps", "a number");
+        return hf_wrong(hf, file, "layer_norm_eps", "a number");
     if (factor && !json_is_integer(factor))
-        return wrong(hf, file, "scale_factor", "a number from 1 on");
+        return hf_wrong(hf, file, "scale_factor", "a number from 1 on");
     if (function && (!json_string_value(function) ||
                      strcmp(json_string_value(function), "gelu_pytorch_tanh") != 0))
-        return wrong(hf, file, "hidden_act", "gelu_pytorch_tanh");
+        return hf_wrong(hf, file, "hidden_act", "gelu_pytorch_tanh");
     hf_add_float(hf, "clip.vision.attention.layer_norm_epsilon",
                  eps ? json_number_value(eps) : 1e-6);
     hf_add_integer(hf, "clip.vision.projector.scale_factor",
@@ -86,7 +72,7 @@ static tn_status read_processor(struct hf *hf)
 // Three numbers, one for each colour.
 static tn_status add_colours(struct hf *hf, const char *theirs, const char *ours)
 {
-    const json_t *list = member_of(hf->processor, theirs);
+    const json_t *list = hf_member(hf->processor, theirs);
     if (!list)
         return TN_OK;
     double *numbers = hf_alloc(hf, 3 * sizeof(*numbers));
@@ -96,7 +82,7 @@ static tn_status add_colours(struct hf *hf, const char *theirs, const char *ours
         numbers[i] = json_number_value(json_array_get(list, i));
     }
     if (!fits)
-        return wrong(hf, PROCESSOR, theirs, "three numbers");
+        return hf_wrong(hf, PROCESSOR, theirs, "three numbers");
     hf_add_list(hf, ours, TN_METADATA_FLOAT, numbers, 3);
     return TN_OK;
 }
@@ -104,16 +90,16 @@ static tn_status add_colours(struct hf *hf, const char *theirs, const char *ours
 // The sizes: of the image, and of tiles, which is what the tower reads.
 static tn_status add_sizes(struct hf *hf, const json_t *vision)
 {
-    const json_t *edge = member_of(member_of(hf->processor, "size"), "longest_edge");
+    const json_t *edge = hf_member(hf_member(hf->processor, "size"), "longest_edge");
     const json_t *tile =
-        member_of(member_of(hf->processor, "max_image_size"), "longest_edge");
-    const json_t *side = member_of(vision, "image_size");
+        hf_member(hf_member(hf->processor, "max_image_size"), "longest_edge");
+    const json_t *side = hf_member(vision, "image_size");
     if (edge && (!json_is_integer(edge) || json_integer_value(edge) < 1))
-        return wrong(hf, PROCESSOR, "size", "a longest_edge from 1 on");
+        return hf_wrong(hf, PROCESSOR, "size", "a longest_edge from 1 on");
     if (tile && json_integer_value(tile) !=
                     (side ? json_integer_value(side) : integers[0].otherwise))
-        return wrong(hf, PROCESSOR, "max_image_size",
-                     "a longest_edge that is the image_size of config.json");
+        return hf_wrong(hf, PROCESSOR, "max_image_size",
+                        "a longest_edge that is the image_size of config.json");
     if (edge)
         hf_add_integer(hf, "clip.vision.preproc_image_size", json_integer_value(edge));
     return TN_OK;
@@ -123,17 +109,17 @@ static tn_status add_sizes(struct hf *hf, const json_t *vision)
 static tn_status add_steps(struct hf *hf)
 {
     static const char *const needed[] = {"do_rescale", "do_normalize", "do_convert_rgb"};
-    const json_t *factor = member_of(hf->processor, "rescale_factor");
-    const json_t *filter = member_of(hf->processor, "resample");
+    const json_t *factor = hf_member(hf->processor, "rescale_factor");
+    const json_t *filter = hf_member(hf->processor, "resample");
     for (size_t i = 0; i < COUNT(needed); i++)
-        if (json_is_false(member_of(hf->processor, needed[i])))
-            return wrong(hf, PROCESSOR, needed[i], "true");
+        if (json_is_false(hf_member(hf->processor, needed[i])))
+            return hf_wrong(hf, PROCESSOR, needed[i], "true");
     if (factor && !(fabs(json_number_value(factor) - 1.0 / 255) < 1e-9))
-        return wrong(hf, PROCESSOR, "rescale_factor", "1 / 255");
+        return hf_wrong(hf, PROCESSOR, "rescale_factor", "1 / 255");
     hf_add_integer(hf, "tenon.vision.resizes",
-                   !json_is_false(member_of(hf->processor, "do_resize")));
+                   !json_is_false(hf_member(hf->processor, "do_resize")));
     hf_add_integer(hf, "tenon.vision.splits",
-                   !json_is_false(member_of(hf->processor, "do_image_splitting")));
+                   !json_is_false(hf_member(hf->processor, "do_image_splitting")));
     if (json_is_integer(filter))
         hf_add_integer(hf, "tenon.vision.filter", json_integer_value(filter));
     return TN_OK;
@@ -144,7 +130,7 @@ static tn_status add_steps(struct hf *hf)
 static const char *projector_of(const struct hf *hf)
 {
     static const char *const known[] = {"Idefics3ImageProcessor", "SmolVLMImageProcessor"};
-    const char *name = json_string_value(member_of(hf->processor, "image_processor_type"));
+    const char *name = json_string_value(hf_member(hf->processor, "image_processor_type"));
     for (size_t i = 0; name && i < COUNT(known); i++) {
         size_t size = strlen(known[i]);
         const char *rest = strncmp(name, known[i], size) == 0 ? name + size : "?";
@@ -156,7 +142,7 @@ static const char *projector_of(const struct hf *hf)
 
 tn_status hf_read_vision(struct hf *hf)
 {
-    const json_t *vision = member_of(hf->config, "vision_config");
+    const json_t *vision = hf_member(hf->config, "vision_config");
     if (!hf->family->projector || !json_is_object(vision))
         return TN_OK;
     tn_status status = read_processor(hf);

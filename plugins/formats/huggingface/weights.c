@@ -230,12 +230,39 @@ static tn_status list_arrays(struct hf *hf)
     return status;
 }
 
+const tn_format_array *hf_find_array(const struct hf *hf, const char *name)
+{
+    for (uint64_t i = 0; i < hf->content.num_arrays; i++)
+        if (strcmp(hf->arrays[i].array.name, name) == 0)
+            return &hf->arrays[i].array;
+    return NULL;
+}
+
+// Says so where there is a model without its output: its states are right, as texts'
+// embeddings need them, and its logits are not those of training.
+static void tell_lost_output(const struct hf *hf)
+{
+    const json_t *is_tied = hf_member(hf->model, "tie_word_embeddings");
+    is_tied = is_tied ? is_tied : hf_member(hf->config, "tie_word_embeddings");
+    if (json_is_true(is_tied) || hf_find_array(hf, "output.weight") ||
+        !hf_find_array(hf, "token_embd.weight"))
+        return;
+    hf->host->log(hf->host, TN_LOG_WARN, "huggingface",
+                  "%s: it has no lm_head, and tie_word_embeddings is not true: logits are "
+                  "made by the matrix of the embedding",
+                  hf->folder->name);
+}
+
 tn_status hf_read_weights(struct hf *hf)
 {
     tn_status status = open_shard(hf, SINGLE);
     if (status == TN_ERR_NOT_FOUND)
         status = open_indexed(hf);
-    return status == TN_OK ? list_arrays(hf) : status;
+    if (status == TN_OK)
+        status = list_arrays(hf);
+    if (status == TN_OK)
+        tell_lost_output(hf);
+    return status;
 }
 
 // --- elements ---------------------------------------------------------------------------
