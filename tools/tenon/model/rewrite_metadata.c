@@ -102,6 +102,24 @@ static void add(struct rewrite *r, const char *key, int64_t *value)
     r->pairs[r->num_pairs++] = (tn_metadata){key, value, 1, TN_METADATA_INTEGER, 0};
 }
 
+// Names the pairs by which Tenon computes what other readers do not: they leave them out.
+static void tell_own_pairs(const struct rewrite *r)
+{
+    static const char *const keys[] = {".hidden_activation", ".rope.scaling.yarn_truncate",
+                                       ".expert_weights_norm"};
+    int32_t is_normed = 0;
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        const tn_metadata *pair = find(r, keys[i]);
+        bool is_known = pair && tn_metadata_bool(pair, &is_normed) &&
+                        ((strstr(pair->key, "qwen2moe.expert_") && !is_normed) ||
+                         (strstr(pair->key, "qwen3moe.expert_") && is_normed));
+        if (pair && !is_known)
+            note("%s is not what the architecture has mostly: Tenon reads it in %s, other "
+                 "programs may leave it out, and compute something else",
+                 pair->key, r->out);
+    }
+}
+
 void rewrite_set_type(struct rewrite *r, int64_t number)
 {
     r->numbers[0] = number;
@@ -128,5 +146,7 @@ int rewrite_metadata(struct rewrite *r)
     r->numbers[1] = 2; // of the block formats
     add(r, "general.file_type", &r->numbers[0]);
     add(r, "general.quantization_version", &r->numbers[1]);
+    if (r->is_gguf)
+        tell_own_pairs(r);
     return 0;
 }
