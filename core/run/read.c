@@ -3,6 +3,7 @@
 // gaps. Also tn_keep.
 #include <math.h>
 #include <string.h>
+#include <tenon/ops/reference.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
@@ -22,16 +23,67 @@ tn_array *read_evaluated(tn_scope *scope, const char *function, tn_array *array)
     return tn_eval_n(scope, &array, 1) == TN_OK ? array : NULL;
 }
 
-tn_array *read_copied(tn_scope *scope, const tn_array *array)
+// --- contiguous copies -----------------------------------------------------------------
+
+static tn_array *copy_on_device(tn_scope *scope, const tn_array *array)
 {
     tn_array *copy = NULL;
-    uint32_t before = scope->device;
-    scope->device = array->value->storage->device->number + 1;
     tn_status status =
         graph_apply(scope, prim_copy(scope->runtime), &array, 1, NULL, &copy, 1);
-    scope->device = before;
     return status == TN_OK && tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
 }
+
+// Reads the range of bytes that a strided value lies in, and writes its elements to `plain`
+// without gaps.
+static tn_status gather_elements(const struct value *value, const tn_type *type,
+                                 void *plain)
+{
+    struct span range;
+    tn_tensor from = {.layout = value->layout};
+    const tn_tensor to = {.layout = layout_contiguous(type), .data = plain};
+    if (!layout_span(&value->layout, &range))
+        return fail(TN_ERR_INTERNAL, "read: a view beyond the start of its memory");
+    uint64_t size = (uint64_t)(range.high - range.low);
+    from.layout.offset -= range.low / (int64_t)dtype_size(type->dtype);
+    from.data = mem_alloc(size);
+    if (!from.data)
+        return TN_ERR_MEMORY;
+    tn_status status =
+        storage_read(value->storage, value->offset + (uint64_t)range.low, from.data, size);
+    if (status == TN_OK)
+        tn_copy_region(&to, &from);
+    mem_free(from.data);
+    return status;
+}
+
+static tn_array *copy_on_host(tn_scope *scope, const tn_array *array)
+{
+    tn_shape shape = {.rank = array->type.rank};
+    memcpy(shape.extent, array->type.extent, sizeof(shape.extent));
+    void *plain = mem_alloc(type_bytes(&array->type));
+    tn_status status =
+        plain ? gather_elements(array->value, &array->type, plain) : TN_ERR_MEMORY;
+    tn_array *copy = scope_take_failure(scope, status) == TN_OK
+                         ? tn_from_data(scope, array->type.dtype, &shape, plain)
+                         : NULL;
+    mem_free(plain);
+    return copy;
+}
+
+tn_array *read_copied(tn_scope *scope, const tn_array *array)
+{
+    uint32_t before = scope->device;
+    scope->device = array->value->storage->device->number + 1;
+    tn_array *copy = copy_on_device(scope, array);
+    if (scope->status == TN_ERR_UNSUPPORTED) { // no device of the runtime copies
+        tn_scope_clear_error(scope);
+        copy = copy_on_host(scope, array);
+    }
+    scope->device = before;
+    return copy;
+}
+
+// --- reading ---------------------------------------------------------------------------
 
 tn_array *read_contiguous(tn_scope *scope, tn_array *array)
 {

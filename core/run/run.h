@@ -35,8 +35,8 @@ tn_status host_run(const struct plan *plan, const struct plan_host *host,
 // scope that stands for it. NULL with the scope's failure set.
 tn_array *read_evaluated(tn_scope *scope, const char *function, tn_array *array);
 
-// A contiguous copy of an evaluated array, on the array's device. NULL with the scope's
-// failure set.
+// A contiguous copy of an evaluated array, on the array's device: made by way of the host
+// where no device of the runtime copies. NULL with the scope's failure set.
 tn_array *read_copied(tn_scope *scope, const tn_array *array);
 
 // The evaluated array, or a copy when its layout is not contiguous. NULL with the scope's

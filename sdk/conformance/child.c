@@ -71,6 +71,10 @@ static void become_child(const struct run_options *options, const struct group *
         argv[n++] = "--devices";
         argv[n++] = options->devices;
     }
+    if (options->with) {
+        argv[n++] = "--with";
+        argv[n++] = options->with;
+    }
     argv[n++] = options->file;
     argv[n] = NULL;
     execv("/proc/self/exe", (char *const *)argv);

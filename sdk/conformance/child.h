@@ -7,7 +7,7 @@
 
 struct run_options {
     const char *file, *folder, *only, *examples; // as in struct kit
-    const char *samples, *devices;               // as on the command line, or NULL
+    const char *samples, *devices, *with;        // as on the command line, or NULL
     uint64_t seed;
     double timeout; // seconds that one check may take
 };

@@ -49,11 +49,7 @@ void devices_close(struct devices *devices)
 tn_runtime *device_runtime_with(struct devices *devices, uint32_t index,
                                 const char *kernels, const char **out_why)
 {
-    char backend[96], list[300];
-    const char *variables[3] = {backend, kernels ? list : NULL, NULL};
-    format_text(backend, sizeof(backend), "TENON_BACKEND=%s", devices->items[index].name);
-    format_text(list, sizeof(list), "TENON_KERNELS=%s", kernels ? kernels : "");
-    return subject_runtime_with(devices->kit, variables, out_why);
+    return subject_runtime_on(devices->kit, devices->items[index].name, kernels, out_why);
 }
 
 tn_runtime *device_runtime(struct devices *devices, uint32_t index, const char **out_why)

@@ -3,6 +3,7 @@
 // inputs, and with each kernel of the pack in turn.
 #include "checks.h"
 #include "devices.h"
+#include "kernel_query.h"
 
 enum { FEW = 3 }; // samples for a device that is slow to compile shaders
 
@@ -211,17 +212,31 @@ static bool is_chosen(struct trial *t, const tn_kernel *kernel, const struct sam
     return found;
 }
 
-// Compares every sample whose plan uses the kernel.
-static void run_kernel(struct trial *t, const tn_kernel *kernel, const tn_primitive *p)
+// Compares every sample whose plan uses the kernel. Returns how many samples it takes.
+static uint32_t run_kernel(struct trial *t, const tn_kernel *kernel, const tn_primitive *p)
 {
     static struct sample samples[MAX_SAMPLES];
-    uint32_t count = samples_make(&t->pack->maker, p, samples, MAX_SAMPLES), done = 0;
+    uint32_t count = kernel_samples(&t->pack->maker, kernel, p, samples, MAX_SAMPLES),
+             done = 0;
     for (uint32_t i = 0; i < count; i++) {
         sample_fill(t->kit, &samples[i]);
         if ((!t->device->is_slow || done < FEW) && is_chosen(t, kernel, &samples[i]))
             done += compare(t, &samples[i], plainly);
         sample_free(&samples[i]);
     }
+    return count;
+}
+
+// A kernel that never ran is warned of, unless its devices are none of --devices.
+static void tell_idle(struct kit *k, const tn_kernel *kernel, uint32_t num_taken)
+{
+    if (num_taken == 0)
+        check_warn(k, "it never ran: none of the applications drawn is one that it takes: "
+                      "give examples (--examples)");
+    else if (k->devices)
+        check_skip(k, "no device of --devices runs it (%s)", kernel->family);
+    else
+        check_warn(k, "it never ran: no device here runs it (%s)", kernel->family);
 }
 
 static void check_kernel(struct kit *k, struct pack *pack, struct devices *devices,
@@ -229,6 +244,7 @@ static void check_kernel(struct kit *k, struct pack *pack, struct devices *devic
 {
     char rule[280];
     const char *why;
+    uint32_t num_taken = 0;
     if (!check_begin(k, "device.kernel", "%s %s", kernel->primitive, kernel->name))
         return;
     const tn_primitive *p = pack_primitive(pack, kernel->primitive);
@@ -240,16 +256,15 @@ static void check_kernel(struct kit *k, struct pack *pack, struct devices *devic
                           .device = &devices->items[i],
                           .runtime = device_runtime_with(devices, i, rule, &why)};
         if (t.runtime)
-            run_kernel(&t, kernel, p);
+            num_taken += run_kernel(&t, kernel, p);
         tn_runtime_close(t.runtime);
     }
     if (!p)
         check_skip(k, "no pack here has this primitive");
+    else if (devices->count == 0)
+        check_skip(k, "no device here computes");
     else if (k->cases == 0)
-        check_skip(k,
-                   "no device here runs it (%s), or no application was found that it "
-                   "takes",
-                   kernel->family);
+        tell_idle(k, kernel, num_taken);
     check_end(k);
 }
 

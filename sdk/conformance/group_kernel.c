@@ -204,7 +204,8 @@ static void check_each(struct kit *k, struct pack *pack, const tn_kernel *kernel
     if (!check_begin(k, name, "%s %s", kernel->primitive, kernel->name))
         return;
     const tn_primitive *p = pack_primitive(pack, kernel->primitive);
-    uint32_t count = p ? samples_make(&pack->maker, p, samples, COUNT(samples)) : 0;
+    uint32_t count =
+        p ? kernel_samples(&pack->maker, kernel, p, samples, COUNT(samples)) : 0;
     for (uint32_t i = 0; i < count; i++) {
         const char *unknown = check_sample(k, pack, kernel, &samples[i], check);
         why = unknown ? unknown : why;
@@ -214,8 +215,8 @@ static void check_each(struct kit *k, struct pack *pack, const tn_kernel *kernel
     else if (k->cases == 0 && why)
         check_skip(k, "what it must give is not known: %s", why);
     else if (k->cases == 0)
-        check_warn(k, "none of the applications drawn is one that it takes: give examples "
-                      "(--examples)");
+        check_warn(k, "it never ran: none of the applications drawn is one that it takes: "
+                      "give examples (--examples)");
     check_end(k);
 }
 

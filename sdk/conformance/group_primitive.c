@@ -92,7 +92,7 @@ static void check_all(struct trial *t)
 
 static void check_device(struct fixture *f)
 {
-    char variable[80];
+    char device[80];
     const char *why = "";
     struct trial t = {.fixture = f, .maker = {.kit = f->kit, .host = &f->host}};
     tn_device_info info = {.struct_size = sizeof(info)};
@@ -105,9 +105,8 @@ static void check_device(struct fixture *f)
     bool is_slow = info.flags & TN_DEVICE_SOFTWARE;
     t.num_samples = MAX_SAMPLES / (is_slow ? SMALL_SHARE : SHARE);
     t.is_exact = info.flags & TN_DEVICE_HOST_MEMORY && !is_slow;
-    format_text(variable, sizeof(variable), "TENON_BACKEND=%.40s:%u", f->backend->name,
-                f->index);
-    t.runtime = subject_runtime(f->kit, variable, &why);
+    format_text(device, sizeof(device), "%.40s:%u", f->backend->name, f->index);
+    t.runtime = subject_runtime_on(f->kit, device, NULL, &why);
     t.maker.runtime = subject_runtime(f->kit, "TENON_BACKEND=cpu-blas", &why);
     if (!t.runtime)
         skip(f->kit, "primitive.values", why);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Points, order from submission to submission, bindings, replay, and threads that wait.
+#include "arithmetic.h"
 #include "checks.h"
-#include "draft.h"
 #include "lost.h"
 #include "queues.h"
 
@@ -10,23 +10,19 @@
 enum { N = 4000, CHAIN = 100, REPLAYS = 300, THREADS = 3 };
 
 static struct draft draft;
-static struct program affine;
+static struct arithmetic work;
 
-// Compiles out = 3 * x + 1 over N numbers; slot 0 is x, slot 1 is out. NULL: skipped or
-// failed.
+// Compiles out = 3 * x + 1 (arithmetic.h) over N elements; slot 0 is x, slot 1 is out.
+// NULL: skipped or failed.
 static tn_executable *start(struct fixture *f)
 {
-    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
-    if (!fixture_consumes(f, TN_FAMILY_EXPR) || !(dtypes & TN_DTYPE_BIT(TN_I32))) {
-        check_skip(f->kit, "it runs no programs of i32");
+    if (!arithmetic_begin(f, &work))
         return NULL;
-    }
     draft_start(&draft);
-    program_affine(&affine, TN_I32);
     draft_slot(&draft, 0, N * 4);
     draft_slot(&draft, 0, N * 4);
-    tn_value in = flat_value(0, TN_I32, N), out = flat_value(1, TN_I32, N);
-    draft_program(&draft, &affine, &in, &out, 3, 1);
+    tn_value in = arithmetic_value(&work, 0, N), out = arithmetic_value(&work, 1, N);
+    draft_affine(&draft, &work, &in, &out, 3, 1);
     return fixture_compile(f, &draft.segment);
 }
 
@@ -34,7 +30,7 @@ static tn_buffer *filled(struct fixture *f, uint64_t size, uint32_t first)
 {
     static uint32_t values[2 * N];
     for (uint32_t i = 0; i < 2 * N; i++)
-        values[i] = first + i;
+        values[i] = element_of(&work, first + i);
     tn_buffer *buffer = fixture_buffer(f, size);
     return buffer && fixture_write(f, buffer, 0, values, size) ? buffer : NULL;
 }
@@ -49,11 +45,10 @@ static void expect(struct fixture *f, tn_buffer *buffer, uint64_t offset, uint32
     if (!fixture_computes(f) || !fixture_read(f, buffer, offset, got, sizeof(got)))
         return;
     for (uint32_t i = 0; i < N; i++) {
-        uint32_t want = first + i;
-        for (int n = 0; n < times; n++)
-            want = want * 3 + 1;
+        uint32_t want = affine_repeated(&work, element_of(&work, first + i), 3, 1, times);
         if (got[i] != want) {
-            check_fail(f->kit, "%s: element %u is %u, expected %u", what, i, got[i], want);
+            check_fail(f->kit, "%s: element %u is %.10g, expected %.10g", what, i,
+                       element_value(&work, got[i]), element_value(&work, want));
             return;
         }
     }
@@ -168,23 +163,24 @@ static void look_behind(struct fixture *f,
     draft_start(&draft);
     draft_slot(&draft, 0, MANY * 4);
     draft_slot(&draft, 0, MANY * 4);
-    tn_value in = flat_value(0, TN_I32, MANY), out = flat_value(1, TN_I32, MANY);
+    tn_value in = arithmetic_value(&work, 0, MANY), out = arithmetic_value(&work, 1, MANY);
+    const uint32_t one = element_of(&work, 1), want = affine_repeated(&work, one, 3, 1, 8);
     for (int i = 0; i < 8; i++) // alternates between the slots
-        draft_program(&draft, &affine, i % 2 ? &out : &in, i % 2 ? &in : &out, 3, 1);
+        draft_affine(&draft, &work, i % 2 ? &out : &in, i % 2 ? &in : &out, 3, 1);
     tn_executable *executable = fixture_compile(f, &draft.segment);
     tn_binding bindings[2] = {{fixture_buffer(f, MANY * 4), 0},
                               {fixture_buffer(f, MANY * 4), 0}};
-    memset(values, 0, MANY * sizeof(*values));
+    for (int i = 0; i < MANY; i++)
+        values[i] = one;
     if (executable && bindings[0].buffer && bindings[1].buffer &&
         fixture_write(f, bindings[0].buffer, 0, values, MANY * 4) &&
         fixture_submit(f, executable, bindings, 2, TN_SUBMIT_ASYNC, &point) &&
         read(f, point, bindings[0].buffer, values) && fixture_computes(f))
         for (int i = 0; i < MANY; i++)
-            if (values[i] != 3280) { // 8 times 3x + 1, from 0
+            if (values[i] != want) {
                 check_fail(f->kit,
-                           "when its point is reached element %d is %u, expected "
-                           "3280",
-                           i, values[i]);
+                           "when its point is reached element %d is %.10g, expected %.10g",
+                           i, element_value(&work, values[i]), element_value(&work, want));
                 break;
             }
     if (!fixture_computes(f))

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Segments of programs: results, order of steps, and records longer than known.
+// Segments: results, order of steps, and records longer than known. Programs, or kernels
+// where the backend runs none (arithmetic.h).
 #include <math.h>
+#include "arithmetic.h"
 #include "checks.h"
 #include "segment.h"
 
 enum { N = 3001, MAX_ALLOCATIONS = 300 };
 
 static struct draft draft;
-static struct program affine, combine;
+static struct arithmetic work;
+static struct program single;
 
 // --- helpers ---------------------------------------------------------------------------
 
@@ -54,11 +57,11 @@ static bool run(struct fixture *f, tn_buffer *const *buffers)
     return segment_run(f, &draft, buffers);
 }
 
-// Creates a buffer of N random numbers, and stores them in `values` too.
+// Creates a buffer of N random elements, and stores them in `values` too.
 static tn_buffer *numbers(struct fixture *f, uint32_t *values)
 {
     for (int i = 0; i < N; i++)
-        values[i] = (uint32_t)random_bits(f->kit);
+        values[i] = element_of(&work, (uint32_t)random_below(f->kit, 1 << 12));
     tn_buffer *buffer = fixture_buffer(f, N * sizeof(*values));
     return buffer && fixture_write(f, buffer, 0, values, N * sizeof(*values)) ? buffer
                                                                               : NULL;
@@ -74,8 +77,8 @@ static void expect_numbers(struct fixture *f, tn_buffer *buffer, const uint32_t 
         return;
     for (int i = 0; i < N; i++)
         if (got[i] != want[i]) {
-            check_fail(f->kit, "%s: element %d is %d, expected %d", what, i,
-                       (int32_t)got[i], (int32_t)want[i]);
+            check_fail(f->kit, "%s: element %d is %.10g, expected %.10g", what, i,
+                       element_value(&work, got[i]), element_value(&work, want[i]));
             return;
         }
 }
@@ -97,7 +100,10 @@ static void expected(const struct array *x, struct array *out)
 {
     bool is_bool = x->tensor.layout.dtype == TN_BOOL;
     for (int64_t i = 0; i < x->count; i++)
-        array_set(out, i, is_bool ? !array_get(x, i) : 3 * array_get(x, i) + 7);
+        array_set(out, i,
+                  work.kernel ? 2 * array_get(x, i)
+                  : is_bool   ? !array_get(x, i)
+                              : 3 * array_get(x, i) + 7);
 }
 
 void segment_compare(struct fixture *f, tn_buffer *buffer, struct array *got,
@@ -126,13 +132,13 @@ static void try_layout(struct fixture *f, tn_dtype dtype, enum layout_kind kind)
     struct array want = array_new(&type, PLAIN, 0);
     expected(&x, &want);
     draft_start(&draft);
-    program_affine(&affine, dtype);
+    program_affine(&work.affine, dtype);
     tn_value values[2] = {segment_upload(f, &draft, &x, &buffers[0]),
                           segment_upload(f, &draft, &out, &buffers[1])};
     values_merge(values, 2);
-    tn_step *step = draft_program(&draft, &affine, &values[0], &values[1], 3, 7);
-    format_text(what, sizeof(what), "3x + 7: %s, %s", tn_dtype_name(dtype),
-                layout_names[kind]);
+    tn_step *step = draft_affine(&draft, &work, &values[0], &values[1], 3, 7);
+    format_text(what, sizeof(what), "%s: %s, %s", work.kernel ? "x + x" : "3x + 7",
+                tn_dtype_name(dtype), layout_names[kind]);
     check_case(f->kit);
     if (!segment_accepts(f, step))
         check_fail(f->kit, "%s: step_check refuses a dtype that its info lists", what);
@@ -149,11 +155,13 @@ static void try_layout(struct fixture *f, tn_dtype dtype, enum layout_kind kind)
 
 static void check_values(struct fixture *f)
 {
-    if (!fixture_consumes(f, TN_FAMILY_EXPR)) {
-        check_skip(f->kit, "it runs no programs");
+    if (!arithmetic_begin(f, &work))
         return;
-    }
     uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
+    if (work.kernel) { // other layouts, as the kernel's rules allow: device.layouts
+        try_layout(f, work.dtype, PLAIN);
+        dtypes = 0;
+    }
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
         if (!tn_dtype_in(dtype, dtypes))
             continue;
@@ -173,8 +181,8 @@ enum { REGIONS = 8, SCRATCH_REGIONS = 4, STEPS = 48 };
 // Region of N numbers: a part of the scratch slot, or a slot of its own.
 static tn_value region_value(const struct fixture *f, uint32_t region)
 {
-    tn_value value =
-        flat_value(region < SCRATCH_REGIONS ? 0 : region - SCRATCH_REGIONS + 1, TN_I32, N);
+    tn_value value = arithmetic_value(
+        &work, region < SCRATCH_REGIONS ? 0 : region - SCRATCH_REGIONS + 1, N);
     value.offset = region < SCRATCH_REGIONS ? region * aligned(f, N * 4) : 0;
     return value;
 }
@@ -189,9 +197,13 @@ static void random_step(struct fixture *f, uint32_t values[REGIONS][N])
         to = (to + 1) % REGIONS;
     tn_value in[2] = {region_value(f, x), region_value(f, y)}, out = region_value(f, to);
     bool two = random_below(f->kit, 2);
-    draft_program(&draft, two ? &combine : &affine, in, &out, a, c);
+    if (two)
+        draft_combine(&draft, &work, in, &out, a);
+    else
+        draft_affine(&draft, &work, in, &out, a, c);
     for (int i = 0; i < N; i++)
-        values[to][i] = values[x][i] * a + (two ? values[y][i] : c);
+        values[to][i] = two ? combine_of(&work, values[x][i], values[y][i], a)
+                            : affine_of(&work, values[x][i], a, c);
 }
 
 // Random steps over a few regions: steps read outputs of earlier steps and overwrite their
@@ -200,10 +212,8 @@ static void check_order(struct fixture *f)
 {
     static uint32_t values[REGIONS][N];
     tn_buffer *buffers[1 + REGIONS - SCRATCH_REGIONS];
-    if (!runs_programs(f, TN_I32))
+    if (!arithmetic_begin(f, &work))
         return;
-    program_affine(&affine, TN_I32);
-    program_combine(&combine, TN_I32);
     draft_start(&draft);
     uint64_t scratch = SCRATCH_REGIONS * aligned(f, N * 4);
     draft_slot(&draft, TN_SLOT_SCRATCH, scratch);
@@ -214,9 +224,9 @@ static void check_order(struct fixture *f)
     }
     for (uint32_t i = 0; i < SCRATCH_REGIONS; i++) { // scratch memory is uninitialised
         tn_value in = region_value(f, REGIONS - 1), out = region_value(f, i);
-        draft_program(&draft, &affine, &in, &out, i, 5);
+        draft_affine(&draft, &work, &in, &out, i, 5);
         for (int n = 0; n < N; n++)
-            values[i][n] = values[REGIONS - 1][n] * i + 5;
+            values[i][n] = affine_of(&work, values[REGIONS - 1][n], i, 5);
     }
     for (int i = 0; i < STEPS; i++)
         random_step(f, values);
@@ -232,23 +242,22 @@ static void check_order(struct fixture *f)
 static void check_alias(struct fixture *f)
 {
     static uint32_t x[N], y[N];
-    if (!runs_programs(f, TN_I32))
+    if (!arithmetic_begin(f, &work))
         return;
-    program_affine(&affine, TN_I32);
     draft_start(&draft);
     for (int i = 0; i < 3; i++)
         draft_slot(&draft, 0, N * 4);
     draft.slots[2].alias = 1; // 1 + slot 0
-    tn_value in = flat_value(0, TN_I32, N), other = flat_value(1, TN_I32, N);
-    tn_value over = flat_value(2, TN_I32, N);
-    draft_program(&draft, &affine, &in, &other, 2, 0);
-    draft_program(&draft, &affine, &in, &over, 5, 1);
+    tn_value in = arithmetic_value(&work, 0, N), other = arithmetic_value(&work, 1, N);
+    tn_value over = arithmetic_value(&work, 2, N);
+    draft_affine(&draft, &work, &in, &other, 2, 0);
+    draft_affine(&draft, &work, &in, &over, 5, 1);
     tn_buffer *first = numbers(f, x), *second = numbers(f, y);
     if (!first || !second || !run(f, (tn_buffer *const[]){first, second, first}))
         return;
     for (int i = 0; i < N; i++) {
-        y[i] = x[i] * 2;
-        x[i] = x[i] * 5 + 1;
+        y[i] = affine_of(&work, x[i], 2, 0);
+        x[i] = affine_of(&work, x[i], 5, 1);
     }
     expect_numbers(f, second, y, "an input that is overwritten by a later step");
     expect_numbers(f, first, x, "an output in an input's memory");
@@ -256,15 +265,14 @@ static void check_alias(struct fixture *f)
 
 // --- records ---------------------------------------------------------------------------
 
-// Drafts out = 3 * x + 7 over N numbers; slot 0 is x, slot 1 is out.
+// Drafts out = 3 * x + 7 over N elements; slot 0 is x, slot 1 is out.
 static void draft_plain(void)
 {
     draft_start(&draft);
-    program_affine(&affine, TN_I32);
     draft_slot(&draft, 0, N * 4);
     draft_slot(&draft, 0, N * 4);
-    tn_value in = flat_value(0, TN_I32, N), out = flat_value(1, TN_I32, N);
-    draft_program(&draft, &affine, &in, &out, 3, 7);
+    tn_value in = arithmetic_value(&work, 0, N), out = arithmetic_value(&work, 1, N);
+    draft_affine(&draft, &work, &in, &out, 3, 7);
 }
 
 static void expect_plain(struct fixture *f, tn_executable *executable, const char *what)
@@ -276,7 +284,7 @@ static void expect_plain(struct fixture *f, tn_executable *executable, const cha
         !fixture_submit(f, executable, bindings, 2, 0, &point) || !fixture_wait(f, point))
         return;
     for (int i = 0; i < N; i++)
-        x[i] = x[i] * 3 + 7;
+        x[i] = affine_of(&work, x[i], 3, 7);
     expect_numbers(f, bindings[1].buffer, x, what);
 }
 
@@ -320,15 +328,14 @@ static void check_records(struct fixture *f)
 {
     static uint32_t x[N], y[N], z[N];
     uint64_t point;
-    if (!runs_programs(f, TN_I32))
+    if (!arithmetic_begin(f, &work))
         return;
     draft_plain();
-    program_combine(&combine, TN_I32);
-    tn_value in[2] = {flat_value(1, TN_I32, N), flat_value(0, TN_I32, N)};
-    tn_value out = flat_value(2, TN_I32, N);
+    tn_value in[2] = {arithmetic_value(&work, 1, N), arithmetic_value(&work, 0, N)};
+    tn_value out = arithmetic_value(&work, 2, N);
     in[0].flags = TN_VALUE_LAST;
     draft_slot(&draft, 0, N * 4);
-    draft_program(&draft, &combine, in, &out, 5, 0);
+    draft_combine(&draft, &work, in, &out, 5);
     lengthen_draft();
     const tn_binding bindings[3] = {
         {numbers(f, x), 0}, {numbers(f, y), 0}, {numbers(f, z), 0}};
@@ -342,14 +349,14 @@ static void check_records(struct fixture *f)
         !fixture_submit_to(f, &submission, &point) || !fixture_wait(f, point))
         return;
     for (int i = 0; i < N; i++)
-        x[i] = 5 * (x[i] * 3 + 7) + x[i];
+        x[i] = combine_of(&work, affine_of(&work, x[i], 3, 7), x[i], 5);
     expect_numbers(f, bindings[2].buffer, x, "records longer than this plugin knows");
 }
 
 // tn_segment is borrowed until segment_compile returns; the arrays that it points to stay.
 static void check_borrows(struct fixture *f)
 {
-    if (!runs_programs(f, TN_I32))
+    if (!arithmetic_begin(f, &work))
         return;
     draft_plain();
     tn_executable *executable = fixture_compile(f, &draft.segment);
@@ -361,7 +368,7 @@ static void check_borrows(struct fixture *f)
 static void check_empty(struct fixture *f)
 {
     static uint32_t x[N], y[N];
-    if (!runs_programs(f, TN_I32))
+    if (!arithmetic_begin(f, &work))
         return;
     tn_buffer *buffers[2] = {numbers(f, x), numbers(f, y)};
     if (!buffers[0] || !buffers[1])
@@ -369,7 +376,9 @@ static void check_empty(struct fixture *f)
     draft_start(&draft); // no step at all
     run(f, NULL);
     draft_plain();
-    draft.inputs[0][0].layout.extent[0] = draft.outputs[0].layout.extent[0] = 0;
+    for (uint32_t i = 0; i < draft.steps[0].num_inputs; i++)
+        draft.inputs[0][i].layout.extent[0] = 0;
+    draft.outputs[0].layout.extent[0] = 0;
     if (run(f, buffers))
         expect_numbers(f, buffers[1], y, "a step over no elements");
 }
@@ -379,13 +388,13 @@ static void check_empty(struct fixture *f)
 static void try_operation(struct fixture *f, uint16_t op, tn_dtype dtype)
 {
     tn_dtype result = tn_expr_result(op, dtype);
-    program_single(&affine, op, tn_expr_operands(op), dtype, result);
+    program_single(&single, op, tn_expr_operands(op), dtype, result);
     draft_start(&draft);
     for (int i = 0; i < 3; i++)
         draft_slot(&draft, 0, 64 * 8);
     tn_value in[2] = {flat_value(0, dtype, 64), flat_value(1, dtype, 64)};
     tn_value out = flat_value(2, result, 64);
-    tn_step *step = draft_program(&draft, &affine, in, &out, 0, 0);
+    tn_step *step = draft_program(&draft, &single, in, &out, 0, 0);
     check_case(f->kit);
     if (!segment_accepts(f, step))
         return;
@@ -447,7 +456,7 @@ static bool run_poorly(struct fixture *f, uint64_t n, const tn_binding *bindings
 static void check_memory(struct fixture *f)
 {
     static uint32_t x[N], y[N];
-    if (!runs_programs(f, TN_I32))
+    if (!arithmetic_begin(f, &work))
         return;
     draft_plain();
     tn_binding bindings[2] = {{numbers(f, x), 0}, {numbers(f, y), 0}};
@@ -464,7 +473,7 @@ static void check_memory(struct fixture *f)
 static void check_frees(struct fixture *f)
 {
     uint64_t live = 0;
-    if (!runs_programs(f, TN_I32))
+    if (!arithmetic_begin(f, &work))
         return;
     draft_plain();
     for (int i = 0; i < 40; i++) {

@@ -46,12 +46,15 @@ static FILE *start(struct kit *k, const char *backend, pid_t *out_pid)
                 old ? old : "");
     format_text(seed, sizeof(seed), "%llu", (unsigned long long)k->seed);
     setenv("TENON_PLUGIN_PATH", plugins, 1);
+    setenv("TENON_FALLBACK", "allow", 1); // to the backends of --with
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     posix_spawn_file_actions_addclose(&actions, ends[0]);
     posix_spawn_file_actions_addclose(&actions, ends[1]);
     posix_spawn_file_actions_addclose(&actions, RESULTS_FD);
-    const char *argv[] = {path, backend, "--partial", "--seed", seed, NULL};
+    const char *argv[] = {path,     backend, "--partial",
+                          "--seed", seed,    k->with ? "--with" : NULL,
+                          k->with,  NULL};
     int error = posix_spawn(out_pid, path, &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);

@@ -31,16 +31,27 @@ static bool dtypes_fit(const tn_kernel *kernel, const struct sample *s)
     return true;
 }
 
+static tn_layout contiguous(const tn_type *type)
+{
+    tn_layout layout = {.dtype = type->dtype, .rank = type->rank};
+    int64_t next = 1;
+    for (int32_t axis = type->rank - 1; axis >= 0; axis--) {
+        layout.extent[axis] = type->extent[axis];
+        layout.stride[axis] = next;
+        next *= type->extent[axis] ? type->extent[axis] : 1;
+    }
+    return layout;
+}
+
+// `in` NULL: of contiguous inputs.
 static tn_kernel_query query_of(const struct sample *s, const struct array *in,
                                 tn_layout *in_layouts, tn_layout *out_layouts)
 {
-    struct array out[MAX_OUT];
     for (uint32_t i = 0; i < sample_operands(s); i++)
-        in_layouts[i] = (i < s->num_inputs ? in : s->in)[i].tensor.layout;
-    outputs_new(s, PLAIN, 0, out);
+        in_layouts[i] = in ? (i < s->num_inputs ? in : s->in)[i].tensor.layout
+                           : contiguous(&s->types[i]);
     for (uint32_t i = 0; i < s->num_outputs; i++)
-        out_layouts[i] = out[i].tensor.layout;
-    outputs_free(out);
+        out_layouts[i] = contiguous(&s->outputs[i]);
     return (tn_kernel_query){.struct_size = sizeof(tn_kernel_query),
                              .inputs = in_layouts,
                              .outputs = out_layouts,
@@ -55,6 +66,17 @@ bool kernel_accepts(const tn_kernel *kernel, const struct sample *s, const struc
     tn_layout in_layouts[MAX_IN] = {0}, out_layouts[MAX_OUT];
     tn_kernel_query query = query_of(s, in, in_layouts, out_layouts);
     return dtypes_fit(kernel, s) && (!kernel->accepts || kernel->accepts(&query));
+}
+
+static bool takes_sample(const struct sample *s, const void *kernel)
+{
+    return kernel_accepts(kernel, s, NULL);
+}
+
+uint32_t kernel_samples(struct sample_maker *maker, const tn_kernel *kernel,
+                        const tn_primitive *primitive, struct sample *out, uint32_t max)
+{
+    return samples_make_for(maker, primitive, takes_sample, kernel, out, max);
 }
 
 uint64_t kernel_scratch(const tn_kernel *kernel, const struct sample *s,

@@ -8,6 +8,9 @@
 // Whether the kernel takes the sample with these inputs, contiguous or not.
 bool kernel_accepts(const tn_kernel *kernel, const struct sample *s,
                     const struct array *in);
+// Up to `max` applications of the primitive that the kernel takes with contiguous inputs.
+uint32_t kernel_samples(struct sample_maker *maker, const tn_kernel *kernel,
+                        const tn_primitive *primitive, struct sample *out, uint32_t max);
 // Whether its operand rules allow the layouts; the core copies other inputs first.
 bool kernel_layouts_fit(const tn_kernel *kernel, const struct sample *s,
                         const struct array *in);

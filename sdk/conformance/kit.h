@@ -39,6 +39,7 @@ struct kit {
     const char *folder;   // an empty directory of this run, for what checks write
     const char *only;     // pattern of "check" or "check subject"; NULL: all
     const char *devices;  // pattern of "backend:index"; NULL: all
+    const char *with;     // backends behind the one that is checked, "cpu-blas"; NULL: none
     const char *examples; // a file of examples for primitives, or NULL
     uint32_t samples;     // most applications of a primitive to draw
     uint64_t seed;

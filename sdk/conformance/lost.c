@@ -5,13 +5,13 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include "draft.h"
+#include "arithmetic.h"
 
-enum { N = 1 << 15, STEPS = 8, RESULT = 3280 }; // RESULT: 3x + 1, applied STEPS times to 0
+enum { N = 1 << 15, STEPS = 8 };
 enum { SUBMISSIONS = 4, WAITERS = 3, COPY = 4096 };
 
 static struct draft draft;
-static struct program affine;
+static struct arithmetic work;
 
 struct scene {
     struct fixture *fixture;
@@ -19,6 +19,7 @@ struct scene {
     tn_executable *executable;
     tn_binding bindings[2];
     uint64_t points[SUBMISSIONS];
+    int steps;           // of the work
     atomic_bool is_lost; // lose() has returned
 };
 
@@ -28,38 +29,35 @@ static const tn_device_loss *find_loss(struct fixture *f)
     return TN_HAS(loss, lose) ? loss : NULL;
 }
 
-static bool runs_programs(const struct fixture *f)
+// Drafts 3 * x + 1 (arithmetic.h), alternating between two slots; no steps if the backend
+// can be given none. Returns the number of steps.
+static int draft_work(const struct fixture *f)
 {
-    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
-    return fixture_consumes(f, TN_FAMILY_EXPR) && dtypes & TN_DTYPE_BIT(TN_I32);
-}
-
-// Drafts 3 * x + 1, alternating between two slots; no steps if the backend runs no
-// programs.
-static void draft_work(const struct fixture *f)
-{
+    int steps = arithmetic_find(f, &work) ? STEPS : 0;
     draft_start(&draft);
-    program_affine(&affine, TN_I32);
     draft_slot(&draft, 0, N * 4);
     draft_slot(&draft, 0, N * 4);
-    tn_value in = flat_value(0, TN_I32, N), out = flat_value(1, TN_I32, N);
-    for (int i = 0; i < STEPS && runs_programs(f); i++)
-        draft_program(&draft, &affine, i % 2 ? &out : &in, i % 2 ? &in : &out, 3, 1);
+    tn_value in = arithmetic_value(&work, 0, N), out = arithmetic_value(&work, 1, N);
+    for (int i = 0; i < steps; i++)
+        draft_affine(&draft, &work, i % 2 ? &out : &in, i % 2 ? &in : &out, 3, 1);
+    return steps;
 }
 
 // --- a device that is not lost ---------------------------------------------------------
 
-// Compiles the work, and creates its buffers with zeros.
+// Compiles the work, and creates its buffers, of ones.
 static bool prepare(struct scene *s)
 {
     struct fixture *f = s->fixture;
-    static const uint32_t zeros[N];
-    draft_work(f);
+    static uint32_t ones[N];
+    s->steps = draft_work(f);
+    for (int i = 0; i < N; i++)
+        ones[i] = element_of(&work, 1);
     s->executable = fixture_compile(f, &draft.segment);
     for (int i = 0; i < 2; i++) {
         s->bindings[i] = (tn_binding){fixture_buffer(f, N * 4), 0};
         if (!s->bindings[i].buffer ||
-            !fixture_write(f, s->bindings[i].buffer, 0, zeros, sizeof(zeros)))
+            !fixture_write(f, s->bindings[i].buffer, 0, ones, sizeof(ones)))
             return false;
     }
     return s->executable != NULL;
@@ -75,8 +73,10 @@ static void works(struct fixture *f, const char *what)
         !fixture_wait(f, f->points[0]) ||
         !fixture_read(f, s.bindings[0].buffer, 0, got, N * 4))
         return;
-    if (fixture_computes(f) && runs_programs(f) && got[N - 1] != RESULT)
-        check_fail(f->kit, "%s gives %u, expected %d", what, got[N - 1], RESULT);
+    uint32_t want = affine_repeated(&work, element_of(&work, 1), 3, 1, s.steps);
+    if (fixture_computes(f) && got[N - 1] != want)
+        check_fail(f->kit, "%s gives %.10g, expected %.10g", what,
+                   element_value(&work, got[N - 1]), element_value(&work, want));
 }
 
 // --- the loss --------------------------------------------------------------------------

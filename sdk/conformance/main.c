@@ -4,8 +4,8 @@
 // code.
 //
 //   tenon-conformance PLUGIN.so|DIRECTORY|ID [--json] [--seed N] [--report FILE]
-//       [--only GLOB] [--devices GLOB] [--exceptions FILE] [--examples FILE]
-//       [--samples N] [--timeout S]
+//       [--only GLOB] [--devices GLOB] [--with BACKENDS] [--exceptions FILE]
+//       [--examples FILE] [--samples N] [--timeout S]
 //   tenon-conformance --list
 #include <dirent.h>
 #include <fnmatch.h>
@@ -34,8 +34,8 @@ static int usage(const char *problem, const char *argument)
         stderr,
         "tenon-conformance: %s%s\n"
         "usage: tenon check PLUGIN.so|DIRECTORY|ID [--json] [--seed N] [--report FILE]\n"
-        "       [--only GLOB] [--devices GLOB] [--exceptions FILE] [--examples FILE]\n"
-        "       [--samples N] [--timeout S]\n"
+        "       [--only GLOB] [--devices GLOB] [--with BACKENDS] [--exceptions FILE]\n"
+        "       [--examples FILE] [--samples N] [--timeout S]\n"
         "       tenon check --list\n",
         problem, argument);
     return STATUS_USAGE;
@@ -57,6 +57,7 @@ static int parse(struct options *o, int argc, char **argv)
         {"--examples", &o->run.examples, NULL},
         {"--samples", &o->run.samples, NULL},
         {"--devices", &o->run.devices, NULL},
+        {"--with", &o->run.with, NULL},
         {"--timeout", &o->timeout, NULL},
         {"--child", &o->child, NULL},
         {"--folder", &o->run.folder, NULL},
@@ -204,6 +205,7 @@ static int run_all(struct options *o, struct exceptions *exceptions)
                             .examples = o->run.examples,
                             .samples = o->run.samples,
                             .devices = o->run.devices,
+                            .with = o->run.with,
                             .seed = o->run.seed};
     if (!mkdtemp(folder)) {
         perror("/tmp");
@@ -234,6 +236,7 @@ static int run_child(const struct options *o)
         .folder = o->run.folder,
         .only = o->run.only,
         .devices = o->run.devices,
+        .with = o->run.with,
         .examples = o->run.examples,
         .seed = o->run.seed,
         .samples = o->run.samples ? (uint32_t)strtoul(o->run.samples, NULL, 10) : 24,

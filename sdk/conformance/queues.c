@@ -7,12 +7,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
-#include "draft.h"
+#include "arithmetic.h"
 
 enum { N = 4000, CHAIN = 100 };
 
 static struct draft draft;
-static struct program affine;
+static struct arithmetic work;
 
 static bool has_queues(struct fixture *f)
 {
@@ -22,28 +22,25 @@ static bool has_queues(struct fixture *f)
     return false;
 }
 
-// Drafts out = 3 * x + 1 over `count` numbers; slot 0 is x, slot 1 is out. False: skipped.
-static bool draft_affine(struct fixture *f, int64_t count)
+// Drafts out = 3 * x + 1 (arithmetic.h) over `count` elements; slot 0 is x, slot 1 is out.
+// False: skipped.
+static bool draft_work(struct fixture *f, int64_t count)
 {
-    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
-    if (!fixture_consumes(f, TN_FAMILY_EXPR) || !(dtypes & TN_DTYPE_BIT(TN_I32))) {
-        check_skip(f->kit, "it runs no programs of i32");
+    if (!arithmetic_begin(f, &work))
         return false;
-    }
     draft_start(&draft);
-    program_affine(&affine, TN_I32);
     draft_slot(&draft, 0, (uint64_t)count * 4);
     draft_slot(&draft, 0, (uint64_t)count * 4);
-    tn_value in = flat_value(0, TN_I32, count), out = flat_value(1, TN_I32, count);
-    draft_program(&draft, &affine, &in, &out, 3, 1);
+    tn_value in = arithmetic_value(&work, 0, count),
+             out = arithmetic_value(&work, 1, count);
+    draft_affine(&draft, &work, &in, &out, 3, 1);
     return true;
 }
 
-static uint32_t affine_of(uint32_t x, int times)
+// The element after `times` runs, which was the number n before.
+static uint32_t worked(uint32_t n, int times)
 {
-    while (times-- > 0)
-        x = x * 3 + 1;
-    return x;
+    return affine_repeated(&work, element_of(&work, n), 3, 1, times);
 }
 
 // Creates a buffer in which element i is first + i.
@@ -51,7 +48,7 @@ static tn_buffer *filled(struct fixture *f, uint32_t count, uint32_t first)
 {
     uint32_t values[N];
     for (uint32_t i = 0; i < count; i++)
-        values[i] = first + i;
+        values[i] = element_of(&work, first + i);
     tn_buffer *buffer = fixture_buffer(f, count * 4);
     return buffer && fixture_write(f, buffer, 0, values, count * 4) ? buffer : NULL;
 }
@@ -186,9 +183,10 @@ static void run_elsewhere(struct fixture *f, uint32_t busy, tn_executable *execu
             return;
         if (atomic_load(&gate.gave_up))
             check_fail(f->kit, "work of queue %u waits for that of queue %u", i, busy);
-        else if (got != affine_of(i, 1))
-            check_fail(f->kit, "queue %u computes %u while queue %u is busy, expected %u",
-                       i, got, busy, affine_of(i, 1));
+        else if (got != worked(i, 1))
+            check_fail(f->kit,
+                       "queue %u computes %.10g while queue %u is busy, expected %.10g", i,
+                       element_value(&work, got), busy, element_value(&work, worked(i, 1)));
     }
 }
 
@@ -200,7 +198,7 @@ static bool runs_kernels(const struct fixture *f)
 
 void check_apart(struct fixture *f)
 {
-    if (!has_queues(f) || !draft_affine(f, N))
+    if (!has_queues(f) || !draft_work(f, N))
         return;
     if (!runs_kernels(f)) {
         check_skip(f->kit, "it runs no functions in C, which could take their time");
@@ -269,7 +267,7 @@ static void check_chain(struct fixture *f)
     static uint32_t got[N];
     tn_point waits[TN_MAX_QUEUES];
     uint32_t before = 0;
-    if (!draft_affine(f, N))
+    if (!draft_work(f, N))
         return;
     tn_executable *executable = fixture_compile(f, &draft.segment);
     tn_buffer *buffers[2] = {filled(f, N, 5), filled(f, N, 0)};
@@ -299,11 +297,12 @@ static void check_chain(struct fixture *f)
         !fixture_computes(f) || !fixture_read(f, buffers[0], 0, got, sizeof(got)))
         return;
     for (uint32_t i = 0; i < N; i++)
-        if (got[i] != affine_of(5 + i, CHAIN)) {
+        if (got[i] != worked(5 + i, CHAIN)) {
             check_fail(f->kit,
                        "%d submissions, each after the one before on another queue: "
-                       "element %u is %u, expected %u",
-                       CHAIN, i, got[i], affine_of(5 + i, CHAIN));
+                       "element %u is %.10g, expected %.10g",
+                       CHAIN, i, element_value(&work, got[i]),
+                       element_value(&work, worked(5 + i, CHAIN)));
             return;
         }
 }
@@ -364,9 +363,10 @@ static bool computed(struct fixture *f, uint32_t queue, tn_buffer *buffer, uint3
         !fixture_read(f, buffer, 0, got, sizeof(got)))
         return false;
     for (uint32_t i = 0; i < N && fixture_computes(f); i++)
-        if (got[i] != affine_of(first + i, 1)) {
-            check_fail(f->kit, "%s: element %u is %u, expected %u", what, i, got[i],
-                       affine_of(first + i, 1));
+        if (got[i] != worked(first + i, 1)) {
+            check_fail(f->kit, "%s: element %u is %.10g, expected %.10g", what, i,
+                       element_value(&work, got[i]),
+                       element_value(&work, worked(first + i, 1)));
             return false;
         }
     return true;
@@ -390,7 +390,7 @@ static void check_signalled(struct fixture *f, tn_executable *executable,
              computed(f, other, apart[1].buffer, 50, "work of another queue");
     pause_ms(100); // work that does not wait computes with what is there now
     for (uint32_t i = 0; i < N; i++)
-        values[i] = 7 + i;
+        values[i] = element_of(&work, 7 + i);
     ok = ok && fixture_write(f, bindings[0].buffer, 0, values, sizeof(values));
     atomic_store(&s.is_told, true);
     pthread_join(s.thread, NULL);
@@ -414,7 +414,7 @@ void check_host(struct fixture *f)
         check_fail(f->kit, "TN_DEVICE_HOST_POINTS is set, and the backend has no signal");
         return;
     }
-    if (!draft_affine(f, N))
+    if (!draft_work(f, N))
         return;
     tn_executable *executable = fixture_compile(f, &draft.segment);
     tn_binding bindings[2] = {{filled(f, N, 900), 0}, {filled(f, N, 0), 0}};
@@ -491,11 +491,11 @@ static bool holds(struct submitter *s, int runs)
     uint32_t got[ELEMENTS] = {0};
     t->buffer_read(s->fixture->device, s->buffers[runs % 2], 0, got, sizeof(got));
     for (uint32_t i = 0; i < ELEMENTS && fixture_computes(s->fixture); i++) {
-        uint32_t want = affine_of(s->first + i, runs);
+        uint32_t want = worked(s->first + i, runs);
         if (got[i] != want) {
             format_text(s->failure, sizeof(s->failure),
-                        "after %d runs element %u is %u, expected %u", runs, i, got[i],
-                        want);
+                        "after %d runs element %u is %.10g, expected %.10g", runs, i,
+                        element_value(&work, got[i]), element_value(&work, want));
             return false;
         }
     }
@@ -520,7 +520,7 @@ void check_at_once(struct fixture *f)
 {
     struct submitter submitters[THREADS];
     pthread_t threads[THREADS];
-    if (!draft_affine(f, ELEMENTS))
+    if (!draft_work(f, ELEMENTS))
         return;
     tn_executable *executable = fixture_compile(f, &draft.segment);
     for (uint32_t i = 0; i < THREADS; i++) {

@@ -196,6 +196,7 @@ static void print_replay(const struct report *report, FILE *out)
          (unsigned long long)report->seed, r->check->name, r->subject[0] ? " " : "",
          r->subject);
     print_option("--devices", report->devices, out);
+    print_option("--with", report->with, out);
     print_option("--examples", report->examples, out);
     print_option("--samples", report->samples, out);
     tell(out, "\n");
@@ -207,9 +208,9 @@ void report_text(const struct report *report, FILE *out)
     print_groups(report, out);
     tell(out, "\n");
     print_findings(report, FAILED, "FAIL", out);
-    print_findings(report, WARNED, "warn", out);
     print_findings(report, EXCEPTED, "known", out);
     print_skips(report, out);
+    print_findings(report, WARNED, "WARN", out); // last: skips are many
     tell(out,
          "%s: %llu passed, %llu failed, %llu warned, %llu skipped, %llu excepted "
          "in %.1f s, seed %llu\n",

@@ -18,7 +18,7 @@ struct result {
 
 struct report {
     const char *file;
-    const char *examples, *samples, *devices; // as on the command line, or NULL
+    const char *examples, *samples, *devices, *with; // as on the command line, or NULL
     uint64_t seed;
     struct result *results; // owned
     size_t count, capacity;

@@ -392,24 +392,32 @@ static bool is_small(const tn_type *types, uint32_t count)
     return true;
 }
 
+// Which samples are kept: those that a function accepts, or all.
+struct filter {
+    bool (*accepts)(const struct sample *s, const void *context); // NULL: all
+    const void *context;
+};
+
 // Hash of the features in which samples should differ: which attributes are given, dtypes,
-// ranks, and extents of 0 and 1.
-static uint64_t kind_of(const struct sample *s)
+// ranks, and extents of 0 and 1; with a filter, all extents.
+static uint64_t kind_of(const struct sample *s, const struct filter *filter)
 {
     uint64_t kind = s->given;
     for (uint32_t i = 0; i < s->num_inputs; i++) {
         kind = kind * 31 + (uint64_t)s->types[i].dtype * 16 + (uint64_t)s->types[i].rank;
         for (int32_t axis = 0; axis < s->types[i].rank; axis++)
-            kind = kind * 3 + (s->types[i].extent[axis] == 1) +
-                   (s->types[i].extent[axis] == 0) * 2;
+            kind = filter->accepts ? kind * 31 + (uint64_t)s->types[i].extent[axis]
+                                   : kind * 3 + (s->types[i].extent[axis] == 1) +
+                                         (s->types[i].extent[axis] == 0) * 2;
     }
     return kind;
 }
 
-static bool is_new(const struct sample *samples, uint32_t count, const struct sample *s)
+static bool is_new(const struct sample *samples, uint32_t count, const struct sample *s,
+                   const struct filter *filter)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (kind_of(&samples[i]) == kind_of(s))
+        if (kind_of(&samples[i], filter) == kind_of(s, filter))
             return false;
     return true;
 }
@@ -437,8 +445,24 @@ static uint32_t keep_accepted(struct sample_maker *maker, struct sample *example
     return kept;
 }
 
-uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
-                      struct sample *out, uint32_t max)
+static bool passes(const struct filter *filter, const struct sample *s)
+{
+    return !filter->accepts || filter->accepts(s, filter->context);
+}
+
+// Drops the examples that the filter does not take.
+static uint32_t keep_passing(const struct filter *filter, struct sample *samples,
+                             uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (passes(filter, &samples[i]))
+            samples[kept++] = samples[i];
+    return kept;
+}
+
+static uint32_t make_samples(struct sample_maker *maker, const tn_primitive *primitive,
+                             const struct filter *filter, struct sample *out, uint32_t max)
 {
     struct kit *k = maker->kit;
     int attempts = primitive->infer ? ATTEMPTS : ATTEMPTS_BY_CORE;
@@ -448,15 +472,30 @@ uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
     uint32_t wanted = max * k->samples / MAX_SAMPLES; // by --samples
     max = wanted < 1 ? 1 : wanted < max ? wanted : max;
     uint32_t count = keep_accepted(maker, out, examples_read(k, primitive, out, max, &how));
+    count = keep_passing(filter, out, count);
     for (int i = 0; i < attempts && count < max && !how.no_random; i++) {
         struct sample *s = &out[count];
         sample_draw(k, primitive, s);
         sampling_apply(&how, s);
-        if (is_small(s->types, s->num_inputs) && is_new(out, count, s) &&
-            sample_infer(maker, s) == TN_OK && is_small(s->outputs, s->num_outputs))
+        if (is_small(s->types, s->num_inputs) && is_new(out, count, s, filter) &&
+            sample_infer(maker, s) == TN_OK && is_small(s->outputs, s->num_outputs) &&
+            passes(filter, s))
             count++;
     }
     return count;
+}
+
+uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
+                      struct sample *out, uint32_t max)
+{
+    return make_samples(maker, primitive, &(struct filter){NULL, NULL}, out, max);
+}
+
+uint32_t samples_make_for(struct sample_maker *maker, const tn_primitive *primitive,
+                          bool (*accepts)(const struct sample *s, const void *context),
+                          const void *context, struct sample *out, uint32_t max)
+{
+    return make_samples(maker, primitive, &(struct filter){accepts, context}, out, max);
 }
 
 // --- values ----------------------------------------------------------------------------

@@ -62,6 +62,11 @@ tn_status sample_infer(struct sample_maker *maker, struct sample *s);
 // Fills `out` with up to `max` accepted applications, examples first. Returns how many.
 uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
                       struct sample *out, uint32_t max);
+// The same of applications that `accepts` takes, which may all be of one dtype and rank:
+// they differ in an extent at least.
+uint32_t samples_make_for(struct sample_maker *maker, const tn_primitive *primitive,
+                          bool (*accepts)(const struct sample *s, const void *context),
+                          const void *context, struct sample *out, uint32_t max);
 // Draws one application, whether or not infer accepts it.
 void sample_draw(struct kit *k, const tn_primitive *primitive, struct sample *out);
 

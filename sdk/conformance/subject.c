@@ -180,6 +180,18 @@ tn_runtime *subject_runtime(struct kit *k, const char *variable, const char **ou
     return subject_runtime_with(k, (const char *const[]){variable, NULL}, out_why);
 }
 
+tn_runtime *subject_runtime_on(struct kit *k, const char *device, const char *kernels,
+                               const char **out_why)
+{
+    char backend[256], list[300];
+    const char *variables[] = {backend, "TENON_FALLBACK=allow", kernels ? list : NULL,
+                               NULL};
+    format_text(backend, sizeof(backend), "TENON_BACKEND=%s%s%s", device,
+                k->with ? "," : "", k->with ? k->with : "");
+    format_text(list, sizeof(list), "TENON_KERNELS=%s", kernels ? kernels : "");
+    return subject_runtime_with(k, variables, out_why);
+}
+
 tn_runtime *subject_runtime_with(struct kit *k, const char *const *variables,
                                  const char **out_why)
 {

@@ -33,6 +33,10 @@ const tn_backend *subject_backend(const struct subject *subject);
 // Gives a runtime that finds the plugin before all installed ones; `variable` is
 // "NAME=value" or NULL. NULL: *out_why is the reason.
 tn_runtime *subject_runtime(struct kit *k, const char *variable, const char **out_why);
+// The same with the device ("vulkan:0") and behind it those of --with, to which the core
+// may fall back in silence, and a rule of TENON_KERNELS or NULL.
+tn_runtime *subject_runtime_on(struct kit *k, const char *device, const char *kernels,
+                               const char **out_why);
 // The same with several variables, ended by NULL.
 tn_runtime *subject_runtime_with(struct kit *k, const char *const *variables,
                                  const char **out_why);

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """The command line of `tenon check`: exit statuses, replay, JSON, exceptions, examples.
 
-    command.py KIT FAULTY_PLUGIN SANE_PLUGIN HANGING_PLUGIN
+    command.py KIT FAULTY_PLUGIN SANE_PLUGIN HANGING_PLUGIN IDLE_PLUGIN
 
-FAULTY_PLUGIN fails kernel.values, HANGING_PLUGIN hangs where an attribute is infinite.
+FAULTY_PLUGIN fails kernel.values, HANGING_PLUGIN hangs where an attribute is infinite, the kernel of
+IDLE_PLUGIN takes nothing.
 """
 
 import json
@@ -21,8 +22,8 @@ FAST = ("--devices", "cpu*", "--timeout", "20")
 
 
 class Bench:
-    def __init__(self, kit, faulty, sane, hanging):
-        self.kit, self.faulty, self.sane, self.hanging = kit, faulty, sane, hanging
+    def __init__(self, kit, faulty, sane, hanging, idle):
+        self.kit, self.faulty, self.sane, self.hanging, self.idle = kit, faulty, sane, hanging, idle
         self.folder = pathlib.Path(tempfile.mkdtemp())
 
     def run(self, *args, status):
@@ -67,6 +68,14 @@ class Bench:
         assert 10 < len(out.splitlines()) < 60, out
         assert re.search(r"^PASS: \d+ passed, 0 failed", out, re.M), out
         assert max(map(len, out.splitlines())) < 200, out
+
+    def a_kernel_that_never_ran(self):
+        """a kernel that never ran is warned of, in the last lines"""
+        out, _ = self.run(self.idle, *FAST, status=0)
+        warned = re.findall(r"^WARN (kernel.values|device.kernel) base.matmul/1 narrow .*\n +it never ran: ", out, re.M)
+        assert warned == ["kernel.values", "device.kernel"], out
+        assert "\nskip " not in out[out.index("WARN"):], out
+        assert re.search(r"^PASS: \d+ passed, 0 failed, [1-9]\d* warned", out, re.M), out
 
     def json_has_all(self):
         """--json has every result, with its requirement, cases and outcome"""
@@ -178,7 +187,7 @@ class Bench:
 
 def main():
     bench = Bench(*sys.argv[1:])
-    tests = [bench.statuses, bench.replays, bench.one_page, bench.json_has_all,
+    tests = [bench.statuses, bench.replays, bench.one_page, bench.a_kernel_that_never_ran, bench.json_has_all,
              bench.report_file, bench.exceptions, bench.damaged, bench.beside, bench.examples,
              bench.large_examples, bench.samples, bench.hangs, bench.lists]
     print(f"1..{len(tests)}")

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Tests, checks and the generator of the conformance suite; its command line.
 //
-//   tenon-suite BACKEND [--seed N] [--only TEXT] [--golden FILE] [--share N]
+//   tenon-suite BACKEND [--with BACKENDS] [--seed N] [--only TEXT] [--golden FILE] [--share
+//   N]
 //               [--partial] [--verbose]
 //
+// --with: backends behind it, which run what it cannot.
 // --partial: what the backend says it cannot do is no failure.
 #include "suite.h"
 #include <tenon/backend.h>
@@ -141,10 +143,9 @@ void coverage_test(struct suite *s)
 
 static int usage(void)
 {
-    fprintf(
-        stderr,
-        "usage: tenon-suite BACKEND [--seed N] [--only TEXT] [--golden FILE] [--share N] "
-        "[--partial] [--verbose]\n");
+    fprintf(stderr, "usage: tenon-suite BACKEND [--with BACKENDS] [--seed N] [--only TEXT] "
+                    "[--golden FILE] "
+                    "[--share N] [--partial] [--verbose]\n");
     return 2;
 }
 
@@ -174,10 +175,12 @@ static int count_devices(struct suite *s)
     return found;
 }
 
-static int run(struct suite *s, const char *golden)
+// `with`: backends behind the one that is tested, or NULL.
+static int run(struct suite *s, const char *golden, const char *with)
 {
-    char variable[128];
-    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", s->backend);
+    char variable[256];
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s%s%s", s->backend,
+             with ? "," : "", with ? with : "");
     const char *variables[] = {variable, NULL};
     if (tn_runtime_open(&(tn_runtime_options){.variables = variables}, &s->runtime)) {
         printf("Bail out! %s\n", tn_last_error());
@@ -211,13 +214,15 @@ static int run(struct suite *s, const char *golden)
 int main(int argc, char **argv)
 {
     struct suite s = {.seed = 1, .share = 1};
-    const char *golden = NULL;
+    const char *golden = NULL, *with = NULL;
     for (int i = 1; i < argc; i++) {
         bool more = i + 1 < argc;
         if (strcmp(argv[i], "--seed") == 0 && more)
             s.seed = strtoull(argv[++i], NULL, 0);
         else if (strcmp(argv[i], "--only") == 0 && more)
             s.only = argv[++i];
+        else if (strcmp(argv[i], "--with") == 0 && more)
+            with = argv[++i];
         else if (strcmp(argv[i], "--golden") == 0 && more)
             golden = argv[++i];
         else if (strcmp(argv[i], "--share") == 0 && more)
@@ -233,5 +238,5 @@ int main(int argc, char **argv)
     }
     if (!s.backend || s.share == 0)
         return usage();
-    return run(&s, golden);
+    return run(&s, golden, with);
 }

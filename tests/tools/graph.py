@@ -109,9 +109,38 @@ def a_backend_without_expressions_is_sent_none():
 
 
 def such_a_backend_passes_its_check():
-    for name in ("toy", "toy-cpu", "toy-copies"):
+    for name in ("toy", "toy-cpu", "toy-copies", "toy-f32"):
         said = tenon("check", f"com.acme.{name}", env=TOYS).stdout
         assert "PASS" in said and "0 failed" in said, said
+
+
+def checks_of(name, *options):
+    """What the suite, segments and queues of a backend's check gave, by outcome."""
+    report = json.loads(tenon("check", f"com.acme.{name}", "--only", "[sq]*", "--json", *options, env=TOYS).stdout)
+    results = [r for r in report["results"] if r["check"].split(".")[0] in ("suite", "segment", "queue")]
+    return {outcome: [r for r in results if r["outcome"] == outcome] for outcome in ("pass", "fail", "skip", "warn")}
+
+
+def the_least_backend_is_checked_with_its_own_kernels():
+    alone, beside = checks_of("toy-f32"), checks_of("toy-f32", "--with", "cpu-blas")
+    for found in (alone, beside):
+        assert not found["fail"] and not found["warn"], found
+        passed = [r["check"] for r in found["pass"]]
+        for check in ("segment.values", "segment.order", "segment.alias", "segment.memory", "queue.order", "queue.done",
+                      "queue.threads", "queue.at-once"):
+            assert check in passed, (check, passed)
+    # What the backend lacks is a skip; beside a backend that has it, it is computed.
+    assert len(alone["skip"]) > 80 > 20 > len(beside["skip"]), (len(alone["skip"]), len(beside["skip"]))
+    assert len([r for r in alone["pass"] if r["check"] == "suite.test"]) > 10, alone["pass"]
+
+
+def views_are_read_by_way_of_the_host_where_no_device_copies():
+    x = "x=[[1.0,2,3],[4,5,6]]"
+    for expression, expected in [
+            ("transpose(x)", [[1, 4], [2, 5], [3, 6]]), ("x[:, ::-1]", [[3, 2, 1], [6, 5, 4]]),
+            ("x[1:, ::2]", [[4, 6]]), ("broadcast_to(x, [2, 2, 3])[:, 1]", [[4, 5, 6], [4, 5, 6]]),
+            ("transpose(x @ [[1.0,0,0],[0,1,0],[0,0,1]])", [[1, 4], [2, 5], [3, 6]]), ("x[:, 3:]", [[], []])]:
+        assert values(expression, x, env=on("toy")) == [expected], expression
 
 
 def copy_of(backends, expression="transpose(x) @ x"):
@@ -192,7 +221,8 @@ def a_long_chain_has_a_label_with_an_end():
 run([one_device_has_all_edges_and_the_names_of_inputs, a_graph_as_built_has_the_names_too,
      several_outputs_each_have_an_edge, two_devices_are_joined_by_transfers,
      pictures_explanations_and_records_agree, a_backend_without_expressions_is_sent_none,
-     such_a_backend_passes_its_check,
+     such_a_backend_passes_its_check, the_least_backend_is_checked_with_its_own_kernels,
+     views_are_read_by_way_of_the_host_where_no_device_copies,
      a_copy_is_placed_as_any_step_is, a_copy_that_no_device_makes_is_an_error_with_reasons,
      numbers_are_uploaded_where_no_expression_writes_them, a_value_travels_once_to_each_device,
      transfers_and_uploads_are_in_the_trace,

@@ -7,7 +7,8 @@ int cmd_check(const struct command *self, int argc, char **argv)
 {
     bool json = false, list = false;
     const char *seed = NULL, *report = NULL, *only = NULL, *exceptions = NULL,
-               *examples = NULL, *devices = NULL, *samples = NULL, *timeout = NULL;
+               *examples = NULL, *devices = NULL, *with = NULL, *samples = NULL,
+               *timeout = NULL;
     const struct option options[] = {
         {"json", 0, NULL, "print JSON", NULL, &json},
         {"list", 0, NULL, "list all checks and what each expects", NULL, &list},
@@ -20,6 +21,8 @@ int cmd_check(const struct command *self, int argc, char **argv)
          &examples, NULL},
         {"devices", 0, "GLOB", "devices to compute on, as \"vulkan:*\" (all)", &devices,
          NULL},
+        {"with", 0, "BACKENDS",
+         "backends that run what a checked one does not, as cpu-blas", &with, NULL},
         {"samples", 0, "N", "applications of each operator that are tried (24)", &samples,
          NULL},
         {"timeout", 0, "S", "seconds that one check may take (30)", &timeout, NULL},
