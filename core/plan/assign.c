@@ -346,20 +346,28 @@ static void assign_leaves(struct plan_work *work)
     }
 }
 
-// Outputs that no operation computes and that are not leaves: stage order dropped the
-// operation, since they have no elements.
-static tn_status assign_empty_outputs(struct assigner *a)
+// Gives a storage to a value that is needed and that neither a leaf nor an operation has:
+// stage order dropped its operation, since the value has no elements.
+static tn_status place_dropped(struct assigner *a, uint32_t value)
 {
-    struct plan_work *work = a->work;
-    for (uint32_t i = 0; i < work->num_values; i++) {
-        struct plan_value *v = &work->values[i];
-        if (v->base == i && v->is_output && v->home == HOME_NONE && !v->is_number) {
-            tn_status status = add_storage(a, v, NONE);
-            if (status != TN_OK)
-                return status;
-        }
-    }
-    return TN_OK;
+    struct plan_value *v = &a->work->values[a->work->values[value].base];
+    bool is_dropped = v->home == HOME_NONE && v->producer == NONE && !v->is_number;
+    return is_dropped ? add_storage(a, v, NONE) : TN_OK;
+}
+
+// Before the operations: one with several outputs may take over the memory of such a value.
+static tn_status place_all_dropped(struct assigner *a)
+{
+    const struct plan_work *work = a->work;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < work->num_values && status == TN_OK; i++)
+        if (work->values[i].is_output)
+            status = place_dropped(a, i);
+    for (uint32_t i = 0; i < work->num_ops; i++)
+        for (uint32_t k = 0; k < work->ops[i].num_inputs && status == TN_OK; k++)
+            if (work->ops[i].inputs[k].value != NONE)
+                status = place_dropped(a, work->ops[i].inputs[k].value);
+    return status;
 }
 
 static tn_status describe_outputs(struct assigner *a)
@@ -412,10 +420,10 @@ tn_status plan_assign(struct plan_work *work, struct plan *plan)
     find_lifetimes(work);
     find_chains(work);
     assign_leaves(work);
+    if (status == TN_OK)
+        status = place_all_dropped(&a);
     for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++)
         status = assign_step(&a, i);
-    if (status == TN_OK)
-        status = assign_empty_outputs(&a);
     if (status == TN_OK)
         status = describe_outputs(&a);
     for (uint32_t i = 0; a.pools && i < work->num_devices; i++) {

@@ -74,6 +74,8 @@ static tn_status write_value(struct compiler *c, uint32_t op, uint32_t value,
                       .offset = base->home_offset,
                       .id = id_of(c, v->base),
                       .layout = *layout};
+    if (base->home == HOME_NONE)
+        return fail(TN_ERR_INTERNAL, "operation %u: value %u has no memory", op, v->base);
     return slot_for(c, base->home, base->home_index, flags, &out->slot);
 }
 

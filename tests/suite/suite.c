@@ -201,6 +201,7 @@ static int run(struct suite *s, const char *golden, const char *with)
     error_tests(s);
     gradient_tests(s);
     batching_tests(s);
+    empty_tests(s);
     golden_tests(s, golden);
     coverage_test(s);
     printf("1..%u\n", s->tests);

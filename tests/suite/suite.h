@@ -109,6 +109,7 @@ void optimiser_tests(struct suite *s);
 void error_tests(struct suite *s);
 void gradient_tests(struct suite *s);
 void batching_tests(struct suite *s);
+void empty_tests(struct suite *s);
 void golden_tests(struct suite *s, const char *file);
 // Every primitive of the packs must be met by one of the above.
 void coverage_test(struct suite *s);
