@@ -133,6 +133,55 @@ static void check_moments(struct suite *s, const char *primitive, double mean,
     tn_scope_close(scope);
 }
 
+// Bounds between which there may be few numbers: all are of [a, b), rounded to the dtype;
+// where that has none, all are a.
+static void check_bounds(struct suite *s, tn_dtype dtype, double a, double b)
+{
+    enum { COUNT = 60000 };
+    static const uint32_t key[2] = {3, 4};
+    uint64_t stores[2] = {0, 0};
+    struct host_array got;
+    char text[160];
+    const char *failure = NULL;
+    tn_scope *scope = tn_scope_open(s->runtime);
+    tn_array *x = tn_op(
+        scope, "base.random_uniform", TN_IN(tn_from_data(scope, TN_U32, TN_SHAPE(2), key)),
+        tn_attrs("shape", TN_INTS(COUNT), "dtype", (int64_t)dtype, "a", a, "b", b));
+    const tn_tensor bounds = {.data = stores, .layout = {.dtype = dtype}};
+    tn_set_f64(&bounds, 0, a);
+    tn_set_f64(&bounds, 1, b);
+    double first = tn_get_f64(&bounds, 0), end = tn_get_f64(&bounds, 1);
+    if (!host_array_read(scope, x, &got)) {
+        failure = tn_scope_error(scope);
+    } else {
+        double least = INFINITY, most = -INFINITY;
+        for (int64_t i = 0; i < COUNT; i++) {
+            least = fmin(least, host_array_get(&got, i));
+            most = fmax(most, host_array_get(&got, i));
+        }
+        bool good =
+            first < end ? least >= first && most < end : least == first && most == first;
+        if (!good) {
+            snprintf(text, sizeof(text), "numbers from %.9g to %.9g", least, most);
+            failure = text;
+        }
+        host_array_free(&got);
+    }
+    check(s, failure, "%s from %.9g up to %.9g", tn_dtype_name(dtype), a, b);
+    tn_scope_close(scope);
+}
+
+static void bounds_tests(struct suite *s)
+{
+    static const double bounds[][2] = {
+        {0, 1},     {-1, 0},          {-3, -2},         {1, 1 + 0x1p-6}, {1, 1 + 0x1p-9},
+        {100, 101}, {1, 1 + 0x1p-22}, {1e4, 1e4 + 1},   {2, 2},          {5, 4},
+        {0, 70000}, {0.1, 0.3},       {1, 1 + 0x1p-51}, {-1e-6, 1e-6}};
+    for (tn_dtype dtype = TN_F16; dtype <= TN_F64; dtype++)
+        for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+            check_bounds(s, dtype, bounds[i][0], bounds[i][1]);
+}
+
 void random_tests(struct suite *s)
 {
     static const char *const names[] = {"base.random_bits", "base.random_uniform",
@@ -153,6 +202,8 @@ void random_tests(struct suite *s)
                 check_random(s, names[what], what, TN_F64, keys[k], TN_INTS(100));
         }
         // a is the low end or the mean, b the high end or the deviation.
+        if (what == UNIFORM)
+            bounds_tests(s);
         if (what == UNIFORM)
             check_moments(s, names[what], 3.5, 0.75, 81.0 / 80);
         if (what == NORMAL)

@@ -38,13 +38,15 @@
 #define BITS "k0, k1 -> " THREEFRY "a60"
 
 // Uniform in [0, 1): 24 bits for f32, 53 for f64. The factors 2^-24, 2^26 and 2^-53 are
-// exact.
+// exact. The sum may round up to `high`, and so may the conversion to a half float: `last`
+// is the greatest number of the result's dtype that is below.
 #define UNIFORM_F32                                                                        \
-    "k0, k1 -> " THREEFRY "low + (high - low) * (f32(a60 >> 8) * 5.9604644775390625e-8)"
+    "k0, k1 -> " THREEFRY                                                                  \
+    "min(low + (high - low) * (f32(a60 >> 8) * 5.9604644775390625e-8), last)"
 #define UNIFORM_F64                                                                        \
     "k0, k1 -> " THREEFRY                                                                  \
-    "low + (high - low) * ((f64(a60 >> 5) * 67108864.0 + f64(b60 >> 6)) * "                \
-    "1.1102230246251565e-16)"
+    "min(low + (high - low) * ((f64(a60 >> 5) * 67108864.0 + f64(b60 >> 6)) * "            \
+    "1.1102230246251565e-16), last)"
 
 // Box and Muller 1958: one word gives the radius, scaled to (0, 1] so that its logarithm is
 // finite; the other gives the angle. 24 bits (f32) reach 5.7 standard deviations, 32 bits
@@ -68,7 +70,7 @@ static const tn_attr_field uniform_fields[] = {
     TN_REQUIRED_FIELD(tn_random_attrs, shape, TN_ATTR_INTS, "extents of the result"),
     TN_DTYPE_FIELD(tn_random_attrs, dtype, 0, "a float dtype; not given: f32"),
     TN_F64_FIELD(tn_random_attrs, a, 0, "the least value"),
-    TN_F64_FIELD(tn_random_attrs, b, 1, "where the values stop before"),
+    TN_F64_FIELD(tn_random_attrs, b, 1, "where the values stop before; up to a: all are a"),
 };
 static const tn_attr_field normal_fields[] = {
     TN_REQUIRED_FIELD(tn_random_attrs, shape, TN_ATTR_INTS, "extents of the result"),
@@ -145,13 +147,40 @@ static tn_status random_bits_decompose(const tn_build *build, const tn_rule *rul
     return built(outputs[0]);
 }
 
+// x rounded to `dtype`; with `steps` -1 the number of the dtype before that one. Numbers
+// that are not normal count as 0, as devices may treat them so.
+static double rounded(tn_dtype dtype, double x, int steps)
+{
+    static const double least_normal[] = {[TN_F16] = 0x1p-14,
+                                          [TN_BF16] = 0x1p-126,
+                                          [TN_F32] = 0x1p-126,
+                                          [TN_F64] = 0x1p-1022};
+    uint64_t bits = 0;
+    const tn_tensor one = {.data = &bits, .layout = {.dtype = dtype}};
+    tn_set_f64(&one, 0, x);
+    double nearest = tn_get_f64(&one, 0);
+    if (steps == 0 || nearest != nearest)
+        return nearest;
+    if (fabs(nearest) < least_normal[dtype])
+        return -least_normal[dtype];
+    if (nearest == least_normal[dtype])
+        return 0;
+    bits += nearest > 0 ? UINT64_MAX : 1; // magnitudes are in the order of their bits
+    return tn_get_f64(&one, 0);
+}
+
 static tn_status random_uniform_decompose(const tn_build *build, const tn_rule *rule,
                                           tn_array **outputs)
 {
     const tn_random_attrs *attrs = rule->attrs;
-    const char *text = attrs->dtype == TN_F64 ? UNIFORM_F64 : UNIFORM_F32;
+    tn_dtype dtype = attrs->dtype ? (tn_dtype)attrs->dtype : TN_F32;
+    const char *text = dtype == TN_F64 ? UNIFORM_F64 : UNIFORM_F32;
+    double low = attrs->a, high = attrs->b, first = rounded(dtype, low, 0);
+    double last = fmax(first, rounded(dtype, high, -1));
+    if (first >= rounded(dtype, high, 0)) // no number is left
+        low = high = last = first;
     tn_array *x =
-        random_expr(build, rule, text, tn_attrs("low", attrs->a, "high", attrs->b));
+        random_expr(build, rule, text, tn_attrs("low", low, "high", high, "last", last));
     outputs[0] = to_dtype(build, x, attrs->dtype);
     return built(outputs[0]);
 }
@@ -182,7 +211,8 @@ const tn_primitive base_random_bits = {
 const tn_primitive base_random_uniform = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.random_uniform/1",
-    .doc = "Random numbers spread evenly from a up to but without b.",
+    .doc = "Random numbers spread evenly from a up to but without b; a where no number is "
+           "between.",
     TN_INPUTS(key_input),
     .attrs = TN_ATTR_TABLE(tn_random_attrs, uniform_fields),
     .infer = random_float_infer,

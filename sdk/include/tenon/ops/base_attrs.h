@@ -339,7 +339,8 @@ typedef struct tn_linspace_attrs {
 // Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011) of the element's
 // number, so the same key gives the same numbers on every device. base.random_bits/1 gives
 // the words, base.random_uniform/1 numbers in [a, b), base.random_normal/1 the normal
-// distribution by the method of Box and Muller (1958).
+// distribution by the method of Box and Muller (1958). Uniform numbers are never b, with
+// both bounds rounded to the dtype; where a is not below b then, all are a.
 typedef struct tn_random_attrs {
     tn_ints shape; // required
     int64_t dtype; // a float dtype; TN_DTYPE_NONE: f32. random_bits: not read, always u32
