@@ -172,10 +172,13 @@ static subtree extremum(struct tree *t, subtree node, uint32_t k, subtree g)
     return tree_op(t, TN_EXPR_SELECT, tree_op(t, wins, mine, other, NULL), g, rest);
 }
 
+// At the origin, which has no derivative, 0.
 static subtree arc_tangent(struct tree *t, subtree node, uint32_t k, subtree g)
 {
     subtree y = node->args[0], x = node->args[1];
     subtree square = add(t, mul(t, x, x), mul(t, y, y));
+    subtree is_origin = tree_op(t, TN_EXPR_EQ, square, tree_int(t, 0), NULL);
+    square = tree_op(t, TN_EXPR_SELECT, is_origin, tree_int(t, 1), square);
     return k == 0 ? divide(t, mul(t, g, x), square)
                   : neg(t, divide(t, mul(t, g, y), square));
 }

@@ -435,6 +435,41 @@ Test(control, a_scan_has_first_and_second_derivatives)
     cr_assert_float_eq(a, b, 1e-4 * (1 + fabs(b)), "tangent: %g, expected %g", a, b);
 }
 
+Test(control, a_scan_over_no_positions_gives_what_it_carries)
+{
+    for (int reverse = 0; reverse < 2; reverse++) {
+        tn_array *c = scalar(3), *k = scalar(2), *out[2], *g[3], *t;
+        tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(0), NULL), *total;
+        scan_recurrence(c, x, k, reverse, out);
+        SAME(out[0], 3);
+        cr_assert_float_eq(tn_item(s, sum_of(out[1])), 0, 1e-6);
+        total = expr(s, "a, b -> a * 5 + b", out[0], sum_of(out[1]));
+        must(s, tn_vjp(s, &total, NULL, 1, (tn_array *[]){c, k, x}, 3, g));
+        SAME(g[0], 5);
+        SAME(g[1], 0);
+        cr_assert_float_eq(tn_item(s, sum_of(g[2])), 0, 1e-6);
+        must(s, tn_jvp(s, &total, 1, (tn_array *[]){c, k},
+                       (tn_array *[]){scalar(7), scalar(1)}, 2, &t));
+        SAME(t, 35);
+    }
+}
+
+Test(control, a_loop_of_no_iterations_has_derivatives)
+{
+    tn_array *x = F32S(2, 3), *w = scalar(0.5f), *y, *g[2], *t;
+    must(s, tn_while_call(s, NULL, multiply, w, 0, TN_ARRAYS(x), &y));
+    SAME(y, 2, 3);
+    grads_of(y, F32S(1, 4), (tn_array *[]){x, w}, 2, g);
+    SAME(g[0], 1, 4);
+    SAME(g[1], 0);
+    must(s, tn_jvp(s, &y, 1, (tn_array *[]){x, w}, (tn_array *[]){F32S(6, 7), scalar(1)}, 2,
+                   &t));
+    SAME(t, 6, 7);
+    must(s, tn_while_call(s, is_large, multiply, w, 0, TN_ARRAYS(scalar(9)), &y));
+    must(s, tn_vjp(s, &y, NULL, 1, &w, 1, g));
+    SAME(g[0], 0);
+}
+
 BODY(scan_of_slice)
 {
     UNUSED;
@@ -450,6 +485,10 @@ Test(control, slices_are_scanned)
                          (int32_t[]){0, 1}, 2, y, NULL, 2));
     SAME(y[0], 19, 19);
     SAME(y[1], 1, 6, 24, 0, 4, 9);
+    tn_array *none = tn_from_data(s, TN_F32, TN_SHAPE(0, 2), NULL);
+    must(s, tn_vmap_call(s, scan_of_slice, scalar(2), (tn_array *[]){F32S(1, 2), none},
+                         (int32_t[]){0, 1}, 2, y, NULL, 2));
+    SAME(y[0], 1, 2);
 }
 
 Test(control, a_scan_says_what_does_not_fit)

@@ -237,6 +237,70 @@ static void optimiser_gradients(struct suite *s)
     test_end(s);
 }
 
+// --- where there is none ---------------------------------------------------------------
+
+// Points without a derivative, or where a function is subnormal: what is given there, and
+// that what is given has a derivative of its own that is no NaN.
+static const struct special {
+    const char *primitive;
+    tn_dtype dtype;
+    uint32_t num_inputs;
+    double at[2], want[2];
+} special[] = {
+    {"base.arctan2", TN_F64, 2, {0, 0}, {0, 0}},
+    {"base.arctan2", TN_F32, 2, {0, 0}, {0, 0}},
+    {"base.arctan2", TN_F32, 2, {-0.0, -0.0}, {0, 0}},
+    {"base.arctan2", TN_F32, 2, {0, 2}, {0.5, 0}},
+    {"base.arctan2", TN_F32, 2, {2, 0}, {0, -0.5}},
+    {"base.sigmoid", TN_F64, 1, {-800}, {0}},
+    {"base.sigmoid", TN_F64, 1, {800}, {0}},
+    {"base.sigmoid", TN_F64, 1, {-700}, {9.85967654375977e-305}},
+    {"base.sigmoid", TN_F32, 1, {-80}, {1.8048513878454153e-35}},
+    {"nn.silu", TN_F32, 1, {-800}, {0}},
+};
+
+static const char *compare_special(const struct special *at, tn_scope *scope)
+{
+    static char text[200];
+    tn_array *in[2], *g[2] = {NULL}, *again[2] = {NULL};
+    for (uint32_t i = 0; i < at->num_inputs; i++) {
+        struct host_array x = host_array_new(at->dtype, 0, NULL);
+        tn_set_f64(&x.tensor, 0, at->at[i]);
+        in[i] = host_array_upload(scope, &x, PLAIN);
+        host_array_free(&x);
+    }
+    tn_array *out = tn_op(scope, at->primitive, (const tn_array *const *)in, at->num_inputs,
+                          TN_NO_ATTRS);
+    if (tn_vjp(scope, &out, NULL, 1, in, at->num_inputs, g))
+        return tn_scope_error(scope);
+    for (uint32_t i = 0; i < at->num_inputs; i++) {
+        double got = tn_item(scope, g[i]);
+        if (!(fabs(got - at->want[i]) <= 1e-5 * fabs(at->want[i]))) {
+            snprintf(text, sizeof(text), "input %u: got %.9g, expected %.9g", i, got,
+                     at->want[i]);
+            return text;
+        }
+        if (tn_vjp(scope, &g[i], NULL, 1, in, at->num_inputs, again) ||
+            isnan(tn_item(scope, again[0])))
+            return "the second derivative is a NaN";
+    }
+    return NULL;
+}
+
+static void special_gradients(struct suite *s)
+{
+    if (!test_begin(s, "derivatives at special points"))
+        return;
+    for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
+        tn_scope *scope = tn_scope_open(s->runtime);
+        check(s, compare_special(&special[i], scope), "%s %s at %g, %g",
+              special[i].primitive, tn_dtype_name(special[i].dtype), special[i].at[0],
+              special[i].at[1]);
+        tn_scope_close(scope);
+    }
+    test_end(s);
+}
+
 // --- the others ------------------------------------------------------------------------
 
 // What has no derivative on purpose, or whose derivative is not with respect to a float.
@@ -309,6 +373,7 @@ void gradient_tests(struct suite *s)
     }
     elementwise_gradients(s);
     optimiser_gradients(s);
+    special_gradients(s);
     table_gradients(s, prim_cases, num_prim_cases);
     table_gradients(s, operator_cases, num_operator_cases);
 }

@@ -208,33 +208,56 @@ static tn_status step_body(const tn_build *build, tn_array *const *inputs,
     return built(outputs[num_outputs - 1]);
 }
 
+// The stack of an output, before the first position. NULL after a failure.
+static tn_array *new_stack(const tn_build *build, const tn_rule *rule, const struct scan *s,
+                           uint32_t output)
+{
+    tn_type type;
+    uint32_t body_outputs = s->carries + s->stacked;
+    const tn_type *row = output < body_outputs
+                             ? &s->attrs->body->outputs[output]
+                             : build->type(rule->inputs[output - body_outputs]);
+    if (!row || stack_type(build->host, row, s->length, &type))
+        return NULL;
+    return with_shape(build, "base.broadcast_to/1", build->scalar(build, type.dtype, 0),
+                      ints_of(type.rank, type.extent));
+}
+
 // The loop's operands for those of the scan.
 static tn_status step_args(const tn_build *build, const tn_rule *rule, struct step *step,
                            struct args *args)
 {
     const struct scan *s = &step->scan;
-    uint32_t body_outputs = s->carries + s->stacked;
     args_add(args, build->scalar(build, TN_I64, 0));
     for (uint32_t i = 0; i < s->carries; i++)
         args_add(args, rule->inputs[i]);
     for (uint32_t i = s->carries; i < rule->num_outputs; i++) {
-        tn_type type;
         if (!is_read(step, i))
             continue;
-        const tn_type *row = i < body_outputs ? &s->attrs->body->outputs[i]
-                                              : build->type(rule->inputs[i - body_outputs]);
-        tn_status status =
-            row ? stack_type(build->host, row, s->length, &type) : TN_ERR_ARGUMENT;
-        if (status)
-            return status;
-        args_add(args, with_shape(build, "base.broadcast_to/1",
-                                  build->scalar(build, type.dtype, 0),
-                                  ints_of(type.rank, type.extent)));
+        tn_array *stack = new_stack(build, rule, s, i);
+        if (!stack)
+            return TN_ERR_ARGUMENT;
+        args_add(args, stack);
         step->stacks++;
     }
     for (uint32_t i = s->carries; i < rule->num_inputs; i++)
         args_add(args, rule->inputs[i]);
     return TN_OK;
+}
+
+// Without a position nothing can be sliced: the carried values, and empty stacks.
+static tn_status no_positions(const tn_build *build, const tn_rule *rule,
+                              const struct step *step, tn_array **outputs)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < rule->num_outputs && !status; i++) {
+        outputs[i] = NULL;
+        if (i < step->scan.carries)
+            outputs[i] = rule->inputs[i];
+        else if (is_read(step, i))
+            status = built(outputs[i] = new_stack(build, rule, &step->scan, i));
+    }
+    return status;
 }
 
 static tn_status scan_decompose(const tn_build *build, const tn_rule *rule,
@@ -243,6 +266,8 @@ static tn_status scan_decompose(const tn_build *build, const tn_rule *rule,
     struct step step = {.scan = scan_of_rule(build, rule), .unread = rule->unread};
     tn_array *results[TN_MAX_OUTPUTS + 1];
     struct args args;
+    if (step.scan.length == 0)
+        return no_positions(build, rule, &step, outputs);
     tn_status status =
         args_init(&args, build, (uint64_t)rule->num_inputs + TN_MAX_OUTPUTS + 1);
     if (!status)
