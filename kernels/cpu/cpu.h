@@ -100,6 +100,7 @@ struct cpu_kernels {
     void (*fence)(void);
     cpu_product_fn *const *product; // [dtype]; NULL for floats
     const struct cpu_reduce_kernels *reduce;
+    const struct cpu_argmax_kernels *argmax;
     const struct cpu_nn_kernels *nn;
     cpu_fft_fn *fft_f32, *fft_f64;
     cpu_fft_part_fn *fft_part_f32, *fft_part_f64;

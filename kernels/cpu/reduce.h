@@ -51,12 +51,21 @@ struct cpu_reduce_kernels {
     cpu_reduce_row_fn *row[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES];         // [reduction][dtype]
     cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES]; // [reduction][dtype]
     cpu_sum_row_fn *sum[CPU_NUM_SUMS][TN_NUM_DTYPES]; // [sum][dtype]: F32 and F64
-    // The index of the first greatest element of x[0 .. n); a NaN counts as the greatest.
-    // n > 0.
-    int64_t (*argmax_f32)(const float *x, int64_t n);
-    // out[j] = the argmax of column j, of `rows` rows, `stride` elements apart; rows > 0.
-    void (*argmax_columns_f32)(int64_t *out, const float *x, int64_t rows, int64_t columns,
-                               int64_t stride);
+};
+
+// The index of the best element of x[0 .. n), the first of equal ones; a NaN is better than
+// all numbers. n > 0.
+typedef int64_t cpu_argmax_row_fn(const void *x, int64_t n);
+
+// Folds `rows` rows of `columns` elements, `stride` elements apart, into the best elements
+// and the numbers of their rows. The first row has the number `first`; number 0 begins.
+typedef void cpu_argmax_columns_fn(void *best, int32_t *at, const void *x, int32_t first,
+                                   int32_t rows, int64_t columns, int64_t stride);
+
+// The best element is the greatest ([0]) or the least ([1]). NULL for F16 and BF16.
+struct cpu_argmax_kernels {
+    cpu_argmax_row_fn *row[2][TN_NUM_DTYPES];
+    cpu_argmax_columns_fn *columns[2][TN_NUM_DTYPES];
 };
 
 // What b is made of: its rows are of so many elements, or of whole blocks of

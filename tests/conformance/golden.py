@@ -111,11 +111,31 @@ def reductions():
             add('base.max', [x], np.max(x, axis=axes), **given)
             add('base.min', [x], np.min(x, axis=axes, keepdims=True), keepdims=True, **given)
         add('base.argmax', [x], np.argmax(x))
+        add('base.argmin', [x], np.argmin(x))
         for axis in range(-3, 3):
             add('base.argmax', [x], np.argmax(x, axis=axis), axis=axis)
+            add('base.argmin', [x], np.argmin(x, axis=axis), axis=axis)
     x = np.array([[1, np.nan, 3], [4, 2, 4]], 'f4')
     add('base.max', [x], np.max(x, axis=1), axis=[1])
     add('base.argmax', [x], np.argmax(x, axis=1), axis=1)
+    add('base.argmin', [x], np.argmin(x, axis=1), axis=1)
+    add('base.argmin', [x], np.argmin(x, axis=0), axis=0)
+    for n, width in [(1037, 5), (1024, 16), (600, 1)]:  # narrow columns, with ties
+        for d in ('?', 'i1', 'u4', 'f2', 'f8'):
+            x = (np.arange(n * width) * 7919 % 23).reshape(n, width).astype(d)
+            for f in ('argmax', 'argmin'):
+                add('base.' + f, [x], getattr(np, f)(x, axis=0), axis=0)
+                add('base.' + f, [x], getattr(np, f)(x))
+            if d[0] == 'f':
+                x = x.copy()
+                x[n // 2::7, 0] = np.nan
+                add('base.argmin', [x], np.argmin(x, axis=0), axis=0)
+                add('base.argmax', [x], np.argmax(x, axis=0), axis=0)
+    wide = np.array([[2**62, 2**62 + 2**40, 2**63 - 1], [2**62, -2**63, -2**62]], 'i8')
+    for x in (wide, wide[1:] - 3, np.abs(wide).astype('u8') * 2 - 1):  # their sums are beyond 64 bits
+        add('base.mean', [x], np.mean(x), 4)
+        add('base.mean', [x], np.mean(x, axis=0), 4, axis=[0])
+        add('base.mean', [x], np.mean(x, axis=1), 4, axis=[1])
     add('base.logsumexp', [np.full((2, 3), -np.inf, 'f4')], np.full(2, -np.inf, 'f4'), axis=[1])
 
 

@@ -72,11 +72,16 @@ static double extreme(const struct planting *p, bool is_max)
     return best;
 }
 
-static int64_t first_greatest(const struct planting *p)
+static bool beats(double a, double b, bool is_max)
+{
+    return (is_max ? a > b : a < b) || (isnan(a) && !isnan(b));
+}
+
+static int64_t first_extreme(const struct planting *p, bool is_max)
 {
     int64_t at = 0;
     for (int64_t i = 1; i < p->n; i++)
-        if (p->values[i] > p->values[at] || (isnan(p->values[i]) && !isnan(p->values[at])))
+        if (beats(p->values[i], p->values[at], is_max))
             at = i;
     return at;
 }
@@ -97,8 +102,12 @@ static void check_float_rows(const struct planting *p)
         EXPECT(p, is_max ? "max f32" : "min f32", acc.f, extreme(p, is_max));
         r->row[kind][TN_F64](&wide_acc, p->values, p->n);
         EXPECT(p, is_max ? "max f64" : "min f64", wide_acc.f, extreme(p, is_max));
+        const struct cpu_argmax_kernels *a = p->kernels->argmax;
+        EXPECT(p, is_max ? "argmax f32" : "argmin f32",
+               a->row[!is_max][TN_F32](narrow, p->n), first_extreme(p, is_max));
+        EXPECT(p, is_max ? "argmax f64" : "argmin f64",
+               a->row[!is_max][TN_F64](p->values, p->n), first_extreme(p, is_max));
     }
-    EXPECT(p, "argmax", r->argmax_f32(narrow, p->n), first_greatest(p));
 }
 
 // Sums of terms have the bits of the sum of the terms.
@@ -139,6 +148,24 @@ Test(cpu_reductions, sums_of_terms_have_the_bits_of_sums)
     plant_everywhere(check_terms);
 }
 
+// The places in the columns of three rows, of which the second is the planted one: at once,
+// and as a first row that more follow.
+static void check_places(const struct planting *p, bool is_max, tn_dtype dtype,
+                         const void *x, size_t size)
+{
+    cpu_argmax_columns_fn *fold = p->kernels->argmax->columns[!is_max][dtype];
+    const char *second = (const char *)x + (size_t)p->n * size;
+    double best[MAX_N], begun[MAX_N];
+    int32_t at[MAX_N], begun_at[MAX_N];
+    fold(best, at, x, 0, 3, p->n, p->n);
+    fold(begun, begun_at, x, 0, 1, p->n, p->n);
+    fold(begun, begun_at, second, 1, 2, p->n, p->n);
+    for (int64_t i = 0; i < p->n; i++) {
+        EXPECT(p, "place in a column", at[i], beats(p->values[i], 0, is_max));
+        EXPECT(p, "place in parts of a column", begun_at[i], at[i]);
+    }
+}
+
 // Columns: the planted row is the second of three.
 static void check_float_columns(const struct planting *p)
 {
@@ -149,12 +176,10 @@ static void check_float_columns(const struct planting *p)
         wide[p->n + i] = p->values[i];
         narrow[p->n + i] = (float)p->values[i];
     }
-    int64_t at[MAX_N];
-    r->argmax_columns_f32(at, narrow, 3, p->n, p->n);
-    for (int64_t i = 0; i < p->n; i++)
-        EXPECT(p, "argmax columns", at[i], p->values[i] > 0 || isnan(p->values[i]));
     for (int kind = CPU_REDUCE_MAX; kind <= CPU_REDUCE_MIN; kind++) {
         bool is_max = kind == CPU_REDUCE_MAX;
+        check_places(p, is_max, TN_F32, narrow, sizeof(*narrow));
+        check_places(p, is_max, TN_F64, wide, sizeof(*wide));
         union cpu_accumulator acc[MAX_N], wide_acc[MAX_N];
         for (int64_t i = 0; i < p->n; i++)
             acc[i].f = wide_acc[i].f = is_max ? -INFINITY : INFINITY;
@@ -226,7 +251,7 @@ static void check_integer_rows(const struct planting *p)
         uint64_t x[MAX_N] = {0};
         uint32_t size = cpu_dtype_size(dtype);
         bool has_sign = tn_is_signed(dtype);
-        int64_t most = 0, least = 0;
+        int64_t most = 0, least = 0, most_at = 0, least_at = 0;
         for (int64_t i = 0; i < p->n; i++) {
             char *element = (char *)x + i * size;
             int64_t got = 0;
@@ -235,9 +260,13 @@ static void check_integer_rows(const struct planting *p)
             cpu_ref_cast(dtype, TN_I64, &got, element);
             bool above = has_sign ? got > most : (uint64_t)got > (uint64_t)most;
             bool below = has_sign ? got < least : (uint64_t)got < (uint64_t)least;
-            most = i == 0 || above ? got : most;
-            least = i == 0 || below ? got : least;
+            most_at = i == 0 || above ? i : most_at;
+            least_at = i == 0 || below ? i : least_at;
+            most = i == most_at ? got : most;
+            least = i == least_at ? got : least;
         }
+        EXPECT(p, "argmax", p->kernels->argmax->row[0][dtype](x, p->n), most_at);
+        EXPECT(p, "argmin", p->kernels->argmax->row[1][dtype](x, p->n), least_at);
         union cpu_accumulator high = {.i = has_sign ? INT64_MIN : 0};
         union cpu_accumulator low = {.i = has_sign ? INT64_MAX : -1};
         p->kernels->reduce->row[CPU_REDUCE_MAX][dtype](&high, x, p->n);
@@ -253,6 +282,42 @@ static void check_integer_rows(const struct planting *p)
 Test(cpu_reductions, integers_at_the_ends_of_their_range_are_found)
 {
     plant_everywhere(check_integer_rows);
+}
+
+// --- long rows -------------------------------------------------------------------------
+
+// Two equal extremes among equal elements, and a NaN behind them: places in every part.
+static void check_long(const struct cpu_kernels *kernels, tn_dtype dtype, int64_t at)
+{
+    enum { COUNT = 20011 };
+    static double room[COUNT];
+    const size_t size = (size_t)cpu_dtype_size(dtype);
+    for (int which = 0; which < 2; which++) {
+        double plain = which, extreme = 1 - which, nan = (double)NAN;
+        char *x = (char *)room;
+        for (int64_t i = 0; i < COUNT; i++)
+            cpu_ref_cast(TN_F64, dtype, x + (size_t)i * size,
+                         i == at || i == COUNT - 1 ? &extreme : &plain);
+        int64_t got = kernels->argmax->row[which][dtype](x, COUNT);
+        cr_assert(got == at, "%s dtype %d: got %lld, expected %lld", kernels->name, dtype,
+                  (long long)got, (long long)at);
+        if (!tn_is_float(dtype))
+            continue;
+        cpu_ref_cast(TN_F64, dtype, x + (size_t)(COUNT - 3) * size, &nan);
+        got = kernels->argmax->row[which][dtype](x, COUNT);
+        cr_assert(got == COUNT - 3, "%s dtype %d: got %lld, not the NaN", kernels->name,
+                  dtype, (long long)got);
+    }
+}
+
+Test(cpu_reductions, places_in_long_rows_are_the_first)
+{
+    static const int64_t at[] = {0, 1, 63, 64, 1023, 1024, 8191, 8192, 8193, 16384, 20000};
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+        for (tn_dtype dtype = TN_BOOL; runs_here(*k) && dtype <= TN_F64; dtype++)
+            for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
+                if ((*k)->argmax->row[0][dtype])
+                    check_long(*k, dtype, at[i]);
 }
 
 // --- pooling ---------------------------------------------------------------------------

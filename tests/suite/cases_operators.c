@@ -20,6 +20,7 @@ const struct prim_case operator_cases[] = {
     {"base.linspace", "a few", F, 0, {{0}}, {{"start", "0"}, {"stop", "1"}, {"num", "4"}}, 0, NULL},
     {"base.one_hot", "last", F, 1, {{1, {3}, TN_I64, -1, 3}}, {{"num_classes", "3"}}, 0, NULL},
     {"base.argmin", "rows", F, 1, {{2, {3, 4}}}, {{"axis", "1"}}, 0, NULL},
+    {"base.argmin", "columns", F, 1, {{2, {3, 4}}}, {{"axis", "0"}, {"keepdims", "true"}}, 0, NULL},
     {"base.all", "columns", F, 1, {{2, {3, 2}, TN_I64, 0, 1}}, {{"axis", "[0]"}}, 0, NULL},
     {"base.any", "all", F, 1, {{2, {3, 2}, TN_I64, 0, 1}}, {{0}}, 0, NULL},
     {"base.var", "all", F, 1, {{2, {3, 4}}}, {{0}}, 0, NULL},

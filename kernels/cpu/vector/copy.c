@@ -84,6 +84,9 @@ static inline void transpose_square_loose_pair64(loose_pair64 *to, const loose_p
                 value = *src;                                                              \
             for (int64_t i = 0; i < n; i++)                                                \
                 dst[i] = value;                                                            \
+        } else if (dst_stride == 1 && src_stride == -1) { /* reversed in vectors */        \
+            for (int64_t i = 0; i < n; i++)                                                \
+                dst[i] = src[-i];                                                          \
         } else if (dst_stride == 1) {                                                      \
             for (int64_t i = 0; i < n; i++)                                                \
                 dst[i] = src[i * src_stride];                                              \

@@ -140,6 +140,20 @@ ROW_PROD(prod_row_f64, double)
         acc->i = (int64_t)a;                                                               \
     }
 
+// The greatest or the least, by `compare`, in T: the narrower it is, the more fit a vector.
+#define ROW_INT_EXTREME(name, T, A, compare)                                               \
+    static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
+    {                                                                                      \
+        const T *x = x_;                                                                   \
+        A a = (A)acc->i;                                                                   \
+        if (n <= 0)                                                                        \
+            return;                                                                        \
+        T best = x[0];                                                                     \
+        for (int64_t i = 1; i < n; i++)                                                    \
+            best = x[i] compare best ? x[i] : best;                                        \
+        acc->i = (int64_t)((A)best compare a ? (A)best : a);                               \
+    }
+
 // The greatest or the least, by `compare`. Elements that are NaN are collected in a mask of
 // their own, so that the loop needs only one comparison for the maximum; a NaN then wins at
 // the end.
@@ -230,8 +244,8 @@ COLUMNS(min_columns_f64, double, double, f, rows, a, b != b ? b : (b < a ? b : a
     COLUMNS(sum_columns_##N, T, A, i, rows, 0, a + b, += (int64_t))                        \
     COLUMNS(prod_columns_##N, T, A, i, rows, a, a *b, = (int64_t))
 #define INTEGER_EXTREMES(N, T, A)                                                          \
-    ROW_INT(max_row_##N, T, A, b > a ? b : a)                                              \
-    ROW_INT(min_row_##N, T, A, b < a ? b : a)                                              \
+    ROW_INT_EXTREME(max_row_##N, T, A, >)                                                  \
+    ROW_INT_EXTREME(min_row_##N, T, A, <)                                                  \
     COLUMNS(max_columns_##N, T, A, i, rows, a, b > a ? b : a, = (int64_t))                 \
     COLUMNS(min_columns_##N, T, A, i, rows, a, b < a ? b : a, = (int64_t))
 #define INTEGER(N, T, A)                                                                   \
@@ -256,70 +270,6 @@ INTEGER(u64, uint64_t, uint64_t)
 #define sum_columns_i64 sum_columns_u64
 #define prod_columns_i64 prod_columns_u64
 
-// Up to so many elements one pass with an index is faster than two passes without.
-#define SHORT_ROW 64
-#define FIND_BLOCK 64
-
-static int64_t argmax_short_f32(const float *x, int64_t n)
-{
-    int64_t at = 0;
-    float best = x[0];
-    for (int64_t i = 1; i < n && best == best; i++) {
-        bool better = x[i] > best || x[i] != x[i];
-        best = better ? x[i] : best;
-        at = better ? i : at;
-    }
-    return at;
-}
-
-// Two passes: the greatest element in vectors, then the first block, and the first element
-// in it, that has it or is a NaN.
-static int64_t argmax_f32(const float *x, int64_t n)
-{
-    if (n <= SHORT_ROW)
-        return argmax_short_f32(x, n);
-    union cpu_accumulator acc = {.f = -INFINITY};
-    max_row_f32(&acc, x, n);
-    float best = (float)acc.f;
-    int64_t i = 0;
-    for (int32_t found = 0; i + FIND_BLOCK <= n; i += FIND_BLOCK) {
-        for (int64_t k = 0; k < FIND_BLOCK; k++)
-            found |= (x[i + k] == best) | (x[i + k] != x[i + k]);
-        if (found)
-            break;
-    }
-    while (i < n - 1 && x[i] != best && x[i] == x[i])
-        i++;
-    return i;
-}
-
-#define ARGMAX_TILE 128
-static void argmax_columns_f32(int64_t *out, const float *x, int64_t rows, int64_t columns,
-                               int64_t stride)
-{
-    float best[ARGMAX_TILE];
-    int32_t at[ARGMAX_TILE];
-    for (int64_t j = 0; j < columns; j += ARGMAX_TILE) {
-        int64_t n = columns - j < ARGMAX_TILE ? columns - j : ARGMAX_TILE;
-        for (int64_t k = 0; k < n; k++) {
-            best[k] = x[j + k];
-            at[k] = 0;
-        }
-        for (int32_t r = 1; r < rows; r++) {
-            const float *row = x + r * stride + j;
-            VECTORIZE for (int64_t k = 0; k < n; k++)
-            {
-                float a = best[k], b = row[k];
-                int32_t better = (b > a) | ((b != b) & (a == a));
-                best[k] = better ? b : a;
-                at[k] = better ? r : at[k];
-            }
-        }
-        for (int64_t k = 0; k < n; k++)
-            out[j + k] = at[k];
-    }
-}
-
 #define ALL(kind, shape)                                                                   \
     {                                                                                      \
         [TN_BOOL] = kind##_##shape##_bool, [TN_I8] = kind##_##shape##_i8,                  \
@@ -337,6 +287,4 @@ const struct cpu_reduce_kernels V(cpu_reductions) = {
     .sum = {[CPU_SUM_PRODUCTS] = {[TN_F32] = sum_products_f32, [TN_F64] = sum_products_f64},
             [CPU_SUM_SQUARED_DIFFERENCES] = {[TN_F32] = sum_squared_differences_f32,
                                              [TN_F64] = sum_squared_differences_f64}},
-    .argmax_f32 = argmax_f32,
-    .argmax_columns_f32 = argmax_columns_f32,
 };

@@ -33,6 +33,7 @@ const struct cpu_kernels V(cpu_kernels) = {
     .fence = V(cpu_fence),
     .product = V(cpu_products),
     .reduce = &V(cpu_reductions),
+    .argmax = &V(cpu_argmax),
     .nn = &V(cpu_nn),
     .fft_f32 = V(cpu_fft_f32),
     .fft_f64 = V(cpu_fft_f64),

@@ -47,6 +47,7 @@ extern cpu_stream_fn V(cpu_stream);
 void V(cpu_fence)(void);
 extern cpu_product_fn *const V(cpu_products)[TN_NUM_DTYPES];
 extern const struct cpu_reduce_kernels V(cpu_reductions);
+extern const struct cpu_argmax_kernels V(cpu_argmax);
 extern const struct cpu_nn_kernels V(cpu_nn);
 extern cpu_fft_fn V(cpu_fft_f32), V(cpu_fft_f64);
 extern cpu_fft_part_fn V(cpu_fft_part_f32), V(cpu_fft_part_f64);

@@ -51,6 +51,7 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(max)                                                                                 \
     X(min)                                                                                 \
     X(argmax)                                                                              \
+    X(argmin)                                                                              \
     X(matmul)                                                                              \
     X(matmul_integer)                                                                      \
     X(conv2d)                                                                              \

@@ -1,27 +1,40 @@
 // SPDX-License-Identifier: MIT
-// base.argmax/1 for f32: loops over the rows along the reduced axes.
-#include <math.h>
+// base.argmax/1 and base.argmin/1: by rows, along the reduced axes; by columns, where
+// neighbouring outputs are adjacent in memory.
+#include <string.h>
 #include "reduce_walk.h"
 
 #define PIECE_ELEMENTS 8192 // least elements of a piece
+#define COLUMNS_BYTES 512   // of a row of a unit
+#define MOST_COLUMNS 512
+#define NARROW 4    // rows of which so many fit a unit are folded as one
+#define WIDE_ROWS 8 // half floats: so many rows are widened at a time
 
 struct rows {
     struct reduction r;
+    cpu_argmax_row_fn *row;
+    cpu_argmax_columns_fn *columns;
     const tn_tensor *in, *out;
     int64_t n; // elements of a row
     int64_t in_stride;
+    int64_t width, tile, tiles; // by columns: of a row, of a unit, units across a row
+    int64_t most;               // columns that a unit may have
 };
 
-static void read_rows(const tn_cpu_call *call, uint32_t set, struct rows *rows)
+static void read_rows(const tn_cpu_call *call, uint32_t set, int which, struct rows *rows)
 {
     const tn_tensor *in = &call->inputs[0];
+    int32_t dtype = in->layout.dtype, loop = reduction_loop_dtype(dtype);
+    const struct cpu_kernels *kernels = kernel_variant(call);
     *rows = (struct rows){
         .in = in,
         .out = &call->outputs[0],
-        .r = {.kernels = kernel_variant(call),
+        .row = kernels->argmax->row[which][loop],
+        .columns = kernels->argmax->columns[which][loop],
+        .r = {.kernels = kernels,
               .base = first_element(in),
-              .dtype = in->layout.dtype,
-              .size = cpu_dtype_size(in->layout.dtype)},
+              .dtype = dtype,
+              .size = cpu_dtype_size(dtype)},
     };
     reduction_split(&in->layout, set, &rows->r.kept, &rows->r.reduced);
     rows->n = rows->r.reduced.count;
@@ -29,36 +42,37 @@ static void read_rows(const tn_cpu_call *call, uint32_t set, struct rows *rows)
         rows->r.reduced.rank > 0 ? rows->r.reduced.stride[rows->r.reduced.rank - 1] : 1;
 }
 
-static int64_t grain_of(const struct rows *rows)
+static const char *row_start(const struct rows *rows, int64_t i)
 {
-    return 1 + PIECE_ELEMENTS / (rows->n + 1);
+    return rows->r.base + axes_offset(&rows->r.kept, i) * rows->r.size;
 }
 
-static const float *row_start(const struct rows *rows, int64_t i)
-{
-    return (const float *)(const void *)rows->r.base + axes_offset(&rows->r.kept, i);
-}
-
-// --- argmax ----------------------------------------------------------------------------
+// --- by rows ---------------------------------------------------------------------------
 
 struct best {
-    int64_t (*argmax)(const float *x, int64_t n);
-    float value;
-    int64_t index, seen; // `seen`: elements of earlier runs
+    cpu_argmax_row_fn *row;
+    int64_t size;                // bytes of an element
+    _Alignas(8) char values[16]; // the best of earlier runs, and that of this one
+    int64_t index, seen;         // `seen`: elements of earlier runs
 };
 
 static void find_best(void *context, const void *run, int64_t n)
 {
     struct best *best = context;
-    const float *x = run;
-    int64_t i = best->argmax(x, n);
-    // NaN counts as the greatest; of equal elements the first wins.
-    bool better = x[i] > best->value || (isnan(x[i]) && !isnan(best->value));
-    if (best->seen == 0 || better) {
-        best->value = x[i];
+    int64_t i = best->row(run, n), size = best->size;
+    memcpy(best->values + size, (const char *)run + i * size, (size_t)size);
+    if (best->seen == 0 || best->row(best->values, 2) == 1) {
+        memcpy(best->values, best->values + size, (size_t)size);
         best->index = best->seen + i;
     }
     best->seen += n;
+}
+
+// Whether each row is one run in memory that the loop takes.
+static bool is_one_run(const struct rows *rows)
+{
+    return rows->r.reduced.rank <= 1 && rows->in_stride == 1 &&
+           reduction_loop_dtype(rows->r.dtype) == rows->r.dtype;
 }
 
 static void argmax_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
@@ -66,41 +80,119 @@ static void argmax_rows(void *context, int64_t begin, int64_t end, uint32_t work
     (void)worker;
     const struct rows *rows = context;
     int64_t *out = first_element(rows->out);
-    for (int64_t i = begin; i < end; i++) {
-        struct best best = {.argmax = rows->r.kernels->reduce->argmax_f32};
-        reduction_walk(&rows->r, (const char *)row_start(rows, i), 0, rows->n, find_best,
-                       &best);
+    bool is_run = is_one_run(rows);
+    for (int64_t i = begin; i < end && is_run; i++)
+        out[i] = rows->row(row_start(rows, i), rows->n);
+    for (int64_t i = begin; i < end && !is_run; i++) {
+        struct best best = {.row = rows->row,
+                            .size = cpu_dtype_size(reduction_loop_dtype(rows->r.dtype))};
+        reduction_walk(&rows->r, row_start(rows, i), 0, rows->n, find_best, &best);
         out[i] = best.index;
     }
 }
 
-#define ARGMAX_COLUMNS 128 // columns of a unit
+// --- by columns ------------------------------------------------------------------------
+
+struct columns_best {
+    _Alignas(64) char value[COLUMNS_BYTES * 2]; // half floats are widened
+    int32_t at[MOST_COLUMNS];
+};
+
+// Of `n` rows of `columns` elements, `stride` elements apart.
+static void fold_rows(const struct rows *rows, const char *x, int32_t n, int64_t columns,
+                      int64_t stride, struct columns_best *best)
+{
+    _Alignas(64) float wide[WIDE_ROWS * COLUMNS_BYTES / 2];
+    int32_t dtype = rows->r.dtype, loop = reduction_loop_dtype(dtype);
+    if (loop == dtype) {
+        rows->columns(best->value, best->at, x, 0, n, columns, stride);
+        return;
+    }
+    for (int32_t i = 0; i < n; i += WIDE_ROWS) {
+        int32_t m = n - i < WIDE_ROWS ? n - i : WIDE_ROWS;
+        for (int32_t k = 0; k < m; k++) {
+            const void *row = x + (i + k) * stride * rows->r.size;
+            rows->r.kernels->cast[dtype][loop](wide + k * columns, &row, columns, 0);
+        }
+        rows->columns(best->value, best->at, wide, i, m, columns, columns);
+    }
+}
+
+// Takes element `from` over, which stands in row `row`, where it is better than element
+// `to`, or as good and in an earlier row.
+static void take_better(const struct rows *rows, struct columns_best *best, int64_t to,
+                        const struct columns_best *other, int64_t from, int32_t row)
+{
+    _Alignas(8) char pair[16];
+    size_t size = (size_t)cpu_dtype_size(reduction_loop_dtype(rows->r.dtype));
+    char *mine = best->value + (size_t)to * size;
+    const char *its = other->value + (size_t)from * size;
+    memcpy(pair, mine, size);
+    memcpy(pair + size, its, size);
+    bool better = rows->row(pair, 2) == 1;
+    memcpy(pair, its, size);
+    memcpy(pair + size, mine, size);
+    bool worse = rows->row(pair, 2) == 1;
+    if (!better && (worse || row > best->at[to]))
+        return;
+    memcpy(mine, its, size);
+    best->at[to] = row;
+}
+
+// Adjacent narrow rows: several of them are folded as one long row, and what is left over.
+static void fold_narrow(const struct rows *rows, const char *x, struct columns_best *best)
+{
+    struct columns_best rest;
+    int32_t each = (int32_t)(rows->most / rows->width), n = (int32_t)rows->n;
+    int32_t whole = n / each, width = (int32_t)rows->width, left = n - whole * each;
+    fold_rows(rows, x, whole, (int64_t)width * each, (int64_t)width * each, best);
+    for (int32_t i = 0; i < width * each; i++)
+        best->at[i] = best->at[i] * each + i / width;
+    for (int32_t i = width; i < width * each; i++)
+        take_better(rows, best, i % width, best, i, best->at[i]);
+    if (left > 0)
+        fold_rows(rows, x + (int64_t)(n - left) * width * rows->r.size, left, width, width,
+                  &rest);
+    for (int32_t i = 0; i < width && left > 0; i++)
+        take_better(rows, best, i, &rest, i, n - left + rest.at[i]);
+}
+
+static void fold_columns(const struct rows *rows, const char *x, int64_t columns,
+                         struct columns_best *best)
+{
+    if (rows->width == rows->in_stride && rows->width * NARROW <= rows->most &&
+        rows->n >= MOST_COLUMNS)
+        fold_narrow(rows, x, best);
+    else
+        fold_rows(rows, x, (int32_t)rows->n, columns, rows->in_stride, best);
+}
 
 // The loop runs over units: tiles of columns. The last kept axis has stride 1.
 static void argmax_columns(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
     const struct rows *rows = context;
-    const struct axes *kept = &rows->r.kept;
-    int64_t width = kept->extent[kept->rank - 1];
-    int64_t tiles = (width + ARGMAX_COLUMNS - 1) / ARGMAX_COLUMNS;
+    struct columns_best best;
     for (int64_t unit = begin; unit < end; unit++) {
-        int64_t column = unit % tiles * ARGMAX_COLUMNS;
-        int64_t first = unit / tiles * width + column, left = width - column;
-        rows->r.kernels->reduce->argmax_columns_f32(
-            (int64_t *)first_element(rows->out) + first, row_start(rows, first), rows->n,
-            left < ARGMAX_COLUMNS ? left : ARGMAX_COLUMNS, rows->in_stride);
+        int64_t column = unit % rows->tiles * rows->tile, left = rows->width - column;
+        int64_t first = unit / rows->tiles * rows->width + column;
+        int64_t columns = left < rows->tile ? left : rows->tile;
+        int64_t *out = (int64_t *)first_element(rows->out) + first;
+        fold_columns(rows, row_start(rows, first), columns, &best);
+        for (int64_t i = 0; i < columns; i++)
+            out[i] = best.at[i];
     }
 }
 
-static void run_argmax_columns(const tn_cpu_call *call, struct rows *rows)
+static void run_columns(const tn_cpu_call *call, struct rows *rows)
 {
     const struct axes *kept = &rows->r.kept;
-    int64_t width = kept->extent[kept->rank - 1];
-    int64_t tiles = (width + ARGMAX_COLUMNS - 1) / ARGMAX_COLUMNS;
-    int64_t each = rows->n * (width < ARGMAX_COLUMNS ? width : ARGMAX_COLUMNS);
-    call->parallel_for(call, kept->count / width * tiles, 1 + PIECE_ELEMENTS / each,
-                       argmax_columns, rows);
+    rows->width = kept->extent[kept->rank - 1];
+    rows->most = COLUMNS_BYTES / rows->r.size;
+    rows->tile = rows->width < rows->most ? rows->width : rows->most;
+    rows->tiles = (rows->width + rows->tile - 1) / rows->tile;
+    call->parallel_for(call, kept->count / rows->width * rows->tiles,
+                       1 + PIECE_ELEMENTS / (rows->n * rows->tile), argmax_columns, rows);
 }
 
 static bool has_columns(const struct rows *rows)
@@ -110,34 +202,45 @@ static bool has_columns(const struct rows *rows)
            rows->r.reduced.rank == 1 && rows->in_stride != 1 && rows->n < INT32_MAX;
 }
 
-static tn_status argmax(const tn_cpu_call *call)
+// --- records ---------------------------------------------------------------------------
+
+// `which`: 0 for the greatest, 1 for the least.
+static tn_status find(const tn_cpu_call *call, int which)
 {
     const tn_argmax_attrs *attrs = call->attrs;
     int32_t rank = call->inputs[0].layout.rank;
     uint32_t all = (UINT32_C(1) << rank) - 1;
     struct rows rows;
     read_rows(call, attrs->axis == TN_NO_AXIS ? all : 1u << tn_axis(attrs->axis, rank),
-              &rows);
+              which, &rows);
+    if (rows.r.kept.count == 0)
+        return TN_OK;
     if (has_columns(&rows))
-        run_argmax_columns(call, &rows);
+        run_columns(call, &rows);
     else
-        call->parallel_for(call, rows.r.kept.count, grain_of(&rows), argmax_rows, &rows);
+        call->parallel_for(call, rows.r.kept.count, 1 + PIECE_ELEMENTS / (rows.n + 1),
+                           argmax_rows, &rows);
     return TN_OK;
 }
 
-// --- records ---------------------------------------------------------------------------
+static const tn_operand_rule to_index[] = {{TN_FIRST_DTYPES, TN_NEEDS_ANY},
+                                           {0, TN_NEEDS_ANY}};
 
-#define F32 TN_DTYPE_BIT(TN_F32)
-static const tn_operand_rule f32_to_index[] = {{F32, TN_NEEDS_ANY}, {0, TN_NEEDS_ANY}};
-
-static const tn_cpu_kernel payload = {
-    .struct_size = sizeof(tn_cpu_kernel),
-    .launch = argmax,
-};
-const tn_kernel argmax_kernel = {.struct_size = sizeof(tn_kernel),
-                                 .primitive = "base.argmax/1",
-                                 .family = TN_FAMILY_CPU,
-                                 .name = "rows",
-                                 .priority = 500,
-                                 TN_OPERANDS(f32_to_index),
-                                 .payload = &payload};
+#define KERNEL(id, which)                                                                  \
+    static tn_status id(const tn_cpu_call *call)                                           \
+    {                                                                                      \
+        return find(call, which);                                                          \
+    }                                                                                      \
+    static const tn_cpu_kernel id##_payload = {                                            \
+        .struct_size = sizeof(tn_cpu_kernel),                                              \
+        .launch = id,                                                                      \
+    };                                                                                     \
+    const tn_kernel id##_kernel = {.struct_size = sizeof(tn_kernel),                       \
+                                   .primitive = "base." #id "/1",                          \
+                                   .family = TN_FAMILY_CPU,                                \
+                                   .name = "rows",                                         \
+                                   .priority = 500,                                        \
+                                   TN_OPERANDS(to_index),                                  \
+                                   .payload = &id##_payload}
+KERNEL(argmax, 0);
+KERNEL(argmin, 1);

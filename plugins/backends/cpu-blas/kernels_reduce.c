@@ -27,6 +27,7 @@ struct fold {
     union cpu_accumulator start;
     int32_t kind; // CPU_REDUCE_...
     bool mean, few;
+    bool mirrored; // by columns: those of memory are the outputs' in reverse
     const tn_tensor *out;
     const tn_cpu_call *call;         // not NULL: the input passes through a program
     const tn_cpu_call *to;           // of the results
@@ -61,6 +62,18 @@ static void choose_parts(struct fold *f)
     f->parts = reduced > 0 ? (reduced + f->part - 1) / f->part : 1;
 }
 
+// Columns that lie in memory in reverse are folded as they lie there.
+static void find_mirrored(struct fold *f)
+{
+    struct axes *kept = &f->r.kept;
+    int64_t *stride = &kept->stride[kept->rank > 0 ? kept->rank - 1 : 0];
+    if (kept->rank == 0 || *stride != -1)
+        return;
+    *stride = 1;
+    f->mirrored = by_columns(&f->r);
+    *stride = f->mirrored ? 1 : -1;
+}
+
 static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t kind,
                       struct fold *f)
 {
@@ -71,6 +84,7 @@ static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t
     (tn_is_complex(in->dtype) ? reduction_split_parts : reduction_split)(
         in, tn_axis_set(&attrs->axis, in->rank), &f->r.kept, &f->r.reduced);
     f->width = f->tile = f->tiles = f->rows_each = 1;
+    find_mirrored(f);
     if (by_columns(&f->r)) {
         const struct axes *reduced = &f->r.reduced;
         int64_t run = reduced->extent[reduced->rank - 1];
@@ -279,8 +293,9 @@ static void finish_range(const struct fold *f, char *out, int64_t begin, int64_t
 {
     int64_t width = f->width, size = cpu_dtype_size(tn_dtype_real(f->out->layout.dtype));
     for (int64_t i = begin; i < end; i++, out += size) {
-        int64_t row = f->parts > 1 ? i / width : 0;
-        int64_t at = row * f->parts * width + (i - row * width);
+        int64_t row = f->parts > 1 || f->mirrored ? i / width : 0, column = i - row * width;
+        column = f->mirrored ? width - 1 - column : column;
+        int64_t at = row * f->parts * width + column;
         union cpu_accumulator acc = f->partials[at];
         for (int64_t k = 1; k < f->parts; k++)
             add_accumulator(f, &acc, &f->partials[at + k * width]);
@@ -390,7 +405,7 @@ static tn_status prepare(const tn_cpu_call *call, int32_t kind, bool mean, void 
     f->row = f->r.kernels->reduce->row[kind][loop];
     f->columns = f->r.kernels->reduce->columns[kind][loop];
     f->mean = mean;
-    f->few = is_few(&f->r, &call->outputs[0].layout);
+    f->few = is_few(&f->r, &call->outputs[0].layout) && !f->mirrored;
     *out_state = f;
     return TN_OK;
 }
@@ -413,6 +428,8 @@ static tn_status reduce(const tn_cpu_call *call)
     struct fold f = *prepared;
     f.call = in->data ? NULL : call;
     f.r.base = in->data ? first_element(in) : NULL;
+    if (f.mirrored)
+        f.r.base -= (f.width - 1) * f.r.size;
     f.out = out;
     f.partials = call->scratch;
     if (f.r.kept.count == 0)
@@ -435,6 +452,8 @@ static int32_t reduce_accepts(const tn_kernel_query *query)
     if (!(query->fused & 1))
         return 1;
     read_fold(&query->inputs[0], query->attrs, CPU_REDUCE_SUM, &f);
+    if (f.mirrored)
+        return 0;
     const struct axes *reduced = &f.r.reduced;
     return by_columns(&f.r)
                ? f.tile >= LEAST_LOADED
@@ -467,10 +486,15 @@ static int32_t reduce_accepts(const tn_kernel_query *query)
     }
 static const tn_operand_rule numbers[] = {
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+// Sums wrap in 64 bits, where the mean's are in f64: it is decomposed for wide integers.
+#define WIDE_INTEGERS (TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64))
+static const tn_operand_rule averaged[] = {
+    {(TN_FIRST_DTYPES & ~WIDE_INTEGERS) | TN_COMPLEX_DTYPES, TN_NEEDS_ANY,
+     TN_OPERAND_FUSES}};
 static const tn_operand_rule ordered[] = {
     {TN_FIRST_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 REDUCTION(sum, CPU_REDUCE_SUM, false, numbers);
-REDUCTION(mean, CPU_REDUCE_SUM, true, numbers);
+REDUCTION(mean, CPU_REDUCE_SUM, true, averaged);
 REDUCTION(prod, CPU_REDUCE_PROD, false, numbers);
 REDUCTION(max, CPU_REDUCE_MAX, false, ordered);
 REDUCTION(min, CPU_REDUCE_MIN, false, ordered);
