@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "image.h"
-#include "template.h"
+#include "marks.h"
 
 static tn_status choose_template(const tn_lm *model, const char *family,
                                  struct chat_template *out)
@@ -31,6 +31,7 @@ static tn_status choose_template(const tn_lm *model, const char *family,
 
 // A conversation's text, and where messages are in it.
 struct written {
+    struct chat_template form;
     char *text; // for tn_lm_free
     uint64_t size;
     enum lm_begin begin;
@@ -76,9 +77,8 @@ static tn_status write_chat(const tn_lm *model, const char *family,
                             const tn_lm_message *messages, uint64_t num_messages,
                             char *const *marks, struct written *out)
 {
-    struct chat_template form;
     struct written w = {.text = NULL};
-    tn_status status = choose_template(model, family, &form);
+    tn_status status = choose_template(model, family, &w.form);
     if (status != TN_OK)
         return status;
     struct chat_message *list = lm_alloc(num_messages, sizeof(*list));
@@ -87,17 +87,17 @@ static tn_status write_chat(const tn_lm *model, const char *family,
         list[i] = (struct chat_message){messages[i].role, messages[i].text,
                                         marks ? marks[i] : NULL};
     const char *wrong = list && w.ranges
-                            ? chat_template_write(&form, list, num_messages, true, NULL, 0,
-                                                  &w.size, NULL, NULL)
+                            ? chat_template_write(&w.form, list, num_messages, true, NULL,
+                                                  0, &w.size, NULL, NULL)
                             : NULL;
     if (wrong)
         status = lm_fail(TN_ERR_ARGUMENT, "%s", wrong);
     else if (!list || !w.ranges || !(w.text = lm_alloc(1, w.size + 1)))
         status = TN_ERR_MEMORY;
     else
-        chat_template_write(&form, list, num_messages, true, w.text, w.size + 1, &w.size,
+        chat_template_write(&w.form, list, num_messages, true, w.text, w.size + 1, &w.size,
                             w.ranges, &w.num_ranges);
-    w.begin = begin_of(&form);
+    w.begin = begin_of(&w.form);
     free(list);
     if (status == TN_OK)
         *out = w;
@@ -128,12 +128,17 @@ static tn_status chat_tokens(tn_lm *model, const char *family,
     tn_status status = write_chat(model, family, messages, num_messages, marks, &w);
     if (status != TN_OK)
         return status;
-    tn_text_range *plain = lm_alloc(w.num_ranges, sizeof(*plain));
-    for (uint64_t i = 0; plain && i < w.num_ranges; i++)
-        plain[i] = (tn_text_range){w.ranges[i].begin, w.ranges[i].end};
-    status = plain ? lm_tokenise_mixed(model, w.text, w.size, plain, w.num_ranges, w.begin,
-                                       out_ids, out_count)
-                   : TN_ERR_MEMORY;
+    tn_text_range *plain = NULL;
+    uint64_t num_plain = 0;
+    const char *image = NULL;
+    if (marks)
+        status = tn_lm_image_mark(model, &image);
+    if (status == TN_OK)
+        status = lm_plain_ranges(model, &w.form, image, w.text, w.ranges, w.num_ranges,
+                                 &plain, &num_plain);
+    if (status == TN_OK)
+        status = lm_tokenise_mixed(model, w.text, w.size, plain, num_plain, w.begin,
+                                   out_ids, out_count);
     free(plain);
     free(w.ranges);
     free(w.text);

@@ -175,6 +175,17 @@ bool chat_template_finds_system(const struct chat_template *t)
     return t->family->finds_system;
 }
 
+const char *chat_template_text(const struct chat_template *t, uint32_t index)
+{
+    const struct chat_family *f = t->family;
+    const char *const texts[] = {f->before[SYSTEM], f->before[USER], f->before[ASSISTANT],
+                                 f->behind[SYSTEM], f->behind[USER], f->behind[ASSISTANT],
+                                 f->reply,          f->begin,        f->again};
+    if (index >= COUNT(texts))
+        return NULL;
+    return texts[index] ? texts[index] : "";
+}
+
 void chat_template_names(char *out, uint64_t size)
 {
     uint64_t used = 0;

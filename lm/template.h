@@ -59,6 +59,10 @@ bool chat_template_finds_system(const struct chat_template *t);
 // The name of a template's family: "chatml".
 const char *chat_template_name(const struct chat_template *t);
 
+// Text `index` of those that the form itself consists of, around messages of any role, ""
+// where it has none; NULL behind the last one.
+const char *chat_template_text(const struct chat_template *t, uint32_t index);
+
 // Writes the names of all families, separated by ", ", cut at `size` bytes.
 void chat_template_names(char *out, uint64_t size);
 

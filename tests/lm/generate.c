@@ -3,7 +3,7 @@
 // letters.
 #include <sys/wait.h>
 #include <unistd.h>
-#include "fixture.h"
+#include "letters.h"
 
 TestSuite(generate, .init = setup, .fini = teardown);
 
@@ -106,44 +106,6 @@ Test(generate, wrong_samplings_are_refused)
 }
 
 // --- text ------------------------------------------------------------------------------
-
-static tn_text vocabulary[WORDS];
-static int64_t kinds[WORDS], end_id = 31;
-static tn_text gpt2 = {"gpt2", 4}, pre = {"gpt-2", 5};
-
-static void pair_set(struct fixture *f, const char *key, const void *data, uint64_t count,
-                     uint32_t kind, uint32_t flags)
-{
-    cr_assert(lt(u64, f->list.count, MOST_PAIRS));
-    f->pairs[f->list.count++] = (tn_metadata){key, data, count, kind, flags};
-}
-
-// Letters, a space, a line, the two bytes of "é", and a token that ends a text.
-static tn_lm *letters_open(struct fixture *f, int64_t context)
-{
-    static char letters[26][2];
-    static const tn_text others[] = {{"\xc4\xa0", 2}, {"\xc4\x8a", 2}, {"\xc3\x83", 2},
-                                     {"\xc2\xa9", 2}, {".", 1},        {"<end>", 5}};
-    tn_lm *lm = NULL;
-    const tn_lm_options options = {.struct_size = sizeof(options), .context = context};
-    fixture_open(f, "llama");
-    for (int i = 0; i < WORDS; i++) {
-        if (i < 26)
-            letters[i][0] = (char)('a' + i);
-        vocabulary[i] = i < 26 ? (tn_text){letters[i], 1} : others[i - 26];
-        kinds[i] = i == end_id ? 3 : 1;
-    }
-    pair_set(f, "tokenizer.ggml.model", &gpt2, 1, TN_METADATA_TEXT, 0);
-    pair_set(f, "tokenizer.ggml.pre", &pre, 1, TN_METADATA_TEXT, 0);
-    pair_set(f, "tokenizer.ggml.tokens", vocabulary, WORDS, TN_METADATA_TEXT,
-             TN_METADATA_LIST);
-    pair_set(f, "tokenizer.ggml.token_type", kinds, WORDS, TN_METADATA_INTEGER,
-             TN_METADATA_LIST);
-    pair_set(f, "tokenizer.ggml.merges", NULL, 0, TN_METADATA_TEXT, TN_METADATA_LIST);
-    pair_set(f, "tokenizer.ggml.eos_token_id", &end_id, 1, TN_METADATA_INTEGER, 0);
-    lm_must(tn_lm_open_source(runtime, &f->source, &options, &lm));
-    return lm;
-}
 
 // What the pieces were.
 struct told {
@@ -509,47 +471,5 @@ Test(generate, a_child_of_fork_says_so)
     tn_lm_sequence *sequence = sequence_open(lm);
     cr_assert(eq(int, generate_in_child(sequence), 0));
     tn_lm_sequence_close(sequence);
-    tn_lm_close(lm);
-}
-
-// --- conversations ---------------------------------------------------------------------
-
-static uint64_t count_of(const int32_t *ids, uint64_t count, int32_t id)
-{
-    uint64_t found = 0;
-    for (uint64_t i = 0; i < count; i++)
-        found += ids[i] == id;
-    return found;
-}
-
-// The vocabulary's end of text is "<end>"; the form "llama-2" does not write it.
-Test(generate, users_do_not_write_control_tokens)
-{
-    struct fixture f;
-    tn_lm *lm = letters_open(&f, 100);
-    int32_t *ids = NULL, *whole = NULL;
-    uint64_t count = 0, num_whole = 0, size = 0;
-    char *text = NULL;
-    const tn_lm_message talk[] = {
-        {"user", "say<end>it"}, {"assistant", "it"}, {"user", "a"}};
-    lm_must(tn_lm_chat_tokens(lm, "llama-2", talk, 3, &ids, &count));
-    cr_assert(eq(u64, count_of(ids, count, (int32_t)end_id), 0));
-    lm_must(tn_lm_chat_text(lm, "llama-2", talk, 3, &text, &size));
-    lm_must(tn_lm_tokenise(lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL, &whole,
-                           &num_whole));
-    cr_assert(eq(u64, count_of(whole, num_whole, (int32_t)end_id), 1)); // so it is a test
-    tn_lm_free(ids);
-    tn_lm_free(whole);
-    tn_lm_free(text);
-    // Without such words both ways give the same.
-    lm_must(tn_lm_chat_tokens(lm, "llama-2", talk + 1, 2, &ids, &count));
-    lm_must(tn_lm_chat_text(lm, "llama-2", talk + 1, 2, &text, &size));
-    lm_must(tn_lm_tokenise(lm, text, size, TN_LM_ADD_SPECIAL | TN_LM_PARSE_SPECIAL, &whole,
-                           &num_whole));
-    cr_assert(eq(u64, count, num_whole));
-    cr_assert(eq(int, memcmp(ids, whole, count * sizeof(*ids)), 0));
-    tn_lm_free(ids);
-    tn_lm_free(whole);
-    tn_lm_free(text);
     tn_lm_close(lm);
 }

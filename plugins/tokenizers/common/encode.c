@@ -102,10 +102,10 @@ static tn_status parts_add(struct parts *parts, uint64_t begin, uint64_t end, in
     return TN_OK;
 }
 
-// Whether bytes begin .. end - 1 are within none of the ranges that are plain, in any part.
-static bool is_open(const struct encode_input *input, uint64_t begin, uint64_t end)
+// The first plain range that ends behind `begin`; num_plain: none does.
+static uint64_t plain_behind(const struct encode_input *input, uint64_t begin)
 {
-    uint64_t low = 0, high = input->num_plain; // the first range that ends behind `begin`
+    uint64_t low = 0, high = input->num_plain;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         if (input->plain[middle].end <= begin)
@@ -113,7 +113,23 @@ static bool is_open(const struct encode_input *input, uint64_t begin, uint64_t e
         else
             high = middle;
     }
-    return low == input->num_plain || input->plain[low].begin >= end;
+    return low;
+}
+
+// Whether a token of bytes begin .. end - 1 may be found: a control token where none of
+// them is plain, a user-defined one where no two plain ranges touch within it.
+static bool may_be(const struct encode_input *input, uint8_t kind, uint64_t begin,
+                   uint64_t end)
+{
+    uint64_t at = plain_behind(input, begin);
+    const tn_text_range *plain = input->plain;
+    if (kind != TN_TOKEN_USER_DEFINED)
+        return input->flags & TN_ENCODE_PARSE_SPECIAL &&
+               (at == input->num_plain || plain[at].begin >= end);
+    for (; at + 1 < input->num_plain && plain[at].end < end; at++)
+        if (plain[at].end == plain[at + 1].begin)
+            return false;
+    return true;
 }
 
 // The special token of `group` that begins at `from`, or NO_TOKEN.
@@ -127,9 +143,7 @@ static int32_t special_at(const struct vocabulary *v, const struct special_group
     int32_t id = vocabulary_find(v, at, group->length);
     if (id == NO_TOKEN || id >= v->facts.count || !kind_is_special(v->kind[id]))
         return NO_TOKEN;
-    bool control = input->flags & TN_ENCODE_PARSE_SPECIAL &&
-                   is_open(input, from, from + group->length);
-    return control || v->kind[id] == TN_TOKEN_USER_DEFINED ? id : NO_TOKEN;
+    return may_be(input, v->kind[id], from, from + group->length) ? id : NO_TOKEN;
 }
 
 // Finds the next token of `group` from `at` on, which ends before `end`: its id, and its

@@ -165,7 +165,10 @@ typedef struct tn_tokenizer_ops {
     // Optional. As encode with TN_ENCODE_PARSE_SPECIAL, but in `plain`, num_plain ranges
     // that ascend and do not overlap, texts of control tokens are text: a user's words
     // within the form of a conversation. Without control tokens in these ranges the ids are
-    // those of encode. TN_ERR_ARGUMENT: ranges that do not ascend, or pass the text.
+    // those of encode. User-defined tokens are found there, too, but for those within which
+    // two ranges touch, the end of one being the beginning of the next: so a text that is
+    // the form's own mark, in a file that calls it user-defined, is kept from being it.
+    // TN_ERR_ARGUMENT: ranges that do not ascend, or pass the text.
     tn_status (*encode_mixed)(const tn_host *host, const tn_tokenizer *tokenizer,
                               const char *text, uint64_t size, const tn_text_range *plain,
                               uint64_t num_plain, uint32_t flags, int32_t **out_ids,
