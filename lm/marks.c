@@ -17,8 +17,8 @@ struct marks {
 static bool is_mark(const tn_token *token)
 {
     static const char white[] = " \t\r\n\v\f";
-    return token->kind == TN_TOKEN_USER_DEFINED && token->bytes.size > 1 &&
-           strspn(token->bytes.data, white) < token->bytes.size;
+    return token->kind == TN_TOKEN_USER_DEFINED && token->text.size > 1 &&
+           strspn(token->text.data, white) < token->text.size;
 }
 
 static tn_status add_mark(tn_lm *model, int32_t id, struct marks *marks)
@@ -31,10 +31,10 @@ static tn_status add_mark(tn_lm *model, int32_t id, struct marks *marks)
     if (status != TN_OK)
         return lm_fail_core(status);
     for (uint64_t i = 0; i < marks->count; i++)
-        if (marks->items[i].data == token.bytes.data)
+        if (marks->items[i].data == token.text.data)
             return TN_OK;
     if (is_mark(&token) && marks->count < MOST_MARKS)
-        marks->items[marks->count++] = token.bytes;
+        marks->items[marks->count++] = token.text;
     return TN_OK;
 }
 

@@ -11,7 +11,9 @@
     "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"rms_norm_eps\": 1e-5, "       \
     "\"quantization\": {\"group_size\": 32, \"bits\": 4, \"six\": {\"bits\": 6}}}"
 #define TOKENIZER                                                                          \
-    "{\"added_tokens\": [{\"id\": 0, \"content\": \"<s>\", \"special\": true}], "          \
+    "{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, "          \
+    "\"content\": \"\u2581\"}, \"added_tokens\": [{\"id\": 0, \"content\": \"<s>\", "      \
+    "\"special\": true}], "                                                                \
     "\"model\": {\"type\": \"BPE\", \"vocab\": {\"<s>\": 0, \"a\": 1, \"b\": 2, \"ab\": "  \
     "3}, "                                                                                 \
     "\"merges\": [\"a b\"]}}"

@@ -3,8 +3,8 @@
 // any text to ids that it has, and decodes these.
 //
 // Lines: "l" or "g" is the model (llama, gpt2, first byte), then "pRULE", "tKTEXT" a token
-// of kind K, "sNUMBER" its score, "mTEXT" a merge, "iNUMBER" the ids of facts; behind an
-// empty line, the text that is encoded.
+// of kind K, "sNUMBER" its score, "mTEXT" a merge, "iNUMBER" the ids of facts, "wWORDS" a
+// pipeline, "aNUMBER" an id or flags of it; behind an empty line, the text that is encoded.
 #include <tenon/tenon.h>
 #include <tenon/tokenizer.h>
 #include "fuzz.h"
@@ -14,10 +14,10 @@ enum { MOST = 512 };
 static tn_runtime *runtime;
 
 static struct {
-    tn_text tokens[MOST], merges[MOST], model, pre;
-    int64_t kinds[MOST], id;
+    tn_text tokens[MOST], merges[MOST], model, pre, words;
+    int64_t kinds[MOST], id, added[MOST];
     double scores[MOST];
-    uint64_t num_tokens, num_scores, num_merges, ids;
+    uint64_t num_tokens, num_scores, num_merges, num_added, ids;
 } v;
 
 static void read_line(char *line, uint64_t size)
@@ -40,6 +40,13 @@ static void read_line(char *line, uint64_t size)
     case 'm':
         if (v.num_merges < MOST)
             v.merges[v.num_merges++] = rest;
+        break;
+    case 'w':
+        v.words = rest;
+        break;
+    case 'a':
+        if (v.num_added < MOST)
+            v.added[v.num_added++] = strtoll(line + 1, NULL, 10);
         break;
     case 'i':
         v.ids = 1;
@@ -66,6 +73,25 @@ static tn_text read_input(char *text, uint64_t size)
     return (tn_text){"", 0};
 }
 
+// With all of a text plain no control token is found, however it is normalized.
+static void check_plain(const tn_tokenizer_ops *ops, const tn_host *host,
+                        const tn_tokenizer *t, tn_text text, uint32_t flags)
+{
+    const tn_text_range all = {0, text.size};
+    int32_t *ids, *want;
+    uint64_t count, expected;
+    flags &= ~(uint32_t)TN_ENCODE_PARSE_SPECIAL;
+    FUZZ_CHECK(
+        ops->encode_mixed(host, t, text.data, text.size, &all, 1, flags, &ids, &count) ==
+                TN_OK &&
+            ops->encode(host, t, text.data, text.size, flags, &want, &expected) == TN_OK,
+        "%s", tn_last_error());
+    FUZZ_CHECK(count == expected && memcmp(ids, want, count * sizeof(*ids)) == 0,
+               "%zu ids, expected %zu", (size_t)count, (size_t)expected);
+    host->free(host, ids);
+    host->free(host, want);
+}
+
 static void check_text(const tn_tokenizer_ops *ops, const tn_host *host,
                        const tn_tokenizer *t, tn_text text)
 {
@@ -81,6 +107,7 @@ static void check_text(const tn_tokenizer_ops *ops, const tn_host *host,
                    tn_last_error());
         FUZZ_CHECK(back[size] == '\0', "the end");
         host->free(host, back);
+        check_plain(ops, host, t, text, flags);
         host->free(host, ids);
     }
 }
@@ -122,6 +149,10 @@ void fuzz_one(const uint8_t *data, size_t size)
         {v.num_scores ? "tokenizer.ggml.scores" : "none", v.scores, v.num_scores,
          TN_METADATA_FLOAT, TN_METADATA_LIST},
         {v.pre.data ? "tokenizer.ggml.pre" : "none", &v.pre, 1, TN_METADATA_TEXT, 0},
+        {v.words.data ? "tenon.tokenizer.pipeline" : "none", &v.words, 1, TN_METADATA_TEXT,
+         0},
+        {"tenon.tokenizer.added", v.added, v.num_added, TN_METADATA_INTEGER,
+         TN_METADATA_LIST},
         {v.ids ? "tokenizer.ggml.bos_token_id" : "none", &v.id, 1, TN_METADATA_INTEGER, 0},
         {v.ids ? "tokenizer.ggml.unknown_token_id" : "none", &v.id, 1, TN_METADATA_INTEGER,
          0},

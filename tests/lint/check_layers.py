@@ -91,6 +91,7 @@ LIBRARIES = {
                 "plugins/backends/vulkan-jit"],
     "glslang/": ["kernels/compiler"],
     "pcre2.h": ["plugins/tokenizers/bpe"],
+    "utf8proc.h": ["plugins/tokenizers/common"],
     "png.h": ["plugins/formats/image"],
     "jpeglib.h": ["plugins/formats/image"],
     "jerror.h": ["plugins/formats/image"],

@@ -25,7 +25,8 @@ LETTERS = {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Dig
            "added_tokens": [{"id": 0, "content": "<|end|>", "special": True}, {"id": 5, "content": "<tag>", "special": False}],
            "post_processor": None, "model": {"type": "BPE", "vocab": {"<|end|>": 0, "a": 1, "b": 2, "ab": 3}, "merges": [["a", "b"]]}}
 # Pieces with bytes: that of Llama 2.
-PIECES = {"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}]}, "pre_tokenizer": None,
+SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+PIECES = {"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, SPACES]}, "pre_tokenizer": None,
           "added_tokens": [{"id": 0, "content": "<unk>", "special": True}, {"id": 1, "content": "<s>", "special": True}],
           "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}]},
           "model": {"type": "BPE", "unk_token": "<unk>", "byte_fallback": True, "merges": ["a b", "▁ ab"],
@@ -209,16 +210,24 @@ def tokenizers_become_those_of_gguf():
     pieces = folder("pieces", tokenizer_json=PIECES, tokenizer_config_json={"bos_token": "<s>", "model_max_length": 10**30})
     (pieces / "chat_template.jinja").write_text("{{y}}")
     pieces = show(pieces)
-    assert pieces["tokenizer"] == {"model": "llama", "pre": "default", "tokens": 8, "begin": 1, "end": 5, "chat": True}, pieces
+    assert pieces["tokenizer"] == {"model": "llama", "pre": "default", "tokens": 8, "begin": 1, "end": 5, "unknown": 0, "chat": True}, pieces
     metadata = pieces["metadata"]
     assert metadata["tokenizer.chat_template"] == "{{y}}", metadata
     assert metadata["tokenizer.ggml.token_type"]["first"] == [2, 3, 6, 1], metadata
     assert metadata["tokenizer.ggml.scores"] == {"list": 8, "first": [0.0, 0.0, 0.0, 0.0]}, metadata
     assert metadata["tokenizer.ggml.add_space_prefix"] is True and metadata["tokenizer.ggml.add_bos_token"] is True
-    for pattern, name in {r"\p{N}{1,3}| ?[^\s]": "llama-bpe", r"\p{N}| ?[^\s]": "qwen2", r"[\p{Lu}\p{Lt}]": "tekken"}.items():
-        split = {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": pattern}}, {"type": "ByteLevel"}]}
-        got = show(folder(name, tokenizer_json={**LETTERS, "pre_tokenizer": split}))["tokenizer"]["pre"]
-        assert got == name, (got, name)
+    assert metadata["tenon.tokenizer.pipeline"] == "prepend replace bytes strip", metadata
+    assert metadata["tokenizer.ggml.merges"] == {"list": 2, "first": ["a b", "▁ ab"]}
+
+
+def what_surrounds_a_text_is_read():
+    """The post-processor's tokens are begin and end, unless tokenizer_config.json says otherwise."""
+    post = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<tag>"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "<|end|>"}}]}
+    for name, config, want in (("both", {}, (True, True, 5, 0)), ("said", {"add_bos_token": False, "add_eos_token": False}, (False, False, 5, 0)),
+                               ("named", {"bos_token": "<tag>", "add_eos_token": False}, (True, False, 5, 0))):
+        metadata = show(folder(name, tokenizer_json={**LETTERS, "post_processor": post}, tokenizer_config_json=config))["metadata"]
+        got = tuple(metadata[f"tokenizer.ggml.{key}"] for key in ("add_bos_token", "add_eos_token", "bos_token_id", "eos_token_id"))
+        assert got == want, (name, got)
 
 
 MIXTRAL = {"model_type": "mixtral", "num_experts_per_tok": 1}
@@ -226,6 +235,12 @@ MIXTRAL = {"model_type": "mixtral", "num_experts_per_tok": 1}
 
 def tokenizer(**model):
     return {**LETTERS, "model": {**LETTERS["model"], **model}}
+
+
+def cut(expression, **letters):
+    """A pre-tokenizer that cuts by an expression."""
+    split = {"type": "Split", "pattern": {"Regex": expression}, "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [split, {"type": "ByteLevel", "use_regex": False, **letters}]}
 
 
 def what_is_wrong_with_a_folder_is_told():
@@ -303,6 +318,24 @@ def what_is_wrong_with_a_folder_is_told():
         ({"tokenizer_json": tokenizer(merges=["ab"])}, "a merge is no pair of texts"),
         ({"tokenizer_json": {**PIECES, "model": {**PIECES["model"], "merges": ["b b"]}}}, "a merge makes what is no token"),
         ({"tokenizer_json": {**PIECES, "model": {**PIECES["model"], "merges": ["a " + "b" * 600]}}}, "a piece of over 511 bytes"),
+        ({"tokenizer_json": tokenizer(merges=[["a b", "a"]])}, "a merge is no pair of texts"),
+        ({"tokenizer_json": tokenizer(dropout=0.1)}, "dropout: 'above 0', expected none"),
+        ({"tokenizer_json": tokenizer(end_of_word_suffix="</w>")}, "end_of_word_suffix: '</w>', expected none"),
+        ({"tokenizer_json": {**LETTERS, "normalizer": {"type": "Lowercase"}}}, "normalizer: 'Lowercase', expected one of NFC, NFD"),
+        ({"tokenizer_json": {**LETTERS, "normalizer": {"type": "Sequence", "normalizers": [SPACES, {"type": "NFC"}]}}}, "normalizer: 'NFC', expected"),
+        ({"tokenizer_json": {**LETTERS, "pre_tokenizer": cut(r"\p{L}+|\s+")}}, "expected one of the known: that of GPT-2, Llama 3, Qwen2"),
+        ({"tokenizer_json": {**LETTERS, "pre_tokenizer": {"type": "Whitespace"}}}, "expected a step of a pre-tokenizer that is known"),
+        ({"tokenizer_json": {**LETTERS, "pre_tokenizer": cut("x", add_prefix_space=True)}}, "pre_tokenizer: '{\"type\":\"ByteLevel\""),
+        ({"tokenizer_json": {**LETTERS, "decoder": {"type": "WordPiece"}}}, "decoder: 'WordPiece', expected ByteLevel"),
+        ({"tokenizer_json": {**PIECES, "decoder": {"type": "BPEDecoder"}}}, "decoder: 'BPEDecoder', expected Metaspace, or"),
+        ({"tokenizer_json": {**PIECES, "normalizer": None}}, "pre_tokenizer: 'none', expected one of the known"),
+        ({"tokenizer_json": {**LETTERS, "post_processor": {"type": "BertProcessing"}}}, "post_processor: 'BertProcessing', expected ByteLevel"),
+        ({"tokenizer_json": {**LETTERS, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": t}} for t in "ab"]}}},
+         "at most one token in front of a text"),
+        ({"tokenizer_json": {**LETTERS, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<no>"}}]}}},
+         "the post-processor adds what is no token"),
+        ({"tokenizer_json": {**LETTERS, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<tag>"}}]}},
+          "tokenizer_config_json": {"bos_token": "<|end|>"}}, "post_processor: '<tag>', expected the bos_token, '<|end|>', or nothing"),
         ({"tokenizer_json": b"\xff"}, "tokenizer.json: line "),
     ]
     for number, (parts, says, *more) in enumerate(cases):
@@ -426,5 +459,5 @@ def a_folder_becomes_a_file_of_gguf():
 tap.run([a_folder_becomes_a_file_of_gguf, weights_of_few_bits_are_blocks,
          arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
          what_a_config_says_becomes_the_keys_of_gguf, experts_are_one_array,
-         weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_is_wrong_with_a_folder_is_told,
+         weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_surrounds_a_text_is_read, what_is_wrong_with_a_folder_is_told,
          every_cut_of_a_file_is_told])

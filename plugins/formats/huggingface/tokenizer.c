@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "huggingface.h"
+#include "pipeline.h"
 
 #define MAX_GAPS 65536         // numbers without a token
 #define MAX_ENDS 64            // tokens that end a text
@@ -21,6 +22,7 @@ struct vocabulary {
     int64_t *types;
     double *scores;
     uint64_t count; // numbers, with those that have no token
+    struct hf_pipeline pipeline;
 };
 
 static tn_status refuse(const struct hf *hf, const char *what)
@@ -135,7 +137,8 @@ static bool merge_parts(const json_t *merge, const char **first, size_t *first_s
     *first = json_string_value(json_array_get(merge, 0));
     *second = json_string_value(json_array_get(merge, 1));
     *first_size = *first ? strlen(*first) : 0;
-    return *first && *second && json_array_size(merge) == 2;
+    return *first && *second && json_array_size(merge) == 2 && !strchr(*first, ' ') &&
+           !strchr(*second, ' ');
 }
 
 // The merges as GGUF's texts, "a b".
@@ -187,32 +190,41 @@ static tn_status score_pieces(struct vocabulary *v, const json_t *merges)
     return TN_OK;
 }
 
-// --- what is done before merging --------------------------------------------------------
+// --- the pipeline -----------------------------------------------------------------------
 
-// Whether the text occurs in a part of the file. Parts are small, but for the vocabulary.
-static bool says(const json_t *part, const char *text)
+// Flags of tokens that are found before all else (plugins/tokenizers/common/pipeline.h).
+static int64_t flags_of(const json_t *added)
 {
-    char *all = part ? json_dumps(part, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-    bool found = all && strstr(all, text);
-    free(all);
-    return found;
+    static const char *const names[] = {"lstrip", "rstrip", "single_word", "normalized"};
+    int64_t flags = 0;
+    for (int i = 0; i < 4; i++)
+        flags |= (int64_t)json_is_true(json_object_get(added, names[i])) << i;
+    return flags;
 }
 
-// The name that GGUF has for the expression that splits texts.
-static const char *name_of_splits(const json_t *splits)
+// What GGUF has no keys for.
+static tn_status add_pipeline(struct vocabulary *v)
 {
-    static const struct {
-        const char *says, *name;
-    } known[] = {
-        {"\\\\p{Lu}\\\\p{Lt}", "tekken"},
-        {"\\\\p{N}{1,3}", "llama-bpe"},
-        {"\\\\p{N}|", "qwen2"},
-        {"\"Digits\"", "smollm"},
-    };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (says(splits, known[i].says))
-            return known[i].name;
-    return "gpt-2";
+    struct hf *hf = v->hf;
+    uint64_t count = json_array_size(v->added);
+    int64_t *pairs = hf_alloc(hf, (2 * count + 1) * sizeof(*pairs));
+    const char *words = hf_text(hf, "%s", v->pipeline.words);
+    size_t i;
+    json_t *value;
+    if (!pairs || !words)
+        return TN_ERR_MEMORY;
+    json_array_foreach(v->added, i, value)
+    {
+        pairs[2 * i] = id_of(json_object_get(value, "id"));
+        pairs[2 * i + 1] = flags_of(value);
+    }
+    hf_add_text(hf, "tenon.tokenizer.pipeline", words);
+    hf_add_list(hf, "tenon.tokenizer.added", TN_METADATA_INTEGER, pairs, 2 * count);
+    if (v->pipeline.rule)
+        hf_add_text(hf, "tenon.tokenizer.rule", v->pipeline.rule);
+    if (v->pipeline.name)
+        hf_add_text(hf, "tokenizer.ggml.pre", v->pipeline.name);
+    return TN_OK;
 }
 
 // --- special tokens ---------------------------------------------------------------------
@@ -234,20 +246,32 @@ static json_int_t find_token(const struct vocabulary *v, const char *text)
     return id_of(json_object_get(v->vocab, text));
 }
 
+// The number of the token that a pipeline puts around a text; -1: none.
+static json_int_t find_end(const struct vocabulary *v, const char *text)
+{
+    return text ? find_token(v, text) : -1;
+}
+
 static void add_specials(struct vocabulary *v)
 {
-    static const struct {
+    const char *unknown = json_string_value(json_object_get(v->model, "unk_token"));
+    const struct {
         const char *theirs, *number, *ours;
+        const char *text; // of the tokenizer, in place of what its configuration says
+        const char *otherwise;
     } specials[] = {
-        {"bos_token", "bos_token_id", "tokenizer.ggml.bos_token_id"},
-        {"eos_token", "eos_token_id", "tokenizer.ggml.eos_token_id"},
-        {"unk_token", NULL, "tokenizer.ggml.unknown_token_id"},
-        {"pad_token", "pad_token_id", "tokenizer.ggml.padding_token_id"},
+        {"bos_token", "bos_token_id", "tokenizer.ggml.bos_token_id", NULL,
+         v->pipeline.begin},
+        {"eos_token", "eos_token_id", "tokenizer.ggml.eos_token_id", NULL, v->pipeline.end},
+        {"unk_token", NULL, "tokenizer.ggml.unknown_token_id", unknown, NULL},
+        {"pad_token", "pad_token_id", "tokenizer.ggml.padding_token_id", NULL, NULL},
     };
     for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
         const json_t *config = v->hf->tokenizer_config;
-        const char *text = content_of(json_object_get(config, specials[i].theirs));
+        const char *said = content_of(json_object_get(config, specials[i].theirs));
+        const char *text = specials[i].text ? specials[i].text : said;
         json_int_t id = text ? find_token(v, text) : -1;
+        id = id < 0 ? find_end(v, specials[i].otherwise) : id;
         const json_t *number = id < 0 && specials[i].number
                                    ? json_object_get(v->hf->model, specials[i].number)
                                    : NULL;
@@ -291,19 +315,35 @@ static tn_status add_ends(struct vocabulary *v)
     return TN_OK;
 }
 
-// Whether the begin token is put in front: what is said, or done by the post-processor.
-static void add_begin(struct vocabulary *v)
+// Whether a token is put in front or behind: as is said, or done by the post-processor,
+// which may put the begin and the end token there and no other.
+static tn_status add_end(struct vocabulary *v, const char *said_by, const char *token,
+                         const char *ours, const char *put)
 {
     const json_t *config = v->hf->tokenizer_config;
-    const json_t *said = json_object_get(config, "add_bos_token");
-    const char *begin = content_of(json_object_get(config, "bos_token"));
-    const json_t *post = json_object_get(v->hf->tokenizer, "post_processor");
-    json_t *text = json_is_boolean(said) || !begin ? NULL : json_string(begin);
-    char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
-    bool adds = json_is_true(said) || (quoted && says(post, quoted));
-    hf_add_bool(v->hf, "tokenizer.ggml.add_bos_token", adds);
-    free(quoted);
-    json_decref(text);
+    const json_t *said = json_object_get(config, said_by);
+    const char *text = content_of(json_object_get(config, token));
+    bool is_said = json_is_boolean(said);
+    if (!is_said && put && text && strcmp(text, put) != 0)
+        return v->hf->host->fail(
+            v->hf->host, TN_ERR_UNSUPPORTED,
+            "%s: tokenizer.json: post_processor: '%.64s', expected the "
+            "%s, '%.64s', or nothing",
+            v->hf->folder->name, put, token, text);
+    if (!is_said && put && find_token(v, put) < 0)
+        return refuse(v->hf, "the post-processor adds what is no token");
+    hf_add_bool(v->hf, ours, is_said ? json_is_true(said) : put != NULL);
+    return TN_OK;
+}
+
+static tn_status add_post(struct vocabulary *v)
+{
+    tn_status status = add_end(v, "add_bos_token", "bos_token",
+                               "tokenizer.ggml.add_bos_token", v->pipeline.begin);
+    if (status == TN_OK)
+        status = add_end(v, "add_eos_token", "eos_token", "tokenizer.ggml.add_eos_token",
+                         v->pipeline.end);
+    return status;
 }
 
 // The chat template of chat_template.json, which counts for models that read images, also
@@ -353,27 +393,28 @@ static tn_status add_template(struct hf *hf)
 static tn_status add_vocabulary(struct vocabulary *v)
 {
     struct hf *hf = v->hf;
-    const json_t *splits = json_object_get(hf->tokenizer, "pre_tokenizer");
-    const json_t *normalizer = json_object_get(hf->tokenizer, "normalizer");
     const json_t *merges = json_object_get(v->model, "merges");
-    bool is_bytes = says(splits, "\"ByteLevel\"");
-    tn_status status = make_lists(v);
+    const struct hf_pipeline *p = &v->pipeline;
+    tn_status status = hf_read_pipeline(hf, &v->pipeline);
+    if (status == TN_OK)
+        status = make_lists(v);
     if (status == TN_OK)
         status = fill_tokens(v);
+    if (status == TN_OK)
+        status = add_pipeline(v);
     if (status != TN_OK)
         return status;
-    hf_add_text(hf, "tokenizer.ggml.model", is_bytes ? "gpt2" : "llama");
-    hf_add_text(hf, "tokenizer.ggml.pre", is_bytes ? name_of_splits(splits) : "default");
+    hf_add_text(hf, "tokenizer.ggml.model", p->is_bytes ? "gpt2" : "llama");
     hf_add_list(hf, "tokenizer.ggml.tokens", TN_METADATA_TEXT, v->tokens, v->count);
     hf_add_list(hf, "tokenizer.ggml.token_type", TN_METADATA_INTEGER, v->types, v->count);
-    status = is_bytes ? add_merges(v, merges) : score_pieces(v, merges);
-    bool prefix = is_bytes ? says(splits, "\"add_prefix_space\":true")
-                           : says(normalizer, "\"Prepend\"") ||
-                                 says(splits, "\"prepend_scheme\":\"first\"") ||
-                                 says(splits, "\"prepend_scheme\":\"always\"");
-    hf_add_bool(hf, "tokenizer.ggml.add_space_prefix", prefix);
+    hf_add_bool(hf, "tokenizer.ggml.add_space_prefix", p->prepends || p->spaces);
+    status = add_merges(v, merges);
+    if (status == TN_OK && !p->is_bytes)
+        status = score_pieces(v, merges);
+    if (status != TN_OK)
+        return status;
     add_specials(v);
-    add_begin(v);
+    status = add_post(v);
     return status == TN_OK ? add_ends(v) : status;
 }
 

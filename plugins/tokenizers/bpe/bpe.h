@@ -7,7 +7,7 @@
 #ifndef TOKENIZERS_BPE_H
 #define TOKENIZERS_BPE_H
 
-#include "../common/vocabulary.h"
+#include "../common/merge.h"
 
 // --- expressions (families.c) ----------------------------------------------------------
 
@@ -16,11 +16,14 @@ enum { MAX_EXPRESSIONS = 6 };
 // How the text of a family of models is cut into words: by the first expression; what each
 // match, and what lies between two, by the next one; and so on.
 struct bpe_family {
-    const char *const *names; // values of "tokenizer.ggml.pre", ended by NULL
+    // Values of "tokenizer.ggml.pre" and "tenon.tokenizer.rule", ended by NULL.
+    const char *const *names;
     const char *expressions[MAX_EXPRESSIONS];
     bool whole_words; // a word that is a token is not cut, whatever the merges say
     bool adds_bos;    // where the metadata do not say
     bool characters;  // merges are of characters, with U+2581 for spaces, not of bytes
+    bool
+        cuts_numbers; // words are cut at numbers, by threes, once they are letters of GPT-2
 };
 
 // The family of a name, or NULL.
@@ -73,36 +76,5 @@ uint64_t alphabet_write(uint8_t byte, char *out);
 int alphabet_read(const char *text, uint64_t size, uint64_t *out_size);
 // As `decode` of a vocabulary_kind.
 uint64_t alphabet_decode(const char *text, uint64_t size, char *out);
-
-// --- merges (merge.c) ------------------------------------------------------------------
-
-// Two symbols that become one. The number of a merge is its rank: 0 comes first.
-struct merge {
-    uint32_t left, right, result;
-};
-
-struct merges {
-    struct merge *items;
-    uint32_t count;
-    uint32_t *slots;    // of the hash table: rank + 1, or 0
-    uint32_t num_slots; // a power of two
-};
-
-// Reads the merges; their texts become symbols.
-tn_status merges_init(const tn_host *host, const tn_metadata_list *metadata,
-                      struct vocabulary *v, struct merges *out);
-void merges_finish(const tn_host *host, struct merges *m);
-
-// Memory for words, kept from one to the next. Zeroed to begin with.
-struct merge_space {
-    void *memory;
-    uint64_t capacity; // symbols
-};
-
-// The symbols of a word, of which there is room for `count`, at least 1; NULL when out of
-// memory. To be filled before merges_apply.
-uint32_t *merge_symbols(const tn_host *host, struct merge_space *space, uint64_t count);
-// Merges `count` symbols in place; returns how many are left.
-uint64_t merges_apply(const struct merges *m, struct merge_space *space, uint64_t count);
 
 #endif // TOKENIZERS_BPE_H

@@ -12,7 +12,8 @@
 #define WHITE_RUNS "[" WHITE "]+(?![^" WHITE "])|[" WHITE "]+"
 #define WHITE_LINES "[" WHITE "]*[\\r\\n]+|" WHITE_RUNS
 
-#define ENGLISH "'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])"
+// A long s is an s where case does not count.
+#define ENGLISH "'(?:[sS\\x{17f}tTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])"
 #define OTHERS " ?[^" WHITE "\\p{L}\\p{N}]+"
 
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|" OTHERS "|" WHITE_RUNS
@@ -68,6 +69,12 @@
     "\\x{104d8}-\\x{104fb}\\x{10c80}-\\x{10cb2}\\x{10cc0}-\\x{10cf2}"                      \
     "\\x{118a0}-\\x{118df}\\x{1e900}-\\x{1e943}"
 
+#define DEEPSEEK_LLM                                                                       \
+    "[\\r\\n]", "[" WHITE "]?[" CASED_LETTERS "]+",                                        \
+        "[" WHITE "]?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}"                        \
+        "\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}]+",                                        \
+        "[" WHITE "]+\\z", HAN_OTHERS
+
 #define SENTENCES                                                                          \
     " ?[^(" WHITE "|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c})]+"
 
@@ -97,11 +104,9 @@ static const struct bpe_family families[] = {
                     "grok-2", "solar-open"),
      .expressions = {LLAMA3("\\p{N}")}},
     {.names = NAMES("qwen35"), .expressions = {QWEN35}},
-    {.names = NAMES("deepseek-llm"),
-     .expressions = {"[\\r\\n]", "[" WHITE "]?[" CASED_LETTERS "]+",
-                     "[" WHITE "]?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}"
-                     "\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}]+",
-                     "[" WHITE "]+\\z", HAN_OTHERS, "\\p{N}+"}},
+    {.names = NAMES("deepseek-llm"), .expressions = {DEEPSEEK_LLM, "\\p{N}+"}},
+    {.names = NAMES("deepseek-llm-folder"), // as its tokenizer.json
+     .expressions = {DEEPSEEK_LLM, "\\p{N}"}},
     {.names = NAMES("deepseek-coder"),
      .expressions = {"[\\r\\n]", "[" WHITE "]?\\p{L}+", "[" WHITE "]?\\p{P}+", HAN_OTHERS,
                      "\\p{N}"}},
@@ -109,6 +114,9 @@ static const struct bpe_family families[] = {
      .expressions = {"\\p{N}{1,3}", HAN_KANA, DEEPSEEK3}},
     {.names = NAMES("falcon"),
      .expressions = {"[\\p{P}$+<=>^~|`]+", GPT2, "[0-9][0-9][0-9]"}},
+    {.names = NAMES("falcon-folder"), // as its tokenizer.json
+     .expressions = {"[\\p{P}$+<=>^~|`]+", GPT2},
+     .cuts_numbers = true},
     {.names = NAMES("poro-chat", "bloom", "gpt3-finnish"), .expressions = {SENTENCES}},
     {.names = NAMES("viking"), .expressions = {SENTENCES, "\\p{N}"}},
     {.names = NAMES("tekken"),

@@ -3,6 +3,7 @@
 // characters.
 #include <string.h>
 #include <tenon/plugin.h>
+#include "../common/pipeline.h"
 #include "bpe.h"
 
 struct tn_tokenizer {
@@ -11,6 +12,7 @@ struct tn_tokenizer {
     struct splitter splitter;
     struct merges merges;
     int32_t bytes[256]; // symbols of bytes
+    bool whole_words;   // a word that is a token is not cut, whatever the merges say
 };
 
 // --- opening ---------------------------------------------------------------------------
@@ -24,6 +26,9 @@ static tn_status find_family(const tn_host *host, const tn_metadata_list *metada
     (void)tn_metadata_text(tn_metadata_find(metadata, "tokenizer.ggml.model"), &model);
     if (model.size == 6 && memcmp(model.data, "gemma4", 6) == 0)
         *out_name = model;
+    else if (tn_metadata_text(tn_metadata_find(metadata, "tenon.tokenizer.rule"), out_name))
+        host->log(host, TN_LOG_DEBUG, "tokenizer", "%s: text is cut by the rule '%s'",
+                  metadata->name, out_name->data);
     else if (!tn_metadata_text(tn_metadata_find(metadata, "tokenizer.ggml.pre"), out_name))
         host->log(host, TN_LOG_WARN, "tokenizer",
                   "%s: 'tokenizer.ggml.pre' is absent: text is cut by the rule '%s'",
@@ -70,6 +75,8 @@ static tn_status open_parts(const tn_host *host, const tn_metadata_list *metadat
                                          .adds_bos = t->family->adds_bos,
                                          .always_bos = t->family->characters};
     status = vocabulary_init(host, metadata, &kind, &t->vocabulary);
+    t->whole_words = t->vocabulary.pipeline ? t->vocabulary.ways & WAY_IGNORE_MERGES
+                                            : t->family->whole_words;
     if (status == TN_OK)
         status = find_bytes(host, t);
     if (status == TN_OK)
@@ -175,7 +182,7 @@ static tn_status take(void *state, const char *word, uint64_t size)
     int32_t whole = NO_TOKEN;
     if (characters && is_newlines(word, size))
         whole = vocabulary_find(&t->vocabulary, word, size);
-    else if (t->family->whole_words)
+    else if (t->whole_words)
         whole = whole_word(t, word, size);
     if (whole != NO_TOKEN && whole < t->vocabulary.facts.count)
         return ids_add(e->out, whole);
@@ -196,24 +203,72 @@ static tn_status take(void *state, const char *word, uint64_t size)
     return status;
 }
 
+static tn_status add_space(const tn_host *host, const char *text, uint64_t *size,
+                           char **out)
+{
+    *out = host->alloc(host, *size + 1, 0);
+    if (!*out)
+        return TN_ERR_MEMORY;
+    (*out)[0] = ' ';
+    memcpy(*out + 1, text, *size);
+    ++*size;
+    return TN_OK;
+}
+
+// Whether the letter of a byte is a number for Unicode.
+static bool is_number(char byte)
+{
+    unsigned char c = (unsigned char)byte;
+    return (c >= '0' && c <= '9') || c == 0xb2 || c == 0xb3 || c == 0xb9 ||
+           (c >= 0xbc && c <= 0xbe);
+}
+
+// Three digits in a row, or what is before such or behind the last: how many bytes.
+static uint64_t digits_end(const char *text, uint64_t size)
+{
+    uint64_t digits = 0;
+    for (uint64_t i = 0; i < size; i++) {
+        digits = text[i] >= '0' && text[i] <= '9' ? digits + 1 : 0;
+        if (digits == 3)
+            return i == 2 ? 3 : i - 2;
+    }
+    return size;
+}
+
+static tn_status take_numbers(void *state, const char *word, uint64_t size)
+{
+    tn_status status = TN_OK;
+    for (uint64_t at = 0, end; status == TN_OK && at < size; at = end) {
+        bool number = is_number(word[at]);
+        for (end = at + 1; end < size && is_number(word[end]) == number;)
+            end++;
+        while (status == TN_OK && at < end) {
+            uint64_t part = number ? digits_end(word + at, end - at) : end - at;
+            status = take(state, word + at, part);
+            at += part;
+        }
+    }
+    return status;
+}
+
 static tn_status encode_words(const tn_tokenizer *t, void *state, const char *text,
-                              uint64_t size, bool first, struct ids *out)
+                              uint64_t size, bool space, struct ids *out)
 {
     struct encoding *e = state;
     struct clean_text clean;
     char *spaced = NULL;
     tn_status status = TN_OK;
-    (void)first; // a word is the same wherever it is
     e->out = out;
-    if (t->family->characters) {
-        status = encode_spaces(e->host, text, size, false, &spaced, &size);
-        text = spaced;
-    }
+    if (t->family->characters)
+        status = encode_spaces(e->host, text, size, space, &spaced, &size);
+    else if (space)
+        status = add_space(e->host, text, &size, &spaced);
+    text = spaced ? spaced : text;
     if (status == TN_OK)
         status = clean_text(e->host, text, size, &clean);
     if (status == TN_OK) {
         status = splitter_run(e->host, &t->splitter, clean.pattern, clean.text, clean.size,
-                              take, e);
+                              t->family->cuts_numbers ? take_numbers : take, e);
         e->host->free(e->host, clean.memory);
     }
     e->host->free(e->host, spaced);
@@ -227,8 +282,13 @@ static tn_status encode_input(const tn_host *host, const tn_tokenizer *t,
                               uint64_t *out_count)
 {
     struct encoding e = {.host = host, .tokenizer = t};
-    tn_status status = vocabulary_encode(host, t, &t->vocabulary, encode_words, &e, input,
-                                         out_ids, out_count);
+    const struct encode_call call = {.host = host,
+                                     .tokenizer = t,
+                                     .v = &t->vocabulary,
+                                     .part = encode_words,
+                                     .state = &e,
+                                     .input = input};
+    tn_status status = vocabulary_encode(&call, out_ids, out_count);
     host->free(host, e.space.memory);
     return status;
 }

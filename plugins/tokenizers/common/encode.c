@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "vocabulary.h"
+#include "pipeline.h"
 
 #define MAX_TEXT (UINT64_C(1) << 30)
 
@@ -102,8 +102,7 @@ static tn_status parts_add(struct parts *parts, uint64_t begin, uint64_t end, in
     return TN_OK;
 }
 
-// The first plain range that ends behind `begin`; num_plain: none does.
-static uint64_t plain_behind(const struct encode_input *input, uint64_t begin)
+uint64_t plain_behind(const struct encode_input *input, uint64_t begin)
 {
     uint64_t low = 0, high = input->num_plain;
     while (low < high) {
@@ -116,10 +115,8 @@ static uint64_t plain_behind(const struct encode_input *input, uint64_t begin)
     return low;
 }
 
-// Whether a token of bytes begin .. end - 1 may be found: a control token where none of
-// them is plain, a user-defined one where no two plain ranges touch within it.
-static bool may_be(const struct encode_input *input, uint8_t kind, uint64_t begin,
-                   uint64_t end)
+bool input_allows(const struct encode_input *input, uint8_t kind, uint64_t begin,
+                  uint64_t end)
 {
     uint64_t at = plain_behind(input, begin);
     const tn_text_range *plain = input->plain;
@@ -143,7 +140,7 @@ static int32_t special_at(const struct vocabulary *v, const struct special_group
     int32_t id = vocabulary_find(v, at, group->length);
     if (id == NO_TOKEN || id >= v->facts.count || !kind_is_special(v->kind[id]))
         return NO_TOKEN;
-    return may_be(input, v->kind[id], from, from + group->length) ? id : NO_TOKEN;
+    return input_allows(input, v->kind[id], from, from + group->length) ? id : NO_TOKEN;
 }
 
 // Finds the next token of `group` from `at` on, which ends before `end`: its id, and its
@@ -241,27 +238,32 @@ tn_status ids_grow(struct ids *ids)
     return TN_OK;
 }
 
-static tn_status encode_parts(const tn_tokenizer *tokenizer, const struct vocabulary *v,
-                              encode_part *part, void *state,
-                              const struct encode_input *input, const struct parts *parts,
-                              struct ids *out)
+static tn_status encode_parts(const struct encode_call *call, const struct parts *parts)
 {
-    const char *text = input->text;
-    uint32_t adds = input->flags & TN_ENCODE_ADD_SPECIAL ? v->facts.flags : 0;
+    const char *text = call->input->text;
+    bool first = true; // of the text, or behind a special token
     tn_status status = TN_OK;
-    bool first = true;
-    if (adds & TN_TOKENIZER_ADDS_BOS)
-        status = ids_add(out, v->facts.bos);
     for (uint64_t i = 0; status == TN_OK && i < parts->count; i++) {
         const struct part *p = &parts->items[i];
         if (p->id == NO_TOKEN)
-            status = part(tokenizer, state, text + p->begin, p->end - p->begin, first, out);
+            status = call->part(
+                call->tokenizer, call->state, text + p->begin, p->end - p->begin,
+                first && call->v->facts.flags & TN_TOKENIZER_ADDS_SPACE, call->out);
         else
-            status = ids_add(out, p->id);
+            status = ids_add(call->out, p->id);
         first = p->id != NO_TOKEN;
     }
-    if (status == TN_OK && adds & TN_TOKENIZER_ADDS_EOS)
-        status = ids_add(out, v->facts.eos);
+    return status;
+}
+
+// As llama.cpp does.
+static tn_status encode_text(const struct encode_call *call)
+{
+    struct parts parts = {.host = call->host};
+    tn_status status = cut_text(call->host, call->v, call->input, &parts);
+    if (status == TN_OK)
+        status = encode_parts(call, &parts);
+    call->host->free(call->host, parts.items);
     return status;
 }
 
@@ -284,21 +286,24 @@ static tn_status check_input(const tn_host *host, const struct encode_input *inp
     return TN_OK;
 }
 
-tn_status vocabulary_encode(const tn_host *host, const tn_tokenizer *tokenizer,
-                            const struct vocabulary *v, encode_part *part, void *state,
-                            const struct encode_input *input, int32_t **out_ids,
+tn_status vocabulary_encode(const struct encode_call *call, int32_t **out_ids,
                             uint64_t *out_count)
 {
+    const tn_host *host = call->host;
+    const tn_tokenizer_facts *facts = &call->v->facts;
+    uint32_t adds = call->input->flags & TN_ENCODE_ADD_SPECIAL ? facts->flags : 0;
     struct ids ids = {.host = host};
-    struct parts parts = {.host = host};
-    tn_status status = check_input(host, input);
-    if (status == TN_OK)
-        status = cut_text(host, v, input, &parts);
+    struct encode_call whole = *call;
+    whole.out = &ids;
+    tn_status status = check_input(host, call->input);
     if (status == TN_OK)
         status = ids_grow(&ids); // so that an empty text has an array, too
+    if (status == TN_OK && adds & TN_TOKENIZER_ADDS_BOS)
+        status = ids_add(&ids, facts->bos);
     if (status == TN_OK)
-        status = encode_parts(tokenizer, v, part, state, input, &parts, &ids);
-    host->free(host, parts.items);
+        status = call->v->pipeline ? pipeline_encode(&whole) : encode_text(&whole);
+    if (status == TN_OK && adds & TN_TOKENIZER_ADDS_EOS)
+        status = ids_add(&ids, facts->eos);
     if (status) {
         host->free(host, ids.data);
         return status;

@@ -7,11 +7,16 @@ static const char mark[] = "\u2581";
 
 enum { MARK_BYTES = sizeof(mark) - 1 };
 
+bool begins_marked(const char *text, uint64_t size)
+{
+    return size >= MARK_BYTES && memcmp(text, mark, MARK_BYTES) == 0;
+}
+
 uint64_t decode_spaces(const char *text, uint64_t size, char *out)
 {
     uint64_t written = 0;
     for (uint64_t i = 0; i < size;) {
-        bool is_mark = size - i >= MARK_BYTES && memcmp(text + i, mark, MARK_BYTES) == 0;
+        bool is_mark = begins_marked(text + i, size - i);
         out[written++] = is_mark ? ' ' : text[i];
         i += is_mark ? MARK_BYTES : 1;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tokens and their facts from metadata, and decoding.
-#include "vocabulary.h"
+// Tokens and their facts from metadata.
+#include "pipeline.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -355,14 +355,17 @@ static void read_facts(const tn_host *host, const tn_metadata_list *metadata,
                        const struct vocabulary_kind *kind, struct vocabulary *v)
 {
     tn_tokenizer_facts *f = &v->facts;
+    int32_t bos = v->pipeline ? NO_TOKEN : kind->bos;
+    int32_t eos = v->pipeline ? NO_TOKEN : kind->eos;
+    int32_t unknown = v->pipeline ? NO_TOKEN : kind->unknown;
     f->struct_size = sizeof(*f);
     snprintf(v->label, sizeof(v->label), kind->detail ? "%s (%s)" : "%s", kind->name,
              kind->detail);
     f->name = v->label;
-    f->bos = read_id(host, metadata, "tokenizer.ggml.bos_token_id", f->count, kind->bos);
-    f->eos = read_id(host, metadata, "tokenizer.ggml.eos_token_id", f->count, kind->eos);
+    f->bos = read_id(host, metadata, "tokenizer.ggml.bos_token_id", f->count, bos);
+    f->eos = read_id(host, metadata, "tokenizer.ggml.eos_token_id", f->count, eos);
     f->unknown =
-        read_id(host, metadata, "tokenizer.ggml.unknown_token_id", f->count, kind->unknown);
+        read_id(host, metadata, "tokenizer.ggml.unknown_token_id", f->count, unknown);
     f->padding =
         read_id(host, metadata, "tokenizer.ggml.padding_token_id", f->count, NO_TOKEN);
     f->eot = read_id(host, metadata, "tokenizer.ggml.eot_token_id", f->count, find_eot(v));
@@ -375,12 +378,13 @@ static void read_facts(const tn_host *host, const tn_metadata_list *metadata,
         f->flags |= TN_TOKENIZER_ADDS_SPACE;
 }
 
-// Phi-3 leaves out white space behind its marks; no key says so, but the model's name.
+// Phi-3 leaves out white space behind its marks; no key of GGUF says so, but the model's
+// name.
 static void read_strips(const tn_metadata_list *metadata, struct vocabulary *v)
 {
     tn_text name;
     char lower[128] = "";
-    if (!tn_metadata_text(tn_metadata_find(metadata, "general.name"), &name))
+    if (v->pipeline || !tn_metadata_text(tn_metadata_find(metadata, "general.name"), &name))
         return;
     for (uint64_t i = 0; i < name.size && i < sizeof(lower) - 1; i++)
         lower[i] = (char)tolower((unsigned char)name.data[i]);
@@ -412,36 +416,52 @@ static int byte_of(tn_text text)
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
+// Writes what token `id`, of this text, stands for; *end: where, and where it ends.
+static tn_status decode_token(const tn_host *host, const char *name,
+                              const struct vocabulary_kind *kind,
+                              const struct vocabulary *v, int32_t id, tn_text text,
+                              uint64_t *end)
+{
+    char *out = v->bytes + *end;
+    bool marks_spaces = v->marks_spaces && v->kind[id] == TN_TOKEN_USER_DEFINED;
+    int byte = v->kind[id] == TN_TOKEN_BYTE ? byte_of(text) : 0;
+    if (byte < 0)
+        return host->fail(host, TN_ERR_REFUSED,
+                          "%s: token %d is '%.32s', expected a byte such as <0x0A>", name,
+                          id, text.data);
+    if (v->kind[id] == TN_TOKEN_BYTE) {
+        *out = (char)(unsigned char)byte;
+        *end += 1;
+    } else if (kind_is_special(v->kind[id]) && !marks_spaces) {
+        memcpy(out, text.data, text.size);
+        *end += text.size;
+    } else {
+        *end += kind->decode(text.data, text.size, out);
+    }
+    return TN_OK;
+}
+
 static tn_status decode_tokens(const tn_host *host, const tn_metadata_list *metadata,
                                const struct vocabulary_kind *kind, struct vocabulary *v)
 {
-    uint64_t count = (uint64_t)v->facts.count, end = 0;
+    uint64_t count = (uint64_t)v->facts.count, end = 0, more;
+    tn_text *normalized;
+    tn_status status = pipeline_texts(host, v, &normalized, &more);
+    if (status)
+        return status;
     v->bytes_start = clear_alloc(host, count + 1, sizeof(*v->bytes_start));
-    v->bytes = clear_alloc(host, v->start[count], 1);
+    v->bytes = clear_alloc(host, v->start[count] + more, 1);
     if (!v->bytes_start || !v->bytes)
-        return TN_ERR_MEMORY;
-    for (uint64_t i = 0; i < count; i++) {
-        tn_text text = vocabulary_text(v, (int32_t)i);
-        char *out = v->bytes + end;
-        if (v->kind[i] == TN_TOKEN_BYTE) {
-            int byte = byte_of(text);
-            if (byte < 0)
-                return host->fail(host, TN_ERR_REFUSED,
-                                  "%s: token %" PRIu64
-                                  " is '%.32s', expected a byte such as <0x0A>",
-                                  metadata->name, i, text.data);
-            *out = (char)(unsigned char)byte;
-            end += 1;
-        } else if (kind_is_special(v->kind[i])) {
-            memcpy(out, text.data, text.size);
-            end += text.size;
-        } else {
-            end += kind->decode(text.data, text.size, out);
-        }
+        status = TN_ERR_MEMORY;
+    for (uint64_t i = 0; status == TN_OK && i < count; i++) {
+        bool is_normalized = v->pipeline && normalized[i].data;
+        tn_text text = is_normalized ? normalized[i] : vocabulary_text(v, (int32_t)i);
+        status = decode_token(host, metadata->name, kind, v, (int32_t)i, text, &end);
         v->bytes[end++] = '\0';
         v->bytes_start[i + 1] = end;
     }
-    return TN_OK;
+    host->free(host, normalized);
+    return status;
 }
 
 // --- life ------------------------------------------------------------------------------
@@ -454,7 +474,10 @@ tn_status vocabulary_init(const tn_host *host, const tn_metadata_list *metadata,
         status = read_kinds(host, metadata, out);
     if (status == TN_OK)
         status = read_scores(host, metadata, kind->needs_scores, out);
+    if (status == TN_OK)
+        status = pipeline_init(host, metadata, out);
     if (status == TN_OK) {
+        out->marks_spaces = out->pipeline && kind->decode == decode_spaces;
         read_facts(host, metadata, kind, out);
         status = read_ends(host, metadata, out);
     }
@@ -462,7 +485,7 @@ tn_status vocabulary_init(const tn_host *host, const tn_metadata_list *metadata,
         read_strips(metadata, out);
         status = decode_tokens(host, metadata, kind, out);
     }
-    if (status == TN_OK)
+    if (status == TN_OK && !out->pipeline)
         status = vocabulary_group(host, out);
     if (status)
         vocabulary_finish(host, out);
@@ -481,87 +504,6 @@ void vocabulary_finish(const tn_host *host, struct vocabulary *v)
     host->free(host, v->bytes_start);
     host->free(host, v->bytes);
     host->free(host, v->groups);
+    pipeline_finish(host, v);
     *v = (struct vocabulary){0};
-}
-
-// --- tokens of an open vocabulary ------------------------------------------------------
-
-static tn_status check_id(const tn_host *host, const struct vocabulary *v, int32_t id)
-{
-    if (id >= 0 && id < v->facts.count)
-        return TN_OK;
-    return host->fail(host, TN_ERR_ARGUMENT, "token %d, expected 0 to %d", id,
-                      v->facts.count - 1);
-}
-
-static bool token_ends(const struct vocabulary *v, int32_t id)
-{
-    for (uint64_t i = 0; i < v->facts.num_ends; i++)
-        if (v->ends[i] == id)
-            return true;
-    return false;
-}
-
-static tn_text token_bytes(const struct vocabulary *v, int32_t id)
-{
-    uint64_t start = v->bytes_start[id];
-    return (tn_text){v->bytes + start, v->bytes_start[id + 1] - start - 1};
-}
-
-tn_status vocabulary_token(const tn_host *host, const struct vocabulary *v, int32_t id,
-                           tn_token *out, uint64_t size)
-{
-    tn_status status = check_id(host, v, id);
-    if (status)
-        return status;
-    tn_token token = {.text = vocabulary_text(v, id),
-                      .bytes = token_bytes(v, id),
-                      .score = v->score ? (double)v->score[id] : 0,
-                      .kind = v->kind[id],
-                      .flags = token_ends(v, id) ? TN_TOKEN_ENDS : 0};
-    memcpy(out, &token, size < sizeof(token) ? size : sizeof(token));
-    return TN_OK;
-}
-
-// What token `id` adds to a text; `first`: it is the beginning, or follows a special token.
-static tn_text decoded(const struct vocabulary *v, int32_t id, uint32_t flags, bool first)
-{
-    tn_text bytes = token_bytes(v, id);
-    uint8_t kind = v->kind[id];
-    if (!(flags & TN_DECODE_SPECIAL) &&
-        (kind == TN_TOKEN_CONTROL || kind == TN_TOKEN_UNKNOWN || kind == TN_TOKEN_UNUSED))
-        bytes.size = 0; // those unused fill up an embedding
-    if (first && v->facts.flags & TN_TOKENIZER_ADDS_SPACE && !kind_is_special(kind) &&
-        bytes.size && bytes.data[0] == ' ') {
-        bytes.data++;
-        bytes.size--;
-    }
-    return bytes;
-}
-
-tn_status vocabulary_decode(const tn_host *host, const struct vocabulary *v,
-                            const int32_t *ids, uint64_t count, uint32_t flags,
-                            char **out_text, uint64_t *out_size)
-{
-    uint64_t most = 1, size = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        tn_status status = check_id(host, v, ids[i]);
-        if (status)
-            return status;
-        most += token_bytes(v, ids[i]).size;
-    }
-    char *text = host->alloc(host, most, 0);
-    if (!text)
-        return TN_ERR_MEMORY;
-    bool first = !(flags & TN_DECODE_CONTINUES);
-    for (uint64_t i = 0; i < count; i++) {
-        tn_text bytes = decoded(v, ids[i], flags, first);
-        memcpy(text + size, bytes.data, bytes.size);
-        size += bytes.size;
-        first = kind_is_special(v->kind[ids[i]]);
-    }
-    text[size] = '\0';
-    *out_text = text;
-    *out_size = size;
-    return TN_OK;
 }

@@ -53,6 +53,10 @@ struct vocabulary {
 
     struct special_group *groups; // longest first
     uint32_t num_groups;
+
+    uint32_t ways;             // WAY_... of pipeline.h; 0: there is no pipeline
+    bool marks_spaces;         // spaces are U+2581
+    struct pipeline *pipeline; // or NULL
 };
 
 // What a kind of tokenizer decides about a vocabulary.
@@ -123,10 +127,10 @@ static inline tn_status ids_add(struct ids *ids, int32_t id)
     return TN_OK;
 }
 
-// Appends the ids of a text without special tokens, of at least one byte. `first`: it is
-// the beginning, or follows a special token.
+// Appends the ids of a text without special tokens, of at least one byte. `space`: one is
+// put in front.
 typedef tn_status encode_part(const tn_tokenizer *tokenizer, void *state, const char *text,
-                              uint64_t size, bool first, struct ids *out);
+                              uint64_t size, bool space, struct ids *out);
 
 // What is to be encoded: a text, and the ranges of it in which no control token is found.
 struct encode_input {
@@ -137,10 +141,27 @@ struct encode_input {
     uint32_t flags; // TN_ENCODE_...
 };
 
-// Encodes a text: cuts it at special tokens, and calls `part` for what is between.
-tn_status vocabulary_encode(const tn_host *host, const tn_tokenizer *tokenizer,
-                            const struct vocabulary *v, encode_part *part, void *state,
-                            const struct encode_input *input, int32_t **out_ids,
+// The first plain range that ends behind `begin`; num_plain: none does.
+uint64_t plain_behind(const struct encode_input *input, uint64_t begin);
+// Whether a token of bytes begin .. end - 1 may be found: a control token where none of
+// them is plain, a user-defined one where no two plain ranges touch within it.
+bool input_allows(const struct encode_input *input, uint8_t kind, uint64_t begin,
+                  uint64_t end);
+
+// One call of encode.
+struct encode_call {
+    const tn_host *host;
+    const tn_tokenizer *tokenizer;
+    const struct vocabulary *v;
+    encode_part *part;
+    void *state; // of `part`
+    const struct encode_input *input;
+    struct ids *out;
+};
+
+// Encodes a text: cuts it at special tokens, and calls `part` for what is between. `call`
+// is without `out`.
+tn_status vocabulary_encode(const struct encode_call *call, int32_t **out_ids,
                             uint64_t *out_count);
 
 // Builds v->groups.
@@ -167,6 +188,8 @@ bool read_flag(const tn_metadata_list *metadata, const char *key, bool absent);
 // host->free.
 tn_status encode_spaces(const tn_host *host, const char *text, uint64_t size, bool first,
                         char **out_text, uint64_t *out_size);
+// Whether a text begins with U+2581.
+bool begins_marked(const char *text, uint64_t size);
 // The other way round, as `decode` of a vocabulary_kind.
 uint64_t decode_spaces(const char *text, uint64_t size, char *out);
 

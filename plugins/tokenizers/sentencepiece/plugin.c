@@ -3,10 +3,12 @@
 //
 // A text is its characters, spaces are U+2581. Of all pairs of neighbours whose text
 // together is a token the one with the highest score is joined, the leftmost of equals,
-// until there is none. What then is no token becomes its bytes.
+// until there is none. What then is no token becomes its bytes. With a pipeline the file's
+// merges say what is joined, not the scores.
 #include <string.h>
 #include <tenon/plugin.h>
-#include "../common/vocabulary.h"
+#include "../common/merge.h"
+#include "../common/pipeline.h"
 
 #define NONE UINT32_MAX
 
@@ -18,19 +20,20 @@ struct tn_tokenizer {
     struct vocabulary vocabulary; // first
     int32_t bytes[256];           // tokens, or NO_TOKEN
     bool cuts;                    // no token goes on behind a word: see find_cuts
+    struct merges merges;         // with a pipeline only
 };
 
 // --- words ------
 
 // Where the word at the beginning of a text ends: before a U+2581 that follows something
-// else. Bytes that are no UTF-8 may be taken for one character with those behind them.
-static uint64_t word_end(const char *text, uint64_t size)
+// else, or, unless `runs`, another one. Bytes that are no UTF-8 may be taken for one
+// character with those behind them.
+static uint64_t word_end(const char *text, uint64_t size, bool runs)
 {
     bool in_word = false;
     for (uint64_t i = 0; i < size;) {
-        bool space =
-            size - i >= SPACE_BYTES && memcmp(text + i, space_mark, SPACE_BYTES) == 0;
-        if (space && in_word)
+        bool space = begins_marked(text + i, size - i);
+        if (space && (in_word || (!runs && i)))
             return i;
         in_word = !space;
         i += character_bytes(text[i]); // as the pieces to begin with
@@ -59,11 +62,21 @@ static void find_bytes(tn_tokenizer *t)
 // much faster.
 static void find_cuts(tn_tokenizer *t)
 {
-    t->cuts = true;
-    for (int32_t i = 0; t->cuts && i < t->vocabulary.facts.count; i++) {
-        tn_text text = vocabulary_text(&t->vocabulary, i);
-        t->cuts = word_end(text.data, text.size) == text.size;
+    const struct vocabulary *v = &t->vocabulary;
+    t->cuts = vocabulary_find(v, space_mark, SPACE_BYTES) != NO_TOKEN;
+    for (uint32_t i = 0; t->cuts && i < v->num_symbols; i++) {
+        tn_text text = vocabulary_text(v, (int32_t)i);
+        t->cuts = word_end(text.data, text.size, true) == text.size;
     }
+}
+
+static void sp_close(const tn_host *host, tn_tokenizer *t)
+{
+    if (!t)
+        return;
+    merges_finish(host, &t->merges);
+    vocabulary_finish(host, &t->vocabulary);
+    host->free(host, t);
 }
 
 static tn_status sp_open(const tn_host *host, const tn_metadata_list *metadata,
@@ -81,22 +94,16 @@ static tn_status sp_open(const tn_host *host, const tn_metadata_list *metadata,
     if (!t)
         return TN_ERR_MEMORY;
     tn_status status = vocabulary_init(host, metadata, &kind, &t->vocabulary);
+    if (status == TN_OK && t->vocabulary.pipeline)
+        status = merges_init(host, metadata, &t->vocabulary, &t->merges);
     if (status) {
-        host->free(host, t);
+        sp_close(host, t);
         return status;
     }
     find_bytes(t);
     find_cuts(t);
     *out = t;
     return TN_OK;
-}
-
-static void sp_close(const tn_host *host, tn_tokenizer *t)
-{
-    if (!t)
-        return;
-    vocabulary_finish(host, &t->vocabulary);
-    host->free(host, t);
 }
 
 // --- joining ---------------------------------------------------------------------------
@@ -215,8 +222,9 @@ static tn_status add_piece(const tn_tokenizer *t, const char *text,
 // One call of encode.
 struct encoding {
     const tn_host *host;
-    void *memory;      // of heap and pieces, kept from word to word
-    uint64_t capacity; // bytes of text that it is for
+    void *memory;             // of heap and pieces, kept from word to word
+    uint64_t capacity;        // bytes of text that it is for
+    struct merge_space space; // with a pipeline
 };
 
 // Memory to join `size` bytes. Each piece is in one pair to begin with, and each joining
@@ -255,18 +263,73 @@ static tn_status encode_word(struct encoding *e, const tn_tokenizer *t, const ch
     return status;
 }
 
+// --- merging, with a pipeline ------------------------------------------------------------
+
+// The symbols of a character, at `out`: its token, or those of its bytes, or the unknown
+// token; how many.
+static uint64_t character_symbols(const tn_tokenizer *t, const char *text, uint64_t size,
+                                  uint32_t *out)
+{
+    const struct vocabulary *v = &t->vocabulary;
+    int32_t id = vocabulary_find(v, text, size);
+    uint64_t count = 0;
+    if (id != NO_TOKEN) {
+        out[0] = (uint32_t)id;
+        return 1;
+    }
+    while (v->ways & WAY_BYTES && count < size) {
+        id = t->bytes[(uint8_t)text[count]];
+        if (id == NO_TOKEN || v->kind[id] != TN_TOKEN_BYTE)
+            break;
+        out[count++] = (uint32_t)id;
+    }
+    if (count == size || v->facts.unknown == NO_TOKEN)
+        return count == size ? count : 0;
+    out[0] = (uint32_t)v->facts.unknown;
+    return 1;
+}
+
+static tn_status merge_word(struct encoding *e, const tn_tokenizer *t, const char *text,
+                            uint64_t size, struct ids *out)
+{
+    const struct vocabulary *v = &t->vocabulary;
+    uint32_t *symbols = merge_symbols(e->host, &e->space, size);
+    uint64_t count = 0, bytes;
+    bool was_unknown = false;
+    tn_status status = TN_OK;
+    if (!symbols)
+        return TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < size; i += bytes) {
+        bytes = character_bytes(text[i]);
+        bytes = bytes < size - i ? bytes : size - i;
+        uint64_t more = character_symbols(t, text + i, bytes, symbols + count);
+        bool is_unknown = more == 1 && symbols[count] == (uint32_t)v->facts.unknown;
+        if (!(is_unknown && was_unknown && v->ways & WAY_FUSE))
+            count += more;
+        was_unknown = is_unknown;
+    }
+    count = merges_apply(&t->merges, &e->space, count);
+    for (uint64_t i = 0; status == TN_OK && i < count; i++)
+        if ((int32_t)symbols[i] < v->facts.count)
+            status = ids_add(out, (int32_t)symbols[i]);
+    return status;
+}
+
 static tn_status encode_text(const tn_tokenizer *t, void *state, const char *text,
-                             uint64_t size, bool first, struct ids *out)
+                             uint64_t size, bool space, struct ids *out)
 {
     struct encoding *e = state;
-    bool space = first && t->vocabulary.facts.flags & TN_TOKENIZER_ADDS_SPACE;
+    const struct vocabulary *v = &t->vocabulary;
     char *spaced;
     tn_status status = encode_spaces(e->host, text, size, space, &spaced, &size);
     if (status)
         return status;
     for (uint64_t at = 0, word; status == TN_OK && at < size; at += word) {
-        word = t->cuts ? word_end(spaced + at, size - at) : size;
-        status = encode_word(e, t, spaced + at, word, out);
+        word = t->cuts || v->ways & WAY_SPLIT
+                   ? word_end(spaced + at, size - at, !(v->ways & WAY_SPLIT))
+                   : size;
+        status = v->pipeline ? merge_word(e, t, spaced + at, word, out)
+                             : encode_word(e, t, spaced + at, word, out);
     }
     e->host->free(e->host, spaced);
     return status;
@@ -279,9 +342,15 @@ static tn_status encode_input(const tn_host *host, const tn_tokenizer *t,
                               uint64_t *out_count)
 {
     struct encoding e = {.host = host};
-    tn_status status = vocabulary_encode(host, t, &t->vocabulary, encode_text, &e, input,
-                                         out_ids, out_count);
+    const struct encode_call call = {.host = host,
+                                     .tokenizer = t,
+                                     .v = &t->vocabulary,
+                                     .part = encode_text,
+                                     .state = &e,
+                                     .input = input};
+    tn_status status = vocabulary_encode(&call, out_ids, out_count);
     host->free(host, e.memory);
+    host->free(host, e.space.memory);
     return status;
 }
 
@@ -319,7 +388,8 @@ static tn_status sp_token(const tn_host *host, const tn_tokenizer *t, int32_t id
 
 static int32_t sp_find(const tn_tokenizer *t, const char *text, uint64_t size)
 {
-    return vocabulary_find(&t->vocabulary, text, size);
+    int32_t id = vocabulary_find(&t->vocabulary, text, size);
+    return id < t->vocabulary.facts.count ? id : NO_TOKEN;
 }
 
 static tn_status sp_decode(const tn_host *host, const tn_tokenizer *t, const int32_t *ids,

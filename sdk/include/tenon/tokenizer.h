@@ -118,8 +118,9 @@ enum {
 // The interface of a tokenizer.
 //
 // For any text of valid UTF-8, decode(encode(text)) with equal flags is the text again, if
-// the vocabulary has a token for each byte. Bytes that are no UTF-8 count as U+FFFD, one
-// each, where the vocabulary is one of characters.
+// the vocabulary has a token for each byte and its metadata ask for no change of texts, as
+// to a normal form of Unicode. Bytes that are no UTF-8 count as U+FFFD, one each, where the
+// vocabulary is one of characters.
 typedef struct tn_tokenizer_ops {
     uint32_t struct_size;
     uint32_t flags; // 0

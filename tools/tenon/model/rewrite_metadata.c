@@ -125,9 +125,28 @@ void rewrite_set_type(struct rewrite *r, int64_t number)
     r->numbers[0] = number;
 }
 
+// Whether GGUF has a name for how the tokenizer of a folder cuts text: others would cut it
+// by another rule, and without a word.
+static int check_rule(const struct rewrite *r, const tn_metadata_list *list)
+{
+    tn_text rule;
+    if (!r->is_gguf || tn_metadata_find(list, "tokenizer.ggml.pre") ||
+        !tn_metadata_text(tn_metadata_find(list, "tenon.tokenizer.rule"), &rule))
+        return 0;
+    return oops(
+        "%s: GGUF has no name for how its tokenizer cuts text ('%s', with the steps "
+        "that `tenon model show` lists under tenon.tokenizer.pipeline): other readers "
+        "of %s would have other tokens. The folder itself can be used, and its arrays "
+        "be written to a .safetensors file",
+        r->in, rule.data, r->out);
+}
+
 int rewrite_metadata(struct rewrite *r)
 {
     const tn_metadata_list *list = tn_file_metadata(r->file);
+    int failed = check_rule(r, list);
+    if (failed)
+        return failed;
     r->pairs = calloc(list->count + 2, sizeof(*r->pairs));
     r->floats = calloc(list->count + 1, sizeof(*r->floats));
     if (!r->pairs || !r->floats)

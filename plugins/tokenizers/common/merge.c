@@ -6,7 +6,7 @@
 // them in a heap, so that a word of a million symbols takes n log n steps, too.
 #include <inttypes.h>
 #include <string.h>
-#include "bpe.h"
+#include "merge.h"
 
 #define NO_RANK UINT32_MAX
 #define NONE UINT32_MAX
