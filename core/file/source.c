@@ -11,8 +11,6 @@
 #include "../base/memory.h"
 #include "file.h"
 
-#define MOST_PIPED (UINT64_C(1) << 40) // bytes of what is no regular file
-
 void file_bytes_release(struct file_bytes *bytes)
 {
     if (!bytes || atomic_fetch_sub(&bytes->refs, 1) != 1)
@@ -57,6 +55,13 @@ static tn_status read_source(const tn_format_source *table, uint64_t offset, voi
     return TN_OK;
 }
 
+// Bytes that a pipe may give, which are copied as their memory grows.
+static uint64_t most_piped(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : SIZE_MAX / 2;
+}
+
 // Reads all of a pipe: its size is known at its end only.
 static tn_status read_pipe(struct file_source *source)
 {
@@ -68,7 +73,12 @@ static tn_status read_pipe(struct file_source *source)
     for (;;) {
         if (bytes->size == room) {
             room = room ? 2 * room : 65536;
-            char *more = room > MOST_PIPED ? NULL : mem_realloc(bytes->data, room);
+            if (room > most_piped())
+                return fail(TN_ERR_REFUSED,
+                            "%s: the pipe gives more than half of this machine's memory: "
+                            "write it to a file first",
+                            source->path);
+            char *more = mem_realloc(bytes->data, room);
             if (!more)
                 return fail(TN_ERR_MEMORY, "%s: out of memory: %llu bytes", source->path,
                             (unsigned long long)room);
@@ -134,9 +144,11 @@ static tn_status open_source(tn_file *file, struct file_source *source, char *pa
         source->table.flags = TN_FORMAT_FOLDER;
         return TN_OK;
     }
-    if (!S_ISREG(info.st_mode))
-        return flags ? fail(TN_ERR_REFUSED, "%s: expected a regular file", path)
-                     : read_pipe(source);
+    if (S_ISFIFO(info.st_mode) && !flags)
+        return read_pipe(source);
+    if (!S_ISREG(info.st_mode)) // /dev/zero never ends
+        return fail(TN_ERR_REFUSED, "%s: expected a regular file%s", path,
+                    flags ? "" : ", a folder or a pipe");
     source->table.size = (uint64_t)info.st_size;
     return file->map && info.st_size > 0 ? map_source(source) : TN_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../tenon/base/shortened.h"
 #include "lm.h"
 
 enum {
@@ -239,6 +240,7 @@ int main(int argc, char **argv)
     struct given given = {.sampling = {.struct_size = sizeof(given.sampling)},
                           .adapter_scale = 1,
                           .position = -1};
+    tell_shortened_files();
 #ifdef M_MMAP_THRESHOLD
     mallopt(M_MMAP_THRESHOLD, 1 << 20); // or freed matrices stay in the heap
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <tenon/lm_adapter.h>
 #include <time.h>
 #include <unistd.h>
@@ -198,9 +199,15 @@ void tell_model(const struct opened *opened)
 
 int read_text(const char *path, char **out_text, uint64_t *out_size)
 {
+    struct stat info;
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (!file)
         return stop("%s: %s", path, strerror(errno));
+    if (file != stdin && fstat(fileno(file), &info) == 0 &&
+        (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) && !isatty(fileno(file))) {
+        fclose(file); // /dev/zero never ends
+        return stop("%s: it is a device, expected a file or a pipe", path);
+    }
     char *text = NULL;
     uint64_t size = 0, room = 0;
     int failed = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The command `tenon`: arrays, plugins and their reasons from a shell.
+#include "base/shortened.h"
 #include "cache/commands.h"
 #include "complete/commands.h"
 #include "devices/commands.h"
@@ -124,6 +125,7 @@ int main(int argc, char **argv)
     reserve_standard_streams();
     // Exceeding a limit on file sizes becomes an error that is reported.
     signal(SIGXFSZ, SIG_IGN);
+    tell_shortened_files();
     int status = run(argc, argv);
     if (fflush(stdout) || ferror(stdout))
         status = status ? status : oops_output();

@@ -33,8 +33,11 @@ enum {
     // Arrays are the file's own memory, mapped, where it holds their elements as they are:
     // used in place on the CPU, read as they are used, shared with all who map the file.
     // The file must then stay as it is until the arrays are gone: replacing it, as tn_save
-    // does, is fine; writing into it changes the arrays, and shortening it ends the program
-    // (SIGBUS).
+    // does, is fine; writing into it changes the arrays. Shortening it, and a disk that
+    // fails, raise SIGBUS in the thread that reads an array, which ends the program: the
+    // library installs no handler. A host that cannot rule this out leaves the flag out, so
+    // that elements are read and a failure is TN_ERR_IO, or installs a handler that says
+    // which file it was and ends the process; nothing that was being computed can go on.
     TN_FILE_MAP = 1,
 };
 

@@ -110,6 +110,10 @@ static int take_stream(FILE *stream, const char *path, FILE **out_stream, int64_
         fclose(stream);
         return oops("cannot read %s: it is a directory", path);
     }
+    if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) { // /dev/zero never ends
+        fclose(stream);
+        return oops("cannot read %s: it is a device, expected a file or a pipe", path);
+    }
     *out_size = S_ISREG(info.st_mode) ? info.st_size : -1;
     *out_stream = stream;
     return 0;
@@ -147,8 +151,8 @@ static int read_whole(FILE *stream, int64_t size, const char *path, uint64_t lim
 
 int file_read(const char *path, uint64_t limit, char **out_data, uint64_t *out_size)
 {
-    FILE *stream;
-    int64_t size;
+    FILE *stream = NULL;
+    int64_t size = -1;
     int failed = file_open(path, &stream, &size);
     return failed ? failed : read_whole(stream, size, path, limit, out_data, out_size);
 }
@@ -156,8 +160,8 @@ int file_read(const char *path, uint64_t limit, char **out_data, uint64_t *out_s
 int file_read_from(int fd, const char *path, uint64_t limit, char **out_data,
                    uint64_t *out_size)
 {
-    FILE *stream;
-    int64_t size;
+    FILE *stream = NULL;
+    int64_t size = -1;
     int failed = take_stream(fd < 0 ? NULL : fdopen(fd, "rb"), path, &stream, &size);
     return failed ? failed : read_whole(stream, size, path, limit, out_data, out_size);
 }

@@ -7,17 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "base/file.h"
 #include "base/tool.h"
 #include "base/table.h"
 
 // Reads the events, one a line. A line that a crash cut short is left out.
 static int read_events(const char *path, json_t *events)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file;
     char *line = NULL;
     size_t room = 0;
-    if (!file)
-        return oops("%s: %s", path, strerror(errno));
+    int64_t size;
+    if (file_open(path, &file, &size))
+        return EXIT_OOPS;
     while (getline(&line, &room, file) > 0) {
         json_t *event = json_loads(line, 0, NULL);
         if (event && json_is_string(json_object_get(event, "event")))
