@@ -281,7 +281,10 @@ static tn_status prepare(struct generating *g, tn_lm *model)
     tn_status status = tn_lm_sampler_open(g->how.sampling, vocabulary, &g->sampler);
     if (status != TN_OK)
         return status;
-    g->has_text = lm_tokenizer(model) == TN_OK;
+    status = lm_tokenizer(model);
+    if (status == TN_ERR_MEMORY)
+        return status;
+    g->has_text = status == TN_OK; // a model may have none, and goes on in tokens
     g->num_top = g->how.top < vocabulary ? g->how.top : vocabulary;
     g->top = lm_alloc((uint64_t)g->num_top, sizeof(*g->top));
     g->logits = lm_alloc((uint64_t)vocabulary, sizeof(float));

@@ -281,15 +281,19 @@ static const char *packed_format(const tn_lm *model, const struct lm_weight *wei
     return format ? tn_quant_packed(format, part_of(model, weight)->backend) : NULL;
 }
 
-// A scope whose arrays are on the weight's device. NULL, with the failure told.
-static tn_scope *open_scope(const tn_lm *model, const struct lm_weight *weight)
+// Gives a scope whose arrays are on the weight's device.
+static tn_status open_scope(const tn_lm *model, const struct lm_weight *weight,
+                            tn_scope **out_scope)
 {
     tn_scope *scope = tn_scope_open(model->runtime);
-    if (!scope || tn_scope_device(scope, part_of(model, weight)->name) == TN_OK)
-        return scope;
-    lm_fail_scope(scope);
-    tn_scope_close(scope);
-    return NULL;
+    if (scope)
+        tn_scope_device(scope, part_of(model, weight)->name);
+    tn_status status = lm_fail_scope(scope);
+    if (status == TN_OK)
+        *out_scope = scope;
+    else
+        tn_scope_close(scope);
+    return status == TN_ERR_NOT_FOUND ? TN_ERR_DEVICE : status; // it is there no longer
 }
 
 // Rows are whole blocks, so every format is ordered as its bytes are.
@@ -399,10 +403,11 @@ static tn_array *join_rows(const tn_lm *model, tn_scope *scope,
 static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int64_t count)
 {
     tn_type type;
-    tn_scope *scope = open_scope(model, joined[0]);
+    tn_scope *scope;
     int64_t rows = 0;
-    if (!scope)
-        return TN_ERR_DEVICE;
+    tn_status status = open_scope(model, joined[0], &scope);
+    if (status != TN_OK)
+        return status;
     for (int64_t i = 0; i < count; i++) {
         struct lm_weight *weight = joined[i];
         weight_finish(weight);
@@ -421,7 +426,7 @@ static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int6
         joined[i]->bytes = bytes_of(all) / (uint64_t)rows * (uint64_t)joined[i]->count;
     }
     tn_release(all);
-    tn_status status = lm_fail_scope(scope);
+    status = lm_fail_scope(scope);
     tn_scope_close(scope);
     return status;
 }
@@ -449,9 +454,10 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     weight_finish(weight);
     weight->count = 0;
     model->source.find(&model->source, weight->name, &type, &format);
-    tn_scope *scope = open_scope(model, weight);
-    if (!scope)
-        return TN_ERR_DEVICE;
+    tn_scope *scope;
+    tn_status status = open_scope(model, weight, &scope);
+    if (status != TN_OK)
+        return status;
     // Of several matrices only the CPU packs the rows of each.
     bool is_packed = product && (type.rank < 3 || is_on_cpu(model, weight));
     const char *packed = is_packed ? packed_format(model, weight, format) : NULL;
@@ -474,7 +480,7 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     else
         weight->plain = array;
     weight->bytes = array ? bytes_of(array) : 0;
-    tn_status status = lm_fail_scope(scope);
+    status = lm_fail_scope(scope);
     tn_scope_close(scope);
     return status;
 }

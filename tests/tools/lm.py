@@ -338,7 +338,24 @@ def text_that_is_no_utf_8_is_json():
     for ids, text in (("30=99", "\ufffd" * 3), ("28=99", "\ufffd" * 3)):
         got = json.loads(out("generate", "bytes.gguf", "a", "--raw", "--tokens", "3", "--json", "--bias", ids + ",31=-inf"))
         assert got["text"] == text and [t["text"] for t in got["tokens"]] == [None] * 3, got
+    assert out("model", "tokens", "bytes.gguf", "a\U0001d11e") == '      0  "a"\n     30  "\\xf0"\n'
+    assert json.loads(out("model", "tokens", "bytes.gguf", "\U0001d11e", "--json"))[0]["text"] == "\\xf0"
     assert out("generate", "letters.gguf", "--raw", "abc", "--tokens", "1") == out("generate", "letters.gguf", "--raw", "-", "--tokens", "1", input="abc\n")
+
+
+def every_lack_of_memory_is_told():
+    """One allocation of the core fails: among all of them one of each so many, from another one on for each command."""
+    commands = [("generate", "letters.gguf", "a", "--tokens", "2"), ("embed", "letters.gguf", "a"), ("model", "show", "letters.gguf"),
+                ("model", "tokens", "letters.gguf", "a")]
+    for first, words in enumerate(commands, 1):
+        whole, passed = out(*words), 0
+        for nth in range(first, 10000, 197):
+            done = subprocess.run([tap.TENON, *words], env={**tap.ENVIRONMENT, "TENON_FAIL_ALLOC": str(nth)}, capture_output=True, text=True, check=False)
+            passed = passed + 1 if done.returncode == 0 else 0
+            told = done.stderr.splitlines() or [""]
+            assert done.stdout == whole if passed else done.returncode == 1 and told[-1].startswith("tenon: "), (nth, words, done)
+            if passed == 3:
+                break
 
 
 def standard_input_is_a_prompt_and_a_text():
@@ -435,6 +452,7 @@ if __name__ == "__main__":
         a_training_that_runs_away_keeps_the_old_file,
         a_full_output_is_an_error,
         text_that_is_no_utf_8_is_json,
+        every_lack_of_memory_is_told,
         standard_input_is_a_prompt_and_a_text,
         more_positions_than_a_model_knows_are_told,
         an_adapter_learns_a_text,

@@ -29,6 +29,10 @@ def unknown_names_get_the_nearest():
     refused("plugins", "--al", status=2, saying="did you mean --all?")
     refused("train", "lenet", "--epoch", "3", status=2, saying="--epochs")
     refused("op", "matmull", saying="did you mean 'matmul'?")
+    for command in ["op"], ["why", "op"]:
+        refused(*command, "attention", saying="did you mean one of 'nn.attention_grad', 'nn.scaled_dot_product_attention'")
+    refused("op", "dot_product_att", saying="did you mean 'nn.scaled_dot_product_attention'?")
+    refused("op", "reduce", saying="no operator 'reduce'")
     refused("plugin", "show", "org.tenon.bse", saying="did you mean 'org.tenon.base'?")
 
 

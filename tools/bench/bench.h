@@ -54,6 +54,8 @@ tn_array *bench_values(tn_scope *scope, const tn_type *type, int below);
 // Prints one line: name, median in a fitting unit, and the comparison in `format`.
 void report(const struct bench *bench, const struct contestant *contestant,
             const char *format, ...) __attribute__((format(printf, 3, 4)));
+// The same with the least time, in the unit of the median.
+void report_least(const struct bench *bench, const struct contestant *contestant);
 void title(const struct bench *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

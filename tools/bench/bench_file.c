@@ -57,7 +57,7 @@ static void bench_signature(struct bench *bench, const char *path,
         failed_run(s);
     else
         contest(&c, 1, bench->rounds, bench_times(&c, ROUND_SECONDS));
-    report(bench, &c, "least %.3f us", bench_least(&c, bench->rounds) * 1e6);
+    report_least(bench, &c);
     tn_function_destroy(g.function);
     for (uint64_t i = 0; i < g.num_inputs; i++)
         tn_release(g.inputs[i]);

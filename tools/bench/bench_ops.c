@@ -306,7 +306,7 @@ static void bench_row(struct bench *bench, const struct row *row)
     tn_scope *s = tn_scope_open(bench->runtime);
     if (begin_row(&t, &c, s))
         contest(&c, 1, bench->rounds, bench_times(&c, ROUND_SECONDS));
-    report(bench, &c, "least %.3f us", bench_least(&c, bench->rounds) * 1e6);
+    report_least(bench, &c);
     end_row(&t);
     tn_scope_close(s);
 }

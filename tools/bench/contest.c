@@ -92,27 +92,48 @@ void title(const struct bench *bench, const char *format, ...)
     va_end(args);
 }
 
+// The unit of a line: that of its median.
+struct unit {
+    double above, factor;
+    const char *name;
+};
+
+static const struct unit *unit_of(const struct contestant *c)
+{
+    static const struct unit units[] = {
+        {1, 1, "s"}, {1e-3, 1e3, "ms"}, {1e-6, 1e6, "us"}, {0, 1e9, "ns"}};
+    const struct unit *unit = units;
+    while (c->median < unit->above)
+        unit++;
+    return unit;
+}
+
 void report(const struct bench *bench, const struct contestant *c, const char *format, ...)
 {
-    static const struct {
-        double above, factor;
-        const char *unit;
-    } units[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {1e-6, 1e6, "us"}, {0, 1e9, "ns"}};
     va_list args;
-    size_t unit = 0;
     if (c->median < 0) {
         fprintf(bench->out, "  %-36s failed\n", c->name);
         return;
     }
-    while (c->median < units[unit].above)
-        unit++;
-    fprintf(bench->out, "  %-36s %9.3f %-2s  ", c->name, c->median * units[unit].factor,
-            units[unit].unit);
+    const struct unit *unit = unit_of(c);
+    fprintf(bench->out, "  %-36s %9.3f %-2s  ", c->name, c->median * unit->factor,
+            unit->name);
     va_start(args, format);
     vfprintf(bench->out, format, args);
     va_end(args);
     fputc('\n', bench->out);
     fflush(bench->out);
+}
+
+void report_least(const struct bench *bench, const struct contestant *c)
+{
+    if (c->median < 0) {
+        report(bench, c, "%s", "");
+        return;
+    }
+    const struct unit *unit = unit_of(c);
+    report(bench, c, "least %.3f %s", bench_least(c, bench->rounds) * unit->factor,
+           unit->name);
 }
 
 double failed_run(const tn_scope *scope)

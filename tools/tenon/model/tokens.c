@@ -3,7 +3,7 @@
 #include "model.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tenon/tokenizer.h>
 
@@ -32,12 +32,31 @@ static int open_vocabulary(tn_runtime *runtime, const tn_file *file, const char 
     return out->ops->open(out->host, list, &out->tokenizer) ? oops_library() : 0;
 }
 
-// Tokens as {"id", "text", "kind"}.
-static int list_tokens(const struct vocabulary *v, const char *text, uint32_t flags,
-                       json_t *rows)
+static const char *kind_of(const tn_token *token)
 {
     static const char *const kinds[] = {"",        "normal", "unknown", "control",
                                         "defined", "unused", "byte"};
+    return token->kind < (int32_t)COUNT(kinds) ? kinds[token->kind] : "?";
+}
+
+// A line: the number, and the text between quotes, as spaces matter. What is no UTF-8 is
+// escaped once, as all that is printed.
+static void print_token(int32_t id, const tn_token *token)
+{
+    json_t *text = json_string(token->bytes.data);
+    char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
+    bool is_normal = token->kind == TN_TOKEN_NORMAL;
+    const char *mark = quoted ? "" : "\"";
+    say_line("%7d  %s%s%s%s%s", id, mark, quoted ? quoted : token->bytes.data, mark,
+             is_normal ? "" : "  ", is_normal ? "" : kind_of(token));
+    free(quoted);
+    json_decref(text);
+}
+
+// Appends tokens to `rows` as {"id", "text", "kind"}; NULL: prints them.
+static int list_tokens(const struct vocabulary *v, const char *text, uint32_t flags,
+                       json_t *rows)
+{
     int32_t *ids = NULL;
     uint64_t count = 0;
     if (v->ops->encode(v->host, v->tokenizer, text, strlen(text), flags, &ids, &count))
@@ -47,32 +66,15 @@ static int list_tokens(const struct vocabulary *v, const char *text, uint32_t fl
         tn_token token = {.kind = 0};
         if (v->ops->token(v->host, v->tokenizer, ids[i], &token, sizeof(token)))
             failed = oops_library();
+        else if (rows)
+            json_array_append_new(rows, json_pack("{s:i, s:o, s:s}", "id", ids[i], "text",
+                                                  json_text(token.bytes.data), "kind",
+                                                  kind_of(&token)));
         else
-            json_array_append_new(
-                rows,
-                json_pack("{s:i, s:o, s:s}", "id", ids[i], "text",
-                          json_text(token.bytes.data), "kind",
-                          token.kind < (int32_t)COUNT(kinds) ? kinds[token.kind] : "?"));
+            print_token(ids[i], &token);
     }
     v->host->free(v->host, ids);
     return failed;
-}
-
-// A token a line: its number, and its text between quotes, as spaces matter.
-static void print_tokens(const json_t *rows)
-{
-    size_t i;
-    const json_t *row;
-    json_array_foreach(rows, i, row)
-    {
-        long long id = (long long)json_integer_value(json_object_get(row, "id"));
-        char *quoted = json_dumps(json_object_get(row, "text"), JSON_ENCODE_ANY);
-        const char *kind = text_of(row, "kind");
-        bool is_normal = strcmp(kind, "normal") == 0;
-        say_line("%7lld  %s%s%s", id, quoted ? quoted : "?", is_normal ? "" : "  ",
-                 is_normal ? "" : kind);
-        free(quoted);
-    }
 }
 
 static int show_tokens(tn_runtime *runtime, const struct args *args, uint32_t flags,
@@ -81,8 +83,8 @@ static int show_tokens(tn_runtime *runtime, const struct args *args, uint32_t fl
     static const tn_file_options map = {.struct_size = sizeof(map), .flags = TN_FILE_MAP};
     struct vocabulary v = {.ops = NULL};
     tn_file *file = NULL;
-    json_t *rows = json_array();
-    int failed = rows ? 0 : oops_memory();
+    json_t *rows = json ? json_array() : NULL;
+    int failed = rows || !json ? 0 : oops_memory();
     if (!failed && tn_file_open(runtime, args->items[0], &map, &file))
         failed = oops_library();
     if (!failed)
@@ -91,8 +93,6 @@ static int show_tokens(tn_runtime *runtime, const struct args *args, uint32_t fl
         failed = list_tokens(&v, args->items[1], flags, rows);
     if (!failed && json)
         failed = json_print(rows);
-    else if (!failed)
-        print_tokens(rows);
     if (v.tokenizer)
         v.ops->close(v.host, v.tokenizer);
     json_decref(rows);

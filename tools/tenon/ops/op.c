@@ -43,6 +43,25 @@ static int provided_by_unused(const tn_runtime *runtime, const char *name)
     return 0;
 }
 
+// Fails with the operators whose names have `part` in them; 0 where there are none.
+static int suggest_whole(const char *const *ids, const char *part)
+{
+    enum { SHORTEST = 3, MOST = 6 };
+    char list[MOST * 80] = "";
+    size_t used = 0, found = 0;
+    for (; ids && *ids && strlen(part) >= SHORTEST; ids++) {
+        size_t bare = strcspn(*ids, "/");
+        if (!memmem(*ids, bare, part, strlen(part)) || found++ >= MOST)
+            continue;
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'%.*s'",
+                                 used ? ", " : "", bare < 72 ? (int)bare : 72, *ids);
+    }
+    if (found == 0)
+        return 0;
+    return oops("no operator '%s'; did you mean %s%s%s?", part, found > 1 ? "one of " : "",
+                list, found > MOST ? ", ..." : "");
+}
+
 // Fails with the nearest name; pack and revision are left out of the comparison.
 static int suggest(tn_runtime *runtime, const char *name)
 {
@@ -75,6 +94,8 @@ static int suggest(tn_runtime *runtime, const char *name)
 int no_primitive(tn_runtime *runtime, const char *name)
 {
     int failed = provided_by_unused(runtime, name);
+    if (!failed)
+        failed = suggest_whole(tn_primitive_names(runtime), name);
     return failed ? failed : suggest(runtime, name);
 }
 
