@@ -31,6 +31,7 @@ struct fixture {
     int64_t integers[MOST_PAIRS];
     double numbers[MOST_PAIRS];
     tn_text texts[MOST_PAIRS];
+    uint8_t truths[MOST_PAIRS];
     char keys[MOST_PAIRS][96], values[MOST_PAIRS][96];
     tn_metadata_list list;
     int32_t rows[MOST_ROWS]; // positions, and their logits
@@ -183,6 +184,10 @@ static inline void fixture_set(struct fixture *f, const char *key, const char *v
     if (*end) {
         f->texts[at] = (tn_text){f->values[at], strlen(f->values[at])};
         *pair = (tn_metadata){f->keys[at], &f->texts[at], 1, TN_METADATA_TEXT, 0};
+    }
+    if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0) {
+        f->truths[at] = *value == 't';
+        *pair = (tn_metadata){f->keys[at], &f->truths[at], 1, TN_METADATA_BOOL, 0};
     }
     f->list.count += at == f->list.count;
 }

@@ -473,6 +473,11 @@ Test(models, wrong_models_are_refused_with_what_is_wrong)
         {"llama.rope.scaling.type", "spiral", NULL, NULL, TN_ERR_UNSUPPORTED,
          "plugin org.tenon.llama: llama: llama.rope.scaling.type is not known with these "
          "numbers, expected none"},
+        {"llama.attention.causal", "false", NULL, NULL, TN_ERR_UNSUPPORTED,
+         "plugin org.tenon.llama: llama: llama.attention.causal is false, expected true"},
+        {"llama.hidden_activation", "mish", NULL, NULL, TN_ERR_UNSUPPORTED,
+         "plugin org.tenon.llama: llama: llama.hidden_activation is 'mish', expected silu, "
+         "relu"},
         {NULL, NULL, "blk.2.post_ffw_norm.weight", NULL, TN_ERR_REFUSED,
          "gemma2: the weight blk.2.post_ffw_norm.weight is missing", "gemma2"},
         {"gemma2.attn_logit_softcapping", "-1", NULL, NULL, TN_ERR_REFUSED,

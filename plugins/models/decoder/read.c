@@ -130,6 +130,20 @@ tn_status decoder_pattern(decoder *d, const tn_metadata_list *list, int64_t peri
     return TN_OK;
 }
 
+// Steps are cached, so that a position sees none of those behind it.
+static tn_status decoder_causal(const decoder *d, const tn_metadata_list *list)
+{
+    char key[DECODER_KEY];
+    int32_t is_causal = 1;
+    tn_metadata_bool(tn_metadata_find(list, decoder_key(d, "attention.causal", key)),
+                     &is_causal);
+    return is_causal ? TN_OK
+                     : d->host->fail(d->host, TN_ERR_UNSUPPORTED,
+                                     "%s: %s is false, expected true: positions that see "
+                                     "later ones are not run",
+                                     list->name, key);
+}
+
 // Expressions of a gate and of what it multiplies, by the names of transformers.
 static const struct {
     const char *name, *gate;
@@ -194,6 +208,8 @@ tn_status decoder_read(const tn_host *host, const tn_model_source *source, decod
         status = decoder_number(d, list, "attention.layer_norm_rms_epsilon", -1, &d->eps);
     if (status == TN_OK)
         status = decoder_heads(d, list);
+    if (status == TN_OK)
+        status = decoder_causal(d, list);
     if (status == TN_OK)
         status = decoder_activation(d, list, d->activation ? d->activation : "silu");
     if (status != TN_OK)
