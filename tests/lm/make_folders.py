@@ -55,6 +55,10 @@ MODELS = {
     "mixtral_relu": of("mixtral", num_local_experts=4, num_experts_per_tok=2, hidden_act="relu"),
     "gemma_gelu": of("gemma", SIZES | {"head_dim": 8, "tie_word_embeddings": True}, hidden_act="gelu"),
     "gemma3_gelu": of("gemma3_text", GEMMA, hidden_activation="gelu", hidden_act="relu"),
+    # Biases.
+    "llama_biases": of("llama", attention_bias=True, mlp_bias=True),
+    "qwen2_moe_unbiased": of("qwen2_moe", SIZES | EXPERTS, shared_expert_intermediate_size=40, qkv_bias=False),
+    "gemma3_biases": of("gemma3_text", GEMMA, attention_bias=True),
     # Bounds.
     "gemma2_uncapped": of("gemma2", GEMMA, attn_logit_softcapping=None, final_logit_softcapping=None),
     "gemma2_capped": of("gemma2", GEMMA, attn_logit_softcapping=0.5),
@@ -62,6 +66,9 @@ MODELS = {
     # Frequencies.
     "llama_yarn": of("llama", WIDE, rope_scaling=YARN),
     "llama_yarn_untruncated": of("llama", WIDE, rope_scaling=YARN | {"truncate": False}),
+    "llama_yarn_mscale": of("llama", WIDE, rope_scaling=YARN | {"mscale": 2.0, "mscale_all_dim": 0.5}),
+    "llama_yarn_betas": of("llama", WIDE, rope_scaling=YARN | {"beta_fast": 4, "beta_slow": 0.5}),
+    "llama_yarn_factor": of("llama", WIDE, rope_scaling=YARN | {"attention_factor": 0.75}),
     "llama_yarn_beside": of("llama", WIDE, rope_scaling=YARN, original_max_position_embeddings=64),
     "llama_linear": of("llama", rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 100.0}),
     "llama_two": of("llama", rope_scaling={"type": "linear", "factor": 2.0}, rope_parameters={"rope_type": "default", "rope_theta": 50.0}),

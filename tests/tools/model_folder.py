@@ -184,6 +184,26 @@ def experts_are_one_array():
             assert flat(got[e]) == elements_of(f"model.layers.0.block_sparse_moe.experts.{e}.{part}.weight", 24), (part, e, got)
 
 
+def names_may_lack_the_model_around_them():
+    bare = folder("bare", weights={name.removeprefix("model."): shape for name, shape in WEIGHTS.items() if name != "lm_head.weight"})
+    told = tap.tenon("model", "show", bare, "--json")
+    assert "bare: it has no lm_head, and tie_word_embeddings is not true: logits are made by the matrix of the embedding" in told.stderr, told
+    names = {a["name"]: tuple(a["shape"]) for a in json.loads(told.stdout)["arrays"]}
+    whole = {a["name"]: tuple(a["shape"]) for a in show(folder("around"))["arrays"]}
+    whole.pop("output.weight")
+    assert names == whole, names
+    tied = folder("tied", {"tie_word_embeddings": True}, {"embed_tokens.weight": (6, 8)})
+    assert not tap.tenon("model", "show", tied).stderr
+    weights = {"text_model.norm.weight": (8,), "vision_model.post_layernorm.weight": (8,), "vision_model.encoder.layers.3.mlp.fc1.bias": (8,),
+               "text_model.layers.1.mlp.up_proj.weight": (16, 8), "connector.modality_projection.proj.weight": (8, 8)}
+    parts = {"model_type": "idefics3", "text_config": {k: v for k, v in CONFIG.items() if k != "sliding_window"}, "vision_config": {}}
+    assert {a["name"] for a in show(folder("beside", parts, weights))["arrays"]} == {
+        "output_norm.weight", "v.post_ln.weight", "v.blk.3.ffn_up.bias", "blk.1.ffn_up.weight", "mm.model.fc.weight"}
+    outer = {"model.language_model.norm.weight": (8,), "model.language_model.layers.0.mlp.up_proj.weight": (16, 8)}
+    config = {"model_type": "gemma3", "text_config": {k: v for k, v in CONFIG.items() if k in ("hidden_size", "vocab_size")}}
+    assert [a["name"] for a in show(folder("outer", config, outer))["arrays"]] == ["output_norm.weight", "blk.0.ffn_up.weight"]
+
+
 def weights_in_several_files_are_one_model():
     names = list(WEIGHTS)
     path = folder("big", weights={})
@@ -449,6 +469,8 @@ def a_folder_becomes_a_file_of_gguf():
     assert got.pop("general.file_type") == 0 and got.pop("general.quantization_version") == 2
     assert got == metadata, (got, metadata)
     assert "has no tokenizer that can be read" in tap.tenon("model", "convert", folder("mute"), "mute.gguf").stderr
+    told = tap.tenon("model", "convert", folder("many", tokenizer_json=PIECES), "many.gguf").stderr
+    assert "note: token_embd.weight has 6 rows, and the tokenizer 8 tokens: llama.cpp opens no such file" in told, told
     qwen = folder("other", {"model_type": "qwen2"})  # in halves there as here
     tap.tenon("model", "quantize", qwen, "qwen.gguf", "--format", "q8_0")  # rows of 8: none has blocks
     assert tap.values("x", "x=qwen.gguf:blk.1.attn_q.weight") == tap.values("x", f"x={qwen}:blk.1.attn_q.weight")
@@ -458,6 +480,7 @@ def a_folder_becomes_a_file_of_gguf():
 
 tap.run([a_folder_becomes_a_file_of_gguf, weights_of_few_bits_are_blocks,
          arrays_have_the_names_of_gguf_and_their_elements, families_have_their_own_keys,
-         what_a_config_says_becomes_the_keys_of_gguf, experts_are_one_array,
-         weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_surrounds_a_text_is_read, what_is_wrong_with_a_folder_is_told,
+         what_a_config_says_becomes_the_keys_of_gguf, experts_are_one_array, names_may_lack_the_model_around_them,
+         weights_in_several_files_are_one_model, tokenizers_become_those_of_gguf, what_surrounds_a_text_is_read,
+         what_is_wrong_with_a_folder_is_told,
          every_cut_of_a_file_is_told])

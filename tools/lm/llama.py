@@ -26,8 +26,8 @@ MOST, MOST_OF_GEMMA = 1e-4, 1e-2
 # The six families, and what else of folders.json llama.cpp computes: its architectures have one activation each, it
 # attends to all positions in others than Gemma's, and rounds the ends of YaRN's ramp.
 NAMES = folders.SIX + ["mixtral", "gemma2", "gemma_gelu", "gemma2_capped", "gemma2_uncapped", "gemma3_capped", "gemma3_kinds", "gemma3_scaled",
-                       "llama_yarn", "llama_linear", "llama_partial", "phi3_partial", "phi3_long", "mistral_null", "qwen2_unused",
-                       "qwen3_moe_normed", "llama_base", "qwen3_base", "gemma3_base", "mixtral_base"]
+                       "llama_yarn", "llama_yarn_mscale", "llama_yarn_factor", "llama_linear", "llama_partial", "phi3_partial", "phi3_long", "mistral_null", "qwen2_unused",
+                       "qwen3_moe_normed", "llama_biases", "qwen2_moe_unbiased", "llama_base", "qwen3_base", "gemma3_base", "mixtral_base"]
 messages = []
 
 

@@ -102,21 +102,65 @@ static void add(struct rewrite *r, const char *key, int64_t *value)
     r->pairs[r->num_pairs++] = (tn_metadata){key, value, 1, TN_METADATA_INTEGER, 0};
 }
 
-// Names the pairs by which Tenon computes what other readers do not: they leave them out.
+// A key that Tenon reads of every architecture, and other programs of some, and what these
+// compute. A window counts where the context is longer.
+static const struct own_pair {
+    const char *architecture, *key;
+    double usual;
+} own_pairs[] = {
+    {NULL, ".hidden_activation", NAN},
+    {NULL, ".rope.scaling.yarn_truncate", 1},
+    {NULL, ".rope.scaling.yarn_beta_fast", 32},
+    {NULL, ".rope.scaling.yarn_beta_slow", 1},
+    {"qwen2moe", ".expert_weights_norm", 0},
+    {"qwen3moe", ".expert_weights_norm", 1},
+    {"llama", ".attention.sliding_window", 0},
+    {"phi3", ".attention.sliding_window", 0},
+    {"qwen2", ".attention.sliding_window", 0},
+    {"qwen2moe", ".attention.sliding_window", 0},
+    {"qwen3", ".attention.sliding_window", 0},
+    {"qwen3moe", ".attention.sliding_window", 0},
+};
+
+static bool is_usual(const struct rewrite *r, const tn_metadata *pair, double usual)
+{
+    double number = -1;
+    int32_t truth;
+    if (tn_metadata_bool(pair, &truth))
+        number = truth;
+    (void)tn_metadata_number(pair, &number);
+    return number == usual || (strstr(pair->key, ".sliding_window") &&
+                               number >= float_of(r, ".context_length", 0));
+}
+
+// Names the pairs by which Tenon computes what other programs do not.
 static void tell_own_pairs(const struct rewrite *r)
 {
-    static const char *const keys[] = {".hidden_activation", ".rope.scaling.yarn_truncate",
-                                       ".expert_weights_norm"};
-    int32_t is_normed = 0;
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        const tn_metadata *pair = find(r, keys[i]);
-        bool is_known = pair && tn_metadata_bool(pair, &is_normed) &&
-                        ((strstr(pair->key, "qwen2moe.expert_") && !is_normed) ||
-                         (strstr(pair->key, "qwen3moe.expert_") && is_normed));
-        if (pair && !is_known)
-            note("%s is not what the architecture has mostly: Tenon reads it in %s, other "
-                 "programs may leave it out, and compute something else",
-                 pair->key, r->out);
+    tn_text architecture = {"", 0};
+    const tn_metadata_list *list = tn_file_metadata(r->file);
+    (void)tn_metadata_text(tn_metadata_find(list, "general.architecture"), &architecture);
+    for (size_t i = 0; i < COUNT(own_pairs); i++) {
+        const struct own_pair *own = &own_pairs[i];
+        const tn_metadata *pair = find(r, own->key);
+        if (!pair || is_usual(r, pair, own->usual) ||
+            (own->architecture && strcmp(own->architecture, architecture.data) != 0))
+            continue;
+        note("Tenon reads %s in %s; llama.cpp leaves it out, and computes something else",
+             pair->key, r->out);
+    }
+}
+
+// Says where tokens are not as many as the rows of the embedding.
+static void tell_tokens(const struct rewrite *r)
+{
+    const tn_metadata *tokens =
+        tn_metadata_find(tn_file_metadata(r->file), "tokenizer.ggml.tokens");
+    for (uint64_t i = 0; tokens && i < r->count; i++) {
+        const struct rewrite_array *a = &r->arrays[i];
+        if (strcmp(a->name, "token_embd.weight") == 0 && (uint64_t)a->rows != tokens->count)
+            note("%s has %lld rows, and the tokenizer %llu tokens: llama.cpp opens no such "
+                 "file",
+                 a->name, (long long)a->rows, (unsigned long long)tokens->count);
     }
 }
 
@@ -165,7 +209,9 @@ int rewrite_metadata(struct rewrite *r)
     r->numbers[1] = 2; // of the block formats
     add(r, "general.file_type", &r->numbers[0]);
     add(r, "general.quantization_version", &r->numbers[1]);
-    if (r->is_gguf)
+    if (r->is_gguf) {
         tell_own_pairs(r);
+        tell_tokens(r);
+    }
     return 0;
 }
