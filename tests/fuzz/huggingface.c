@@ -28,7 +28,8 @@ static const struct {
              {"tokenizer_config.json", "{\"bos_token\": \"<s>\"}"},
              {"model.safetensors.index.json",
               "{\"weight_map\": {\"model.norm.weight\": \"a.safetensors\"}}"},
-             {"a.safetensors", NULL}};
+             {"a.safetensors", NULL},
+             {"generation_config.json", "{\"eos_token_id\": [1, 2]}"}};
 #define NUM_PARTS (sizeof(parts) / sizeof(parts[0]))
 
 static void write_part(const char *folder, const char *name, const void *data, size_t size)
