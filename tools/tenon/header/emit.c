@@ -2,7 +2,8 @@
 // One operator as a C function that calls tn_op.
 //
 // Up to two attributes are plain arguments. More are a struct, whose NAME_defaults() sets
-// the record's defaults, so that a field that is set to zero is zero.
+// the record's defaults, so that a field that is set to zero is zero; so are runtime
+// attributes, which have a second field there for an array.
 #include "ops/describe.h"
 #include "header.h"
 
@@ -11,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PLAIN_ATTRS 2 // more of them become a struct
+#define PLAIN_ATTRS 2    // more of them become a struct
+#define MOST_VARIADIC 64 // arrays of a variadic input that is not the only one
 
 struct emitter {
     FILE *out;
@@ -19,6 +21,20 @@ struct emitter {
     char name[MAX_NAME];
     bool has_struct;
 };
+
+static bool has_runtime(const tn_attr_table *table)
+{
+    for (uint32_t i = 0; i < table->num_fields; i++)
+        if (attr_field(table, i).flags & TN_ATTR_RUNTIME)
+            return true;
+    return false;
+}
+
+// Whether the call returns a status, and its arrays through arguments.
+static bool gives_status(const tn_primitive *p)
+{
+    return num_outputs(p) > 1 || counts_outputs(p);
+}
 
 static const char *c_type(const tn_attr_field *field)
 {
@@ -65,6 +81,12 @@ static void emit_comment(const struct emitter *e)
         fprintf(e->out, "//   %s: ", field.name);
         emit_words(e->out, field.doc);
         fprintf(e->out, " (%s)\n", attr_default(&field, value, sizeof(value)));
+        if (field.flags & TN_ATTR_RUNTIME)
+            fprintf(
+                e->out,
+                "//     A function that is traced keeps this number for all its calls;\n"
+                "//     %s_array, a scalar, may be an input of it. NULL: the number.\n",
+                field.name);
     }
     if (counts_outputs(p))
         fprintf(e->out, "//   outputs_: num_outputs_ of them, as tn_op_outputs() gives\n");
@@ -111,6 +133,8 @@ static void emit_struct(const struct emitter *e)
         tn_attr_field field = attr_field(table, i);
         header_identifier(field.name, strlen(field.name), name);
         fprintf(e->out, "    %s%s;\n", c_type(&field), name);
+        if (field.flags & TN_ATTR_RUNTIME)
+            fprintf(e->out, "    const tn_array *%s_array;\n", name);
     }
     fprintf(e->out, "} %s_options;\n", e->name);
     fprintf(e->out, "static inline %s_options %s_defaults(void)\n{\n", e->name, e->name);
@@ -121,6 +145,8 @@ static void emit_struct(const struct emitter *e)
         fprintf(e->out, "    options.%s = ", name);
         emit_default(e->out, &field);
         fprintf(e->out, ";\n");
+        if (field.flags & TN_ATTR_RUNTIME)
+            fprintf(e->out, "    options.%s_array = NULL;\n", name);
     }
     fprintf(e->out, "    return options;\n}\n");
 }
@@ -160,6 +186,12 @@ static void emit_attr(const struct emitter *e, const tn_attr_field *field)
     char bare[MAX_NAME], value[MAX_NAME + 16];
     header_identifier(field->name, strlen(field->name), bare);
     snprintf(value, sizeof(value), "%s%s", e->has_struct ? "options->" : "", bare);
+    if (field->flags & TN_ATTR_RUNTIME)
+        fprintf(e->out,
+                "    if (%s_array)\n"
+                "        attrs_[count_++] = tn_call_array(\"%s\", %s_array);\n"
+                "    else\n    ",
+                value, field->name, value);
     fprintf(e->out, "    ");
     bool is_pointer = strchr(c_type(field), '*') != NULL;
     if (is_pointer || field->kind == TN_ATTR_DTYPE)
@@ -204,6 +236,39 @@ static void emit_attrs(const struct emitter *e)
             "    const tn_attr_list list_ = {attrs_, count_, sizeof(tn_attr), 0};\n");
 }
 
+static bool ends_variadic(const tn_primitive *p)
+{
+    return p->num_inputs > 0 && p->inputs[p->num_inputs - 1].flags & TN_INPUT_VARIADIC;
+}
+
+// Several inputs, of which the last is variadic: its arrays follow the others.
+static void emit_variadic(const struct emitter *e, const char *failed)
+{
+    const tn_primitive *p = e->primitive;
+    uint32_t before = p->num_inputs - 1;
+    char name[MAX_NAME];
+    header_identifier(p->inputs[before].name, strlen(p->inputs[before].name), name);
+    fprintf(e->out, "    const tn_array *inputs_[%u];\n", before + MOST_VARIADIC);
+    fprintf(e->out,
+            "    if (num_%s > %u) {\n"
+            "        %stn_scope_fail(scope_, TN_ERR_ARGUMENT, \"%s: got %%llu %s, "
+            "expected at most %u: call tn_op for more\",\n"
+            "            (unsigned long long)num_%s);\n"
+            "%s"
+            "    }\n",
+            name, MOST_VARIADIC, failed ? "" : "return ", p->id, name, MOST_VARIADIC, name,
+            failed ? failed : "");
+    for (uint32_t i = 0; i < before; i++) {
+        char input[MAX_NAME];
+        header_identifier(p->inputs[i].name, strlen(p->inputs[i].name), input);
+        fprintf(e->out, "    inputs_[%u] = %s;\n", i, input);
+    }
+    fprintf(e->out,
+            "    for (uint64_t i_ = 0; i_ < num_%s; i_++)\n"
+            "        inputs_[%u + i_] = %s[i_];\n",
+            name, before, name);
+}
+
 // Writes the declaration of the inputs. `array` and `count` are the expressions to pass on.
 static void emit_inputs(const struct emitter *e, char array[MAX_NAME],
                         char count[MAX_NAME + 32])
@@ -220,6 +285,13 @@ static void emit_inputs(const struct emitter *e, char array[MAX_NAME],
         return;
     }
     strcpy(array, "inputs_");
+    if (ends_variadic(p)) {
+        emit_variadic(e, gives_status(p) ? NULL : "        return NULL;\n");
+        header_identifier(p->inputs[p->num_inputs - 1].name,
+                          strlen(p->inputs[p->num_inputs - 1].name), name);
+        snprintf(count, MAX_NAME + 32, "%u + num_%s", p->num_inputs - 1, name);
+        return;
+    }
     fprintf(e->out, "    const tn_array *const inputs_[] = {");
     for (uint32_t i = 0; i < p->num_inputs; i++) {
         header_identifier(p->inputs[i].name, strlen(p->inputs[i].name), name);
@@ -272,31 +344,19 @@ static void emit_outputs(const struct emitter *e, const char *array, const char 
     fprintf(e->out, "    return status_;\n");
 }
 
-// A variadic input after others would need an array in the function: such a primitive is
-// called through tn_op.
-static bool can_emit(const tn_primitive *p)
-{
-    return p->num_inputs <= 1 || !(p->inputs[p->num_inputs - 1].flags & TN_INPUT_VARIADIC);
-}
-
 void header_emit(FILE *out, const char *plugin, const tn_primitive *primitive, bool newest)
 {
     struct emitter e = {.out = out,
                         .primitive = primitive,
-                        .has_struct = primitive->attrs.num_fields > PLAIN_ATTRS};
+                        .has_struct = primitive->attrs.num_fields > PLAIN_ATTRS ||
+                                      has_runtime(&primitive->attrs)};
     char array[MAX_NAME], count[MAX_NAME + 32];
     header_function_name(plugin, primitive->id, newest, e.name);
-    if (!can_emit(primitive)) {
-        fprintf(out, "\n// %s: call it through tn_op.\n", primitive->id);
-        return;
-    }
     emit_comment(&e);
     if (e.has_struct)
         emit_struct(&e);
     fprintf(out, "static inline %s%s(",
-            num_outputs(primitive) > 1 || counts_outputs(primitive) ? "tn_status "
-                                                                    : "tn_array *",
-            e.name);
+            gives_status(primitive) ? "tn_status " : "tn_array *", e.name);
     emit_parameters(&e);
     fprintf(out, ")\n{\n");
     emit_inputs(&e, array, count);
