@@ -51,6 +51,15 @@ void fail_prefix(const char *format, ...)
     memcpy(message, text, strlen(text) + 1);
 }
 
+void fail_prefix_name(const char *name)
+{
+    char inside[64];
+    snprintf(inside, sizeof(inside), ": %s: ", name);
+    const char *first = inside + 2;
+    if (strncmp(message, first, strlen(first)) != 0 && !strstr(message, inside))
+        fail_prefix("%s", first);
+}
+
 tn_status fail_if_null(const char *function, const char *what, const void *pointer)
 {
     return pointer ? TN_OK : fail(TN_ERR_ARGUMENT, "%s: %s is NULL", function, what);

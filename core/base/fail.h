@@ -19,6 +19,8 @@ tn_status fail_v(tn_status status, const char *format, va_list list);
 // Puts text in front of the thread's message: "base.matmul: " + "inner extents ...". The
 // message stays as it is when the prefix fills the buffer.
 void fail_prefix(const char *format, ...) PRINTF_LIKE(1, 2);
+// Puts "NAME: " in front, unless one of the message's prefixes is that name already.
+void fail_prefix_name(const char *name);
 
 // TN_ERR_ARGUMENT with "FUNCTION: WHAT is NULL" for a null pointer, else TN_OK.
 tn_status fail_if_null(const char *function, const char *what, const void *pointer);

@@ -261,7 +261,7 @@ tn_status tn_jvp(tn_scope *scope, tn_array *const *outputs, uint64_t num_outputs
     if (status == TN_OK)
         memcpy(out_tangents, own + num_outputs, num_outputs * sizeof(*out_tangents));
     else if (scope->status == TN_OK)
-        fail_prefix("jvp: ");
+        fail_prefix_name("jvp");
     flow_finish(&flow);
     mem_free(own);
     return scope_take_failure(scope, status);

@@ -91,7 +91,7 @@ static tn_status pull_rule(struct flow *flow, struct node *node,
             continue;
         status = flow_add(flow, node->inputs[i], gradients[i]);
         if (status != TN_OK && flow->scope->status == TN_OK)
-            fail_prefix("%s: vjp, input %u: ", node->prim->record.id, i);
+            fail_prefix("%s: input %u: ", node->prim->record.id, i);
     }
     mem_free(gradients);
     mem_free(wanted);
@@ -306,7 +306,7 @@ tn_status tn_vjp(tn_scope *scope, tn_array *const *outputs, tn_array *const *cot
     if (status == TN_OK)
         memcpy(gradients, arrays + 2 * num_outputs + num_wrt, num_wrt * sizeof(*gradients));
     else if (scope->status == TN_OK)
-        fail_prefix("vjp: ");
+        fail_prefix_name("vjp");
     flow_finish(&flow);
     mem_free(arrays);
     return scope_take_failure(scope, status);

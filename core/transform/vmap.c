@@ -458,7 +458,7 @@ static tn_status map_graph(struct vmap *v, const struct mapping *m, tn_array **o
 static tn_status finish_vmap(tn_scope *scope, tn_status status)
 {
     if (status != TN_OK && scope->status == TN_OK)
-        fail_prefix("vmap: ");
+        fail_prefix_name("vmap");
     return scope_take_failure(scope, status);
 }
 

@@ -169,9 +169,9 @@ static uint32_t build(tn_scope *scope, const struct derivation *d, tn_array *in[
     return count;
 }
 
-// Computes the gradient in one input. Returns NULL, or why there is none.
-static const char *gradient_of(const struct derivation *d, uint32_t input,
-                               struct array *out_gradient)
+// Computes the gradient in one input. TN_OK, or *out_why is why there is none.
+static tn_status gradient_of(const struct derivation *d, uint32_t input,
+                             struct array *out_gradient, const char **out_why)
 {
     static char text[300];
     tn_array *in[MAX_IN] = {NULL}, *out[MAX_OUT], *weights[MAX_OUT], *gradient = NULL;
@@ -181,14 +181,15 @@ static const char *gradient_of(const struct derivation *d, uint32_t input,
     if (status == TN_OK)
         status = graph_read(scope, gradient, out_gradient);
     if (status != TN_OK)
-        format_text(text, sizeof(text), "%s", tn_scope_error(scope));
+        *out_why = format_text(text, sizeof(text), "%s", tn_scope_error(scope));
     tn_scope_close(scope);
-    return status == TN_OK ? NULL : text;
+    return status;
 }
 
-// Computes the sum of the outputs' tangents times the weights. Returns NULL, or why not.
-static const char *tangent_along(const struct derivation *d, const struct array *along,
-                                 double *out)
+// Computes the sum of the outputs' tangents times the weights. TN_OK, or *out_why is why
+// not.
+static tn_status tangent_along(const struct derivation *d, const struct array *along,
+                               double *out, const char **out_why)
 {
     static char text[300];
     tn_array *in[MAX_IN] = {NULL}, *outputs[MAX_OUT], *weights[MAX_OUT], *wrt[MAX_IN],
@@ -215,9 +216,9 @@ static const char *tangent_along(const struct derivation *d, const struct array 
         array_free(&tangent);
     }
     if (status != TN_OK)
-        format_text(text, sizeof(text), "%s", tn_scope_error(scope));
+        *out_why = format_text(text, sizeof(text), "%s", tn_scope_error(scope));
     tn_scope_close(scope);
-    return status == TN_OK ? NULL : text;
+    return status;
 }
 
 // --- checks ----------------------------------------------------------------------------
@@ -228,10 +229,12 @@ static const char *input_name(const struct sample *s, uint32_t i)
     return p->inputs[i < p->num_inputs ? i : p->num_inputs - 1].name;
 }
 
-// A primitive without a rule is skipped; a rule that fails is a failure.
-static void no_rule(struct derivation *d, bool has_rule, const char *what, const char *why)
+// A primitive without a rule is skipped, and so is what a rule says that it has no
+// derivative for; a rule that fails otherwise is a failure.
+static void no_rule(struct derivation *d, bool has_rule, tn_status status, const char *what,
+                    const char *why)
 {
-    if (has_rule)
+    if (has_rule && status != TN_ERR_UNSUPPORTED)
         check_fail(d->kit, "%s: %s fails: %s", sample_text(d->s), what, why);
     else
         check_skip(d->kit, "%s", why);
@@ -259,9 +262,10 @@ static void check_part(struct derivation *d, uint32_t input, struct array *along
 static void vjp_of_input(struct derivation *d, uint32_t input)
 {
     struct array gradient, along[MAX_IN] = {0};
-    const char *why = gradient_of(d, input, &gradient);
-    if (why) {
-        no_rule(d, d->s->primitive->vjp != NULL, "vjp", why);
+    const char *why = "";
+    tn_status status = gradient_of(d, input, &gradient, &why);
+    if (status != TN_OK) {
+        no_rule(d, d->s->primitive->vjp != NULL, status, "vjp", why);
         return;
     }
     along[input] = array_new(&d->s->types[input], PLAIN, 0);
@@ -296,9 +300,10 @@ static void jvp_along(struct derivation *d, uint32_t inputs)
             along[i] = array_new(&d->s->types[i], PLAIN, 0);
             array_fill(d->kit, &along[i], -1, 1);
         }
-    const char *why = tangent_along(d, along, &got);
-    if (why) {
-        no_rule(d, d->s->primitive->jvp != NULL, "jvp", why);
+    const char *why = "";
+    tn_status status = tangent_along(d, along, &got, &why);
+    if (status != TN_OK) {
+        no_rule(d, d->s->primitive->jvp != NULL, status, "jvp", why);
     } else if (difference(d, along, &want)) {
         check_case(d->kit);
         if (!agrees(d, got, want))

@@ -256,6 +256,31 @@ def lapack_factors_and_decomposes():
 # --- libm ------------------------------------------------------------------------------
 
 
+def conditions_bound_extents_and_derivatives_may_be_missing():
+    inputs = [{"name": name, "shape": ["...", "k"][:count]} for name, count in (("x", 2), ("y", 2))]
+    pathlib.Path("bounded.json").write_text(json.dumps({
+        "format": 1, "id": "com.acme.bounded", "version": "1.0.0", "vendor": "Acme", "pack": "bounded",
+        "library": json.loads((MANIFESTS / "blas.json").read_text())["library"],
+        "functions": [{
+            "name": "dot", "symbol": "cblas_ddot", "dtype": "f64", "inputs": inputs,
+            "outputs": [{"name": "out", "shape": ["..."]}], "requires": ["k >= 2", "2 * k != 6"],
+            "args": [{"kind": "extent", "value": "k"}, {"kind": "input", "name": "x"}, {"kind": "constant", "value": 1},
+                     {"kind": "input", "name": "y"}, {"kind": "constant", "value": 1}],
+            "returns": {"kind": "output"}, "vjp": {"x": "expand_dims(g, axis=-1) * y"}}]}))
+    tenon("ffi", "make", "bounded.json", "-o", FOLDER)
+    x, y = numbers(2, 4), numbers(2, 4)
+    same(evaluate("bounded.dot(x, y)", x=x, y=y)[0], (x * y).sum(-1), "dot")
+    for size, saying in ((1, "k = 1, expected k >= 2"), (3, "2 * k = 6, expected 2 * k != 6")):
+        refused("eval", "bounded.dot(x, x)", *save({"x": numbers(size)}), env=environment(), saying=saying)
+    same(evaluate("sum(bounded.dot(x, y))", grad="x", x=x, y=y)[1], y, "the derivative that is there")
+    said = refused("eval", "sum(bounded.dot(x, y))", *save({"x": x, "y": y}), "--grad", "y", env=environment(),
+                   saying="bounded.dot/1: vjp: its manifest has no derivative with respect to 'y'").stderr
+    assert said.count("vjp") == 1, said
+    report = tenon("check", "com.acme.bounded", "--devices", "cpu*", "--json", env=environment()).stdout
+    found = {r["check"]: r["outcome"] for r in json.loads(report)["results"]}
+    assert "fail" not in found.values() and found["rules.vjp"] == "skip" and found["device.values"] == "pass", found
+
+
 def libm_has_the_known_values():
     for text, x, expected in [
             ("tgamma", 5.0, 24.0), ("tgamma", 0.5, math.sqrt(math.pi)), ("lgamma", 10.0, math.log(362880)),
@@ -346,6 +371,6 @@ with tempfile.TemporaryDirectory() as packs_folder:
         blas_over_whole_arrays_broadcasts, blas_vectors_have_any_stride,
         blas_matrices_have_leading_dimensions, blas_solves_triangles_in_batches,
         blas_derivatives_agree_with_differences, lapack_solves_in_batches,
-        lapack_factors_and_decomposes, libm_has_the_known_values,
+        lapack_factors_and_decomposes, conditions_bound_extents_and_derivatives_may_be_missing, libm_has_the_known_values,
         libm_is_elementwise_over_any_layout, libm_derivatives_agree_with_differences,
         any_number_of_threads_gives_the_same, a_gpu_alone_is_an_error_and_with_the_cpu_a_transfer])

@@ -321,6 +321,57 @@ static void read_defined(struct json_reader *reader, const struct field *field,
         order_name(reader, &extents, function, i);
 }
 
+// --- conditions ------------------------------------------------------------------------
+
+static const struct relation {
+    const char *text;
+    uint32_t accepted; // as of struct condition
+} relations[] = {{">=", 6}, {"<=", 3}, {"==", 2}, {"!=", 5}, {">", 4}, {"<", 1}};
+
+// Reads "k >= 1": two expressions with a relation between them.
+static void read_condition(struct json_reader *reader, const struct field *field,
+                           struct function *function)
+{
+    struct condition *condition = &function->conditions[function->num_conditions++];
+    const char *text = read_text(reader, field, 200, NULL);
+    const char *at = reading(reader) ? text + strcspn(text, "<>=!") : "";
+    size_t which = 0;
+    while (which < sizeof(relations) / sizeof(*relations) &&
+           strncmp(at, relations[which].text, strlen(relations[which].text)) != 0)
+        which++;
+    if (which == sizeof(relations) / sizeof(*relations)) {
+        refuse(reader, field,
+               "expected a condition: two expressions with >=, <=, ==, !=, > "
+               "or < between them");
+        return;
+    }
+    char *left = reader_alloc(reader, (size_t)(at - text) + 1);
+    struct problem problem = {0};
+    if (!left)
+        return;
+    memcpy(left, text, (size_t)(at - text));
+    for (char *end = left + (at - text); end > left && end[-1] == ' ';)
+        *--end = 0;
+    condition->text = text;
+    condition->accepted = relations[which].accepted;
+    if (extent_parse(reader->arena, left, find_name, function, &condition->left,
+                     &problem) != TN_OK ||
+        extent_parse(reader->arena, at + strlen(relations[which].text), find_name, function,
+                     &condition->right, &problem) != TN_OK)
+        refuse(reader, field, "%s", problem.text);
+}
+
+static void read_conditions(struct json_reader *reader, const struct field *field,
+                            struct function *function)
+{
+    struct field list = member(field, "requires");
+    size_t count = expect_array(reader, &list, MAX_CONDITIONS, true);
+    for (size_t i = 0; i < count && reading(reader); i++) {
+        struct field item = element(&list, i);
+        read_condition(reader, &item, function);
+    }
+}
+
 // --- work arrays -----------------------------------------------------------------------
 
 static void read_work(struct json_reader *reader, const struct field *field,
@@ -404,9 +455,10 @@ void read_function(struct json_reader *reader, const struct field *field, const 
                    struct library *otherwise, struct function *function)
 {
     static const char *const known[] = {
-        "name",   "doc",        "revision", "symbol",      "dtype",   "library", "remedy",
-        "inputs", "attributes", "outputs",  "work",        "extents", "args",    "returns",
-        "fails",  "messages",   "vjp",      "thread_safe", "setup",   "handles", NULL};
+        "name",   "doc",     "revision",   "symbol",   "dtype", "library",
+        "remedy", "inputs",  "attributes", "outputs",  "work",  "extents",
+        "args",   "returns", "fails",      "messages", "vjp",   "thread_safe",
+        "setup",  "handles", "requires",   NULL};
     struct field attributes = member(field, "attributes");
     expect_object(reader, field, known);
     if (reading(reader))
@@ -426,6 +478,8 @@ void read_function(struct json_reader *reader, const struct field *field, const 
     }
     if (reading(reader))
         read_defined(reader, field, function);
+    if (reading(reader))
+        read_conditions(reader, field, function);
     if (reading(reader))
         read_operand_axes(reader, field, function);
     if (reading(reader))

@@ -27,6 +27,14 @@ enum {
     MAX_FUNCTIONS = 256,
     MAX_HANDLES = 4,
     MAX_SETUPS = 8,
+    MAX_CONDITIONS = 16,
+};
+
+// A condition of "requires": "k >= 1" holds when the extents' comparison is in `accepted`.
+struct condition {
+    const char *text;
+    struct extent left, right;
+    uint32_t accepted; // bits: 1 less, 2 equal, 4 greater
 };
 
 // --- operands --------------------------------------------------------------------------
@@ -191,6 +199,8 @@ struct function {
     uint32_t order[MAX_NAMES]; // the defined names in topological order
     struct argument args[MAX_ARGS];
     struct handle handles[MAX_HANDLES];
+    struct condition conditions[MAX_CONDITIONS];
+    uint32_t num_conditions;
     uint32_t num_variants, num_inputs, num_outputs, num_work, num_names, num_ordered,
         num_args, num_handles;
     enum lead lead; // of all operands that have leading axes

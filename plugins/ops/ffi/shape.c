@@ -201,6 +201,26 @@ static tn_status check_axes(const struct function *function, const tn_type *type
     return TN_OK;
 }
 
+// Fails unless the manifest's conditions hold.
+static tn_status check_conditions(const struct function *function,
+                                  const struct bound *bound, struct problem *problem)
+{
+    for (uint32_t i = 0; i < function->num_conditions; i++) {
+        const struct condition *condition = &function->conditions[i];
+        int64_t left = 0, right = 0;
+        tn_status status = extent_eval(&condition->left, bound->values, &left, problem);
+        if (status == TN_OK)
+            status = extent_eval(&condition->right, bound->values, &right, problem);
+        if (status != TN_OK)
+            return status;
+        uint32_t compared = left < right ? 1 : left == right ? 2 : 4;
+        if (!(condition->accepted & compared))
+            return problem_set(problem, TN_ERR_ARGUMENT, "%s = %" PRId64 ", expected %s",
+                               condition->left.text, left, condition->text);
+    }
+    return TN_OK;
+}
+
 tn_status bind_types(const struct function *function, const tn_type *types,
                      const void *attrs, struct bound *out, struct problem *problem)
 {
@@ -211,7 +231,9 @@ tn_status bind_types(const struct function *function, const tn_type *types,
         return status;
     bind_shape_names(function, types, out);
     status = bind_other_names(function, attrs, out, problem);
-    return status == TN_OK ? check_axes(function, types, out, problem) : status;
+    if (status == TN_OK)
+        status = check_axes(function, types, out, problem);
+    return status == TN_OK ? check_conditions(function, out, problem) : status;
 }
 
 // --- outputs and arguments -------------------------------------------------------------

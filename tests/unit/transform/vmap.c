@@ -446,7 +446,7 @@ Test(vmap, rules_that_are_missing_or_wrong_are_named)
     cr_assert(eq(ptr, map_one("test.silent", x, 0, 0), NULL));
     expect_error(
         tn_scope_status(s),
-        "vmap: test.silent/1: vmap: rule vmap of the application failed (unsupported) and "
+        "test.silent/1: vmap: rule vmap of the application failed (unsupported) and "
         "gave no reason");
     cr_assert(eq(ptr, map_one("test.wrong", x, 0, 0), NULL));
     expect_error(tn_scope_status(s),
