@@ -90,6 +90,8 @@ UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 BEFORE, BEHIND = r"[^\r\n\p{L}\p{N}]?", r"| ?[^\s\p{L}\p{N}]+[\r\n]*"
 LLAMA3 = CONTRACTIONS + "|" + BEFORE + r"\p{L}+|\p{N}{1,3}" + BEHIND + LINES
 QWEN2 = CONTRACTIONS + "|" + BEFORE + r"\p{L}+|\p{N}" + BEHIND + LINES
+SEED_CODER = CONTRACTIONS + "|" + BEFORE.replace(r"\r\n", "\r\n") + r"\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}" + "\r\n]+" + LINES.replace(r"\r\n", "\r\n")
+MINICPM5 = CONTRACTIONS + "|" + BEFORE + r"\p{L}+|\p{N}+" + BEHIND + LINES
 QWEN35 = CONTRACTIONS + "|" + BEFORE + r"[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*" + LINES
 
 
@@ -149,6 +151,8 @@ FORMS = {
     "phi-4": {"pre_tokenizer": cuts(split(LLAMA3, behavior="Removed", invert=True), letters()), "pre": "smaug-bpe"},
     "qwen2": {"normalizer": {"type": "NFC"}, "pre_tokenizer": cuts(split(QWEN2), letters()), "pre": "qwen2", "post_processor": BYTES},
     "qwen3.5": {"normalizer": {"type": "NFC"}, "pre_tokenizer": cuts(split(QWEN35), letters()), "pre": "qwen35"},
+    "seed-coder": {"pre_tokenizer": cuts(split(SEED_CODER), letters()), "pre": "seed-coder"},
+    "minicpm5": {"pre_tokenizer": cuts(split(r"\p{N}{1,3}"), split(MINICPM5), letters()), "ignore_merges": True, "pre": "minicpm5"},
     "phi-4-mini": {"pre_tokenizer": cuts(split(cased(CONTRACTIONS + "?", r"\p{N}{1,3}")), letters()), "pre": "gpt-4o"},
     "tekken": {"pre_tokenizer": cuts(split(cased("", r"\p{N}")), letters()), "ignore_merges": True, "pre": "tekken", "post_processor": post("<s>")},
     "deepseek-v3": {"normalizer": sequence("normalizers"), "pre": "deepseek-v3", "post_processor": post("<s>"),

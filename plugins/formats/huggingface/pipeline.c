@@ -148,6 +148,10 @@ static tn_status read_normalizer(struct reading *r)
 
 static const char llama3[] = "/" CONTRACTIONS "|" BEFORE "\\p{L}+|\\p{N}{1,3}" OTHERS LINES;
 static const char qwen2[] = "/" CONTRACTIONS "|" BEFORE "\\p{L}+|\\p{N}" OTHERS LINES;
+static const char seed_coder[] = "/" CONTRACTIONS "|" BEFORE "\\p{L}+|\\p{N}{1}"
+                                 "| ?[^\\s\\p{L}\\p{N}\\r\\n]+" LINES;
+static const char minicpm5[] =
+    "/\\p{N}{1,3}\n/" CONTRACTIONS "|" BEFORE "\\p{L}+|\\p{N}+" OTHERS LINES;
 static const char qwen35[] = "/" CONTRACTIONS "|" BEFORE "[\\p{L}\\p{M}]+|\\p{N}"
                              "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*" LINES;
 static const char gpt4o[] =
@@ -196,6 +200,8 @@ static const struct {
     {"digits\nwords\n", "smollm", "smollm", NULL, true},
     {llama3, LLAMA3, "smaug-bpe", LLAMA3, true},
     {qwen2, "qwen2", "qwen2", NULL, true},
+    {seed_coder, "seed-coder", "seed-coder", NULL, true},
+    {minicpm5, "minicpm5", NULL, "minicpm5", false},
     {qwen35, "qwen35", "qwen35", NULL, true},
     {gpt4o, "gpt-4o", "gpt-4o", NULL, true},
     {tekken, "tekken", NULL, "tekken", true},

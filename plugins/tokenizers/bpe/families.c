@@ -23,6 +23,8 @@
     "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers "|" OTHERS "[\\r\\n]*|" WHITE_LINES
 #define LLAMA3(numbers) ENGLISH "|" WORDS(numbers)
 
+#define SEED_CODER ENGLISH "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" OTHERS "|" WHITE_LINES
+
 #define LETTERS_MARKS "[\\p{L}\\p{M}]+"
 #define QWEN35                                                                             \
     ENGLISH "|[^\\r\\n\\p{L}\\p{N}]?" LETTERS_MARKS "|\\p{N}| ?[^" WHITE                   \
@@ -85,24 +87,30 @@
     }
 
 static const struct bpe_family families[] = {
-    {.names = NAMES("gpt-2", "phi-2", "jina-es", "jina-de", "gigachat", "a.x-4.0", "mellum",
-                    "modern-bert", "exaone4", "mpt", "olmo", "jais", "trillion",
-                    "granite-docling"),
+    {.names = NAMES("gpt-2", "phi-2", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de",
+                    "gigachat", "a.x-4.0", "mellum", "modern-bert", "exaone4", "mpt",
+                    "olmo", "jais", "trillion", "granite-docling"),
      .expressions = {GPT2}},
     {.names = NAMES("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone",
                     "minerva-7b", "mellum2"),
      .expressions = {"\\p{N}", GPT2}},
     {.names = NAMES("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral",
-                    "midm-2.0", "lfm2"),
+                    "midm-2.0", "lfm2", "jina-v5-nano"),
      .expressions = {LLAMA3("\\p{N}{1,3}")},
      .whole_words = true,
      .adds_bos = true},
-    {.names = NAMES("glm4"), .expressions = {LLAMA3("\\p{N}{1,3}")}, .whole_words = true},
+    {.names = NAMES("minicpm5"),
+     .expressions = {"\\p{N}{1,3}", LLAMA3("\\p{N}+")},
+     .whole_words = true},
+    {.names = NAMES("glm4", "glm5"),
+     .expressions = {LLAMA3("\\p{N}{1,3}")},
+     .whole_words = true},
     {.names = NAMES("dbrx", "smaug-bpe", "chatglm-bpe"),
      .expressions = {LLAMA3("\\p{N}{1,3}")}},
     {.names = NAMES("qwen2", "deepseek-r1-qwen", "kormo", "megrez", "stablelm2", "hunyuan",
-                    "grok-2", "solar-open"),
+                    "grok-2", "solar-open", "f2llmv2"),
      .expressions = {LLAMA3("\\p{N}")}},
+    {.names = NAMES("seed-coder"), .expressions = {SEED_CODER}},
     {.names = NAMES("qwen35"), .expressions = {QWEN35}},
     {.names = NAMES("deepseek-llm"), .expressions = {DEEPSEEK_LLM, "\\p{N}+"}},
     {.names = NAMES("deepseek-llm-folder"), // as its tokenizer.json
@@ -110,7 +118,7 @@ static const struct bpe_family families[] = {
     {.names = NAMES("deepseek-coder"),
      .expressions = {"[\\r\\n]", "[" WHITE "]?\\p{L}+", "[" WHITE "]?\\p{P}+", HAN_OTHERS,
                      "\\p{N}"}},
-    {.names = NAMES("deepseek-v3", "hunyuan-dense", "joyai-llm"),
+    {.names = NAMES("deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"),
      .expressions = {"\\p{N}{1,3}", HAN_KANA, DEEPSEEK3}},
     {.names = NAMES("falcon"),
      .expressions = {"[\\p{P}$+<=>^~|`]+", GPT2, "[0-9][0-9][0-9]"}},
