@@ -454,7 +454,8 @@ static tn_status decode_tokens(const tn_host *host, const tn_metadata_list *meta
     if (!v->bytes_start || !v->bytes)
         status = TN_ERR_MEMORY;
     for (uint64_t i = 0; status == TN_OK && i < count; i++) {
-        bool is_normalized = v->pipeline && normalized[i].data;
+        bool is_normalized =
+            v->pipeline && normalized[i].data && v->kind[i] != TN_TOKEN_BYTE;
         tn_text text = is_normalized ? normalized[i] : vocabulary_text(v, (int32_t)i);
         status = decode_token(host, metadata->name, kind, v, (int32_t)i, text, &end);
         v->bytes[end++] = '\0';
