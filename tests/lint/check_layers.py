@@ -29,6 +29,7 @@ LAYERS = {
     "plugins/ops/ffi": ["sdk/include", "plugins/openblas"],
     "plugins/tokenizers": ["sdk/include", "plugins/tokenizers/common"],
     "tools": ["application"],
+    "tools/tenon/doctor": ["application", "kernels", "tools/tenon"],  # the processors that a backend would use
     "docs/examples": ["application"],
     "sdk/examples": ["sdk/include"],
     "sdk/templates": ["sdk/include"],

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "processors.h"
 
 #define STATE_OPEN UINT64_C(1)
 #define STATE_JOINED UINT64_C(2) // one joined thread
@@ -147,10 +148,8 @@ static void *worker_main(void *argument)
 
 uint32_t pool_processors(void)
 {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : (uint32_t)count;
+    uint32_t count = processors_usable();
+    return count > MAX_THREADS ? MAX_THREADS : count;
 }
 
 tn_status pool_create(const tn_host *host, uint32_t num_threads, struct pool **out_pool)

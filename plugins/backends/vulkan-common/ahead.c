@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "ahead.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include "processors.h"
 
 #define MAX_THREADS 15 // beside the caller
 
@@ -30,10 +30,8 @@ static uint32_t threads_beside(const tn_host *host)
 {
     const char *text = host->config(host, "TENON_THREADS");
     long count = text && *text ? strtol(text, NULL, 10) : 0;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (count < 1 && sched_getaffinity(0, sizeof(set), &set) == 0)
-        count = CPU_COUNT(&set);
+    if (count < 1)
+        count = processors_usable();
     return count < 2 ? 0 : count > MAX_THREADS ? MAX_THREADS : (uint32_t)count - 1;
 }
 

@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include "processors.h"
 #if defined(__x86_64__)
 #include <sys/platform/x86.h>
 #endif
@@ -54,10 +54,9 @@ static const char *vector_width(void)
 
 void examine_processor(struct doctor *doctor)
 {
-    cpu_set_t mask;
     char name[128];
     long all = sysconf(_SC_NPROCESSORS_ONLN);
-    int mine = sched_getaffinity(0, sizeof(mask), &mask) ? (int)all : CPU_COUNT(&mask);
+    int mine = (int)processors_usable();
     const char *given =
         doctor->runtime ? tn_config(doctor->runtime, "TENON_THREADS") : NULL;
     processor_name(name);
