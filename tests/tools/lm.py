@@ -110,6 +110,7 @@ def generating_is_repeated_by_its_seed():
     def drawn(seed, *more):
         return out("generate", "letters.gguf", "once", "upon", "--tokens", "30", "-t", "2", "--seed", seed, *more)
     assert drawn("1") == drawn("1") != drawn("2") and drawn("1").startswith("once upon")
+    assert drawn("1", "--top-p", "0") == drawn("1", "--top-p", "1") == drawn("1") != drawn("1", "--top-p", "0.01") # 0 and 1: all
     first = out("generate", "letters.gguf", "once", "--tokens", "12", "-t", "2", "--seed", "3")
     if len(first) > 8:
         cut = out("generate", "letters.gguf", "once", "--tokens", "12", "-t", "2", "--seed", "3", "--stop", first[6:8])

@@ -75,6 +75,7 @@ static inline bool fit_affine(const float *x, const float *w, int32_t size, floa
 // What step 1 has found for a part.
 struct affine_best {
     float scale, minimum, error;
+    float noise; // of errors: less is rounding, so equal parts have equal scales
 };
 
 // Takes the fit of the fractions that `inverse` and `least` give, where its error is less.
@@ -85,9 +86,9 @@ static bool try_affine(const float *x, const float *w, int32_t size, float most_
     if (!fit_affine(x, w, size, most_q, inverse, least, &scale, &minimum))
         return false;
     float error = affine_error(x, w, size, most_q, scale, minimum);
-    if (error >= best->error)
+    if (error >= best->error - best->noise)
         return false;
-    *best = (struct affine_best){scale, minimum, error};
+    *best = (struct affine_best){scale, minimum, error, best->noise};
     return true;
 }
 
@@ -95,13 +96,14 @@ static bool try_affine(const float *x, const float *w, int32_t size, float most_
 static struct affine_best search_affine(const float *x, const float *w, int32_t size,
                                         float most_q)
 {
-    float least = 0, greatest = 0;
+    float least = 0, greatest = 0, squares = 0;
     for (int32_t i = 0; i < size; i++) {
         least = x[i] < least ? x[i] : least;
         greatest = x[i] > greatest ? x[i] : greatest;
+        squares += w[i] * x[i] * x[i];
     }
     float range = greatest - least;
-    struct affine_best best = {.minimum = -least};
+    struct affine_best best = {.minimum = -least, .noise = ROUNDING * squares};
     if (range < LEAST_MAGNITUDE)
         return best;
     best.error = affine_error(x, w, size, most_q, best.scale, best.minimum);

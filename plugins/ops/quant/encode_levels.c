@@ -95,7 +95,9 @@ static float search_centred(const struct centred *f, const float *x, const float
             float xl, ll;
             float to = end ? f->most + step * (float)i : f->least - step * (float)i;
             sums_of(f, x, w, to / extreme, &xl, &ll);
-            if (ll > 0 && xl * xl > best * ll) {
+            // Of candidates that differ by rounding, the first: so equal parts have
+            // equal scales.
+            if (ll > 0 && xl * xl > best * ll * (1 + ROUNDING)) {
                 best = xl * xl / ll;
                 scale = xl / ll;
             }
@@ -279,8 +281,14 @@ static void encode_single(const struct centred *format, const float *values,
 {
     tame(values, format->size, x);
     *b = (struct centred_block){.format = format, .x = x, .w = weights, .scale = {1}};
-    b->d = scale_f16(search_centred(format, x, weights));
+    const float scale = search_centred(format, x, weights);
+    b->d = scale_f16(scale);
     measure_centred(b);
+    struct centred_block nearest = *b;
+    nearest.d = as_f16(scale);
+    measure_centred(&nearest);
+    if (nearest.error[0] < b->error[0])
+        *b = nearest;
     for (int32_t round = 0; round < ROUNDS && fit_centred_block(b); round++) {
     }
 }

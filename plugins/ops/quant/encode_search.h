@@ -63,6 +63,7 @@ WEIGHED_FORMATS(DECLARE)
 #define GREATEST 1048576.0f    // of magnitudes: all formats reach it, squares stay finite
 #define LEAST_MAGNITUDE 1e-15f // squares of smaller ones would be lost
 #define MAX_F16 65504.0f
+#define ROUNDING 3e-7f // of sums of squares: what two candidates may differ by
 
 // x rounded to nearest, ties to even, for |x| < 2^22.
 static inline float to_nearest(float x)
