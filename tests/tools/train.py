@@ -89,6 +89,20 @@ def a_full_disk_loses_no_checkpoint():
     assert not [f for f in os.listdir(".") if f.startswith(CHECKPOINT + ".")]
 
 
+def a_training_that_is_no_numbers_keeps_its_checkpoint():
+    make_data()
+    tenon("train", "lenet", "--data", ".", "--steps", "3", "--save", CHECKPOINT)
+    good = open(CHECKPOINT, "rb").read()
+    for value in b"\x00\x00\xc0\x7f", b"\x00\x00\x80\x7f": # NaN, infinity
+        wrong = good[:-4] + value # of the last array, a moment
+        header = 8 + struct.unpack("<Q", good[:8])[0]
+        for changed in wrong, good[:header] + value + good[header + 4:]:
+            open(CHECKPOINT, "wb").write(changed)
+            for steps in "4", "10":
+                done = refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, "--steps", steps, saying="a lower --lr may help")
+                assert "no number" in done.stderr and open(CHECKPOINT, "rb").read() == changed, done
+
+
 def a_full_output_is_an_error():
     make_data()
     with open("/dev/full", "w") as full:
@@ -149,6 +163,6 @@ def damaged_files_are_refused():
 if tap.has_plugins("org.tenon.cpu-blas", "org.tenon.nn"):
     tap.run([training_learns_and_reports, the_same_seed_gives_the_same_file, resuming_continues_exactly,
              lines_are_plain_when_not_on_a_terminal, an_interrupt_saves_and_says_how_to_resume,
-             a_full_disk_loses_no_checkpoint, a_full_output_is_an_error, links_are_followed_and_devices_stay, damaged_files_are_refused])
+             a_full_disk_loses_no_checkpoint, a_training_that_is_no_numbers_keeps_its_checkpoint, a_full_output_is_an_error, links_are_followed_and_devices_stay, damaged_files_are_refused])
 else:
     print("1..0 # SKIP needs org.tenon.cpu-blas and org.tenon.nn")

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/file.h>
@@ -14,6 +15,20 @@
 #define PLUGIN "org.tenon.safetensors" // whatever the file's name is
 
 // --- saving ----------------------------------------------------------------------------
+
+// An earlier checkpoint is worth more than one that no training can go on from.
+static int check_numbers(tn_scope *scope, tn_array *array, const char *name)
+{
+    const tn_type *type = tn_array_type(array);
+    const float *values = tn_data(scope, array);
+    int64_t count = 1;
+    for (int32_t i = 0; values && i < type->rank; i++)
+        count *= type->extent[i];
+    for (int64_t i = 0; values && i < count; i++)
+        if (!isfinite(values[i]))
+            return fail("'%s' is no number any more: a lower --lr may help", name);
+    return values ? 0 : fail_scope(scope);
+}
 
 int checkpoint_save(struct trainer *t, const char *path)
 {
@@ -34,6 +49,8 @@ int checkpoint_save(struct trainer *t, const char *path)
                                      .num_texts = COUNT(texts)};
     tn_scope *scope = tn_scope_open(t->runtime);
     int failed = scope ? 0 : fail_memory();
+    for (int i = 0; i < LENET_STATE && !failed; i++)
+        failed = check_numbers(scope, t->state[i], names[i]);
     if (!failed && tn_save(scope, path, t->state, list, LENET_STATE, &options))
         failed = fail_scope(scope);
     tn_scope_close(scope);

@@ -8,6 +8,7 @@
 #include "fail.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,6 +270,10 @@ static int run_group(struct trainer *t, uint64_t most, const volatile int *stop)
         double loss = tn_item(scope, losses[i]);
         if (tn_scope_status(scope))
             failed = fail_scope(scope);
+        else if (!isfinite(loss))
+            failed = fail("step %" PRIu64 " of %" PRIu64
+                          ": the loss is no number: a lower --lr may help",
+                          first + i + 1, t->total);
         else
             report_step(t, first + i + 1, loss);
     }
