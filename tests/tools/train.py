@@ -119,7 +119,7 @@ def links_are_followed_and_devices_stay():
     open("kept", "w").close()
     tenon("train", "lenet", "--data", ".", "--steps", "1", "--save", "link")
     assert os.path.islink("link") and open("kept", "rb").read() == open("whole", "rb").read()
-    refused("train", "lenet", "--data", ".", "--steps", "1", "--save", "/dev/null", saying="/dev/null: not a safetensors")
+    refused("train", "lenet", "--data", ".", "--steps", "1", "--save", "/dev/null", saying="/dev/null: expected a regular file")
     assert not os.path.isfile("/dev/null")
 
 
