@@ -235,21 +235,17 @@ static const char *content_of(const json_t *token)
     return json_string_value(content ? content : token);
 }
 
-// The number of a token by its text; -1 when there is none.
+// The number of a token by its text; -1 when there is none, or no text.
 static json_int_t find_token(const struct vocabulary *v, const char *text)
 {
     size_t i;
     json_t *value;
-    json_array_foreach(v->added, i,
-                       value) if (strcmp(content_of(value), text) ==
-                                  0) return id_of(json_object_get(value, "id"));
-    return id_of(json_object_get(v->vocab, text));
-}
-
-// The number of the token that a pipeline puts around a text; -1: none.
-static json_int_t find_end(const struct vocabulary *v, const char *text)
-{
-    return text ? find_token(v, text) : -1;
+    json_array_foreach(v->added, i, value)
+    {
+        if (text && strcmp(content_of(value), text) == 0)
+            return id_of(json_object_get(value, "id"));
+    }
+    return text ? id_of(json_object_get(v->vocab, text)) : -1;
 }
 
 static void add_specials(struct vocabulary *v)
@@ -269,9 +265,8 @@ static void add_specials(struct vocabulary *v)
     for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
         const json_t *config = v->hf->tokenizer_config;
         const char *said = content_of(json_object_get(config, specials[i].theirs));
-        const char *text = specials[i].text ? specials[i].text : said;
-        json_int_t id = text ? find_token(v, text) : -1;
-        id = id < 0 ? find_end(v, specials[i].otherwise) : id;
+        json_int_t id = find_token(v, specials[i].text ? specials[i].text : said);
+        id = id < 0 ? find_token(v, specials[i].otherwise) : id;
         const json_t *number = id < 0 && specials[i].number
                                    ? json_object_get(v->hf->model, specials[i].number)
                                    : NULL;
