@@ -53,10 +53,7 @@
 #if defined(NEED_LOG1P) || defined(NEED_ASINH) || defined(NEED_ACOSH)
 #define NEED_LOG
 #endif
-#if defined(NEED_ASIN) || defined(NEED_ACOS)
-#define NEED_ATAN2
-#endif
-#if defined(NEED_ATAN2)
+#if defined(NEED_ASIN) || defined(NEED_ACOS) || defined(NEED_ATAN2)
 #define NEED_ATAN
 #endif
 #if defined(NEED_SIN) || defined(NEED_COS) || defined(NEED_TAN)
@@ -88,7 +85,8 @@ float exp_reduce(float x, out int n)
 {
     float k = roundEven(x * 1.44269504);
     n = int(k);
-    return (x - k * 0.693115234) - k * 3.19461849e-05;
+    precise float high = x - k * 0.693115234; // no compiler may add the parts
+    return high - k * 3.19461849e-05;
 }
 #endif
 #ifdef NEED_EXP
@@ -177,7 +175,8 @@ float op_LOG(float x)
     if (log_special(x, special))
         return special;
     float e, f = log_reduce(x, e);
-    return fma(e, 0.693115234, fma(e, 3.19461849e-05, log_series(f)));
+    precise float low = e * 3.19461849e-05 + log_series(f); // as in exp_reduce
+    return fma(e, 0.693115234, low);
 }
 #endif
 #ifdef NEED_LOG2
@@ -197,12 +196,12 @@ float op_LOG10(float x)
     if (log_special(x, special))
         return special;
     float e, f = log_reduce(x, e);
-    return fma(e, 0.301025391, fma(e, 4.60503898e-06, log_series(f) * 0.434294482));
+    precise float low = e * 4.60503898e-06 + log_series(f) * 0.434294482;
+    return fma(e, 0.301025391, low);
 }
 #endif
 #ifdef NEED_LOG1P
-// With u = 1 + x rounded, the factor x / (u - 1) corrects for the digits of x that the rounding
-// lost.
+// With u = 1 + x rounded, the sum has what the rounding lost: log(u + c) is log(u) + c / u.
 float op_LOG1P(float x)
 {
     if (abs(x) < 1e-4)
@@ -210,7 +209,7 @@ float op_LOG1P(float x)
     precise float u = 1.0 + x;
     precise float d = u - 1.0;
     float y = op_LOG(u);
-    return is_finite(y) ? y * (x / d) : y;
+    return is_finite(y) ? y + (x - d) / u : y;
 }
 #endif
 
@@ -259,7 +258,10 @@ float reduce_large(float x, out int quadrant)
     int zeros = f1 == 0u ? 32 : 31 - findMSB(f1);
     if (zeros > 0)
         f1 = zeros == 32 ? f0 : (f1 << uint(zeros)) | (f0 >> uint(32 - zeros));
-    float r = float(f1) * uintBitsToFloat(uint(127 - 32 - zeros) << 23) * 1.57079633;
+    // Times pi / 2, whose first part times the upper half is exact.
+    float upper = float(f1 >> 16), lower = float(f1 & 0xffffu) * 1.52587891e-05;
+    precise float r = upper * 1.5703125 + (upper * 0.000483826795 + lower * 1.57079637);
+    r *= uintBitsToFloat(uint(127 - 16 - zeros) << 23);
     return negative ? -r : r;
 }
 
@@ -269,12 +271,13 @@ float reduce_angle(float x, out int quadrant)
     float y = abs(x);
     float r;
     if (y < 8192.0) {
-        // pi / 2 in three parts; the first two times k are exact.
+        // pi / 2 in four parts; the first three times k are exact.
         float k = roundEven(y * 0.636619772);
         quadrant = int(k);
         precise float r1 = y - k * 1.5703125;
         precise float r2 = r1 - k * 0.000483751297;
-        r = r2 - k * 7.54978995e-08;
+        precise float r3 = r2 - k * 7.54953362e-08;
+        r = r3 - k * 2.56334407e-12;
     } else {
         r = reduce_large(y, quadrant);
     }
@@ -327,38 +330,55 @@ float op_COS(float x)
 }
 #endif
 #ifdef NEED_TAN
+// tan(r) for |r| up to pi / 4. The polynomial's error is 2.1e-8 of it.
+float tan_near(float r)
+{
+    float z = r * r;
+    float p = fma(z, 0.00947651081, 0.00295612379);
+    p = fma(p, z, 0.0245396234);
+    p = fma(p, z, 0.0533780828);
+    p = fma(p, z, 0.133392379);
+    p = fma(p, z, 0.333331376);
+    return fma(p * z, r, r);
+}
 float op_TAN(float x)
 {
     if (!is_finite(x))
         return not_a_number();
     int quadrant;
-    float r = reduce_angle(x, quadrant);
-    float s = sin_series(r), c = cos_series(r);
-    return (quadrant & 1) == 0 ? s / c : -c / s;
+    float t = tan_near(reduce_angle(x, quadrant));
+    return (quadrant & 1) == 0 ? t : -1.0 / t;
 }
 #endif
 
 #ifdef NEED_ATAN
+// atan(x) for 0 <= x <= 1. The polynomial's error is 2.3e-9 of it.
+float atan_near(float x)
+{
+    float z = x * x;
+    float p = fma(z, -0.00182720739, 0.0110644158);
+    p = fma(p, z, -0.0314556547);
+    p = fma(p, z, 0.0582345016);
+    p = fma(p, z, -0.0841945633);
+    p = fma(p, z, 0.109575756);
+    p = fma(p, z, -0.142652452);
+    p = fma(p, z, 0.199986383);
+    p = fma(p, z, -0.333333015);
+    return fma(p * z, x, x);
+}
+// pi / 2 - x and pi - x: the nearest floats are above by what is added to x.
+float from_half_turn(float x)
+{
+    return 1.57079637 - (x + 4.371139e-08);
+}
+float from_turn(float x)
+{
+    return 3.14159274 - (x + 8.742278e-08);
+}
 // atan(x) for x >= 0, infinity included.
 float atan_positive(float x)
 {
-    float start = 0.0;
-    if (x > 2.41421356) {
-        start = 1.57079633;
-        x = -1.0 / x;
-    } else if (x > 0.414213562) {
-        start = 0.785398163;
-        x = (x - 1.0) / (x + 1.0);
-    }
-    float z = x * x;
-    float p = fma(z, 1.0 / 17.0, -1.0 / 15.0);
-    p = fma(p, z, 1.0 / 13.0);
-    p = fma(p, z, -1.0 / 11.0);
-    p = fma(p, z, 1.0 / 9.0);
-    p = fma(p, z, -1.0 / 7.0);
-    p = fma(p, z, 1.0 / 5.0);
-    p = fma(p, z, -1.0 / 3.0);
-    return start + fma(p * z, x, x);
+    return x > 1.0 ? from_half_turn(atan_near(1.0 / x)) : atan_near(x);
 }
 float op_ATAN(float x)
 {
@@ -374,28 +394,49 @@ float op_ATAN2(float y, float x)
     if (a == b)
         angle = a == 0.0 ? 0.0 : 0.785398163;
     else if (a < b)
-        angle = atan_positive(a / b);
+        angle = atan_near(a / b);
     else
-        angle = 1.57079633 - atan_positive(b / a);
+        angle = from_half_turn(atan_near(b / a));
     if ((floatBitsToUint(x) & 0x80000000u) != 0u)
-        angle = 3.14159265 - angle;
+        angle = from_turn(angle);
     return with_sign(angle, y);
+}
+#endif
+#if defined(NEED_ASIN) || defined(NEED_ACOS)
+// asin(x) for |x| <= 1 / 2. The polynomial's error is 5e-9 of it.
+float asin_near(float x)
+{
+    float z = x * x;
+    float p = fma(z, 0.0422185697, 0.0241475999);
+    p = fma(p, z, 0.0454770997);
+    p = fma(p, z, 0.0749524161);
+    p = fma(p, z, 0.166667536);
+    return fma(p * z, x, x);
+}
+// acos(x) for 1 / 2 <= x <= 1, by the half angle.
+float acos_far(float x)
+{
+    return 2.0 * asin_near(sqrt((1.0 - x) * 0.5));
 }
 #endif
 #ifdef NEED_ASIN
 float op_ASIN(float x)
 {
-    if (!(abs(x) <= 1.0))
+    float a = abs(x);
+    if (!(a <= 1.0))
         return not_a_number();
-    return op_ATAN2(x, sqrt((1.0 - x) * (1.0 + x)));
+    return a > 0.5 ? with_sign(from_half_turn(acos_far(a)), x) : asin_near(x);
 }
 #endif
 #ifdef NEED_ACOS
 float op_ACOS(float x)
 {
-    if (!(abs(x) <= 1.0))
+    float a = abs(x);
+    if (!(a <= 1.0))
         return not_a_number();
-    return 2.0 * op_ATAN2(sqrt(1.0 - x), sqrt(1.0 + x));
+    if (a <= 0.5)
+        return from_half_turn(asin_near(x));
+    return x > 0.0 ? acos_far(a) : from_turn(acos_far(a));
 }
 #endif
 
@@ -437,6 +478,13 @@ float op_TANH(float x)
     float a = abs(x);
     if (a > 10.0)
         return with_sign(1.0, x);
+    if (a < 0.36) { // within 6.2e-10 of it
+        float z = x * x;
+        float p = fma(z, 0.0192952566, -0.053696163);
+        p = fma(p, z, 0.133321851);
+        p = fma(p, z, -0.333333194);
+        return with_sign(fma(p * z, a, a), x);
+    }
     float e = op_EXPM1(2.0 * a);
     return with_sign(e / (e + 2.0), x);
 }
@@ -493,8 +541,8 @@ float op_ERF(float x)
         p = fma(p, z, -0.0268661706);
         p = fma(p, z, 0.112837917);
         p = fma(p, z, -0.376126389);
-        p = fma(p, z, 1.12837917);
-        return p * x;
+        p = fma(p, z, 0.128379167);
+        return fma(p, x, x);
     }
     if (a > 4.0)
         return with_sign(1.0, x);

@@ -167,9 +167,10 @@ static int count_devices(struct suite *s)
                 continue;
             if (all[i].reason && all[i].reason[0])
                 printf("# %s: %s\n", s->backend, all[i].reason);
-            else if (!found++) // the first one is what TENON_BACKEND names
-                s->is_cpu = all[i].flags & TN_DEVICE_HOST_MEMORY &&
-                            !(all[i].flags & TN_DEVICE_SOFTWARE);
+            else if (!found++) { // the first one is what TENON_BACKEND names
+                s->is_software = all[i].flags & TN_DEVICE_SOFTWARE;
+                s->is_cpu = all[i].flags & TN_DEVICE_HOST_MEMORY && !s->is_software;
+            }
         }
     free(all);
     return found;
@@ -201,6 +202,7 @@ static int run(struct suite *s, const char *golden, const char *with)
     error_tests(s);
     gradient_tests(s);
     batching_tests(s);
+    accuracy_tests(s);
     empty_tests(s);
     golden_tests(s, golden);
     coverage_test(s);

@@ -24,6 +24,7 @@ struct suite {
     const char *backend;
     const char *only; // substring of the tests to run, or NULL
     bool is_cpu;      // exact in f64, to a few ulps
+    bool is_software; // a processor that emulates a device
     bool verbose;     // each check is told
     bool partial;     // what the backend refuses is no failure
     uint64_t seed;    // of the run
@@ -109,6 +110,7 @@ void optimiser_tests(struct suite *s);
 void error_tests(struct suite *s);
 void gradient_tests(struct suite *s);
 void batching_tests(struct suite *s);
+void accuracy_tests(struct suite *s);
 void empty_tests(struct suite *s);
 void golden_tests(struct suite *s, const char *file);
 // Every primitive of the packs must be met by one of the above.
