@@ -302,6 +302,40 @@ def a_damaged_entry_is_compiled_anew():
     assert path.read_bytes() == good[path]
 
 
+def instructions(data):
+    """Where the instructions of a module begin, in bytes."""
+    at, found = 20, []
+    while at < len(data):
+        found.append(at)
+        at += 4 * (struct.unpack_from("=I", data, at)[0] >> 16)
+    return found
+
+
+def what_a_driver_refuses_is_compiled_anew():
+    if not has_vulkan():
+        return "no device of vulkan-jit"
+    right = tenon("eval", *WORK, env=jit()).stdout
+    sound = {path: path.read_bytes() for path in pathlib.Path("cache").iterdir()}
+    kinds = {f["file"]: f["kind"] for f in listed()["files"]}
+    for path in (p for p in sound if kinds[p.name] == "SPIR-V"):
+        size = struct.unpack_from("=Q", sound[path], 8)[0]
+        places = instructions(sound[path][88:88 + size])
+        for at in (places[0], places[len(places) // 2]):
+            for each, whole in sound.items():
+                each.write_bytes(whole)
+                if kinds[each.name] == "pipelines":
+                    each.unlink()
+            data = bytearray(sound[path][88:])
+            struct.pack_into("=I", data, at, 0xffffffff)  # an instruction that ends behind the module
+            path.write_bytes(sound[path][:56] + hashlib.sha256(sound[path][:56] + data).digest() + data)
+            assert {f["state"] for f in listed()["files"]} == {"sound"}
+            done = tenon("eval", *WORK, env=jit())
+            assert done.stdout == right, (path, at, done)
+            assert "its code in the cache was refused, and is compiled anew" in done.stderr, (path, at, done)
+            assert path.read_bytes() == sound[path], f"{path}, {at}: the entry is replaced"
+    return None
+
+
 def without_room_programs_compile_each_time_and_warm_says_so():
     if not has_vulkan():
         return "no device of vulkan-jit"
@@ -437,7 +471,7 @@ run([an_empty_cache_is_told,
      warm_takes_saved_graphs_without_values,
      warm_of_a_loop_compiles_its_body,
      warm_fails_as_eval_does,
-     a_damaged_entry_is_compiled_anew,
+     a_damaged_entry_is_compiled_anew, what_a_driver_refuses_is_compiled_anew,
      without_room_programs_compile_each_time_and_warm_says_so,
      a_warm_cache_is_shipped,
      unpacking_mends_what_is_damaged_and_keeps_what_is_there,

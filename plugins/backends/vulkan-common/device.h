@@ -233,6 +233,8 @@ struct vk_shaders {
     uint64_t size;          // bytes of the pipelines' code
     uint32_t num_made;      // pipelines compiled with `cache`
     uint32_t num_compiling; // threads that compile with `cache`
+    atomic_uint num_loaded; // codes that were found in the disk cache
+    atomic_uint num_fresh;  // threads that want code compiled, not loaded
 };
 
 struct tn_device {

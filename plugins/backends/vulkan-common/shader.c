@@ -499,8 +499,8 @@ static tn_status get_code(tn_device *device, const struct vk_pipeline_desc *desc
     return status;
 }
 
-static tn_status make(tn_device *device, const struct vk_pipeline_desc *desc,
-                      struct vk_making *making, struct vk_pipeline **out_pipeline)
+static tn_status make_once(tn_device *device, const struct vk_pipeline_desc *desc,
+                           struct vk_making *making, struct vk_pipeline **out_pipeline)
 {
     struct vk_code code = {0};
     uint64_t begin_ns = vk_now_ns();
@@ -517,6 +517,28 @@ static tn_status make(tn_device *device, const struct vk_pipeline_desc *desc,
                           desc->name, (double)(vk_now_ns() - begin_ns) * 1e-6,
                           (double)code_ns * 1e-6,
                           (double)(*out_pipeline)->driver_ns * 1e-6);
+    return status;
+}
+
+// A checksum does not say that code of the disk cache is what was compiled. What is refused
+// is compiled anew, which replaces the entries.
+static tn_status make(tn_device *device, const struct vk_pipeline_desc *desc,
+                      struct vk_making *making, struct vk_pipeline **out_pipeline)
+{
+    struct vk_shaders *shaders = &device->shaders;
+    unsigned loaded = atomic_load(&shaders->num_loaded);
+    tn_status status = make_once(device, desc, making, out_pipeline);
+    if (status == TN_OK || status == TN_ERR_MEMORY || status == TN_ERR_DEVICE ||
+        loaded == atomic_load(&shaders->num_loaded))
+        return status;
+    atomic_fetch_add(&shaders->num_fresh, 1);
+    status = make_once(device, desc, making, out_pipeline);
+    atomic_fetch_sub(&shaders->num_fresh, 1);
+    if (status == TN_OK)
+        device->host->log(device->host, TN_LOG_WARN, VK_TOPIC,
+                          "kernel %s: its code in the cache was refused, and is compiled "
+                          "anew",
+                          desc->name);
     return status;
 }
 

@@ -21,15 +21,15 @@ static void write_key(struct text *key, const struct glsl_source *source)
     text_add(key, "\n%.*s", (int)source->size, source->text);
 }
 
-// Loads SPIR-V from the disk cache. The cache has verified the checksum; whether the entry
-// is SPIR-V at all is checked here.
+// Loads SPIR-V from the disk cache, unless a driver has just refused some. The cache has
+// verified the checksum; whether the entry is SPIR-V at all is checked here.
 static bool load(tn_device *device, const struct text *key, struct vk_code *out)
 {
     const tn_host *host = device->host;
     const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
     void *data;
     uint64_t size;
-    if (!disk || key->failed ||
+    if (!disk || key->failed || atomic_load(&device->shaders.num_fresh) > 0 ||
         disk->get(host, key->data, key->size, &data, &size) != TN_OK)
         return false;
     uint32_t *words = size >= 20 && size % 4 == 0 ? malloc(size) : NULL;
@@ -41,6 +41,7 @@ static bool load(tn_device *device, const struct text *key, struct vk_code *out)
         return false;
     }
     *out = (struct vk_code){.words = words, .size = size, .release = release_words};
+    atomic_fetch_add(&device->shaders.num_loaded, 1);
     return true;
 }
 
