@@ -332,6 +332,12 @@ static tn_status search_all(struct plugin_set *set, const char *extra_path)
         mem_free(path);
     }
     const char *ours = installed_directory(INSTALLED_PLUGINS, config_is_elevated(config));
+    const char *relative = installed_relative();
+    if (relative)
+        log_write(config, TN_LOG_WARN, "plugin",
+                  "libtenon was loaded by the relative path %s: plugins are looked for in "
+                  "%s, not beside it; write LD_LIBRARY_PATH with absolute paths",
+                  relative, ours);
     if (status == TN_OK && is_new(&searched, ours))
         status = search(set, ours, false);
     return status;

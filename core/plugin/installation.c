@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <tenon/tenon.h>
 #include <unistd.h>
 #include "../base/fail.h"
@@ -40,6 +41,24 @@ static bool own_directory(char directory[PATH_MAX])
         return false;
     *strrchr(directory, '/') = 0;
     return true;
+}
+
+const char *installed_relative(void)
+{
+    Dl_info info;
+    char beside[PATH_MAX];
+    struct stat there, ours;
+    const char *path = dladdr(&once, &info) ? info.dli_fname : NULL;
+    const char *slash = path && path[0] != '/' ? strrchr(path, '/') : NULL;
+    if (!slash)
+        return NULL;
+    snprintf(beside, sizeof(beside), "%.*s/tenon/%s", (int)(slash - path), path,
+             names[INSTALLED_PLUGINS]);
+    bool has_own = stat(beside, &there) == 0;
+    bool has_other = stat(configured[INSTALLED_PLUGINS], &ours) == 0;
+    bool is_same =
+        has_own && has_other && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+    return (has_own || has_other) && !is_same ? path : NULL;
 }
 
 // All directories lie beside libtenon, or none: the plugins' directory decides.

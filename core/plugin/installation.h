@@ -12,4 +12,8 @@ enum installed_kind { INSTALLED_PLUGINS, INSTALLED_KEYS, NUM_INSTALLED };
 // beside libtenon, and under elevated privileges. Borrowed for ever. Any thread.
 const char *installed_directory(enum installed_kind kind, bool is_elevated);
 
+// The path by which libtenon was loaded, when it is relative, so that plugins beside it do
+// not count, and the configured ones are another installation's. Else NULL.
+const char *installed_relative(void);
+
 #endif // CORE_PLUGIN_INSTALLATION_H

@@ -243,6 +243,11 @@ static tn_status linker_failed(const char *path, struct reason *reason)
 {
     static const char shortage[] = "annot allocate memory";
     const char *text = dlerror();
+    if (access("/proc/self/fd", X_OK))
+        return reason_record(reason, TN_ERR_REFUSED, REASON_PROC, path,
+                             "%s cannot be loaded: its checked copy is opened through "
+                             "/proc, which is not mounted",
+                             path);
     size_t size = text ? strlen(text) : 0, end = sizeof(shortage) - 1;
     if (size >= end && strcmp(text + size - end, shortage) == 0)
         return fail(TN_ERR_MEMORY, "out of memory: %s", text);

@@ -22,6 +22,7 @@ static const char *const remedies[NUM_REASONS] = {
     [REASON_ABI] = "rebuild the plugin with this version's SDK, or update Tenon",
     [REASON_SANITIZER] = "build both with the same sanitizer",
     [REASON_DLOPEN] = "install the libraries that it needs (ldd '%s' lists them)",
+    [REASON_PROC] = "mount it (mount -t proc proc /proc)",
     [REASON_CONTRACT] = "report this to the plugin's vendor",
     [REASON_INIT] = "mend what it says, or disable the plugin with TENON_PLUGINS_DISABLE",
     [REASON_RECORD] = "report this to the plugin's vendor",

@@ -21,6 +21,7 @@ enum reason_code {
     REASON_ABI,         // the ABI ranges do not overlap
     REASON_SANITIZER,   // built with another sanitizer than the core
     REASON_DLOPEN,      // the dynamic linker refused
+    REASON_PROC,        // /proc, through which a checked copy is loaded, is absent
     REASON_CONTRACT,    // the loaded code breaks the contract of plugin.h
     REASON_INIT,        // init failed
     REASON_RECORD,      // a primitive, a kernel or a backend is not valid

@@ -336,6 +336,18 @@ def an_installation_that_lacks_is_told():
     refused("eval", "acme.smooth(1.0)", env=env, saying="no plugin that was found has the pack 'acme'")
 
 
+def a_relative_path_of_libtenon_is_told():
+    traced = subprocess.run([tap.TENON], env={**tap.ENVIRONMENT, "LD_TRACE_LOADED_OBJECTS": "1"}, capture_output=True, text=True,
+                            check=True).stdout
+    library = pathlib.Path(re.search(r"libtenon\.so\S* => (\S+)", traced)[1])
+    os.makedirs("moved/tenon/plugins")
+    shutil.copy(library, f"moved/{library.name}")
+    warned(*ADD, env={"LD_LIBRARY_PATH": "moved"}, saying=f"libtenon was loaded by the relative path moved/{library.name}: plugins are "
+           "looked for in")
+    done = tenon(*ADD, env={"LD_LIBRARY_PATH": os.path.abspath("moved")})
+    assert "relative" not in done.stderr, done
+
+
 def unknown_variables_get_the_nearest():
     warned(*ADD, env={"TENON_BAKEND": "null"}, saying="TENON_BAKEND is not a variable of Tenon; did you mean TENON_BACKEND?")
     warned(*ADD, env={"TENON_SOMETHING_ELSE": "1"}, saying="TENON_SOMETHING_ELSE is not a variable of Tenon")
@@ -352,4 +364,4 @@ run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, t
      tenon_cache_dir_keeps_compiled_code, tenon_vulkan_validation_loads_the_layer,
      tenon_vulkan_as_gpu_takes_kernels_for_gpus, tenon_vulkan_matrices_chooses_among_kernels,
      wrong_values_are_ignored_with_what_was_expected,
-     an_installation_that_lacks_is_told, unknown_variables_get_the_nearest])
+     an_installation_that_lacks_is_told, a_relative_path_of_libtenon_is_told, unknown_variables_get_the_nearest])

@@ -119,6 +119,17 @@ def reason_dlopen():
     says("DLOPEN", "nobody_has_this", "com.acme.unresolved")
 
 
+def reason_proc():
+    staged("com.acme.good", "fixture-good")
+    without = ["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
+    if subprocess.run([*without, "true"], capture_output=True, check=False).returncode:
+        return "only root can run a command without /proc"
+    done = subprocess.run([*without, tap.TENON, "why", "plugin", "com.acme.good"], env={**tap.ENVIRONMENT, **environment()},
+                          capture_output=True, text=True, timeout=100, check=False)
+    assert re.search(f"opened through /proc, which is not mounted: {remedy('PROC')}", done.stdout), done
+    return None
+
+
 def reason_contract():
     staged("com.acme.entry", "fixture-no-symbol")
     says("CONTRACT", "exports no tn_plugin_v1", "com.acme.entry")
@@ -291,7 +302,7 @@ def a_node_that_falls_back_says_from_where_and_what_helps():
 
 
 run([reason_path, reason_read, reason_link, reason_owner, reason_writable, reason_acl, reason_manifest, reason_hash, reason_elf,
-     reason_identity, reason_abi, reason_sanitizer, reason_dlopen, reason_contract, reason_init, reason_record,
+     reason_identity, reason_abi, reason_sanitizer, reason_dlopen, reason_proc, reason_contract, reason_init, reason_record,
      reason_disabled, reason_shadowed, reason_unsigned, reason_key, reason_signature, reason_quarantined,
      every_reason_has_a_function, a_missing_operator_names_the_plugin_that_has_it,
      an_operator_of_an_incompatible_plugin_is_told, an_operator_of_an_unsigned_plugin_is_told,
