@@ -106,10 +106,10 @@ bool grammar_grow(tn_status *status, void *items, uint64_t used, uint64_t count,
 tn_status grammar_read_gbnf(struct grammar_builder *b, const char *text, uint64_t size);
 tn_status grammar_read_schema(struct grammar_builder *b, const char *text, uint64_t size);
 
-// A pattern of JSON schema, as the characters between the quotes of a string. `where`
-// begins messages.
+// A pattern of JSON schema, as the characters between the quotes of a string, of which
+// there are min to max. `where` begins messages.
 grammar_node grammar_read_pattern(struct grammar_builder *b, const char *pattern,
-                                  const char *where);
+                                  uint32_t min, uint32_t max, const char *where);
 
 // --- networks --------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@
 #include "schema.h"
 
 #define MOST_DEPTH 32
-#define MOST_STEPS 100000
+#define MOST_STEPS 1000000
+#define MOST_MERGED 5000
 #define EXACT 9007199254740992.0 // 2^53: doubles below hold every integer
 
 enum {
@@ -23,8 +24,9 @@ enum {
 
 struct apart {
     json_t *root;
-    json_t *made; // schemas of constants, an array that owns them
-    int depth, steps;
+    json_t *made;    // schemas of constants, an array that owns them
+    const char *tag; // a member that objects always have, or NULL
+    int depth, steps, num_merged;
 };
 
 // Whether no text of the schema `given`, as the grammar has it, is valid by `other`.
@@ -140,14 +142,6 @@ static void narrow(struct range *range, const json_t *bound, bool is_low, bool i
     }
 }
 
-static uint64_t characters(const char *text)
-{
-    uint64_t count = 0;
-    for (; *text; text++)
-        count += ((unsigned char)*text & 0xc0) != 0x80;
-    return count;
-}
-
 // The values of numbers, the lengths of texts, the elements of arrays.
 static struct range range_of(const json_t *schema, uint32_t kind)
 {
@@ -158,7 +152,7 @@ static struct range range_of(const json_t *schema, uint32_t kind)
         narrow(&range, constant, true, false);
         narrow(&range, constant, false, false);
     } else if (constant) {
-        range.low = range.high = (double)characters(json_string_value(constant));
+        range.low = range.high = (double)schema_text_length(json_string_value(constant));
     } else if (is_number) {
         narrow(&range, json_object_get(schema, "minimum"), true, false);
         narrow(&range, json_object_get(schema, "maximum"), false, false);
@@ -189,14 +183,7 @@ static bool have_no_common(const json_t *given, const json_t *other, uint32_t ki
 
 static bool is_required(const json_t *schema, const char *name)
 {
-    const json_t *item, *required = json_object_get(schema, "required");
-    size_t i;
-    json_array_foreach(required, i, item)
-    {
-        if (json_is_string(item) && strcmp(json_string_value(item), name) == 0)
-            return true;
-    }
-    return false;
+    return schema_lists(json_object_get(schema, "required"), name);
 }
 
 // What a member of this name may be; NULL: anything.
@@ -217,11 +204,23 @@ static bool lacks(const json_t *schema, const char *name)
     return !has_more && !json_object_get(properties, name) && !is_required(schema, name);
 }
 
+// As are_apart, of what is within both, where there is no tag.
+static bool are_parts_apart(struct apart *a, json_t *given, json_t *other)
+{
+    const char *tag = a->tag;
+    a->tag = NULL;
+    bool good = are_apart(a, given, other);
+    a->tag = tag;
+    return good;
+}
+
 // A member that tells two objects apart: the one always has it and the other never, or
 // another one of this name.
 static bool tells_apart(struct apart *a, json_t *given, json_t *other, const char *name)
 {
-    bool is_always = is_required(given, name), is_asked = is_required(other, name);
+    bool is_tag = a->tag && strcmp(a->tag, name) == 0;
+    bool is_always = is_tag || is_required(given, name),
+         is_asked = is_required(other, name);
     if (!is_always && !is_asked)
         return false;
     if (is_asked && lacks(given, name))
@@ -229,7 +228,7 @@ static bool tells_apart(struct apart *a, json_t *given, json_t *other, const cha
     json_t *mine = member_of(given, name), *others = member_of(other, name);
     if (!others)
         return false;
-    return json_is_false(others) || (mine && are_apart(a, mine, others));
+    return json_is_false(others) || (mine && are_parts_apart(a, mine, others));
 }
 
 static bool are_objects_apart(struct apart *a, json_t *given, json_t *other)
@@ -238,6 +237,8 @@ static bool are_objects_apart(struct apart *a, json_t *given, json_t *other)
                              json_object_get(other, "required")};
     const json_t *item;
     size_t index;
+    if (a->tag && tells_apart(a, given, other, a->tag))
+        return true;
     for (size_t i = 0; i < COUNT(lists); i++)
         json_array_foreach(lists[i], index, item)
         {
@@ -261,7 +262,7 @@ static bool are_arrays_apart(struct apart *a, json_t *given, json_t *other)
     double both = fmax(mine.low, others.low);
     for (size_t i = 0; (double)i < both && i < MOST_DEPTH; i++) {
         json_t *left = element_of(given, i), *right = element_of(other, i);
-        if (left && right && are_apart(a, left, right))
+        if (left && right && are_parts_apart(a, left, right))
             return true;
     }
     return false;
@@ -301,13 +302,43 @@ static json_t *alternatives(const json_t *schema)
     return NULL;
 }
 
+// Whether something holds beside a schema's reference or alternatives.
+static bool has_beside(json_t *schema)
+{
+    static const char *const keys[] = {"$ref", "anyOf", "oneOf", "allOf"};
+    const char *key;
+    json_t *value;
+    size_t num = 0, at = 0;
+    while (at < COUNT(keys) && !json_object_get(schema, keys[at]))
+        at++;
+    if (at == COUNT(keys) || schema_has_constants(schema))
+        return false;
+    json_object_foreach(schema, key, value) num += !schema_is_note(key);
+    return num > 1;
+}
+
+// The schema that `schema` and what is beside its alternatives are; where that is not
+// known, one that all values are valid by.
+static json_t *merged_alone(struct apart *a, json_t *schema)
+{
+    char why[SCHEMA_WHY];
+    json_t *merged = ++a->num_merged > MOST_MERGED
+                         ? NULL
+                         : schema_merge(a->root, schema, json_true(), why);
+    return merged && json_array_append_new(a->made, merged) == 0 ? merged : json_true();
+}
+
 // A schema without what only stands for another one: a reference, a constant with members.
 static json_t *resolve(struct apart *a, json_t *schema)
 {
     for (int i = 0; i < MOST_DEPTH && json_object_get(schema, "$ref"); i++) {
+        if (has_beside(schema))
+            break;
         const char *name = json_string_value(json_object_get(schema, "$ref"));
         schema = name ? schema_follow(a->root, name) : NULL;
     }
+    if (has_beside(schema))
+        schema = merged_alone(a, schema);
     json_t *constant = json_object_get(schema, "const");
     return json_is_object(constant) || json_is_array(constant) ? schema_of(a, constant)
                                                                : schema;
@@ -351,19 +382,37 @@ static bool are_apart(struct apart *a, json_t *given, json_t *other)
     return good;
 }
 
-bool schema_are_apart(json_t *root, json_t *list, size_t *out_one, size_t *out_other)
+// An alternative of a list; one with "enum" as alternatives that are made once.
+static json_t *prepared(struct apart *a, json_t *schema)
 {
-    struct apart a = {.root = root, .made = json_array()};
-    size_t count = json_array_size(list);
-    bool good = a.made != NULL;
+    json_t *one = resolve(a, schema), *list = json_object_get(one, "enum"), *item;
+    size_t i;
+    if (alternatives(one) != list || !list)
+        return one;
+    json_t *schemas = json_array();
+    json_array_foreach(list, i, item) json_array_append(schemas, schema_of(a, item));
+    json_t *made = json_pack("{s:o}", "anyOf", schemas);
+    return made && json_array_append_new(a->made, made) == 0 ? made : one;
+}
+
+enum schema_apart schema_are_apart(json_t *root, json_t *list, const char *tag,
+                                   size_t *out_one, size_t *out_other)
+{
+    struct apart a = {.root = root, .made = json_array(), .tag = tag};
+    json_t *forms = json_array(), *item;
+    size_t count = json_array_size(list), index;
+    bool good = a.made != NULL && forms != NULL;
+    json_array_foreach(list, index, item) json_array_append(forms, prepared(&a, item));
+    good &= json_array_size(forms) == count;
     for (size_t i = 0; good && i < count; i++)
         for (size_t j = 0; good && j < count; j++) {
             if (i == j)
                 continue;
-            good = are_apart(&a, json_array_get(list, i), json_array_get(list, j));
+            good = are_apart(&a, json_array_get(forms, i), json_array_get(forms, j));
             *out_one = i < j ? i : j;
             *out_other = i < j ? j : i;
         }
+    json_decref(forms);
     json_decref(a.made);
-    return good;
+    return good ? SCHEMA_APART : a.steps > MOST_STEPS ? SCHEMA_TOO_MANY : SCHEMA_TOGETHER;
 }

@@ -13,10 +13,13 @@ const char *schema_guess_type(const json_t *schema)
         {"properties", "object"},
         {"required", "object"},
         {"additionalProperties", "object"},
+        {"minProperties", "object"},
+        {"maxProperties", "object"},
         {"items", "array"},
         {"prefixItems", "array"},
         {"minItems", "array"},
         {"maxItems", "array"},
+        {"uniqueItems", "array"},
         {"pattern", "string"},
         {"minLength", "string"},
         {"maxLength", "string"},
@@ -24,11 +27,39 @@ const char *schema_guess_type(const json_t *schema)
         {"maximum", "number"},
         {"exclusiveMinimum", "number"},
         {"exclusiveMaximum", "number"},
+        {"multipleOf", "number"},
     };
     for (size_t i = 0; i < COUNT(keys); i++)
         if (json_object_get(schema, keys[i].key))
             return keys[i].type;
     return NULL;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+// The byte that "%3C" is, as references have what is not allowed in addresses; -1: none.
+static int percent(const char *at)
+{
+    int high = hex_digit(at[1]), low = high < 0 ? -1 : hex_digit(at[2]);
+    return low < 0 ? -1 : 16 * high + low;
+}
+
+// "~1" is "/" in a pointer, and "~0" is "~".
+static void untilde(char *key)
+{
+    char *to = key;
+    for (const char *from = key; *from; from++) {
+        bool is_escape = *from == '~' && (from[1] == '0' || from[1] == '1');
+        *to++ = is_escape ? (from[1] == '0' ? '~' : '/') : *from;
+        from += is_escape;
+    }
+    *to = '\0';
 }
 
 json_t *schema_follow(json_t *root, const char *reference)
@@ -42,73 +73,113 @@ json_t *schema_follow(json_t *root, const char *reference)
         if (*from++ != '/')
             return NULL;
         for (; *from && *from != '/'; from++) {
-            bool is_escape = *from == '~' && (from[1] == '0' || from[1] == '1');
             if (size + 1 == sizeof(key))
                 return NULL;
-            key[size++] = is_escape ? (from[1] == '0' ? '~' : '/') : *from;
-            from += is_escape;
+            int byte = *from == '%' ? percent(from) : (unsigned char)*from;
+            if (byte <= 0)
+                return NULL;
+            from += *from == '%' ? 2 : 0;
+            key[size++] = (char)byte;
         }
         key[size] = '\0';
+        untilde(key);
         at = json_is_array(at) ? json_array_get(at, strtoul(key, NULL, 10))
                                : json_object_get(at, key);
     }
     return at;
 }
 
+static bool is_one_of(const char *key, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], key) == 0)
+            return true;
+    return false;
+}
+
+bool schema_is_note(const char *key)
+{
+    static const char *const notes[] = {
+        "$defs",        "definitions", "title",           "description",
+        "default",      "examples",    "$schema",         "$id",
+        "$comment",     "$anchor",     "format",          "deprecated",
+        "readOnly",     "writeOnly",   "contentEncoding", "contentMediaType",
+        "discriminator"};
+    return is_one_of(key, notes, COUNT(notes));
+}
+
+bool schema_narrows(const json_t *schema)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(schema))
+        return !json_is_true(schema);
+    json_object_foreach((json_t *)schema, key, value)
+    {
+        if (!schema_is_note(key))
+            return true;
+    }
+    return false;
+}
+
+bool schema_has_constants(const json_t *schema)
+{
+    return json_object_get(schema, "const") || json_object_get(schema, "enum");
+}
+
+json_t *schema_constants(const json_t *schema)
+{
+    json_t *constant = json_object_get(schema, "const");
+    return constant ? json_pack("[O]", constant)
+                    : json_incref(json_object_get(schema, "enum"));
+}
+
+bool schema_lists(const json_t *list, const char *name)
+{
+    size_t index;
+    const json_t *item;
+    json_array_foreach(list, index, item)
+    {
+        if (json_is_string(item) && strcmp(json_string_value(item), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+uint64_t schema_text_length(const char *text)
+{
+    uint64_t count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
 const char *schema_unknown_key(json_t *schema)
 {
-    static const char *const known[] = {"type",
-                                        "properties",
-                                        "required",
-                                        "additionalProperties",
-                                        "items",
-                                        "prefixItems",
-                                        "minItems",
-                                        "maxItems",
-                                        "minLength",
-                                        "maxLength",
-                                        "pattern",
-                                        "minimum",
-                                        "maximum",
-                                        "exclusiveMinimum",
-                                        "exclusiveMaximum",
-                                        "enum",
-                                        "const",
-                                        "anyOf",
-                                        "oneOf",
-                                        "allOf",
-                                        "$ref",
-                                        "$defs",
-                                        "definitions",
-                                        "title",
-                                        "description",
-                                        "default",
-                                        "examples",
-                                        "$schema",
-                                        "$id",
-                                        "$comment",
-                                        "$anchor",
-                                        "format",
-                                        "deprecated",
-                                        "readOnly",
-                                        "writeOnly",
-                                        "contentEncoding",
-                                        "contentMediaType"};
+    static const char *const known[] = {"type",          "properties",
+                                        "required",      "additionalProperties",
+                                        "items",         "prefixItems",
+                                        "minItems",      "maxItems",
+                                        "minLength",     "maxLength",
+                                        "minProperties", "maxProperties",
+                                        "pattern",       "minimum",
+                                        "maximum",       "exclusiveMinimum",
+                                        "enum",          "exclusiveMaximum",
+                                        "multipleOf",    "const",
+                                        "anyOf",         "oneOf",
+                                        "allOf",         "$ref"};
     const char *key;
     json_t *value;
     json_object_foreach(schema, key, value)
     {
-        size_t i = 0;
-        while (i < COUNT(known) && strcmp(known[i], key) != 0)
-            i++;
-        if (i == COUNT(known))
+        bool says_nothing = strcmp(key, "uniqueItems") == 0 && json_is_false(value);
+        if (!says_nothing && !schema_is_note(key) && !is_one_of(key, known, COUNT(known)))
             return key;
     }
     return NULL;
 }
 
-// --- other keys
-// ------------------------------------------------------------------------------
+// --- other keys ------------------------------------------------------------------------
 
 // Names that begin as the key so far does.
 struct names {

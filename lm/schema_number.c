@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "schema.h"
+#include "schema_number.h"
 #include "internal.h"
 
 #define MOST_INTEGER INT64_C(999999999999999999)
@@ -12,7 +12,7 @@
 
 static const struct grammar_range ten[] = {{'0', '9'}};
 
-static int64_t power(int exponent)
+int64_t schema_power(int exponent)
 {
     int64_t value = 1;
     while (exponent-- > 0)
@@ -36,9 +36,9 @@ static grammar_node digit(struct grammar_builder *b, int64_t first, int64_t last
 // Numbers low .. high of `width` digits, zeros in front included.
 static grammar_node padded(struct grammar_builder *b, int64_t low, int64_t high, int width)
 {
-    if (width == 0 || (low == 0 && high == power(width) - 1))
+    if (width == 0 || (low == 0 && high == schema_power(width) - 1))
         return digits(b, (uint32_t)width, (uint32_t)width);
-    int64_t unit = power(width - 1), first = low / unit, last = high / unit;
+    int64_t unit = schema_power(width - 1), first = low / unit, last = high / unit;
     if (first == last)
         return grammar_sequence(
             b, GRAMMAR_NODES(digit(b, first, first),
@@ -63,7 +63,8 @@ static grammar_node natural(struct grammar_builder *b, int64_t low, int64_t high
     grammar_node choices[20];
     uint64_t num = 0;
     for (int width = 1; width <= 18; width++) {
-        int64_t least = width > 1 ? power(width - 1) : 0, most = power(width) - 1;
+        int64_t least = width > 1 ? schema_power(width - 1) : 0,
+                most = schema_power(width) - 1;
         least = low > least ? low : least;
         most = high < most ? high : most;
         if (least <= most)
@@ -103,7 +104,7 @@ static grammar_node fraction(struct grammar_builder *b, int64_t low, int64_t hig
 {
     if (width == 0)
         return is_tight ? grammar_text(b, "") : digits(b, 0, MORE_DIGITS);
-    int64_t unit = power(width - 1), first = low / unit, last = high / unit;
+    int64_t unit = schema_power(width - 1), first = low / unit, last = high / unit;
     grammar_node choices[3];
     uint64_t num = 0;
     bool is_one = first == last;
@@ -141,7 +142,7 @@ static grammar_node with_fraction(struct grammar_builder *b, int64_t whole, int6
 static grammar_node positive(struct grammar_builder *b, struct bound low, struct bound high,
                              int places)
 {
-    int64_t unit = power(places);
+    int64_t unit = schema_power(places);
     int64_t least = low.value + low.is_open, most = high.value - high.is_open;
     if (least > most)
         return grammar_choice(b, NULL, 0);
@@ -195,17 +196,12 @@ static grammar_node any_number(struct grammar_builder *b)
 
 // --- bounds ----------------------------------------------------------------------------
 
-struct bounds {
-    double low, high; // infinite: none
-    bool low_open, high_open;
-};
-
 static bool read_bounds(struct grammar_builder *b, const json_t *schema, const char *where,
-                        struct bounds *out)
+                        struct schema_bounds *out)
 {
     static const char *const names[] = {"minimum", "exclusiveMinimum", "maximum",
                                         "exclusiveMaximum"};
-    *out = (struct bounds){.low = -INFINITY, .high = INFINITY};
+    *out = (struct schema_bounds){.low = -INFINITY, .high = INFINITY};
     for (int i = 0; i < 4; i++) {
         const json_t *given = json_object_get(schema, names[i]);
         if (!given)
@@ -225,8 +221,7 @@ static bool read_bounds(struct grammar_builder *b, const json_t *schema, const c
     return true;
 }
 
-// Decimal places of a number; -1: more than 6.
-static int places_of(double value)
+int schema_places(double value)
 {
     for (int places = 0; places <= 6; places++) {
         char text[400];
@@ -237,7 +232,8 @@ static int places_of(double value)
     return -1;
 }
 
-static grammar_node bounded_integer(struct grammar_builder *b, const struct bounds *given)
+static grammar_node bounded_integer(struct grammar_builder *b,
+                                    const struct schema_bounds *given)
 {
     double low = ceil(given->low), high = floor(given->high);
     low += given->low_open && low == given->low;
@@ -252,15 +248,18 @@ static grammar_node bounded_integer(struct grammar_builder *b, const struct boun
 grammar_node schema_number(struct grammar_builder *b, const json_t *schema, bool is_integer,
                            const char *where)
 {
-    struct bounds given;
+    struct schema_bounds given;
     if (!read_bounds(b, schema, where, &given))
         return -1;
+    const json_t *multiple = json_object_get(schema, "multipleOf");
+    if (multiple)
+        return schema_multiples(b, multiple, &given, is_integer, where);
     if (is_integer)
         return bounded_integer(b, &given);
     if (isinf(given.low) && isinf(given.high))
         return any_number(b);
-    int low_places = isinf(given.low) ? 0 : places_of(given.low);
-    int high_places = isinf(given.high) ? 0 : places_of(given.high);
+    int low_places = isinf(given.low) ? 0 : schema_places(given.low);
+    int high_places = isinf(given.high) ? 0 : schema_places(given.high);
     double most = 1e9;
     if (low_places < 0 || high_places < 0 ||
         (!isinf(given.low) && fabs(given.low) >= most) ||
@@ -272,7 +271,7 @@ grammar_node schema_number(struct grammar_builder *b, const json_t *schema, bool
         return -1;
     }
     int places = (low_places > high_places ? low_places : high_places) + 3;
-    double unit = (double)power(places);
+    double unit = (double)schema_power(places);
     const struct bound low = {(int64_t)llround(fmax(given.low, -most) * unit),
                               given.low_open},
                        high = {(int64_t)llround(fmin(given.high, most) * unit),

@@ -12,6 +12,8 @@ struct pattern {
     struct grammar_builder *b;
     const char *text, *at, *where;
     int depth;
+    grammar_node *characters; // the nodes of one character, ascending
+    uint64_t num_characters, room_characters;
 };
 
 static grammar_node read_choice(struct pattern *p);
@@ -79,6 +81,18 @@ grammar_node schema_characters(struct grammar_builder *b, struct grammar_range *
 }
 
 // --- patterns --------------------------------------------------------------------------
+
+// A node of one character, kept for bounds of lengths.
+static grammar_node one_of(struct pattern *p, struct grammar_range *ranges, uint64_t count,
+                           bool is_negated)
+{
+    grammar_node node = schema_characters(p->b, ranges, count, is_negated);
+    if (!grammar_grow(&p->b->status, &p->characters, p->num_characters, 1,
+                      &p->room_characters, sizeof(node), 65536, "characters of a pattern"))
+        return -1;
+    p->characters[p->num_characters++] = node;
+    return node;
+}
 
 static uint32_t next_character(struct pattern *p)
 {
@@ -168,9 +182,7 @@ static grammar_node read_class(struct pattern *p)
         put(p, &list, first, last);
     }
     p->at++;
-    return p->b->status == TN_OK
-               ? schema_characters(p->b, list.items, list.count, is_negated)
-               : -1;
+    return p->b->status == TN_OK ? one_of(p, list.items, list.count, is_negated) : -1;
 }
 
 static grammar_node read_group(struct pattern *p)
@@ -203,7 +215,7 @@ static grammar_node read_atom(struct pattern *p)
         p->at++;
         put(p, &list, '\n', '\n');
         put(p, &list, '\r', '\r');
-        return schema_characters(p->b, list.items, 2, true);
+        return one_of(p, list.items, 2, true);
     case '^':
     case '$':
         return fail(p, "'^' and '$' at the ends alone");
@@ -221,8 +233,7 @@ static grammar_node read_atom(struct pattern *p)
         character = next_character(p);
         put(p, &list, character, character);
     }
-    return p->b->status == TN_OK ? schema_characters(p->b, list.items, list.count, false)
-                                 : -1;
+    return p->b->status == TN_OK ? one_of(p, list.items, list.count, false) : -1;
 }
 
 static bool read_number(struct pattern *p, uint32_t *out)
@@ -290,35 +301,56 @@ static grammar_node read_choice(struct pattern *p)
     return whole;
 }
 
+// Any characters.
+static grammar_node any_text(struct pattern *p)
+{
+    return grammar_repeat(p->b, one_of(p, NULL, 0, true), 0, GRAMMAR_MANY);
+}
+
+static bool has_loose_choice(const char *pattern)
+{
+    for (int depth = 0; *pattern; pattern++) {
+        bool is_escape = *pattern == '\\' && pattern[1];
+        depth += (*pattern == '(') - (*pattern == ')');
+        if (*pattern == '|' && depth == 0)
+            return true;
+        pattern += is_escape;
+    }
+    return false;
+}
+
+static grammar_node read_pattern(struct pattern *p)
+{
+    bool is_begin = p->text[0] == '^';
+    if (strlen(p->text) > 1000)
+        return fail(p, "at most 1000 bytes");
+    p->at += is_begin;
+    grammar_node node = read_choice(p);
+    bool is_end = *p->at == '$';
+    if (p->b->status == TN_OK && p->at[is_end])
+        return fail(p, "the end");
+    if ((is_begin || is_end) && has_loose_choice(p->text)) // "^a|b$" anchors each way once
+        return fail(p, "'|' within a group where there is '^' or '$'");
+    if (!is_begin)
+        node = grammar_sequence(p->b, GRAMMAR_NODES(any_text(p), node));
+    return is_end ? node : grammar_sequence(p->b, GRAMMAR_NODES(node, any_text(p)));
+}
+
 grammar_node grammar_read_pattern(struct grammar_builder *b, const char *pattern,
-                                  const char *where)
+                                  uint32_t min, uint32_t max, const char *where)
 {
     struct pattern p = {.b = b, .text = pattern, .at = pattern, .where = where};
-    size_t size = strlen(pattern);
-    bool is_begin = pattern[0] == '^';
-    if (size > 1000)
-        return fail(&p, "at most 1000 bytes");
-    p.at += is_begin;
-    grammar_node node = read_choice(&p);
-    bool is_end = *p.at == '$';
-    if (b->status == TN_OK && p.at[is_end])
-        return fail(&p, "the end");
-    if ((is_begin || is_end) && memchr(pattern, '|', size))
-        for (int depth = 0; *pattern; pattern++) { // "^a|b$" anchors each way once
-            bool is_escape = *pattern == '\\' && pattern[1];
-            depth += (*pattern == '(') - (*pattern == ')');
-            if (*pattern == '|' && depth == 0)
-                return fail(&p, "'|' within a group where there is '^' or '$'");
-            pattern += is_escape;
-        }
-    grammar_node any = schema_characters(b, NULL, 0, true);
-    any = grammar_repeat(b, any, 0, GRAMMAR_MANY);
-    if (!is_begin)
-        node = grammar_sequence(b, GRAMMAR_NODES(any, node));
-    if (!is_end) {
-        any = schema_characters(b, NULL, 0, true);
-        any = grammar_repeat(b, any, 0, GRAMMAR_MANY);
-        node = grammar_sequence(b, GRAMMAR_NODES(node, any));
-    }
+    grammar_node node = read_pattern(&p);
+    bool is_too_large = false;
+    if (b->status == TN_OK && (min > 0 || max != GRAMMAR_MANY))
+        node = schema_fit_length(b, node, p.characters, p.num_characters, min, max,
+                                 &is_too_large);
+    free(p.characters);
+    if (is_too_large && b->status == TN_OK)
+        b->status =
+            lm_fail(TN_ERR_UNSUPPORTED,
+                    "schema: %s: a pattern beside a length that is shared in too many "
+                    "ways: '%s'",
+                    where, pattern);
     return node;
 }

@@ -186,6 +186,152 @@ Test(grammar, texts_of_schemas)
     check_rows(rows, sizeof(rows) / sizeof(rows[0]), TN_LM_JSON_SCHEMA);
 }
 
+// Keywords beside each other: all of them hold.
+Test(grammar, texts_of_schemas_that_hold_at_once)
+{
+    static const struct row rows[] = {
+        // Constants that the rest allows.
+        {"{\"type\":[\"string\",\"null\"],\"enum\":[\"a\",1,null,\"abc\"],\"maxLength\":2}",
+         "\"a\"", FITS},
+        {NULL, "1", NOT},
+        {NULL, "null", FITS},
+        {NULL, "\"abc\"", NOT},
+        {"{\"enum\":[1,2.0,3.5,\"x\",{\"a\":1},{\"a\":2}],\"minimum\":2,\"type\":["
+         "\"integer\","
+         "\"object\"],\"properties\":{\"a\":{\"const\":2}}}",
+         "2.0", FITS},
+        {NULL, "1", NOT},
+        {NULL, "3.5", NOT},
+        {NULL, "{\"a\":1}", NOT},
+        {NULL, "{\"a\":2}", FITS},
+        {"{\"const\":7,\"anyOf\":[{\"maximum\":3},{\"multipleOf\":7}]}", "7", FITS},
+        // References: with escapes, beside other keywords, to themselves.
+        {"{\"$ref\":\"#/$defs/Box%3Cint%3E\",\"$defs\":{\"Box<int>\":{\"type\":\"null\"}}}",
+         "null", FITS},
+        {"{\"$ref\":\"#/$defs/a%7E1b%25\",\"maximum\":4,\"$defs\":{\"a/b%\":{\"type\":"
+         "\"integer\",\"minimum\":3}}}",
+         "4", FITS},
+        {NULL, "2", NOT},
+        {NULL, "5", NOT},
+        {"{\"$ref\":\"#/$defs/n\",\"$defs\":{\"b\":{\"properties\":{\"v\":{\"type\":"
+         "\"integer\"}},\"required\":[\"v\"]},\"n\":{\"allOf\":[{\"$ref\":\"#/$defs/b\"},"
+         "{\"properties\":{\"next\":{\"$ref\":\"#/$defs/n\",\"type\":\"object\"}}}]}}}",
+         "{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3}}}", FITS},
+        {NULL, "{\"v\":1,\"next\":{}", NOT},
+        // Several schemas.
+        {"{\"allOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"
+         "\"b\":{\"type\":\"string\"}},\"additionalProperties\":false},{\"properties\":{"
+         "\"a\":{\"minimum\":5}},\"required\":[\"a\"]}]}",
+         "{\"a\":5}", FITS},
+        {NULL, "{\"a\":4}", NOT},
+        {NULL, "{\"b\"", NOT},
+        {"{\"allOf\":[{\"type\":\"number\"},{\"type\":[\"integer\",\"null\"]}],\"maximum\":"
+         "2}",
+         "2", FITS},
+        {NULL, "null", NOT},
+        {NULL, "1.5", NOT},
+        {"{\"type\":\"integer\",\"anyOf\":[{\"minimum\":10},{\"maximum\":2},{\"type\":"
+         "\"string\"}],\"exclusiveMaximum\":12}",
+         "11", FITS},
+        {NULL, "12", NOT},
+        {NULL, "5", NOT},
+        {NULL, "2", FITS},
+        {NULL, "\"", NOT},
+        {"{\"type\":\"integer\",\"oneOf\":[{\"minimum\":3},{\"maximum\":2}],\"multipleOf\":"
+         "2}",
+         "4", FITS},
+        {NULL, "3", BEGIN},
+        // Unions of Pydantic: the member that tells is always there, required or not.
+        {"{\"discriminator\":{\"mapping\":{\"cat\":\"#/$defs/Cat\",\"neg\":\"#/$defs/"
+         "Neg\"},"
+         "\"propertyName\":\"kind\"},\"oneOf\":[{\"$ref\":\"#/$defs/Cat\"},{\"$ref\":"
+         "\"#/$defs/"
+         "Neg\"}],\"$defs\":{\"Cat\":{\"properties\":{\"kind\":{\"const\":\"cat\","
+         "\"default\":\"cat\",\"type\":\"string\"},\"n\":{\"type\":\"integer\"}},"
+         "\"required\":["
+         "\"n\"],\"type\":\"object\"},\"Neg\":{\"properties\":{\"kind\":{\"const\":\"neg\"}"
+         ","
+         "\"of\":{\"discriminator\":{\"propertyName\":\"kind\"},\"oneOf\":[{\"$ref\":"
+         "\"#/$defs/Neg\"},{\"$ref\":\"#/$defs/Cat\"}]}},\"required\":[\"of\"]}}}",
+         "{\"kind\":\"cat\",\"n\":1}", FITS},
+        {NULL, "{\"n\"", NOT},
+        {NULL,
+         "{\"kind\":\"neg\",\"of\":{\"kind\":\"neg\",\"of\":{\"kind\":\"cat\",\"n\":2}}}",
+         FITS},
+        {NULL, "{\"kind\":\"neg\",\"n\"", NOT},
+    };
+    check_rows(rows, sizeof(rows) / sizeof(rows[0]), TN_LM_JSON_SCHEMA);
+}
+
+Test(grammar, texts_of_schemas_with_counts)
+{
+    static const struct row rows[] = {
+        {"{\"type\":\"array\",\"items\":{\"type\":\"string\",\"maxLength\":2.0},"
+         "\"uniqueItems\":"
+         "false,\"maxItems\":2.0}",
+         "[\"ab\",\"ab\"]", FITS},
+        {NULL, "[\"abc", NOT},
+        {NULL, "[\"a\",\"b\",", NOT},
+        {"{\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"},\"c\":{"
+         "\"type\":"
+         "\"null\"}},\"required\":[\"b\"],\"maxProperties\":2}",
+         "{\"a\":null,\"b\":null}", FITS},
+        {NULL, "{\"b\":null,\"c\":null}", FITS},
+        {NULL, "{\"b\":null}", FITS},
+        {NULL, "{\"a\":null,\"c\"", NOT},
+        {NULL, "{\"a\":null,\"b\":null,", NOT},
+        {"{\"additionalProperties\":{\"type\":\"integer\"},\"properties\":{\"a\":{\"type\":"
+         "\"null\"}},\"minProperties\":2,\"maxProperties\":3}",
+         "{\"a\":null}", NOT},
+        {NULL, "{\"a\":null,\"b\":1}", FITS},
+        {NULL, "{\"b\":1,\"c\":2,\"d\":3}", FITS},
+        {NULL, "{\"b\":1,\"c\":2,\"d\":3,", NOT},
+        {"{\"type\":\"object\",\"minProperties\":1}", "{}", NOT},
+        {NULL, "{\"x\":1,\"y\":2}", FITS},
+        {"{\"type\":\"integer\",\"multipleOf\":7}", "0", FITS},
+        {NULL, "-1001", FITS},
+        {NULL, "1002", BEGIN},
+        {NULL, "-0", NOT},
+        {NULL, "700000000000000000", FITS},
+        {"{\"type\":\"integer\",\"multipleOf\":1.5,\"minimum\":4,\"maximum\":100}", "6",
+         FITS},
+        {NULL, "3", BEGIN},
+        {NULL, "99", FITS},
+        {NULL, "102", NOT},
+        {"{\"type\":\"number\",\"multipleOf\":0.25,\"minimum\":-1,\"exclusiveMaximum\":10}",
+         "9.75", FITS},
+        {NULL, "2.5", FITS},
+        {NULL, "2.50", FITS},
+        {NULL, "2", FITS},
+        {NULL, "2.3", NOT},
+        {NULL, "10", NOT},
+        {NULL, "-1", FITS},
+        {NULL, "-0.75", FITS},
+        {NULL, "-1.25", NOT},
+        {"{\"type\":\"number\",\"multipleOf\":0.01}", "0.07", FITS},
+        {NULL, "19.99", FITS},
+        {NULL, "19.999", NOT},
+        {"{\"multipleOf\":65536,\"minimum\":1,\"maximum\":200000}", "131072", FITS},
+        {NULL, "65537", NOT},
+        {"{\"type\":\"string\",\"pattern\":\"^[a-z]+(-[0-9]+)?$\",\"minLength\":3,"
+         "\"maxLength\":5}",
+         "\"ab\"", NOT},
+        {NULL, "\"abcde\"", FITS},
+        {NULL, "\"a-123\"", FITS},
+        {NULL, "\"ab-123\"", NOT},
+        {"{\"type\":\"string\",\"pattern\":\"b\",\"minLength\":2,\"maxLength\":3}", "\"b\"",
+         NOT},
+        {NULL, "\"\303\251b\"", FITS},
+        {NULL, "\"b\\n\\n\"", FITS},
+        {NULL, "\"aab\"", FITS},
+        {NULL, "\"aaab\"", NOT},
+        {"{\"type\":\"string\",\"pattern\":\"^(x|yz)*$\",\"minLength\":4}", "\"yzx\"", NOT},
+        {NULL, "\"yzyz\"", FITS},
+        {NULL, "\"xxyzyzx\"", FITS},
+    };
+    check_rows(rows, sizeof(rows) / sizeof(rows[0]), TN_LM_JSON_SCHEMA);
+}
+
 Test(grammar, wrong_grammars_are_refused)
 {
     static const struct {
@@ -227,8 +373,37 @@ Test(grammar, wrong_grammars_are_refused)
          "the grammar is too large: more than 262144 states"},
         {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"a\":\n 1,,}",
          "schema: line 2, column 4: string or '}' expected near ','"},
-        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"items\":{\"multipleOf\":2}}",
-         "schema: #/items: a keyword that is not known: multipleOf"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"items\":{\"properties\":{\"a\":{\"if\":{},\"then\":{}}}}}",
+         "schema: #/items/properties/a: a keyword that is not known: if"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"items\":{\"uniqueItems\":true}}",
+         "schema: #/items: a keyword that is not known: uniqueItems"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"properties\":{\"a\":{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}]}}}",
+         "schema: #/properties/a: cannot be merged with what is beside it: pattern"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"enum\":[\"a\",\"b\"],\"pattern\":\"a\"}",
+         "schema: #: enum or const beside what is not decided of a constant"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"pattern\":\"^(a?b?)*$\",\"maxLength\":3}",
+         "schema: #: a pattern beside a length that is shared in too many ways: "
+         "'^(a?b?)*$'"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"items\":{\"multipleOf\":65537}}",
+         "schema: #/items: too many multiples of 65537: expected a smaller multipleOf, or "
+         "bounds with at most 1000 of them"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"multipleOf\":0}",
+         "schema: #: got multipleOf 0, expected a number above 0 and below 1e12 with at "
+         "most 6 "
+         "decimal places"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"maxLength\":2.5}",
+         "schema: #: expected an integer from 0 to 100000 as maxLength"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"type\":\"string\",\"const\":5}",
+         "the grammar has no text: each way through its first rule is endless, or leads "
+         "nowhere"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED, "{\"allOf\":[{\"$ref\":\"#\"},{}]}",
+         "schema: #: cannot be merged with what is beside it: too many schemas"},
+        {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"$ref\":\"#/$defs/%zz\",\"$defs\":{}}",
+         "schema: #: no such place in the schema: #/$defs/%zz"},
         {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"properties\":{\"a\":{\"type\":\"text\"}}}",
          "schema: #/properties/a: no type: text"},
 #define BOTH(one, other)                                                                   \
@@ -248,6 +423,16 @@ Test(grammar, wrong_grammars_are_refused)
          "schema: #: " BOTH("0", "1")},
         {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
          "{\"oneOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"}]}", "schema: #: " BOTH("0", "1")},
+        // What is beside alternatives and references counts: bounds of numbers say nothing
+        // of texts.
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"oneOf\":[{\"type\":[\"string\",\"integer\"],\"anyOf\":[{\"minimum\":3}]},"
+         "{\"type\":\"string\"}]}",
+         "schema: #: " BOTH("0", "1")},
+        {TN_LM_JSON_SCHEMA, TN_ERR_UNSUPPORTED,
+         "{\"oneOf\":[{\"$ref\":\"#/$defs/m\",\"type\":\"string\"},{\"type\":\"string\"}],"
+         "\"$defs\":{\"m\":{\"minimum\":3}}}",
+         "schema: #: " BOTH("0", "1")},
         {TN_LM_JSON_SCHEMA, TN_ERR_REFUSED, "{\"oneOf\":3}",
          "schema: #: expected some in oneOf"},
 #undef BOTH
