@@ -197,7 +197,8 @@ def all_tokens_that_end_a_text_end_it():
             ({"eos_token_id": 3}, {}, [3]),
             ({"eos_token_id": [3, 5]}, {}, [3, 5]),
             ({"eos_token_id": [3]}, {"generation_config": {"eos_token_id": [5, 3, 7, 99, -1]}}, [3, 5, 7]),
-            ({}, {"generation_config": {"eos_token_id": 6}}, [6])]):
+            ({}, {"generation_config": {"eos_token_id": 6}}, [6]),
+            ({"eos_token_id": [*range(0, 26)] * 9}, {}, [*range(0, 26)])]):
         path = write(pathlib.Path(f"ends{number}"), {**base, "config": {**base["config"], **config}}, **files)
         tap.tenon("model", "convert", path, path.with_suffix(".gguf"))
         for file in path, path.with_suffix(".gguf"):

@@ -75,30 +75,22 @@ static const char gemma3[] =
     " \"rope_local_base_freq\": 10000.0, \"sliding_window\": 4096,"
     " \"query_pre_attn_scalar\": 256, \"tie_word_embeddings\": true}";
 
-#define GEMMA .norms_add_one = true
-#define TWO_NORMS .has_two_norms = true
 static const struct hf_family families[] = {
-    {"gemma", "gemma", gemma, NULL, HF_GEMMA, HF_WINDOW_NONE, GEMMA},
-    {"gemma2", "gemma2", gemma2, NULL, HF_GEMMA2, HF_WINDOW_PATTERN, GEMMA, TWO_NORMS},
-    {"gemma3", "gemma3", gemma3, NULL, HF_GEMMA3 | HF_OUTER, HF_WINDOW_PATTERN, GEMMA,
-     TWO_NORMS},
-    {"gemma3_text", "gemma3", gemma3, NULL, HF_GEMMA3, HF_WINDOW_PATTERN, GEMMA, TWO_NORMS},
-    {"llama", "llama", llama, NULL, HF_LLAMA, HF_WINDOW_NONE, false, false},
-    {"mistral", "llama", mistral, NULL, HF_MISTRAL, HF_WINDOW_ALL, false, false},
-    {"mixtral", "llama", mixtral, NULL, HF_MIXTRAL, HF_WINDOW_ALL, false, false},
-    {"phi3", "phi3", phi3, NULL, HF_PHI3, HF_WINDOW_ALL, false, false},
-    {"qwen2", "qwen2", qwen2, NULL, HF_QWEN2, HF_WINDOW_BEHIND, false, false},
-    {"qwen2_moe", "qwen2moe", qwen2_moe, NULL, HF_QWEN2_MOE, HF_WINDOW_BEFORE, false,
-     false},
-    {"qwen3", "qwen3", qwen3, NULL, HF_QWEN3, HF_WINDOW_BEHIND, false, false},
-    {"qwen3_moe", "qwen3moe", qwen3_moe, NULL, HF_QWEN3_MOE, HF_WINDOW_ALL, false, false},
-    {"idefics3", "llama", llama, "idefics3", HF_LLAMA | HF_OUTER, HF_WINDOW_NONE, false,
-     false},
-    {"smolvlm", "llama", llama, "idefics3", HF_LLAMA | HF_OUTER, HF_WINDOW_NONE, false,
-     false},
+    {"gemma", "gemma", gemma, NULL, HF_GEMMA, HF_WINDOW_NONE, true, false},
+    {"gemma2", "gemma2", gemma2, NULL, HF_GEMMA2, HF_WINDOW_PATTERN, true, true},
+    {"gemma3", "gemma3", gemma3, NULL, HF_GEMMA3 | HF_OUTER, HF_WINDOW_PATTERN, true, true},
+    {"gemma3_text", "gemma3", gemma3, NULL, HF_GEMMA3, HF_WINDOW_PATTERN, true, true},
+    {"llama", "llama", llama, NULL, HF_LLAMA, HF_WINDOW_NONE},
+    {"mistral", "llama", mistral, NULL, HF_MISTRAL, HF_WINDOW_ALL},
+    {"mixtral", "llama", mixtral, NULL, HF_MIXTRAL, HF_WINDOW_ALL},
+    {"phi3", "phi3", phi3, NULL, HF_PHI3, HF_WINDOW_ALL},
+    {"qwen2", "qwen2", qwen2, NULL, HF_QWEN2, HF_WINDOW_BEHIND},
+    {"qwen2_moe", "qwen2moe", qwen2_moe, NULL, HF_QWEN2_MOE, HF_WINDOW_BEFORE},
+    {"qwen3", "qwen3", qwen3, NULL, HF_QWEN3, HF_WINDOW_BEHIND},
+    {"qwen3_moe", "qwen3moe", qwen3_moe, NULL, HF_QWEN3_MOE, HF_WINDOW_ALL},
+    {"idefics3", "llama", llama, "idefics3", HF_LLAMA | HF_OUTER, HF_WINDOW_NONE},
+    {"smolvlm", "llama", llama, "idefics3", HF_LLAMA | HF_OUTER, HF_WINDOW_NONE},
 };
-#undef GEMMA
-#undef TWO_NORMS
 
 const struct hf_family *hf_find_family(const char *model_type)
 {

@@ -8,7 +8,6 @@
 #include "pipeline.h"
 
 #define MAX_GAPS 65536         // numbers without a token
-#define MAX_ENDS 64            // tokens that end a text
 #define UNUSED_SCORE -1000.0   // as files of others have it
 #define MAX_TEMPLATE (1 << 24) // bytes
 
@@ -277,19 +276,15 @@ static void add_specials(struct vocabulary *v)
     }
 }
 
-// Adds the tokens of one file that end a text: a number, or a list of them.
-static void collect_ends(const struct vocabulary *v, const json_t *file, int64_t *ends,
-                         uint64_t *count)
+// Marks the tokens of one file that end a text: a number, or a list of them.
+static void mark_ends(const struct vocabulary *v, const json_t *file, bool *ends)
 {
     const json_t *value = json_object_get(file, "eos_token_id");
-    size_t most = json_is_array(value) ? json_array_size(value) : 1;
-    for (size_t i = 0; i < most && *count < MAX_ENDS; i++) {
+    size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    for (size_t i = 0; i < count; i++) {
         json_int_t id = id_of(json_is_array(value) ? json_array_get(value, i) : value);
-        bool is_known = id < 0 || (uint64_t)id >= v->count;
-        for (uint64_t k = 0; k < *count && !is_known; k++)
-            is_known = ends[k] == id;
-        if (!is_known)
-            ends[(*count)++] = id;
+        if (id >= 0 && (uint64_t)id < v->count)
+            ends[id] = true;
     }
 }
 
@@ -298,13 +293,22 @@ static tn_status add_ends(struct vocabulary *v)
 {
     struct hf *hf = v->hf;
     uint64_t count = 0;
-    int64_t *ends = hf_alloc(hf, MAX_ENDS * sizeof(*ends));
+    bool *is_end = hf_alloc(hf, v->count * sizeof(*is_end));
     tn_status status = hf_read_json(hf, "generation_config.json", 0, &hf->generation);
-    if (!ends || (status != TN_OK && status != TN_ERR_NOT_FOUND))
-        return ends ? status : TN_ERR_MEMORY;
+    if (!is_end || (status != TN_OK && status != TN_ERR_NOT_FOUND))
+        return is_end ? status : TN_ERR_MEMORY;
     const json_t *const files[] = {hf->generation, hf->config, hf->model};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-        collect_ends(v, files[i], ends, &count);
+        mark_ends(v, files[i], is_end);
+    for (uint64_t id = 0; id < v->count; id++)
+        count += is_end[id];
+    int64_t *ends = hf_alloc(hf, (count + 1) * sizeof(*ends));
+    if (!ends)
+        return TN_ERR_MEMORY;
+    count = 0;
+    for (uint64_t id = 0; id < v->count; id++)
+        if (is_end[id])
+            ends[count++] = (int64_t)id;
     if (count)
         hf_add_list(hf, "tokenizer.ggml.eos_token_ids", TN_METADATA_INTEGER, ends, count);
     return TN_OK;
