@@ -35,11 +35,6 @@ double with_sign(double a, double b)
     uint sign = unpackDouble2x32(b).y & 0x80000000u;
     return packDouble2x32(uvec2(bits.x, (bits.y & 0x7fffffffu) | sign));
 }
-// 2^n for n within -1022 .. 1023.
-double power_of_two(int n)
-{
-    return packDouble2x32(uvec2(0u, uint(1023 + n) << 20));
-}
 // The whole number nearest to x, |x| < 2^31, read from the low bits of x + 1.5 * 2^52. Subtracting
 // the constant again would do, but optimisers that ignore `precise` cancel it.
 double nearest(double x, out int n)

@@ -103,6 +103,11 @@ double zero_with_sign(double x)
 {
     return packDouble2x32(uvec2(0u, unpackDouble2x32(x).y & 0x80000000u));
 }
+// 2^n for n within -1022 .. 1023.
+double power_of_two(int n)
+{
+    return packDouble2x32(uvec2(0u, uint(1023 + n) << 20));
+}
 #endif
 
 float cut(float x)
@@ -456,6 +461,30 @@ float op_MOD(float a, float b)
     r = minus ? -r : r;
     return differs ? r + b : r;
 }
+#endif
+#if defined(NEED_F64) && (defined(NEED_MOD) || defined(NEED_FLOOR_DIV))
+// The exponent of x > 0, with a bias of 1023: below 1 where x is subnormal.
+int exponent_of(double x)
+{
+    int exponent = int(high_bits(x) >> 20);
+    return exponent > 0 ? exponent : int(high_bits(x * 18014398509481984.0LF) >> 20) - 54;
+}
+// The rest of r >= 0 in units of d > 0, both finite: exact, as op_MOD(float) is.
+double rest_of(double r, double d)
+{
+    int exponent = exponent_of(d);
+    while (r >= d) {
+        int steps = exponent_of(r) - exponent, third = steps / 3; // up to 2097 in all
+        double part = d * power_of_two(third) * power_of_two(third);
+        part *= power_of_two(steps - 2 * third);
+        if (part == 0.0LF) // of a driver that takes subnormal numbers for zero
+            return part;
+        r -= part > r ? part * 0.5LF : part;
+    }
+    return r;
+}
+#endif
+#ifdef NEED_MOD
 #ifdef NEED_F64
 double op_MOD(double a, double b)
 {
@@ -463,17 +492,111 @@ double op_MOD(double a, double b)
         return 0.0LF / 0.0LF;
     if (is_inf(b) && a != 0.0LF)
         return (a < 0.0LF) == (b < 0.0LF) ? a : b;
-    double r = abs(a), d = abs(b);
-    while (r >= d) {
-        int steps = int(high_bits(r) >> 20) - int(high_bits(d) >> 20);
-        double part = d * packDouble2x32(uvec2(0u, uint(1023 + (steps >> 1)) << 20));
-        part *= packDouble2x32(uvec2(0u, uint(1023 + steps - (steps >> 1)) << 20));
-        r -= part > r ? part * 0.5LF : part;
-    }
+    double r = rest_of(abs(a), abs(b));
     if (r == 0.0LF)
         return zero_with_sign(b);
     r = a < 0.0LF ? -r : r;
     return (r < 0.0LF) != (b < 0.0LF) ? r + b : r;
+}
+#endif
+#endif
+
+#ifdef NEED_FLOOR_DIV
+// s / d rounded to the nearest float: digit by digit, because Vulkan rounds division within 2.5
+// units only. Both are finite, at least 1, and the quotient is.
+float rounded_quotient(float s, float d, int exponent)
+{
+    uint x = floatBitsToUint(s), y = floatBitsToUint(d), digits = 0u;
+    uint r = x & 0x7fffffu | 0x800000u, unit = y & 0x7fffffu | 0x800000u;
+    exponent += int(x >> 23) - int(y >> 23);
+    if (r < unit) {
+        r <<= 1;
+        exponent--;
+    }
+    for (int i = 0; i < 25; i++) { // 24 digits, and one to round by
+        uint digit = r >= unit ? 1u : 0u;
+        digits = digits << 1 | digit;
+        r = (r - digit * unit) << 1;
+    }
+    bool up = (digits & 1u) != 0u && (r != 0u || (digits & 2u) != 0u);
+    if (exponent > 127)
+        return infinity();
+    return float((digits >> 1) + (up ? 1u : 0u)) *
+           uintBitsToFloat(uint(127 + exponent - 23) << 23);
+}
+// The quotient of floats with these bits, x >= y > 0 and finite, by long division in integers, in
+// units of y's last place, so that subnormal ones are exact. Below 2^21 it is exact; from there on
+// the two roundings of tn_float_floor_divide() of <tenon/ops/program.h> follow.
+float long_quotient(uint x, uint y, bool differs)
+{
+    uint exponent = max(y >> 23, 1u), steps = max(x >> 23, 1u) - exponent;
+    uint whole = x - ((max(x >> 23, 1u) - 1u) << 23), unit = y - ((exponent - 1u) << 23);
+    uint n = whole / unit, r = whole - n * unit;
+    for (uint i = 0u; i < steps; i++) {
+        r <<= 1;
+        uint digit = r >= unit ? 1u : 0u;
+        r -= digit * unit;
+        n = n < 2097152u ? n << 1 | digit : n;
+    }
+    float below = differs && r != 0u ? 1.0 : 0.0;
+    if (n < 2097152u)
+        return differs ? -(float(n) + below) : float(n);
+    // From 2^40 times the whole on, the rest is below what is rounded away.
+    uint some = min(steps, 40u);
+    float part = float(whole) * uintBitsToFloat((127u + some) << 23) - float(r);
+    float quotient = rounded_quotient(part, float(unit), int(steps - some));
+    if (is_inf(quotient))
+        return differs ? -quotient : quotient;
+    quotient = differs ? -quotient - below : quotient;
+    float low = floor(quotient);
+    return quotient - low > 0.5 ? low + 1.0 : low;
+}
+float op_FLOOR_DIV(float a, float b)
+{
+    uint x = floatBitsToUint(a) & 0x7fffffffu, y = floatBitsToUint(b) & 0x7fffffffu;
+    bool differs = (floatBitsToInt(a) < 0) != (floatBitsToInt(b) < 0);
+    float side = differs ? -1.0 : 1.0;
+    if (x >= 0x7f800000u || y > 0x7f800000u || y == 0u)
+        return y == 0u && x != 0u && !is_nan(a) ? with_sign(infinity(), side) : not_a_number();
+    if (x < y)
+        return x != 0u && differs ? -1.0 : with_sign(0.0, side);
+    // n * high, n * low and the rest are exact: n has 12 bits, and so has either half of b's. The
+    // division may be one off.
+    float size = with_sign(a, 1.0), d = with_sign(b, 1.0), n = floor(size / d);
+    if (y < 25u << 23 || y >= 253u << 23 || !(n < 4096.0))
+        return long_quotient(x, y, differs);
+    float high = uintBitsToFloat(y & 0xfffff000u), low = d - high;
+    float rest = size - n * high - n * low;
+    n += rest < 0.0 ? -1.0 : rest >= d ? 1.0 : 0.0;
+    bool is_whole = rest == 0.0 || rest == d || rest == -d;
+    return differs ? -(is_whole ? n : n + 1.0) : n;
+}
+#ifdef NEED_F64
+// As of floats; division of doubles is taken to be rounded correctly.
+double op_FLOOR_DIV(double a, double b)
+{
+    bool differs = (int(unpackDouble2x32(a).y) < 0) != (int(unpackDouble2x32(b).y) < 0);
+    if (is_nan(a) || is_nan(b) || b == 0.0LF)
+        return a / b;
+    if (is_inf(a))
+        return 0.0LF / 0.0LF;
+    double x = abs(a), y = abs(b);
+    if (x < y)
+        return x != 0.0LF && differs ? -1.0LF : zero_with_sign(differs ? -1.0LF : 1.0LF);
+    double n = floor(x / y);
+    if (n < 67108864.0LF) {
+        uvec2 bits = unpackDouble2x32(y);
+        double high = packDouble2x32(uvec2(bits.x & 0xf8000000u, bits.y));
+        double rest = x - n * high - n * (y - high);
+        n += rest < 0.0LF ? -1.0LF : rest >= y ? 1.0LF : 0.0LF;
+        bool is_whole = rest == 0.0LF || rest == y || rest == -y;
+        return differs ? -(is_whole ? n : n + 1.0LF) : n;
+    }
+    double r = rest_of(x, y), quotient = (x - r) / y;
+    if (differs)
+        quotient = r != 0.0LF ? -quotient - 1.0LF : -quotient;
+    double low = floor(quotient);
+    return quotient - low > 0.5LF ? low + 1.0LF : low;
 }
 #endif
 #endif

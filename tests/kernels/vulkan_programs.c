@@ -322,8 +322,8 @@ static struct made *single(uint16_t op, tn_dtype dtype)
 // by the bits.
 static bool keeps_subnormals(uint16_t op)
 {
-    return op == TN_EXPR_SIGN || op == TN_EXPR_MOD || op == TN_EXPR_NEG ||
-           op == TN_EXPR_ABS || op == TN_EXPR_SELECT ||
+    return op == TN_EXPR_SIGN || op == TN_EXPR_MOD || op == TN_EXPR_FLOOR_DIV ||
+           op == TN_EXPR_NEG || op == TN_EXPR_ABS || op == TN_EXPR_SELECT ||
            tn_expr_class(op) == TN_EXPR_CLASS_TEST;
 }
 
@@ -361,14 +361,15 @@ FIRST_DTYPE_TEST(vulkan_programs, every_operation_agrees_with_the_scalar_interpr
     run_checks();
 }
 
-// Operands of all exponents: the remainder is exact however far apart they are.
-Test(vulkan_programs, remainders_of_numbers_far_apart_are_exact)
+// Operands of all exponents: the remainder and its quotient are exact however far apart
+// they are.
+static void check_far_apart(uint16_t op)
 {
     for (tn_dtype dtype = TN_F32; dtype <= TN_F64; dtype++) {
         int most = dtype == TN_F32 ? 125 : 1020;
         int64_t n = 4001;
         struct check *check =
-            add_check(single(TN_EXPR_MOD, dtype), "MOD", 0, 1, &n, NULL, false);
+            add_check(single(op, dtype), tn_expr_name(op), 0, 1, &n, NULL, false);
         for (int k = 0; k < 2; k++) {
             const tn_value *value = tn_step_input(check->step, k);
             tn_tensor x = {bench.memory[value->slot], value->layout};
@@ -380,6 +381,16 @@ Test(vulkan_programs, remainders_of_numbers_far_apart_are_exact)
         }
     }
     run_checks();
+}
+
+Test(vulkan_programs, remainders_of_numbers_far_apart_are_exact)
+{
+    check_far_apart(TN_EXPR_MOD);
+}
+
+Test(vulkan_programs, quotients_of_numbers_far_apart_are_exact)
+{
+    check_far_apart(TN_EXPR_FLOOR_DIV);
 }
 
 Test(vulkan_programs, casts_between_all_dtypes_agree)

@@ -192,6 +192,8 @@ static bool is_near(double got, double want, double relative, double absolute)
 {
     if (isnan(want) || isnan(got))
         return isnan(want) && isnan(got);
+    if (relative < 0)
+        return got == want && signbit(got) == signbit(want);
     if (isinf(want) || isinf(got))
         return want == got;
     return fabs(got - want) <= absolute + relative * fabs(want);

@@ -91,7 +91,8 @@ bool host_array_read(tn_scope *scope, tn_array *array, struct host_array *out);
 bool read_was_unsupported(void);
 
 // NULL when `got` is `want` to within absolute or relative error, else a message in a
-// static buffer. Integers must be equal when both bounds are 0.
+// static buffer. Integers must be equal when both bounds are 0, and floats to the bit,
+// signs of zeros included but for NaNs, when `relative` is below 0.
 const char *host_array_compare(const struct host_array *got, const struct host_array *want,
                                double relative, double absolute);
 

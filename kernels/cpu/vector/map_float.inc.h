@@ -2,7 +2,7 @@
 // The operations of one float type. Included by map_f32.c and map_f64.c, which define T, N
 // (its name in tables), M(f) (the C library's function f for that type), CALL1 and CALL2
 // (the function of an instruction), JOIN (the loop of COMPLEX), and the loops of SIN, COS,
-// TAN, MOD and POW.
+// TAN, MOD, FLOOR_DIV and POW.
 #define F(op) GLUE(op, N)
 
 // MIN and MAX by comparisons alone, so that the compiler vectorises loops over them. A NaN
@@ -71,6 +71,7 @@ SELECT(F(SELECT), T)
 #define LOOP_ROOT(...)
 #define LOOP_CIRCULAR(...)
 #define LOOP_TEST(...)
+#define LOOP_POWER(...)
 TN_EXPR_OPS(LOOP)
 
 // Fused operations. The combinations of scalars that programs often have get a loop each,

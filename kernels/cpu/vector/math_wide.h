@@ -218,6 +218,19 @@ static inline double wide_mod(double x, double y)
     return rest == 0 ? copysign(0, y) : moved;
 }
 
+// FLOOR_DIV of f32. In f64 a quotient is rounded by less than it lies from a whole number
+// that it is not: below 2^21 that is 2^-24 at least. y is finite.
+static inline bool floor_divide_is_common(double x, double y)
+{
+    return (fabs(x / y) < 2097152) & (fabs(y) < (double)INFINITY);
+}
+
+static inline double wide_floor_divide(double x, double y)
+{
+    double quotient = x / y, n = quotient + WIDE_ROUNDER - WIDE_ROUNDER;
+    return copysign(n > quotient ? n - 1 : n, quotient);
+}
+
 // --- angles ----------------------------------------------------------------------------
 
 // The greatest angle that wide_reduce() takes. pi/2 is subtracted in three parts (Cody and

@@ -184,7 +184,8 @@
     X(MODULUS, "abs", 1, PART, COMPLEX) /* hypot(real, imag) */                         \
     X(CONJ, "conj", 1, SIGN, COMPLEX)                                                   \
     X(COMPLEX, "complex", 2, JOIN, PARTS) /* a + b i */                                 \
-    X(TAKE, "take", 0, LEAF, NONE) /* input `a` at index `b`; see above */
+    X(TAKE, "take", 0, LEAF, NONE) /* input `a` at index `b`; see above */              \
+    X(FLOOR_DIV, "//", 2, POWER, FLOAT) /* the quotient rounded down, as NumPy's floor_divide */
 // clang-format on
 
 // The numbers of instructions, for tn_expr_insn.op. A backend refuses numbers that it does
@@ -210,7 +211,7 @@ enum {
     TN_EXPR_CLASS_TEST,       // bool of one float
     TN_EXPR_CLASS_ARITHMETIC, // floats rounded once, integers wrap
     TN_EXPR_CLASS_DIVIDE,     // floats rounded once (a GPU: nearly), integers floored
-    TN_EXPR_CLASS_POWER,      // remainders and powers
+    TN_EXPR_CLASS_POWER,      // remainders, their quotients, and powers
     TN_EXPR_CLASS_EXTREME,    // one of the operands
     TN_EXPR_CLASS_BITS,       // bit by bit
     TN_EXPR_CLASS_SHIFT,      // by the second operand
