@@ -158,7 +158,8 @@ static tn_status apply_expr(const struct host_op *a)
     for (uint32_t i = 0; i < a->num_inputs; i++) {
         uint8_t weak_kind =
             a->weak_kinds ? a->weak_kinds[i] : prim_weak_kind(a->prim, i, a->num_inputs);
-        types.inputs[i] = (struct expr_input){a->inputs[i].layout.dtype, weak_kind};
+        types.inputs[i] =
+            (struct expr_input){.dtype = a->inputs[i].layout.dtype, .weak_kind = weak_kind};
         inputs[i] =
             (tn_tensor){a->inputs[i].data, layout_broadcast(&a->inputs[i].layout, &shape)};
     }

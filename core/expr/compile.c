@@ -62,7 +62,7 @@ static tn_dtype whole_of(struct value_type arg, tn_dtype dtype)
 }
 
 // The dtype that operand k of node i must have when the node is computed in `dtype`. NONE:
-// the result does not depend on the operand (isnan of an integer).
+// the result does not depend on the operand (isnan of an integer, i8 < 300).
 static tn_dtype operand_dtype(const struct compiler *c, uint32_t i, tn_dtype dtype,
                               uint32_t k)
 {
@@ -75,8 +75,7 @@ static tn_dtype operand_dtype(const struct compiler *c, uint32_t i, tn_dtype dty
         return is_number(arg) || dtype_is_inexact(arg.dtype) ? type_computed(arg)
                                                              : TN_DTYPE_NONE;
     case TN_EXPR_CLASS_COMPARE:
-        return type_computed(
-            type_promote(arg, c->types[position_of(c, node->args[1 - k])]));
+        return type_compared(arg, c->types[position_of(c, node->args[1 - k])]);
     case TN_EXPR_CLASS_LOGIC:
         return TN_BOOL;
     case TN_EXPR_CLASS_SELECT:
@@ -169,11 +168,8 @@ static uint32_t emit_reduction(struct compiler *c, int op, tn_dtype dtype, uint3
 static uint32_t emit_arith(struct compiler *c, int op, tn_dtype dtype, const uint32_t *args)
 {
     struct assembler *a = &c->assembler;
-    if (op == TREE_FLOOR_DIV) { // the instruction DIV rounds down for integers
-        uint32_t quotient = assemble(a, TN_EXPR_DIV, dtype, args[0], args[1], 0);
-        return dtype_is_float(dtype) ? assemble(a, TN_EXPR_FLOOR, dtype, quotient, 0, 0)
-                                     : quotient;
-    }
+    if (op == TN_EXPR_FLOOR_DIV && !dtype_is_float(dtype))
+        op = TN_EXPR_DIV; // whose quotient is rounded down for integers
     if (dtype == TN_BOOL && (op == TN_EXPR_ADD || op == TN_EXPR_MUL)) // as in NumPy
         op = op == TN_EXPR_ADD ? TN_EXPR_OR : TN_EXPR_AND;
     return assemble(a, op, dtype, args[0], args[1], args[2]);
@@ -198,6 +194,46 @@ static uint32_t emit_sign(struct compiler *c, int op, tn_dtype dtype, uint32_t a
             : op == TN_EXPR_ABS && !dtype_is_float(dtype) && !tn_is_signed(dtype))
         return arg;
     return assemble(a, op, dtype, arg, 0, 0);
+}
+
+// Whether every number is below (is_below) or above the operands that are compared with it,
+// given by position: whether `op` holds.
+static bool holds_beyond(int op, uint32_t number_at, bool is_below)
+{
+    bool is_less = is_below == (number_at == 0); // the left operand is the lesser one
+    return op == TN_EXPR_NE || (is_less ? op == TN_EXPR_LT || op == TN_EXPR_LE
+                                        : op == TN_EXPR_GT || op == TN_EXPR_GE);
+}
+
+// Compares u64 with i64: below 0 the i64 is the lesser one, else both are u64.
+static uint32_t emit_mixed(struct assembler *a, int op, const uint32_t *args)
+{
+    uint32_t signed_at = a->insns[args[0]].dtype == TN_U64;
+    uint32_t number = args[signed_at], operands[2] = {args[0], args[1]};
+    operands[signed_at] = assemble_cast(a, TN_U64, number);
+    bool holds = holds_beyond(op, signed_at, true);
+    uint32_t below = assemble(a, holds ? TN_EXPR_LT : TN_EXPR_GE, TN_BOOL, number,
+                              assemble_constant(a, TN_I64, 0), 0);
+    uint32_t known = assemble(a, op, TN_BOOL, operands[0], operands[1], 0);
+    return assemble(a, holds ? TN_EXPR_OR : TN_EXPR_AND, TN_BOOL, below, known, 0);
+}
+
+static uint32_t emit_comparison(struct compiler *c, const struct expr_node *node,
+                                const uint32_t *args)
+{
+    struct assembler *a = &c->assembler;
+    if (a->status != TN_OK)
+        return 0;
+    if (args[0] == ASSEMBLE_NONE) {
+        struct value_type left = c->types[position_of(c, node->args[0])];
+        struct value_type right = c->types[position_of(c, node->args[1])];
+        bool is_below = number_is_negative(is_number(left) ? left : right);
+        return assemble_constant(a, TN_BOOL,
+                                 holds_beyond(node->op, !is_number(left), is_below));
+    }
+    if (a->insns[args[0]].dtype != a->insns[args[1]].dtype)
+        return emit_mixed(a, node->op, args);
+    return assemble(a, node->op, TN_BOOL, args[0], args[1], 0);
 }
 
 static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
@@ -236,6 +272,8 @@ static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
         return node->op == TN_EXPR_INVERT && dtype == TN_BOOL
                    ? assemble(a, TN_EXPR_NOT, TN_BOOL, args[0], 0, 0)
                    : assemble(a, node->op, dtype, args[0], args[1], 0);
+    case TN_EXPR_CLASS_COMPARE:
+        return emit_comparison(c, node, args);
     case TN_EXPR_CLASS_REDUCE:
         return emit_reduction(c, node->op, dtype, args[0]);
     default:

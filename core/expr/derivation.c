@@ -378,8 +378,8 @@ struct substitution {
 static subtree turned_index(struct tree *t, subtree index, int64_t row, int64_t inner)
 {
     subtree rows = tree_int(t, row), width = tree_int(t, inner);
-    subtree others = tree_op(t, TREE_FLOOR_DIV, index, rows, NULL);
-    subtree outer = tree_op(t, TREE_FLOOR_DIV, others, width, NULL);
+    subtree others = tree_op(t, TN_EXPR_FLOOR_DIV, index, rows, NULL);
+    subtree outer = tree_op(t, TN_EXPR_FLOOR_DIV, others, width, NULL);
     subtree line = tree_op(t, TN_EXPR_ADD, tree_op(t, TN_EXPR_MUL, outer, rows, NULL),
                            tree_op(t, TN_EXPR_MOD, index, rows, NULL), NULL);
     return tree_op(t, TN_EXPR_ADD, tree_op(t, TN_EXPR_MUL, line, width, NULL),

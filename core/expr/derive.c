@@ -196,7 +196,7 @@ static subtree chain_binary(struct tree *t, subtree node, uint32_t k, subtree g)
     case TN_EXPR_DIV:
         return k == 0 ? divide(t, g, b) : neg(t, divide(t, mul(t, g, node), b));
     case TN_EXPR_MOD:
-        return k == 0 ? g : neg(t, mul(t, g, call(t, TN_EXPR_FLOOR, divide(t, a, b))));
+        return k == 0 ? g : neg(t, mul(t, g, tree_op(t, TN_EXPR_FLOOR_DIV, a, b, NULL)));
     case TN_EXPR_POW:
         return k == 0 ? power_base(t, node, g) : power_exponent(t, node, g);
     case TN_EXPR_ATAN2:
@@ -357,7 +357,7 @@ static bool is_flat(int op)
     case TN_EXPR_CLASS_LOGIC:
         return true;
     default:
-        return op == TN_EXPR_SIGN || op == TREE_FLOOR_DIV;
+        return op == TN_EXPR_SIGN || op == TN_EXPR_FLOOR_DIV;
     }
 }
 

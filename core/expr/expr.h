@@ -40,9 +40,11 @@ struct expr {
 // How an input takes part in promotion.
 struct expr_input {
     tn_dtype dtype;
-    // 0: promotes by its dtype. KIND_SIGNED or KIND_FLOAT: a weakly typed number, which
-    // promotes as a literal does (NEP 50).
+    // 0: promotes by its dtype. Else a weakly typed number, which promotes as a literal
+    // does (NEP 50): KIND_SIGNED, KIND_UNSIGNED, KIND_FLOAT or KIND_COMPLEX.
     int weak_kind;
+    bool is_known; // `bits` is the value of a weakly typed number
+    uint64_t bits;
 };
 
 // Parses `text` into the runtime's permanent set, and gives an interned expression
@@ -76,6 +78,8 @@ struct expr_set *expr_set_share(const struct expr *expr);
 bool expr_set_has_room(const struct expr_set *set);
 
 // The dtypes of the outputs by NumPy's promotion. Literals and attributes are weakly typed.
+// An integer number whose value is known and that the other operand's dtype does not hold
+// is an error in arithmetic, and compares as it is.
 tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
                      tn_dtype *out_dtypes);
 
@@ -141,7 +145,8 @@ int expr_is_input(const struct expr *expr);
 // (borrowed). The values of params come from expr_params: param i is attribute
 // attr_names[i]. When some attribute is needed as a float and as an integer, num_params is
 // twice num_attrs and the second half has the integers. A weakly typed input is loaded in
-// its dtype and cast to the dtype of the other operand.
+// its dtype and cast to the dtype of the other operand. Integers compare exactly: where no
+// dtype holds both operands (u64 and i64), and where a number is too large for the other's.
 tn_status expr_compile(const struct expr *expr, const struct expr_input *inputs,
                        const tn_dtype *output_dtypes, const tn_expr_program **out_program);
 
@@ -150,6 +155,13 @@ struct expr_types {
     struct expr_input inputs[TN_EXPR_MAX_INPUTS];
     tn_dtype outputs[TN_EXPR_MAX_OUTPUTS];
 };
+
+// The value of an expression whose inputs are all known integer numbers, when it is an
+// integer number, too. *out_kind is KIND_SIGNED or KIND_UNSIGNED (above INT64_MAX), or 0
+// when the value is no such number, or is computed by operations that are not folded. An
+// error when it fits neither i64 nor u64.
+tn_status expr_fold(const struct expr *expr, const struct expr_input *inputs, int *out_kind,
+                    uint64_t *out_bits);
 
 // Fills program->num_params params from an attribute struct.
 tn_status expr_params(const tn_expr_program *program, const struct expr *expr,

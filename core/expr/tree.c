@@ -225,35 +225,8 @@ const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype, const struct e
 
 // --- constant folding ------------------------------------------------------------------
 
-// True when an integer result might not fit i64. Such an operation is not folded: the
-// program computes, and wraps, in i64 or u64.
-static bool may_overflow(int op, const struct value_type *args, const uint64_t *values)
-{
-    int64_t out, a = (int64_t)values[0], b = (int64_t)values[1];
-    if (args[0].kind == KIND_UNSIGNED || args[1].kind == KIND_UNSIGNED)
-        return true;
-    switch (op) {
-    case TN_EXPR_ADD:
-        return __builtin_add_overflow(a, b, &out);
-    case TN_EXPR_SUB:
-        return __builtin_sub_overflow(a, b, &out);
-    case TN_EXPR_MUL:
-        return __builtin_mul_overflow(a, b, &out);
-    case TN_EXPR_NEG:
-    case TN_EXPR_ABS:
-        return a == INT64_MIN;
-    case TREE_FLOOR_DIV:
-        return a == INT64_MIN && b == -1;
-    case TN_EXPR_POW:
-    case TN_EXPR_SHL:
-    case TN_EXPR_INVERT:
-        return true;
-    default:
-        return false;
-    }
-}
-
-// True for operations that are folded when all operands are literals.
+// True for operations that are folded when all operands are literals and the result is a
+// float.
 static bool can_fold(int op)
 {
     switch (op_table[op].class) {
@@ -285,27 +258,27 @@ static const struct expr_node *fold(struct tree *t, const struct expr_node *node
     if (!can_fold(node->op) || args[0].dtype || args[1].dtype ||
         node_type(node, NULL, args, &type) != TN_OK)
         return NULL;
-    if (type.kind == KIND_COMPLEX || args[0].kind == KIND_COMPLEX)
+    if (type.kind != KIND_FLOAT || args[0].kind == KIND_COMPLEX)
         return NULL;
-    if (type.kind != KIND_FLOAT && may_overflow(node->op, args, values))
-        return NULL;
-    tn_dtype dtype = type_to_dtype(type);
     for (uint32_t i = 0; i < node->num_args; i++)
-        values[i] = scalar_cast(type_to_dtype(args[i]), dtype, values[i]);
-    int op = node->op == TREE_FLOOR_DIV ? TN_EXPR_DIV : node->op;
-    uint64_t bits = scalar_op(op, dtype, dtype, values[0], values[1], values[2]);
-    if (type.kind != KIND_FLOAT)
-        return tree_number(t, type.kind, bits);
-    double value = bits_to_double(bits);
-    return tree_float(t, node->op == TREE_FLOOR_DIV ? __builtin_floor(value) : value);
+        values[i] = scalar_cast(type_to_dtype(args[i]), TN_F64, values[i]);
+    return tree_float(t, bits_to_double(scalar_op(node->op, TN_F64, TN_F64, values[0],
+                                                  values[1], values[2])));
 }
 
-// -9223372036854775808: the literal fits i64 only after negation.
-static bool is_int64_min(const struct expr_node *node)
+// The number that an operation on integer literals gives; NULL: it is not folded.
+static const struct expr_node *fold_literals(struct tree *t, const struct expr_node *node)
 {
-    const struct expr_node *a = node->args[0];
-    return node->op == TN_EXPR_NEG && a->op == TREE_NUMBER && a->kind == KIND_UNSIGNED &&
-           a->bits == UINT64_C(1) << 63;
+    int kind, kinds[3] = {KIND_SIGNED, KIND_SIGNED, KIND_SIGNED};
+    uint64_t bits, values[3] = {0};
+    for (uint32_t i = 0; i < node->num_args; i++) {
+        kinds[i] = node->args[i]->kind;
+        values[i] = node->args[i]->bits;
+        if (kinds[i] != KIND_SIGNED && kinds[i] != KIND_UNSIGNED)
+            return NULL;
+    }
+    t->status = fold_integers(node->op, kinds, values, &kind, &bits);
+    return t->status == TN_OK && kind ? tree_number(t, kind, bits) : NULL;
 }
 
 const struct expr_node *tree_op(struct tree *t, int op, const struct expr_node *a,
@@ -319,9 +292,9 @@ const struct expr_node *tree_op(struct tree *t, int op, const struct expr_node *
             return NULL;
         all_numbers &= node.args[i]->op == TREE_NUMBER;
     }
-    if (all_numbers && is_int64_min(&node))
-        return tree_int(t, INT64_MIN);
-    const struct expr_node *number = all_numbers ? fold(t, &node) : NULL;
+    const struct expr_node *number = all_numbers ? fold_literals(t, &node) : NULL;
+    if (all_numbers && !number && t->status == TN_OK)
+        number = fold(t, &node);
     return number ? number : intern(t, &node);
 }
 

@@ -22,7 +22,6 @@ enum {
     TREE_INPUT = TN_EXPR_NUM_OPS,
     TREE_ATTR,
     TREE_NUMBER,
-    TREE_FLOOR_DIV,
     TREE_ALL,  // && of bools
     TREE_ANY,  // || of bools
     TREE_MEAN, // REDUCE_SUM over EXTENT
@@ -173,10 +172,23 @@ enum {
 struct value_type {
     tn_dtype dtype; // TN_DTYPE_NONE: weakly typed
     int kind; // when weakly typed: KIND_SIGNED, KIND_UNSIGNED, KIND_FLOAT or KIND_COMPLEX
+    uint32_t holders; // the dtypes that hold an integer number of known value; 0: not known
+    uint64_t bits;    // this value
 };
+// The integer dtypes that hold the number `bits` of KIND_SIGNED or KIND_UNSIGNED, as bits.
+uint32_t number_holders(int kind, uint64_t bits);
+// Whether a number is below every unsigned one.
+static inline bool number_is_negative(struct value_type number)
+{
+    return number.kind == KIND_SIGNED && (int64_t)number.bits < 0;
+}
 tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
                     const struct value_type *args, struct value_type *out);
 struct value_type type_promote(struct value_type a, struct value_type b);
+// The dtype in which `arg` is compared with `other`, exactly for integers: of u64 beside a
+// signed dtype u64, and of the signed one i64. TN_DTYPE_NONE: one is a number that the
+// dtype of the other does not hold, so its sign alone decides.
+tn_dtype type_compared(struct value_type arg, struct value_type other);
 // The dtype of the type; i64, u64 or f64 when weakly typed.
 tn_dtype type_to_dtype(struct value_type type);
 // type_to_dtype, but f32 for half floats, which are computed in f32.
@@ -184,7 +196,12 @@ tn_dtype type_computed(struct value_type type);
 tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
                      struct value_type **out_types);
 
-// --- arithmetic (scalar.c) -------------------------------------------------------------
+// --- arithmetic (scalar.c, fold.c) -----------------------------------------------------
+
+// Operation `op` of integer numbers: kinds and 64 bits each, room for two. *out_kind is 0
+// when it is not folded. An error when the result fits neither i64 nor u64.
+tn_status fold_integers(int op, const int *kinds, const uint64_t *values, int *out_kind,
+                        uint64_t *out_bits);
 
 // One instruction on values of 64 bits, as in params. `from` is the operands' dtype.
 uint64_t scalar_op(int op, tn_dtype dtype, tn_dtype from, uint64_t a, uint64_t b,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Result dtypes of operations: NumPy's promotion, in which literals and attributes are
 // weakly typed numbers (NEP 50).
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include "tree.h"
 
@@ -17,6 +19,50 @@ static int kind_of(struct value_type type)
 static struct value_type of_dtype(tn_dtype dtype)
 {
     return (struct value_type){.dtype = dtype};
+}
+
+uint32_t number_holders(int kind, uint64_t bits)
+{
+    uint32_t holders = 0;
+    bool is_negative = kind == KIND_SIGNED && (int64_t)bits < 0;
+    for (tn_dtype dtype = TN_BOOL + 1; dtype < TN_NUM_DTYPES; dtype++) {
+        bool is_signed = tn_is_signed(dtype);
+        if (!tn_dtype_in(dtype, TN_INTEGER_DTYPES))
+            continue;
+        // The bits behind the sign of a signed dtype, all bits of an unsigned one.
+        uint64_t most = UINT64_MAX >> (64 - 8 * dtype_size(dtype) + is_signed);
+        if (is_negative ? is_signed && ~bits <= most : bits <= most)
+            holders |= TN_DTYPE_BIT(dtype);
+    }
+    return holders;
+}
+
+static struct value_type of_number(int kind, bool is_known, uint64_t bits)
+{
+    struct value_type type = {.kind = kind};
+    if (is_known && (kind == KIND_SIGNED || kind == KIND_UNSIGNED)) {
+        type.holders = number_holders(kind, bits);
+        type.bits = bits;
+    }
+    return type;
+}
+
+static bool is_integer(struct value_type type)
+{
+    int kind = kind_of(type);
+    return kind == KIND_SIGNED || kind == KIND_UNSIGNED || kind == KIND_BOOL;
+}
+
+tn_dtype type_compared(struct value_type arg, struct value_type other)
+{
+    if (!is_integer(arg) || !is_integer(other))
+        return type_computed(type_promote(arg, other));
+    struct value_type number = is_number(arg) ? arg : other;
+    tn_dtype dtype = is_number(arg) ? other.dtype : arg.dtype;
+    if (number.holders && tn_dtype_in(dtype, TN_INTEGER_DTYPES))
+        return tn_dtype_in(dtype, number.holders) ? dtype : TN_DTYPE_NONE;
+    tn_dtype both = dtype_promote(type_to_dtype(arg), type_to_dtype(other));
+    return both != TN_F64 ? both : type_to_dtype(arg) == TN_U64 ? TN_U64 : TN_I64;
 }
 
 struct value_type type_promote(struct value_type a, struct value_type b)
@@ -46,10 +92,16 @@ tn_dtype type_computed(struct value_type type)
     return tn_dtype_computed(type_to_dtype(type));
 }
 
-static const char *type_text(struct value_type type)
+#define NUMBER_TEXT 24
+static const char *type_text(struct value_type type, char text[NUMBER_TEXT])
 {
     if (!is_number(type))
         return dtype_name(type.dtype);
+    if (type.holders) {
+        snprintf(text, NUMBER_TEXT, type.kind == KIND_SIGNED ? "%" PRId64 : "%" PRIu64,
+                 type.bits);
+        return text;
+    }
     return type.kind == KIND_COMPLEX ? "a complex number"
            : type.kind == KIND_FLOAT ? "a number"
                                      : "an integer";
@@ -59,11 +111,33 @@ static tn_status refuse(const struct expr_node *node, const struct value_type *a
                         const char *expected)
 {
     const char *text = op_table[node->op].text;
+    uint32_t first = node->num_args == 3; // of SELECT the operands that it chooses from
+    char a[NUMBER_TEXT], b[NUMBER_TEXT];
     if (node->num_args == 1)
-        return fail(TN_ERR_ARGUMENT, "'%s' of %s: expected %s", text, type_text(args[0]),
+        return fail(TN_ERR_ARGUMENT, "'%s' of %s: expected %s", text, type_text(args[0], a),
                     expected);
-    return fail(TN_ERR_ARGUMENT, "'%s' of %s and %s: expected %s", text, type_text(args[0]),
-                type_text(args[1]), expected);
+    return fail(TN_ERR_ARGUMENT, "'%s' of %s and %s: expected %s", text,
+                type_text(args[first], a), type_text(args[first + 1], b), expected);
+}
+
+// Refuses integer numbers that the result's dtype does not hold. A conversion wraps them,
+// as is said of it, and what gives a bool or a float takes all.
+static tn_status check_numbers(const struct expr_node *node, const struct value_type *args,
+                               tn_dtype dtype)
+{
+    char expected[80];
+    if (!tn_dtype_in(dtype, TN_INTEGER_DTYPES) ||
+        op_table[node->op].class == TN_EXPR_CLASS_CAST)
+        return TN_OK;
+    for (uint32_t k = node->num_args == 3; k < node->num_args; k++) {
+        if (!is_number(args[k]) || !args[k].holders || tn_dtype_in(dtype, args[k].holders))
+            continue;
+        snprintf(expected, sizeof(expected),
+                 "a number that %s holds: convert the other operand first",
+                 dtype_name(dtype));
+        return refuse(node, args, expected);
+    }
+    return TN_OK;
 }
 
 static struct value_type to_float(struct value_type type)
@@ -80,7 +154,7 @@ static tn_status leaf_type(const struct expr_node *node, const struct expr_input
     switch (node->op) {
     case TREE_INPUT: {
         struct expr_input input = inputs[node->index];
-        *out = input.weak_kind ? (struct value_type){.kind = input.weak_kind}
+        *out = input.weak_kind ? of_number(input.weak_kind, input.is_known, input.bits)
                                : of_dtype(input.dtype);
         if (!input.weak_kind && !dtype_valid(input.dtype))
             return fail(TN_ERR_ARGUMENT, "input %u has no dtype", node->index);
@@ -88,8 +162,9 @@ static tn_status leaf_type(const struct expr_node *node, const struct expr_input
     }
     case TREE_NUMBER:
     case TREE_ATTR:
-        *out = node->kind == KIND_BOOL ? of_dtype(TN_BOOL)
-                                       : (struct value_type){.kind = node->kind};
+        *out = node->kind == KIND_BOOL
+                   ? of_dtype(TN_BOOL)
+                   : of_number(node->kind, node->op == TREE_NUMBER, node->bits);
         return TN_OK;
     default:
         *out = of_dtype(TN_I64); // index
@@ -101,6 +176,11 @@ static tn_status bits_type(const struct expr_node *node, const struct value_type
                            struct value_type both, struct value_type *out)
 {
     bool is_shift = op_table[node->op].class == TN_EXPR_CLASS_SHIFT;
+    if (kind_of(both) >= KIND_FLOAT && is_integer(args[0]) && node->num_args > 1 &&
+        is_integer(args[1]))
+        return refuse(node, args,
+                      "integers that one dtype holds: none holds u64 and a signed one, "
+                      "convert one");
     if (kind_of(both) >= KIND_FLOAT)
         return refuse(node, args, is_shift ? "integers" : "integers or bool");
     *out = is_shift && kind_of(both) == KIND_BOOL ? of_dtype(TN_I8) : both;
@@ -207,8 +287,8 @@ static struct value_type join_type(struct value_type both)
                            : of_dtype(tn_dtype_complex(part.dtype));
 }
 
-tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
-                    const struct value_type *args, struct value_type *out)
+static tn_status type_of(const struct expr_node *node, const struct expr_input *inputs,
+                         const struct value_type *args, struct value_type *out)
 {
     struct value_type both = {0};
     if (node->num_args == 1)
@@ -270,6 +350,17 @@ tn_status node_type(const struct expr_node *node, const struct expr_input *input
     }
 }
 
+tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
+                    const struct value_type *args, struct value_type *out)
+{
+    tn_status status = type_of(node, inputs, args, out);
+    if (status == TN_OK && node->num_args > 0) {
+        status = check_numbers(node, args, out->dtype);
+        out->holders = 0; // of a leaf alone
+    }
+    return status;
+}
+
 tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
                      struct value_type **out_types)
 {
@@ -291,7 +382,8 @@ tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
     return TN_OK;
 }
 
-// Packs 8 bits for each of at most TN_EXPR_MAX_INPUTS inputs: 5 of dtype, 3 of kind.
+// Packs 8 bits for each of at most TN_EXPR_MAX_INPUTS inputs: 5 of dtype, 3 of kind. Of
+// known integer numbers it counts which dtypes hold them, and their sign.
 bool expr_dtypes_key(const struct expr *expr, const struct expr_input *inputs,
                      uint64_t seed, struct hash *out)
 {
@@ -303,7 +395,15 @@ bool expr_dtypes_key(const struct expr *expr, const struct expr_input *inputs,
                        ((uint64_t)inputs[i].weak_kind & 7);
     _Static_assert(TN_NUM_DTYPES <= 32 && TN_EXPR_MAX_INPUTS == 16, "the key's fields");
     struct hash h = hash_u64(hash_start(seed), (uint64_t)(uintptr_t)expr);
-    *out = hash_u64(hash_u64(h, words[0]), words[1]);
+    h = hash_u64(hash_u64(h, words[0]), words[1]);
+    for (uint32_t i = 0; i < expr->num_inputs; i++) {
+        struct value_type number =
+            of_number(inputs[i].weak_kind, inputs[i].is_known, inputs[i].bits);
+        if (number.holders)
+            h = hash_u64(h, (uint64_t)i << 33 | (uint64_t)number_is_negative(number) << 32 |
+                                number.holders);
+    }
+    *out = h;
     return true;
 }
 

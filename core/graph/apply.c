@@ -78,7 +78,7 @@ static tn_status infer_expr(const struct expr *expr, const struct node *node,
     *out_weak = node->num_inputs > 0;
     for (uint32_t i = 0; i < node->num_inputs; i++) {
         const tn_array *input = node->inputs[i];
-        inputs[i] = (struct expr_input){input->type.dtype, input->weak_kind};
+        inputs[i] = array_promoted(input);
         *out_weak = *out_weak && input->weak_kind;
         if (shape_equal(&type, &input->type))
             continue;
@@ -129,11 +129,35 @@ static void mark_weak(struct node *node)
         tn_dtype dtype = node->outputs[i].type.dtype;
         if (dtype == TN_I64)
             node->outputs[i].weak_kind = KIND_SIGNED;
+        else if (dtype == TN_U64)
+            node->outputs[i].weak_kind = KIND_UNSIGNED;
         else if (dtype == TN_F64)
             node->outputs[i].weak_kind = KIND_FLOAT;
         else if (dtype == TN_COMPLEX128)
             node->outputs[i].weak_kind = KIND_COMPLEX;
     }
+}
+
+// An operation on integer numbers is computed here, as Python would: its result is a number
+// whose value is known, so that it can be held against the dtype of what stands beside it.
+static tn_status fold_numbers(tn_scope *scope, const struct node *node, tn_array **outputs)
+{
+    struct expr_input inputs[TN_EXPR_MAX_INPUTS];
+    int kind = 0;
+    uint64_t bits = 0;
+    if (node->num_outputs != 1 ||
+        !tn_dtype_in(node->outputs[0].type.dtype, TN_INTEGER_DTYPES))
+        return TN_OK;
+    for (uint32_t i = 0; i < node->num_inputs; i++) {
+        inputs[i] = array_promoted(node->inputs[i]);
+        if (!inputs[i].is_known)
+            return TN_OK;
+    }
+    tn_status status = expr_fold(node->expr, inputs, &kind, &bits);
+    if (status != TN_OK || !kind)
+        return status;
+    outputs[0] = number_create(scope, kind == KIND_SIGNED ? TN_I64 : TN_U64, bits, kind);
+    return outputs[0] ? TN_OK : scope->status;
 }
 
 static tn_status check_expr_size(const struct expr *expr, uint32_t num_inputs)
@@ -182,6 +206,8 @@ tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
             mark_weak(node);
         if (status == TN_OK)
             give_outputs(node, outputs);
+        if (status == TN_OK && weak && !dtypes)
+            status = fold_numbers(scope, node, outputs);
     }
     if (status != TN_OK)
         fail_prefix("expression \"%s\": ", expr->text);
@@ -254,7 +280,7 @@ static tn_status infer_by_rule(const struct prim *prim, struct node *node)
     return status;
 }
 
-static tn_status infer_node(const struct prim *prim, struct node *node)
+static tn_status infer_node(const struct prim *prim, struct node *node, bool *out_weak)
 {
     bool weak = false;
     tn_status status;
@@ -272,6 +298,7 @@ static tn_status infer_node(const struct prim *prim, struct node *node)
         status = check_axis(node);
     if (status == TN_OK && weak)
         mark_weak(node);
+    *out_weak = weak;
     return status;
 }
 
@@ -326,9 +353,12 @@ tn_status graph_apply(tn_scope *scope, const struct prim *prim,
         node->expr = prim->expr;
         node->hash = hash_join(node->hash, prim->id_hash);
         node_order_effects(scope, node);
-        status = infer_node(prim, node);
+        bool weak = false;
+        status = infer_node(prim, node, &weak);
         if (status == TN_OK)
             give_outputs(node, outputs);
+        if (status == TN_OK && weak)
+            status = fold_numbers(scope, node, outputs);
     }
     if (status != TN_OK)
         prefix_application(prim, inputs, num_inputs);

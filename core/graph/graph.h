@@ -212,6 +212,8 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
 
 // Gives the dtypes of the node's inputs and outputs, to compile its expression.
 void node_types(const struct node *node, struct expr_types *out);
+// How an array takes part in promotion.
+struct expr_input array_promoted(const tn_array *array);
 
 // The axis, from the front, along which the node's expression reduces; -1: it does not, or
 // the attribute is out of range.

@@ -84,11 +84,19 @@ void node_order_effects(tn_scope *scope, struct node *node)
     scope->has_effects = true;
 }
 
+struct expr_input array_promoted(const tn_array *array)
+{
+    return (struct expr_input){.dtype = array->type.dtype,
+                               .weak_kind = array->weak_kind,
+                               .is_known =
+                                   array->weak_kind && array->node->kind == NODE_NUMBER,
+                               .bits = array->node->number};
+}
+
 void node_types(const struct node *node, struct expr_types *out)
 {
     for (uint32_t i = 0; i < node->num_inputs; i++)
-        out->inputs[i] =
-            (struct expr_input){node->inputs[i]->type.dtype, node->inputs[i]->weak_kind};
+        out->inputs[i] = array_promoted(node->inputs[i]);
     for (uint32_t i = 0; i < node->num_outputs; i++)
         out->outputs[i] = node->outputs[i].type.dtype;
 }
@@ -186,6 +194,11 @@ tn_array *tn_bool(tn_scope *scope, int32_t value)
 tn_array *tn_int(tn_scope *scope, int64_t value)
 {
     return number_create(scope, TN_I64, (uint64_t)value, KIND_SIGNED);
+}
+
+tn_array *tn_uint(tn_scope *scope, uint64_t value)
+{
+    return number_create(scope, TN_U64, value, KIND_UNSIGNED);
 }
 
 tn_array *tn_float(tn_scope *scope, double value)

@@ -70,5 +70,6 @@ void array_set_weak(tn_array *array, int32_t weak)
     array->weak_kind = !weak                                   ? 0
                        : tn_dtype_in(dtype, TN_COMPLEX_DTYPES) ? KIND_COMPLEX
                        : dtype_is_inexact(dtype)               ? KIND_FLOAT
+                       : dtype == TN_U64                       ? KIND_UNSIGNED
                                                                : KIND_SIGNED;
 }

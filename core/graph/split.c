@@ -85,7 +85,7 @@ static tn_status argument_dtype(const struct expr *expr, const tn_array *const *
 {
     struct expr_input types[TN_EXPR_MAX_INPUTS];
     for (uint32_t i = 0; i < expr->num_inputs; i++)
-        types[i] = (struct expr_input){inputs[i]->type.dtype, inputs[i]->weak_kind};
+        types[i] = array_promoted(inputs[i]);
     tn_status status = expr_infer(expr, types, out_dtype);
     if (status == TN_OK)
         *out_dtype = tn_dtype_computed(*out_dtype);

@@ -5,11 +5,12 @@ of matmul, ties of argmax. usage: golden.py OUT
 
 A case is the primitive's name, its attributes as text, its inputs, and what NumPy gives, one
 array for each output that is compared; numbers are little-endian 64 bits, texts are a length and
-bytes. The cases of golden_operators.py are added.
+bytes. The cases of golden_operators.py and golden_numbers.py are added.
 """
 import struct
 import sys
 
+import golden_numbers
 import golden_operators
 import numpy as np
 
@@ -34,7 +35,7 @@ def text(value):
 
 def add(name, inputs, results, roundings=0, **attrs):
     """An input that is None is not given. `roundings`: of the result's dtype, to which elements are
-    right beside their own (a GPU is given four times as many)."""
+    right beside their own (a GPU is given four times as many); golden_numbers.EVERY_BIT: all bits are right."""
     results = results if isinstance(results, tuple) else (results,)
     cases.append((name, [(k, text(v)) for k, v in attrs.items()],
                   [None if x is None else np.asarray(x) for x in inputs],
@@ -178,6 +179,7 @@ def put_array(out, x):
 def main():
     for make in (promotion, division, slices, shapes, reductions, moving):
         make()
+    golden_numbers.make(add)
     golden_operators.make(add, DTYPES)
     with open(sys.argv[1], 'wb') as out:
         out.write(struct.pack('<q', len(cases)))

@@ -360,10 +360,10 @@ Test(complex_numbers, numbers_take_the_dtype_of_what_they_meet)
 static const struct {
     const char *text, *message;
 } refused[] = {
-    {"z -> z < 1", "'<' of complex128 and an integer: expected real numbers"},
+    {"z -> z < 1", "'<' of complex128 and 1: expected real numbers"},
     {"z -> floor(z)", "'floor' of complex128: expected real numbers"},
     {"z -> max(z)", "'max' of complex128: expected real numbers"},
-    {"z -> complex(z, 1)", "'complex' of complex128 and an integer: expected real"},
+    {"z -> complex(z, 1)", "'complex' of complex128 and 1: expected real"},
     {"z -> z << 1", "expected real numbers"},
     {"z -> f32(f8_e4m3(real(z)))", "base.astype, which rounds"},
 };

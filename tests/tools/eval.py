@@ -23,8 +23,33 @@ def numbers_and_signs():
         ("-2 ** 2", -4), ("7 // 2", 3), ("-7 // 2", -4), ("-7 % 3", 2), ("7 / 2", 3.5),
         ("2.0 ** -1", 0.5), ("1 < 2", True), ("1 == 2", False), ("6 & 3 | 8", 10),
         ("6 ^ 3", 5), ("1 << 4 >> 2", 4), ("~5", -6), ("0x10", 16), ("1e3", 1000.0),
-        ("- - 3", 3), (".5 + 1.", 1.5), ("10 - 4 - 3", 3), ("true", True)]:
-        assert values("--", text) == [expected], (text, values("--", text))
+        ("- - 3", 3), (".5 + 1.", 1.5), ("10 - 4 - 3", 3), ("true", True),
+        ("1.0 // 0.1", 9), ("6.0 // 0.1", 59), ("-1.0 // inf", -1), ("true // true", 1),
+        ("-9223372036854775808", -2**63), ("18446744073709551615", 2**64 - 1), ("- -9223372036854775808", 2**63),
+        ("0xffffffffffffffff", 2**64 - 1), ("2**63 - 1", 2**63 - 1), ("[18446744073709551615, 1][0]", 2**64 - 1)]:
+        assert [int(v) if isinstance(v, str) else v for v in values("--", text)] == [expected], (text, values("--", text))
+    for text, said in [
+        ("18446744073709551616", "the number does not fit 64 bits"), ("-9223372036854775809", "does not fit 64 bits"),
+        ("2**64", "fits neither i64 nor u64"), ("[18446744073709551615, -1]", "neither i64 nor u64 holds all"),
+        ("full([2], 18446744073709551615, dtype=u64)", "is not exact as an f64"),
+        ("full([2], 300, dtype=u8)", "value is 300, expected a number that u8 holds"),
+        ("sum([1], [18446744073709551615])", "does not fit i64")]:
+        refused("eval", "--", text, saying=said)
+
+
+def numbers_beside_integers():
+    u8 = "x = astype([44, 0, 255], u8); "
+    assert values(u8 + "x < 300, x > -1, 44 == x, 300 == x, 2**40 >= x, x / 300, x + 2.5") == [
+        [True] * 3, [True] * 3, [True, False, False], [False] * 3, [True] * 3, [44 / 300, 0, 255 / 300], [46.5, 2.5, 257.5]]
+    assert values("x < 2**40, x + 300, x * 2 ** 40", "x=[1]") == [[True], [301], [2**40]]
+    for text, said in [("x + 300", "'+' of u8 and 300"), ("-1 * x", "'*' of -1 and u8"), ("x ^ 2 ** 8", "'^' of u8 and 256"),
+                       ("x + 2 * 150", "'+' of u8 and 300"), ("where(x, x, 300)", "'select' of u8 and 300")]:
+        refused("eval", u8 + text, saying=said + ": expected a number that u8 holds")
+    refused("eval", u8 + "astype(x, u64) ^ astype(x, i32)", saying="'^' of u64 and i32: expected integers that one dtype")
+    for text, expected in [("9223372036854775807:", []), (":9223372036854775807", [44, 0, 255]), (":9223372036854775807:-1", []),
+                           ("18446744073709551615:", []), ("::9223372036854775807", [44])]:
+        assert values(u8 + f"x[{text}]") == [expected], text
+    refused("eval", u8 + "x[9223372036854775808]", saying="index 9223372036854775808 is outside axis 0")
 
 
 def arrays_slices_and_operators():
@@ -253,7 +278,7 @@ def numpy_agrees():
     assert shown.rstrip() == numpy.array2string(big), shown
 
 
-tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
+tap.run([numbers_and_signs, numbers_beside_integers, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
          mistakes_are_shown_with_a_caret, gradients_are_printed,
          gradients_are_part_of_expressions, what_is_printed_comes_in_order, graphs_are_texts, expressions_are_mapped, files_go_in_and_out,
          tensors_of_safetensors_can_be_named, sizes_that_no_machine_has_are_refused, all_that_is_computed_goes_into_safetensors, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,

@@ -64,6 +64,30 @@ tn_status check_shape(const tn_host *host, const tn_ints *shape)
     return TN_OK;
 }
 
+void dtype_range(tn_dtype dtype, double *out_least, double *out_most)
+{
+    int bits = (int)tn_dtype_bytes(dtype) * 8;
+    *out_least = -INFINITY;
+    *out_most = INFINITY;
+    if (tn_dtype_in(dtype, TN_SIGNED_DTYPES)) {
+        *out_least = -ldexp(1, bits - 1);
+        *out_most = ldexp(1, bits - 1) - (bits == 64 ? 1024 : 1);
+    } else if (!tn_dtype_in(dtype, TN_FLOAT_DTYPES)) {
+        *out_least = 0;
+        *out_most = dtype == TN_BOOL ? 1 : ldexp(1, bits) - (bits == 64 ? 2048 : 1);
+    }
+}
+
+tn_status check_holds(const tn_host *host, const char *name, double value, tn_dtype dtype)
+{
+    double least, most, whole = trunc(value);
+    dtype_range(dtype, &least, &most);
+    if (!tn_dtype_in(dtype, TN_INTEGER_DTYPES) || (whole >= least && whole <= most))
+        return TN_OK;
+    return host->fail(host, TN_ERR_ARGUMENT, "%s is %.17g, expected a number that %s holds",
+                      name, value, dtype_text(dtype));
+}
+
 tn_status check_integers(const tn_host *host, const char *input, tn_dtype dtype)
 {
     if (tn_dtype_in(dtype, TN_INTEGER_DTYPES))

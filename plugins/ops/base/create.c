@@ -57,10 +57,12 @@ static tn_status full_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_full_attrs *attrs = infer->attrs;
     tn_status status = check_shape(infer->host, &attrs->shape);
+    tn_dtype dtype = attrs->dtype ? (tn_dtype)attrs->dtype : TN_F32;
+    if (!status)
+        status = check_holds(infer->host, "value", attrs->value, dtype);
     if (status)
         return status;
-    types[0] = (tn_type){.dtype = attrs->dtype ? (tn_dtype)attrs->dtype : TN_F32,
-                         .rank = (int32_t)attrs->shape.count};
+    types[0] = (tn_type){.dtype = dtype, .rank = (int32_t)attrs->shape.count};
     memcpy(types[0].extent, attrs->shape.value, sizeof(types[0].extent));
     return TN_OK;
 }

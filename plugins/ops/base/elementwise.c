@@ -124,22 +124,6 @@ static tn_status clip_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// The least and the greatest value of a dtype, as doubles: infinite for floats. The
-// greatest 64-bit integers are no doubles: the greatest double below them stands for them.
-static void dtype_range(tn_dtype dtype, double *out_least, double *out_most)
-{
-    int bits = (int)tn_dtype_bytes(dtype) * 8;
-    *out_least = -INFINITY;
-    *out_most = INFINITY;
-    if (tn_dtype_in(dtype, TN_SIGNED_DTYPES)) {
-        *out_least = -ldexp(1, bits - 1);
-        *out_most = ldexp(1, bits - 1) - (bits == 64 ? 1024 : 1);
-    } else if (!tn_dtype_in(dtype, TN_FLOAT_DTYPES)) {
-        *out_least = 0;
-        *out_most = dtype == TN_BOOL ? 1 : ldexp(1, bits) - (bits == 64 ? 2048 : 1);
-    }
-}
-
 // Applies each limit in x's own dtype, and only when the dtype has values beyond the limit:
 // so no integer is compared with a double.
 static tn_status clip_decompose(const tn_build *build, const tn_rule *rule,

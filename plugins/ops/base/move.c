@@ -203,7 +203,7 @@ static tn_status pad_infer(const tn_infer *infer, tn_type *types)
         }
     }
     types[0] = out;
-    return TN_OK;
+    return check_holds(host, "value", attrs->value, out.dtype);
 }
 
 // Sets all elements, of which there is at least one. One is converted, and what is filled

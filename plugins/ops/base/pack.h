@@ -168,6 +168,14 @@ static inline int64_t type_count(const tn_type *type)
 // Fails when `shape` is not given or has a negative extent.
 tn_status check_shape(const tn_host *host, const tn_ints *shape);
 
+// The least and the greatest value of a dtype, as doubles: infinite for floats. The
+// greatest 64-bit integers are no doubles: the greatest double below them stands for them.
+void dtype_range(tn_dtype dtype, double *out_least, double *out_most);
+
+// Fails when `dtype` is an integer dtype that does not hold the number `value`, cut to a
+// whole one; `name` is the attribute's name.
+tn_status check_holds(const tn_host *host, const char *name, double value, tn_dtype dtype);
+
 // Fails unless `dtype` is an integer dtype; `input` is the input's name.
 tn_status check_integers(const tn_host *host, const char *input, tn_dtype dtype);
 

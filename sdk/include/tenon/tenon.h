@@ -207,8 +207,14 @@ TN_API tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value);
 
 // Numbers without a dtype of their own: in an operation they take the dtype of the other
 // operand, as Python's numbers do in NumPy, so 2 * x keeps x's dtype. Alone they are i64,
-// f64 and complex128. `re` + `im` i is complex64 beside f32, else complex128.
+// f64 and complex128; `re` + `im` i is complex64 beside f32, else complex128. tn_uint is
+// for integers above INT64_MAX, and u64 alone.
+//
+// Beside an integer array a number compares as it is, and arithmetic with a number that the
+// array's dtype does not hold is an error. Operations on integers alone are computed at
+// once, exactly; a result that fits neither i64 nor u64 is an error.
 TN_API tn_array *tn_int(tn_scope *scope, int64_t value);
+TN_API tn_array *tn_uint(tn_scope *scope, uint64_t value);
 TN_API tn_array *tn_float(tn_scope *scope, double value);
 TN_API tn_array *tn_complex(tn_scope *scope, double re, double im);
 

@@ -152,8 +152,17 @@ Test(types, what_has_no_type_is_refused)
         const char *message;
     } cases[] = {
         {"x, y -> x & y", TN_F32, "'&' of f32 and bool: expected integers or bool"},
-        {"x, y -> x << 1", TN_F32, "'<<' of f32 and an integer: expected integers"},
+        {"x, y -> x << 1", TN_F32, "'<<' of f32 and 1: expected integers"},
         {"x, y -> x & 1.5", TN_I8, "'&' of i8 and a number: expected integers or bool"},
+        {"x, y -> x ^ u64(3)", TN_I32, "'^' of i32 and u64: expected integers that one"},
+        {"x, y -> u64(1) << x", TN_I8, "'<<' of u64 and i8: expected integers that one"},
+        {"x, y -> x + 300", TN_U8, "'+' of u8 and 300: expected a number that u8 holds"},
+        {"x, y -> -1 * x", TN_U64, "'*' of -1 and u64: expected a number that u64 holds"},
+        {"x, y -> min(x, 2**7)", TN_I8, "'min' of i8 and 128: expected a number that i8"},
+        {"x, y -> x ** -129", TN_I8, "'**' of i8 and -129: expected a number that i8"},
+        {"x, y -> x & 9223372036854775808", TN_I64, "'&' of i64 and 9223372036854775808:"},
+        {"x, y -> y ? x : -32769", TN_I16, "'select' of i16 and -32769: expected a number"},
+        {"x, y -> y + 18446744073709551615", TN_I8, "'+' of bool and 18446744073709551615"},
         {"x, y -> ~x", TN_F64, "'~' of f64: expected integers or bool"},
         {"x, y -> x - y", TN_BOOL, "'-' of bool and bool: expected numbers"},
         {"x, y -> -x", TN_BOOL, "'-' of bool: expected a number"},

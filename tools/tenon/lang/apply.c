@@ -6,6 +6,7 @@
 #include "ops/describe.h"
 #include "internal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,12 @@ static bool is_set(const struct call *call, const char *name)
     return false;
 }
 
+// Whether an integer above INT64_MAX is a double, too: its 53 leading bits say all.
+static bool is_exact(const struct lang_value *value)
+{
+    return ((uint64_t)value->i & 0x7ff) == 0;
+}
+
 // Sets the next attribute from the node at `index`.
 static int set_attr(struct call *call, const char *name, uint32_t index)
 {
@@ -98,9 +105,12 @@ static int set_attr(struct call *call, const char *name, uint32_t index)
     tn_attr *attr = &call->attrs[call->num_attrs];
     *attr = (tn_attr){.name = name};
     if (value->is_number) {
-        attr->kind = value->kind == LANG_FLOAT  ? TN_ATTR_F64
-                     : value->kind == LANG_BOOL ? TN_ATTR_BOOL
-                                                : TN_ATTR_I64;
+        if (value->kind == LANG_UINT && !is_exact(value))
+            return node_oops(e, node, "attribute '%s': %" PRIu64 " is not exact as an f64",
+                             name, (uint64_t)value->i);
+        attr->kind = value->kind == LANG_FLOAT || value->kind == LANG_UINT ? TN_ATTR_F64
+                     : value->kind == LANG_BOOL                            ? TN_ATTR_BOOL
+                                                                           : TN_ATTR_I64;
         attr->i = value->i;
         attr->f = value->f;
     } else if (value->array && field_named(call->primitive, name).flags & TN_ATTR_RUNTIME) {

@@ -103,6 +103,8 @@ int value_array(struct evaluator *e, uint32_t index, tn_array **out_array)
                 value->array = tn_float(e->scope, value->f);
             else if (value->kind == LANG_BOOL)
                 value->array = tn_bool(e->scope, (int32_t)value->i);
+            else if (value->kind == LANG_UINT)
+                value->array = tn_uint(e->scope, (uint64_t)value->i);
             else
                 value->array = tn_int(e->scope, value->i);
         }
@@ -120,18 +122,30 @@ int check_scope(struct evaluator *e, const struct lang_node *node)
 
 // --- the nodes -------------------------------------------------------------------------
 
+// Minus a number other than a bool, of which i64 holds one more than numbers above 0.
+static int negate_number(struct evaluator *e, const struct lang_node *node,
+                         const struct lang_value *operand, struct lang_value *value)
+{
+    *value = *operand;
+    value->array = NULL;
+    value->i = (int64_t)(0 - (uint64_t)operand->i);
+    value->f = -operand->f;
+    if (operand->i == INT64_MIN)
+        value->kind = operand->kind == LANG_INT ? LANG_UINT : LANG_INT;
+    else if (operand->kind == LANG_UINT)
+        return node_oops(e, node,
+                         "-%" PRIu64 " does not fit 64 bits; write it as a float: -1e19",
+                         (uint64_t)operand->i);
+    return 0;
+}
+
 static int eval_negate(struct evaluator *e, uint32_t index)
 {
     const struct lang_node *node = &e->tree->nodes[index];
     const struct lang_value *operand = child_value(e, node, 0);
     struct lang_value *value = &e->values[index];
-    if (operand->is_number && operand->kind != LANG_BOOL) {
-        *value = *operand;
-        value->array = NULL;
-        value->i = -operand->i;
-        value->f = -operand->f;
-        return 0;
-    }
+    if (operand->is_number && operand->kind != LANG_BOOL)
+        return negate_number(e, node, operand, value);
     tn_array *array;
     int failed = value_array(e, e->tree->children[node->first], &array);
     if (failed)
@@ -189,11 +203,14 @@ static int eval_node(struct evaluator *e, uint32_t index)
     struct lang_value *value = &e->values[index];
     switch (node->kind) {
     case LANG_INT:
+    case LANG_UINT:
     case LANG_BOOL:
         *value = (struct lang_value){.is_number = true,
                                      .kind = node->kind,
                                      .i = node->value.i,
-                                     .f = (double)node->value.i};
+                                     .f = node->kind == LANG_UINT
+                                              ? (double)(uint64_t)node->value.i
+                                              : (double)node->value.i};
         return 0;
     case LANG_FLOAT:
         *value =

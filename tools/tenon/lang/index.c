@@ -22,6 +22,11 @@ struct indexing {
 
 // --- one index -------------------------------------------------------------------------
 
+static bool is_whole(const struct lang_value *value)
+{
+    return value->is_number && (value->kind == LANG_INT || value->kind == LANG_UINT);
+}
+
 static int take_bound(struct indexing *x, const struct lang_node *slice, uint32_t i,
                       int64_t *out)
 {
@@ -29,9 +34,11 @@ static int take_bound(struct indexing *x, const struct lang_node *slice, uint32_
     const struct lang_node *node = child_node(x->e, slice, i);
     if (node->kind == LANG_NONE)
         return 0;
-    if (!value->is_number || value->kind != LANG_INT)
+    if (!is_whole(value))
         return node_oops(x->e, node, "a slice's bounds are whole numbers");
-    *out = value->i;
+    // What is beyond every extent: SLICE_END stands for a bound that is left out.
+    bool is_beyond = value->kind == LANG_UINT || value->i == SLICE_END;
+    *out = is_beyond ? SLICE_END - 1 : value->i;
     x->sliced = true;
     return 0;
 }
@@ -48,10 +55,15 @@ static int index_slice(struct indexing *x, const struct lang_node *node, int32_t
     return failed;
 }
 
-static int index_number(struct indexing *x, const struct lang_node *node, int64_t i,
-                        int32_t axis)
+static int index_number(struct indexing *x, const struct lang_node *node,
+                        const struct lang_value *index, int32_t axis)
 {
-    int64_t extent = x->type.extent[axis];
+    int64_t i = index->i, extent = x->type.extent[axis];
+    if (index->kind == LANG_UINT)
+        return node_oops(x->e, node,
+                         "index %" PRIu64 " is outside axis %d, which has %" PRId64
+                         " elements",
+                         (uint64_t)i, axis, extent);
     if (i < -extent || i >= extent)
         return node_oops(x->e, node,
                          "index %" PRId64 " is outside axis %d, which has %" PRId64
@@ -89,8 +101,8 @@ static int index_axis(struct indexing *x, uint32_t index, int32_t axis)
     const struct lang_value *value = &x->e->values[index];
     if (node->kind == LANG_SLICE)
         return index_slice(x, node, axis);
-    if (value->is_number && value->kind == LANG_INT)
-        return index_number(x, node, value->i, axis);
+    if (is_whole(value))
+        return index_number(x, node, value, axis);
     if (value->is_number)
         return node_oops(x->e, node,
                          "an index is a whole number, a slice or an array of "
@@ -166,7 +178,7 @@ static int index_outputs(struct evaluator *e, uint32_t index,
     const struct lang_node *node = &e->tree->nodes[index];
     const struct lang_value *which = child_value(e, node, 1);
     int64_t count = operand->num_outputs;
-    if (node->count != 2 || !which->is_number || which->kind != LANG_INT)
+    if (node->count != 2 || !is_whole(which) || which->kind == LANG_UINT)
         return node_oops(e, node,
                          "an operator's %" PRId64 " outputs are indexed by one whole "
                          "number, then each as an array: f(x)[0][1:]",

@@ -11,8 +11,8 @@
 // can be an attribute or an index too.
 struct lang_value {
     bool is_number;
-    uint8_t kind;    // of a number: LANG_INT, LANG_FLOAT, LANG_BOOL
-    int64_t i;       // INT, BOOL
+    uint8_t kind;    // of a number: LANG_INT, LANG_UINT, LANG_FLOAT, LANG_BOOL
+    int64_t i;       // INT, BOOL; of UINT the bits
     double f;        // any number
     tn_array *array; // NULL: not an array (yet)
     // Of an operator with several outputs: a range of evaluator.outputs.

@@ -20,6 +20,7 @@
 
 enum lang_kind {
     LANG_INT,
+    LANG_UINT, // an integer above INT64_MAX: the bits of value.i
     LANG_FLOAT,
     LANG_IMAGINARY, // 2j
     LANG_BOOL,

@@ -12,7 +12,8 @@ struct literal {
     struct evaluator *e;
     tn_shape shape;
     tn_dtype dtype;
-    bool has_arrays; // an element is an array: stack() is used
+    bool has_negative; // a number below 0, which u64 does not hold
+    bool has_arrays;   // an element is an array: stack() is used
     union {
         void *bytes;
         double *f;
@@ -24,12 +25,15 @@ struct literal {
 
 static tn_dtype wider(tn_dtype a, tn_dtype b)
 {
-    return a > b ? a : b; // NONE < BOOL < I64 < F64
+    return a > b ? a : b; // NONE < BOOL < I64 < U64 < F64
 }
 
 static tn_dtype number_dtype(uint8_t kind)
 {
-    return kind == LANG_FLOAT ? TN_F64 : kind == LANG_INT ? TN_I64 : TN_BOOL;
+    return kind == LANG_FLOAT  ? TN_F64
+           : kind == LANG_UINT ? TN_U64
+           : kind == LANG_INT  ? TN_I64
+                               : TN_BOOL;
 }
 
 // Takes the shape from the first element of each list, and checks the others against it.
@@ -58,6 +62,7 @@ static int measure(struct literal *l, uint32_t index, int32_t depth)
             failed = measure(l, e->tree->children[node->first + i], depth + 1);
         else
             l->dtype = wider(l->dtype, number_dtype(value->kind));
+        l->has_negative |= value->is_number && value->kind == LANG_INT && value->i < 0;
     }
     return failed;
 }
@@ -79,7 +84,7 @@ static int fill(struct literal *l, uint32_t index, int32_t depth)
                 return failed;
         } else if (l->dtype == TN_F64) {
             l->data.f[l->filled++] = value->f;
-        } else if (l->dtype == TN_I64) {
+        } else if (l->dtype == TN_I64 || l->dtype == TN_U64) {
             l->data.i[l->filled++] = value->i;
         } else {
             l->data.b[l->filled++] = value->i != 0;
@@ -133,6 +138,10 @@ int literal_array(struct evaluator *e, uint32_t index, tn_array **out_array)
         return stack(e, node, out_array);
     if (l.dtype == TN_DTYPE_NONE)
         l.dtype = TN_F64; // empty, as in NumPy
+    if (l.dtype == TN_U64 && l.has_negative)
+        return node_oops(e, node,
+                         "neither i64 nor u64 holds all numbers of this list: write one as "
+                         "a float");
     uint64_t elements, bytes;
     if (!type_bytes(l.dtype, &l.shape, &elements, &bytes))
         return node_oops(e, node, "the list is too large");
@@ -159,6 +168,8 @@ int literal_list(struct evaluator *e, uint32_t index, void *values,
         const struct lang_value *value = child_value(e, node, i);
         if (!value->is_number || value->kind == LANG_BOOL)
             return node_oops(e, child_node(e, node, i), "expected a number here");
+        if (value->kind == LANG_UINT)
+            return node_oops(e, child_node(e, node, i), "the number does not fit i64");
         any_float |= value->kind == LANG_FLOAT;
     }
     for (uint32_t i = 0; i < node->count; i++) {

@@ -127,7 +127,7 @@ static uint32_t parse_number(struct lang_parser *p)
     bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
     char *int_end, *float_end;
     errno = 0;
-    long long i = strtoll(text, &int_end, hex ? 16 : 10);
+    unsigned long long i = strtoull(text, &int_end, hex ? 16 : 10);
     int overflow = errno;
     double f = strtod(text, &float_end);
     bool whole = float_end <= int_end;
@@ -142,7 +142,8 @@ static uint32_t parse_number(struct lang_parser *p)
     if (whole && overflow)
         return parse_oops(p, at,
                           "the number does not fit 64 bits; write it as a float: 1e19");
-    return whole ? add_int(p, LANG_INT, at, i) : add_real(p, LANG_FLOAT, at, f);
+    return whole ? add_int(p, i > INT64_MAX ? LANG_UINT : LANG_INT, at, (int64_t)i)
+                 : add_real(p, LANG_FLOAT, at, f);
 }
 
 // Reads the escape behind a backslash, and moves past it. Returns the byte, or -1.
