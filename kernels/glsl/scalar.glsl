@@ -509,10 +509,9 @@ float rounded_quotient(float s, float d, int exponent)
     uint x = floatBitsToUint(s), y = floatBitsToUint(d), digits = 0u;
     uint r = x & 0x7fffffu | 0x800000u, unit = y & 0x7fffffu | 0x800000u;
     exponent += int(x >> 23) - int(y >> 23);
-    if (r < unit) {
-        r <<= 1;
-        exponent--;
-    }
+    uint under = r < unit ? 1u : 0u;
+    r <<= under;
+    exponent -= int(under);
     for (int i = 0; i < 25; i++) { // 24 digits, and one to round by
         uint digit = r >= unit ? 1u : 0u;
         digits = digits << 1 | digit;
@@ -543,8 +542,8 @@ float long_quotient(uint x, uint y, bool differs)
         return differs ? -(float(n) + below) : float(n);
     // From 2^40 times the whole on, the rest is below what is rounded away.
     uint some = min(steps, 40u);
-    float part = float(whole) * uintBitsToFloat((127u + some) << 23) - float(r);
-    float quotient = rounded_quotient(part, float(unit), int(steps - some));
+    float quotient = float(whole) * uintBitsToFloat((127u + some) << 23) - float(r);
+    quotient = rounded_quotient(quotient, float(unit), int(steps - some));
     if (is_inf(quotient))
         return differs ? -quotient : quotient;
     quotient = differs ? -quotient - below : quotient;
@@ -572,14 +571,12 @@ float op_FLOOR_DIV(float a, float b)
     return differs ? -(is_whole ? n : n + 1.0) : n;
 }
 #ifdef NEED_F64
-// As of floats; division of doubles is taken to be rounded correctly.
+// Division of doubles is taken to be rounded correctly.
 double op_FLOOR_DIV(double a, double b)
 {
     bool differs = (int(unpackDouble2x32(a).y) < 0) != (int(unpackDouble2x32(b).y) < 0);
-    if (is_nan(a) || is_nan(b) || b == 0.0LF)
-        return a / b;
-    if (is_inf(a))
-        return 0.0LF / 0.0LF;
+    if (!is_finite(a) || is_nan(b) || b == 0.0LF)
+        return b == 0.0LF ? a / b : 0.0LF / 0.0LF;
     double x = abs(a), y = abs(b);
     if (x < y)
         return x != 0.0LF && differs ? -1.0LF : zero_with_sign(differs ? -1.0LF : 1.0LF);

@@ -243,31 +243,23 @@ static inline double tn_float_remainder(double a, double b)
     return (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-// `value` rounded to the float dtype `dtype`.
-static inline double tn_float_fit(tn_dtype dtype, double value)
-{
-    tn_scalar_value v;
-    v.c.re = value;
-    v.c.im = 0;
-    return tn_value_fit(dtype, v).f;
-}
-
 // FLOOR_DIV: a / b rounded towards minus infinity, as numpy.floor_divide to the bit, with
-// `dtype`'s rounding of each step. From the exact remainder, since a rounded quotient may
-// be a whole number that a / b is below: 1.0 // 0.1 is 9. Exact below 2^21 in F32 and 2^50
-// in F64; from there on a few roundings are left. a / b when b is 0; NaN when a is
-// infinite; with an infinite b, -1 when a is on the other side of 0, else a zero.
+// each step rounded to `dtype`, F32 or F64. From the exact remainder, since a rounded
+// quotient may be a whole number that a / b is below: 1.0 // 0.1 is 9. Exact below 2^21 in
+// F32 and 2^50 in F64; from there on a few roundings are left. a / b when b is 0; NaN when
+// a is infinite; with an infinite b, -1 when a is on the other side of 0, else a zero.
 static inline double tn_float_floor_divide(tn_dtype dtype, double a, double b)
 {
     if (b == 0)
         return a / b;
     double rest = __builtin_fmod(a, b);
-    double quotient = tn_float_fit(dtype, tn_float_fit(dtype, a - rest) / b);
+    double whole = dtype == TN_F32 ? (double)(float)(a - rest) : a - rest;
+    double quotient = dtype == TN_F32 ? (double)(float)(whole / b) : whole / b;
     if (rest != 0 && (rest < 0) != (b < 0))
-        quotient = tn_float_fit(dtype, quotient - 1);
+        quotient = dtype == TN_F32 ? (double)(float)(quotient - 1) : quotient - 1;
     if (quotient == 0)
         return __builtin_copysign(0, a / b);
-    double whole = __builtin_floor(quotient);
+    whole = __builtin_floor(quotient);
     return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
