@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Operations on integer numbers that are known when a graph is built: exact, in 128 bits, as
-// Python computes them. The result is a number again when i64 or u64 holds it.
+// Operations on integer numbers that are known when a graph is built: exact, in 128 bits,
+// as Python computes them. The result is a number again when i64 or u64 holds it.
 #include "tree.h"
 
 typedef __int128 wide;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Numbers without a dtype beside integer arrays, on the backend that TENON_BACKEND names: they
-// compare as they are, and arithmetic with one that the dtype does not hold is an error.
+// Numbers without a dtype beside integer arrays, on the backend that TENON_BACKEND names:
+// they compare as they are, and arithmetic with one that the dtype does not hold is an
+// error.
 #include <math.h>
 #include <string.h>
 #include "common.h"
@@ -62,7 +63,7 @@ static const char *const comparisons[] = {"less",    "less_equal",    "equal",
 
 static bool holds(size_t which, wide a, wide b)
 {
-    const bool results[] = {a < b, a <= b, a == b, a > b, a >= b, a != b};
+    const bool results[] = {a<b, a <= b, a == b, a> b, a >= b, a != b};
     return results[which];
 }
 
@@ -111,8 +112,8 @@ Test(numbers, comparisons_with_computed_numbers_are_exact)
         wide values[NUM_ELEMENTS];
         tn_scope *s = tn_scope_open(runtime);
         tn_array *x = limits(s, integers[d], values);
-        tn_array *n = tn_op(s, "base.where", TN_IN(tn_bool(s, 1), tn_int(s, -1), tn_int(s, 0)),
-                  TN_NO_ATTRS);
+        tn_array *n = tn_op(s, "base.where",
+                            TN_IN(tn_bool(s, 1), tn_int(s, -1), tn_int(s, 0)), TN_NO_ATTRS);
         compare_all(s, x, values, n, -1, d % 2);
         tn_scope_close(s);
     }
@@ -140,9 +141,9 @@ Test(numbers, arrays_of_two_dtypes_compare_exactly)
 }
 
 static const char *const arithmetic[] = {
-    "add",         "subtract",    "multiply",    "floor_divide", "remainder",  "power",
-    "maximum",     "minimum",     "bitwise_and", "bitwise_or",   "left_shift", "right_shift",
-    "bitwise_xor",
+    "add",        "subtract",    "multiply",    "floor_divide", "remainder",
+    "power",      "maximum",     "minimum",     "bitwise_and",  "bitwise_or",
+    "left_shift", "right_shift", "bitwise_xor",
 };
 
 static void refuse(tn_scope *s, const char *op, tn_dtype dtype, wide n, bool is_left)
@@ -230,7 +231,8 @@ Test(numbers, operations_on_numbers_that_overflow_are_refused)
                  {"left_shift", 1, 64}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         tn_scope *s = tn_scope_open(runtime);
-        cr_assert(bin(s, cases[i].op, number(s, cases[i].a), number(s, cases[i].b)) == NULL);
+        cr_assert(bin(s, cases[i].op, number(s, cases[i].a), number(s, cases[i].b)) ==
+                  NULL);
         check_says(tn_scope_error(s), "fits neither i64 nor u64");
         tn_scope_close(s);
     }
@@ -243,23 +245,24 @@ Test(numbers, elements_of_full_and_pad_fit_the_dtype)
         tn_dtype dtype;
         double value;
         bool fits;
-    } cases[] = {{TN_U8, 300, false},      {TN_U8, -1, false},       {TN_U8, 255, true},
-                 {TN_U8, -0.5, true},      {TN_I8, -128, true},      {TN_I8, 128, false},
-                 {TN_I32, NAN, false},     {TN_U64, INFINITY, false}, {TN_U64, 0x1p64, false},
-                 {TN_I64, -0x1p63, true},  {TN_I64, 0x1p63, false},  {TN_F16, 1e9, true}};
+    } cases[] = {
+        {TN_U8, 300, false},     {TN_U8, -1, false},        {TN_U8, 255, true},
+        {TN_U8, -0.5, true},     {TN_I8, -128, true},       {TN_I8, 128, false},
+        {TN_I32, NAN, false},    {TN_U64, INFINITY, false}, {TN_U64, 0x1p64, false},
+        {TN_I64, -0x1p63, true}, {TN_I64, 0x1p63, false},   {TN_F16, 1e9, true}};
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
         tn_scope *s = tn_scope_open(runtime);
         tn_dtype dtype = cases[i / 2].dtype;
         const tn_array *zero = tn_scalar(s, dtype, 0);
         const tn_array *x = un(s, "negative", zero);
         x = tn_op(s, "base.reshape", &x, 1, tn_attrs("shape", TN_INTS(1)));
-        tn_array *made =
-            i % 2 ? tn_op(s, "base.pad", &x, 1,
-                          tn_attrs("before", TN_INTS(1), "after", TN_INTS(0), "value",
-                                   cases[i / 2].value))
-                  : tn_op(s, "base.full", NULL, 0,
-                          tn_attrs("shape", TN_INTS(2), "value", cases[i / 2].value,
-                                   "dtype", (int64_t)dtype));
+        tn_array *made = i % 2
+                             ? tn_op(s, "base.pad", &x, 1,
+                                     tn_attrs("before", TN_INTS(1), "after", TN_INTS(0),
+                                              "value", cases[i / 2].value))
+                             : tn_op(s, "base.full", NULL, 0,
+                                     tn_attrs("shape", TN_INTS(2), "value",
+                                              cases[i / 2].value, "dtype", (int64_t)dtype));
         if (!made == cases[i / 2].fits)
             cr_fatal("%zu: %s", i, tn_scope_error(s));
         if (!made)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loops over elements of type T, which the file that includes this defines, that are fast for
-// common operands only.
+// Loops over elements of type T, which the file that includes this defines, that are fast
+// for common operands only.
 
 // Elements of a block, for which one test decides how they are computed.
 #define RARE_BLOCK 256

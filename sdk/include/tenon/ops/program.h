@@ -251,15 +251,15 @@ static inline double tn_float_remainder(double a, double b)
 static inline double tn_float_floor_divide(tn_dtype dtype, double a, double b)
 {
     if (b == 0)
-        return a / b;
-    double rest = __builtin_fmod(a, b);
+        return a / b;                   // an infinity, or NaN
+    double rest = __builtin_fmod(a, b); // exact; with the sign of a
     double whole = dtype == TN_F32 ? (double)(float)(a - rest) : a - rest;
     double quotient = dtype == TN_F32 ? (double)(float)(whole / b) : whole / b;
     if (rest != 0 && (rest < 0) != (b < 0))
         quotient = dtype == TN_F32 ? (double)(float)(quotient - 1) : quotient - 1;
     if (quotient == 0)
-        return __builtin_copysign(0, a / b);
-    whole = __builtin_floor(quotient);
+        return __builtin_copysign(0, a / b); // of the quotient's sign
+    whole = __builtin_floor(quotient);       // quotient is near a whole number
     return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
@@ -503,7 +503,7 @@ static inline tn_scalar_value tn_value_load(const tn_tensor *in, int64_t offset)
 {
     tn_scalar_value value;
     tn_dtype dtype = tn_dtype_computed(in->layout.dtype);
-    value.c.re = value.c.im = 0;
+    value.c.re = value.c.im = 0; // what a float or an integer leaves out
     if (tn_is_complex(dtype))
         value.c = tn_get_complex(in, offset);
     else if (tn_is_float(dtype))
