@@ -274,6 +274,10 @@ tn_status fuse_append(struct fuser *f, struct group *group, const tn_expr_progra
                       const struct operand *inputs, const uint64_t *params, uint32_t *map)
 {
     tn_status status = TN_OK;
+    // A number has no memory, also where no instruction reads it, so it is no operand.
+    for (uint32_t i = 0; i < program->num_inputs; i++)
+        group->rewritten |=
+            inputs[i].value != NONE && f->work->values[inputs[i].value].is_number;
     for (uint32_t i = 0; i < program->num_insns && status == TN_OK; i++)
         status = emit_insn(f, group, program, inputs, params, i, map);
     return status;
