@@ -7,8 +7,9 @@
 
 // Define a cpu_map_fn that computes `expression` for elements for which `common` holds, and
 // `rare` for the others. A block in which `common` holds for all elements is a vector loop;
-// other blocks choose for each element. Both ways give the same bits for an element, so its
-// result does not depend on its neighbours.
+// other blocks choose for each element (MAP2_RARE behind that loop, so that a division is
+// made once). Both ways give the same bits for an element, so its result does not depend on
+// its neighbours.
 #define MAP1_RARE(name, common, expression, rare)                                          \
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
     {                                                                                      \
@@ -40,29 +41,24 @@
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
     {                                                                                      \
         int64_t da = scalars & 1 ? 0 : 1, db = scalars & 2 ? 0 : 1;                        \
-        T left[RARE_BLOCK], right[RARE_BLOCK];                                             \
+        T left[RARE_BLOCK], right[RARE_BLOCK], result[RARE_BLOCK];                         \
         for (int64_t at = 0; at < n; at += RARE_BLOCK) {                                   \
             T *out = (T *)out_ + at;                                                       \
             int64_t count = n - at < RARE_BLOCK ? n - at : RARE_BLOCK;                     \
             const T *a = spread(left, (const T *)in[0] + at * da, da, count);              \
             const T *b = spread(right, (const T *)in[1] + at * db, db, count);             \
             int32_t all = 1;                                                               \
-            for (int64_t i = 0; i < count; i++) {                                          \
+            VECTORIZE for (int64_t i = 0; i < count; i++)                                  \
+            {                                                                              \
                 T x = a[i], y = b[i];                                                      \
                 all &= (common);                                                           \
+                result[i] = (T)(expression);                                               \
             }                                                                              \
-            if (all) {                                                                     \
-                VECTORIZE for (int64_t i = 0; i < count; i++)                              \
-                {                                                                          \
-                    T x = a[i], y = b[i];                                                  \
-                    out[i] = (T)(expression);                                              \
-                }                                                                          \
-                continue;                                                                  \
-            }                                                                              \
-            for (int64_t i = 0; i < count; i++) {                                          \
+            for (int64_t i = 0; !all && i < count; i++) {                                  \
                 T x = a[i], y = b[i];                                                      \
-                out[i] = (common) ? (T)(expression) : (rare);                              \
+                result[i] = (common) ? result[i] : (rare);                                 \
             }                                                                              \
+            memcpy(out, result, (size_t)count * sizeof(T)); /* which may be a or b */      \
         }                                                                                  \
     }
 
