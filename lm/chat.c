@@ -120,6 +120,29 @@ tn_status tn_lm_chat_text(const tn_lm *model, const char *family,
     return TN_OK;
 }
 
+// A known template writes the end token of the file; its form has one alone.
+static tn_status check_end(tn_lm *model, const struct chat_template *form)
+{
+    const char *end = chat_template_end(form);
+    tn_token token = {.kind = 0};
+    if (!end || !(form->flags & TEMPLATE_KNOWN))
+        return TN_OK;
+    tn_status status = lm_tokenizer(model);
+    int32_t eos = status == TN_OK ? model->tokens->facts(model->tokenizer)->eos : -1;
+    if (eos >= 0)
+        status = model->tokens->token(model->tokens_host, model->tokenizer, eos, &token,
+                                      sizeof(token));
+    if (status != TN_OK)
+        return lm_fail_core(status);
+    if (token.text.size == strlen(end) && memcmp(token.text.data, end, strlen(end)) == 0)
+        return TN_OK;
+    return lm_fail(TN_ERR_NOT_FOUND,
+                   "%s: its template of chats ends replies with the end token of the file, "
+                   "'%.*s', where '%s' is expected: name a form",
+                   model->source.metadata->name, (int)token.text.size,
+                   token.text.data ? token.text.data : "", end);
+}
+
 static tn_status chat_tokens(tn_lm *model, const char *family,
                              const tn_lm_message *messages, uint64_t num_messages,
                              char *const *marks, int32_t **out_ids, uint64_t *out_count)
@@ -131,7 +154,8 @@ static tn_status chat_tokens(tn_lm *model, const char *family,
     tn_text_range *plain = NULL;
     uint64_t num_plain = 0;
     const char *image = NULL;
-    if (marks)
+    status = check_end(model, &w.form);
+    if (marks && status == TN_OK)
         status = tn_lm_image_mark(model, &image);
     if (status == TN_OK)
         status = lm_plain_ranges(model, &w.form, image, w.text, w.ranges, w.num_ranges,

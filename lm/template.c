@@ -175,6 +175,12 @@ bool chat_template_finds_system(const struct chat_template *t)
     return t->family->finds_system;
 }
 
+const char *chat_template_end(const struct chat_template *t)
+{
+    static const char end[] = "</s>";
+    return strstr(t->family->behind[ASSISTANT], end) ? end : NULL;
+}
+
 const char *chat_template_text(const struct chat_template *t, uint32_t index)
 {
     const struct chat_family *f = t->family;

@@ -59,6 +59,10 @@ bool chat_template_finds_system(const struct chat_template *t);
 // The name of a template's family: "chatml".
 const char *chat_template_name(const struct chat_template *t);
 
+// The text of the token that ends a reply, where templates of this form write the one that
+// the model's file names; else NULL.
+const char *chat_template_end(const struct chat_template *t);
+
 // Text `index` of those that the form itself consists of, around messages of any role, ""
 // where it has none; NULL behind the last one.
 const char *chat_template_text(const struct chat_template *t, uint32_t index);

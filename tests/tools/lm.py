@@ -39,7 +39,12 @@ def pair(key, value):
     return text(key) + struct.pack("<IIQ", 9, kind, len(value)) + items
 
 
-# The template of SmolLM2, which is known.
+# The templates of SmolLM2 and of Mistral 7B v0.2, which are known.
+MISTRAL = ("{{ bos_token }}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+           "{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{% endif %}"
+           "{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}{% elif message['role'] == "
+           "'assistant' %}{{ message['content'] + eos_token}}{% else %}{{ raise_exception('Only user and assistant roles are "
+           "supported!') }}{% endif %}{% endfor %}")
 SMOLLM = ("{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou are "
           "a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + "
           "message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
@@ -225,6 +230,12 @@ def another_template_than_the_known_is_refused():
     assert "warning" not in known.stderr, known.stderr
     refused("chat", "unknown.gguf", *words, input="hello\n", saying="its template of chats is none that is known")
     refused("chat", "unknown.gguf", *words, input="hello\n", saying=", by --template NAME")
+
+    gguf("mistral.gguf", 1.0, chat=MISTRAL, other={"<end>": "</s>"})
+    gguf("ended.gguf", 1.0, chat=MISTRAL)
+    assert "warning" not in tenon("chat", "mistral.gguf", *words, input="hello\n").stderr
+    refused("chat", "mistral.gguf", *words, "--system", "a", input="hello\n", saying="no place")
+    refused("chat", "ended.gguf", *words, input="hello\n", saying="the end token of the file, '<end>', where '</s>' is expected")
 
     def warned(model, form, *more):
         done = tenon("chat", model, *words, "--template", form, *more, input="hello\n")
