@@ -15,7 +15,8 @@
 static const char details[] =
     "Contestants take turns, medians are compared. PYTHON (or TENON_BENCH_PYTHON) is a\n"
     "Python that has torch or mlx; without it, Tenon is measured alone. NAME is matmul,\n"
-    "axpby, replay, first, command or lenet; without one, all of them are made.\n"
+    "axpby, replay, first, command, norms, ops (single operators, in a table) or lenet;\n"
+    "without one, all of them are made.\n"
     "@FILE as NAME: the graphs of a file that 'tenon eval --save' wrote.\n"
     "llm MODEL: tokens a second of a language model, for a prompt of 512 and one by one;\n"
     "'llm --random layers=22,width=2048,heads=32,groups=4,inner=5632,format=q4_0' of one\n"
