@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import torch.autograd.forward_ad as forward
 from draw import Number
-from programs import Input, code, evaluate, operand_arrays, promoted, result_dtypes
+from programs import Input, Rounding, code, evaluate, operand_arrays, promoted, result_dtypes
 from rules import RULES
 from torch_rules import TORCH, tensor
 
@@ -63,6 +63,14 @@ def operands_of(step, values, arrays, target):
     return out
 
 
+def moved(x, dtype, random, least, ulps=1):
+    """Elements moved by the rounding of a dtype."""
+    if not (x.is_floating_point() or x.is_complex()) or dtype.kind not in 'fc':
+        return x
+    eps = max(float(np.finfo(dtype).eps), least) * ulps
+    return x * tensor(1 + eps * Rounding(random).draw(tuple(x.shape)))
+
+
 def compute(case, planned, inputs, smooth, random, least=0.0):
     values, given = {}, iter(inputs)
     for step in case.program.steps:
@@ -70,12 +78,14 @@ def compute(case, planned, inputs, smooth, random, least=0.0):
             values[step.number] = next(given)
             continue
         arrays, dtypes = planned[step.first]
-        raw = TORCH[step.name](*operands_of(step, values, arrays, dtypes[0]), **step.attrs)
+        operands = operands_of(step, values, arrays, dtypes[0])
+        if random is not None and RULES[step.name].sums and dtypes[0].kind in 'fc':
+            operands = [moved(x, dtypes[0], random, least) for x in operands]
+        raw = TORCH[step.name](*operands, **step.attrs)
         for k, (r, dtype) in enumerate(zip(raw if isinstance(raw, tuple) else (raw,), dtypes)):
             x = stored(r, dtype, smooth)
-            if random is not None and dtype.kind in 'fc':
-                eps = max(float(np.finfo(dtype).eps), least) * max(RULES[step.name].ulps, 1)
-                x = x * tensor(1 + eps * (random.integers(0, 2, tuple(x.shape)) * 2 - 1))
+            if random is not None:
+                x = moved(x, dtype, random, least, max(RULES[step.name].ulps, 1))
             values[step.first + k] = x
     return [values[o] for o in case.program.outputs]
 
@@ -129,14 +139,14 @@ def check_derivative(case, k, answers, slack):
     data, beside = case.instances[k], case.beside[k]
     _, planned = plan(case, data)
     want = [w.detach().numpy() for w in derivative(case, planned, data, beside, None)]
-    moved = [[m.detach().numpy() for m in derivative(case, planned, data, beside, seed)] for seed in range(3)]
+    others = [[m.detach().numpy() for m in derivative(case, planned, data, beside, seed)] for seed in range(4)]
     most = max([np.abs(w).max() for w in want if w.size], default=0)
     names = [case.program.names()[i] for i in case.wrt] if case.derive == 'vjp' else \
         ['t' + str(o) for o in case.program.outputs]
     for n, (name, answer, w) in enumerate(zip(names, answers, want)):
         if w.shape != answer.shape:
             return f'the derivative by {name} has shape {answer.shape}, PyTorch gives {w.shape}'
-        spread = np.max([np.abs(m[n] - w) for m in moved], axis=0)
+        spread = np.max([np.abs(m[n] - w) for m in others], axis=0)
         tolerance = 8 * slack * spread + 16 * float(np.finfo(answer.dtype).eps) * most + compare.tiny(answer.dtype)
         wrong = compare.check_close(f'the {"gradient" if case.derive == "vjp" else "tangent"} of {name}', answer,
                                     w, tolerance)

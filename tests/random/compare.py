@@ -111,7 +111,7 @@ def direction(case, data, tangents, seed=None):
         half = (at[0.5][k] - at[-0.5][k]) / STEP
         sides = np.abs(at[1][k] + at[-1][k] - 2 * at[0][k]) / STEP
         size = np.abs(slope).max() if slope.size else 0
-        off = 10 * np.abs(slope - half) + 1e-9 * size
+        off = 10 * np.abs(slope - half) + 1e-9 * size + 1e-11 * (np.abs(at[0][k]).max() if size else 0)
         out.append((half, np.where(sides <= KINK * (1 + size), off, np.inf)))
     return out
 

@@ -81,6 +81,8 @@ def conv2d(x, w, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), grou
 def max_pool2d(x, window, stride=None, padding=(0, 0)):
     stride = stride or window
     x = padded(x, list(padding), -np.inf)
+    if any(w > n for w, n in zip(window, x.shape[1:3])):
+        raise ValueError('a window is larger than images')
     rows, columns = ((x.shape[1 + a] - window[a]) // stride[a] + 1 for a in (0, 1))
     out = np.full((x.shape[0], rows, columns, x.shape[3]), -np.inf, x.dtype)
     for i in range(window[0]):

@@ -106,7 +106,7 @@ def pair(d):
     fits = is_number if name in ('maximum', 'minimum') else is_wide
     i = d.pick(fits)
     j = d.like(i, lambda x: fits(x) and x.dtype == d.values[i].dtype)
-    if name == 'arctan2' and not np.all(np.abs(d.values[j]) > 0.05):
+    if name in ('arctan2', 'copysign', 'hypot') and not np.all(np.abs(d.values[j]) > 0.05):
         raise Retry
     return name, [i, j], {}
 

@@ -174,6 +174,10 @@ def result_dtypes(rule, node, arrays):
     return tuple(np.asarray(r).dtype for r in (results if isinstance(results, tuple) else (results,)))
 
 
+def are_finite(arrays):
+    return all(a.dtype.kind not in 'fc' or np.all(np.isfinite(a)) for a in arrays)
+
+
 class Rounding:
     """Moves what was rounded; None of it: computes as well as it goes. `smooth`: rounds nothing, for
     differences. `frozen`: operands without a derivative by node. `least`: of the rounding errors."""
@@ -181,18 +185,22 @@ class Rounding:
     def __init__(self, random=None, smooth=False, frozen=None, least=0):
         self.random, self.smooth, self.frozen, self.least = random, smooth, frozen, least
 
+    def draw(self, shape):
+        """From 1/2 to 1 to either side: two of them seldom cancel each other."""
+        return (self.random.integers(0, 2, shape) * 2 - 1) * self.random.uniform(0.5, 1, shape)
+
     def move(self, x, eps, where=True, unit=False):
         if self.random is None or x.dtype.kind not in 'fc' or not x.size:
             return x
         eps = max(eps, self.least)
-        signs = self.random.integers(0, 2, x.shape) * 2 - 1
+        signs = self.draw(x.shape)
         size = np.abs(x)
         if unit == 'norm':
             size = np.max(size)
         elif unit:
             size = size + 1
         if x.dtype.kind == 'c':
-            signs = signs + 1j * (self.random.integers(0, 2, x.shape) * 2 - 1)
+            signs = signs + 1j * self.draw(x.shape)
         return np.where(where, x + eps * size * signs, x)
 
 
@@ -248,6 +256,8 @@ def evaluate(program, inputs, rounding=None):
             for k in CONSTANTS.get(step.name, ()) if rounding.frozen is not None else ():
                 arrays[k] = rounding.frozen.setdefault((step.first, k), arrays[k])
             results = apply(step, arrays, program.types[key], rounding)
+            if step.name in FINITE and not are_finite(arrays):  # anything goes
+                results = [np.full_like(r, np.nan if rounding.random is None else np.inf) for r in results]
             for i, x in enumerate(results):
                 values[step.first + i], stored[step.first + i] = x, program.types[key][i]
     return values

@@ -83,7 +83,7 @@ def erfinv(x):
     y = np.sign(x) * np.sqrt(np.sqrt(w * w - np.log1p(-x * x) / 0.147) - w)
     for _ in range(4):
         y = y - (erf(y) - x) * np.sqrt(np.pi) / 2 * np.exp(y * y)
-    return y
+    return np.where(np.abs(x) == 1, x * np.inf, y)
 
 
 def gelu(x, approximate='none'):
@@ -102,13 +102,13 @@ rule('erfc', erfc, dtype=like_first, floats=True, ulps=4, double=True)
 rule('sigmoid', sigmoid, dtype=like_first, floats=True, ulps=3)
 rule('relu', lambda x: np.maximum(x, 0), dtype=like_first)
 rule('silu', lambda x: x * sigmoid(x), dtype=like_first, floats=True, ulps=4)
-rule('gelu', gelu, dtype=like_first, floats=True, ulps=6, double=True)
+rule('gelu', gelu, dtype=like_first, floats=True, ulps=6, double=True, unit=True)
 rule('cbrt', np.cbrt, floats=True, ulps=2)
-rule('lgamma', vectorised(math.lgamma), dtype=like_first, ulps=16, double=True)
+rule('lgamma', vectorised(math.lgamma), dtype=like_first, ulps=16, double=True, unit=True)
 rule('tgamma', vectorised(math.gamma), dtype=like_first, ulps=16, double=True)
 rule('hypot copysign fmod', numpy_of, promotes=True, ulps=1)
 rule('nextafter', np.nextafter, promotes=True, narrow=True)
-rule('fdim', lambda x, y: np.where(x > y, x - y, 0).astype(x.dtype), promotes=True, ulps=1)
+rule('fdim', lambda x, y: np.where((x > y) | np.isnan(x) | np.isnan(y), x - y, 0).astype(x.dtype), promotes=True, ulps=1)
 rule('fma', lambda x, y, z: x * y + z, promotes=True, ulps=1, sums=True)
 
 

@@ -25,13 +25,13 @@ def tensor(x):
 # --- element by element -------------------------------------------------------------------
 
 by_name('exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh '
-        'arctanh sqrt rsqrt square reciprocal abs negative sign floor ceil trunc round isnan isinf isfinite erf '
+        'arctanh sqrt rsqrt square reciprocal abs negative floor ceil trunc round isnan isinf isfinite erf '
         'erfinv erfc sigmoid relu lgamma angle real add subtract multiply divide remainder maximum '
-        'minimum arctan2 hypot copysign nextafter fmod less less_equal greater greater_equal logical_and logical_or '
+        'minimum arctan2 hypot nextafter fmod less less_equal greater greater_equal logical_and logical_or '
         'logical_xor logical_not bitwise_and bitwise_or bitwise_xor',
         lambda name: getattr(torch, name))
 TORCH.update({
-    'silu': F.silu, 'gelu': lambda x, approximate='none': F.gelu(x, approximate=approximate),
+    'sign': lambda x: torch.where(torch.isnan(x), x, torch.sign(x)), 'silu': F.silu, 'gelu': lambda x, approximate='none': F.gelu(x, approximate=approximate),
     'cbrt': lambda x: torch.sign(x) * torch.abs(x) ** (1 / 3),
     'copy': torch.clone, 'stop_gradient': torch.detach, 'conjugate': lambda x: torch.conj(x).resolve_conj(),
     'imag': torch.imag, 'power': torch.pow, 'fdim': lambda x, y: torch.clamp(x - y, min=0),
@@ -241,7 +241,9 @@ TORCH.update({
 
 
 def group_norm(x, weight, bias, groups, eps=1e-5):
-    return torch.movedim(F.group_norm(torch.movedim(x, -1, 1), groups, weight, bias, eps), 1, -1)
+    y = x.reshape(x.shape[0], -1, groups, x.shape[-1] // groups)  # F.group_norm loses digits of equal elements
+    y = (y - y.mean((1, 3), True)) / torch.sqrt(y.var((1, 3), correction=0, keepdim=True) + eps)
+    return y.reshape(x.shape) * weight + bias
 
 
 def cross_entropy(logits, labels):
