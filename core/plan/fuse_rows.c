@@ -327,7 +327,8 @@ bool fuse_device_runs(const struct plan_work *work, const struct group *group,
 bool fuse_ask_device(struct fuser *f, const struct group *group,
                      const tn_expr_program *program)
 {
-    bool runs = fuse_device_runs(f->work, group, program);
+    // A program whose reductions nothing uses has none left: its elements are of no row.
+    bool runs = program->flags & TN_EXPR_ROWS && fuse_device_runs(f->work, group, program);
     if (!runs)
         mark_apart(f, group);
     return runs;

@@ -271,6 +271,19 @@ static int convolution_gradient(const struct maker *m, tn_array *out[MOST_RESULT
     return 2;
 }
 
+// A program that has a kernel's result as input, of which nothing reaches its output.
+static int not_used(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(2, 4, 6), 1), *y = data(m, TN_SHAPE(2, 4), 3);
+    tn_array *h = kept(m, tn_op(m->s, "sum", TN_IN(x), tn_attrs("axis", -1)));
+    tn_array *k = product(m, 5, 7, 6);
+    h = kept(m, tn_op(m->s, "nn.dropout", TN_IN(h), tn_attrs("p", 1.0)));
+    k = kept(m, tn_op(m->s, "nn.dropout", TN_IN(k), tn_attrs("p", 1.0)));
+    out[0] = bin2(m, "add", h, y);
+    out[1] = bin2(m, "add", k, data(m, TN_SHAPE(5, 6), 2));
+    return 2;
+}
+
 static const struct sample {
     const char *name;
     build_graph *build;
@@ -306,6 +319,7 @@ static const struct sample {
     {"a sum of nothing", empty_sum, ONLY_F32, 1, ONLY_F32, 1},
     {"elements of 8 bits", narrow_elements, ONLY_F32, 3, ONLY_F32, 2},
     {"gradients of a convolution", convolution_gradient, ONLY_F32, 4, ONLY_F32, 2},
+    {"results that are not used", not_used, FLOATS, 4, ONLY_F32, 4},
 };
 
 // --- comparing -------------------------------------------------------------------------
