@@ -67,7 +67,7 @@ static grammar_node count_others(struct schema_reader *r, const struct members *
     struct grammar_builder *b = r->b;
     uint32_t min = all->min > used ? all->min - used : 0;
     uint32_t max = all->max == GRAMMAR_MANY ? GRAMMAR_MANY : all->max - used;
-    if (all->other < 0 || max == 0)
+    if (all->other < 0 || max == 0 || min > 1) // two others may have one name
         return min > 0 ? grammar_choice(b, NULL, 0) : grammar_text(b, "");
     if (used > 0)
         return schema_repeat(r, all->other, min, max);
@@ -212,6 +212,11 @@ grammar_node schema_object(struct schema_reader *r, json_t *schema)
         additional ? !json_is_false(additional) : !properties && !json_array_size(required);
     if (has_other && r->b->status == TN_OK)
         all.other = read_other(r, properties, required, additional);
+    if (all.other >= 0 && all.min > all.count + 1)
+        schema_refuse(
+            r, TN_ERR_UNSUPPORTED,
+            "members that are not listed may have one name twice: expected fewer as ",
+            "minProperties");
     grammar_node within = all.max < all.min   ? grammar_choice(r->b, NULL, 0)
                           : are_counted(&all) ? count_members(r, &all)
                                               : join_members(r, &all);

@@ -46,7 +46,7 @@ decided = [0, 0]
 # What a schema may be refused for, in words of the library; the rest must be read.
 REFUSALS = [b"enum or const beside what is not decided", b"cannot be merged with what is beside it: ",
             b"the grammar has no text", b"valid by both alternatives", b"at most 1000 of them",
-            b"required, but neither a property nor additional"]
+            b"required, but neither a property nor additional", b"may have one name twice"]
 
 
 def is_read(schema):
