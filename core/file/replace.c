@@ -45,7 +45,7 @@ static tn_status cannot_write(const struct replacement *r)
 
 static void sweep_one(int directory, const char *name)
 {
-    struct stat info;
+    struct stat info = {0};
     int fd = file_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return;
@@ -91,7 +91,7 @@ static int open_nameless(int directory, mode_t mode)
 // system without locks has no such process.
 static bool hold(int fd)
 {
-    struct stat info;
+    struct stat info = {0};
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return false;
     return fstat(fd, &info) == 0 && info.st_nlink > 0;
@@ -127,7 +127,7 @@ static void take_over(int fd, const struct stat *old)
 
 static tn_status open_temporary(struct replacement *r, mode_t asked)
 {
-    struct stat old;
+    struct stat old = {0};
     bool replaces = !asked &&
                     fstatat(r->directory, r->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
                     S_ISREG(old.st_mode);
@@ -172,7 +172,7 @@ static tn_status open_given_folder(struct replacement *r, const tn_new_file_opti
 
 static tn_status open_replacement(struct replacement *r, const tn_new_file_options *o)
 {
-    struct stat info;
+    struct stat info = {0};
     if (!o->name && stat(r->path, &info) == 0 && !S_ISREG(info.st_mode) &&
         !(o->flags & TN_NEW_FILE_ONLY)) {
         r->file.descriptor = file_open(AT_FDCWD, r->path, O_WRONLY, 0);
