@@ -29,6 +29,7 @@
 #define NEED_LOG1P
 #define NEED_ASIN
 #define NEED_ACOS
+#define NEED_ATAN2
 #endif
 #endif
 #ifdef NEED_ERFINV
@@ -67,8 +68,8 @@
 float scale_by(float p, int n)
 {
     int half_n = n >> 1;
-    return p * uintBitsToFloat(uint(127 + half_n) << 23) *
-           uintBitsToFloat(uint(127 + n - half_n) << 23);
+    precise float part = p * uintBitsToFloat(uint(127 + half_n) << 23);
+    return part * uintBitsToFloat(uint(127 + n - half_n) << 23);
 }
 // e^r - 1 for |r| <= log(2) / 2, by its Taylor series; the first omitted term is below 2^-27.
 float exp_series(float r)
@@ -450,7 +451,8 @@ float op_SINH(float x)
     float a = abs(x), y;
     if (a > 88.0) {
         float e = op_EXP(a * 0.5);
-        y = 0.5 * e * e;
+        precise float part = 0.5 * e; // e * e may overflow
+        y = part * e;
     } else {
         float e = op_EXPM1(a);
         y = 0.5 * (e + e / (e + 1.0));
@@ -464,7 +466,8 @@ float op_COSH(float x)
     float a = abs(x);
     if (a > 88.0) {
         float e = op_EXP(a * 0.5);
-        return 0.5 * e * e;
+        precise float part = 0.5 * e; // e * e may overflow
+        return part * e;
     }
     float e = op_EXP(a);
     return 0.5 * e + 0.5 / e;

@@ -452,7 +452,7 @@ float op_MOD(float a, float b)
     // applied as two factors.
     while (floatBitsToUint(r) >= size) {
         int steps = (floatBitsToInt(r) >> 23) - (floatBitsToInt(d) >> 23);
-        float part = d * uintBitsToFloat(uint(127 + (steps >> 1)) << 23);
+        precise float part = d * uintBitsToFloat(uint(127 + (steps >> 1)) << 23);
         part *= uintBitsToFloat(uint(127 + steps - (steps >> 1)) << 23);
         r -= part > r ? part * 0.5 : part;
     }
@@ -475,7 +475,8 @@ double rest_of(double r, double d)
     int exponent = exponent_of(d);
     while (r >= d) {
         int steps = exponent_of(r) - exponent, third = steps / 3; // up to 2097 in all
-        double part = d * power_of_two(third) * power_of_two(third);
+        precise double part = d * power_of_two(third); // no compiler may join the factors
+        part *= power_of_two(third);
         part *= power_of_two(steps - 2 * third);
         if (part == 0.0LF) // of a driver that takes subnormal numbers for zero
             return part;

@@ -50,8 +50,9 @@ const tn_primitive base_where = {
 
 // The expression has exp(x) in the place of exp(-x), which overflows where the result is a
 // subnormal number; and unsigned integers cannot be negated. The bound keeps infinity over
-// infinity away: from there on the quotient is 1. The rules compute s * (1 - s) from the
-// result s, which takes less than the symbolic derivative.
+// infinity away, and divisors above 2^126, of which Vulkan promises nothing: from there on
+// the quotient is 1. The rules compute s * (1 - s) from the result s, which takes less than
+// the symbolic derivative.
 
 static tn_status sigmoid_vjp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *cotangents, const uint64_t *wanted,
@@ -76,7 +77,7 @@ const tn_primitive base_sigmoid = {
     .id = "base.sigmoid/1",
     .doc = "1 / (1 + exp(-x)): from 0 to 1.",
     TN_INPUTS(base_x),
-    .expr = "e = min(exp(x), 1e38); e / (1 + e)",
+    .expr = "min(exp(x), 1e30) / (1 + min(exp(x), 1e30))",
     .vjp = sigmoid_vjp,
     .jvp = sigmoid_jvp,
 };
