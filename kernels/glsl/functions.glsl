@@ -68,8 +68,9 @@
 float scale_by(float p, int n)
 {
     int half_n = n >> 1;
-    precise float part = p * uintBitsToFloat(uint(127 + half_n) << 23);
-    return part * uintBitsToFloat(uint(127 + n - half_n) << 23);
+    precise float scaled = p * uintBitsToFloat(uint(127 + half_n) << 23);
+    scaled *= uintBitsToFloat(uint(127 + n - half_n) << 23);
+    return scaled;
 }
 // e^r - 1 for |r| <= log(2) / 2, by its Taylor series; the first omitted term is below 2^-27.
 float exp_series(float r)
@@ -451,8 +452,9 @@ float op_SINH(float x)
     float a = abs(x), y;
     if (a > 88.0) {
         float e = op_EXP(a * 0.5);
-        precise float part = 0.5 * e; // e * e may overflow
-        y = part * e;
+        precise float product = 0.5 * e; // e * e may overflow
+        product *= e;
+        y = product;
     } else {
         float e = op_EXPM1(a);
         y = 0.5 * (e + e / (e + 1.0));
@@ -466,8 +468,9 @@ float op_COSH(float x)
     float a = abs(x);
     if (a > 88.0) {
         float e = op_EXP(a * 0.5);
-        precise float part = 0.5 * e; // e * e may overflow
-        return part * e;
+        precise float product = 0.5 * e; // e * e may overflow
+        product *= e;
+        return product;
     }
     float e = op_EXP(a);
     return 0.5 * e + 0.5 / e;

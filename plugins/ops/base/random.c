@@ -165,7 +165,7 @@ static double rounded(tn_dtype dtype, double x, int steps)
         return -least_normal[dtype];
     if (nearest == least_normal[dtype])
         return 0;
-    bits += nearest > 0 ? UINT64_MAX : 1; // magnitudes are in the order of their bits
+    bits = nearest > 0 ? bits - 1 : bits + 1; // magnitudes are in the order of their bits
     return tn_get_f64(&one, 0);
 }
 

@@ -128,7 +128,7 @@ static int negate_number(struct evaluator *e, const struct lang_node *node,
 {
     *value = *operand;
     value->array = NULL;
-    value->i = (int64_t)(0 - (uint64_t)operand->i);
+    value->i = operand->i == INT64_MIN ? operand->i : -operand->i;
     value->f = -operand->f;
     if (operand->i == INT64_MIN)
         value->kind = operand->kind == LANG_INT ? LANG_UINT : LANG_INT;
