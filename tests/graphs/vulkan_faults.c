@@ -296,13 +296,12 @@ Test(vulkan_faults, a_pipeline_that_cannot_be_made_is_named)
     tn_runtime *rt = open_list("%s", NULL);
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         arm(calls[i], 1, VK_ERROR_INITIALIZATION_FAILED);
-        faults->onwards = true; // code of the cache is compiled anew, and refused again
+        faults->onwards = true; // refused again when it is compiled anew
         FAILS(rt, TN_ERR_INTERNAL, backend, "kernel ", calls[i],
               "VK_ERROR_INITIALIZATION_FAILED");
         disarm();
     }
-    computes(rt);
-    tn_runtime_close(rt);
+    computes(rt), tn_runtime_close(rt);
     cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
 }
 
