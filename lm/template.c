@@ -374,11 +374,13 @@ static const char *system_within(const struct chat_family *f,
                                  const struct chat_message *messages, uint64_t count,
                                  uint64_t index)
 {
+    if (index == 0)
+        return NULL;
     uint64_t from = f->system_place == SYSTEM_IN_LAST   ? 0
                     : f->system_place == SYSTEM_IN_NEXT ? index - 1
                                                         : index;
-    bool is_place = index > 0 && (f->system_place != SYSTEM_IN_LAST ||
-                                  index == last_of_user(messages, count));
+    bool is_place =
+        f->system_place != SYSTEM_IN_LAST || index == last_of_user(messages, count);
     return is_place && role_of(messages[index].role) == USER &&
                    role_of(messages[from].role) == SYSTEM
                ? messages[from].text
@@ -410,7 +412,7 @@ static const char *conversation_check(const struct chat_template *t,
     const char *wrong = NULL;
     for (uint64_t i = 0; i < count && !wrong; i++) {
         enum role role = role_of(messages[i].role);
-        bool is_user_turn = (i - has_system) % 2 == 0;
+        bool is_user_turn = (i + has_system) % 2 == 0;
         if (role == NUM_ROLES)
             return "a message's role; expected system, user or assistant";
         if (role == SYSTEM)
