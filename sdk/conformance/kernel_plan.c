@@ -377,7 +377,8 @@ void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel)
             !check_begin(k, checks[c].name, "%s %s", kernel->primitive, kernel->name))
             continue;
         const tn_primitive *p = pack_primitive(pack, kernel->primitive);
-        uint32_t count = p ? samples_make(&pack->maker, p, samples, COUNT(samples)) : 0;
+        uint32_t count =
+            p ? kernel_samples(&pack->maker, kernel, p, samples, COUNT(samples)) : 0;
         for (uint32_t i = 0; i < count; i++)
             check_sample(k, pack, kernel, &samples[i], checks[c].check);
         if (!p)
