@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/lm.h>
-#include "../graphs/common.h"
+#include "../graphs/support/common.h"
 
 #define MOST_PAIRS 32
 #define MOST_WEIGHTS 96

@@ -44,7 +44,7 @@ bool test_begin(struct suite *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void test_end(struct suite *s);
 // Whether the primitive has graphs among its attributes, which no case can write:
-// tests/graphs/control.c tests these.
+// tests/graphs/transform/control.c tests these.
 bool takes_graphs(const tn_primitive *record);
 // A test that cannot run here, with the reason.
 void test_skip(struct suite *s, const char *name, const char *reason);
