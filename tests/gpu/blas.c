@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "openblas.h"
+#include "openblas/openblas.h"
 
 #define LIBRARY "libopenblas.so.0"
 #define MAX_WAYS 8

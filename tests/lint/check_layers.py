@@ -19,14 +19,15 @@ LAYERS = {
     "core": ["sdk/include"],
     "lm": ["sdk/include"], # an application's library; it stands on libtenon
     "plugins/backends": ["sdk/include", "kernels"],
-    "plugins/backends/cpu-blas": ["sdk/include", "kernels", "plugins/openblas"],
+    "plugins/backends/cpu-blas": ["sdk/include", "kernels", "plugins/common/openblas"],
     "plugins/backends/vulkan": ["sdk/include", "kernels", "plugins/backends/vulkan-common"],
     "plugins/backends/vulkan-jit": ["sdk/include", "kernels", "plugins/backends/vulkan-common"],
     "plugins": ["sdk/include"],
+    "plugins/common": ["sdk/include"],  # libraries that plugins of several kinds share
     "plugins/formats/safetensors": ["sdk/include", "plugins/formats/common"],
     "plugins/formats/gguf": ["sdk/include", "plugins/formats/common"],
     "plugins/formats/huggingface": ["sdk/include", "plugins/formats/common"],
-    "plugins/ops/ffi": ["sdk/include", "plugins/openblas"],
+    "plugins/ops/ffi": ["sdk/include", "plugins/common/openblas"],
     "plugins/tokenizers": ["sdk/include", "plugins/tokenizers/common"],
     "tools": ["application"],
     "tools/tenon/doctor": ["application", "kernels", "tools/tenon"],  # the processors that a backend would use
@@ -38,7 +39,7 @@ LAYERS = {
     "tests/suite": ["application", "sdk/include", "sdk/conformance"],  # installed, as the kit is
 }
 # Each folder below these is a part of its own: parts do not include each other.
-PARTS = ["plugins/backends", "plugins/formats", "plugins/ops", "plugins/tokenizers"]
+PARTS = ["plugins/backends", "plugins/common", "plugins/formats", "plugins/ops", "plugins/tokenizers"]
 
 
 def tower(*floors):

@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include "check.h"
 #include <tenon/plugin.h>
-#include "openblas.h"
-#include "processor.h"
+#include "openblas/openblas.h"
+#include "openblas/processor.h"
 
 #define LIBRARY "libopenblas.so.0"
 

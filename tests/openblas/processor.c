@@ -2,9 +2,9 @@
 // The choice of OpenBLAS' kernels, by facts alone.
 #include <unistd.h>
 #include "check.h"
-#include "environment.h"
-#include "processor.h"
-#include "version.h"
+#include "openblas/environment.h"
+#include "openblas/processor.h"
+#include "openblas/version.h"
 
 #define SSE PROCESSOR_SSE42
 #define AVX (SSE | PROCESSOR_AVX)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tells the version of the OpenBLAS that a process would open by a name: teller NAME
 #include <stdio.h>
-#include "version.h"
+#include "openblas/version.h"
 
 int main(int argc, char **argv)
 {

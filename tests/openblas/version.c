@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "check.h"
-#include "openblas.h"
-#include "version.h"
+#include "openblas/openblas.h"
+#include "openblas/version.h"
 
 #define LIBRARY "libopenblas.so.0"
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

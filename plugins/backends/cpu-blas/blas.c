@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
-#include "openblas.h"
+#include "openblas/openblas.h"
 
 static struct blas library;
 static bool found;

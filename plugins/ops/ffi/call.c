@@ -11,7 +11,7 @@
 #include <tenon/checked.h>
 #include <tenon/ops/reference.h>
 #include "callback.h"
-#include "openblas.h"
+#include "openblas/openblas.h"
 #include "view.h"
 
 // One launch. Threads that run items share it and only read it, but for `problem` and

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include "openblas.h"
+#include "openblas/openblas.h"
 #include "pack.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all libraries' handles
