@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "embedded.h"
-#include "program.h"
-#include "program_rows.h"
+#include "program/program.h"
+#include "program/program_rows.h"
 #include "programs.h"
 #include "texts.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The compute shaders of the project, as text: every variant of kernels/glsl/variants.txt,
 // program_parts.comp, those of the examples, the conformance kit and the tests' fixtures,
-// and what plugins/backends/vulkan-common generates for a set of programs.
+// and what plugins/backends/vulkan/program generates for a set of programs.
 #ifndef TESTS_COMPILER_TEXTS_H
 #define TESTS_COMPILER_TEXTS_H
 

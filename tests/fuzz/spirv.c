@@ -2,8 +2,8 @@
 // Somebody's SPIR-V before a driver sees it: what is accepted is whole, also when a program
 // was linked into it.
 #include "fuzz.h"
-#include "spirv_check.h"
-#include "spirv_fuse.h"
+#include "spirv/spirv_check.h"
+#include "spirv/spirv_fuse.h"
 
 static struct vk_facts facts = {
     .f16 = true,

@@ -20,8 +20,9 @@ import sys
 import tempfile
 
 SECTION = "## Adding a kernel of the Vulkan backends"
-COMMON = "plugins/backends/vulkan-common"
-BACKENDS = {"vulkan": ("spirv", "spirv.c"), "vulkan-jit": ("sources", "jit_sources.c")}
+BACKEND = "plugins/backends/vulkan"
+PLANS = BACKEND + "/dispatch"
+BACKENDS = {"vulkan": ("aot", "spirv", "spirv.c"), "vulkan-jit": ("jit", "sources", "jit_sources.c")}
 OTHERS = ("org.tenon.base", "org.tenon.nn")
 VALUES = [-3.5, -0.25, 0.0, 1.0, 2.75]
 EXPRESSION = "silu(x), silu(astype(x, f32)), silu(astype(x, f16))"
@@ -51,18 +52,18 @@ def insert(path, after, text):
 
 def add(source, tree):
     """The copy of the tree, with the kernel."""
-    for folder in ("kernels/glsl", COMMON, *("plugins/backends/" + name for name in BACKENDS)):
+    for folder in ("kernels/glsl", BACKEND):
         shutil.copytree(source / folder, tree / folder)
     (tree / "sdk").symlink_to(source / "sdk")
     files = blocks(source / "docs/CONTRIBUTING.md")
-    for folder, file in (("kernels/glsl", "silu.comp"), (COMMON, "plan_silu.c")):
+    for folder, file in (("kernels/glsl", "silu.comp"), (PLANS, "plan_silu.c")):
         (tree / folder / file).write_text(files.pop(file))
     with (tree / "kernels/glsl/variants.txt").open("a") as variants:
         variants.write(files.pop("kernels/glsl/variants.txt"))
-    own = tree / COMMON / "own_kernels.h"
+    own = tree / PLANS / "own_kernels.h"
     head = re.search(r"#define OWN_KERNELS\(X\) +\\\n", own.read_text())[0]
-    insert(own, head, files.pop(COMMON + "/own_kernels.h"))
-    insert(tree / COMMON / "kernels.h", "// plan_reduce.c\n",
+    insert(own, head, files.pop(PLANS + "/own_kernels.h"))
+    insert(tree / PLANS / "kernels.h", "// plan_reduce.c\n",
            "tn_status vk_plan_silu(const tn_vulkan_plan *plan);\n")
     if files:
         sys.exit("the document has blocks that are not used: " + ", ".join(files))
@@ -85,13 +86,13 @@ class Tree:
         words[words.index("-c") + 1] = str(file)
         first = next(i for i, word in enumerate(words) if word.startswith("-I"))
         words[first:first] = ["-I%s" % folder for folder in (
-            made, file.parent, self.tree / COMMON, self.tree / "kernels/glsl")]
+            made, file.parent, self.tree / BACKEND, self.tree / "kernels/glsl")]
         run(words, cwd=entry["directory"])
         return out
 
     def link(self, name, objects, added, out):
         """Links the plugin as the build does, with other objects in places."""
-        target = "plugins/backends/%s/org.tenon.%s.so" % (name, name)
+        target = "%s/%s/org.tenon.%s.so" % (BACKEND, BACKENDS[name][0], name)
         ninja = shutil.which("ninja") or shutil.which("ninja-build")
         if not ninja:
             print("no ninja, whose file has the command that links")
@@ -106,18 +107,18 @@ class Tree:
 
     def make(self, name, plugins):
         """The plugin, staged."""
-        form, generated = BACKENDS[name]
+        place, form, generated = BACKENDS[name]
         made = self.tree / "made" / name
         made.mkdir(parents=True)
         run([sys.executable, self.tree / "kernels/glsl/embed.py", form, made / generated,
              made / "modules.h"] + (["--compiler", self.compiler] if form == "spirv" else []),
             env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
-        folder = "plugins/backends/%s" % name
+        folder = "%s/%s" % (BACKEND, place)
         inside = "%s/org.tenon.%s.so.p/" % (folder, name)
         objects = {inside + "plugin.c.o": self.tree / folder / "plugin.c",
                    inside + "meson-generated_.._%s.o" % generated: made / generated}
         objects = {like: self.compile(like, file, made) for like, file in objects.items()}
-        plan = self.compile(COMMON + "/libtenon-vulkan-cold.a.p/", self.tree / COMMON / "plan_silu.c", made)
+        plan = self.compile(BACKEND + "/libtenon-vulkan-cold.a.p/", self.tree / PLANS / "plan_silu.c", made)
         out = made / ("org.tenon.%s.so" % name)
         self.link(name, objects, plan, out)
         run([self.source / "sdk/glue/tenon-plugin", "stage", "--tenon",

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "device.h"
+#include "device/device.h"
 
 // By spirv-val, where it is installed.
 static inline void expect_valid(const struct vk_code *code)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "ahead.h"
+#include "segment/ahead.h"
 
 #define MAX_STEPS 40
 

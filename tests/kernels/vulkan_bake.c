@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "compiler.h"
-#include "spirv_bake.h"
+#include "spirv/spirv_bake.h"
 #include "spirv_valid.h"
 
 enum {

@@ -3,10 +3,10 @@
 // backends by itself, with a stand-in for pipelines and no device.
 #include "check.h"
 
-#include "kernels.h"
-#include "launches.h"
-#include "measure.h"
-#include "special.h"
+#include "dispatch/kernels.h"
+#include "segment/launches.h"
+#include "segment/measure.h"
+#include "dispatch/special.h"
 
 static char message[256];
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "compiler.h"
-#include "spirv_push.h"
+#include "spirv/spirv_push.h"
 #include "spirv_valid.h"
 
 enum { OP_VARIABLE = 59, OP_DECORATE = 71, OP_MEMBER_DECORATE = 72 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "executable.h"
+#include "segment/executable.h"
 
 #define NUM_QUEUES 3
 #define MAX_PENDING 4096

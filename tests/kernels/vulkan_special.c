@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "special_rule.h"
+#include "dispatch/special_rule.h"
 
 // Launches as text: a letter is a kernel, of ten words if it is a capital, else of one; the
 // digit behind it is a shape, '-' none.

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+// The language of row programs' kernels that is SPIR-V: values are ids.
+#include <stdio.h>
+#include "../program/program_rows.h"
+#include "program_spirv_writer.h"
+
+#define MAX_NAME 32
+#define MAX_DEPTH 4 // of nested blocks
+// Scope and semantics of barriers: Workgroup; AcquireRelease, WorkgroupMemory.
+#define WORKGROUP_SCOPE 2
+#define BARRIER_SEMANTICS (0x8 | 0x100)
+
+struct spirv_block { // an `if`, or a loop
+    uint32_t end, header, next, next_value;
+};
+
+struct spirv_rows {
+    struct spirv_writer *w;
+    uint32_t label; // of the current block
+    struct spirv_block blocks[MAX_DEPTH];
+    uint32_t depth;
+    uint32_t shared[TN_NUM_DTYPES];         // arrays in shared memory; 0: none yet
+    uint32_t shared_pointer[TN_NUM_DTYPES]; // types of pointers to their elements
+};
+
+static struct spirv_module *module_of(void *out)
+{
+    return ((struct spirv_rows *)out)->w->module;
+}
+
+static uint32_t uint_type(void *out)
+{
+    return ((struct spirv_rows *)out)->w->uint_type;
+}
+
+static uint32_t type_of(void *out, tn_dtype dtype)
+{
+    return spirv_use(module_of(out), spirv_dtypes[dtype].computed);
+}
+
+static uint32_t call(void *out, const char *name, uint32_t operand)
+{
+    return SPIRV_CALL(module_of(out), spirv_get(module_of(out), name), operand);
+}
+
+// --- numbers ---------------------------------------------------------------------------
+
+static uint32_t number(void *out, uint32_t value)
+{
+    return spirv_uint(module_of(out), value);
+}
+
+static uint32_t argument(void *out, uint32_t word)
+{
+    return spirv_write_arg(((struct spirv_rows *)out)->w, word);
+}
+
+static uint32_t group_number(void *out)
+{
+    return call(out, "GROUP", number(out, 0));
+}
+
+static uint32_t invocation(void *out)
+{
+    bool subgroups = ((struct spirv_rows *)out)->w->class->subgroup > 0;
+    return call(out, subgroups ? "SUBGROUP_LANE" : "LANE", number(out, 0));
+}
+
+static uint32_t compute(void *out, enum rows_operator operator, uint32_t a, uint32_t b)
+{
+    static const uint32_t ops[] = {
+        [ROWS_ADD] = SPIRV_I_ADD,       [ROWS_SUB] = SPIRV_I_SUB,
+        [ROWS_MUL] = SPIRV_I_MUL,       [ROWS_DIV] = SPIRV_U_DIV,
+        [ROWS_AND] = SPIRV_BITWISE_AND, [ROWS_SHIFT_RIGHT] = SPIRV_SHIFT_RIGHT};
+    return SPIRV_RESULT(module_of(out), ops[operator], uint_type(out), a, b);
+}
+
+static uint32_t is_less(void *out, uint32_t a, uint32_t b)
+{
+    return SPIRV_RESULT(module_of(out), SPIRV_U_LESS, type_of(out, TN_BOOL), a, b);
+}
+
+static uint32_t both(void *out, uint32_t a, uint32_t b)
+{
+    return SPIRV_RESULT(module_of(out), SPIRV_LOGICAL_AND, type_of(out, TN_BOOL), a, b);
+}
+
+static uint32_t choose(void *out, tn_dtype dtype, uint32_t test, uint32_t a, uint32_t b)
+{
+    return SPIRV_RESULT(module_of(out), SPIRV_SELECT, type_of(out, dtype), test, a, b);
+}
+
+// --- memory ----------------------------------------------------------------------------
+
+static uint32_t quarter(void *out, uint32_t index)
+{
+    return compute(out, ROWS_SHIFT_RIGHT, index, number(out, 2));
+}
+
+static void load(void *out, uint32_t operand, bool four, uint32_t index, uint32_t *values)
+{
+    struct spirv_writer *w = ((struct spirv_rows *)out)->w;
+    tn_dtype dtype = spirv_operand_dtype(w, operand);
+    uint32_t type = spirv_use(w->module, spirv_dtypes[dtype].loaded);
+    uint32_t all = spirv_write_load(w, operand, four, four ? quarter(out, index) : index);
+    for (uint32_t lane = 0; lane < (four ? 4u : 1u); lane++) {
+        uint32_t one =
+            four ? SPIRV_RESULT(w->module, SPIRV_COMPOSITE_EXTRACT, type, all, lane) : all;
+        values[lane] = spirv_write_if_any(w, "DECODE", dtype, one);
+    }
+}
+
+static void store(void *out, uint32_t operand, bool four, uint32_t index,
+                  const uint32_t *values)
+{
+    struct spirv_writer *w = ((struct spirv_rows *)out)->w;
+    tn_dtype dtype = spirv_operand_dtype(w, operand);
+    uint32_t encoded[4];
+    for (uint32_t lane = 0; lane < (four ? 4u : 1u); lane++)
+        encoded[lane] = spirv_write_if_any(w, "ENCODE", dtype, values[lane]);
+    if (!four) {
+        spirv_write_store(w, operand, false, index, encoded[0]);
+        return;
+    }
+    uint32_t type = spirv_use(w->module, spirv_dtypes[dtype].loaded_four);
+    uint32_t all = spirv_result(w->module, SPIRV_COMPOSITE_CONSTRUCT, type, encoded, 4);
+    spirv_write_store(w, operand, true, quarter(out, index), all);
+}
+
+// --- instructions ----------------------------------------------------------------------
+
+static uint32_t constant(void *out, tn_dtype dtype, uint64_t bits)
+{
+    return spirv_write_constant(((struct spirv_rows *)out)->w, dtype, bits);
+}
+
+static uint32_t param(void *out, tn_dtype dtype, uint32_t word)
+{
+    return spirv_write_param(((struct spirv_rows *)out)->w, dtype, &word);
+}
+
+static uint32_t wide(void *out, uint32_t value)
+{
+    return call(out, "INDEX", value);
+}
+
+static uint32_t instruction(void *out, uint32_t position, const uint32_t *values)
+{
+    struct spirv_writer *w = ((struct spirv_rows *)out)->w;
+    const tn_expr_insn *insn = &w->program->insns[position];
+    const uint32_t places[] = {insn->a, insn->b, insn->c};
+    uint32_t operands[3] = {0};
+    for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
+        operands[i] = values[places[i]];
+    return spirv_write_operation(w, insn->op, w->program->insns[insn->a].dtype, insn->dtype,
+                                 operands);
+}
+
+static uint32_t fold(void *out, uint32_t op, tn_dtype dtype, uint32_t a, uint32_t b)
+{
+    return spirv_write_operation(((struct spirv_rows *)out)->w, op, dtype, dtype,
+                                 (const uint32_t[]){a, b});
+}
+
+// --- other invocations -----------------------------------------------------------------
+
+static uint32_t shuffle(void *out, tn_dtype dtype, uint32_t value, uint32_t mask)
+{
+    struct spirv_module *m = module_of(out);
+    char name[MAX_NAME];
+    snprintf(name, sizeof(name), "SHUFFLE_%s", dtype_glsl(spirv_class_of(dtype)));
+    return SPIRV_CALL(m, spirv_get(m, name), value, mask);
+}
+
+// Declares a global variable of a class of storage.
+static uint32_t declare(void *out, uint32_t type, uint32_t storage)
+{
+    struct spirv_module *m = module_of(out);
+    uint32_t pointer = spirv_new_id(m), variable = spirv_new_id(m);
+    SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, pointer, storage, type);
+    SPIRV_ADD(m, globals, SPIRV_VARIABLE, pointer, variable, storage);
+    return variable;
+}
+
+// A pointer to an element of the dtype's array in shared memory.
+static uint32_t shared_element(void *out, tn_dtype dtype, uint32_t index)
+{
+    struct spirv_rows *rows = out;
+    struct spirv_module *m = module_of(out);
+    tn_dtype class = spirv_class_of(dtype);
+    uint32_t type = type_of(out, class);
+    if (rows->shared[class] == 0) {
+        uint32_t array = spirv_new_id(m);
+        uint32_t size = number(out, rows_shared_size(rows->w->program, rows->w->class));
+        SPIRV_ADD(m, globals, SPIRV_TYPE_ARRAY, array, type, size);
+        rows->shared[class] = declare(out, array, SPIRV_WORKGROUP);
+        rows->shared_pointer[class] = spirv_new_id(m);
+        SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, rows->shared_pointer[class],
+                  SPIRV_WORKGROUP, type);
+    }
+    return SPIRV_RESULT(m, SPIRV_ACCESS_CHAIN, rows->shared_pointer[class],
+                        rows->shared[class], index);
+}
+
+static uint32_t shared_load(void *out, tn_dtype dtype, uint32_t index)
+{
+    uint32_t pointer = shared_element(out, dtype, index);
+    return SPIRV_RESULT(module_of(out), SPIRV_LOAD, type_of(out, dtype), pointer);
+}
+
+static void shared_store(void *out, tn_dtype dtype, uint32_t index, uint32_t value)
+{
+    uint32_t pointer = shared_element(out, dtype, index);
+    SPIRV_ADD(module_of(out), code, SPIRV_STORE, pointer, value);
+}
+
+static void barrier(void *out)
+{
+    uint32_t scope = number(out, WORKGROUP_SCOPE);
+    SPIRV_ADD(module_of(out), code, SPIRV_CONTROL_BARRIER, scope, scope,
+              number(out, BARRIER_SEMANTICS));
+}
+
+// --- variables and control flow ----------------------------------------------------------
+
+static void set(void *out, uint32_t variable, uint32_t value)
+{
+    SPIRV_ADD(module_of(out), code, SPIRV_STORE, variable, value);
+}
+
+static uint32_t get(void *out, tn_dtype dtype, uint32_t variable)
+{
+    return SPIRV_RESULT(module_of(out), SPIRV_LOAD, type_of(out, dtype), variable);
+}
+
+static uint32_t variable(void *out, tn_dtype dtype, uint32_t value)
+{
+    uint32_t id = declare(out, type_of(out, dtype), SPIRV_PRIVATE);
+    set(out, id, value);
+    return id;
+}
+
+static void begin_block(struct spirv_rows *rows, uint32_t label)
+{
+    SPIRV_ADD(module_of(rows), code, SPIRV_LABEL, label);
+    rows->label = label;
+}
+
+static void branch(struct spirv_rows *rows, uint32_t label)
+{
+    SPIRV_ADD(module_of(rows), code, SPIRV_BRANCH, label);
+}
+
+static void begin_if(void *out, uint32_t test)
+{
+    struct spirv_rows *rows = out;
+    struct spirv_module *m = module_of(out);
+    struct spirv_block *block = &rows->blocks[rows->depth++];
+    uint32_t body = spirv_new_id(m);
+    block->end = spirv_new_id(m);
+    SPIRV_ADD(m, code, SPIRV_SELECTION_MERGE, block->end, 0);
+    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, test, body, block->end);
+    begin_block(rows, body);
+}
+
+static void end_if(void *out)
+{
+    struct spirv_rows *rows = out;
+    uint32_t end = rows->blocks[--rows->depth].end;
+    branch(rows, end);
+    begin_block(rows, end);
+}
+
+static uint32_t begin_loop(void *out, uint32_t stop, uint32_t step)
+{
+    struct spirv_rows *rows = out;
+    struct spirv_module *m = module_of(out);
+    struct spirv_block *block = &rows->blocks[rows->depth++];
+    uint32_t test = spirv_new_id(m), body = spirv_new_id(m), i = spirv_new_id(m);
+    uint32_t before = rows->label, zero = number(out, 0);
+    *block = (struct spirv_block){spirv_new_id(m), spirv_new_id(m), spirv_new_id(m),
+                                  spirv_new_id(m)};
+    branch(rows, block->header);
+    begin_block(rows, block->header);
+    SPIRV_ADD(m, code, SPIRV_PHI, uint_type(out), i, zero, before, block->next_value,
+              block->next);
+    SPIRV_ADD(m, code, SPIRV_LOOP_MERGE, block->end, block->next, 0);
+    branch(rows, test);
+    begin_block(rows, test);
+    uint32_t more = is_less(out, i, stop);
+    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, more, body, block->end);
+    begin_block(rows, body);
+    SPIRV_ADD(m, code, SPIRV_I_ADD, uint_type(out), block->next_value, i, step);
+    return i;
+}
+
+static void end_loop(void *out)
+{
+    struct spirv_rows *rows = out;
+    const struct spirv_block block = rows->blocks[--rows->depth];
+    branch(rows, block.next);
+    begin_block(rows, block.next);
+    branch(rows, block.header);
+    begin_block(rows, block.end);
+}
+
+static const struct rows_language spirv = {
+    .number = number,
+    .argument = argument,
+    .group_number = group_number,
+    .invocation = invocation,
+    .compute = compute,
+    .is_less = is_less,
+    .both = both,
+    .choose = choose,
+    .load = load,
+    .store = store,
+    .constant = constant,
+    .param = param,
+    .wide = wide,
+    .instruction = instruction,
+    .fold = fold,
+    .shuffle = shuffle,
+    .shared_load = shared_load,
+    .shared_store = shared_store,
+    .barrier = barrier,
+    .variable = variable,
+    .get = get,
+    .set = set,
+    .begin_if = begin_if,
+    .end_if = end_if,
+    .begin_loop = begin_loop,
+    .end_loop = end_loop,
+};
+
+uint32_t program_write_rows_spirv(struct spirv_writer *w)
+{
+    struct spirv_module *m = w->module;
+    struct spirv_rows rows = {.w = w};
+    const struct spirv_part *model = spirv_entry(m);
+    uint32_t entry = spirv_new_id(m);
+    w->num_args = rows_first_param(w->class) + program_count_params(w->program);
+    spirv_declare_push(w);
+    SPIRV_ADD(m, code, SPIRV_FUNCTION, model->result, entry, 0, model->type);
+    begin_block(&rows, spirv_new_id(m));
+    if (!program_write_rows(&spirv, &rows, w->program, w->class))
+        m->failed = true;
+    spirv_add(m, &m->code, SPIRV_RETURN, NULL, 0);
+    spirv_add(m, &m->code, SPIRV_FUNCTION_END, NULL, 0);
+    return entry;
+}

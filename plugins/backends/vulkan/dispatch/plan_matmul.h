@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// A product of matrices, and the kernel for it.
+#ifndef VULKAN_DISPATCH_PLAN_MATMUL_H
+#define VULKAN_DISPATCH_PLAN_MATMUL_H
+
+#include "kernels.h"
+
+#define MAX_BATCH_AXES 6
+
+struct matrix {
+    uint32_t row, column; // strides
+    int32_t num_batch;    // number of batch axes
+};
+
+struct product {
+    uint64_t rows, columns, terms, batches;
+    struct matrix a, b;
+    uint32_t num_axes; // of batches
+    uint32_t extent[MAX_BATCH_AXES], a_stride[MAX_BATCH_AXES], b_stride[MAX_BATCH_AXES];
+};
+
+// Of matmul_few.glsl: the most rows, and the columns of a workgroup.
+#define PRODUCT_FEW_ROWS 4
+#define PRODUCT_FEW_COLUMNS 8
+
+struct product product_describe(const tn_layout *a, const tn_layout *b);
+
+// Whether neighbouring terms of the operands are neighbours in memory: matmul.comp's
+// A_ALONG_K and B_ALONG_K.
+bool product_a_along_k(const struct product *p);
+bool product_b_along_k(const struct product *p);
+
+// The kernel of a product, and its tile.
+struct tiling {
+    char name[VARIANT_NAME]; // of the variant: "matmul_f32_64"
+    uint32_t rows, columns;
+    bool in_parts;  // matmul_matrix.comp may take the terms in parts
+    bool takes_any; // matmul.comp: operands of any strides
+    bool b_along_k; // the kernel's B_ALONG_K
+};
+
+// A tile of products of f32 that are read four elements at a time (matmul_wide.glsl).
+struct product_wide {
+    const char *name;                      // of the variant, behind its family's: "32x64"
+    uint32_t rows, columns, group, shared; // invocations and bytes of a workgroup
+    bool stores_by_element;                // has a variant for programs
+};
+#define WIDE_ALIGNMENT 4
+
+// The largest of these tiles that the columns fill and with which a large device has work
+// for all its processors, else the smallest; NULL: the device takes none. `layers`:
+// products of this size.
+const struct product_wide *product_wide(const tn_vulkan_limits *limits, uint64_t rows,
+                                        uint64_t columns, uint64_t layers);
+
+// Whether the product of the step, however large, is faster with the program behind it than
+// alone.
+bool product_hides_program(const tn_vulkan_limits *limits, const tn_step *step);
+
+struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step,
+                             const struct product *p);
+
+// plan_matmul_split.c
+// The tiling of a step's product, and parts of the terms that are computed beside each
+// other; 1: all terms. With more p becomes a batch of products, whose results are of f32
+// and side by side.
+uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
+                          struct product *p, struct tiling *tiling);
+uint64_t product_parts_size(const struct product *p, uint32_t parts); // bytes of these
+
+#endif // VULKAN_DISPATCH_PLAN_MATMUL_H

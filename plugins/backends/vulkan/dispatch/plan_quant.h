@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Products with quantised weights: what their two files share.
+#ifndef VULKAN_DISPATCH_PLAN_QUANT_H
+#define VULKAN_DISPATCH_PLAN_QUANT_H
+
+#include <tenon/ops/quant.h>
+#include "kernels.h"
+
+#define PACKED_ROWS TN_QUANT_PACKED_ROWS
+#define FEW_ROWS 8 // of x, at most, where weights are read for some rows at a time
+
+// A matrix of blocks by its format's name.
+struct quant_weights {
+    const tn_quant_format *format; // the plain one
+    bool is_packed;
+};
+
+// A product of x, rows by terms, with the transposed matrix of w, columns by terms.
+struct quant_product {
+    struct quant_weights w;
+    const tn_layout *x, *blocks, *out;
+    uint64_t rows, columns, terms;
+    bool exact;
+};
+
+// Fills *result in. False: the shaders do not have the format.
+bool quant_describe(const char *format, bool exact, const tn_layout *x,
+                    const tn_layout *blocks, const tn_layout *out,
+                    struct quant_product *result);
+
+#define SCRATCH_ALIGNMENT 256 // bytes
+
+// Whether a device with matrix units runs a product on these.
+bool quant_may_round(const struct quant_product *p);
+
+// Bytes of scratch memory of a product on matrix units; 0 where it never runs on these.
+uint64_t quant_matrix_scratch(const struct quant_product *p);
+
+// Bytes of a unit, by which quant.glsl counts.
+uint32_t quant_unit_bytes(const struct quant_weights *w);
+
+// The dtype of the matrix units that a product runs on, "bf16" or "f16"; NULL: on none.
+const char *quant_matrix_dtype(const tn_vulkan_limits *limits,
+                               const struct quant_product *p);
+
+// Plans a product on these.
+tn_status quant_plan_matrices(const tn_vulkan_plan *plan, const struct quant_product *p,
+                              const char *dtype);
+
+#endif // VULKAN_DISPATCH_PLAN_QUANT_H

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT
+#include "special.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include "../spirv/spirv_bake.h"
+
+#define NONE UINT32_MAX
+#define MOST_REST 64 // kernels that get what their launches share
+
+// --- of a plan -------------------------------------------------------------------------
+
+struct special_kernel {
+    struct vk_pipeline *plain; // for any shape, with a reference of the dispatches
+    struct vk_pipeline *made;  // with a reference; NULL: not made, or it cannot be
+    bool is_rest;              // of launches of several shapes
+    uint32_t num_push;
+    uint32_t binding;            // of the words that are open
+    uint64_t open;               // bit i: word i is not in the code
+    uint32_t push[VK_MOST_PUSH]; // of open ones 0
+};
+
+// Values are read from a buffer, beside what the kernel computes with. Extents that stay
+// open are pushed: what is read in loops is nearer there.
+static bool is_moved(const struct special_kernel *kernel)
+{
+    return kernel->open != 0 && !kernel->is_rest;
+}
+
+static uint32_t pushed_words(const struct special_kernel *kernel)
+{
+    return kernel->open != 0 && kernel->is_rest ? kernel->num_push : 0;
+}
+
+enum state { STATE_IDLE, STATE_RUNNING, STATE_MADE, STATE_USED };
+
+struct vk_special {
+    tn_device *device;
+    uint32_t num_kernels, max_kernels, num_runs;
+    struct special_kernel *kernels;
+    uint32_t *of_dispatch;         // by dispatch: its kernel, or NONE
+    uint32_t *words_at;            // by dispatch: where its words begin in the constants
+    struct vk_pipeline **replaced; // by dispatch: those with references that it had
+    uint32_t num_dispatches;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool stop; // the thread begins no further kernel
+    atomic_int state; // STATE_MADE: the thread has ended its work
+};
+
+static void read_shape(const struct vk_plan *plan, const struct vk_dispatch *dispatch,
+                       uint32_t words[VK_MOST_PUSH])
+{
+    for (uint32_t i = 0; i < dispatch->num_push; i++)
+        words[i] = dispatch->values >> i & 1 ? 0 : plan->push[dispatch->first_push + i];
+}
+
+// A launch that pushes nothing, of whose words nothing is known, or that has no binding
+// left, has no shape.
+static bool has_shape(const struct vk_plan *plan, const struct vk_dispatch *dispatch)
+{
+    return dispatch->num_push > 0 && dispatch->values != UINT64_MAX &&
+           dispatch->num_operands < plan->device->facts.limits.max_operands;
+}
+
+static struct vk_special_launch launch_of(const struct vk_plan *plan, uint32_t index)
+{
+    const struct vk_dispatch *dispatch = &plan->dispatches[index];
+    struct vk_special_launch launch = {.kernel = dispatch->pipeline->key,
+                                       .words = dispatch->num_push};
+    uint32_t words[VK_MOST_PUSH];
+    if (!has_shape(plan, dispatch))
+        return launch;
+    read_shape(plan, dispatch, words);
+    launch.shape = vk_hash_u64((struct vk_hash){21, 3}, dispatch->values);
+    launch.shape =
+        vk_hash_bytes(launch.shape, words, dispatch->num_push * sizeof(words[0]));
+    return launch;
+}
+
+// Takes what a launch of the kernel has: words in which launches differ are open.
+static void join(const struct vk_plan *plan, const struct vk_dispatch *dispatch,
+                 struct special_kernel *kernel)
+{
+    const uint32_t *push = plan->push + dispatch->first_push;
+    if (!kernel->plain) {
+        *kernel = (struct special_kernel){.plain = dispatch->pipeline,
+                                          .num_push = dispatch->num_push,
+                                          .binding = dispatch->num_operands,
+                                          .open = dispatch->values};
+        memcpy(kernel->push, push, dispatch->num_push * sizeof(push[0]));
+    }
+    for (uint32_t i = 0; i < dispatch->num_push; i++) {
+        kernel->open |= (uint64_t)(kernel->push[i] != push[i]) << i;
+        kernel->push[i] = kernel->open >> i & 1 ? 0 : kernel->push[i];
+    }
+}
+
+// Puts the words of launches whose kernels have open ones into the constants.
+static tn_status place_words(struct vk_plan *plan, struct vk_special *special)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < plan->num_dispatches && status == TN_OK; i++) {
+        const struct vk_dispatch *dispatch = &plan->dispatches[i];
+        uint32_t number = special->of_dispatch[i];
+        if (number != NONE && is_moved(&special->kernels[number]))
+            status = plan_constants_at(plan, plan->push + dispatch->first_push,
+                                       dispatch->num_push, TN_VULKAN_ALIGNMENT / 4,
+                                       &special->words_at[i]);
+    }
+    return status;
+}
+
+// Adds the kernels whose launches differ in shape: they get what these share.
+static void add_rest(const struct vk_plan *plan, struct vk_special *special)
+{
+    uint32_t begin = special->num_kernels;
+    for (uint32_t i = 0; i < plan->num_dispatches; i++) {
+        const struct vk_dispatch *dispatch = &plan->dispatches[i];
+        uint32_t k = begin;
+        if (special->of_dispatch[i] != NONE || !has_shape(plan, dispatch))
+            continue;
+        while (k < special->num_kernels && special->kernels[k].plain != dispatch->pipeline)
+            k++;
+        if (k == special->max_kernels)
+            continue;
+        special->num_kernels += k == special->num_kernels;
+        special->of_dispatch[i] = k;
+        join(plan, dispatch, &special->kernels[k]);
+        special->kernels[k].is_rest = true;
+    }
+}
+
+static void destroy(struct vk_special *special)
+{
+    if (special) {
+        free(special->kernels);
+        free(special->of_dispatch);
+        free(special->words_at);
+        free(special->replaced);
+    }
+    free(special);
+}
+
+static tn_status take_choice(struct vk_plan *plan, struct vk_special *special)
+{
+    uint32_t count = plan->num_dispatches;
+    struct vk_special_launch *launches = calloc(count, sizeof(*launches));
+    special->of_dispatch = calloc(count, sizeof(*special->of_dispatch));
+    special->words_at = calloc(count, sizeof(*special->words_at));
+    special->replaced = calloc(count, sizeof(struct vk_pipeline *));
+    bool done = launches && special->of_dispatch && special->words_at && special->replaced;
+    for (uint32_t i = 0; done && i < count; i++)
+        launches[i] = launch_of(plan, i);
+    done = done && vk_special_choose(&vk_special_rule, launches, count,
+                                     special->of_dispatch, &special->num_kernels);
+    free(launches);
+    if (done) {
+        special->max_kernels = special->num_kernels + MOST_REST;
+        special->kernels = calloc(special->max_kernels, sizeof(*special->kernels));
+        done = special->kernels != NULL;
+    }
+    for (uint32_t i = 0; done && i < count; i++)
+        if (special->of_dispatch[i] != NONE)
+            join(plan, &plan->dispatches[i], &special->kernels[special->of_dispatch[i]]);
+    return done ? TN_OK
+                : plan->device->host->fail(plan->device->host, TN_ERR_MEMORY,
+                                           "out of memory");
+}
+
+tn_status vk_special_plan(struct vk_plan *plan)
+{
+    if (plan->device->is_software || plan->num_dispatches < vk_special_rule.least_launches)
+        return TN_OK;
+    struct vk_special *special = calloc(1, sizeof(*special));
+    if (!special)
+        return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
+    special->device = plan->device;
+    special->num_dispatches = plan->num_dispatches;
+    atomic_init(&special->state, STATE_IDLE);
+    atomic_init(&special->stop, false);
+    tn_status status = take_choice(plan, special);
+    if (status == TN_OK) {
+        add_rest(plan, special);
+        status = place_words(plan, special);
+    }
+    if (status != TN_OK || special->num_kernels == 0) {
+        destroy(special);
+        return status;
+    }
+    plan->special = special;
+    return TN_OK;
+}
+
+// --- making them -----------------------------------------------------------------------
+
+struct baking {
+    const struct special_kernel *kernel;
+    struct vk_pipeline_desc plain;
+};
+
+static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
+{
+    const struct baking *baking = context;
+    const struct special_kernel *kernel = baking->kernel;
+    const struct spirv_words list = {.words = kernel->push,
+                                     .count = kernel->num_push,
+                                     .binding = SPIRV_PUSH,
+                                     .open = kernel->open,
+                                     .moved =
+                                         is_moved(kernel) ? kernel->binding : SPIRV_PUSH};
+    char reason[VK_REASON];
+    struct vk_code code;
+    tn_status status = baking->plain.code(device, baking->plain.context, &code);
+    if (status != TN_OK || spirv_bake(&code, &list, 1, out, reason))
+        return status;
+    return device->host->fail(device->host, TN_ERR_REFUSED, "kernel %s %s",
+                              baking->plain.name, reason);
+}
+
+// One that cannot be made is not: its launches keep what they have.
+static void make_one(tn_device *device, struct special_kernel *kernel)
+{
+    const struct vk_plan nobody = {.device = device};
+    struct baking baking = {kernel, vk_pipeline_describe(kernel->plain)};
+    struct vk_pipeline_desc desc = baking.plain;
+    desc.key = vk_hash_bytes(vk_hash_u64(desc.key, kernel->open), kernel->push,
+                             kernel->num_push * sizeof(kernel->push[0]));
+    desc.num_push = pushed_words(kernel);
+    desc.num_bindings += is_moved(kernel);
+    desc.code = get_code;
+    desc.context = &baking;
+    if (vk_pipeline_get(&nobody, &desc, &kernel->made) != TN_OK) {
+        kernel->made = NULL;
+        device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
+                          "kernel %s gets no code of one shape", desc.name);
+    }
+}
+
+static void make_all(struct vk_special *special)
+{
+    for (uint32_t i = 0; i < special->num_kernels && !atomic_load(&special->stop); i++)
+        make_one(special->device, &special->kernels[i]);
+    atomic_store_explicit(&special->state, STATE_MADE, memory_order_release);
+}
+
+static void *run(void *argument)
+{
+    make_all(argument);
+    return NULL;
+}
+
+// Signals stay with the application's threads.
+static bool start(struct vk_special *special)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    atomic_store(&special->state, STATE_RUNNING);
+    special->has_thread = pthread_create(&special->thread, NULL, run, special) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return special->has_thread;
+}
+
+static const struct special_kernel *made_for(const struct vk_special *special,
+                                             uint32_t dispatch)
+{
+    uint32_t number = special->of_dispatch[dispatch];
+    bool any = number != NONE && special->kernels[number].made;
+    return any ? &special->kernels[number] : NULL;
+}
+
+// The plan's operands, with one more for each launch whose words are in the constants.
+// NULL: out of memory.
+static struct vk_operand *list_operands(struct vk_plan *plan)
+{
+    const struct vk_special *special = plan->special;
+    struct vk_operand *all =
+        malloc((plan->num_operands + plan->num_dispatches + 1) * sizeof(*all));
+    uint32_t count = 0;
+    for (uint32_t i = 0; all && i < plan->num_dispatches; i++) {
+        struct vk_dispatch *dispatch = &plan->dispatches[i];
+        const struct special_kernel *kernel = made_for(special, i);
+        memcpy(all + count, plan->operands + dispatch->first_operand,
+               dispatch->num_operands * sizeof(*all));
+        dispatch->first_operand = count;
+        count += dispatch->num_operands;
+        if (!kernel || !is_moved(kernel))
+            continue;
+        all[count++] = (struct vk_operand){.slot = VK_SLOT_CONSTANTS,
+                                           .access = VK_READS,
+                                           .offset = (uint64_t)special->words_at[i] * 4,
+                                           .size = (uint64_t)kernel->num_push * 4};
+        dispatch->num_operands++;
+    }
+    if (all)
+        plan->num_operands = count;
+    return all;
+}
+
+// Where there is no memory, the plan stays as it is.
+static void put_in_place(struct vk_plan *plan)
+{
+    struct vk_special *special = plan->special;
+    const tn_host *host = special->device->host;
+    struct vk_operand *operands = list_operands(plan);
+    uint32_t num_launches = 0, num_kernels = 0;
+    atomic_store(&special->state, STATE_USED);
+    if (!operands)
+        return;
+    free(plan->operands);
+    plan->operands = operands;
+    plan->max_operands = plan->num_operands;
+    for (uint32_t i = 0; i < special->num_kernels; i++)
+        num_kernels += special->kernels[i].made != NULL;
+    for (uint32_t i = 0; i < special->num_dispatches; i++) {
+        const struct special_kernel *kernel = made_for(special, i);
+        if (!kernel)
+            continue;
+        num_launches++;
+        special->replaced[i] = plan->dispatches[i].pipeline;
+        plan->dispatches[i].pipeline = kernel->made;
+        plan->dispatches[i].num_push = pushed_words(kernel);
+    }
+    plan_choose_sets(plan);
+    host->log(host, TN_LOG_DEBUG, VK_TOPIC,
+              "%u of %u launches run %u kernels of their shapes", num_launches,
+              plan->num_dispatches, num_kernels);
+}
+
+tn_status vk_special_make(struct vk_plan *plan)
+{
+    if (!plan->special || atomic_load(&plan->special->state) != STATE_IDLE)
+        return TN_OK;
+    make_all(plan->special);
+    put_in_place(plan);
+    return TN_OK;
+}
+
+const struct vk_pipeline *vk_special_plain(const struct vk_plan *plan, uint32_t dispatch)
+{
+    const struct vk_special *special = plan->special;
+    bool is_replaced = special && special->replaced[dispatch];
+    return is_replaced ? special->replaced[dispatch] : plan->dispatches[dispatch].pipeline;
+}
+
+bool vk_special_count_run(struct vk_plan *plan)
+{
+    struct vk_special *special = plan->special;
+    int state = atomic_load_explicit(&special->state, memory_order_acquire);
+    if (state == STATE_IDLE && ++special->num_runs > vk_special_rule.runs)
+        (void)start(special);
+    if (state != STATE_MADE)
+        return false;
+    put_in_place(plan);
+    return true;
+}
+
+void vk_special_finish(struct vk_plan *plan)
+{
+    struct vk_special *special = plan->special;
+    if (!special)
+        return;
+    atomic_store(&special->stop, true);
+    if (special->has_thread)
+        pthread_join(special->thread, NULL);
+    for (uint32_t i = 0; i < special->num_dispatches; i++)
+        if (special->replaced[i])
+            plan->dispatches[i].pipeline = special->replaced[i];
+    for (uint32_t i = 0; i < special->num_kernels; i++)
+        if (special->kernels[i].made)
+            vk_pipeline_release(special->device, special->kernels[i].made);
+    destroy(special);
+    plan->special = NULL;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Steps of a segment that share a launch. A group has the place of its first step. That of
+// products whose results one program reads has the place of the last one, which has the
+// program, and that of attention and what it reads the place of the attention. Another step
+// joins where no step in between depends on it, or it on them, by the memory that they
+// access.
+#ifndef VULKAN_SEGMENT_GROUPS_H
+#define VULKAN_SEGMENT_GROUPS_H
+
+#include "../dispatch/plan.h"
+
+#define GROUP_MAX_STEPS 12
+
+// Steps of one kind, which one kernel computes.
+struct vk_group_kind {
+    uint32_t most; // steps of a launch, up to GROUP_MAX_STEPS
+    // Whether the steps fit one launch, and are faster so. One step: whether it may be one
+    // of several. The first count - 1 fit.
+    bool (*fit)(const struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
+    // Plans the launch of two steps or more, which do not depend on each other.
+    tn_status (*plan)(struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
+};
+
+// The group of a step: zero: it has none.
+struct vk_group_place {
+    const struct vk_group_kind *kind;
+    uint32_t count; // steps, in the place of the one that has the launch
+    uint32_t steps[GROUP_MAX_STEPS];
+    bool is_joint; // the first step, which comes last, reads the results of the others
+    bool is_taken; // the launch of another step has the step
+};
+
+struct vk_groups {
+    const tn_segment *segment;      // borrowed
+    struct vk_group_place places[]; // by step
+};
+
+// Finds the groups of the segment, for free(). NULL: there are none, or memory is short,
+// and then each step has its own launches.
+struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *segment);
+
+// Plans the group of which the step that is planned is the first; *out_done when the step
+// is planned, by itself or before.
+tn_status vk_groups_plan(struct vk_plan *plan, bool *out_done);
+
+#endif // VULKAN_SEGMENT_GROUPS_H

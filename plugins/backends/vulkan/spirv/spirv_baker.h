@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Shared by spirv_bake.c, which writes the baked module, and spirv_bake_known.c, which
+// finds what is known in the kernel's.
+#ifndef VULKAN_SPIRV_SPIRV_BAKER_H
+#define VULKAN_SPIRV_SPIRV_BAKER_H
+
+#include "spirv_bake.h"
+#include "spirv_fuser.h"
+
+enum { CLASS_PRIVATE = 6, CLASS_PUSH_CONSTANT = 9, CLASS_STORAGE_BUFFER = 12 };
+enum {
+    DECORATION_ARRAY_STRIDE = 6,
+    DECORATION_NON_WRITABLE = 24,
+    DECORATION_SET = 34,
+    DECORATION_OFFSET = 35,
+};
+#define OP_I_ADD 128
+#define MAX_DEPTH 16 // types within each other
+
+// What is known of an id of the module.
+struct known {
+    uint32_t target; // of a variable, or a pointer into it: its number, from 1; else 0
+    uint32_t type;   // of such: what it points to
+    uint32_t offset; // of such: bytes from the variable, if `is_fixed`; else of the first
+    uint32_t reach;  // of such, unless `is_fixed`: bytes from there among which it points
+    uint32_t value;  // if `has_value`
+    uint32_t clone;  // of a type: the same without decorations; 0: there is none
+    bool is_fixed, has_value;
+};
+
+// A variable whose words are known.
+struct target {
+    const struct spirv_words *list;
+    uint32_t variable, type; // the variable's id, and what it points to
+    bool is_kept;            // as a variable of the invocation
+    bool is_open;            // stays as a buffer as well, for words that are not known
+    uint32_t kept;           // id of the variable of the invocation
+};
+
+#define MAX_TARGETS 64
+struct baker {
+    struct fuser f; // for its module, its words, its failures
+    struct known *known;
+    const struct spirv_words *looked_at; // the list that is refused, if one is
+    bool is_moved;                       // push constants are read from a buffer
+    uint32_t num_targets;
+    struct target targets[MAX_TARGETS];
+};
+
+bool baker_decoration_of(const struct baker *b, uint32_t id, int64_t member,
+                         uint32_t decoration, uint32_t *out);
+// The value of a constant, or of what is one now.
+bool baker_value_of(const struct baker *b, uint32_t id, uint32_t *out);
+// Finds the variables of the lists. False: refused.
+bool baker_find_targets(struct baker *b, const struct spirv_words *lists, uint32_t count);
+// Bytes of a scalar or a vector; 0: it is neither.
+uint32_t baker_size_of(const struct module *m, uint32_t type);
+// Whether a load from a place becomes a constant, or one of a variable of the invocation.
+bool baker_is_baked(const struct baker *b, const struct known *place);
+// The type of what a type has inside, and how far apart they lie; 0: it has no members that
+// are alike.
+uint32_t baker_element_of(const struct baker *b, uint32_t type, uint32_t *stride);
+// Whether the id is a variable of words, or a pointer into one.
+bool baker_is_target(const struct baker *b, uint32_t id);
+// The word at a byte of a variable.
+uint32_t baker_word_at(const struct target *target, uint32_t offset);
+// The number of the variable of constants that an instruction names, or has a pointer into;
+// 0: none.
+uint32_t baker_named_target(const struct baker *b, size_t at);
+bool baker_is_chain(uint32_t op);
+// Notes what an instruction makes known. False: refused.
+bool baker_look_at(struct baker *b, size_t at);
+
+#endif // VULKAN_SPIRV_SPIRV_BAKER_H
