@@ -17,7 +17,7 @@ LAYERS = {
     "sdk/include": [],
     "kernels": ["sdk/include"],
     "core": ["sdk/include"],
-    "lm": ["sdk/include"], # an application's library; it stands on libtenon
+    "sdk/lm": ["sdk/include"],  # an application's library; it stands on libtenon
     "plugins/backends": ["sdk/include", "kernels"],
     "plugins/backends/cpu-blas": ["sdk/include", "kernels", "plugins/common/openblas"],
     "plugins": ["sdk/include"],
@@ -56,6 +56,7 @@ def tower(*floors):
 FLOORS = {
     "core": tower("base", "attr", "expr", "primitive", "plugin", "device", "graph",
                   ("transform", "plan"), ("run", "check"), "file", "watch"),
+    "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt"), "text"),
     "tools/tenon": {
         "base": [],
         "files": ["base"],
@@ -82,8 +83,8 @@ LIBRARIES = {
     "ffi.h": ["plugins/ops/ffi"],
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],
-    "jansson.h": ["core", "lm", "plugins/formats/common", "plugins/formats/safetensors", "plugins/formats/huggingface", "plugins/formats/graph", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
-    "nettle/sha2.h": ["core", "lm", "tools"],
+    "jansson.h": ["core", "sdk/lm", "plugins/formats/common", "plugins/formats/safetensors", "plugins/formats/huggingface", "plugins/formats/graph", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
+    "nettle/sha2.h": ["core", "sdk/lm", "tools"],
     "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
     "openblas_config.h": ["tools/bench"],

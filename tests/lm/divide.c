@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Dividing layers among devices by their memory: a table of sizes.
-#include "../../lm/divide.h"
+#include "../../sdk/lm/engine/divide.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <tenon/file.h>
 #include <tenon/lm_image.h>
 #include <tenon/vision.h>
-#include "../../lm/resize.h"
+#include "../../sdk/lm/image/resize.h"
 #include "images.h"
 
 // On the backend TEST_LM_BACKEND, or the CPU.

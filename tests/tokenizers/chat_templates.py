@@ -8,8 +8,8 @@ By hand, in a virtual environment that has jinja2 and gguf, with a C compiler. A
 llama-cpp-python's sources, a wheel of PyPI with files *.jinja or the beginning of a GGUF file in it, a GGUF file, or a
 folder of *.jinja. Each template is run by Jinja as transformers does it, on conversations with and
 without a system message, of several turns, with a reply to come; a template is listed under the first family of
-lm/template.c that writes the same bytes. Some have conversations that Jinja refuses or Tenon cannot write: the list says which,
-and Tenon refuses them. Writes lm/template_list.h and tests/tokenizers/chat_templates.h; with --check
+sdk/lm/text/template.c that writes the same bytes. Some have conversations that Jinja refuses or Tenon cannot write: the list says which,
+and Tenon refuses them. Writes sdk/lm/text/template_list.h and tests/tokenizers/chat_templates.h; with --check
 nothing, and fails where these are not what it would write. What is not listed is printed, with what Jinja writes.
 """
 
@@ -111,12 +111,12 @@ class Template(ctypes.Structure):
 
 
 class Tenon:
-    """lm/template.c, and the finding of a template's own system message."""
+    """sdk/lm/text/template.c, and the finding of a template's own system message."""
 
     def __init__(self, folder):
         library = pathlib.Path(folder) / "template.so"
         # find_system is of one file alone: seen by another name.
-        source = (f'#include "{TOP}/lm/template.c"\n#undef COUNT\n#include "{TOP}/lm/template_known.c"\n'
+        source = (f'#include "{TOP}/sdk/lm/text/template.c"\n#undef COUNT\n#include "{TOP}/sdk/lm/text/template_known.c"\n'
                   "void own_system(const char *text, uint64_t size, struct chat_template *out)\n"
                   "{\n    if (chat_template_finds_system(out))\n        find_system(text, size, out);\n}\n")
         subprocess.run(["cc", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-lnettle"],
@@ -363,7 +363,7 @@ def main():
             elif digest not in rows:
                 rows[digest] = family, flags, name
                 cases.setdefault((family, flags & ~BEGINS), (jinja, text))
-        files = {TOP / "lm/template_list.h": list_text(rows),
+        files = {TOP / "sdk/lm/text/template_list.h": list_text(rows),
                  TOP / "tests/tokenizers/chat_templates.h": cases_text(tenon, cases)}
     print(f"{len(rows)} texts listed of {len({f for f, _ in cases})} families; {unlisted} templates not listed")
     for path, text in files.items():

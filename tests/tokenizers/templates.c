@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "../../lm/template.h"
+#include "../../sdk/lm/text/template.h"
 #include "chat_templates.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

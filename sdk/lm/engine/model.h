@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// A model that is open: its weights, its devices, its plans, and what stands on it.
+#ifndef LM_MODEL_H
+#define LM_MODEL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tenon/lm.h>
+#include <tenon/model.h>
+#include <tenon/retain.h>
+#include <tenon/tokenizer.h>
+#include <tenon/vision.h>
+#include "../base/fail.h"
+#include "divide.h"
+
+// --- weights ----------------------------------------------------------------------------
+
+// A weight of the layers that are loaded. Arrays are kept ones.
+struct lm_weight {
+    char name[TN_MODEL_NAME];
+    uint32_t flags;       // TN_MODEL_..., of all parts that list it
+    int64_t head, paired; // as in tn_model_weight
+    int64_t part, joined; // the layer that lists it, and its number there
+    int64_t device;       // that it is on: a number in the order of TENON_BACKEND
+    int64_t first, count; // its rows in `product`; count 0: all
+    bool is_wanted;       // by the shard that is being loaded
+    bool is_absent;       // optional, and the file does not have it
+    const char *format;   // of the blocks of `rows`; NULL: elements
+    const char *packed;   // of those of `product`
+    tn_array *plain;      // f32, for `weight`
+    tn_array *product;
+    tn_array *rows;
+    uint64_t bytes;
+};
+
+struct lm_weights {
+    struct lm_weight *items;
+    uint64_t count, room;
+    uint64_t hint; // where the last one was found
+};
+
+// --- devices ----------------------------------------------------------------------------
+
+// Layers first .. end - 1, on one device.
+struct lm_part {
+    int64_t device; // a number in the order of TENON_BACKEND
+    int64_t first, end;
+    uint64_t weight_bytes, cache_bytes; // as in tn_lm_part
+    char name[96], label[128];          // "vulkan:0", "NVIDIA H100"
+    char backend[64];                   // "vulkan"
+};
+
+// The parts that cover the layers that are loaded, in order. Of no parts: nothing is.
+struct lm_division {
+    struct lm_part parts[LM_MOST_DEVICES];
+    int64_t count;
+};
+
+// --- adapters ---------------------------------------------------------------------------
+
+// The addition to one product. Arrays are kept ones, of f32.
+struct lm_low_rank {
+    char name[TN_MODEL_NAME]; // of the weight
+    tn_array *down;           // [rank, in], "lora_a"
+    tn_array *up;             // [out, rank], "lora_b", with the rows in the model's order
+};
+
+struct lm_adapter {
+    struct lm_low_rank *items;
+    uint64_t count;
+    double alpha; // of the file, or the training
+    double scale; // asked for beside it
+};
+
+// --- models -----------------------------------------------------------------------------
+
+// What a plan gives beside caches.
+enum lm_kind { LM_NOTHING, LM_LAST_ROW, LM_EACH_ROW, LM_HIDDEN, LM_KINDS };
+
+struct lm_plan {
+    tn_lm *model;
+    enum lm_kind kind;
+    tn_function *function; // NULL: not made yet
+};
+
+// Arrays of keys and values with slots, each for a sequence.
+struct lm_caches {
+    struct lm_caches *next; // of the model's
+    pthread_mutex_t lock;   // of a step: it replaces the arrays
+    tn_array **arrays;      // num_caches of each layer that is loaded; kept ones
+    uint64_t count;
+    bool *is_taken; // of each slot
+    int64_t num_taken;
+    // Set by a step that took the arrays and gave none back, under the lock; and why.
+    atomic_bool has_failed;
+    struct lm_failure failure;
+};
+
+// The tower that reads images; see image/vision.h.
+struct lm_vision {
+    pthread_mutex_t lock; // of opening it, and of its runs
+    tn_lm *tower;         // its weights and its plugin, as a model's; NULL: not opened
+    const tn_vision *ops;
+    const tn_vision_facts *facts;
+    tn_function *function; // of a tile
+    int32_t mark;          // the token in whose place an image comes
+    bool is_ready;
+};
+
+struct tn_lm {
+    tn_runtime *runtime;
+    tn_lm_source source;
+    const tn_model *ops;
+    const tn_host *host; // of the model's plugin
+    const char *plugin;
+    tn_model_self *self;
+    const tn_model_facts *facts;
+    int64_t context; // positions of a sequence
+    int64_t capacity;
+    int64_t slots;            // sequences that share caches
+    const char *cache_name;   // of the elements: "f16"
+    const char *cache_format; // of blocks; NULL: floats
+    tn_dtype cache_dtype;
+    pthread_mutex_t lock;     // of the list of caches
+    struct lm_caches *caches; // list
+    int64_t first, end;       // layers that are loaded
+    struct lm_division division;
+    char *split; // of the options; NULL: by memory
+    void (*progress)(void *context, uint64_t loaded, uint64_t total);
+    void *progress_context;
+    struct lm_weights weights;
+    struct lm_adapter adapter; // of no items: none
+    struct lm_plan plans[LM_KINDS];
+    struct lm_vision vision;
+    char name[128], architecture[64];
+    char backend[32]; // that is used first: "cpu-blas"
+    atomic_int sequences;
+    // The tokenizer, opened when it is first needed.
+    atomic_flag tokenizer_lock;
+    const tn_tokenizer_ops *tokens;
+    const tn_host *tokens_host;
+    tn_tokenizer *tokenizer;
+    struct grammar_vocabulary *vocabulary; // NULL: not made yet
+    uint64_t serial;                       // no other model has the same
+};
+
+struct tn_lm_sequence {
+    tn_lm *model;
+    struct lm_caches *caches; // NULL: none yet
+    int64_t slot;
+    int64_t length;
+    int32_t *ids; // of each position; -1: a hidden state
+    atomic_int cancelled;
+};
+
+// What a model, or a tower, begins with, of zeros; and its end, but for what stands on it:
+// the vocabulary of grammars, and the tower. NULL is fine.
+void lm_model_init(tn_lm *model);
+void lm_model_close(tn_lm *model);
+
+#endif // LM_MODEL_H

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+// Whether the alternatives of a oneOf exclude each other. A text that is generated from one
+// of them must not be valid by another; what cannot be decided counts as if it were.
+#include <math.h>
+#include <string.h>
+#include "../base/fail.h"
+#include "schema.h"
+
+#define MOST_DEPTH 32
+#define MOST_STEPS 1000000
+#define MOST_MERGED 5000
+#define EXACT 9007199254740992.0 // 2^53: doubles below hold every integer
+
+enum {
+    OF_NULL = 1,
+    OF_BOOLEAN = 2,
+    OF_OBJECT = 4,
+    OF_ARRAY = 8,
+    OF_STRING = 16,
+    OF_FRACTION = 32, // a number that is no integer
+    OF_INTEGER = 64,
+    OF_ALL = 127,
+};
+
+struct apart {
+    json_t *root;
+    json_t *made;    // schemas of constants, an array that owns them
+    const char *tag; // a member that objects always have, or NULL
+    int depth, steps, num_merged;
+};
+
+// Whether no text of the schema `given`, as the grammar has it, is valid by `other`.
+static bool are_apart(struct apart *a, json_t *given, json_t *other);
+
+// --- constants as schemas --------------------------------------------------------------
+
+static json_t *constant_schema(json_t *value)
+{
+    return json_pack("{s:O}", "const", value);
+}
+
+static json_t *object_schema(json_t *value)
+{
+    json_t *properties = json_object(), *required = json_array(), *item;
+    const char *key;
+    json_object_foreach(value, key, item)
+    {
+        json_object_set_new(properties, key, constant_schema(item));
+        json_array_append_new(required, json_string(key));
+    }
+    return json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties,
+                     "required", required, "additionalProperties", 0);
+}
+
+static json_t *array_schema(json_t *value)
+{
+    json_t *items = json_array(), *item;
+    size_t i;
+    json_array_foreach(value, i, item) json_array_append_new(items, constant_schema(item));
+    json_int_t count = (json_int_t)json_array_size(value);
+    return json_pack("{s:s, s:o, s:b, s:I, s:I}", "type", "array", "prefixItems", items,
+                     "items", 0, "minItems", count, "maxItems", count);
+}
+
+// A schema that has what the constant has; of a scalar a "const".
+static json_t *schema_of(struct apart *a, json_t *value)
+{
+    json_t *made = json_is_object(value)  ? object_schema(value)
+                   : json_is_array(value) ? array_schema(value)
+                                          : constant_schema(value);
+    return made && json_array_append_new(a->made, made) == 0 ? made : NULL;
+}
+
+// --- kinds of values -------------------------------------------------------------------
+
+static uint32_t kind_of(const json_t *value)
+{
+    if (json_is_real(value) && json_real_value(value) != floor(json_real_value(value)))
+        return OF_FRACTION;
+    return json_is_number(value)    ? OF_INTEGER
+           : json_is_string(value)  ? OF_STRING
+           : json_is_boolean(value) ? OF_BOOLEAN
+           : json_is_object(value)  ? OF_OBJECT
+           : json_is_array(value)   ? OF_ARRAY
+                                    : OF_NULL;
+}
+
+static uint32_t kind_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        uint32_t kind;
+    } kinds[] = {{"null", OF_NULL},
+                 {"boolean", OF_BOOLEAN},
+                 {"object", OF_OBJECT},
+                 {"array", OF_ARRAY},
+                 {"string", OF_STRING},
+                 {"integer", OF_INTEGER},
+                 {"number", OF_INTEGER | OF_FRACTION}};
+    for (size_t i = 0; name && i < COUNT(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return kinds[i].kind;
+    return OF_ALL;
+}
+
+// The kinds that a schema has; one without a type has all, of which the grammar writes
+// those that its other keys are about.
+static uint32_t kinds_of(const json_t *schema, bool is_given)
+{
+    const json_t *constant = json_object_get(schema, "const"),
+                 *type = json_object_get(schema, "type"), *one;
+    uint32_t kinds = 0;
+    size_t i;
+    if (constant)
+        return kind_of(constant);
+    if (!json_is_array(type)) {
+        const char *guessed = is_given && !type ? schema_guess_type(schema) : NULL;
+        return kind_named(type ? json_string_value(type) : guessed);
+    }
+    json_array_foreach(type, i, one) kinds |= kind_named(json_string_value(one));
+    return kinds;
+}
+
+// --- ranges ----------------------------------------------------------------------------
+
+struct range {
+    double low, high;
+    bool is_low_open, is_high_open;
+};
+
+static void narrow(struct range *range, const json_t *bound, bool is_low, bool is_open)
+{
+    double value = json_number_value(bound);
+    if (!json_is_number(bound) || fabs(value) >= EXACT)
+        return;
+    if (is_low && value >= range->low) {
+        range->is_low_open = is_open || (value == range->low && range->is_low_open);
+        range->low = value;
+    } else if (!is_low && value <= range->high) {
+        range->is_high_open = is_open || (value == range->high && range->is_high_open);
+        range->high = value;
+    }
+}
+
+// The values of numbers, the lengths of texts, the elements of arrays.
+static struct range range_of(const json_t *schema, uint32_t kind)
+{
+    const bool is_number = kind == OF_INTEGER || kind == OF_FRACTION;
+    struct range range = {-INFINITY, INFINITY, false, false};
+    const json_t *constant = json_object_get(schema, "const");
+    if (constant && is_number) {
+        narrow(&range, constant, true, false);
+        narrow(&range, constant, false, false);
+    } else if (constant) {
+        range.low = range.high = (double)schema_text_length(json_string_value(constant));
+    } else if (is_number) {
+        narrow(&range, json_object_get(schema, "minimum"), true, false);
+        narrow(&range, json_object_get(schema, "maximum"), false, false);
+        narrow(&range, json_object_get(schema, "exclusiveMinimum"), true, true);
+        narrow(&range, json_object_get(schema, "exclusiveMaximum"), false, true);
+    } else {
+        bool is_text = kind == OF_STRING;
+        narrow(&range, json_object_get(schema, is_text ? "minLength" : "minItems"), true,
+               false);
+        narrow(&range, json_object_get(schema, is_text ? "maxLength" : "maxItems"), false,
+               false);
+    }
+    return range;
+}
+
+static bool is_below(const struct range *a, const struct range *b)
+{
+    return a->high < b->low || (a->high == b->low && (a->is_high_open || b->is_low_open));
+}
+
+static bool have_no_common(const json_t *given, const json_t *other, uint32_t kind)
+{
+    struct range a = range_of(given, kind), b = range_of(other, kind);
+    return is_below(&a, &b) || is_below(&b, &a);
+}
+
+// --- objects and arrays ----------------------------------------------------------------
+
+static bool is_required(const json_t *schema, const char *name)
+{
+    return schema_lists(json_object_get(schema, "required"), name);
+}
+
+// What a member of this name may be; NULL: anything.
+static json_t *member_of(const json_t *schema, const char *name)
+{
+    json_t *own = json_object_get(json_object_get(schema, "properties"), name);
+    return own ? own : json_object_get(schema, "additionalProperties");
+}
+
+// Whether the grammar of a schema never has a member of this name.
+static bool lacks(const json_t *schema, const char *name)
+{
+    const json_t *properties = json_object_get(schema, "properties"),
+                 *more = json_object_get(schema, "additionalProperties");
+    bool has_more =
+        more ? !json_is_false(more)
+             : !properties && !json_array_size(json_object_get(schema, "required"));
+    return !has_more && !json_object_get(properties, name) && !is_required(schema, name);
+}
+
+// As are_apart, of what is within both, where there is no tag.
+static bool are_parts_apart(struct apart *a, json_t *given, json_t *other)
+{
+    const char *tag = a->tag;
+    a->tag = NULL;
+    bool good = are_apart(a, given, other);
+    a->tag = tag;
+    return good;
+}
+
+// A member that tells two objects apart: the one always has it and the other never, or
+// another one of this name.
+static bool tells_apart(struct apart *a, json_t *given, json_t *other, const char *name)
+{
+    bool is_tag = a->tag && strcmp(a->tag, name) == 0;
+    bool is_always = is_tag || is_required(given, name),
+         is_asked = is_required(other, name);
+    if (!is_always && !is_asked)
+        return false;
+    if (is_asked && lacks(given, name))
+        return true;
+    json_t *mine = member_of(given, name), *others = member_of(other, name);
+    if (!others)
+        return false;
+    return json_is_false(others) || (mine && are_parts_apart(a, mine, others));
+}
+
+static bool are_objects_apart(struct apart *a, json_t *given, json_t *other)
+{
+    const json_t *lists[] = {json_object_get(given, "required"),
+                             json_object_get(other, "required")};
+    const json_t *item;
+    size_t index;
+    if (a->tag && tells_apart(a, given, other, a->tag))
+        return true;
+    for (size_t i = 0; i < COUNT(lists); i++)
+        json_array_foreach(lists[i], index, item)
+        {
+            if (json_is_string(item) &&
+                tells_apart(a, given, other, json_string_value(item)))
+                return true;
+        }
+    return false;
+}
+
+static json_t *element_of(const json_t *schema, size_t index)
+{
+    json_t *own = json_array_get(json_object_get(schema, "prefixItems"), index);
+    return own ? own : json_object_get(schema, "items");
+}
+
+// An element that both always have and that tells them apart.
+static bool are_arrays_apart(struct apart *a, json_t *given, json_t *other)
+{
+    struct range mine = range_of(given, OF_ARRAY), others = range_of(other, OF_ARRAY);
+    double both = fmax(mine.low, others.low);
+    for (size_t i = 0; (double)i < both && i < MOST_DEPTH; i++) {
+        json_t *left = element_of(given, i), *right = element_of(other, i);
+        if (left && right && are_parts_apart(a, left, right))
+            return true;
+    }
+    return false;
+}
+
+// --- schemas ---------------------------------------------------------------------------
+
+static bool are_leaves_apart(struct apart *a, json_t *given, json_t *other)
+{
+    const json_t *left = json_object_get(given, "const"),
+                 *right = json_object_get(other, "const");
+    uint32_t common = kinds_of(given, true) & kinds_of(other, false);
+    if (left && right && json_is_string(left) && json_is_string(right))
+        return strcmp(json_string_value(left), json_string_value(right)) != 0;
+    if (common & OF_BOOLEAN && left && right && json_is_true(left) != json_is_true(right))
+        common &= ~(uint32_t)OF_BOOLEAN;
+    static const uint32_t ranged[] = {OF_STRING, OF_INTEGER, OF_FRACTION, OF_ARRAY};
+    for (size_t i = 0; i < COUNT(ranged); i++)
+        if (common & ranged[i] && have_no_common(given, other, ranged[i]))
+            common &= ~ranged[i];
+    if (common == OF_OBJECT)
+        return are_objects_apart(a, given, other);
+    if (common == OF_ARRAY)
+        return are_arrays_apart(a, given, other);
+    return common == 0;
+}
+
+// The schemas of which `schema` is one, or NULL where it is a leaf.
+static json_t *alternatives(const json_t *schema)
+{
+    static const char *const keys[] = {"anyOf", "oneOf", "allOf", "enum"};
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        json_t *list = json_object_get(schema, keys[i]);
+        if (json_array_size(list) > 0)
+            return list;
+    }
+    return NULL;
+}
+
+// Whether something holds beside a schema's reference or alternatives.
+static bool has_beside(json_t *schema)
+{
+    static const char *const keys[] = {"$ref", "anyOf", "oneOf", "allOf"};
+    const char *key;
+    json_t *value;
+    size_t num = 0, at = 0;
+    while (at < COUNT(keys) && !json_object_get(schema, keys[at]))
+        at++;
+    if (at == COUNT(keys) || schema_has_constants(schema))
+        return false;
+    json_object_foreach(schema, key, value) num += !schema_is_note(key);
+    return num > 1;
+}
+
+// The schema that `schema` and what is beside its alternatives are; where that is not
+// known, one that all values are valid by.
+static json_t *merged_alone(struct apart *a, json_t *schema)
+{
+    char why[SCHEMA_WHY];
+    json_t *merged = ++a->num_merged > MOST_MERGED
+                         ? NULL
+                         : schema_merge(a->root, schema, json_true(), why);
+    return merged && json_array_append_new(a->made, merged) == 0 ? merged : json_true();
+}
+
+// A schema without what only stands for another one: a reference, a constant with members.
+static json_t *resolve(struct apart *a, json_t *schema)
+{
+    for (int i = 0; i < MOST_DEPTH && json_object_get(schema, "$ref"); i++) {
+        if (has_beside(schema))
+            break;
+        const char *name = json_string_value(json_object_get(schema, "$ref"));
+        schema = name ? schema_follow(a->root, name) : NULL;
+    }
+    if (has_beside(schema))
+        schema = merged_alone(a, schema);
+    json_t *constant = json_object_get(schema, "const");
+    return json_is_object(constant) || json_is_array(constant) ? schema_of(a, constant)
+                                                               : schema;
+}
+
+// Each alternative of `list`, those of "enum" as schemas, in the place of `given` or of
+// `other`.
+static bool are_all_apart(struct apart *a, json_t *list, bool is_enum, json_t *given,
+                          json_t *other)
+{
+    json_t *item;
+    size_t i;
+    json_array_foreach(list, i, item)
+    {
+        json_t *one = is_enum ? schema_of(a, item) : item;
+        if (!one || !are_apart(a, given ? given : one, given ? one : other))
+            return false;
+    }
+    return true;
+}
+
+static bool are_apart(struct apart *a, json_t *given, json_t *other)
+{
+    bool good = false;
+    if (++a->steps > MOST_STEPS || a->depth >= MOST_DEPTH)
+        return false;
+    if (json_is_false(given) || json_is_false(other))
+        return true;
+    a->depth++;
+    given = resolve(a, given);
+    other = resolve(a, other);
+    json_t *some = alternatives(given), *others = alternatives(other);
+    if (some)
+        good = are_all_apart(a, some, some == json_object_get(given, "enum"), NULL, other);
+    else if (others)
+        good =
+            are_all_apart(a, others, others == json_object_get(other, "enum"), given, NULL);
+    else if (json_is_object(given) && json_is_object(other))
+        good = are_leaves_apart(a, given, other);
+    a->depth--;
+    return good;
+}
+
+// An alternative of a list; one with "enum" as alternatives that are made once.
+static json_t *prepared(struct apart *a, json_t *schema)
+{
+    json_t *one = resolve(a, schema), *list = json_object_get(one, "enum"), *item;
+    size_t i;
+    if (alternatives(one) != list || !list)
+        return one;
+    json_t *schemas = json_array();
+    json_array_foreach(list, i, item) json_array_append(schemas, schema_of(a, item));
+    json_t *made = json_pack("{s:o}", "anyOf", schemas);
+    return made && json_array_append_new(a->made, made) == 0 ? made : one;
+}
+
+enum schema_apart schema_are_apart(json_t *root, json_t *list, const char *tag,
+                                   size_t *out_one, size_t *out_other)
+{
+    struct apart a = {.root = root, .made = json_array(), .tag = tag};
+    json_t *forms = json_array(), *item;
+    size_t count = json_array_size(list), index;
+    bool good = a.made != NULL && forms != NULL;
+    json_array_foreach(list, index, item) json_array_append(forms, prepared(&a, item));
+    good &= json_array_size(forms) == count;
+    for (size_t i = 0; good && i < count; i++)
+        for (size_t j = 0; good && j < count; j++) {
+            if (i == j)
+                continue;
+            good = are_apart(&a, json_array_get(forms, i), json_array_get(forms, j));
+            *out_one = i < j ? i : j;
+            *out_other = i < j ? j : i;
+        }
+    json_decref(forms);
+    json_decref(a.made);
+    return good ? SCHEMA_APART : a.steps > MOST_STEPS ? SCHEMA_TOO_MANY : SCHEMA_TOGETHER;
+}

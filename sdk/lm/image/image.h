@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Images as prompts have them: tokens, and rows between them.
+#ifndef LM_IMAGE_H
+#define LM_IMAGE_H
+
+#include <tenon/lm_image.h>
+#include "../engine/model.h"
+
+// Positions of a sequence: ids, and of those that are an image's the row that stands there,
+// else NULL.
+struct lm_positions {
+    int32_t *ids;
+    const float **rows;
+    int64_t count;
+};
+
+// Replaces the marks of tokens, which the vocabulary has, by images. `out` is for
+// lm_positions_finish.
+tn_status lm_positions_make(tn_lm *model, const int32_t *ids, int64_t count,
+                            const tn_lm_image *const *images, uint64_t num_images,
+                            struct lm_positions *out);
+void lm_positions_finish(struct lm_positions *positions);
+
+#endif // LM_IMAGE_H

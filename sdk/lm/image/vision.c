@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+// The tower of a model: found, opened, its weights read when the first image is, and run on
+// tiles.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/lm_image.h>
+#include "../base/fail.h"
+#include "../engine/devices.h"
+#include "../engine/parts.h"
+#include "../engine/source.h"
+#include "../engine/step.h"
+#include "../engine/tokens.h"
+#include "../engine/weights.h"
+#include "vision.h"
+
+#define KEY "clip.projector_type"
+
+void lm_vision_close(tn_lm *model)
+{
+    struct lm_vision *vision = &model->vision;
+    tn_function_destroy(vision->function);
+    lm_model_close(vision->tower);
+    vision->function = NULL;
+    vision->tower = NULL;
+    vision->is_ready = false;
+}
+
+// --- opening ---------------------------------------------------------------------------
+
+static tn_status find_plugin(tn_lm *tower, const tn_vision **out_ops)
+{
+    const tn_metadata_list *list = tower->source.metadata;
+    const void *interface;
+    char kind[64];
+    tn_text text;
+    if (!tn_metadata_text(tn_metadata_find(list, KEY), &text) || text.size >= sizeof(kind))
+        return lm_fail(TN_ERR_UNSUPPORTED,
+                       "%s reads no images: " KEY " is missing (models of GGUF have their "
+                       "tower in a file of its own, mmproj)",
+                       list->name);
+    memcpy(kind, text.data, text.size);
+    kind[text.size] = 0;
+    tn_status status = tn_provider_find(tower->runtime, TN_IFACE_VISION, "projector", kind,
+                                        &tower->plugin);
+    if (status == TN_OK)
+        status = tn_provider_load(tower->runtime, TN_IFACE_VISION, tower->plugin,
+                                  &interface, &tower->host);
+    if (status != TN_OK)
+        return lm_fail(status, "%s: images for the projector '%s': %s", list->name, kind,
+                       tn_last_error());
+    const tn_vision *ops = interface;
+    if (!TN_HAS(ops, write) || !TN_HAS(ops, cut) || !TN_HAS(ops, facts) ||
+        !TN_HAS(ops, tower) || !TN_HAS(ops->tower, build) || !TN_HAS(ops->tower, open) ||
+        !TN_HAS(ops->tower, close) || !TN_HAS(ops->tower, weights))
+        return lm_fail(TN_ERR_REFUSED,
+                       "%s: its table of " TN_IFACE_VISION " lacks a function",
+                       tower->plugin);
+    tower->ops = ops->tower;
+    *out_ops = ops;
+    return TN_OK;
+}
+
+// What the library computes with has to be positive, whatever the plugin says.
+static tn_status check_facts(const tn_lm *model, const tn_lm *tower,
+                             const tn_vision_facts *facts)
+{
+    bool fits = tower->facts->layers > 0 && facts->tile > 0 &&
+                facts->tile <= TN_VISION_MOST_TILE && facts->tokens > 0 &&
+                facts->tokens <= facts->tile * facts->tile &&
+                facts->filter <= TN_VISION_BICUBIC && facts->mark && facts->mark[0];
+    for (int i = 0; i < 3; i++)
+        fits = fits && facts->deviation[i] > 0;
+    if (!fits)
+        return lm_fail(TN_ERR_INTERNAL,
+                       "%s: %" PRId64 " layers, tiles of %" PRId64 " pixels, %" PRId64
+                       " tokens, filter %u: expected positive numbers, and a mark",
+                       tower->plugin, tower->facts->layers, facts->tile, facts->tokens,
+                       facts->filter);
+    if (tower->facts->width == model->facts->width)
+        return TN_OK;
+    return lm_fail(TN_ERR_REFUSED,
+                   "%s: its tower gives rows of %" PRId64 ", expected the %" PRId64
+                   " of the model",
+                   tower->source.metadata->name, tower->facts->width, model->facts->width);
+}
+
+struct tower_source {
+    tn_model_source base; // first
+    const tn_lm_source *source;
+};
+
+static int32_t tower_weight(const tn_model_source *base, const char *name,
+                            tn_type *out_type)
+{
+    const struct tower_source *mine = (const struct tower_source *)(const void *)base;
+    const char *format;
+    return mine->source->find(mine->source, name, out_type, &format);
+}
+
+static tn_status open_facts(const tn_lm *model, struct lm_vision *vision, tn_lm *tower)
+{
+    const struct tower_source source = {
+        {sizeof(source.base), 0, tower->source.metadata, tower_weight}, &tower->source};
+    tn_status status = find_plugin(tower, &vision->ops);
+    if (status == TN_OK)
+        status = lm_fail_core(
+            tower->ops->open(tower->host, &source.base, &tower->self, &tower->facts));
+    if (status != TN_OK)
+        return status;
+    vision->facts = vision->ops->facts(tower->self);
+    status = check_facts(model, tower, vision->facts);
+    return status == TN_OK ? lm_weights_check(tower) : status;
+}
+
+// Opens the tower of a source, which is closed on failure, too.
+static tn_status open_tower(tn_lm *model, const tn_lm_source *source)
+{
+    struct lm_vision *vision = &model->vision;
+    tn_lm *tower = lm_alloc(1, sizeof(*tower));
+    if (!tower) {
+        if (source->close)
+            source->close(source);
+        return TN_ERR_MEMORY;
+    }
+    tower->runtime = model->runtime;
+    tower->source = *source;
+    tower->context = 1;
+    memcpy(tower->backend, model->backend, sizeof(tower->backend));
+    lm_model_init(tower);
+    tn_status status = open_facts(model, vision, tower);
+    if (status == TN_OK)
+        vision->tower = tower;
+    else
+        lm_model_close(tower);
+    return status;
+}
+
+// The body of the tower's function.
+static tn_status build_tile(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    tn_lm *model = user;
+    tn_array *no_caches = NULL;
+    tn_model_step step = {
+        .count = 1, .capacity = 1, .input = inputs[0], .caches = &no_caches};
+    const struct lm_place place = {.position = NULL};
+    (void)num_inputs, (void)num_outputs;
+    tn_status status =
+        lm_build(model->vision.tower, scope, &step, &place, NULL, NULL, NULL);
+    const tn_type *type = status == TN_OK ? tn_array_type(step.output) : NULL;
+    if (!type || type->dtype != TN_F32 || type->rank != 2 ||
+        type->extent[0] != model->vision.facts->tokens ||
+        type->extent[1] != model->facts->width)
+        return status != TN_OK
+                   ? status
+                   : tn_scope_fail(scope, TN_ERR_INTERNAL,
+                                   "%s: a tile became no f32 [%" PRId64 ", %" PRId64 "]",
+                                   model->vision.tower->plugin, model->vision.facts->tokens,
+                                   model->facts->width);
+    outputs[0] = step.output;
+    return TN_OK;
+}
+
+// The id of the mark, which is one token.
+static tn_status find_mark(tn_lm *model)
+{
+    struct lm_vision *vision = &model->vision;
+    int32_t *ids = NULL;
+    uint64_t count = 0;
+    const char *mark = vision->facts->mark;
+    tn_status status =
+        tn_lm_tokenise(model, mark, strlen(mark), TN_LM_PARSE_SPECIAL, &ids, &count);
+    if (status == TN_OK && count != 1)
+        status = lm_fail(TN_ERR_REFUSED,
+                         "%s: the mark of images, '%s', is %" PRIu64
+                         " tokens of its vocabulary, expected one",
+                         model->source.metadata->name, mark, count);
+    if (status == TN_OK)
+        vision->mark = ids[0];
+    tn_lm_free(ids);
+    return status;
+}
+
+// The whole tower is where the model's first layers are, or would be.
+static tn_status place_tower(tn_lm *model)
+{
+    tn_lm *tower = model->vision.tower;
+    struct lm_division made = model->division;
+    tn_status status = TN_OK;
+    if (made.count == 0)
+        status = lm_division_make(model, 0, model->facts->layers, &made);
+    tower->division.count = 1;
+    tower->division.parts[0] = made.parts[0];
+    tower->division.parts[0].first = 0;
+    tower->division.parts[0].end = tower->facts->layers;
+    return status;
+}
+
+// Under the lock.
+static tn_status make_ready(tn_lm *model)
+{
+    struct lm_vision *vision = &model->vision;
+    tn_status status = TN_OK;
+    if (vision->is_ready && !lm_is_lost(vision->tower))
+        return TN_OK;
+    tn_function_destroy(vision->function);
+    vision->function = NULL;
+    vision->is_ready = false;
+    if (!vision->tower) {
+        tn_lm_source source = model->source;
+        source.close = NULL; // it is the model's
+        status = open_tower(model, &source);
+    }
+    if (status == TN_OK)
+        status = find_mark(model);
+    if (status == TN_OK)
+        status = place_tower(model);
+    if (status == TN_OK)
+        status = lm_weights_load(vision->tower, 0, vision->tower->facts->layers);
+    if (status != TN_OK)
+        return status;
+    vision->tower->end = vision->tower->facts->layers;
+    status = lm_fail_core(
+        tn_function_create(model->runtime, build_tile, model, NULL, &vision->function));
+    vision->is_ready = status == TN_OK;
+    return status;
+}
+
+tn_status lm_vision_ready(tn_lm *model)
+{
+    pthread_mutex_lock(&model->vision.lock);
+    tn_status status = make_ready(model);
+    pthread_mutex_unlock(&model->vision.lock);
+    return status;
+}
+
+tn_status tn_lm_vision_load(tn_lm *model, const char *path)
+{
+    tn_lm_source source;
+    if (model->vision.is_ready)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "%s: the model reads images with another tower already", path);
+    tn_status status = lm_source_open(model->runtime, path, &source);
+    if (status != TN_OK)
+        return status;
+    lm_vision_close(model);
+    status = open_tower(model, &source);
+    return status;
+}
+
+tn_status tn_lm_image_mark(tn_lm *model, const char **out_mark)
+{
+    tn_status status = lm_vision_ready(model);
+    if (status == TN_OK)
+        *out_mark = model->vision.facts->mark;
+    return status;
+}
+
+// --- running ---------------------------------------------------------------------------
+
+tn_status lm_vision_encode(tn_lm *model, const float *tile, float *out_rows)
+{
+    const tn_vision_facts *facts = model->vision.facts;
+    tn_scope *scope = tn_scope_open(model->runtime);
+    if (!scope)
+        return lm_fail_scope(NULL);
+    lm_scope_on(&model->vision.tower->division, 0, scope);
+    tn_array *pixels =
+        tn_from_data(scope, TN_F32, TN_SHAPE(3, facts->tile, facts->tile), tile);
+    tn_array *rows = NULL;
+    pthread_mutex_lock(&model->vision.lock);
+    tn_function_call(model->vision.function, scope, &pixels, 1, &rows, 1);
+    tn_read(scope, rows, out_rows,
+            (uint64_t)(facts->tokens * model->facts->width) * sizeof(*out_rows));
+    pthread_mutex_unlock(&model->vision.lock);
+    tn_status status = lm_fail_scope(scope);
+    tn_scope_close(scope);
+    return status;
+}
