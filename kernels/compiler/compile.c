@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The stages of a compilation.
 #include "compiler.h"
-#include "front.h"
+#include "front/front.h"
 #include "glsl_version.h"
-#include "ir.h"
-#include "token.h"
+#include "ir/ir.h"
+#include "preprocess/token.h"
 
 #include <stdlib.h>
 

@@ -14,11 +14,13 @@ import sys
 def main():
     version, out, depfile = sys.argv[1:]
     folder = pathlib.Path(__file__).resolve().parent
-    sources = sorted(path for path in folder.iterdir()
-                     if path.suffix in ('.c', '.h'))
+    kernels = folder.parent
+    sources = sorted(path for top in (folder, kernels / 'spirv') for path in top.rglob('*.[ch]')
+                     if folder / 'tool' not in path.parents)
     code = hashlib.sha256()
     for source in sources:
-        code.update(source.name.encode() + b'\0' + source.read_bytes())
+        name = source.relative_to(kernels).as_posix()
+        code.update(name.encode() + b'\0' + source.read_bytes())
     pathlib.Path(out).write_text('#define GLSL_COMPILER_VERSION "tenon-glslc %s %s"\n'
                                  % (version, code.hexdigest()[:12]), encoding='utf-8')
     names = [str(source).replace(' ', '\\ ') for source in sources]

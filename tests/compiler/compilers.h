@@ -13,7 +13,7 @@ struct compiler_choice {
     void (*unload)(void);
 };
 
-// The oracle: kernels/compiler/glslang.c.
+// The oracle: glslang.c.
 extern const struct compiler_choice compiler_glslang;
 
 // The compiler with this name: "tenon", our own, and "plain", the same without its passes,

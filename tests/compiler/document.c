@@ -2,7 +2,7 @@
 // docs/glsl.md has the names that the compiler has, and no others: TENON_TEST_GLSL is its
 // path.
 #include <ctype.h>
-#include "builtins.h"
+#include "tree/builtins.h"
 #include "check.h"
 #include "compiler.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// kernels/compiler/glslang.c under names of its own, so that it and our compiler fit one
+// glslang.c under names of its own, so that it and our compiler fit one
 // program.
 #ifndef TESTS_COMPILER_ORACLE_H
 #define TESTS_COMPILER_ORACLE_H

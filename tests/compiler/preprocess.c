@@ -4,7 +4,7 @@
 #include <time.h>
 #include "check.h"
 #include "compiler.h"
-#include "lex.h"
+#include "preprocess/lex.h"
 
 #define V "#version 450\n"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "spirv_modules.h"
-#include "spirv_read.h"
+#include "write/spirv_read.h"
 
 #include <spirv-tools/libspirv.h>
 

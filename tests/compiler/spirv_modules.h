@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "compiler.h"
-#include "optimise.h"
+#include "passes/optimise.h"
 
 // Words of a text, for Vulkan 1.1. free() them.
 uint32_t *assemble(const char *text, size_t *num_words);

@@ -3,8 +3,8 @@
 // whole, and the reader takes it as well.
 #include "fuzz.h"
 #include "compiler.h"
-#include "ir.h"
-#include "spirv_read.h"
+#include "ir/ir.h"
+#include "write/spirv_read.h"
 
 struct words {
     const uint32_t *words;

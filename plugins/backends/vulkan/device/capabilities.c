@@ -2,7 +2,7 @@
 #include "capabilities.h"
 
 #include "device.h"
-#include "spirv.h" // names and numbers
+#include "spirv/spirv.h" // names and numbers
 
 // --- features of extensions --------------------------------------------------------------
 

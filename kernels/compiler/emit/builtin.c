@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+// Instructions of built-in functions.
+#include "../tree/builtins.h"
+
+enum { SCOPE_DEVICE = 1, SCOPE_SUBGROUP = 3, SCOPE_QUEUE_FAMILY = 5 };
+
+static uint32_t kind_of(enum base base)
+{
+    return base_is_float(base) ? 0 : base_is_signed(base) ? 1 : base == TYPE_BOOL ? 3 : 2;
+}
+
+static uint32_t code_of(const struct expr *e)
+{
+    return e->builtin->code[kind_of((enum base)e->op)];
+}
+
+// A scalar where the pattern has t and the rest are vectors.
+static bool is_repeated(const struct builtin *b, uint32_t argument)
+{
+    const char *pattern = b->pattern;
+    while (*pattern++ != ':') {
+    }
+    for (uint32_t i = 0; i < argument; i++) {
+        pattern += *pattern == '&' || *pattern == '*';
+        pattern++;
+        pattern += *pattern >= '2' && *pattern <= '4';
+    }
+    return *pattern == 't';
+}
+
+static const struct type *widest(const struct expr *e)
+{
+    const struct type *type = e->arguments[0]->type;
+    for (uint32_t i = 1; i < e->number; i++)
+        if (e->arguments[i]->type->rows > type->rows)
+            type = e->arguments[i]->type;
+    return type;
+}
+
+static void emit_arguments(struct translator *t, const struct expr *e, uint32_t *out)
+{
+    const struct type *wide = e->number > 0 ? widest(e) : NULL;
+    for (uint32_t i = 0; i < e->number; i++) {
+        const struct expr *argument = e->arguments[i];
+        if (builtin_is_place(e->builtin, i)) {
+            out[i] = 0;
+            continue;
+        }
+        out[i] = emit_value(t, argument);
+        if (wide->rows > 1 && type_is_scalar(argument->type) && is_repeated(e->builtin, i))
+            out[i] = emit_splat(t, type_like(t, wide, argument->type->base), out[i]);
+    }
+}
+
+static void store_to(struct translator *t, struct expr *argument, uint32_t id)
+{
+    struct access access;
+    access_of(t, argument, &access);
+    access_store(t, &access, id);
+}
+
+// A struct of two, as the instructions with two results give it.
+static uint32_t pair_type(struct translator *t, const struct type *a, const struct type *b)
+{
+    return ir_type(t->ir, OpTypeStruct, 2,
+                   (uint32_t[]){type_id(t, a, LAYOUT_NONE), type_id(t, b, LAYOUT_NONE)});
+}
+
+static uint32_t emit_modf(struct translator *t, const struct expr *e)
+{
+    uint32_t value = emit_value(t, e->arguments[0]);
+    const struct type *second = e->arguments[1]->type;
+    uint32_t both =
+        ir_extended(t->ir, e->builtin->code[0], pair_type(t, e->type, second), 1, &value);
+    store_to(t, e->arguments[1], EMIT(t, OpCompositeExtract, second, both, 1));
+    return EMIT(t, OpCompositeExtract, e->type, both, 0);
+}
+
+static uint32_t emit_two_results(struct translator *t, const struct expr *e)
+{
+    uint32_t operands[2];
+    bool is_product = e->builtin->how == HOW_PRODUCT;
+    const struct type *type = e->arguments[0]->type;
+    for (uint32_t i = 0; i < 2; i++)
+        operands[i] = emit_value(t, e->arguments[i]);
+    uint32_t both =
+        ir_emit(t->ir, e->builtin->code[0], pair_type(t, type, type), 2, operands);
+    if (is_product) { // the table's outputs are the high part and the low one
+        store_to(t, e->arguments[2], EMIT(t, OpCompositeExtract, type, both, 1));
+        store_to(t, e->arguments[3], EMIT(t, OpCompositeExtract, type, both, 0));
+        return 0;
+    }
+    store_to(t, e->arguments[2], EMIT(t, OpCompositeExtract, type, both, 1));
+    return EMIT(t, OpCompositeExtract, type, both, 0);
+}
+
+// --- atomics and barriers --------------------------------------------------------------
+
+static uint32_t constant_argument(struct translator *t, const struct expr *e, uint32_t i)
+{
+    const struct expr *argument = e->arguments[i];
+    if (argument->kind != EXPR_CONSTANT)
+        fail_at(t, &argument->at, "argument %u of '%s' is no constant", i + 1,
+                e->builtin->name);
+    return (uint32_t)(argument->bits[0] & 0xffffffffu);
+}
+
+// Storage and order, which are two arguments.
+static uint32_t semantics_argument(struct translator *t, const struct expr *e, uint32_t i)
+{
+    enum { OF_VULKAN_MODEL = 0xe000 }; // availability, visibility, volatile
+    uint32_t semantics = constant_argument(t, e, i) | constant_argument(t, e, i + 1);
+    if (semantics & OF_VULKAN_MODEL && !t->has_vulkan_model)
+        fail_at(t, &e->arguments[i + 1]->at,
+                "these semantics of '%s' need '#pragma use_vulkan_memory_model'",
+                e->builtin->name);
+    return semantics;
+}
+
+// Semantics of 0 and the device's scope unless arguments say others.
+static uint32_t emit_atomic(struct translator *t, const struct expr *e)
+{
+    struct access access;
+    uint32_t op = code_of(e), operands[8], count = 3, values = e->number - 1;
+    uint32_t scope = SCOPE_DEVICE, semantics = 0;
+    uint32_t plain = op == OpAtomicCompareExchange ? 2 : op == OpAtomicLoad ? 0 : 1;
+    access_of(t, e->arguments[0], &access);
+    if (access.storage == STORAGE_FUNCTION || access.storage == STORAGE_PRIVATE)
+        fail_at(t, &e->at, "'%s' of a local variable, expected one in a buffer or shared",
+                e->builtin->name);
+    operands[0] = access_pointer(t, &access);
+    if (values > plain) {
+        scope = constant_argument(t, e, 1 + plain);
+        semantics = semantics_argument(t, e, 2 + plain);
+    } else if (t->has_vulkan_model) {
+        scope = SCOPE_QUEUE_FAMILY;
+        semantics = access.memory & MEMORY_VOLATILE ? 0x8000 : 0;
+    }
+    operands[1] = memory_scope(t, scope);
+    operands[2] = ir_u32(t->ir, semantics);
+    if (op == OpAtomicCompareExchange)
+        operands[count++] = ir_u32(t->ir, semantics & ~(uint32_t)0xc);
+    // OpAtomicCompareExchange has the new value before the one that is compared.
+    if (op == OpAtomicCompareExchange) {
+        uint32_t compared = emit_value(t, e->arguments[1]);
+        operands[count++] = emit_value(t, e->arguments[2]);
+        operands[count++] = compared;
+    } else if (plain == 1) {
+        operands[count++] = emit_value(t, e->arguments[1]);
+    }
+    return emit(t, op, op == OpAtomicStore ? NULL : e->type, count, operands);
+}
+
+static void emit_barrier(struct translator *t, const struct expr *e)
+{
+    const uint16_t *code = e->builtin->code;
+    bool is_wide = code[1] == SCOPE_DEVICE && t->has_vulkan_model;
+    uint32_t semantics = ir_u32(t->ir, code[0]);
+    uint32_t scope = ir_u32(t->ir, is_wide ? SCOPE_QUEUE_FAMILY : code[1]);
+    if (e->builtin->how == HOW_BARRIER)
+        IR_EMIT(t->ir, OpControlBarrier, 0, scope, ir_u32(t->ir, code[2]), semantics);
+    else
+        IR_EMIT(t->ir, OpMemoryBarrier, 0, scope, semantics);
+}
+
+static void emit_scoped_barrier(struct translator *t, const struct expr *e)
+{
+    uint32_t last = e->number - 1;
+    uint32_t semantics = ir_u32(t->ir, semantics_argument(t, e, last - 1));
+    uint32_t scope = memory_scope(t, constant_argument(t, e, 0));
+    if (e->builtin->how == HOW_SCOPED_BARRIER)
+        IR_EMIT(t->ir, OpControlBarrier, 0, scope,
+                memory_scope(t, constant_argument(t, e, 1)), semantics);
+    else
+        IR_EMIT(t->ir, OpMemoryBarrier, 0, scope, semantics);
+}
+
+// --- subgroups -------------------------------------------------------------------------
+
+static uint32_t emit_group(struct translator *t, const struct expr *e)
+{
+    enum { CLUSTERED = 3 };
+    uint32_t operands[MOST_ARGUMENTS], count = 0;
+    operands[count++] = ir_u32(t->ir, SCOPE_SUBGROUP);
+    if (e->builtin->how == HOW_GROUP_REDUCE)
+        operands[count++] = e->builtin->number;
+    emit_arguments(t, e, operands + count);
+    count += e->number;
+    if (e->builtin->how == HOW_GROUP_REDUCE && e->builtin->number == CLUSTERED)
+        operands[count - 1] = ir_u32(t->ir, constant_argument(t, e, 1));
+    if (e->builtin->how == HOW_GROUP_QUAD)
+        operands[count++] = ir_u32(t->ir, e->builtin->number);
+    return emit(t, code_of(e), e->type, count, operands);
+}
+
+// --- matrices --------------------------------------------------------------------------
+
+static uint32_t emit_matrix_product(struct translator *t, const struct expr *e)
+{
+    const struct type *column = type_part(t, e->type);
+    uint32_t left = emit_value(t, e->arguments[0]), right = emit_value(t, e->arguments[1]);
+    uint32_t columns[4];
+    for (uint32_t i = 0; i < e->type->columns; i++) {
+        uint32_t a = EMIT(t, OpCompositeExtract, column, left, i);
+        uint32_t b = EMIT(t, OpCompositeExtract, column, right, i);
+        columns[i] = EMIT(t, OpFMul, column, a, b);
+    }
+    return emit(t, OpCompositeConstruct, e->type, e->type->columns, columns);
+}
+
+static uint32_t emit_plain(struct translator *t, const struct expr *e)
+{
+    uint32_t operands[MOST_ARGUMENTS];
+    const struct builtin *b = e->builtin;
+    emit_arguments(t, e, operands);
+    if (e->number > 0)
+        use_type(t, e->arguments[0]->type);
+    switch (b->how) {
+    case HOW_EXTENDED:
+        return emit_extended(t, code_of(e), e->type, e->number, operands);
+    case HOW_MATRIX_EXTENDED:
+        return emit_extended(t, b->code[0], e->type, e->number, operands);
+    case HOW_MATRIX:
+        return emit(t, b->code[0], e->type, e->number, operands);
+    case HOW_MIX_BOOL:
+        return EMIT(t, OpSelect, e->type, operands[2], operands[1], operands[0]);
+    case HOW_DOT:
+        return emit(t, type_is_scalar(e->arguments[0]->type) ? OpFMul : OpDot, e->type, 2,
+                    operands);
+    default:
+        if (code_of(e) == OpBitcast && e->type == e->arguments[0]->type)
+            return operands[0];
+        return emit(t, e->op == TYPE_VOID ? b->code[0] : code_of(e), e->type, e->number,
+                    operands);
+    }
+}
+
+static uint32_t emit_dot(struct translator *t, const struct expr *e)
+{
+    enum { SWAPPED = 1, PACKED = 2 };
+    uint32_t operands[MOST_ARGUMENTS], count = e->number;
+    emit_arguments(t, e, operands);
+    if (e->builtin->number & SWAPPED) { // the signed operand is the first one
+        uint32_t first = operands[0];
+        operands[0] = operands[1];
+        operands[1] = first;
+    }
+    if (e->builtin->number & PACKED)
+        operands[count++] = 0; // PackedVectorFormat4x8Bit
+    use_type(t, e->arguments[0]->type);
+    return emit(t, e->builtin->code[0], e->type, count, operands);
+}
+
+uint32_t emit_builtin(struct translator *t, const struct expr *e)
+{
+    const struct builtin *b = e->builtin;
+    use_needs(t, b->needs);
+    switch (b->how) {
+    case HOW_MODF:
+        return emit_modf(t, e);
+    case HOW_CARRY:
+    case HOW_PRODUCT:
+        return emit_two_results(t, e);
+    case HOW_ATOMIC:
+        return emit_atomic(t, e);
+    case HOW_BARRIER:
+    case HOW_FENCE:
+        emit_barrier(t, e);
+        return 0;
+    case HOW_SCOPED_BARRIER:
+    case HOW_SCOPED_FENCE:
+        emit_scoped_barrier(t, e);
+        return 0;
+    case HOW_GROUP:
+    case HOW_GROUP_REDUCE:
+    case HOW_GROUP_QUAD:
+        return emit_group(t, e);
+    case HOW_MATRIX_PRODUCT:
+        return emit_matrix_product(t, e);
+    case HOW_COOPMAT_LOAD:
+    case HOW_COOPMAT_STORE:
+    case HOW_COOPMAT_MULTIPLY:
+        return emit_coopmat(t, e);
+    case HOW_DOT_INTEGER:
+        return emit_dot(t, e);
+    default:
+        return b->how >= HOW_TENSOR ? emit_tensor(t, e) : emit_plain(t, e);
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// `precise`: the instructions that a precise variable's values come from are not
+// contracted. They are found from its stores backwards, through values and through the
+// other variables of the function that they are loaded from.
+#include "../types/translator.h"
+
+enum { NO_CONTRACTION = 42 };
+
+struct precise {
+    struct precise *next;
+    uint32_t id; // of a variable
+};
+
+void precise_mark(struct translator *t, uint32_t variable)
+{
+    struct precise *precise = compiler_allocate(t->c, sizeof *precise);
+    precise->next = t->precise;
+    precise->id = variable;
+    t->precise = precise;
+}
+
+static bool is_arithmetic(uint32_t op)
+{
+    return op == OpFNegate || op == OpFAdd || op == OpFSub || op == OpFMul ||
+           op == OpFDiv || op == OpFRem || op == OpFMod ||
+           (op >= OpVectorTimesScalar && op <= OpDot);
+}
+
+struct search {
+    struct translator *t;
+    uint32_t *stack;
+    uint32_t count, capacity;
+    uint8_t *is_seen; // by id
+};
+
+static void push(struct search *s, uint32_t id)
+{
+    const struct ir_inst *inst = s->t->ir->definitions[id];
+    if (s->is_seen[id] || inst == NULL || inst->op == OpFunction)
+        return;
+    s->is_seen[id] = 1;
+    if (s->count == s->capacity)
+        s->stack =
+            compiler_grow(s->t->c, s->stack, s->count, &s->capacity, sizeof *s->stack);
+    s->stack[s->count++] = id;
+}
+
+// The variable behind a pointer.
+static uint32_t root_of(const struct ir *ir, uint32_t id)
+{
+    const struct ir_inst *inst = ir->definitions[id];
+    while (inst != NULL && inst->op == OpAccessChain) {
+        id = inst->operands[0];
+        inst = ir->definitions[id];
+    }
+    return id;
+}
+
+static void visit_stores(struct search *s, const struct function *f, uint32_t variable)
+{
+    for (struct ir_block *block = f->ir->first; block != NULL; block = block->next)
+        for (struct ir_inst *inst = block->insts.first; inst != NULL; inst = inst->next)
+            if (inst->op == OpStore && root_of(s->t->ir, inst->operands[0]) == variable)
+                push(s, inst->operands[1]);
+}
+
+static void visit(struct search *s, const struct function *f, uint32_t id)
+{
+    struct ir *ir = s->t->ir;
+    struct ir_inst *inst = ir->definitions[id];
+    if (inst->op == OpVariable) {
+        if (inst->operands[0] == STORAGE_FUNCTION)
+            visit_stores(s, f, id);
+        return;
+    }
+    if (inst->op == OpLoad) {
+        push(s, root_of(ir, inst->operands[0]));
+        return;
+    }
+    if (is_arithmetic(inst->op) && !ir_is_decorated(ir, id, NO_CONTRACTION))
+        ir_decorate(ir, id, NO_CONTRACTION, 0, NULL);
+    if (inst->op == OpAccessChain || inst->block == NULL)
+        return;
+    // Of a call, what is passed is precise, and not what the function does.
+    if (inst->op == OpFunctionCall) {
+        for (uint32_t i = 1; i < inst->num_operands; i++)
+            push(s, root_of(ir, inst->operands[i]));
+        return;
+    }
+    struct ir_ids ids = ir_ids(ir, inst);
+    for (uint32_t *operand; (operand = ir_next_id(&ids)) != NULL;)
+        push(s, *operand);
+}
+
+void precise_spread(struct translator *t, struct function *f)
+{
+    struct search search = {.t = t};
+    search.is_seen = compiler_allocate(t->c, t->ir->bound);
+    for (; t->precise != NULL; t->precise = t->precise->next)
+        push(&search, t->precise->id);
+    while (search.count > 0)
+        visit(&search, f, search.stack[--search.count]);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// What memory holds, within a block: a load of what was just stored, or just loaded,
+// through the same pointer is that value.
+//
+// Volatile and coherent memory is left alone, calls, barriers and atomic operations end
+// what is known. Two buffers may be the same memory.
+#ifndef KERNELS_COMPILER_OPT_MEMORY_H
+#define KERNELS_COMPILER_OPT_MEMORY_H
+
+#include "../ir/ir.h"
+
+enum { MOST_KNOWN = 32 };
+
+struct memory {
+    const struct ir *ir;
+    struct {
+        uint32_t pointer, value, root, storage;
+    } known[MOST_KNOWN];
+    uint32_t num, next; // next: that is overwritten when all are taken
+};
+
+void memory_forget(struct memory *memory);
+// The value that a load gives, or 0. Notes what the instruction does.
+uint32_t memory_access(struct memory *memory, const struct ir_inst *inst);
+// Whether it is a load of what does not change while the shader runs: inputs, push
+// constants and uniform buffers.
+bool memory_is_constant(const struct ir *ir, const struct ir_inst *inst);
+
+#endif // KERNELS_COMPILER_OPT_MEMORY_H
