@@ -18,6 +18,7 @@
 #include "plugin/plugin_set.h"
 #include "primitive/prim_set.h"
 #include "run/effects.h"
+#include "transform/build.h"
 #include "watch/why_log.h"
 
 // The caller's options as this build knows them: what an older caller lacks is zero, and

@@ -28,7 +28,7 @@ struct tn_runtime {
     // plugin/: entries of the disk cache, for tn_stats
     _Atomic uint64_t cache_found, cache_missed, cache_unstored;
     struct device_set *devices; // device/:    opened devices in the order of TENON_BACKEND
-    const void *graph_service;  // graph/:    what TN_HOST_GRAPH is for plugins
+    const void *graph_service;  // transform/: what TN_HOST_GRAPH is for plugins
     pthread_mutex_t counted_lock; // graph/:   of what counted arrays refer to
     _Atomic uint64_t num_effects; // graph/:   nodes with effects that were built
     struct plan_cache *plans;     // plan/:      plans by signature

@@ -6,8 +6,8 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
-#include "../graph/decompose.h"
 #include "../graph/rules.h"
+#include "../transform/decompose.h"
 #include "../plan/plan.h"
 
 // The registry's entry of a step's primitive: steps point to its member `record`.

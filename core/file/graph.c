@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../graph/graph.h"
 #include "../graph/nodes.h"
+#include "../transform/decompose.h"
 #include "file.h"
 
 const tn_host_graph_format graph_format_service = {

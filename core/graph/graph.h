@@ -305,11 +305,6 @@ tn_array *graph_capture(tn_scope *scope, const tn_array *array);
 // The key of the graph among all values of attributes.
 struct hash graph_key(const tn_graph *graph);
 
-// The tn_build table through which a rule of a plugin builds graph in `scope`.
-tn_build graph_build(tn_scope *scope, const tn_host *host);
-// The table of TN_HOST_GRAPH.
-extern const tn_host_graph graph_service;
-
 // Gives the operations that `arrays` depend on, in topological order, in a new list
 // (mem_free), and sets each node's `position` to its index there.
 enum graph_part {

@@ -12,8 +12,5 @@ tn_status build_expr(tn_scope *scope, const char *text, const tn_array *const *i
                      uint64_t num_inputs, tn_attr_list attrs, const tn_dtype *dtypes,
                      tn_array **outputs, uint64_t num_outputs);
 void array_set_weak(tn_array *array, int32_t weak);
-// steps.c
-tn_status graph_steps(tn_scope *scope, const tn_graph *graph, uint64_t most,
-                      uint64_t *out_steps);
 
 #endif // CORE_GRAPH_NODES_H

@@ -8,15 +8,14 @@
 #include "../base/fail.h"
 #include "../base/shape.h"
 
-static const char *owner(const struct prim *prim)
+const char *rule_owner(const struct prim *prim)
 {
     return prim->plugin_id ? prim->plugin_id : "the application";
 }
 
-// The status of a rule's call; a failure without a message gets one.
-static tn_status called(const struct prim *prim, const char *rule, tn_status status)
+tn_status rule_called(const struct prim *prim, const char *rule, tn_status status)
 {
-    return fail_from(status, "rule %s of %s", rule, owner(prim));
+    return fail_from(status, "rule %s of %s", rule, rule_owner(prim));
 }
 
 // --- types ------------------------------------------------------------------------------
@@ -24,7 +23,7 @@ static tn_status called(const struct prim *prim, const char *rule, tn_status sta
 tn_status rule_infer(const struct prim *prim, const tn_infer *infer, tn_type *types)
 {
     fail_clear();
-    tn_status status = called(prim, "infer", prim->record.infer(infer, types));
+    tn_status status = rule_called(prim, "infer", prim->record.infer(infer, types));
     for (uint32_t i = 0; i < infer->num_outputs && status == TN_OK; i++)
         status = type_check(&types[i]);
     return status;
@@ -39,11 +38,11 @@ tn_status rule_count_outputs(const struct prim *prim, const tn_infer *infer,
         return TN_OK;
     fail_clear();
     tn_status status =
-        called(prim, "count_outputs", prim->record.count_outputs(infer, &count));
+        rule_called(prim, "count_outputs", prim->record.count_outputs(infer, &count));
     if (status == TN_OK && (count == 0 || count > MAX_OUTPUTS))
         return fail(TN_ERR_INTERNAL,
                     "rule count_outputs of %s gives %" PRIu64 ", expected 1 .. %d",
-                    owner(prim), count, MAX_OUTPUTS);
+                    rule_owner(prim), count, MAX_OUTPUTS);
     if (status == TN_OK)
         *out_count = (uint32_t)count;
     return status;
@@ -55,7 +54,7 @@ static tn_status wrong_view(const struct prim *prim, const tn_layout *input,
                             const tn_layout *got, const char *what)
 {
     char from[LAYOUT_TEXT], to[LAYOUT_TEXT];
-    return fail(TN_ERR_INTERNAL, "rule view of %s gives %s of %s: %s", owner(prim),
+    return fail(TN_ERR_INTERNAL, "rule view of %s gives %s of %s: %s", rule_owner(prim),
                 layout_print(got, to), layout_print(input, from), what);
 }
 
@@ -89,7 +88,7 @@ tn_status rule_view(const struct prim *prim, const tn_layout *input, const tn_ty
     fail_clear();
     tn_status status = prim->record.view(&view, &got);
     if (status != TN_ERR_UNSUPPORTED)
-        status = called(prim, "view", status);
+        status = rule_called(prim, "view", status);
     if (status == TN_OK)
         status = check_view(prim, input, type, &got);
     if (status != TN_OK)
@@ -105,7 +104,7 @@ tn_status rule_view(const struct prim *prim, const tn_layout *input, const tn_ty
 tn_status rule_reference(const struct prim *prim, const tn_cpu_call *call)
 {
     fail_clear();
-    return called(prim, "reference", prim->record.reference(call));
+    return rule_called(prim, "reference", prim->record.reference(call));
 }
 
 static tn_status check_scratch(uint64_t size, const char *what, const char *name,
@@ -133,120 +132,5 @@ tn_status rule_reference_scratch(const struct prim *prim, const tn_kernel_query 
 {
     const tn_primitive *record = &prim->record;
     uint64_t size = record->reference_scratch ? record->reference_scratch(query) : 0;
-    return check_scratch(size, "the", "reference", owner(prim), record->id, out_size);
-}
-
-// --- rules that build graph --------------------------------------------------------------
-
-// The status of a rule that built graph; the scope's failure comes first.
-static tn_status built(const tn_scope *scope, const struct prim *prim, const char *rule,
-                       tn_status status)
-{
-    if (scope->status != TN_OK)
-        return scope->status;
-    status = called(prim, rule, status);
-    if (status != TN_OK)
-        fail_prefix("%s: %s: ", prim->record.id, rule);
-    return status;
-}
-
-#define ALL_OPTIONAL UINT64_MAX
-
-// An array of another scope is one that the rule kept from an earlier call.
-// `optional`: bit i says that array i may be NULL.
-static tn_status check_arrays(const tn_scope *scope, const struct prim *prim,
-                              const char *rule, const char *what, uint64_t optional,
-                              tn_array *const *arrays, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (!arrays[i] && !(optional >> i % 64 & 1))
-            return fail(TN_ERR_INTERNAL, "%s: %s of %s leaves %s %u NULL", prim->record.id,
-                        rule, owner(prim), what, i);
-        if (arrays[i] && arrays[i]->scope != scope)
-            return fail(TN_ERR_INTERNAL,
-                        "%s: %s of %s gives an array of another scope for %s %u",
-                        prim->record.id, rule, owner(prim), what, i);
-    }
-    return TN_OK;
-}
-
-static tn_status check_types(const struct prim *prim, const char *rule,
-                             const tn_type *types, tn_array *const *arrays, uint32_t count)
-{
-    char got[TYPE_TEXT], expected[TYPE_TEXT];
-    for (uint32_t i = 0; i < count; i++)
-        if (arrays[i] && !type_equal(&arrays[i]->type, &types[i]))
-            return fail(TN_ERR_INTERNAL, "%s: %s of %s gives %s for output %u, infer %s",
-                        prim->record.id, rule, owner(prim),
-                        type_print(&arrays[i]->type, got), i,
-                        type_print(&types[i], expected));
-    return TN_OK;
-}
-
-tn_status rule_decompose(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
-                         const tn_type *types, tn_array **outputs)
-{
-    tn_build build = graph_build(scope, prim->host);
-    fail_clear();
-    tn_status status =
-        built(scope, prim, "decompose", prim->record.decompose(&build, rule, outputs));
-    if (status == TN_OK)
-        status = check_arrays(scope, prim, "decompose", "output", rule->unread, outputs,
-                              rule->num_outputs);
-    if (status == TN_OK)
-        status = check_types(prim, "decompose", types, outputs, rule->num_outputs);
-    return status;
-}
-
-tn_status rule_merge(tn_scope *scope, const struct prim *prim,
-                     const tn_neighbour *neighbour, const tn_rule *rule,
-                     const tn_rule *made, const tn_type *type, tn_array **output)
-{
-    tn_build build = graph_build(scope, prim->host);
-    fail_clear();
-    *output = NULL;
-    tn_status status =
-        built(scope, prim, "merge", neighbour->merge(&build, rule, made, output));
-    if (status == TN_OK)
-        status = check_arrays(scope, prim, "merge", "output", ALL_OPTIONAL, output, 1);
-    return status == TN_OK ? check_types(prim, "merge", type, output, 1) : status;
-}
-
-tn_status rule_vjp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
-                   tn_array *const *cotangents, const uint64_t *wanted,
-                   tn_array **gradients)
-{
-    tn_build build = graph_build(scope, prim->host);
-    fail_clear();
-    tn_status status = built(scope, prim, "vjp",
-                             prim->record.vjp(&build, rule, cotangents, wanted, gradients));
-    return status != TN_OK ? status
-                           : check_arrays(scope, prim, "vjp", "the gradient of input",
-                                          ALL_OPTIONAL, gradients, rule->num_inputs);
-}
-
-tn_status rule_jvp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
-                   tn_array *const *tangents, tn_array **out_tangents)
-{
-    tn_build build = graph_build(scope, prim->host);
-    fail_clear();
-    tn_status status =
-        built(scope, prim, "jvp", prim->record.jvp(&build, rule, tangents, out_tangents));
-    return status != TN_OK ? status
-                           : check_arrays(scope, prim, "jvp", "the tangent of output",
-                                          ALL_OPTIONAL, out_tangents, rule->num_outputs);
-}
-
-tn_status rule_vmap(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
-                    const int32_t *axes, int64_t size, tn_array **outputs,
-                    int32_t *out_axes)
-{
-    tn_build build = graph_build(scope, prim->host);
-    fail_clear();
-    tn_status status =
-        built(scope, prim, "vmap",
-              prim->record.vmap(&build, rule, axes, size, outputs, out_axes));
-    return status != TN_OK
-               ? status
-               : check_arrays(scope, prim, "vmap", "output", 0, outputs, rule->num_outputs);
+    return check_scratch(size, "the", "reference", rule_owner(prim), record->id, out_size);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Calls of rules: the functions of a plugin that describe its primitives and kernels. The
-// core calls rules only through this file, which checks each answer once, before its first
-// use: types are valid, views lie within the memory of their input, arrays belong to the
-// scope, sizes fit.
+// core calls rules only through this file and transform/build.h, which check each answer
+// once, before its first use: types are valid, views lie within the memory of their input,
+// arrays belong to the scope, sizes fit.
 //
 // A rule that fails without a message, or whose answer is wrong, is reported with its
 // plugin's id.
@@ -35,25 +35,9 @@ tn_status rule_scratch(const tn_kernel *kernel, const tn_kernel_query *query,
 tn_status rule_reference_scratch(const struct prim *prim, const tn_kernel_query *query,
                                  uint64_t *out_size);
 
-// Rules that build graph in `scope`. The arrays that a rule gives belong to `scope`. When
-// building failed, the functions return the scope's status, and the scope has the message.
-//
-// decompose: outputs[0 .. rule->num_outputs) have the given types. vjp and jvp: a gradient
-// or tangent that is NULL is zero.
-tn_status rule_decompose(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
-                         const tn_type *types, tn_array **outputs);
-// merge: of `neighbour` of the primitive; *output is NULL or has the type.
-tn_status rule_merge(tn_scope *scope, const struct prim *prim,
-                     const tn_neighbour *neighbour, const tn_rule *rule,
-                     const tn_rule *made, const tn_type *type, tn_array **output);
-tn_status rule_vjp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
-                   tn_array *const *cotangents, const uint64_t *wanted,
-                   tn_array **gradients);
-tn_status rule_jvp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
-                   tn_array *const *tangents, tn_array **out_tangents);
-// vmap: no output is NULL.
-tn_status rule_vmap(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
-                    const int32_t *axes, int64_t size, tn_array **outputs,
-                    int32_t *out_axes);
+// For rules that are called elsewhere (transform/build.h): who a message names, and the
+// status of a rule's call, where a failure without a message gets one.
+const char *rule_owner(const struct prim *prim);
+tn_status rule_called(const struct prim *prim, const char *rule, tn_status status);
 
 #endif // CORE_GRAPH_RULES_H

@@ -4,7 +4,7 @@
 // open until work_finish, since operations refer to its nodes and programs.
 #include <string.h>
 #include "../base/fail.h"
-#include "../graph/split.h"
+#include "../transform/split.h"
 #include "place.h"
 
 tn_status place_keep_scope(struct plan_work *work, tn_scope *scope)

@@ -4,8 +4,8 @@
 // input is not placed before: it is when nothing came of it.
 #include <string.h>
 #include "../base/fail.h"
-#include "../graph/decompose.h"
-#include "../graph/rules.h"
+#include "../transform/build.h"
+#include "../transform/decompose.h"
 #include "place.h"
 
 // --- finding ---------------------------------------------------------------------------

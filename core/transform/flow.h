@@ -9,7 +9,7 @@
 #ifndef CORE_TRANSFORM_FLOW_H
 #define CORE_TRANSFORM_FLOW_H
 
-#include "../graph/rules.h"
+#include "build.h"
 
 // How deep decompositions nest.
 #define MAX_LEVELS 32

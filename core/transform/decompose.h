@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The decomposition of one application of a primitive, built in a scope of its own over
 // placeholders for the inputs.
-#ifndef CORE_GRAPH_DECOMPOSE_H
-#define CORE_GRAPH_DECOMPOSE_H
+#ifndef CORE_TRANSFORM_DECOMPOSE_H
+#define CORE_TRANSFORM_DECOMPOSE_H
 
-#include "graph.h"
+#include "../graph/graph.h"
 
 // The arrays and lists belong to `scope`.
 struct decomposition {
@@ -30,4 +30,9 @@ tn_status decomposition_add_input(struct decomposition *d, uint32_t i, const tn_
 tn_status decomposition_build(struct decomposition *d, const struct prim *prim,
                               const void *attrs, const tn_type *types);
 
-#endif // CORE_GRAPH_DECOMPOSE_H
+// How many nodes the graph has once its operators are decomposed and the graphs among its
+// attributes are put in place; more than `most` are not counted (steps.c).
+tn_status graph_steps(tn_scope *scope, const tn_graph *graph, uint64_t most,
+                      uint64_t *out_steps);
+
+#endif // CORE_TRANSFORM_DECOMPOSE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The tn_build table, through which rules of plugins build graph in a scope.
-#include "graph.h"
+#include "build.h"
 
 #include <string.h>
 #include "../base/fail.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // An expression that reduces, built from elementwise expressions and reductions.
-#ifndef CORE_GRAPH_SPLIT_H
-#define CORE_GRAPH_SPLIT_H
+#ifndef CORE_TRANSFORM_SPLIT_H
+#define CORE_TRANSFORM_SPLIT_H
 
 #include "decompose.h"
 
@@ -9,4 +9,4 @@
 // outputs. Reductions are the primitives with the roles TN_ROLE_SUM, TN_ROLE_MEAN, ...
 tn_status split_build(struct decomposition *d, const struct node *node);
 
-#endif // CORE_GRAPH_SPLIT_H
+#endif // CORE_TRANSFORM_SPLIT_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // How many nodes a graph has once its operators are decomposed and the graphs among
 // attributes are put in place: what planning it for a device takes at most.
-#include <string.h>
 #include "decompose.h"
-#include "nodes.h"
+
+#include <string.h>
 
 #define MAX_DEPTH 16 // planning refuses deeper decompositions
 

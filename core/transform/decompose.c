@@ -3,7 +3,7 @@
 #include "decompose.h"
 
 #include "../base/fail.h"
-#include "rules.h"
+#include "build.h"
 
 tn_status decomposition_open(tn_runtime *runtime, uint32_t num_inputs, uint32_t num_outputs,
                              struct decomposition *out)
