@@ -2,6 +2,19 @@
 // All checks: name, requirement of docs/abi.md, and expected behaviour.
 #include "checks.h"
 
+#include "backend/groups.h"
+#include "device/groups.h"
+#include "family/groups.h"
+#include "format/groups.h"
+#include "kernel/groups.h"
+#include "model/groups.h"
+#include "plugin/groups.h"
+#include "primitive/groups.h"
+#include "queue/groups.h"
+#include "rules/groups.h"
+#include "segment/groups.h"
+#include "tokenizer/groups.h"
+
 const struct check_info all_checks[] = {
     // the file
     {"file.format", "P1", "a 64-bit ELF shared object for this processor"},
@@ -239,14 +252,6 @@ const struct group all_groups[] = {
     {"format", group_format},       {"tokenizer", group_tokenizer},
     {"model", group_model},         {0},
 };
-
-const struct check_info *check_find(const char *name)
-{
-    for (const struct check_info *check = all_checks; check->name; check++)
-        if (strcmp(check->name, name) == 0)
-            return check;
-    return NULL;
-}
 
 const struct group *group_find(const char *name)
 {

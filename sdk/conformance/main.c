@@ -15,7 +15,8 @@
 #include <tenon/tenon.h>
 #include <time.h>
 #include <unistd.h>
-#include "child.h"
+#include "checks.h"
+#include "kit/child.h"
 
 enum { STATUS_PASS = 0, STATUS_FAIL = 1, STATUS_USAGE = 2 };
 
@@ -215,7 +216,7 @@ static int run_all(struct options *o, struct exceptions *exceptions)
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (const struct group *group = all_groups; group->name; group++)
         if (is_wanted(group, o->run.only))
-            child_run(&report, &o->run, group);
+            child_run(&report, &o->run, group->name);
     clock_gettime(CLOCK_MONOTONIC, &end);
     report.seconds =
         (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
@@ -232,6 +233,7 @@ static int run_child(const struct options *o)
 {
     const struct group *group = group_find(o->child);
     struct kit kit = {
+        .checks = all_checks,
         .file = o->run.file,
         .folder = o->run.folder,
         .only = o->run.only,
@@ -268,6 +270,7 @@ int main(int argc, char **argv)
     if (!find_plugin(o.subject, file))
         return usage("no plugin there or of this name: ", o.subject);
     o.run.file = file;
+    o.run.checks = all_checks;
     if (o.child)
         return run_child(&o);
     struct exceptions exceptions = {0};

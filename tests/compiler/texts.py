@@ -24,15 +24,15 @@ FILES = [
     ('sdk/examples/rmsnorm/rms_rows.comp', ['']),
     ('sdk/examples/rmsnorm/rms_scale.comp', ['']),
     ('sdk/examples/axpby/axpby.comp', ['']),
-    ('sdk/conformance/family.comp', ['']),
-    ('sdk/conformance/family_plan.comp', ['']),
+    ('sdk/conformance/family/family.comp', ['']),
+    ('sdk/conformance/family/plan.comp', ['']),
     ('tests/fixtures/kernels.comp',
      [name.upper() + '=1' for name in ('plain', 'strided', 'half', 'brain', 'sized', 'reads',
                                        'counted', 'pairs', 'wide', 'atomics')]),
 ]
 # C files whose string literals that begin with #version are shaders. Those that are wrong on
 # purpose are refused by both compilers.
-LITERALS = ['sdk/conformance/group_family.c', 'tests/kernels/vulkan_kernels.c',
+LITERALS = ['sdk/conformance/family/group_family.c', 'tests/kernels/vulkan_kernels.c',
             'tests/check/faulty/plan.c', 'tests/kernels/compiler.c']
 # Its functions are linked one by one.
 PARTS = 'kernels/glsl/program_parts.comp'

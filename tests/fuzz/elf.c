@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared objects as `tenon check` reads them.
 #include "fuzz.h"
-#include "elf_file.h"
+#include "kit/elf_file.h"
 
 static void read_all(const struct elf_file *elf)
 {

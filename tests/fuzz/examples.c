@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Examples that authors give `tenon check`: what is read are values of their kinds.
 #include "fuzz.h"
-#include "sample.h"
+#include "pack/sample.h"
 
 struct attrs {
     int64_t flag, count, dtype, mode;

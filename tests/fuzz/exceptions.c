@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files of exceptions of `tenon check`.
 #include "fuzz.h"
-#include "exceptions.h"
+#include "kit/exceptions.h"
 
 void fuzz_one(const uint8_t *data, size_t size)
 {

@@ -60,6 +60,8 @@ FLOORS = {
     "kernels/compiler": tower("compiler.h", "base", ("preprocess", "ir"), ("types", "passes", "write"),
                               "tree", "emit", "front") | {"tool": ["compiler.h"]},
     "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt"), "text"),
+    "sdk/conformance": tower("kit", ("plugin", "pack", "segment", "backend", "format", "tokenizer", "model"),
+                             ("primitive", "rules", "kernel", "queue", "family"), "device"),
     "tools/tenon": {
         "base": [],
         "files": ["base"],

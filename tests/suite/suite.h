@@ -17,7 +17,7 @@
 #include <tenon/ops/nn_attrs.h>
 #include <tenon/ops/reference.h>
 #include <tenon/tenon.h>
-#include "numbers.h"
+#include "kit/numbers.h"
 
 struct suite {
     tn_runtime *runtime;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Builds graphs from samples, and implements the tn_build table that rules use.
+#include "apply.h"
+
+uint32_t graph_inputs(tn_scope *scope, const struct sample *s, tn_array *in[MAX_IN])
+{
+    uint32_t count = sample_given(s);
+    for (uint32_t i = 0; i < count; i++)
+        in[i] = s->in[i].tensor.data ? graph_data(scope, &s->in[i]) : NULL;
+    for (uint32_t i = 0, n = s->num_inputs; i < s->primitive->attrs.num_fields; i++) {
+        const tn_attr_field *field = &s->primitive->attrs.fields[i];
+        if (field->flags & TN_ATTR_RUNTIME)
+            in[n++] = field->kind == TN_ATTR_F64 ? tn_float(scope, s->runtime[i])
+                                                 : tn_int(scope, (int64_t)s->runtime[i]);
+    }
+    return count;
+}
+
+tn_status graph_op(tn_scope *scope, const struct sample *s, tn_array *const *in,
+                   tn_array *out[MAX_OUT])
+{
+    tn_attr items[MAX_FIELDS];
+    return tn_op_n(scope, s->primitive->id, (const tn_array *const *)in, sample_given(s),
+                   sample_attr_list(s, items), out, s->num_outputs);
+}
+
+tn_status graph_expr(tn_scope *scope, const struct sample *s, tn_array *const *in,
+                     tn_array *out[MAX_OUT])
+{
+    tn_attr items[MAX_FIELDS];
+    char text[2048];
+    size_t at = 0;
+    // tn_expr knows no attribute defaults, so every attribute is passed.
+    struct sample all = *s;
+    all.given = UINT64_MAX;
+    for (uint32_t i = 0; i < s->primitive->num_inputs && at + 80 < sizeof(text); i++)
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "",
+                               s->primitive->inputs[i].name);
+    snprintf(text + at, sizeof(text) - at, " -> %s", s->primitive->expr);
+    out[0] = tn_expr(scope, text, (const tn_array *const *)in, s->num_inputs,
+                     sample_attr_list(&all, items));
+    return tn_scope_status(scope);
+}
+
+tn_status graph_decompose(tn_scope *scope, const struct sample *s, tn_array *const *in,
+                          tn_array *out[MAX_OUT])
+{
+    static struct fake_host host;
+    if (!host.table && !fake_host_init(&host, 0))
+        return TN_ERR_MEMORY;
+    host.text[0] = 0;
+    tn_build build = graph_build(scope, host.table);
+    tn_rule rule = {.struct_size = sizeof(rule),
+                    .attrs = s->attrs,
+                    .inputs = in,
+                    .num_inputs = sample_operands(s),
+                    .num_outputs = s->num_outputs};
+    tn_status status = s->primitive->decompose(&build, &rule, out);
+    if (status != TN_OK)
+        return tn_scope_fail(scope, status, "%s", host.text);
+    return tn_scope_status(scope);
+}
+
+tn_status graph_read(tn_scope *scope, tn_array *array, struct array *out)
+{
+    const tn_type *type = tn_array_type(array);
+    if (!type || tn_scope_status(scope) != TN_OK)
+        return tn_scope_fail(scope, TN_ERR_INTERNAL, "an output was not built");
+    struct array result = array_new(type, PLAIN, 0);
+    int64_t bytes = tn_dtype_bytes(type->dtype);
+    char *first = (char *)result.tensor.data + result.tensor.layout.offset * bytes;
+    tn_status status = tn_read(scope, array, first, (uint64_t)(result.count * bytes));
+    if (status == TN_OK)
+        *out = result;
+    else
+        array_free(&result);
+    return status;
+}
+
+tn_status graph_read_all(tn_scope *scope, const struct sample *s, tn_array *const *results,
+                         struct array out[MAX_OUT])
+{
+    tn_status status = tn_scope_status(scope);
+    memset(out, 0, MAX_OUT * sizeof(*out));
+    for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
+        status = graph_read(scope, results[i], &out[i]);
+    if (status != TN_OK)
+        outputs_free(out);
+    return status;
+}
+
+// --- tn_build --------------------------------------------------------------------------
+
+static tn_array *build_op(const tn_build *build, const char *primitive,
+                          const tn_array *const *inputs, uint64_t num_inputs,
+                          tn_attr_list attrs)
+{
+    for (uint64_t i = 0; i < num_inputs; i++)
+        if (!inputs[i] && tn_scope_status(build->scope) != TN_OK)
+            return NULL;
+    return tn_op(build->scope, primitive, inputs, num_inputs, attrs);
+}
+
+static tn_status build_op_n(const tn_build *build, const char *primitive,
+                            const tn_array *const *inputs, uint64_t num_inputs,
+                            tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs)
+{
+    return tn_op_n(build->scope, primitive, inputs, num_inputs, attrs, outputs,
+                   num_outputs);
+}
+
+static tn_array *build_expr(const tn_build *build, const char *text,
+                            const tn_array *const *inputs, uint64_t num_inputs,
+                            tn_attr_list attrs)
+{
+    return tn_expr(build->scope, text, inputs, num_inputs, attrs);
+}
+
+static tn_array *build_scalar(const tn_build *build, tn_dtype dtype, double value)
+{
+    return tn_scalar(build->scope, dtype, value);
+}
+
+tn_build graph_build(tn_scope *scope, const tn_host *host)
+{
+    return (tn_build){.struct_size = sizeof(tn_build),
+                      .host = host,
+                      .scope = scope,
+                      .op = build_op,
+                      .op_n = build_op_n,
+                      .expr = build_expr,
+                      .scalar = build_scalar,
+                      .type = tn_array_type};
+}
