@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "kernels" / "glsl"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "kernels" / "vulkan" / "pack"))
 import embed  # pylint: disable=wrong-import-position
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\w*|<<=|>>=|[-+*/%&|^<>=!]="
@@ -30,7 +30,7 @@ def tokens(command):
 
 def difference(variant, folder):
     name, source, defines, _ = variant
-    path = os.path.join(folder, source)
+    path = os.path.join(folder, embed.flat(source))
     flags = [f"-D{key}={value}" for key, value in defines]
     own = tokens([sys.argv[1], "--preprocess", path, *flags])
     other = tokens(["glslc", "--target-env=vulkan1.1", "-E", path, *flags])
@@ -47,7 +47,7 @@ def main():
     variants = embed.read_variants()
     with tempfile.TemporaryDirectory() as folder:
         for source in {variant[1] for variant in variants}:
-            pathlib.Path(folder, source).write_text(embed.resolve(source))
+            pathlib.Path(folder, embed.flat(source)).write_text(embed.resolve(source))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
             found = list(filter(None, threads.map(lambda v: difference(v, folder), variants)))
     print("\n".join(found))

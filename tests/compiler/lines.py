@@ -11,12 +11,13 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "kernels" / "glsl")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "kernels" / "vulkan" / "pack")]
 import embed  # pylint: disable=wrong-import-position
 import sentences  # pylint: disable=wrong-import-position
 
 GLSLC, PLUGIN = map(os.path.abspath, sys.argv[1:])
-KERNELS = sorted(p.name for p in pathlib.Path(embed.HERE).glob("*.comp"))
+FAMILIES = pathlib.Path(embed.FAMILIES)
+KERNELS = sorted(p.relative_to(FAMILIES).as_posix() for p in FAMILIES.glob("*/*.comp"))
 
 
 def numbered(text, skips):
@@ -43,15 +44,15 @@ def original(name, known={}):  # pylint: disable=dangerous-default-value
     if name not in known:
         made = embed.MADE.get(name)
         known[name] = (made() if made else
-                       pathlib.Path(embed.HERE, name).read_text(encoding="utf-8")).split("\n")
+                       pathlib.Path(FAMILIES, name).read_text(encoding="utf-8")).split("\n")
     return known[name]
 
 
 def lines_are_those_of_the_files():
     count = 0
-    for kernel in KERNELS + ["expression.glsl", "complex.glsl"]:
+    for kernel in KERNELS + ["program/expression.glsl", "program/complex.glsl"]:
         for skips in (False, True):
-            for file, number, line in numbered(embed.resolve(kernel), skips):
+            for file, number, line in numbered(embed.resolve(kernel, ""), skips):
                 if line.startswith("#version"):
                     continue
                 want = re.sub(r"/\*.*?\*/", "", original(file)[number - 1])
@@ -69,14 +70,15 @@ def refused(text, *flags):
 
 def an_error_in_a_kernel_names_its_file():
     """also behind groups that are skipped, and in an included file"""
-    for file, wanted in (("matmul_grid.glsl", "void main()"), ("matmul.glsl", "barrier();"),
-                         ("types.glsl", "#define PASTE(a, b)")):
-        text = embed.resolve("matmul.comp", "some/")
+    for file, wanted in (("matmul/matmul_grid.glsl", "void main()"),
+                         ("matmul/matmul.glsl", "barrier();"),
+                         ("program/types.glsl", "#define PASTE(a, b)")):
+        text = embed.resolve("matmul/matmul.comp", "some/")
         at = text.index(wanted, text.index(f'"some/{file}"'))
         text = text[:at] + "@" + text[at:]
         flags = next([f"-D{name}={value}" for name, value in defines]
                      for _, source, defines, _ in embed.read_variants()
-                     if source == "matmul.comp" and ("TILE", "64") in defines)
+                     if source == "matmul/matmul.comp" and ("TILE", "64") in defines)
         found = [number for number, line in enumerate(original(file), 1) if wanted in line]
         told = refused(text, *flags)
         assert any(told.startswith(f"some/{file}:{number}:") for number in found), (told, found)

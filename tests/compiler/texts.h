@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The compute shaders of the project, as text: every variant of kernels/glsl/variants.txt,
+// The compute shaders of the project, as text: every variant of kernels/vulkan,
 // program_parts.comp, those of the examples, the conformance kit and the tests' fixtures,
 // and what plugins/backends/vulkan/program generates for a set of programs.
 #ifndef TESTS_COMPILER_TEXTS_H

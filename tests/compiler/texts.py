@@ -4,7 +4,7 @@
 
   texts.py OUT.c OUT.h
 
-OUT.c has `file_texts` of texts.h; OUT.h its length. The kernels of kernels/glsl and the
+OUT.c has `file_texts` of texts.h; OUT.h its length. The kernels of kernels/vulkan and the
 generated programs are not among them: texts.c has these at hand.
 """
 import ast
@@ -14,7 +14,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(ROOT, 'kernels/glsl'))
+sys.path.insert(0, os.path.join(ROOT, 'kernels/vulkan/pack'))
 
 from embed import quoted, resolve
 
@@ -35,7 +35,7 @@ FILES = [
 LITERALS = ['sdk/conformance/family/group_family.c', 'tests/kernels/vulkan_kernels.c',
             'tests/check/faulty/plan.c', 'tests/kernels/compiler.c']
 # Its functions are linked one by one.
-PARTS = 'kernels/glsl/program_parts.comp'
+PARTS = 'kernels/vulkan/program/program_parts.comp'
 TEMPLATES = ['sdk/templates/kernels/shader.comp.tpl', 'sdk/templates/op-pack/shader.comp.tpl']
 FILLED = {
     'LICENSE': 'MIT', 'FOR': 'acme.sum',
@@ -72,7 +72,7 @@ def filled(path):
 
 def collect():
     """[(name, text, macros)]"""
-    texts = [(PARTS, resolve('program_parts.comp'), '')]
+    texts = [(PARTS, resolve('program/program_parts.comp'), '')]
     for path, choices in FILES:
         texts += [(path + (' ' + macros if macros else ''), read(path), macros)
                   for macros in choices]

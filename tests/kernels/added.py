@@ -20,6 +20,8 @@ import sys
 import tempfile
 
 SECTION = "## Adding a kernel of the Vulkan backends"
+KERNELS_FOLDER = "kernels/vulkan"
+FAMILY = KERNELS_FOLDER + "/rows" # which the document adds its kernel to
 BACKEND = "plugins/backends/vulkan"
 PLANS = BACKEND + "/dispatch"
 BACKENDS = {"vulkan": ("aot", "spirv", "spirv.c"), "vulkan-jit": ("jit", "sources", "jit_sources.c")}
@@ -52,14 +54,14 @@ def insert(path, after, text):
 
 def add(source, tree):
     """The copy of the tree, with the kernel."""
-    for folder in ("kernels/glsl", BACKEND):
+    for folder in (KERNELS_FOLDER, BACKEND):
         shutil.copytree(source / folder, tree / folder)
     (tree / "sdk").symlink_to(source / "sdk")
     files = blocks(source / "docs/CONTRIBUTING.md")
-    for folder, file in (("kernels/glsl", "silu.comp"), (PLANS, "plan_silu.c")):
+    for folder, file in ((FAMILY, "silu.comp"), (PLANS, "plan_silu.c")):
         (tree / folder / file).write_text(files.pop(file))
-    with (tree / "kernels/glsl/variants.txt").open("a") as variants:
-        variants.write(files.pop("kernels/glsl/variants.txt"))
+    with (tree / FAMILY / "variants.txt").open("a") as variants:
+        variants.write(files.pop(FAMILY + "/variants.txt"))
     own = tree / PLANS / "own_kernels.h"
     head = re.search(r"#define OWN_KERNELS\(X\) +\\\n", own.read_text())[0]
     insert(own, head, files.pop(PLANS + "/own_kernels.h"))
@@ -86,7 +88,7 @@ class Tree:
         words[words.index("-c") + 1] = str(file)
         first = next(i for i, word in enumerate(words) if word.startswith("-I"))
         words[first:first] = ["-I%s" % folder for folder in (
-            made, file.parent, self.tree / BACKEND, self.tree / "kernels/glsl")]
+            made, file.parent, self.tree / BACKEND, self.tree / KERNELS_FOLDER / "pack")]
         run(words, cwd=entry["directory"])
         return out
 
@@ -110,7 +112,7 @@ class Tree:
         place, form, generated = BACKENDS[name]
         made = self.tree / "made" / name
         made.mkdir(parents=True)
-        run([sys.executable, self.tree / "kernels/glsl/embed.py", form, made / generated,
+        run([sys.executable, self.tree / KERNELS_FOLDER / "pack/embed.py", form, made / generated,
              made / "modules.h"] + (["--compiler", self.compiler] if form == "spirv" else []),
             env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
         folder = "%s/%s" % (BACKEND, place)

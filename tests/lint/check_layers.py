@@ -62,6 +62,8 @@ FLOORS = {
     "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt"), "text"),
     "sdk/conformance": tower("kit", ("plugin", "pack", "segment", "backend", "format", "tokenizer", "model"),
                              ("primitive", "rules", "kernel", "queue", "family"), "device"),
+    "kernels/vulkan": tower(("pack", "program"), ("reduce", "sort"), "matmul",
+                            ("attention", "conv", "index", "move", "quant", "rows")),
     "tools/tenon": {
         "base": [],
         "files": ["base"],
@@ -100,7 +102,7 @@ LIBRARIES = {
     "png.h": ["plugins/formats/image"],
     "jpeglib.h": ["plugins/formats/image"],
     "jerror.h": ["plugins/formats/image"],
-    "zlib.h": ["docs/examples/lenet", "kernels/glsl"],
+    "zlib.h": ["docs/examples/lenet", "kernels/vulkan/pack"],
 }
 C_LIBRARY = set("""
 aio alloca assert complex ctype cpuid dirent dlfcn elf emmintrin errno execinfo fcntl fenv float fnmatch ftw

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Functions of f32 held against f64 on points of all exponents, in units in the last place:
 // what docs/expressions.md promises. On a GPU the driver's own division and square root may
-// be off by 2.5; its bounds are those of kernels/glsl/scalar.glsl, but for Mesa's CPU
-// driver.
+// be off by 2.5; its bounds are those of kernels/vulkan/program/scalar.glsl, but for Mesa's
+// CPU driver.
 #include <tenon/ops/erfinv.h>
 #include "suite.h"
 

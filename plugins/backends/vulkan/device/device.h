@@ -46,7 +46,7 @@ struct vk_flavour {
     uint32_t fusion_limit; // instructions
 
     // The modules of the kernels in own_kernels.h, sorted by name: the variants of
-    // kernels/glsl/variants.txt.
+    // the variants.txt of kernels/vulkan.
     const tn_vulkan_module *modules;
     uint32_t num_modules;
     tn_status (*unpack)(const tn_host *host, uint32_t module, void *out_code); // their code

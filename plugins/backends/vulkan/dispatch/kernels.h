@@ -32,7 +32,8 @@ static inline bool passes_program(const tn_value *value)
 // Bytes of a variant's name, such as "reduce_sum_f32".
 #define VARIANT_NAME 64
 
-// A launch under construction: by the name of its module in kernels/glsl/variants.txt.
+// A launch under construction: by the name of its module in the variants.txt of
+// kernels/vulkan.
 #define KERNEL_OPERANDS 11
 #define KERNEL_PUSH 32
 #define KERNEL_CONSTANTS 13

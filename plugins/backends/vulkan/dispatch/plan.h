@@ -25,7 +25,7 @@ struct vk_operand {
 };
 
 // One dispatch of code that is made for the step: an expression program. Workgroups find
-// their number by workgroup() of kernels/glsl/types.glsl.
+// their number by workgroup() of kernels/vulkan/program/types.glsl.
 #define LAUNCH_MAX_SPEC 16
 struct vk_launch {
     struct vk_pipeline_desc pipeline; // plan_launch sets its numbers and `spec`

@@ -2,7 +2,7 @@
 // Reductions over the same axes of arrays of the same extents, some of which they all read,
 // in one launch: each array is read once. Reductions that are spread over the device have a
 // second launch, which joins the parts of all of them. Each computes what its own kernel
-// does, in the same order (kernels/glsl/reduce_op.glsl and reduce_loop.glsl).
+// does, in the same order (kernels/vulkan/reduce/reduce_op.glsl and reduce_loop.glsl).
 #ifndef VULKAN_JIT_SIBLINGS_H
 #define VULKAN_JIT_SIBLINGS_H
 

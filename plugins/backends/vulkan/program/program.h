@@ -12,8 +12,8 @@
 #define PROGRAM_MAX_OPERANDS (TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS)
 #define PROGRAM_GROUP 256 // invocations a workgroup
 
-// The id of GRID_ROW in kernels/glsl/types.glsl: the length of a row of workgroups, where
-// there are several.
+// The id of GRID_ROW in kernels/vulkan/program/types.glsl: the length of a row of
+// workgroups, where there are several.
 #define SPEC_GRID_ROW 1000
 
 // How a kernel addresses an operand.
@@ -159,7 +159,7 @@ void text_add(struct text *text, const char *format, ...)
 void text_finish(struct text *text);
 
 // Writes the kernel's GLSL, beginning with "#version". `prelude` and `complex_prelude`:
-// kernels/glsl/expression.glsl and complex.glsl with their includes resolved.
+// kernels/vulkan/program/expression.glsl and complex.glsl with their includes resolved.
 void program_write_glsl(struct text *out, const char *prelude, const char *complex_prelude,
                         const tn_expr_program *program, const struct program_class *class);
 

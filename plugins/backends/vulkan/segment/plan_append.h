@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Attention of one query over caches to which the steps before it write a row of keys and
-// one of values: one launch does both (APPENDS in kernels/glsl/attention_few.comp), with
-// the program that makes the query. So a decoder's step has one launch less in each layer.
+// one of values: one launch does both (APPENDS in
+// kernels/vulkan/attention/attention_few.comp), with the program that makes the query. So a
+// decoder's step has one launch less in each layer.
 #ifndef VULKAN_SEGMENT_PLAN_APPEND_H
 #define VULKAN_SEGMENT_PLAN_APPEND_H
 

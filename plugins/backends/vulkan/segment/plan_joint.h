@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products of a few rows whose results one program reads, such as silu(x @ a) * (x @ b):
 // one launch computes them side by side and runs the program
-// (kernels/glsl/matmul_joint.comp). The results have no memory.
+// (kernels/vulkan/matmul/matmul_joint.comp). The results have no memory.
 #ifndef VULKAN_SEGMENT_PLAN_JOINT_H
 #define VULKAN_SEGMENT_PLAN_JOINT_H
 

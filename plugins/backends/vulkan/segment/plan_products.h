@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of matrices that share a launch (kernels/glsl/matmul_products.comp).
+// Products of matrices that share a launch (kernels/vulkan/matmul/matmul_products.comp).
 #ifndef VULKAN_SEGMENT_PLAN_PRODUCTS_H
 #define VULKAN_SEGMENT_PLAN_PRODUCTS_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Small updates in place that begin at one index, and small programs beside them: one
-// launch computes them (kernels/glsl/updates.comp). So the keys, values and queries of a
-// decoder's step, of which the first two go to caches, are one launch. So are those of
+// launch computes them (kernels/vulkan/move/updates.comp). So the keys, values and queries
+// of a decoder's step, of which the first two go to caches, are one launch. So are those of
 // several sequences, quant.cache_update/1 (plan_cache.c).
 #ifndef VULKAN_SEGMENT_PLAN_UPDATES_H
 #define VULKAN_SEGMENT_PLAN_UPDATES_H

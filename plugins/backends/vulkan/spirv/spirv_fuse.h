@@ -19,7 +19,7 @@ struct spirv_fused {
     bool has_i16; // the device computes with 16-bit integers
     // A module made for this. Its entry point is the function, or calls it alone: of an
     // output (uint number, W_ element), of an input (uint number) -> W_ element, with the
-    // types of kernels/glsl/types.glsl.
+    // types of kernels/vulkan/program/types.glsl.
     const struct vk_code *program;
     const uint32_t *bindings; // by binding of the program's module: that of the launch
     uint32_t num_bindings;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The operands of SPIR-V instructions, as a table. It has what glslang makes of the
-// functions of kernels/glsl.
+// functions of kernels/vulkan.
 #include "spirv_ids.h"
 
 // Instructions first .. last: bit i of `ids` is set for operand i, and those from `rest` on

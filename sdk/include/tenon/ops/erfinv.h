@@ -15,7 +15,7 @@
 // Two polynomials, in w - 2.5 for w < 5 and in sqrt(w) - 4 from there on, in Horner's
 // scheme. The form is that of Giles, "Approximating the erfinv function" (GPU Computing
 // Gems, Jade Edition, 2012); the coefficients, of least relative error, are found by
-// Remez's exchange algorithm in kernels/glsl/coefficients.py.
+// Remez's exchange algorithm in kernels/vulkan/program/coefficients.py.
 static inline double tn_erfinv_ratio(double w)
 {
     double s = w - 2.5, t = __builtin_sqrt(w) - 4;

@@ -1,0 +1,69 @@
+#version 460
+// SPDX-License-Identifier: MIT
+// The output of attention whose keys were computed in parts: see attention.comp, and there IN and
+// VECTORS.
+#include "program/types.glsl"
+#include "program/scalar.glsl"
+#include "fours.glsl"
+#define GROUP 256u
+#define MOST_PARTS 64u
+#define AHEAD 4u // loads at a time
+layout(local_size_x = 256) in;
+layout(std430, binding = 0) readonly buffer Parts { vec4 d[]; } sums;
+layout(std430, binding = 1) writeonly buffer Out { ELEMENT d[]; } result;
+layout(push_constant) uniform Args {
+    uint rows, width, parts, out_offset;
+} args;
+
+shared vec2 states[MOST_PARTS]; // the greatest score and the sum of weights; then their scale
+shared vec4 exchange[GROUP];
+
+// A row for each workgroup. The sums of part p of a row are (width + 3) / 4 vectors of values, and
+// one of the greatest score and the sum of weights. Invocations share the parts of a column.
+void main()
+{
+    uint lane = gl_LocalInvocationIndex, row = group_number();
+    uint columns = (args.width + 3u) / 4u, pitch = columns + 1u, lanes = 16u;
+    while (lanes < columns)
+        lanes *= 2u;
+    uint column = lane % lanes, shares = GROUP / lanes;
+    uint first = row * args.parts * pitch;
+    if (row >= args.rows)
+        return;
+    if (lane < args.parts)
+        states[lane] = sums.d[first + lane * pitch + columns].xy;
+    barrier();
+    float most = -infinity(), sum = 0.0;
+    for (uint p = 0u; p < args.parts; p++)
+        most = max(most, states[p].x);
+    barrier();
+    if (lane < args.parts) {
+        vec2 state = states[lane];
+        // A part without keys has no say, and one whose sum is no number has.
+        bool is_whole = state.x == most || is_nan(state.y);
+        states[lane].x = state.y == 0.0 ? 0.0 : is_whole ? 1.0 : exp(state.x - most);
+    }
+    barrier();
+    for (uint p = 0u; p < args.parts; p++)
+        sum += states[p].x == 0.0 ? 0.0 : states[p].y * states[p].x;
+    vec4 values = vec4(0);
+    for (uint p = lane / lanes; p < args.parts && column < columns; p += shares * AHEAD) {
+        vec4 next[AHEAD];
+        [[unroll]] for (uint i = 0u; i < AHEAD; i++) {
+            uint at = p + i * shares;
+            bool has_part = at < args.parts && states[min(at, args.parts - 1u)].x != 0.0;
+            next[i] = has_part ? sums.d[first + at * pitch + column] : vec4(0);
+        }
+        [[unroll]] for (uint i = 0u; i < AHEAD; i++)
+            values += next[i] * states[min(p + i * shares, args.parts - 1u)].x;
+    }
+    exchange[lane] = values;
+    barrier();
+    if (lane >= columns)
+        return;
+    for (uint i = 1u; i < shares; i++)
+        values += exchange[lane + i * lanes];
+    values = sum == 0.0 ? vec4(0) : values / sum;
+    uint at = args.out_offset + row * args.width + column * 4u;
+    STORE(at, args.out_offset + (row + 1u) * args.width, values);
+}

@@ -1,0 +1,165 @@
+#version 460
+// SPDX-License-Identifier: MIT
+// The order of elements along an axis of outer x n x inner elements: stable, NaN as the greatest.
+//
+//   OP_block  makes keys, unsigned words in whose order the elements come, and sorts blocks of
+//             1024 of a row by a bitonic network over keys and places
+//   OP_merge  merges sorted runs of `width` in pairs: each element finds its place in the other
+//             run by bisection
+//
+// Keys and places of a row lie side by side in scratch memory; the last pass (LAST) writes places
+// to the result. BITS: an unsigned dtype as wide as the elements. KEY: uint, or uint64_t.
+#include "program/types.glsl"
+layout(local_size_x = 256) in;
+layout(constant_id = 0) const uint LAST = 0;
+layout(constant_id = 1) const uint KIND = 0; // 0: unsigned, 1: signed, 2: float
+layout(constant_id = 2) const uint DESCENDING = 0;
+layout(constant_id = 3) const uint INFINITY_HIGH = 0; // of a float: the highest 32 bits
+layout(push_constant) uniform Args {
+    uint rows, n, inner; // rows: outer times inner
+    uint blocks, width;
+    uint in_offset, out_offset;
+} args;
+
+uint base_of(uint row)
+{
+    uint first = row / args.inner;
+    return first * args.n * args.inner + (row - first * args.inner);
+}
+
+#ifdef OP_block
+layout(std430, binding = 0) readonly buffer In { PASTE(S_, BITS) d[]; } source;
+layout(std430, binding = 1) writeonly buffer Keys { KEY d[]; } keys;
+layout(std430, binding = 2) writeonly buffer Places { uint d[]; } places;
+layout(std430, binding = 3) writeonly buffer Out { int64_t d[]; } result;
+
+#define BLOCK 1024u
+shared KEY block_keys[BLOCK];
+shared uint block_places[BLOCK];
+
+// WIDTH: bits of an element.
+#define ONES KEY(KEY(~KEY(0)) >> (8u * uint(KEY_BYTES) - WIDTH))
+#define SIGN KEY(KEY(1) << (uint(WIDTH) - 1u))
+
+KEY key_of(KEY bits)
+{
+    if (KIND == 1u)
+        bits ^= SIGN;
+    if (KIND == 2u) {
+        KEY size = bits & (SIGN - KEY(1)); // without the sign
+#if WIDTH == 64
+        KEY most = packUint2x32(uvec2(0u, INFINITY_HIGH));
+#else
+        KEY most = INFINITY_HIGH >> (32u - uint(WIDTH));
+#endif
+        if (size > most)
+            bits = ONES; // NaN
+        else if (size == KEY(0))
+            bits = SIGN; // both zeros
+        else
+            bits = (bits & SIGN) != KEY(0) ? SIGN - KEY(1) - size : SIGN | size;
+    }
+    return DESCENDING != 0u ? bits ^ ONES : bits;
+}
+
+// Exchanges two elements that are not in ascending, or descending, order. Places differ, so no
+// two elements are equal.
+void exchange(uint a, uint b, bool ascending)
+{
+    KEY p = block_keys[a], q = block_keys[b];
+    uint i = block_places[a], k = block_places[b];
+    bool is_after = p > q || (p == q && i > k);
+    if (is_after != ascending)
+        return;
+    block_keys[a] = q;
+    block_keys[b] = p;
+    block_places[a] = k;
+    block_places[b] = i;
+}
+
+void sort_block(uint size)
+{
+    uint lane = gl_LocalInvocationIndex;
+    for (uint k = 2u; k <= size; k <<= 1)
+        for (uint j = k >> 1; j > 0u; j >>= 1) {
+            barrier();
+            for (uint p = lane; p < size >> 1; p += 256u) {
+                uint low = 2u * p - (p & (j - 1u));
+                exchange(low, low + j, (low & k) == 0u);
+            }
+        }
+    barrier();
+}
+
+void main()
+{
+    uint lane = gl_LocalInvocationIndex, unit = group_number();
+    if (unit >= args.rows * args.blocks)
+        return;
+    uint row = unit / args.blocks, begin = (unit - row * args.blocks) * BLOCK;
+    uint count = min(BLOCK, args.n - begin), base = base_of(row), size = 1u;
+    while (size < count)
+        size <<= 1;
+    for (uint e = lane; e < size; e += 256u) {
+        KEY key = ONES; // behind the end: with the highest places, the last
+        if (e < count)
+            key = key_of(KEY(source.d[args.in_offset + base + (begin + e) * args.inner]));
+        block_keys[e] = key;
+        block_places[e] = begin + e;
+    }
+    sort_block(size);
+    for (uint e = lane; e < count; e += 256u) {
+        if (LAST != 0u) {
+            result.d[args.out_offset + base + (begin + e) * args.inner] =
+                int64_t(block_places[e]);
+        } else {
+            keys.d[row * args.n + begin + e] = block_keys[e];
+            places.d[row * args.n + begin + e] = block_places[e];
+        }
+    }
+}
+
+#else // OP_merge
+layout(std430, binding = 0) readonly buffer OldKeys { KEY d[]; } old_keys;
+layout(std430, binding = 1) readonly buffer OldPlaces { uint d[]; } old_places;
+layout(std430, binding = 2) writeonly buffer Keys { KEY d[]; } keys;
+layout(std430, binding = 3) writeonly buffer Places { uint d[]; } places;
+layout(std430, binding = 4) writeonly buffer Out { int64_t d[]; } result;
+
+// The number of keys in low .. high - 1 of a row that are less than `key`, or with `equal` at most
+// as great.
+uint count_before(uint row, uint low, uint high, KEY key, bool equal)
+{
+    uint begin = low;
+    while (low < high) {
+        uint middle = low + (high - low) / 2u;
+        KEY other = old_keys.d[row * args.n + middle];
+        if (other < key || (equal && other == key))
+            low = middle + 1u;
+        else
+            high = middle;
+    }
+    return low - begin;
+}
+
+void main()
+{
+    uint element = group_number() * 256u + gl_LocalInvocationIndex;
+    if (element >= args.rows * args.n)
+        return;
+    uint row = element / args.n, i = element - row * args.n;
+    uint begin = i / args.width / 2u * 2u * args.width; // of the first run
+    uint middle = args.n - begin > args.width ? begin + args.width : args.n;
+    uint end = args.n - middle > args.width ? middle + args.width : args.n;
+    KEY key = old_keys.d[element];
+    uint to = i < middle ? i + count_before(row, middle, end, key, false)
+                         : begin + (i - middle) + count_before(row, begin, middle, key, true);
+    uint own = old_places.d[element];
+    if (LAST != 0u) {
+        result.d[args.out_offset + base_of(row) + to * args.inner] = int64_t(own);
+    } else {
+        keys.d[row * args.n + to] = key;
+        places.d[row * args.n + to] = own;
+    }
+}
+#endif
