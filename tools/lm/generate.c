@@ -225,7 +225,7 @@ int run_generate(const struct given *given)
 {
     struct opened opened;
     tn_lm_grammar *grammar = NULL;
-    tn_lm_bias biases[COUNT(given->biases)];
+    tn_lm_bias biases[COUNT(given->biases.items)];
     tn_lm_sampling sampling = given->sampling;
     if (given->top && !given->json) {
         stop("--top: expected --json with it, which has the tokens");
@@ -234,7 +234,7 @@ int run_generate(const struct given *given)
     if (read_biases(given, biases) || open_grammar(given, &grammar))
         return 1;
     sampling.biases = biases;
-    sampling.num_biases = (uint64_t)given->num_biases;
+    sampling.num_biases = (uint64_t)given->biases.count;
     if (open_model(given, &opened)) {
         tn_lm_grammar_close(grammar);
         return 1;

@@ -9,45 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <tenon/lm_image.h>
+#include "given.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-// What the command line says. Texts are argv's.
-struct given {
-    tn_lm_sampling sampling;
-    const char *stop;
-    const char *grammar, *schema; // files that hold what is generated; NULL: none
-    const char *pooling;          // of embeddings; NULL: mean
-    const char *biases[16];       // "ID=NUMBER"
-    int num_biases;
-    int64_t top;          // tokens to tell of, in place of each
-    bool plain;           // embeddings of any length
-    const char *random;   // dimensions of a model without a file
-    const char *system;   // of a chat
-    const char *template; // the family of its form; NULL: the model's
-    int64_t tokens;       // to generate, or to measure; 0: not said
-    int64_t context;      // positions; 0: not said
-    int64_t rounds;
-    int64_t sequences;   // that share a step; 0: not said
-    int64_t position;    // where steps are measured; -1: not said
-    const char *cache;   // elements of the caches; NULL: the usual ones
-    const char *split;   // layers of each device; NULL: by memory
-    const char *save_to; // a file for the sequence behind what was generated
-    const char *load_from;
-    const char *adapter; // a file
-    const char *mmproj;  // a file: the tower that reads images
-    const char *images[16];
-    int num_images;
-    double adapter_scale;
-    const char *weights; // "attn_q,attn_v": those that training adapts
-    const char *output, *plot;
-    int64_t rank, steps, window; // of a training; 0: not said
-    double alpha, rate;
-    bool raw; // the prompt is cut as it is, without what prompts begin with
-    bool json;
-    char **items; // arguments that are no options
-    int num_items;
-};
 
 // A model that is open, with what it runs on.
 struct opened {
@@ -97,7 +61,7 @@ int open_pictures(const struct opened *opened, const struct given *given,
                   struct pictures *pictures);
 void close_pictures(struct pictures *pictures);
 
-// Reads --bias into `out`, which has room for all of given->biases.
+// Reads --bias into `out`, which has room for all of given->biases.items.
 int read_biases(const struct given *given, tn_lm_bias *out);
 
 // Gives the parts of the model, for free(), also on failure.

@@ -227,7 +227,7 @@ int run_lora(const struct given *given)
 {
     struct opened opened;
     struct losses losses = {.json = given->json};
-    const char *path = given->output ? given->output : "adapter.safetensors";
+    const char *path = given->output;
     if (open_alone(given, &opened))
         return 1;
     int failed = check_outputs(given, &opened, path);

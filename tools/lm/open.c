@@ -292,8 +292,8 @@ int open_grammar(const struct given *given, tn_lm_grammar **out_grammar)
 
 int read_biases(const struct given *given, tn_lm_bias *out)
 {
-    for (int i = 0; i < given->num_biases; i++) {
-        const char *text = given->biases[i];
+    for (int i = 0; i < given->biases.count; i++) {
+        const char *text = given->biases.items[i];
         char *end;
         long long id = strtoll(text, &end, 10);
         bool is_id = end != text && *end == '=' && id >= 0 && id <= INT32_MAX;
@@ -321,8 +321,8 @@ int open_pictures(const struct opened *opened, const struct given *given,
 {
     int failed = 0;
     *pictures = (struct pictures){.count = 0};
-    for (int i = 0; i < given->num_images && !failed; i++)
-        failed = add_picture(opened, given->images[i], pictures);
+    for (int i = 0; i < given->images.count && !failed; i++)
+        failed = add_picture(opened, given->images.items[i], pictures);
     return failed;
 }
 

@@ -103,7 +103,7 @@ int run_imatrix(const struct given *given)
     char *text = NULL;
     uint64_t size = 0, count = 0;
     int32_t *ids = NULL;
-    const char *path = given->output ? given->output : "imatrix.gguf";
+    const char *path = given->output;
     int failed = read_text(given->items[1], &text, &size);
     if (failed || open_alone(given, &opened)) {
         free(text);

@@ -57,7 +57,7 @@ static const struct command model_commands[] = {
      "\n"
      "  tenon model imatrix SmolLM2.gguf book.txt -o book.gguf --tokens 20000\n"
      "  tenon model quantize SmolLM2.gguf small.gguf --format q3_k_m --imatrix book.gguf\n",
-     cmd_model_imatrix},
+     cmd_lm},
     {"model tokens", "FILE|FOLDER TEXT [--special] [--raw] [--json]",
      "say which tokens of a model a text becomes",
      "A line for each token: its number, and the text that it stands for, in quotes, as\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tenon model show: what is in a model's file.
+#include "../../lm/given.h"
 #include "model.h"
 #include "programs/lm.h"
 
@@ -220,44 +221,32 @@ static int print_model(const json_t *model, bool tensors, bool metadata)
 
 int cmd_model_show(const struct command *self, int argc, char **argv)
 {
-    bool json = false, tensors = false, metadata = false, where = false;
-    const char *context = NULL, *cache = NULL, *sequences = NULL, *split = NULL;
-    const struct option options[] = {
-        {"arrays", 0, NULL, "list each array, not those of all layers together", NULL,
-         &tensors},
-        {"metadata", 0, NULL, "list the metadata, too", NULL, &metadata},
-        {"where", 0, NULL, "say instead which layers each device of TENON_BACKEND gets",
-         NULL, &where},
-        {"context", 0, "N", "where: positions (the model's, to 4096)", &context, NULL},
-        {"cache", 0, "TYPE", "where: elements of the caches: f16, f32, q8_0", &cache, NULL},
-        {"sequences", 0, "N", "where: sequences that share each step (1)", &sequences,
-         NULL},
-        {"split", 0, "LIST", "where: layers of each device, 16,14 (by memory)", &split,
-         NULL},
-        {"json", 0, NULL, "print JSON: all of it", NULL, &json}};
-    enum { WHERE = 3 }; // the first option that is for --where
     static const tn_file_options map = {.struct_size = sizeof(map), .flags = TN_FILE_MAP};
-    struct args args;
+    struct lm_line line;
     tn_runtime *runtime;
     tn_file *file = NULL;
     json_t *model = NULL;
-    int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
-    if (failed || args.help_shown)
+    int failed = lm_parse(self, FOR_SHOW, 1, 1, argc, argv, &line);
+    if (failed || line.args.help_shown)
         return failed;
-    if (where && (tensors || metadata))
+    bool arrays = lm_is_given(&line, "arrays"), metadata = lm_is_given(&line, "metadata");
+    bool where = lm_is_given(&line, "where");
+    if (where && (arrays || metadata))
         return misuse("--where: expected no --arrays or --metadata with it");
     if (where)
-        return lm_run("where", options + WHERE, COUNT(options) - WHERE, &args);
-    if (context || cache || sequences || split)
+        return lm_run("where", &line);
+    if (lm_is_given(&line, "context") || lm_is_given(&line, "cache") ||
+        lm_is_given(&line, "sequences") || lm_is_given(&line, "split"))
         return misuse("--context, --cache, --sequences and --split are for --where");
     failed = open_runtime(&runtime);
     if (failed)
         return failed;
-    failed = tn_file_open(runtime, args.items[0], &map, &file)
+    failed = tn_file_open(runtime, line.args.items[0], &map, &file)
                  ? oops_library()
-                 : model_describe(file, args.items[0], &model);
+                 : model_describe(file, line.args.items[0], &model);
     if (!failed)
-        failed = json ? json_print(model) : print_model(model, tensors, metadata);
+        failed = lm_is_given(&line, "json") ? json_print(model)
+                                            : print_model(model, arrays, metadata);
     json_decref(model);
     tn_file_close(file);
     tn_runtime_close(runtime);

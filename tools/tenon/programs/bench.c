@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tenon bench: runs the benchmarks, a program of its own because it links OpenBLAS to
 // compare with.
+#include "../../lm/given.h"
 #include "commands.h"
 #include "files/paths.h"
 #include "lm.h"
@@ -11,6 +12,8 @@
 #include <string.h>
 
 #define MAX_NAMED 16 // benchmarks on one command line
+
+enum { OWN = 3 }; // the first options, which are not of llm alone
 
 static const char details[] =
     "Contestants take turns, medians are compared. PYTHON (or TENON_BENCH_PYTHON) is a\n"
@@ -26,47 +29,26 @@ int cmd_bench(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
     mine.details = details;
-    const char *rounds = NULL, *threads = NULL, *python = NULL, *random = NULL,
-               *tokens = NULL, *context = NULL, *sequences = NULL, *position = NULL,
-               *cache = NULL, *split = NULL;
-    bool json = false;
-    const struct option options[] = {
-        {"rounds", 0, "N", "times that each contestant runs (15)", &rounds, NULL},
-        {"threads", 0, "N", "threads of each contestant (2)", &threads, NULL},
-        {"python", 0, "PYTHON", "a Python with torch or mlx", &python, NULL},
-        {"random", 0, "DIMENSIONS", "llm: a model of random weights", &random, NULL},
-        {"tokens", 0, "N", "llm: tokens one by one (64)", &tokens, NULL},
-        {"context", 0, "N", "llm: positions that there is room for", &context, NULL},
-        {"sequences", 0, "N", "llm: sequences that share each step (1)", &sequences, NULL},
-        {"position", 0, "N", "llm: where steps are measured (512; of several, 64)",
-         &position, NULL},
-        {"cache", 0, "TYPE", "llm: elements of the caches: f16, f32, q8_0", &cache, NULL},
-        {"split", 0, "LIST", "llm: layers of each device of TENON_BACKEND, 16,14", &split,
-         NULL},
-        {"json", 0, NULL, "llm: print JSON", NULL, &json},
-    };
-    enum { OWN = 3 }; // options of the other benchmarks
-    struct args args;
+    struct lm_line line;
     char own[PATH_MAX];
-    int failed =
-        args_parse(&mine, options, COUNT(options), 0, MAX_NAMED, argc, argv, &args);
-    if (failed || args.help_shown)
+    int failed = lm_parse(&mine, FOR_BENCH, 0, MAX_NAMED, argc, argv, &line);
+    if (failed || line.args.help_shown)
         return failed;
-    if (args.count > 0 && strcmp(args.items[0], "llm") == 0) {
-        if (threads)
-            setenv("TENON_THREADS", threads, 1);
-        threads = python = NULL;
-        args.items++;
-        args.count--;
-        return lm_run("bench", options, COUNT(options), &args);
+    if (line.args.count > 0 && strcmp(line.args.items[0], "llm") == 0) {
+        if (lm_is_given(&line, "threads"))
+            setenv("TENON_THREADS", lm_text(&line, "threads"), 1);
+        line.args.items++;
+        line.args.count--;
+        return lm_run("bench", &line);
     }
-    if (random || tokens || context || sequences || position || cache || split || json)
-        return misuse("--random, --tokens, --context, --sequences, --position, --cache, "
-                      "--split and --json are for 'bench llm'");
+    for (size_t i = OWN; i < line.count; i++)
+        if (lm_is_given(&line, line.options[i].name))
+            return misuse("--random, --tokens, --context, --sequences, --position, "
+                          "--cache, --split and --json are for 'bench llm'");
     if (!own_path(own))
         return oops("cannot tell where this program is: %s", strerror(errno));
     setenv("TENON_BENCH_COMMAND", own, 1); // the command that is timed
     return program_run("tenon-bench", "../bench",
                        "tenon-bench is not installed: it is built when OpenBLAS is there",
-                       options, OWN, &args);
+                       line.options, OWN, &line.args);
 }

@@ -7,11 +7,8 @@
 
 int cmd_train(const struct command *self, int argc, char **argv);
 int cmd_bench(const struct command *self, int argc, char **argv);
-int cmd_generate(const struct command *self, int argc, char **argv);
-int cmd_chat(const struct command *self, int argc, char **argv);
-int cmd_embed(const struct command *self, int argc, char **argv);
-int cmd_perplexity(const struct command *self, int argc, char **argv);
-int cmd_model_imatrix(const struct command *self, int argc, char **argv);
+// generate, chat, embed, perplexity, train lora, model imatrix.
+int cmd_lm(const struct command *self, int argc, char **argv);
 int cmd_check(const struct command *self, int argc, char **argv);
 
 #endif // TOOLS_TENON_PROGRAMS_COMMANDS_H

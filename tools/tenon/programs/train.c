@@ -2,7 +2,6 @@
 // tenon train: the example application that trains LeNet-5 on Fashion-MNIST, and adapters
 // of language models.
 #include "commands.h"
-#include "lm.h"
 #include "program.h"
 
 static const char lenet_details[] =
@@ -48,49 +47,11 @@ static int cmd_lenet(const struct command *self, int argc, char **argv)
         options, COUNT(options), &named);
 }
 
-static const char lora_details[] =
-    "Trains low-rank additions to some of a language model's products (LoRA) on a text,\n"
-    "with Adam: each step reads a window of it, drawn at random. The model's own weights\n"
-    "stay as they are, quantised or not. --adapter goes on with an earlier one. Ctrl-C\n"
-    "stops and saves. The same seed gives the same adapter on one backend.\n"
-    "\n"
-    "  tenon train lora SmolLM2.gguf poems.txt -o poems.safetensors --plot loss.svg\n"
-    "  tenon generate SmolLM2.gguf --adapter poems.safetensors The moon\n";
-
-static int cmd_lora(const struct command *self, int argc, char **argv)
-{
-    struct command mine = *self;
-    mine.details = lora_details;
-    const char *output = "adapter.safetensors", *adapter = NULL, *rank = NULL,
-               *alpha = NULL, *weights = NULL, *steps = NULL, *window = NULL, *rate = NULL,
-               *seed = NULL, *plot = NULL;
-    bool json = false;
-    const struct option options[] = {
-        {"output", 'o', "FILE", "what to write (adapter.safetensors)", &output, NULL},
-        {"steps", 0, "N", "steps of training (100)", &steps, NULL},
-        {"window", 0, "N", "tokens of a step (128)", &window, NULL},
-        {"rate", 0, "RATE", "learning rate of Adam (0.0003)", &rate, NULL},
-        {"rank", 0, "N", "rank of what is added (8)", &rank, NULL},
-        {"alpha", 0, "F", "what is added is multiplied by F / rank (twice the rank)",
-         &alpha, NULL},
-        {"weights", 0, "LIST", "of which products (attn_q,attn_v)", &weights, NULL},
-        {"adapter", 0, "FILE", "go on with this adapter", &adapter, NULL},
-        {"seed", 0, "N", "of the windows and the first numbers (0)", &seed, NULL},
-        {"plot", 0, "FILE", "draw the losses as SVG", &plot, NULL},
-        {"json", 0, NULL, "print a JSON object a step", NULL, &json},
-    };
-    struct args args;
-    int failed = args_parse(&mine, options, COUNT(options), 2, 2, argc, argv, &args);
-    if (failed || args.help_shown)
-        return failed;
-    return lm_run("lora", options, COUNT(options), &args);
-}
-
 static const struct command train_commands[] = {
     {"train lenet", "[--epochs N] [--resume FILE]", "train a network on real data", NULL,
      cmd_lenet},
     {"train lora", "MODEL TEXT [-o FILE] [--steps N]", "adapt a language model to a text",
-     NULL, cmd_lora},
+     NULL, cmd_lm},
 };
 
 int cmd_train(const struct command *self, int argc, char **argv)
