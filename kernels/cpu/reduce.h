@@ -8,6 +8,8 @@
 #ifndef KERNELS_CPU_REDUCE_H
 #define KERNELS_CPU_REDUCE_H
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <tenon/types.h>
 
@@ -26,6 +28,30 @@ union cpu_accumulator {
     double f;
     int64_t i;
 };
+
+// The dtype of an accumulator's content: F64, I64 or U64.
+static inline int32_t reduction_total(int32_t dtype)
+{
+    return tn_is_float(dtype)                       ? TN_F64
+           : tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) ? TN_U64
+                                                    : TN_I64;
+}
+
+// The identity element of the reduction `kind` (CPU_REDUCE_...). Inline: sums of few
+// elements ask for it once a row.
+static inline union cpu_accumulator reduction_start(int32_t kind, int32_t dtype)
+{
+    bool is_float = tn_is_float(dtype);
+    int neutral = kind == CPU_REDUCE_PROD;
+    if (kind == CPU_REDUCE_SUM || kind == CPU_REDUCE_PROD)
+        return is_float ? (union cpu_accumulator){.f = neutral}
+                        : (union cpu_accumulator){.i = neutral};
+    if (is_float)
+        return (union cpu_accumulator){.f = kind == CPU_REDUCE_MAX ? -INFINITY : INFINITY};
+    if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES))
+        return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? 0 : -1};
+    return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? INT64_MIN : INT64_MAX};
+}
 
 // Folds x[0 .. n), stride 1, into *acc.
 typedef void cpu_reduce_row_fn(union cpu_accumulator *acc, const void *x, int64_t n);

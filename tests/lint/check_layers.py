@@ -82,6 +82,7 @@ FLOORS = {
         "complete": ["base"],
         "programs": ["base", "files"],
     },
+    "plugins/backends/cpu-blas": tower("device", ("program", "ops"), ("run", "blas")),
 }
 
 # Libraries and who may use them; what is in none is taken for the C library's and must be in

@@ -3,8 +3,10 @@
 // products in OpenBLAS, and other primitives in the plugin's own cpu.c/1 kernels.
 #include <string.h>
 #include <tenon/plugin.h>
-#include "device.h"
-#include "kernels.h"
+#include "device/device.h"
+#include "open.h"
+#include "ops/kernels.h"
+#include "run/run.h"
 
 static const char *const families[] = {TN_FAMILY_CPU, TN_FAMILY_EXPR, NULL};
 

@@ -3,7 +3,7 @@
 // (TN_SUBMIT_ASYNC), when earlier work of the queue is unfinished, or when the work waits
 // for unreached points of other queues or of the host. Then it runs on the queue's own
 // thread, started when first needed.
-#include "device.h"
+#include "run.h"
 
 #include <stdio.h>
 #include <string.h>

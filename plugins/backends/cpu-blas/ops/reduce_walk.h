@@ -7,7 +7,6 @@
 #ifndef CPU_BLAS_REDUCE_WALK_H
 #define CPU_BLAS_REDUCE_WALK_H
 
-#include <math.h>
 #include <tenon/ops/base_attrs.h>
 #include "kernels.h"
 #include "reduce.h"
@@ -46,30 +45,6 @@ int64_t axes_offset(const struct axes *axes, int64_t index);
 typedef void reduce_run(void *context, const void *run, int64_t n);
 void reduction_walk(const struct reduction *r, const char *first, int64_t begin,
                     int64_t end, reduce_run *body, void *context);
-
-// The dtype of an accumulator's content: F64, I64 or U64.
-static inline int32_t reduction_total(int32_t dtype)
-{
-    return tn_is_float(dtype)                       ? TN_F64
-           : tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) ? TN_U64
-                                                    : TN_I64;
-}
-
-// The identity element of the reduction `kind` (CPU_REDUCE_...). Inline: sums of few
-// elements ask for it once a row.
-static inline union cpu_accumulator reduction_start(int32_t kind, int32_t dtype)
-{
-    bool is_float = tn_is_float(dtype);
-    int neutral = kind == CPU_REDUCE_PROD;
-    if (kind == CPU_REDUCE_SUM || kind == CPU_REDUCE_PROD)
-        return is_float ? (union cpu_accumulator){.f = neutral}
-                        : (union cpu_accumulator){.i = neutral};
-    if (is_float)
-        return (union cpu_accumulator){.f = kind == CPU_REDUCE_MAX ? -INFINITY : INFINITY};
-    if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES))
-        return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? 0 : -1};
-    return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? INT64_MIN : INT64_MAX};
-}
 
 static inline int32_t reduction_loop_dtype(int32_t dtype)
 {

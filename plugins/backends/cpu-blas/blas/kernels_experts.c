@@ -6,7 +6,8 @@
 #include <string.h>
 #include <tenon/ops/quant_attrs.h>
 #include "blas.h"
-#include "kernels.h"
+#include "quant_matmul.h"
+#include "ops/kernels.h"
 
 #define PIECE_WORK 65536 // multiplications of a piece of a loop, at least
 #define FLOAT_ROWS 64    // of weights that are floats, in a piece of a loop

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The only device: all processors that this process may use.
-#include "blas.h"
-#include "device.h"
+#include "open.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "blas/blas.h"
+#include "device/device.h"
+#include "run/run.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -82,6 +83,25 @@ static uint64_t find_stream_from(const tn_host *host)
     return cache_bytes() / 4 * 3;
 }
 
+static uint32_t num_queues; // set once: device_info promises a constant
+
+static void count_queues(void)
+{
+    uint32_t processors = pool_processors();
+    num_queues = processors < 2 ? 2 : processors;
+    if (num_queues > TN_MAX_QUEUES)
+        num_queues = TN_MAX_QUEUES;
+}
+
+// One queue for each processor, since as many can compute at once. At least two, so that
+// one queue runs while another waits.
+static uint32_t find_num_queues(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, count_queues);
+    return num_queues;
+}
+
 tn_status cpu_device_count(const tn_host *host, uint32_t *out_count)
 {
     (void)host;
@@ -98,7 +118,7 @@ tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *o
         .memory_size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .buffer_alignment = CPU_ALIGNMENT,
         .dtypes = TN_ALL_DTYPES,
-        .num_queues = cpu_num_queues(),
+        .num_queues = find_num_queues(),
         .num_workers = count_threads(host),
     };
     uint32_t size = out->struct_size < sizeof(info) ? out->struct_size : sizeof(info);
@@ -124,46 +144,6 @@ tn_status cpu_device_details(const tn_host *host, uint32_t index, tn_device_deta
     return TN_OK;
 }
 
-static uint32_t num_queues; // set once: device_info promises a constant
-
-static void count_queues(void)
-{
-    uint32_t processors = pool_processors();
-    num_queues = processors < 2 ? 2 : processors;
-    if (num_queues > TN_MAX_QUEUES)
-        num_queues = TN_MAX_QUEUES;
-}
-
-uint32_t cpu_num_queues(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, count_queues);
-    return num_queues;
-}
-
-struct cpu_queue *cpu_queue_of(const tn_host *kernel_host)
-{
-    return ((const struct cpu_host *)(const void *)kernel_host)->queue;
-}
-
-// fail() of the host table that kernels receive. Also keeps the message for cpu_wait.
-static tn_status kernel_fail(const tn_host *kernel_host, tn_status status,
-                             const char *format, ...)
-{
-    struct cpu_queue *queue = cpu_queue_of(kernel_host);
-    char *message = queue->kernel_host.message;
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, CPU_MESSAGE_SIZE, format, list);
-    va_end(list);
-    return queue->device->host->fail(queue->device->host, status, "%s", message);
-}
-
-bool cpu_is_own_host(const tn_host *kernel_host)
-{
-    return kernel_host->fail == kernel_fail;
-}
-
 static void close_queues(tn_device *device)
 {
     for (uint32_t i = 0; i < device->num_open; i++)
@@ -185,9 +165,8 @@ static tn_status open_queues(tn_device *device)
                              ? NULL
                              : device->registers + (uint64_t)(device->num_threads - 1 + i) *
                                                        CPU_REGISTER_BYTES,
-            .kernel_host = {.table = *device->host, .queue = queue},
         };
-        queue->kernel_host.table.fail = kernel_fail;
+        cpu_host_init(queue);
         snprintf(queue->track, sizeof(queue->track),
                  i ? "cpu-blas:0 queue %u" : "cpu-blas:0", i);
         status = cpu_queue_init(queue);
@@ -208,11 +187,11 @@ static tn_status open_parts(tn_device *device)
     tn_status status = pool_create(host, device->num_threads, &device->pool);
     if (status != TN_OK)
         return status;
-    uint64_t threads = device->num_threads - 1 + cpu_num_queues();
+    uint64_t threads = device->num_threads - 1 + find_num_queues();
     device->registers = host->alloc(host, threads * CPU_REGISTER_BYTES, 4096);
-    device->queues = host->alloc(host, (cpu_num_queues() + 1) * sizeof(struct cpu_queue),
+    device->queues = host->alloc(host, (find_num_queues() + 1) * sizeof(struct cpu_queue),
                                  _Alignof(struct cpu_queue));
-    device->num_queues = cpu_num_queues();
+    device->num_queues = find_num_queues();
     return device->registers && device->queues ? open_queues(device) : TN_ERR_MEMORY;
 }
 

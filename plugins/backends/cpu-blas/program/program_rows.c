@@ -10,7 +10,6 @@
 // Elements that a later phase reads, too, have registers for the whole row, so that each is
 // computed once; the others have registers of one block. A row that is too long for this is
 // read again by each phase, which computes again what it needs.
-#include "reduce_walk.h"
 #include "program_prepare.h"
 
 // The most bytes of registers for whole rows: what a second-level cache holds beside the

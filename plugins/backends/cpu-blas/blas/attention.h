@@ -12,7 +12,7 @@
 #include <tenon/ops/quant_attrs.h>
 #include <tenon/ops/reference.h>
 #include "blas.h"
-#include "kernels.h"
+#include "ops/kernels.h"
 #include "quant.h"
 
 struct attention {

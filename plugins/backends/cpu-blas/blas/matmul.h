@@ -6,7 +6,7 @@
 #define CPU_BLAS_MATMUL_H
 
 #include "blas.h"
-#include "kernels.h"
+#include "ops/kernels.h"
 
 struct matrix {
     const char *data;

@@ -2,6 +2,7 @@
 // Compiles segments: each step becomes one launch of the executable.
 #include <tenon/ops/stages.h>
 #include "executable.h"
+#include "run.h"
 
 // Sets slot and byte offset. Programs address an operand's first element (`first_element`),
 // so the layout's offset is added here; functions receive the layout and add its offset

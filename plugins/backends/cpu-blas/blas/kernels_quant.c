@@ -10,8 +10,9 @@
 #include <limits.h>
 #include <string.h>
 #include <tenon/ops/quant_attrs.h>
+#include "quant_matmul.h"
 #include "blas.h"
-#include "kernels.h"
+#include "ops/kernels.h"
 
 #define GROUP TN_QUANT_PACKED_ROWS
 #define PIECE_WORK 65536     // multiplications of a piece of a loop, at least

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <tenon/kernel.h>
-#include "device.h"
+#include "device/device.h"
 
 // Numbers of the CBLAS interface.
 enum { BLAS_ROW_MAJOR = 101, BLAS_NO_TRANS = 111, BLAS_TRANS = 112 };

@@ -4,7 +4,7 @@
 #ifndef CPU_BLAS_EXECUTABLE_H
 #define CPU_BLAS_EXECUTABLE_H
 
-#include "program.h"
+#include "program/program.h"
 
 // An operand's address: an offset into the binding of a slot.
 struct operand {

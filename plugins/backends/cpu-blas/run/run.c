@@ -2,6 +2,7 @@
 // Runs executables: sets the addresses in the queue's frames, and calls programs and
 // functions.
 #include "executable.h"
+#include "run.h"
 
 #include <inttypes.h>
 #include <time.h>

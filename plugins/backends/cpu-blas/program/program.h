@@ -8,8 +8,8 @@
 #ifndef CPU_BLAS_PROGRAM_H
 #define CPU_BLAS_PROGRAM_H
 
-#include "arena.h"
-#include "device.h"
+#include "device/arena.h"
+#include "device/device.h"
 
 enum program_action {
     ACTION_MAP,     // map(out, in[0], in[1], ...)

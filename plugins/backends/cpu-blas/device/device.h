@@ -99,17 +99,9 @@ struct tn_device {
     struct cpu_queue *queues;
 };
 
-// device.c
-tn_status cpu_device_count(const tn_host *host, uint32_t *out_count);
-tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *out);
-tn_status cpu_device_details(const tn_host *host, uint32_t index, tn_device_details *out);
-tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_device);
-void cpu_device_close(tn_device *device);
-
-// One queue for each processor, since as many can compute at once. At least two, so that
-// one queue runs while another waits.
-uint32_t cpu_num_queues(void);
-
+// host.c
+// Sets the host table of a queue whose device is set.
+void cpu_host_init(struct cpu_queue *queue);
 // The queue whose host table a kernel received; cpu_is_own_host must be true.
 struct cpu_queue *cpu_queue_of(const tn_host *kernel_host);
 // Whether a kernel's host table belongs to a device of this plugin. Other backends that
@@ -129,25 +121,5 @@ void *cpu_buffer_map(tn_device *device, tn_buffer *buffer);
 tn_status cpu_buffer_import(tn_device *device, const tn_buffer_import *import,
                             tn_buffer **out_buffer);
 tn_status cpu_memory_info(tn_device *device, tn_memory_info *out);
-
-// segment.c
-int32_t cpu_step_check(tn_device *device, const tn_step *step, const char **out_reason);
-tn_status cpu_segment_compile(tn_device *device, const tn_segment *segment,
-                              tn_executable **out_executable);
-void cpu_executable_destroy(tn_device *device, tn_executable *executable);
-
-// run.c
-// Runs all launches in order, up to the first that fails. The caller has the queue to
-// itself.
-tn_status cpu_executable_run(struct cpu_queue *queue, const tn_submission *submission);
-
-// queue.c
-// Initialises a queue of which only the fields that open_queues sets are not zero.
-tn_status cpu_queue_init(struct cpu_queue *queue);
-void cpu_queue_finish(struct cpu_queue *queue);
-tn_status cpu_submit(tn_device *device, const tn_submission *submission,
-                     uint64_t *out_point);
-tn_status cpu_wait(tn_device *device, uint32_t queue, uint64_t value);
-tn_status cpu_signal(tn_device *device, uint64_t value);
 
 #endif // CPU_BLAS_DEVICE_H

@@ -10,7 +10,7 @@
 
 #include <tenon/ops/nn_attrs.h>
 #include "blas.h"
-#include "kernels.h"
+#include "ops/kernels.h"
 
 // Floats of a tile of patches, on the stack of the thread that fills the tile.
 #define CONV_TILE 32768

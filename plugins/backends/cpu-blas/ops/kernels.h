@@ -89,10 +89,4 @@ static inline int64_t count_elements(const tn_layout *layout)
 CPU_KERNELS(CPU_DECLARE)
 #undef CPU_DECLARE
 
-// The kernels of quant.quantized_matmul, for those that run several products
-// (kernels_quant.c).
-tn_status quant_matmul(const tn_cpu_call *call);
-uint64_t quant_matmul_scratch(const tn_kernel_query *query);
-int32_t quant_matmul_accepts(const tn_kernel_query *query);
-
 #endif // CPU_BLAS_KERNELS_H
