@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Places in memory: pointers to parts of variables, loads and stores, and the values of
 // types whose form in memory is not that in registers.
-#include "../types/translator.h"
+#include "emit.h"
 
 #include <string.h>
 
@@ -267,24 +267,4 @@ void access_store(struct translator *t, struct access *a, uint32_t id)
         push_index(t, &component, ir_u32(t->ir, a->swizzle[i]), part);
         store_whole(t, &component, EMIT(t, OpCompositeExtract, part, id, i));
     }
-}
-
-// A variable of references says that they may refer to the same memory.
-void decorate_pointer(struct translator *t, uint32_t id, const struct type *type)
-{
-    while (type->base == TYPE_ARRAY)
-        type = type->element;
-    if (type->base == TYPE_REFERENCE)
-        ir_decorate(t->ir, id, 5356 /* AliasedPointer */, 0, NULL);
-}
-
-uint32_t temporary(struct translator *t, const struct type *type)
-{
-    if (type_is_unsized(type))
-        fail_at(t, &t->token->at, "an array without a size is a value");
-    use_type(t, type);
-    uint32_t id =
-        ir_local(t->ir, ir_pointer(t->ir, STORAGE_FUNCTION, type_id(t, type, LAYOUT_NONE)));
-    decorate_pointer(t, id, type);
-    return id;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Binary operators, and values made of parts.
-#include "../types/translator.h"
+// Binary operators.
+#include "emit.h"
 
 // By operator: of floats, of signed integers, of unsigned ones.
 static bool arithmetic_op(uint32_t op, uint32_t kind, uint32_t *out)
@@ -147,96 +147,4 @@ uint32_t emit_binary(struct translator *t, uint32_t op, const struct type *type,
         right = emit_splat(t, type_like(t, left_type, right_type->base), right);
     use_type(t, left_type);
     return EMIT(t, opcode_of(op, base), type, left, right);
-}
-
-// --- constructors ----------------------------------------------------------------------
-
-static uint32_t emit_diagonal(struct translator *t, const struct type *type, uint32_t id)
-{
-    const struct type *column = type_part(t, type);
-    uint32_t zero = constant_splat(t, type_scalar(t, type->base), 0), columns[4];
-    for (uint32_t c = 0; c < type->columns; c++) {
-        uint32_t parts[4] = {zero, zero, zero, zero};
-        parts[c] = id;
-        columns[c] = emit(t, OpCompositeConstruct, column, type->rows, parts);
-    }
-    return emit(t, OpCompositeConstruct, type, type->columns, columns);
-}
-
-// The common part of another matrix; the rest is the identity's.
-static uint32_t emit_resize(struct translator *t, const struct type *type,
-                            const struct type *from, uint32_t id)
-{
-    const struct type *column = type_part(t, type), *scalar = type_scalar(t, type->base);
-    uint32_t columns[4];
-    for (uint32_t c = 0; c < type->columns; c++) {
-        uint32_t parts[4];
-        for (uint32_t r = 0; r < type->rows; r++)
-            parts[r] = c < from->columns && r < from->rows
-                           ? EMIT(t, OpCompositeExtract, scalar, id, c, r)
-                           : constant_splat(t, scalar, c == r);
-        columns[c] = emit(t, OpCompositeConstruct, column, type->rows, parts);
-    }
-    return emit(t, OpCompositeConstruct, type, type->columns, columns);
-}
-
-// Scalars of all arguments, as many as fit.
-static uint32_t flatten_scalars(struct translator *t, const struct expr *e, uint32_t *out)
-{
-    const struct type *scalar = type_scalar(t, e->type->base);
-    uint32_t count = 0, most = e->type->components;
-    for (uint32_t i = 0; i < e->number && count < most; i++) {
-        const struct type *type = e->arguments[i]->type;
-        uint32_t id = emit_value(t, e->arguments[i]);
-        for (uint32_t c = 0; c < type->columns && count < most; c++)
-            for (uint32_t r = 0; r < type->rows && count < most; r++)
-                out[count++] = type_is_scalar(type) ? id
-                               : type_is_matrix(type)
-                                   ? EMIT(t, OpCompositeExtract, scalar, id, c, r)
-                                   : EMIT(t, OpCompositeExtract, scalar, id, r);
-    }
-    return count;
-}
-
-static uint32_t emit_flatten(struct translator *t, const struct expr *e)
-{
-    const struct type *type = e->type;
-    uint32_t parts[16], columns[4], components = 0;
-    bool is_whole = !type_is_matrix(type); // vectors of whole scalars and vectors
-    for (uint32_t i = 0; i < e->number; i++) {
-        components += e->arguments[i]->type->components;
-        is_whole = is_whole && !type_is_matrix(e->arguments[i]->type);
-    }
-    if (is_whole && components == type->components) {
-        for (uint32_t i = 0; i < e->number; i++)
-            parts[i] = emit_value(t, e->arguments[i]);
-        return emit(t, OpCompositeConstruct, type, e->number, parts);
-    }
-    uint32_t count = flatten_scalars(t, e, parts);
-    if (!type_is_matrix(type))
-        return emit(t, OpCompositeConstruct, type, count, parts);
-    for (uint32_t c = 0; c < type->columns; c++)
-        columns[c] = emit(t, OpCompositeConstruct, type_part(t, type), type->rows,
-                          parts + c * type->rows);
-    return emit(t, OpCompositeConstruct, type, type->columns, columns);
-}
-
-uint32_t emit_construct(struct translator *t, const struct expr *e)
-{
-    if (e->kind == EXPR_FLATTEN)
-        return emit_flatten(t, e);
-    if (e->kind == EXPR_CONSTRUCT) {
-        uint32_t *parts = compiler_allocate(t->c, (e->number + 1) * sizeof *parts);
-        for (uint32_t i = 0; i < e->number; i++)
-            parts[i] = emit_value(t, e->arguments[i]);
-        return emit(t, OpCompositeConstruct, e->type, e->number, parts);
-    }
-    uint32_t id = emit_value(t, e->left);
-    if (e->kind == EXPR_DIAGONAL)
-        return emit_diagonal(t, e->type, id);
-    if (e->kind == EXPR_RESIZE)
-        return emit_resize(t, e->type, e->left->type, id);
-    if (e->type->base == TYPE_COOPMAT)
-        return EMIT(t, OpCompositeConstruct, e->type, id);
-    return emit_splat(t, e->type, id);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Instructions of built-in functions.
+#include "emit.h"
 #include "../tree/builtins.h"
 
 enum { SCOPE_DEVICE = 1, SCOPE_SUBGROUP = 3, SCOPE_QUEUE_FAMILY = 5 };
@@ -250,6 +251,174 @@ static uint32_t emit_dot(struct translator *t, const struct expr *e)
     use_type(t, e->arguments[0]->type);
     return emit(t, e->builtin->code[0], e->type, count, operands);
 }
+
+// --- cooperative matrices --------------------------------------------------------------
+
+static uint32_t word(struct translator *t, struct expr *e)
+{
+    return emit_value(t, convert_base(t, e, TYPE_UINT32));
+}
+
+// An array's element: the place where a transfer begins.
+static void matrix_element(struct translator *t, const struct expr *call,
+                           struct access *out)
+{
+    struct expr *array = call->arguments[1];
+    struct expr *e = expr_new(t, EXPR_INDEX, type_part(t, array->type), &array->at);
+    e->left = array;
+    e->right = call->arguments[2];
+    access_of(t, e, out);
+    if (out->storage != STORAGE_WORKGROUP && out->storage != STORAGE_BUFFER &&
+        out->storage != STORAGE_PHYSICAL)
+        fail_at(t, &array->at, "'%s' of a variable, expected memory of a buffer or shared",
+                call->builtin->name);
+}
+
+static uint32_t emit_matrix_transfer(struct translator *t, const struct expr *e)
+{
+    struct access memory;
+    bool is_load = e->builtin->how == HOW_COOPMAT_LOAD;
+    uint32_t operands[8], count = 0, value = 0;
+    matrix_element(t, e, &memory);
+    if (!is_load)
+        value = emit_value(t, e->arguments[0]);
+    operands[count++] = access_pointer(t, &memory);
+    if (!is_load)
+        operands[count++] = value;
+    uint32_t stride = word(t, e->arguments[3]);
+    operands[count++] = word(t, e->arguments[4]);
+    operands[count++] = stride;
+    count += memory_operands(t, &memory, !is_load, operands + count);
+    if (!is_load) {
+        ir_emit(t->ir, e->builtin->code[0], 0, count, operands);
+        return 0;
+    }
+    uint32_t id = emit(t, e->builtin->code[0], e->arguments[0]->type, count, operands);
+    store_to(t, e->arguments[0], id);
+    return 0;
+}
+
+enum { SIGNED_A = 1, SIGNED_B = 2, SIGNED_C = 4, SIGNED_RESULT = 8 };
+
+static uint32_t emit_multiply(struct translator *t, const struct expr *e)
+{
+    static const uint32_t is_signed[3] = {SIGNED_A, SIGNED_B, SIGNED_C | SIGNED_RESULT};
+    uint32_t operands[4], mask = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        operands[i] = emit_value(t, e->arguments[i]);
+        if (base_is_signed(e->arguments[i]->type->element->base))
+            mask |= is_signed[i];
+    }
+    if (e->number == 4) {
+        const struct expr *extra = e->arguments[3];
+        if (extra->kind != EXPR_CONSTANT)
+            fail_at(t, &extra->at, "the operands of 'coopMatMulAdd' are no constant");
+        mask |= (uint32_t)extra->bits[0];
+    }
+    operands[3] = mask;
+    return emit(t, e->builtin->code[0], e->type, mask != 0 ? 4 : 3, operands);
+}
+
+static uint32_t emit_coopmat(struct translator *t, const struct expr *e)
+{
+    return e->builtin->how == HOW_COOPMAT_MULTIPLY ? emit_multiply(t, e)
+                                                   : emit_matrix_transfer(t, e);
+}
+
+// --- tensors ---------------------------------------------------------------------------
+
+static uint32_t emit_set(struct translator *t, const struct expr *e)
+{
+    uint32_t operands[MOST_ARGUMENTS];
+    if (e->builtin->number == 0)
+        return emit(t, e->builtin->code[0], e->type, 0, NULL);
+    operands[0] = emit_value(t, e->arguments[0]);
+    for (uint32_t i = 1; i < e->number; i++)
+        operands[i] = emit_value(t, convert_base(t, e->arguments[i], TYPE_UINT32));
+    return emit(t, e->builtin->code[0], e->type, e->number, operands);
+}
+
+static void emit_tensor_transfer(struct translator *t, const struct expr *e)
+{
+    enum { HAS_VIEW = 1, HAS_DECODER = 2 };
+    struct access memory;
+    bool is_load = e->builtin->how == HOW_COOPMAT_LOAD_TENSOR;
+    uint32_t operands[12], count = 3, mask = 0;
+    uint32_t value = emit_value(t, e->arguments[0]);
+    matrix_element(t, e, &memory);
+    operands[0] = access_pointer(t, &memory);
+    operands[1] = value;
+    operands[2] = emit_value(t, e->arguments[3]);
+    uint32_t num_memory = memory_operands(t, &memory, !is_load, operands + count);
+    count += num_memory > 0 ? num_memory : 1; // a mask of 0
+    uint32_t at_mask = count++;
+    for (uint32_t i = 4; i < e->number; i++) {
+        const struct expr *argument = e->arguments[i];
+        bool is_view = argument->kind != EXPR_FUNCTION;
+        mask |= is_view ? HAS_VIEW : HAS_DECODER;
+        operands[count++] =
+            is_view ? emit_value(t, argument) : argument->function->ir->head->id;
+        if (!is_view)
+            use_needs(t, NEED(MATRIX_BLOCK_LOADS));
+    }
+    operands[at_mask] = mask;
+    if (is_load)
+        store_to(t, e->arguments[0],
+                 emit(t, e->builtin->code[0], e->arguments[0]->type, count, operands));
+    else
+        ir_emit(t->ir, e->builtin->code[0], 0, count, operands);
+}
+
+static void emit_per_element(struct translator *t, const struct expr *e)
+{
+    const struct function *f = e->arguments[2]->function;
+    uint32_t operands[MOST_ARGUMENTS], count = 2;
+    operands[0] = emit_value(t, e->arguments[1]);
+    operands[1] = f->ir->head->id;
+    for (uint32_t i = 3; i < e->number; i++) { // row, column and element come before them
+        struct expr *argument = e->arguments[i];
+        if (argument->type->base != TYPE_COOPMAT)
+            argument = convert_to(t, argument, f->parameters[i].type, "an argument");
+        operands[count++] = emit_value(t, argument);
+    }
+    store_to(t, e->arguments[0],
+             emit(t, e->builtin->code[0], e->arguments[0]->type, count, operands));
+}
+
+static void emit_reduce(struct translator *t, const struct expr *e)
+{
+    const struct expr *mask = e->arguments[2];
+    if (mask->kind != EXPR_CONSTANT)
+        fail_at(t, &mask->at, "the kind of a reduction is no constant");
+    uint32_t value = emit_value(t, e->arguments[1]);
+    store_to(t, e->arguments[0],
+             EMIT(t, e->builtin->code[0], e->arguments[0]->type, value,
+                  (uint32_t)mask->bits[0], e->arguments[3]->function->ir->head->id));
+}
+
+static uint32_t emit_tensor(struct translator *t, const struct expr *e)
+{
+    switch (e->builtin->how) {
+    case HOW_TENSOR:
+        return emit_set(t, e);
+    case HOW_COOPMAT_REDUCE:
+        emit_reduce(t, e);
+        return 0;
+    case HOW_COOPMAT_PER_ELEMENT:
+        emit_per_element(t, e);
+        return 0;
+    case HOW_COOPMAT_TRANSPOSE:
+        store_to(t, e->arguments[0],
+                 EMIT(t, e->builtin->code[0], e->arguments[0]->type,
+                      emit_value(t, e->arguments[1])));
+        return 0;
+    default:
+        emit_tensor_transfer(t, e);
+        return 0;
+    }
+}
+
+// --- all of them -----------------------------------------------------------------------
 
 uint32_t emit_builtin(struct translator *t, const struct expr *e)
 {

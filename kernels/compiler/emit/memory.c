@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The memory model: scopes, and what loads and stores of coherent memory say.
-#include "../types/translator.h"
+#include "emit.h"
 
 enum { SCOPE_WORKGROUP = 2, SCOPE_QUEUE_FAMILY = 5 };
 

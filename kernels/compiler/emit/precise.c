@@ -2,7 +2,7 @@
 // `precise`: the instructions that a precise variable's values come from are not
 // contracted. They are found from its stores backwards, through values and through the
 // other variables of the function that they are loaded from.
-#include "../types/translator.h"
+#include "emit.h"
 
 enum { NO_CONTRACTION = 42 };
 

@@ -19,20 +19,6 @@ bool declaration_is_next(struct translator *t)
 
 // --- constants -------------------------------------------------------------------------
 
-uint32_t spec_of_number(struct translator *t, uint32_t number, uint64_t bits, uint32_t type)
-{
-    for (uint32_t i = 0; i < t->num_specs; i++)
-        if (t->specs[i].number == number)
-            return t->specs[i].id;
-    if (t->num_specs == t->capacity_specs)
-        t->specs = compiler_grow(t->c, t->specs, t->num_specs, &t->capacity_specs,
-                                 sizeof *t->specs);
-    uint32_t id = ir_spec_constant(t->ir, type, bits, number);
-    t->specs[t->num_specs].number = number;
-    t->specs[t->num_specs++].id = id;
-    return id;
-}
-
 static void declare_spec(struct translator *t, const struct qualifiers *q,
                          const struct type *type, const struct name *name,
                          struct expr *value, const struct place *at)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The parser of expressions.
-#include "../types/translator.h"
+#include "parse.h"
 
 static struct expr *parse_unary(struct translator *t);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "front.h"
-#include "../types/translator.h"
+#include "parse.h"
 
 enum { LOGICAL = 0, PHYSICAL_64 = 5348, GLSL450 = 1, VULKAN = 3 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Functions: declarations, overloads, calls, and which of them the shader reaches.
-#include "../types/translator.h"
+// Functions: declarations, and which of them the shader reaches.
+#include "parse.h"
 
-#include <stdio.h>
 #include <string.h>
 
 // --- declarations ----------------------------------------------------------------------
@@ -18,18 +17,13 @@ static bool has_same_parameters(const struct function *f,
     return true;
 }
 
-static bool is_by_value(const struct parameter *p)
-{
-    return !p->is_out && p->is_const;
-}
-
 static void make_function(struct translator *t, struct function *f)
 {
     uint32_t types[MOST_PARAMETERS], count = f->num_parameters;
     f->ids = compiler_allocate(t->c, (count + 1) * sizeof *f->ids);
     for (uint32_t i = 0; i < count; i++) {
         types[i] = type_id(t, f->parameters[i].type, LAYOUT_NONE);
-        if (!is_by_value(&f->parameters[i]))
+        if (!parameter_is_by_value(&f->parameters[i]))
             types[i] = ir_pointer(t->ir, STORAGE_FUNCTION, types[i]);
     }
     f->ir = ir_function(t->ir, type_id(t, f->result, LAYOUT_NONE), count, types, f->ids);
@@ -124,6 +118,7 @@ static void define(struct translator *t, struct function *f)
                 f->name->text);
     f->is_defined = true;
     t->function = f;
+    t->function_needs = &f->needs;
     scope_open(t);
     start_block(t, ir_block(t->ir));
     for (uint32_t i = 0; i < f->num_parameters; i++) {
@@ -133,7 +128,7 @@ static void define(struct translator *t, struct function *f)
             continue;
         struct symbol *symbol =
             symbol_declare(t, SYMBOL_VARIABLE, p->name, p->type, &p->at);
-        if (!is_by_value(p))
+        if (!parameter_is_by_value(p))
             decorate_pointer(t, f->ids[i], p->type);
         else if (p->type->base == TYPE_REFERENCE)
             ir_decorate(t->ir, f->ids[i], 20 /* Aliased */, 0, NULL);
@@ -141,7 +136,7 @@ static void define(struct translator *t, struct function *f)
         symbol->storage = STORAGE_FUNCTION;
         symbol->is_readonly = p->is_const;
         symbol->is_precise = p->is_precise;
-        if (is_by_value(p)) {
+        if (parameter_is_by_value(p)) {
             symbol->kind = SYMBOL_VALUE;
             symbol->value = expr_spec(t, p->type, f->ids[i], &p->at);
             symbol->value->is_spec = false;
@@ -152,6 +147,7 @@ static void define(struct translator *t, struct function *f)
     if (f->has_precise)
         precise_spread(t, f);
     t->function = NULL;
+    t->function_needs = NULL;
     t->ir->at = NULL;
 }
 
@@ -189,258 +185,6 @@ void function_declare(struct translator *t, const struct type *result,
     for (uint32_t i = 0; i < count; i++) // its names are those of the definition
         f->parameters[i] = parameters[i];
     define(t, f);
-}
-
-// --- overloads -------------------------------------------------------------------------
-
-static uint32_t argument_rank(struct translator *t, const struct function *f, uint32_t i,
-                              const struct expr *argument)
-{
-    const struct parameter *p = &f->parameters[i];
-    uint32_t rank = RANK_EXACT;
-    if (p->is_in)
-        rank = convert_rank(t, argument->type, p->type);
-    if (p->is_out && rank != RANK_NONE) {
-        uint32_t back = convert_rank(t, p->type, argument->type);
-        rank = back > rank ? back : rank;
-    }
-    return rank;
-}
-
-static bool fits(struct translator *t, const struct function *f, struct expr **arguments,
-                 uint32_t count, bool must_be_exact)
-{
-    if (f->num_parameters != count)
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t rank = argument_rank(t, f, i, arguments[i]);
-        if (rank == RANK_NONE || (must_be_exact && rank != RANK_EXACT))
-            return false;
-    }
-    return true;
-}
-
-// Whether a is the better one for an argument and no worse for the others.
-static bool is_better(struct translator *t, const struct function *a,
-                      const struct function *b, struct expr **arguments, uint32_t count)
-{
-    bool is_better_once = false;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t rank_a = argument_rank(t, a, i, arguments[i]);
-        uint32_t rank_b = argument_rank(t, b, i, arguments[i]);
-        if (rank_a > rank_b)
-            return false;
-        is_better_once = is_better_once || rank_a < rank_b;
-    }
-    return is_better_once;
-}
-
-struct function *function_find(struct translator *t, struct symbol *symbol,
-                               struct expr **arguments, uint32_t count, bool must_be_exact,
-                               const struct place *at)
-{
-    struct function *best = NULL;
-    bool is_ambiguous = false;
-    for (struct function *f = symbol->functions; f != NULL; f = f->next) {
-        if (!fits(t, f, arguments, count, must_be_exact))
-            continue;
-        if (best == NULL || is_better(t, f, best, arguments, count)) {
-            best = f;
-            is_ambiguous = false;
-        } else if (!is_better(t, best, f, arguments, count)) {
-            is_ambiguous = true;
-        }
-    }
-    if (is_ambiguous)
-        fail_at(t, at, "the call of '%.60s' is ambiguous: several functions fit as well",
-                symbol->name->text);
-    return best;
-}
-
-static void append(char *text, size_t capacity, const char *more)
-{
-    size_t size = strlen(text);
-    snprintf(text + size, capacity - size, "%s", more);
-}
-
-static void append_types(struct translator *t, char *text, size_t capacity,
-                         struct expr **arguments, const struct parameter *parameters,
-                         uint32_t count)
-{
-    append(text, capacity, "(");
-    for (uint32_t i = 0; i < count; i++) {
-        append(text, capacity, i == 0 ? "" : ", ");
-        append(text, capacity,
-               type_text(t, arguments != NULL ? arguments[i]->type : parameters[i].type));
-    }
-    append(text, capacity, ")");
-}
-
-_Noreturn static void fail_call(struct translator *t, const struct name *name,
-                                struct expr **arguments, uint32_t count,
-                                const struct place *at)
-{
-    char got[100] = "", candidates[100] = "";
-    append_types(t, got, sizeof got, arguments, NULL, count);
-    struct symbol *symbol = name->symbol;
-    if (symbol != NULL && symbol->kind == SYMBOL_FUNCTION)
-        for (struct function *f = symbol->functions; f != NULL; f = f->next) {
-            append(candidates, sizeof candidates, candidates[0] == 0 ? "" : " or ");
-            append_types(t, candidates, sizeof candidates, NULL, f->parameters,
-                         f->num_parameters);
-        }
-    else
-        append(candidates, sizeof candidates, builtin_candidates(t, name));
-    fail_at(t, at, "no '%.40s' fits arguments %s, expected %s", name->text, got,
-            candidates);
-}
-
-// --- calls -----------------------------------------------------------------------------
-
-static struct expr *call_of(struct translator *t, struct function *f,
-                            struct expr **arguments, uint32_t count, const struct place *at)
-{
-    struct expr *e = expr_new(t, EXPR_CALL, f->result, at);
-    e->function = f;
-    e->arguments = arguments;
-    e->number = count;
-    e->has_effects = true;
-    for (uint32_t i = 0; i < count; i++) {
-        if (f->parameters[i].is_out)
-            expr_check_lvalue(t, arguments[i], "an out parameter");
-        else
-            arguments[i] =
-                convert_to(t, arguments[i], f->parameters[i].type, "an argument");
-        expr_child(t, e, arguments[i]);
-    }
-    if (t->function == NULL)
-        fail_at(t, at, "'%.60s' is called outside of functions", f->name->text);
-    struct call *call = compiler_allocate(t->c, sizeof *call);
-    *call = (struct call){t->function->calls, f, *at};
-    t->function->calls = call;
-    return e;
-}
-
-struct expr *function_value(struct translator *t, struct symbol *symbol,
-                            const struct place *at)
-{
-    struct function *f = symbol->functions;
-    struct expr *e = expr_new(t, EXPR_FUNCTION, type_scalar(t, TYPE_VOID), at);
-    if (f->next != NULL || t->function == NULL)
-        fail_at(t, at, "'%.60s' is an overloaded function, expected a single one",
-                symbol->name->text);
-    for (uint32_t i = 0; i < f->num_parameters; i++)
-        if (!is_by_value(&f->parameters[i]))
-            fail_at(t, at, "parameter %u of '%.60s' is not 'const in'", i + 1,
-                    symbol->name->text);
-    struct call *call = compiler_allocate(t->c, sizeof *call);
-    *call = (struct call){t->function->calls, f, *at};
-    t->function->calls = call;
-    e->function = f;
-    return e;
-}
-
-// GLSL's functions of images and of other stages.
-static bool is_unsupported(const struct name *name)
-{
-    static const char *const beginnings[] = {
-        "texture",       "texel",         "image",       "dFd",        "fwidth",
-        "interpolateAt", "atomicCounter", "subpassLoad", "EmitVertex", "EmitStream",
-        "EndPrimitive",  "EndStream",     "rayQuery",    "traceRay",   "debugPrintf"};
-    for (uint32_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
-        if (strncmp(name->text, beginnings[i], strlen(beginnings[i])) == 0)
-            return true;
-    return false;
-}
-
-struct expr *expr_call(struct translator *t, const struct name *name,
-                       struct expr **arguments, uint32_t count, const struct place *at)
-{
-    struct symbol *symbol = name->symbol;
-    if (symbol != NULL && symbol->kind == SYMBOL_TYPE)
-        return expr_construct(t, symbol->type, arguments, count, at);
-    if (symbol != NULL && symbol->kind != SYMBOL_FUNCTION)
-        fail_at(t, at, "'%.60s' is called, and is no function", name->text);
-    bool is_builtin = builtin_exists(name);
-    if (symbol == NULL && !is_builtin)
-        fail_at(t, at, "function '%.60s' is not %s", name->text,
-                is_unsupported(name) ? "supported" : "declared");
-    for (uint32_t i = 0; i < 2; i++) { // exactly, then by conversions
-        struct function *f =
-            symbol == NULL ? NULL : function_find(t, symbol, arguments, count, i == 0, at);
-        if (f != NULL)
-            return call_of(t, f, arguments, count, at);
-        struct expr *e =
-            is_builtin ? builtin_call(t, name, arguments, count, i == 0, at) : NULL;
-        if (e != NULL)
-            return e;
-    }
-    fail_call(t, name, arguments, count, at);
-}
-
-// Whether a variable can be passed itself, without a copy: it is local, and no other
-// parameter is the same one.
-static bool passes_itself(const struct expr *e, uint32_t number)
-{
-    const struct expr *argument = e->arguments[number];
-    if (argument->kind != EXPR_VARIABLE || argument->symbol->storage != STORAGE_FUNCTION ||
-        argument->type != e->function->parameters[number].type)
-        return false;
-    for (uint32_t i = 0; i < e->number; i++) {
-        const struct expr *other = e->arguments[i];
-        while (other->kind == EXPR_MEMBER || other->kind == EXPR_INDEX ||
-               other->kind == EXPR_SWIZZLE)
-            other = other->left;
-        if (i != number && e->function->parameters[i].is_out &&
-            other->kind == EXPR_VARIABLE && other->symbol == argument->symbol)
-            return false;
-    }
-    return true;
-}
-
-static uint32_t pass(struct translator *t, const struct expr *e, uint32_t number,
-                     struct access *access)
-{
-    const struct parameter *p = &e->function->parameters[number];
-    const struct expr *argument = e->arguments[number];
-    struct access local;
-    if (is_by_value(p))
-        return emit_value(t, argument);
-    if (p->is_out && passes_itself(e, number))
-        return symbol_id(t, argument->symbol);
-    local_access(p->type, temporary(t, p->type), &local);
-    if (p->is_out)
-        access_of(t, argument, access);
-    if (p->is_in) {
-        uint32_t value = p->is_out ? access_load(t, access) : emit_value(t, argument);
-        if (argument->type != p->type)
-            value = convert_emit(t, value, argument->type, p->type->base);
-        access_store(t, &local, value);
-    }
-    return local.base;
-}
-
-uint32_t emit_call(struct translator *t, const struct expr *e)
-{
-    const struct function *f = e->function;
-    struct access *accesses = compiler_allocate(t->c, (e->number + 1) * sizeof *accesses);
-    uint32_t operands[MOST_PARAMETERS + 1];
-    operands[0] = f->ir->head->id;
-    for (uint32_t i = 0; i < e->number; i++)
-        operands[1 + i] = pass(t, e, i, &accesses[i]);
-    uint32_t id = emit(t, OpFunctionCall, e->type, 1 + e->number, operands);
-    for (uint32_t i = 0; i < e->number; i++) {
-        const struct parameter *p = &f->parameters[i];
-        struct access local;
-        if (!p->is_out || passes_itself(e, i))
-            continue;
-        local_access(p->type, operands[1 + i], &local);
-        uint32_t value = access_load(t, &local);
-        if (p->type != e->arguments[i]->type)
-            value = convert_emit(t, value, p->type, e->arguments[i]->type->base);
-        access_store(t, &accesses[i], value);
-    }
-    return id;
 }
 
 // --- the end ---------------------------------------------------------------------------

@@ -1,18 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tokens as the parser reads them, and errors.
-#include "../types/translator.h"
-
-#include <stdio.h>
-
-void fail_at(struct translator *t, const struct place *at, const char *format, ...)
-{
-    char text[240];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    compiler_fail(t->c, at, "%s", text);
-}
+// Tokens as the parser reads them.
+#include "parse.h"
 
 bool next_is(const struct translator *t, uint32_t punctuator)
 {
@@ -36,30 +24,6 @@ bool accept_keyword(struct translator *t, enum keyword keyword)
     bool is_next = next_is_keyword(t, keyword);
     t->token += is_next;
     return is_next;
-}
-
-static const char *punctuator_text(struct translator *t, uint32_t punctuator)
-{
-    char *text = compiler_allocate(t->c, 8);
-    text[0] = '\'';
-    uint32_t size = 1;
-    for (; punctuator != 0; punctuator >>= 8)
-        text[size++] = (char)(punctuator & 255);
-    text[size] = '\'';
-    return text;
-}
-
-const char *token_text(struct translator *t, const struct token *token)
-{
-    if (token->kind == TOKEN_END)
-        return "the end of the source";
-    if (token->kind == TOKEN_PUNCTUATOR)
-        return punctuator_text(t, token->punctuator);
-    if (token->kind != TOKEN_NAME)
-        return "a number";
-    char *text = compiler_allocate(t->c, 64);
-    snprintf(text, 64, "'%.60s'", token->name->text);
-    return text;
 }
 
 // The place behind the last token that was read: where something is missing.

@@ -3,7 +3,7 @@
 #ifndef KERNELS_COMPILER_QUALIFIERS_H
 #define KERNELS_COMPILER_QUALIFIERS_H
 
-#include "../types/translator.h"
+#include "parse.h"
 
 struct qualifiers {
     struct place at;

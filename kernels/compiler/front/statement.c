@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Statements.
-#include "../types/translator.h"
+#include "parse.h"
 
 #include <string.h>
 
@@ -10,6 +10,8 @@ struct hints {
     uint32_t loop, selection; // control masks
     uint32_t length;          // operand of DependencyLength; 0: none
 };
+
+static void parse_statement(struct translator *t);
 
 // --- hints -----------------------------------------------------------------------------
 
@@ -413,7 +415,7 @@ static void parse_simple(struct translator *t)
     expect(t, ';', "behind a statement");
 }
 
-void parse_statement(struct translator *t)
+static void parse_statement(struct translator *t)
 {
     struct hints hints;
     parse_hints(t, &hints);

@@ -50,44 +50,7 @@ static enum directive find_directive(const struct preprocessor *pp,
     return (enum directive)i;
 }
 
-static bool is_end_of_line(const struct lexeme *token)
-{
-    return token->kind == LEXEME_NEWLINE || token->kind == LEXEME_END;
-}
-
-static _Noreturn void fail_found(struct preprocessor *pp, const struct lexeme *token,
-                                 const char *what, const char *expected)
-{
-    char text[61];
-    size_t size = lexeme_spell(token, text, sizeof(text) - 1);
-    if (is_end_of_line(token))
-        compiler_fail(pp->compiler, &token->at, "%s ends here: expected %s", what,
-                      expected);
-    compiler_fail(pp->compiler, &token->at, "'%.*s' is in %s: expected %s", cut(size), text,
-                  what, expected);
-}
-
-void preprocess_end_line(struct preprocessor *pp, struct lexer *l, const char *what)
-{
-    struct lexeme token = lex(l);
-    if (!is_end_of_line(&token))
-        fail_found(pp, &token, what, "the end of the line");
-}
-
 // --- texts ------------------------------------------------------------------------------
-
-void preprocess_begin_input(struct preprocessor *pp, const char *name, const char *text,
-                            size_t size, uint32_t number)
-{
-    struct input *input = compiler_allocate(pp->compiler, sizeof(*input));
-    input->previous = pp->input;
-    input->name = name;
-    input->number = number;
-    input->num_conditions = pp->num_conditions;
-    lex_begin(&input->lexer, pp->compiler, text, size, compiler_file(pp->compiler, name));
-    pp->input = input;
-    pp->num_inputs++;
-}
 
 static void include(struct preprocessor *pp, struct lexer *l)
 {
@@ -139,7 +102,7 @@ static bool is_defined(struct preprocessor *pp, struct lexer *l, const char *wha
 {
     struct lexeme name = lex(l);
     if (name.kind != LEXEME_NAME)
-        fail_found(pp, &name, what, "the name of a macro");
+        preprocess_fail_found(pp, &name, what, "the name of a macro");
     preprocess_end_line(pp, l, what);
     return name.name->macro;
 }
@@ -237,12 +200,12 @@ static void version(struct preprocessor *pp, struct lexer *l, const struct place
     bool is_450 = size == 3 && strcmp(text, "450") == 0;
     if (number.kind != LEXEME_NUMBER ||
         (!is_450 && (size != 3 || strcmp(text, "460") != 0)))
-        fail_found(pp, &number, "#version", "450 or 460");
+        preprocess_fail_found(pp, &number, "#version", "450 or 460");
     struct lexeme profile = lex(l);
     if (profile.kind == LEXEME_NAME && strcmp(profile.name->text, "core") == 0)
         profile = lex(l);
-    if (!is_end_of_line(&profile))
-        fail_found(pp, &profile, "#version", "core, or the end of the line");
+    if (!preprocess_is_end(&profile))
+        preprocess_fail_found(pp, &profile, "#version", "core, or the end of the line");
     pp->out->version = is_450 ? 450 : 460;
     preprocess_predefine(pp, pp->out->version);
     define_given(pp);
@@ -253,16 +216,18 @@ static void extension(struct preprocessor *pp, struct lexer *l)
     struct preprocessed *out = pp->out;
     struct lexeme name = lex(l);
     if (name.kind != LEXEME_NAME)
-        fail_found(pp, &name, "#extension", "the name of an extension");
+        preprocess_fail_found(pp, &name, "#extension", "the name of an extension");
     struct lexeme colon = lex(l);
     if (colon.kind != LEXEME_PUNCTUATOR || colon.punctuator != ':')
-        fail_found(pp, &colon, "#extension", "':' and require, enable, warn or disable");
+        preprocess_fail_found(pp, &colon, "#extension",
+                              "':' and require, enable, warn or disable");
     struct lexeme behaviour = lex(l);
     const char *text = behaviour.kind == LEXEME_NAME ? behaviour.name->text : "";
     bool is_required = strcmp(text, "require") == 0, is_off = strcmp(text, "disable") == 0;
     bool is_on = is_required || strcmp(text, "enable") == 0 || strcmp(text, "warn") == 0;
     if (!is_on && !is_off)
-        fail_found(pp, &behaviour, "#extension", "require, enable, warn or disable");
+        preprocess_fail_found(pp, &behaviour, "#extension",
+                              "require, enable, warn or disable");
     preprocess_end_line(pp, l, "#extension");
     bool is_all = strcmp(name.name->text, "all") == 0;
     if (is_all && strcmp(text, "warn") != 0 && !is_off)
@@ -359,7 +324,7 @@ static void other_directive(struct preprocessor *pp, struct lexer *l,
     case DIRECTIVE_ERROR:
         fail_with_text(pp, l, &name->at);
     default:
-        fail_found(pp, name, "a line of #", "a directive");
+        preprocess_fail_found(pp, name, "a line of #", "a directive");
     }
 }
 
@@ -368,7 +333,7 @@ void preprocess_directive(struct preprocessor *pp)
     struct lexer *l = &pp->input->lexer;
     l->in_directive = true;
     struct lexeme name = lex(l);
-    if (!is_end_of_line(&name)) { // # alone does nothing
+    if (!preprocess_is_end(&name)) { // # alone does nothing
         enum directive directive = find_directive(pp, &name);
         if (!pp->out->version && directive != DIRECTIVE_VERSION)
             preprocess_no_version(pp, &name.at);

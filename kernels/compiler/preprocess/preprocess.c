@@ -4,13 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void preprocess_no_version(struct preprocessor *pp, const struct place *at)
-{
-    compiler_fail(
-        pp->compiler, at,
-        "the source begins without #version: expected #version 450 or #version 460");
-}
-
 static _Noreturn void fail_token(struct preprocessor *pp, const struct lexeme *token)
 {
     unsigned char byte = token->kind == LEXEME_HASH    ? '#'

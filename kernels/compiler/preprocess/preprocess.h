@@ -80,6 +80,18 @@ struct preprocessor {
     struct name *defined;
 };
 
+// --- input.c
+
+// Reads a text from now on, up to its end.
+void preprocess_begin_input(struct preprocessor *pp, const char *name, const char *text,
+                            size_t size, uint32_t number);
+bool preprocess_is_end(const struct lexeme *token); // of a line
+// Fails unless the directive's line ends here.
+void preprocess_end_line(struct preprocessor *pp, struct lexer *lexer, const char *what);
+_Noreturn void preprocess_fail_found(struct preprocessor *pp, const struct lexeme *token,
+                                     const char *what, const char *expected);
+_Noreturn void preprocess_no_version(struct preprocessor *pp, const struct place *at);
+
 // --- macro.c
 
 // The next token that is no macro. LEXEME_END: of the text or the list.
@@ -109,11 +121,6 @@ void preprocess_predefine(struct preprocessor *pp, uint32_t version);
 // The line behind a # that begins one.
 void preprocess_directive(struct preprocessor *pp);
 void preprocess_directive_names(struct preprocessor *pp);
-_Noreturn void preprocess_no_version(struct preprocessor *pp, const struct place *at);
-void preprocess_begin_input(struct preprocessor *pp, const char *name, const char *text,
-                            size_t size, uint32_t number);
-// Fails unless the directive's line ends here.
-void preprocess_end_line(struct preprocessor *pp, struct lexer *lexer, const char *what);
 
 // --- expression.c
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Variables that the device gives, declared when they are first named.
-#include "../types/translator.h"
+#include "expr.h"
 
 #include <string.h>
 

@@ -235,38 +235,19 @@ static struct expr *call_by_pattern(struct translator *t, const struct match *ma
     return call_of(t, match, arguments, count, result, at);
 }
 
-struct expr *builtin_call(struct translator *t, const struct name *name,
-                          struct expr **arguments, uint32_t count, bool must_be_exact,
-                          const struct place *at)
-{
-    struct match best = {NULL, TYPE_VOID, 0, must_be_exact ? 1 : RANK_NONE};
-    for (const struct builtin *b = find(name); is_row_of(b, name); b++) {
-        if (b->pattern[0] == '?') {
-            const struct type *type = builtin_check(t, b, arguments, count, must_be_exact);
-            struct match match = {b, TYPE_VOID, 0, 0};
-            if (type != NULL)
-                return call_of(t, &match, arguments, count, type, at);
-        } else if (num_arguments(b->pattern) == count) {
-            match_row(t, b, arguments, &best);
-        }
-    }
-    return best.builtin != NULL ? call_by_pattern(t, &best, arguments, count, at) : NULL;
-}
-
-// --- matrices --------------------------------------------------------------------------
-
 static bool is_float_vector(const struct type *type)
 {
     return type_is_vector(type) && base_is_float(type->base);
 }
 
-const struct type *builtin_check(struct translator *t, const struct builtin *b,
-                                 struct expr **arguments, uint32_t count,
-                                 bool must_be_exact)
+// Type of a call whose pattern begins with '?'. NULL: it does not fit.
+static const struct type *type_of_call(struct translator *t, const struct builtin *b,
+                                       struct expr **arguments, uint32_t count)
 {
-    (void)must_be_exact;
     const struct type *first = count > 0 ? arguments[0]->type : NULL;
     const struct type *second = count > 1 ? arguments[1]->type : NULL;
+    if (b->how >= HOW_TENSOR)
+        return tensor_check(t, b, arguments, count);
     if (b->how >= HOW_COOPMAT_LOAD)
         return coopmat_check(t, b, arguments, count);
     if (b->how == HOW_MATRIX && b->code[0] == OpOuterProduct)
@@ -285,6 +266,24 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
     if (first->rows != first->columns)
         return NULL;
     return b->code[0] == 33 ? type_scalar(t, first->base) : first;
+}
+
+struct expr *builtin_call(struct translator *t, const struct name *name,
+                          struct expr **arguments, uint32_t count, bool must_be_exact,
+                          const struct place *at)
+{
+    struct match best = {NULL, TYPE_VOID, 0, must_be_exact ? 1 : RANK_NONE};
+    for (const struct builtin *b = find(name); is_row_of(b, name); b++) {
+        if (b->pattern[0] == '?') {
+            const struct type *type = type_of_call(t, b, arguments, count);
+            struct match match = {b, TYPE_VOID, 0, 0};
+            if (type != NULL)
+                return call_of(t, &match, arguments, count, type, at);
+        } else if (num_arguments(b->pattern) == count) {
+            match_row(t, b, arguments, &best);
+        }
+    }
+    return best.builtin != NULL ? call_by_pattern(t, &best, arguments, count, at) : NULL;
 }
 
 // --- candidates ------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 #ifndef KERNELS_COMPILER_BUILTINS_H
 #define KERNELS_COMPILER_BUILTINS_H
 
-#include "../types/translator.h"
+#include "build.h"
 
 // How a call becomes instructions. `code` is by kind of operand: float, signed, unsigned,
 // bool.
@@ -63,20 +63,14 @@ extern const uint32_t builtin_table_size;
 
 // Whether an argument is written, or is a place in memory.
 bool builtin_is_place(const struct builtin *b, uint32_t argument);
-// Type of a call whose pattern begins with '?'. NULL: it does not fit.
-const struct type *builtin_check(struct translator *t, const struct builtin *b,
-                                 struct expr **arguments, uint32_t count,
-                                 bool must_be_exact);
-uint32_t emit_coopmat(struct translator *t, const struct expr *e); // coopmat.c
+// Types of calls whose patterns begin with '?', from HOW_COOPMAT_LOAD on (coopmat.c), and
+// from HOW_TENSOR on (tensor.c). NULL: the arguments do not fit.
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count);
-// Where the array's element is that a call's arguments 1 and 2 say.
-void coopmat_element(struct translator *t, const struct expr *call, struct access *out);
+const struct type *tensor_check(struct translator *t, const struct builtin *b,
+                                struct expr **arguments, uint32_t count);
 // Fails unless the first arguments are a matrix and memory that it can be in.
 void coopmat_check_memory(struct translator *t, const struct builtin *b,
                           struct expr **arguments);
-uint32_t emit_tensor(struct translator *t, const struct expr *e); // tensor.c
-const struct type *tensor_check(struct translator *t, const struct builtin *b,
-                                struct expr **arguments, uint32_t count);
 
 #endif // KERNELS_COMPILER_BUILTINS_H

@@ -2,7 +2,7 @@
 // Constants: their values, and operations on them. Floats of every width are computed as
 // double and rounded once, when the constant is made; integers are kept extended from their
 // width to 64 bits.
-#include "../types/translator.h"
+#include "build.h"
 
 #include <math.h>
 #include <string.h>

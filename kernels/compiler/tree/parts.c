@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Parts of values, and values made of parts: a[i], a.xy, a.member, a.length(), vec4(...).
-#include "../types/translator.h"
+#include "build.h"
 
 #include <string.h>
 

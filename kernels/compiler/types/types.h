@@ -9,7 +9,6 @@
 #include "../ir/ir.h"
 
 struct translator;
-struct expr;
 
 enum base {
     TYPE_VOID,
@@ -128,9 +127,6 @@ const struct type *type_tensor_of(struct translator *t, enum base base, uint64_t
                                   uint32_t count, const struct place *at);
 const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,
                                const uint32_t *parameters, uint32_t count);
-
-// Fails unless it can be scope, rows, columns or use of a matrix, by its number.
-void coopmat_check_parameter(struct translator *t, const struct expr *e, uint32_t number);
 
 // Its id in a layout.
 uint32_t type_id(struct translator *t, const struct type *type, uint32_t layout);

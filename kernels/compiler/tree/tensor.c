@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tensors' layouts and views, and the functions of cooperative matrices that take them or
-// functions (GL_NV_cooperative_matrix2).
-#include "../tree/builtins.h"
+// Which arguments fit the functions of tensors' layouts and views, and those of cooperative
+// matrices that take them or functions (GL_NV_cooperative_matrix2).
+#include "builtins.h"
 
 static bool is_matrix(const struct type *type)
 {
@@ -108,103 +108,4 @@ const struct type *tensor_check(struct translator *t, const struct builtin *b,
             fits = are_matrices && count == 2;
     }
     return fits ? type_scalar(t, TYPE_VOID) : NULL;
-}
-
-// --- instructions ----------------------------------------------------------------------
-
-static uint32_t emit_set(struct translator *t, const struct expr *e)
-{
-    uint32_t operands[MOST_ARGUMENTS];
-    if (e->builtin->number == 0)
-        return emit(t, e->builtin->code[0], e->type, 0, NULL);
-    operands[0] = emit_value(t, e->arguments[0]);
-    for (uint32_t i = 1; i < e->number; i++)
-        operands[i] = emit_value(t, convert_base(t, e->arguments[i], TYPE_UINT32));
-    return emit(t, e->builtin->code[0], e->type, e->number, operands);
-}
-
-static void store_first(struct translator *t, const struct expr *e, uint32_t id)
-{
-    struct access target;
-    access_of(t, e->arguments[0], &target);
-    access_store(t, &target, id);
-}
-
-static void emit_transfer(struct translator *t, const struct expr *e)
-{
-    enum { HAS_VIEW = 1, HAS_DECODER = 2 };
-    struct access memory;
-    bool is_load = e->builtin->how == HOW_COOPMAT_LOAD_TENSOR;
-    uint32_t operands[12], count = 3, mask = 0;
-    uint32_t value = emit_value(t, e->arguments[0]);
-    coopmat_element(t, e, &memory);
-    operands[0] = access_pointer(t, &memory);
-    operands[1] = value;
-    operands[2] = emit_value(t, e->arguments[3]);
-    uint32_t num_memory = memory_operands(t, &memory, !is_load, operands + count);
-    count += num_memory > 0 ? num_memory : 1; // a mask of 0
-    uint32_t at_mask = count++;
-    for (uint32_t i = 4; i < e->number; i++) {
-        const struct expr *argument = e->arguments[i];
-        bool is_view = argument->kind != EXPR_FUNCTION;
-        mask |= is_view ? HAS_VIEW : HAS_DECODER;
-        operands[count++] =
-            is_view ? emit_value(t, argument) : argument->function->ir->head->id;
-        if (!is_view)
-            use_needs(t, NEED(MATRIX_BLOCK_LOADS));
-    }
-    operands[at_mask] = mask;
-    if (is_load)
-        store_first(t, e,
-                    emit(t, e->builtin->code[0], e->arguments[0]->type, count, operands));
-    else
-        ir_emit(t->ir, e->builtin->code[0], 0, count, operands);
-}
-
-static void emit_per_element(struct translator *t, const struct expr *e)
-{
-    const struct function *f = e->arguments[2]->function;
-    uint32_t operands[MOST_ARGUMENTS], count = 2;
-    operands[0] = emit_value(t, e->arguments[1]);
-    operands[1] = f->ir->head->id;
-    for (uint32_t i = 3; i < e->number; i++) { // row, column and element come before them
-        struct expr *argument = e->arguments[i];
-        if (!is_matrix(argument->type))
-            argument = convert_to(t, argument, f->parameters[i].type, "an argument");
-        operands[count++] = emit_value(t, argument);
-    }
-    store_first(t, e, emit(t, e->builtin->code[0], e->arguments[0]->type, count, operands));
-}
-
-static void emit_reduce(struct translator *t, const struct expr *e)
-{
-    const struct expr *mask = e->arguments[2];
-    if (mask->kind != EXPR_CONSTANT)
-        fail_at(t, &mask->at, "the kind of a reduction is no constant");
-    uint32_t value = emit_value(t, e->arguments[1]);
-    store_first(t, e,
-                EMIT(t, e->builtin->code[0], e->arguments[0]->type, value,
-                     (uint32_t)mask->bits[0], e->arguments[3]->function->ir->head->id));
-}
-
-uint32_t emit_tensor(struct translator *t, const struct expr *e)
-{
-    switch (e->builtin->how) {
-    case HOW_TENSOR:
-        return emit_set(t, e);
-    case HOW_COOPMAT_REDUCE:
-        emit_reduce(t, e);
-        return 0;
-    case HOW_COOPMAT_PER_ELEMENT:
-        emit_per_element(t, e);
-        return 0;
-    case HOW_COOPMAT_TRANSPOSE:
-        store_first(t, e,
-                    EMIT(t, e->builtin->code[0], e->arguments[0]->type,
-                         emit_value(t, e->arguments[1])));
-        return 0;
-    default:
-        emit_transfer(t, e);
-        return 0;
-    }
 }

@@ -1,42 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Instructions of expressions.
-#include "../types/translator.h"
-
-uint32_t emit(struct translator *t, uint32_t op, const struct type *type, uint32_t count,
-              const uint32_t *operands)
-{
-    if (type == NULL)
-        return ir_emit(t->ir, op, 0, count, operands);
-    if (op == OpUConvert || op == OpSConvert || op == OpFConvert)
-        use_needs(t, type->needs);
-    else
-        use_type(t, type);
-    return ir_emit(t->ir, op, type_id(t, type, LAYOUT_NONE), count, operands);
-}
-
-uint32_t emit_extended(struct translator *t, uint32_t number, const struct type *type,
-                       uint32_t count, const uint32_t *operands)
-{
-    use_type(t, type);
-    return ir_extended(t->ir, number, type_id(t, type, LAYOUT_NONE), count, operands);
-}
-
-void start_block(struct translator *t, struct ir_block *block)
-{
-    ir_place(t->ir, t->function->ir, block);
-}
-
-void branch_to(struct translator *t, struct ir_block *block)
-{
-    if (!ir_is_ended(t->ir))
-        IR_EMIT(t->ir, OpBranch, 0, block->id);
-}
-
-uint32_t emit_splat(struct translator *t, const struct type *type, uint32_t id)
-{
-    uint32_t parts[4] = {id, id, id, id};
-    return emit(t, OpCompositeConstruct, type, type->rows, parts);
-}
+#include "emit.h"
 
 // --- branches --------------------------------------------------------------------------
 
@@ -256,6 +220,167 @@ static uint32_t emit_convert(struct translator *t, const struct expr *e)
     return convert_emit(t, id, from,
                         to->base == TYPE_COOPMAT ? to->element->base : to->base);
 }
+
+// --- constructors ----------------------------------------------------------------------
+
+static uint32_t emit_diagonal(struct translator *t, const struct type *type, uint32_t id)
+{
+    const struct type *column = type_part(t, type);
+    uint32_t zero = constant_splat(t, type_scalar(t, type->base), 0), columns[4];
+    for (uint32_t c = 0; c < type->columns; c++) {
+        uint32_t parts[4] = {zero, zero, zero, zero};
+        parts[c] = id;
+        columns[c] = emit(t, OpCompositeConstruct, column, type->rows, parts);
+    }
+    return emit(t, OpCompositeConstruct, type, type->columns, columns);
+}
+
+// The common part of another matrix; the rest is the identity's.
+static uint32_t emit_resize(struct translator *t, const struct type *type,
+                            const struct type *from, uint32_t id)
+{
+    const struct type *column = type_part(t, type), *scalar = type_scalar(t, type->base);
+    uint32_t columns[4];
+    for (uint32_t c = 0; c < type->columns; c++) {
+        uint32_t parts[4];
+        for (uint32_t r = 0; r < type->rows; r++)
+            parts[r] = c < from->columns && r < from->rows
+                           ? EMIT(t, OpCompositeExtract, scalar, id, c, r)
+                           : constant_splat(t, scalar, c == r);
+        columns[c] = emit(t, OpCompositeConstruct, column, type->rows, parts);
+    }
+    return emit(t, OpCompositeConstruct, type, type->columns, columns);
+}
+
+// Scalars of all arguments, as many as fit.
+static uint32_t flatten_scalars(struct translator *t, const struct expr *e, uint32_t *out)
+{
+    const struct type *scalar = type_scalar(t, e->type->base);
+    uint32_t count = 0, most = e->type->components;
+    for (uint32_t i = 0; i < e->number && count < most; i++) {
+        const struct type *type = e->arguments[i]->type;
+        uint32_t id = emit_value(t, e->arguments[i]);
+        for (uint32_t c = 0; c < type->columns && count < most; c++)
+            for (uint32_t r = 0; r < type->rows && count < most; r++)
+                out[count++] = type_is_scalar(type) ? id
+                               : type_is_matrix(type)
+                                   ? EMIT(t, OpCompositeExtract, scalar, id, c, r)
+                                   : EMIT(t, OpCompositeExtract, scalar, id, r);
+    }
+    return count;
+}
+
+static uint32_t emit_flatten(struct translator *t, const struct expr *e)
+{
+    const struct type *type = e->type;
+    uint32_t parts[16], columns[4], components = 0;
+    bool is_whole = !type_is_matrix(type); // vectors of whole scalars and vectors
+    for (uint32_t i = 0; i < e->number; i++) {
+        components += e->arguments[i]->type->components;
+        is_whole = is_whole && !type_is_matrix(e->arguments[i]->type);
+    }
+    if (is_whole && components == type->components) {
+        for (uint32_t i = 0; i < e->number; i++)
+            parts[i] = emit_value(t, e->arguments[i]);
+        return emit(t, OpCompositeConstruct, type, e->number, parts);
+    }
+    uint32_t count = flatten_scalars(t, e, parts);
+    if (!type_is_matrix(type))
+        return emit(t, OpCompositeConstruct, type, count, parts);
+    for (uint32_t c = 0; c < type->columns; c++)
+        columns[c] = emit(t, OpCompositeConstruct, type_part(t, type), type->rows,
+                          parts + c * type->rows);
+    return emit(t, OpCompositeConstruct, type, type->columns, columns);
+}
+
+static uint32_t emit_construct(struct translator *t, const struct expr *e)
+{
+    if (e->kind == EXPR_FLATTEN)
+        return emit_flatten(t, e);
+    if (e->kind == EXPR_CONSTRUCT) {
+        uint32_t *parts = compiler_allocate(t->c, (e->number + 1) * sizeof *parts);
+        for (uint32_t i = 0; i < e->number; i++)
+            parts[i] = emit_value(t, e->arguments[i]);
+        return emit(t, OpCompositeConstruct, e->type, e->number, parts);
+    }
+    uint32_t id = emit_value(t, e->left);
+    if (e->kind == EXPR_DIAGONAL)
+        return emit_diagonal(t, e->type, id);
+    if (e->kind == EXPR_RESIZE)
+        return emit_resize(t, e->type, e->left->type, id);
+    if (e->type->base == TYPE_COOPMAT)
+        return EMIT(t, OpCompositeConstruct, e->type, id);
+    return emit_splat(t, e->type, id);
+}
+
+// --- calls -----------------------------------------------------------------------------
+
+// Whether a variable can be passed itself, without a copy: it is local, and no other
+// parameter is the same one.
+static bool passes_itself(const struct expr *e, uint32_t number)
+{
+    const struct expr *argument = e->arguments[number];
+    if (argument->kind != EXPR_VARIABLE || argument->symbol->storage != STORAGE_FUNCTION ||
+        argument->type != e->function->parameters[number].type)
+        return false;
+    for (uint32_t i = 0; i < e->number; i++) {
+        const struct expr *other = e->arguments[i];
+        while (other->kind == EXPR_MEMBER || other->kind == EXPR_INDEX ||
+               other->kind == EXPR_SWIZZLE)
+            other = other->left;
+        if (i != number && e->function->parameters[i].is_out &&
+            other->kind == EXPR_VARIABLE && other->symbol == argument->symbol)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t pass(struct translator *t, const struct expr *e, uint32_t number,
+                     struct access *access)
+{
+    const struct parameter *p = &e->function->parameters[number];
+    const struct expr *argument = e->arguments[number];
+    struct access local;
+    if (parameter_is_by_value(p))
+        return emit_value(t, argument);
+    if (p->is_out && passes_itself(e, number))
+        return symbol_id(t, argument->symbol);
+    local_access(p->type, temporary(t, p->type), &local);
+    if (p->is_out)
+        access_of(t, argument, access);
+    if (p->is_in) {
+        uint32_t value = p->is_out ? access_load(t, access) : emit_value(t, argument);
+        if (argument->type != p->type)
+            value = convert_emit(t, value, argument->type, p->type->base);
+        access_store(t, &local, value);
+    }
+    return local.base;
+}
+
+static uint32_t emit_call(struct translator *t, const struct expr *e)
+{
+    const struct function *f = e->function;
+    struct access *accesses = compiler_allocate(t->c, (e->number + 1) * sizeof *accesses);
+    uint32_t operands[MOST_PARAMETERS + 1];
+    operands[0] = f->ir->head->id;
+    for (uint32_t i = 0; i < e->number; i++)
+        operands[1 + i] = pass(t, e, i, &accesses[i]);
+    uint32_t id = emit(t, OpFunctionCall, e->type, 1 + e->number, operands);
+    for (uint32_t i = 0; i < e->number; i++) {
+        const struct parameter *p = &f->parameters[i];
+        struct access local;
+        if (!p->is_out || passes_itself(e, i))
+            continue;
+        local_access(p->type, operands[1 + i], &local);
+        uint32_t value = access_load(t, &local);
+        if (p->type != e->arguments[i]->type)
+            value = convert_emit(t, value, p->type, e->arguments[i]->type->base);
+        access_store(t, &accesses[i], value);
+    }
+    return id;
+}
+
+// --- values ----------------------------------------------------------------------------
 
 uint32_t emit_value(struct translator *t, const struct expr *e)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions of cooperative matrices.
-#include "../tree/builtins.h"
+// Which arguments fit the functions of cooperative matrices.
+#include "builtins.h"
 
 enum { SCOPE_WORKGROUP = 2, SCOPE_SUBGROUP = 3, USE_ACCUMULATOR = 2 };
 
@@ -102,8 +102,6 @@ void coopmat_check_memory(struct translator *t, const struct builtin *b,
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count)
 {
-    if (b->how >= HOW_TENSOR)
-        return tensor_check(t, b, arguments, count);
     if (b->how == HOW_COOPMAT_MULTIPLY)
         return check_multiply(t, arguments, count);
     // matrix, array, first element, stride, layout
@@ -116,75 +114,4 @@ const struct type *coopmat_check(struct translator *t, const struct builtin *b,
     if (!expr_is_constant(arguments[4]))
         fail_at(t, &arguments[4]->at, "the layout of '%s' is no constant", b->name);
     return type_scalar(t, TYPE_VOID);
-}
-
-static uint32_t word(struct translator *t, struct expr *e)
-{
-    return emit_value(t, convert_base(t, e, TYPE_UINT32));
-}
-
-// An array's element: the place where a transfer begins.
-void coopmat_element(struct translator *t, const struct expr *call, struct access *out)
-{
-    struct expr *array = call->arguments[1];
-    struct expr *e = expr_new(t, EXPR_INDEX, type_part(t, array->type), &array->at);
-    e->left = array;
-    e->right = call->arguments[2];
-    access_of(t, e, out);
-    if (out->storage != STORAGE_WORKGROUP && out->storage != STORAGE_BUFFER &&
-        out->storage != STORAGE_PHYSICAL)
-        fail_at(t, &array->at, "'%s' of a variable, expected memory of a buffer or shared",
-                call->builtin->name);
-}
-
-static uint32_t emit_transfer(struct translator *t, const struct expr *e)
-{
-    struct access memory, target;
-    bool is_load = e->builtin->how == HOW_COOPMAT_LOAD;
-    uint32_t operands[8], count = 0, value = 0;
-    coopmat_element(t, e, &memory);
-    if (!is_load)
-        value = emit_value(t, e->arguments[0]);
-    operands[count++] = access_pointer(t, &memory);
-    if (!is_load)
-        operands[count++] = value;
-    uint32_t stride = word(t, e->arguments[3]);
-    operands[count++] = word(t, e->arguments[4]);
-    operands[count++] = stride;
-    count += memory_operands(t, &memory, !is_load, operands + count);
-    if (!is_load) {
-        ir_emit(t->ir, e->builtin->code[0], 0, count, operands);
-        return 0;
-    }
-    uint32_t id = emit(t, e->builtin->code[0], e->arguments[0]->type, count, operands);
-    access_of(t, e->arguments[0], &target);
-    access_store(t, &target, id);
-    return 0;
-}
-
-enum { SIGNED_A = 1, SIGNED_B = 2, SIGNED_C = 4, SIGNED_RESULT = 8 };
-
-static uint32_t emit_multiply(struct translator *t, const struct expr *e)
-{
-    static const uint32_t is_signed[3] = {SIGNED_A, SIGNED_B, SIGNED_C | SIGNED_RESULT};
-    uint32_t operands[4], mask = 0;
-    for (uint32_t i = 0; i < 3; i++) {
-        operands[i] = emit_value(t, e->arguments[i]);
-        if (base_is_signed(e->arguments[i]->type->element->base))
-            mask |= is_signed[i];
-    }
-    if (e->number == 4) {
-        const struct expr *extra = e->arguments[3];
-        if (extra->kind != EXPR_CONSTANT)
-            fail_at(t, &extra->at, "the operands of 'coopMatMulAdd' are no constant");
-        mask |= (uint32_t)extra->bits[0];
-    }
-    operands[3] = mask;
-    return emit(t, e->builtin->code[0], e->type, mask != 0 ? 4 : 3, operands);
-}
-
-uint32_t emit_coopmat(struct translator *t, const struct expr *e)
-{
-    return e->builtin->how == HOW_COOPMAT_MULTIPLY ? emit_multiply(t, e)
-                                                   : emit_transfer(t, e);
 }
