@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "segment/ahead.h"
+#include "segment/plan_ahead.h"
 
 #define MAX_STEPS 40
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "segment/backend.h"
 #include "segment/executable.h"
 
 #define NUM_QUEUES 3

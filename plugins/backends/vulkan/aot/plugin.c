@@ -3,6 +3,7 @@
 // expression programs are linked at run time from precompiled SPIR-V functions, so only the
 // driver compiles at run time.
 #include "embedded.h"
+#include "../segment/backend.h"
 #include "link_program.h"
 #include "modules.h"
 
@@ -31,7 +32,7 @@ static const struct vk_flavour ahead = {
 static tn_status ahead_device_open(const tn_host *host, uint32_t index,
                                    tn_device **out_device)
 {
-    return vk_device_open(host, index, &ahead, out_device);
+    return vk_backend_open(host, index, &ahead, out_device);
 }
 
 static const tn_backend ahead_backend = {

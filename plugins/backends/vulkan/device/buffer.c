@@ -2,6 +2,8 @@
 // Buffers: ranges of device memory, and copies between them and the host.
 #include "device.h"
 
+#include <unistd.h>
+
 // Bytes that are copied through staging at a time.
 #define STAGING_SIZE (UINT64_C(16) << 20)
 
@@ -46,6 +48,16 @@ tn_status vk_buffer_create_visible(tn_device *device, uint64_t size, tn_buffer *
     return create(device, size, VK_MEMORY_STAGING, out_buffer);
 }
 
+void vk_buffer_give_own(tn_device *device, tn_buffer *buffer)
+{
+    if (buffer->handle)
+        device->vk->DestroyBuffer(device->handle, buffer->handle, NULL);
+    if (buffer->memory)
+        device->vk->FreeMemory(device->handle, buffer->memory, NULL);
+    if (buffer->fd >= 0)
+        close(buffer->fd);
+}
+
 void vk_buffer_destroy(tn_device *device, tn_buffer *buffer)
 {
     if (!buffer)
@@ -53,7 +65,7 @@ void vk_buffer_destroy(tn_device *device, tn_buffer *buffer)
     if (buffer->block)
         vk_memory_give(device, buffer);
     else
-        vk_share_give(device, buffer);
+        vk_buffer_give_own(device, buffer);
     device->host->free(device->host, buffer);
 }
 

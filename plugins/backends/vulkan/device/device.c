@@ -1,69 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Opens and closes devices, and reports their errors.
+// Opens and closes devices.
 #include "device.h"
 
 #include <stdio.h>
-
-static const char *remedy(VkResult result)
-{
-    switch (result) {
-    case VK_ERROR_DEVICE_LOST:
-        return ": what was on it is gone: open a new runtime, or name another device in "
-               "TENON_BACKEND";
-    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-        return ": free arrays, or compute with smaller ones";
-    default:
-        return "";
-    }
-}
-
-tn_status vk_lose(tn_device *device)
-{
-    atomic_store(&device->lost, true);
-    return TN_OK;
-}
-
-tn_status vk_fail(tn_device *device, VkResult result, const char *call)
-{
-    tn_status status = TN_ERR_INTERNAL;
-    if (result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
-        result == VK_ERROR_TOO_MANY_OBJECTS || result == VK_ERROR_OUT_OF_POOL_MEMORY)
-        status = TN_ERR_MEMORY;
-    if (result == VK_ERROR_DEVICE_LOST) {
-        status = TN_ERR_DEVICE;
-        vk_lose(device);
-    }
-    return device->host->fail(device->host, status, "%s: %s: %s%s",
-                              device->facts.properties.deviceName, call,
-                              vk_result_name(result), remedy(result));
-}
-
-tn_status vk_check(tn_device *device, VkResult result, const char *call)
-{
-    return result == VK_SUCCESS ? TN_OK : vk_fail(device, result, call);
-}
-
-tn_status vk_check_lost(tn_device *device)
-{
-    if (!atomic_load(&device->lost))
-        return TN_OK;
-    return device->host->fail(device->host, TN_ERR_DEVICE, "%s was lost before%s",
-                              device->facts.properties.deviceName,
-                              remedy(VK_ERROR_DEVICE_LOST));
-}
-
-tn_status vk_ask_lost(tn_device *device)
-{
-    uint64_t reached;
-    tn_status status = vk_check_lost(device);
-    if (status != TN_OK)
-        return status;
-    VkResult result = device->vk->GetSemaphoreCounterValue(
-        device->handle, device->queues[0].timeline, &reached);
-    return result == VK_ERROR_DEVICE_LOST
-               ? vk_fail(device, result, "vkGetSemaphoreCounterValue")
-               : TN_OK;
-}
 
 #define MAX_EXTENSIONS (4 + VK_MAX_OPTIONAL)
 static uint32_t list_extensions(const struct vk_facts *facts, const char **out)
@@ -173,9 +112,7 @@ static tn_status device_init(tn_device *device, uint32_t index)
     tn_status status = vk_host_init(device);
     for (uint32_t i = 0; i < vk_num_queues(device) && status == TN_OK; i++)
         status = vk_queue_init(device, i);
-    if (status == TN_OK)
-        status = vk_memory_init(device);
-    return status == TN_OK ? vk_shaders_init(device) : status;
+    return status == TN_OK ? vk_memory_init(device) : status;
 }
 
 // TENON_VULKAN_AS_GPU lets tests run the paths for GPUs on a software driver.
@@ -238,7 +175,6 @@ static void destroy_objects(tn_device *device)
 {
     const struct vk_device_api *vk = device->vk;
     vk_wait_idle(device);
-    vk_shaders_finish(device);
     for (uint32_t i = 0; i < vk_num_queues(device); i++) {
         vk_staging_finish(device, &device->queues[i].staging);
         vk_queue_finish(device, i);

@@ -140,7 +140,7 @@ struct vk_facts {
 bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical,
                    struct vk_facts *out);
 
-// --- device.c --------------------------------------------------------------------------
+// --- device.c and status.c -------------------------------------------------------------
 
 struct vk_block; // memory.c
 
@@ -349,6 +349,8 @@ tn_status vk_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buf
 tn_status vk_buffer_create_visible(tn_device *device, uint64_t size,
                                    tn_buffer **out_buffer);
 void vk_buffer_destroy(tn_device *device, tn_buffer *buffer);
+// Gives back what a buffer without a block consists of.
+void vk_buffer_give_own(tn_device *device, tn_buffer *buffer);
 tn_status vk_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
                           const void *data, uint64_t size);
 tn_status vk_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, void *data,
@@ -378,54 +380,9 @@ tn_status vk_buffer_import_fd(tn_device *device, const tn_buffer_fd *memory,
                               tn_buffer **out_buffer);
 tn_status vk_buffer_import(tn_device *device, const tn_buffer_import *import,
                            tn_buffer **out_buffer);
-// Gives back what a buffer without a block consists of.
-void vk_share_give(tn_device *device, tn_buffer *buffer);
 
-// --- shader.c --------------------------------------------------------------------------
+// --- queue.c ---------------------------------------------------------------------------
 
-struct vk_pipeline_desc {
-    const char *name;   // of the kernel or module
-    struct vk_hash key; // of the code
-    uint32_t num_bindings;
-    uint32_t num_push; // words
-    uint32_t num_spec; // at most VK_MAX_SPEC
-    const tn_vulkan_constant *spec;
-    uint64_t values;   // bit i: pushed word i is a value, which is in no kernel's code
-    const char *entry; // NULL: "main"
-    // Gives the SPIR-V if the pipeline does not exist yet.
-    tn_status (*code)(tn_device *device, void *context, struct vk_code *out);
-    void *context;
-    bool is_alone; // the driver's cache does not get it
-};
-
-tn_status vk_shaders_init(tn_device *device);
-void vk_shaders_finish(tn_device *device);
-// Finds or compiles a pipeline for a plan, and gives a reference to it. One that another
-// thread is compiling is waited for; a plan that is thrown away gets NULL instead.
-tn_status vk_pipeline_get(const struct vk_plan *plan, const struct vk_pipeline_desc *desc,
-                          struct vk_pipeline **out_pipeline);
-// Drops a reference. No pending work of its user runs the pipeline.
-void vk_pipeline_release(tn_device *device, struct vk_pipeline *pipeline);
-// Compiles a pipeline that no plan finds and no cache keeps; vk_pipeline_destroy() frees
-// it.
-tn_status vk_pipeline_make(tn_device *device, const struct vk_pipeline_desc *desc,
-                           const struct vk_code *code, struct vk_pipeline **out_pipeline);
-void vk_pipeline_destroy(tn_device *device, struct vk_pipeline *pipeline);
-// The description of a pipeline, whose `code` gives its code once more; valid as long as
-// the pipeline.
-struct vk_pipeline_desc vk_pipeline_describe(const struct vk_pipeline *pipeline);
-// The key of the pipeline of a description.
-struct vk_hash vk_pipeline_key(const struct vk_pipeline_desc *desc);
-
-// --- segment.c, submit.c and queue.c ---------------------------------------------------
-
-int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_reason);
-uint32_t vk_fusion_limit(tn_device *device);
-tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
-                             tn_executable **out_executable);
-void vk_executable_destroy(tn_device *device, tn_executable *executable);
-tn_status vk_submit(tn_device *device, const tn_submission *submission,
-                    uint64_t *out_point);
 tn_status vk_wait(tn_device *device, uint32_t queue, uint64_t value);
 tn_status vk_signal(tn_device *device, uint64_t value);
 
@@ -445,18 +402,5 @@ tn_status vk_queue_submit(tn_device *device, uint32_t index, VkCommandBuffer com
                           const tn_point *waits, uint32_t num_waits, uint64_t *out_value);
 // Waits until all queues are idle.
 VkResult vk_wait_idle(tn_device *device);
-
-// The slots of tn_backend that are the same in both plugins.
-#define VK_COMMON_SLOTS                                                                    \
-    .device_count = vk_device_count, .device_close = vk_device_close,                      \
-    .step_check = vk_step_check, .fusion_limit = vk_fusion_limit,                          \
-    .buffer_create = vk_buffer_create, .buffer_destroy = vk_buffer_destroy,                \
-    .buffer_write = vk_buffer_write, .buffer_read = vk_buffer_read,                        \
-    .buffer_map = vk_buffer_map, .segment_compile = vk_segment_compile,                    \
-    .executable_destroy = vk_executable_destroy, .submit = vk_submit, .wait = vk_wait,     \
-    .memory_info = vk_memory_info, .signal = vk_signal,                                    \
-    .buffer_export_fd = vk_buffer_export_fd, .buffer_import_fd = vk_buffer_import_fd,      \
-    .buffer_copy = vk_buffer_copy, .buffer_read_after = vk_buffer_read_after,              \
-    .buffer_import = vk_buffer_import
 
 #endif // VULKAN_DEVICE_DEVICE_H

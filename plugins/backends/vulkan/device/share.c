@@ -22,16 +22,6 @@ static const VkExternalMemoryBufferCreateInfo external = {
     .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
     .handleTypes = HANDLE_TYPE};
 
-void vk_share_give(tn_device *device, tn_buffer *buffer)
-{
-    if (buffer->handle)
-        device->vk->DestroyBuffer(device->handle, buffer->handle, NULL);
-    if (buffer->memory)
-        device->vk->FreeMemory(device->handle, buffer->memory, NULL);
-    if (buffer->fd >= 0)
-        close(buffer->fd);
-}
-
 static tn_status check_shares(tn_device *device)
 {
     tn_status status = vk_check_lost(device);
@@ -184,7 +174,7 @@ static tn_status learn_file(tn_device *device, uint64_t *out)
     tn_status status = make_exportable(device, 1, &shared, &memory);
     if (status == TN_OK)
         status = get_fd(device, &shared, &memory);
-    vk_share_give(device, &shared);
+    vk_buffer_give_own(device, &shared);
     if (status != TN_OK)
         return status;
     if (fstat(memory.fd, &file) == 0)
@@ -214,7 +204,7 @@ tn_status vk_buffer_export_fd(tn_device *device, tn_buffer *buffer, uint64_t off
         status = duplicate(device, buffer->fd, &mine.fd);
     } else {
         status = export_copy(device, &copy, &shared, &mine);
-        vk_share_give(device, &shared);
+        vk_buffer_give_own(device, &shared);
     }
     if (status == TN_OK)
         memcpy(out, &mine,
@@ -346,7 +336,7 @@ tn_status vk_buffer_import_fd(tn_device *device, const tn_buffer_fd *memory,
         .size = memory->size, .serial = vk_memory_next_serial(device), .fd = -1};
     status = make_import(device, memory, buffer);
     if (status != TN_OK) {
-        vk_share_give(device, buffer);
+        vk_buffer_give_own(device, buffer);
         host->free(host, buffer);
         return status;
     }
@@ -450,7 +440,7 @@ tn_status vk_buffer_import(tn_device *device, const tn_buffer_import *import,
         .size = import->size, .serial = vk_memory_next_serial(device), .fd = -1};
     status = import_pages(device, import, buffer);
     if (status != TN_OK) {
-        vk_share_give(device, buffer);
+        vk_buffer_give_own(device, buffer);
         host->free(host, buffer);
         return status;
     }

@@ -3,7 +3,6 @@
 #include "plan.h"
 
 #include <stdlib.h>
-#include "../segment/measure.h"
 #include "../program/program.h"
 
 // Makes room for `need` elements of `size` bytes; `array` points to the array's pointer.
@@ -26,7 +25,6 @@ void plan_finish(struct vk_plan *plan)
 {
     for (uint32_t i = 0; i < plan->num_dispatches; i++)
         vk_pipeline_release(plan->device, plan->dispatches[i].pipeline);
-    vk_measure_finish(plan);
     free(plan->dispatches);
     free(plan->operands);
     free(plan->push);
@@ -146,7 +144,8 @@ static tn_status grow_for(struct vk_plan *plan, const struct vk_pipeline_desc *d
 static tn_status make_ahead(struct vk_plan *plan, const struct vk_pipeline_desc *desc)
 {
     struct vk_pipeline *pipeline;
-    tn_status status = vk_pipeline_get(plan, desc, &pipeline);
+    tn_status status =
+        vk_pipeline_get(plan->device, desc, plan->ahead, plan->is_ahead, &pipeline);
     if (status == TN_OK && pipeline)
         plan->dispatches[plan->num_dispatches++] =
             (struct vk_dispatch){.pipeline = pipeline};
@@ -176,7 +175,8 @@ tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
                                    .values = desc->values,
                                    .barrier =
                                        needs_barrier(plan, operands, desc->num_bindings)};
-    status = vk_pipeline_get(plan, desc, &dispatch.pipeline);
+    status = vk_pipeline_get(plan->device, desc, plan->ahead, plan->is_ahead,
+                             &dispatch.pipeline);
     if (status != TN_OK)
         return status;
     dispatch.set = choose_set(plan, plan->num_dispatches, &dispatch, operands);

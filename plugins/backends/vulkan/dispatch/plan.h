@@ -4,7 +4,7 @@
 #ifndef VULKAN_DISPATCH_PLAN_H
 #define VULKAN_DISPATCH_PLAN_H
 
-#include "../device/device.h"
+#include "../pipeline/pipeline.h"
 
 // In place of a slot: the executable's own buffer of constants.
 #define VK_SLOT_CONSTANTS UINT32_MAX
@@ -50,7 +50,6 @@ struct vk_dispatch {
     bool barrier;          // a memory barrier comes first
 };
 
-struct vk_ahead;    // ahead.h
 struct vk_groups;   // groups.h
 struct vk_measured; // measure.c
 struct vk_special;  // special.c
@@ -138,9 +137,5 @@ static inline void launch_spec(struct vk_launch *launch, uint32_t value)
 
 // Plans a step with a kernel of family vulkan.glsl/1 or vulkan.spirv/1.
 tn_status plan_kernel(struct vk_plan *plan, const tn_step *step);
-
-// The key and code of a module of the backend's own, for a pipeline. False: there is none
-// of that name.
-bool plan_own_module(struct vk_plan *plan, const char *name, struct vk_pipeline_desc *desc);
 
 #endif // VULKAN_DISPATCH_PLAN_H

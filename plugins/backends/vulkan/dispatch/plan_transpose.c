@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include "kernels.h"
+#include "../pipeline/module.h"
 
 #define MAX_OTHER 6   // axes besides the two that the tiles lie in
 #define MIN_EXTENT 32 // least extent of both axes of the tiles
@@ -106,7 +107,7 @@ tn_status plan_transpose(struct vk_plan *plan, const tn_step *step)
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "transpose_%u", bytes);
     struct vk_launch launch = {.groups = tiles};
-    if (!plan_own_module(plan, name, &launch.pipeline))
+    if (!module_find_own(plan->device, name, &launch.pipeline))
         return plan->device->host->fail(plan->device->host, TN_ERR_INTERNAL,
                                         "no module named %s", name);
     launch_spec(&launch, transposition.num_axes - 2);

@@ -221,7 +221,6 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 // One that cannot be made is not: its launches keep what they have.
 static void make_one(tn_device *device, struct special_kernel *kernel)
 {
-    const struct vk_plan nobody = {.device = device};
     struct baking baking = {kernel, vk_pipeline_describe(kernel->plain)};
     struct vk_pipeline_desc desc = baking.plain;
     desc.key = vk_hash_bytes(vk_hash_u64(desc.key, kernel->open), kernel->push,
@@ -230,7 +229,7 @@ static void make_one(tn_device *device, struct special_kernel *kernel)
     desc.num_bindings += is_moved(kernel);
     desc.code = get_code;
     desc.context = &baking;
-    if (vk_pipeline_get(&nobody, &desc, &kernel->made) != TN_OK) {
+    if (vk_pipeline_get(device, &desc, NULL, false, &kernel->made) != TN_OK) {
         kernel->made = NULL;
         device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
                           "kernel %s gets no code of one shape", desc.name);

@@ -11,7 +11,7 @@
 #ifndef VULKAN_DISPATCH_SPECIAL_H
 #define VULKAN_DISPATCH_SPECIAL_H
 
-#include "../segment/executable.h"
+#include "plan.h"
 #include "special_rule.h"
 
 // Chooses them for a plan; nothing is made.

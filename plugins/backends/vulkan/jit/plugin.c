@@ -5,6 +5,7 @@
 #include "compiler.h"
 #include "embedded.h"
 #include "modules.h"
+#include "../segment/backend.h"
 #include "siblings.h"
 
 #define OWN_FAMILY TN_FAMILY_VULKAN_GLSL
@@ -38,7 +39,7 @@ static const struct vk_flavour jit = {
 static tn_status jit_device_open(const tn_host *host, uint32_t index,
                                  tn_device **out_device)
 {
-    return vk_device_open(host, index, &jit, out_device);
+    return vk_backend_open(host, index, &jit, out_device);
 }
 
 // Its programs gather; products, and sibling reductions, share launches.

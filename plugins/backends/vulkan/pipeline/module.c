@@ -86,14 +86,15 @@ tn_status module_others_key(tn_device *device, const struct kernel_module *modul
     return TN_OK;
 }
 
-bool plan_own_module(struct vk_plan *plan, const char *name, struct vk_pipeline_desc *desc)
+bool module_find_own(const tn_device *device, const char *name,
+                     struct vk_pipeline_desc *desc)
 {
-    const struct vk_flavour *flavour = plan->device->flavour;
+    const struct vk_flavour *flavour = device->flavour;
     const tn_vulkan_module *record =
         module_find(flavour->modules, flavour->num_modules, name);
     if (!record)
         return false;
-    const struct kernel_module module = own_module(plan->device, record);
+    const struct kernel_module module = own_module(device, record);
     desc->name = record->name;
     desc->key = module_own_key(&module);
     desc->code = own_code;

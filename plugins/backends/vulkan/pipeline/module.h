@@ -3,7 +3,7 @@
 #ifndef VULKAN_PIPELINE_MODULE_H
 #define VULKAN_PIPELINE_MODULE_H
 
-#include "../dispatch/plan.h"
+#include "pipeline.h"
 
 // A module of a kernel.
 struct kernel_module {
@@ -17,6 +17,11 @@ struct kernel_module {
 // Gives the module's code as SPIR-V; `name` is for messages.
 tn_status module_spirv(tn_device *device, const char *name,
                        const struct kernel_module *module, struct vk_code *out);
+
+// The key and code of a module of the backend's own, for a pipeline. False: there is none
+// of that name.
+bool module_find_own(const tn_device *device, const char *name,
+                     struct vk_pipeline_desc *desc);
 
 // The keys of a module: of this backend's own by its number; of other plugins', which may
 // go, by its content.

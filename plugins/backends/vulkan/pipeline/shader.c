@@ -4,10 +4,11 @@
 //
 // The driver's own cache of compiled pipelines goes to the host's disk cache when the
 // device is closed, so that the next process starts warm.
-#include "../segment/ahead.h"
+#include "pipeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include "ahead.h"
 
 // --- the driver's cache on disk --------------------------------------------------------
 
@@ -452,14 +453,13 @@ static bool is_compiling(const struct vk_shaders *shaders, struct vk_hash code)
 // Finds the pipeline, or NULL: the calling thread makes it, and calls end_making(). While
 // another thread makes it, the caller helps with other pipelines, then waits. The lock is
 // held.
-static struct vk_pipeline *find_or_begin(const struct vk_plan *plan,
-                                         struct vk_making *making)
+static struct vk_pipeline *find_or_begin(struct vk_shaders *shaders,
+                                         struct vk_making *making, struct vk_ahead *ahead)
 {
-    struct vk_shaders *shaders = &plan->device->shaders;
     struct vk_pipeline *pipeline;
     while (!(pipeline = use(shaders, making->key)) && find_making(shaders, making->key)) {
         pthread_mutex_unlock(&shaders->lock);
-        bool helped = vk_ahead_help(plan);
+        bool helped = vk_ahead_help(ahead);
         pthread_mutex_lock(&shaders->lock);
         if (!helped && find_making(shaders, making->key))
             pthread_cond_wait(&shaders->made, &shaders->lock);
@@ -543,21 +543,22 @@ static tn_status make(tn_device *device, const struct vk_pipeline_desc *desc,
 }
 
 // Compiles without the lock.
-tn_status vk_pipeline_get(const struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc,
+                          struct vk_ahead *ahead, bool is_helper,
                           struct vk_pipeline **out_pipeline)
 {
-    tn_device *device = plan->device;
     struct vk_shaders *shaders = &device->shaders;
     struct vk_making making = {.key = vk_pipeline_key(desc), .code = desc->key};
     *out_pipeline = NULL;
     pthread_mutex_lock(&shaders->lock);
-    bool is_others = plan->is_ahead && find_making(shaders, making.key);
-    struct vk_pipeline *pipeline = is_others ? NULL : find_or_begin(plan, &making);
+    bool is_others = is_helper && find_making(shaders, making.key);
+    struct vk_pipeline *pipeline =
+        is_others ? NULL : find_or_begin(shaders, &making, ahead);
     pthread_mutex_unlock(&shaders->lock);
     *out_pipeline = pipeline;
     if (pipeline || is_others)
         return TN_OK;
-    vk_ahead_more(plan);
+    vk_ahead_more(ahead, is_helper);
     tn_status status = make(device, desc, &making, &pipeline);
     pthread_mutex_lock(&shaders->lock);
     end_making(shaders, &making);

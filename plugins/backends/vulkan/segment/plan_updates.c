@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "../dispatch/kernels.h"
 #include "../dispatch/plan_fused.h"
+#include "../pipeline/module.h"
 #include "plan_products.h"
 
 #define MOST_ELEMENTS 65536   // of a part: more are quicker four at a time
@@ -287,7 +288,7 @@ tn_status updates_plan(struct vk_plan *plan, const tn_step *const *steps, uint32
     write_name(steps, count, name);
     if (l.cache)
         l.operands[l.num_operands++] = plan_operand(tn_step_input(l.cache, 3), VK_READS);
-    if (!plan_own_module(plan, name, &l.module))
+    if (!module_find_own(plan->device, name, &l.module))
         return plan->device->host->fail(plan->device->host, TN_ERR_INTERNAL,
                                         "no module named %s", name);
     for (uint32_t i = 0; i < count && status == TN_OK; i++)

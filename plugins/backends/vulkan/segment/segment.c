@@ -3,10 +3,12 @@
 #include "executable.h"
 
 #include <stdlib.h>
-#include "ahead.h"
+#include "backend.h"
 #include "groups.h"
 #include "../dispatch/kernels.h"
 #include "launches.h"
+#include "measure.h"
+#include "plan_ahead.h"
 #include "../dispatch/plan_attention.h"
 #include "../dispatch/plan_fused.h"
 #include "../dispatch/plan_matmul.h"
@@ -197,6 +199,7 @@ void vk_executable_destroy(tn_device *device, tn_executable *executable)
         device->vk->DestroyCommandPool(device->handle, executable->pool, NULL);
     vk_buffer_destroy(device, executable->constants);
     vk_special_finish(&executable->plan);
+    vk_measure_finish(&executable->plan);
     plan_finish(&executable->plan);
     pthread_mutex_destroy(&executable->lock);
     pthread_mutex_destroy(&executable->trace_lock);

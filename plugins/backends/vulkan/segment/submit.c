@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Submits executables: chooses a recording for the submission's buffers.
-#include "measure.h"
-#include "../dispatch/special.h"
+#include "backend.h"
 
 #include <string.h>
+#include "measure.h"
+#include "../dispatch/special.h"
 
 static void list_bound(tn_executable *executable, const tn_submission *submission)
 {

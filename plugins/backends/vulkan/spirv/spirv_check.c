@@ -78,23 +78,6 @@ static bool check_decoration(struct spirv_reader *r, const uint32_t *operands)
     return true;
 }
 
-bool spirv_group_fits(const struct vk_facts *facts, const uint32_t size[3],
-                      char reason[VK_REASON])
-{
-    const tn_vulkan_limits *limits = &facts->limits;
-    bool fits = true;
-    for (int i = 0; i < 3; i++)
-        fits = fits && size[i] > 0 && size[i] <= limits->max_group_size[i];
-    uint64_t plane = fits ? (uint64_t)size[0] * size[1] : 0;
-    if (fits && plane <= limits->max_invocations &&
-        plane * size[2] <= limits->max_invocations)
-        return true;
-    snprintf(reason, VK_REASON,
-             "has workgroups of %ux%ux%u, the device takes %u invocations", size[0],
-             size[1], size[2], limits->max_invocations);
-    return false;
-}
-
 static void read_entry(struct spirv_reader *r, const uint32_t *operands, uint32_t count)
 {
     const char *name = (const char *)&operands[2];

@@ -23,8 +23,4 @@ struct spirv_wants {
 bool vk_spirv_check(const struct vk_facts *facts, const struct vk_code *code,
                     const struct spirv_wants *wants, char reason[VK_REASON]);
 
-// Whether the device takes workgroups of this size.
-bool spirv_group_fits(const struct vk_facts *facts, const uint32_t size[3],
-                      char reason[VK_REASON]);
-
 #endif // VULKAN_SPIRV_SPIRV_CHECK_H

@@ -273,6 +273,23 @@ static bool check_shared(struct module *m, const struct vk_facts *facts, char *r
     return false;
 }
 
+bool spirv_group_fits(const struct vk_facts *facts, const uint32_t size[3],
+                      char reason[VK_REASON])
+{
+    const tn_vulkan_limits *limits = &facts->limits;
+    bool fits = true;
+    for (int i = 0; i < 3; i++)
+        fits = fits && size[i] > 0 && size[i] <= limits->max_group_size[i];
+    uint64_t plane = fits ? (uint64_t)size[0] * size[1] : 0;
+    if (fits && plane <= limits->max_invocations &&
+        plane * size[2] <= limits->max_invocations)
+        return true;
+    snprintf(reason, VK_REASON,
+             "has workgroups of %ux%ux%u, the device takes %u invocations", size[0],
+             size[1], size[2], limits->max_invocations);
+    return false;
+}
+
 bool spirv_interface_fits(const struct vk_facts *facts, const struct vk_code *code,
                           const struct spirv_wants *wants, char reason[VK_REASON])
 {

@@ -11,4 +11,8 @@
 bool spirv_interface_fits(const struct vk_facts *facts, const struct vk_code *code,
                           const struct spirv_wants *wants, char reason[VK_REASON]);
 
+// Whether the device takes workgroups of this size.
+bool spirv_group_fits(const struct vk_facts *facts, const uint32_t size[3],
+                      char reason[VK_REASON]);
+
 #endif // VULKAN_SPIRV_SPIRV_INTERFACE_H
