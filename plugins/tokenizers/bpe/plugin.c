@@ -4,6 +4,7 @@
 #include <string.h>
 #include <tenon/plugin.h>
 #include "../common/pipeline.h"
+#include "../common/tokenizer.h"
 #include "bpe.h"
 
 struct tn_tokenizer {
@@ -15,109 +16,12 @@ struct tn_tokenizer {
     bool whole_words;   // a word that is a token is not cut, whatever the merges say
 };
 
-// --- opening ---------------------------------------------------------------------------
-
-static tn_status find_family(const tn_host *host, const tn_metadata_list *metadata,
-                             tn_text *out_name, const struct bpe_family **out)
-{
-    static const char fallback[] = "default";
-    tn_text model = {"", 0};
-    *out_name = (tn_text){fallback, sizeof(fallback) - 1};
-    (void)tn_metadata_text(tn_metadata_find(metadata, "tokenizer.ggml.model"), &model);
-    if (model.size == 6 && memcmp(model.data, "gemma4", 6) == 0)
-        *out_name = model;
-    else if (tn_metadata_text(tn_metadata_find(metadata, "tenon.tokenizer.rule"), out_name))
-        host->log(host, TN_LOG_DEBUG, "tokenizer", "%s: text is cut by the rule '%s'",
-                  metadata->name, out_name->data);
-    else if (!tn_metadata_text(tn_metadata_find(metadata, "tokenizer.ggml.pre"), out_name))
-        host->log(host, TN_LOG_WARN, "tokenizer",
-                  "%s: 'tokenizer.ggml.pre' is absent: text is cut by the rule '%s'",
-                  metadata->name, fallback);
-    *out = family_find(out_name->data, out_name->size);
-    if (*out)
-        return TN_OK;
-    char names[2048];
-    family_names(names, sizeof(names));
-    return host->fail(host, TN_ERR_UNSUPPORTED,
-                      "%s: the rule for cutting text ('tokenizer.ggml.pre') is '%.64s', "
-                      "expected one of: %s",
-                      metadata->name, out_name->data, names);
-}
-
-// The symbols of single bytes. Some may be no tokens.
-static tn_status find_bytes(const tn_host *host, tn_tokenizer *t)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    tn_status status = TN_OK;
-    for (int byte = 0; status == TN_OK && byte < 256; byte++) {
-        char text[] = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
-        uint64_t size =
-            t->family->characters ? sizeof(text) : alphabet_write((uint8_t)byte, text);
-        status = vocabulary_intern(host, &t->vocabulary, text, size, &t->bytes[byte]);
-    }
-    return status;
-}
-
-static tn_status open_parts(const tn_host *host, const tn_metadata_list *metadata,
-                            tn_tokenizer *t)
-{
-    tn_text name;
-    tn_status status = find_family(host, metadata, &name, &t->family);
-    if (status)
-        return status;
-    const struct vocabulary_kind kind = {.decode = t->family->characters ? decode_spaces
-                                                                         : alphabet_decode,
-                                         .name = "bpe",
-                                         .detail = name.data,
-                                         .bos = NO_TOKEN,
-                                         .eos = NO_TOKEN,
-                                         .unknown = NO_TOKEN,
-                                         .adds_bos = t->family->adds_bos,
-                                         .always_bos = t->family->characters};
-    status = vocabulary_init(host, metadata, &kind, &t->vocabulary);
-    t->whole_words = t->vocabulary.pipeline ? t->vocabulary.ways & WAY_IGNORE_MERGES
-                                            : t->family->whole_words;
-    if (status == TN_OK)
-        status = find_bytes(host, t);
-    if (status == TN_OK)
-        status = merges_init(host, metadata, &t->vocabulary, &t->merges);
-    if (status == TN_OK)
-        status = splitter_init(host, t->family, &t->splitter);
-    return status;
-}
-
-static void bpe_close(const tn_host *host, tn_tokenizer *t)
-{
-    if (!t)
-        return;
-    splitter_finish(&t->splitter);
-    merges_finish(host, &t->merges);
-    vocabulary_finish(host, &t->vocabulary);
-    host->free(host, t);
-}
-
-static tn_status bpe_open(const tn_host *host, const tn_metadata_list *metadata,
-                          tn_tokenizer **out)
-{
-    tn_tokenizer *t = clear_alloc(host, 1, sizeof(*t));
-    if (!t)
-        return TN_ERR_MEMORY;
-    tn_status status = open_parts(host, metadata, t);
-    if (status) {
-        bpe_close(host, t);
-        return status;
-    }
-    *out = t;
-    return TN_OK;
-}
-
 // --- words to ids ----------------------------------------------------------------------
 
-// One call of encode.
-struct encoding {
-    const tn_host *host;
+// A part of a text that is cut into words.
+struct words {
+    struct encoding *encoding;
     const tn_tokenizer *tokenizer;
-    struct merge_space space;
     struct ids *out;
 };
 
@@ -155,9 +59,9 @@ static int32_t character_symbol(const tn_tokenizer *t, const char *text, uint64_
 }
 
 // Appends a symbol that is no token: its bytes, as far as these are tokens.
-static tn_status add_bytes(struct encoding *e, int32_t symbol)
+static tn_status add_bytes(const struct words *words, int32_t symbol)
 {
-    const tn_tokenizer *t = e->tokenizer;
+    const tn_tokenizer *t = words->tokenizer;
     tn_text text = vocabulary_text(&t->vocabulary, symbol);
     tn_status status = TN_OK;
     if (t->family->characters && text.size > 2 && memcmp(text.data, "<0x", 3) == 0)
@@ -169,15 +73,16 @@ static tn_status add_bytes(struct encoding *e, int32_t symbol)
         if (byte < 0)
             size = 1;
         if (byte >= 0 && t->bytes[byte] < t->vocabulary.facts.count)
-            status = ids_add(e->out, t->bytes[byte]);
+            status = ids_add(words->out, t->bytes[byte]);
     }
     return status;
 }
 
 static tn_status take(void *state, const char *word, uint64_t size)
 {
-    struct encoding *e = state;
-    const tn_tokenizer *t = e->tokenizer;
+    const struct words *words = state;
+    struct encoding *e = words->encoding;
+    const tn_tokenizer *t = words->tokenizer;
     bool characters = t->family->characters;
     int32_t whole = NO_TOKEN;
     if (characters && is_newlines(word, size))
@@ -185,7 +90,7 @@ static tn_status take(void *state, const char *word, uint64_t size)
     else if (t->whole_words)
         whole = whole_word(t, word, size);
     if (whole != NO_TOKEN && whole < t->vocabulary.facts.count)
-        return ids_add(e->out, whole);
+        return ids_add(words->out, whole);
     uint32_t *symbols = merge_symbols(e->host, &e->space, size);
     uint64_t count = 0;
     if (!symbols)
@@ -198,8 +103,8 @@ static tn_status take(void *state, const char *word, uint64_t size)
     tn_status status = TN_OK;
     for (uint64_t i = 0; status == TN_OK && i < count; i++)
         status = (int32_t)symbols[i] < t->vocabulary.facts.count
-                     ? ids_add(e->out, (int32_t)symbols[i])
-                     : add_bytes(e, (int32_t)symbols[i]);
+                     ? ids_add(words->out, (int32_t)symbols[i])
+                     : add_bytes(words, (int32_t)symbols[i]);
     return status;
 }
 
@@ -251,14 +156,13 @@ static tn_status take_numbers(void *state, const char *word, uint64_t size)
     return status;
 }
 
-static tn_status encode_words(const tn_tokenizer *t, void *state, const char *text,
+static tn_status encode_words(const tn_tokenizer *t, struct encoding *e, const char *text,
                               uint64_t size, bool space, struct ids *out)
 {
-    struct encoding *e = state;
+    struct words words = {.encoding = e, .tokenizer = t, .out = out};
     struct clean_text clean;
     char *spaced = NULL;
     tn_status status = TN_OK;
-    e->out = out;
     if (t->family->characters)
         status = encode_spaces(e->host, text, size, space, &spaced, &size);
     else if (space)
@@ -268,86 +172,119 @@ static tn_status encode_words(const tn_tokenizer *t, void *state, const char *te
         status = clean_text(e->host, text, size, &clean);
     if (status == TN_OK) {
         status = splitter_run(e->host, &t->splitter, clean.pattern, clean.text, clean.size,
-                              t->family->cuts_numbers ? take_numbers : take, e);
+                              t->family->cuts_numbers ? take_numbers : take, &words);
         e->host->free(e->host, clean.memory);
     }
     e->host->free(e->host, spaced);
     return status;
 }
 
-// --- the interface ---------------------------------------------------------------------
+// --- opening ---------------------------------------------------------------------------
 
-static tn_status encode_input(const tn_host *host, const tn_tokenizer *t,
-                              const struct encode_input *input, int32_t **out_ids,
-                              uint64_t *out_count)
+static tn_status find_family(const tn_host *host, const tn_metadata_list *metadata,
+                             tn_text *out_name, const struct bpe_family **out)
 {
-    struct encoding e = {.host = host, .tokenizer = t};
-    const struct encode_call call = {.host = host,
-                                     .tokenizer = t,
-                                     .v = &t->vocabulary,
-                                     .part = encode_words,
-                                     .state = &e,
-                                     .input = input};
-    tn_status status = vocabulary_encode(&call, out_ids, out_count);
-    host->free(host, e.space.memory);
+    static const char fallback[] = "default";
+    tn_text model = {"", 0};
+    *out_name = (tn_text){fallback, sizeof(fallback) - 1};
+    (void)tn_metadata_text(tn_metadata_find(metadata, "tokenizer.ggml.model"), &model);
+    if (model.size == 6 && memcmp(model.data, "gemma4", 6) == 0)
+        *out_name = model;
+    else if (tn_metadata_text(tn_metadata_find(metadata, "tenon.tokenizer.rule"), out_name))
+        host->log(host, TN_LOG_DEBUG, "tokenizer", "%s: text is cut by the rule '%s'",
+                  metadata->name, out_name->data);
+    else if (!tn_metadata_text(tn_metadata_find(metadata, "tokenizer.ggml.pre"), out_name))
+        host->log(host, TN_LOG_WARN, "tokenizer",
+                  "%s: 'tokenizer.ggml.pre' is absent: text is cut by the rule '%s'",
+                  metadata->name, fallback);
+    *out = family_find(out_name->data, out_name->size);
+    if (*out)
+        return TN_OK;
+    char names[2048];
+    family_names(names, sizeof(names));
+    return host->fail(host, TN_ERR_UNSUPPORTED,
+                      "%s: the rule for cutting text ('tokenizer.ggml.pre') is '%.64s', "
+                      "expected one of: %s",
+                      metadata->name, out_name->data, names);
+}
+
+// The symbols of single bytes. Some may be no tokens.
+static tn_status find_bytes(const tn_host *host, tn_tokenizer *t)
+{
+    tn_status status = TN_OK;
+    for (int byte = 0; status == TN_OK && byte < 256; byte++) {
+        char text[BYTE_TEXT];
+        uint64_t size = sizeof(text);
+        if (t->family->characters)
+            byte_text(byte, text);
+        else
+            size = alphabet_write((uint8_t)byte, text);
+        status = vocabulary_intern(host, &t->vocabulary, text, size, &t->bytes[byte]);
+    }
     return status;
 }
 
-static tn_status bpe_encode(const tn_host *host, const tn_tokenizer *t, const char *text,
-                            uint64_t size, uint32_t flags, int32_t **out_ids,
-                            uint64_t *out_count)
+static tn_status open_parts(const tn_host *host, const tn_metadata_list *metadata,
+                            tn_tokenizer *t)
 {
-    const struct encode_input input = {.text = text, .size = size, .flags = flags};
-    return encode_input(host, t, &input, out_ids, out_count);
+    tn_text name;
+    tn_status status = find_family(host, metadata, &name, &t->family);
+    if (status)
+        return status;
+    const struct vocabulary_kind kind = {.decode = t->family->characters ? decode_spaces
+                                                                         : alphabet_decode,
+                                         .part = encode_words,
+                                         .name = "bpe",
+                                         .detail = name.data,
+                                         .bos = NO_TOKEN,
+                                         .eos = NO_TOKEN,
+                                         .unknown = NO_TOKEN,
+                                         .adds_bos = t->family->adds_bos,
+                                         .always_bos = t->family->characters};
+    status = vocabulary_init(host, metadata, &kind, &t->vocabulary);
+    t->whole_words = t->vocabulary.pipeline ? t->vocabulary.ways & WAY_IGNORE_MERGES
+                                            : t->family->whole_words;
+    if (status == TN_OK)
+        status = find_bytes(host, t);
+    if (status == TN_OK)
+        status = merges_init(host, metadata, &t->vocabulary, &t->merges);
+    if (status == TN_OK)
+        status = splitter_init(host, t->family, &t->splitter);
+    return status;
 }
 
-static tn_status bpe_encode_mixed(const tn_host *host, const tn_tokenizer *t,
-                                  const char *text, uint64_t size,
-                                  const tn_text_range *plain, uint64_t num_plain,
-                                  uint32_t flags, int32_t **out_ids, uint64_t *out_count)
+static void bpe_close(const tn_host *host, tn_tokenizer *t)
 {
-    const struct encode_input input = {.text = text,
-                                       .size = size,
-                                       .plain = plain,
-                                       .num_plain = num_plain,
-                                       .flags = flags | TN_ENCODE_PARSE_SPECIAL};
-    return encode_input(host, t, &input, out_ids, out_count);
+    if (!t)
+        return;
+    splitter_finish(&t->splitter);
+    merges_finish(host, &t->merges);
+    vocabulary_finish(host, &t->vocabulary);
+    host->free(host, t);
 }
 
-static const tn_tokenizer_facts *bpe_facts(const tn_tokenizer *t)
+static tn_status bpe_open(const tn_host *host, const tn_metadata_list *metadata,
+                          tn_tokenizer **out)
 {
-    return &t->vocabulary.facts;
+    tn_tokenizer *t = clear_alloc(host, 1, sizeof(*t));
+    if (!t)
+        return TN_ERR_MEMORY;
+    tn_status status = open_parts(host, metadata, t);
+    if (status) {
+        bpe_close(host, t);
+        return status;
+    }
+    *out = t;
+    return TN_OK;
 }
 
-static tn_status bpe_token(const tn_host *host, const tn_tokenizer *t, int32_t id,
-                           tn_token *out, uint64_t size)
-{
-    return vocabulary_token(host, &t->vocabulary, id, out, size);
-}
-
-static int32_t bpe_find(const tn_tokenizer *t, const char *text, uint64_t size)
-{
-    int32_t id = vocabulary_find(&t->vocabulary, text, size);
-    return id < t->vocabulary.facts.count ? id : NO_TOKEN;
-}
-
-static tn_status bpe_decode(const tn_host *host, const tn_tokenizer *t, const int32_t *ids,
-                            uint64_t count, uint32_t flags, char **out_text,
-                            uint64_t *out_size)
-{
-    return vocabulary_decode(host, &t->vocabulary, ids, count, flags, out_text, out_size);
-}
+// --- the interface ---------------------------------------------------------------------
 
 static const tn_tokenizer_ops ops = {
     .struct_size = sizeof(ops),
     .open = bpe_open,
     .close = bpe_close,
-    .facts = bpe_facts,
-    .token = bpe_token,
-    .find = bpe_find,
-    .encode = bpe_encode,
-    .decode = bpe_decode,
-    .encode_mixed = bpe_encode_mixed,
+    TOKENIZER_SLOTS,
 };
 
 static const tn_selector selector_items[] = {{TN_IFACE_TOKENIZER, "model", "gpt2"},
@@ -359,9 +296,7 @@ static const tn_selectors selectors = {.struct_size = sizeof(selectors),
 
 static const void *query(const char *id)
 {
-    if (strcmp(id, TN_IFACE_TOKENIZER) == 0)
-        return &ops;
-    return strcmp(id, TN_IFACE_SELECTORS) == 0 ? &selectors : NULL;
+    return tokenizer_query(id, &ops, &selectors);
 }
 
 TN_PLUGIN("org.tenon.bpe", "0.1.0", "Tenon", .query = query);

@@ -246,7 +246,7 @@ static tn_status encode_parts(const struct encode_call *call, const struct parts
     for (uint64_t i = 0; status == TN_OK && i < parts->count; i++) {
         const struct part *p = &parts->items[i];
         if (p->id == NO_TOKEN)
-            status = call->part(
+            status = call->v->part(
                 call->tokenizer, call->state, text + p->begin, p->end - p->begin,
                 first && call->v->facts.flags & TN_TOKENIZER_ADDS_SPACE, call->out);
         else

@@ -330,8 +330,8 @@ static tn_status take_text(const struct cutting *c, uint64_t from, uint64_t to)
     bool space = v->ways & WAY_SPACE_ALWAYS ||
                  (v->ways & WAY_SPACE_FIRST && c->begin == 0 && from == 0);
     bool has_one = *text == ' ' || (v->marks_spaces && begins_marked(text, to - from));
-    return call->part(call->tokenizer, call->state, text, to - from, space && !has_one,
-                      call->out);
+    return call->v->part(call->tokenizer, call->state, text, to - from, space && !has_one,
+                         call->out);
 }
 
 tn_status pipeline_encode(const struct encode_call *call)

@@ -407,6 +407,15 @@ static int hex_digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
+void byte_text(int byte, char out[BYTE_TEXT])
+{
+    static const char digits[] = "0123456789ABCDEF";
+    memcpy(out, "<0x", 3);
+    out[3] = digits[byte >> 4];
+    out[4] = digits[byte & 15];
+    out[5] = '>';
+}
+
 // The byte of "<0x0A>", or -1.
 static int byte_of(tn_text text)
 {
@@ -478,6 +487,7 @@ tn_status vocabulary_init(const tn_host *host, const tn_metadata_list *metadata,
     if (status == TN_OK)
         status = pipeline_init(host, metadata, out);
     if (status == TN_OK) {
+        out->part = kind->part;
         out->marks_spaces = out->pipeline && kind->decode == decode_spaces;
         read_facts(host, metadata, kind, out);
         status = read_ends(host, metadata, out);

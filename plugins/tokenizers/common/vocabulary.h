@@ -31,6 +31,14 @@ struct text_slot {
     uint32_t symbol; // + 1, or 0
 };
 
+struct encoding; // one call of encode; see tokenizer.h
+struct ids;
+
+// Appends the ids of a text without special tokens, of at least one byte. `space`: one is
+// put in front.
+typedef tn_status encode_part(const tn_tokenizer *tokenizer, struct encoding *e,
+                              const char *text, uint64_t size, bool space, struct ids *out);
+
 struct vocabulary {
     tn_tokenizer_facts facts;
     int32_t *ends;  // facts.ends
@@ -57,6 +65,7 @@ struct vocabulary {
     uint32_t ways;             // WAY_... of pipeline.h; 0: there is no pipeline
     bool marks_spaces;         // spaces are U+2581
     struct pipeline *pipeline; // or NULL
+    encode_part *part;         // of the kind
 };
 
 // What a kind of tokenizer decides about a vocabulary.
@@ -64,6 +73,7 @@ struct vocabulary_kind {
     // Writes what the text of a normal token stands for, at most `size` bytes; returns how
     // many.
     uint64_t (*decode)(const char *text, uint64_t size, char *out);
+    encode_part *part;
     const char *name;          // "bpe"
     const char *detail;        // "smollm", or NULL
     int32_t bos, eos, unknown; // where the metadata name none; NO_TOKEN
@@ -76,6 +86,10 @@ struct vocabulary_kind {
 tn_status vocabulary_init(const tn_host *host, const tn_metadata_list *metadata,
                           const struct vocabulary_kind *kind, struct vocabulary *out);
 void vocabulary_finish(const tn_host *host, struct vocabulary *v);
+
+// What the token of a byte is written as: "<0x0A>", without a zero byte.
+enum { BYTE_TEXT = 6 };
+void byte_text(int byte, char out[BYTE_TEXT]);
 
 // The symbol of a text, or NO_TOKEN. Symbols from facts.count on are no tokens.
 int32_t vocabulary_find(const struct vocabulary *v, const char *text, uint64_t size);
@@ -127,11 +141,6 @@ static inline tn_status ids_add(struct ids *ids, int32_t id)
     return TN_OK;
 }
 
-// Appends the ids of a text without special tokens, of at least one byte. `space`: one is
-// put in front.
-typedef tn_status encode_part(const tn_tokenizer *tokenizer, void *state, const char *text,
-                              uint64_t size, bool space, struct ids *out);
-
 // What is to be encoded: a text, and the ranges of it in which no control token is found.
 struct encode_input {
     const char *text;
@@ -153,13 +162,12 @@ struct encode_call {
     const tn_host *host;
     const tn_tokenizer *tokenizer;
     const struct vocabulary *v;
-    encode_part *part;
-    void *state; // of `part`
+    struct encoding *state;
     const struct encode_input *input;
     struct ids *out;
 };
 
-// Encodes a text: cuts it at special tokens, and calls `part` for what is between. `call`
+// Encodes a text: cuts it at special tokens, and calls v->part for what is between. `call`
 // is without `out`.
 tn_status vocabulary_encode(const struct encode_call *call, int32_t **out_ids,
                             uint64_t *out_count);

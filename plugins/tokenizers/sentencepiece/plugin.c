@@ -7,8 +7,8 @@
 // merges say what is joined, not the scores.
 #include <string.h>
 #include <tenon/plugin.h>
-#include "../common/merge.h"
 #include "../common/pipeline.h"
+#include "../common/tokenizer.h"
 
 #define NONE UINT32_MAX
 
@@ -39,71 +39,6 @@ static uint64_t word_end(const char *text, uint64_t size, bool runs)
         i += character_bytes(text[i]); // as the pieces to begin with
     }
     return size;
-}
-
-// --- opening ---------------------------------------------------------------------------
-
-// Tokens of bytes: "<0x0A>", or else the byte itself, or else the unknown token.
-static void find_bytes(tn_tokenizer *t)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    for (int byte = 0; byte < 256; byte++) {
-        char text[] = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
-        char self = (char)(unsigned char)byte;
-        int32_t id = vocabulary_find(&t->vocabulary, text, sizeof(text));
-        if (id == NO_TOKEN)
-            id = vocabulary_find(&t->vocabulary, &self, 1);
-        t->bytes[byte] = id == NO_TOKEN ? t->vocabulary.facts.unknown : id;
-    }
-}
-
-// Whether U+2581 is in tokens at their beginnings alone, among spaces. Then nothing is
-// joined across the beginning of a word, and words are joined one after the other, which is
-// much faster.
-static void find_cuts(tn_tokenizer *t)
-{
-    const struct vocabulary *v = &t->vocabulary;
-    t->cuts = vocabulary_find(v, space_mark, SPACE_BYTES) != NO_TOKEN;
-    for (uint32_t i = 0; t->cuts && i < v->num_symbols; i++) {
-        tn_text text = vocabulary_text(v, (int32_t)i);
-        t->cuts = word_end(text.data, text.size, true) == text.size;
-    }
-}
-
-static void sp_close(const tn_host *host, tn_tokenizer *t)
-{
-    if (!t)
-        return;
-    merges_finish(host, &t->merges);
-    vocabulary_finish(host, &t->vocabulary);
-    host->free(host, t);
-}
-
-static tn_status sp_open(const tn_host *host, const tn_metadata_list *metadata,
-                         tn_tokenizer **out)
-{
-    static const struct vocabulary_kind kind = {.decode = decode_spaces,
-                                                .name = "sentencepiece",
-                                                .bos = 1,
-                                                .eos = 2,
-                                                .unknown = 0,
-                                                .adds_bos = true,
-                                                .adds_space = true,
-                                                .needs_scores = true};
-    tn_tokenizer *t = clear_alloc(host, 1, sizeof(*t));
-    if (!t)
-        return TN_ERR_MEMORY;
-    tn_status status = vocabulary_init(host, metadata, &kind, &t->vocabulary);
-    if (status == TN_OK && t->vocabulary.pipeline)
-        status = merges_init(host, metadata, &t->vocabulary, &t->merges);
-    if (status) {
-        sp_close(host, t);
-        return status;
-    }
-    find_bytes(t);
-    find_cuts(t);
-    *out = t;
-    return TN_OK;
 }
 
 // --- joining ---------------------------------------------------------------------------
@@ -219,16 +154,8 @@ static tn_status add_piece(const tn_tokenizer *t, const char *text,
     return status;
 }
 
-// One call of encode.
-struct encoding {
-    const tn_host *host;
-    void *memory;             // of heap and pieces, kept from word to word
-    uint64_t capacity;        // bytes of text that it is for
-    struct merge_space space; // with a pipeline
-};
-
-// Memory to join `size` bytes. Each piece is in one pair to begin with, and each joining
-// makes two more.
+// Memory to join `size` bytes: for a heap and pieces, kept from word to word. Each piece is
+// in one pair to begin with, and each joining makes two more.
 static tn_status make_room(struct encoding *e, uint64_t size)
 {
     if (size <= e->capacity)
@@ -315,10 +242,9 @@ static tn_status merge_word(struct encoding *e, const tn_tokenizer *t, const cha
     return status;
 }
 
-static tn_status encode_text(const tn_tokenizer *t, void *state, const char *text,
+static tn_status encode_text(const tn_tokenizer *t, struct encoding *e, const char *text,
                              uint64_t size, bool space, struct ids *out)
 {
-    struct encoding *e = state;
     const struct vocabulary *v = &t->vocabulary;
     char *spaced;
     tn_status status = encode_spaces(e->host, text, size, space, &spaced, &size);
@@ -335,80 +261,79 @@ static tn_status encode_text(const tn_tokenizer *t, void *state, const char *tex
     return status;
 }
 
+// --- opening ---------------------------------------------------------------------------
+
+// Tokens of bytes: "<0x0A>", or else the byte itself, or else the unknown token.
+static void find_bytes(tn_tokenizer *t)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        char text[BYTE_TEXT];
+        char self = (char)(unsigned char)byte;
+        byte_text(byte, text);
+        int32_t id = vocabulary_find(&t->vocabulary, text, sizeof(text));
+        if (id == NO_TOKEN)
+            id = vocabulary_find(&t->vocabulary, &self, 1);
+        t->bytes[byte] = id == NO_TOKEN ? t->vocabulary.facts.unknown : id;
+    }
+}
+
+// Whether U+2581 is in tokens at their beginnings alone, among spaces. Then nothing is
+// joined across the beginning of a word, and words are joined one after the other, which is
+// much faster.
+static void find_cuts(tn_tokenizer *t)
+{
+    const struct vocabulary *v = &t->vocabulary;
+    t->cuts = vocabulary_find(v, space_mark, SPACE_BYTES) != NO_TOKEN;
+    for (uint32_t i = 0; t->cuts && i < v->num_symbols; i++) {
+        tn_text text = vocabulary_text(v, (int32_t)i);
+        t->cuts = word_end(text.data, text.size, true) == text.size;
+    }
+}
+
+static void sp_close(const tn_host *host, tn_tokenizer *t)
+{
+    if (!t)
+        return;
+    merges_finish(host, &t->merges);
+    vocabulary_finish(host, &t->vocabulary);
+    host->free(host, t);
+}
+
+static tn_status sp_open(const tn_host *host, const tn_metadata_list *metadata,
+                         tn_tokenizer **out)
+{
+    static const struct vocabulary_kind kind = {.decode = decode_spaces,
+                                                .part = encode_text,
+                                                .name = "sentencepiece",
+                                                .bos = 1,
+                                                .eos = 2,
+                                                .unknown = 0,
+                                                .adds_bos = true,
+                                                .adds_space = true,
+                                                .needs_scores = true};
+    tn_tokenizer *t = clear_alloc(host, 1, sizeof(*t));
+    if (!t)
+        return TN_ERR_MEMORY;
+    tn_status status = vocabulary_init(host, metadata, &kind, &t->vocabulary);
+    if (status == TN_OK && t->vocabulary.pipeline)
+        status = merges_init(host, metadata, &t->vocabulary, &t->merges);
+    if (status) {
+        sp_close(host, t);
+        return status;
+    }
+    find_bytes(t);
+    find_cuts(t);
+    *out = t;
+    return TN_OK;
+}
+
 // --- the interface ---------------------------------------------------------------------
-
-static tn_status encode_input(const tn_host *host, const tn_tokenizer *t,
-                              const struct encode_input *input, int32_t **out_ids,
-                              uint64_t *out_count)
-{
-    struct encoding e = {.host = host};
-    const struct encode_call call = {.host = host,
-                                     .tokenizer = t,
-                                     .v = &t->vocabulary,
-                                     .part = encode_text,
-                                     .state = &e,
-                                     .input = input};
-    tn_status status = vocabulary_encode(&call, out_ids, out_count);
-    host->free(host, e.memory);
-    host->free(host, e.space.memory);
-    return status;
-}
-
-static tn_status sp_encode(const tn_host *host, const tn_tokenizer *t, const char *text,
-                           uint64_t size, uint32_t flags, int32_t **out_ids,
-                           uint64_t *out_count)
-{
-    const struct encode_input input = {.text = text, .size = size, .flags = flags};
-    return encode_input(host, t, &input, out_ids, out_count);
-}
-
-static tn_status sp_encode_mixed(const tn_host *host, const tn_tokenizer *t,
-                                 const char *text, uint64_t size,
-                                 const tn_text_range *plain, uint64_t num_plain,
-                                 uint32_t flags, int32_t **out_ids, uint64_t *out_count)
-{
-    const struct encode_input input = {.text = text,
-                                       .size = size,
-                                       .plain = plain,
-                                       .num_plain = num_plain,
-                                       .flags = flags | TN_ENCODE_PARSE_SPECIAL};
-    return encode_input(host, t, &input, out_ids, out_count);
-}
-
-static const tn_tokenizer_facts *sp_facts(const tn_tokenizer *t)
-{
-    return &t->vocabulary.facts;
-}
-
-static tn_status sp_token(const tn_host *host, const tn_tokenizer *t, int32_t id,
-                          tn_token *out, uint64_t size)
-{
-    return vocabulary_token(host, &t->vocabulary, id, out, size);
-}
-
-static int32_t sp_find(const tn_tokenizer *t, const char *text, uint64_t size)
-{
-    int32_t id = vocabulary_find(&t->vocabulary, text, size);
-    return id < t->vocabulary.facts.count ? id : NO_TOKEN;
-}
-
-static tn_status sp_decode(const tn_host *host, const tn_tokenizer *t, const int32_t *ids,
-                           uint64_t count, uint32_t flags, char **out_text,
-                           uint64_t *out_size)
-{
-    return vocabulary_decode(host, &t->vocabulary, ids, count, flags, out_text, out_size);
-}
 
 static const tn_tokenizer_ops ops = {
     .struct_size = sizeof(ops),
     .open = sp_open,
     .close = sp_close,
-    .facts = sp_facts,
-    .token = sp_token,
-    .find = sp_find,
-    .encode = sp_encode,
-    .decode = sp_decode,
-    .encode_mixed = sp_encode_mixed,
+    TOKENIZER_SLOTS,
 };
 
 static const tn_selector selector_items[] = {{TN_IFACE_TOKENIZER, "model", "llama"}};
@@ -419,9 +344,7 @@ static const tn_selectors selectors = {.struct_size = sizeof(selectors),
 
 static const void *query(const char *id)
 {
-    if (strcmp(id, TN_IFACE_TOKENIZER) == 0)
-        return &ops;
-    return strcmp(id, TN_IFACE_SELECTORS) == 0 ? &selectors : NULL;
+    return tokenizer_query(id, &ops, &selectors);
 }
 
 TN_PLUGIN("org.tenon.sentencepiece", "0.1.0", "Tenon", .query = query);
