@@ -31,7 +31,8 @@ static int read_integer(const char *name, const char *text, int64_t *out)
 }
 
 // "5=1,7=-inf": several are separated by commas, and cut in place.
-static int read_list(const char *name, char *text, const char *what, struct given_list *out)
+static int store_list(const char *name, char *text, const char *what,
+                      struct given_list *out)
 {
     for (char *one; (one = strsep(&text, ","));) {
         if (out->count == COUNT(out->items)) {
@@ -44,7 +45,7 @@ static int read_list(const char *name, char *text, const char *what, struct give
 }
 
 // `text`: of the value, NULL for a switch.
-static int store(const struct given_option *option, char *text, struct given *given)
+static int store_option(const struct given_option *option, char *text, struct given *given)
 {
     void *to = (char *)given + option->at;
     switch (option->kind) {
@@ -61,14 +62,14 @@ static int store(const struct given_option *option, char *text, struct given *gi
     case GIVEN_INTEGER:
         return read_integer(option->name, text, to);
     case GIVEN_TOKENS:
-        return read_list(option->name, text, "tokens", to);
+        return store_list(option->name, text, "tokens", to);
     case GIVEN_FILES:
-        return read_list(option->name, text, "files", to);
+        return store_list(option->name, text, "files", to);
     }
     return 0;
 }
 
-static const struct given_option *find_option(const char *name)
+static const struct given_option *given_find(const char *name)
 {
     for (size_t i = 0; i < num_given_options; i++)
         if (strcmp(given_options[i].name, name) == 0)
@@ -83,10 +84,10 @@ static int store_options(int argc, char **argv, struct given *given, int *out_en
     int i = 1;
     *out_end = 0;
     for (; i < argc && strncmp(argv[i], "--", 2) == 0 && argv[i][2]; i++) {
-        const struct given_option *option = find_option(argv[i] + 2);
+        const struct given_option *option = given_find(argv[i] + 2);
         if (!option || (option->value && i + 1 == argc))
             return 0;
-        int failed = store(option, option->value ? argv[++i] : NULL, given);
+        int failed = store_option(option, option->value ? argv[++i] : NULL, given);
         if (failed)
             return failed;
     }

@@ -19,7 +19,7 @@ struct tn_tokenizer {
 // --- words to ids ----------------------------------------------------------------------
 
 // A part of a text that is cut into words.
-struct words {
+struct bpe_words {
     struct encoding *encoding;
     const tn_tokenizer *tokenizer;
     struct ids *out;
@@ -59,7 +59,7 @@ static int32_t character_symbol(const tn_tokenizer *t, const char *text, uint64_
 }
 
 // Appends a symbol that is no token: its bytes, as far as these are tokens.
-static tn_status add_bytes(const struct words *words, int32_t symbol)
+static tn_status add_bytes(const struct bpe_words *words, int32_t symbol)
 {
     const tn_tokenizer *t = words->tokenizer;
     tn_text text = vocabulary_text(&t->vocabulary, symbol);
@@ -80,7 +80,7 @@ static tn_status add_bytes(const struct words *words, int32_t symbol)
 
 static tn_status take(void *state, const char *word, uint64_t size)
 {
-    const struct words *words = state;
+    const struct bpe_words *words = state;
     struct encoding *e = words->encoding;
     const tn_tokenizer *t = words->tokenizer;
     bool characters = t->family->characters;
@@ -159,7 +159,7 @@ static tn_status take_numbers(void *state, const char *word, uint64_t size)
 static tn_status encode_words(const tn_tokenizer *t, struct encoding *e, const char *text,
                               uint64_t size, bool space, struct ids *out)
 {
-    struct words words = {.encoding = e, .tokenizer = t, .out = out};
+    struct bpe_words words = {.encoding = e, .tokenizer = t, .out = out};
     struct clean_text clean;
     char *spaced = NULL;
     tn_status status = TN_OK;

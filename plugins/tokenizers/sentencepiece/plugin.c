@@ -242,8 +242,8 @@ static tn_status merge_word(struct encoding *e, const tn_tokenizer *t, const cha
     return status;
 }
 
-static tn_status encode_text(const tn_tokenizer *t, struct encoding *e, const char *text,
-                             uint64_t size, bool space, struct ids *out)
+static tn_status encode_pieces(const tn_tokenizer *t, struct encoding *e, const char *text,
+                               uint64_t size, bool space, struct ids *out)
 {
     const struct vocabulary *v = &t->vocabulary;
     char *spaced;
@@ -303,7 +303,7 @@ static tn_status sp_open(const tn_host *host, const tn_metadata_list *metadata,
                          tn_tokenizer **out)
 {
     static const struct vocabulary_kind kind = {.decode = decode_spaces,
-                                                .part = encode_text,
+                                                .part = encode_pieces,
                                                 .name = "sentencepiece",
                                                 .bos = 1,
                                                 .eos = 2,

@@ -3,7 +3,7 @@
 #include "random.h"
 
 // Blackman and Vigna's splitmix64: a counter, and bits that are mixed of it.
-static uint64_t random_bits(uint64_t *state)
+static uint64_t bits_next(uint64_t *state)
 {
     // Sums and products of 2^64 wrap by definition: made of 128 bits, and cut.
     unsigned __int128 sum = (unsigned __int128)*state + UINT64_C(0x9e3779b97f4a7c15);
@@ -15,5 +15,5 @@ static uint64_t random_bits(uint64_t *state)
 
 double lm_next_share(uint64_t *state)
 {
-    return (double)(random_bits(state) >> 11) * 0x1p-53;
+    return (double)(bits_next(state) >> 11) * 0x1p-53;
 }

@@ -222,7 +222,7 @@ static int print_model(const json_t *model, bool tensors, bool metadata)
 int cmd_model_show(const struct command *self, int argc, char **argv)
 {
     static const tn_file_options map = {.struct_size = sizeof(map), .flags = TN_FILE_MAP};
-    struct lm_line line;
+    struct lm_parsed line;
     tn_runtime *runtime;
     tn_file *file = NULL;
     json_t *model = NULL;

@@ -29,7 +29,7 @@ int cmd_bench(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
     mine.details = details;
-    struct lm_line line;
+    struct lm_parsed line;
     char own[PATH_MAX];
     int failed = lm_parse(&mine, FOR_BENCH, 0, MAX_NAMED, argc, argv, &line);
     if (failed || line.args.help_shown)

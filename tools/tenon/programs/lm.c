@@ -61,7 +61,7 @@ static const struct lm_command {
 };
 
 int lm_parse(const struct command *self, uint32_t command, int min, int max, int argc,
-             char **argv, struct lm_line *out)
+             char **argv, struct lm_parsed *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < num_given_options; i++) {
@@ -81,7 +81,7 @@ int lm_parse(const struct command *self, uint32_t command, int min, int max, int
     return args_parse(self, out->options, n, min, max, argc, argv, &out->args);
 }
 
-static size_t option_of(const struct lm_line *line, const char *name)
+static size_t lm_option_of(const struct lm_parsed *line, const char *name)
 {
     size_t i = 0;
     while (i < line->count && strcmp(line->options[i].name, name) != 0)
@@ -89,19 +89,19 @@ static size_t option_of(const struct lm_line *line, const char *name)
     return i;
 }
 
-const char *lm_text(const struct lm_line *line, const char *name)
+const char *lm_text(const struct lm_parsed *line, const char *name)
 {
-    size_t i = option_of(line, name);
+    size_t i = lm_option_of(line, name);
     return i < line->count ? line->texts[i] : NULL;
 }
 
-bool lm_is_given(const struct lm_line *line, const char *name)
+bool lm_is_given(const struct lm_parsed *line, const char *name)
 {
-    size_t i = option_of(line, name);
+    size_t i = lm_option_of(line, name);
     return i < line->count && (line->texts[i] || line->flags[i]);
 }
 
-int lm_run(const char *mode, struct lm_line *line)
+int lm_run(const char *mode, struct lm_parsed *line)
 {
     char **items = calloc((size_t)line->args.count + 2, sizeof(*items));
     if (!items)
@@ -125,7 +125,7 @@ int cmd_lm(const struct command *self, int argc, char **argv)
 {
     const struct lm_command *own = lm_commands;
     struct command mine = *self;
-    struct lm_line line;
+    struct lm_parsed line;
     while (strcmp(own->name, self->name) != 0) // each row of this function has one
         own++;
     if (own->details)
