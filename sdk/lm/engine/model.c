@@ -9,26 +9,12 @@
 #include "devices.h"
 #include "low_rank.h"
 #include "parts.h"
+#include "source.h"
 #include "step.h"
 #include "weights.h"
 
 // Positions behind the context, so that the last chunk of a prompt may be padded.
 #define PADDING 8
-
-// --- the source, as the architecture sees it ---------------------------------------------
-
-struct model_source {
-    tn_model_source base; // first
-    const tn_lm_source *source;
-};
-
-static int32_t source_weight(const tn_model_source *base, const char *name,
-                             tn_type *out_type)
-{
-    const struct model_source *mine = (const struct model_source *)(const void *)base;
-    const char *format;
-    return mine->source->find(mine->source, name, out_type, &format);
-}
 
 // --- opening ---------------------------------------------------------------------------
 
@@ -64,8 +50,8 @@ static tn_status open_architecture(tn_lm *model)
         return lm_fail(TN_ERR_REFUSED, "%s: its table of tn.model/1 lacks a function",
                        model->plugin);
     model->ops = ops;
-    struct model_source source = {{sizeof(source.base), 0, list, source_weight},
-                                  &model->source};
+    struct lm_model_source source;
+    lm_model_source_init(&model->source, &source);
     return lm_fail_core(ops->open(model->host, &source.base, &model->self, &model->facts));
 }
 

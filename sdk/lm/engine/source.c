@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model's weights and metadata from a file.
+// A model's weights and metadata from a file; a source as plugins see it.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -77,4 +77,18 @@ tn_status lm_source_open(tn_runtime *runtime, const char *path, tn_lm_source *ou
                                  .load = file_load,
                                  .close = file_close};
     return TN_OK;
+}
+
+static int32_t source_weight(const tn_model_source *base, const char *name,
+                             tn_type *out_type)
+{
+    const struct lm_model_source *mine = (const struct lm_model_source *)(const void *)base;
+    const char *format;
+    return mine->source->find(mine->source, name, out_type, &format);
+}
+
+void lm_model_source_init(const tn_lm_source *source, struct lm_model_source *out)
+{
+    *out = (struct lm_model_source){{sizeof(out->base), 0, source->metadata, source_weight},
+                                    source};
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Files as sources of models.
+// Sources of models: files, and a source as plugins of models see it.
 #ifndef LM_SOURCE_H
 #define LM_SOURCE_H
 
 #include <tenon/lm.h>
+#include <tenon/model.h>
 
 // Gives back the pages of an array that a file gave and that nothing reads any more. The
 // system's cache of the file stays.
@@ -11,5 +12,12 @@ void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read);
 
 // Opens a file as a source.
 tn_status lm_source_open(tn_runtime *runtime, const char *path, tn_lm_source *out_source);
+
+// A source as the plugin of a model sees it.
+struct lm_model_source {
+    tn_model_source base; // first
+    const tn_lm_source *source;
+};
+void lm_model_source_init(const tn_lm_source *source, struct lm_model_source *out);
 
 #endif // LM_SOURCE_H

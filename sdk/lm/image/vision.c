@@ -85,23 +85,10 @@ static tn_status check_facts(const tn_lm *model, const tn_lm *tower,
                    tower->source.metadata->name, tower->facts->width, model->facts->width);
 }
 
-struct tower_source {
-    tn_model_source base; // first
-    const tn_lm_source *source;
-};
-
-static int32_t tower_weight(const tn_model_source *base, const char *name,
-                            tn_type *out_type)
-{
-    const struct tower_source *mine = (const struct tower_source *)(const void *)base;
-    const char *format;
-    return mine->source->find(mine->source, name, out_type, &format);
-}
-
 static tn_status open_facts(const tn_lm *model, struct lm_vision *vision, tn_lm *tower)
 {
-    const struct tower_source source = {
-        {sizeof(source.base), 0, tower->source.metadata, tower_weight}, &tower->source};
+    struct lm_model_source source;
+    lm_model_source_init(&tower->source, &source);
     tn_status status = find_plugin(tower, &vision->ops);
     if (status == TN_OK)
         status = lm_fail_core(
