@@ -26,14 +26,62 @@ OWN_WORDS = {"tools/tenon/" + name for name in (
     "base/args.c", "complete/bash.c", "complete/fish.c", "complete/zsh.c", "main.c", "eval/print.c")}
 
 
-# docs/CONTRIBUTING.md says where things are.
-PLACES = re.compile(r"`((?:core|docs|kernels|plugins|sdk|tests|tools)/[^` ]+)`")
+# Paths from the tree's top, in documents and comments: each exists. Without a suffix it may be a
+# program of the build folder; capitals stand for a name, an id for a plugin's folder.
+PLACES = re.compile(r"(?<![\w/.<$}\"'=-])((?:core|docs|kernels|plugins|sdk|tests|tools)/[\w./*{},-]*\w)(?![\w/(])")
+STANDS_FOR = re.compile(r"[A-Z]{4}|^plugins/(com|org)\.")
+COMMENT = {".c": r"//.*", ".h": r"//.*", ".cc": r"//.*", ".comp": r"//.*", ".glsl": r"//.*", ".in": r"//.*",
+           ".py": r"#.*|\"\"\"(?:.|\n)*?\"\"\"", ".build": r"#.*", ".sh": r"#.*", ".txt": r"#.*"}
+OTHERS_PATHS = {"tests/test-chat-template.cpp"} # of other projects
+# What CONTRIBUTING.md names by file alone ("`order.c` there") stands somewhere.
+FILES = re.compile(r"`([\w.]+\.(?:c|h|py|glsl|comp|txt))`")
+EXAMPLES = {"silu.comp", "plan_silu.c"}
+
+# Backends are chosen by what they say of themselves: their names are their own, and those of tests.
+BACKENDS = re.compile(r'^(?:(?!//).)*"(?:cpu-blas|vulkan|vulkan-jit)"', re.M)
+NAMES_BACKENDS = {
+    "core/base/log.c": "topics of TENON_LOG",
+    "docs/examples/devices.c": "an application that asks for a backend",
+    "sdk/include/tenon/ops/quant.h": "packed formats of the two backends",
+    "sdk/lm/engine/model.c": "the backend where nothing is chosen",
+    "sdk/lm/engine/weights.c": "which weights a processor keeps as they are",
+    "tools/tenon/doctor/devices.c": "whether drivers of Vulkan are of interest",
+    "tools/tenon/new/new.c": "names that a new project may not take",
+}
+
+
+def braces(place):
+    """The paths that "a/{b,c}.d" means."""
+    found = re.search(r"\{([^{}]*)\}", place)
+    if not found:
+        return [place]
+    return [path for part in found[1].split(",")
+            for path in braces(place[:found.start()] + part + place[found.end():])]
+
+
+def missing(root, name, suffix, text):
+    """What a document or a file's comments name that does not exist."""
+    if suffix == ".md":
+        said = text
+    elif suffix in COMMENT:
+        said = "\n".join(re.findall(COMMENT[suffix], text))
+    else:
+        return
+    for place in PLACES.findall(said):
+        if STANDS_FOR.search(place) or place in OTHERS_PATHS:
+            continue
+        for path in braces(place):
+            built = "." not in path.rpartition("/")[2] and (root / path).parent.joinpath("meson.build").is_file()
+            if not built and not any(root.glob(path)):
+                yield f"{name}: {path} does not exist"
+
 
 
 def main():
     root = pathlib.Path(__file__).resolve().parents[2]
-    wrong = []
-    for path in tree.files(root):
+    wrong, files = [], tree.files(root)
+    known = {path.name for path in files}
+    for path in files:
         if path.suffix in BINARY:
             continue
         data = (root / path).read_bytes()
@@ -47,9 +95,10 @@ def main():
             wrong.append(f"{name}:1: no line `SPDX-License-Identifier: MIT`")
         if text and not text.endswith("\n"):
             wrong.append(f"{name}: does not end in a newline")
+        wrong += missing(root, name, path.suffix, text)
         if name == "docs/CONTRIBUTING.md":
-            wrong += [f"{name}: {place} does not exist" for place in PLACES.findall(text)
-                      if not any(root.glob(place.rstrip("/")))]
+            wrong += [f"{name}: {file} does not exist" for file in FILES.findall(text)
+                      if file not in known and file not in EXAMPLES]
         if path.suffix in (".md", ".svg"):
             continue
         rules = list(FORBIDDEN)
@@ -57,6 +106,9 @@ def main():
             rules.append((OPENS, "core opens files with file_open()"))
         if name.startswith("tools/tenon/") and path.suffix == ".c" and name not in OWN_WORDS:
             rules.append((PRINTS, "the command prints with say(), complain() or table_print()"))
+        if path.suffix in (".c", ".h") and not name.startswith(("plugins/", "tests/", "tools/bench/")) \
+                and name not in NAMES_BACKENDS:
+            rules.append((BACKENDS, "nobody but a backend knows its name"))
         for pattern, why in rules:
             if found := pattern.search(text):
                 line = text.count("\n", 0, found.start()) + 1
