@@ -4,7 +4,7 @@
 // A file is written under a temporary name and renamed, so that readers see a whole entry
 // or none. A crash may leave a damaged entry, which its checksum reveals. No failure of the
 // cache is an error of the caller: without an entry, code is compiled again.
-#include "host.h"
+#include "cache.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,8 +23,6 @@
 #include "../base/file.h"
 #include "../base/memory.h"
 #include "../base/sha256.h"
-#include "cache.h"
-#include "plugin.h"
 
 #define STALE_SECONDS 3600 // a temporary file of this age has no writer any more
 #define NAME_SIZE 65
@@ -157,8 +155,8 @@ tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
     return TN_OK;
 }
 
-static tn_status load(const struct config *config, const void *key, uint64_t key_size,
-                      void **out_data, uint64_t *out_size)
+tn_status cache_load(const struct config *config, const void *key, uint64_t key_size,
+                     void **out_data, uint64_t *out_size)
 {
     int directory = cache_open(config);
     tn_status status = cache_load_from(directory, key, key_size, out_data, out_size);
@@ -337,34 +335,4 @@ int cache_nameless_file(const struct config *config)
     int fd = file_open(directory, ".", O_TMPFILE | O_RDWR, 0600);
     close(directory);
     return fd;
-}
-
-// --- the service -----------------------------------------------------------------------
-
-static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_size,
-                           void **out_data, uint64_t *out_size)
-{
-    tn_runtime *runtime = host->self->runtime;
-    tn_status status = load(runtime->config, key, key_size, out_data, out_size);
-    atomic_fetch_add(status == TN_OK ? &runtime->cache_found : &runtime->cache_missed, 1);
-    return status;
-}
-
-static void cache_put(const tn_host *host, const void *key, uint64_t key_size,
-                      const void *data, uint64_t size, const tn_cache_about *about)
-{
-    tn_runtime *runtime = host->self->runtime;
-    const struct plugin *plugin = host->self->plugin;
-    if (!cache_store(runtime->config, key, key_size, data, size,
-                     plugin ? plugin->manifest.id : NULL, about))
-        atomic_fetch_add(&runtime->cache_unstored, 1);
-}
-
-const tn_host_cache *cache_service(tn_runtime *runtime)
-{
-    static const tn_host_cache cache = {
-        .struct_size = sizeof(cache), .get = cache_get, .put = cache_put};
-    const struct config *config = runtime->config;
-    bool has_directory = config_get(config, "TENON_CACHE_DIR") || config_cache_home(config);
-    return has_directory ? &cache : NULL;
 }

@@ -4,6 +4,7 @@
 #ifndef CORE_PLUGIN_CACHE_H
 #define CORE_PLUGIN_CACHE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <tenon/host.h>
 #include "../base/config.h"
@@ -15,6 +16,9 @@ int cache_open(const struct config *config);
 // entry, or a damaged one, which is removed.
 tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
                           void **out_data, uint64_t *out_size);
+// As cache_load_from(), in the cache's own directory.
+tn_status cache_load(const struct config *config, const void *key, uint64_t key_size,
+                     void **out_data, uint64_t *out_size);
 // Stores a copy of `data` under `key`; false when that failed. `plugin`: the id of whose it
 // is, or NULL. `about` may be NULL.
 bool cache_store(const struct config *config, const void *key, uint64_t key_size,

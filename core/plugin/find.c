@@ -115,8 +115,6 @@ void plugin_destroy(struct plugin *plugin)
 {
     if (!plugin)
         return;
-    if (plugin->set)
-        plugin_unload(plugin);
     plugin_destroy(plugin->newer);
     manifest_finish(&plugin->manifest);
     mem_free(plugin->directory);

@@ -101,17 +101,12 @@ static const void *host_query(const tn_host *host, const char *id)
     return NULL;
 }
 
-void host_init(tn_host *host, struct tn_host_self *self, uint32_t abi_minor)
-{
-    *host = (tn_host){
-        .struct_size = sizeof(*host),
-        .self = self,
-        .abi_minor = abi_minor,
-        .alloc = host_alloc,
-        .free = host_free,
-        .fail = host_fail,
-        .log = host_log,
-        .config = host_config,
-        .query = host_query,
-    };
-}
+const tn_host host_table = {
+    .struct_size = sizeof(host_table),
+    .alloc = host_alloc,
+    .free = host_free,
+    .fail = host_fail,
+    .log = host_log,
+    .config = host_config,
+    .query = host_query,
+};

@@ -17,8 +17,8 @@ struct tn_host_self {
                         // messages the core prefixes with the operator's name
 };
 
-// Fills the tn_host table of one plugin in one runtime. The table keeps `self`.
-void host_init(tn_host *host, struct tn_host_self *self, uint32_t abi_minor);
+// The tn_host table, but for `self` and abi_minor, which differ by plugin.
+extern const tn_host host_table;
 
 // Tables of the services; NULL when the runtime lacks the service.
 const tn_host_cache *cache_service(tn_runtime *runtime);

@@ -5,40 +5,9 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 #include "../primitive/prim_set.h"
 #include "abi.h"
 #include "module.h"
-#include "note.h"
-#include "trust.h"
-
-tn_status plugin_check(const struct trust *trust, const char *directory,
-                       const struct manifest *manifest, struct checked *out,
-                       struct reason *reason)
-{
-    struct checked made = {.objects.count = 0};
-    int fd = -1;
-    uint32_t minor;
-    tn_status status = trust_open_directory(AT_FDCWD, directory, directory, &fd, reason);
-    if (status != TN_OK)
-        return status;
-    status = trust_hash_files(trust, fd, directory, manifest, &made.objects, reason);
-    close(fd);
-    if (status == TN_OK)
-        status = note_read(made.objects.contents[0].fd, directory, &made.note, reason);
-    if (status == TN_OK)
-        status = note_check(&made.note, manifest, directory, reason);
-    if (status == TN_OK)
-        status = abi_negotiate(abi_host, manifest->abi, manifest->id, &minor, reason);
-    if (status == TN_OK)
-        status = abi_check_sanitizer(manifest->sanitizer, manifest->id, reason);
-    if (status != TN_OK) {
-        objects_close(&made.objects);
-        return status;
-    }
-    *out = made;
-    return TN_OK;
-}
 
 // --- stages ----------------------------------------------------------------------------
 
@@ -126,7 +95,9 @@ static tn_status initialise(struct plugin *plugin, uint32_t minor, struct reason
     const char *id = plugin->manifest.id;
     bool is_pack = newest(plugin)->manifest.num_primitives > 0;
     plugin->self = (struct tn_host_self){plugin->set->runtime, plugin, is_pack ? NULL : id};
-    host_init(&plugin->host, &plugin->self, minor);
+    plugin->host = plugin->set->host;
+    plugin->host.self = &plugin->self;
+    plugin->host.abi_minor = minor;
     if (!plugin->entry->init) {
         plugin->is_initialised = true;
         return TN_OK;

@@ -6,7 +6,7 @@
 #include "../base/fail.h"
 #include "../base/memory.h"
 
-static bool needs_directly(const struct plugin *asker, const struct plugin *provider)
+bool plugin_needs(const struct plugin *asker, const struct plugin *provider)
 {
     for (uint32_t i = 0; i < asker->num_needs; i++)
         if (asker->needs[i] == provider)
@@ -15,11 +15,11 @@ static bool needs_directly(const struct plugin *asker, const struct plugin *prov
 }
 
 // Directly or through other plugins. The recursion ends, because needs form no cycle.
-static bool needs(const struct plugin *asker, const struct plugin *provider)
+static bool needs_at_all(const struct plugin *asker, const struct plugin *provider)
 {
-    bool found = needs_directly(asker, provider);
+    bool found = plugin_needs(asker, provider);
     for (uint32_t i = 0; i < asker->num_needs && !found; i++)
-        found = needs(asker->needs[i], provider);
+        found = needs_at_all(asker->needs[i], provider);
     return found;
 }
 
@@ -30,8 +30,8 @@ tn_status plugin_need(struct plugin *asker, struct plugin *provider, const char 
     struct plugin_set *set = asker->set;
     tn_status status = TN_OK;
     pthread_mutex_lock(&set->lock);
-    bool is_cycle = asker == provider || needs(provider, asker);
-    bool is_known = needs_directly(asker, provider);
+    bool is_cycle = asker == provider || needs_at_all(provider, asker);
+    bool is_known = plugin_needs(asker, provider);
     if (!is_cycle && !is_known)
         status = mem_grow((void **)&asker->needs, &asker->max_needs, asker->num_needs + 1,
                           sizeof(struct plugin *));
@@ -54,20 +54,4 @@ void plugin_drop_needs(struct plugin *asker)
     asker->needs = NULL;
     asker->num_needs = asker->max_needs = 0;
     pthread_mutex_unlock(&asker->set->lock);
-}
-
-// Unloading twice is fine.
-static void unload_after_users(struct plugin *plugin)
-{
-    const struct plugin_set *set = plugin->set;
-    for (uint32_t i = set->count; i > 0; i--)
-        if (needs_directly(set->plugins[i - 1], plugin))
-            unload_after_users(set->plugins[i - 1]);
-    plugin_unload(plugin);
-}
-
-void plugins_unload(struct plugin_set *set)
-{
-    for (uint32_t i = set->count; i > 0; i--)
-        unload_after_users(set->plugins[i - 1]);
 }

@@ -41,7 +41,7 @@ struct plugin {
     const tn_backend *backend; // or NULL
     const tn_ops *ops;         // or NULL
     struct tn_host_self self;
-    tn_host host;
+    tn_host host;          // that of the set, with `self` and the effective minor
     struct plugin **needs; // plugins that this one uses; under set->lock (needs.c)
     uint32_t num_needs, max_needs;
     bool is_initialised; // init succeeded, so deinit is due
@@ -54,6 +54,7 @@ struct plugin {
 struct plugin_set {
     tn_runtime *runtime;
     struct trust trust;
+    tn_host host;            // what each plugin is given, but for `self` and abi_minor
     struct plugin **plugins; // in search order
     uint32_t count, capacity;
     char *directories; // directories that were searched, for messages: "/a, /b"; NULL: none
@@ -80,19 +81,24 @@ void plugin_stop(struct plugin *plugin);
 // Stops the plugin and releases its module.
 void plugin_unload(struct plugin *plugin);
 
-// interface.c: whether the manifest lists the interface; loads the plugin, and gives the
+// provider.c: whether the manifest lists the interface; loads the plugin, and gives the
 // interface.
 bool plugin_offers(const struct plugin *plugin, const char *id);
 tn_status plugin_interface(struct plugin *plugin, const char *id,
                            const void **out_interface, const tn_host **out_host);
+// Loads the plugin that offers the interface `id`. `asker` is the plugin that asks, NULL
+// for the application. `maker`, or NULL, is what the message tells to install when no
+// plugin offers the interface.
+tn_status plugin_find_interface(tn_runtime *runtime, struct plugin *asker, const char *id,
+                                const char *maker, const void **out_interface,
+                                const tn_host **out_host);
 
 // needs.c: records that `asker` uses `interface` of `provider`, so that `provider` stays
 // loaded until `asker` is unloaded. TN_ERR_REFUSED when the provider needs the asker,
 // directly or through other plugins.
 tn_status plugin_need(struct plugin *asker, struct plugin *provider, const char *interface);
 void plugin_drop_needs(struct plugin *asker);
-// Unloads all plugins of the set, each before the plugins that it needs.
-void plugins_unload(struct plugin_set *set);
+bool plugin_needs(const struct plugin *asker, const struct plugin *provider); // directly
 
 // Result of plugin_check(), which checks everything that can be checked without running the
 // plugin's code.

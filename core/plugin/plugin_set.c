@@ -76,12 +76,29 @@ static tn_status make_lists(struct plugin_set *set)
     return made ? TN_OK : TN_ERR_MEMORY;
 }
 
+// Unloads each plugin before those that it needs. Unloading twice is fine.
+static void unload_after_users(struct plugin *plugin)
+{
+    const struct plugin_set *set = plugin->set;
+    for (uint32_t i = set->count; i > 0; i--)
+        if (plugin_needs(set->plugins[i - 1], plugin))
+            unload_after_users(set->plugins[i - 1]);
+    plugin_unload(plugin);
+}
+
+static void unload_all(struct plugin_set *set)
+{
+    for (uint32_t i = set->count; i > 0; i--)
+        unload_after_users(set->plugins[i - 1]);
+}
+
 tn_status plugin_set_create(tn_runtime *runtime, const char *extra_path)
 {
     struct plugin_set *set = mem_zalloc(sizeof(*set));
     if (!set)
         return TN_ERR_MEMORY;
     set->runtime = runtime;
+    set->host = host_table;
     pthread_mutex_init(&set->lock, NULL);
     pthread_cond_init(&set->changed, NULL);
     runtime->plugins = set;
@@ -100,7 +117,7 @@ void plugin_set_destroy(tn_runtime *runtime)
     struct plugin_set *set = runtime->plugins;
     if (!set)
         return;
-    plugins_unload(set);
+    unload_all(set);
     for (int64_t i = (int64_t)set->count - 1; i >= 0; i--)
         plugin_destroy(set->plugins[i]);
     mem_free(set->plugins);
@@ -113,19 +130,4 @@ void plugin_set_destroy(tn_runtime *runtime)
     pthread_mutex_destroy(&set->lock);
     mem_free(set);
     runtime->plugins = NULL;
-}
-
-const char *const *plugin_backend_names(tn_runtime *runtime)
-{
-    return runtime->plugins->backend_names;
-}
-
-const char *const *plugin_default_backends(tn_runtime *runtime)
-{
-    return runtime->plugins->default_backends;
-}
-
-const char *const *plugin_primitive_names(tn_runtime *runtime)
-{
-    return runtime->plugins->primitive_names;
 }

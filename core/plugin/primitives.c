@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Finds primitives by name or role; see primitives.h.
+// Finds primitives by name or role; see primitives.h. And the check whether a primitive can
+// run on this system (TN_IFACE_OPS_CHECK).
 #include "primitives.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "../base/fail.h"
-#include "plugin_set.h"
+#include "plugin.h"
 
 // Loads the packs that may have the primitive, then looks the primitive up. prim_match
 // remembers the answer for this text.
@@ -80,4 +81,26 @@ const char *const *tn_primitive_names(tn_runtime *runtime)
         runtime->plugins ? plugin_primitive_names(runtime) : NULL;
     const char *const *names = prim_names(runtime->prims, installed);
     return names ? names : none;
+}
+
+// --- can a primitive run on this system? -----------------------------------------------
+
+tn_status tn_primitive_check(tn_runtime *runtime, const char *name)
+{
+    const struct prim *prim = NULL;
+    if (!runtime)
+        return fail(TN_ERR_ARGUMENT, "tn_primitive_check: the runtime is NULL");
+    tn_status status = life_check(&runtime->life);
+    if (status == TN_OK)
+        status = prim_find(runtime, name, &prim);
+    if (status != TN_OK || !prim->plugin)
+        return status;
+    const tn_ops_check *check = prim->plugin->entry->query(TN_IFACE_OPS_CHECK);
+    if (!TN_HAS(check, check))
+        return TN_OK;
+    fail_clear();
+    status = check->check(&prim->plugin->host, prim->record.id);
+    if (status != TN_OK)
+        fail_prefix("%s: ", prim->record.id);
+    return status;
 }

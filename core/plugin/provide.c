@@ -230,3 +230,18 @@ tn_status plugin_backend(tn_runtime *runtime, const char *name,
     *out_plugin = plugin;
     return TN_OK;
 }
+
+const char *const *plugin_backend_names(tn_runtime *runtime)
+{
+    return runtime->plugins->backend_names;
+}
+
+const char *const *plugin_default_backends(tn_runtime *runtime)
+{
+    return runtime->plugins->default_backends;
+}
+
+const char *const *plugin_primitive_names(tn_runtime *runtime)
+{
+    return runtime->plugins->primitive_names;
+}

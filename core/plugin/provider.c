@@ -247,3 +247,74 @@ tn_status tn_provider_load(tn_runtime *runtime, const char *id, const char *plug
         return fail(TN_ERR_NOT_FOUND, "plugin %s does not provide %s", plugin, id);
     return plugin_interface(found, id, out_interface, out_host);
 }
+
+// --- interfaces by id ------------------------------------------------------------------
+
+bool plugin_offers(const struct plugin *plugin, const char *id)
+{
+    const char **interfaces = plugin->manifest.interfaces;
+    for (uint32_t i = 0; interfaces && interfaces[i]; i++)
+        if (strcmp(interfaces[i], id) == 0)
+            return true;
+    return false;
+}
+
+// The plugin that offers the interface `id`: of several usable ones the lowest plugin id,
+// so that the order of directories does not matter; else an unusable one, for its reason.
+static struct plugin *choose_provider(const struct plugin_set *set, const char *id)
+{
+    struct plugin *chosen = NULL, *unusable = NULL;
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct plugin *plugin = set->plugins[i];
+        if (!plugin_offers(plugin, id))
+            continue;
+        if (!plugin_is_available(plugin))
+            unusable = unusable ? unusable : plugin;
+        else if (!chosen || strcmp(plugin->manifest.id, chosen->manifest.id) < 0)
+            chosen = plugin;
+    }
+    return chosen ? chosen : unusable;
+}
+
+tn_status plugin_find_interface(tn_runtime *runtime, struct plugin *asker, const char *id,
+                                const char *maker, const void **out_interface,
+                                const tn_host **out_host)
+{
+    struct plugin *plugin = choose_provider(runtime->plugins, id);
+    if (!plugin)
+        return fail(TN_ERR_NOT_FOUND,
+                    "no installed plugin offers the interface '%s': install %s", id,
+                    maker ? maker : "one that does");
+    tn_status status = asker ? plugin_need(asker, plugin, id) : TN_OK;
+    return status == TN_OK ? plugin_interface(plugin, id, out_interface, out_host) : status;
+}
+
+tn_status plugin_interface(struct plugin *plugin, const char *id,
+                           const void **out_interface, const tn_host **out_host)
+{
+    tn_status status = plugin_load(plugin);
+    if (status != TN_OK)
+        return status;
+    const void *table = plugin->entry->query(id);
+    if (!table)
+        return fail(TN_ERR_REFUSED,
+                    "plugin %s does not offer '%s', as its manifest says: reinstall it",
+                    plugin->manifest.id, id);
+    *out_interface = table;
+    *out_host = &plugin->host;
+    return TN_OK;
+}
+
+tn_status tn_interface_find(tn_runtime *runtime, const char *id, const void **out_interface,
+                            const tn_host **out_host)
+{
+    if (!runtime || !id || !out_interface || !out_host)
+        return fail(TN_ERR_ARGUMENT, "tn_interface_find: %s is NULL",
+                    !runtime ? "the runtime"
+                    : !id    ? "the interface's id"
+                             : "the place for a result");
+    tn_status status = life_check(&runtime->life);
+    if (status != TN_OK)
+        return status;
+    return plugin_find_interface(runtime, NULL, id, NULL, out_interface, out_host);
+}

@@ -2,9 +2,7 @@
 // Provenance: who could have changed a plugin's files, and whether somebody did.
 //
 // A file is opened once, relative to the descriptor of its directory, and checked and read
-// through its own descriptor, so renaming files meanwhile changes nothing. Code is copied
-// while it is hashed, and the copy is loaded, so writing to the file meanwhile changes
-// nothing.
+// through its own descriptor, so renaming files meanwhile changes nothing.
 #include "trust.h"
 
 #include <errno.h>
@@ -18,10 +16,6 @@
 #include "../base/file.h"
 #include "../base/sha256.h"
 #include "acl.h"
-#include "elf_file.h"
-#include "module.h"
-
-#define MAX_PATH 4096
 
 // The user's private group: it has the user's number and no other member, by the convention
 // of distributions with such groups.
@@ -125,11 +119,10 @@ static int open_below(int directory, const char *name, const char *path, int kee
     return next;
 }
 
-// Opens a regular file without following symbolic links, and checks its owner and mode.
-static tn_status open_file(int directory, const char *name, const char *path, int *out_fd,
-                           struct reason *reason)
+tn_status trust_open_file(int directory, const char *name, const char *path, int *out_fd,
+                          struct reason *reason)
 {
-    char full[MAX_PATH];
+    char full[TRUST_MAX_PATH];
     snprintf(full, sizeof(full), "%s/%s", path, name);
     tn_status status = TN_OK;
     int fd = open_below(directory, name, full, directory, reason, &status);
@@ -161,7 +154,7 @@ tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
 {
     struct stat info;
     int fd = -1;
-    tn_status status = open_file(directory, name, path, &fd, reason);
+    tn_status status = trust_open_file(directory, name, path, &fd, reason);
     if (status != TN_OK && fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) &&
         errno == ENOENT)
         return TN_ERR_NOT_FOUND;
@@ -217,7 +210,7 @@ tn_status trust_check_files(const struct trust *trust, int directory, const char
         int fd = -1;
         if (looks_good(directory, file))
             continue;
-        tn_status status = open_file(directory, file->name, path, &fd, reason);
+        tn_status status = trust_open_file(directory, file->name, path, &fd, reason);
         if (status != TN_OK)
             return status;
         struct stat info = {0};
@@ -232,15 +225,16 @@ tn_status trust_check_files(const struct trust *trust, int directory, const char
 
 // --- content ---------------------------------------------------------------------------
 
-static tn_status check_content(const char *path, const struct manifest_file *file,
-                               const struct content *content, struct reason *reason)
+tn_status trust_check_content(const char *path, const struct manifest_file *file,
+                              uint64_t size, const unsigned char sha256[32],
+                              struct reason *reason)
 {
-    if (content->size != file->size)
-        return wrong_size(path, file, content->size, reason);
-    if (memcmp(content->sha256, file->sha256, 32) == 0)
+    if (size != file->size)
+        return wrong_size(path, file, size, reason);
+    if (memcmp(sha256, file->sha256, 32) == 0)
         return TN_OK;
     char hex[17], wanted[17];
-    sodium_bin2hex(hex, sizeof(hex), content->sha256, 8);
+    sodium_bin2hex(hex, sizeof(hex), sha256, 8);
     sodium_bin2hex(wanted, sizeof(wanted), file->sha256, 8);
     return reason_record(reason, TN_ERR_REFUSED, REASON_HASH, file->name,
                          "%s/%s has SHA-256 %s..., the manifest says %s...", path,
@@ -251,7 +245,7 @@ tn_status trust_read_listed(const struct trust *trust, int directory, const char
                             const struct manifest_file *file, char **out_text,
                             size_t *out_size, struct reason *reason)
 {
-    struct content content = {.fd = -1};
+    unsigned char sha256[32];
     char *text = NULL;
     size_t size = 0;
     uint64_t max = INT64_MAX - 2;
@@ -264,10 +258,9 @@ tn_status trust_read_listed(const struct trust *trust, int directory, const char
                              path, file->name);
     if (status != TN_OK)
         return status;
-    content.size = size;
-    sha256_of(text, size, content.sha256);
+    sha256_of(text, size, sha256);
     if (trust->level != TRUST_ANY)
-        status = check_content(path, file, &content, reason);
+        status = trust_check_content(path, file, size, sha256, reason);
     if (status != TN_OK) {
         mem_free(text);
         return status;
@@ -275,122 +268,4 @@ tn_status trust_read_listed(const struct trust *trust, int directory, const char
     *out_text = text;
     *out_size = size;
     return TN_OK;
-}
-
-// Hashes a listed file. With `is_code`, out->fd is what to load.
-static tn_status hash_file(const struct trust *trust, int directory, const char *path,
-                           const struct manifest_file *file, bool is_code,
-                           struct content *out, struct reason *reason)
-{
-    int fd = -1;
-    char whole[MAX_PATH];
-    snprintf(whole, sizeof(whole), "%s/%s", path, file->name);
-    tn_status status = open_file(directory, file->name, path, &fd, reason);
-    if (status != TN_OK)
-        return status;
-    struct content content;
-    if (!is_code)
-        status = content_hash(fd, &content);
-    else if (trust->level == TRUST_ANY)
-        status = content_keep(fd, &content);
-    else if (!module_content(fd, &content))
-        status = content_copy(fd, whole, trust->config, &content);
-    close(fd);
-    if (status == TN_ERR_IO)
-        return reason_record(reason, TN_ERR_REFUSED, REASON_READ, whole, "%s: %s", whole,
-                             fail_text());
-    if (status != TN_OK)
-        return status;
-    if (trust->level != TRUST_ANY)
-        status = check_content(path, file, &content, reason);
-    if (status == TN_OK)
-        *out = content;
-    else if (content.fd >= 0)
-        close(content.fd);
-    return status;
-}
-
-static const char *last_part(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
-// State of trust_hash_files(): the objects that were taken so far.
-struct check {
-    const struct trust *trust;
-    int directory;
-    const char *path;
-    struct reason *reason;
-    const struct manifest_file *files[MAX_OBJECTS]; // entries of `objects`, in order
-    struct objects objects;
-};
-
-static bool is_taken(const struct check *check, const struct manifest_file *file)
-{
-    for (uint32_t i = 0; i < check->objects.count; i++)
-        if (check->files[i] == file)
-            return true;
-    return false;
-}
-
-static bool is_needed(const struct check *check, const char *name)
-{
-    if (!strstr(name, ".so"))
-        return false;
-    for (uint32_t i = 0; i < check->objects.count; i++)
-        if (elf_needs(check->objects.contents[i].fd, name))
-            return true;
-    return false;
-}
-
-static tn_status take_object(struct check *check, const struct manifest_file *file)
-{
-    struct objects *objects = &check->objects;
-    if (objects->count == MAX_OBJECTS)
-        return reason_record(check->reason, TN_ERR_REFUSED, REASON_ELF, check->path,
-                             "%s: it needs more than %d shared objects of its own",
-                             check->path, MAX_OBJECTS - 1);
-    tn_status status = hash_file(check->trust, check->directory, check->path, file, true,
-                                 &objects->contents[objects->count], check->reason);
-    if (status != TN_OK)
-        return status;
-    objects->names[objects->count] = last_part(file->name);
-    check->files[objects->count++] = file;
-    return TN_OK;
-}
-
-// Takes the plugin's shared object, then the listed libraries that taken objects need,
-// until no more are needed.
-static tn_status take_objects(struct check *check, const struct manifest *manifest)
-{
-    tn_status status = take_object(check, manifest_object(manifest));
-    uint32_t before = 0;
-    while (status == TN_OK && before < check->objects.count) {
-        before = check->objects.count;
-        for (uint32_t i = 0; status == TN_OK && i < manifest->num_files; i++) {
-            const struct manifest_file *file = &manifest->files[i];
-            if (!is_taken(check, file) && is_needed(check, last_part(file->name)))
-                status = take_object(check, file);
-        }
-    }
-    return status;
-}
-
-tn_status trust_hash_files(const struct trust *trust, int directory, const char *path,
-                           const struct manifest *manifest, struct objects *out,
-                           struct reason *reason)
-{
-    struct check check = {trust, directory, path, reason, .objects.count = 0};
-    struct content content;
-    tn_status status = take_objects(&check, manifest);
-    for (uint32_t i = 0; status == TN_OK && i < manifest->num_files; i++)
-        if (!is_taken(&check, &manifest->files[i]))
-            status = hash_file(trust, directory, path, &manifest->files[i], false, &content,
-                               reason);
-    if (status == TN_OK)
-        *out = check.objects;
-    else
-        objects_close(&check.objects);
-    return status;
 }

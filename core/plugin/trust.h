@@ -6,15 +6,21 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "copy.h"
 #include "manifest.h"
 #include "reason.h"
 #include "signature.h"
+
+#define TRUST_MAX_PATH 4096 // bytes, longest path of a listed file
 
 // Opens a plugin's directory; refuses a symbolic link, and a directory that other users can
 // change. `name` is relative to the directory `at`, or AT_FDCWD; `path` is for messages.
 tn_status trust_open_directory(int at, const char *name, const char *path, int *out_fd,
                                struct reason *reason);
+
+// Opens a regular file of `directory` without following symbolic links, and checks its
+// owner and mode.
+tn_status trust_open_file(int directory, const char *name, const char *path, int *out_fd,
+                          struct reason *reason);
 
 // Reads a file of `directory`, at most `max_size` + 1 bytes, so that the caller sees when
 // the file is too large. Gives text ended by NUL (mem_free). TN_ERR_NOT_FOUND when there is
@@ -34,10 +40,9 @@ tn_status trust_read_listed(const struct trust *trust, int directory, const char
 tn_status trust_check_files(const struct trust *trust, int directory, const char *path,
                             const struct manifest *manifest, struct reason *reason);
 
-// As trust_check_files, and checks the hashes. Gives the plugin's shared object and the
-// listed libraries that it needs, as private copies.
-tn_status trust_hash_files(const struct trust *trust, int directory, const char *path,
-                           const struct manifest *manifest, struct objects *out,
-                           struct reason *reason);
+// Refuses content of this size and hash unless they are those that the manifest lists.
+tn_status trust_check_content(const char *path, const struct manifest_file *file,
+                              uint64_t size, const unsigned char sha256[32],
+                              struct reason *reason);
 
 #endif // CORE_PLUGIN_TRUST_H

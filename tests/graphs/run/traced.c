@@ -520,7 +520,8 @@ Test(traced, a_plugin_builds_graph_in_a_scope)
 {
     tn_host host;
     struct tn_host_self self = {.runtime = runtime};
-    host_init(&host, &self, 0);
+    host = host_table;
+    host.self = &self;
     const tn_host_graph *service = host.query(&host, TN_HOST_GRAPH);
     tn_build build = {.struct_size = sizeof(build)};
     cr_assert_eq(service->build(&host, NULL, &build), TN_ERR_ARGUMENT);

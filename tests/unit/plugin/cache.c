@@ -22,7 +22,8 @@ static void setup(void)
     runtime = (tn_runtime){0};
     check_status(config_create_as(false, (const char *[]){variable, NULL}, &runtime.config),
                  TN_OK);
-    host_init(&host, &self, 0);
+    host = host_table;
+    host.self = &self;
     cache = host.query(&host, TN_HOST_CACHE);
     cr_assert(ne(ptr, cache, NULL));
 }
