@@ -14,7 +14,7 @@
 #include "graph/graph.h"
 #include "plan/override.h"
 #include "plan/plan.h"
-#include "plugin/host.h"
+#include "plugin/host/host.h"
 #include "plugin/plugin_set.h"
 #include "primitive/prim_set.h"
 #include "run/effects.h"

@@ -10,7 +10,7 @@
 #include "../base/dtype.h"
 #include "../base/shape.h"
 #include "../plan/plan.h"
-#include "../plugin/plugin_set.h"
+#include "../plugin/load/plugins.h"
 #include "operands.h"
 #include "oracle.h"
 

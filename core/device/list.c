@@ -4,7 +4,7 @@
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/memory.h"
-#include "../plugin/plugin_set.h"
+#include "../plugin/load/plugins.h"
 #include "device_set.h"
 
 void summaries_forget(struct device_set *set)

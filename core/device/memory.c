@@ -7,7 +7,7 @@
 #include "../base/fail.h"
 #include "../base/memory.h"
 #include "../base/thread.h"
-#include "../plugin/host.h"
+#include "../plugin/host/host.h"
 #include "device_set.h"
 #include "outcome.h"
 

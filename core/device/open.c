@@ -8,8 +8,8 @@
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/memory.h"
-#include "../plugin/host.h"
-#include "../plugin/plugin_set.h"
+#include "../plugin/host/host.h"
+#include "../plugin/load/plugins.h"
 #include "../primitive/prim_set.h"
 #include "mover.h"
 #include "outcome.h"

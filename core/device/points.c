@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include "../base/fail.h"
 #include "../base/thread.h"
-#include "../plugin/plugin_set.h"
+#include "../plugin/load/plugins.h"
 #include "mover.h"
 #include "outcome.h"
 

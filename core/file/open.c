@@ -8,7 +8,7 @@
 #include "../base/fail.h"
 #include "../base/memory.h"
 #include "../base/shape.h"
-#include "../plugin/plugin_set.h"
+#include "../plugin/load/plugins.h"
 #include "../primitive/registry.h"
 #include "file.h"
 

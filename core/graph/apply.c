@@ -9,7 +9,7 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
-#include "../plugin/primitives.h"
+#include "../plugin/load/primitives.h"
 
 // Up to this number of inputs, infer_by_rule() uses the stack; only variadic primitives
 // have more inputs.

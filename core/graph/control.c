@@ -2,7 +2,7 @@
 // Conditions, loops and checkpoints for applications: traces their bodies, and applies the
 // primitive that has the role.
 #include "../base/fail.h"
-#include "../plugin/primitives.h"
+#include "../plugin/load/primitives.h"
 #include "../primitive/registry.h"
 #include "graph.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../base/memory.h"
-#include "../plugin/plugin_set.h"
+#include "../plugin/load/plugins.h"
 
 // One rule "primitive[@backend]=[!]glob"; rules are separated by ';'. The primitive is a
 // glob over ids with or without revision. The glob after '=' is over "plugin" and

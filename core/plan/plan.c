@@ -4,7 +4,7 @@
 
 #include <string.h>
 #include "../base/fail.h"
-#include "../plugin/host.h"
+#include "../plugin/host/host.h"
 
 // Loads all plugins that planning needs, backends and kernels, so that no later stage loads
 // code.

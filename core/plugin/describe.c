@@ -2,7 +2,7 @@
 // tn_plugin_describe(): makes the text of plugin.json for a shared object. The identity
 // comes from the ELF note; the rest from the plugin's tables, for which the plugin is
 // initialised.
-#include "plugin.h"
+#include "load/load.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +15,10 @@
 #include "../base/fail.h"
 #include "../base/file.h"
 #include "../primitive/prim_set.h"
-#include "abi.h"
-#include "module.h"
-#include "note.h"
-#include "trust.h"
+#include "find/abi.h"
+#include "load/module.h"
+#include "load/note.h"
+#include "find/trust.h"
 
 // The plugin being described.
 struct subject {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Public functions about plugins: list them, load one by id, compare versions, verify a
 // directory.
-#include "plugin.h"
+#include "load/load.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "../base/fail.h"
-#include "names.h"
+#include "find/names.h"
 
 static const char *const no_names[] = {NULL};
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Creates and destroys the plugin set of a runtime, with the lists of names from all
 // manifests.
-#include "plugin.h"
+#include "plugin_set.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include "host/host.h"
+#include "load/load.h"
 
 static int by_bytes(const void *a, const void *b)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/shape.h"
-#include "../plugin/host.h"
+#include "../plugin/host/host.h"
 #include "../primitive/registry.h"
 #include "function.h"
 

@@ -7,7 +7,7 @@
 #include "../base/fail.h"
 #include "../base/thread.h"
 #include "../device/outcome.h"
-#include "../plugin/host.h"
+#include "../plugin/host/host.h"
 #include "effects.h"
 #include "running.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 #include "../base/fail.h"
-#include "../plugin/host.h"
+#include "../plugin/host/host.h"
 
 static tn_array *build_op(const tn_build *build, const char *primitive,
                           const tn_array *const *inputs, uint64_t num_inputs,

@@ -7,7 +7,7 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
-#include "../plugin/primitives.h"
+#include "../plugin/load/primitives.h"
 
 struct splitter {
     tn_scope *scope;

@@ -3,7 +3,7 @@
 // that is sound but for one byte, which the second to fourth bytes choose and change.
 #include "fuzz.h"
 #include "base/memory.h"
-#include "plugin/cache.h"
+#include "plugin/cache/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>

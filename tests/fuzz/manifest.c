@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // plugin.json: a manifest that is accepted says nothing that its readers do not expect.
 #include "fuzz.h"
-#include "plugin/manifest.h"
-#include "plugin/names.h"
+#include "plugin/find/manifest.h"
+#include "plugin/find/names.h"
 
 static void check_texts(const struct manifest *m)
 {

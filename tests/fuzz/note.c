@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The note of a shared object: an accepted one holds ended and valid texts.
 #include "fuzz.h"
-#include "plugin/names.h"
-#include "plugin/note.h"
+#include "plugin/find/names.h"
+#include "plugin/load/note.h"
 
 void fuzz_one(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 // whether the rest is a signature, or a file of a trusted key.
 #include "fuzz.h"
 #include "base/memory.h"
-#include "plugin/signature.h"
+#include "plugin/find/signature.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -57,6 +57,7 @@ def tower(*floors):
 FLOORS = {
     "core": tower("base", "attr", "expr", "primitive", "plugin", "device", "graph",
                   "transform", "plan", ("run", "check"), "file", "watch"),
+    "core/plugin": tower("cache", "find", "load", "host"),
     "kernels/compiler": tower("compiler.h", "base", ("preprocess", "ir"), ("types", "passes", "write"),
                               "tree", "emit", "front") | {"tool": ["compiler.h"]},
     "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt"), "text"),
@@ -130,15 +131,16 @@ def part_of(path):
     return layer_of(path)
 
 
-def floor_of(name, floors):
-    """The folder of the table `floors` that the file `name` is below, and its floor there
-    ("" for the folder itself); None, None when it is below none."""
-    for parent in floors:
+def floors_of(name, floors):
+    """The folders of the table `floors` that the file `name` is below, from the outermost, each
+    with its floor there ("" for the folder itself)."""
+    found = {}
+    for parent in sorted(floors, key=len):
         if name.startswith(parent + "/"):
             inside = name[len(parent) + 1:].split("/")
             is_floor = len(inside) > 1 or inside[0] in floors[parent]
-            return parent, inside[0] if is_floor else ""
-    return None, None
+            found[parent] = inside[0] if is_floor else ""
+    return found
 
 
 def unordered(table):
@@ -210,11 +212,11 @@ class Checker:
 
     def is_below(self, path, target):
         """Is `target` on the floor of `path`, or on one that this floor may use?"""
-        parent, floor = floor_of(path.as_posix(), self.floors)
-        other, below = floor_of(target, self.floors)
-        if parent is None or parent != other or floor in ("", below):
-            return True
-        return below in self.floors[parent].get(floor, [])
+        others = floors_of(target, self.floors)
+        return all(floor in ("", others[parent]) or
+                   others[parent] in self.floors[parent].get(floor, [])
+                   for parent, floor in floors_of(path.as_posix(), self.floors).items()
+                   if parent in others)
 
     def system(self, path, name):
         """What is wrong with <name>, or None."""
@@ -248,8 +250,9 @@ class Checker:
             candidates = [k for k in self.known if k.endswith("/" + name)]
         if not candidates or any(self.may(path, c) for c in candidates):
             return None  # none at all: generated in the build folder
-        parent, floor = floor_of(path.as_posix(), self.floors)
-        who = f"{parent}/{floor}" if floor else part_of(path)
+        own = [f"{parent}/{floor}" for parent, floor in floors_of(path.as_posix(), self.floors).items()
+               if floor]
+        who = own[-1] if own else part_of(path)
         return f'{who} may not include "{name}" ({candidates[0]})'
 
     def check_tables(self):
@@ -267,9 +270,9 @@ class Checker:
             if layer_of(path) is None:
                 wrong.append(f"{path}:1: in no layer of the table")
                 continue
-            parent, floor = floor_of(path.as_posix(), self.floors)
-            if floor and floor not in self.floors[parent]:
-                wrong.append(f"{path}:1: {parent}/{floor} is not in the table of floors")
+            wrong += [f"{path}:1: {parent}/{floor} is not in the table of floors"
+                      for parent, floor in floors_of(path.as_posix(), self.floors).items()
+                      if floor and floor not in self.floors[parent]]
             for line, system, quoted in self.includes(path):
                 why = self.system(path, system) if system else self.quoted(path, quoted)
                 if why:
@@ -319,8 +322,12 @@ PLANTED = {  # file: (its text, is it wrong?)
     "tower/ground/g.h": ('#include "../floor.h"\n', False),
     "tower/ground/bad_up.c": ('#include "left/l.h"\n', True),
     "tower/attic/bad_unknown.c": ("", True),
+    "tower/roof/stairs/s.h": ('#include "ground/g.h"\n', False),
+    "tower/roof/stairs/bad_up.c": ('#include "../rail/rail.h"\n', True),
+    "tower/roof/rail/rail.h": ('#include "../stairs/s.h"\n', False),
 }
-PLANTED_FLOORS = {"tower": tower(("floor.h", "bad_floor.h"), "ground", ("left", "right"), "roof")}
+PLANTED_FLOORS = {"tower": tower(("floor.h", "bad_floor.h"), "ground", ("left", "right"), "roof"),
+                  "tower/roof": tower("stairs", "rail")}
 PLANTED_TABLES = {  # name: (a table, is it wrong?)
     "ordered": (tower("a", ("b", "c")), False),
     "round": ({"a": ["b"], "b": ["c"], "c": ["a"]}, True),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each reason of core/plugin/reason.h for which a plugin is not loaded is made to happen here,
+"""Each reason of core/plugin/find/reason.h for which a plugin is not loaded is made to happen here,
 and `tenon why` says it in a sentence with its remedy; so it does for operators and backends
 that such plugins have. Functions are named after their codes."""
 
@@ -19,7 +19,7 @@ from tap import refused, run, tenon
 
 stage.FIXTURES = pathlib.Path(sys.argv[3]).absolute()
 QUARANTINE = pathlib.Path(sys.argv[4]).absolute()
-CORE = pathlib.Path(__file__).resolve().parents[2] / "core/plugin"
+CORE = pathlib.Path(__file__).resolve().parents[2] / "core/plugin/find"
 
 
 def environment(**more):
@@ -28,7 +28,7 @@ def environment(**more):
 
 
 def remedy(code):
-    """What core/plugin/reason.c says helps, with the holes open."""
+    """What core/plugin/find/reason.c says helps, with the holes open."""
     text = (CORE / "reason.c").read_text()
     found = re.search(rf"\[REASON_{code}\] =\s+((?:\"[^\"]*\"\s*)+)", text)
     joined = "".join(re.findall(r'"([^"]*)"', found[1]))

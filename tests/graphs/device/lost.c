@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 #include "../support/common.h"
-#include "plugin/plugin.h"
+#include "plugin/find/plugin.h"
 
 static const char *backend;
 

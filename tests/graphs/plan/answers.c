@@ -4,7 +4,7 @@
 // memory, and failures without a reason. Each is refused with a message that names the
 // plugin, and nothing is read or written out of bounds (the address sanitizer watches).
 #include "graph/rules.h"
-#include "plugin/primitives.h"
+#include "plugin/load/primitives.h"
 #include "check/oracle.h"
 #include "../support/common.h"
 

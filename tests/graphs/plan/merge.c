@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Neighbours: a planted primitive that takes in the one that makes its input. When both
 // become one step, when they stay two, and what a wrong rule gets told.
-#include "plugin/primitives.h"
+#include "plugin/load/primitives.h"
 #include "../support/common.h"
 
 #include <tenon/kernel.h>

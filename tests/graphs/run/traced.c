@@ -5,7 +5,7 @@
 #include "attr/intern.h"
 #include "base/fail.h"
 #include "graph/graph.h"
-#include "plugin/host.h"
+#include "plugin/host/host.h"
 #include "primitive/prim_set.h"
 #include <pthread.h>
 #include <stdatomic.h>

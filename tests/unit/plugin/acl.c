@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-#include "plugin/acl.h"
+#include "plugin/find/acl.h"
 #include "stage.h"
 
 struct entry {

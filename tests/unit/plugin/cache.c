@@ -6,7 +6,7 @@
 #include <tenon/cache_file.h>
 #include <time.h>
 #include <unistd.h>
-#include "plugin/cache.h"
+#include "plugin/cache/cache.h"
 #include "stage.h"
 
 static tn_runtime runtime;

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../../fixtures/fixture.h"
-#include "plugin/primitives.h"
+#include "plugin/load/primitives.h"
 #include "stage.h"
 
 static struct fixture_probe *probe_of(tn_runtime *runtime, const char *id)

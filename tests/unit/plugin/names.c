@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Names in manifests.
 #include "stage.h"
-#include "plugin/names.h"
+#include "plugin/find/names.h"
 
 Test(names, ids_are_parts_between_dots)
 {

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "stage.h"
-#include "plugin/note.h"
+#include "plugin/load/note.h"
 
 // The smallest file that holds a note: headers, one segment, one note.
 struct __attribute__((packed)) file {

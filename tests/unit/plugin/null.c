@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The null backend keeps the contract of a backend.
-#include "plugin/host.h"
+#include "plugin/host/host.h"
 #include "stage.h"
 
 static tn_runtime *runtime;

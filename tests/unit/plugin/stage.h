@@ -8,7 +8,10 @@
 #include "base/config.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "plugin/plugin.h"
+#include "plugin/find/plugin.h"
+#include "plugin/host/host.h"
+#include "plugin/load/load.h"
+#include "plugin/plugin_set.h"
 
 // The directory of the running test. stage_setup makes it and cleans the environment of
 // TENON_ variables; stage_teardown removes it.

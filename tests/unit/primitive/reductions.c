@@ -3,7 +3,7 @@
 #include "check.h"
 #include "base/fail.h"
 #include "expr/expr.h"
-#include "plugin/primitives.h"
+#include "plugin/load/primitives.h"
 #include "primitive/registry.h"
 
 static tn_runtime runtime;

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "expr/expr.h"
 #include "attr/attrs.h"
-#include "plugin/primitives.h"
+#include "plugin/load/primitives.h"
 #include "primitive/registry.h"
 
 static tn_runtime runtime;

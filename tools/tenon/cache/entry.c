@@ -11,7 +11,7 @@
 #include <tenon/cache_file.h>
 #include <unistd.h>
 
-#define STALE_SECONDS 3600 // as core/plugin/cache.c has it
+#define STALE_SECONDS 3600 // as core/plugin/cache/cache.c has it
 #define MAX_FILE                                                                           \
     (sizeof(tn_cache_header) + TN_CACHE_MAX_ENTRY + TN_CACHE_NUM_TEXTS * TN_CACHE_MAX_TEXT)
 
