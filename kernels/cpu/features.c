@@ -82,7 +82,8 @@ const struct cpu_kernels *cpu_pick(uint32_t features)
     return *variant;
 }
 
-// Holds for the loops of vector/ that are written with MAP2S, and for the fused operations.
+// Holds for the loops of elementwise/ that are written with MAP2S, and for the fused
+// operations.
 bool cpu_takes_scalars(int32_t op, int32_t dtype)
 {
     const uint32_t wide = TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) |

@@ -6,7 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include "cpu.h"
+#include "cpu/cpu.h"
 
 #define GUARD 0.625 // between and behind the rows
 

@@ -11,8 +11,8 @@
 #include <math.h>
 #include <time.h>
 #include <tenon/ops/reference.h>
-#include "cpu.h"
-#include "ref/ops_ref.h"
+#include "cpu/cpu.h"
+#include "cpu/ref/ops_ref.h"
 
 static uint64_t seed, state;
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include "cpu.h"
-#include "ref/ops_ref.h"
+#include "cpu/cpu.h"
+#include "cpu/ref/ops_ref.h"
 
 static const struct {
     const char *name;

@@ -9,7 +9,7 @@
 
 #include <math.h>
 #include "device_harness.h"
-#include "ref/ops_ref.h"
+#include "cpu/ref/ops_ref.h"
 
 static const tn_plugin *cpu;
 static struct device_harness harness;

@@ -6,7 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "quant_fixtures.h"
 
 static bool can_run(const struct cpu_quant_kernels *k)

@@ -5,8 +5,8 @@
 #include "check.h"
 
 #include <math.h>
-#include "cpu.h"
-#include "ref/ops_ref.h"
+#include "cpu/cpu.h"
+#include "cpu/ref/ops_ref.h"
 
 #define MAX_N 141
 #define MAX_CHANNELS 40
@@ -330,11 +330,11 @@ static void check_pool(const struct planting *p)
         return;
     for (int64_t i = 0; i < p->n; i++)
         x[i] = (float)p->values[i];
-    p->kernels->nn->pool_max_f32(acc, x, 1, p->n, p->n);
+    p->kernels->conv->pool_max_f32(acc, x, 1, p->n, p->n);
     for (int64_t i = 0; i < p->n; i++)
         EXPECT(p, "pooled", acc[i], isnan(x[i]) ? (double)NAN : fmax(p->values[i], 0));
     memset(x, 0, sizeof(x)); // a NaN that is there stays
-    p->kernels->nn->pool_max_f32(acc, x, 1, p->n, p->n);
+    p->kernels->conv->pool_max_f32(acc, x, 1, p->n, p->n);
     for (int64_t i = 0; i < p->n; i++)
         EXPECT(p, "pooled on", acc[i],
                isnan(p->values[i]) ? (double)NAN : fmax(p->values[i], 0));
@@ -409,7 +409,7 @@ static void check_few(const struct cpu_kernels *kernels, int64_t m, int64_t n, i
     struct cpu_few_rows p = few_of(&got, m, n, k, by_rows);
     encode_few(&got, &p, kind, by_rows);
     before = got;
-    (by_rows ? kernels->nn->few_by_rows : kernels->nn->few_by_columns)(&p);
+    (by_rows ? kernels->few->by_rows : kernels->few->by_columns)(&p);
     for (int64_t i = 0; i < m * p.c_row; i++) {
         int64_t row = i / p.c_row, column = i % p.c_row;
         double want = (double)before.c[i];

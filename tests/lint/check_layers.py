@@ -83,6 +83,8 @@ FLOORS = {
         "complete": ["base"],
         "programs": ["base", "files"],
     },
+    "kernels/cpu": tower(("variant.h", "x86.h", "instruction_sets.h"),
+                         ("conv", "elementwise", "matmul", "move", "quant", "reduce"), "fft", "cpu.h"),
     "plugins/backends/cpu-blas": tower("device", ("program", "ops"), ("run", "blas")),
 }
 

@@ -13,7 +13,7 @@
 #include <tenon/ops/reference.h>
 #include "blas.h"
 #include "ops/kernels.h"
-#include "quant.h"
+#include "cpu/quant/quant.h"
 
 struct attention {
     const struct blas *blas;

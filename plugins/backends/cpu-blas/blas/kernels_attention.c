@@ -70,18 +70,17 @@ static bool multiply_few_f32(const struct attention *s, const struct block *b,
 {
     if (b->rows > CPU_FEW_ROWS)
         return false;
-    s->kernels->nn->few_by_rows(
-        &(struct cpu_few_rows){.a = (const float *)(const void *)b->q,
-                               .b = k->data,
-                               .c = (float *)(void *)b->scores,
-                               .m = b->rows,
-                               .n = count,
-                               .k = s->depth,
-                               .a_row = s->depth,
-                               .b_row = k->row,
-                               .c_row = count,
-                               .scale = (float)s->scale,
-                               .kind = k->kind});
+    s->kernels->few->by_rows(&(struct cpu_few_rows){.a = (const float *)(const void *)b->q,
+                                                    .b = k->data,
+                                                    .c = (float *)(void *)b->scores,
+                                                    .m = b->rows,
+                                                    .n = count,
+                                                    .k = s->depth,
+                                                    .a_row = s->depth,
+                                                    .b_row = k->row,
+                                                    .c_row = count,
+                                                    .scale = (float)s->scale,
+                                                    .kind = k->kind});
     return true;
 }
 
@@ -90,7 +89,7 @@ static bool add_few_f32(const struct attention *s, const struct block *b,
 {
     if (b->rows > CPU_FEW_ROWS)
         return false;
-    s->kernels->nn->few_by_columns(
+    s->kernels->few->by_columns(
         &(struct cpu_few_rows){.a = (const float *)(const void *)b->scores,
                                .b = v->data,
                                .c = (float *)(void *)b->out,

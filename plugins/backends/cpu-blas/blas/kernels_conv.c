@@ -259,7 +259,7 @@ static tn_status conv2d_weight(const tn_cpu_call *call)
                        sum_chunks, &f);
     blas_leave();
     for (int64_t i = 1; i < f.chunks; i++)
-        f.kernels->nn->add_into_f32(f.w, f.partials + (i - 1) * elements, elements);
+        f.kernels->conv->add_into_f32(f.w, f.partials + (i - 1) * elements, elements);
     return TN_OK;
 }
 

@@ -148,7 +148,7 @@ static void multiply_floats(void *context, int64_t begin, int64_t end, uint32_t 
     (void)worker;
     last = last < run->r ? last : run->r;
     for (int64_t row = 0; row < p->rows; row += CPU_FEW_ROWS)
-        run->kernels->nn->few_by_rows(&(struct cpu_few_rows){
+        run->kernels->few->by_rows(&(struct cpu_few_rows){
             .a = p->x + row * run->k,
             .b = (const float *)(const void *)p->w + first * run->k,
             .c = p->out + row * run->r + first,

@@ -2,11 +2,11 @@
 // Pack "quant": products with weights of a few bits an element, rows of them as floats, and
 // packing.
 //
-// Of packed formats, x is rounded to bytes, and the kernels of kernels/cpu/quant.h multiply
-// 16 rows of weights at a time: the weights are read once for the rows of x that fit the
-// second-level cache, so that one row of x takes the time of reading the weights. Of other
-// formats, and where the product has to be exact, some rows of weights become floats in the
-// worker's scratch memory, which f32 products read.
+// Of packed formats, x is rounded to bytes, and the kernels of kernels/cpu/quant/quant.h
+// multiply 16 rows of weights at a time: the weights are read once for the rows of x that
+// fit the second-level cache, so that one row of x takes the time of reading the weights.
+// Of other formats, and where the product has to be exact, some rows of weights become
+// floats in the worker's scratch memory, which f32 products read.
 #include <limits.h>
 #include <string.h>
 #include <tenon/ops/quant_attrs.h>
@@ -181,7 +181,7 @@ static void multiply_floats(const struct quant_run *r, const float *values, int6
     }
     for (int64_t row = 0; row < r->rows; row += CPU_FEW_ROWS) {
         int64_t left = r->rows - row;
-        r->kernels->nn->few_by_rows(&(struct cpu_few_rows){
+        r->kernels->few->by_rows(&(struct cpu_few_rows){
             .a = r->x + row * k,
             .b = values,
             .c = r->out + row * n + first,

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <tenon/backend.h>
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "threads.h"
 
 #define CPU_ALIGNMENT 64

@@ -10,8 +10,8 @@
 #include <tenon/checked.h>
 #include <tenon/kernel.h>
 #include <tenon/ops/base_attrs.h>
-#include "cpu.h"
-#include "quant.h"
+#include "cpu/cpu.h"
+#include "cpu/quant/quant.h"
 
 // The variant for the processor features that the call names.
 static inline const struct cpu_kernels *kernel_variant(const tn_cpu_call *call)

@@ -13,7 +13,7 @@ struct pool2d {
     int64_t kh, kw, sh, sw, ph, pw;
     const float *x, *out, *g; // input, output, the output's gradient
     float *to;                // the output, or the input's gradient
-    const struct cpu_nn_kernels *nn;
+    const struct cpu_conv_kernels *conv;
 };
 
 // Entry `i` (0: rows, 1: columns) of a list of two, or the only entry.
@@ -42,7 +42,7 @@ static void read_pool(const tn_cpu_call *call, const tn_layout *x, const tn_layo
         .sw = pair(&attrs->stride, 1, kw),
         .ph = pair(&attrs->padding, 0, 0),
         .pw = pair(&attrs->padding, 1, 0),
-        .nn = kernel_variant(call)->nn,
+        .conv = kernel_variant(call)->conv,
     };
 }
 
@@ -76,9 +76,9 @@ static void pool_row(const struct pool2d *p, int64_t image, int64_t oy)
         for (int64_t kx = 0; kx < p->kw; kx++) {
             valid_pixels(p, kx, &begin, &end);
             if (begin < end)
-                p->nn->pool_max_f32(out + begin * p->c,
-                                    p->x + tap_offset(p, image, y, begin, kx), end - begin,
-                                    p->c, p->sw * p->c);
+                p->conv->pool_max_f32(out + begin * p->c,
+                                      p->x + tap_offset(p, image, y, begin, kx),
+                                      end - begin, p->c, p->sw * p->c);
         }
     }
 }
@@ -116,8 +116,8 @@ static void grad_row(const struct pool2d *p, int64_t image, int64_t oy)
             if (begin >= end)
                 continue;
             int64_t at = tap_offset(p, image, y, begin, kx), from = row + begin * p->c;
-            p->nn->pool_grad_f32(p->to + at, p->x + at, p->out + from, p->g + from,
-                                 taken + begin * p->c, end - begin, p->c, p->sw * p->c);
+            p->conv->pool_grad_f32(p->to + at, p->x + at, p->out + from, p->g + from,
+                                   taken + begin * p->c, end - begin, p->c, p->sw * p->c);
         }
     }
 }

@@ -9,7 +9,7 @@
 
 #include <tenon/ops/base_attrs.h>
 #include "kernels.h"
-#include "reduce.h"
+#include "cpu/reduce/reduce.h"
 
 struct axes {
     int32_t rank;

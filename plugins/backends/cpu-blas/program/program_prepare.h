@@ -21,7 +21,7 @@ enum location_kind {
 enum value_scope { SCOPE_ELEMENT, SCOPE_ROW, SCOPE_ALL };
 
 // Elements of a block of a row that takes several: a multiple of 1024, by which sums of
-// rows are cut (kernels/cpu/reduce.h). Up to twice as many are one block.
+// rows are cut (kernels/cpu/reduce/reduce.h). Up to twice as many are one block.
 #define ROW_BLOCK 1024
 
 struct program_value { // the result of an instruction

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Pooling, and sums of the gradients of weights.
+#ifndef KERNELS_CPU_POOL_H
+#define KERNELS_CPU_POOL_H
+
+#include <stdint.h>
+
+// The loops of one variant, on f32.
+struct cpu_conv_kernels {
+    // acc[j] += x[j].
+    void (*add_into_f32)(float *acc, const float *x, int64_t n);
+    // acc = max(acc, x) for one element of a pooling window, over a row of output pixels
+    // with channels last: the input's pixel for output pixel p is at x + p * step. NaNs
+    // win.
+    void (*pool_max_f32)(float *acc, const float *x, int64_t pixels, int64_t channels,
+                         int64_t step);
+    // The gradient of max pooling, for one element of the window as in pool_max_f32. The
+    // first element of a window that equals the maximum `out` gets the gradient: where x ==
+    // out and taken is 0, gx += g and taken = 1. Call for the elements in row-major order,
+    // with `taken` 0 at first.
+    void (*pool_grad_f32)(float *gx, const float *x, const float *out, const float *g,
+                          uint8_t *taken, int64_t pixels, int64_t channels, int64_t step);
+};
+
+#endif // KERNELS_CPU_POOL_H

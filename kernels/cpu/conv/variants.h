@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// What each variant has of this folder.
+#ifndef KERNELS_CPU_CONV_VARIANTS_H
+#define KERNELS_CPU_CONV_VARIANTS_H
+
+#include "pool.h"
+#include "cpu/variant.h"
+
+extern const struct cpu_conv_kernels V(cpu_conv);
+
+#endif // KERNELS_CPU_CONV_VARIANTS_H

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Operations on f64. Functions are those of <tenon/ops/program.h>, mostly the C library's.
+#include <math.h>
+#include <tenon/ops/program.h>
+#include "map_loops.h"
+#include "variants.h"
+
+#define T double
+#define N f64
+#define JOIN VC(join_complex128)
+#define M(function) function
+#define CALL1(name, x) tn_float_function(TN_EXPR_##name, TN_F64, x)
+#define CALL2(name, x, y) tn_float_operation(TN_EXPR_##name, TN_F64, x, y)
+
+#include "map_rare.inc.h"
+
+MAP1(SIN_f64, T, T, CALL1(SIN, x))
+MAP1(COS_f64, T, T, CALL1(COS, x))
+MAP1(TAN_f64, T, T, CALL1(TAN, x))
+MAP2S(MOD_f64, T, T, CALL2(MOD, x, y))
+
+// FLOOR_DIV. A quotient that is rounded to a whole number n may lie below it; then n * y is
+// above x. Below 2^26, n times either half of y's bits is exact, and so is the difference
+// from x when n is near x / y.
+static inline bool floor_divide_is_common(double x, double y)
+{
+    return (fabs(x / y) < 67108864) & (fabs(y) < (double)INFINITY);
+}
+
+static inline double floor_divide(double x, double y)
+{
+    double quotient = x / y, n = quotient + 0x1.8p52 - 0x1.8p52;
+    n = n > quotient ? n - 1 : n;
+    double high = f64_of_bits(bits_of_f64(y) & ~UINT64_C(0x7ffffff)), low = y - high;
+    double rest = x - n * high - n * low;
+    return copysign(rest * copysign(1, y) < 0 ? n - 1 : n, quotient);
+}
+
+MAP2_RARE(FLOOR_DIV_f64, floor_divide_is_common(x, y), floor_divide(x, y),
+          CALL_DEFINED(FLOOR_DIV, TN_F64, x, y))
+MAP2S(POW_f64, T, T, CALL2(POW, x, y))
+
+#include "map_float.inc.h"

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// Functions of f32, without branches, so that the compiler vectorises loops over them.
+// Polynomials were fitted at Chebyshev nodes, unless a comment says otherwise. Largest
+// errors found over all exponents, in ulp, and where there is no instruction for a fused
+// multiply-add: exp 0.88 and 0.96, exp2 0.89 and 0.97, log 0.87 and 0.87, tanh 1.49, erf
+// 0.97 and 1.35, erfinv 0.88. The other functions are computed in f64 (math_wide.h), within
+// 0.51 ulp; sin, cos and tan beyond 1e6 are the C library's.
+//
+// The compiler contracts no product and sum into one rounding: fma_f32() says where there
+// is one, so that all variants for processors with the instruction give the same bits.
+#ifndef KERNELS_CPU_MATH_F32_H
+#define KERNELS_CPU_MATH_F32_H
+
+#include <math.h>
+#include <tenon/ops/program.h>
+#include "math_wide.h"
+#include "cpu/variant.h"
+
+// Adding and then subtracting this number rounds to the nearest integer, which is then in
+// the low bits of the sum: the ulp of numbers near 2^23 is 1.
+#define ROUNDER 12582912.0f // 1.5 * 2^23
+
+// ln 2 in two parts (Cody and Waite): LN2_HIGH has so few bits that its product with an
+// exponent is exact.
+#define LN2_HIGH 0.693359375f
+#define LN2_LOW -2.12194440e-4f
+
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define HAS_FMA 1
+#else
+#define HAS_FMA 0
+#endif
+
+// a b + c, rounded once where the processor has an instruction for it.
+static inline float fma_f32(float a, float b, float c)
+{
+    return HAS_FMA ? __builtin_fmaf(a, b, c) : a * b + c;
+}
+
+// n and r with x = n ln 2 + r, |r| <= ln(2) / 2, for |x| <= 200. *shifted: n + ROUNDER.
+static inline float reduced(float x, float *shifted)
+{
+    *shifted = fma_f32(x, 1.44269504f, ROUNDER);
+    float n = *shifted - ROUNDER;
+    return fma_f32(n, -LN2_LOW, fma_f32(n, -LN2_HIGH, x));
+}
+
+// exp(r) - 1 for |r| <= ln(2) / 2, error 4.4e-10 of it.
+static inline float exp_tail(float r)
+{
+    float q = 1.97625239e-4f;
+    q = fma_f32(q, r, 1.39323296e-3f);
+    q = fma_f32(q, r, 8.33354518e-3f);
+    q = fma_f32(q, r, 4.16664928e-2f);
+    q = fma_f32(q, r, 0.166666657f);
+    q = fma_f32(q, r, 0.5f);
+    return fma_f32(q, r * r, r);
+}
+
+// exp(r) for |r| <= ln(2) / 2.
+static inline float exp_near(float r)
+{
+    if (!HAS_FMA) // the sum of a product would lose a bit
+        return 1 + exp_tail(r);
+    float p = 1.38206338e-3f; // error 3.2e-9 of the result
+    p = fma_f32(p, r, 8.36867373e-3f);
+    p = fma_f32(p, r, 4.16682661e-2f);
+    p = fma_f32(p, r, 0.166665211f);
+    p = fma_f32(p, r, 0.49999994f);
+    p = fma_f32(p, r, 1);
+    return fma_f32(p, r, 1);
+}
+
+// p 2^n, where p is between 0.7 and 1.42 and n that of reduced(), at least -151: n is added
+// to the bits of p. Where the result may be subnormal, it is 2^64 times as large at first,
+// and rounded by a product.
+static inline float exp_scaled(float p, float shifted)
+{
+    bool is_small = shifted < ROUNDER - 125;
+    uint32_t exponent = bits_of_f32(shifted) + (is_small ? 64u : 0u);
+    float result =
+        f32_of_bits(bits_of_f32(p) + (exponent << 23)); // ROUNDER's bits are lost
+    return result * (is_small ? 0x1p-64f : 1.0f);
+}
+
+static inline float v_EXP(float x)
+{
+    float shifted, y = x < -104.0f ? -104.0f : x; // where the result is 0 already
+    float r = reduced(y, &shifted);
+    float result = exp_scaled(exp_near(r), shifted);
+    return x <= 88.7228317f ? result : x + INFINITY; // NaN: itself
+}
+
+static inline float v_EXP2(float x)
+{
+    float y = x < -151.0f ? -151.0f : x;
+    float shifted = y + ROUNDER, r = (y - (shifted - ROUNDER)) * 0.693147181f;
+    float result = exp_scaled(exp_near(r), shifted);
+    return x < 128.0f ? result : x + INFINITY; // NaN: itself
+}
+
+// exp(x) - 1 for n and r of x, |x| <= 44, where 2^n is far from overflow.
+static inline float expm1_of(float shifted, float r)
+{
+    float scale = f32_of_bits((bits_of_f32(shifted) + 127u) << 23);
+    return fma_f32(scale, exp_tail(r), scale - 1);
+}
+
+static inline float expm1_near(float x)
+{
+    float shifted, r = reduced(x, &shifted);
+    return expm1_of(shifted, r);
+}
+
+// Below 0.36 a polynomial of x^2, error 5.0e-8, found by Remez's exchange algorithm: there
+// the sum t + 2 would lose bits that the quotient needs.
+static inline float v_TANH(float x)
+{
+    float a = fabsf(x), z = x * x;
+    float p = fma_f32(z, -4.88999858e-2f, 0.132962301f);
+    p = fma_f32(p, z, -0.333325535f);
+    float near = fma_f32(a, p * z, a);
+    float twice = a + a;
+    twice = twice < 20.0f ? twice : 20.0f; // 1 - tanh(10) is below half an ulp
+    float shifted, r = reduced(twice, &shifted);
+    if (HAS_FMA) // one part of ln 2: n is small, or t so large that r hardly counts
+        r = fma_f32(shifted - ROUNDER, -0.693147181f, twice);
+    float t = expm1_of(shifted, r), far = t / (t + 2);
+    return copysignf(a >= 0.36f ? far : near, x); // NaN: near
+}
+
+static inline float v_LOG(float x)
+{
+    // Subnormals are scaled by 2^23 first, to be normal.
+    int32_t tiny = x < 1.17549435e-38f;
+    float y = tiny ? x * 8388608.0f : x;
+    // The fraction in [sqrt(1/2), sqrt(2)).
+    uint32_t bits = bits_of_f32(y) - 0x3f3504f3u;
+    int32_t exponent = ((int32_t)bits >> 23) - (tiny ? 23 : 0);
+    float f = f32_of_bits((bits & 0x007fffffu) + 0x3f3504f3u) - 1;
+    float p = 7.14788586e-2f;
+    p = fma_f32(p, f, -0.115707077f);
+    p = fma_f32(p, f, 0.116619028f);
+    p = fma_f32(p, f, -0.124111302f);
+    p = fma_f32(p, f, 0.142499089f);
+    p = fma_f32(p, f, -0.166684762f);
+    p = fma_f32(p, f, 0.200007081f);
+    p = fma_f32(p, f, -0.249999896f);
+    p = fma_f32(p, f, 0.333333313f);
+    float n = (float)exponent, square = f * f;
+    float low = fma_f32(n, LN2_LOW, fma_f32(f * square, p, -0.5f * square));
+    float result = fma_f32(n, LN2_HIGH, low + f);
+    result = x == 0 ? -INFINITY : result;
+    result = x < 0 ? NAN : result;
+    return x < INFINITY ? result : x; // infinity, and NaN
+}
+
+// Below 1 a polynomial of x^2, error 1.3e-9; from there on 1 - exp(q), where the polynomial
+// q approximates log(erfc(x)), error 1.1e-9. Both are found by Remez's exchange algorithm.
+static inline float v_ERF(float x)
+{
+    float a = fabsf(x), z = x * x;
+    float p = 7.85386073e-5f;
+    p = fma_f32(p, z, -8.01019371e-4f);
+    p = fma_f32(p, z, 5.18832775e-3f);
+    p = fma_f32(p, z, -2.68538110e-2f);
+    p = fma_f32(p, z, 0.112835854f);
+    p = fma_f32(p, z, -0.376126260f);
+    p = fma_f32(p, z, 0.128379166f);
+    float near = fma_f32(x, p, x);
+    float b = a < 4.0f ? a : 4.0f; // 1 - erf(4) is below half an ulp
+    float q = 1.86378966e-4f;
+    q = fma_f32(q, b, -2.94765620e-3f);
+    q = fma_f32(q, b, 2.18380559e-2f);
+    q = fma_f32(q, b, -0.103106737f);
+    q = fma_f32(q, b, -0.638144851f);
+    q = fma_f32(q, b, -1.12708914f);
+    q = fma_f32(q, b, -3.41525243e-4f);
+    float far = copysignf(expm1_near(q), x);
+    far = x == x ? far : x;
+    return a < 1.0f ? near : far;
+}
+
+// A function that is computed in f64 and rounded once.
+#define V_WIDE(NAME, name)                                                                 \
+    static inline float v_##NAME(float x)                                                  \
+    {                                                                                      \
+        return (float)wide_##name((double)x);                                              \
+    }
+V_WIDE(EXPM1, expm1)
+V_WIDE(LOG2, log2)
+V_WIDE(LOG10, log10)
+V_WIDE(LOG1P, log1p)
+V_WIDE(ASIN, asin)
+V_WIDE(ACOS, acos)
+V_WIDE(ATAN, atan)
+V_WIDE(SINH, sinh)
+V_WIDE(COSH, cosh)
+V_WIDE(ASINH, asinh)
+V_WIDE(ACOSH, acosh)
+V_WIDE(ATANH, atanh)
+
+// The definition's ratio (<tenon/ops/program.h>) without its step of Halley's method, which
+// f32 does not need. (1 - a) (1 + a) is exact in f64; beyond 1 it is negative, and its
+// logarithm a NaN.
+static inline float v_ERFINV(float x)
+{
+    double a = fabs((double)x), w = wide_log2((1 - a) * (1 + a)) * -WIDE_LN2;
+    double y = a * tn_erfinv_ratio(w);
+    y = a == 1 ? (double)INFINITY : y;
+    return copysignf((float)y, x);
+}
+
+static inline float v_ATAN2(float y, float x)
+{
+    return (float)wide_atan2((double)y, (double)x);
+}
+
+#endif // KERNELS_CPU_MATH_F32_H

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// What each variant has of this folder.
+#ifndef KERNELS_CPU_FFT_VARIANTS_H
+#define KERNELS_CPU_FFT_VARIANTS_H
+
+#include "fft.h"
+#include "cpu/variant.h"
+
+extern cpu_fft_fn V(cpu_fft_f32), V(cpu_fft_f64);
+extern cpu_fft_part_fn V(cpu_fft_part_f32), V(cpu_fft_part_f64);
+extern cpu_fft_fold_fn V(cpu_fft_fold_f32), V(cpu_fft_fold_f64);
+
+#endif // KERNELS_CPU_FFT_VARIANTS_H

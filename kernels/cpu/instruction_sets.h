@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// Instruction sets of the processor.
+#ifndef KERNELS_CPU_INSTRUCTION_SETS_H
+#define KERNELS_CPU_INSTRUCTION_SETS_H
+
+#include <stdint.h>
+
+// Instruction sets, as bits.
+enum {
+    CPU_HAS_AVX2 = 1,   // AVX2, FMA, F16C
+    CPU_HAS_AVX512 = 2, // AVX-512 F, BW, CD, DQ, VL
+    CPU_HAS_VNNI = 8,   // AVX-512 VNNI
+    CPU_HAS_AMX = 16,   // AMX-INT8, beside AVX-512 VNNI
+};
+
+// The instruction sets that both the processor and the operating system offer: CPU_HAS_...
+// The system is asked for the registers of AMX, which the process then may use; some 8 KB
+// more are saved when a thread is interrupted that does.
+uint32_t cpu_features(void);
+
+#endif // KERNELS_CPU_INSTRUCTION_SETS_H

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// What each variant has of this folder.
+#ifndef KERNELS_CPU_MATMUL_VARIANTS_H
+#define KERNELS_CPU_MATMUL_VARIANTS_H
+
+#include <tenon/types.h>
+#include "few_rows.h"
+#include "product.h"
+#include "cpu/variant.h"
+
+extern cpu_product_fn *const V(cpu_products)[TN_NUM_DTYPES];
+void V(cpu_few_by_rows)(const struct cpu_few_rows *p);
+void V(cpu_few_by_columns)(const struct cpu_few_rows *p);
+
+#endif // KERNELS_CPU_MATMUL_VARIANTS_H

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Reductions of rows and of columns.
+//
+// Sums of a row of f32 (and of halves, widened) are accumulated in 32 lanes of f32 over at
+// most 1024 elements, and these partial sums in f64; sums of f64 in 16 lanes. The order of
+// additions is fixed. Products of floats are accumulated in 16 lanes of f64. Integers wrap
+// in 64 bits.
+#ifndef KERNELS_CPU_REDUCE_H
+#define KERNELS_CPU_REDUCE_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tenon/types.h>
+
+enum {
+    CPU_REDUCE_SUM,
+    CPU_REDUCE_MAX,
+    CPU_REDUCE_MIN,
+    CPU_REDUCE_PROD,
+    CPU_NUM_REDUCTIONS
+};
+
+// The accumulator of a reduction: `f` for floats, `i` for integers and bool (of unsigned
+// dtypes the bits of a uint64_t). The caller sets it before the first call; several calls
+// continue one reduction.
+union cpu_accumulator {
+    double f;
+    int64_t i;
+};
+
+// The dtype of an accumulator's content: F64, I64 or U64.
+static inline int32_t reduction_total(int32_t dtype)
+{
+    return tn_is_float(dtype)                       ? TN_F64
+           : tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) ? TN_U64
+                                                    : TN_I64;
+}
+
+// The identity element of the reduction `kind` (CPU_REDUCE_...). Inline: sums of few
+// elements ask for it once a row.
+static inline union cpu_accumulator reduction_start(int32_t kind, int32_t dtype)
+{
+    bool is_float = tn_is_float(dtype);
+    int neutral = kind == CPU_REDUCE_PROD;
+    if (kind == CPU_REDUCE_SUM || kind == CPU_REDUCE_PROD)
+        return is_float ? (union cpu_accumulator){.f = neutral}
+                        : (union cpu_accumulator){.i = neutral};
+    if (is_float)
+        return (union cpu_accumulator){.f = kind == CPU_REDUCE_MAX ? -INFINITY : INFINITY};
+    if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES))
+        return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? 0 : -1};
+    return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? INT64_MIN : INT64_MAX};
+}
+
+// Folds x[0 .. n), stride 1, into *acc.
+typedef void cpu_reduce_row_fn(union cpu_accumulator *acc, const void *x, int64_t n);
+
+// Sums over rows of what is computed of one or two operands, a and b, each operation
+// rounded on its own: the bits are those of the sum of a row of the terms.
+enum {
+    CPU_SUM_PRODUCTS,            // a * b
+    CPU_SUM_SQUARED_DIFFERENCES, // (a - b) * (a - b), where b is one element for all
+    CPU_NUM_SUMS
+};
+
+// Adds the n terms of a, stride 1, and of b to *acc.
+typedef void cpu_sum_row_fn(union cpu_accumulator *acc, const void *a, const void *b,
+                            int64_t n);
+
+// Folds `rows` rows of `columns` elements, `stride` elements apart, into acc[0 .. columns).
+typedef void cpu_reduce_columns_fn(union cpu_accumulator *acc, const void *x, int64_t rows,
+                                   int64_t columns, int64_t stride);
+
+// The reductions of one variant. NULL for F16 and BF16, which are widened to F32 first.
+struct cpu_reduce_kernels {
+    cpu_reduce_row_fn *row[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES];         // [reduction][dtype]
+    cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES]; // [reduction][dtype]
+    cpu_sum_row_fn *sum[CPU_NUM_SUMS][TN_NUM_DTYPES]; // [sum][dtype]: F32 and F64
+};
+
+// The index of the best element of x[0 .. n), the first of equal ones; a NaN is better than
+// all numbers. n > 0.
+typedef int64_t cpu_argmax_row_fn(const void *x, int64_t n);
+
+// Folds `rows` rows of `columns` elements, `stride` elements apart, into the best elements
+// and the numbers of their rows. The first row has the number `first`; number 0 begins.
+typedef void cpu_argmax_columns_fn(void *best, int32_t *at, const void *x, int32_t first,
+                                   int32_t rows, int64_t columns, int64_t stride);
+
+// The best element is the greatest ([0]) or the least ([1]). NULL for F16 and BF16.
+struct cpu_argmax_kernels {
+    cpu_argmax_row_fn *row[2][TN_NUM_DTYPES];
+    cpu_argmax_columns_fn *columns[2][TN_NUM_DTYPES];
+};
+
+#endif // KERNELS_CPU_REDUCE_H

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// What each variant has of this folder.
+#ifndef KERNELS_CPU_REDUCE_VARIANTS_H
+#define KERNELS_CPU_REDUCE_VARIANTS_H
+
+#include "reduce.h"
+#include "cpu/variant.h"
+
+extern const struct cpu_reduce_kernels V(cpu_reductions);
+extern const struct cpu_argmax_kernels V(cpu_argmax);
+
+#endif // KERNELS_CPU_REDUCE_VARIANTS_H

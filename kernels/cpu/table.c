@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// The struct cpu_kernels of one variant, from the tables of all families.
+#include "cpu.h"
+#include "conv/variants.h"
+#include "elementwise/variants.h"
+#include "fft/variants.h"
+#include "matmul/variants.h"
+#include "move/variants.h"
+#include "reduce/variants.h"
+
+#define TEXT_(variant) #variant
+#define TEXT(variant) TEXT_(variant)
+
+static cpu_map_fn *const *const maps[TN_NUM_DTYPES] = {
+    [TN_BOOL] = V(cpu_map_bool),
+    [TN_I8] = V(cpu_map_i8),
+    [TN_I16] = V(cpu_map_i16),
+    [TN_I32] = V(cpu_map_i32),
+    [TN_I64] = V(cpu_map_i64),
+    [TN_U8] = V(cpu_map_u8),
+    [TN_U16] = V(cpu_map_u16),
+    [TN_U32] = V(cpu_map_u32),
+    [TN_U64] = V(cpu_map_u64),
+    [TN_F32] = V(cpu_map_f32),
+    [TN_F64] = V(cpu_map_f64),
+    [TN_COMPLEX64] = VC(cpu_map_complex64),
+    [TN_COMPLEX128] = VC(cpu_map_complex128),
+};
+
+static const struct cpu_few_kernels few = {
+    .by_rows = V(cpu_few_by_rows),
+    .by_columns = V(cpu_few_by_columns),
+};
+
+extern const struct cpu_kernels V(cpu_kernels);
+const struct cpu_kernels V(cpu_kernels) = {
+    .name = TEXT(CPU_VARIANT),
+    .needs = CPU_VARIANT_NEEDS,
+    .map = maps,
+    .cast = V(cpu_casts),
+    .copy = V(cpu_copies),
+    .transpose = V(cpu_transposes),
+    .stream = V(cpu_stream),
+    .fence = V(cpu_fence),
+    .product = V(cpu_products),
+    .reduce = &V(cpu_reductions),
+    .argmax = &V(cpu_argmax),
+    .few = &few,
+    .conv = &V(cpu_conv),
+    .fft_f32 = V(cpu_fft_f32),
+    .fft_f64 = V(cpu_fft_f64),
+    .fft_part_f32 = V(cpu_fft_part_f32),
+    .fft_part_f64 = V(cpu_fft_part_f64),
+    .fft_fold_f32 = V(cpu_fft_fold_f32),
+    .fft_fold_f64 = V(cpu_fft_fold_f64),
+};
