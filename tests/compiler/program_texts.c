@@ -22,11 +22,7 @@ static void write_text(const struct program_case *c, struct text *out)
         program_classify_function(&c->step, &class, &args);
     else
         program_classify(&c->step, PUSH_WORDS, &class, &args);
-    if (c->is_function)
-        program_write_function_glsl(out, glsl_expression(), glsl_complex(), &c->program,
-                                    &class);
-    else
-        program_write_glsl(out, glsl_expression(), glsl_complex(), &c->program, &class);
+    program_write_glsl(out, glsl_expression(), glsl_complex(), &c->program, &class);
 }
 
 void texts_add_programs(struct shader_texts *texts, const char *filter)

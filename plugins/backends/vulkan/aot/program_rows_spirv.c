@@ -136,7 +136,7 @@ static uint32_t constant(void *out, tn_dtype dtype, uint64_t bits)
 
 static uint32_t param(void *out, tn_dtype dtype, uint32_t word)
 {
-    return spirv_write_param(((struct spirv_rows *)out)->w, dtype, &word);
+    return spirv_write_param(((struct spirv_rows *)out)->w, dtype, word);
 }
 
 static uint32_t wide(void *out, uint32_t value)
@@ -339,7 +339,7 @@ uint32_t program_write_rows_spirv(struct spirv_writer *w)
     struct spirv_rows rows = {.w = w};
     const struct spirv_part *model = spirv_entry(m);
     uint32_t entry = spirv_new_id(m);
-    w->num_args = rows_first_param(w->class) + program_count_params(w->program);
+    w->words.num_args = rows_first_param(w->class) + program_count_params(w->program);
     spirv_declare_push(w);
     SPIRV_ADD(m, code, SPIRV_FUNCTION, model->result, entry, 0, model->type);
     begin_block(&rows, spirv_new_id(m));

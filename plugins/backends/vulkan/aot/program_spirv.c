@@ -1,384 +1,522 @@
 // SPDX-License-Identifier: MIT
-// Main of a program's kernel as SPIR-V: the elements of an invocation, their loads and
-// stores. program_glsl.c generates the same kernel as GLSL: change both.
+// The language of elementwise programs' kernels that is SPIR-V. A function of one element
+// gets the element's number and C_ of each input, and gives a struct of C_ of the outputs;
+// C_ and the like are the types of types.glsl.
 #include "program_spirv.h"
 
 #include "program_spirv_writer.h"
 
-static bool needs_strides(char access)
+// Ids, but for `operand`s.
+struct spirv_kernel {
+    struct spirv_writer w;
+    uint32_t function;         // main, or the one that a kernel calls
+    uint32_t element, outputs; // the function of one element, the struct that it gives
+    // In the function of one element.
+    uint32_t params[TN_EXPR_MAX_INPUTS + 1], values[TN_EXPR_MAX_INSNS];
+    // In main, or in the function that a kernel calls.
+    uint32_t item, num_elements, given, result;
+    uint32_t rest, coordinate[TN_MAX_RANK];
+    uint32_t at[PROGRAM_MAX_OPERANDS], step[PROGRAM_MAX_OPERANDS];
+    // A call: inputs as loaded (W_), arguments, the struct, outputs ready to spirv_store
+    // (W_).
+    uint32_t loaded[TN_EXPR_MAX_INPUTS][4], arguments[TN_EXPR_MAX_INPUTS + 2], all;
+    uint32_t to_store[TN_EXPR_MAX_OUTPUTS][4];
+    // Labels, and what the tail counts by.
+    uint32_t end, tail, end_whole, header, next, end_tail, left, lane, next_lane;
+};
+
+static uint32_t spirv_write_sum(struct spirv_kernel *k, uint32_t a, uint32_t b)
 {
-    return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
+    return SPIRV_RESULT(k->w.module, SPIRV_I_ADD, k->w.uint_type, a, b);
 }
 
-static uint32_t num_operands(const struct spirv_writer *w)
+static uint32_t spirv_write_product(struct spirv_kernel *k, uint32_t a, uint32_t b)
 {
-    return w->class->num_inputs + w->class->num_outputs;
+    return SPIRV_RESULT(k->w.module, SPIRV_I_MUL, k->w.uint_type, a, b);
 }
 
-tn_dtype spirv_operand_dtype(const struct spirv_writer *w, uint32_t operand)
+static void spirv_write_label(struct spirv_kernel *k, uint32_t label)
 {
-    uint32_t inputs = w->class->num_inputs;
-    return operand < inputs ? w->program->input_dtypes[operand]
-                            : w->program->output_dtypes[operand - inputs];
+    SPIRV_ADD(k->w.module, code, SPIRV_LABEL, label);
 }
 
-// --- declarations ----------------------------------------------------------------------
-
-static uint32_t declare_buffer(struct spirv_writer *w, uint32_t pointer, uint32_t binding,
-                               bool is_read)
+static void spirv_write_branch(struct spirv_kernel *k, uint32_t label)
 {
-    struct spirv_module *m = w->module;
-    uint32_t id = spirv_new_id(m);
-    SPIRV_ADD(m, globals, SPIRV_VARIABLE, spirv_use(m, pointer), id, SPIRV_STORAGE_BUFFER);
-    SPIRV_ADD(m, decorations, SPIRV_DECORATE, id, SPIRV_DESCRIPTOR_SET, 0);
-    SPIRV_ADD(m, decorations, SPIRV_DECORATE, id, SPIRV_BINDING, binding);
-    if (is_read)
-        SPIRV_ADD(m, decorations, SPIRV_DECORATE, id, SPIRV_NON_WRITABLE);
-    return id;
+    SPIRV_ADD(k->w.module, code, SPIRV_BRANCH, label);
 }
 
-void spirv_declare_push(struct spirv_writer *w)
+static void spirv_end_code(struct spirv_kernel *k)
 {
-    struct spirv_module *m = w->module;
-    if (w->class->args_in_buffer)
-        w->args_buffer =
-            declare_buffer(w, spirv_dtypes[TN_U32].ones, num_operands(w), true);
-    if (w->class->is_function) { // restrict: loaded once for all elements of an invocation
-        SPIRV_ADD(m, decorations, SPIRV_DECORATE, w->args_buffer, SPIRV_RESTRICT);
-        return;
-    }
-    uint32_t array = spirv_new_id(m), block = spirv_new_id(m), pointer = spirv_new_id(m);
-    uint32_t length = spirv_uint(m, w->class->args_in_buffer ? 1 : w->num_args);
-    w->push_word = spirv_new_id(m);
-    w->push = spirv_new_id(m);
-    SPIRV_ADD(m, decorations, SPIRV_DECORATE, array, SPIRV_ARRAY_STRIDE, 4);
-    SPIRV_ADD(m, decorations, SPIRV_DECORATE, block, SPIRV_BLOCK);
-    SPIRV_ADD(m, decorations, SPIRV_MEMBER_DECORATE, block, 0, SPIRV_OFFSET, 0);
-    SPIRV_ADD(m, globals, SPIRV_TYPE_ARRAY, array, w->uint_type, length);
-    SPIRV_ADD(m, globals, SPIRV_TYPE_STRUCT, block, array);
-    SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, pointer, SPIRV_PUSH_CONSTANT, block);
-    SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, w->push_word, SPIRV_PUSH_CONSTANT,
-              w->uint_type);
-    SPIRV_ADD(m, globals, SPIRV_VARIABLE, pointer, w->push, SPIRV_PUSH_CONSTANT);
+    spirv_add(k->w.module, &k->w.module->code, SPIRV_FUNCTION_END, NULL, 0);
 }
 
-// A pointer to an element, or to a vector of four, of an operand. Declares the buffer at
-// first use.
-static uint32_t write_pointer(struct spirv_writer *w, uint32_t operand, bool four,
-                              uint32_t index)
+static void spirv_write_return(struct spirv_kernel *k)
 {
-    const struct spirv_dtype *types = &spirv_dtypes[spirv_operand_dtype(w, operand)];
-    uint32_t *variable = four ? &w->fours[operand] : &w->ones[operand];
-    if (*variable == 0)
-        *variable = declare_buffer(w, four ? types->fours : types->ones, operand,
-                                   operand < w->class->num_inputs);
-    return SPIRV_RESULT(w->module, SPIRV_ACCESS_CHAIN,
-                        spirv_use(w->module, four ? types->four : types->one), *variable,
-                        spirv_uint(w->module, 0), index);
+    spirv_add(k->w.module, &k->w.module->code, SPIRV_RETURN, NULL, 0);
+    spirv_end_code(k);
 }
 
-// --- loads and stores ------------------------------------------------------------------
+// --- one element -----------------------------------------------------------------------
 
-// Converts between the stored type (S_) and the loaded type (W_).
-static uint32_t write_convert(struct spirv_writer *w, tn_dtype dtype, uint32_t from,
-                              uint32_t to, uint32_t value)
+// Declares the types and begins the function.
+static void spirv_begin_element(void *out)
 {
-    bool is_signed = dtype == TN_I8 || dtype == TN_I16;
-    spirv_use(w->module, to);
-    return from == to
-               ? value
-               : SPIRV_RESULT(w->module, is_signed ? SPIRV_S_CONVERT : SPIRV_U_CONVERT, to,
-                              value);
-}
-
-uint32_t spirv_write_load(struct spirv_writer *w, uint32_t operand, bool four,
-                          uint32_t index)
-{
-    tn_dtype dtype = spirv_operand_dtype(w, operand);
-    const struct spirv_dtype *types = &spirv_dtypes[dtype];
-    uint32_t stored = four ? types->stored_four : types->stored;
-    uint32_t value =
-        SPIRV_RESULT(w->module, SPIRV_LOAD, stored, write_pointer(w, operand, four, index));
-    return write_convert(w, dtype, stored, four ? types->loaded_four : types->loaded,
-                         value);
-}
-
-void spirv_write_store(struct spirv_writer *w, uint32_t operand, bool four, uint32_t index,
-                       uint32_t value)
-{
-    tn_dtype dtype = spirv_operand_dtype(w, operand);
-    const struct spirv_dtype *types = &spirv_dtypes[dtype];
-    uint32_t stored = write_convert(w, dtype, four ? types->loaded_four : types->loaded,
-                                    four ? types->stored_four : types->stored, value);
-    SPIRV_ADD(w->module, code, SPIRV_STORE, write_pointer(w, operand, four, index), stored);
-}
-
-// Divides by the extent of an axis.
-static uint32_t write_quotient(struct spirv_writer *w, uint32_t n, uint32_t axis,
-                               uint32_t extent)
-{
-    uint32_t divisor = w->first_extent + w->class->rank + 2 * axis;
-    if (!w->class->divides)
-        return SPIRV_RESULT(w->module, SPIRV_U_DIV, w->uint_type, n, extent);
-    uint32_t factor = spirv_write_arg(w, divisor);
-    uint32_t shifts = spirv_write_arg(w, divisor + 1);
-    return SPIRV_CALL(w->module, spirv_get(w->module, "DIVIDE"), n, factor, shifts);
-}
-
-void spirv_write_positions(struct spirv_writer *w)
-{
-    struct spirv_module *m = w->module;
-    uint32_t rank = w->class->rank, stride = w->first_stride, type = w->uint_type;
-    uint32_t coordinate[TN_MAX_RANK], rest = w->item;
-    for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--) {
-        uint32_t extent = spirv_write_arg(w, w->first_extent + axis);
-        uint32_t next = write_quotient(w, rest, axis, extent);
-        uint32_t whole = SPIRV_RESULT(m, SPIRV_I_MUL, type, next, extent);
-        coordinate[axis] = SPIRV_RESULT(m, SPIRV_I_SUB, type, rest, whole);
-        rest = next;
-    }
-    coordinate[0] = rest;
-    for (uint32_t i = 0; i < num_operands(w); i++) {
-        char access = w->class->access[i];
-        w->at[i] = spirv_write_arg(w, 1 + i);
-        if (access == ACCESS_FLAT || access == ACCESS_LOOSE)
-            w->at[i] = SPIRV_RESULT(m, SPIRV_I_ADD, type, w->at[i], w->item);
-        if (!needs_strides(access))
-            continue;
-        for (uint32_t axis = 0; axis < rank; axis++) {
-            w->step[i] = spirv_write_arg(w, stride++);
-            uint32_t part =
-                SPIRV_RESULT(m, SPIRV_I_MUL, type, coordinate[axis], w->step[i]);
-            w->at[i] = SPIRV_RESULT(m, SPIRV_I_ADD, type, w->at[i], part);
-        }
-    }
-}
-
-// The index in an operand of element `lane` (an id) of the invocation.
-static uint32_t write_index(struct spirv_writer *w, uint32_t operand, uint32_t lane)
-{
-    char access = w->class->access[operand];
-    if (access == ACCESS_SCALAR || access == ACCESS_REPEAT)
-        return w->at[operand];
-    if (access == ACCESS_STRIDED)
-        lane = SPIRV_RESULT(w->module, SPIRV_I_MUL, w->uint_type, lane, w->step[operand]);
-    return SPIRV_RESULT(w->module, SPIRV_I_ADD, w->uint_type, w->at[operand], lane);
-}
-
-// --- elements --------------------------------------------------------------------------
-
-// Calls the function of one element. Inputs are as loaded (W_), outputs are ready to store
-// (W_).
-static void write_call(struct spirv_writer *w, uint32_t lane, const uint32_t *loaded,
-                       uint32_t *to_store)
-{
-    struct spirv_module *m = w->module;
-    const tn_expr_program *program = w->program;
-    uint32_t operands[TN_EXPR_MAX_INPUTS + 2];
-    operands[0] = w->element;
-    operands[1] = SPIRV_RESULT(m, SPIRV_I_ADD, w->uint_type, w->item, lane);
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    const tn_expr_program *program = k->w.program;
+    uint32_t members[TN_EXPR_MAX_OUTPUTS + 1], types[TN_EXPR_MAX_INPUTS + 3];
+    uint32_t type = spirv_new_id(m);
+    k->outputs = members[0] = spirv_new_id(m);
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        members[1 + i] = spirv_use(m, spirv_dtypes[program->output_dtypes[i]].computed);
+    spirv_add(m, &m->globals, SPIRV_TYPE_STRUCT, members, 1 + program->num_outputs);
+    types[0] = type;
+    types[1] = k->outputs;
+    types[2] = k->w.uint_type;
     for (uint32_t i = 0; i < program->num_inputs; i++)
-        operands[2 + i] =
-            spirv_write_if_any(w, "DECODE", program->input_dtypes[i], loaded[i]);
-    uint32_t all =
-        spirv_result(m, SPIRV_FUNCTION_CALL, w->outputs, operands, 2 + program->num_inputs);
-    for (uint32_t i = 0; i < program->num_outputs; i++) {
-        tn_dtype dtype = program->output_dtypes[i];
-        uint32_t value =
-            SPIRV_RESULT(m, SPIRV_COMPOSITE_EXTRACT, spirv_dtypes[dtype].computed, all, i);
-        to_store[i] = spirv_write_if_any(w, "ENCODE", dtype, value);
+        types[3 + i] = spirv_use(m, spirv_dtypes[program->input_dtypes[i]].computed);
+    spirv_add(m, &m->globals, SPIRV_TYPE_FUNCTION, types, 3 + program->num_inputs);
+    k->element = spirv_new_id(m);
+    SPIRV_ADD(m, code, SPIRV_FUNCTION, k->outputs, k->element, 0, type);
+    for (uint32_t i = 0; i < 1 + program->num_inputs; i++) {
+        k->params[i] = spirv_new_id(m);
+        SPIRV_ADD(m, code, SPIRV_FUNCTION_PARAMETER, types[2 + i], k->params[i]);
     }
+    spirv_write_label(k, spirv_new_id(m));
 }
 
-static void write_single(struct spirv_writer *w, uint32_t lane)
+static void spirv_load(void *out, uint32_t position)
 {
-    const struct program_class *class = w->class;
-    uint32_t loaded[TN_EXPR_MAX_INPUTS], to_store[TN_EXPR_MAX_OUTPUTS];
-    for (uint32_t i = 0; i < class->num_inputs; i++)
-        loaded[i] = spirv_write_load(w, i, false, write_index(w, i, lane));
-    write_call(w, lane, loaded, to_store);
-    for (uint32_t i = 0; i < class->num_outputs; i++) {
-        uint32_t operand = class->num_inputs + i;
-        spirv_write_store(w, operand, false, write_index(w, operand, lane), to_store[i]);
-    }
+    struct spirv_kernel *k = out;
+    k->values[position] = k->params[1 + k->w.program->insns[position].a];
 }
 
-static bool is_four(char access)
+static void spirv_constant(void *out, uint32_t position)
 {
-    return access == ACCESS_FLAT || access == ACCESS_ROW;
+    struct spirv_kernel *k = out;
+    const tn_expr_insn *insn = &k->w.program->insns[position];
+    k->values[position] =
+        spirv_write_constant(&k->w, insn->dtype, k->w.program->constants[insn->a]);
 }
 
-static uint32_t write_quarter(struct spirv_writer *w, uint32_t operand)
+static void spirv_param(void *out, uint32_t position, uint32_t word)
 {
-    return SPIRV_RESULT(w->module, SPIRV_SHIFT_RIGHT, w->uint_type, w->at[operand],
-                        spirv_uint(w->module, 2));
+    struct spirv_kernel *k = out;
+    k->values[position] =
+        spirv_write_param(&k->w, k->w.program->insns[position].dtype, word);
 }
 
-static void load_four(struct spirv_writer *w, uint32_t operand, uint32_t loaded[4])
+static void spirv_index(void *out, uint32_t position)
 {
-    char access = w->class->access[operand];
-    uint32_t type = spirv_dtypes[spirv_operand_dtype(w, operand)].loaded;
-    uint32_t all = 0;
-    if (is_four(access))
-        all = spirv_write_load(w, operand, true, write_quarter(w, operand));
-    else if (access != ACCESS_STRIDED && access != ACCESS_LOOSE)
-        all = spirv_write_load(w, operand, false, w->at[operand]);
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    k->values[position] = SPIRV_CALL(m, spirv_get(m, "INDEX"), k->params[0]);
+}
+
+static void spirv_operation(void *out, uint32_t position)
+{
+    struct spirv_kernel *k = out;
+    const tn_expr_insn *insns = k->w.program->insns, *insn = &insns[position];
+    const uint32_t places[] = {insn->a, insn->b, insn->c};
+    uint32_t operands[3] = {0};
+    for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
+        operands[i] = k->values[places[i]];
+    k->values[position] =
+        spirv_write_operation(&k->w, insn->op, insns[insn->a].dtype, insn->dtype, operands);
+}
+
+static void spirv_end_element(void *out)
+{
+    struct spirv_kernel *k = out;
+    const tn_expr_program *program = k->w.program;
+    uint32_t results[TN_EXPR_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        results[i] = k->values[program->outputs[i]];
+    uint32_t all = spirv_result(k->w.module, SPIRV_COMPOSITE_CONSTRUCT, k->outputs, results,
+                                program->num_outputs);
+    SPIRV_ADD(k->w.module, code, SPIRV_RETURN_VALUE, all);
+    spirv_end_code(k);
+}
+
+// --- places ----------------------------------------------------------------------------
+
+static void spirv_begin_axes(void *out)
+{
+    struct spirv_kernel *k = out;
+    k->rest = k->item;
+}
+
+static void spirv_split(void *out, uint32_t axis, uint32_t extent_word, uint32_t divisor)
+{
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    uint32_t extent = spirv_write_arg(&k->w, extent_word), next;
+    if (divisor > 0) {
+        uint32_t factor = spirv_write_arg(&k->w, divisor);
+        uint32_t shifts = spirv_write_arg(&k->w, divisor + 1);
+        next = SPIRV_CALL(m, spirv_get(m, "DIVIDE"), k->rest, factor, shifts);
+    } else
+        next = SPIRV_RESULT(m, SPIRV_U_DIV, k->w.uint_type, k->rest, extent);
+    uint32_t whole = spirv_write_product(k, next, extent);
+    k->coordinate[axis] = SPIRV_RESULT(m, SPIRV_I_SUB, k->w.uint_type, k->rest, whole);
+    k->rest = next;
+}
+
+static void spirv_end_axes(void *out)
+{
+    struct spirv_kernel *k = out;
+    k->coordinate[0] = k->rest;
+}
+
+static void spirv_begin_place(void *out, uint32_t operand, uint32_t word, bool adds_number)
+{
+    struct spirv_kernel *k = out;
+    k->at[operand] = spirv_write_arg(&k->w, word);
+    if (adds_number)
+        k->at[operand] = spirv_write_sum(k, k->at[operand], k->item);
+}
+
+static void spirv_add_axis(void *out, uint32_t operand, uint32_t axis, uint32_t stride)
+{
+    struct spirv_kernel *k = out;
+    k->step[operand] = spirv_write_arg(&k->w, stride);
+    uint32_t part = spirv_write_product(k, k->coordinate[axis], k->step[operand]);
+    k->at[operand] = spirv_write_sum(k, k->at[operand], part);
+}
+
+// The step is the stride of the axis that was added last.
+static void spirv_end_place(void *out, uint32_t operand, uint32_t step)
+{
+    (void)out, (void)operand, (void)step;
+}
+
+// --- a call of the function of one element ---------------------------------------------
+
+static uint32_t spirv_lane_id(struct spirv_kernel *k, uint32_t lane)
+{
+    return lane == PROGRAM_TAIL ? k->lane : spirv_uint(k->w.module, lane);
+}
+
+// The place in an operand of element `lane` of the invocation.
+static uint32_t spirv_write_index(struct spirv_kernel *k, uint32_t operand,
+                                  enum program_index index, uint32_t lane)
+{
+    if (index == PROGRAM_AT)
+        return k->at[operand];
+    uint32_t distance = spirv_lane_id(k, lane);
+    if (index == PROGRAM_STEPS)
+        distance = spirv_write_product(k, distance, k->step[operand]);
+    return spirv_write_sum(k, k->at[operand], distance);
+}
+
+static void spirv_begin_outputs(void *out, uint32_t lane)
+{
+    (void)out, (void)lane;
+}
+
+static void spirv_begin_call(void *out, uint32_t lane)
+{
+    struct spirv_kernel *k = out;
+    k->arguments[0] = k->element;
+    k->arguments[1] = lane == PROGRAM_ONLY
+                          ? k->item
+                          : spirv_write_sum(k, k->item, spirv_lane_id(k, lane));
+}
+
+static void spirv_load_input(void *out, uint32_t input, enum program_index index,
+                             uint32_t lane)
+{
+    struct spirv_kernel *k = out;
+    k->loaded[input][0] =
+        spirv_write_load(&k->w, input, false, spirv_write_index(k, input, index, lane));
+}
+
+static void spirv_pass(struct spirv_kernel *k, uint32_t input, uint32_t value)
+{
+    k->arguments[2 + input] =
+        spirv_write_if_any(&k->w, "DECODE", k->w.program->input_dtypes[input], value);
+}
+
+static void spirv_pass_input(void *out, uint32_t input, enum program_index index,
+                             uint32_t lane)
+{
+    struct spirv_kernel *k = out;
+    (void)index, (void)lane;
+    spirv_pass(k, input, k->loaded[input][0]);
+}
+
+static void spirv_end_call(void *out)
+{
+    struct spirv_kernel *k = out;
+    k->all = spirv_result(k->w.module, SPIRV_FUNCTION_CALL, k->outputs, k->arguments,
+                          2 + k->w.program->num_inputs);
+}
+
+static void spirv_output_of_four(void *out, uint32_t number, uint32_t lane)
+{
+    struct spirv_kernel *k = out;
+    tn_dtype dtype = k->w.program->output_dtypes[number];
+    uint32_t value = SPIRV_RESULT(k->w.module, SPIRV_COMPOSITE_EXTRACT,
+                                  spirv_dtypes[dtype].computed, k->all, number);
+    k->to_store[number][lane] = spirv_write_if_any(&k->w, "ENCODE", dtype, value);
+}
+
+static void spirv_output(void *out, uint32_t number)
+{
+    spirv_output_of_four(out, number, 0);
+}
+
+static void spirv_store(void *out, uint32_t number, enum program_index index, uint32_t lane)
+{
+    struct spirv_kernel *k = out;
+    uint32_t operand = k->w.class->num_inputs + number;
+    spirv_write_store(&k->w, operand, false, spirv_write_index(k, operand, index, lane),
+                      k->to_store[number][0]);
+}
+
+// --- four elements ---------------------------------------------------------------------
+
+static uint32_t spirv_write_quarter(struct spirv_kernel *k, uint32_t operand)
+{
+    return SPIRV_RESULT(k->w.module, SPIRV_SHIFT_RIGHT, k->w.uint_type, k->at[operand],
+                        spirv_uint(k->w.module, 2));
+}
+
+static void spirv_load_four(void *out, uint32_t input, enum program_four how,
+                            enum program_index index)
+{
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    uint32_t type = spirv_dtypes[spirv_operand_dtype(&k->w, input)].loaded, all = 0;
+    if (how == PROGRAM_WHOLE)
+        all = spirv_write_load(&k->w, input, true, spirv_write_quarter(k, input));
+    else if (how == PROGRAM_SAME)
+        all = spirv_write_load(&k->w, input, false, k->at[input]);
     for (uint32_t lane = 0; lane < 4; lane++) {
-        if (is_four(access))
-            loaded[lane] = SPIRV_RESULT(w->module, SPIRV_COMPOSITE_EXTRACT,
-                                        spirv_use(w->module, type), all, lane);
-        else if (all)
-            loaded[lane] = all;
+        if (how == PROGRAM_WHOLE)
+            k->loaded[input][lane] =
+                SPIRV_RESULT(m, SPIRV_COMPOSITE_EXTRACT, spirv_use(m, type), all, lane);
+        else if (how == PROGRAM_SAME)
+            k->loaded[input][lane] = all;
         else
-            loaded[lane] = spirv_write_load(
-                w, operand, false, write_index(w, operand, spirv_uint(w->module, lane)));
+            k->loaded[input][lane] = spirv_write_load(
+                &k->w, input, false, spirv_write_index(k, input, index, lane));
     }
 }
 
-static void store_four(struct spirv_writer *w, uint32_t operand, const uint32_t values[4])
+static void spirv_begin_four(void *out)
 {
-    uint32_t type = spirv_dtypes[spirv_operand_dtype(w, operand)].loaded_four;
-    if (is_four(w->class->access[operand])) {
-        uint32_t all = spirv_result(w->module, SPIRV_COMPOSITE_CONSTRUCT,
-                                    spirv_use(w->module, type), values, 4);
-        spirv_write_store(w, operand, true, write_quarter(w, operand), all);
+    (void)out;
+}
+
+static void spirv_pass_lane(void *out, uint32_t input, uint32_t lane)
+{
+    struct spirv_kernel *k = out;
+    spirv_pass(k, input, k->loaded[input][lane]);
+}
+
+static void spirv_store_four(void *out, uint32_t number, enum program_four how,
+                             enum program_index index)
+{
+    struct spirv_kernel *k = out;
+    uint32_t operand = k->w.class->num_inputs + number;
+    uint32_t type = spirv_dtypes[spirv_operand_dtype(&k->w, operand)].loaded_four;
+    if (how == PROGRAM_WHOLE) {
+        uint32_t all = spirv_result(k->w.module, SPIRV_COMPOSITE_CONSTRUCT,
+                                    spirv_use(k->w.module, type), k->to_store[number], 4);
+        spirv_write_store(&k->w, operand, true, spirv_write_quarter(k, operand), all);
         return;
     }
     for (uint32_t lane = 0; lane < 4; lane++)
-        spirv_write_store(w, operand, false,
-                          write_index(w, operand, spirv_uint(w->module, lane)),
-                          values[lane]);
+        spirv_write_store(&k->w, operand, false, spirv_write_index(k, operand, index, lane),
+                          k->to_store[number][lane]);
 }
 
-static void write_four(struct spirv_writer *w)
+// --- main ------------------------------------------------------------------------------
+
+static void spirv_begin_main(void *out)
 {
-    const struct program_class *class = w->class;
-    uint32_t loaded[TN_EXPR_MAX_INPUTS][4], results[TN_EXPR_MAX_OUTPUTS][4];
-    for (uint32_t i = 0; i < class->num_inputs; i++)
-        load_four(w, i, loaded[i]);
-    for (uint32_t lane = 0; lane < 4; lane++) {
-        uint32_t inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
-        for (uint32_t i = 0; i < class->num_inputs; i++)
-            inputs[i] = loaded[i][lane];
-        write_call(w, spirv_uint(w->module, lane), inputs, outputs);
-        for (uint32_t i = 0; i < class->num_outputs; i++)
-            results[i][lane] = outputs[i];
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    const struct spirv_part *model = spirv_entry(m);
+    k->function = spirv_new_id(m);
+    uint32_t body = spirv_new_id(m);
+    k->end = spirv_new_id(m);
+    SPIRV_ADD(m, code, SPIRV_FUNCTION, model->result, k->function, 0, model->type);
+    spirv_write_label(k, spirv_new_id(m));
+    uint32_t number = SPIRV_CALL(m, spirv_get(m, "ITEM"), spirv_uint(m, 0));
+    k->item = spirv_write_product(k, number, spirv_uint(m, k->w.class->per_item));
+    k->num_elements = spirv_write_arg(&k->w, 0);
+    uint32_t inside =
+        SPIRV_RESULT(m, SPIRV_U_LESS, k->w.bool_type, k->item, k->num_elements);
+    SPIRV_ADD(m, code, SPIRV_SELECTION_MERGE, k->end, 0);
+    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, inside, body, k->end);
+    spirv_write_label(k, body);
+}
+
+static void spirv_begin_whole(void *out)
+{
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    uint32_t four = spirv_new_id(m);
+    k->tail = spirv_new_id(m);
+    k->end_whole = spirv_new_id(m);
+    k->left = SPIRV_RESULT(m, SPIRV_I_SUB, k->w.uint_type, k->num_elements, k->item);
+    uint32_t whole =
+        SPIRV_RESULT(m, SPIRV_U_GREATER_EQUAL, k->w.bool_type, k->left, spirv_uint(m, 4));
+    SPIRV_ADD(m, code, SPIRV_SELECTION_MERGE, k->end_whole, 0);
+    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, whole, four, k->tail);
+    spirv_write_label(k, four);
+}
+
+// for (lane = 0; lane < left; lane++)
+static void spirv_begin_tail(void *out)
+{
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    spirv_write_branch(k, k->end_whole);
+    spirv_write_label(k, k->tail);
+    k->header = spirv_new_id(m);
+    uint32_t test = spirv_new_id(m), body = spirv_new_id(m);
+    k->next = spirv_new_id(m);
+    k->end_tail = spirv_new_id(m);
+    k->lane = spirv_new_id(m);
+    k->next_lane = spirv_new_id(m);
+    spirv_write_branch(k, k->header);
+    spirv_write_label(k, k->header);
+    SPIRV_ADD(m, code, SPIRV_PHI, k->w.uint_type, k->lane, spirv_uint(m, 0), k->tail,
+              k->next_lane, k->next);
+    SPIRV_ADD(m, code, SPIRV_LOOP_MERGE, k->end_tail, k->next, 0);
+    spirv_write_branch(k, test);
+    spirv_write_label(k, test);
+    uint32_t more = SPIRV_RESULT(m, SPIRV_U_LESS, k->w.bool_type, k->lane, k->left);
+    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, more, body, k->end_tail);
+    spirv_write_label(k, body);
+}
+
+static void spirv_end_tail(void *out)
+{
+    struct spirv_kernel *k = out;
+    spirv_write_branch(k, k->next);
+    spirv_write_label(k, k->next);
+    SPIRV_ADD(k->w.module, code, SPIRV_I_ADD, k->w.uint_type, k->next_lane, k->lane,
+              spirv_uint(k->w.module, 1));
+    spirv_write_branch(k, k->header);
+    spirv_write_label(k, k->end_tail);
+    spirv_write_branch(k, k->end_whole);
+    spirv_write_label(k, k->end_whole);
+}
+
+static void spirv_end_main(void *out)
+{
+    struct spirv_kernel *k = out;
+    spirv_write_branch(k, k->end);
+    spirv_write_label(k, k->end);
+    spirv_write_return(k);
+}
+
+// --- a function ------------------------------------------------------------------------
+
+// What the kernel would store comes in, rather than that it loads.
+static bool spirv_is_store(const struct spirv_kernel *k)
+{
+    return program_through(k->w.class) < k->w.class->num_inputs;
+}
+
+// (uint number, W_ element), or (uint number) -> W_.
+static void spirv_begin_function(void *out)
+{
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    const struct spirv_part *model = spirv_entry(m);
+    uint32_t through = program_through(k->w.class), type = spirv_new_id(m);
+    uint32_t element = spirv_dtypes[spirv_operand_dtype(&k->w, through)].loaded;
+    uint32_t result = spirv_is_store(k) ? model->result : spirv_use(m, element);
+    const uint32_t types[] = {type, result, k->w.uint_type, element};
+    spirv_add(m, &m->globals, SPIRV_TYPE_FUNCTION, types, spirv_is_store(k) ? 4 : 3);
+    k->function = spirv_new_id(m);
+    SPIRV_ADD(m, code, SPIRV_FUNCTION, result, k->function, 0, type);
+    k->item = spirv_new_id(m);
+    SPIRV_ADD(m, code, SPIRV_FUNCTION_PARAMETER, k->w.uint_type, k->item);
+    if (spirv_is_store(k)) {
+        k->given = spirv_new_id(m);
+        SPIRV_ADD(m, code, SPIRV_FUNCTION_PARAMETER, spirv_use(m, element), k->given);
     }
-    for (uint32_t i = 0; i < class->num_outputs; i++)
-        store_four(w, class->num_inputs + i, results[i]);
+    spirv_write_label(k, spirv_new_id(m));
 }
 
-// --- control flow ----------------------------------------------------------------------
-
-static void write_label(struct spirv_writer *w, uint32_t label)
+static void spirv_pass_given(void *out, uint32_t input)
 {
-    SPIRV_ADD(w->module, code, SPIRV_LABEL, label);
+    struct spirv_kernel *k = out;
+    spirv_pass(k, input, k->given);
 }
 
-static void write_branch(struct spirv_writer *w, uint32_t label)
+static void spirv_give(void *out, uint32_t number)
 {
-    SPIRV_ADD(w->module, code, SPIRV_BRANCH, label);
+    struct spirv_kernel *k = out;
+    k->result = k->to_store[number][0];
 }
 
-// Writes the tail: for (lane = 0; lane < left; lane++). `before`: the label of the current
-// block.
-static void write_tail(struct spirv_writer *w, uint32_t before, uint32_t left)
+static void spirv_end_function(void *out)
 {
-    struct spirv_module *m = w->module;
-    uint32_t header = spirv_new_id(m), test = spirv_new_id(m), body = spirv_new_id(m),
-             next = spirv_new_id(m), end = spirv_new_id(m), lane = spirv_new_id(m),
-             next_lane = spirv_new_id(m);
-    write_branch(w, header);
-    write_label(w, header);
-    SPIRV_ADD(m, code, SPIRV_PHI, w->uint_type, lane, spirv_uint(m, 0), before, next_lane,
-              next);
-    SPIRV_ADD(m, code, SPIRV_LOOP_MERGE, end, next, 0);
-    write_branch(w, test);
-    write_label(w, test);
-    uint32_t more = SPIRV_RESULT(m, SPIRV_U_LESS, w->bool_type, lane, left);
-    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, more, body, end);
-    write_label(w, body);
-    write_single(w, lane);
-    write_branch(w, next);
-    write_label(w, next);
-    SPIRV_ADD(m, code, SPIRV_I_ADD, w->uint_type, next_lane, lane, spirv_uint(m, 1));
-    write_branch(w, header);
-    write_label(w, end);
-}
-
-static void write_body(struct spirv_writer *w, uint32_t num_elements)
-{
-    struct spirv_module *m = w->module;
-    spirv_write_positions(w);
-    if (w->class->per_item == 1) {
-        write_single(w, spirv_uint(m, 0));
+    struct spirv_kernel *k = out;
+    if (spirv_is_store(k)) {
+        spirv_write_return(k);
         return;
     }
-    uint32_t four = spirv_new_id(m), tail = spirv_new_id(m), end = spirv_new_id(m);
-    uint32_t left = SPIRV_RESULT(m, SPIRV_I_SUB, w->uint_type, num_elements, w->item);
-    uint32_t whole =
-        SPIRV_RESULT(m, SPIRV_U_GREATER_EQUAL, w->bool_type, left, spirv_uint(m, 4));
-    SPIRV_ADD(m, code, SPIRV_SELECTION_MERGE, end, 0);
-    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, whole, four, tail);
-    write_label(w, four);
-    write_four(w);
-    write_branch(w, end);
-    write_label(w, tail);
-    write_tail(w, tail, left);
-    write_branch(w, end);
-    write_label(w, end);
+    SPIRV_ADD(k->w.module, code, SPIRV_RETURN_VALUE, k->result);
+    spirv_end_code(k);
 }
 
-static uint32_t write_main(struct spirv_writer *w)
-{
-    struct spirv_module *m = w->module;
-    const struct spirv_part *model = spirv_entry(m);
-    uint32_t entry = spirv_new_id(m), body = spirv_new_id(m), end = spirv_new_id(m);
-    SPIRV_ADD(m, code, SPIRV_FUNCTION, model->result, entry, 0, model->type);
-    write_label(w, spirv_new_id(m));
-    uint32_t number = SPIRV_CALL(m, spirv_get(m, "ITEM"), spirv_uint(m, 0));
-    w->item = SPIRV_RESULT(m, SPIRV_I_MUL, w->uint_type, number,
-                           spirv_uint(m, w->class->per_item));
-    uint32_t num_elements = spirv_write_arg(w, 0);
-    uint32_t inside = SPIRV_RESULT(m, SPIRV_U_LESS, w->bool_type, w->item, num_elements);
-    SPIRV_ADD(m, code, SPIRV_SELECTION_MERGE, end, 0);
-    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, inside, body, end);
-    write_label(w, body);
-    write_body(w, num_elements);
-    write_branch(w, end);
-    write_label(w, end);
-    spirv_add(m, &m->code, SPIRV_RETURN, NULL, 0);
-    spirv_add(m, &m->code, SPIRV_FUNCTION_END, NULL, 0);
-    return entry;
-}
-
-struct spirv_writer spirv_begin_program(struct spirv_module *module,
-                                        const tn_expr_program *program,
-                                        const struct program_class *class)
-{
-    struct spirv_writer w = {.module = module, .program = program, .class = class};
-    w.uint_type = spirv_use(module, spirv_dtypes[TN_U32].computed);
-    w.bool_type = spirv_use(module, spirv_dtypes[TN_BOOL].computed);
-    if (class->args_in_buffer)
-        spirv_use(module, spirv_dtypes[TN_U32].one);
-    w.first_extent = 1 + num_operands(&w);
-    w.first_stride = w.first_extent + program_extent_words(class);
-    w.first_param = w.first_stride;
-    for (uint32_t i = 0; i < num_operands(&w); i++)
-        w.first_param += needs_strides(class->access[i]) ? class->rank : 0;
-    w.num_args = w.first_param + program_count_params(program);
-    return w;
-}
+static const struct program_language spirv = {
+    .begin_element = spirv_begin_element,
+    .load = spirv_load,
+    .constant = spirv_constant,
+    .param = spirv_param,
+    .index = spirv_index,
+    .operation = spirv_operation,
+    .end_element = spirv_end_element,
+    .begin_axes = spirv_begin_axes,
+    .split = spirv_split,
+    .end_axes = spirv_end_axes,
+    .begin_place = spirv_begin_place,
+    .add_axis = spirv_add_axis,
+    .end_place = spirv_end_place,
+    .begin_outputs = spirv_begin_outputs,
+    .begin_call = spirv_begin_call,
+    .load_input = spirv_load_input,
+    .pass_input = spirv_pass_input,
+    .end_call = spirv_end_call,
+    .output = spirv_output,
+    .store = spirv_store,
+    .load_four = spirv_load_four,
+    .begin_four = spirv_begin_four,
+    .pass_lane = spirv_pass_lane,
+    .output_of_four = spirv_output_of_four,
+    .store_four = spirv_store_four,
+    .begin_main = spirv_begin_main,
+    .begin_whole = spirv_begin_whole,
+    .begin_tail = spirv_begin_tail,
+    .end_tail = spirv_end_tail,
+    .end_main = spirv_end_main,
+    .begin_function = spirv_begin_function,
+    .pass_given = spirv_pass_given,
+    .give = spirv_give,
+    .end_function = spirv_end_function,
+};
 
 uint32_t program_write_spirv(struct spirv_module *module, const tn_expr_program *program,
                              const struct program_class *class)
 {
-    struct spirv_writer w = spirv_begin_program(module, program, class);
+    struct spirv_kernel k = {.w = {.module = module, .program = program, .class = class}};
+    k.w.uint_type = spirv_use(module, spirv_dtypes[TN_U32].computed);
+    k.w.bool_type = spirv_use(module, spirv_dtypes[TN_BOOL].computed);
+    if (class->args_in_buffer)
+        spirv_use(module, spirv_dtypes[TN_U32].one);
+    k.w.words = program_words_of(program, class);
     if (class->lanes > 0)
-        return program_write_rows_spirv(&w);
-    if (class->is_function)
-        return program_write_function_spirv(&w);
-    spirv_declare_push(&w);
-    spirv_write_element(&w);
-    return write_main(&w);
+        return program_write_rows_spirv(&k.w);
+    spirv_declare_push(&k.w);
+    program_write_code(&spirv, &k, program, class);
+    return k.function;
 }

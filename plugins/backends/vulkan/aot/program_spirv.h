@@ -7,8 +7,8 @@
 #include "spirv.h"
 
 // Writes the kernel into a module that was begun; returns its entry point. The kernel is
-// the same as that of program_write_glsl(). For a class with is_function: the function that
-// program_write_function_glsl() writes; it has parameters, and no driver gets the module.
+// the same as that of program_write_glsl(). For a class with is_function: its
+// function; it has parameters, and no driver gets the module.
 uint32_t program_write_spirv(struct spirv_module *module, const tn_expr_program *program,
                              const struct program_class *class);
 

@@ -127,9 +127,6 @@ tn_status jit_program(tn_device *device, void *context, struct vk_code *out)
     const char *head = glsl_expression(), *complex_head = glsl_complex();
     if (!head || !complex_head)
         text.failed = true;
-    else if (is_function)
-        program_write_function_glsl(&text, head, complex_head, source->program,
-                                    source->class);
     else
         program_write_glsl(&text, head, complex_head, source->program, source->class);
     tn_status status =

@@ -26,14 +26,12 @@ static bool is_op(const struct sibling *own, const char *name)
 static struct glsl_writer writer_of(const struct writer *w, const struct sibling *own,
                                     struct program_class *class, uint32_t first_param)
 {
-    struct glsl_writer program;
     *class = (struct program_class){.per_item = 1,
                                     .num_inputs = own->before->num_inputs,
                                     .num_outputs = 1,
                                     .is_function = true};
-    glsl_begin(&program, w->out, own->before->program, class);
-    program.first_param = first_param;
-    return program;
+    return (struct glsl_writer){
+        w->out, own->before->program, class, {.first_param = first_param}};
 }
 
 static void write_needs(const struct writer *w, bool *out_complex)
@@ -110,7 +108,7 @@ static void write_operation(const struct writer *w, uint32_t i, const char *oper
 static void write_program(const struct writer *w, uint32_t i, uint32_t first_param)
 {
     struct program_class class;
-    const struct glsl_writer program = writer_of(w, &w->s->all[i], &class, first_param);
+    struct glsl_writer program = writer_of(w, &w->s->all[i], &class, first_param);
     text_add(w->out, "#define element element%u\n", i);
     glsl_write_element(&program);
     text_add(w->out, "#undef element\n");

@@ -74,7 +74,7 @@ struct program_class {
     uint32_t chunks, subgroup, group;
     bool loops, whole;
     bool divides;     // its arguments have what divides by extents
-    bool is_function; // a kernel calls it, for one element: see program_write_function_glsl
+    bool is_function; // a kernel calls it, for one element: the code is a function
     uint32_t parts;   // of a function: f32 elements that the kernel gives at once; 0: one
 };
 
@@ -159,17 +159,12 @@ void text_add(struct text *text, const char *format, ...)
 void text_finish(struct text *text);
 
 // Writes the kernel's GLSL, beginning with "#version". `prelude` and `complex_prelude`:
-// kernels/vulkan/program/expression.glsl and complex.glsl with their includes resolved.
+// kernels/vulkan/program/expression.glsl and complex.glsl with their includes resolved. For
+// a class with is_function: a module with the function that a kernel's module calls in
+// place of a store, or of a load: spirv_fuse.h says with what. Operand i is at binding i,
+// the arguments come behind.
 void program_write_glsl(struct text *out, const char *prelude, const char *complex_prelude,
                         const tn_expr_program *program, const struct program_class *class);
-
-// Writes a module with the function that a kernel's module calls in place of a store, or of
-// a load: spirv_fuse.h says with what. Operand i is at binding i, the arguments come
-// behind.
-void program_write_function_glsl(struct text *out, const char *prelude,
-                                 const char *complex_prelude,
-                                 const tn_expr_program *program,
-                                 const struct program_class *class);
 
 // The operand of the function's number: of the program's inputs and then outputs, the first
 // that has no memory.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Shared by the writers of GLSL: program_glsl.c (elementwise programs) and
-// program_rows_glsl.c (row programs) and program_function_glsl.c (programs beside kernels).
+// Shared by the writers of GLSL: program_glsl.c (values), program_glsl_kernel.c
+// (elementwise programs, and those beside kernels) and program_rows_glsl.c (row programs).
 #ifndef VULKAN_PROGRAM_PROGRAM_GLSL_H
 #define VULKAN_PROGRAM_PROGRAM_GLSL_H
 
-#include "program.h"
+#include "program_writer.h"
 
 // Stands behind the prelude, whose lines have names of files: for errors.
 #define GLSL_PROGRAM_LINES "#line 1 \"program\"\n"
@@ -13,8 +13,7 @@ struct glsl_writer {
     struct text *out;
     const tn_expr_program *program;
     const struct program_class *class;
-    uint32_t first_extent, first_stride, first_param; // in the arguments
-    uint32_t num_args;
+    struct program_words words;
 };
 
 static inline tn_dtype glsl_operand_dtype(const struct glsl_writer *w, uint32_t operand)
@@ -24,16 +23,8 @@ static inline tn_dtype glsl_operand_dtype(const struct glsl_writer *w, uint32_t 
                             : w->program->output_dtypes[operand - inputs];
 }
 
-// Fills *w for an elementwise program: where its arguments are.
-void glsl_begin(struct glsl_writer *w, struct text *out, const tn_expr_program *program,
-                const struct program_class *class);
-
 // The function element(): the number of an element, its inputs as C_, its outputs.
-void glsl_write_element(const struct glsl_writer *w);
-
-// at<i>, where operand i has element `i` of the elements in row-major order, and step<i>,
-// the stride to the next, of those that have one.
-void glsl_write_positions(const struct glsl_writer *w);
+void glsl_write_element(struct glsl_writer *w);
 
 // The definitions that the prelude asks for; the operands and arguments: B, V, A(i).
 void glsl_write_needs(const struct glsl_writer *w);
@@ -49,5 +40,10 @@ void glsl_write_taken(const struct glsl_writer *w, tn_dtype dtype, const char *i
                       uint32_t at);
 void glsl_write_operation(const struct glsl_writer *w, uint32_t op, tn_dtype from,
                           tn_dtype dtype, const char *const *names);
+
+// program_write_glsl() for a class of rows.
+void program_write_rows_glsl(struct text *out, const char *prelude,
+                             const tn_expr_program *program,
+                             const struct program_class *class);
 
 #endif // VULKAN_PROGRAM_PROGRAM_GLSL_H

@@ -125,9 +125,4 @@ bool program_write_rows(const struct rows_language *language, void *out,
 // The word of the arguments at which the params begin.
 uint32_t rows_first_param(const struct program_class *class);
 
-// program_write_glsl() for a class of rows.
-void program_write_rows_glsl(struct text *out, const char *prelude,
-                             const tn_expr_program *program,
-                             const struct program_class *class);
-
 #endif // VULKAN_PROGRAM_PROGRAM_ROWS_H

@@ -358,7 +358,7 @@ void program_write_rows_glsl(struct text *out, const char *prelude,
                           .shared_size = rows_shared_size(program, class)};
     bool written = program_write_rows(&glsl, &w, program, class);
     w.writer.out = out;
-    w.writer.num_args = rows_first_param(class) + program_count_params(program);
+    w.writer.words.num_args = rows_first_param(class) + program_count_params(program);
     text_add(out, "#version 460\n");
     if (class->subgroup > 0)
         text_add(out, "#extension GL_KHR_shader_subgroup_basic : require\n"

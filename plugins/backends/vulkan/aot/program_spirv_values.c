@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The function of one element of a program in SPIR-V: a call of a precompiled part for each
-// instruction.
-#include <stdio.h>
+// SPIR-V of what a program's values are: a call of a precompiled part for each instruction;
+// arguments, loads and stores.
 #include "program_spirv_writer.h"
+
+#include <stdio.h>
 
 #define MAX_NAME 32
 
@@ -80,14 +81,13 @@ uint32_t spirv_write_constant(struct spirv_writer *w, tn_dtype dtype, uint64_t b
     return write_bits(w, dtype, spirv_uint(w->module, low), spirv_uint(w->module, high));
 }
 
-uint32_t spirv_write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t *at)
+uint32_t spirv_write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t word)
 {
     if (tn_is_complex(dtype))
-        return write_complex(w, dtype, spirv_write_param(w, tn_dtype_real(dtype), at));
+        return write_complex(w, dtype, spirv_write_param(w, tn_dtype_real(dtype), word));
     bool is_wide = dtype_bytes(dtype) == 8;
-    uint32_t low = spirv_write_arg(w, *at);
-    uint32_t high = is_wide ? spirv_write_arg(w, *at + 1) : spirv_uint(w->module, 0);
-    *at += is_wide ? 2 : 1;
+    uint32_t low = spirv_write_arg(w, word);
+    uint32_t high = is_wide ? spirv_write_arg(w, word + 1) : spirv_uint(w->module, 0);
     return write_bits(w, dtype, low, high);
 }
 
@@ -135,75 +135,105 @@ uint32_t spirv_write_operation(struct spirv_writer *w, uint32_t op, tn_dtype fro
     return spirv_write_if_any(w, "NARROW", dtype, value);
 }
 
-static uint32_t write_operation(struct spirv_writer *w, const tn_expr_insn *insn,
-                                const uint32_t *values)
+static uint32_t num_operands(const struct spirv_writer *w)
 {
-    const uint32_t places[] = {insn->a, insn->b, insn->c};
-    uint32_t operands[3] = {0};
-    for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
-        operands[i] = values[places[i]];
-    return spirv_write_operation(w, insn->op, w->program->insns[insn->a].dtype, insn->dtype,
-                                 operands);
+    return w->class->num_inputs + w->class->num_outputs;
 }
 
-// `params`: ids of the function's parameters, the element's index first.
-static uint32_t write_insn(struct spirv_writer *w, const tn_expr_insn *insn,
-                           const uint32_t *values, const uint32_t *params,
-                           uint32_t *param_at)
+tn_dtype spirv_operand_dtype(const struct spirv_writer *w, uint32_t operand)
 {
-    switch (insn->op) {
-    case TN_EXPR_LOAD:
-        return params[1 + insn->a];
-    case TN_EXPR_CONST:
-        return spirv_write_constant(w, insn->dtype, w->program->constants[insn->a]);
-    case TN_EXPR_PARAM:
-        return spirv_write_param(w, insn->dtype, param_at);
-    case TN_EXPR_INDEX:
-        return SPIRV_CALL(w->module, spirv_get(w->module, "INDEX"), params[0]);
-    default:
-        return write_operation(w, insn, values);
-    }
+    uint32_t inputs = w->class->num_inputs;
+    return operand < inputs ? w->program->input_dtypes[operand]
+                            : w->program->output_dtypes[operand - inputs];
 }
 
-// Declares the types and begins the function; its parameters go to params.
-static void begin_function(struct spirv_writer *w, uint32_t *params)
+// --- declarations ----------------------------------------------------------------------
+
+static uint32_t declare_buffer(struct spirv_writer *w, uint32_t pointer, uint32_t binding,
+                               bool is_read)
 {
     struct spirv_module *m = w->module;
-    const tn_expr_program *program = w->program;
-    uint32_t members[TN_EXPR_MAX_OUTPUTS + 1], types[TN_EXPR_MAX_INPUTS + 3];
-    uint32_t type = spirv_new_id(m);
-    w->outputs = members[0] = spirv_new_id(m);
-    for (uint32_t i = 0; i < program->num_outputs; i++)
-        members[1 + i] = spirv_use(m, spirv_dtypes[program->output_dtypes[i]].computed);
-    spirv_add(m, &m->globals, SPIRV_TYPE_STRUCT, members, 1 + program->num_outputs);
-    types[0] = type;
-    types[1] = w->outputs;
-    types[2] = w->uint_type;
-    for (uint32_t i = 0; i < program->num_inputs; i++)
-        types[3 + i] = spirv_use(m, spirv_dtypes[program->input_dtypes[i]].computed);
-    spirv_add(m, &m->globals, SPIRV_TYPE_FUNCTION, types, 3 + program->num_inputs);
-    w->element = spirv_new_id(m);
-    SPIRV_ADD(m, code, SPIRV_FUNCTION, w->outputs, w->element, 0, type);
-    for (uint32_t i = 0; i < 1 + program->num_inputs; i++) {
-        params[i] = spirv_new_id(m);
-        SPIRV_ADD(m, code, SPIRV_FUNCTION_PARAMETER, types[2 + i], params[i]);
-    }
-    SPIRV_ADD(m, code, SPIRV_LABEL, spirv_new_id(m));
+    uint32_t id = spirv_new_id(m);
+    SPIRV_ADD(m, globals, SPIRV_VARIABLE, spirv_use(m, pointer), id, SPIRV_STORAGE_BUFFER);
+    SPIRV_ADD(m, decorations, SPIRV_DECORATE, id, SPIRV_DESCRIPTOR_SET, 0);
+    SPIRV_ADD(m, decorations, SPIRV_DECORATE, id, SPIRV_BINDING, binding);
+    if (is_read)
+        SPIRV_ADD(m, decorations, SPIRV_DECORATE, id, SPIRV_NON_WRITABLE);
+    return id;
 }
 
-void spirv_write_element(struct spirv_writer *w)
+void spirv_declare_push(struct spirv_writer *w)
 {
     struct spirv_module *m = w->module;
-    const tn_expr_program *program = w->program;
-    uint32_t params[TN_EXPR_MAX_INPUTS + 1], values[TN_EXPR_MAX_INSNS];
-    uint32_t results[TN_EXPR_MAX_OUTPUTS], param_at = w->first_param;
-    begin_function(w, params);
-    for (uint32_t i = 0; i < program->num_insns; i++)
-        values[i] = write_insn(w, &program->insns[i], values, params, &param_at);
-    for (uint32_t i = 0; i < program->num_outputs; i++)
-        results[i] = values[program->outputs[i]];
-    uint32_t all = spirv_result(m, SPIRV_COMPOSITE_CONSTRUCT, w->outputs, results,
-                                program->num_outputs);
-    SPIRV_ADD(m, code, SPIRV_RETURN_VALUE, all);
-    spirv_add(m, &m->code, SPIRV_FUNCTION_END, NULL, 0);
+    if (w->class->args_in_buffer)
+        w->args_buffer =
+            declare_buffer(w, spirv_dtypes[TN_U32].ones, num_operands(w), true);
+    if (w->class->is_function) { // restrict: loaded once for all elements of an invocation
+        SPIRV_ADD(m, decorations, SPIRV_DECORATE, w->args_buffer, SPIRV_RESTRICT);
+        return;
+    }
+    uint32_t array = spirv_new_id(m), block = spirv_new_id(m), pointer = spirv_new_id(m);
+    uint32_t length = spirv_uint(m, w->class->args_in_buffer ? 1 : w->words.num_args);
+    w->push_word = spirv_new_id(m);
+    w->push = spirv_new_id(m);
+    SPIRV_ADD(m, decorations, SPIRV_DECORATE, array, SPIRV_ARRAY_STRIDE, 4);
+    SPIRV_ADD(m, decorations, SPIRV_DECORATE, block, SPIRV_BLOCK);
+    SPIRV_ADD(m, decorations, SPIRV_MEMBER_DECORATE, block, 0, SPIRV_OFFSET, 0);
+    SPIRV_ADD(m, globals, SPIRV_TYPE_ARRAY, array, w->uint_type, length);
+    SPIRV_ADD(m, globals, SPIRV_TYPE_STRUCT, block, array);
+    SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, pointer, SPIRV_PUSH_CONSTANT, block);
+    SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, w->push_word, SPIRV_PUSH_CONSTANT,
+              w->uint_type);
+    SPIRV_ADD(m, globals, SPIRV_VARIABLE, pointer, w->push, SPIRV_PUSH_CONSTANT);
+}
+
+// A pointer to an element, or to a vector of four, of an operand. Declares the buffer at
+// first use.
+static uint32_t write_pointer(struct spirv_writer *w, uint32_t operand, bool four,
+                              uint32_t index)
+{
+    const struct spirv_dtype *types = &spirv_dtypes[spirv_operand_dtype(w, operand)];
+    uint32_t *variable = four ? &w->fours[operand] : &w->ones[operand];
+    if (*variable == 0)
+        *variable = declare_buffer(w, four ? types->fours : types->ones, operand,
+                                   operand < w->class->num_inputs);
+    return SPIRV_RESULT(w->module, SPIRV_ACCESS_CHAIN,
+                        spirv_use(w->module, four ? types->four : types->one), *variable,
+                        spirv_uint(w->module, 0), index);
+}
+
+// --- loads and stores ------------------------------------------------------------------
+
+// Converts between the stored type (S_) and the loaded type (W_).
+static uint32_t write_convert(struct spirv_writer *w, tn_dtype dtype, uint32_t from,
+                              uint32_t to, uint32_t value)
+{
+    bool is_signed = dtype == TN_I8 || dtype == TN_I16;
+    spirv_use(w->module, to);
+    return from == to
+               ? value
+               : SPIRV_RESULT(w->module, is_signed ? SPIRV_S_CONVERT : SPIRV_U_CONVERT, to,
+                              value);
+}
+
+uint32_t spirv_write_load(struct spirv_writer *w, uint32_t operand, bool four,
+                          uint32_t index)
+{
+    tn_dtype dtype = spirv_operand_dtype(w, operand);
+    const struct spirv_dtype *types = &spirv_dtypes[dtype];
+    uint32_t stored = four ? types->stored_four : types->stored;
+    uint32_t value =
+        SPIRV_RESULT(w->module, SPIRV_LOAD, stored, write_pointer(w, operand, four, index));
+    return write_convert(w, dtype, stored, four ? types->loaded_four : types->loaded,
+                         value);
+}
+
+void spirv_write_store(struct spirv_writer *w, uint32_t operand, bool four, uint32_t index,
+                       uint32_t value)
+{
+    tn_dtype dtype = spirv_operand_dtype(w, operand);
+    const struct spirv_dtype *types = &spirv_dtypes[dtype];
+    uint32_t stored = write_convert(w, dtype, four ? types->loaded_four : types->loaded,
+                                    four ? types->stored_four : types->stored, value);
+    SPIRV_ADD(w->module, code, SPIRV_STORE, write_pointer(w, operand, four, index), stored);
 }
