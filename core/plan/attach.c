@@ -13,6 +13,7 @@
 #include <string.h>
 #include "../base/shape.h"
 #include "../expr/expr.h"
+#include "fuse/fuse.h"
 #include "plan.h"
 
 struct attacher {

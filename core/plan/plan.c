@@ -5,6 +5,7 @@
 #include <string.h>
 #include "../base/fail.h"
 #include "../plugin/host/host.h"
+#include "fuse/fuse.h"
 
 // Loads all plugins that planning needs, backends and kernels, so that no later stage loads
 // code.

@@ -57,6 +57,7 @@ def tower(*floors):
 FLOORS = {
     "core": tower("base", "attr", "expr", "primitive", "plugin", "device", "graph",
                   "transform", "plan", ("run", "check"), "file", "watch"),
+    "core/plan": tower("work", "fuse"),
     "core/plugin": tower("cache", "find", "load", "host"),
     "kernels/compiler": tower("compiler.h", "base", ("preprocess", "ir"), ("types", "passes", "write"),
                               "tree", "emit", "front") | {"tool": ["compiler.h"]},

@@ -4,8 +4,8 @@
 // devices), but of no data.
 #include <stdlib.h>
 #include <string.h>
-#include "../base/fail.h"
-#include "plan.h"
+#include "../../base/fail.h"
+#include "work.h"
 
 static void number_array(struct task *task, tn_array *array)
 {

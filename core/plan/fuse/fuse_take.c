@@ -12,11 +12,11 @@
 // indices' extents, often fewer than the result's. Where only one program reads its
 // results, and it is cheap, it becomes part of that one: each element computes its index.
 #include <string.h>
-#include "../attr/attrs.h"
-#include "../base/dtype.h"
-#include "../base/shape.h"
-#include "../expr/expr.h"
-#include "fuse.h"
+#include "../../attr/attrs.h"
+#include "../../base/dtype.h"
+#include "../../base/shape.h"
+#include "../../expr/expr.h"
+#include "group.h"
 
 // --- one gather ------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Labels: short names of operations for traces and explanations; see plan.h.
+// Labels: short names of operations for traces and explanations; see work.h.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "plan.h"
+#include "work.h"
 
 static const char gap[] = "\xc2\xb7"; // a middle dot
 static const char ellipsis[] = "\xe2\x80\xa6";

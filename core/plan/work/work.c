@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The tables of plan_work: values, operations, and the operations that read each value.
-#include "plan.h"
+#include "work.h"
 
 #include <string.h>
 

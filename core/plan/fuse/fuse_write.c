@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Writes the program of a group to the operation that computes it.
 #include <string.h>
-#include "../expr/expr.h"
-#include "fuse.h"
+#include "../../expr/expr.h"
+#include "group.h"
 
 static void name_program(const struct fuser *f, uint32_t g, char label[LABEL_SIZE])
 {

@@ -5,7 +5,7 @@
 // The merged group runs at the place of its later half. So nothing may read a value of the
 // earlier half before, which also excludes that the later half depends on the earlier one
 // through others.
-#include "fuse.h"
+#include "group.h"
 
 static bool is_whole(const tn_layout *layout)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Shared by the files of stage `fuse`: fuse.c, fuse_rows.c, fuse_siblings.c, fuse_take.c,
 // fuse_write.c.
-#ifndef CORE_PLAN_FUSE_H
-#define CORE_PLAN_FUSE_H
+#ifndef CORE_PLAN_FUSE_GROUP_H
+#define CORE_PLAN_FUSE_GROUP_H
 
-#include "plan.h"
+#include "fuse.h"
 
 struct group_result { // a value that the group computes
     uint32_t value, insn;
@@ -149,4 +149,4 @@ bool fuse_device_runs(const struct plan_work *work, const struct group *group,
 bool fuse_ask_device(struct fuser *f, const struct group *group,
                      const tn_expr_program *program);
 
-#endif // CORE_PLAN_FUSE_H
+#endif // CORE_PLAN_FUSE_GROUP_H

@@ -7,11 +7,11 @@
 // reduce them to one value a row, or compute with such values: over [..., 1] or [...], of
 // which the program has one value a row as well.
 #include <string.h>
-#include "../attr/attrs.h"
-#include "../base/dtype.h"
-#include "../base/shape.h"
-#include "../expr/expr.h"
-#include "fuse.h"
+#include "../../attr/attrs.h"
+#include "../../base/dtype.h"
+#include "../../base/shape.h"
+#include "../../expr/expr.h"
+#include "group.h"
 
 // Programs of rows have at most so many instructions, counted once for each reduction and
 // once more: a backend may have to compute each of them anew for each reduction.

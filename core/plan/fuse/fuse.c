@@ -12,14 +12,14 @@
 // on devices that run row programs; fuse_rows.c tells how. Groups that read an array of
 // rows side by side become one; fuse_siblings.c tells when. So are gathers on devices with
 // TN_DEVICE_TAKES: fuse_take.c.
-#include "fuse.h"
+#include "group.h"
 
 #include <stdio.h>
 #include <string.h>
-#include "../base/dtype.h"
-#include "../base/fail.h"
-#include "../base/shape.h"
-#include "../expr/expr.h"
+#include "../../base/dtype.h"
+#include "../../base/fail.h"
+#include "../../base/shape.h"
+#include "../../expr/expr.h"
 
 // --- conditions ------------------------------------------------------------------------
 
