@@ -6,8 +6,8 @@
 #include "kernels.h"
 
 #include <stdio.h>
-#include <tenon/ops/quant.h>
 #include <tenon/ops/quant_attrs.h>
+#include "plan_quant.h"
 
 #define GROUP 256 // invocations of a workgroup
 #define EACH 4    // columns of an invocation
@@ -25,7 +25,7 @@ static bool is_blocks(const tn_quant_experts_attrs *attrs)
 static bool reads(const tn_quant_experts_attrs *attrs, const tn_layout *w)
 {
     if (is_blocks(attrs))
-        return w->dtype == TN_U8 && tn_quant_find(attrs->format);
+        return w->dtype == TN_U8 && quant_find_plain(attrs->format);
     return w->dtype != TN_U8 && w->extent[2] % PART == 0 && w->offset % 4 == 0;
 }
 
@@ -51,7 +51,8 @@ static uint32_t lanes_for(uint64_t terms)
 tn_status vk_plan_experts_matmul(const tn_vulkan_plan *plan)
 {
     const tn_quant_experts_attrs *attrs = plan->step->attrs;
-    const tn_quant_format *format = is_blocks(attrs) ? tn_quant_find(attrs->format) : NULL;
+    const tn_quant_format *format =
+        is_blocks(attrs) ? quant_find_plain(attrs->format) : NULL;
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     const tn_layout *w = &tn_step_input(plan->step, 1)->layout;
     const tn_layout *ids = &tn_step_input(plan->step, 2)->layout;

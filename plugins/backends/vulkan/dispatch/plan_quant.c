@@ -34,10 +34,15 @@
 #define QUANT_ROUNDED 32  // these
 #define ROUND_GROUP 64    // invocations of quant_round.comp
 
+const tn_quant_format *quant_find_plain(const char *name)
+{
+    return tn_quant_find(name);
+}
+
 // False where the shaders do not have the format.
 static bool find_weights(const char *name, struct quant_weights *out)
 {
-    const tn_quant_format *format = tn_quant_find(name);
+    const tn_quant_format *format = quant_find_plain(name);
     *out = (struct quant_weights){.format = format};
     for (uint32_t i = 0; !out->format && (format = tn_quant_at(i)); i++) {
         const char *packed = tn_quant_packed(format->name, "vulkan");

@@ -36,6 +36,9 @@ bool quant_may_round(const struct quant_product *p);
 // Bytes of scratch memory of a product on matrix units; 0 where it never runs on these.
 uint64_t quant_matrix_scratch(const struct quant_product *p);
 
+// A plain format; NULL: there is none of that name. One place has the table of them.
+const tn_quant_format *quant_find_plain(const char *name);
+
 // Bytes of a unit, by which quant.glsl counts.
 uint32_t quant_unit_bytes(const struct quant_weights *w);
 
