@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "opcode.h"
-#include "spirv.h"
 
 #include <stddef.h>
 
@@ -29,17 +28,10 @@ static const uint16_t core[CORE_END] = {
 #undef ROW
 };
 
-static const char names[] =
-#define ROW(name, number, pattern) #name "\0"
-    SPIRV_OPS(ROW)
-#undef ROW
-    ;
-
-// NUM_ROWS: there is none.
-static uint32_t row_of(uint32_t op)
+uint32_t spirv_op_row(uint32_t op)
 {
     if (op < CORE_END)
-        return core[op] ? core[op] - 1U : NUM_ROWS;
+        return core[op] ? core[op] - 1U : SPIRV_NO_ROW;
     uint32_t low = 0, high = NUM_ROWS;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
@@ -48,46 +40,11 @@ static uint32_t row_of(uint32_t op)
         else
             high = middle;
     }
-    return low < NUM_ROWS && rows[low].op == op ? low : NUM_ROWS;
+    return low < NUM_ROWS && rows[low].op == op ? low : SPIRV_NO_ROW;
 }
 
 const char *spirv_pattern(uint32_t op)
 {
-    uint32_t row = row_of(op);
-    return row < NUM_ROWS ? rows[row].pattern : NULL;
-}
-
-// Item `index` of texts one behind the other.
-static const char *text_at(const char *text, uint32_t index)
-{
-    for (; index > 0; index--)
-        while (*text++)
-            ;
-    return text;
-}
-
-const char *spirv_op_name(uint32_t op)
-{
-    uint32_t row = row_of(op);
-    return row < NUM_ROWS ? text_at(names, row) : NULL;
-}
-
-static const uint16_t capabilities[] = {
-#define CAPABILITY(name, number) number,
-    SPIRV_CAPABILITIES(CAPABILITY)
-#undef CAPABILITY
-};
-
-static const char capability_names[] =
-#define CAPABILITY(name, number) #name "\0"
-    SPIRV_CAPABILITIES(CAPABILITY)
-#undef CAPABILITY
-    ;
-
-const char *spirv_capability_name(uint32_t capability)
-{
-    for (uint32_t i = 0; i < sizeof(capabilities) / sizeof(*capabilities); i++)
-        if (capabilities[i] == capability)
-            return text_at(capability_names, i);
-    return NULL;
+    uint32_t row = spirv_op_row(op);
+    return row != SPIRV_NO_ROW ? rows[row].pattern : NULL;
 }

@@ -15,8 +15,8 @@
 // reads its result. '~' marks one without effects whose result depends on more than its
 // operands (memory, the invocations that are active, the place), so that two of them are
 // not one. All others are pure.
-#ifndef KERNELS_COMPILER_OPCODE_H
-#define KERNELS_COMPILER_OPCODE_H
+#ifndef KERNELS_SPIRV_OPCODE_H
+#define KERNELS_SPIRV_OPCODE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -293,6 +293,9 @@
 enum spirv_op { SPIRV_OPS(SPIRV_OP_ENUM) };
 #undef SPIRV_OP_ENUM
 
+// The instruction's place in the table, or SPIRV_NO_ROW.
+enum { SPIRV_NO_ROW = 0xffff };
+uint32_t spirv_op_row(uint32_t op);
 // The operands' pattern, with '!' or '~' in front. NULL: not an instruction of the table.
 const char *spirv_pattern(uint32_t op);
 // "IAdd", or NULL.
@@ -327,4 +330,4 @@ static inline bool spirv_is_constant_op(uint32_t op)
     return op == OpUndef || (op >= OpConstantTrue && op <= OpSpecConstantOp);
 }
 
-#endif // KERNELS_COMPILER_OPCODE_H
+#endif // KERNELS_SPIRV_OPCODE_H

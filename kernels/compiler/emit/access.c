@@ -30,7 +30,7 @@ void local_access(const struct type *type, uint32_t pointer, struct access *out)
 {
     memset(out, 0, sizeof *out);
     out->base = pointer;
-    out->storage = STORAGE_FUNCTION;
+    out->storage = StorageClassFunction;
     out->type = type;
 }
 
@@ -41,7 +41,7 @@ static void access_contents(struct translator *t, const struct expr *reference,
     const struct record *record = reference->type->record;
     memset(a, 0, sizeof *a);
     a->base = emit_value(t, reference);
-    a->storage = STORAGE_PHYSICAL;
+    a->storage = StorageClassPhysicalStorageBuffer;
     a->layout = record->layout;
     a->type = record->contents;
     a->align = record->reference_align;

@@ -3,8 +3,6 @@
 #include "emit.h"
 #include "../tree/builtins.h"
 
-enum { SCOPE_DEVICE = 1, SCOPE_SUBGROUP = 3, SCOPE_QUEUE_FAMILY = 5 };
-
 static uint32_t kind_of(enum base base)
 {
     return base_is_float(base) ? 0 : base_is_signed(base) ? 1 : base == TYPE_BOOL ? 3 : 2;
@@ -109,7 +107,10 @@ static uint32_t constant_argument(struct translator *t, const struct expr *e, ui
 // Storage and order, which are two arguments.
 static uint32_t semantics_argument(struct translator *t, const struct expr *e, uint32_t i)
 {
-    enum { OF_VULKAN_MODEL = 0xe000 }; // availability, visibility, volatile
+    enum {
+        OF_VULKAN_MODEL = MemorySemanticsMakeAvailable | MemorySemanticsMakeVisible |
+                          MemorySemanticsVolatile
+    };
     uint32_t semantics = constant_argument(t, e, i) | constant_argument(t, e, i + 1);
     if (semantics & OF_VULKAN_MODEL && !t->has_vulkan_model)
         fail_at(t, &e->arguments[i + 1]->at,
@@ -123,10 +124,10 @@ static uint32_t emit_atomic(struct translator *t, const struct expr *e)
 {
     struct access access;
     uint32_t op = code_of(e), operands[8], count = 3, values = e->number - 1;
-    uint32_t scope = SCOPE_DEVICE, semantics = 0;
+    uint32_t scope = ScopeDevice, semantics = 0;
     uint32_t plain = op == OpAtomicCompareExchange ? 2 : op == OpAtomicLoad ? 0 : 1;
     access_of(t, e->arguments[0], &access);
-    if (access.storage == STORAGE_FUNCTION || access.storage == STORAGE_PRIVATE)
+    if (access.storage == StorageClassFunction || access.storage == StorageClassPrivate)
         fail_at(t, &e->at, "'%s' of a local variable, expected one in a buffer or shared",
                 e->builtin->name);
     operands[0] = access_pointer(t, &access);
@@ -134,13 +135,15 @@ static uint32_t emit_atomic(struct translator *t, const struct expr *e)
         scope = constant_argument(t, e, 1 + plain);
         semantics = semantics_argument(t, e, 2 + plain);
     } else if (t->has_vulkan_model) {
-        scope = SCOPE_QUEUE_FAMILY;
-        semantics = access.memory & MEMORY_VOLATILE ? 0x8000 : 0;
+        scope = ScopeQueueFamily;
+        semantics = access.memory & MEMORY_VOLATILE ? MemorySemanticsVolatile : 0;
     }
     operands[1] = memory_scope(t, scope);
     operands[2] = ir_u32(t->ir, semantics);
     if (op == OpAtomicCompareExchange)
-        operands[count++] = ir_u32(t->ir, semantics & ~(uint32_t)0xc);
+        operands[count++] =
+            ir_u32(t->ir, semantics & ~(uint32_t)(MemorySemanticsRelease |
+                                                  MemorySemanticsAcquireRelease));
     // OpAtomicCompareExchange has the new value before the one that is compared.
     if (op == OpAtomicCompareExchange) {
         uint32_t compared = emit_value(t, e->arguments[1]);
@@ -155,9 +158,9 @@ static uint32_t emit_atomic(struct translator *t, const struct expr *e)
 static void emit_barrier(struct translator *t, const struct expr *e)
 {
     const uint16_t *code = e->builtin->code;
-    bool is_wide = code[1] == SCOPE_DEVICE && t->has_vulkan_model;
+    bool is_wide = code[1] == ScopeDevice && t->has_vulkan_model;
     uint32_t semantics = ir_u32(t->ir, code[0]);
-    uint32_t scope = ir_u32(t->ir, is_wide ? SCOPE_QUEUE_FAMILY : code[1]);
+    uint32_t scope = ir_u32(t->ir, is_wide ? ScopeQueueFamily : code[1]);
     if (e->builtin->how == HOW_BARRIER)
         IR_EMIT(t->ir, OpControlBarrier, 0, scope, ir_u32(t->ir, code[2]), semantics);
     else
@@ -180,14 +183,14 @@ static void emit_scoped_barrier(struct translator *t, const struct expr *e)
 
 static uint32_t emit_group(struct translator *t, const struct expr *e)
 {
-    enum { CLUSTERED = 3 };
     uint32_t operands[MOST_ARGUMENTS], count = 0;
-    operands[count++] = ir_u32(t->ir, SCOPE_SUBGROUP);
+    operands[count++] = ir_u32(t->ir, ScopeSubgroup);
     if (e->builtin->how == HOW_GROUP_REDUCE)
         operands[count++] = e->builtin->number;
     emit_arguments(t, e, operands + count);
     count += e->number;
-    if (e->builtin->how == HOW_GROUP_REDUCE && e->builtin->number == CLUSTERED)
+    if (e->builtin->how == HOW_GROUP_REDUCE &&
+        e->builtin->number == GroupOperationClusteredReduce)
         operands[count - 1] = ir_u32(t->ir, constant_argument(t, e, 1));
     if (e->builtin->how == HOW_GROUP_QUAD)
         operands[count++] = ir_u32(t->ir, e->builtin->number);
@@ -247,7 +250,7 @@ static uint32_t emit_dot(struct translator *t, const struct expr *e)
         operands[1] = first;
     }
     if (e->builtin->number & PACKED)
-        operands[count++] = 0; // PackedVectorFormat4x8Bit
+        operands[count++] = PackedVectorFormat4x8Bit;
     use_type(t, e->arguments[0]->type);
     return emit(t, e->builtin->code[0], e->type, count, operands);
 }
@@ -268,8 +271,9 @@ static void matrix_element(struct translator *t, const struct expr *call,
     e->left = array;
     e->right = call->arguments[2];
     access_of(t, e, out);
-    if (out->storage != STORAGE_WORKGROUP && out->storage != STORAGE_BUFFER &&
-        out->storage != STORAGE_PHYSICAL)
+    if (out->storage != StorageClassWorkgroup &&
+        out->storage != StorageClassStorageBuffer &&
+        out->storage != StorageClassPhysicalStorageBuffer)
         fail_at(t, &array->at, "'%s' of a variable, expected memory of a buffer or shared",
                 call->builtin->name);
 }
@@ -298,11 +302,13 @@ static uint32_t emit_matrix_transfer(struct translator *t, const struct expr *e)
     return 0;
 }
 
-enum { SIGNED_A = 1, SIGNED_B = 2, SIGNED_C = 4, SIGNED_RESULT = 8 };
-
 static uint32_t emit_multiply(struct translator *t, const struct expr *e)
 {
-    static const uint32_t is_signed[3] = {SIGNED_A, SIGNED_B, SIGNED_C | SIGNED_RESULT};
+    static const uint32_t is_signed[3] = {
+        CooperativeMatrixOperandsMatrixASignedComponentsKHR,
+        CooperativeMatrixOperandsMatrixBSignedComponentsKHR,
+        CooperativeMatrixOperandsMatrixCSignedComponentsKHR |
+            CooperativeMatrixOperandsMatrixResultSignedComponentsKHR};
     uint32_t operands[4], mask = 0;
     for (uint32_t i = 0; i < 3; i++) {
         operands[i] = emit_value(t, e->arguments[i]);
@@ -340,7 +346,6 @@ static uint32_t emit_set(struct translator *t, const struct expr *e)
 
 static void emit_tensor_transfer(struct translator *t, const struct expr *e)
 {
-    enum { HAS_VIEW = 1, HAS_DECODER = 2 };
     struct access memory;
     bool is_load = e->builtin->how == HOW_COOPMAT_LOAD_TENSOR;
     uint32_t operands[12], count = 3, mask = 0;
@@ -355,7 +360,8 @@ static void emit_tensor_transfer(struct translator *t, const struct expr *e)
     for (uint32_t i = 4; i < e->number; i++) {
         const struct expr *argument = e->arguments[i];
         bool is_view = argument->kind != EXPR_FUNCTION;
-        mask |= is_view ? HAS_VIEW : HAS_DECODER;
+        mask |= is_view ? TensorAddressingOperandsTensorView
+                        : TensorAddressingOperandsDecodeFunc;
         operands[count++] =
             is_view ? emit_value(t, argument) : argument->function->ir->head->id;
         if (!is_view)

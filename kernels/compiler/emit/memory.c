@@ -2,8 +2,6 @@
 // The memory model: scopes, and what loads and stores of coherent memory say.
 #include "emit.h"
 
-enum { SCOPE_WORKGROUP = 2, SCOPE_QUEUE_FAMILY = 5 };
-
 // As glslang does: with cooperative matrices the model is Vulkan's.
 bool memory_is_vulkan(const struct translator *t, const struct preprocessed *source)
 {
@@ -38,27 +36,27 @@ static uint32_t coherent_scope(const struct access *a)
 {
     uint32_t scope = a->memory >> MEMORY_SCOPE_AT;
     if (!(a->memory & MEMORY_COHERENT))
-        return SCOPE_WORKGROUP; // shared memory
-    return scope != 0 ? scope : SCOPE_QUEUE_FAMILY;
+        return ScopeWorkgroup; // shared memory
+    return scope != 0 ? scope : ScopeQueueFamily;
 }
 
 uint32_t memory_operands(struct translator *t, const struct access *a, bool is_store,
                          uint32_t *out)
 {
-    enum { VOLATILE = 1, ALIGNED = 2, AVAILABLE = 8, VISIBLE = 16, NONPRIVATE = 32 };
     uint32_t mask = 0, count = 1;
-    bool is_coherent = a->memory & MEMORY_COHERENT || a->storage == STORAGE_WORKGROUP;
+    bool is_coherent = a->memory & MEMORY_COHERENT || a->storage == StorageClassWorkgroup;
     if (a->memory & MEMORY_VOLATILE)
-        mask |= VOLATILE;
-    if (a->storage == STORAGE_PHYSICAL) {
-        mask |= ALIGNED;
+        mask |= MemoryAccessVolatile;
+    if (a->storage == StorageClassPhysicalStorageBuffer) {
+        mask |= MemoryAccessAligned;
         out[count++] = a->align;
     }
     if (t->has_vulkan_model && is_coherent) {
-        mask |= NONPRIVATE | (is_store ? AVAILABLE : VISIBLE);
+        mask |= MemoryAccessNonPrivatePointer | (is_store ? MemoryAccessMakePointerAvailable
+                                                          : MemoryAccessMakePointerVisible);
         out[count++] = memory_scope(t, coherent_scope(a));
     } else if (t->has_vulkan_model && a->memory & MEMORY_NONPRIVATE) {
-        mask |= NONPRIVATE;
+        mask |= MemoryAccessNonPrivatePointer;
     }
     out[0] = mask;
     return mask == 0 ? 0 : count;

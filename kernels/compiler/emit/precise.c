@@ -4,8 +4,6 @@
 // other variables of the function that they are loaded from.
 #include "emit.h"
 
-enum { NO_CONTRACTION = 42 };
-
 struct precise {
     struct precise *next;
     uint32_t id; // of a variable
@@ -69,7 +67,7 @@ static void visit(struct search *s, const struct function *f, uint32_t id)
     struct ir *ir = s->t->ir;
     struct ir_inst *inst = ir->definitions[id];
     if (inst->op == OpVariable) {
-        if (inst->operands[0] == STORAGE_FUNCTION)
+        if (inst->operands[0] == StorageClassFunction)
             visit_stores(s, f, id);
         return;
     }
@@ -77,8 +75,8 @@ static void visit(struct search *s, const struct function *f, uint32_t id)
         push(s, root_of(ir, inst->operands[0]));
         return;
     }
-    if (is_arithmetic(inst->op) && !ir_is_decorated(ir, id, NO_CONTRACTION))
-        ir_decorate(ir, id, NO_CONTRACTION, 0, NULL);
+    if (is_arithmetic(inst->op) && !ir_is_decorated(ir, id, DecorationNoContraction))
+        ir_decorate(ir, id, DecorationNoContraction, 0, NULL);
     if (inst->op == OpAccessChain || inst->block == NULL)
         return;
     // Of a call, what is passed is precise, and not what the function does.
@@ -87,7 +85,7 @@ static void visit(struct search *s, const struct function *f, uint32_t id)
             push(s, root_of(ir, inst->operands[i]));
         return;
     }
-    struct ir_ids ids = ir_ids(ir, inst);
+    struct spirv_ids ids = ir_ids(ir, inst);
     for (uint32_t *operand; (operand = ir_next_id(&ids)) != NULL;)
         push(s, *operand);
 }

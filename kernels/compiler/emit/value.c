@@ -15,9 +15,9 @@ static bool is_cheap(const struct expr *e, uint32_t most_height)
     case EXPR_VALUE:
         return true;
     case EXPR_VARIABLE:
-        return e->type->base < NUM_SCALARS && (e->symbol->storage == STORAGE_FUNCTION ||
-                                               e->symbol->storage == STORAGE_PRIVATE ||
-                                               e->symbol->storage == STORAGE_INPUT);
+        return e->type->base < NUM_SCALARS && (e->symbol->storage == StorageClassFunction ||
+                                               e->symbol->storage == StorageClassPrivate ||
+                                               e->symbol->storage == StorageClassInput);
     case EXPR_SWIZZLE:
     case EXPR_UNARY:
     case EXPR_CONVERT:
@@ -320,7 +320,8 @@ static uint32_t emit_construct(struct translator *t, const struct expr *e)
 static bool passes_itself(const struct expr *e, uint32_t number)
 {
     const struct expr *argument = e->arguments[number];
-    if (argument->kind != EXPR_VARIABLE || argument->symbol->storage != STORAGE_FUNCTION ||
+    if (argument->kind != EXPR_VARIABLE ||
+        argument->symbol->storage != StorageClassFunction ||
         argument->type != e->function->parameters[number].type)
         return false;
     for (uint32_t i = 0; i < e->number; i++) {

@@ -8,7 +8,7 @@ void decorate_pointer(struct translator *t, uint32_t id, const struct type *type
     while (type->base == TYPE_ARRAY)
         type = type->element;
     if (type->base == TYPE_REFERENCE)
-        ir_decorate(t->ir, id, 5356 /* AliasedPointer */, 0, NULL);
+        ir_decorate(t->ir, id, DecorationAliasedPointer, 0, NULL);
 }
 
 uint32_t temporary(struct translator *t, const struct type *type)
@@ -16,8 +16,8 @@ uint32_t temporary(struct translator *t, const struct type *type)
     if (type_is_unsized(type))
         fail_at(t, &t->token->at, "an array without a size is a value");
     use_type(t, type);
-    uint32_t id =
-        ir_local(t->ir, ir_pointer(t->ir, STORAGE_FUNCTION, type_id(t, type, LAYOUT_NONE)));
+    uint32_t id = ir_local(
+        t->ir, ir_pointer(t->ir, StorageClassFunction, type_id(t, type, LAYOUT_NONE)));
     decorate_pointer(t, id, type);
     return id;
 }
@@ -29,11 +29,11 @@ static uint64_t storage_needs(const struct symbol *symbol)
     uint64_t needs = symbol->type->needs;
     bool has_8 = narrow & NARROW_INT8, has_16 = narrow & ~NARROW_INT8;
     switch (symbol->storage) {
-    case STORAGE_UNIFORM:
+    case StorageClassUniform:
         return needs | (has_8 ? NEED(UNIFORM_8) : 0) | (has_16 ? NEED(UNIFORM_16) : 0);
-    case STORAGE_PUSH_CONSTANT:
+    case StorageClassPushConstant:
         return needs | (has_8 ? NEED(PUSH_8) : 0) | (has_16 ? NEED(PUSH_16) : 0);
-    case STORAGE_BUFFER:
+    case StorageClassStorageBuffer:
         return needs | (has_8 ? NEED(BUFFER_8) : 0) | (has_16 ? NEED(BUFFER_16) : 0);
     default:
         return needs | (narrow & NARROW_INT8 ? NEED(INT8) : 0) |
@@ -57,9 +57,10 @@ static void make_global(struct translator *t, struct symbol *symbol)
         decorate_pointer(t, symbol->id, symbol->type);
     if (names_are_wanted(t))
         ir_name(t->ir, symbol->id, symbol->name->text);
-    if (symbol->storage == STORAGE_UNIFORM || symbol->storage == STORAGE_BUFFER) {
-        ir_decorate(t->ir, symbol->id, 34, 1, &symbol->set);
-        ir_decorate(t->ir, symbol->id, 33, 1, &symbol->binding);
+    if (symbol->storage == StorageClassUniform ||
+        symbol->storage == StorageClassStorageBuffer) {
+        ir_decorate(t->ir, symbol->id, DecorationDescriptorSet, 1, &symbol->set);
+        ir_decorate(t->ir, symbol->id, DecorationBinding, 1, &symbol->binding);
     }
 }
 
@@ -75,7 +76,7 @@ struct symbol *variable_local(struct translator *t, const struct name *name,
                               const struct type *type, const struct place *at)
 {
     struct symbol *symbol = symbol_declare(t, SYMBOL_VARIABLE, name, type, at);
-    symbol->storage = STORAGE_FUNCTION;
+    symbol->storage = StorageClassFunction;
     symbol->id = temporary(t, type);
     if (names_are_wanted(t))
         ir_name(t->ir, symbol->id, name->text);

@@ -124,7 +124,7 @@ static void declare_global(struct translator *t, const struct qualifiers *q,
     if (q->is_shared && value != NULL)
         fail_at(t, at, "shared variable '%.60s' has a value", name->text);
     struct symbol *symbol = symbol_declare(t, SYMBOL_VARIABLE, name, type, at);
-    symbol->storage = q->is_shared ? STORAGE_WORKGROUP : STORAGE_PRIVATE;
+    symbol->storage = q->is_shared ? StorageClassWorkgroup : StorageClassPrivate;
     symbol->memory = q->memory;
     if (value != NULL)
         add_initial(t, symbol, value);

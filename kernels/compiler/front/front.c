@@ -2,8 +2,6 @@
 #include "front.h"
 #include "parse.h"
 
-enum { LOGICAL = 0, PHYSICAL_64 = 5348, GLSL450 = 1, VULKAN = 3 };
-
 void translate(struct compiler *c, const struct preprocessed *source, struct ir *ir)
 {
     struct translator *t = compiler_allocate(c, sizeof *t);
@@ -26,8 +24,9 @@ void translate(struct compiler *c, const struct preprocessed *source, struct ir 
     local_size_finish(t);
     if (t->has_vulkan_model)
         t->needs |= NEED(VULKAN_MODEL);
-    ir_capability(ir, 1 /* Shader */, NULL);
+    ir_capability(ir, CapabilityShader, NULL);
     needs_declare(t, t->needs);
-    ir->addressing = t->needs & NEED(PHYSICAL) ? PHYSICAL_64 : LOGICAL;
-    ir->memory_model = t->has_vulkan_model ? VULKAN : GLSL450;
+    ir->addressing = t->needs & NEED(PHYSICAL) ? AddressingModelPhysicalStorageBuffer64
+                                               : AddressingModelLogical;
+    ir->memory_model = t->has_vulkan_model ? MemoryModelVulkan : MemoryModelGLSL450;
 }

@@ -24,7 +24,7 @@ static void make_function(struct translator *t, struct function *f)
     for (uint32_t i = 0; i < count; i++) {
         types[i] = type_id(t, f->parameters[i].type, LAYOUT_NONE);
         if (!parameter_is_by_value(&f->parameters[i]))
-            types[i] = ir_pointer(t->ir, STORAGE_FUNCTION, types[i]);
+            types[i] = ir_pointer(t->ir, StorageClassFunction, types[i]);
     }
     f->ir = ir_function(t->ir, type_id(t, f->result, LAYOUT_NONE), count, types, f->ids);
     if (t->c->source->flags & (GLSL_KEEPS_FUNCTIONS | GLSL_NOT_OPTIMISED))
@@ -131,9 +131,9 @@ static void define(struct translator *t, struct function *f)
         if (!parameter_is_by_value(p))
             decorate_pointer(t, f->ids[i], p->type);
         else if (p->type->base == TYPE_REFERENCE)
-            ir_decorate(t->ir, f->ids[i], 20 /* Aliased */, 0, NULL);
+            ir_decorate(t->ir, f->ids[i], DecorationAliased, 0, NULL);
         symbol->id = f->ids[i];
-        symbol->storage = STORAGE_FUNCTION;
+        symbol->storage = StorageClassFunction;
         symbol->is_readonly = p->is_const;
         symbol->is_precise = p->is_precise;
         if (parameter_is_by_value(p)) {

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { UNROLL = 1, DONT_UNROLL = 2, FLATTEN = 1, DONT_FLATTEN = 2 };
-
 struct hints {
     uint32_t loop, selection; // control masks
     uint32_t length;          // operand of DependencyLength; 0: none
@@ -19,18 +17,18 @@ static void set_hint(struct translator *t, struct hints *hints, const struct tok
 {
     const char *text = token->name->text;
     if (strcmp(text, "unroll") == 0)
-        hints->loop |= UNROLL;
+        hints->loop |= LoopControlUnroll;
     else if (strcmp(text, "dont_unroll") == 0 || strcmp(text, "loop") == 0)
-        hints->loop |= DONT_UNROLL;
+        hints->loop |= LoopControlDontUnroll;
     else if (strcmp(text, "dependency_infinite") == 0)
-        hints->loop |= 4;
+        hints->loop |= LoopControlDependencyInfinite;
     else if (strcmp(text, "flatten") == 0)
-        hints->selection |= FLATTEN;
+        hints->selection |= SelectionControlFlatten;
     else if (strcmp(text, "branch") == 0 || strcmp(text, "dont_flatten") == 0)
-        hints->selection |= DONT_FLATTEN;
+        hints->selection |= SelectionControlDontFlatten;
     else if (strcmp(text, "dependency_length") == 0) {
         expect(t, '(', "and a length");
-        hints->loop |= 8;
+        hints->loop |= LoopControlDependencyLength;
         hints->length = parse_constant_uint(t, "dependency_length");
         expect(t, ')', "behind the length");
     } else {
@@ -232,7 +230,8 @@ static void emit_loop_merge(struct translator *t, const struct loop *loop,
 {
     uint32_t operands[4] = {loop->target.on_break->id, loop->target.on_continue->id,
                             hints->loop, hints->length};
-    ir_emit(t->ir, OpLoopMerge, 0, hints->loop & 8 ? 4 : 3, operands);
+    ir_emit(t->ir, OpLoopMerge, 0, hints->loop & LoopControlDependencyLength ? 4 : 3,
+            operands);
     IR_EMIT(t->ir, OpBranch, 0, next->id);
     start_block(t, next);
 }

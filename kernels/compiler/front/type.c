@@ -303,9 +303,9 @@ static void declare_members(struct translator *t, struct symbol *block)
 
 static uint32_t block_storage(const struct qualifiers *q)
 {
-    return q->is_push_constant ? STORAGE_PUSH_CONSTANT
-           : q->is_uniform     ? STORAGE_UNIFORM
-                               : STORAGE_BUFFER;
+    return q->is_push_constant ? StorageClassPushConstant
+           : q->is_uniform     ? StorageClassUniform
+                               : StorageClassStorageBuffer;
 }
 
 static void check_block(struct translator *t, const struct qualifiers *q,

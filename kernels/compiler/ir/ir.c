@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The module: ids, lists, functions and blocks. types.c has types and constants.
 #include "ir.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 #include "intern.h"
 
 #include <string.h>
@@ -369,7 +369,7 @@ bool ir_is_ended(const struct ir *ir)
 
 // --- operands ----------------------------------------------------------------------------
 
-struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst)
+struct spirv_ids ir_ids(const struct ir *ir, const struct ir_inst *inst)
 {
     uint32_t shape = inst->op < NUM_SHAPES ? ir->shapes[inst->op] : SHAPE_OTHER;
     uint32_t count =
@@ -382,95 +382,18 @@ struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst)
          (inst->num_operands > count + 2 || inst->operands[count] & HAS_SCOPES));
     if (is_other)
         return ir_ids_by_pattern(ir, inst);
-    return (struct ir_ids){"I", NULL, inst->operands, inst->operands + count, 1};
+    return (struct spirv_ids){"I", NULL, inst->operands, inst->operands + count, 1, 0};
 }
 
-struct ir_ids ir_ids_by_pattern(const struct ir *ir, const struct ir_inst *inst)
+struct spirv_ids ir_ids_by_pattern(const struct ir *ir, const struct ir_inst *inst)
 {
-    struct ir_ids ids = {spirv_pattern(inst->op), NULL, inst->operands,
-                         inst->operands + inst->num_operands, 1};
-    if (!ids.pattern)
-        ids.pattern = "";
-    while (*ids.pattern == '!' || *ids.pattern == '~' || *ids.pattern == 't' ||
-           *ids.pattern == 'r')
-        ids.pattern++;
+    uint32_t width = 1;
     if (inst->op == OpSwitch && inst->num_operands) {
         const struct ir_inst *selector = ir_definition(ir, inst->operands[0]);
         const struct ir_inst *type = selector ? ir_definition(ir, selector->type) : NULL;
-        ids.width = type && type->op == OpTypeInt && type->operands[0] > 32 ? 2 : 1;
+        width = type && type->op == OpTypeInt && type->operands[0] > 32 ? 2 : 1;
     }
-    return ids;
-}
-
-// The pattern of what follows a mask of memory operands.
-static const char *memory_pattern(uint32_t mask)
-{
-    uint32_t ids = (mask & MemoryAccessMakePointerAvailable ? 1U : 0U) +
-                   (mask & MemoryAccessMakePointerVisible ? 1U : 0U);
-    static const char patterns[2][3][4] = {{"", "i", "ii"}, {"l", "li", "lii"}};
-    return patterns[!!(mask & MemoryAccessAligned)][ids];
-}
-
-static uint32_t *behind_text(uint32_t *next, const uint32_t *end)
-{
-    while (next < end) {
-        uint32_t word = *next++;
-        if (!(word & 0xff) || !(word & 0xff00) || !(word & 0xff0000) || !(word >> 24))
-            break;
-    }
-    return next;
-}
-
-// Passes operands that are no ids. False: there are no more.
-static bool pass_literals(struct ir_ids *ids)
-{
-    const char *nested;
-    switch (*ids->pattern++) {
-    case 'l':
-        ids->next++;
-        return true;
-    case 's':
-        ids->next = behind_text(ids->next, ids->end);
-        return true;
-    case 'm':
-        ids->behind = ids->pattern;
-        ids->pattern = memory_pattern(*ids->next++);
-        return true;
-    case 'o':
-        nested = spirv_pattern(*ids->next++);
-        ids->pattern = nested ? nested : "";
-        return true;
-    case '\0':
-        ids->pattern = ids->behind ? ids->behind : "";
-        ids->behind = NULL;
-        return *ids->pattern != '\0';
-    case 'L':
-        ids->pattern--;
-        return false;
-    default: // marks, and the type and the result, which are not among the operands
-        return true;
-    }
-}
-
-uint32_t *ir_next_id_by_pattern(struct ir_ids *ids)
-{
-    while (ids->next < ids->end) {
-        if (*ids->pattern == 'I')
-            return ids->next++;
-        if (*ids->pattern == 'i') {
-            ids->pattern++;
-            return ids->next++;
-        }
-        if (*ids->pattern == 'P') {
-            if ((size_t)(ids->end - ids->next) <= ids->width)
-                return NULL;
-            ids->next += ids->width + 1;
-            return ids->next - 1;
-        }
-        if (!pass_literals(ids))
-            return NULL;
-    }
-    return NULL;
+    return spirv_ids_behind_result(inst->op, inst->operands, inst->num_operands, width);
 }
 
 // Of OpExtInst: that of GLSL.std.450 write through pointers or do not; of other sets,

@@ -14,9 +14,10 @@
 #define KERNELS_COMPILER_IR_H
 
 #include "../base/context.h"
-#include "../../spirv/opcode.h"
+#include "../../spirv/read.h"
 
-// An instruction. Operands are those behind type and result; opcode.h says which are ids.
+// An instruction. Operands are those behind type and result; spirv/opcode.h says which are
+// ids.
 struct ir_inst {
     struct ir_inst *previous, *next; // in its block, or in its section of the module
     struct ir_block *block;          // NULL: outside of blocks
@@ -192,32 +193,26 @@ void *ir_scratch_raw(struct ir *ir, size_t size); // not cleared
 void ir_scratch_reset(struct ir *ir);
 
 // The operands of an instruction that are ids, one after the other:
-//   struct ir_ids ids = ir_ids(ir, inst);
+//   struct spirv_ids ids = ir_ids(ir, inst);
 //   for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
-struct ir_ids {
-    const char *pattern, *behind; // behind: where the pattern goes on, or NULL
-    uint32_t *next, *end;
-    uint32_t width; // words of a literal of OpSwitch
-};
 enum { IR_NUM_SHAPES = 512, IR_ALL_IDS = 0x80 };
-struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst);
+struct spirv_ids ir_ids(const struct ir *ir, const struct ir_inst *inst);
 // The same, for loops over all of a function.
-static inline struct ir_ids ir_ids_quick(const struct ir *ir, const struct ir_inst *inst)
+static inline struct spirv_ids ir_ids_quick(const struct ir *ir, const struct ir_inst *inst)
 {
     if (inst->op >= IR_NUM_SHAPES || ir->shapes[inst->op] != IR_ALL_IDS)
         return ir_ids(ir, inst);
-    return (struct ir_ids){"I", NULL, inst->operands, inst->operands + inst->num_operands,
-                           1};
+    return (struct spirv_ids){
+        "I", NULL, inst->operands, inst->operands + inst->num_operands, 1, 0};
 }
 // The same, of an instruction whose operands may be too many or too few.
-struct ir_ids ir_ids_by_pattern(const struct ir *ir, const struct ir_inst *inst);
-uint32_t *ir_next_id_by_pattern(struct ir_ids *ids);
+struct spirv_ids ir_ids_by_pattern(const struct ir *ir, const struct ir_inst *inst);
 
-static inline uint32_t *ir_next_id(struct ir_ids *ids)
+static inline uint32_t *ir_next_id(struct spirv_ids *ids)
 {
     if (ids->next == ids->end)
         return NULL;
-    return *ids->pattern == 'I' ? ids->next++ : ir_next_id_by_pattern(ids);
+    return *ids->pattern == 'I' ? ids->next++ : spirv_next_id(ids);
 }
 
 // Whether the instruction does more than make its result.

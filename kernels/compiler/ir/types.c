@@ -2,7 +2,7 @@
 // Types, constants and global variables: interned by their words.
 #include "ir.h"
 #include "intern.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 // What nobody needs: instructions without effects whose results are not used, variables
 // that are only written, functions that are not called, types, constants, names.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void mark_operands(struct marking *m, const struct ir_inst *inst)
 {
     if (inst->type)
         mark(m, inst->type);
-    struct ir_ids ids = ir_ids_quick(m->o->ir, inst);
+    struct spirv_ids ids = ir_ids_quick(m->o->ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
         mark(m, *id);
 }
@@ -198,7 +198,7 @@ static void visit_calls(const struct optimiser *o, const struct ir_function *fun
         for (const struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
             if (!calls(inst))
                 continue;
-            struct ir_ids ids = ir_ids(o->ir, inst);
+            struct spirv_ids ids = ir_ids(o->ir, inst);
             for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
                 const struct ir_inst *callee = ir_definition(o->ir, *id);
                 uint32_t mark = callee && callee->op == OpFunction ? callee->mark : 0;
@@ -250,7 +250,7 @@ static uint32_t number_of(uint32_t *numbers, uint32_t *count, uint32_t id)
 static void number_inst(const struct ir *ir, struct ir_inst *inst, uint32_t *numbers,
                         uint32_t *count)
 {
-    struct ir_ids ids = ir_ids(ir, inst);
+    struct spirv_ids ids = ir_ids(ir, inst);
     if (inst->op == OpSwitch)
         ids.width = inst->mark;
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)

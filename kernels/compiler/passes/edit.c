@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the passes share: tables by id, replacements, and edits of blocks.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 
@@ -121,7 +121,7 @@ void opt_apply(struct optimiser *o, const struct ir_function *function)
     o->has_replaced = false;
     for (const struct ir_block *block = function->first; block; block = block->next)
         for (const struct ir_inst *inst = block->insts.first; inst; inst = inst->next) {
-            struct ir_ids ids = ir_ids_quick(o->ir, inst);
+            struct spirv_ids ids = ir_ids_quick(o->ir, inst);
             for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
                 *id = opt_same(o, *id);
         }

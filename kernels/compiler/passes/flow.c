@@ -2,7 +2,7 @@
 // Control flow: branches on constants, blocks that no path leads to, selections that do
 // nothing, chains of blocks. What stays is structured as before.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 

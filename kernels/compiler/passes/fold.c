@@ -3,7 +3,7 @@
 // device gives the same bits: the result is exact, and neither it nor an operand is a NaN,
 // an infinity or a subnormal number. Constants that can be specialised are none.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 // MOST_INSTS instructions, calls of functions that are neither small nor called once. The
 // only call of a function gets the body itself, others a copy.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 
@@ -105,7 +105,7 @@ static void copy_inst(struct copy *copy, const struct ir_inst *inst)
     struct optimiser *o = in->o;
     struct ir_inst *made = ir_inst(o->ir, inst->op, inst->type, in->map[inst->id],
                                    inst->num_operands, inst->operands);
-    struct ir_ids ids = ir_ids(o->ir, inst);
+    struct spirv_ids ids = ir_ids(o->ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
         made->operands[id - inst->operands] = mapped(in, *id);
     // The copy of a body of one block stands before the call, in its block.

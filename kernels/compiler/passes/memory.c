@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "memory.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 // A place in memory: the pointer that its chain of accesses begins with.
 struct place_of {

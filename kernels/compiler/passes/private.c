@@ -2,7 +2,7 @@
 // Variables of the module that an invocation has for itself become local ones of the entry
 // point, where no other function uses them: an entry point runs once.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 
@@ -56,7 +56,7 @@ static void look_at(struct privates *p, const struct ir_function *function)
 {
     for (const struct ir_block *b = function->first; b; b = b->next)
         for (const struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
-            struct ir_ids ids = ir_ids(p->o->ir, inst);
+            struct spirv_ids ids = ir_ids(p->o->ir, inst);
             for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
                 uint32_t root = p->root[*id];
                 if (!root)

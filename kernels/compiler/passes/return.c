@@ -7,7 +7,7 @@
 // loop that runs once, and returns leave it. A function that returns from inside of a loop
 // keeps its returns.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 

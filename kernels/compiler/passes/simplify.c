@@ -3,7 +3,7 @@
 // between one thing, and identities that keep all bits. Of floats there are none: x + 0 is
 // not x where x is -0, and NaNs may change.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 

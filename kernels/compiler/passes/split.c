@@ -2,7 +2,7 @@
 // Local arrays, structs and matrices that are indexed by constants become variables for
 // their members, so that these can become values.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 
@@ -97,7 +97,7 @@ static void reject_bad_uses(struct splitting *s)
 {
     for (struct ir_block *b = s->function->first; b; b = b->next)
         for (struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
-            struct ir_ids ids = ir_ids_quick(s->o->ir, inst);
+            struct spirv_ids ids = ir_ids_quick(s->o->ir, inst);
             for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
                 struct candidate *c = candidate_of(s, *id);
                 if (c && !is_good_use(s, inst, (uint32_t)(id - inst->operands)))

@@ -5,7 +5,7 @@
 // A variable becomes values where each use of it is a load, a store, or a load or store of
 // a member that constants name.
 #include "optimise.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 
@@ -118,7 +118,7 @@ static void reject_bad_uses(struct ssa *s)
 {
     for (struct ir_block *b = s->function->first; b; b = b->next)
         for (struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
-            struct ir_ids ids = ir_ids_quick(s->o->ir, inst);
+            struct spirv_ids ids = ir_ids_quick(s->o->ir, inst);
             for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
                 uint32_t number = s->number[*id];
                 if (number && !is_good_use(s, inst, (uint32_t)(id - inst->operands)))

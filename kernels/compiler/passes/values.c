@@ -3,7 +3,7 @@
 // dominator tree: a value holds below the block that makes it.
 #include "optimise.h"
 #include "memory.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <string.h>
 
@@ -116,7 +116,7 @@ static uint32_t replacement(struct values *v, struct ir_inst *inst)
     struct optimiser *o = v->o;
     if (inst->op == OpPhi)
         return single_value(o, inst);
-    struct ir_ids ids = ir_ids(o->ir, inst);
+    struct spirv_ids ids = ir_ids(o->ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
         *id = opt_same(o, *id);
     uint32_t found = inst->id ? opt_simplify(o, inst) : 0;

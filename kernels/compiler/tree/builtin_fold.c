@@ -5,56 +5,54 @@
 #include <math.h>
 #include <string.h>
 
-enum { EXTENDED_ROUND = 1, EXTENDED_NORMALIZE = 69 };
-
 static bool fold_float_1(uint32_t number, double x, double *out)
 {
     static const double pi = 3.14159265358979323846;
     switch (number) {
-    case 1:
-    case 2:
+    case GlslRound:
+    case GlslRoundEven:
         *out = nearbyint(x);
         return true;
-    case 3:
+    case GlslTrunc:
         *out = trunc(x);
         return true;
-    case 4:
+    case GlslFAbs:
         *out = fabs(x);
         return true;
-    case 6:
+    case GlslFSign:
         *out = x > 0 ? 1 : x < 0 ? -1 : 0;
         return true;
-    case 8:
+    case GlslFloor:
         *out = floor(x);
         return true;
-    case 9:
+    case GlslCeil:
         *out = ceil(x);
         return true;
-    case 10:
+    case GlslFract:
         *out = x - floor(x);
         return true;
-    case 11:
+    case GlslRadians:
         *out = x * pi / 180;
         return true;
-    case 12:
+    case GlslDegrees:
         *out = x * 180 / pi;
         return true;
-    case 13:
+    case GlslSin:
         *out = sin(x);
         return true;
-    case 14:
+    case GlslCos:
         *out = cos(x);
         return true;
-    case 15:
+    case GlslTan:
         *out = tan(x);
         return true;
-    case 16:
+    case GlslAsin:
         *out = asin(x);
         return true;
-    case 17:
+    case GlslAcos:
         *out = acos(x);
         return true;
-    case 18:
+    case GlslAtan:
         *out = atan(x);
         return true;
     default:
@@ -65,22 +63,22 @@ static bool fold_float_1(uint32_t number, double x, double *out)
 static bool fold_float_more(uint32_t number, double x, double *out)
 {
     switch (number) {
-    case 27:
+    case GlslExp:
         *out = exp(x);
         return true;
-    case 28:
+    case GlslLog:
         *out = log(x);
         return true;
-    case 29:
+    case GlslExp2:
         *out = exp2(x);
         return true;
-    case 30:
+    case GlslLog2:
         *out = log2(x);
         return true;
-    case 31:
+    case GlslSqrt:
         *out = sqrt(x);
         return true;
-    case 32:
+    case GlslInverseSqrt:
         *out = 1 / sqrt(x);
         return true;
     default:
@@ -91,19 +89,19 @@ static bool fold_float_more(uint32_t number, double x, double *out)
 static bool fold_float_2(uint32_t number, double x, double y, double *out)
 {
     switch (number) {
-    case 25:
+    case GlslAtan2:
         *out = atan2(x, y);
         return true;
-    case 26:
+    case GlslPow:
         *out = pow(x, y);
         return true;
-    case 37:
+    case GlslFMin:
         *out = y < x ? y : x;
         return true;
-    case 40:
+    case GlslFMax:
         *out = x < y ? y : x;
         return true;
-    case 48:
+    case GlslStep:
         *out = y < x ? 0 : 1;
         return true;
     default:
@@ -120,23 +118,23 @@ static bool is_less(enum base base, uint64_t a, uint64_t b)
 static bool fold_int(uint32_t number, enum base base, const uint64_t *x, uint64_t *out)
 {
     switch (number) {
-    case 38:
-    case 39:
+    case GlslUMin:
+    case GlslSMin:
         *out = is_less(base, x[1], x[0]) ? x[1] : x[0];
         return true;
-    case 41:
-    case 42:
+    case GlslUMax:
+    case GlslSMax:
         *out = is_less(base, x[0], x[1]) ? x[1] : x[0];
         return true;
-    case 44:
-    case 45:
+    case GlslUClamp:
+    case GlslSClamp:
         *out = is_less(base, x[0], x[1]) ? x[1] : x[0];
         *out = is_less(base, x[2], *out) ? x[2] : *out;
         return true;
-    case 5:
+    case GlslSAbs:
         *out = x[0] >> 63 ? fold_wrap(base, ~x[0] + (x[0] != 0)) : x[0];
         return true;
-    case 7:
+    case GlslSSign:
         *out = x[0] == 0 ? 0 : x[0] >> 63 ? ~(uint64_t)0 : 1;
         return true;
     default:
@@ -149,7 +147,7 @@ static bool fold_extended(uint32_t number, enum base base, const uint64_t *x, ui
     double value = 0, a = bits_double(x[0]), b = bits_double(x[1]);
     if (!base_is_float(base))
         return fold_int(number, base, x, out);
-    if (number == 43) { // clamp
+    if (number == GlslFClamp) {
         double c = bits_double(x[2]);
         value = a < b ? b : a;
         *out = double_bits(c < value ? c : value);

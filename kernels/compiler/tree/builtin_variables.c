@@ -11,31 +11,32 @@ struct builtin_variable {
     uint64_t needs, extensions;
 };
 
-enum { WORKGROUP_SIZE = 25 };
-
 // Sorted by name.
 static const struct builtin_variable variables[] = {
-    {"gl_GlobalInvocationID", TYPE_UINT32, 3, 28, 0, 0},
-    {"gl_LocalInvocationID", TYPE_UINT32, 3, 27, 0, 0},
-    {"gl_LocalInvocationIndex", TYPE_UINT32, 1, 29, 0, 0},
-    {"gl_NumSubgroups", TYPE_UINT32, 1, 38, NEED(GROUP), EXTENSION_BIT(GROUP_BASIC)},
-    {"gl_NumWorkGroups", TYPE_UINT32, 3, 24, 0, 0},
-    {"gl_SubgroupEqMask", TYPE_UINT32, 4, 4416, NEED(GROUP_BALLOT),
-     EXTENSION_BIT(GROUP_BALLOT)},
-    {"gl_SubgroupGeMask", TYPE_UINT32, 4, 4417, NEED(GROUP_BALLOT),
-     EXTENSION_BIT(GROUP_BALLOT)},
-    {"gl_SubgroupGtMask", TYPE_UINT32, 4, 4418, NEED(GROUP_BALLOT),
-     EXTENSION_BIT(GROUP_BALLOT)},
-    {"gl_SubgroupID", TYPE_UINT32, 1, 40, NEED(GROUP), EXTENSION_BIT(GROUP_BASIC)},
-    {"gl_SubgroupInvocationID", TYPE_UINT32, 1, 41, NEED(GROUP),
+    {"gl_GlobalInvocationID", TYPE_UINT32, 3, BuiltInGlobalInvocationId, 0, 0},
+    {"gl_LocalInvocationID", TYPE_UINT32, 3, BuiltInLocalInvocationId, 0, 0},
+    {"gl_LocalInvocationIndex", TYPE_UINT32, 1, BuiltInLocalInvocationIndex, 0, 0},
+    {"gl_NumSubgroups", TYPE_UINT32, 1, BuiltInNumSubgroups, NEED(GROUP),
      EXTENSION_BIT(GROUP_BASIC)},
-    {"gl_SubgroupLeMask", TYPE_UINT32, 4, 4419, NEED(GROUP_BALLOT),
+    {"gl_NumWorkGroups", TYPE_UINT32, 3, BuiltInNumWorkgroups, 0, 0},
+    {"gl_SubgroupEqMask", TYPE_UINT32, 4, BuiltInSubgroupEqMask, NEED(GROUP_BALLOT),
      EXTENSION_BIT(GROUP_BALLOT)},
-    {"gl_SubgroupLtMask", TYPE_UINT32, 4, 4420, NEED(GROUP_BALLOT),
+    {"gl_SubgroupGeMask", TYPE_UINT32, 4, BuiltInSubgroupGeMask, NEED(GROUP_BALLOT),
      EXTENSION_BIT(GROUP_BALLOT)},
-    {"gl_SubgroupSize", TYPE_UINT32, 1, 36, NEED(GROUP), EXTENSION_BIT(GROUP_BASIC)},
-    {"gl_WorkGroupID", TYPE_UINT32, 3, 26, 0, 0},
-    {"gl_WorkGroupSize", TYPE_UINT32, 3, WORKGROUP_SIZE, 0, 0},
+    {"gl_SubgroupGtMask", TYPE_UINT32, 4, BuiltInSubgroupGtMask, NEED(GROUP_BALLOT),
+     EXTENSION_BIT(GROUP_BALLOT)},
+    {"gl_SubgroupID", TYPE_UINT32, 1, BuiltInSubgroupId, NEED(GROUP),
+     EXTENSION_BIT(GROUP_BASIC)},
+    {"gl_SubgroupInvocationID", TYPE_UINT32, 1, BuiltInSubgroupLocalInvocationId,
+     NEED(GROUP), EXTENSION_BIT(GROUP_BASIC)},
+    {"gl_SubgroupLeMask", TYPE_UINT32, 4, BuiltInSubgroupLeMask, NEED(GROUP_BALLOT),
+     EXTENSION_BIT(GROUP_BALLOT)},
+    {"gl_SubgroupLtMask", TYPE_UINT32, 4, BuiltInSubgroupLtMask, NEED(GROUP_BALLOT),
+     EXTENSION_BIT(GROUP_BALLOT)},
+    {"gl_SubgroupSize", TYPE_UINT32, 1, BuiltInSubgroupSize, NEED(GROUP),
+     EXTENSION_BIT(GROUP_BASIC)},
+    {"gl_WorkGroupID", TYPE_UINT32, 3, BuiltInWorkgroupId, 0, 0},
+    {"gl_WorkGroupSize", TYPE_UINT32, 3, BuiltInWorkgroupSize, 0, 0},
 };
 
 // Numbers that the extensions name.
@@ -120,16 +121,16 @@ struct symbol *builtin_variable(struct translator *t, const struct name *name)
     const struct type *type = variable->rows == 1
                                   ? type_scalar(t, variable->base)
                                   : type_vector(t, variable->base, variable->rows);
-    bool is_size = variable->number == WORKGROUP_SIZE;
+    bool is_size = variable->number == BuiltInWorkgroupSize;
     struct symbol *symbol = make(t, name, is_size ? SYMBOL_VALUE : SYMBOL_VARIABLE, type);
     symbol->builtin = variable;
     if (is_size)
         return symbol;
-    symbol->storage = STORAGE_INPUT;
+    symbol->storage = StorageClassInput;
     symbol->needs = variable->needs;
-    symbol->id =
-        ir_global(t->ir, ir_pointer(t->ir, STORAGE_INPUT, type_id(t, type, LAYOUT_NONE)),
-                  STORAGE_INPUT, 0);
-    ir_decorate(t->ir, symbol->id, 11 /* BuiltIn */, 1, &variable->number);
+    symbol->id = ir_global(
+        t->ir, ir_pointer(t->ir, StorageClassInput, type_id(t, type, LAYOUT_NONE)),
+        StorageClassInput, 0);
+    ir_decorate(t->ir, symbol->id, DecorationBuiltIn, 1, &variable->number);
     return symbol;
 }

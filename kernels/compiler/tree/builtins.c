@@ -265,7 +265,7 @@ static const struct type *type_of_call(struct translator *t, const struct builti
         return type_number(t, first->base, first->rows, first->columns);
     if (first->rows != first->columns)
         return NULL;
-    return b->code[0] == 33 ? type_scalar(t, first->base) : first;
+    return b->code[0] == GlslDeterminant ? type_scalar(t, first->base) : first;
 }
 
 struct expr *builtin_call(struct translator *t, const struct name *name,

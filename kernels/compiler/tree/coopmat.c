@@ -2,8 +2,6 @@
 // Which arguments fit the functions of cooperative matrices.
 #include "builtins.h"
 
-enum { SCOPE_WORKGROUP = 2, SCOPE_SUBGROUP = 3, USE_ACCUMULATOR = 2 };
-
 static bool is_integer(const struct expr *e)
 {
     return base_is_int(e->type->base) && type_is_scalar(e->type);
@@ -37,9 +35,10 @@ void coopmat_check_parameter(struct translator *t, const struct expr *e, uint32_
         return;
     uint64_t value = e->bits[0];
     if (number == 0)
-        is_fine = value == SCOPE_SUBGROUP || (has_more && value == SCOPE_WORKGROUP);
+        is_fine = value == ScopeSubgroup || (has_more && value == ScopeWorkgroup);
     else
-        is_fine = number == 3 ? value <= USE_ACCUMULATOR : value > 0 && value <= UINT16_MAX;
+        is_fine = number == 3 ? value <= CooperativeMatrixUseMatrixAccumulatorKHR
+                              : value > 0 && value <= UINT16_MAX;
     if (!is_fine)
         fail_at(t, &e->at, "a parameter of 'coopmat' is %lld, expected %s%s",
                 (long long)value, expected[number],

@@ -24,7 +24,7 @@ struct expr *workgroup_size(struct translator *t, const struct place *at)
     uint32_t uint_id = type_id(t, type_scalar(t, TYPE_UINT32), LAYOUT_NONE);
     bool is_spec = false;
     struct expr *e = expr_constant(t, type, at);
-    static const uint32_t built_in = 25; // WorkgroupSize
+    static const uint32_t built_in = BuiltInWorkgroupSize;
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t value = t->local_size.value[i] != 0 ? t->local_size.value[i] : 1;
         bool has_id = t->local_size.id[i] != UINT32_MAX;
@@ -39,7 +39,7 @@ struct expr *workgroup_size(struct translator *t, const struct place *at)
         t->local_size.is_spec = is_spec;
         t->local_size.made = is_spec ? ir_spec_composite(t->ir, vector, 3, parts)
                                      : ir_composite(t->ir, vector, 3, parts);
-        ir_decorate(t->ir, t->local_size.made, 11 /* BuiltIn */, 1, &built_in);
+        ir_decorate(t->ir, t->local_size.made, DecorationBuiltIn, 1, &built_in);
     }
     return t->local_size.is_spec ? expr_spec(t, type, t->local_size.made, at) : e;
 }
@@ -51,6 +51,6 @@ void local_size_finish(struct translator *t)
     for (uint32_t i = 0; i < 3; i++) {
         size[i] = t->local_size.value[i] != 0 ? t->local_size.value[i] : 1;
     }
-    ir_mode(t->ir, OpExecutionMode, t->main->ir, 17 /* LocalSize */, 3, size);
+    ir_mode(t->ir, OpExecutionMode, t->main->ir, ExecutionModeLocalSize, 3, size);
     workgroup_size(t, &at);
 }

@@ -3,12 +3,8 @@
 
 #include <string.h>
 
-static const struct {
-    uint32_t capability;
-    uint32_t version;
-    const char *extension;
-} needs_table[] = {
-#define ROW(name, capability, extension, version) {capability, version, extension},
+static const uint16_t capabilities[] = {
+#define ROW(name, capability) Capability##capability,
     NEEDS(ROW)
 #undef ROW
 };
@@ -28,10 +24,10 @@ void needs_declare(struct translator *t, uint64_t needs)
         if (!(needs >> i & 1))
             continue;
         bool has_place = t->seen_needs >> i & 1;
-        ir_capability(t->ir, needs_table[i].capability,
-                      has_place ? &t->need_places[i] : NULL);
-        if (needs_table[i].extension[0] != 0 && t->ir->version < needs_table[i].version)
-            ir_extension(t->ir, needs_table[i].extension);
+        ir_capability(t->ir, capabilities[i], has_place ? &t->need_places[i] : NULL);
+        const char *extension = spirv_capability_extension(capabilities[i], t->ir->version);
+        if (extension != NULL)
+            ir_extension(t->ir, extension);
     }
 }
 

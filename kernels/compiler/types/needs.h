@@ -11,53 +11,53 @@ struct preprocessed;
 
 // clang-format off
 
-// X(name, capability, extension of SPIR-V, version of SPIR-V that has it without)
-#define NEEDS(X)                                                                           \
-    X(FLOAT16, 9, "", 0)                                                                   \
-    X(FLOAT64, 10, "", 0)                                                                  \
-    X(INT64, 11, "", 0)                                                                    \
-    X(INT64_ATOMICS, 12, "", 0)                                                            \
-    X(INT16, 22, "", 0)                                                                    \
-    X(INT8, 39, "", 0)                                                                     \
-    X(GROUP, 61, "", 0)                                                                    \
-    X(GROUP_VOTE, 62, "", 0)                                                               \
-    X(GROUP_ARITHMETIC, 63, "", 0)                                                         \
-    X(GROUP_BALLOT, 64, "", 0)                                                             \
-    X(GROUP_SHUFFLE, 65, "", 0)                                                            \
-    X(GROUP_SHUFFLE_RELATIVE, 66, "", 0)                                                   \
-    X(GROUP_CLUSTERED, 67, "", 0)                                                          \
-    X(GROUP_QUAD, 68, "", 0)                                                               \
-    X(BUFFER_16, 4433, "SPV_KHR_16bit_storage", 0x00010300)                                \
-    X(UNIFORM_16, 4434, "SPV_KHR_16bit_storage", 0x00010300)                               \
-    X(PUSH_16, 4435, "SPV_KHR_16bit_storage", 0x00010300)                                  \
-    X(BUFFER_8, 4448, "SPV_KHR_8bit_storage", 0x00010500)                                  \
-    X(UNIFORM_8, 4449, "SPV_KHR_8bit_storage", 0x00010500)                                 \
-    X(PUSH_8, 4450, "SPV_KHR_8bit_storage", 0x00010500)                                    \
-    X(BFLOAT16, 5116, "SPV_KHR_bfloat16", 0x00020000)                                      \
-    X(BFLOAT16_DOT, 5117, "SPV_KHR_bfloat16", 0x00020000)                                  \
-    X(BFLOAT16_MATRIX, 5118, "SPV_KHR_bfloat16", 0x00020000)                               \
-    X(VULKAN_MODEL, 5345, "SPV_KHR_vulkan_memory_model", 0x00010500)                       \
-    X(VULKAN_DEVICE_SCOPE, 5346, "SPV_KHR_vulkan_memory_model", 0x00010500)                \
-    X(PHYSICAL, 5347, "SPV_KHR_physical_storage_buffer", 0x00010500)                       \
-    X(MATRIX_REDUCTIONS, 5430, "SPV_NV_cooperative_matrix2", 0x00020000)                   \
-    X(MATRIX_CONVERSIONS, 5431, "SPV_NV_cooperative_matrix2", 0x00020000)                  \
-    X(MATRIX_PER_ELEMENT, 5432, "SPV_NV_cooperative_matrix2", 0x00020000)                  \
-    X(MATRIX_TENSORS, 5433, "SPV_NV_cooperative_matrix2", 0x00020000)                      \
-    X(MATRIX_BLOCK_LOADS, 5434, "SPV_NV_cooperative_matrix2", 0x00020000)                  \
-    X(TENSOR_ADDRESSING, 5439, "SPV_NV_tensor_addressing", 0x00020000)                     \
-    X(ATOMIC_MINMAX_32, 5612, "SPV_EXT_shader_atomic_float_min_max", 0x00020000)           \
-    X(ATOMIC_MINMAX_64, 5613, "SPV_EXT_shader_atomic_float_min_max", 0x00020000)           \
-    X(ATOMIC_MINMAX_16, 5616, "SPV_EXT_shader_atomic_float_min_max", 0x00020000)           \
-    X(DOT_ALL, 6016, "SPV_KHR_integer_dot_product", 0x00010600)                            \
-    X(DOT_4X8, 6017, "SPV_KHR_integer_dot_product", 0x00010600)                            \
-    X(DOT_PACKED, 6018, "SPV_KHR_integer_dot_product", 0x00010600)                         \
-    X(DOT, 6019, "SPV_KHR_integer_dot_product", 0x00010600)                                \
-    X(MATRIX, 6022, "SPV_KHR_cooperative_matrix", 0x00020000)                              \
-    X(ATOMIC_ADD_32, 6033, "SPV_EXT_shader_atomic_float_add", 0x00020000)                  \
-    X(ATOMIC_ADD_64, 6034, "SPV_EXT_shader_atomic_float_add", 0x00020000)                  \
-    X(ATOMIC_ADD_16, 6095, "SPV_EXT_shader_atomic_float16_add", 0x00020000)
+// X(name, name of the capability)
+#define NEEDS(X)                                                                          \
+    X(FLOAT16, Float16)                                                                   \
+    X(FLOAT64, Float64)                                                                   \
+    X(INT64, Int64)                                                                       \
+    X(INT64_ATOMICS, Int64Atomics)                                                        \
+    X(INT16, Int16)                                                                       \
+    X(INT8, Int8)                                                                         \
+    X(GROUP, GroupNonUniform)                                                             \
+    X(GROUP_VOTE, GroupNonUniformVote)                                                    \
+    X(GROUP_ARITHMETIC, GroupNonUniformArithmetic)                                        \
+    X(GROUP_BALLOT, GroupNonUniformBallot)                                                \
+    X(GROUP_SHUFFLE, GroupNonUniformShuffle)                                              \
+    X(GROUP_SHUFFLE_RELATIVE, GroupNonUniformShuffleRelative)                             \
+    X(GROUP_CLUSTERED, GroupNonUniformClustered)                                          \
+    X(GROUP_QUAD, GroupNonUniformQuad)                                                    \
+    X(BUFFER_16, StorageBuffer16BitAccess)                                                \
+    X(UNIFORM_16, UniformAndStorageBuffer16BitAccess)                                     \
+    X(PUSH_16, StoragePushConstant16)                                                     \
+    X(BUFFER_8, StorageBuffer8BitAccess)                                                  \
+    X(UNIFORM_8, UniformAndStorageBuffer8BitAccess)                                       \
+    X(PUSH_8, StoragePushConstant8)                                                       \
+    X(BFLOAT16, BFloat16TypeKHR)                                                          \
+    X(BFLOAT16_DOT, BFloat16DotProductKHR)                                                \
+    X(BFLOAT16_MATRIX, BFloat16CooperativeMatrixKHR)                                      \
+    X(VULKAN_MODEL, VulkanMemoryModel)                                                    \
+    X(VULKAN_DEVICE_SCOPE, VulkanMemoryModelDeviceScope)                                  \
+    X(PHYSICAL, PhysicalStorageBufferAddresses)                                           \
+    X(MATRIX_REDUCTIONS, CooperativeMatrixReductionsNV)                                   \
+    X(MATRIX_CONVERSIONS, CooperativeMatrixConversionsNV)                                 \
+    X(MATRIX_PER_ELEMENT, CooperativeMatrixPerElementOperationsNV)                        \
+    X(MATRIX_TENSORS, CooperativeMatrixTensorAddressingNV)                                \
+    X(MATRIX_BLOCK_LOADS, CooperativeMatrixBlockLoadsNV)                                  \
+    X(TENSOR_ADDRESSING, TensorAddressingNV)                                              \
+    X(ATOMIC_MINMAX_32, AtomicFloat32MinMaxEXT)                                           \
+    X(ATOMIC_MINMAX_64, AtomicFloat64MinMaxEXT)                                           \
+    X(ATOMIC_MINMAX_16, AtomicFloat16MinMaxEXT)                                           \
+    X(DOT_ALL, DotProductInputAll)                                                        \
+    X(DOT_4X8, DotProductInput4x8Bit)                                                     \
+    X(DOT_PACKED, DotProductInput4x8BitPacked)                                            \
+    X(DOT, DotProduct)                                                                    \
+    X(MATRIX, CooperativeMatrixKHR)                                                       \
+    X(ATOMIC_ADD_32, AtomicFloat32AddEXT)                                                 \
+    X(ATOMIC_ADD_64, AtomicFloat64AddEXT)                                                 \
+    X(ATOMIC_ADD_16, AtomicFloat16AddEXT)
 
-#define NEED_INDEX(name, capability, extension, version) NEED_INDEX_##name,
+#define NEED_INDEX(name, capability) NEED_INDEX_##name,
 enum need_index { NEEDS(NEED_INDEX) NUM_NEEDS };
 #undef NEED_INDEX
 #define NEED(name) ((uint64_t)1 << NEED_INDEX_##name)

@@ -5,6 +5,7 @@
 #ifndef KERNELS_COMPILER_TRANSLATOR_H
 #define KERNELS_COMPILER_TRANSLATOR_H
 
+#include "../../spirv/numbers.h"
 #include "../preprocess/keyword.h"
 #include "../preprocess/token.h"
 #include "needs.h"
@@ -17,17 +18,6 @@ struct initial;
 struct precise;
 struct symbol;
 struct target;
-
-enum spirv_storage {
-    STORAGE_INPUT = 1,
-    STORAGE_UNIFORM = 2,
-    STORAGE_WORKGROUP = 4,
-    STORAGE_PRIVATE = 6,
-    STORAGE_FUNCTION = 7,
-    STORAGE_PUSH_CONSTANT = 9,
-    STORAGE_BUFFER = 12,
-    STORAGE_PHYSICAL = 5349,
-};
 
 struct translator {
     struct compiler *c;

@@ -341,7 +341,7 @@ static uint32_t array_id(struct translator *t, const struct type *type, uint32_t
         return ir_type(t->ir, op, count, operands);
     id = ir_type_of_its_own(t->ir, op, count, operands);
     uint32_t stride = type_stride(t, type->element, layout);
-    ir_decorate(t->ir, id, 6 /* ArrayStride */, 1, &stride);
+    ir_decorate(t->ir, id, DecorationArrayStride, 1, &stride);
     return id;
 }
 
@@ -350,25 +350,27 @@ static void decorate_member(struct translator *t, uint32_t id, uint32_t number,
 {
     static const struct {
         uint32_t bit, decoration;
-    } decorations[] = {{MEMORY_COHERENT, 23},
-                       {MEMORY_VOLATILE, 21},
-                       {MEMORY_RESTRICT, 19},
-                       {MEMORY_READONLY, 24},
-                       {MEMORY_WRITEONLY, 25}};
+    } decorations[] = {{MEMORY_COHERENT, DecorationCoherent},
+                       {MEMORY_VOLATILE, DecorationVolatile},
+                       {MEMORY_RESTRICT, DecorationRestrict},
+                       {MEMORY_READONLY, DecorationNonWritable},
+                       {MEMORY_WRITEONLY, DecorationNonReadable}};
     const struct type *type = member->type;
     while (type->base == TYPE_ARRAY)
         type = type->element;
     if (type_is_matrix(type)) {
         uint32_t align, stride = matrix_stride(type, member_layout(member, layout), &align);
-        ir_decorate_member(t->ir, id, number, member->is_row_major ? 4 : 5, 0, NULL);
-        ir_decorate_member(t->ir, id, number, 7, 1, &stride);
+        ir_decorate_member(t->ir, id, number,
+                           member->is_row_major ? DecorationRowMajor : DecorationColMajor,
+                           0, NULL);
+        ir_decorate_member(t->ir, id, number, DecorationMatrixStride, 1, &stride);
     }
     for (uint32_t i = 0; i < sizeof decorations / sizeof decorations[0]; i++)
         if (member->memory & decorations[i].bit &&
-            !(t->has_vulkan_model && decorations[i].decoration >= 21 &&
-              decorations[i].decoration <= 23))
+            !(t->has_vulkan_model &&
+              (decorations[i].bit & (MEMORY_COHERENT | MEMORY_VOLATILE))))
             ir_decorate_member(t->ir, id, number, decorations[i].decoration, 0, NULL);
-    ir_decorate_member(t->ir, id, number, 35, 1, &member->byte);
+    ir_decorate_member(t->ir, id, number, DecorationOffset, 1, &member->byte);
 }
 
 static uint32_t struct_id(struct translator *t, const struct type *type, uint32_t layout)
@@ -392,7 +394,7 @@ static uint32_t struct_id(struct translator *t, const struct type *type, uint32_
     for (uint32_t i = 0; i < record->num_members; i++)
         decorate_member(t, id, i, &record->members[i], layout);
     if (record->layout != LAYOUT_NONE)
-        ir_decorate(t->ir, id, 2 /* Block */, 0, NULL);
+        ir_decorate(t->ir, id, DecorationBlock, 0, NULL);
     return id;
 }
 
@@ -402,14 +404,14 @@ static uint32_t reference_id(struct translator *t, struct type *type)
 {
     struct record *record = type->record;
     if (record->contents->ids[record->layout] == 0 && type->ids[LAYOUT_NONE] == 0) {
-        uint32_t id = ir_forward_pointer(t->ir, STORAGE_PHYSICAL);
+        uint32_t id = ir_forward_pointer(t->ir, StorageClassPhysicalStorageBuffer);
         for (uint32_t i = 0; i < 2 * NUM_LAYOUTS; i++)
             type->ids[i] = id;
         uint32_t contents = type_id(t, record->contents, record->layout);
-        ir_point(t->ir, id, STORAGE_PHYSICAL, contents);
+        ir_point(t->ir, id, StorageClassPhysicalStorageBuffer, contents);
         return id;
     }
-    return ir_pointer(t->ir, STORAGE_PHYSICAL,
+    return ir_pointer(t->ir, StorageClassPhysicalStorageBuffer,
                       type_id(t, record->contents, record->layout));
 }
 

@@ -2,7 +2,7 @@
 // The words' instructions, put into their lists. spirv_read_check.c looks at what they say.
 #include "spirv_read.h"
 #include "../ir/intern.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 #include "spirv_read_check.h"
 
 #include <string.h>

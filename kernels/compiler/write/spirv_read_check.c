@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "spirv_read_check.h"
 #include "../ir/flow.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static void check_operands(const struct ir *ir, const struct ir_inst *inst)
     if (inst->op == OpSwitch && inst->num_operands &&
         op_of(ir, type_of(ir, inst->operands[0])) != OpTypeInt)
         refuse(ir, inst, "its selector is no integer");
-    struct ir_ids ids = ir_ids_by_pattern(ir, inst);
-    for (uint32_t *id; (id = ir_next_id_by_pattern(&ids)) != NULL;)
+    struct spirv_ids ids = ir_ids_by_pattern(ir, inst);
+    for (uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
         if (*id == 0 || *id >= ir->bound)
             refuse(ir, inst, "an operand is no id");
     if (ids.next < ids.end && *ids.pattern != 'L')
@@ -156,7 +156,7 @@ void check_global(struct ir *ir, const struct ir_inst *inst)
     check_type(ir, inst);
     bool is_forward = inst->op == OpTypeForwardPointer;
     bool wants_type = (spirv_is_type_op(inst->op) && inst->op != OpTypeStruct);
-    struct ir_ids ids = ir_ids(ir, inst);
+    struct spirv_ids ids = ir_ids(ir, inst);
     uint32_t index = 0;
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL; index++) {
         // A struct may have a pointer that is defined behind it.
@@ -209,7 +209,7 @@ static void check_uses(const struct check *check, const struct ir_inst *inst)
     const struct ir *ir = check->ir;
     check_operands(ir, inst);
     check_type(ir, inst);
-    struct ir_ids ids = ir_ids(ir, inst);
+    struct spirv_ids ids = ir_ids(ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
         uint32_t owner = check->owner[*id];
         bool is_here = owner == 0 || owner == check->function;
@@ -372,7 +372,7 @@ static void check_order(const struct ir *ir, const struct order *order,
                 refuse(ir, inst, "a value is not defined on the path that brings it");
         return;
     }
-    struct ir_ids ids = ir_ids(ir, inst);
+    struct spirv_ids ids = ir_ids(ir, inst);
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
         if (ir->definitions[*id] && !is_before(ir, order, *id, inst->block, place))
             refuse(ir, inst, "an operand is not defined before");

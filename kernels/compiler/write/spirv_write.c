@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Words of a module. They are counted first, so that the buffer is made once.
 #include "../ir/ir.h"
-#include "../../spirv/spirv.h"
+#include "../../spirv/numbers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "capabilities.h"
 
 #include "device.h"
-#include "spirv/spirv.h" // names and numbers
+#include "spirv/numbers.h"
 
 // --- features of extensions --------------------------------------------------------------
 
@@ -123,7 +123,7 @@ bool vk_has_capability(const struct vk_facts *facts, uint32_t capability)
 #undef ATOMICS
 #undef SUBGROUP
 
-#define NUMBER(name, number) number,
+#define NUMBER(name, number, extension, minor) number,
 static const uint16_t known[] = {SPIRV_CAPABILITIES(NUMBER)};
 #undef NUMBER
 _Static_assert(sizeof(known) / sizeof(known[0]) <= VK_MAX_CAPABILITIES, "they fit");
@@ -139,7 +139,7 @@ uint32_t vk_capabilities(const struct vk_facts *facts, uint32_t out[VK_MAX_CAPAB
 
 const char *vk_capability_name(uint32_t capability)
 {
-#define NAME(name, number)                                                                 \
+#define NAME(name, number, extension, minor)                                               \
     if (capability == (number))                                                            \
         return #name;
     SPIRV_CAPABILITIES(NAME)
