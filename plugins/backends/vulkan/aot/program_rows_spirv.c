@@ -7,8 +7,7 @@
 #define MAX_NAME 32
 #define MAX_DEPTH 4 // of nested blocks
 // Scope and semantics of barriers: Workgroup; AcquireRelease, WorkgroupMemory.
-#define WORKGROUP_SCOPE 2
-#define BARRIER_SEMANTICS (0x8 | 0x100)
+#define BARRIER_SEMANTICS (MemorySemanticsAcquireRelease | MemorySemanticsWorkgroupMemory)
 
 struct spirv_block { // an `if`, or a loop
     uint32_t end, header, next, next_value;
@@ -69,25 +68,25 @@ static uint32_t invocation(void *out)
 static uint32_t compute(void *out, enum rows_operator operator, uint32_t a, uint32_t b)
 {
     static const uint32_t ops[] = {
-        [ROWS_ADD] = SPIRV_I_ADD,       [ROWS_SUB] = SPIRV_I_SUB,
-        [ROWS_MUL] = SPIRV_I_MUL,       [ROWS_DIV] = SPIRV_U_DIV,
-        [ROWS_AND] = SPIRV_BITWISE_AND, [ROWS_SHIFT_RIGHT] = SPIRV_SHIFT_RIGHT};
+        [ROWS_ADD] = OpIAdd,       [ROWS_SUB] = OpISub,
+        [ROWS_MUL] = OpIMul,       [ROWS_DIV] = OpUDiv,
+        [ROWS_AND] = OpBitwiseAnd, [ROWS_SHIFT_RIGHT] = OpShiftRightLogical};
     return SPIRV_RESULT(module_of(out), ops[operator], uint_type(out), a, b);
 }
 
 static uint32_t is_less(void *out, uint32_t a, uint32_t b)
 {
-    return SPIRV_RESULT(module_of(out), SPIRV_U_LESS, type_of(out, TN_BOOL), a, b);
+    return SPIRV_RESULT(module_of(out), OpULessThan, type_of(out, TN_BOOL), a, b);
 }
 
 static uint32_t both(void *out, uint32_t a, uint32_t b)
 {
-    return SPIRV_RESULT(module_of(out), SPIRV_LOGICAL_AND, type_of(out, TN_BOOL), a, b);
+    return SPIRV_RESULT(module_of(out), OpLogicalAnd, type_of(out, TN_BOOL), a, b);
 }
 
 static uint32_t choose(void *out, tn_dtype dtype, uint32_t test, uint32_t a, uint32_t b)
 {
-    return SPIRV_RESULT(module_of(out), SPIRV_SELECT, type_of(out, dtype), test, a, b);
+    return SPIRV_RESULT(module_of(out), OpSelect, type_of(out, dtype), test, a, b);
 }
 
 // --- memory ----------------------------------------------------------------------------
@@ -105,7 +104,7 @@ static void load(void *out, uint32_t operand, bool four, uint32_t index, uint32_
     uint32_t all = spirv_write_load(w, operand, four, four ? quarter(out, index) : index);
     for (uint32_t lane = 0; lane < (four ? 4u : 1u); lane++) {
         uint32_t one =
-            four ? SPIRV_RESULT(w->module, SPIRV_COMPOSITE_EXTRACT, type, all, lane) : all;
+            four ? SPIRV_RESULT(w->module, OpCompositeExtract, type, all, lane) : all;
         values[lane] = spirv_write_if_any(w, "DECODE", dtype, one);
     }
 }
@@ -123,7 +122,7 @@ static void store(void *out, uint32_t operand, bool four, uint32_t index,
         return;
     }
     uint32_t type = spirv_use(w->module, spirv_dtypes[dtype].loaded_four);
-    uint32_t all = spirv_result(w->module, SPIRV_COMPOSITE_CONSTRUCT, type, encoded, 4);
+    uint32_t all = spirv_result(w->module, OpCompositeConstruct, type, encoded, 4);
     spirv_write_store(w, operand, true, quarter(out, index), all);
 }
 
@@ -177,8 +176,8 @@ static uint32_t declare(void *out, uint32_t type, uint32_t storage)
 {
     struct spirv_module *m = module_of(out);
     uint32_t pointer = spirv_new_id(m), variable = spirv_new_id(m);
-    SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, pointer, storage, type);
-    SPIRV_ADD(m, globals, SPIRV_VARIABLE, pointer, variable, storage);
+    SPIRV_ADD(m, globals, OpTypePointer, pointer, storage, type);
+    SPIRV_ADD(m, globals, OpVariable, pointer, variable, storage);
     return variable;
 }
 
@@ -192,32 +191,32 @@ static uint32_t shared_element(void *out, tn_dtype dtype, uint32_t index)
     if (rows->shared[class] == 0) {
         uint32_t array = spirv_new_id(m);
         uint32_t size = number(out, rows_shared_size(rows->w->program, rows->w->class));
-        SPIRV_ADD(m, globals, SPIRV_TYPE_ARRAY, array, type, size);
-        rows->shared[class] = declare(out, array, SPIRV_WORKGROUP);
+        SPIRV_ADD(m, globals, OpTypeArray, array, type, size);
+        rows->shared[class] = declare(out, array, StorageClassWorkgroup);
         rows->shared_pointer[class] = spirv_new_id(m);
-        SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, rows->shared_pointer[class],
-                  SPIRV_WORKGROUP, type);
+        SPIRV_ADD(m, globals, OpTypePointer, rows->shared_pointer[class],
+                  StorageClassWorkgroup, type);
     }
-    return SPIRV_RESULT(m, SPIRV_ACCESS_CHAIN, rows->shared_pointer[class],
-                        rows->shared[class], index);
+    return SPIRV_RESULT(m, OpAccessChain, rows->shared_pointer[class], rows->shared[class],
+                        index);
 }
 
 static uint32_t shared_load(void *out, tn_dtype dtype, uint32_t index)
 {
     uint32_t pointer = shared_element(out, dtype, index);
-    return SPIRV_RESULT(module_of(out), SPIRV_LOAD, type_of(out, dtype), pointer);
+    return SPIRV_RESULT(module_of(out), OpLoad, type_of(out, dtype), pointer);
 }
 
 static void shared_store(void *out, tn_dtype dtype, uint32_t index, uint32_t value)
 {
     uint32_t pointer = shared_element(out, dtype, index);
-    SPIRV_ADD(module_of(out), code, SPIRV_STORE, pointer, value);
+    SPIRV_ADD(module_of(out), code, OpStore, pointer, value);
 }
 
 static void barrier(void *out)
 {
-    uint32_t scope = number(out, WORKGROUP_SCOPE);
-    SPIRV_ADD(module_of(out), code, SPIRV_CONTROL_BARRIER, scope, scope,
+    uint32_t scope = number(out, ScopeWorkgroup);
+    SPIRV_ADD(module_of(out), code, OpControlBarrier, scope, scope,
               number(out, BARRIER_SEMANTICS));
 }
 
@@ -225,30 +224,30 @@ static void barrier(void *out)
 
 static void set(void *out, uint32_t variable, uint32_t value)
 {
-    SPIRV_ADD(module_of(out), code, SPIRV_STORE, variable, value);
+    SPIRV_ADD(module_of(out), code, OpStore, variable, value);
 }
 
 static uint32_t get(void *out, tn_dtype dtype, uint32_t variable)
 {
-    return SPIRV_RESULT(module_of(out), SPIRV_LOAD, type_of(out, dtype), variable);
+    return SPIRV_RESULT(module_of(out), OpLoad, type_of(out, dtype), variable);
 }
 
 static uint32_t variable(void *out, tn_dtype dtype, uint32_t value)
 {
-    uint32_t id = declare(out, type_of(out, dtype), SPIRV_PRIVATE);
+    uint32_t id = declare(out, type_of(out, dtype), StorageClassPrivate);
     set(out, id, value);
     return id;
 }
 
 static void begin_block(struct spirv_rows *rows, uint32_t label)
 {
-    SPIRV_ADD(module_of(rows), code, SPIRV_LABEL, label);
+    SPIRV_ADD(module_of(rows), code, OpLabel, label);
     rows->label = label;
 }
 
 static void branch(struct spirv_rows *rows, uint32_t label)
 {
-    SPIRV_ADD(module_of(rows), code, SPIRV_BRANCH, label);
+    SPIRV_ADD(module_of(rows), code, OpBranch, label);
 }
 
 static void begin_if(void *out, uint32_t test)
@@ -258,8 +257,8 @@ static void begin_if(void *out, uint32_t test)
     struct spirv_block *block = &rows->blocks[rows->depth++];
     uint32_t body = spirv_new_id(m);
     block->end = spirv_new_id(m);
-    SPIRV_ADD(m, code, SPIRV_SELECTION_MERGE, block->end, 0);
-    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, test, body, block->end);
+    SPIRV_ADD(m, code, OpSelectionMerge, block->end, 0);
+    SPIRV_ADD(m, code, OpBranchConditional, test, body, block->end);
     begin_block(rows, body);
 }
 
@@ -282,15 +281,15 @@ static uint32_t begin_loop(void *out, uint32_t stop, uint32_t step)
                                   spirv_new_id(m)};
     branch(rows, block->header);
     begin_block(rows, block->header);
-    SPIRV_ADD(m, code, SPIRV_PHI, uint_type(out), i, zero, before, block->next_value,
+    SPIRV_ADD(m, code, OpPhi, uint_type(out), i, zero, before, block->next_value,
               block->next);
-    SPIRV_ADD(m, code, SPIRV_LOOP_MERGE, block->end, block->next, 0);
+    SPIRV_ADD(m, code, OpLoopMerge, block->end, block->next, 0);
     branch(rows, test);
     begin_block(rows, test);
     uint32_t more = is_less(out, i, stop);
-    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, more, body, block->end);
+    SPIRV_ADD(m, code, OpBranchConditional, more, body, block->end);
     begin_block(rows, body);
-    SPIRV_ADD(m, code, SPIRV_I_ADD, uint_type(out), block->next_value, i, step);
+    SPIRV_ADD(m, code, OpIAdd, uint_type(out), block->next_value, i, step);
     return i;
 }
 
@@ -341,11 +340,11 @@ uint32_t program_write_rows_spirv(struct spirv_writer *w)
     uint32_t entry = spirv_new_id(m);
     w->words.num_args = rows_first_param(w->class) + program_count_params(w->program);
     spirv_declare_push(w);
-    SPIRV_ADD(m, code, SPIRV_FUNCTION, model->result, entry, 0, model->type);
+    SPIRV_ADD(m, code, OpFunction, model->result, entry, 0, model->type);
     begin_block(&rows, spirv_new_id(m));
     if (!program_write_rows(&spirv, &rows, w->program, w->class))
         m->failed = true;
-    spirv_add(m, &m->code, SPIRV_RETURN, NULL, 0);
-    spirv_add(m, &m->code, SPIRV_FUNCTION_END, NULL, 0);
+    spirv_add(m, &m->code, OpReturn, NULL, 0);
+    spirv_add(m, &m->code, OpFunctionEnd, NULL, 0);
     return entry;
 }

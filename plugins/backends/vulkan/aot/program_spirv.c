@@ -27,32 +27,32 @@ struct spirv_kernel {
 
 static uint32_t spirv_write_sum(struct spirv_kernel *k, uint32_t a, uint32_t b)
 {
-    return SPIRV_RESULT(k->w.module, SPIRV_I_ADD, k->w.uint_type, a, b);
+    return SPIRV_RESULT(k->w.module, OpIAdd, k->w.uint_type, a, b);
 }
 
 static uint32_t spirv_write_product(struct spirv_kernel *k, uint32_t a, uint32_t b)
 {
-    return SPIRV_RESULT(k->w.module, SPIRV_I_MUL, k->w.uint_type, a, b);
+    return SPIRV_RESULT(k->w.module, OpIMul, k->w.uint_type, a, b);
 }
 
 static void spirv_write_label(struct spirv_kernel *k, uint32_t label)
 {
-    SPIRV_ADD(k->w.module, code, SPIRV_LABEL, label);
+    SPIRV_ADD(k->w.module, code, OpLabel, label);
 }
 
 static void spirv_write_branch(struct spirv_kernel *k, uint32_t label)
 {
-    SPIRV_ADD(k->w.module, code, SPIRV_BRANCH, label);
+    SPIRV_ADD(k->w.module, code, OpBranch, label);
 }
 
 static void spirv_end_code(struct spirv_kernel *k)
 {
-    spirv_add(k->w.module, &k->w.module->code, SPIRV_FUNCTION_END, NULL, 0);
+    spirv_add(k->w.module, &k->w.module->code, OpFunctionEnd, NULL, 0);
 }
 
 static void spirv_write_return(struct spirv_kernel *k)
 {
-    spirv_add(k->w.module, &k->w.module->code, SPIRV_RETURN, NULL, 0);
+    spirv_add(k->w.module, &k->w.module->code, OpReturn, NULL, 0);
     spirv_end_code(k);
 }
 
@@ -69,18 +69,18 @@ static void spirv_begin_element(void *out)
     k->outputs = members[0] = spirv_new_id(m);
     for (uint32_t i = 0; i < program->num_outputs; i++)
         members[1 + i] = spirv_use(m, spirv_dtypes[program->output_dtypes[i]].computed);
-    spirv_add(m, &m->globals, SPIRV_TYPE_STRUCT, members, 1 + program->num_outputs);
+    spirv_add(m, &m->globals, OpTypeStruct, members, 1 + program->num_outputs);
     types[0] = type;
     types[1] = k->outputs;
     types[2] = k->w.uint_type;
     for (uint32_t i = 0; i < program->num_inputs; i++)
         types[3 + i] = spirv_use(m, spirv_dtypes[program->input_dtypes[i]].computed);
-    spirv_add(m, &m->globals, SPIRV_TYPE_FUNCTION, types, 3 + program->num_inputs);
+    spirv_add(m, &m->globals, OpTypeFunction, types, 3 + program->num_inputs);
     k->element = spirv_new_id(m);
-    SPIRV_ADD(m, code, SPIRV_FUNCTION, k->outputs, k->element, 0, type);
+    SPIRV_ADD(m, code, OpFunction, k->outputs, k->element, 0, type);
     for (uint32_t i = 0; i < 1 + program->num_inputs; i++) {
         k->params[i] = spirv_new_id(m);
-        SPIRV_ADD(m, code, SPIRV_FUNCTION_PARAMETER, types[2 + i], k->params[i]);
+        SPIRV_ADD(m, code, OpFunctionParameter, types[2 + i], k->params[i]);
     }
     spirv_write_label(k, spirv_new_id(m));
 }
@@ -132,9 +132,9 @@ static void spirv_end_element(void *out)
     uint32_t results[TN_EXPR_MAX_OUTPUTS];
     for (uint32_t i = 0; i < program->num_outputs; i++)
         results[i] = k->values[program->outputs[i]];
-    uint32_t all = spirv_result(k->w.module, SPIRV_COMPOSITE_CONSTRUCT, k->outputs, results,
+    uint32_t all = spirv_result(k->w.module, OpCompositeConstruct, k->outputs, results,
                                 program->num_outputs);
-    SPIRV_ADD(k->w.module, code, SPIRV_RETURN_VALUE, all);
+    SPIRV_ADD(k->w.module, code, OpReturnValue, all);
     spirv_end_code(k);
 }
 
@@ -156,9 +156,9 @@ static void spirv_split(void *out, uint32_t axis, uint32_t extent_word, uint32_t
         uint32_t shifts = spirv_write_arg(&k->w, divisor + 1);
         next = SPIRV_CALL(m, spirv_get(m, "DIVIDE"), k->rest, factor, shifts);
     } else
-        next = SPIRV_RESULT(m, SPIRV_U_DIV, k->w.uint_type, k->rest, extent);
+        next = SPIRV_RESULT(m, OpUDiv, k->w.uint_type, k->rest, extent);
     uint32_t whole = spirv_write_product(k, next, extent);
-    k->coordinate[axis] = SPIRV_RESULT(m, SPIRV_I_SUB, k->w.uint_type, k->rest, whole);
+    k->coordinate[axis] = SPIRV_RESULT(m, OpISub, k->w.uint_type, k->rest, whole);
     k->rest = next;
 }
 
@@ -248,7 +248,7 @@ static void spirv_pass_input(void *out, uint32_t input, enum program_index index
 static void spirv_end_call(void *out)
 {
     struct spirv_kernel *k = out;
-    k->all = spirv_result(k->w.module, SPIRV_FUNCTION_CALL, k->outputs, k->arguments,
+    k->all = spirv_result(k->w.module, OpFunctionCall, k->outputs, k->arguments,
                           2 + k->w.program->num_inputs);
 }
 
@@ -256,7 +256,7 @@ static void spirv_output_of_four(void *out, uint32_t number, uint32_t lane)
 {
     struct spirv_kernel *k = out;
     tn_dtype dtype = k->w.program->output_dtypes[number];
-    uint32_t value = SPIRV_RESULT(k->w.module, SPIRV_COMPOSITE_EXTRACT,
+    uint32_t value = SPIRV_RESULT(k->w.module, OpCompositeExtract,
                                   spirv_dtypes[dtype].computed, k->all, number);
     k->to_store[number][lane] = spirv_write_if_any(&k->w, "ENCODE", dtype, value);
 }
@@ -278,7 +278,7 @@ static void spirv_store(void *out, uint32_t number, enum program_index index, ui
 
 static uint32_t spirv_write_quarter(struct spirv_kernel *k, uint32_t operand)
 {
-    return SPIRV_RESULT(k->w.module, SPIRV_SHIFT_RIGHT, k->w.uint_type, k->at[operand],
+    return SPIRV_RESULT(k->w.module, OpShiftRightLogical, k->w.uint_type, k->at[operand],
                         spirv_uint(k->w.module, 2));
 }
 
@@ -295,7 +295,7 @@ static void spirv_load_four(void *out, uint32_t input, enum program_four how,
     for (uint32_t lane = 0; lane < 4; lane++) {
         if (how == PROGRAM_WHOLE)
             k->loaded[input][lane] =
-                SPIRV_RESULT(m, SPIRV_COMPOSITE_EXTRACT, spirv_use(m, type), all, lane);
+                SPIRV_RESULT(m, OpCompositeExtract, spirv_use(m, type), all, lane);
         else if (how == PROGRAM_SAME)
             k->loaded[input][lane] = all;
         else
@@ -322,7 +322,7 @@ static void spirv_store_four(void *out, uint32_t number, enum program_four how,
     uint32_t operand = k->w.class->num_inputs + number;
     uint32_t type = spirv_dtypes[spirv_operand_dtype(&k->w, operand)].loaded_four;
     if (how == PROGRAM_WHOLE) {
-        uint32_t all = spirv_result(k->w.module, SPIRV_COMPOSITE_CONSTRUCT,
+        uint32_t all = spirv_result(k->w.module, OpCompositeConstruct,
                                     spirv_use(k->w.module, type), k->to_store[number], 4);
         spirv_write_store(&k->w, operand, true, spirv_write_quarter(k, operand), all);
         return;
@@ -342,15 +342,15 @@ static void spirv_begin_main(void *out)
     k->function = spirv_new_id(m);
     uint32_t body = spirv_new_id(m);
     k->end = spirv_new_id(m);
-    SPIRV_ADD(m, code, SPIRV_FUNCTION, model->result, k->function, 0, model->type);
+    SPIRV_ADD(m, code, OpFunction, model->result, k->function, 0, model->type);
     spirv_write_label(k, spirv_new_id(m));
     uint32_t number = SPIRV_CALL(m, spirv_get(m, "ITEM"), spirv_uint(m, 0));
     k->item = spirv_write_product(k, number, spirv_uint(m, k->w.class->per_item));
     k->num_elements = spirv_write_arg(&k->w, 0);
     uint32_t inside =
-        SPIRV_RESULT(m, SPIRV_U_LESS, k->w.bool_type, k->item, k->num_elements);
-    SPIRV_ADD(m, code, SPIRV_SELECTION_MERGE, k->end, 0);
-    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, inside, body, k->end);
+        SPIRV_RESULT(m, OpULessThan, k->w.bool_type, k->item, k->num_elements);
+    SPIRV_ADD(m, code, OpSelectionMerge, k->end, 0);
+    SPIRV_ADD(m, code, OpBranchConditional, inside, body, k->end);
     spirv_write_label(k, body);
 }
 
@@ -361,11 +361,11 @@ static void spirv_begin_whole(void *out)
     uint32_t four = spirv_new_id(m);
     k->tail = spirv_new_id(m);
     k->end_whole = spirv_new_id(m);
-    k->left = SPIRV_RESULT(m, SPIRV_I_SUB, k->w.uint_type, k->num_elements, k->item);
+    k->left = SPIRV_RESULT(m, OpISub, k->w.uint_type, k->num_elements, k->item);
     uint32_t whole =
-        SPIRV_RESULT(m, SPIRV_U_GREATER_EQUAL, k->w.bool_type, k->left, spirv_uint(m, 4));
-    SPIRV_ADD(m, code, SPIRV_SELECTION_MERGE, k->end_whole, 0);
-    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, whole, four, k->tail);
+        SPIRV_RESULT(m, OpUGreaterThanEqual, k->w.bool_type, k->left, spirv_uint(m, 4));
+    SPIRV_ADD(m, code, OpSelectionMerge, k->end_whole, 0);
+    SPIRV_ADD(m, code, OpBranchConditional, whole, four, k->tail);
     spirv_write_label(k, four);
 }
 
@@ -384,13 +384,13 @@ static void spirv_begin_tail(void *out)
     k->next_lane = spirv_new_id(m);
     spirv_write_branch(k, k->header);
     spirv_write_label(k, k->header);
-    SPIRV_ADD(m, code, SPIRV_PHI, k->w.uint_type, k->lane, spirv_uint(m, 0), k->tail,
+    SPIRV_ADD(m, code, OpPhi, k->w.uint_type, k->lane, spirv_uint(m, 0), k->tail,
               k->next_lane, k->next);
-    SPIRV_ADD(m, code, SPIRV_LOOP_MERGE, k->end_tail, k->next, 0);
+    SPIRV_ADD(m, code, OpLoopMerge, k->end_tail, k->next, 0);
     spirv_write_branch(k, test);
     spirv_write_label(k, test);
-    uint32_t more = SPIRV_RESULT(m, SPIRV_U_LESS, k->w.bool_type, k->lane, k->left);
-    SPIRV_ADD(m, code, SPIRV_BRANCH_CONDITIONAL, more, body, k->end_tail);
+    uint32_t more = SPIRV_RESULT(m, OpULessThan, k->w.bool_type, k->lane, k->left);
+    SPIRV_ADD(m, code, OpBranchConditional, more, body, k->end_tail);
     spirv_write_label(k, body);
 }
 
@@ -399,7 +399,7 @@ static void spirv_end_tail(void *out)
     struct spirv_kernel *k = out;
     spirv_write_branch(k, k->next);
     spirv_write_label(k, k->next);
-    SPIRV_ADD(k->w.module, code, SPIRV_I_ADD, k->w.uint_type, k->next_lane, k->lane,
+    SPIRV_ADD(k->w.module, code, OpIAdd, k->w.uint_type, k->next_lane, k->lane,
               spirv_uint(k->w.module, 1));
     spirv_write_branch(k, k->header);
     spirv_write_label(k, k->end_tail);
@@ -433,14 +433,14 @@ static void spirv_begin_function(void *out)
     uint32_t element = spirv_dtypes[spirv_operand_dtype(&k->w, through)].loaded;
     uint32_t result = spirv_is_store(k) ? model->result : spirv_use(m, element);
     const uint32_t types[] = {type, result, k->w.uint_type, element};
-    spirv_add(m, &m->globals, SPIRV_TYPE_FUNCTION, types, spirv_is_store(k) ? 4 : 3);
+    spirv_add(m, &m->globals, OpTypeFunction, types, spirv_is_store(k) ? 4 : 3);
     k->function = spirv_new_id(m);
-    SPIRV_ADD(m, code, SPIRV_FUNCTION, result, k->function, 0, type);
+    SPIRV_ADD(m, code, OpFunction, result, k->function, 0, type);
     k->item = spirv_new_id(m);
-    SPIRV_ADD(m, code, SPIRV_FUNCTION_PARAMETER, k->w.uint_type, k->item);
+    SPIRV_ADD(m, code, OpFunctionParameter, k->w.uint_type, k->item);
     if (spirv_is_store(k)) {
         k->given = spirv_new_id(m);
-        SPIRV_ADD(m, code, SPIRV_FUNCTION_PARAMETER, spirv_use(m, element), k->given);
+        SPIRV_ADD(m, code, OpFunctionParameter, spirv_use(m, element), k->given);
     }
     spirv_write_label(k, spirv_new_id(m));
 }
@@ -464,7 +464,7 @@ static void spirv_end_function(void *out)
         spirv_write_return(k);
         return;
     }
-    SPIRV_ADD(k->w.module, code, SPIRV_RETURN_VALUE, k->result);
+    SPIRV_ADD(k->w.module, code, OpReturnValue, k->result);
     spirv_end_code(k);
 }
 

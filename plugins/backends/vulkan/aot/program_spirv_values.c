@@ -35,16 +35,16 @@ uint32_t spirv_write_arg(struct spirv_writer *w, uint32_t index)
     bool in_buffer = w->class->args_in_buffer;
     uint32_t zero = spirv_uint(m, 0), at = spirv_uint(m, index), pointer, place = at;
     if (!w->class->is_function) {
-        pointer = SPIRV_RESULT(m, SPIRV_ACCESS_CHAIN, w->push_word, w->push, zero,
+        pointer = SPIRV_RESULT(m, OpAccessChain, w->push_word, w->push, zero,
                                in_buffer ? zero : at);
-        uint32_t word = SPIRV_RESULT(m, SPIRV_LOAD, w->uint_type, pointer);
+        uint32_t word = SPIRV_RESULT(m, OpLoad, w->uint_type, pointer);
         if (!in_buffer)
             return word;
-        place = SPIRV_RESULT(m, SPIRV_I_ADD, w->uint_type, word, at);
+        place = SPIRV_RESULT(m, OpIAdd, w->uint_type, word, at);
     }
-    pointer = SPIRV_RESULT(m, SPIRV_ACCESS_CHAIN, spirv_dtypes[TN_U32].one, w->args_buffer,
-                           zero, place);
-    return SPIRV_RESULT(m, SPIRV_LOAD, w->uint_type, pointer);
+    pointer = SPIRV_RESULT(m, OpAccessChain, spirv_dtypes[TN_U32].one, w->args_buffer, zero,
+                           place);
+    return SPIRV_RESULT(m, OpLoad, w->uint_type, pointer);
 }
 
 // Makes a value of its two words.
@@ -124,7 +124,7 @@ uint32_t spirv_write_operation(struct spirv_writer *w, uint32_t op, tn_dtype fro
     if (op == TN_EXPR_SELECT && tn_is_complex(dtype))
         from = dtype; // the part is named by the others
     else if (op == TN_EXPR_SELECT)
-        return spirv_result(w->module, SPIRV_SELECT, spirv_dtypes[dtype].computed, operands,
+        return spirv_result(w->module, OpSelect, spirv_dtypes[dtype].computed, operands,
                             num);
     memcpy(all, operands, num * sizeof(all[0]));
     if (tn_expr_class(op) == TN_EXPR_CLASS_SHIFT)
@@ -154,11 +154,11 @@ static uint32_t declare_buffer(struct spirv_writer *w, uint32_t pointer, uint32_
 {
     struct spirv_module *m = w->module;
     uint32_t id = spirv_new_id(m);
-    SPIRV_ADD(m, globals, SPIRV_VARIABLE, spirv_use(m, pointer), id, SPIRV_STORAGE_BUFFER);
-    SPIRV_ADD(m, decorations, SPIRV_DECORATE, id, SPIRV_DESCRIPTOR_SET, 0);
-    SPIRV_ADD(m, decorations, SPIRV_DECORATE, id, SPIRV_BINDING, binding);
+    SPIRV_ADD(m, globals, OpVariable, spirv_use(m, pointer), id, StorageClassStorageBuffer);
+    SPIRV_ADD(m, decorations, OpDecorate, id, DecorationDescriptorSet, 0);
+    SPIRV_ADD(m, decorations, OpDecorate, id, DecorationBinding, binding);
     if (is_read)
-        SPIRV_ADD(m, decorations, SPIRV_DECORATE, id, SPIRV_NON_WRITABLE);
+        SPIRV_ADD(m, decorations, OpDecorate, id, DecorationNonWritable);
     return id;
 }
 
@@ -169,22 +169,22 @@ void spirv_declare_push(struct spirv_writer *w)
         w->args_buffer =
             declare_buffer(w, spirv_dtypes[TN_U32].ones, num_operands(w), true);
     if (w->class->is_function) { // restrict: loaded once for all elements of an invocation
-        SPIRV_ADD(m, decorations, SPIRV_DECORATE, w->args_buffer, SPIRV_RESTRICT);
+        SPIRV_ADD(m, decorations, OpDecorate, w->args_buffer, DecorationRestrict);
         return;
     }
     uint32_t array = spirv_new_id(m), block = spirv_new_id(m), pointer = spirv_new_id(m);
     uint32_t length = spirv_uint(m, w->class->args_in_buffer ? 1 : w->words.num_args);
     w->push_word = spirv_new_id(m);
     w->push = spirv_new_id(m);
-    SPIRV_ADD(m, decorations, SPIRV_DECORATE, array, SPIRV_ARRAY_STRIDE, 4);
-    SPIRV_ADD(m, decorations, SPIRV_DECORATE, block, SPIRV_BLOCK);
-    SPIRV_ADD(m, decorations, SPIRV_MEMBER_DECORATE, block, 0, SPIRV_OFFSET, 0);
-    SPIRV_ADD(m, globals, SPIRV_TYPE_ARRAY, array, w->uint_type, length);
-    SPIRV_ADD(m, globals, SPIRV_TYPE_STRUCT, block, array);
-    SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, pointer, SPIRV_PUSH_CONSTANT, block);
-    SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, w->push_word, SPIRV_PUSH_CONSTANT,
+    SPIRV_ADD(m, decorations, OpDecorate, array, DecorationArrayStride, 4);
+    SPIRV_ADD(m, decorations, OpDecorate, block, DecorationBlock);
+    SPIRV_ADD(m, decorations, OpMemberDecorate, block, 0, DecorationOffset, 0);
+    SPIRV_ADD(m, globals, OpTypeArray, array, w->uint_type, length);
+    SPIRV_ADD(m, globals, OpTypeStruct, block, array);
+    SPIRV_ADD(m, globals, OpTypePointer, pointer, StorageClassPushConstant, block);
+    SPIRV_ADD(m, globals, OpTypePointer, w->push_word, StorageClassPushConstant,
               w->uint_type);
-    SPIRV_ADD(m, globals, SPIRV_VARIABLE, pointer, w->push, SPIRV_PUSH_CONSTANT);
+    SPIRV_ADD(m, globals, OpVariable, pointer, w->push, StorageClassPushConstant);
 }
 
 // A pointer to an element, or to a vector of four, of an operand. Declares the buffer at
@@ -197,7 +197,7 @@ static uint32_t write_pointer(struct spirv_writer *w, uint32_t operand, bool fou
     if (*variable == 0)
         *variable = declare_buffer(w, four ? types->fours : types->ones, operand,
                                    operand < w->class->num_inputs);
-    return SPIRV_RESULT(w->module, SPIRV_ACCESS_CHAIN,
+    return SPIRV_RESULT(w->module, OpAccessChain,
                         spirv_use(w->module, four ? types->four : types->one), *variable,
                         spirv_uint(w->module, 0), index);
 }
@@ -212,8 +212,7 @@ static uint32_t write_convert(struct spirv_writer *w, tn_dtype dtype, uint32_t f
     spirv_use(w->module, to);
     return from == to
                ? value
-               : SPIRV_RESULT(w->module, is_signed ? SPIRV_S_CONVERT : SPIRV_U_CONVERT, to,
-                              value);
+               : SPIRV_RESULT(w->module, is_signed ? OpSConvert : OpUConvert, to, value);
 }
 
 uint32_t spirv_write_load(struct spirv_writer *w, uint32_t operand, bool four,
@@ -223,7 +222,7 @@ uint32_t spirv_write_load(struct spirv_writer *w, uint32_t operand, bool four,
     const struct spirv_dtype *types = &spirv_dtypes[dtype];
     uint32_t stored = four ? types->stored_four : types->stored;
     uint32_t value =
-        SPIRV_RESULT(w->module, SPIRV_LOAD, stored, write_pointer(w, operand, four, index));
+        SPIRV_RESULT(w->module, OpLoad, stored, write_pointer(w, operand, four, index));
     return write_convert(w, dtype, stored, four ? types->loaded_four : types->loaded,
                          value);
 }
@@ -235,5 +234,5 @@ void spirv_write_store(struct spirv_writer *w, uint32_t operand, bool four, uint
     const struct spirv_dtype *types = &spirv_dtypes[dtype];
     uint32_t stored = write_convert(w, dtype, four ? types->loaded_four : types->loaded,
                                     four ? types->stored_four : types->stored, value);
-    SPIRV_ADD(w->module, code, SPIRV_STORE, write_pointer(w, operand, four, index), stored);
+    SPIRV_ADD(w->module, code, OpStore, write_pointer(w, operand, four, index), stored);
 }

@@ -7,14 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC 0x07230203u
 #define VERSION_1_3 0x00010300u
-#define SHADER 1u
-#define STORAGE_BUFFER_8_BIT 4448u
-#define LOGICAL 0u
-#define GLSL450 1u
-#define GL_COMPUTE 5u
-#define LOCAL_SIZE 17u
 #define MAX_CAPABILITIES 8
 
 void spirv_begin(struct spirv_module *module)
@@ -134,7 +127,7 @@ uint32_t spirv_result(struct spirv_module *module, uint32_t op, uint32_t type,
 uint32_t spirv_call(struct spirv_module *module, const struct spirv_part *part,
                     const uint32_t *operands, size_t count)
 {
-    uint32_t head[] = {SPIRV_FUNCTION_CALL | (uint32_t)(count + 4) << 16, part->result,
+    uint32_t head[] = {OpFunctionCall | (uint32_t)(count + 4) << 16, part->result,
                        spirv_new_id(module), part->id};
     if (!append(&module->code, head, 4) || !append(&module->code, operands, count))
         module->failed = true;
@@ -149,7 +142,7 @@ uint32_t spirv_uint(struct spirv_module *module, uint32_t value)
             return module->constants[i][1];
     uint32_t id = spirv_new_id(module);
     uint32_t type = spirv_get(module, "ITEM")->result;
-    SPIRV_ADD(module, globals, SPIRV_CONSTANT, type, id, value);
+    SPIRV_ADD(module, globals, OpConstant, type, id, value);
     if (module->num_constants < SPIRV_KEPT_CONSTANTS) {
         uint32_t *kept = module->constants[module->num_constants++];
         kept[0] = value;
@@ -162,7 +155,7 @@ uint32_t spirv_uint(struct spirv_module *module, uint32_t value)
 
 static bool append_capabilities(const struct spirv_module *module, struct spirv_stream *out)
 {
-    uint32_t seen[MAX_CAPABILITIES] = {SHADER}, count = 1;
+    uint32_t seen[MAX_CAPABILITIES] = {CapabilityShader}, count = 1;
     for (uint32_t i = 0; i < num_spirv_items; i++) {
         uint32_t capability = spirv_items[i].capability, at = 0;
         if (!module->needed[i] || capability == 0)
@@ -174,33 +167,34 @@ static bool append_capabilities(const struct spirv_module *module, struct spirv_
     }
     bool ok = true;
     for (uint32_t i = 0; i < count; i++)
-        ok = ok && append_insn(out, SPIRV_CAPABILITY, &seen[i], 1);
+        ok = ok && append_insn(out, OpCapability, &seen[i], 1);
     uint32_t name[5] = {0};
     memcpy(name, "SPV_KHR_8bit_storage", sizeof(name));
     uint32_t operands[6] = {name[0], name[1], name[2], name[3], name[4], 0};
     for (uint32_t i = 0; i < count; i++)
-        if (seen[i] == STORAGE_BUFFER_8_BIT)
-            ok = ok && append_insn(out, SPIRV_EXTENSION, operands, 6);
+        if (seen[i] == CapabilityStorageBuffer8BitAccess)
+            ok = ok && append_insn(out, OpExtension, operands, 6);
     return ok;
 }
 
 static bool append_entry(const struct spirv_module *module, struct spirv_stream *out,
                          uint32_t entry, uint32_t group_size)
 {
-    uint32_t operands[16] = {GL_COMPUTE, entry}, count = 4;
+    uint32_t operands[16] = {ExecutionModelGLCompute, entry}, count = 4;
     memcpy(&operands[2], "main", 4);
     for (uint32_t i = 0; i < num_spirv_items && count < 16; i++)
         if (module->needed[i] && spirv_items[i].is_input)
             operands[count++] = i + 1;
-    return append_insn(out, SPIRV_MEMORY_MODEL, SPIRV_LIST(LOGICAL, GLSL450)) &&
-           append_insn(out, SPIRV_ENTRY_POINT, operands, count) &&
-           append_insn(out, SPIRV_EXECUTION_MODE,
-                       SPIRV_LIST(entry, LOCAL_SIZE, group_size, 1, 1));
+    return append_insn(out, OpMemoryModel,
+                       SPIRV_LIST(AddressingModelLogical, MemoryModelGLSL450)) &&
+           append_insn(out, OpEntryPoint, operands, count) &&
+           append_insn(out, OpExecutionMode,
+                       SPIRV_LIST(entry, ExecutionModeLocalSize, group_size, 1, 1));
 }
 
 static bool is_function(const struct spirv_item *item)
 {
-    return (spirv_words[item->at] & 0xffffu) == SPIRV_FUNCTION;
+    return (spirv_words[item->at] & 0xffffu) == OpFunction;
 }
 
 enum section { DECORATIONS, GLOBALS, FUNCTIONS };
@@ -234,7 +228,7 @@ uint32_t *spirv_link(const struct spirv_module *module, uint32_t entry, uint32_t
         return NULL;
     struct spirv_stream out = {0};
     const struct spirv_item *import = &spirv_items[0];
-    uint32_t header[] = {MAGIC, VERSION_1_3, 0, module->next_id, 0};
+    uint32_t header[] = {SPIRV_MAGIC, VERSION_1_3, 0, module->next_id, 0};
     bool ok = append(&out, header, 5) && append_capabilities(module, &out) &&
               append(&out, spirv_words + import->at, import->num_words) &&
               append_entry(module, &out, entry, group_size) &&

@@ -10,68 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "parts.h"
-
-// The opcodes that are generated, by their numbers in the SPIR-V specification.
-enum {
-    SPIRV_CAPABILITY = 17,
-    SPIRV_EXTENSION = 10,
-    SPIRV_MEMORY_MODEL = 14,
-    SPIRV_ENTRY_POINT = 15,
-    SPIRV_EXECUTION_MODE = 16,
-    SPIRV_TYPE_ARRAY = 28,
-    SPIRV_TYPE_STRUCT = 30,
-    SPIRV_TYPE_POINTER = 32,
-    SPIRV_TYPE_FUNCTION = 33,
-    SPIRV_CONSTANT = 43,
-    SPIRV_FUNCTION = 54,
-    SPIRV_FUNCTION_PARAMETER = 55,
-    SPIRV_FUNCTION_END = 56,
-    SPIRV_FUNCTION_CALL = 57,
-    SPIRV_VARIABLE = 59,
-    SPIRV_LOAD = 61,
-    SPIRV_STORE = 62,
-    SPIRV_ACCESS_CHAIN = 65,
-    SPIRV_DECORATE = 71,
-    SPIRV_MEMBER_DECORATE = 72,
-    SPIRV_COMPOSITE_CONSTRUCT = 80,
-    SPIRV_COMPOSITE_EXTRACT = 81,
-    SPIRV_U_CONVERT = 113,
-    SPIRV_S_CONVERT = 114,
-    SPIRV_I_ADD = 128,
-    SPIRV_I_SUB = 130,
-    SPIRV_I_MUL = 132,
-    SPIRV_U_DIV = 134,
-    SPIRV_LOGICAL_AND = 167,
-    SPIRV_SELECT = 169,
-    SPIRV_SHIFT_RIGHT = 194,
-    SPIRV_U_GREATER_EQUAL = 174,
-    SPIRV_U_LESS = 176,
-    SPIRV_BITWISE_AND = 199,
-    SPIRV_CONTROL_BARRIER = 224,
-    SPIRV_PHI = 245,
-    SPIRV_LOOP_MERGE = 246,
-    SPIRV_SELECTION_MERGE = 247,
-    SPIRV_LABEL = 248,
-    SPIRV_BRANCH = 249,
-    SPIRV_BRANCH_CONDITIONAL = 250,
-    SPIRV_RETURN = 253,
-    SPIRV_RETURN_VALUE = 254,
-};
-enum { // storage classes
-    SPIRV_WORKGROUP = 4,
-    SPIRV_PRIVATE = 6,
-    SPIRV_PUSH_CONSTANT = 9,
-    SPIRV_STORAGE_BUFFER = 12
-};
-enum { // decorations
-    SPIRV_BLOCK = 2,
-    SPIRV_ARRAY_STRIDE = 6,
-    SPIRV_RESTRICT = 19,
-    SPIRV_NON_WRITABLE = 24,
-    SPIRV_BINDING = 33,
-    SPIRV_DESCRIPTOR_SET = 34,
-    SPIRV_OFFSET = 35
-};
+#include "spirv/numbers.h"
+#include "spirv/opcode.h"
 
 // Words that are appended to; owned.
 struct spirv_stream {

@@ -139,10 +139,5 @@ uint32_t vk_capabilities(const struct vk_facts *facts, uint32_t out[VK_MAX_CAPAB
 
 const char *vk_capability_name(uint32_t capability)
 {
-#define NAME(name, number, extension, minor)                                               \
-    if (capability == (number))                                                            \
-        return #name;
-    SPIRV_CAPABILITIES(NAME)
-#undef NAME
-    return NULL;
+    return spirv_capability_name(capability);
 }

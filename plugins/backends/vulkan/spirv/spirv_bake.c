@@ -21,11 +21,11 @@ static uint32_t length_of(const struct baker *b, const struct target *target, ui
                           uint32_t offset, uint32_t stride)
 {
     const struct module *m = &b->f.kernel;
-    const uint32_t *words = made_by(m, type, OP_TYPE_VECTOR, 3);
+    const uint32_t *words = made_by(m, type, OpTypeVector, 3);
     uint32_t length = 0, bytes = target->list->count * 4;
     if (words)
         return words[2];
-    words = made_by(m, type, OP_TYPE_ARRAY, 3);
+    words = made_by(m, type, OpTypeArray, 3);
     if (words)
         return baker_value_of(b, words[2], &length) ? length : 0;
     return bytes > offset && stride > 0 ? (bytes - offset) / stride : 0;
@@ -34,7 +34,7 @@ static uint32_t length_of(const struct baker *b, const struct target *target, ui
 static uint32_t write_scalar(struct baker *b, const struct target *target, uint32_t type,
                              uint32_t offset, uint32_t id)
 {
-    const uint32_t *integer = made_by(&b->f.kernel, type, OP_TYPE_INT, 3);
+    const uint32_t *integer = made_by(&b->f.kernel, type, OpTypeInt, 3);
     uint32_t size = baker_size_of(&b->f.kernel, type);
     uint32_t words[] = {type, id, baker_word_at(target, offset),
                         baker_word_at(target, offset + 4)};
@@ -44,7 +44,7 @@ static uint32_t write_scalar(struct baker *b, const struct target *target, uint3
         if (integer && integer[2] && (words[2] & sign))
             words[2] |= ~(sign | (sign - 1));
     }
-    write_global(b, OP_CONSTANT, words, size == 8 ? 4 : 3);
+    write_global(b, OpConstant, words, size == 8 ? 4 : 3);
     return id;
 }
 
@@ -57,7 +57,7 @@ static uint32_t write_composite(struct baker *b, uint32_t *words, uint32_t count
 {
     words[0] = b->known[type].clone ? b->known[type].clone : type;
     words[1] = id;
-    write_global(b, OP_CONSTANT_COMPOSITE, words, count + 2);
+    write_global(b, OpConstantComposite, words, count + 2);
     free(words);
     return id;
 }
@@ -66,7 +66,7 @@ static uint32_t write_members(struct baker *b, const struct target *target, uint
                               uint32_t offset, uint32_t id, uint32_t depth)
 {
     const struct module *m = &b->f.kernel;
-    const uint32_t *members = made_by(m, type, OP_TYPE_STRUCT, 2);
+    const uint32_t *members = made_by(m, type, OpTypeStruct, 2);
     uint32_t stride = 0, element = members ? 0 : baker_element_of(b, type, &stride);
     uint32_t count = members ? num_operands(m, m->at[type]) - 1
                              : length_of(b, target, type, offset, stride);
@@ -75,8 +75,7 @@ static uint32_t write_members(struct baker *b, const struct target *target, uint
     b->f.failed |= fits && !words;
     for (uint32_t i = 0; words && i < count; i++) {
         uint32_t at = i * stride;
-        fits =
-            fits && (!members || baker_decoration_of(b, type, i, DECORATION_OFFSET, &at));
+        fits = fits && (!members || baker_decoration_of(b, type, i, DecorationOffset, &at));
         words[2 + i] = fits ? write_constant(b, target, members ? members[1 + i] : element,
                                              offset + at, 0, depth + 1)
                             : 0;
@@ -95,7 +94,7 @@ static uint32_t write_constant(struct baker *b, const struct target *target, uin
                                uint32_t offset, uint32_t id, uint32_t depth)
 {
     const struct module *m = &b->f.kernel;
-    bool is_vector = made_by(m, type, OP_TYPE_VECTOR, 3);
+    bool is_vector = made_by(m, type, OpTypeVector, 3);
     id = id ? id : b->f.next_id++;
     if (!is_vector && baker_size_of(m, type) > 0 && baker_size_of(m, type) <= 8)
         return write_scalar(b, target, type, offset, id);
@@ -115,19 +114,19 @@ static uint32_t clone_struct(struct baker *b, const struct target *target, uint3
                              uint32_t depth)
 {
     const struct module *m = &b->f.kernel;
-    const uint32_t *members = made_by(m, type, OP_TYPE_STRUCT, 2);
+    const uint32_t *members = made_by(m, type, OpTypeStruct, 2);
     uint32_t count = num_operands(m, m->at[type]), offset = 0, id = b->f.next_id++;
     uint32_t *words = malloc(count * sizeof(*words));
     bool fits = words && depth < MAX_DEPTH;
     b->f.failed |= !words;
     for (uint32_t i = 1; fits && i < count; i++) {
-        fits = baker_decoration_of(b, type, i - 1, DECORATION_OFFSET, &offset);
+        fits = baker_decoration_of(b, type, i - 1, DecorationOffset, &offset);
         words[i] = fits ? clone_type(b, target, members[i], offset, depth + 1) : 0;
         fits = fits && words[i] != 0;
     }
     if (fits) {
         words[0] = id;
-        write_global(b, OP_TYPE_STRUCT, words, count);
+        write_global(b, OpTypeStruct, words, count);
     }
     free(words);
     return fits ? id : 0;
@@ -145,10 +144,9 @@ static uint32_t clone_array(struct baker *b, const struct target *target, uint32
         return 0;
     uint32_t constant = b->f.next_id++, id = b->f.next_id++;
     write_global(
-        b, OP_CONSTANT,
-        (const uint32_t[]){fuser_find_type(&b->f, OP_TYPE_INT, 32, 0), constant, length},
-        3);
-    write_global(b, OP_TYPE_ARRAY, (const uint32_t[]){id, inside, constant}, 3);
+        b, OpConstant,
+        (const uint32_t[]){fuser_find_type(&b->f, OpTypeInt, 32, 0), constant, length}, 3);
+    write_global(b, OpTypeArray, (const uint32_t[]){id, inside, constant}, 3);
     return id;
 }
 
@@ -159,7 +157,7 @@ static uint32_t clone_type(struct baker *b, const struct target *target, uint32_
 {
     if (baker_size_of(&b->f.kernel, type) > 0 || b->known[type].clone)
         return b->known[type].clone ? b->known[type].clone : type;
-    uint32_t id = made_by(&b->f.kernel, type, OP_TYPE_STRUCT, 2)
+    uint32_t id = made_by(&b->f.kernel, type, OpTypeStruct, 2)
                       ? clone_struct(b, target, type, depth)
                       : clone_array(b, target, type, offset, depth);
     b->known[type].clone = id;
@@ -175,9 +173,9 @@ static bool keep_variable(struct baker *b, const struct target *target)
         return fuser_refuse(&b->f, "has constants of a type %u that cannot be baked",
                             target->type);
     uint32_t value = write_constant(b, target, target->type, 0, 0, 0);
-    uint32_t pointer = fuser_find_type(&b->f, OP_TYPE_POINTER, CLASS_PRIVATE, type);
-    write_global(b, OP_VARIABLE,
-                 (const uint32_t[]){pointer, target->kept, CLASS_PRIVATE, value}, 4);
+    uint32_t pointer = fuser_find_type(&b->f, OpTypePointer, StorageClassPrivate, type);
+    write_global(b, OpVariable,
+                 (const uint32_t[]){pointer, target->kept, StorageClassPrivate, value}, 4);
     for (uint32_t id = 0; id < b->f.kernel.bound; id++)
         b->known[id].clone = 0; // lists of another variable may be longer
     return value != 0;
@@ -197,7 +195,8 @@ static bool write_chain(struct baker *b, size_t at)
     fuser_append(f, &f->body, words, words[0] >> 16);
     if (f->failed)
         return true;
-    f->body.data[begin + 1] = fuser_find_type(&b->f, OP_TYPE_POINTER, CLASS_PRIVATE, type);
+    f->body.data[begin + 1] =
+        fuser_find_type(&b->f, OpTypePointer, StorageClassPrivate, type);
     f->body.data[begin + 3] = b->targets[b->known[words[2]].target - 1].kept;
     return true;
 }
@@ -211,7 +210,7 @@ static bool rewrite(struct baker *b, size_t at)
         fuser_append(f, &f->body, &m->words[at], m->words[at] >> 16);
         return true;
     }
-    uint32_t pointer = op_at(m, at) == OP_LOAD ? words[2] : words[1];
+    uint32_t pointer = op_at(m, at) == OpLoad ? words[2] : words[1];
     const struct known *place = &b->known[pointer];
     const struct target *target = &b->targets[place->target - 1];
     if (target->is_open && !baker_is_baked(b, place)) {
@@ -222,7 +221,7 @@ static bool rewrite(struct baker *b, size_t at)
         return !target->is_kept || place->is_fixed || write_chain(b, at);
     if (place->is_fixed)
         return write_constant(b, target, words[0], place->offset, words[1], 0) != 0;
-    fuser_write(f, &f->body, OP_LOAD, words, 3);
+    fuser_write(f, &f->body, OpLoad, words, 3);
     return true;
 }
 
@@ -243,7 +242,7 @@ static bool is_value(const struct baker *b, uint32_t pointer)
         m->words[at + 3] != target->variable)
         return false;
     for (uint32_t i = 3; i < num_operands(m, at); i++)
-        if (!made_by(m, m->words[at + 1 + i], OP_CONSTANT, 3))
+        if (!made_by(m, m->words[at + 1 + i], OpConstant, 3))
             return false;
     return true;
 }
@@ -253,7 +252,7 @@ static bool reads_value(const struct baker *b, size_t at)
 {
     const uint32_t *words = &b->f.kernel.words[at + 1];
     uint32_t op = op_at(&b->f.kernel, at);
-    return (op == OP_LOAD && is_value(b, words[2])) ||
+    return (op == OpLoad && is_value(b, words[2])) ||
            (baker_is_chain(op) && is_value(b, words[1]));
 }
 
@@ -263,7 +262,7 @@ static bool reads_value(const struct baker *b, size_t at)
 static void write_values(struct baker *b, size_t from)
 {
     const struct module *m = &b->f.kernel;
-    for (size_t at = from; at < m->count && op_at(m, at) != OP_FUNCTION_END;
+    for (size_t at = from; at < m->count && op_at(m, at) != OpFunctionEnd;
          at = next_at(m, at))
         if (reads_value(b, at))
             fuser_append(&b->f, &b->f.body, &m->words[at], m->words[at] >> 16);
@@ -277,12 +276,12 @@ static bool rewrite_functions(struct baker *b)
     bool is_head = false, is_labelled = false;
     for (size_t at = m->functions; at < m->count && !b->f.failed; at = next_at(m, at)) {
         uint32_t op = op_at(m, at);
-        is_head |= op == OP_FUNCTION;
-        if (is_head && is_labelled && op != OP_VARIABLE) {
+        is_head |= op == OpFunction;
+        if (is_head && is_labelled && op != OpVariable) {
             write_values(b, at);
             is_head = is_labelled = false;
         }
-        is_labelled |= is_head && op == OP_LABEL;
+        is_labelled |= is_head && op == OpLabel;
         if (!reads_value(b, at) && !rewrite(b, at))
             return false;
     }
@@ -310,7 +309,7 @@ static void write_entry(struct baker *b, struct words *out, size_t at)
             fuser_append(&b->f, out, &target->kept, 1);
     }
     if (!b->f.failed)
-        out->data[begin] = OP_ENTRY_POINT | (uint32_t)(out->count - begin) << 16;
+        out->data[begin] = OpEntryPoint | (uint32_t)(out->count - begin) << 16;
 }
 
 // Whether the id is a variable that is gone.
@@ -327,11 +326,12 @@ static void write_decorations(struct baker *b, struct words *out)
         uint32_t id = target->variable;
         if (!target->is_open)
             continue;
-        fuser_write(&b->f, out, OP_DECORATE, (const uint32_t[]){id, DECORATION_SET, 0}, 3);
-        fuser_write(&b->f, out, OP_DECORATE,
-                    (const uint32_t[]){id, DECORATION_BINDING, target->list->moved}, 3);
-        fuser_write(&b->f, out, OP_DECORATE,
-                    (const uint32_t[]){id, DECORATION_NON_WRITABLE}, 2);
+        fuser_write(&b->f, out, OpDecorate,
+                    (const uint32_t[]){id, DecorationDescriptorSet, 0}, 3);
+        fuser_write(&b->f, out, OpDecorate,
+                    (const uint32_t[]){id, DecorationBinding, target->list->moved}, 3);
+        fuser_write(&b->f, out, OpDecorate, (const uint32_t[]){id, DecorationNonWritable},
+                    2);
     }
 }
 
@@ -340,11 +340,11 @@ static void write_declaration(struct baker *b, struct words *out, size_t at)
 {
     const struct module *m = &b->f.kernel;
     uint32_t op = op_at(m, at);
-    size_t begin = out->count, place = op == OP_TYPE_POINTER ? 2 : 3;
+    size_t begin = out->count, place = op == OpTypePointer ? 2 : 3;
     fuser_append(&b->f, out, &m->words[at], m->words[at] >> 16);
-    if (!b->f.failed && b->is_moved && (op == OP_TYPE_POINTER || op == OP_VARIABLE) &&
-        out->data[begin + place] == CLASS_PUSH_CONSTANT)
-        out->data[begin + place] = CLASS_STORAGE_BUFFER;
+    if (!b->f.failed && b->is_moved && (op == OpTypePointer || op == OpVariable) &&
+        out->data[begin + place] == StorageClassPushConstant)
+        out->data[begin + place] = StorageClassStorageBuffer;
 }
 
 static void assemble(struct baker *b, struct words *out)
@@ -354,15 +354,15 @@ static void assemble(struct baker *b, struct words *out)
     fuser_append(&b->f, out, m->words, HEADER_WORDS);
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         uint32_t op = op_at(m, at);
-        if (!is_decorated && (op == OP_DECORATE || op == OP_MEMBER_DECORATE)) {
+        if (!is_decorated && (op == OpDecorate || op == OpMemberDecorate)) {
             write_decorations(b, out);
             is_decorated = true;
         }
-        bool describes = op == OP_NAME || op == OP_DECORATE;
-        if (op == OP_ENTRY_POINT)
+        bool describes = op == OpName || op == OpDecorate;
+        if (op == OpEntryPoint)
             write_entry(b, out, at);
         else if (!(describes && is_gone(b, m->words[at + 1])) &&
-                 !(op == OP_VARIABLE && is_gone(b, m->words[at + 2])))
+                 !(op == OpVariable && is_gone(b, m->words[at + 2])))
             write_declaration(b, out, at);
     }
     fuser_append(&b->f, out, b->f.globals.data, b->f.globals.count);

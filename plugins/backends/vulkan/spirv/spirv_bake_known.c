@@ -13,7 +13,7 @@ bool baker_decoration_of(const struct baker *b, uint32_t id, int64_t member,
 bool baker_value_of(const struct baker *b, uint32_t id, uint32_t *out)
 {
     const struct module *m = &b->f.kernel;
-    const uint32_t *constant = made_by(m, id, OP_CONSTANT, 3);
+    const uint32_t *constant = made_by(m, id, OpConstant, 3);
     if (constant)
         *out = constant[2];
     else if (id < m->bound && b->known[id].has_value)
@@ -26,7 +26,7 @@ bool baker_value_of(const struct baker *b, uint32_t id, uint32_t *out)
 static bool add_target(struct baker *b, uint32_t variable, const struct spirv_words *list)
 {
     const struct module *m = &b->f.kernel;
-    const uint32_t *pointer = made_by(m, type_of(m, variable), OP_TYPE_POINTER, 3);
+    const uint32_t *pointer = made_by(m, type_of(m, variable), OpTypePointer, 3);
     if (!pointer)
         return fuser_refuse(&b->f, "has a variable %u without a type", variable);
     if (b->num_targets == MAX_TARGETS)
@@ -49,9 +49,9 @@ static bool is_at(const struct baker *b, const struct spirv_words *list,
 {
     uint32_t binding;
     if (list->binding == SPIRV_PUSH)
-        return words[2] == CLASS_PUSH_CONSTANT;
-    return words[2] != CLASS_PUSH_CONSTANT &&
-           baker_decoration_of(b, words[1], -1, DECORATION_BINDING, &binding) &&
+        return words[2] == StorageClassPushConstant;
+    return words[2] != StorageClassPushConstant &&
+           baker_decoration_of(b, words[1], -1, DecorationBinding, &binding) &&
            binding == list->binding;
 }
 
@@ -59,7 +59,7 @@ bool baker_find_targets(struct baker *b, const struct spirv_words *lists, uint32
 {
     const struct module *m = &b->f.kernel;
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at))
-        for (uint32_t i = 0; op_at(m, at) == OP_VARIABLE && i < count; i++)
+        for (uint32_t i = 0; op_at(m, at) == OpVariable && i < count; i++)
             if (is_at(b, &lists[i], &m->words[at + 1]) &&
                 !add_target(b, m->words[at + 2], &lists[i]))
                 return false;
@@ -69,9 +69,9 @@ bool baker_find_targets(struct baker *b, const struct spirv_words *lists, uint32
 // Bytes of a scalar or a vector; 0: it is neither.
 uint32_t baker_size_of(const struct module *m, uint32_t type)
 {
-    const uint32_t *vector = made_by(m, type, OP_TYPE_VECTOR, 3);
-    const uint32_t *words = made_by(m, vector ? vector[1] : type, OP_TYPE_INT, 3);
-    words = words ? words : made_by(m, vector ? vector[1] : type, OP_TYPE_FLOAT, 2);
+    const uint32_t *vector = made_by(m, type, OpTypeVector, 3);
+    const uint32_t *words = made_by(m, vector ? vector[1] : type, OpTypeInt, 3);
+    words = words ? words : made_by(m, vector ? vector[1] : type, OpTypeFloat, 2);
     return words ? words[1] / 8 * (vector ? vector[2] : 1) : 0;
 }
 
@@ -104,14 +104,14 @@ bool baker_is_baked(const struct baker *b, const struct known *place)
 uint32_t baker_element_of(const struct baker *b, uint32_t type, uint32_t *stride)
 {
     const struct module *m = &b->f.kernel;
-    const uint32_t *words = made_by(m, type, OP_TYPE_VECTOR, 3);
+    const uint32_t *words = made_by(m, type, OpTypeVector, 3);
     if (words) {
         *stride = baker_size_of(m, words[1]);
         return words[1];
     }
-    words = made_by(m, type, OP_TYPE_ARRAY, 3);
-    words = words ? words : made_by(m, type, OP_TYPE_RUNTIME_ARRAY, 2);
-    return words && baker_decoration_of(b, type, -1, DECORATION_ARRAY_STRIDE, stride)
+    words = made_by(m, type, OpTypeArray, 3);
+    words = words ? words : made_by(m, type, OpTypeRuntimeArray, 2);
+    return words && baker_decoration_of(b, type, -1, DecorationArrayStride, stride)
                ? words[1]
                : 0;
 }
@@ -120,11 +120,11 @@ uint32_t baker_element_of(const struct baker *b, uint32_t type, uint32_t *stride
 static uint32_t count_elements(const struct baker *b, uint32_t type)
 {
     const struct module *m = &b->f.kernel;
-    const uint32_t *words = made_by(m, type, OP_TYPE_VECTOR, 3);
+    const uint32_t *words = made_by(m, type, OpTypeVector, 3);
     uint32_t length = 0;
     if (words)
         return words[2];
-    words = made_by(m, type, OP_TYPE_ARRAY, 3);
+    words = made_by(m, type, OpTypeArray, 3);
     return words && baker_value_of(b, words[2], &length) && length < UINT16_MAX
                ? length
                : UINT16_MAX;
@@ -134,11 +134,11 @@ static uint32_t count_elements(const struct baker *b, uint32_t type)
 static bool follow(struct baker *b, struct known *place, uint32_t index)
 {
     const struct module *m = &b->f.kernel;
-    const uint32_t *members = made_by(m, place->type, OP_TYPE_STRUCT, 2);
+    const uint32_t *members = made_by(m, place->type, OpTypeStruct, 2);
     uint32_t value = 0, stride = 0, offset = 0;
     bool has_value = baker_value_of(b, index, &value);
     if (members && has_value && value + 1 < num_operands(m, m->at[place->type]) &&
-        baker_decoration_of(b, place->type, value, DECORATION_OFFSET, &offset)) {
+        baker_decoration_of(b, place->type, value, DecorationOffset, &offset)) {
         place->type = members[1 + value];
         place->offset += place->is_fixed ? offset : 0;
         return true;
@@ -186,17 +186,16 @@ static bool look_at_load(struct baker *b, const uint32_t *words)
 uint32_t baker_named_target(const struct baker *b, size_t at)
 {
     const struct module *m = &b->f.kernel;
-    uint32_t op = op_at(m, at);
-    bool known = spirv_is_known(op);
-    for (uint32_t i = 0; i < num_operands(m, at); i++)
-        if ((!known || spirv_is_id(op, i)) && baker_is_target(b, m->words[at + 1 + i]))
-            return b->known[m->words[at + 1 + i]].target;
+    struct spirv_ids ids = ids_at(m, at);
+    for (const uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
+        if (baker_is_target(b, *id))
+            return b->known[*id].target;
     return 0;
 }
 
 bool baker_is_chain(uint32_t op)
 {
-    return op == OP_ACCESS_CHAIN || op == OP_IN_BOUNDS_ACCESS_CHAIN;
+    return op == OpAccessChain || op == OpInBoundsAccessChain;
 }
 
 // Notes what an instruction makes known.
@@ -205,7 +204,7 @@ bool baker_look_at(struct baker *b, size_t at)
     const struct module *m = &b->f.kernel;
     const uint32_t *words = &m->words[at + 1];
     uint32_t op = op_at(m, at), count = num_operands(m, at), one, other;
-    if (op == OP_I_ADD && baker_value_of(b, words[2], &one) &&
+    if (op == OpIAdd && baker_value_of(b, words[2], &one) &&
         baker_value_of(b, words[3], &other) && baker_size_of(m, words[0]) == 4) {
         b->known[words[1]].has_value = true;
         b->known[words[1]].value = (uint32_t)((uint64_t)one + other);
@@ -214,7 +213,7 @@ bool baker_look_at(struct baker *b, size_t at)
     if (target == 0)
         return true;
     b->looked_at = b->targets[target - 1].list;
-    if (op == OP_LOAD && count >= 3)
+    if (op == OpLoad && count >= 3)
         return look_at_load(b, words);
     if (!baker_is_chain(op) || count < 4 || !baker_is_target(b, words[2]))
         return fuser_refuse(&b->f,

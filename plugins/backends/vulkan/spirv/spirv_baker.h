@@ -7,14 +7,6 @@
 #include "spirv_bake.h"
 #include "spirv_fuser.h"
 
-enum { CLASS_PRIVATE = 6, CLASS_PUSH_CONSTANT = 9, CLASS_STORAGE_BUFFER = 12 };
-enum {
-    DECORATION_ARRAY_STRIDE = 6,
-    DECORATION_NON_WRITABLE = 24,
-    DECORATION_SET = 34,
-    DECORATION_OFFSET = 35,
-};
-#define OP_I_ADD 128
 #define MAX_DEPTH 16 // types within each other
 
 // What is known of an id of the module.

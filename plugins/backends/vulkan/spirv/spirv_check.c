@@ -7,14 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "spirv_ids.h"
+#include "spirv/numbers.h"
+#include "spirv/read.h"
 #include "spirv_interface.h"
 
-#define MAGIC 0x07230203u
 #define NEWEST 0x00010500u // SPIR-V 1.5: what Vulkan 1.2 takes
-#define MODEL_COMPUTE 5    // GLCompute
-#define MODE_LOCAL_SIZE 17
-#define DECORATION_SET 34
 #define HEADER_WORDS 5
 
 struct spirv_reader {
@@ -47,9 +44,9 @@ static bool check_header(struct spirv_reader *r, uint64_t size)
                       (unsigned long long)size);
     if ((uintptr_t)words % 4 != 0)
         return refuse(r, "is not aligned to 4 bytes");
-    if (words[0] != MAGIC)
+    if (words[0] != SPIRV_MAGIC)
         return refuse(r, "is no SPIR-V: it begins with 0x%08x, expected 0x%08x", words[0],
-                      MAGIC);
+                      SPIRV_MAGIC);
     if (words[1] > NEWEST || words[1] < 0x00010000u)
         return refuse(r, "is SPIR-V %u.%u, expected 1.0 to 1.5", words[1] >> 16 & 255,
                       words[1] >> 8 & 255);
@@ -70,10 +67,10 @@ static bool check_capability(struct spirv_reader *r, uint32_t capability)
 
 static bool check_decoration(struct spirv_reader *r, const uint32_t *operands)
 {
-    if (operands[1] == DECORATION_BINDING && operands[2] >= r->wants->num_bindings)
+    if (operands[1] == DecorationBinding && operands[2] >= r->wants->num_bindings)
         return refuse(r, "has a binding %u, but the launch has %u operands", operands[2],
                       r->wants->num_bindings);
-    if (operands[1] == DECORATION_SET && operands[2] != 0)
+    if (operands[1] == DecorationDescriptorSet && operands[2] != 0)
         return refuse(r, "has a descriptor set %u, expected 0", operands[2]);
     return true;
 }
@@ -83,7 +80,7 @@ static void read_entry(struct spirv_reader *r, const uint32_t *operands, uint32_
     const char *name = (const char *)&operands[2];
     size_t room = (count - 2) * sizeof(uint32_t);
     const char *wanted = r->wants->entry ? r->wants->entry : "main";
-    if (operands[0] == MODEL_COMPUTE && strnlen(name, room) < room &&
+    if (operands[0] == ExecutionModelGLCompute && strnlen(name, room) < room &&
         strcmp(name, wanted) == 0)
         r->entry = operands[1];
 }
@@ -103,21 +100,21 @@ static bool read_instruction(struct spirv_reader *r, uint32_t op, const uint32_t
                              uint32_t count)
 {
     switch (op) {
-    case OP_CAPABILITY:
+    case OpCapability:
         return count < 1 || check_capability(r, operands[0]);
-    case OP_ENTRY_POINT:
+    case OpEntryPoint:
         if (count >= 3)
             read_entry(r, operands, count);
         return true;
-    case OP_EXECUTION_MODE:
-        return count < 5 || operands[1] != MODE_LOCAL_SIZE ||
+    case OpExecutionMode:
+        return count < 5 || operands[1] != ExecutionModeLocalSize ||
                spirv_group_fits(r->facts, &operands[2], r->reason);
-    case OP_DECORATE:
+    case OpDecorate:
         return count < 3 || check_decoration(r, operands);
-    case OP_FUNCTION:
+    case OpFunction:
         return count >= 4 ? read_function(r, operands)
                           : refuse(r, "is damaged: a function without a type");
-    case OP_FUNCTION_END:
+    case OpFunctionEnd:
         if (!r->in_function)
             return refuse(r, "is damaged: a function ends that did not begin");
         r->in_function = false;
@@ -152,7 +149,7 @@ static bool read_instructions(struct spirv_reader *r)
 static bool check_calls(struct spirv_reader *r)
 {
     for (uint64_t at = HEADER_WORDS; at < r->count; at += r->words[at] >> 16)
-        if ((r->words[at] & 0xffff) == OP_FUNCTION_CALL &&
+        if ((r->words[at] & 0xffff) == OpFunctionCall &&
             (r->words[at] >> 16 < 4 || !is_defined(r, r->words[at + 3])))
             return refuse(r, "is cut off: a function that it calls is not there");
     const char *name = r->wants->entry ? r->wants->entry : "main";

@@ -8,17 +8,16 @@
 #include "spirv_fuser.h"
 
 #define WITH_VARIABLES 0x00010400u // from SPIR-V 1.4 on, entry points list all variables
-#define CAPABILITY_INT16 22
 
 // --- the kernel ------------------------------------------------------------------------
 
 // Bits of a scalar, or of a vector of scalars of 32 bits at least; 0: another type.
 static uint32_t bits_of(const struct module *m, uint32_t type)
 {
-    const uint32_t *vector = made_by(m, type, OP_TYPE_VECTOR, 3);
+    const uint32_t *vector = made_by(m, type, OpTypeVector, 3);
     uint32_t count = vector ? vector[2] : 1, scalar = vector ? vector[1] : type;
-    const uint32_t *words = made_by(m, scalar, OP_TYPE_INT, 3);
-    words = words ? words : made_by(m, scalar, OP_TYPE_FLOAT, 2);
+    const uint32_t *words = made_by(m, scalar, OpTypeInt, 3);
+    words = words ? words : made_by(m, scalar, OpTypeFloat, 2);
     bool fits = words && words[1] <= 64 && count <= 4 && (!vector || words[1] >= 32);
     return fits ? words[1] * count : 0;
 }
@@ -27,12 +26,12 @@ static uint32_t bits_of(const struct module *m, uint32_t type)
 static bool check_block(struct fuser *f, uint32_t variable)
 {
     const struct module *m = &f->kernel;
-    const uint32_t *pointer = made_by(m, type_of(m, variable), OP_TYPE_POINTER, 3);
-    const uint32_t *block = pointer ? made_by(m, pointer[2], OP_TYPE_STRUCT, 2) : NULL;
+    const uint32_t *pointer = made_by(m, type_of(m, variable), OpTypePointer, 3);
+    const uint32_t *block = pointer ? made_by(m, pointer[2], OpTypeStruct, 2) : NULL;
     const uint32_t *array = NULL;
     if (block && num_operands(m, m->at[pointer[2]]) == 2) {
-        array = made_by(m, block[1], OP_TYPE_RUNTIME_ARRAY, 2);
-        array = array ? array : made_by(m, block[1], OP_TYPE_ARRAY, 3);
+        array = made_by(m, block[1], OpTypeRuntimeArray, 2);
+        array = array ? array : made_by(m, block[1], OpTypeArray, 3);
     }
     if (!array)
         return fuser_refuse(f, "has at binding %u no array alone, expected one of dtype %s",
@@ -52,8 +51,8 @@ static bool find_targets(struct fuser *f)
     const struct module *m = &f->kernel;
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         const uint32_t *words = &m->words[at + 1];
-        if (op_at(m, at) != OP_DECORATE || num_operands(m, at) < 3 ||
-            words[1] != DECORATION_BINDING || words[2] != f->fused->binding ||
+        if (op_at(m, at) != OpDecorate || num_operands(m, at) < 3 ||
+            words[1] != DecorationBinding || words[2] != f->fused->binding ||
             words[0] >= m->bound)
             continue;
         f->is_target[words[0]] = true;
@@ -80,20 +79,20 @@ static uint32_t write_number(struct fuser *f, uint32_t number)
 {
     const struct module *m = &f->kernel;
     uint32_t type = type_of(m, number);
-    const uint32_t *words = made_by(m, type, OP_TYPE_INT, 3);
+    const uint32_t *words = made_by(m, type, OpTypeInt, 3);
     return convert(f, number, type, f->number_type,
-                   words && words[1] == 32 ? OP_BITCAST : OP_U_CONVERT);
+                   words && words[1] == 32 ? OpBitcast : OpUConvert);
 }
 
 // The type of the bits of an element that the kernel has in this type: the same, but for
 // 16-bit floats.
 static uint32_t bits_type(struct fuser *f, uint32_t type)
 {
-    const uint32_t *words = made_by(&f->kernel, type, OP_TYPE_FLOAT, 2);
+    const uint32_t *words = made_by(&f->kernel, type, OpTypeFloat, 2);
     if (!words || words[1] != 16)
         return type;
     f->needs_i16 = true;
-    return fuser_find_type(f, OP_TYPE_INT, 16, 0);
+    return fuser_find_type(f, OpTypeInt, 16, 0);
 }
 
 // The instruction between an element's bits and the function's element, which has 32 bits
@@ -101,8 +100,8 @@ static uint32_t bits_type(struct fuser *f, uint32_t type)
 static uint32_t conversion(const struct fuser *f, bool to_signed)
 {
     if (tn_dtype_bytes(f->fused->dtype) >= 4)
-        return OP_BITCAST;
-    return to_signed ? OP_S_CONVERT : OP_U_CONVERT;
+        return OpBitcast;
+    return to_signed ? OpSConvert : OpUConvert;
 }
 
 // The number of the element that a pointer of the kernel points to; 0: it is no pointer to
@@ -121,10 +120,10 @@ static bool write_store(struct fuser *f, size_t at)
                             f->fused->binding);
     bool is_signed = tn_is_signed(f->fused->dtype) && !tn_is_float(f->fused->dtype);
     uint32_t number = write_number(f, f->numbers[words[0]]), bits = bits_type(f, type);
-    uint32_t value = convert(f, words[1], type, bits, OP_BITCAST);
+    uint32_t value = convert(f, words[1], type, bits, OpBitcast);
     value = convert(f, value, bits, f->element_type, conversion(f, is_signed));
     const uint32_t call[] = {f->result_type, f->next_id++, f->function, number, value};
-    fuser_write(f, &f->body, OP_FUNCTION_CALL, call, 5);
+    fuser_write(f, &f->body, OpFunctionCall, call, 5);
     return true;
 }
 
@@ -132,16 +131,16 @@ static bool write_store(struct fuser *f, size_t at)
 static bool write_load(struct fuser *f, size_t at)
 {
     const uint32_t *words = &f->kernel.words[at + 1];
-    const uint32_t *type = made_by(&f->kernel, words[0], OP_TYPE_INT, 3);
+    const uint32_t *type = made_by(&f->kernel, words[0], OpTypeInt, 3);
     uint32_t number = write_number(f, f->numbers[words[2]]), bits = bits_type(f, words[0]);
     uint32_t op = conversion(f, type && type[2] != 0), value = f->next_id++;
     bool is_same = words[0] == f->element_type;
     const uint32_t call[] = {f->result_type, is_same ? words[1] : value, f->function,
                              number};
-    fuser_write(f, &f->body, OP_FUNCTION_CALL, call, 4);
+    fuser_write(f, &f->body, OpFunctionCall, call, 4);
     if (bits != words[0]) {
         value = convert(f, value, f->element_type, bits, op);
-        op = OP_BITCAST;
+        op = OpBitcast;
     }
     if (!is_same)
         fuser_write(f, &f->body, op, (const uint32_t[]){words[0], words[1], value}, 3);
@@ -152,14 +151,10 @@ static bool write_load(struct fuser *f, size_t at)
 static bool names_target(const struct fuser *f, size_t at)
 {
     const struct module *m = &f->kernel;
-    uint32_t op = op_at(m, at);
-    bool known = spirv_is_known(op);
-    for (uint32_t i = 0; i < num_operands(m, at); i++) {
-        uint32_t id = m->words[at + 1 + i];
-        if ((!known || spirv_is_id(op, i)) && id < m->bound &&
-            (f->is_target[id] || f->numbers[id] != 0))
+    struct spirv_ids ids = ids_at(m, at);
+    for (const uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
+        if (*id < m->bound && (f->is_target[*id] || f->numbers[*id] != 0))
             return true;
-    }
     return false;
 }
 
@@ -176,17 +171,17 @@ static bool rewrite(struct fuser *f, size_t at)
     const uint32_t *words = &m->words[at + 1];
     uint32_t op = op_at(m, at), count = num_operands(m, at);
     bool is_output = f->fused->is_output;
-    if ((op == OP_ACCESS_CHAIN || op == OP_IN_BOUNDS_ACCESS_CHAIN) && count == 5 &&
+    if ((op == OpAccessChain || op == OpInBoundsAccessChain) && count == 5 &&
         words[2] < m->bound && f->is_target[words[2]] && words[1] < m->bound &&
         type_of(m, words[4]) != 0) {
         f->numbers[words[1]] = words[4];
         copy_insn(f, at);
         return true;
     }
-    if (op == OP_STORE && count >= 2 && is_output && number_of(f, words[0]) != 0 &&
+    if (op == OpStore && count >= 2 && is_output && number_of(f, words[0]) != 0 &&
         number_of(f, words[1]) == 0)
         return write_store(f, at);
-    if (op == OP_LOAD && count >= 3 && !is_output && number_of(f, words[2]) != 0)
+    if (op == OpLoad && count >= 3 && !is_output && number_of(f, words[2]) != 0)
         return write_load(f, at);
     return fuser_refuse(f,
                         "reaches binding %u by an instruction %u, expected that it only %s "
@@ -213,15 +208,17 @@ enum section { CAPABILITIES, EXTENSIONS, IMPORTS, ENTRIES, DECORATIONS, GLOBALS 
 
 static enum section section_of(uint32_t op)
 {
-    if (op == OP_CAPABILITY)
+    if (op == OpCapability)
         return CAPABILITIES;
-    if (op == OP_EXTENSION)
+    if (op == OpExtension)
         return EXTENSIONS;
-    if (op == OP_IMPORT)
+    if (op == OpExtInstImport)
         return IMPORTS;
-    bool describes =
-        (op >= OP_DECORATE && op <= 75) || op == 332 || op == 5632 || op == 5633;
-    if (op < OP_TYPE_VOID || op == 330 || op == 331)
+    enum { GROUP_MEMBER_DECORATE = 75, DECORATE_STRING = 5632 }; // the table has none
+    bool describes = (op >= OpDecorate && op <= GROUP_MEMBER_DECORATE) ||
+                     op == OpDecorateId || op == DECORATE_STRING ||
+                     op == DECORATE_STRING + 1;
+    if (op < OpTypeVoid || op == OpModuleProcessed || op == OpExecutionModeId)
         return ENTRIES;
     return describes ? DECORATIONS : GLOBALS;
 }
@@ -246,7 +243,7 @@ static void add_missing(struct fuser *f, struct words *out, uint32_t wanted)
 static bool has_capability(const struct module *m, uint32_t capability)
 {
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at))
-        if (op_at(m, at) == OP_CAPABILITY && m->words[at + 1] == capability)
+        if (op_at(m, at) == OpCapability && m->words[at + 1] == capability)
             return true;
     return false;
 }
@@ -255,11 +252,11 @@ static bool has_capability(const struct module *m, uint32_t capability)
 static void add_section(struct fuser *f, struct words *out, enum section section)
 {
     if (section == CAPABILITIES && f->needs_i16 &&
-        !has_capability(&f->kernel, CAPABILITY_INT16) &&
-        !has_capability(&f->program, CAPABILITY_INT16))
-        fuser_write(f, out, OP_CAPABILITY, (const uint32_t[]){CAPABILITY_INT16}, 1);
+        !has_capability(&f->kernel, CapabilityInt16) &&
+        !has_capability(&f->program, CapabilityInt16))
+        fuser_write(f, out, OpCapability, (const uint32_t[]){CapabilityInt16}, 1);
     if (section == CAPABILITIES || section == EXTENSIONS)
-        add_missing(f, out, section == CAPABILITIES ? OP_CAPABILITY : OP_EXTENSION);
+        add_missing(f, out, section == CAPABILITIES ? OpCapability : OpExtension);
     else if (section == IMPORTS)
         fuser_append(f, out, f->imports.data, f->imports.count);
     else if (section == DECORATIONS)
@@ -274,10 +271,10 @@ static void add_entry(struct fuser *f, struct words *out, size_t at)
     size_t begin = out->count;
     fuser_append(f, out, &f->kernel.words[at], f->kernel.words[at] >> 16);
     for (size_t i = 0; i < f->globals.count; i += f->globals.data[i] >> 16)
-        if ((f->globals.data[i] & 0xffff) == OP_VARIABLE)
+        if ((f->globals.data[i] & 0xffff) == OpVariable)
             fuser_append(f, out, &f->globals.data[i + 2], 1);
     if (!f->failed)
-        out->data[begin] = OP_ENTRY_POINT | (uint32_t)(out->count - begin) << 16;
+        out->data[begin] = OpEntryPoint | (uint32_t)(out->count - begin) << 16;
 }
 
 // Puts the program's part of each section behind the kernel's.
@@ -289,7 +286,7 @@ static void assemble(struct fuser *f, struct words *out)
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         for (; section < section_of(op_at(m, at)); section++)
             add_section(f, out, section);
-        if (op_at(m, at) == OP_ENTRY_POINT && m->words[1] >= WITH_VARIABLES)
+        if (op_at(m, at) == OpEntryPoint && m->words[1] >= WITH_VARIABLES)
             add_entry(f, out, at);
         else
             fuser_append(f, out, &m->words[at], m->words[at] >> 16);

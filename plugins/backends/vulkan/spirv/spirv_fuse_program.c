@@ -54,9 +54,9 @@ void fuser_index(struct fuser *f, struct module *m, const struct vk_code *code)
     f->failed = f->failed || !m->at;
     for (size_t at = HEADER_WORDS; m->at && at < m->count; at = next_at(m, at)) {
         uint32_t op = op_at(m, at), count = num_operands(m, at), result = count;
-        if (op == OP_FUNCTION && m->functions == m->count)
+        if (op == OpFunction && m->functions == m->count)
             m->functions = at;
-        if (spirv_is_type(op) || op == OP_IMPORT || op == OP_LABEL)
+        if (spirv_is_type_op(op) || op == OpExtInstImport || op == OpLabel)
             result = 0;
         else if (count >= 2 && is_type(m, m->words[at + 1]))
             result = 1;
@@ -73,14 +73,14 @@ static uint32_t find_function(const struct module *m)
 {
     uint32_t entry = 0;
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at))
-        if (op_at(m, at) == OP_ENTRY_POINT)
+        if (op_at(m, at) == OpEntryPoint)
             entry = m->words[at + 2];
-    if (!made_by(m, entry, OP_FUNCTION, 4))
+    if (!made_by(m, entry, OpFunction, 4))
         return 0;
     for (size_t at = m->at[entry]; at < m->count; at = next_at(m, at)) {
-        if (op_at(m, at) == OP_FUNCTION_PARAMETER)
+        if (op_at(m, at) == OpFunctionParameter)
             return entry;
-        if (op_at(m, at) == OP_FUNCTION_CALL)
+        if (op_at(m, at) == OpFunctionCall)
             return m->words[at + 3];
     }
     return 0;
@@ -113,8 +113,8 @@ uint32_t fuser_find_type(struct fuser *f, uint32_t op, uint32_t one, uint32_t ot
 // Whether a module declares this once. Structs and arrays differ by their decorations.
 static bool is_unique(uint32_t op)
 {
-    return op == OP_IMPORT || (spirv_is_type(op) && op != OP_TYPE_STRUCT &&
-                               op != OP_TYPE_ARRAY && op != OP_TYPE_RUNTIME_ARRAY);
+    return op == OpExtInstImport || (spirv_is_type_op(op) && op != OpTypeStruct &&
+                                     op != OpTypeArray && op != OpTypeRuntimeArray);
 }
 
 static void need(struct fuser *f, uint32_t id, uint32_t depth);
@@ -124,22 +124,22 @@ static void take(struct fuser *f, struct words *to, size_t at, uint32_t depth)
 {
     const struct module *m = &f->program;
     uint32_t op = op_at(m, at), count = num_operands(m, at);
+    struct spirv_ids ids = ids_at(m, at);
     if (!spirv_is_known(op)) {
         (void)fuser_refuse(f, "meets a program with an instruction %u, which is not known",
                            op);
         return;
     }
-    for (uint32_t i = 0; i < count; i++)
-        if (spirv_is_id(op, i))
-            need(f, m->words[at + 1 + i], depth + 1);
+    for (const uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
+        need(f, *id, depth + 1);
     size_t begin = to->count;
     fuser_append(f, to, &m->words[at], (size_t)count + 1);
     if (f->failed || f->reason[0])
         return;
     uint32_t *words = &to->data[begin], result = spirv_result_at(op), equal = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (spirv_is_id(op, i))
-            words[1 + i] = f->map[words[1 + i]];
+    ids = spirv_ids(op, words + 1, count);
+    for (uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
+        *id = f->map[*id];
     if (is_unique(op)) {
         equal = fuser_find_equal(f->kernel.words + HEADER_WORDS,
                                  f->kernel.functions - HEADER_WORDS, words);
@@ -162,7 +162,7 @@ static void take_function(struct fuser *f, size_t at, uint32_t depth)
         op = op_at(&f->program, at);
         take(f, &own, at, depth);
         at = next_at(&f->program, at);
-    } while (op != OP_FUNCTION_END && at < f->program.count);
+    } while (op != OpFunctionEnd && at < f->program.count);
     fuser_append(f, &f->code, own.data, own.count);
     free(own.data);
 }
@@ -181,10 +181,10 @@ static void need(struct fuser *f, uint32_t id, uint32_t depth)
     }
     f->map[id] = f->next_id++;
     size_t at = m->at[id];
-    if (at >= m->functions && op_at(m, at) == OP_FUNCTION)
+    if (at >= m->functions && op_at(m, at) == OpFunction)
         take_function(f, at, depth);
     else if (at != 0 && at < m->functions)
-        take(f, op_at(m, at) == OP_IMPORT ? &f->imports : &f->globals, at, depth);
+        take(f, op_at(m, at) == OpExtInstImport ? &f->imports : &f->globals, at, depth);
 }
 
 // The decorations of what was written, with the bindings of the launch.
@@ -193,7 +193,7 @@ static void take_decorations(struct fuser *f)
     const struct module *m = &f->program;
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         uint32_t op = op_at(m, at), id = m->words[at + 1];
-        if ((op != OP_DECORATE && op != OP_MEMBER_DECORATE) || !f->is_written[id])
+        if ((op != OpDecorate && op != OpMemberDecorate) || !f->is_written[id])
             continue;
         size_t begin = f->decorations.count;
         fuser_append(f, &f->decorations, &m->words[at], (size_t)num_operands(m, at) + 1);
@@ -201,7 +201,7 @@ static void take_decorations(struct fuser *f)
             return;
         uint32_t *words = &f->decorations.data[begin];
         words[1] = f->map[id];
-        if (op == OP_DECORATE && words[2] == DECORATION_BINDING)
+        if (op == OpDecorate && words[2] == DecorationBinding)
             words[3] = words[3] < f->fused->num_bindings ? f->fused->bindings[words[3]] : 0;
     }
 }
@@ -210,9 +210,9 @@ bool fuser_take_program(struct fuser *f)
 {
     const struct module *m = &f->program;
     uint32_t function = find_function(m), num_params = f->fused->is_output ? 2 : 1;
-    const uint32_t *words = made_by(m, function, OP_FUNCTION, 4);
+    const uint32_t *words = made_by(m, function, OpFunction, 4);
     const uint32_t *type =
-        words ? made_by(m, words[3], OP_TYPE_FUNCTION, 2 + num_params) : NULL;
+        words ? made_by(m, words[3], OpTypeFunction, 2 + num_params) : NULL;
     if (!type)
         return fuser_refuse(f, "meets a program without a function");
     f->map = calloc(m->bound, sizeof(*f->map));

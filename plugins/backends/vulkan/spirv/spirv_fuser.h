@@ -4,7 +4,8 @@
 #define VULKAN_SPIRV_SPIRV_FUSER_H
 
 #include "spirv_fuse.h"
-#include "spirv_ids.h"
+#include "spirv/numbers.h"
+#include "spirv/read.h"
 
 #define HEADER_WORDS 5
 
@@ -90,9 +91,16 @@ static inline const uint32_t *made_by(const struct module *m, uint32_t id, uint3
     return op_at(m, at) == op && num_operands(m, at) >= operands ? &m->words[at + 1] : NULL;
 }
 
+// The ids among an instruction's operands, which are only read.
+static inline struct spirv_ids ids_at(const struct module *m, size_t at)
+{
+    return spirv_ids(op_at(m, at), (uint32_t *)(uintptr_t)&m->words[at + 1],
+                     num_operands(m, at));
+}
+
 static inline bool is_type(const struct module *m, uint32_t id)
 {
-    return id < m->bound && m->at[id] != 0 && spirv_is_type(op_at(m, m->at[id]));
+    return id < m->bound && m->at[id] != 0 && spirv_is_type_op(op_at(m, m->at[id]));
 }
 
 // The type of a value; 0: it is not known.

@@ -8,22 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "spirv_ids.h"
+#include "spirv/numbers.h"
+#include "spirv/read.h"
 
 #define HEADER_WORDS 5
 #define MAX_TYPES 4096 // types that are visited for one module
 #define MAX_DEPTH 16
-
-enum { CLASS_WORKGROUP = 4, CLASS_PUSH_CONSTANT = 9 };
-enum {
-    DECORATION_SPEC_ID = 1,
-    DECORATION_ARRAY_STRIDE = 6,
-    DECORATION_MATRIX_STRIDE = 7,
-    DECORATION_BUILT_IN = 11,
-    DECORATION_OFFSET = 35,
-};
-#define BUILT_IN_WORKGROUP_SIZE 25
-#define MODE_LOCAL_SIZE_ID 38
 
 struct module {
     const uint32_t *words;
@@ -72,10 +62,10 @@ static void index_ids(struct module *m)
 {
     struct insn insn;
     for (uint64_t at = 0; next_insn(m, &at, &insn);) {
-        uint32_t operand = insn.op >= OP_TYPE_BOOL && insn.op <= OP_TYPE_POINTER ? 0 : 1;
+        uint32_t operand = insn.op >= OpTypeBool && insn.op <= OpTypePointer ? 0 : 1;
         bool known = operand == 0 ||
-                     (insn.op >= OP_CONSTANT && insn.op <= OP_SPEC_CONSTANT_COMPOSITE) ||
-                     insn.op == OP_VARIABLE;
+                     (insn.op >= OpConstant && insn.op <= OpSpecConstantComposite) ||
+                     insn.op == OpVariable;
         if (known && insn.count > operand && insn.operands[operand] < m->bound)
             m->at[insn.operands[operand]] = (uint32_t)at;
     }
@@ -92,11 +82,10 @@ static bool constant_value(const struct module *m, uint32_t id, uint32_t *out)
 {
     struct insn insn = made_by(m, id, 3);
     uint32_t spec_id;
-    if (insn.op != OP_CONSTANT && insn.op != OP_SPEC_CONSTANT)
+    if (insn.op != OpConstant && insn.op != OpSpecConstant)
         return false;
     *out = insn.operands[2];
-    if (insn.op == OP_SPEC_CONSTANT &&
-        find_decoration(m, id, -1, DECORATION_SPEC_ID, &spec_id))
+    if (insn.op == OpSpecConstant && find_decoration(m, id, -1, DecorationSpecId, &spec_id))
         for (uint32_t i = 0; i < m->wants->num_spec; i++)
             if (m->wants->spec[i].id == spec_id)
                 *out = m->wants->spec[i].value;
@@ -113,11 +102,11 @@ static uint64_t size_of_struct(struct module *m, struct insn insn, uint32_t dept
         uint64_t size = size_of(m, insn.operands[i], depth + 1);
         uint32_t offset, stride;
         struct insn member = made_by(m, insn.operands[i], 3);
-        if (member.op == OP_TYPE_MATRIX &&
-            find_decoration(m, insn.operands[0], i - 1, DECORATION_MATRIX_STRIDE, &stride))
+        if (member.op == OpTypeMatrix &&
+            find_decoration(m, insn.operands[0], i - 1, DecorationMatrixStride, &stride))
             size = (uint64_t)member.operands[2] * stride;
         sum += (size + 3) / 4 * 4;
-        if (find_decoration(m, insn.operands[0], i - 1, DECORATION_OFFSET, &offset))
+        if (find_decoration(m, insn.operands[0], i - 1, DecorationOffset, &offset))
             end = offset + size > end ? offset + size : end;
     }
     return end ? end : sum;
@@ -131,7 +120,7 @@ static uint64_t size_of_array(struct module *m, struct insn insn, uint32_t depth
         m->is_unknown = true;
         return 0;
     }
-    if (find_decoration(m, insn.operands[0], -1, DECORATION_ARRAY_STRIDE, &stride))
+    if (find_decoration(m, insn.operands[0], -1, DecorationArrayStride, &stride))
         size = stride;
     return size > UINT32_MAX ? size : size * length;
 }
@@ -145,19 +134,19 @@ static uint64_t size_of(struct module *m, uint32_t type, uint32_t depth)
         return 0;
     }
     switch (insn.op) {
-    case OP_TYPE_BOOL:
+    case OpTypeBool:
         return 4;
-    case OP_TYPE_INT:
-    case OP_TYPE_FLOAT:
+    case OpTypeInt:
+    case OpTypeFloat:
         return insn.count >= 2 ? insn.operands[1] / 8 : 0;
-    case OP_TYPE_VECTOR:
-    case OP_TYPE_MATRIX:
+    case OpTypeVector:
+    case OpTypeMatrix:
         return insn.count >= 3 ? (uint64_t)(insn.operands[2] & 0xff) *
                                      size_of(m, insn.operands[1], depth + 1)
                                : 0;
-    case OP_TYPE_ARRAY:
+    case OpTypeArray:
         return insn.count >= 3 ? size_of_array(m, insn, depth) : 0;
-    case OP_TYPE_STRUCT:
+    case OpTypeStruct:
         return size_of_struct(m, insn, depth);
     default:
         m->is_unknown = true;
@@ -175,10 +164,10 @@ static uint64_t size_of_class(struct module *m, uint32_t class, bool together,
     *out_count = 0;
     m->is_unknown = false;
     for (uint64_t at = 0; next_insn(m, &at, &insn);) {
-        if (insn.op != OP_VARIABLE || insn.count < 3 || insn.operands[2] != class)
+        if (insn.op != OpVariable || insn.count < 3 || insn.operands[2] != class)
             continue;
         struct insn pointer = made_by(m, insn.operands[0], 3);
-        if (pointer.op != OP_TYPE_POINTER)
+        if (pointer.op != OpTypePointer)
             continue;
         uint64_t size = size_of(m, pointer.operands[2], 0);
         (*out_count)++;
@@ -193,7 +182,7 @@ static uint64_t size_of_class(struct module *m, uint32_t class, bool together,
 static bool check_push(struct module *m, char *reason)
 {
     uint32_t count, pushed = m->wants->num_push * 4;
-    uint64_t size = size_of_class(m, CLASS_PUSH_CONSTANT, false, &count);
+    uint64_t size = size_of_class(m, StorageClassPushConstant, false, &count);
     if (count == 0 && pushed > 0)
         snprintf(reason, VK_REASON,
                  "has no push-constant block, but the launch pushes %u bytes", pushed);
@@ -210,8 +199,8 @@ static bool has_spec_id(const struct module *m, uint32_t id)
 {
     struct insn insn;
     for (uint64_t at = 0; next_insn(m, &at, &insn);)
-        if (insn.op == OP_DECORATE && insn.count >= 3 &&
-            insn.operands[1] == DECORATION_SPEC_ID && insn.operands[2] == id)
+        if (insn.op == OpDecorate && insn.count >= 3 &&
+            insn.operands[1] == DecorationSpecId && insn.operands[2] == id)
             return true;
     return false;
 }
@@ -243,14 +232,14 @@ static bool find_group_size(const struct module *m, uint32_t size[3])
     struct insn insn;
     for (uint64_t at = 0; next_insn(m, &at, &insn);) {
         const uint32_t *ids = NULL;
-        if (insn.op == OP_EXECUTION_MODE_ID && insn.count >= 5 &&
-            insn.operands[1] == MODE_LOCAL_SIZE_ID)
+        if (insn.op == OpExecutionModeId && insn.count >= 5 &&
+            insn.operands[1] == ExecutionModeLocalSizeId)
             ids = &insn.operands[2];
-        if (insn.op == OP_DECORATE && insn.count >= 3 &&
-            insn.operands[1] == DECORATION_BUILT_IN &&
-            insn.operands[2] == BUILT_IN_WORKGROUP_SIZE) {
+        if (insn.op == OpDecorate && insn.count >= 3 &&
+            insn.operands[1] == DecorationBuiltIn &&
+            insn.operands[2] == BuiltInWorkgroupSize) {
             struct insn made = made_by(m, insn.operands[0], 5);
-            if (made.op == OP_CONSTANT_COMPOSITE || made.op == OP_SPEC_CONSTANT_COMPOSITE)
+            if (made.op == OpConstantComposite || made.op == OpSpecConstantComposite)
                 ids = &made.operands[2];
         }
         if (ids)
@@ -264,7 +253,7 @@ static bool find_group_size(const struct module *m, uint32_t size[3])
 static bool check_shared(struct module *m, const struct vk_facts *facts, char *reason)
 {
     uint32_t count, most = facts->limits.max_shared;
-    uint64_t size = size_of_class(m, CLASS_WORKGROUP, true, &count);
+    uint64_t size = size_of_class(m, StorageClassWorkgroup, true, &count);
     if (m->is_unknown || size <= most)
         return true;
     snprintf(reason, VK_REASON,

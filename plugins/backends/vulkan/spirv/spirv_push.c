@@ -8,8 +8,6 @@
 #include <string.h>
 #include "spirv_fuser.h"
 
-enum { CLASS_PUSH_CONSTANT = 9 };
-enum { DECORATION_BLOCK = 2, DECORATION_ARRAY_STRIDE = 6, DECORATION_OFFSET = 35 };
 #define WITH_VARIABLES 0x00010400u // from SPIR-V 1.4 on, entry points list all variables
 #define MAX_MEMBERS 256            // of the block
 
@@ -30,8 +28,8 @@ struct pusher {
 static bool take_block(struct pusher *p, const uint32_t *words)
 {
     const struct module *m = &p->f.kernel;
-    const uint32_t *pointer = made_by(m, words[0], OP_TYPE_POINTER, 3);
-    const uint32_t *block = pointer ? made_by(m, pointer[2], OP_TYPE_STRUCT, 1) : NULL;
+    const uint32_t *pointer = made_by(m, words[0], OpTypePointer, 3);
+    const uint32_t *block = pointer ? made_by(m, pointer[2], OpTypeStruct, 1) : NULL;
     if (!block || p->old_block != 0)
         return fuser_refuse(&p->f, "has push constants that are no block, or several");
     p->variable = words[1];
@@ -52,13 +50,13 @@ static bool find_variables(struct pusher *p)
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         const uint32_t *words = &m->words[at + 1];
         uint32_t binding;
-        if (op_at(m, at) != OP_VARIABLE)
+        if (op_at(m, at) != OpVariable)
             continue;
-        if (words[2] == CLASS_PUSH_CONSTANT) {
+        if (words[2] == StorageClassPushConstant) {
             if (!take_block(p, words))
                 return false;
         } else if (spirv_find_decoration(m->words, m->functions, words[1], -1,
-                                         DECORATION_BINDING, &binding)) {
+                                         DecorationBinding, &binding)) {
             for (uint32_t i = 0; i < p->num_lists; i++)
                 if (p->lists[i].binding == binding)
                     p->list_of[words[1]] = i + 1;
@@ -84,7 +82,7 @@ static void decorate(struct pusher *p, uint32_t op, const uint32_t *operands,
 static uint32_t write_constant(struct pusher *p, uint32_t type, uint32_t value)
 {
     const uint32_t words[] = {type, p->f.next_id++, value};
-    write_global(p, OP_CONSTANT, words, 3);
+    write_global(p, OpConstant, words, 3);
     return words[1];
 }
 
@@ -95,7 +93,7 @@ static void copy_decorations(struct pusher *p)
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         uint32_t op = op_at(m, at);
         size_t begin = p->f.decorations.count;
-        if ((op != OP_DECORATE && op != OP_MEMBER_DECORATE) ||
+        if ((op != OpDecorate && op != OpMemberDecorate) ||
             m->words[at + 1] != p->old_block)
             continue;
         fuser_append(&p->f, &p->f.decorations, &m->words[at], m->words[at] >> 16);
@@ -109,11 +107,11 @@ static void write_lists(struct pusher *p, uint32_t integer)
     for (uint32_t i = 0; i < p->num_lists; i++) {
         uint32_t length = write_constant(p, integer, p->lists[i].count);
         uint32_t array = p->f.next_id++, member = p->num_members++;
-        write_global(p, OP_TYPE_ARRAY, (const uint32_t[]){array, integer, length}, 3);
-        decorate(p, OP_DECORATE, (const uint32_t[]){array, DECORATION_ARRAY_STRIDE, 4}, 3);
+        write_global(p, OpTypeArray, (const uint32_t[]){array, integer, length}, 3);
+        decorate(p, OpDecorate, (const uint32_t[]){array, DecorationArrayStride, 4}, 3);
         decorate(
-            p, OP_MEMBER_DECORATE,
-            (const uint32_t[]){p->block, member, DECORATION_OFFSET, p->lists[i].first * 4},
+            p, OpMemberDecorate,
+            (const uint32_t[]){p->block, member, DecorationOffset, p->lists[i].first * 4},
             4);
         p->members[member] = array;
     }
@@ -127,16 +125,16 @@ static void write_block(struct pusher *p, uint32_t integer)
     if (p->old_block)
         copy_decorations(p);
     else
-        decorate(p, OP_DECORATE, (const uint32_t[]){p->block, DECORATION_BLOCK}, 2);
+        decorate(p, OpDecorate, (const uint32_t[]){p->block, DecorationBlock}, 2);
     write_lists(p, integer);
     words[0] = p->block;
     for (uint32_t i = 0; i < p->num_members; i++)
         words[1 + i] = p->members[i];
-    write_global(p, OP_TYPE_STRUCT, words, 1 + p->num_members);
-    pointer = fuser_find_type(&p->f, OP_TYPE_POINTER, CLASS_PUSH_CONSTANT, p->block);
+    write_global(p, OpTypeStruct, words, 1 + p->num_members);
+    pointer = fuser_find_type(&p->f, OpTypePointer, StorageClassPushConstant, p->block);
     p->variable = p->old_block ? p->variable : p->f.next_id++;
-    write_global(p, OP_VARIABLE,
-                 (const uint32_t[]){pointer, p->variable, CLASS_PUSH_CONSTANT}, 3);
+    write_global(p, OpVariable,
+                 (const uint32_t[]){pointer, p->variable, StorageClassPushConstant}, 3);
 }
 
 // --- what reads them ---------------------------------------------------------------------
@@ -145,14 +143,11 @@ static void write_block(struct pusher *p, uint32_t integer)
 static bool names_variable(const struct pusher *p, size_t at)
 {
     const struct module *m = &p->f.kernel;
-    uint32_t op = op_at(m, at);
-    bool known = spirv_is_known(op);
-    for (uint32_t i = 0; i < num_operands(m, at); i++) {
-        uint32_t id = m->words[at + 1 + i];
-        if ((!known || spirv_is_id(op, i)) && id < m->bound &&
-            (p->list_of[id] != 0 || (p->old_block && id == p->variable)))
+    struct spirv_ids ids = ids_at(m, at);
+    for (const uint32_t *id; (id = spirv_next_id(&ids)) != NULL;)
+        if (*id < m->bound &&
+            (p->list_of[*id] != 0 || (p->old_block && *id == p->variable)))
             return true;
-    }
     return false;
 }
 
@@ -162,7 +157,7 @@ static bool rewrite(struct pusher *p, size_t at, const uint32_t *members)
     const struct module *m = &p->f.kernel;
     const uint32_t *words = &m->words[at + 1];
     uint32_t op = op_at(m, at), count = num_operands(m, at);
-    bool is_chain = op == OP_ACCESS_CHAIN || op == OP_IN_BOUNDS_ACCESS_CHAIN;
+    bool is_chain = op == OpAccessChain || op == OpInBoundsAccessChain;
     uint32_t list = is_chain && words[2] < m->bound ? p->list_of[words[2]] : 0;
     if (!is_chain || count < 4 || (list > 0 && count != 5))
         return fuser_refuse(&p->f,
@@ -182,8 +177,8 @@ static bool rewrite(struct pusher *p, size_t at, const uint32_t *members)
 static bool rewrite_functions(struct pusher *p)
 {
     const struct module *m = &p->f.kernel;
-    uint32_t members[MAX_MEMBERS], integer = fuser_find_type(&p->f, OP_TYPE_INT, 32, 0);
-    p->word = fuser_find_type(&p->f, OP_TYPE_POINTER, CLASS_PUSH_CONSTANT, integer);
+    uint32_t members[MAX_MEMBERS], integer = fuser_find_type(&p->f, OpTypeInt, 32, 0);
+    p->word = fuser_find_type(&p->f, OpTypePointer, StorageClassPushConstant, integer);
     for (uint32_t i = 0; i < p->num_lists; i++)
         members[i] = write_constant(p, integer, p->num_members + i);
     write_block(p, integer);
@@ -218,7 +213,7 @@ static void write_entry(struct pusher *p, struct words *out, size_t at)
     if (!p->old_block && m->words[1] >= WITH_VARIABLES)
         fuser_append(&p->f, out, &p->variable, 1);
     if (!p->f.failed)
-        out->data[begin] = OP_ENTRY_POINT | (uint32_t)(out->count - begin) << 16;
+        out->data[begin] = OpEntryPoint | (uint32_t)(out->count - begin) << 16;
 }
 
 static void assemble(struct pusher *p, struct words *out)
@@ -229,15 +224,15 @@ static void assemble(struct pusher *p, struct words *out)
     for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
         const uint32_t *words = &m->words[at + 1];
         uint32_t op = op_at(m, at);
-        bool describes = op == OP_NAME || op == OP_DECORATE;
-        bool declares =
-            op == OP_VARIABLE && (is_gone(p, words[1]) || words[2] == CLASS_PUSH_CONSTANT);
+        bool describes = op == OpName || op == OpDecorate;
+        bool declares = op == OpVariable &&
+                        (is_gone(p, words[1]) || words[2] == StorageClassPushConstant);
         // Every variable that goes is decorated with its binding.
-        if (op == OP_DECORATE && !is_decorated) {
+        if (op == OpDecorate && !is_decorated) {
             is_decorated = true;
             fuser_append(&p->f, out, p->f.decorations.data, p->f.decorations.count);
         }
-        if (op == OP_ENTRY_POINT)
+        if (op == OpEntryPoint)
             write_entry(p, out, at);
         else if (!declares && !(describes && is_gone(p, words[0])))
             fuser_append(&p->f, out, &m->words[at], m->words[at] >> 16);
