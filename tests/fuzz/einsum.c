@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Equations of base.einsum: a letter is an operand's rank and extents, a line each up to an
 // empty one, and the rest is the equation. What is read has labels and extents that fit.
-#include "einsum.h"
+#include "matmul/einsum.h"
 #include "fuzz.h"
 
 static int failures;

@@ -61,6 +61,8 @@ FLOORS = {
     "core/plugin": tower("cache", "find", "load", "host"),
     "kernels/compiler": tower("compiler.h", "base", ("preprocess", "ir"), ("types", "passes", "write"),
                               "tree", "emit", "front") | {"tool": ["compiler.h"]},
+    "plugins/ops/base": tower("elementwise.h", "pack.h", "common",
+                              ("control", "create", "elementwise", "index", "matmul", "move", "random", "reduce", "sort")),
     "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt"), "text"),
     "sdk/conformance": tower("kit", ("plugin", "pack", "segment", "backend", "format", "tokenizer", "model"),
                              ("primitive", "rules", "kernel", "queue", "family"), "device"),

@@ -30,7 +30,6 @@ APART = re.compile(r"(sdk/include|docs|tests/fuzz/corpus|tests/museum)(/|$)|.*/f
 LARGE = {
     "core/base": 34,
     "plugins/backends/vulkan/dispatch": 38,
-    "plugins/ops/base": 36,
     "plugins/ops/ffi": 35,
     "tests/compiler": 42,
     "tests/fuzz": 35,

@@ -17,9 +17,8 @@
 #include "elementwise.h"
 
 // The primitives that are not in the tables of elementwise.h: X(name) for base_<name>.
-// Those in BASE_BATCHED have a hand-written batching rule <name>_vmap (batch.c, cond.c,
-// dynamic_slice.c, index.c, loop.c, matmul.c, scan_rules.c); expand_dims and squeeze use
-// reshape's.
+// Those in BASE_BATCHED have a hand-written batching rule <name>_vmap in the folder of
+// their family; expand_dims and squeeze use reshape's.
 #define BASE_BATCHED(X)                                                                    \
     X(reshape)                                                                             \
     X(transpose)                                                                           \
@@ -128,7 +127,8 @@ extern const tn_input_info base_x[1];        // of the first dtypes
 extern const tn_input_info base_any_x[1];    // of any: moved, or checked by an expression
 extern const tn_input_info base_number_x[1]; // of these and complex numbers: summed
 
-// --- checks (check.c) -------------------------------------------------------------------
+// --- checks (common/check.c)
+// -------------------------------------------------------------------
 
 #define SHAPE_TEXT 200
 // Writes "[256, 512]" to `buffer`, and returns `buffer`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The primitives of the tables in elementwise.h, and where, sigmoid, astype and clip, which
 // have inputs, attributes or rules of their own.
-#include "pack.h"
+#include "../pack.h"
 
 static const tn_input_info x_and_y[] = {
     {"x", "the left operand", 0, TN_ALL_DTYPES},

@@ -3,7 +3,7 @@
 //
 // The indexed axes are merged into one, and the indices into a number of an element along
 // it: take, scatter_add and their like along one axis do the rest.
-#include "pack.h"
+#include "../pack.h"
 
 #include <stdio.h>
 

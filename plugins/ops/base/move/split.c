@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // split: parts of an array along an axis, each a slice of it, which is a view.
-#include "pack.h"
+#include "../pack.h"
 
 static const tn_output_info split_outputs[] = {{"part", "parts of x in order", 0, 0}};
 static const tn_attr_field split_fields[] = {

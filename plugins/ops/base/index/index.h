@@ -3,7 +3,7 @@
 #ifndef BASE_INDEX_H
 #define BASE_INDEX_H
 
-#include "pack.h"
+#include "../pack.h"
 
 extern const tn_attr_field take_fields[1];
 extern const tn_in_place scatter_in_place[1];

@@ -3,7 +3,7 @@
 #ifndef BASE_EINSUM_H
 #define BASE_EINSUM_H
 
-#include "pack.h"
+#include "../pack.h"
 
 #define EINSUM_OPERANDS 32 // most operands
 #define EINSUM_LETTERS 52

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // slice and slice_update: Python's start:stop:step on each axis.
-#include "pack.h"
+#include "../pack.h"
 
 static const tn_attr_field slice_fields[] = {
     TN_INTS_FIELD(tn_slice_attrs, start, "first index on each axis; not given: the start"),

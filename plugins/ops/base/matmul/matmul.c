@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // matmul, as numpy.matmul: batch axes broadcast; a vector becomes a matrix, and the axis
 // that this adds is removed from the result.
-#include "pack.h"
+#include "../pack.h"
 #include <tenon/ops/program.h>
 
 static const tn_input_info matmul_inputs[] = {

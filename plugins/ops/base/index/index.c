@@ -315,19 +315,6 @@ static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_
                        TN_IN(indices, slice), tn_attrs("n", n));
 }
 
-tn_array *joined_batch(const tn_build *build, tn_array *x, int32_t from, int32_t axis)
-{
-    x = tn_move_axis(build, x, from, axis);
-    tn_ints shape = tn_extents(build, x);
-    if (axis < 0 || shape.count < (uint32_t)axis + 2)
-        return NULL;
-    shape.count--;
-    shape.value[axis] *= shape.value[axis + 1];
-    for (uint32_t i = (uint32_t)axis + 1; i < shape.count; i++)
-        shape.value[i] = shape.value[i + 1];
-    return with_shape(build, "base.reshape/1", x, shape);
-}
-
 static tn_array *take(const tn_build *build, tn_array *x, tn_array *indices, int64_t axis)
 {
     return build->op(build, "base.take/1", TN_IN(x, indices), tn_attrs("axis", axis));

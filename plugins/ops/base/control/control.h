@@ -4,7 +4,7 @@
 #ifndef BASE_CONTROL_H
 #define BASE_CONTROL_H
 
-#include "pack.h"
+#include "../pack.h"
 
 // --- types ------------------------------------------------------------------------------
 

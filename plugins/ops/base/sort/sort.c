@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // sort, argsort, topk: stable orders along an axis, NaN as the greatest.
-#include "pack.h"
+#include "../pack.h"
 
 static const tn_attr_field sort_fields[] = {
     TN_I64_FIELD(tn_sort_attrs, axis, -1, "axis to sort along"),

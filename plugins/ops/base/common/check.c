@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks of arguments, and graph-building helpers: see pack.h.
-#include "pack.h"
+#include "../pack.h"
 #include <stdio.h>
 
 const tn_input_info base_x[1] = {{"x", "the array", 0, 0}};
@@ -178,6 +178,19 @@ tn_array *zeros_like(const tn_build *build, const tn_array *like, tn_dtype dtype
 {
     return with_shape(build, "base.broadcast_to/1", build->scalar(build, dtype, 0),
                       tn_extents(build, like));
+}
+
+tn_array *joined_batch(const tn_build *build, tn_array *x, int32_t from, int32_t axis)
+{
+    x = tn_move_axis(build, x, from, axis);
+    tn_ints shape = tn_extents(build, x);
+    if (axis < 0 || shape.count < (uint32_t)axis + 2)
+        return NULL;
+    shape.count--;
+    shape.value[axis] *= shape.value[axis + 1];
+    for (uint32_t i = (uint32_t)axis + 1; i < shape.count; i++)
+        shape.value[i] = shape.value[i + 1];
+    return with_shape(build, "base.reshape/1", x, shape);
 }
 
 tn_status zero_vjp(const tn_build *build, const tn_rule *rule, tn_array *const *cotangents,

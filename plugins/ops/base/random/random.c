@@ -5,7 +5,7 @@
 // Element i encrypts the 64-bit counter i under the key: the same key gives the same
 // numbers on every device, in any order. Each primitive is one expression, so it fuses with
 // its consumers.
-#include "pack.h"
+#include "../pack.h"
 
 // One round of the words x and y: x += y; y = rotate_left(y, left) ^ x. Expressions assign
 // a name once, so each round has names of its own: x and y are a<a> and b<b> before the

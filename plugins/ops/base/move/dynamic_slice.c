@@ -4,7 +4,7 @@
 //
 // On axis i the part begins at start[i], counted from the end when negative, and then
 // clamped to 0 ... extent - size: the part always fits.
-#include "pack.h"
+#include "../pack.h"
 
 static const tn_attr_field dynamic_slice_fields[] = {
     TN_INTS_FIELD(tn_dynamic_slice_attrs, sizes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // cumsum, cumprod, cummax, cummin: running results along an axis.
-#include "pack.h"
+#include "../pack.h"
 
 static const tn_attr_field cumulative_fields[] = {
     TN_I64_FIELD(tn_cumulative_attrs, axis, TN_NO_AXIS,

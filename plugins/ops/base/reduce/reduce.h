@@ -4,7 +4,7 @@
 #ifndef BASE_REDUCE_H
 #define BASE_REDUCE_H
 
-#include "pack.h"
+#include "../pack.h"
 
 tn_status sum_infer(const tn_infer *infer, tn_type *types);
 tn_status mean_infer(const tn_infer *infer, tn_type *types);

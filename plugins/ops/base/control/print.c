@@ -3,7 +3,7 @@
 // standard error, so that lines of several threads do not mix.
 #include <stdarg.h>
 #include <stdio.h>
-#include "pack.h"
+#include "../pack.h"
 
 static const tn_in_place print_in_place[] = {{.input = 0, .output = 0}};
 

@@ -2,7 +2,7 @@
 // Primitives that are views: the output is the input's memory under another layout.
 //
 // The vjp of a rearrangement is its inverse, that of a broadcast is a sum.
-#include "pack.h"
+#include "../pack.h"
 
 #include <tenon/checked.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Elements in another order or more than once: stack, flip, roll, repeat, tile, tril, triu.
 // All are made of views and of concatenate, so their rules are, too.
-#include "pack.h"
+#include "../pack.h"
 
 #include <tenon/checked.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Primitives without inputs: arange and full. Their attributes give the type; an expression
 // over the element's index gives the elements.
-#include "pack.h"
+#include "../pack.h"
 
 // --- arange -----------------------------------------------------------------------------
 

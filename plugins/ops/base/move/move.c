@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Primitives that copy arrays into a larger array: concatenate and pad.
-#include "pack.h"
+#include "../pack.h"
 
 #include <tenon/checked.h>
 
