@@ -13,48 +13,50 @@ import subprocess
 import sys
 import tempfile
 
+import spirv
 from embed import FOLDER, resolve
 from tables import dtypes
 
-CAPABILITY, IMPORT, ENTRY_POINT, MEMORY_MODEL, EXTENSION, MODE = 17, 11, 15, 14, 10, 16
-NAME, DECORATE, MEMBER_DECORATE = 5, 71, 72
-DEBUG = {3, 4, 6, 7, 8, 317, 330}  # source, strings, lines, names of members
-TYPE_INT, TYPE_FLOAT, TYPE_RUNTIME_ARRAY, TYPE_STRUCT, TYPE_POINTER = 21, 22, 29, 30, 32
-TYPE_FUNCTION, VARIABLE, FUNCTION, PARAMETER, FUNCTION_END = 33, 59, 54, 55, 56
-INPUT, STORAGE_BUFFER = 1, 12
-CAPABILITY_OF = {(TYPE_FLOAT, 64): 10, (TYPE_INT, 64): 11, (TYPE_INT, 16): 4433,
-                 (TYPE_INT, 8): 4448}
-SHADER, SUBGROUPS, SHUFFLE = 1, 61, 65
-SHUFFLE_XOR = 346
-BUILT_IN, SUBGROUP_BUILT_INS = 11, {36, 38, 40, 41}
-
-# The operands of an instruction that are ids, as slices. Instructions in the ranges below have ids
-# only.
-IDS = {
-    IMPORT: [(0, 1)], 19: [(0, 1)], 20: [(0, 1)], TYPE_INT: [(0, 1)], TYPE_FLOAT: [(0, 1)], 23: [(0, 2)], 28: [(0, 3)],
-    TYPE_RUNTIME_ARRAY: [(0, 2)], TYPE_STRUCT: [(0, None)], TYPE_POINTER: [(0, 1), (2, 3)],
-    TYPE_FUNCTION: [(0, None)], 41: [(0, 2)], 42: [(0, 2)], 43: [(0, 2)], 44: [(0, None)], 50: [(0, 2)],
-    12: [(0, 3), (4, None)], FUNCTION: [(0, 2), (3, 4)], PARAMETER: [(0, 2)],
-    FUNCTION_END: [], 57: [(0, None)], VARIABLE: [(0, 2), (3, None)], 61: [(0, 3)],
-    62: [(0, 2)], SHUFFLE_XOR: [(0, None)], 65: [(0, None)], 79: [(0, 4)], 80: [(0, None)], 81: [(0, 3)],
-    82: [(0, 4)], 245: [(0, None)], 246: [(0, 2)], 247: [(0, 1)], 248: [(0, 1)],
-    249: [(0, 1)], 250: [(0, 3)], 253: [], 254: [(0, 1)], 255: [],
-}
-ALL_IDS = [range(109, 125), range(126, 206)]
-# The position of the result among the operands, for instructions outside of functions.
-RESULT_FIRST = {IMPORT, 19, 20, TYPE_INT, TYPE_FLOAT, 23, 28, TYPE_RUNTIME_ARRAY,
-                TYPE_STRUCT, TYPE_POINTER, TYPE_FUNCTION}
+OPS = spirv.ops()
+PATTERNS = {number: pattern.lstrip('!~').replace('?', '') for number, pattern in OPS.values()}
+NUMBERS = spirv.numbers()
 
 
-def id_positions(op, count):
+def numbers_of(*names):
+    return (OPS[name][0] for name in names)
+
+
+CAPABILITY, IMPORT, DECORATE, MEMBER_DECORATE = numbers_of('Capability', 'ExtInstImport', 'Decorate', 'MemberDecorate')
+NAME, TYPE_INT, TYPE_FLOAT, TYPE_POINTER = numbers_of('Name', 'TypeInt', 'TypeFloat', 'TypePointer')
+VARIABLE, FUNCTION, FUNCTION_END = numbers_of('Variable', 'Function', 'FunctionEnd')
+SHUFFLE_XOR, = numbers_of('GroupNonUniformShuffleXor')
+# What is passed over: what a linked module says itself; source, strings, lines, names of members.
+PASSED = set(numbers_of('EntryPoint', 'MemoryModel', 'Extension', 'ExecutionMode', 'Source', 'SourceExtension',
+                        'MemberName', 'String', 'Line', 'NoLine', 'ModuleProcessed'))
+INPUT, STORAGE_BUFFER = NUMBERS['StorageClassInput'], NUMBERS['StorageClassStorageBuffer']
+CAPABILITY_OF = {(TYPE_FLOAT, 64): NUMBERS['CapabilityFloat64'], (TYPE_INT, 64): NUMBERS['CapabilityInt64'],
+                 (TYPE_INT, 16): NUMBERS['CapabilityStorageBuffer16BitAccess'],
+                 (TYPE_INT, 8): NUMBERS['CapabilityStorageBuffer8BitAccess']}
+SHADER, SUBGROUPS = NUMBERS['CapabilityShader'], NUMBERS['CapabilityGroupNonUniform']
+SHUFFLE = NUMBERS['CapabilityGroupNonUniformShuffle']
+BUILT_IN = NUMBERS['DecorationBuiltIn']
+SUBGROUP_BUILT_INS = {NUMBERS['BuiltIn' + name] for name in
+                      ('SubgroupSize', 'NumSubgroups', 'SubgroupId', 'SubgroupLocalInvocationId')}
+
+
+def id_positions(number, count):
     """Positions of the ids among `count` operands."""
-    if op in IDS:
-        slices = IDS[op]
-    elif any(op in known for known in ALL_IDS):
-        slices = [(0, None)]
-    else:
-        sys.exit('parts.py does not know the operands of SPIR-V instruction %d' % op)
-    return [position for first, last in slices for position in range(count)[first:last]]
+    if number not in PATTERNS:
+        sys.exit('parts.py does not know the operands of SPIR-V instruction %d' % number)
+    pattern, found = PATTERNS[number], []
+    if pattern[-1:] in ('I', 'L'):
+        pattern += pattern[-1] * count
+    for position, mark in zip(range(count), pattern):
+        if mark in 'triI':
+            found.append(position)
+        elif mark not in 'lL':
+            break # operands of memory have scopes in the Vulkan memory model alone
+    return found
 
 
 def text_of(words):
@@ -108,7 +110,7 @@ class Module:
                 self.names[operands[0]] = text_of(operands[1:])
             elif op in (DECORATE, MEMBER_DECORATE):
                 self.decorations.append((op, operands))
-            elif op in DEBUG or op in (ENTRY_POINT, MEMORY_MODEL, EXTENSION, MODE):
+            elif op in PASSED:
                 pass
             elif op == FUNCTION:
                 function = Item(operands[1], [(op, operands)])
@@ -117,7 +119,7 @@ class Module:
                 function.instructions.append((op, operands))
                 function = None if op == FUNCTION_END else function
             else:
-                id_ = operands[0 if op in RESULT_FIRST else 1]
+                id_ = operands[PATTERNS[op].index('r')]
                 self.items.append(Item(id_, [(op, operands)]))
 
     def sort_decorations(self):
