@@ -69,12 +69,22 @@ static tn_status cond_run(const tn_run *run)
 
 // --- derivatives ------------------------------------------------------------------------
 
-// A branch, and which of its inputs and outputs take part. The graph that is built has the
-// branch's inputs, then the cotangents or tangents that are given.
+// Applies cond with branches that were built of its own; NULL: one could not be.
+static tn_status cond_apply(const struct args *args, const tn_graph *then,
+                            const tn_graph *otherwise, tn_array **outputs, uint32_t count)
+{
+    if (!then || !otherwise)
+        return TN_ERR_ARGUMENT;
+    return args_apply(args, "base.cond/1", tn_attrs("then", then, "otherwise", otherwise),
+                      outputs, count);
+}
+
+// A branch, and which of its inputs and outputs take part. The graph of its gradients has
+// the branch's inputs, then the cotangents that are given.
 struct branch {
     const tn_graph *graph;
     uint32_t num_inputs;
-    const uint8_t *takes_part;   // by input: its gradient is wanted, or its tangent given
+    const uint8_t *takes_part;   // by input: its gradient is wanted
     tn_array *const *cotangents; // by output, of the enclosing scope; NULL: not given
 };
 
@@ -92,33 +102,6 @@ static tn_status gradient_body(const tn_build *build, tn_array *const *inputs,
                            b->takes_part, outputs);
 }
 
-// Fills `args` with the inputs from `first` on and the cotangents, and `wanted`; counts the
-// gradients.
-static uint32_t gradient_args(const tn_rule *rule, uint32_t first,
-                              tn_array *const *cotangents, const uint64_t *wanted,
-                              struct args *args, uint8_t *takes_part)
-{
-    uint32_t count = 0;
-    for (uint32_t i = first; i < rule->num_inputs; i++) {
-        args_add(args, rule->inputs[i]);
-        takes_part[i - first] = wants(wanted, i) != 0;
-        count += takes_part[i - first];
-    }
-    for (uint32_t i = 0; i < rule->num_outputs; i++)
-        if (cotangents[i])
-            args_add(args, cotangents[i]);
-    return count;
-}
-
-// Takes the gradients in the order of the inputs that want one.
-static void give_gradients(uint32_t first, uint32_t num_inputs, const uint8_t *takes_part,
-                           tn_array *const *found, tn_array **gradients)
-{
-    for (uint32_t i = first, k = 0; i < num_inputs; i++)
-        if (takes_part[i - first])
-            gradients[i] = found[k++];
-}
-
 // Gradients of a graph's inputs are outputs of one application.
 static tn_status check_gradients(const tn_build *build, uint32_t count)
 {
@@ -131,25 +114,23 @@ static tn_status check_gradients(const tn_build *build, uint32_t count)
 
 static tn_status cond_gradients(const tn_rule *rule, tn_array *const *cotangents,
                                 const uint64_t *wanted, struct args *args,
-                                uint8_t *takes_part, tn_array **gradients)
+                                tn_array **gradients)
 {
     const tn_cond_attrs *attrs = rule->attrs;
     tn_array *found[TN_MAX_OUTPUTS] = {NULL};
     args_add(args, rule->inputs[0]);
-    uint32_t count = gradient_args(rule, 1, cotangents, wanted, args, takes_part);
+    uint32_t count = args_add_gradients(args, rule, 1, cotangents, wanted);
     tn_status status = check_gradients(args->build, count);
     if (status || count == 0)
         return status;
-    struct args inner = {args->build, args->at + 1, args->types + 1, args->count - 1};
-    struct branch branch = {attrs->then, rule->num_inputs - 1, takes_part, cotangents};
+    const struct args inner = args_behind(args);
+    struct branch branch = {attrs->then, rule->num_inputs - 1, args->takes_part,
+                            cotangents};
     const tn_graph *then = args_trace(&inner, gradient_body, &branch, count);
     branch.graph = attrs->otherwise;
     const tn_graph *otherwise = args_trace(&inner, gradient_body, &branch, count);
-    if (!then || !otherwise)
-        return TN_ERR_ARGUMENT;
-    status = args_apply(args, "base.cond/1", tn_attrs("then", then, "otherwise", otherwise),
-                        found, count);
-    give_gradients(1, rule->num_inputs, takes_part, found, gradients);
+    status = cond_apply(args, then, otherwise, found, count);
+    args_give_gradients(args, rule, 1, found, gradients);
     return status;
 }
 
@@ -157,114 +138,65 @@ static tn_status cond_vjp(const tn_build *build, const tn_rule *rule,
                           tn_array *const *cotangents, const uint64_t *wanted,
                           tn_array **gradients)
 {
-    const tn_host *host = build->host;
     struct args args;
-    uint8_t *takes_part = host->alloc(host, (uint64_t)rule->num_inputs + 1, 0);
     tn_status status =
-        args_init(&args, build, (uint64_t)rule->num_inputs + rule->num_outputs);
+        args_init_rule(&args, build, rule, (uint64_t)rule->num_inputs + rule->num_outputs);
     if (!status)
-        status = takes_part ? cond_gradients(rule, cotangents, wanted, &args, takes_part,
-                                             gradients)
-                            : TN_ERR_MEMORY;
+        status = cond_gradients(rule, cotangents, wanted, &args, gradients);
     args_finish(&args);
-    host->free(host, takes_part);
     return status;
 }
 
-// Inputs x and the tangents that are given; outputs, then the tangents of float outputs.
-static tn_status tangent_body(const tn_build *build, tn_array *const *inputs,
-                              uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
-                              void *user)
-{
-    const struct branch *b = user;
-    const tn_host *host = build->host;
-    const tn_graph *g = b->graph;
-    struct place out[TN_MAX_OUTPUTS];
-    struct place *in = host->alloc(host, ((uint64_t)g->num_inputs + 1) * sizeof(*in), 0);
-    int32_t next = (int32_t)b->num_inputs, tangent = (int32_t)g->num_outputs;
-    (void)num_inputs, (void)num_outputs;
-    if (!in)
-        return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < g->num_inputs; i++)
-        in[i] = (struct place){(int32_t)i, b->takes_part[i] ? next++ : -1};
-    for (uint32_t i = 0; i < g->num_outputs; i++)
-        out[i] =
-            (struct place){(int32_t)i, tn_is_float(g->outputs[i].dtype) ? tangent++ : -1};
-    const struct tangents t = {g, in, out};
-    tn_status status = build_tangents(build, &t, inputs, outputs);
-    host->free(host, in);
-    return status;
-}
-
+// The branches take x and the tangents that are given, and give their outputs, then the
+// tangents of float ones.
 static tn_status cond_tangents(const tn_rule *rule, tn_array *const *tangents,
-                               struct args *args, uint8_t *takes_part,
-                               tn_array **out_tangents)
+                               struct args *args, tn_array **out_tangents)
 {
     const tn_cond_attrs *attrs = rule->attrs;
     tn_array *outputs[2 * TN_MAX_OUTPUTS];
+    struct place *in = args->places, out[TN_MAX_OUTPUTS];
     uint32_t count = rule->num_outputs;
     for (uint32_t i = 0; i < rule->num_inputs; i++)
         args_add(args, rule->inputs[i]);
-    for (uint32_t i = 1; i < rule->num_inputs; i++)
-        if ((takes_part[i - 1] = tangents[i] != NULL))
-            args_add(args, tangents[i]);
+    for (uint32_t i = 0; i + 1 < rule->num_inputs; i++) {
+        in[i] = (struct place){(int32_t)i, tangents[i + 1] ? (int32_t)args->count - 1 : -1};
+        if (tangents[i + 1])
+            args_add(args, tangents[i + 1]);
+    }
     for (uint32_t i = 0; i < rule->num_outputs; i++)
-        count += tn_is_float(attrs->then->outputs[i].dtype) ? 1 : 0;
-    struct args inner = {args->build, args->at + 1, args->types + 1, args->count - 1};
-    struct branch branch = {attrs->then, rule->num_inputs - 1, takes_part, NULL};
-    const tn_graph *then = args_trace(&inner, tangent_body, &branch, count);
-    branch.graph = attrs->otherwise;
-    const tn_graph *otherwise = args_trace(&inner, tangent_body, &branch, count);
-    if (!then || !otherwise)
-        return TN_ERR_ARGUMENT;
-    tn_status status =
-        args_apply(args, "base.cond/1", tn_attrs("then", then, "otherwise", otherwise),
-                   outputs, count);
-    for (uint32_t i = 0, k = rule->num_outputs; i < rule->num_outputs && !status; i++)
-        if (tn_is_float(attrs->then->outputs[i].dtype))
-            out_tangents[i] = outputs[k++];
+        out[i] = (struct place){
+            (int32_t)i, tn_is_float(attrs->then->outputs[i].dtype) ? (int32_t)count++ : -1};
+    const struct args inner = args_behind(args);
+    struct tangents t = {attrs->then, in, out};
+    const tn_graph *then = args_trace_tangents(&inner, &t, count);
+    t.graph = attrs->otherwise;
+    const tn_graph *otherwise = args_trace_tangents(&inner, &t, count);
+    tn_status status = cond_apply(args, then, otherwise, outputs, count);
+    for (uint32_t i = 0; i < rule->num_outputs && !status; i++)
+        if (out[i].other >= 0)
+            out_tangents[i] = outputs[out[i].other];
     return status;
 }
 
 static tn_status cond_jvp(const tn_build *build, const tn_rule *rule,
                           tn_array *const *tangents, tn_array **out_tangents)
 {
-    const tn_host *host = build->host;
     struct args args;
-    uint8_t *takes_part = host->alloc(host, (uint64_t)rule->num_inputs + 1, 0);
-    tn_status status = args_init(&args, build, 2 * (uint64_t)rule->num_inputs);
+    tn_status status = args_init_rule(&args, build, rule, 2 * (uint64_t)rule->num_inputs);
     if (!status)
-        status = takes_part ? cond_tangents(rule, tangents, &args, takes_part, out_tangents)
-                            : TN_ERR_MEMORY;
+        status = cond_tangents(rule, tangents, &args, out_tangents);
     args_finish(&args);
-    host->free(host, takes_part);
     return status;
 }
 
 // --- batches ----------------------------------------------------------------------------
 
-// A graph for slices of inputs, those with batched[i].
-struct batch {
-    const tn_graph *graph;
-    const uint8_t *batched;
-    int64_t size;
-};
-
-static tn_status batch_body(const tn_build *build, tn_array *const *inputs,
-                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
-                            void *user)
-{
-    const struct batch *b = user;
-    (void)num_inputs, (void)num_outputs;
-    return build_batch(build, b->graph, inputs, b->batched, b->size, outputs);
-}
-
 // Adds the inputs from `first` on, each with its batch axis in front.
 static void batch_args(const tn_rule *rule, uint32_t first, const int32_t *axes,
-                       struct args *args, uint8_t *batched)
+                       struct args *args)
 {
     for (uint32_t i = first; i < rule->num_inputs; i++) {
-        batched[i - first] = axes[i] >= 0;
+        args->takes_part[i - first] = axes[i] >= 0;
         args_add(args, axes[i] < 0
                            ? rule->inputs[i]
                            : tn_move_axis(args->build, rule->inputs[i], axes[i], 0));
@@ -282,49 +214,35 @@ static tn_status choose_slices(const tn_build *build, const tn_rule *rule, int32
     tn_status status = build->call(build, then, args->at, args->count, a, n);
     if (!status)
         status = build->call(build, otherwise, args->at, args->count, b, n);
-    for (uint32_t i = 0; i < n && !status; i++) {
-        const tn_type *type = build->type(a[i]);
-        tn_array *wide = type ? tn_batch_first(build, pred, 0, type->rank) : NULL;
-        outputs[i] = build->op(build, "base.where/1", TN_IN(wide, a[i], b[i]), TN_NO_ATTRS);
-        status = built(outputs[i]);
-    }
-    return status;
+    return status ? status : choose_by_slice(build, pred, a, b, n, outputs);
 }
 
 static tn_status cond_batch(const tn_rule *rule, const int32_t *axes, int64_t size,
-                            struct args *args, uint8_t *batched, tn_array **outputs)
+                            struct args *args, tn_array **outputs)
 {
-    const tn_build *build = args->build;
     const tn_cond_attrs *attrs = rule->attrs;
     args_add(args, rule->inputs[0]);
-    batch_args(rule, 1, axes, args, batched);
-    struct args inner = {build, args->at + 1, args->types + 1, args->count - 1};
-    struct batch batch = {attrs->then, batched, size};
-    const tn_graph *then = args_trace(&inner, batch_body, &batch, rule->num_outputs);
-    batch.graph = attrs->otherwise;
-    const tn_graph *otherwise = args_trace(&inner, batch_body, &batch, rule->num_outputs);
-    if (!then || !otherwise)
-        return TN_ERR_ARGUMENT;
-    if (axes[0] >= 0)
-        return choose_slices(build, rule, axes[0], &inner, then, otherwise, outputs);
-    return args_apply(args, "base.cond/1", tn_attrs("then", then, "otherwise", otherwise),
-                      outputs, rule->num_outputs);
+    batch_args(rule, 1, axes, args);
+    const struct args inner = args_behind(args);
+    const uint8_t *batched = args->takes_part;
+    uint32_t count = rule->num_outputs;
+    const tn_graph *then = args_trace_batch(&inner, attrs->then, batched, size, count);
+    const tn_graph *otherwise =
+        args_trace_batch(&inner, attrs->otherwise, batched, size, count);
+    if (axes[0] >= 0 && then && otherwise)
+        return choose_slices(args->build, rule, axes[0], &inner, then, otherwise, outputs);
+    return cond_apply(args, then, otherwise, outputs, count);
 }
 
 tn_status cond_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                     int64_t size, tn_array **outputs, int32_t *out_axes)
 {
-    const tn_host *host = build->host;
     struct args args;
-    uint8_t *batched = host->alloc(host, (uint64_t)rule->num_inputs + 1, 0);
-    tn_status status = args_init(&args, build, rule->num_inputs);
+    tn_status status = args_init_rule(&args, build, rule, rule->num_inputs);
     if (!status)
-        status =
-            batched ? cond_batch(rule, axes, size, &args, batched, outputs) : TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < rule->num_outputs; i++)
-        out_axes[i] = 0;
+        status = cond_batch(rule, axes, size, &args, outputs);
+    batch_in_front(rule, out_axes);
     args_finish(&args);
-    host->free(host, batched);
     return status;
 }
 
@@ -383,20 +301,20 @@ static tn_status checkpoint_decompose(const tn_build *build, const tn_rule *rule
 // with the forward pass.
 static tn_status checkpoint_gradients(const tn_rule *rule, tn_array *const *cotangents,
                                       const uint64_t *wanted, struct args *args,
-                                      uint8_t *takes_part, tn_array **gradients)
+                                      tn_array **gradients)
 {
     const tn_checkpoint_attrs *attrs = rule->attrs;
     tn_array *found[TN_MAX_OUTPUTS] = {NULL};
-    uint32_t count = gradient_args(rule, 0, cotangents, wanted, args, takes_part);
+    uint32_t count = args_add_gradients(args, rule, 0, cotangents, wanted);
     tn_status status = check_gradients(args->build, count);
     if (status || count == 0)
         return status;
-    struct branch branch = {attrs->body, rule->num_inputs, takes_part, cotangents};
+    struct branch branch = {attrs->body, rule->num_inputs, args->takes_part, cotangents};
     const tn_graph *graph = args_trace(args, gradient_body, &branch, count);
     if (!graph)
         return TN_ERR_ARGUMENT;
     status = args_apply(args, "base.checkpoint/1", tn_attrs("body", graph), found, count);
-    give_gradients(0, rule->num_inputs, takes_part, found, gradients);
+    args_give_gradients(args, rule, 0, found, gradients);
     return status;
 }
 
@@ -404,17 +322,12 @@ static tn_status checkpoint_vjp(const tn_build *build, const tn_rule *rule,
                                 tn_array *const *cotangents, const uint64_t *wanted,
                                 tn_array **gradients)
 {
-    const tn_host *host = build->host;
     struct args args;
-    uint8_t *takes_part = host->alloc(host, (uint64_t)rule->num_inputs + 1, 0);
     tn_status status =
-        args_init(&args, build, (uint64_t)rule->num_inputs + rule->num_outputs);
+        args_init_rule(&args, build, rule, (uint64_t)rule->num_inputs + rule->num_outputs);
     if (!status)
-        status = takes_part ? checkpoint_gradients(rule, cotangents, wanted, &args,
-                                                   takes_part, gradients)
-                            : TN_ERR_MEMORY;
+        status = checkpoint_gradients(rule, cotangents, wanted, &args, gradients);
     args_finish(&args);
-    host->free(host, takes_part);
     return status;
 }
 
@@ -422,23 +335,19 @@ tn_status checkpoint_vmap(const tn_build *build, const tn_rule *rule, const int3
                           int64_t size, tn_array **outputs, int32_t *out_axes)
 {
     const tn_checkpoint_attrs *attrs = rule->attrs;
-    const tn_host *host = build->host;
     struct args args;
-    uint8_t *batched = host->alloc(host, (uint64_t)rule->num_inputs + 1, 0);
-    tn_status status = args_init(&args, build, rule->num_inputs);
-    if (!status && batched) {
-        batch_args(rule, 0, axes, &args, batched);
-        struct batch batch = {attrs->body, batched, size};
-        const tn_graph *graph = args_trace(&args, batch_body, &batch, rule->num_outputs);
+    tn_status status = args_init_rule(&args, build, rule, rule->num_inputs);
+    if (!status) {
+        batch_args(rule, 0, axes, &args);
+        const tn_graph *graph =
+            args_trace_batch(&args, attrs->body, args.takes_part, size, rule->num_outputs);
         status = graph ? args_apply(&args, "base.checkpoint/1", tn_attrs("body", graph),
                                     outputs, rule->num_outputs)
                        : TN_ERR_ARGUMENT;
     }
-    for (uint32_t i = 0; i < rule->num_outputs; i++)
-        out_axes[i] = 0;
+    batch_in_front(rule, out_axes);
     args_finish(&args);
-    host->free(host, batched);
-    return batched ? status : TN_ERR_MEMORY;
+    return status;
 }
 
 const tn_primitive base_checkpoint = {

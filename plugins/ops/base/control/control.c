@@ -89,11 +89,26 @@ tn_status args_init(struct args *args, const tn_build *build, uint64_t room)
     return args->at && args->types ? TN_OK : TN_ERR_MEMORY;
 }
 
+tn_status args_init_rule(struct args *args, const tn_build *build, const tn_rule *rule,
+                         uint64_t room)
+{
+    const tn_host *host = build->host;
+    uint64_t count = (uint64_t)rule->num_inputs + 1;
+    tn_status status = args_init(args, build, room);
+    if (status)
+        return status;
+    args->takes_part = host->alloc(host, count, 0);
+    args->places = host->alloc(host, count * sizeof(*args->places), 0);
+    return args->takes_part && args->places ? TN_OK : TN_ERR_MEMORY;
+}
+
 void args_finish(struct args *args)
 {
     const tn_host *host = args->build->host;
     host->free(host, args->at);
     host->free(host, args->types);
+    host->free(host, args->takes_part);
+    host->free(host, args->places);
 }
 
 void args_add(struct args *args, tn_array *array)
@@ -170,7 +185,44 @@ tn_status build_tangents(const tn_build *build, const struct tangents *t,
     return status;
 }
 
+static tn_status tangents_body(const tn_build *build, tn_array *const *inputs,
+                               uint64_t num_inputs, tn_array **outputs,
+                               uint64_t num_outputs, void *user)
+{
+    (void)num_inputs, (void)num_outputs;
+    return build_tangents(build, user, inputs, outputs);
+}
+
+const tn_graph *args_trace_tangents(const struct args *args, const struct tangents *t,
+                                    uint64_t num_outputs)
+{
+    return args_trace(args, tangents_body, (void *)t, num_outputs);
+}
+
 // --- gradients --------------------------------------------------------------------------
+
+uint32_t args_add_gradients(struct args *args, const tn_rule *rule, uint32_t first,
+                            tn_array *const *cotangents, const uint64_t *wanted)
+{
+    uint32_t count = 0;
+    for (uint32_t i = first; i < rule->num_inputs; i++) {
+        args_add(args, rule->inputs[i]);
+        args->takes_part[i - first] = wants(wanted, i) != 0;
+        count += args->takes_part[i - first];
+    }
+    for (uint32_t i = 0; i < rule->num_outputs; i++)
+        if (cotangents[i])
+            args_add(args, cotangents[i]);
+    return count;
+}
+
+void args_give_gradients(const struct args *args, const tn_rule *rule, uint32_t first,
+                         tn_array *const *found, tn_array **gradients)
+{
+    for (uint32_t i = first, k = 0; i < rule->num_inputs; i++)
+        if (args->takes_part[i - first])
+            gradients[i] = found[k++];
+}
 
 tn_status build_gradients(const tn_build *build, const tn_graph *graph,
                           tn_array *const *inputs, uint32_t num_inputs,
@@ -228,5 +280,41 @@ tn_status build_batch(const tn_build *build, const tn_graph *graph, tn_array *co
     host->free(host, axes);
     for (uint32_t i = 0; i < graph->num_outputs && !any && !status; i++)
         outputs[i] = tn_batch_whole(build, outputs[i], -1, size);
+    return status;
+}
+
+// A graph for slices of inputs, those with batched[i].
+struct batch {
+    const tn_graph *graph;
+    const uint8_t *batched;
+    int64_t size;
+};
+
+static tn_status batch_body(const tn_build *build, tn_array *const *inputs,
+                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
+                            void *user)
+{
+    const struct batch *b = user;
+    (void)num_inputs, (void)num_outputs;
+    return build_batch(build, b->graph, inputs, b->batched, b->size, outputs);
+}
+
+const tn_graph *args_trace_batch(const struct args *args, const tn_graph *graph,
+                                 const uint8_t *batched, int64_t size, uint64_t num_outputs)
+{
+    struct batch batch = {graph, batched, size};
+    return args_trace(args, batch_body, &batch, num_outputs);
+}
+
+tn_status choose_by_slice(const tn_build *build, tn_array *pred, tn_array *const *a,
+                          tn_array *const *b, uint64_t count, tn_array **outputs)
+{
+    tn_status status = TN_OK;
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const tn_type *type = build->type(a[i]);
+        tn_array *wide = type ? tn_batch_first(build, pred, 0, type->rank) : NULL;
+        outputs[i] = build->op(build, "base.where/1", TN_IN(wide, a[i], b[i]), TN_NO_ATTRS);
+        status = built(outputs[i]);
+    }
     return status;
 }

@@ -25,15 +25,37 @@ tn_status check_carried(const tn_host *host, const tn_graph *body, const tn_type
 
 // --- operands ---------------------------------------------------------------------------
 
-// A list of operands and of the types that a graph's inputs have for them.
+// The operands of a graph among the inputs of another one: `value` is the position there of
+// input i of the graph, `other` that of its tangent; -1: none.
+struct place {
+    int32_t value, other;
+};
+
+// A list of operands and of the types that a graph's inputs have for them. For a rule also,
+// by its input: whether it takes part (in gradients, tangents, a batch), and where it
+// stands.
 struct args {
     const tn_build *build;
     tn_array **at;
     tn_type *types;
+    uint8_t *takes_part;
+    struct place *places;
     uint32_t count;
 };
+// args_finish() is due after a failure, too.
 tn_status args_init(struct args *args, const tn_build *build, uint64_t room);
+tn_status args_init_rule(struct args *args, const tn_build *build, const tn_rule *rule,
+                         uint64_t room);
 void args_finish(struct args *args);
+
+// The list without its first operand, borrowed.
+static inline struct args args_behind(const struct args *args)
+{
+    return (struct args){.build = args->build,
+                         .at = args->at + 1,
+                         .types = args->types + 1,
+                         .count = args->count - 1};
+}
 void args_add(struct args *args, tn_array *array);
 // The graph's input is a slice of the array: its type without the first axis.
 void args_add_slices(struct args *args, tn_array *array);
@@ -59,12 +81,6 @@ static inline int is_float_array(const tn_build *build, const tn_array *array)
 #define MOST_INPUTS 4096
 tn_status check_room(const tn_build *build, uint32_t num_inputs);
 
-// The operands of a graph among the inputs of another one: `value` is the position there of
-// input i of the graph, `other` that of its tangent; -1: none.
-struct place {
-    int32_t value, other;
-};
-
 // Builds the outputs of `graph` and the tangents of its outputs, for inputs at `in`, and
 // writes output i to outputs[out[i].value], and its tangent, zeros where there is none, to
 // outputs[out[i].other].
@@ -74,6 +90,9 @@ struct tangents {
 };
 tn_status build_tangents(const tn_build *build, const struct tangents *t,
                          tn_array *const *inputs, tn_array **outputs);
+// The graph that does. NULL after a failure.
+const tn_graph *args_trace_tangents(const struct args *args, const struct tangents *t,
+                                    uint64_t num_outputs);
 
 // Builds the gradients of a graph's inputs: `cotangents`, one an output, NULL for zero.
 // Gives those of the inputs that `wanted` (one byte an input) says, in their order.
@@ -82,9 +101,33 @@ tn_status build_gradients(const tn_build *build, const tn_graph *graph,
                           tn_array *const *cotangents, const uint8_t *wanted,
                           tn_array **gradients);
 
+// Adds the rule's inputs from `first` on and the cotangents that are given; says which of
+// these inputs want a gradient in takes_part, from its start on, and counts them.
+uint32_t args_add_gradients(struct args *args, const tn_rule *rule, uint32_t first,
+                            tn_array *const *cotangents, const uint64_t *wanted);
+// Takes the gradients that were found, in the order of the inputs that want one.
+void args_give_gradients(const struct args *args, const tn_rule *rule, uint32_t first,
+                         tn_array *const *found, tn_array **gradients);
+
 // Builds the outputs of `graph` for a batch, each with the batch as its first axis. Input i
 // has it as its first axis, too, where batched[i].
 tn_status build_batch(const tn_build *build, const tn_graph *graph, tn_array *const *inputs,
                       const uint8_t *batched, int64_t size, tn_array **outputs);
+// The graph that does. NULL after a failure.
+const tn_graph *args_trace_batch(const struct args *args, const tn_graph *graph,
+                                 const uint8_t *batched, int64_t size,
+                                 uint64_t num_outputs);
+
+// outputs[i] has the slices of a[i] for which `pred`, one bool a slice, holds, and else
+// those of b[i]. Slices are along the first axis.
+tn_status choose_by_slice(const tn_build *build, tn_array *pred, tn_array *const *a,
+                          tn_array *const *b, uint64_t count, tn_array **outputs);
+
+// Says that all outputs of the rule have the batch in front.
+static inline void batch_in_front(const tn_rule *rule, int32_t *out_axes)
+{
+    for (uint32_t i = 0; i < rule->num_outputs; i++)
+        out_axes[i] = 0;
+}
 
 #endif // BASE_CONTROL_H

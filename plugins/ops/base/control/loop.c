@@ -123,30 +123,24 @@ static tn_status masked_body(const tn_build *build, tn_array *const *inputs,
                              void *user)
 {
     const tn_while_loop_attrs *attrs = user;
-    const tn_host *host = build->host;
     tn_array *pred = NULL;
+    struct args args;
     tn_status status = build->call(build, attrs->cond, inputs, num_inputs, &pred, 1);
-    tn_array **operands = host->alloc(host, (num_inputs + 1) * sizeof(*operands), 0);
-    tn_type *types = host->alloc(host, (num_inputs + 1) * sizeof(*types), 0);
-    if (!status && (!operands || !types))
-        status = TN_ERR_MEMORY;
-    if (!status)
-        operands[0] = pred;
-    for (uint64_t i = 0; i < num_inputs && !status; i++) {
-        operands[i + 1] = inputs[i];
-        types[i] = *build->type(inputs[i]);
-    }
+    if (status)
+        return status;
+    status = args_init(&args, build, num_inputs + 1);
     if (!status) {
-        const tn_graph *stay =
-            build->trace(build, first_inputs, NULL, types, num_inputs, num_outputs, NULL);
-        status = stay ? build->op_n(build, "base.cond/1", (const tn_array *const *)operands,
-                                    num_inputs + 1,
-                                    tn_attrs("then", attrs->body, "otherwise", stay),
-                                    outputs, num_outputs)
+        args_add(&args, pred);
+        for (uint64_t i = 0; i < num_inputs; i++)
+            args_add(&args, inputs[i]);
+        const struct args inner = args_behind(&args);
+        const tn_graph *stay = args_trace(&inner, first_inputs, NULL, num_outputs);
+        status = stay ? args_apply(&args, "base.cond/1",
+                                   tn_attrs("then", attrs->body, "otherwise", stay),
+                                   outputs, num_outputs)
                       : TN_ERR_ARGUMENT;
     }
-    host->free(host, operands);
-    host->free(host, types);
+    args_finish(&args);
     return status;
 }
 
@@ -202,22 +196,13 @@ static tn_status loop_gradients(const tn_build *build, tn_array *const *inputs,
 }
 
 static tn_status unroll(const tn_rule *rule, tn_array *const *cotangents,
-                        const uint64_t *wanted, struct args *args, uint8_t *takes_part,
-                        tn_array **gradients)
+                        const uint64_t *wanted, struct args *args, tn_array **gradients)
 {
     const tn_build *build = args->build;
-    struct unrolled u = {rule->attrs, rule->num_inputs, rule->num_outputs, takes_part,
+    struct unrolled u = {rule->attrs, rule->num_inputs, rule->num_outputs, args->takes_part,
                          cotangents};
     tn_array *found[TN_MAX_OUTPUTS] = {NULL};
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < rule->num_inputs; i++) {
-        args_add(args, rule->inputs[i]);
-        takes_part[i] = wants(wanted, i) != 0;
-        count += takes_part[i];
-    }
-    for (uint32_t i = 0; i < rule->num_outputs; i++)
-        if (cotangents[i])
-            args_add(args, cotangents[i]);
+    uint32_t count = args_add_gradients(args, rule, 0, cotangents, wanted);
     if (count > TN_MAX_OUTPUTS || 2 * rule->num_outputs > TN_MAX_OUTPUTS)
         return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
                                  "gradients of %u inputs by %u carried values, expected at "
@@ -228,9 +213,8 @@ static tn_status unroll(const tn_rule *rule, tn_array *const *cotangents,
     tn_status status = graph
                            ? build->call(build, graph, args->at, args->count, found, count)
                            : TN_ERR_ARGUMENT;
-    for (uint32_t i = 0, k = 0; i < rule->num_inputs && !status; i++)
-        if (takes_part[i])
-            gradients[i] = found[k++];
+    if (!status)
+        args_give_gradients(args, rule, 0, found, gradients);
     return status;
 }
 
@@ -239,21 +223,18 @@ static tn_status while_loop_vjp(const tn_build *build, const tn_rule *rule,
                                 tn_array **gradients)
 {
     const tn_while_loop_attrs *attrs = rule->attrs;
-    const tn_host *host = build->host;
     struct args args;
     if (attrs->times < 0)
-        return host->fail(host, TN_ERR_UNSUPPORTED,
-                          "a loop without a bound has no reverse-mode derivative, as it "
-                          "would keep any number of values: give `times`, the most "
-                          "iterations, or use base.scan");
-    uint8_t *takes_part = host->alloc(host, (uint64_t)rule->num_inputs + 1, 0);
+        return build->host->fail(
+            build->host, TN_ERR_UNSUPPORTED,
+            "a loop without a bound has no reverse-mode derivative, as it "
+            "would keep any number of values: give `times`, the most "
+            "iterations, or use base.scan");
     tn_status status =
-        args_init(&args, build, (uint64_t)rule->num_inputs + rule->num_outputs);
+        args_init_rule(&args, build, rule, (uint64_t)rule->num_inputs + rule->num_outputs);
     if (!status)
-        status = takes_part ? unroll(rule, cotangents, wanted, &args, takes_part, gradients)
-                            : TN_ERR_MEMORY;
+        status = unroll(rule, cotangents, wanted, &args, gradients);
     args_finish(&args);
-    host->free(host, takes_part);
     return status;
 }
 
@@ -264,18 +245,8 @@ static tn_status while_loop_vjp(const tn_build *build, const tn_rule *rule,
 // stands.
 struct pushed {
     const tn_while_loop_attrs *attrs;
-    struct place *at;
+    const struct place *at;
 };
-
-static tn_status pushed_body(const tn_build *build, tn_array *const *inputs,
-                             uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
-                             void *user)
-{
-    const struct pushed *p = user;
-    (void)num_inputs, (void)num_outputs;
-    const struct tangents t = {p->attrs->body, p->at, p->at};
-    return build_tangents(build, &t, inputs, outputs);
-}
 
 static tn_status pushed_cond(const tn_build *build, tn_array *const *inputs,
                              uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
@@ -298,9 +269,10 @@ static tn_status pushed_cond(const tn_build *build, tn_array *const *inputs,
 // Adds inputs [from, end) and their tangents: of constants those that are given, of carried
 // floats all, as the body may give each of them one.
 static void push_args(const tn_rule *rule, tn_array *const *tangents, struct args *args,
-                      struct place *at, uint32_t from, uint32_t end)
+                      uint32_t from, uint32_t end)
 {
     const tn_build *build = args->build;
+    struct place *at = args->places;
     for (uint32_t i = from; i < end; i++) {
         at[i] = (struct place){(int32_t)args->count, -1};
         args_add(args, rule->inputs[i]);
@@ -318,17 +290,19 @@ static void push_args(const tn_rule *rule, tn_array *const *tangents, struct arg
 }
 
 static tn_status push(const tn_rule *rule, tn_array *const *tangents, struct args *args,
-                      struct place *at, tn_array **out_tangents)
+                      tn_array **out_tangents)
 {
     const tn_while_loop_attrs *attrs = rule->attrs;
+    const struct place *at = args->places;
     struct pushed p = {attrs, at};
+    const struct tangents t = {attrs->body, at, at};
     tn_array *outputs[2 * TN_MAX_OUTPUTS];
     uint32_t count = rule->num_outputs;
-    push_args(rule, tangents, args, at, 0, rule->num_outputs);
-    push_args(rule, tangents, args, at, rule->num_outputs, rule->num_inputs);
+    push_args(rule, tangents, args, 0, rule->num_outputs);
+    push_args(rule, tangents, args, rule->num_outputs, rule->num_inputs);
     for (uint32_t i = 0; i < rule->num_outputs; i++)
         count += at[i].other >= 0;
-    const tn_graph *cond = NULL, *body = args_trace(args, pushed_body, &p, count);
+    const tn_graph *cond = NULL, *body = args_trace_tangents(args, &t, count);
     if (attrs->cond)
         cond = args_trace(args, pushed_cond, &p, 1);
     if (!body || (attrs->cond && !cond))
@@ -345,14 +319,11 @@ static tn_status push(const tn_rule *rule, tn_array *const *tangents, struct arg
 static tn_status while_loop_jvp(const tn_build *build, const tn_rule *rule,
                                 tn_array *const *tangents, tn_array **out_tangents)
 {
-    const tn_host *host = build->host;
     struct args args;
-    struct place *at = host->alloc(host, ((uint64_t)rule->num_inputs + 1) * sizeof(*at), 0);
-    tn_status status = args_init(&args, build, 2 * (uint64_t)rule->num_inputs);
+    tn_status status = args_init_rule(&args, build, rule, 2 * (uint64_t)rule->num_inputs);
     if (!status)
-        status = at ? push(rule, tangents, &args, at, out_tangents) : TN_ERR_MEMORY;
+        status = push(rule, tangents, &args, out_tangents);
     args_finish(&args);
-    host->free(host, at);
     return status;
 }
 
@@ -396,32 +367,26 @@ static tn_status slices_body(const tn_build *build, tn_array *const *inputs,
     (void)num_inputs;
     tn_status status =
         build_batch(build, s->attrs->body, inputs, s->batched, s->size, outputs);
-    tn_array *pred = s->attrs->cond && !status ? going(build, s, inputs) : NULL;
-    for (uint64_t i = 0; i < num_outputs && s->attrs->cond && !status; i++) {
-        const tn_type *type = build->type(outputs[i]);
-        tn_array *wide = type ? tn_batch_first(build, pred, 0, type->rank) : NULL;
-        outputs[i] = build->op(build, "base.where/1", TN_IN(wide, outputs[i], inputs[i]),
-                               TN_NO_ATTRS);
-        status = built(outputs[i]);
-    }
-    return status;
+    if (status || !s->attrs->cond)
+        return status;
+    return choose_by_slice(build, going(build, s, inputs), outputs, inputs, num_outputs,
+                           outputs);
 }
 
 tn_status while_loop_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                           int64_t size, tn_array **outputs, int32_t *out_axes)
 {
     const tn_while_loop_attrs *attrs = rule->attrs;
-    const tn_host *host = build->host;
     struct args args;
-    uint8_t *batched = host->alloc(host, (uint64_t)rule->num_inputs + 1, 0);
-    struct slices s = {attrs, batched, size};
-    tn_status status = args_init(&args, build, rule->num_inputs);
-    for (uint32_t i = 0; i < rule->num_inputs && batched && !status; i++) {
-        batched[i] = i < rule->num_outputs || axes[i] >= 0;
-        args_add(&args, batched[i] ? tn_batch_whole(build, rule->inputs[i], axes[i], size)
-                                   : rule->inputs[i]);
+    tn_status status = args_init_rule(&args, build, rule, rule->num_inputs);
+    for (uint32_t i = 0; i < rule->num_inputs && !status; i++) {
+        args.takes_part[i] = i < rule->num_outputs || axes[i] >= 0;
+        args_add(&args, args.takes_part[i]
+                            ? tn_batch_whole(build, rule->inputs[i], axes[i], size)
+                            : rule->inputs[i]);
     }
-    if (!status && batched) {
+    if (!status) {
+        struct slices s = {attrs, args.takes_part, size};
         const tn_graph *cond = attrs->cond ? args_trace(&args, any_cond, &s, 1) : NULL;
         const tn_graph *body = args_trace(&args, slices_body, &s, rule->num_outputs);
         status =
@@ -431,11 +396,9 @@ tn_status while_loop_vmap(const tn_build *build, const tn_rule *rule, const int3
                              outputs, rule->num_outputs)
                 : TN_ERR_ARGUMENT;
     }
-    for (uint32_t i = 0; i < rule->num_outputs; i++)
-        out_axes[i] = 0;
+    batch_in_front(rule, out_axes);
     args_finish(&args);
-    host->free(host, batched);
-    return batched ? status : TN_ERR_MEMORY;
+    return status;
 }
 
 const tn_primitive base_while_loop = {

@@ -136,10 +136,10 @@ static void give_gradients(const struct scan *s, const uint64_t *wanted,
 }
 
 static tn_status go_back(const tn_rule *rule, tn_array *const *cotangents,
-                         const uint64_t *wanted, struct args *args, uint8_t *takes_part,
-                         tn_array **gradients)
+                         const uint64_t *wanted, struct args *args, tn_array **gradients)
 {
     const tn_build *build = args->build;
+    uint8_t *takes_part = args->takes_part;
     struct backward b = {scan_of_rule(build, rule), cotangents, takes_part, 0};
     const struct scan *s = &b.scan;
     tn_array *results[TN_MAX_OUTPUTS];
@@ -176,45 +176,22 @@ static tn_status go_back(const tn_rule *rule, tn_array *const *cotangents,
 tn_status scan_vjp(const tn_build *build, const tn_rule *rule, tn_array *const *cotangents,
                    const uint64_t *wanted, tn_array **gradients)
 {
-    const tn_host *host = build->host;
     struct args args;
-    uint8_t *takes_part = host->alloc(host, (uint64_t)rule->num_inputs + 1, 0);
-    tn_status status = args_init(
-        &args, build, 2 * (uint64_t)rule->num_inputs + 3 * (uint64_t)TN_MAX_OUTPUTS);
+    tn_status status = args_init_rule(
+        &args, build, rule, 2 * (uint64_t)rule->num_inputs + 3 * (uint64_t)TN_MAX_OUTPUTS);
     if (!status)
-        status = takes_part
-                     ? go_back(rule, cotangents, wanted, &args, takes_part, gradients)
-                     : TN_ERR_MEMORY;
+        status = go_back(rule, cotangents, wanted, &args, gradients);
     args_finish(&args);
-    host->free(host, takes_part);
     return status;
 }
 
 // --- tangents ---------------------------------------------------------------------------
 
-// Where the body's inputs and outputs and their tangents stand: carried values, the
-// tangents of the floats among them, then slices, those of theirs that are given, and
-// constants likewise. Outputs: carried values and tangents, then stacks and tangents.
-struct pushed {
-    const tn_graph *body;
-    struct place *in;
-    struct place out[TN_MAX_OUTPUTS];
-};
-
-static tn_status pushed_body(const tn_build *build, tn_array *const *inputs,
-                             uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
-                             void *user)
-{
-    const struct pushed *p = user;
-    const struct tangents t = {p->body, p->in, p->out};
-    (void)num_inputs, (void)num_outputs;
-    return build_tangents(build, &t, inputs, outputs);
-}
-
 static void push_part(const tn_rule *rule, const struct scan *s, tn_array *const *tangents,
-                      struct args *args, struct place *in, uint32_t from, uint32_t end)
+                      struct args *args, uint32_t from, uint32_t end)
 {
     const tn_build *build = args->build;
+    struct place *in = args->places;
     void (*add)(struct args *, tn_array *) =
         from == s->carries && end == s->carries + s->slices ? args_add_slices : args_add;
     for (uint32_t i = from; i < end; i++) {
@@ -243,26 +220,31 @@ static void place_outputs(const struct scan *s, struct place *out, uint32_t from
             out[i].other = (int32_t)(*next)++;
 }
 
+// Where the body's inputs and outputs and their tangents stand: carried values, the
+// tangents of the floats among them, then slices, those of theirs that are given, and
+// constants likewise. Outputs: carried values and tangents, then stacks and tangents.
 static tn_status push(const tn_rule *rule, tn_array *const *tangents, struct args *args,
-                      struct pushed *p, tn_array **out_tangents)
+                      tn_array **out_tangents)
 {
     const tn_build *build = args->build;
     struct scan s = scan_of_rule(build, rule);
     tn_array *results[TN_MAX_OUTPUTS];
+    struct place out[TN_MAX_OUTPUTS];
+    const struct tangents t = {s.attrs->body, args->places, out};
     uint32_t next = 0, count = s.carries + s.slices, num_slices;
-    push_part(rule, &s, tangents, args, p->in, 0, s.carries);
+    push_part(rule, &s, tangents, args, 0, s.carries);
     uint32_t num_carried = args->count;
-    push_part(rule, &s, tangents, args, p->in, s.carries, count);
+    push_part(rule, &s, tangents, args, s.carries, count);
     num_slices = args->count - num_carried;
-    push_part(rule, &s, tangents, args, p->in, count, rule->num_inputs);
-    place_outputs(&s, p->out, 0, s.carries, &next);
-    place_outputs(&s, p->out, s.carries, s.carries + s.stacked, &next);
+    push_part(rule, &s, tangents, args, count, rule->num_inputs);
+    place_outputs(&s, out, 0, s.carries, &next);
+    place_outputs(&s, out, s.carries, s.carries + s.stacked, &next);
     if (next + num_carried > TN_MAX_OUTPUTS)
         return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
                                  "with tangents the scan has %u outputs, expected at most "
                                  "%d",
                                  next + num_carried, TN_MAX_OUTPUTS);
-    const tn_graph *body = args_trace(args, pushed_body, p, next);
+    const tn_graph *body = args_trace_tangents(args, &t, next);
     if (!body)
         return TN_ERR_ARGUMENT;
     tn_status status = args_apply(args, "base.scan/1",
@@ -272,7 +254,7 @@ static tn_status push(const tn_rule *rule, tn_array *const *tangents, struct arg
                                   results, (uint64_t)next + num_carried);
     for (uint32_t i = 0; i < rule->num_outputs && !status; i++) {
         uint32_t saved = s.carries + s.stacked;
-        int32_t at = p->out[i < saved ? i : i - saved].other;
+        int32_t at = out[i < saved ? i : i - saved].other;
         if (at >= 0)
             out_tangents[i] = results[i < saved ? at : (int32_t)next + at];
     }
@@ -282,44 +264,24 @@ static tn_status push(const tn_rule *rule, tn_array *const *tangents, struct arg
 tn_status scan_jvp(const tn_build *build, const tn_rule *rule, tn_array *const *tangents,
                    tn_array **out_tangents)
 {
-    const tn_host *host = build->host;
-    const tn_scan_attrs *attrs = rule->attrs;
     struct args args;
-    struct pushed p = {.body = attrs->body};
-    p.in = host->alloc(host, ((uint64_t)rule->num_inputs + 1) * sizeof(*p.in), 0);
-    tn_status status = args_init(&args, build, 2 * (uint64_t)rule->num_inputs);
+    tn_status status = args_init_rule(&args, build, rule, 2 * (uint64_t)rule->num_inputs);
     if (!status)
-        status = p.in ? push(rule, tangents, &args, &p, out_tangents) : TN_ERR_MEMORY;
+        status = push(rule, tangents, &args, out_tangents);
     args_finish(&args);
-    host->free(host, p.in);
     return status;
 }
 
 // --- batches ----------------------------------------------------------------------------
 
-struct batch {
-    const tn_graph *body;
-    const uint8_t *batched;
-    int64_t size;
-};
-
-static tn_status batch_body(const tn_build *build, tn_array *const *inputs,
-                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
-                            void *user)
-{
-    const struct batch *b = user;
-    (void)num_inputs, (void)num_outputs;
-    return build_batch(build, b->body, inputs, b->batched, b->size, outputs);
-}
-
 // All carried values have the batch in front, slices behind their first axis.
 static void batch_args(const tn_rule *rule, const struct scan *s, const int32_t *axes,
-                       int64_t size, struct args *args, uint8_t *batched)
+                       int64_t size, struct args *args)
 {
     const tn_build *build = args->build;
     for (uint32_t i = 0; i < rule->num_inputs; i++) {
         tn_array *x = rule->inputs[i];
-        batched[i] = i < s->carries || axes[i] >= 0;
+        args->takes_part[i] = i < s->carries || axes[i] >= 0;
         if (i < s->carries)
             args_add(args, tn_batch_whole(build, x, axes[i], size));
         else if (i < s->carries + s->slices)
@@ -332,18 +294,15 @@ static void batch_args(const tn_rule *rule, const struct scan *s, const int32_t 
 tn_status scan_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                     int64_t size, tn_array **outputs, int32_t *out_axes)
 {
-    const tn_host *host = build->host;
-    const tn_scan_attrs *attrs = rule->attrs;
-    struct scan s = scan_of(attrs, NULL, rule->num_inputs);
+    struct scan s = scan_of(rule->attrs, NULL, rule->num_inputs);
     struct args args;
-    uint8_t *batched = host->alloc(host, (uint64_t)rule->num_inputs + 1, 0);
-    tn_status status = args_init(&args, build, rule->num_inputs);
+    tn_status status = args_init_rule(&args, build, rule, rule->num_inputs);
     if (s.length < 0) // the first extent of a slice of the batch
         s.length = build->type(rule->inputs[s.carries])->extent[axes[s.carries] == 0];
-    if (!status && batched) {
-        struct batch batch = {s.attrs->body, batched, size};
-        batch_args(rule, &s, axes, size, &args, batched);
-        const tn_graph *body = args_trace(&args, batch_body, &batch, s.carries + s.stacked);
+    if (!status) {
+        batch_args(rule, &s, axes, size, &args);
+        const tn_graph *body = args_trace_batch(&args, s.attrs->body, args.takes_part, size,
+                                                s.carries + s.stacked);
         status = body ? args_apply(&args, "base.scan/1",
                                    tn_attrs("body", body, "carries", s.attrs->carries,
                                             "slices", s.attrs->slices, "length", s.length,
@@ -354,6 +313,5 @@ tn_status scan_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
     for (uint32_t i = 0; i < rule->num_outputs; i++)
         out_axes[i] = i >= s.carries; // stacks have their positions in front
     args_finish(&args);
-    host->free(host, batched);
-    return batched ? status : TN_ERR_MEMORY;
+    return status;
 }
