@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 #include "decoder/decoder.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -216,21 +216,5 @@ static const tn_selector selectors[] = {
     {TN_IFACE_MODEL, "architecture", "gemma2"},
     {TN_IFACE_MODEL, "architecture", "gemma3"},
 };
-static const tn_selectors selector_list = {
-    .struct_size = sizeof(selector_list),
-    .items = selectors,
-    .num_items = COUNT(selectors),
-    .item_size = sizeof(selectors[0]),
-};
-static const char *const interfaces[] = {TN_IFACE_MODEL, NULL};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    if (strcmp(id, TN_IFACE_LIST) == 0)
-        return interfaces;
-    return strcmp(id, TN_IFACE_MODEL) == 0 ? &model : NULL;
-}
-
-TN_PLUGIN("org.tenon.gemma", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.gemma", "0.1.0", "Tenon", TN_IFACE_MODEL, model, selectors);

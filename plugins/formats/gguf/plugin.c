@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 #include "../common/names.h"
 #include "gguf.h"
 
@@ -187,18 +187,5 @@ static const tn_selector selectors[] = {
     {TN_IFACE_FORMAT, "extension", "gguf"},
     {TN_IFACE_FORMAT, TN_SELECT_MAGIC, "47475546"},
 };
-static const tn_selectors selector_list = {
-    .struct_size = sizeof(selector_list),
-    .items = selectors,
-    .num_items = sizeof(selectors) / sizeof(selectors[0]),
-    .item_size = sizeof(selectors[0]),
-};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    return strcmp(id, TN_IFACE_FORMAT) == 0 ? &format : NULL;
-}
-
-TN_PLUGIN("org.tenon.gguf", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.gguf", "0.1.0", "Tenon", TN_IFACE_FORMAT, format, selectors);

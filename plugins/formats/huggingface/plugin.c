@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The plugin.
-#include <string.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 #include "huggingface.h"
 
 static void hf_close(const tn_host *host, const tn_format_content *content)
@@ -71,18 +70,5 @@ static const tn_format format = {
 };
 
 static const tn_selector selectors[] = {{TN_IFACE_FORMAT, "folder", "config.json"}};
-static const tn_selectors selector_list = {
-    .struct_size = sizeof(selector_list),
-    .items = selectors,
-    .num_items = sizeof(selectors) / sizeof(selectors[0]),
-    .item_size = sizeof(selectors[0]),
-};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    return strcmp(id, TN_IFACE_FORMAT) == 0 ? &format : NULL;
-}
-
-TN_PLUGIN("org.tenon.huggingface", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.huggingface", "0.1.0", "Tenon", TN_IFACE_FORMAT, format, selectors);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 #include "image.h"
 #include "orientation.h"
 // Behind the headers that it needs.
@@ -226,18 +226,5 @@ static const tn_selector selectors[] = {
     {TN_IFACE_FORMAT, "extension", "jpeg"},
     {TN_IFACE_FORMAT, TN_SELECT_MAGIC, "ffd8ff"},
 };
-static const tn_selectors selector_list = {
-    .struct_size = sizeof(selector_list),
-    .items = selectors,
-    .num_items = sizeof(selectors) / sizeof(selectors[0]),
-    .item_size = sizeof(selectors[0]),
-};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    return strcmp(id, TN_IFACE_FORMAT) == 0 ? &format : NULL;
-}
-
-TN_PLUGIN("org.tenon.jpeg", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.jpeg", "0.1.0", "Tenon", TN_IFACE_FORMAT, format, selectors);

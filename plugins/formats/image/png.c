@@ -5,8 +5,7 @@
 #include <png.h>
 #include <setjmp.h>
 #include <stdlib.h>
-#include <string.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 #include "image.h"
 
 // Deflate makes at most so many bytes of one: a file that is smaller is damaged, whatever
@@ -168,18 +167,5 @@ static const tn_selector selectors[] = {
     {TN_IFACE_FORMAT, "extension", "png"},
     {TN_IFACE_FORMAT, TN_SELECT_MAGIC, "89504e470d0a1a0a"},
 };
-static const tn_selectors selector_list = {
-    .struct_size = sizeof(selector_list),
-    .items = selectors,
-    .num_items = sizeof(selectors) / sizeof(selectors[0]),
-    .item_size = sizeof(selectors[0]),
-};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    return strcmp(id, TN_IFACE_FORMAT) == 0 ? &format : NULL;
-}
-
-TN_PLUGIN("org.tenon.png", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.png", "0.1.0", "Tenon", TN_IFACE_FORMAT, format, selectors);

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 #include "image.h"
 
 #define MOST_HEADER 4096
@@ -105,18 +105,5 @@ static const tn_selector selectors[] = {
     {TN_IFACE_FORMAT, TN_SELECT_MAGIC, "50360a"},
     {TN_IFACE_FORMAT, TN_SELECT_MAGIC, "50350a"},
 };
-static const tn_selectors selector_list = {
-    .struct_size = sizeof(selector_list),
-    .items = selectors,
-    .num_items = sizeof(selectors) / sizeof(selectors[0]),
-    .item_size = sizeof(selectors[0]),
-};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    return strcmp(id, TN_IFACE_FORMAT) == 0 ? &format : NULL;
-}
-
-TN_PLUGIN("org.tenon.pnm", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.pnm", "0.1.0", "Tenon", TN_IFACE_FORMAT, format, selectors);

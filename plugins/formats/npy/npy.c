@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/format.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -439,18 +439,5 @@ static const tn_selector selectors[] = {
     {TN_IFACE_FORMAT, "extension", "npy"},
     {TN_IFACE_FORMAT, TN_SELECT_MAGIC, "934e554d5059"},
 };
-static const tn_selectors selector_list = {
-    .struct_size = sizeof(selector_list),
-    .items = selectors,
-    .num_items = COUNT(selectors),
-    .item_size = sizeof(selectors[0]),
-};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    return strcmp(id, TN_IFACE_FORMAT) == 0 ? &format : NULL;
-}
-
-TN_PLUGIN("org.tenon.npy", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.npy", "0.1.0", "Tenon", TN_IFACE_FORMAT, format, selectors);

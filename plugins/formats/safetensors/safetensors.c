@@ -5,9 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/plugin.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include <tenon/provider.h>
 
 // --- reading ---------------------------------------------------------------------------
 
@@ -152,18 +150,5 @@ static const tn_selector selectors[] = {
     {TN_IFACE_FORMAT, "extension", "safetensors"},
     {TN_IFACE_FORMAT, TN_SELECT_MAGIC, "????????000000007b"},
 };
-static const tn_selectors selector_list = {
-    .struct_size = sizeof(selector_list),
-    .items = selectors,
-    .num_items = COUNT(selectors),
-    .item_size = sizeof(selectors[0]),
-};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    return strcmp(id, TN_IFACE_FORMAT) == 0 ? &format : NULL;
-}
-
-TN_PLUGIN("org.tenon.safetensors", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.safetensors", "0.1.0", "Tenon", TN_IFACE_FORMAT, format, selectors);

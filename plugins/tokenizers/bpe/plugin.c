@@ -2,7 +2,7 @@
 // org.tenon.bpe: vocabularies of "gpt2", byte-level BPE, and of "gemma4", BPE of
 // characters.
 #include <string.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 #include "../common/pipeline.h"
 #include "../common/tokenizer.h"
 #include "bpe.h"
@@ -287,16 +287,7 @@ static const tn_tokenizer_ops ops = {
     TOKENIZER_SLOTS,
 };
 
-static const tn_selector selector_items[] = {{TN_IFACE_TOKENIZER, "model", "gpt2"},
-                                             {TN_IFACE_TOKENIZER, "model", "gemma4"}};
-static const tn_selectors selectors = {.struct_size = sizeof(selectors),
-                                       .items = selector_items,
-                                       .num_items = COUNT(selector_items),
-                                       .item_size = sizeof(selector_items[0])};
+static const tn_selector selectors[] = {{TN_IFACE_TOKENIZER, "model", "gpt2"},
+                                        {TN_IFACE_TOKENIZER, "model", "gemma4"}};
 
-static const void *query(const char *id)
-{
-    return tokenizer_query(id, &ops, &selectors);
-}
-
-TN_PLUGIN("org.tenon.bpe", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.bpe", "0.1.0", "Tenon", TN_IFACE_TOKENIZER, ops, selectors);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Slots of tn_tokenizer_ops, over a vocabulary.
 #include "tokenizer.h"
-#include <string.h>
 
 // A tn_tokenizer begins with it.
 static const struct vocabulary *vocabulary_of(const tn_tokenizer *t)
@@ -66,12 +65,4 @@ tn_status tokenizer_decode(const tn_host *host, const tn_tokenizer *t, const int
                            uint64_t *out_size)
 {
     return vocabulary_decode(host, vocabulary_of(t), ids, count, flags, out_text, out_size);
-}
-
-const void *tokenizer_query(const char *id, const tn_tokenizer_ops *ops,
-                            const tn_selectors *selectors)
-{
-    if (strcmp(id, TN_IFACE_TOKENIZER) == 0)
-        return ops;
-    return strcmp(id, TN_IFACE_SELECTORS) == 0 ? selectors : NULL;
 }

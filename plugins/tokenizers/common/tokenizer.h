@@ -36,8 +36,4 @@ tn_status tokenizer_encode_mixed(const tn_host *host, const tn_tokenizer *t,
     .encode = tokenizer_encode, .decode = tokenizer_decode,                                \
     .encode_mixed = tokenizer_encode_mixed
 
-// What a plugin answers to a host that asks for an interface; NULL: nothing.
-const void *tokenizer_query(const char *id, const tn_tokenizer_ops *ops,
-                            const tn_selectors *selectors);
-
 #endif // TOKENIZERS_TOKENIZER_H

@@ -5,8 +5,7 @@
 // together is a token the one with the highest score is joined, the leftmost of equals,
 // until there is none. What then is no token becomes its bytes. With a pipeline the file's
 // merges say what is joined, not the scores.
-#include <string.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 #include "../common/pipeline.h"
 #include "../common/tokenizer.h"
 
@@ -336,15 +335,7 @@ static const tn_tokenizer_ops ops = {
     TOKENIZER_SLOTS,
 };
 
-static const tn_selector selector_items[] = {{TN_IFACE_TOKENIZER, "model", "llama"}};
-static const tn_selectors selectors = {.struct_size = sizeof(selectors),
-                                       .items = selector_items,
-                                       .num_items = COUNT(selector_items),
-                                       .item_size = sizeof(selector_items[0])};
+static const tn_selector selectors[] = {{TN_IFACE_TOKENIZER, "model", "llama"}};
 
-static const void *query(const char *id)
-{
-    return tokenizer_query(id, &ops, &selectors);
-}
-
-TN_PLUGIN("org.tenon.sentencepiece", "0.1.0", "Tenon", .query = query);
+TN_PROVIDER("org.tenon.sentencepiece", "0.1.0", "Tenon", TN_IFACE_TOKENIZER, ops,
+            selectors);

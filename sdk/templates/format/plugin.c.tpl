@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/format.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 
 #define HEADER 256 // bytes
 #define WORD "@NAME@ "
@@ -105,16 +105,5 @@ static const tn_format format = {.struct_size = sizeof(format),
                                  .write = write_file};
 static const tn_selector selectors[] = {{TN_IFACE_FORMAT, "extension", "@NAME@"},
                                         {TN_IFACE_FORMAT, TN_SELECT_MAGIC, "@MAGIC@"}};
-static const tn_selectors selector_list = {.struct_size = sizeof(selector_list),
-                                           .items = selectors,
-                                           .num_items = 2,
-                                           .item_size = sizeof(selectors[0])};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    return strcmp(id, TN_IFACE_FORMAT) == 0 ? &format : NULL;
-}
-
-TN_PLUGIN("@ID@", "0.1.0", "@VENDOR@", .query = query);
+TN_PROVIDER("@ID@", "0.1.0", "@VENDOR@", TN_IFACE_FORMAT, format, selectors);

@@ -3,7 +3,7 @@
 // feed-forward stand side by side, behind one norm.
 #include <decoder.h>
 #include <string.h>
-#include <tenon/plugin.h>
+#include <tenon/provider.h>
 
 struct tn_model_self {
     decoder d;
@@ -91,18 +91,5 @@ static const tn_model model = {
 };
 
 static const tn_selector selectors[] = {{TN_IFACE_MODEL, "architecture", "@NAME@"}};
-static const tn_selectors selector_list = {
-    .struct_size = sizeof(selector_list),
-    .items = selectors,
-    .num_items = sizeof(selectors) / sizeof(selectors[0]),
-    .item_size = sizeof(selectors[0]),
-};
 
-static const void *query(const char *id)
-{
-    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
-        return &selector_list;
-    return strcmp(id, TN_IFACE_MODEL) == 0 ? &model : NULL;
-}
-
-TN_PLUGIN("@ID@", "0.1.0", "@VENDOR@", .query = query);
+TN_PROVIDER("@ID@", "0.1.0", "@VENDOR@", TN_IFACE_MODEL, model, selectors);
