@@ -94,7 +94,7 @@ static void check_element_type(struct json_reader *reader, const struct field *t
         if (got != expected)
             refuse(reader, type,
                    "got %s, expected %s, the dtype of \"%s\" with symbol \"%s\"",
-                   dtype_text(got), dtype_text(expected), operand->name,
+                   tn_dtype_name(got), tn_dtype_name(expected), operand->name,
                    function->variants[i].symbol);
     }
 }
@@ -161,7 +161,7 @@ tn_dtype read_integer_dtype(struct json_reader *reader, const struct field *fiel
     tn_dtype dtype = scalar_type(reader, field, function, TN_I32);
     if (dtype == TN_DTYPE_NONE || is_float(dtype) || dtype == TN_BOOL)
         refuse(reader, &type, "got %s, expected an integer type",
-               dtype == TN_DTYPE_NONE ? "T" : dtype_text(dtype));
+               dtype == TN_DTYPE_NONE ? "T" : tn_dtype_name(dtype));
     return dtype;
 }
 
@@ -246,7 +246,7 @@ static void read_attribute_argument(struct json_reader *reader, const struct fie
         if (attribute->kind == TN_ATTR_F64 && !is_float(dtype))
             refuse(reader, &type,
                    "got %s for the real number \"%s\", expected float or double",
-                   dtype_text(dtype), attribute->name);
+                   tn_dtype_name(dtype), attribute->name);
     }
 }
 
@@ -257,10 +257,10 @@ static void check_constant(struct json_reader *reader, const struct field *value
         return;
     if (!json_is_integer(value->value))
         refuse(reader, value, "got %g, expected an integer, as %s is", arg->real,
-               dtype_text(type));
+               tn_dtype_name(type));
     if (!fits(type, arg->integer))
         refuse(reader, value, "got %" PRId64 ", expected what fits %s", arg->integer,
-               dtype_text(type));
+               tn_dtype_name(type));
 }
 
 static void read_constant(struct json_reader *reader, const struct field *field,

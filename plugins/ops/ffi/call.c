@@ -54,7 +54,7 @@ static tn_status set_attribute(const struct run *run, const struct argument *arg
     }
     if (field->kind != TN_ATTR_F64 && !fits(type, integer))
         return problem_set(problem, TN_ERR_ARGUMENT, "%s = %" PRId64 " does not fit %s",
-                           field->name, integer, dtype_text(type));
+                           field->name, integer, tn_dtype_name(type));
     number_store(value, type, integer, real);
     return TN_OK;
 }
@@ -67,7 +67,7 @@ static tn_status set_integer(const struct run *run, const struct argument *arg,
         return problem_set(problem, TN_ERR_ARGUMENT,
                            "an argument of %s is %" PRId64 ", which does not fit %s",
                            run->function->variants[run->bound.variant].symbol, number,
-                           dtype_text(arg->type));
+                           tn_dtype_name(arg->type));
     number_store(value, arg->type, number, (double)number);
     return TN_OK;
 }

@@ -7,14 +7,21 @@
 #include <string.h>
 #include "gradient.h"
 
-// The names of dtypes, and C's names of some of them; `type_values` in the same order.
+// C's names of some dtypes.
+#define C_TYPES(X)                                                                         \
+    X(F32, "float")                                                                        \
+    X(F64, "double")                                                                       \
+    X(I8, "char")                                                                          \
+    X(U64, "size_t")                                                                       \
+    X(I32, "int")                                                                          \
+    X(I64, "long")
+
+// The words for types; `type_values` in the same order.
 #define NAME(name, text, ...) text,
-static const char *const type_names[] = {
-    "T", TN_DTYPES(NAME) "float", "double", "char", "size_t", "int", "long", NULL};
+static const char *const type_names[] = {"T", TN_DTYPES(NAME) C_TYPES(NAME) NULL};
 #undef NAME
 #define VALUE(name, ...) TN_##name,
-static const tn_dtype type_values[] = {
-    TN_DTYPE_NONE, TN_DTYPES(VALUE) TN_F32, TN_F64, TN_I8, TN_U64, TN_I32, TN_I64};
+static const tn_dtype type_values[] = {TN_DTYPE_NONE, TN_DTYPES(VALUE) C_TYPES(VALUE)};
 #undef VALUE
 
 tn_dtype read_type(struct json_reader *reader, const struct field *field,
@@ -22,11 +29,6 @@ tn_dtype read_type(struct json_reader *reader, const struct field *field,
 {
     return field->value ? type_values[read_choice(reader, field, type_names, 0)]
                         : otherwise;
-}
-
-const char *dtype_text(tn_dtype dtype)
-{
-    return tn_dtype_name(dtype);
 }
 
 int find_operand(const struct function *function, const char *name)
@@ -146,7 +148,7 @@ static void read_symbols(struct json_reader *reader, const struct field *field,
         for (uint32_t i = 0; i < function->num_variants; i++)
             if (function->variants[i].dtype == type)
                 refuse(reader, &item, "got a second symbol for %s, expected one",
-                       dtype_text(type));
+                       tn_dtype_name(type));
         if (!reading(reader))
             return;
         struct variant *variant = &function->variants[function->num_variants++];

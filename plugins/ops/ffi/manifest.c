@@ -112,7 +112,7 @@ static void find_symbols(struct json_reader *reader, const struct field *root,
     struct field own = member(&item, "library"), shared = member(root, "library");
     struct field symbol = member(&item, "symbol");
     for (uint32_t i = 0; i < function->num_variants && reading(reader); i++) {
-        struct field one = member(&symbol, dtype_text(function->variants[i].dtype));
+        struct field one = member(&symbol, tn_dtype_name(function->variants[i].dtype));
         struct problem problem = {0};
         void *address;
         if (variant_find(function, i, &address, &problem) == TN_OK)

@@ -285,7 +285,6 @@ static inline tn_dtype dtype_or(tn_dtype dtype, const struct function *function,
     return dtype != TN_DTYPE_NONE ? dtype : function->variants[variant].dtype;
 }
 
-const char *dtype_text(tn_dtype dtype);
 // Whether a C argument of `type` can hold `value`.
 bool fits(tn_dtype type, int64_t value);
 

@@ -41,10 +41,10 @@ static tn_status unknown_dtype(const struct function *function, const char *name
     char list[120] = "";
     for (uint32_t i = 0, at = 0; i < function->num_variants && at < sizeof(list); i++)
         at += (uint32_t)snprintf(list + at, sizeof(list) - at, "%s%s", i ? " or " : "",
-                                 dtype_text(function->variants[i].dtype));
+                                 tn_dtype_name(function->variants[i].dtype));
     return problem_set(problem, TN_ERR_ARGUMENT,
                        "%s is %s, expected %s: convert it with astype", name,
-                       dtype_text(dtype), list);
+                       tn_dtype_name(dtype), list);
 }
 
 // The first input of dtype T chooses the variant. Without such an input there is one
@@ -69,8 +69,8 @@ static tn_status bind_dtypes(const struct function *function, const tn_type *typ
         if (types[i].dtype != expected)
             return problem_set(problem, TN_ERR_ARGUMENT,
                                "%s is %s, expected %s%s%s: convert one with astype",
-                               input->name, dtype_text(types[i].dtype),
-                               dtype_text(expected),
+                               input->name, tn_dtype_name(types[i].dtype),
+                               tn_dtype_name(expected),
                                input->dtype == TN_DTYPE_NONE ? " as " : "",
                                input->dtype == TN_DTYPE_NONE ? first->name : "");
     }
@@ -298,10 +298,11 @@ tn_status check_extents(const struct function *function, const struct bound *bou
         if (status != TN_OK)
             return status;
         if (!fits(arg->type, value))
-            return problem_set(
-                problem, TN_ERR_ARGUMENT,
-                "%s = %" PRId64 " does not fit argument %u of %s, %s", arg->value.text,
-                value, i, function->variants[bound->variant].symbol, dtype_text(arg->type));
+            return problem_set(problem, TN_ERR_ARGUMENT,
+                               "%s = %" PRId64 " does not fit argument %u of %s, %s",
+                               arg->value.text, value, i,
+                               function->variants[bound->variant].symbol,
+                               tn_dtype_name(arg->type));
     }
     return TN_OK;
 }

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <tenon/types.h>
 
 struct signature_parser {
     const char *text, *at; // the signature, and the next character
@@ -72,11 +73,9 @@ static const char *next(struct signature_parser *p)
 
 static bool is_dtype(const char *word)
 {
-    static const char *const names[] = {"i8",  "i16", "i32", "i64",  "u8",  "u16", "u32",
-                                        "u64", "f16", "f32", "bf16", "f64", "bool"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (strcmp(names[i], word) == 0)
-            return true;
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+        if (strcmp(tn_dtype_name(dtype), word) == 0)
+            return tn_dtype_in(dtype, TN_FIRST_DTYPES) != 0;
     return false;
 }
 

@@ -45,22 +45,15 @@ static void say_result(const struct rewrite *r)
 
 // --- convert ----------------------------------------------------------------------------
 
-static bool is_float_type(const char *name)
-{
-    return strcmp(name, "f32") == 0 || strcmp(name, "f16") == 0 ||
-           strcmp(name, "bf16") == 0;
-}
-
 static bool is_float(const struct rewrite_array *a)
 {
-    return tn_quant_find(a->from) || is_float_type(a->from) || strcmp(a->from, "f64") == 0;
+    return tn_quant_find(a->from) || rewrite_file_type(a->from) >= 0 ||
+           strcmp(a->from, "f64") == 0;
 }
 
 // Matrices take the type; what has one axis has been given its own.
 static void set_types(struct rewrite *r, const char *type)
 {
-    static const char *const names[] = {"f32", "f16", "bf16"};
-    static const int64_t numbers[] = {0, 1, 32};
     int64_t rounded = 0;
     for (uint64_t i = 0; i < r->count; i++) {
         struct rewrite_array *a = &r->arrays[i];
@@ -72,9 +65,7 @@ static void set_types(struct rewrite *r, const char *type)
     }
     if (rounded)
         note("%" PRId64 " arrays are rounded to %s", rounded, type);
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (strcmp(names[i], type) == 0)
-            rewrite_set_type(r, numbers[i]);
+    rewrite_set_type(r, rewrite_file_type(type));
 }
 
 int cmd_model_convert(const struct command *self, int argc, char **argv)
@@ -88,7 +79,7 @@ int cmd_model_convert(const struct command *self, int argc, char **argv)
     int failed = args_parse(self, options, COUNT(options), 2, 2, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
-    if (type && !is_float_type(type))
+    if (type && rewrite_file_type(type) < 0)
         return misuse("--type is '%s', expected f32, f16 or bf16 ('tenon model quantize' "
                       "makes blocks)",
                       type);
@@ -107,7 +98,7 @@ int cmd_model_convert(const struct command *self, int argc, char **argv)
 
 static bool is_format(const char *name)
 {
-    return tn_quant_find(name) || is_float_type(name);
+    return tn_quant_find(name) || rewrite_file_type(name) >= 0;
 }
 
 // The formats that --tensor names, by comma: "PATTERN=FORMAT". The first that fits counts.

@@ -79,19 +79,28 @@ static bool is_left(const struct rewrite *r, const tn_metadata *pair)
     return strstr(pair->key, ".rope.scaling.") && scales_as_llama3(r);
 }
 
-// The number under general.file_type of files that hold elements of a dtype.
-static int64_t number_of_type(const struct rewrite *r)
+int64_t rewrite_file_type(const char *dtype)
 {
     static const struct {
-        const char *format;
+        const char *name;
         int64_t number;
-    } rows[] = {{"f32", 0}, {"f16", 1}, {"bf16", 32}};
+    } types[] = {{"f32", 0}, {"f16", 1}, {"bf16", 32}};
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (strcmp(types[i].name, dtype) == 0)
+            return types[i].number;
+    return -1;
+}
+
+// The number under general.file_type: that of the first matrix of a dtype that has one, or
+// as it was.
+static int64_t number_of_type(const struct rewrite *r)
+{
     int64_t number;
-    for (uint64_t i = 0; i < r->count; i++)
-        for (size_t k = 0; k < COUNT(rows); k++)
-            if (r->arrays[i].type && r->arrays[i].type->rank > 1 &&
-                strcmp(r->arrays[i].to, rows[k].format) == 0)
-                return rows[k].number;
+    for (uint64_t i = 0; i < r->count; i++) {
+        const struct rewrite_array *a = &r->arrays[i];
+        if (a->type && a->type->rank > 1 && (number = rewrite_file_type(a->to)) >= 0)
+            return number;
+    }
     const tn_metadata_list *list = tn_file_metadata(r->file);
     const tn_metadata *old = tn_metadata_find(list, "general.file_type");
     return tn_metadata_integer(old, &number) ? number : 0;
