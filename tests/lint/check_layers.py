@@ -87,7 +87,7 @@ FLOORS = {
         "programs": ["base", "files"],
     },
     "kernels/cpu": tower(("variant.h", "x86.h", "instruction_sets.h"),
-                         ("conv", "elementwise", "matmul", "move", "quant", "reduce"), "fft", "cpu.h"),
+                         ("conv", "elementwise", "matmul", "move", "quant", "reduce", "sort"), "fft", "cpu.h", "attention"),
     "plugins/backends/cpu-blas": tower("device", ("program", "ops"), ("run", "blas")),
 }
 

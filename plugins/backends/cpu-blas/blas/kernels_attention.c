@@ -2,12 +2,12 @@
 // nn.scaled_dot_product_attention/1 of floats and quant.cached_attention/1, without a
 // matrix of all scores.
 //
-// The queries of a group of heads are rows of one matrix, ROW_BLOCK of which are computed
-// at a time, over KEY_BLOCK keys at a time: scores by a product, weights by exp() of scores
-// less the greatest so far, and their product with the values is added to the output. When
-// a greater score comes, what a row has so far is scaled down (Milakov and Gimelshein,
-// "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022).
-// Blocks of keys that no row sees are left out.
+// The queries of a group of heads are rows of one matrix, ATTENTION_ROW_BLOCK of which are
+// computed at a time, over ATTENTION_KEY_BLOCK keys at a time: scores by a product, weights
+// by exp() of scores less the greatest so far, and their product with the values is added
+// to the output. When a greater score comes, what a row has so far is scaled down (Milakov
+// and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al.,
+// "FlashAttention", 2022). Blocks of keys that no row sees are left out.
 //
 // Where there are too few blocks of rows for many threads, as in a step of a language
 // model, the keys of a block are computed in parts, whose sums are added at the end. How
@@ -16,124 +16,10 @@
 // Half floats and blocks are computed in f32: few rows of q read keys and values where they
 // lie, and for more a block of these at a time is widened.
 #include "attention.h"
-#include <math.h>
 #include <string.h>
 
-#define ROW_BLOCK 64
-#define KEY_BLOCK 256
-#define PART_KEYS (2 * KEY_BLOCK) // the least of a part
-#define LANES 64                  // of blocks, each with memory of its own
-
-// A part of a block of rows. q and out are of the dtype that is computed in.
-struct block {
-    int64_t rows, low, high; // keys that any row sees
-    const char *q, *k, *v;
-    char *out, *scores, *wide; // wide: of halves, KEY_BLOCK rows of k or v
-    struct attention_row *states;
-};
-
-// The state of the same row in part p: parts are `pitch` bytes apart.
-static struct attention_row *state_of_part(struct attention_row *state, int64_t p,
-                                           int64_t pitch)
-{
-    return (struct attention_row *)(void *)((char *)state + p * pitch);
-}
-
-// Rows of keys or values: of the dtype that is computed in, or as few_rows.c reads them.
-struct rows {
-    const void *data;
-    int64_t row; // elements, of blocks bytes, from one to the next
-    int32_t kind;
-};
-
-// Rows [first, first + count): where they lie if the loops for few rows of q read them
-// there.
-static struct rows read_rows(const struct attention *s, const struct block *b,
-                             const char *rows, int64_t row, int64_t first, int64_t count,
-                             int64_t width)
-{
-    bool is_direct = s->kv == TN_F16 || s->kv == TN_U8;
-    struct rows r = {.row = row, .kind = CPU_FEW_F32};
-    if (b->rows > CPU_FEW_ROWS || s->dtype != TN_F32 || !is_direct) {
-        r.data = attention_read_rows(s, b->wide, rows, first, count, width, &r.row);
-        return r;
-    }
-    r.kind = s->kv == TN_F16 ? CPU_FEW_F16 : CPU_FEW_Q8_0;
-    r.data = rows + first * row * s->kv_size;
-    return r;
-}
-
-// Scores of `count` keys, and the weighed sum of as many values. False: there are too many
-// rows, or no loop for the dtype, and BLAS is quicker.
-static bool multiply_few_f32(const struct attention *s, const struct block *b,
-                             const struct rows *k, int64_t count)
-{
-    if (b->rows > CPU_FEW_ROWS)
-        return false;
-    s->kernels->few->by_rows(&(struct cpu_few_rows){.a = (const float *)(const void *)b->q,
-                                                    .b = k->data,
-                                                    .c = (float *)(void *)b->scores,
-                                                    .m = b->rows,
-                                                    .n = count,
-                                                    .k = s->depth,
-                                                    .a_row = s->depth,
-                                                    .b_row = k->row,
-                                                    .c_row = count,
-                                                    .scale = (float)s->scale,
-                                                    .kind = k->kind});
-    return true;
-}
-
-static bool add_few_f32(const struct attention *s, const struct block *b,
-                        const struct rows *v, int64_t count)
-{
-    if (b->rows > CPU_FEW_ROWS)
-        return false;
-    s->kernels->few->by_columns(
-        &(struct cpu_few_rows){.a = (const float *)(const void *)b->scores,
-                               .b = v->data,
-                               .c = (float *)(void *)b->out,
-                               .m = b->rows,
-                               .n = s->width,
-                               .k = count,
-                               .a_row = count,
-                               .b_row = v->row,
-                               .c_row = s->width,
-                               .kind = v->kind});
-    return true;
-}
-
-static bool multiply_few_f64(const struct attention *s, const struct block *b,
-                             const struct rows *k, int64_t count)
-{
-    (void)s, (void)b, (void)k, (void)count;
-    return false;
-}
-
-static bool add_few_f64(const struct attention *s, const struct block *b,
-                        const struct rows *v, int64_t count)
-{
-    (void)s, (void)b, (void)v, (void)count;
-    return false;
-}
-
-#define T float
-#define NAME(word) word##_f32
-#define GEMM sgemm
-#include "attention_scores.inc.h"
-#include "attention_rows.inc.h"
-#undef T
-#undef NAME
-#undef GEMM
-
-#define T double
-#define NAME(word) word##_f64
-#define GEMM dgemm
-#include "attention_scores.inc.h"
-#include "attention_rows.inc.h"
-#undef T
-#undef NAME
-#undef GEMM
+#define PART_KEYS (2 * ATTENTION_KEY_BLOCK) // the least of a part
+#define LANES 64                            // of blocks, each with memory of its own
 
 // --- blocks -----------------------------------------------------------------------------
 
@@ -146,16 +32,16 @@ struct unit {
 static struct unit find_unit(const struct attention *s, int64_t number)
 {
     struct unit u = {.of = attention_unit(s, number / s->blocks),
-                     .begin = number % s->blocks * ROW_BLOCK};
+                     .begin = number % s->blocks * ATTENTION_ROW_BLOCK};
     int64_t all = s->per_group * s->queries;
-    u.rows = all - u.begin < ROW_BLOCK ? all - u.begin : ROW_BLOCK;
+    u.rows = all - u.begin < ATTENTION_ROW_BLOCK ? all - u.begin : ATTENTION_ROW_BLOCK;
     u.row = number / s->blocks * all + u.begin;
     return u;
 }
 
 // Begins the rows of a block, and leaves part `part` of the keys that they see.
 static void begin_rows(const struct attention *s, const struct unit *u, int64_t part,
-                       struct block *b)
+                       struct attention_block *b)
 {
     b->low = s->keys;
     b->high = 0;
@@ -168,8 +54,8 @@ static void begin_rows(const struct attention *s, const struct unit *u, int64_t 
     }
     if (b->low >= b->high)
         return;
-    int64_t tiles = (b->high - b->low + KEY_BLOCK - 1) / KEY_BLOCK;
-    int64_t size = (tiles + s->parts - 1) / s->parts * KEY_BLOCK;
+    int64_t tiles = (b->high - b->low + ATTENTION_KEY_BLOCK - 1) / ATTENTION_KEY_BLOCK;
+    int64_t size = (tiles + s->parts - 1) / s->parts * ATTENTION_KEY_BLOCK;
     b->low += part * size;
     b->high = b->high - b->low < size ? b->high : b->low + size;
 }
@@ -184,12 +70,12 @@ static int64_t count_units(const struct attention *s)
 static int64_t rows_of_block(const struct attention *s)
 {
     int64_t all = s->per_group * s->queries;
-    return all < ROW_BLOCK ? all : ROW_BLOCK;
+    return all < ATTENTION_ROW_BLOCK ? all : ATTENTION_ROW_BLOCK;
 }
 
 static int64_t scores_bytes(const struct attention *s)
 {
-    return attention_round_up(rows_of_block(s) * KEY_BLOCK * s->element);
+    return attention_round_up(rows_of_block(s) * ATTENTION_KEY_BLOCK * s->element);
 }
 
 static int64_t q_bytes(const struct attention *s)
@@ -202,7 +88,9 @@ static int64_t q_bytes(const struct attention *s)
 static int64_t wide_bytes(const struct attention *s)
 {
     int64_t width = s->depth > s->width ? s->depth : s->width;
-    return attention_is_widened(s) ? attention_round_up(KEY_BLOCK * width * s->element) : 0;
+    return attention_is_widened(s)
+               ? attention_round_up(ATTENTION_KEY_BLOCK * width * s->element)
+               : 0;
 }
 
 static int64_t sums_bytes(const struct attention *s)
@@ -217,7 +105,7 @@ static int64_t lane_bytes(const struct attention *s)
 
 static int64_t part_bytes(const struct attention *s)
 {
-    return attention_round_up(ROW_BLOCK * (int64_t)sizeof(struct attention_row)) +
+    return attention_round_up(ATTENTION_ROW_BLOCK * (int64_t)sizeof(struct attention_row)) +
            sums_bytes(s);
 }
 
@@ -232,13 +120,10 @@ static int64_t choose_parts(const struct attention *s, int64_t keys)
 
 // --- blocks of rows ---------------------------------------------------------------------
 
-static void divide_rows(const struct attention *s, const struct block *b)
+static void divide_rows(const struct attention *s, const struct attention_block *b)
 {
     for (int64_t i = 0; i < b->rows; i++)
-        if (s->dtype == TN_F32)
-            divide_f32(s, &b->states[i], b->out + i * s->width * s->element);
-        else
-            divide_f64(s, &b->states[i], b->out + i * s->width * s->element);
+        attention_divide(s, &b->states[i], b->out + i * s->width * s->element);
 }
 
 // Rows as they are stored.
@@ -253,17 +138,17 @@ static void narrow_rows(const struct attention *s, const char *rows, int64_t row
 // Item number: the number of a block times the parts, plus that of the part.
 static void run_item(const struct attention *s, int64_t item, char *lane)
 {
-    struct attention_row states[ROW_BLOCK];
+    struct attention_row states[ATTENTION_ROW_BLOCK];
     struct unit u = find_unit(s, item / s->parts);
     char *wide_q = lane + scores_bytes(s), *wide = wide_q + q_bytes(s);
-    struct block b = {.rows = u.rows,
-                      .q = s->q + u.row * s->depth * s->stored_size,
-                      .k = u.of.k,
-                      .v = u.of.v,
-                      .out = s->out + u.row * s->width * s->stored_size,
-                      .scores = lane,
-                      .wide = wide,
-                      .states = states};
+    struct attention_block b = {.rows = u.rows,
+                                .q = s->q + u.row * s->depth * s->stored_size,
+                                .k = u.of.k,
+                                .v = u.of.v,
+                                .out = s->out + u.row * s->width * s->stored_size,
+                                .scores = lane,
+                                .wide = wide,
+                                .states = states};
     if (attention_is_half(s)) {
         const void *in = b.q;
         s->kernels->cast[s->stored][s->dtype](wide_q, &in, u.rows * s->depth, 0);
@@ -276,10 +161,7 @@ static void run_item(const struct attention *s, int64_t item, char *lane)
         b.states = (struct attention_row *)(void *)(memory + sums_bytes(s));
     }
     begin_rows(s, &u, item % s->parts, &b);
-    if (s->dtype == TN_F32)
-        sum_block_f32(s, &b);
-    else
-        sum_block_f64(s, &b);
+    attention_sum_block(s, &b);
     if (s->parts > 1)
         return;
     divide_rows(s, &b);
@@ -306,16 +188,13 @@ static void add_units(void *context, int64_t begin, int64_t end, uint32_t worker
     for (int64_t number = begin; number < end; number++) {
         char *memory = s->scratch + s->lanes * lane_bytes(s) + number * s->parts * pitch;
         struct unit u = find_unit(s, number);
-        struct block b = {.rows = u.rows,
-                          .out = memory,
-                          .states =
-                              (struct attention_row *)(void *)(memory + sums_bytes(s))};
+        struct attention_block b = {
+            .rows = u.rows,
+            .out = memory,
+            .states = (struct attention_row *)(void *)(memory + sums_bytes(s))};
         for (int64_t i = 0; i < u.rows; i++) {
             char *row = memory + i * s->width * s->element;
-            if (s->dtype == TN_F32)
-                add_parts_f32(s, &b.states[i], row, pitch);
-            else
-                add_parts_f64(s, &b.states[i], row, pitch);
+            attention_add_parts(s, &b.states[i], row, pitch);
         }
         divide_rows(s, &b);
         if (attention_is_half(s))
@@ -331,7 +210,7 @@ static void add_units(void *context, int64_t begin, int64_t end, uint32_t worker
 static void read_shape(const tn_layout *inputs, struct attention *s)
 {
     attention_read_shape(inputs, s);
-    s->blocks = (s->per_group * s->queries + ROW_BLOCK - 1) / ROW_BLOCK;
+    s->blocks = (s->per_group * s->queries + ATTENTION_ROW_BLOCK - 1) / ATTENTION_ROW_BLOCK;
     s->parts = choose_parts(s, s->keys);
     int64_t items = count_units(s) * s->parts;
     s->lanes = items < LANES ? items : LANES;

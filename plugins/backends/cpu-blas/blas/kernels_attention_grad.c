@@ -2,11 +2,11 @@
 // nn.attention_grad/1 of floats: the derivative of attention, without a matrix of all
 // scores (after Dao et al., "FlashAttention", 2022).
 //
-// The queries of a group of heads are rows of one matrix, ROW_BLOCK of which are computed
-// at a time. Of such a block the weights of all keys are computed and kept, if there are
-// not too many: then each product is made once. Else, and with a soft cap, scores are
-// computed twice, tile by tile: for the greatest one and the sum of each row, and then for
-// the weights. A block adds to the gradients of all keys that it sees.
+// The queries of a group of heads are rows of one matrix, ATTENTION_ROW_BLOCK of which are
+// computed at a time. Of such a block the weights of all keys are computed and kept, if
+// there are not too many: then each product is made once. Else, and with a soft cap, scores
+// are computed twice, tile by tile: for the greatest one and the sum of each row, and then
+// for the weights. A block adds to the gradients of all keys that it sees.
 //
 // Where there are few groups, their blocks are dealt to parts, each with sums of its own
 // for the gradients of keys and values, which are added at the end. How many depends on
@@ -14,67 +14,28 @@
 //
 // Half floats are computed in f32: a block of rows, or of keys, at a time is widened.
 #include "attention.h"
-#include <math.h>
 #include <string.h>
+#include "cpu/attention/grad.h"
 
-#define ROW_BLOCK 64
-#define KEY_BLOCK 256
 #define MOST_KEPT (INT64_C(1) << 22) // bytes of the weights of a block
 #define MOST_SUMS (INT64_C(1) << 28) // bytes of the sums of parts, for more than one
 #define ITEMS 16                     // parts of groups: enough for as many threads
 #define GRAIN 4096                   // elements of sums
 
-struct gradient {
-    struct attention of;
-    const char *out, *gradient;
-    char *dq, *dk, *dv, *sums, *lanes;
-    int64_t pitch; // elements from row to row of the weights that are kept
-    bool is_kept;  // weights of a block
-    bool has_sums; // of keys and values in scratch memory, not in the outputs
-};
-
-// A block of rows, in the dtype that is computed in.
-struct grad_block {
-    int64_t rows, low, high; // keys that any row sees
-    const char *q, *out, *gradient;
-    const char *k, *v; // as they are stored
-    char *dq, *dk, *dv, *weights, *terms, *slopes, *wide_k, *wide_v;
-    struct attention_row *states;
-    double *shared; // by all keys of a row: the sum of out times its gradient
-};
-
-#define T float
-#define NAME(word) word##_f32
-#define GEMM sgemm
-#include "attention_scores.inc.h"
-#include "attention_grad_rows.inc.h"
-#undef T
-#undef NAME
-#undef GEMM
-
-#define T double
-#define NAME(word) word##_f64
-#define GEMM dgemm
-#include "attention_scores.inc.h"
-#include "attention_grad_rows.inc.h"
-#undef T
-#undef NAME
-#undef GEMM
-
 // --- memory: the sums of items, and then that of workers ---------------------------------
 
-static int64_t count_groups(const struct gradient *g)
+static int64_t count_groups(const struct attention_gradient *g)
 {
     return g->of.batches * g->of.groups;
 }
 
 // Of an item: the gradients of keys, and then of values.
-static int64_t keys_bytes(const struct gradient *g)
+static int64_t keys_bytes(const struct attention_gradient *g)
 {
     return attention_round_up(g->of.keys * g->of.depth * g->of.element);
 }
 
-static int64_t item_bytes(const struct gradient *g)
+static int64_t item_bytes(const struct attention_gradient *g)
 {
     return keys_bytes(g) + attention_round_up(g->of.keys * g->of.width * g->of.element);
 }
@@ -82,24 +43,25 @@ static int64_t item_bytes(const struct gradient *g)
 // What a worker has for a block. The last six are for half floats.
 enum piece { WEIGHTS, TERMS, SLOPES, Q, OUT, GRADIENT, DQ, WIDE_K, WIDE_V, NUM_PIECES };
 
-static int64_t piece_bytes(const struct gradient *g, enum piece piece)
+static int64_t piece_bytes(const struct attention_gradient *g, enum piece piece)
 {
     const struct attention *s = &g->of;
-    int64_t weights = g->is_kept ? g->pitch : KEY_BLOCK, slopes = s->soft_cap > 0;
+    int64_t weights = g->is_kept ? g->pitch : ATTENTION_KEY_BLOCK, slopes = s->soft_cap > 0;
     int64_t half = attention_is_half(s);
-    const int64_t elements[NUM_PIECES] = {ROW_BLOCK * weights,
-                                          ROW_BLOCK * KEY_BLOCK,
-                                          ROW_BLOCK * KEY_BLOCK * slopes,
-                                          half * ROW_BLOCK * s->depth,
-                                          half * ROW_BLOCK * s->width,
-                                          half * ROW_BLOCK * s->width,
-                                          half * ROW_BLOCK * s->depth,
-                                          half * KEY_BLOCK * s->depth,
-                                          half * KEY_BLOCK * s->width};
+    const int64_t elements[NUM_PIECES] = {ATTENTION_ROW_BLOCK * weights,
+                                          ATTENTION_ROW_BLOCK * ATTENTION_KEY_BLOCK,
+                                          ATTENTION_ROW_BLOCK * ATTENTION_KEY_BLOCK *
+                                              slopes,
+                                          half * ATTENTION_ROW_BLOCK * s->depth,
+                                          half * ATTENTION_ROW_BLOCK * s->width,
+                                          half * ATTENTION_ROW_BLOCK * s->width,
+                                          half * ATTENTION_ROW_BLOCK * s->depth,
+                                          half * ATTENTION_KEY_BLOCK * s->depth,
+                                          half * ATTENTION_KEY_BLOCK * s->width};
     return attention_round_up(elements[piece] * s->element);
 }
 
-static int64_t worker_bytes(const struct gradient *g)
+static int64_t worker_bytes(const struct attention_gradient *g)
 {
     int64_t sum = 0;
     for (int i = 0; i < NUM_PIECES; i++)
@@ -107,8 +69,8 @@ static int64_t worker_bytes(const struct gradient *g)
     return sum;
 }
 
-static void lay_out(const struct gradient *g, char *memory, struct grad_block *b,
-                    char *halves[4])
+static void lay_out(const struct attention_gradient *g, char *memory,
+                    struct attention_grad_block *b, char *halves[4])
 {
     char *pieces[NUM_PIECES];
     for (int i = 0; i < NUM_PIECES; i++) {
@@ -144,9 +106,9 @@ static const char *widen(const struct attention *s, const char *from, char *to,
 }
 
 // Rows [begin, begin + b->rows) of a group, whose first row is row `first` of all.
-static void run_block(const struct gradient *g, const struct attention_unit *unit,
+static void run_block(const struct attention_gradient *g, const struct attention_unit *unit,
                       int64_t first, int64_t begin, char *const halves[4],
-                      struct grad_block *b)
+                      struct attention_grad_block *b)
 {
     const struct attention *s = &g->of;
     int64_t row = first + begin, size = b->rows * s->depth;
@@ -165,21 +127,19 @@ static void run_block(const struct gradient *g, const struct attention_unit *uni
     b->gradient = widen(s, g->gradient, halves[2], row, b->rows, s->width);
     b->dq = attention_is_half(s) ? halves[3] : dq;
     memset(b->dq, 0, (size_t)(size * s->element));
-    if (b->low < b->high && s->dtype == TN_F32)
-        add_block_f32(g, b);
-    else if (b->low < b->high)
-        add_block_f64(g, b);
+    if (b->low < b->high)
+        attention_add_gradients(g, b);
     if (attention_is_half(s))
         cast_rows(s, s->dtype, s->stored, b->dq, dq, size);
 }
 
 // Item number: that of a group times the parts, plus the part's.
-static void run_item(const struct gradient *g, int64_t item, char *memory)
+static void run_item(const struct attention_gradient *g, int64_t item, char *memory)
 {
     const struct attention *s = &g->of;
-    struct attention_row states[ROW_BLOCK];
-    double shared[ROW_BLOCK];
-    struct grad_block b = {.states = states, .shared = shared};
+    struct attention_row states[ATTENTION_ROW_BLOCK];
+    double shared[ATTENTION_ROW_BLOCK];
+    struct attention_grad_block b = {.states = states, .shared = shared};
     struct attention_unit unit = attention_unit(s, item / s->parts);
     char *halves[4];
     lay_out(g, memory, &b, halves);
@@ -193,15 +153,15 @@ static void run_item(const struct gradient *g, int64_t item, char *memory)
     memset(b.dk, 0, (size_t)(s->keys * s->depth * s->element));
     memset(b.dv, 0, (size_t)(s->keys * s->width * s->element));
     for (int64_t n = item % s->parts; n < s->blocks; n += s->parts) {
-        int64_t begin = n * ROW_BLOCK;
-        b.rows = all - begin < ROW_BLOCK ? all - begin : ROW_BLOCK;
+        int64_t begin = n * ATTENTION_ROW_BLOCK;
+        b.rows = all - begin < ATTENTION_ROW_BLOCK ? all - begin : ATTENTION_ROW_BLOCK;
         run_block(g, &unit, group * all, begin, halves, &b);
     }
 }
 
 static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct gradient *g = context;
+    const struct attention_gradient *g = context;
     for (int64_t item = begin; item < end; item++)
         run_item(g, item, g->lanes + worker * worker_bytes(g));
 }
@@ -209,16 +169,13 @@ static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker
 // --- sums --------------------------------------------------------------------------------
 
 // Adds elements [begin, end) of the sums of a group's items.
-static void add_range(const struct gradient *g, const char *sums, char *out, int64_t begin,
-                      int64_t end)
+static void add_range(const struct attention_gradient *g, const char *sums, char *out,
+                      int64_t begin, int64_t end)
 {
     const struct attention *s = &g->of;
     double wide[GRAIN / 2]; // as many floats as a range has
     char *to = attention_is_half(s) ? (char *)wide : out + begin * s->element;
-    if (s->dtype == TN_F32)
-        add_sums_f32(g, to, sums, begin, end, item_bytes(g));
-    else
-        add_sums_f64(g, to, sums, begin, end, item_bytes(g));
+    attention_add_sums(g, to, sums, begin, end, item_bytes(g));
     if (attention_is_half(s))
         cast_rows(s, s->dtype, s->stored, to, out + begin * s->stored_size, end - begin);
 }
@@ -232,7 +189,7 @@ static int64_t ranges_of(int64_t elements)
 static void add_items(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    const struct gradient *g = context;
+    const struct attention_gradient *g = context;
     const struct attention *s = &g->of;
     int64_t k_count = s->keys * s->depth, v_count = s->keys * s->width;
     int64_t k_ranges = ranges_of(k_count), ranges = k_ranges + ranges_of(v_count);
@@ -251,15 +208,16 @@ static void add_items(void *context, int64_t begin, int64_t end, uint32_t worker
 // --- the kernel --------------------------------------------------------------------------
 
 static void describe(const tn_layout inputs[3], const tn_attention_attrs *attrs,
-                     struct gradient *g)
+                     struct attention_gradient *g)
 {
     struct attention *s = &g->of;
     attention_read_shape(inputs, s);
     s->soft_cap = attrs->soft_cap;
-    s->blocks = (s->per_group * s->queries + ROW_BLOCK - 1) / ROW_BLOCK;
+    s->blocks = (s->per_group * s->queries + ATTENTION_ROW_BLOCK - 1) / ATTENTION_ROW_BLOCK;
     // Rows of 16 elements more, and so not of a power of two, share no places of a cache.
     g->pitch = (s->keys + 15) / 16 * 16 + 16;
-    g->is_kept = s->soft_cap == 0 && g->pitch <= MOST_KEPT / ROW_BLOCK / s->element;
+    g->is_kept =
+        s->soft_cap == 0 && g->pitch <= MOST_KEPT / ATTENTION_ROW_BLOCK / s->element;
     int64_t groups = count_groups(g), size = item_bytes(g);
     int64_t wanted = groups > 0 ? (ITEMS + groups - 1) / groups : 1;
     int64_t most = groups > 0 && size > 0 ? MOST_SUMS / size / groups : 1;
@@ -269,19 +227,19 @@ static void describe(const tn_layout inputs[3], const tn_attention_attrs *attrs,
     g->has_sums = s->parts > 1 || attention_is_half(s);
 }
 
-static int64_t sums_bytes(const struct gradient *g)
+static int64_t sums_bytes(const struct attention_gradient *g)
 {
     return g->has_sums ? count_groups(g) * g->of.parts * item_bytes(g) : 0;
 }
 
 static tn_status attention_grad(const tn_cpu_call *call)
 {
-    struct gradient g = {.out = first_element(&call->inputs[3]),
-                         .gradient = first_element(&call->inputs[4]),
-                         .dq = first_element(&call->outputs[0]),
-                         .dk = first_element(&call->outputs[1]),
-                         .dv = first_element(&call->outputs[2]),
-                         .sums = call->scratch};
+    struct attention_gradient g = {.out = first_element(&call->inputs[3]),
+                                   .gradient = first_element(&call->inputs[4]),
+                                   .dq = first_element(&call->outputs[0]),
+                                   .dk = first_element(&call->outputs[1]),
+                                   .dv = first_element(&call->outputs[2]),
+                                   .sums = call->scratch};
     struct attention *s = &g.of;
     s->kernels = kernel_variant(call);
     s->q = first_element(&call->inputs[0]);
@@ -309,7 +267,7 @@ static tn_status attention_grad(const tn_cpu_call *call)
 
 static uint64_t attention_grad_scratch(const tn_kernel_query *query)
 {
-    struct gradient g = {0};
+    struct attention_gradient g = {0};
     describe(query->inputs, query->attrs, &g);
     return tn_saturated_add(
         (uint64_t)sums_bytes(&g),

@@ -9,7 +9,7 @@
 #define MAX_PARTIALS (INT64_C(32) << 20)
 #define MAX_CHUNKS 16
 
-static int64_t tile_grain(const struct conv *conv, int64_t pixels_each)
+static int64_t tile_grain(const struct cpu_conv *conv, int64_t pixels_each)
 {
     return 1 + PIECE_WORK / (pixels_each * conv->k * conv->og + 1);
 }
@@ -17,7 +17,8 @@ static int64_t tile_grain(const struct conv *conv, int64_t pixels_each)
 // --- out = x * w -----------------------------------------------------------------------
 
 struct forward {
-    struct conv conv;
+    struct cpu_conv conv;
+    const struct blas *blas;
     const float *x, *w, *bias;
     float *out;              // with `call`: a tile for each worker, in scratch memory
     const tn_cpu_call *call; // not NULL: the output passes through a program
@@ -27,7 +28,7 @@ struct forward {
 // second-level cache between the product and the program.
 #define FUSED_TILE 65536
 
-static void cut_tile(struct conv *conv)
+static void cut_tile(struct cpu_conv *conv)
 {
     int64_t most = FUSED_TILE / (conv->o + 1) + 1;
     conv->tile = conv->tile < most ? conv->tile : most;
@@ -46,14 +47,14 @@ static void repeat(float *to, const float *from, int64_t n, int64_t times)
 
 static void forward_tile(const struct forward *f, float *out, int64_t first, int64_t count)
 {
-    const struct conv *v = &f->conv;
+    const struct cpu_conv *v = &f->conv;
     float patches[CONV_TILE];
 
     if (f->bias)
         repeat(out, f->bias, v->o, count);
     for (int64_t g = 0; g < v->groups; g++) {
-        conv_gather(v, f->x, g, first, count, patches);
-        v->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, (int)count, (int)v->og,
+        cpu_conv_gather(v, f->x, g, first, count, patches);
+        f->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, (int)count, (int)v->og,
                        (int)v->k, 1, patches, (int)v->k, f->w + g * v->og * v->k, (int)v->k,
                        f->bias ? 1 : 0, out + g * v->og, (int)v->o);
     }
@@ -90,7 +91,7 @@ static tn_status conv2d(const tn_cpu_call *call)
         f.call = call;
         f.out = call->scratch;
     }
-    tn_status status = blas_enter(call, &f.conv.blas);
+    tn_status status = blas_enter(call, &f.blas);
     if (status != TN_OK)
         return status;
     int64_t tiles = (f.conv.pixels + f.conv.tile - 1) / f.conv.tile;
@@ -101,7 +102,7 @@ static tn_status conv2d(const tn_cpu_call *call)
 
 static int32_t conv2d_accepts(const tn_kernel_query *query)
 {
-    struct conv conv;
+    struct cpu_conv conv;
     // A rule stands for the bias and for the output.
     if (query->fused & ~(UINT64_C(1) << query->num_inputs))
         return 0;
@@ -112,7 +113,7 @@ static int32_t conv2d_accepts(const tn_kernel_query *query)
 
 static uint64_t conv2d_scratch(const tn_kernel_query *query)
 {
-    struct conv conv;
+    struct cpu_conv conv;
     if (!query->fused)
         return 0;
     conv_read(query->attrs, &query->inputs[0], &query->inputs[1], &query->outputs[0],
@@ -125,14 +126,15 @@ static uint64_t conv2d_scratch(const tn_kernel_query *query)
 // --- x = gradient * w ------------------------------------------------------------------
 
 struct input_gradient {
-    struct conv conv;
+    struct cpu_conv conv;
+    const struct blas *blas;
     const float *g, *w;
     float *x;
 };
 
 static void rebuild_image(const struct input_gradient *f, int64_t image)
 {
-    const struct conv *v = &f->conv;
+    const struct cpu_conv *v = &f->conv;
     float patches[CONV_TILE];
     int64_t each = v->oh * v->ow, end = (image + 1) * each;
     memset(f->x + image * v->h * v->w * v->c, 0,
@@ -140,11 +142,11 @@ static void rebuild_image(const struct input_gradient *f, int64_t image)
     for (int64_t first = image * each; first < end; first += v->tile) {
         int64_t count = end - first < v->tile ? end - first : v->tile;
         for (int64_t g = 0; g < v->groups; g++) {
-            v->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, (int)count,
+            f->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, (int)count,
                            (int)v->k, (int)v->og, 1, f->g + first * v->o + g * v->og,
                            (int)v->o, f->w + g * v->og * v->k, (int)v->k, 0, patches,
                            (int)v->k);
-            conv_scatter(v, f->x, g, first, count, patches);
+            cpu_conv_scatter(v, f->x, g, first, count, patches);
         }
     }
 }
@@ -168,7 +170,7 @@ static tn_status conv2d_input(const tn_cpu_call *call)
               &call->inputs[0].layout, &f.conv);
     if (f.conv.n * f.conv.h * f.conv.w * f.conv.c == 0)
         return TN_OK;
-    tn_status status = blas_enter(call, &f.conv.blas);
+    tn_status status = blas_enter(call, &f.blas);
     if (status != TN_OK)
         return status;
     call->parallel_for(call, f.conv.n, tile_grain(&f.conv, f.conv.oh * f.conv.ow),
@@ -179,7 +181,7 @@ static tn_status conv2d_input(const tn_cpu_call *call)
 
 static int32_t conv2d_input_accepts(const tn_kernel_query *query)
 {
-    struct conv conv;
+    struct cpu_conv conv;
     conv_read(query->attrs, &query->outputs[0], &query->inputs[1], &query->inputs[0],
               &conv);
     return conv_accepts(&conv);
@@ -190,14 +192,15 @@ static int32_t conv2d_input_accepts(const tn_kernel_query *query)
 // Output pixels are cut into chunks, by sizes alone. Each chunk is summed on its own, and
 // the sums are added in order: the result does not depend on the number of threads.
 struct weight_gradient {
-    struct conv conv;
+    struct cpu_conv conv;
+    const struct blas *blas;
     const float *x, *g;
     float *w, *partials;
     int64_t chunks;
     const struct cpu_kernels *kernels;
 };
 
-static int64_t count_chunks(const struct conv *v)
+static int64_t count_chunks(const struct cpu_conv *v)
 {
     int64_t tiles = (v->pixels + v->tile - 1) / v->tile;
     int64_t room = MAX_PARTIALS / (v->o * v->k * (int64_t)sizeof(float) + 1);
@@ -209,7 +212,7 @@ static int64_t count_chunks(const struct conv *v)
 
 static void sum_chunk(const struct weight_gradient *f, int64_t chunk)
 {
-    const struct conv *v = &f->conv;
+    const struct cpu_conv *v = &f->conv;
     float patches[CONV_TILE];
     float *w = chunk == 0 ? f->w : f->partials + (chunk - 1) * v->o * v->k;
     int64_t size = (v->pixels + f->chunks - 1) / f->chunks;
@@ -220,8 +223,8 @@ static void sum_chunk(const struct weight_gradient *f, int64_t chunk)
     for (int64_t first = begin; first < end; first += v->tile) {
         int64_t count = end - first < v->tile ? end - first : v->tile;
         for (int64_t g = 0; g < v->groups; g++) {
-            conv_gather(v, f->x, g, first, count, patches);
-            v->blas->sgemm(BLAS_ROW_MAJOR, BLAS_TRANS, BLAS_NO_TRANS, (int)v->og, (int)v->k,
+            cpu_conv_gather(v, f->x, g, first, count, patches);
+            f->blas->sgemm(BLAS_ROW_MAJOR, BLAS_TRANS, BLAS_NO_TRANS, (int)v->og, (int)v->k,
                            (int)count, 1, f->g + first * v->o + g * v->og, (int)v->o,
                            patches, (int)v->k, first > begin ? 1 : 0, w + g * v->og * v->k,
                            (int)v->k);
@@ -251,7 +254,7 @@ static tn_status conv2d_weight(const tn_cpu_call *call)
     int64_t elements = f.conv.o * f.conv.k;
     if (elements == 0)
         return TN_OK;
-    tn_status status = blas_enter(call, &f.conv.blas);
+    tn_status status = blas_enter(call, &f.blas);
     if (status != TN_OK)
         return status;
     f.chunks = count_chunks(&f.conv);
@@ -263,21 +266,21 @@ static tn_status conv2d_weight(const tn_cpu_call *call)
     return TN_OK;
 }
 
-static void read_weight_query(const tn_kernel_query *query, struct conv *conv)
+static void read_weight_query(const tn_kernel_query *query, struct cpu_conv *conv)
 {
     conv_read(query->attrs, &query->inputs[0], &query->outputs[0], &query->inputs[1], conv);
 }
 
 static int32_t conv2d_weight_accepts(const tn_kernel_query *query)
 {
-    struct conv conv;
+    struct cpu_conv conv;
     read_weight_query(query, &conv);
     return conv_accepts(&conv);
 }
 
 static uint64_t conv2d_weight_scratch(const tn_kernel_query *query)
 {
-    struct conv conv;
+    struct cpu_conv conv;
     read_weight_query(query, &conv);
     uint64_t bytes = tn_saturated_multiply((uint64_t)(conv.o * conv.k), sizeof(float));
     return tn_saturated_multiply((uint64_t)(count_chunks(&conv) - 1), bytes);

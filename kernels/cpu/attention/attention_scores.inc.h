@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Soft cap and mask of scores. Included for each dtype by the kernels of attention, which
+// Soft cap and mask of scores. Included for each dtype by rows.c and grad.c, which
 // define T, the C type, and NAME(word), the names of this file's functions.
 
 // Scores with the soft cap, which is not 0.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A stable sort of items by their keys, in ascending order: few by merging, many by a radix
-// sort. Included for each kind of item by kernels_sort.c, which defines
+// sort. Included for each kind of item by sort.c, which defines
 //   ITEM          the type of an item
 //   NAME(word)    the names of this file's functions
 //   DIGIT(item, pass)  DIGIT_BITS bits of the key, the lowest in pass 0
@@ -84,7 +84,7 @@ static ITEM *NAME(sort)(ITEM *items, ITEM *other, int64_t n, uint32_t passes,
 }
 
 // Sorts the items of elements [begin, end) of a row in their places.
-static void NAME(sort_part)(const struct sorting *s, const void *row, ITEM *items,
+static void NAME(sort_part)(const struct cpu_sort *s, const void *row, ITEM *items,
                             ITEM *other, int64_t begin, int64_t end, uint32_t *counts)
 {
     for (int64_t i = begin; i < end; i++)
@@ -130,7 +130,7 @@ static void NAME(merge_part)(ITEM *to, const ITEM *items, int64_t n, int64_t wid
 // The k first of n items in order, from keys that `next` makes: items that come behind the
 // k-th of those so far are left out, and the others are sorted whenever `room` are there.
 // Gives the sorted items.
-static ITEM *NAME(select)(const struct sorting *s, const void *row, ITEM *items,
+static ITEM *NAME(select)(const struct cpu_sort *s, const void *row, ITEM *items,
                           ITEM *other, int64_t room, uint32_t *counts)
 {
     int64_t filled = 0;

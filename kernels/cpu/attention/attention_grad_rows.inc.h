@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The derivative of attention for a block of rows. Included for each dtype by
-// kernels_attention_grad.c, which defines T, the C type, NAME(word), the names of this
+// grad.c, which defines T, the C type, NAME(word), the names of this
 // file's functions, and GEMM, the member of struct blas.
 
 // Scores of keys [first, first + count), `pitch` elements from row to row.
-static void NAME(multiply_keys)(const struct gradient *g, const struct grad_block *b,
-                                int64_t first, int64_t count, T *scores, int64_t pitch)
+static void NAME(multiply_keys)(const struct attention_gradient *g,
+                                const struct attention_grad_block *b, int64_t first,
+                                int64_t count, T *scores, int64_t pitch)
 {
     const struct attention *s = &g->of;
     int64_t row = s->k_row;
@@ -17,8 +18,8 @@ static void NAME(multiply_keys)(const struct gradient *g, const struct grad_bloc
 
 // Of the scores of row i for keys [first, first + count), those that it sees by place:
 // [*begin, *end). The others become 0.
-static void NAME(cut_row)(const struct grad_block *b, int64_t i, T *row, int64_t first,
-                          int64_t count, int64_t *begin, int64_t *end)
+static void NAME(cut_row)(const struct attention_grad_block *b, int64_t i, T *row,
+                          int64_t first, int64_t count, int64_t *begin, int64_t *end)
 {
     const struct attention_row *state = &b->states[i];
     int64_t low = state->low > first ? state->low - first : 0;
@@ -63,12 +64,14 @@ static T NAME(share)(const struct attention_row *state)
 }
 
 // The weights of all keys of the block, which stay.
-static void NAME(weigh_all)(const struct gradient *g, const struct grad_block *b)
+static void NAME(weigh_all)(const struct attention_gradient *g,
+                            const struct attention_grad_block *b)
 {
     const struct attention *s = &g->of;
     int64_t all = b->high - b->low, begin, end;
-    for (int64_t at = 0; at < all; at += KEY_BLOCK) {
-        int64_t left = all - at, count = left < KEY_BLOCK ? left : KEY_BLOCK;
+    for (int64_t at = 0; at < all; at += ATTENTION_KEY_BLOCK) {
+        int64_t left = all - at,
+                count = left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK;
         NAME(multiply_keys)(g, b, b->low + at, count, (T *)b->weights + at, g->pitch);
     }
     for (int64_t i = 0; i < b->rows; i++) {
@@ -86,13 +89,15 @@ static void NAME(weigh_all)(const struct gradient *g, const struct grad_block *b
 
 // The scores of a tile with soft cap and mask; those that row i sees: [begin[i], end[i]).
 // What a score changes by beside the mask's is in b->slopes, where there is a soft cap.
-static void NAME(score_tile)(const struct gradient *g, const struct grad_block *b,
-                             int64_t first, int64_t count, int64_t *begin, int64_t *end)
+static void NAME(score_tile)(const struct attention_gradient *g,
+                             const struct attention_grad_block *b, int64_t first,
+                             int64_t count, int64_t *begin, int64_t *end)
 {
     const struct attention *s = &g->of;
-    NAME(multiply_keys)(g, b, first, count, (T *)b->weights, KEY_BLOCK);
+    NAME(multiply_keys)(g, b, first, count, (T *)b->weights, ATTENTION_KEY_BLOCK);
     for (int64_t i = 0; i < b->rows; i++) {
-        T *row = (T *)b->weights + i * KEY_BLOCK, *slope = (T *)b->slopes + i * KEY_BLOCK;
+        T *row = (T *)b->weights + i * ATTENTION_KEY_BLOCK,
+          *slope = (T *)b->slopes + i * ATTENTION_KEY_BLOCK;
         NAME(cut_row)(b, i, row, first, count, &begin[i], &end[i]);
         if (s->soft_cap > 0) {
             NAME(cap_row)(s, row + begin[i], end[i] - begin[i]);
@@ -105,16 +110,18 @@ static void NAME(score_tile)(const struct gradient *g, const struct grad_block *
 }
 
 // The greatest score of each row, and the sum of its weights, tile by tile.
-static void NAME(sum_weights)(const struct gradient *g, const struct grad_block *b)
+static void NAME(sum_weights)(const struct attention_gradient *g,
+                              const struct attention_grad_block *b)
 {
     const struct attention *s = &g->of;
-    int64_t begin[ROW_BLOCK], end[ROW_BLOCK];
-    for (int64_t first = b->low; first < b->high; first += KEY_BLOCK) {
+    int64_t begin[ATTENTION_ROW_BLOCK], end[ATTENTION_ROW_BLOCK];
+    for (int64_t first = b->low; first < b->high; first += ATTENTION_KEY_BLOCK) {
         int64_t left = b->high - first;
-        NAME(score_tile)(g, b, first, left < KEY_BLOCK ? left : KEY_BLOCK, begin, end);
+        NAME(score_tile)
+        (g, b, first, left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK, begin, end);
         for (int64_t i = 0; i < b->rows; i++) {
             struct attention_row *state = &b->states[i];
-            T *row = (T *)b->weights + i * KEY_BLOCK + begin[i];
+            T *row = (T *)b->weights + i * ATTENTION_KEY_BLOCK + begin[i];
             int64_t n = end[i] - begin[i];
             double most = NAME(reduce_row)(s, CPU_REDUCE_MAX, state->most, row, n);
             if (most > state->most)
@@ -127,14 +134,15 @@ static void NAME(sum_weights)(const struct gradient *g, const struct grad_block 
 }
 
 // The weights of a tile again.
-static void NAME(weigh_tile)(const struct gradient *g, const struct grad_block *b,
-                             int64_t first, int64_t count)
+static void NAME(weigh_tile)(const struct attention_gradient *g,
+                             const struct attention_grad_block *b, int64_t first,
+                             int64_t count)
 {
     const struct attention *s = &g->of;
-    int64_t begin[ROW_BLOCK], end[ROW_BLOCK];
+    int64_t begin[ATTENTION_ROW_BLOCK], end[ATTENTION_ROW_BLOCK];
     NAME(score_tile)(g, b, first, count, begin, end);
     for (int64_t i = 0; i < b->rows; i++) {
-        T *row = (T *)b->weights + i * KEY_BLOCK + begin[i];
+        T *row = (T *)b->weights + i * ATTENTION_KEY_BLOCK + begin[i];
         NAME(exp_row)(s, row, end[i] - begin[i], b->states[i].most);
         NAME(scale_row)(s, row, end[i] - begin[i], NAME(share)(&b->states[i]));
     }
@@ -142,8 +150,9 @@ static void NAME(weigh_tile)(const struct gradient *g, const struct grad_block *
 
 // Adds what keys [first, first + count) give: p are their weights, `pitch` elements from
 // row to row.
-static void NAME(add_tile)(const struct gradient *g, const struct grad_block *b,
-                           int64_t first, int64_t count, const T *p, int64_t pitch)
+static void NAME(add_tile)(const struct attention_gradient *g,
+                           const struct attention_grad_block *b, int64_t first,
+                           int64_t count, const T *p, int64_t pitch)
 {
     const struct attention *s = &g->of;
     int rows = (int)b->rows, keys = (int)count, depth = (int)s->depth,
@@ -156,23 +165,25 @@ static void NAME(add_tile)(const struct gradient *g, const struct grad_block *b,
     s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_TRANS, BLAS_NO_TRANS, keys, width, rows, 1, p,
                   (int)pitch, gradient, width, 1, (T *)b->dv + first * s->width, width);
     s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, width, 1, gradient,
-                  width, v, (int)v_row, 0, terms, KEY_BLOCK);
+                  width, v, (int)v_row, 0, terms, ATTENTION_KEY_BLOCK);
     for (int64_t i = 0; i < b->rows; i++) {
-        T *row = terms + i * KEY_BLOCK, shared = (T)b->shared[i];
+        T *row = terms + i * ATTENTION_KEY_BLOCK, shared = (T)b->shared[i];
         const void *in[] = {row, &shared, p + i * pitch};
         s->kernels->map[s->dtype][CPU_OP_SUB_THEN_MUL](row, in, count, 2);
-        const void *capped[] = {row, (const T *)b->slopes + i * KEY_BLOCK};
+        const void *capped[] = {row, (const T *)b->slopes + i * ATTENTION_KEY_BLOCK};
         if (s->soft_cap > 0)
             s->kernels->map[s->dtype][TN_EXPR_MUL](row, capped, count, 0);
     }
     s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, depth, keys, scale,
-                  terms, KEY_BLOCK, k, (int)k_row, 1, (T *)b->dq, depth);
+                  terms, ATTENTION_KEY_BLOCK, k, (int)k_row, 1, (T *)b->dq, depth);
     s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_TRANS, BLAS_NO_TRANS, keys, depth, rows, scale,
-                  terms, KEY_BLOCK, q, depth, 1, (T *)b->dk + first * s->depth, depth);
+                  terms, ATTENTION_KEY_BLOCK, q, depth, 1, (T *)b->dk + first * s->depth,
+                  depth);
 }
 
 // Of each row the sum of out times its gradient.
-static void NAME(share_rows)(const struct gradient *g, const struct grad_block *b)
+static void NAME(share_rows)(const struct attention_gradient *g,
+                             const struct attention_grad_block *b)
 {
     int64_t width = g->of.width;
     for (int64_t i = 0; i < b->rows; i++) {
@@ -184,26 +195,28 @@ static void NAME(share_rows)(const struct gradient *g, const struct grad_block *
     }
 }
 
-static void NAME(add_block)(const struct gradient *g, const struct grad_block *b)
+static void NAME(add_block)(const struct attention_gradient *g,
+                            const struct attention_grad_block *b)
 {
     NAME(share_rows)(g, b);
     if (g->is_kept)
         NAME(weigh_all)(g, b);
     else
         NAME(sum_weights)(g, b);
-    for (int64_t first = b->low; first < b->high; first += KEY_BLOCK) {
-        int64_t left = b->high - first, count = left < KEY_BLOCK ? left : KEY_BLOCK;
+    for (int64_t first = b->low; first < b->high; first += ATTENTION_KEY_BLOCK) {
+        int64_t left = b->high - first,
+                count = left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK;
         const T *p = (const T *)b->weights;
         if (g->is_kept)
             p += first - b->low;
         else
             NAME(weigh_tile)(g, b, first, count);
-        NAME(add_tile)(g, b, first, count, p, g->is_kept ? g->pitch : KEY_BLOCK);
+        NAME(add_tile)(g, b, first, count, p, g->is_kept ? g->pitch : ATTENTION_KEY_BLOCK);
     }
 }
 
 // Adds the sums of all parts, `pitch` bytes apart, into `to`: elements [begin, end).
-static void NAME(add_sums)(const struct gradient *g, char *to, const char *from,
+static void NAME(add_sums)(const struct attention_gradient *g, char *to, const char *from,
                            int64_t begin, int64_t end, int64_t pitch)
 {
     T *out = (T *)to;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of a block of attention. Included for each dtype by kernels_attention.c, which
+// The rows of a block of attention. Included for each dtype by rows.c, which
 // defines T, the C type, NAME(word), the names of this file's functions, and GEMM, the
 // member of struct blas.
 
@@ -29,8 +29,8 @@ static void NAME(weigh_row)(const struct attention *s, struct attention_row *sta
 }
 
 // Adds the values of keys [first, first + count), weighed, to the rows of a block.
-static void NAME(add_keys)(const struct attention *s, const struct block *b, int64_t first,
-                           int64_t count)
+static void NAME(add_keys)(const struct attention *s, const struct attention_block *b,
+                           int64_t first, int64_t count)
 {
     int rows = (int)b->rows, keys = (int)count;
     T *scores = (T *)b->scores, *out = (T *)b->out;
@@ -59,14 +59,15 @@ static void NAME(add_keys)(const struct attention *s, const struct block *b, int
 }
 
 // Sums the values of a block, weighed, over the keys that any of its rows sees.
-static void NAME(sum_block)(const struct attention *s, const struct block *b)
+static void NAME(sum_block)(const struct attention *s, const struct attention_block *b)
 {
     T *out = (T *)b->out;
     for (int64_t i = 0; i < b->rows * s->width; i++)
         out[i] = 0;
-    for (int64_t first = b->low; first < b->high; first += KEY_BLOCK) {
+    for (int64_t first = b->low; first < b->high; first += ATTENTION_KEY_BLOCK) {
         int64_t left = b->high - first;
-        NAME(add_keys)(s, b, first, left < KEY_BLOCK ? left : KEY_BLOCK);
+        NAME(add_keys)
+        (s, b, first, left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK);
     }
 }
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// Attention of blocks of rows, over blocks of keys. The queries of the heads that share
+// keys, a group, are rows of one matrix.
+//
+// Threads. Everything here is pure: memory that is written is the caller's.
+#ifndef KERNELS_CPU_ATTENTION_H
+#define KERNELS_CPU_ATTENTION_H
+
+#include <stdbool.h>
+#include <tenon/ops/reference.h>
+#include "cpu/cpu.h"
+#include "cpu/matmul/gemm.h"
+
+#define ATTENTION_ROW_BLOCK 64  // rows at a time, at most
+#define ATTENTION_KEY_BLOCK 256 // keys at a time, at most
+// No position or window is beyond it, so that sums fit.
+#define ATTENTION_FAR (INT64_C(1) << 61)
+
+// What is computed, and how its operands lie.
+struct attention {
+    const struct blas *blas;
+    const struct cpu_kernels *kernels;
+    const struct cpu_quant_kernels *quant; // for keys and values in blocks
+    uint32_t format;                       // of these, a number of TN_QUANT_FORMATS
+    int32_t stored, dtype;                 // of q and the output, and what is computed in
+    int32_t kv;                            // of k and v; TN_U8: blocks of q8_0
+    int64_t stored_size, element, kv_size; // bytes of an element
+    const tn_tensor *mask, *lengths;       // NULL: not given
+    const tn_tensor *slots;                // indices of k's and v's first axis; or NULL
+    int64_t num_slots;                     // its extent
+    int32_t batch_rank;                    // axes before those of heads
+    int64_t extent[TN_MAX_RANK], k_stride[TN_MAX_RANK], v_stride[TN_MAX_RANK],
+        mask_stride[TN_MAX_RANK]; // of these axes
+    int64_t batches, groups, per_group, queries, keys, depth, width;
+    int64_t k_head, v_head, mask_head, mask_query, mask_key, k_row, v_row;
+    double scale, soft_cap;
+    int64_t window; // ATTENTION_FAR: none
+    bool is_causal;
+    const char *q, *k, *v;
+    char *out, *scratch;
+    int64_t blocks, lanes, parts; // blocks of rows of a group; parts of the keys of a block
+};
+
+// A row of queries: keys [low, high) are seen by place; the greatest score so far, and the
+// sum of weights.
+struct attention_row {
+    int64_t low, high, mask_at;
+    double most, sum;
+};
+
+// The matrices of a group of heads, and the length of its sequence.
+struct attention_unit {
+    int64_t group, mask_at, length;
+    const char *k, *v;
+};
+
+// A part of a block of rows. q and out are of the dtype that is computed in.
+struct attention_block {
+    int64_t rows, low, high; // keys that any row sees
+    const char *q, *k, *v;
+    char *out, *scores, *wide; // wide: of halves, ATTENTION_KEY_BLOCK rows of k or v
+    struct attention_row *states;
+};
+
+// places.c
+// Group `number` of all batches.
+struct attention_unit attention_unit(const struct attention *s, int64_t number);
+// How many keys there are for an index of the first axis; no further than 2^61 from 0.
+int64_t attention_length(const struct attention *s, int64_t index);
+// Which keys a query at row `row` of a group sees by its place.
+struct attention_row attention_see(const struct attention *s,
+                                   const struct attention_unit *unit, int64_t row);
+
+// Rows [first, first + count) of k or v, `width` elements each, in the dtype that is
+// computed in: in `wide`, if that is another one. *row: elements from row to row (of
+// blocks: bytes), of the memory and then of what is returned.
+const void *attention_read_rows(const struct attention *s, char *wide, const char *rows,
+                                int64_t first, int64_t count, int64_t width, int64_t *row);
+
+static inline bool attention_is_half(const struct attention *s)
+{
+    return s->stored != s->dtype;
+}
+
+// Whether k and v are computed in another dtype.
+static inline bool attention_is_widened(const struct attention *s)
+{
+    return s->kv != s->dtype;
+}
+
+// Bytes of a part of scratch memory.
+static inline int64_t attention_round_up(int64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+// rows.c
+// Sums the values of a block, weighed, over the keys that any of its rows sees.
+void attention_sum_block(const struct attention *s, const struct attention_block *b);
+// Adds the sums of the parts of a row into those of the first part. Sums of parts lie
+// `pitch` bytes apart, and so do the row's states.
+void attention_add_parts(const struct attention *s, struct attention_row *state, char *out,
+                         int64_t pitch);
+// Divides the sums of a row by that of its weights.
+void attention_divide(const struct attention *s, const struct attention_row *state,
+                      char *out);
+
+#endif // KERNELS_CPU_ATTENTION_H

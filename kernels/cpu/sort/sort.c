@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// Keys of elements, and the two kinds of items.
+#include "sort.h"
+
+#include <string.h>
+#include <tenon/types.h>
+
+#define RUN_ITEMS 16    // so few are sorted by insertion
+#define LEAST_RADIX 768 // items: fewer are sorted by merging
+#define DIGIT_BITS CPU_SORT_DIGIT_BITS
+#define NUM_DIGITS CPU_SORT_DIGITS
+
+struct wide_item {
+    uint64_t key, index;
+};
+
+// Bits of a float in whose order its value comes; NaN is the greatest, and both zeros are
+// one.
+static uint64_t float_key(uint64_t bits, uint32_t width, uint64_t infinity)
+{
+    uint64_t sign = UINT64_C(1) << (width - 1), size = bits & (sign - 1);
+    if (size > infinity)
+        return sign | (sign - 1);
+    return size == 0 ? sign : bits & sign ? sign - 1 - size : sign | size;
+}
+
+// The key of element i of a packed row. The complement, cut to the width, reverses the
+// order.
+static inline uint64_t key_of(const struct cpu_sort *s, const void *row, int64_t i)
+{
+    uint64_t bits, ones = UINT64_MAX >> (64 - 8 * s->size);
+    switch (s->size) {
+    case 1:
+        bits = ((const uint8_t *)row)[i];
+        break;
+    case 2:
+        bits = ((const uint16_t *)row)[i];
+        break;
+    case 4:
+        bits = ((const uint32_t *)row)[i];
+        break;
+    default:
+        bits = ((const uint64_t *)row)[i];
+    }
+    switch (s->dtype) {
+    case TN_F16:
+        bits = float_key(bits, 16, 0x7c00);
+        break;
+    case TN_BF16:
+        bits = float_key(bits, 16, 0x7f80);
+        break;
+    case TN_F32:
+        bits = float_key(bits, 32, 0x7f800000);
+        break;
+    case TN_F64:
+        bits = float_key(bits, 64, UINT64_C(0x7ff0000000000000));
+        break;
+    default:
+        if (tn_is_signed(s->dtype))
+            bits ^= UINT64_C(1) << (8 * s->size - 1);
+    }
+    return s->descending ? bits ^ ones : bits;
+}
+
+#define ITEM uint64_t
+#define NAME(word) word##_narrow
+#define DIGIT(item, pass) ((item) >> (32 + (pass)*DIGIT_BITS) & (NUM_DIGITS - 1))
+#define BEFORE(a, b) ((a) >> 32 < (b) >> 32)
+static inline uint64_t item_narrow(const struct cpu_sort *s, const void *row, int64_t i)
+{
+    return key_of(s, row, i) << 32 | (uint64_t)i;
+}
+#include "sort_items.inc.h"
+#undef ITEM
+#undef NAME
+#undef DIGIT
+#undef BEFORE
+
+#define ITEM struct wide_item
+#define NAME(word) word##_wide
+#define DIGIT(item, pass) ((item).key >> ((pass)*DIGIT_BITS) & (NUM_DIGITS - 1))
+#define BEFORE(a, b) ((a).key < (b).key)
+static inline struct wide_item item_wide(const struct cpu_sort *s, const void *row,
+                                         int64_t i)
+{
+    return (struct wide_item){key_of(s, row, i), (uint64_t)i};
+}
+#include "sort_items.inc.h"
+#undef ITEM
+#undef NAME
+#undef DIGIT
+#undef BEFORE
+
+// The place of the i-th element in order.
+static inline uint64_t place_of(const uint64_t *narrow, const struct wide_item *wide,
+                                int64_t i)
+{
+    return narrow ? narrow[i] & UINT32_MAX : wide[i].index;
+}
+
+#define WRITE_VALUES(U)                                                                    \
+    for (int64_t i = begin; i < end; i++)                                                  \
+    ((U *)s->values)[at + i * s->inner] = ((const U *)row)[place_of(narrow, wide, i)]
+
+// Writes places [begin, end) in order, and the elements there, to the output's row that
+// begins with element `at`.
+static void write_row(const struct cpu_sort *s, const void *row, const uint64_t *narrow,
+                      const struct wide_item *wide, int64_t at, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end && s->indices; i++)
+        s->indices[at + i * s->inner] = (int64_t)place_of(narrow, wide, i);
+    if (!s->values)
+        return;
+    if (s->size == 1)
+        WRITE_VALUES(uint8_t);
+    else if (s->size == 2)
+        WRITE_VALUES(uint16_t);
+    else if (s->size == 4)
+        WRITE_VALUES(uint32_t);
+    else
+        WRITE_VALUES(uint64_t);
+}
+#undef WRITE_VALUES
+
+const void *cpu_sort_select(const struct cpu_sort *s, const void *row, void *items,
+                            void *other, int64_t room, uint32_t *counts)
+{
+    if (s->is_wide)
+        return select_wide(s, row, items, other, room, counts);
+    return select_narrow(s, row, items, other, room, counts);
+}
+
+void cpu_sort_part(const struct cpu_sort *s, const void *row, void *items, void *other,
+                   int64_t begin, int64_t end, uint32_t *counts)
+{
+    if (s->is_wide)
+        sort_part_wide(s, row, items, other, begin, end, counts);
+    else
+        sort_part_narrow(s, row, items, other, begin, end, counts);
+}
+
+void cpu_sort_merge(const struct cpu_sort *s, void *to, const void *items, int64_t width,
+                    int64_t begin, int64_t end)
+{
+    if (s->is_wide)
+        merge_part_wide(to, items, s->n, width, begin, end);
+    else
+        merge_part_narrow(to, items, s->n, width, begin, end);
+}
+
+void cpu_sort_write(const struct cpu_sort *s, const void *row, const void *sorted,
+                    int64_t at, int64_t begin, int64_t end)
+{
+    if (s->is_wide)
+        write_row(s, row, NULL, sorted, at, begin, end);
+    else
+        write_row(s, row, sorted, NULL, at, begin, end);
+}
