@@ -168,12 +168,14 @@ static bool append_capabilities(const struct spirv_module *module, struct spirv_
     bool ok = true;
     for (uint32_t i = 0; i < count; i++)
         ok = ok && append_insn(out, OpCapability, &seen[i], 1);
-    uint32_t name[5] = {0};
-    memcpy(name, "SPV_KHR_8bit_storage", sizeof(name));
-    uint32_t operands[6] = {name[0], name[1], name[2], name[3], name[4], 0};
-    for (uint32_t i = 0; i < count; i++)
-        if (seen[i] == CapabilityStorageBuffer8BitAccess)
-            ok = ok && append_insn(out, OpExtension, operands, 6);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t text[16] = {0};
+        const char *name = spirv_capability_extension(seen[i], VERSION_1_3);
+        if (!name || strlen(name) >= sizeof(text))
+            continue;
+        memcpy(text, name, strlen(name));
+        ok = ok && append_insn(out, OpExtension, text, strlen(name) / 4 + 1);
+    }
     return ok;
 }
 

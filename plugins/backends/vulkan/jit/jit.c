@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "compiler.h"
 #include "embedded.h"
+#include "spirv/numbers.h"
 
 static void release_words(struct vk_code *code)
 {
@@ -36,7 +37,7 @@ static bool load(tn_device *device, const struct text *key, struct vk_code *out)
     if (words)
         memcpy(words, data, size);
     host->free(host, data);
-    if (!words || words[0] != 0x07230203) {
+    if (!words || words[0] != SPIRV_MAGIC) {
         free(words);
         return false;
     }
