@@ -78,6 +78,7 @@ tn_status find_plugins(struct plugin_set *set, const char *extra_path);
 // plugin, found or refused, or NULL when the directory holds no manifest.
 tn_status find_plugin_at(const struct trust *trust, int at, const char *name,
                          const char *directory, struct plugin **out_plugin);
+// Frees a plugin that is not loaded (any more). NULL is fine.
 void plugin_destroy(struct plugin *plugin);
 
 // quarantine.c: refuses the found plugins that are in quarantine.
