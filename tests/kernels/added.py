@@ -23,7 +23,6 @@ SECTION = "## Adding a kernel of the Vulkan backends"
 KERNELS_FOLDER = "kernels/vulkan"
 FAMILY = KERNELS_FOLDER + "/rows" # which the document adds its kernel to
 BACKEND = "plugins/backends/vulkan"
-PLANS = BACKEND + "/dispatch"
 BACKENDS = {"vulkan": ("aot", "spirv", "spirv.c"), "vulkan-jit": ("jit", "sources", "jit_sources.c")}
 OTHERS = ("org.tenon.base", "org.tenon.nn")
 VALUES = [-3.5, -0.25, 0.0, 1.0, 2.75]
@@ -58,14 +57,14 @@ def add(source, tree):
         shutil.copytree(source / folder, tree / folder)
     (tree / "sdk").symlink_to(source / "sdk")
     files = blocks(source / "docs/CONTRIBUTING.md")
-    for folder, file in ((FAMILY, "silu.comp"), (PLANS, "plan_silu.c")):
-        (tree / folder / file).write_text(files.pop(file))
+    for file in ("silu.comp", "plan_silu.c"):
+        (tree / FAMILY / file).write_text(files.pop(file))
     with (tree / FAMILY / "variants.txt").open("a") as variants:
         variants.write(files.pop(FAMILY + "/variants.txt"))
-    own = tree / PLANS / "own_kernels.h"
-    head = re.search(r"#define OWN_KERNELS\(X\) +\\\n", own.read_text())[0]
-    insert(own, head, files.pop(PLANS + "/own_kernels.h"))
-    insert(tree / PLANS / "kernels.h", "// plan_reduce.c\n",
+    records = tree / FAMILY / "records.h"
+    head = re.search(r"#define \w+_KERNELS\(X\) +\\\n", records.read_text())[0]
+    insert(records, head, files.pop(FAMILY + "/records.h"))
+    insert(records, "tn_status vk_plan_cross_entropy(const tn_vulkan_plan *plan);\n",
            "tn_status vk_plan_silu(const tn_vulkan_plan *plan);\n")
     if files:
         sys.exit("the document has blocks that are not used: " + ", ".join(files))
@@ -88,7 +87,8 @@ class Tree:
         words[words.index("-c") + 1] = str(file)
         first = next(i for i, word in enumerate(words) if word.startswith("-I"))
         words[first:first] = ["-I%s" % folder for folder in (
-            made, file.parent, self.tree / BACKEND, self.tree / KERNELS_FOLDER / "pack")]
+            made, file.parent, self.tree / BACKEND, self.tree / "kernels",
+            self.tree / KERNELS_FOLDER / "pack")]
         run(words, cwd=entry["directory"])
         return out
 
@@ -120,7 +120,7 @@ class Tree:
         objects = {inside + "plugin.c.o": self.tree / folder / "plugin.c",
                    inside + "meson-generated_.._%s.o" % generated: made / generated}
         objects = {like: self.compile(like, file, made) for like, file in objects.items()}
-        plan = self.compile(BACKEND + "/libtenon-vulkan-cold.a.p/", self.tree / PLANS / "plan_silu.c", made)
+        plan = self.compile(BACKEND + "/libtenon-vulkan-cold.a.p/", self.tree / FAMILY / "plan_silu.c", made)
         out = made / ("org.tenon.%s.so" % name)
         self.link(name, objects, plan, out)
         run([self.source / "sdk/glue/tenon-plugin", "stage", "--tenon",

@@ -3,7 +3,7 @@
 // backends by itself, with a stand-in for pipelines and no device.
 #include "check.h"
 
-#include "dispatch/kernels.h"
+#include "vulkan/move/records.h"
 #include "segment/launches.h"
 #include "segment/measure.h"
 #include "dispatch/special.h"

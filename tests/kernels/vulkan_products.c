@@ -4,7 +4,7 @@
 // a device.
 #include "check.h"
 
-#include "dispatch/plan_matmul.h"
+#include "vulkan/matmul/plan_matmul.h"
 
 enum { NONE, SUBGROUPS, GROUPS, BOTH, NUM_DEVICES };
 enum { PLAIN, TURNED, BROADCAST, REVERSED }; // how the left operand lies

@@ -66,8 +66,8 @@ FLOORS = {
     "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt"), "text"),
     "sdk/conformance": tower("kit", ("plugin", "pack", "segment", "backend", "format", "tokenizer", "model"),
                              ("primitive", "rules", "kernel", "queue", "family"), "device"),
-    "kernels/vulkan": tower(("pack", "program"), ("reduce", "sort"), "matmul",
-                            ("attention", "conv", "index", "move", "quant", "rows")),
+    "kernels/vulkan": tower(("pack", "program"), "launch.h", "rules.h", ("move", "reduce", "sort"), "matmul",
+                            ("attention", "conv", "index", "quant", "rows")),
     "tools/tenon": {
         "base": [],
         "files": ["base"],

@@ -29,7 +29,6 @@ APART = re.compile(r"(sdk/include|docs|tests/fuzz/corpus|tests/museum)(/|$)|.*/f
 # Folders over either bound, and how many sources each has: what is new goes into a folder of its own.
 LARGE = {
     "core/base": 34,
-    "plugins/backends/vulkan/dispatch": 38,
     "plugins/ops/ffi": 35,
     "tests/compiler": 42,
     "tests/fuzz": 35,
@@ -50,12 +49,9 @@ RECURSIONS = {
 }
 # Pairs of folders that call each other both ways, and why.
 BOTH_WAYS = {
-    ("plugins/backends/vulkan/dispatch", "plugins/backends/vulkan/pipeline"): "the plans move to kernels",
 }
 # Pairs of folders that include each other both ways, by headers, and why.
 BOTH_INCLUDE = {
-    ("plugins/backends/vulkan/dispatch", "plugins/backends/vulkan/pipeline"): "the plans move to kernels",
-    ("plugins/backends/vulkan/dispatch", "plugins/backends/vulkan/segment"): "the plans move to kernels",
 }
 # No rooms of the product: what stands alone, and programs of tests.
 ALONE = re.compile(r"(tests|sdk/templates|sdk/examples|docs)/")

@@ -10,7 +10,7 @@
 #define OWN_FAMILY TN_FAMILY_VULKAN_SPIRV
 #define OWN_MODULES spirv_modules
 #define OWN_UNPACK spirv_unpack
-#include "../dispatch/own_kernels.h"
+#include "vulkan/records.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
 #define FUSION_LIMIT 128

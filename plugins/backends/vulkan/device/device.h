@@ -45,7 +45,7 @@ struct vk_flavour {
     const char *const *families;
     uint32_t fusion_limit; // instructions
 
-    // The modules of the kernels in own_kernels.h, sorted by name: the variants of
+    // The modules of the kernels in vulkan/records.h, sorted by name: the variants of
     // the variants.txt of kernels/vulkan.
     const tn_vulkan_module *modules;
     uint32_t num_modules;

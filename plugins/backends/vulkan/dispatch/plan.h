@@ -5,6 +5,7 @@
 #define VULKAN_DISPATCH_PLAN_H
 
 #include "../pipeline/pipeline.h"
+#include "vulkan/launch.h"
 
 // In place of a slot: the executable's own buffer of constants.
 #define VK_SLOT_CONSTANTS UINT32_MAX
@@ -137,5 +138,9 @@ static inline void launch_spec(struct vk_launch *launch, uint32_t value)
 
 // Plans a step with a kernel of family vulkan.glsl/1 or vulkan.spirv/1.
 tn_status plan_kernel(struct vk_plan *plan, const tn_step *step);
+
+// What the step's kernel is among this backend's own. KERNEL_OTHER: none of these, or
+// another plugin's, or the step is a program.
+enum kernel_kind plan_own_kind(const tn_device *device, const tn_step *step);
 
 #endif // VULKAN_DISPATCH_PLAN_H

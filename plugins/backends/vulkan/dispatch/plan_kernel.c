@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <tenon/checked.h>
 #include <tenon/ops/reference.h>
-#include "kernels.h"
 #include "../pipeline/module.h"
 #include "plan_fused.h"
 #include "../spirv/spirv_check.h"
@@ -532,9 +531,17 @@ static tn_status check_payload(struct planning *p, const tn_kernel *kernel)
     return TN_OK;
 }
 
-bool kernel_plan_is_own(const tn_vulkan_plan *plan)
+static bool is_own_payload(const tn_device *device, const tn_vulkan_kernel *payload)
 {
-    return plan->launch == launch;
+    return payload && payload->modules == device->flavour->modules;
+}
+
+enum kernel_kind plan_own_kind(const tn_device *device, const tn_step *step)
+{
+    const tn_vulkan_kernel *payload = step->kernel ? step->kernel->payload : NULL;
+    if (!is_own_payload(device, payload))
+        return KERNEL_OTHER;
+    return ((const struct own_kernel *)payload)->kind;
 }
 
 static bool is_empty(const tn_step *step)
@@ -549,7 +556,9 @@ tn_status plan_kernel(struct vk_plan *plan, const tn_step *step)
 {
     const tn_vulkan_kernel *payload = step->kernel->payload;
     struct planning p;
+    bool is_own = is_own_payload(plan->device, payload);
     p.face = (tn_vulkan_plan){.struct_size = sizeof(p.face),
+                              .flags = is_own ? KERNEL_PLAN_OWN : 0,
                               .host = plan->device->host,
                               .step = step,
                               .limits = &plan->device->facts.limits,
@@ -558,7 +567,7 @@ tn_status plan_kernel(struct vk_plan *plan, const tn_step *step)
     p.plan = plan;
     p.payload = payload;
     p.is_glsl = strcmp(step->kernel->family, TN_FAMILY_VULKAN_GLSL) == 0;
-    p.is_own = payload && payload->modules == plan->device->flavour->modules;
+    p.is_own = is_own;
     p.status = TN_OK;
     p.parts = NULL;
     p.name[0] = '\0';

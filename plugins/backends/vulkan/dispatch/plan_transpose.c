@@ -3,7 +3,7 @@
 #include "plan_transpose.h"
 
 #include <stdio.h>
-#include "kernels.h"
+#include "vulkan/launch.h"
 #include "../pipeline/module.h"
 
 #define MAX_OTHER 6   // axes besides the two that the tiles lie in

@@ -11,7 +11,7 @@
 #define OWN_FAMILY TN_FAMILY_VULKAN_GLSL
 #define OWN_MODULES glsl_modules
 #define OWN_UNPACK glsl_unpack
-#include "../dispatch/own_kernels.h"
+#include "vulkan/records.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
 #define FUSION_LIMIT 128

@@ -11,9 +11,7 @@
 
 static bool is_own_reduction(const struct vk_plan *plan, const tn_step *step)
 {
-    const tn_vulkan_kernel *payload = step->kernel ? step->kernel->payload : NULL;
-    return payload && payload->modules == plan->device->flavour->modules &&
-           payload->plan == vk_plan_reduce;
+    return plan_own_kind(plan->device, step) == KERNEL_REDUCTION;
 }
 
 // The program before the reduction, or NULL.

@@ -7,7 +7,8 @@
 #define VULKAN_JIT_SIBLINGS_H
 
 #include "../segment/groups.h"
-#include "../dispatch/plan_reduce.h"
+#include "../program/program.h"
+#include "vulkan/reduce/plan_reduce.h"
 
 #define SIBLINGS_MAX GROUP_MAX_STEPS
 #define SIBLINGS_OPERANDS 8 // arrays, which lie in registers AT_ONCE times

@@ -3,7 +3,7 @@
 #include "module.h"
 
 #include <stdlib.h>
-#include "../dispatch/kernels.h"
+#include "vulkan/launch.h"
 
 static struct kernel_module own_module(const tn_device *device,
                                        const tn_vulkan_module *record)

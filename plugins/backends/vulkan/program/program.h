@@ -8,13 +8,10 @@
 #include <stddef.h>
 #include <tenon/backend.h>
 #include "../device/hash.h"
+#include "vulkan/launch.h"
 
 #define PROGRAM_MAX_OPERANDS (TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS)
 #define PROGRAM_GROUP 256 // invocations a workgroup
-
-// The id of GRID_ROW in kernels/vulkan/program/types.glsl: the length of a row of
-// workgroups, where there are several.
-#define SPEC_GRID_ROW 1000
 
 // How a kernel addresses an operand.
 enum program_access {
@@ -118,9 +115,6 @@ uint32_t program_per_group(const struct program_class *class);
 // The layout of an operand: inputs first, then outputs.
 const tn_layout *program_operand(const tn_step *step, uint32_t operand);
 void program_add_arg(struct program_args *args, uint64_t word);
-// The factor and the shifts of divide.glsl for a divisor below 2^32. Where there are no
-// elements it may be 0, and nothing is divided.
-void program_divisor(uint64_t divisor, uint32_t out[2]);
 // Adds the params that a step's program reads, in the order of its instructions: of TAKE
 // the number of elements and the stride. The others are values, but for those by which a
 // place is divided.
@@ -169,9 +163,5 @@ void program_write_glsl(struct text *out, const char *prelude, const char *compl
 // The operand of the function's number: of the program's inputs and then outputs, the first
 // that has no memory.
 uint32_t program_through(const struct program_class *class);
-
-// The suffix of a dtype's types in types.glsl: "f32".
-const char *dtype_glsl(tn_dtype dtype);
-uint32_t dtype_bytes(tn_dtype dtype);
 
 #endif // VULKAN_PROGRAM_PROGRAM_H

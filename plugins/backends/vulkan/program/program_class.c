@@ -3,16 +3,6 @@
 // the kernel.
 #include "program.h"
 
-const char *dtype_glsl(tn_dtype dtype)
-{
-    return tn_dtype_name(dtype);
-}
-
-uint32_t dtype_bytes(tn_dtype dtype)
-{
-    return (uint32_t)tn_dtype_bytes(dtype);
-}
-
 const tn_layout *program_operand(const tn_step *step, uint32_t operand)
 {
     return operand < step->num_inputs
@@ -137,21 +127,10 @@ void program_add_params(const tn_step *step, struct program_args *args)
     }
 }
 
-void program_divisor(uint64_t divisor, uint32_t out[2])
-{
-    uint32_t bits = 0;
-    divisor = divisor > 0 ? divisor : 1;
-    while (UINT64_C(1) << bits < divisor)
-        bits++;
-    uint64_t above = (UINT64_C(1) << bits) - divisor;
-    out[0] = (uint32_t)((above << 32) / divisor + 1);
-    out[1] = (bits > 0 ? 1 : 0) | (bits > 1 ? bits - 1 : 0) << 1;
-}
-
 static void add_divisor(struct program_args *args, uint64_t divisor)
 {
     uint32_t words[2];
-    program_divisor(divisor, words);
+    kernel_divisor(divisor, words);
     program_add_arg(args, words[0]);
     program_add_arg(args, words[1]);
 }

@@ -18,11 +18,6 @@
 
 #include "program.h"
 
-// Rows so long are cut by the core's other way of running the expression, whose reductions
-// are spread over the device, unless there are enough rows for all of it.
-#define PROGRAM_LONG_ROW 65536
-#define PROGRAM_FEW_ROWS 64
-
 // What the class of a row program depends on besides the step.
 struct rows_device {
     uint32_t subgroup;  // invocations of each subgroup that can shuffle; 0: it cannot

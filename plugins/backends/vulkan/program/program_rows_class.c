@@ -2,6 +2,7 @@
 // Classifies row programs: how many invocations compute a row, and how they address it.
 #include <tenon/ops/program_rows.h>
 #include "program_rows.h"
+#include "vulkan/reduce/plan_reduce.h"
 
 #define LEAST_GROUP 128   // invocations
 #define SHARED_LANES 256  // the most lanes that shared memory folds, 16 by 16
@@ -186,11 +187,6 @@ static uint32_t power_of_two(uint64_t least, uint32_t most)
     return lanes;
 }
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 // Shared memory has an element of 8 bytes for each reduction and subgroup.
 static uint32_t most_lanes(const tn_step *step, const struct rows_device *device)
 {
@@ -285,7 +281,7 @@ const char *program_rows_refused(const tn_step *step)
     // A driver may take x - max(x) of a single x for 0, where it is NaN of an infinity.
     if (n < 2)
         return n == 0 ? "its rows have no elements" : "its rows have one element";
-    if (n >= PROGRAM_LONG_ROW && rows < PROGRAM_FEW_ROWS)
+    if (n >= REDUCE_LONG_ROW && rows < REDUCE_FEW_ROWS)
         return "reductions are spread over the device for few rows as long as these";
     if (has_columns(step) && rows < FEW_COLUMNS)
         return "reductions are spread over the device for few rows with gaps";

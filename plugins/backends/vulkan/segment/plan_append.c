@@ -2,22 +2,13 @@
 #include "plan_append.h"
 
 #include <string.h>
-#include "../dispatch/plan_attention.h"
+#include "vulkan/attention/plan_attention.h"
 #include "plan_products.h"
 #include "plan_updates.h"
 
 #define MOST_FUSED 4 // programs of the query, of keys and values, and of the output
 
 // --- what fits -------------------------------------------------------------------------
-
-// Whether the step is one of this backend's own kernel that `plan` plans.
-static bool is_own(const struct vk_plan *of, const tn_step *step,
-                   tn_status (*plan)(const tn_vulkan_plan *plan))
-{
-    const tn_vulkan_kernel *payload = step->kernel ? step->kernel->payload : NULL;
-    return payload && payload->modules == of->device->flavour->modules &&
-           payload->plan == plan;
-}
 
 // Whether programs are but beside operand `operand`.
 static bool has_programs_at(const tn_step *step, uint32_t operand)
@@ -38,8 +29,8 @@ static const char *module_of(const struct vk_attention *a)
 bool append_begins(const struct vk_plan *plan, const tn_step *step)
 {
     const struct vk_flavour *flavour = plan->device->flavour;
-    if (!is_own(plan, step, vk_plan_attention) || step->value_size != sizeof(tn_value) ||
-        !has_programs_at(step, step->num_inputs))
+    if (plan_own_kind(plan->device, step) != KERNEL_ATTENTION ||
+        step->value_size != sizeof(tn_value) || !has_programs_at(step, step->num_inputs))
         return false;
     const struct vk_attention a = vk_attention_of(step);
     return vk_attention_may_append(&a) && tn_step_output(step, 0)->layout.offset % 4 == 0 &&
@@ -62,8 +53,8 @@ static bool is_same_layout(const tn_layout *a, const tn_layout *b)
 static bool is_row_update(const struct vk_plan *plan, const tn_step *step,
                           const tn_value *cache)
 {
-    if (!is_own(plan, step, vk_plan_dynamic_slice_update) || !updates_fit(plan, &step, 1) ||
-        !has_programs_at(step, 1))
+    if (plan_own_kind(plan->device, step) != KERNEL_UPDATE ||
+        !updates_fit(plan, &step, 1) || !has_programs_at(step, 1))
         return false;
     const tn_layout *rows = &tn_step_input(step, 1)->layout;
     const tn_layout *start = &tn_step_input(step, 2)->layout;

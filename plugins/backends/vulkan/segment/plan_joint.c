@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 #include "../dispatch/plan_fused.h"
-#include "../dispatch/plan_matmul.h"
+#include "vulkan/matmul/plan_matmul.h"
 #include "plan_products.h"
 
 #define MOST_ROWS 16

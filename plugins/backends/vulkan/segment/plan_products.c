@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include "groups.h"
 #include "../dispatch/plan_fused.h"
-#include "../dispatch/plan_matmul.h"
+#include "vulkan/matmul/plan_matmul.h"
 
 // What is won is the launch, and that the workgroups of several small products keep a
 // device busy together. A product with more workgroups fills a large device by itself. The
@@ -22,9 +22,7 @@ struct table_row {
 
 bool products_is_own(const struct vk_plan *plan, const tn_step *step)
 {
-    const tn_vulkan_kernel *payload = step->kernel ? step->kernel->payload : NULL;
-    return payload && payload->modules == plan->device->flavour->modules &&
-           payload->plan == vk_plan_matmul;
+    return plan_own_kind(plan->device, step) == KERNEL_MATMUL;
 }
 
 static struct product product_of(const tn_step *step)

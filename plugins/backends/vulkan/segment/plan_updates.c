@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include "../dispatch/kernels.h"
+#include "vulkan/attention/plan_cache.h"
 #include "../dispatch/plan_fused.h"
 #include "../pipeline/module.h"
 #include "plan_products.h"
@@ -14,24 +14,22 @@
 // --- steps -----------------------------------------------------------------------------
 
 // Whether the step writes rows of sequences to a cache.
-static bool is_cache(const tn_step *step)
+static bool is_cache(const struct vk_plan *plan, const tn_step *step)
 {
-    const tn_vulkan_kernel *payload = step->kernel ? step->kernel->payload : NULL;
-    return payload && payload->plan == vk_plan_cache_update;
+    return plan_own_kind(plan->device, step) == KERNEL_CACHE_UPDATE;
 }
 
 // Whether the step is an update in place by this backend's own kernel, of a region that
 // moves along one axis, or of a cache.
 static bool is_update(const struct vk_plan *plan, const tn_step *step)
 {
-    const tn_vulkan_kernel *payload = step->kernel ? step->kernel->payload : NULL;
-    if (!payload || payload->modules != plan->device->flavour->modules ||
-        (payload->plan != vk_plan_dynamic_slice_update && !is_cache(step)))
+    bool writes_rows = is_cache(plan, step);
+    if (plan_own_kind(plan->device, step) != KERNEL_UPDATE && !writes_rows)
         return false;
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
     const tn_layout *update = &tn_step_input(step, 1)->layout;
-    uint32_t moved = is_cache(step);
-    for (int32_t i = 0; i < update->rank && !is_cache(step); i++)
+    uint32_t moved = writes_rows;
+    for (int32_t i = 0; i < update->rank && !writes_rows; i++)
         moved += update->extent[i] < out->layout.extent[i];
     return !((x->flags | out->flags) & TN_VALUE_FUSED) && moved == 1 &&
            plan_memory(plan, x->slot) == plan_memory(plan, out->slot) &&
@@ -76,12 +74,13 @@ static bool add_axis(struct updates_region *r, uint32_t *count, int64_t extent,
 }
 
 // Describes a part. False: it has too many axes.
-static bool read_region(const tn_step *step, struct updates_region *out)
+static bool read_region(const struct vk_plan *plan, const tn_step *step,
+                        struct updates_region *out)
 {
     const tn_layout *from = layout_of(step), *to = &tn_step_output(step, 0)->layout;
     int64_t stride = 1, contiguous[TN_MAX_RANK];
     uint32_t axes = 0;
-    if (is_cache(step)) {
+    if (is_cache(plan, step)) {
         *out = vk_cache_region(step);
         return true;
     }
@@ -110,9 +109,10 @@ static bool read_region(const tn_step *step, struct updates_region *out)
     return true;
 }
 
-static void write_name(const tn_step *const *steps, uint32_t count, char name[VARIANT_NAME])
+static void write_name(const struct vk_plan *plan, const tn_step *const *steps,
+                       uint32_t count, char name[VARIANT_NAME])
 {
-    if (is_cache(steps[0])) {
+    if (is_cache(plan, steps[0])) {
         snprintf(name, VARIANT_NAME, "updates_%s_%u", vk_cache_kind(steps[0]), count);
         return;
     }
@@ -124,9 +124,10 @@ static void write_name(const tn_step *const *steps, uint32_t count, char name[VA
 }
 
 // Bindings of the launch, those of programs included.
-static uint32_t count_bindings(const tn_step *const *steps, uint32_t count)
+static uint32_t count_bindings(const struct vk_plan *plan, const tn_step *const *steps,
+                               uint32_t count)
 {
-    uint32_t bindings = 2 + is_cache(steps[0]) + 2 * count;
+    uint32_t bindings = 2 + is_cache(plan, steps[0]) + 2 * count;
     for (uint32_t i = 0; i < count; i++) {
         const tn_fused *fused = steps[i]->num_fused ? tn_step_fused(steps[i], 0) : NULL;
         if (steps[i]->program)
@@ -139,11 +140,12 @@ static uint32_t count_bindings(const tn_step *const *steps, uint32_t count)
 
 // Whether the last of several steps fits behind caches: a cache of the same kind and of the
 // same sequences, or behind two of them a program with elements as the module has them.
-static bool fits_caches(const tn_step *const *steps, uint32_t count)
+static bool fits_caches(const struct vk_plan *plan, const tn_step *const *steps,
+                        uint32_t count)
 {
     const tn_step *last = steps[count - 1];
     const char *kind = vk_cache_kind(steps[0]);
-    if (is_cache(last))
+    if (is_cache(plan, last))
         return count == 2 && kind == vk_cache_kind(last) &&
                products_same_value(tn_step_input(steps[0], 3), tn_step_input(last, 3));
     return count == 3 && is_program(last) &&
@@ -162,15 +164,15 @@ bool updates_fit(const struct vk_plan *plan, const tn_step *const *steps, uint32
     if (!updates && (count == 1 || !is_program(last)))
         return false;
     uint64_t elements = layout_count(layout_of(last));
-    uint64_t most_elements = is_cache(steps[0]) ? MOST_OF_CACHES : MOST_ELEMENTS;
-    if (elements == 0 || elements > most_elements || !read_region(last, &region) ||
-        count_bindings(steps, count) > most)
+    uint64_t most_elements = is_cache(plan, steps[0]) ? MOST_OF_CACHES : MOST_ELEMENTS;
+    if (elements == 0 || elements > most_elements || !read_region(plan, last, &region) ||
+        count_bindings(plan, steps, count) > most)
         return false;
     if (count == 1)
         return true;
-    if (is_cache(steps[0]) ? !fits_caches(steps, count) : is_cache(last))
+    if (is_cache(plan, steps[0]) ? !fits_caches(plan, steps, count) : is_cache(plan, last))
         return false;
-    write_name(steps, count, name);
+    write_name(plan, steps, count, name);
     return module_find(flavour->modules, flavour->num_modules, name) &&
            (!updates ||
             products_same_value(tn_step_input(steps[0], 2), tn_step_input(last, 2)));
@@ -217,7 +219,7 @@ static tn_status add_part(struct launch *l, uint32_t i, const tn_step *step)
 {
     struct fused_part *part = NULL;
     tn_status status = TN_OK;
-    (void)read_region(step, &l->regions[i]);
+    (void)read_region(l->plan, step, &l->regions[i]);
     l->regions[i].first_group = (uint32_t)l->groups;
     l->groups += ceil_div(l->regions[i].n, UPDATES_GROUP);
     if (step->program) {
@@ -280,12 +282,12 @@ static tn_status add_launch(struct launch *l, const tn_layout *start)
 tn_status updates_plan(struct vk_plan *plan, const tn_step *const *steps, uint32_t count)
 {
     struct launch l = {.plan = plan, .num_operands = 2};
-    l.cache = is_cache(steps[0]) ? steps[0] : NULL;
+    l.cache = is_cache(plan, steps[0]) ? steps[0] : NULL;
     const tn_value *start = tn_step_input(steps[0], 2);
     char name[VARIANT_NAME];
     uint32_t at = 0, words = count * sizeof(l.regions[0]) / sizeof(uint32_t);
     tn_status status = TN_OK;
-    write_name(steps, count, name);
+    write_name(plan, steps, count, name);
     if (l.cache)
         l.operands[l.num_operands++] = plan_operand(tn_step_input(l.cache, 3), VK_READS);
     if (!module_find_own(plan->device, name, &l.module))

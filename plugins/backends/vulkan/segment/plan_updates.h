@@ -2,24 +2,13 @@
 // Small updates in place that begin at one index, and small programs beside them: one
 // launch computes them (kernels/vulkan/move/updates.comp). So the keys, values and queries
 // of a decoder's step, of which the first two go to caches, are one launch. So are those of
-// several sequences, quant.cache_update/1 (plan_cache.c).
+// several sequences, quant.cache_update/1.
 #ifndef VULKAN_SEGMENT_PLAN_UPDATES_H
 #define VULKAN_SEGMENT_PLAN_UPDATES_H
 
 #include "../dispatch/plan.h"
 
 #define UPDATES_MAX_STEPS 3
-#define UPDATES_AXES 4
-#define UPDATES_GROUP 256
-
-// As the structure `region` in updates.comp.
-struct updates_region {
-    uint32_t n, first_group;
-    uint32_t from_offset, to_offset;
-    uint32_t extent[UPDATES_AXES - 1];
-    uint32_t from_stride[UPDATES_AXES], to_stride[UPDATES_AXES];
-    uint32_t number, length, most, stride;
-};
 
 // Whether the steps fit one launch: the first one is an update by this backend's own
 // kernel. One step: whether it may be that. The first count - 1 fit.
@@ -27,10 +16,5 @@ bool updates_fit(const struct vk_plan *plan, const tn_step *const *steps, uint32
 
 // Plans the launch of two steps or more, which do not depend on each other.
 tn_status updates_plan(struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
-
-// plan_cache.c: quant.cache_update/1. What of the rows goes where; the dtype of the caches
-// as modules have it, or NULL.
-struct updates_region vk_cache_region(const tn_step *step);
-const char *vk_cache_kind(const tn_step *step);
 
 #endif // VULKAN_SEGMENT_PLAN_UPDATES_H

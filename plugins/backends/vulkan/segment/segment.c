@@ -5,16 +5,15 @@
 #include <stdlib.h>
 #include "backend.h"
 #include "groups.h"
-#include "../dispatch/kernels.h"
 #include "launches.h"
 #include "measure.h"
 #include "plan_ahead.h"
-#include "../dispatch/plan_attention.h"
 #include "../dispatch/plan_fused.h"
-#include "../dispatch/plan_matmul.h"
 #include "../dispatch/plan_transpose.h"
 #include "../program/program_rows.h"
 #include "../dispatch/special.h"
+#include "vulkan/attention/plan_attention.h"
+#include "vulkan/matmul/plan_matmul.h"
 
 uint32_t vk_fusion_limit(tn_device *device)
 {
@@ -56,22 +55,18 @@ static const char *operands_refused(const tn_device *device, const tn_step *step
 
 static bool is_large_product(const tn_device *device, const tn_step *step)
 {
-    const tn_vulkan_kernel *kernel = step->kernel->payload;
-    bool is_matmul = kernel->plan == vk_plan_matmul;
-    bool is_product =
-        is_matmul || kernel->plan == vk_plan_quantized_matmul ||
-        kernel->plan == vk_plan_normed_matmul || kernel->plan == vk_plan_conv2d ||
-        kernel->plan == vk_plan_conv2d_input || kernel->plan == vk_plan_conv2d_weight;
-    return is_product && layout_count(&tn_step_output(step, 0)->layout) > MAX_PRODUCT &&
+    enum kernel_kind kind = plan_own_kind(device, step);
+    bool is_matmul = kind == KERNEL_MATMUL;
+    return (is_matmul || kind == KERNEL_PRODUCT) &&
+           layout_count(&tn_step_output(step, 0)->layout) > MAX_PRODUCT &&
            !(is_matmul && product_hides_program(&device->facts.limits, step));
 }
 
 // Operands of a launch that binds one that passes through a program, at most.
-static uint32_t fusing_operands(const tn_step *step)
+static uint32_t fusing_operands(const tn_device *device, const tn_step *step)
 {
-    const tn_vulkan_kernel *kernel = step->kernel ? step->kernel->payload : NULL;
-    return kernel && (kernel->plan == vk_plan_attention ||
-                      kernel->plan == vk_plan_cached_attention)
+    enum kernel_kind kind = plan_own_kind(device, step);
+    return kind == KERNEL_ATTENTION || kind == KERNEL_CACHED_ATTENTION
                ? VK_ATTENTION_FEW_OPERANDS
                : TN_VULKAN_FUSED_OPERANDS;
 }
@@ -105,7 +100,7 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
         is_large_product(device, step))
         reason = "on a GPU a large product is faster alone";
     if (!reason)
-        reason = plan_fused_refused(device, step, fusing_operands(step));
+        reason = plan_fused_refused(device, step, fusing_operands(device, step));
     for (uint32_t i = 0; i < step->num_fused && !reason; i++)
         reason = fused_refused(device, step, tn_step_fused(step, i));
     if (reason && out_reason)

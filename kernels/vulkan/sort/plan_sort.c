@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sorts indices on the device, as pairs of a key and a position (sort.comp): few by their
 // ranks, many by a radix sort.
-#include "kernels.h"
+#include "plan_sort.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>

@@ -3,7 +3,7 @@
 // <tenon/ops/quant.h> and of floats. x is never rounded, so that the attribute `exact`
 // changes nothing. Where matrices are chosen often, as in prompts, workgroups take the rows
 // of a matrix together.
-#include "kernels.h"
+#include "records.h"
 
 #include <stdio.h>
 #include <tenon/ops/quant_attrs.h>

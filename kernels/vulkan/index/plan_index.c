@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // base.take/1 and base.{scatter_add,scatter_set,scatter_max,scatter_min}/1.
-#include "kernels.h"
+#include "records.h"
 
 #include <stdio.h>
+#include <tenon/ops/base_attrs.h>
+#include "../move/plan_copy.h"
+#include "../sort/plan_sort.h"
 
 struct gather {
     uint64_t outer, length, inner; // elements before, along and after the axis

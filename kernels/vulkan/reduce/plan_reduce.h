@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 // A reduction over any axes of an array, and how it is spread over a device.
-#ifndef VULKAN_DISPATCH_PLAN_REDUCE_H
-#define VULKAN_DISPATCH_PLAN_REDUCE_H
+#ifndef KERNELS_VULKAN_REDUCE_PLAN_REDUCE_H
+#define KERNELS_VULKAN_REDUCE_PLAN_REDUCE_H
 
-#include "kernels.h"
+#include "../launch.h"
 
 #define REDUCE_GROUP 256 // invocations of a workgroup
+
+// Rows so long are cut by the core's other way of running an expression with reductions,
+// which spreads these over the device, unless there are enough rows for all of it.
+#define REDUCE_LONG_ROW 65536
+#define REDUCE_FEW_ROWS 64
 
 struct reduction {
     uint64_t num_outputs, num_reduced;
@@ -27,4 +32,8 @@ uint64_t reduction_parts_bytes(const struct reduction *r);
 // The reduction's name, of `length` bytes: "sum".
 const char *reduction_name(const tn_step *step, uint32_t *length);
 
-#endif // VULKAN_DISPATCH_PLAN_REDUCE_H
+// Sums `count` contiguous parts of `n` f32 each (f64 for an output of f64), at the
+// beginning of the scratch memory, into output 0.
+tn_status vk_plan_sum_parts(const tn_vulkan_plan *plan, uint64_t n, uint32_t count);
+
+#endif // KERNELS_VULKAN_REDUCE_PLAN_REDUCE_H

@@ -4,7 +4,7 @@
 #include "plan_reduce.h"
 
 #include <stdio.h>
-#include "../program/program_rows.h"
+#include "records.h"
 
 // Invocations that fill a device, and the least elements of a part when an output's
 // elements are split: for an invocation, and for a workgroup.
@@ -196,7 +196,7 @@ int32_t vk_logsumexp_accepts(const tn_kernel_query *query)
     if (query->fused || last < 0 || reduced != UINT32_C(1) << last || x->stride[last] != 1)
         return true;
     uint64_t rows = layout_count(&query->outputs[0]), terms = (uint64_t)x->extent[last];
-    return terms < LEAST_ROW || (rows < 2 * PROGRAM_FEW_ROWS && terms >= PROGRAM_LONG_ROW);
+    return terms < LEAST_ROW || (rows < 2 * REDUCE_FEW_ROWS && terms >= REDUCE_LONG_ROW);
 }
 
 tn_status vk_plan_reduce(const tn_vulkan_plan *plan)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What the plans of attention and of its derivative share: the operands, and what the
 // shaders are told of them (attention.glsl).
-#ifndef VULKAN_DISPATCH_PLAN_ATTENTION_H
-#define VULKAN_DISPATCH_PLAN_ATTENTION_H
+#ifndef KERNELS_VULKAN_ATTENTION_PLAN_ATTENTION_H
+#define KERNELS_VULKAN_ATTENTION_PLAN_ATTENTION_H
 
-#include "kernels.h"
+#include <tenon/ops/nn_attrs.h>
+#include "../launch.h"
 
 #define VK_ATTENTION_COLUMNS 256 // the most of values, and of what is summed up
 #define VK_ATTENTION_FEW 32      // rows that share keys; so few have kernels of their own
@@ -96,4 +97,4 @@ void vk_attention_push_options(struct kernel_launch *launch, const struct vk_att
 // VK_ATTENTION_AXIS words for each axis of batches.
 void vk_attention_batches(const struct vk_attention *a, uint32_t *out);
 
-#endif // VULKAN_DISPATCH_PLAN_ATTENTION_H
+#endif // KERNELS_VULKAN_ATTENTION_PLAN_ATTENTION_H

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // base.concatenate/1, base.slice_update/1, base.dynamic_slice/1 and
 // base.dynamic_slice_update/1: copies between strided regions.
-#include "kernels.h"
+#include "plan_copy.h"
 
 #include <stdio.h>
+#include <tenon/ops/base_attrs.h>
+#include "records.h"
 
 // An entry of a start that is an array: it moves one side of a copy along one axis.
 struct entry {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // nn.conv2d/1 and its gradients, nn.conv2d_input/1 and nn.conv2d_weight/1.
-#include "plan_matmul.h"
+#include "records.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>
+#include <tenon/ops/nn_attrs.h>
+#include "../matmul/plan_matmul.h"
+#include "../reduce/plan_reduce.h"
 
 // The gradient of the weights is a sum over output pixels, in parts of so many pixels.
 #define PIXELS_PER_SPLIT 512

@@ -3,11 +3,14 @@
 // kernels of attention, with slots; of blocks that of few rows alone, for q8_0. Rows that
 // are written to them, quant.cache_update/1 (updates.comp): two caches and queries are one
 // launch (plan_updates.c).
+#include "plan_cache.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <tenon/ops/quant_attrs.h>
+#include "../move/plan_copy.h"
 #include "plan_attention.h"
-#include "../segment/plan_updates.h"
+#include "records.h"
 
 #define BLOCK 32 // elements of q8_0
 #define BLOCK_BYTES 34

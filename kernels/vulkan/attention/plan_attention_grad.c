@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <tenon/checked.h>
+#include "records.h"
 
 #define FEW_GROUPS 128 // with fewer workgroups tiles have fewer rows, for a large device
 #define LANES 16       // invocations of a row

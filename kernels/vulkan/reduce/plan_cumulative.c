@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // base.{cumsum,cumprod,cummax,cummin}/1: by columns, or by rows, of which a few long ones
 // are cut into parts and take two dispatches (cumulative.comp).
-#include "kernels.h"
+#include "records.h"
 
 #include <stdio.h>
+#include <tenon/ops/base_attrs.h>
 
 #define LEAST_INNER 32 // neighbouring elements from which on columns are run along
 #define FEW_ROWS 64    // so few are cut into parts

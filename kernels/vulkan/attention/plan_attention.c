@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <tenon/checked.h>
+#include "records.h"
 
 #define MOST_KEYS (INT64_C(1) << 29) // positions are int, and sums of two fit
 #define FEW_GROUPS 256               // so many workgroups are enough for a large device

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A product of matrices, and the kernel for it.
-#ifndef VULKAN_DISPATCH_PLAN_MATMUL_H
-#define VULKAN_DISPATCH_PLAN_MATMUL_H
+#ifndef KERNELS_VULKAN_MATMUL_PLAN_MATMUL_H
+#define KERNELS_VULKAN_MATMUL_PLAN_MATMUL_H
 
-#include "kernels.h"
+#include "../launch.h"
 
 #define MAX_BATCH_AXES 6
 
@@ -68,4 +68,4 @@ uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
                           struct product *p, struct tiling *tiling);
 uint64_t product_parts_size(const struct product *p, uint32_t parts); // bytes of these
 
-#endif // VULKAN_DISPATCH_PLAN_MATMUL_H
+#endif // KERNELS_VULKAN_MATMUL_PLAN_MATMUL_H

@@ -1,6 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Emits launches of the backend's own kernels, whose modules go by name.
-#include "kernels.h"
+// Emits launches of the kernels here, whose modules go by name.
+#include "launch.h"
+
+const char *dtype_glsl(tn_dtype dtype)
+{
+    return tn_dtype_name(dtype);
+}
+
+uint32_t dtype_bytes(tn_dtype dtype)
+{
+    return (uint32_t)tn_dtype_bytes(dtype);
+}
+
+void kernel_divisor(uint64_t divisor, uint32_t out[2])
+{
+    uint32_t bits = 0;
+    divisor = divisor > 0 ? divisor : 1;
+    while (UINT64_C(1) << bits < divisor)
+        bits++;
+    uint64_t above = (UINT64_C(1) << bits) - divisor;
+    out[0] = (uint32_t)((above << 32) / divisor + 1);
+    out[1] = (bits > 0 ? 1 : 0) | (bits > 1 ? bits - 1 : 0) << 1;
+}
 
 const tn_vulkan_module *module_find(const tn_vulkan_module *modules, uint32_t count,
                                     const char *name)
@@ -38,8 +59,9 @@ tn_status kernel_launch(const tn_vulkan_plan *plan, struct kernel_launch *launch
         return plan->host->fail(plan->host, TN_ERR_INTERNAL, "no module named %s",
                                 launch->name);
     lay_out(plan, launch);
+    bool is_own = plan->flags & KERNEL_PLAN_OWN;
     const struct own_launch own = {
-        .face = {.struct_size = kernel_plan_is_own(plan) ? sizeof(own) : sizeof(own.face),
+        .face = {.struct_size = is_own ? sizeof(own) : sizeof(own.face),
                  .module = (uint32_t)(module - kernel->modules),
                  TN_VULKAN_GROUPS(launch->grid[0], launch->grid[1], launch->grid[2]),
                  .num_operands = launch->num_operands,

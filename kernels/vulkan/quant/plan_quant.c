@@ -12,6 +12,7 @@
 #include <tenon/checked.h>
 #include <tenon/ops/quant.h>
 #include <tenon/ops/quant_attrs.h>
+#include "records.h"
 
 #define PART 8          // elements that quant.glsl reads at a time
 #define EACH 4          // columns of an invocation, of quant_matmul.comp

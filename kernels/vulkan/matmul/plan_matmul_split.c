@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <tenon/checked.h>
+#include "records.h"
 
 #define LEAST_TERMS 128 // of a part; a multiple of the terms of a slice
 #define MOST_PARTS 8

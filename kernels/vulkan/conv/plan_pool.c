@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // nn.max_pool2d/1 and nn.max_pool2d_grad/1.
-#include "kernels.h"
+#include "records.h"
 
 #include <stdio.h>
+#include <tenon/ops/nn_attrs.h>
 
 static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
 {

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 #include <tenon/checked.h>
+#include "../reduce/plan_reduce.h"
+#include "records.h"
 
 #define ENOUGH_TILES 128 // a large device has work for all its processors
 #define SMALL_TILES 256  // up to two small workgroups for each processor of a large device

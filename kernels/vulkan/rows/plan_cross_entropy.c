@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nn.cross_entropy/1.
-#include "kernels.h"
+#include "records.h"
 
 #include <stdio.h>
 

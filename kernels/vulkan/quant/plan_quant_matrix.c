@@ -9,6 +9,7 @@
 #include <string.h>
 #include <tenon/checked.h>
 #include <tenon/ops/quant_attrs.h>
+#include "../reduce/plan_reduce.h"
 
 #define MATRIX_GROUP 512
 #define MATRIX_SHARED 43008

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // base.argsort/1: blocks of rows are sorted in shared memory, and runs merged in pairs
 // until one is left (argsort.comp).
-#include "kernels.h"
+#include "records.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>
+#include <tenon/ops/base_attrs.h>
 
 #define BLOCK 1024
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Products with quantised weights: what their two files share.
-#ifndef VULKAN_DISPATCH_PLAN_QUANT_H
-#define VULKAN_DISPATCH_PLAN_QUANT_H
+#ifndef KERNELS_VULKAN_QUANT_PLAN_QUANT_H
+#define KERNELS_VULKAN_QUANT_PLAN_QUANT_H
 
 #include <tenon/ops/quant.h>
-#include "kernels.h"
+#include "../launch.h"
 
 #define PACKED_ROWS TN_QUANT_PACKED_ROWS
 #define FEW_ROWS 8 // of x, at most, where weights are read for some rows at a time
@@ -50,4 +50,4 @@ const char *quant_matrix_dtype(const tn_vulkan_limits *limits,
 tn_status quant_plan_matrices(const tn_vulkan_plan *plan, const struct quant_product *p,
                               const char *dtype);
 
-#endif // VULKAN_DISPATCH_PLAN_QUANT_H
+#endif // KERNELS_VULKAN_QUANT_PLAN_QUANT_H

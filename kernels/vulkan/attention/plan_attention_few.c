@@ -135,14 +135,14 @@ static struct constants constants_of(const tn_vulkan_limits *limits,
 
 bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_attention *a)
 {
-    return a->parts > 1 && kernel_plan_is_own(plan);
+    return a->parts > 1 && plan->flags & KERNEL_PLAN_OWN;
 }
 
 // Memory for a binding that is not looked at. An output that passes through a program is
 // bound but where it is written.
 static tn_vulkan_operand unused(const tn_vulkan_plan *plan)
 {
-    return kernel_plan_is_own(plan) ? kernel_counters(1) : tn_vulkan_output(0);
+    return plan->flags & KERNEL_PLAN_OWN ? kernel_counters(1) : tn_vulkan_output(0);
 }
 
 tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_attention *a)
