@@ -40,6 +40,9 @@ LARGE = {
 CIRCLES = {
     "core/plugin": 3,
     "kernels/compiler": 3,
+    "kernels/cpu": 2,
+    "plugins/backends/cpu-blas": 1,
+    "plugins/common": 1,
     "plugins/backends/vulkan": 3,
     "sdk/conformance": 3,
     "sdk/lm": 3,

@@ -3,25 +3,6 @@
 // rounded on its own, so results do not change.
 #include "program_prepare.h"
 
-void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
-                  const tn_step *step)
-{
-    p->device = device;
-    p->arena = arena;
-    p->step = step;
-    p->source = step->program;
-    p->cost = 0;
-    p->num_once = p->num_fills = p->num_ops = p->num_pointers = 0;
-    p->num_locations = p->num_registers = 0;
-    p->has_rows = p->source->flags & TN_EXPR_ROWS;
-    p->many_blocks = false;
-    p->num_phases = p->num_residents = 0;
-    p->residents = NO_LOCATION;
-    p->row = 0;
-    for (uint32_t i = 0; i < p->source->num_insns; i++)
-        p->values[i] = (struct program_value){0};
-}
-
 struct fusion_finder {
     struct prepare *p;
     uint8_t uses[TN_EXPR_MAX_INSNS]; // by others than absorbed ones; saturates at 255

@@ -75,7 +75,9 @@ struct prepare {
     uint64_t scalars[PROGRAM_MAX_LOCATIONS];
 };
 
-// The parts of preparing, in program.c. Each gives or uses the location of a value.
+// The parts of preparing, in program_insn.c. Each gives or uses the location of a value.
+void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
+                  const tn_step *step);
 uint16_t prepare_location(struct prepare *p, enum location_kind kind);
 uint16_t prepare_pointer(struct prepare *p, uint32_t operand, uint32_t step);
 struct program_op *prepare_op(struct prepare *p, enum program_action action, uint16_t out);
@@ -85,6 +87,7 @@ uint16_t prepare_converted(struct prepare *p, uint16_t from, int32_t from_dtype,
 void prepare_number(struct prepare *p, uint32_t i, uint64_t bits);
 void prepare_insn(struct prepare *p, uint32_t i);
 bool prepare_may_write_directly(const struct prepare *p, const struct program_value *value);
+void prepare_outputs(struct prepare *p); // of a program without rows
 void prepare_registers(struct prepare *p);
 uint32_t prepare_width(const struct prepare *p);
 bool prepare_is_uniform(const tn_layout *layout);
@@ -93,13 +96,8 @@ static inline uint8_t log2_size(int32_t dtype)
     return (uint8_t)__builtin_ctz(cpu_dtype_size(dtype));
 }
 
-// Row programs, in program_rows.c. The LOAD, REDUCE and EXTENT instructions of one; and all
-// of one.
-void prepare_row_insn(struct prepare *p, uint32_t i);
+// Row programs, in program_rows.c.
 void prepare_rows(struct prepare *p);
-
-void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
-                  const tn_step *step);
 
 // Fills p->fusions. In program_fuse.c.
 void prepare_fusions(struct prepare *p);

@@ -154,10 +154,17 @@ static uint16_t total_location(struct prepare *p, uint32_t i)
                          : prepare_converted(p, p->totals[i], wide, dtype, SCOPE_ROW);
 }
 
-void prepare_row_insn(struct prepare *p, uint32_t i)
+static void add_insn(struct prepare *p, uint32_t i)
 {
     const tn_expr_insn *insn = &p->source->insns[i];
     struct program_value *value = &p->values[i];
+    if (insn->op != TN_EXPR_LOAD && insn->op != TN_EXPR_EXTENT &&
+        tn_expr_class(insn->op) != TN_EXPR_CLASS_REDUCE) {
+        prepare_insn(p, i);
+        return;
+    }
+    value->dtype = insn->dtype;
+    value->location = value->filled = NO_LOCATION;
     if (insn->op == TN_EXPR_LOAD) {
         load(p, i, insn->a);
     } else if (insn->op == TN_EXPR_EXTENT) {
@@ -323,7 +330,7 @@ static void prepare_row_part(struct prepare *p, uint32_t level)
             p->values[i].filled = p->many_blocks ? NO_LOCATION : p->values[i].filled;
         if (p->values[i].scope != SCOPE_ELEMENT && p->levels[i] == level &&
             !p->fusions[i].absorbed)
-            prepare_insn(p, i);
+            add_insn(p, i);
         if (is_reduction(p, i) && p->levels[i] == level + 1)
             start_total(p, i);
     }
@@ -343,7 +350,7 @@ static void prepare_block_part(struct prepare *p, uint32_t level)
                 fold_total(p, i);
         } else if (p->values[i].scope == SCOPE_ELEMENT && !p->fusions[i].absorbed &&
                    (p->many_blocks ? needed[i] : p->levels[i] == level)) {
-            prepare_insn(p, i);
+            add_insn(p, i);
         }
     }
     if (level + 1 == p->num_phases)
