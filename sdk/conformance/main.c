@@ -42,7 +42,7 @@ static int usage(const char *problem, const char *argument)
     return STATUS_USAGE;
 }
 
-static int parse(struct options *o, int argc, char **argv)
+static int options_parse(struct options *o, int argc, char **argv)
 {
     const struct {
         const char *name;
@@ -147,7 +147,7 @@ static bool find_plugin(const char *subject, char file[PATH_MAX])
 
 // False when no check of the group can match `only`, judged by the letters before its first
 // wildcard or dot.
-static bool is_wanted(const struct group *group, const char *only)
+static bool group_is_wanted(const struct group *group, const char *only)
 {
     size_t plain = only ? strcspn(only, "*?[.") : 0, size = strlen(group->name);
     return strncmp(group->name, only ? only : "", plain < size ? plain : size) == 0;
@@ -215,7 +215,7 @@ static int run_all(struct options *o, struct exceptions *exceptions)
     o->run.folder = folder;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (const struct group *group = all_groups; group->name; group++)
-        if (is_wanted(group, o->run.only))
+        if (group_is_wanted(group, o->run.only))
             child_run(&report, &o->run, group->name);
     clock_gettime(CLOCK_MONOTONIC, &end);
     report.seconds =
@@ -262,7 +262,7 @@ int main(int argc, char **argv)
 {
     struct options o = {0};
     char file[PATH_MAX], examples[PATH_MAX], known[PATH_MAX];
-    int status = parse(&o, argc, argv);
+    int status = options_parse(&o, argc, argv);
     if (status)
         return status;
     if (o.list)

@@ -21,7 +21,7 @@ static bool is_family(const char *family)
            strspn(slash + 1, "0123456789") == strlen(slash + 1);
 }
 
-static void check_slots(struct kit *k, const tn_backend *t)
+static void check_backend_slots(struct kit *k, const tn_backend *t)
 {
     const struct {
         const char *name;
@@ -47,7 +47,7 @@ static void check_slots(struct kit *k, const tn_backend *t)
     }
 }
 
-static void check_families(struct kit *k, const tn_backend *t)
+static void check_backend_families(struct kit *k, const tn_backend *t)
 {
     if (!TN_HAS(t, families) || !t->families[0]) {
         check_fail(k, "it lists no family");
@@ -62,7 +62,7 @@ static void check_families(struct kit *k, const tn_backend *t)
     }
 }
 
-static void check_table(struct kit *k)
+static void check_backend_table(struct kit *k)
 {
     static struct subject s;
     struct fake_host host;
@@ -78,15 +78,15 @@ static void check_table(struct kit *k)
                        TN_HAS(t, name) ? t->name : "NULL");
         if (t->flags & ~(uint32_t)TN_BACKEND_DEFAULT)
             check_fail(k, "flags are %#x, which these headers do not know", t->flags);
-        check_families(k, t);
-        check_slots(k, t);
+        check_backend_families(k, t);
+        check_backend_slots(k, t);
         check_end(k);
     }
     subject_unload(&s, &host);
     fake_host_finish(&host);
 }
 
-static void check_count(struct kit *k)
+static void check_backend_count(struct kit *k)
 {
     static struct fixture f;
     if (!fixture_start(&f, k))
@@ -121,8 +121,8 @@ static tn_status describe(struct fixture *f, unsigned char fill, tn_device_info 
                          "device_info");
 }
 
-static void check_text(struct kit *k, const char *what, const char *a, const char *b,
-                       size_t size)
+static void check_backend_text(struct kit *k, const char *what, const char *a,
+                               const char *b, size_t size)
 {
     if (!memchr(a, 0, size) || !memchr(b, 0, size))
         check_fail(k, "%s has no NUL at its end", what);
@@ -130,7 +130,8 @@ static void check_text(struct kit *k, const char *what, const char *a, const cha
         check_fail(k, "%s is \"%s\", and then \"%s\"", what, a, b);
 }
 
-static void check_numbers(struct kit *k, const tn_device_info *a, const tn_device_info *b)
+static void check_backend_numbers(struct kit *k, const tn_device_info *a,
+                                  const tn_device_info *b)
 {
     const uint32_t known = TN_DEVICE_SOFTWARE | TN_DEVICE_HOST_MEMORY |
                            TN_DEVICE_COMPUTES_NOTHING | TN_DEVICE_ROWS |
@@ -151,7 +152,7 @@ static void check_numbers(struct kit *k, const tn_device_info *a, const tn_devic
 
 // Fields that device_info leaves unwritten differ between a description over zeros and one
 // over ones.
-static void check_info(struct fixture *f)
+static void check_backend_info(struct fixture *f)
 {
     tn_device_info first, second;
     struct kit *k = f->kit;
@@ -159,16 +160,17 @@ static void check_info(struct fixture *f)
         check_fail(k, "device_info fails: %s", f->host.text);
         return;
     }
-    check_text(k, "name", first.name, second.name, sizeof(first.name));
-    check_text(k, "driver", first.driver, second.driver, sizeof(first.driver));
-    check_text(k, "features", first.features, second.features, sizeof(first.features));
-    check_numbers(k, &first, &second);
+    check_backend_text(k, "name", first.name, second.name, sizeof(first.name));
+    check_backend_text(k, "driver", first.driver, second.driver, sizeof(first.driver));
+    check_backend_text(k, "features", first.features, second.features,
+                       sizeof(first.features));
+    check_backend_numbers(k, &first, &second);
     if (!first.name[0])
         check_fail(k, "the device has no name");
 }
 
 // The tn_device_info of an older host is shorter.
-static void check_info_size(struct fixture *f)
+static void check_backend_info_size(struct fixture *f)
 {
     static const uint32_t sizes[] = {8, 8 + 128, 8 + 128 + 128 + 256, 536};
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -202,7 +204,7 @@ static void try_buffer(struct fixture *f)
         check_fail(f->kit, "wrote %#x, read %#x", word, back);
 }
 
-static void check_opens(struct fixture *f)
+static void check_backend_opens(struct fixture *f)
 {
     tn_device *first = f->device, *second = NULL;
     f->backend->device_close(NULL);
@@ -239,7 +241,7 @@ static bool live(struct fixture *f, struct kit *k, uint32_t index)
     return true;
 }
 
-static void check_frees(struct fixture *f)
+static void check_backend_frees(struct fixture *f)
 {
     static struct fixture own;
     uint64_t after[2] = {0};
@@ -261,7 +263,7 @@ static void check_frees(struct fixture *f)
                    (unsigned long long)left);
 }
 
-static void check_threads(struct fixture *f)
+static void check_backend_threads(struct fixture *f)
 {
     static struct fixture own;
     fixture_close(f);
@@ -280,7 +282,7 @@ static void check_threads(struct fixture *f)
     }
 }
 
-static void check_config(struct fixture *f)
+static void check_backend_config(struct fixture *f)
 {
     static const char *const values[] = {"", "-1", "99999999999999999999", "\xc3\xa9,;:/",
                                          "nan"};
@@ -329,7 +331,7 @@ static bool open_poorly(struct fixture *f, uint64_t n)
     return was_met;
 }
 
-static void check_memory(struct fixture *f)
+static void check_backend_memory(struct fixture *f)
 {
     fixture_close(f);
     for (uint64_t n = 1; n < MAX_ALLOCATIONS && open_poorly(f, n); n++)
@@ -340,15 +342,18 @@ static void check_memory(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"backend.info", check_info},       {"backend.info-size", check_info_size},
-    {"backend.opens", check_opens},     {"backend.frees", check_frees},
-    {"backend.threads", check_threads}, {"backend.config", check_config},
-    {"backend.memory", check_memory},
+    {"backend.info", check_backend_info},
+    {"backend.info-size", check_backend_info_size},
+    {"backend.opens", check_backend_opens},
+    {"backend.frees", check_backend_frees},
+    {"backend.threads", check_backend_threads},
+    {"backend.config", check_backend_config},
+    {"backend.memory", check_backend_memory},
 };
 
 void group_backend(struct kit *k)
 {
-    check_table(k);
-    check_count(k);
+    check_backend_table(k);
+    check_backend_count(k);
     fixture_run(k, checks, COUNT(checks));
 }

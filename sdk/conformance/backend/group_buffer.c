@@ -66,7 +66,7 @@ static void expect_pattern(struct fixture *f, tn_buffer *buffer, uint64_t size,
 // --- bytes -----------------------------------------------------------------------------
 
 // All buffers exist at once, so overlapping memory shows as changed bytes.
-static void check_sizes(struct fixture *f)
+static void check_buffer_sizes(struct fixture *f)
 {
     static const uint64_t usual[] = {1, 2, 3, 4, 31, 64, 65, 255, 256, 4095, 4096, 65537};
     tn_buffer *buffers[MANY];
@@ -85,7 +85,7 @@ static void check_sizes(struct fixture *f)
 }
 
 // Writes pieces at random offsets, and compares random ranges with a copy in host memory.
-static void check_copies(struct fixture *f)
+static void check_buffer_copies(struct fixture *f)
 {
     enum { SIZE = 70000 };
     static unsigned char mirror[SIZE], piece[SIZE + 2];
@@ -117,7 +117,7 @@ static void check_copies(struct fixture *f)
     }
 }
 
-static void check_map(struct fixture *f)
+static void check_buffer_map(struct fixture *f)
 {
     enum { SIZE = 10000 };
     tn_buffer *buffer = fixture_buffer(f, SIZE);
@@ -147,7 +147,7 @@ static void check_map(struct fixture *f)
 
 // --- impossible sizes ------------------------------------------------------------------
 
-static void check_huge(struct fixture *f)
+static void check_buffer_huge(struct fixture *f)
 {
     static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 63, UINT64_MAX / 2 + 1,
                                      UINT64_C(1) << 62, UINT64_C(1) << 56};
@@ -197,14 +197,14 @@ static bool create_poorly(struct fixture *f, uint64_t n, uint64_t size)
     return was_met;
 }
 
-static void check_memory(struct fixture *f)
+static void check_buffer_memory(struct fixture *f)
 {
     for (uint64_t n = 1; n < MAX_ALLOCATIONS; n++) // new sizes: no cached buffer fits
         if (!create_poorly(f, n, n << 9) || check_failed(f->kit))
             return;
 }
 
-static void check_frees(struct fixture *f)
+static void check_buffer_frees(struct fixture *f)
 {
     uint64_t live = 0;
     for (int i = 0; i < 4 * ROUNDS; i++) {
@@ -223,7 +223,7 @@ static void check_frees(struct fixture *f)
 
 // --- memory_info -----------------------------------------------------------------------
 
-static bool ask(struct fixture *f, tn_memory_info *out)
+static bool buffer_ask_info(struct fixture *f, tn_memory_info *out)
 {
     memset(out, 0x5a, sizeof(*out));
     out->struct_size = sizeof(*out);
@@ -241,7 +241,7 @@ static bool ask(struct fixture *f, tn_memory_info *out)
     return !check_failed(f->kit);
 }
 
-static void check_info(struct fixture *f)
+static void check_buffer_info(struct fixture *f)
 {
     enum { SIZE = 3 << 20 };
     tn_memory_info before, with, after, small;
@@ -249,13 +249,13 @@ static void check_info(struct fixture *f)
         check_skip(f->kit, "it has no memory_info");
         return;
     }
-    if (!ask(f, &before))
+    if (!buffer_ask_info(f, &before))
         return;
     tn_buffer *buffer = fixture_buffer(f, SIZE);
-    if (!buffer || !ask(f, &with))
+    if (!buffer || !buffer_ask_info(f, &with))
         return;
     fixture_destroy(f, buffer);
-    if (!ask(f, &after))
+    if (!buffer_ask_info(f, &after))
         return;
     if (with.used < before.used + SIZE)
         check_fail(f->kit, "a buffer of %d bytes makes used %llu of %llu", SIZE,
@@ -281,7 +281,7 @@ struct worker {
     char failure[200];
 };
 
-static void *work(void *context)
+static void *buffer_worker(void *context)
 {
     enum { SIZE = 5000 };
     struct worker *w = context;
@@ -308,13 +308,13 @@ static void *work(void *context)
     return NULL;
 }
 
-static void check_threads(struct fixture *f)
+static void check_buffer_threads(struct fixture *f)
 {
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
     for (uint64_t i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.fixture = f, .number = i};
-        if (pthread_create(&threads[i], NULL, work, &workers[i]))
+        if (pthread_create(&threads[i], NULL, buffer_worker, &workers[i]))
             abort(); // checks run in a child process: its parent reports the abort
     }
     for (uint64_t i = 0; i < THREADS; i++) {
@@ -326,10 +326,10 @@ static void check_threads(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"buffer.sizes", check_sizes},   {"buffer.copies", check_copies},
-    {"buffer.map", check_map},       {"buffer.huge", check_huge},
-    {"buffer.memory", check_memory}, {"buffer.frees", check_frees},
-    {"buffer.info", check_info},     {"buffer.threads", check_threads},
+    {"buffer.sizes", check_buffer_sizes},   {"buffer.copies", check_buffer_copies},
+    {"buffer.map", check_buffer_map},       {"buffer.huge", check_buffer_huge},
+    {"buffer.memory", check_buffer_memory}, {"buffer.frees", check_buffer_frees},
+    {"buffer.info", check_buffer_info},     {"buffer.threads", check_buffer_threads},
 };
 
 void group_buffer(struct kit *k)

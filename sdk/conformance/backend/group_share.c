@@ -67,7 +67,8 @@ static bool export(struct fixture *f, tn_buffer *buffer, uint64_t offset, uint64
     return !check_failed(f->kit);
 }
 
-static tn_buffer *import(struct fixture *f, tn_device *device, const tn_buffer_fd *memory)
+static tn_buffer *share_import(struct fixture *f, tn_device *device,
+                               const tn_buffer_fd *memory)
 {
     tn_buffer *buffer = NULL;
     tn_buffer_fd mine = *memory;
@@ -81,8 +82,8 @@ static tn_buffer *import(struct fixture *f, tn_device *device, const tn_buffer_f
     return buffer;
 }
 
-static void expect(struct fixture *f, tn_device *device, tn_buffer *buffer, uint64_t offset,
-                   uint64_t size, uint64_t seed, const char *what)
+static void share_expect(struct fixture *f, tn_device *device, tn_buffer *buffer,
+                         uint64_t offset, uint64_t size, uint64_t seed, const char *what)
 {
     unsigned char want[MOST], got[MOST];
     fill(want, size, seed);
@@ -112,28 +113,30 @@ static uint64_t used(const struct fixture *f)
 }
 
 // What one import writes is what the others read, those of an import's own export, too.
-static void check_same(struct fixture *f, tn_device *other, const tn_buffer_fd *memory,
-                       uint64_t size)
+static void check_share_same(struct fixture *f, tn_device *other,
+                             const tn_buffer_fd *memory, uint64_t size)
 {
     tn_buffer_fd again;
     uint64_t part = memory->offset + size / 2, rest = size - size / 2;
-    tn_buffer *first = import(f, f->device, memory), *second = NULL, *third = NULL;
+    tn_buffer *first = share_import(f, f->device, memory), *second = NULL, *third = NULL;
     if (first && export(f, first, part, rest, &again)) {
         if (again.size != memory->size || again.offset != part)
             check_fail(f->kit, "what an import exports is other memory, or elsewhere");
-        third = import(f, f->device, &again);
+        third = share_import(f, f->device, &again);
         close(again.fd);
     }
-    second = import(f, other, memory);
+    second = share_import(f, other, memory);
     close(memory->fd);
     if (first && second && third) {
-        expect(f, f->device, first, memory->offset, size, 1, "imported");
-        expect(f, other, second, memory->offset, size, 1, "imported by a second device");
+        share_expect(f, f->device, first, memory->offset, size, 1, "imported");
+        share_expect(f, other, second, memory->offset, size, 1,
+                     "imported by a second device");
         write_bytes(f, first, memory->offset, size, 2);
-        expect(f, other, second, memory->offset, size, 2, "written by the other import");
+        share_expect(f, other, second, memory->offset, size, 2,
+                     "written by the other import");
         write_bytes(f, first, part, rest, 5);
-        expect(f, f->device, third, part, rest, 5,
-               "written by an import, read by an import of its export");
+        share_expect(f, f->device, third, part, rest, 5,
+                     "written by an import, read by an import of its export");
     }
     f->backend->buffer_destroy(f->device, first);
     f->backend->buffer_destroy(other, second);
@@ -153,14 +156,14 @@ static void share_once(struct fixture *f, tn_device *other, uint64_t offset, uin
     if (!export(f, buffer, offset, size, &memory))
         return;
     write_bytes(f, buffer, offset, size, 4); // not of the export's business
-    check_same(f, other, &memory, size);
-    expect(f, f->device, buffer, offset, size, 4, "the buffer that was exported");
+    check_share_same(f, other, &memory, size);
+    share_expect(f, f->device, buffer, offset, size, 4, "the buffer that was exported");
     if (used(f) != before)
         check_fail(f->kit, "memory_info counts memory that is shared");
     fixture_destroy(f, buffer);
 }
 
-static void check_fd(struct fixture *f)
+static void check_share_fd(struct fixture *f)
 {
     static const uint64_t cases[][2] = {
         {0, 1}, {0, 7}, {4, 64}, {256, 4099}, {1000, 69000}};
@@ -182,7 +185,7 @@ static void check_fd(struct fixture *f)
 
 // --- what is not such memory -----------------------------------------------------------
 
-static void refuse(struct fixture *f, const tn_buffer_fd *memory, const char *what)
+static void share_refuse(struct fixture *f, const tn_buffer_fd *memory, const char *what)
 {
     tn_buffer *buffer = NULL;
     bool is_open = fcntl(memory->fd, F_GETFD) >= 0;
@@ -198,31 +201,32 @@ static void refuse(struct fixture *f, const tn_buffer_fd *memory, const char *wh
         check_fail(f->kit, "buffer_import_fd of %s closes the file descriptor", what);
 }
 
-static void check_bad(struct fixture *f)
+static void check_share_bad(struct fixture *f)
 {
     tn_buffer_fd good, bad;
     tn_buffer *buffer = has_sharing(f) ? fixture_buffer(f, 5000) : NULL;
     if (!buffer || !export(f, buffer, 0, 5000, &good))
         return;
-    refuse(f, &(tn_buffer_fd){.struct_size = sizeof(good), .fd = -1, .size = good.size},
-           "no file descriptor");
+    share_refuse(f,
+                 &(tn_buffer_fd){.struct_size = sizeof(good), .fd = -1, .size = good.size},
+                 "no file descriptor");
     int before = count_fds(), null = open("/dev/null", O_RDWR | O_CLOEXEC),
         small = memfd_create("small", MFD_CLOEXEC);
     bad = good;
     bad.fd = null;
-    refuse(f, &bad, "/dev/null");
+    share_refuse(f, &bad, "/dev/null");
     bad.fd = small;
-    refuse(f, &bad, "an empty file");
+    share_refuse(f, &bad, "an empty file");
     bad = good;
     bad.size = 0;
-    refuse(f, &bad, "memory of no bytes");
+    share_refuse(f, &bad, "memory of no bytes");
     bad.size = good.size + (UINT64_C(1) << 30);
-    refuse(f, &bad, "memory as if it were larger");
+    share_refuse(f, &bad, "memory as if it were larger");
     bad.size = UINT64_MAX;
-    refuse(f, &bad, "memory as if it were without end");
+    share_refuse(f, &bad, "memory as if it were without end");
     bad = good;
     bad.kind = UINT32_MAX;
-    refuse(f, &bad, "memory of a kind that cannot be");
+    share_refuse(f, &bad, "memory of a kind that cannot be");
     close(null);
     close(small);
     if (count_fds() != before)
@@ -250,7 +254,7 @@ static tn_status share(struct fixture *f, tn_buffer *buffer)
     return status;
 }
 
-static void check_memory(struct fixture *f)
+static void check_share_memory(struct fixture *f)
 {
     tn_buffer *buffer = has_sharing(f) ? fixture_buffer(f, 64) : NULL;
     if (!buffer || share(f, buffer) != TN_OK)
@@ -279,7 +283,7 @@ static void check_memory(struct fixture *f)
 
 // --- copies on the device --------------------------------------------------------------
 
-static void check_copy(struct fixture *f)
+static void check_share_copy(struct fixture *f)
 {
     enum { SIZE = 5000 };
     static unsigned char from[SIZE], to[SIZE], got[SIZE];
@@ -314,10 +318,10 @@ static void check_copy(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"share.fd", check_fd},
-    {"share.bad", check_bad},
-    {"share.memory", check_memory},
-    {"share.copy", check_copy},
+    {"share.fd", check_share_fd},
+    {"share.bad", check_share_bad},
+    {"share.memory", check_share_memory},
+    {"share.copy", check_share_copy},
 };
 
 void group_share(struct kit *k)

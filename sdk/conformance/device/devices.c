@@ -4,7 +4,7 @@
 
 #include <fnmatch.h>
 
-static void add(struct devices *devices, const tn_device_summary *d)
+static void devices_add(struct devices *devices, const tn_device_summary *d)
 {
     char name[64];
     const char *wanted = devices->kit->devices;
@@ -34,7 +34,7 @@ void devices_find(struct devices *devices, struct kit *k)
         all[i].struct_size = sizeof(*all);
     if (all && tn_devices(runtime, all, &count) == TN_OK)
         for (uint64_t i = 0; i < count; i++)
-            add(devices, &all[i]);
+            devices_add(devices, &all[i]);
     free(all);
     tn_runtime_close(runtime);
 }

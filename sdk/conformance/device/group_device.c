@@ -21,8 +21,8 @@ typedef tn_status (*evaluation)(struct trial *t, struct sample *s,
 
 // --- evaluating ------------------------------------------------------------------------
 
-static tn_status read_all(struct trial *t, tn_scope *scope, const struct sample *s,
-                          tn_array *const *results, struct array out[MAX_OUT])
+static tn_status trial_read_all(struct trial *t, tn_scope *scope, const struct sample *s,
+                                tn_array *const *results, struct array out[MAX_OUT])
 {
     tn_status status = graph_read_all(scope, s, results, out);
     if (status != TN_OK)
@@ -36,7 +36,7 @@ static tn_status plainly(struct trial *t, struct sample *s, struct array out[MAX
     tn_scope *scope = tn_scope_open(t->runtime);
     graph_inputs(scope, s, in);
     graph_op(scope, s, in, results);
-    tn_status status = read_all(t, scope, s, results, out);
+    tn_status status = trial_read_all(t, scope, s, results, out);
     tn_scope_close(scope);
     return status;
 }
@@ -51,7 +51,7 @@ static tn_status laid_out(struct trial *t, struct sample *s, enum layout_kind ki
         if (s->in[i].tensor.data)
             in[i] = graph_laid_out(scope, &s->in[i], kind);
     graph_op(scope, s, in, results);
-    tn_status status = read_all(t, scope, s, results, out);
+    tn_status status = trial_read_all(t, scope, s, results, out);
     tn_scope_close(scope);
     return status;
 }
@@ -88,7 +88,7 @@ static tn_status donated(struct trial *t, struct sample *s, struct array out[MAX
     tn_scope *scope = tn_scope_open(t->runtime);
     uint32_t count = graph_inputs(scope, s, in);
     tn_function_call(function, scope, in, count, results, s->num_outputs);
-    status = read_all(t, scope, s, results, out);
+    status = trial_read_all(t, scope, s, results, out);
     tn_scope_close(scope);
     tn_function_destroy(function);
     return status;
@@ -102,7 +102,8 @@ static tn_status in_layouts(struct trial *t, struct sample *s, struct array out[
 
 // Repeats the first axis in memory. This changes the sample's values, and with them the
 // expected result.
-static tn_status repeated(struct trial *t, struct sample *s, struct array out[MAX_OUT])
+static tn_status trial_repeated(struct trial *t, struct sample *s,
+                                struct array out[MAX_OUT])
 {
     for (uint32_t i = 0; i < s->num_inputs; i++)
         if (s->in[i].tensor.data) {
@@ -115,7 +116,7 @@ static tn_status repeated(struct trial *t, struct sample *s, struct array out[MA
 // --- comparing -------------------------------------------------------------------------
 
 // False when the device or the definition cannot compute the sample.
-static bool compare(struct trial *t, struct sample *s, evaluation evaluate)
+static bool trial_compare(struct trial *t, struct sample *s, evaluation evaluate)
 {
     struct array want[MAX_OUT], got[MAX_OUT];
     tn_status status = evaluate(t, s, got);
@@ -148,7 +149,7 @@ static void try_samples(struct trial *t, const tn_primitive *p, evaluation evalu
         if (evaluate == donated && sample_has_gap(&samples[i]))
             continue;
         sample_fill(t->kit, &samples[i]);
-        compare(t, &samples[i], evaluate);
+        trial_compare(t, &samples[i], evaluate);
         sample_free(&samples[i]);
     }
     if (count == 0)
@@ -159,9 +160,10 @@ static void try_samples(struct trial *t, const tn_primitive *p, evaluation evalu
 
 // --- checks ----------------------------------------------------------------------------
 
-static void check_primitive(struct kit *k, struct pack *pack, struct devices *devices,
-                            uint32_t index, const tn_primitive *p, const char *check,
-                            evaluation evaluate)
+static void check_device_primitive(struct kit *k, struct pack *pack,
+                                   struct devices *devices, uint32_t index,
+                                   const tn_primitive *p, const char *check,
+                                   evaluation evaluate)
 {
     const char *why = "";
     if (!check_begin(k, check, "%s on %s", p->id, devices->items[index].name))
@@ -181,18 +183,19 @@ static void check_primitive(struct kit *k, struct pack *pack, struct devices *de
     check_end(k);
 }
 
-static void check_primitives(struct kit *k, struct pack *pack, struct devices *devices,
-                             uint32_t index)
+static void check_device_primitives(struct kit *k, struct pack *pack,
+                                    struct devices *devices, uint32_t index)
 {
     for (uint32_t i = 0; i < pack->ops->num_primitives; i++) {
         const tn_primitive *p = pack->ops->primitives[i];
-        check_primitive(k, pack, devices, index, p, "device.values", plainly);
+        check_device_primitive(k, pack, devices, index, p, "device.values", plainly);
         if (p->num_inputs == 0)
             continue;
-        check_primitive(k, pack, devices, index, p, "device.layouts", in_layouts);
-        check_primitive(k, pack, devices, index, p, "device.repeated", repeated);
+        check_device_primitive(k, pack, devices, index, p, "device.layouts", in_layouts);
+        check_device_primitive(k, pack, devices, index, p, "device.repeated",
+                               trial_repeated);
         if (p->num_in_place)
-            check_primitive(k, pack, devices, index, p, "device.donated", donated);
+            check_device_primitive(k, pack, devices, index, p, "device.donated", donated);
     }
 }
 
@@ -221,7 +224,7 @@ static uint32_t run_kernel(struct trial *t, const tn_kernel *kernel, const tn_pr
     for (uint32_t i = 0; i < count; i++) {
         sample_fill(t->kit, &samples[i]);
         if ((!t->device->is_slow || done < FEW) && is_chosen(t, kernel, &samples[i]))
-            done += compare(t, &samples[i], plainly);
+            done += trial_compare(t, &samples[i], plainly);
         sample_free(&samples[i]);
     }
     return count;
@@ -239,8 +242,8 @@ static void tell_idle(struct kit *k, const tn_kernel *kernel, uint32_t num_taken
         check_warn(k, "it never ran: no device here runs it (%s)", kernel->family);
 }
 
-static void check_kernel(struct kit *k, struct pack *pack, struct devices *devices,
-                         const tn_kernel *kernel)
+static void check_device_kernel(struct kit *k, struct pack *pack, struct devices *devices,
+                                const tn_kernel *kernel)
 {
     char rule[280];
     const char *why;
@@ -277,9 +280,9 @@ void group_device(struct kit *k)
     if (pack.ops) {
         devices_find(&devices, k);
         for (uint32_t i = 0; i < devices.count; i++)
-            check_primitives(k, &pack, &devices, i);
+            check_device_primitives(k, &pack, &devices, i);
         for (uint32_t i = 0; i < pack.ops->num_kernels; i++)
-            check_kernel(k, &pack, &devices, pack.ops->kernels[i]);
+            check_device_kernel(k, &pack, &devices, pack.ops->kernels[i]);
         devices_close(&devices);
     }
     pack_close(&pack);

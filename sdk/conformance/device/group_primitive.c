@@ -74,7 +74,7 @@ static void check_primitive(struct trial *t, const tn_primitive *primitive)
 }
 
 // Checks all installed primitives whose system libraries are present.
-static void check_all(struct trial *t)
+static void check_primitive_all(struct trial *t)
 {
     const char *const *names = tn_primitive_names(t->maker.runtime);
     for (uint32_t i = 0; names && names[i]; i++) {
@@ -90,7 +90,7 @@ static void check_all(struct trial *t)
     }
 }
 
-static void check_device(struct fixture *f)
+static void check_primitive_device(struct fixture *f)
 {
     char device[80];
     const char *why = "";
@@ -111,7 +111,7 @@ static void check_device(struct fixture *f)
     if (!t.runtime)
         skip(f->kit, "primitive.values", why);
     else
-        check_all(&t);
+        check_primitive_all(&t);
     tn_runtime_close(t.runtime);
     tn_runtime_close(t.maker.runtime);
 }
@@ -127,6 +127,6 @@ void group_primitive(struct kit *k)
         skip(k, "primitive.values", why);
     for (f.index = 0; f.index < count; f.index++)
         if (fixture_is_wanted(&f))
-            check_device(&f);
+            check_primitive_device(&f);
     fixture_finish(&f);
 }

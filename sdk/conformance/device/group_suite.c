@@ -34,7 +34,7 @@ static bool find_suite(char path[PATH_MAX])
 
 // Starts the suite with the staged plugin first in TENON_PLUGIN_PATH. Gives a stream of its
 // output, and *out_pid. NULL: the suite is not installed or cannot be started.
-static FILE *start(struct kit *k, const char *backend, pid_t *out_pid)
+static FILE *suite_start(struct kit *k, const char *backend, pid_t *out_pid)
 {
     char path[PATH_MAX], plugins[2 * PATH_MAX], seed[24];
     const char *old = getenv("TENON_PLUGIN_PATH");
@@ -94,7 +94,7 @@ static void take_test(struct kit *k, const char *backend, const char *line,
     check_end(k);
 }
 
-static void check_ends(struct kit *k, const char *backend, int status, bool is_whole)
+static void check_suite_ends(struct kit *k, const char *backend, int status, bool is_whole)
 {
     if (!check_begin(k, "suite.ends", "%.40s", backend))
         return;
@@ -112,7 +112,7 @@ static void run_suite(struct kit *k, const char *backend)
     bool is_whole = false; // the last line, "1..N", was read
     int status = 0;
     pid_t pid;
-    FILE *output = start(k, backend, &pid);
+    FILE *output = suite_start(k, backend, &pid);
     if (!output) {
         skip(k, "suite.test", "tenon-suite is not installed");
         return;
@@ -130,7 +130,7 @@ static void run_suite(struct kit *k, const char *backend)
     fclose(output);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    check_ends(k, backend, status, is_whole);
+    check_suite_ends(k, backend, status, is_whole);
 }
 
 // --- the backend -----------------------------------------------------------------------

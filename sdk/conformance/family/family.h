@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Checks of the group `family` that are in files of their own.
+// Checks of the group `family` that are in files of their own, and what their kernels
+// share.
 #ifndef CONFORMANCE_FAMILY_FAMILY_H
 #define CONFORMANCE_FAMILY_FAMILY_H
 
 #include "../kit/fixture.h"
+
+// Kernels are given no kit: what they see that is wrong they note here, and the check that
+// ran them tells of it. The first note counts; "": none (fault.c).
+void fault_clear(void);
+void fault_note(const char *format, ...) PRINTF_LIKE(1, 2);
+const char *fault_text(void);
 
 // stages.c: the calls of the steps of a segment, and what they fuse.
 void family_stages(struct kit *k);

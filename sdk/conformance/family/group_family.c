@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Kernel families of a backend: the kit's own kernels check that they get the call that
 // <tenon/kernel.h> promises, and that their failures are reported.
-#include <stdarg.h>
 #include <stdatomic.h>
 #include "groups.h"
 #include "../segment/draft.h"
@@ -48,47 +47,35 @@ static const tn_primitive primitive = {
 // How the kernel shall behave, and what it observes. Cleared by consumes().
 static struct {
     bool was_called, should_fail;
-    char failure[300];
     bool should_loop;
     uint64_t live;
     const struct fake_host *host;
 } seen;
 
-static void see(const char *format, ...) PRINTF_LIKE(1, 2);
-static void see(const char *format, ...)
-{
-    va_list list;
-    if (seen.failure[0])
-        return;
-    va_start(list, format);
-    vsnprintf(seen.failure, sizeof(seen.failure), format, list);
-    va_end(list);
-}
-
 static void see_layout(const char *what, const tn_layout *got, int64_t stride)
 {
     if (got->dtype != TN_I32 || got->rank != 1 || got->extent[0] != N ||
         got->stride[0] != stride || got->offset != stride)
-        see("the layout of %s is not the step's", what);
+        fault_note("the layout of %s is not the step's", what);
 }
 
 static void see_call(const tn_cpu_call *call)
 {
     if (call->struct_size < TN_END_OF(call, parallel_for) || call->flags)
-        see("struct_size is %u, flags are %#x", call->struct_size, call->flags);
+        fault_note("struct_size is %u, flags are %#x", call->struct_size, call->flags);
     if (!call->host || !call->host->fail)
-        see("there is no host");
+        fault_note("there is no host");
     if (call->attrs != &attrs)
-        see("attrs are not the step's");
+        fault_note("attrs are not the step's");
     if (call->num_inputs != 2 || call->num_outputs != 1)
-        see("got %u inputs and %u outputs, expected 2 and 1", call->num_inputs,
-            call->num_outputs);
+        fault_note("got %u inputs and %u outputs, expected 2 and 1", call->num_inputs,
+                   call->num_outputs);
     else if (call->inputs[1].data || call->inputs[1].layout.dtype != TN_DTYPE_NONE)
-        see("an input that is not given has data");
+        fault_note("an input that is not given has data");
     if (call->num_threads < 1)
-        see("num_threads is 0");
+        fault_note("num_threads is 0");
     if (!call->parallel_for)
-        see("parallel_for is NULL");
+        fault_note("parallel_for is NULL");
     see_layout("the input", &call->inputs[0].layout, GAP);
     see_layout("the output", &call->outputs[0].layout, 1);
 }
@@ -96,10 +83,10 @@ static void see_call(const tn_cpu_call *call)
 static void see_scratch(const tn_cpu_call *call)
 {
     if (call->scratch_size != SCRATCH || !call->scratch)
-        see("asked for %d bytes of scratch, got %llu at %p", SCRATCH,
-            (unsigned long long)call->scratch_size, call->scratch);
+        fault_note("asked for %d bytes of scratch, got %llu at %p", SCRATCH,
+                   (unsigned long long)call->scratch_size, call->scratch);
     else if ((uintptr_t)call->scratch % 64)
-        see("scratch lies at %p, not aligned to 64", call->scratch);
+        fault_note("scratch lies at %p, not aligned to 64", call->scratch);
     else
         memset(call->scratch, 0xee, SCRATCH);
 }
@@ -143,15 +130,18 @@ static void see_loops(const tn_cpu_call *call)
         call->parallel_for(call, loop.n, loop.grain, visit, &loop);
         for (int64_t k = 0; k < N; k++)
             if (loop.visits[k] != (k < loop.n))
-                see("parallel_for over %lld, at least %lld at a time: %lld is visited %d "
+                fault_note(
+                    "parallel_for over %lld, at least %lld at a time: %lld is visited %d "
                     "times",
                     (long long)loop.n, (long long)loop.grain, (long long)k, loop.visits[k]);
         if (loop.wrong_worker)
-            see("parallel_for with %u threads: a worker's number is not below that, or two "
+            fault_note(
+                "parallel_for with %u threads: a worker's number is not below that, or two "
                 "bodies that run at once have one",
                 call->num_threads);
         if (loop.wrong)
-            see("parallel_for over %lld, at least %lld at a time: a piece is shorter, "
+            fault_note(
+                "parallel_for over %lld, at least %lld at a time: a piece is shorter, "
                 "empty "
                 "or outside",
                 (long long)loop.n, (long long)loop.grain);
@@ -263,6 +253,7 @@ static bool consumes(struct fixture *f, const char *family)
     if (!can)
         check_skip(f->kit, "it does not consume %s", family);
     memset(&seen, 0, sizeof(seen));
+    fault_clear();
     return can;
 }
 
@@ -276,26 +267,26 @@ static void run_cpu(struct fixture *f, const tn_kernel *kernel, uint64_t scratch
     run(f);
     if (fixture_computes(f) && !seen.was_called && !check_failed(f->kit))
         check_fail(f->kit, "the kernel is not called");
-    if (seen.failure[0])
-        check_fail(f->kit, "tn_cpu_call: %s", seen.failure);
+    if (fault_text()[0])
+        check_fail(f->kit, "tn_cpu_call: %s", fault_text());
 }
 
-static void check_call(struct fixture *f)
+static void check_family_call(struct fixture *f)
 {
     run_cpu(f, &cpu_kernel, 0, false);
 }
 
-static void check_scratch(struct fixture *f)
+static void check_family_scratch(struct fixture *f)
 {
     run_cpu(f, &cpu_kernel, SCRATCH, false);
 }
 
-static void check_loop(struct fixture *f)
+static void check_family_loop(struct fixture *f)
 {
     run_cpu(f, &cpu_kernel, 0, true);
 }
 
-static void check_reference(struct fixture *f)
+static void check_family_reference(struct fixture *f)
 {
     run_cpu(f, NULL, 0, false);
 }
@@ -319,7 +310,7 @@ static tn_status launch_effect(const tn_cpu_call *call)
 }
 
 // Steps that touch no common bytes run in order all the same, since they name one domain.
-static void check_effects(struct fixture *f)
+static void check_family_effects(struct fixture *f)
 {
     static const tn_primitive effect = {.struct_size = sizeof(effect),
                                         .flags = TN_PRIM_EFFECT,
@@ -414,7 +405,7 @@ static void expect_others_work(struct fixture *f, tn_executable *executable,
     }
 }
 
-static void check_failure(struct fixture *f)
+static void check_family_failure(struct fixture *f)
 {
     tn_binding bindings[3];
     if (!consumes(f, TN_FAMILY_CPU))
@@ -497,12 +488,12 @@ static void run_shader(struct fixture *f, const char *family, const void *code,
     run(f);
 }
 
-static void check_glsl(struct fixture *f)
+static void check_family_glsl(struct fixture *f)
 {
     run_shader(f, TN_FAMILY_VULKAN_GLSL, family_glsl_code, sizeof(family_glsl_code) - 1);
 }
 
-static void check_spirv(struct fixture *f)
+static void check_family_spirv(struct fixture *f)
 {
     run_shader(f, TN_FAMILY_VULKAN_SPIRV, family_spirv_code, sizeof(family_spirv_code));
 }
@@ -529,7 +520,7 @@ static void expect_refusal(struct fixture *f, const char *family, const void *co
     }
 }
 
-static void check_damaged(struct fixture *f)
+static void check_family_damaged(struct fixture *f)
 {
     static const char text[] = "#version 460\nvoid main() { this is no GLSL }\n";
     static const uint32_t words[] = {0x07230203, 0x00010500, 0, 7, 0, 0x7fff0001, 3, 3};
@@ -546,18 +537,18 @@ static void check_damaged(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"family.cpu-call", check_call},
-    {"family.cpu-scratch", check_scratch},
-    {"family.cpu-loop", check_loop},
-    {"family.cpu-effects", check_effects},
-    {"family.cpu-reference", check_reference},
-    {"family.cpu-failure", check_failure},
-    {"family.glsl", check_glsl},
-    {"family.spirv", check_spirv},
+    {"family.cpu-call", check_family_call},
+    {"family.cpu-scratch", check_family_scratch},
+    {"family.cpu-loop", check_family_loop},
+    {"family.cpu-effects", check_family_effects},
+    {"family.cpu-reference", check_family_reference},
+    {"family.cpu-failure", check_family_failure},
+    {"family.glsl", check_family_glsl},
+    {"family.spirv", check_family_spirv},
     {"family.glsl-plan", check_glsl_plan},
     {"family.spirv-plan", check_spirv_plan},
     {"family.plan", check_wrong_plans},
-    {"family.damaged", check_damaged},
+    {"family.damaged", check_family_damaged},
 };
 
 void group_family(struct kit *k)

@@ -3,7 +3,6 @@
 // two launches, of which the second reads what the first left in scratch memory. And plans
 // that ask for what they may not.
 #include "family.h"
-#include <stdarg.h>
 #include <tenon/vulkan.h>
 #include "../segment/draft.h"
 #include "family_plan_shader.h" // family_plan_glsl_code, family_plan_spirv_code
@@ -45,54 +44,43 @@ static const char *const wrong_texts[NUM_WRONG] = {
 static struct {
     enum wrong wrong;
     uint32_t calls;
-    char failure[300];
 } seen;
-
-static void see(const char *format, ...) PRINTF_LIKE(1, 2);
-static void see(const char *format, ...)
-{
-    va_list list;
-    if (seen.failure[0])
-        return;
-    va_start(list, format);
-    vsnprintf(seen.failure, sizeof(seen.failure), format, list);
-    va_end(list);
-}
 
 static void see_limits(const tn_vulkan_limits *limits)
 {
     if (!limits || limits->struct_size < TN_END_OF(limits, max_range)) {
-        see("limits are missing, or shorter than in 1.0");
+        fault_note("limits are missing, or shorter than in 1.0");
         return;
     }
     for (int axis = 0; axis < 3; axis++)
         if (limits->max_groups[axis] < 65535 || limits->max_group_size[axis] < 64)
-            see("limits along %c are %u workgroups of %u, expected at least 65535 and 64",
+            fault_note(
+                "limits along %c are %u workgroups of %u, expected at least 65535 and 64",
                 "xyz"[axis], limits -> max_groups[axis], limits -> max_group_size[axis]);
     if (limits->max_push < 128 || limits->max_constants < 16 || limits->max_operands < 4 ||
         limits->max_invocations < 128 || limits->max_shared < 16384 ||
         limits->subgroup_size == 0 || limits->max_range < (UINT64_C(1) << 27))
-        see("limits are below what Vulkan guarantees");
+        fault_note("limits are below what Vulkan guarantees");
 }
 
 static void see_plan(const tn_vulkan_plan *plan)
 {
     if (plan->struct_size < TN_END_OF(plan, shares) || plan->flags)
-        see("struct_size is %u, flags are %#x", plan->struct_size, plan->flags);
+        fault_note("struct_size is %u, flags are %#x", plan->struct_size, plan->flags);
     else if (!plan->host || !plan->step || !plan->launch || !plan->shares)
-        see("a member is NULL");
+        fault_note("a member is NULL");
     else if (plan->step->num_inputs != 1 || plan->step->num_outputs != 1)
-        see("the step has %u inputs and %u outputs, expected one each",
-            plan->step->num_inputs, plan->step->num_outputs);
+        fault_note("the step has %u inputs and %u outputs, expected one each",
+                   plan->step->num_inputs, plan->step->num_outputs);
     else if (plan->shares(plan, 0, 0) != 0)
-        see("input and output share memory, which they do not");
+        fault_note("input and output share memory, which they do not");
     see_limits(plan->limits);
 }
 
 // --- the plan --------------------------------------------------------------------------
 
-static void spoil(const tn_vulkan_plan *plan, tn_vulkan_launch *launch,
-                  tn_vulkan_operand *operands)
+static void launch_spoil(const tn_vulkan_plan *plan, tn_vulkan_launch *launch,
+                         tn_vulkan_operand *operands)
 {
     static const tn_vulkan_constant unknown = {6, 1};
     static const uint32_t much_push[1024];
@@ -139,7 +127,7 @@ static tn_status plan_mix(const tn_vulkan_plan *plan)
 {
     seen.calls++;
     see_plan(plan);
-    if (seen.failure[0])
+    if (fault_text()[0])
         return TN_OK;
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     const tn_layout *y = &tn_step_output(plan->step, 0)->layout;
@@ -164,7 +152,7 @@ static tn_status plan_mix(const tn_vulkan_plan *plan)
     launch.constants = last;
     launch.num_constants = 1;
     launch.constant_size = sizeof(last[0]);
-    spoil(plan, &launch, second);
+    launch_spoil(plan, &launch, second);
     tn_status after = plan->launch(plan, &launch);
     // A plan may overlook that a launch failed.
     return seen.wrong == MODULE ? TN_OK : status == TN_OK ? after : status;
@@ -257,12 +245,13 @@ static bool can_run(struct fixture *f, const char *family)
 {
     uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
     memset(&seen, 0, sizeof(seen));
+    fault_clear();
     return fixture_consumes(f, family) && fixture_computes(f) &&
            dtypes & TN_DTYPE_BIT(TN_I32);
 }
 
-static void check_family(struct fixture *f, const char *family, const void *code,
-                         uint64_t size)
+static void check_plan_family(struct fixture *f, const char *family, const void *code,
+                              uint64_t size)
 {
     if (!can_run(f, family)) {
         check_skip(f->kit, "it does not run %s", family);
@@ -272,23 +261,23 @@ static void check_family(struct fixture *f, const char *family, const void *code
     run_mix(f);
     if (!check_failed(f->kit) && seen.calls == 0)
         check_fail(f->kit, "the plan is not called");
-    if (seen.failure[0])
-        check_fail(f->kit, "tn_vulkan_plan: %s", seen.failure);
+    if (fault_text()[0])
+        check_fail(f->kit, "tn_vulkan_plan: %s", fault_text());
 }
 
 void check_glsl_plan(struct fixture *f)
 {
-    check_family(f, TN_FAMILY_VULKAN_GLSL, family_plan_glsl_code,
-                 sizeof(family_plan_glsl_code) - 1);
+    check_plan_family(f, TN_FAMILY_VULKAN_GLSL, family_plan_glsl_code,
+                      sizeof(family_plan_glsl_code) - 1);
 }
 
 void check_spirv_plan(struct fixture *f)
 {
-    check_family(f, TN_FAMILY_VULKAN_SPIRV, family_plan_spirv_code,
-                 sizeof(family_plan_spirv_code));
+    check_plan_family(f, TN_FAMILY_VULKAN_SPIRV, family_plan_spirv_code,
+                      sizeof(family_plan_spirv_code));
 }
 
-static void expect_refusal(struct fixture *f)
+static void plan_expect_refusal(struct fixture *f)
 {
     uint64_t live = f->host.live;
     const char *what = wrong_texts[seen.wrong];
@@ -324,7 +313,7 @@ void check_wrong_plans(struct fixture *f)
                   sizeof(family_plan_spirv_code));
     for (int wrong = NOTHING + 1; wrong < NUM_WRONG; wrong++) {
         seen.wrong = (enum wrong)wrong;
-        expect_refusal(f);
+        plan_expect_refusal(f);
     }
     seen.wrong = NOTHING;
     run_mix(f); // nothing was lost

@@ -2,7 +2,6 @@
 // Stages of cpu.c/1 kernels: state that prepare makes, launches use and finish frees; and
 // operands of any family's kernels that pass through programs (tn_fused of
 // <tenon/backend.h>).
-#include <stdarg.h>
 #include "family.h"
 #include "../segment/draft.h"
 #include "family_shader.h" // family_glsl_code, family_spirv_code
@@ -13,23 +12,11 @@ static const int32_t seven = 7; // a number that the graph holds
 
 // What the kernels observe. Cleared by each check.
 static struct {
-    char failure[300];
     const char *refuse; // the label of the attributes at which prepare fails
     void *states[MOST_STATES];
     int finished[MOST_STATES];
     int num_states, launches;
 } seen;
-
-static void see(const char *format, ...) PRINTF_LIKE(1, 2);
-static void see(const char *format, ...)
-{
-    va_list list;
-    if (seen.failure[0])
-        return;
-    va_start(list, format);
-    vsnprintf(seen.failure, sizeof(seen.failure), format, list);
-    va_end(list);
-}
 
 // --- a kernel with stages --------------------------------------------------------------
 
@@ -42,33 +29,34 @@ static void count_all(void *context, int64_t begin, int64_t end, uint32_t worker
 {
     int64_t *sum = context;
     if (worker != 0)
-        see("a body of prepare runs as worker %u", worker);
+        fault_note("a body of prepare runs as worker %u", worker);
     *sum += end - begin;
 }
 
 static void see_prepare(const tn_cpu_call *call)
 {
     if (call->struct_size < TN_END_OF(call, state) || !call->host || !call->host->alloc)
-        see("prepare gets a call without a host, or of %u bytes", call->struct_size);
+        fault_note("prepare gets a call without a host, or of %u bytes", call->struct_size);
     if (call->num_inputs != 2 || call->num_outputs != 1 || call->num_threads < 1)
-        see("prepare gets %u inputs, %u outputs and %u threads, expected 2, 1 and at least "
+        fault_note(
+            "prepare gets %u inputs, %u outputs and %u threads, expected 2, 1 and at least "
             "1",
             call->num_inputs, call->num_outputs, call->num_threads);
     if (call->inputs[0].layout.extent[0] != N || call->outputs[0].layout.extent[0] != N)
-        see("the layouts that prepare gets are not the step's");
+        fault_note("the layouts that prepare gets are not the step's");
     if (call->inputs[0].data || call->outputs[0].data || call->scratch)
-        see("prepare gets memory of operands that are known in a run only");
+        fault_note("prepare gets memory of operands that are known in a run only");
     if (!call->inputs[1].data || *(const int32_t *)call->inputs[1].data != seven)
-        see("prepare does not get the value of a constant");
+        fault_note("prepare does not get the value of a constant");
     if (call->state)
-        see("prepare gets a state");
+        fault_note("prepare gets a state");
     int64_t sum = 0;
     call->parallel_for(call, N, 10, count_all, &sum);
     if (sum != N)
-        see("parallel_for of prepare runs %lld of %d items", (long long)sum, N);
+        fault_note("parallel_for of prepare runs %lld of %d items", (long long)sum, N);
 }
 
-static tn_status prepare(const tn_cpu_call *call, void **out_state)
+static tn_status stages_prepare(const tn_cpu_call *call, void **out_state)
 {
     see_prepare(call);
     if (call->attrs && call->attrs == seen.refuse)
@@ -84,14 +72,14 @@ static tn_status prepare(const tn_cpu_call *call, void **out_state)
     return TN_OK;
 }
 
-static tn_status launch(const tn_cpu_call *call)
+static tn_status stages_launch(const tn_cpu_call *call)
 {
     const struct state *state = call->state;
     const int32_t *x = call->inputs[0].data;
     int32_t *y = call->outputs[0].data;
     seen.launches++;
     if (!state || state->attrs != call->attrs) {
-        see("a launch gets %s", state ? "the state of another step" : "no state");
+        fault_note("a launch gets %s", state ? "the state of another step" : "no state");
         return TN_OK;
     }
     for (int64_t i = 0; i < N; i++)
@@ -99,14 +87,14 @@ static tn_status launch(const tn_cpu_call *call)
     return TN_OK;
 }
 
-static void finish(const tn_host *host, void *state)
+static void stages_finish(const tn_host *host, void *state)
 {
     for (int i = 0; i < seen.num_states; i++)
         if (seen.states[i] == state && seen.finished[i]++ == 0) {
             host->free(host, state);
             return;
         }
-    see("finish gets what prepare did not give, or gets it twice");
+    fault_note("finish gets what prepare did not give, or gets it twice");
 }
 
 static const tn_primitive primitive = {
@@ -114,12 +102,12 @@ static const tn_primitive primitive = {
     .id = "conformance.stages/1",
     .num_inputs = 2,
     .num_outputs = 1,
-    .reference = launch,
+    .reference = stages_launch,
 };
 static const tn_cpu_kernel stages_payload = {.struct_size = sizeof(stages_payload),
-                                             .launch = launch,
-                                             .prepare = prepare,
-                                             .finish = finish};
+                                             .launch = stages_launch,
+                                             .prepare = stages_prepare,
+                                             .finish = stages_finish};
 static const tn_kernel stages_kernel = {.struct_size = sizeof(stages_kernel),
                                         .primitive = "conformance.stages/1",
                                         .family = TN_FAMILY_CPU,
@@ -131,7 +119,7 @@ static const tn_kernel stages_kernel = {.struct_size = sizeof(stages_kernel),
 static struct draft draft;
 static const char labels[2][8] = {"first", "second"}; // stand for attributes
 
-static bool computes(struct fixture *f, const char *family)
+static bool stages_computes(struct fixture *f, const char *family)
 {
     uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
     bool can =
@@ -139,6 +127,7 @@ static bool computes(struct fixture *f, const char *family)
     if (!can)
         check_skip(f->kit, "it computes nothing with %s", family);
     memset(&seen, 0, sizeof(seen));
+    fault_clear();
     return can;
 }
 
@@ -158,7 +147,7 @@ static void draft_two(void)
     }
 }
 
-static bool bind_slots(struct fixture *f, tn_binding *bindings)
+static bool stages_bind_slots(struct fixture *f, tn_binding *bindings)
 {
     static int32_t numbers[N];
     for (int i = 0; i < N; i++)
@@ -182,11 +171,12 @@ static int count_finished(void)
 }
 
 // A segment of which the second step's prepare fails.
-static void check_half(struct fixture *f)
+static void check_stages_half(struct fixture *f)
 {
     tn_executable *executable = NULL;
     uint64_t live = f->host.live;
     memset(&seen, 0, sizeof(seen));
+    fault_clear();
     seen.refuse = labels[1];
     draft_two();
     check_case(f->kit);
@@ -212,12 +202,12 @@ static void check_stages(struct fixture *f)
     static int32_t z[N];
     tn_binding bindings[4];
     uint64_t point;
-    if (!computes(f, TN_FAMILY_CPU))
+    if (!stages_computes(f, TN_FAMILY_CPU))
         return;
     draft_two();
     tn_executable *executable = NULL;
     tn_status status = f->backend->segment_compile(f->device, &draft.segment, &executable);
-    if (status != TN_OK || !bind_slots(f, bindings)) {
+    if (status != TN_OK || !stages_bind_slots(f, bindings)) {
         check_fail(f->kit, "a kernel with prepare does not compile: status %d", status);
         return;
     }
@@ -236,9 +226,9 @@ static void check_stages(struct fixture *f)
                    seen.num_states, count_finished());
     if (fixture_read(f, bindings[2].buffer, 0, z, sizeof(z)) && z[N - 1] != N - 1 + 14)
         check_fail(f->kit, "element %d is %d, expected %d", N - 1, z[N - 1], N - 1 + 14);
-    check_half(f);
-    if (seen.failure[0])
-        check_fail(f->kit, "%s", seen.failure);
+    check_stages_half(f);
+    if (fault_text()[0])
+        check_fail(f->kit, "%s", fault_text());
 }
 
 // --- family.cpu-constants --------------------------------------------------------------
@@ -260,12 +250,14 @@ static tn_status prepare_table(const tn_cpu_call *call, void **out_state)
     for (int64_t i = 0; i < N; i++) {
         kept[i] = x->data ? ((const int32_t *)x->data)[FIRST + APART * i] : 0;
         if (kept[i] != table_at(FIRST + APART * i))
-            see("prepare does not get the elements of an array that is the same in each "
+            fault_note(
+                "prepare does not get the elements of an array that is the same in each "
                 "run");
     }
     if (x->layout.extent[0] != N || x->layout.stride[0] != APART ||
         x->layout.offset != FIRST)
-        see("prepare does not get the layout of an array that is the same in each run");
+        fault_note(
+            "prepare does not get the layout of an array that is the same in each run");
     seen.states[seen.num_states++] = kept;
     *out_state = kept;
     return TN_OK;
@@ -283,7 +275,7 @@ static tn_status launch_table(const tn_cpu_call *call)
 static const tn_cpu_kernel table_payload = {.struct_size = sizeof(table_payload),
                                             .launch = launch_table,
                                             .prepare = prepare_table,
-                                            .finish = finish};
+                                            .finish = stages_finish};
 static const tn_kernel table_kernel = {.struct_size = sizeof(table_kernel),
                                        .primitive = "conformance.stages/1",
                                        .family = TN_FAMILY_CPU,
@@ -291,12 +283,12 @@ static const tn_kernel table_kernel = {.struct_size = sizeof(table_kernel),
                                        .payload = &table_payload};
 
 // Slots 0: x, 1: the table behind `before` bytes, 2: the output.
-static void check_constants(struct fixture *f)
+static void check_stages_constants(struct fixture *f)
 {
     static int32_t table[TABLE], x[N], z[N];
     tn_binding bindings[3];
     uint64_t point, before = 256;
-    if (!computes(f, TN_FAMILY_CPU))
+    if (!stages_computes(f, TN_FAMILY_CPU))
         return;
     for (int64_t i = 0; i < TABLE; i++)
         table[i] = table_at(i);
@@ -326,11 +318,12 @@ static void check_constants(struct fixture *f)
         fixture_submit(f, executable, bindings, 3, 0, &point) && fixture_wait(f, point))
         fixture_read(f, bindings[2].buffer, 0, z, sizeof(z));
     f->backend->executable_destroy(f->device, executable);
-    for (int i = 0; i < N && !seen.failure[0]; i++)
+    for (int i = 0; i < N && !fault_text()[0]; i++)
         if (z[i] != table_at(FIRST + APART * i))
-            see("element %d is %d, expected %d", i, z[i], table_at(FIRST + APART * i));
-    if (seen.failure[0])
-        check_fail(f->kit, "%s", seen.failure);
+            fault_note("element %d is %d, expected %d", i, z[i],
+                       table_at(FIRST + APART * i));
+    if (fault_text()[0])
+        check_fail(f->kit, "%s", fault_text());
 }
 
 // --- family.cpu-fused ------------------------------------------------------------------
@@ -340,7 +333,7 @@ static void move_chunks(void *context, int64_t begin, int64_t end, uint32_t work
     const tn_cpu_call *call = context;
     int32_t values[CHUNK];
     if (worker >= call->num_threads)
-        see("worker %u of %u threads", worker, call->num_threads);
+        fault_note("worker %u of %u threads", worker, call->num_threads);
     for (int64_t i = begin; i < end; i += CHUNK) {
         int64_t n = end - i < CHUNK ? end - i : CHUNK;
         call->load(call, 0, i, n, values, worker);
@@ -354,13 +347,13 @@ static tn_status launch_fused(const tn_cpu_call *call)
 {
     seen.launches++;
     if (call->inputs[0].data || call->outputs[0].data)
-        see("a fused operand has memory");
+        fault_note("a fused operand has memory");
     else if (!call->load || !call->store)
-        see("load or store is NULL");
+        fault_note("load or store is NULL");
     else if (call->inputs[0].layout.dtype != TN_I32 ||
              call->inputs[0].layout.extent[0] != N ||
              call->outputs[0].layout.extent[0] != N)
-        see("a fused operand has not its layout");
+        fault_note("a fused operand has not its layout");
     else
         call->parallel_for(call, N, 100, move_chunks, (void *)(uintptr_t)call);
     return TN_OK;
@@ -435,7 +428,7 @@ static void run_fused(struct fixture *f, const tn_kernel *kernel, int32_t factor
     }
     check_case(f->kit);
     tn_executable *executable = fixture_compile(f, &draft.segment);
-    if (!executable || !bind_slots(f, bindings) ||
+    if (!executable || !stages_bind_slots(f, bindings) ||
         !fixture_submit(f, executable, bindings, draft.segment.num_slots, 0, &point) ||
         !fixture_wait(f, point) ||
         !fixture_read(f, bindings[in_place ? 1 : 2].buffer, 0, z, sizeof(z)))
@@ -452,7 +445,7 @@ static void run_fused(struct fixture *f, const tn_kernel *kernel, int32_t factor
 
 static bool fuses(struct fixture *f, const char *family)
 {
-    if (!computes(f, family))
+    if (!stages_computes(f, family))
         return false;
     bool can = f->info.flags & TN_DEVICE_FUSES && TN_HAS(f->backend, step_check);
     if (!can)
@@ -460,20 +453,20 @@ static bool fuses(struct fixture *f, const char *family)
     return can;
 }
 
-static void check_fused(struct fixture *f)
+static void check_stages_fused(struct fixture *f)
 {
     if (!fuses(f, TN_FAMILY_CPU))
         return;
     run_fused(f, &fused_kernel, 1, 1, false);
     run_fused(f, &fused_kernel, 1, 1, true);
-    if (seen.failure[0])
-        check_fail(f->kit, "%s", seen.failure);
+    if (fault_text()[0])
+        check_fail(f->kit, "%s", fault_text());
 }
 
 // The shader of family.comp: 2 * x + the extent of x + what is pushed last, which is the
 // extent once more.
-static void run_shader(struct fixture *f, const char *family, const void *code,
-                       uint64_t size)
+static void stages_run_shader(struct fixture *f, const char *family, const void *code,
+                              uint64_t size)
 {
     static const tn_push_field push[] = {{TN_PUSH_COUNT, 0, 0},   {TN_PUSH_OFFSET, 0, 0},
                                          {TN_PUSH_OFFSET, 0, 1},  {TN_PUSH_STRIDE, -1, 0},
@@ -495,20 +488,24 @@ static void run_shader(struct fixture *f, const char *family, const void *code,
     run_fused(f, &kernel, 2, 2 * N, true);
 }
 
-static void check_glsl_fused(struct fixture *f)
+static void check_stages_glsl_fused(struct fixture *f)
 {
-    run_shader(f, TN_FAMILY_VULKAN_GLSL, family_glsl_code, sizeof(family_glsl_code) - 1);
+    stages_run_shader(f, TN_FAMILY_VULKAN_GLSL, family_glsl_code,
+                      sizeof(family_glsl_code) - 1);
 }
 
-static void check_spirv_fused(struct fixture *f)
+static void check_stages_spirv_fused(struct fixture *f)
 {
-    run_shader(f, TN_FAMILY_VULKAN_SPIRV, family_spirv_code, sizeof(family_spirv_code));
+    stages_run_shader(f, TN_FAMILY_VULKAN_SPIRV, family_spirv_code,
+                      sizeof(family_spirv_code));
 }
 
 static const struct fixture_check checks[] = {
-    {"family.cpu-stages", check_stages},       {"family.cpu-constants", check_constants},
-    {"family.cpu-fused", check_fused},         {"family.glsl-fused", check_glsl_fused},
-    {"family.spirv-fused", check_spirv_fused},
+    {"family.cpu-stages", check_stages},
+    {"family.cpu-constants", check_stages_constants},
+    {"family.cpu-fused", check_stages_fused},
+    {"family.glsl-fused", check_stages_glsl_fused},
+    {"family.spirv-fused", check_stages_spirv_fused},
 };
 
 void family_stages(struct kit *k)

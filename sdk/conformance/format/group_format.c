@@ -49,16 +49,6 @@ static void expect_words(struct formats *f, const char *what, tn_status status)
                    what, f->host.text);
 }
 
-static void expect_freed(struct formats *f, const char *what)
-{
-    if (f->host.live > 0)
-        check_fail(f->kit, "%s leaves %llu blocks of %llu bytes", what,
-                   (unsigned long long)f->host.live,
-                   (unsigned long long)f->host.live_bytes);
-    if (f->host.misuses > 0)
-        check_fail(f->kit, "%s: %s", what, f->host.misuse);
-}
-
 static tn_status write_content(struct formats *f, const struct content *c,
                                struct memory_file *file)
 {
@@ -73,7 +63,7 @@ static bool write_drawn(struct formats *f, const struct content *c,
 {
     tn_status status = write_content(f, c, file);
     expect_words(f, "write", status);
-    expect_freed(f, "write");
+    fake_host_expect_freed(f->kit, &f->host, "write");
     if (status == TN_ERR_UNSUPPORTED && file->size > 0)
         check_fail(f->kit, "write returns TN_ERR_UNSUPPORTED after %llu bytes were written",
                    (unsigned long long)file->size);
@@ -213,10 +203,10 @@ static void read_back(struct formats *f, const struct content *c, struct memory_
     for (uint64_t i = 0; i < c->table.num_metadata; i++)
         metadata_expect(f->kit, got, &c->table.metadata[i]);
     f->format->close(f->host.table, got);
-    expect_freed(f, "list, read and close");
+    fake_host_expect_freed(f->kit, &f->host, "list, read and close");
 }
 
-static void check_values(struct formats *f)
+static void check_format_values(struct formats *f)
 {
     uint32_t held = 0;
     for (uint32_t round = 0; round < 3 * TN_NUM_DTYPES && !check_failed(f->kit); round++) {
@@ -254,7 +244,7 @@ static bool metadata_held(struct formats *f, const tn_metadata *metadata, uint64
 }
 
 // One pair at a time, since a format may have no place for some kinds, and then all.
-static void check_metadata(struct formats *f)
+static void check_format_metadata(struct formats *f)
 {
     tn_metadata held[MAX_PAIRS];
     uint64_t count = 0;
@@ -269,7 +259,7 @@ static void check_metadata(struct formats *f)
 }
 
 // One row of each block format that Tenon knows.
-static void check_blocks(struct formats *f)
+static void check_format_blocks(struct formats *f)
 {
     uint32_t held = 0;
     const tn_quant_format *format;
@@ -311,7 +301,7 @@ static tn_status give_turn(const tn_format_content *content, uint64_t index,
 }
 
 // The same file, whether elements are there or come in their turn.
-static void check_in_turn(struct formats *f)
+static void check_format_in_turn(struct formats *f)
 {
     struct content c;
     struct memory_file whole, file;
@@ -367,7 +357,7 @@ static void read_damaged(struct formats *f, struct memory_file *file, const char
     }
     if (status == TN_OK)
         f->format->close(f->host.table, got);
-    expect_freed(f, what);
+    fake_host_expect_freed(f->kit, &f->host, what);
 }
 
 // One file of some arrays of types that the format can hold.
@@ -388,7 +378,7 @@ static bool draw_file(struct formats *f, struct memory_file *file)
     return false;
 }
 
-static void check_damage(struct formats *f)
+static void check_format_damage(struct formats *f)
 {
     struct memory_file whole, file;
     if (!draw_file(f, &whole))
@@ -420,7 +410,7 @@ static void check_damage(struct formats *f)
 // --- calls that fail --------------------------------------------------------------------
 
 // `write` into a sink of which one call fails.
-static void check_sink(struct formats *f)
+static void check_format_sink(struct formats *f)
 {
     struct memory_file file;
     struct content c;
@@ -438,7 +428,7 @@ static void check_sink(struct formats *f)
         else if (file.calls > n)
             check_fail(f->kit, "write goes on after write %llu of the sink failed",
                        (unsigned long long)n);
-        expect_freed(f, "a write that fails");
+        fake_host_expect_freed(f->kit, &f->host, "a write that fails");
         free(file.bytes);
         if (!reached)
             break;
@@ -447,7 +437,7 @@ static void check_sink(struct formats *f)
 }
 
 // `list` and `read` from a source of which one call fails.
-static void check_source(struct formats *f)
+static void check_format_source(struct formats *f)
 {
     struct memory_file file;
     if (!draw_file(f, &file))
@@ -465,7 +455,7 @@ static void check_source(struct formats *f)
                        status, (unsigned long long)n, TN_ERR_IO);
         if (status == TN_OK)
             f->format->close(f->host.table, got);
-        expect_freed(f, "a list that fails");
+        fake_host_expect_freed(f->kit, &f->host, "a list that fails");
         if (!reached)
             break;
     }
@@ -473,7 +463,7 @@ static void check_source(struct formats *f)
 }
 
 // Lists and reads a file, and looks at what else is opened meanwhile: there is nothing.
-static void check_files(struct formats *f)
+static void check_format_files(struct formats *f)
 {
     struct memory_file file;
     const tn_format_content *got = NULL;
@@ -502,7 +492,7 @@ static void check_files(struct formats *f)
     free(file.bytes);
 }
 
-static void check_allocations(struct formats *f)
+static void check_format_allocations(struct formats *f)
 {
     struct memory_file file;
     if (!draw_file(f, &file))
@@ -519,7 +509,7 @@ static void check_allocations(struct formats *f)
                        status, (unsigned long long)n, TN_ERR_MEMORY);
         if (status == TN_OK)
             f->format->close(f->host.table, got);
-        expect_freed(f, "a list without memory");
+        fake_host_expect_freed(f->kit, &f->host, "a list without memory");
         if (!reached)
             break;
     }
@@ -534,15 +524,15 @@ void group_format(struct kit *k)
         const char *name;
         void (*run)(struct formats *f);
         uint32_t needs; // flags of the format
-    } checks[] = {{"format.values", check_values, 0},
-                  {"format.metadata", check_metadata, TN_FORMAT_METADATA},
-                  {"format.blocks", check_blocks, TN_FORMAT_BLOCKS},
-                  {"format.in-turn", check_in_turn, TN_FORMAT_IN_TURN},
-                  {"format.files", check_files, 0},
-                  {"format.damage", check_damage, 0},
-                  {"format.sink", check_sink, 0},
-                  {"format.source", check_source, 0},
-                  {"format.memory", check_allocations, 0}};
+    } checks[] = {{"format.values", check_format_values, 0},
+                  {"format.metadata", check_format_metadata, TN_FORMAT_METADATA},
+                  {"format.blocks", check_format_blocks, TN_FORMAT_BLOCKS},
+                  {"format.in-turn", check_format_in_turn, TN_FORMAT_IN_TURN},
+                  {"format.files", check_format_files, 0},
+                  {"format.damage", check_format_damage, 0},
+                  {"format.sink", check_format_sink, 0},
+                  {"format.source", check_format_source, 0},
+                  {"format.memory", check_format_allocations, 0}};
     struct formats f = {.kit = k};
     if (!subject_open(&f.subject, &f.host, k))
         return; // the groups `file`, `entry` and `host` report why

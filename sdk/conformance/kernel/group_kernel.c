@@ -53,8 +53,9 @@ static tn_status run_stages(struct kit *k, const struct launch *l, struct cpu_ca
     return status;
 }
 
-static tn_status launch(struct kit *k, const struct launch *l, const struct array *in,
-                        const struct array *out, uint32_t features, uint32_t num_threads)
+static tn_status kernel_launch_once(struct kit *k, const struct launch *l,
+                                    const struct array *in, const struct array *out,
+                                    uint32_t features, uint32_t num_threads)
 {
     const tn_cpu_kernel *payload = l->kernel->payload;
     uint64_t size = kernel_scratch(l->kernel, l->s, in),
@@ -81,12 +82,12 @@ static tn_status launch(struct kit *k, const struct launch *l, const struct arra
     return status;
 }
 
-static void compare(struct kit *k, const struct launch *l, const struct array *in,
-                    uint32_t features, uint32_t threads, const char *how)
+static void kernel_compare(struct kit *k, const struct launch *l, const struct array *in,
+                           uint32_t features, uint32_t threads, const char *how)
 {
     struct array out[MAX_OUT];
     outputs_new(l->s, PLAIN, POISON, out);
-    tn_status status = launch(k, l, in, out, features, threads);
+    tn_status status = kernel_launch_once(k, l, in, out, features, threads);
     if (status != TN_OK) {
         check_fail(k, "%s (%s): it fails: %s", sample_text(l->s), how,
                    l->pack->host.failures ? l->pack->host.text : "without a message");
@@ -101,36 +102,37 @@ static void compare(struct kit *k, const struct launch *l, const struct array *i
 
 // --- checks ----------------------------------------------------------------------------
 
-static void check_values(struct kit *k, struct launch *l)
+static void check_kernel_values(struct kit *k, struct launch *l)
 {
-    compare(k, l, l->s->in, cpu_features_here(), 1, "one thread");
-    compare(k, l, l->s->in, 0, 1, "no vector instructions");
+    kernel_compare(k, l, l->s->in, cpu_features_here(), 1, "one thread");
+    kernel_compare(k, l, l->s->in, 0, 1, "no vector instructions");
 }
 
-static void check_threads(struct kit *k, struct launch *l)
+static void check_kernel_threads(struct kit *k, struct launch *l)
 {
     for (int i = 0; i < 3; i++)
-        compare(k, l, l->s->in, cpu_features_here(), 3, "work cut for three threads");
+        kernel_compare(k, l, l->s->in, cpu_features_here(), 3,
+                       "work cut for three threads");
 }
 
-static void check_guards(struct kit *k, struct launch *l)
+static void check_kernel_guards(struct kit *k, struct launch *l)
 {
     struct array out[MAX_OUT];
     outputs_new(l->s, SHIFTED, POISON, out);
-    launch(k, l, l->s->in, out, cpu_features_here(), 1);
+    kernel_launch_once(k, l, l->s->in, out, cpu_features_here(), 1);
     for (uint32_t i = 0; i < l->s->num_outputs; i++)
         if (!array_guards_hold(&out[i], POISON))
             check_fail(k, "%s: it writes outside of output %u", sample_text(l->s), i);
     outputs_free(out);
 }
 
-static void check_inputs(struct kit *k, struct launch *l)
+static void check_kernel_inputs(struct kit *k, struct launch *l)
 {
     struct array kept[MAX_IN] = {0}, out[MAX_OUT];
     for (uint32_t i = 0; i < l->s->num_inputs; i++)
         kept[i] = array_laid_out(&l->s->in[i], PLAIN);
     outputs_new(l->s, PLAIN, POISON, out);
-    launch(k, l, l->s->in, out, cpu_features_here(), 3);
+    kernel_launch_once(k, l, l->s->in, out, cpu_features_here(), 3);
     for (uint32_t i = 0; i < l->s->num_inputs; i++)
         if (kept[i].size && memcmp(kept[i].memory, l->s->in[i].memory, kept[i].size) != 0)
             check_fail(k, "%s: it writes to input %u", sample_text(l->s), i);
@@ -139,21 +141,21 @@ static void check_inputs(struct kit *k, struct launch *l)
         array_free(&kept[i]);
 }
 
-static void check_layouts(struct kit *k, struct launch *l)
+static void check_kernel_layouts(struct kit *k, struct launch *l)
 {
     for (int kind = SHIFTED; kind < REPEATED; kind++) {
         struct array in[MAX_IN] = {0};
         for (uint32_t i = 0; i < l->s->num_inputs; i++)
             in[i] = array_laid_out(&l->s->in[i], (enum layout_kind)kind);
         if (kernel_layouts_fit(l->kernel, l->s, in) && kernel_accepts(l->kernel, l->s, in))
-            compare(k, l, in, cpu_features_here(), 1, layout_names[kind]);
+            kernel_compare(k, l, in, cpu_features_here(), 1, layout_names[kind]);
         for (uint32_t i = 0; i < l->s->num_inputs; i++)
             array_free(&in[i]);
     }
 }
 
 // Runs each in-place pair of the primitive with the output in the memory of the input.
-static void check_in_place(struct kit *k, struct launch *l)
+static void check_kernel_in_place(struct kit *k, struct launch *l)
 {
     const tn_primitive *p = l->s->primitive;
     for (uint32_t i = 0; i < p->num_in_place; i++) {
@@ -166,7 +168,7 @@ static void check_in_place(struct kit *k, struct launch *l)
         outputs_new(l->s, PLAIN, POISON, out);
         array_copy(&out[pair.output], &l->s->in[pair.input]);
         inputs[pair.input] = out[pair.output]; // shared
-        if (launch(k, l, inputs, out, cpu_features_here(), 3) == TN_OK) {
+        if (kernel_launch_once(k, l, inputs, out, cpu_features_here(), 3) == TN_OK) {
             const char *failure =
                 outputs_compare(l->s, out, l->want, sample_tolerance(l->s, true));
             if (failure)
@@ -180,8 +182,9 @@ static void check_in_place(struct kit *k, struct launch *l)
 // --- all -------------------------------------------------------------------------------
 
 // Returns NULL, or why the expected outputs are unknown.
-static const char *check_sample(struct kit *k, struct pack *pack, const tn_kernel *kernel,
-                                struct sample *s, launch_check check)
+static const char *check_kernel_sample(struct kit *k, struct pack *pack,
+                                       const tn_kernel *kernel, struct sample *s,
+                                       launch_check check)
 {
     struct array want[MAX_OUT];
     const char *why = NULL;
@@ -196,8 +199,8 @@ static const char *check_sample(struct kit *k, struct pack *pack, const tn_kerne
     return why;
 }
 
-static void check_each(struct kit *k, struct pack *pack, const tn_kernel *kernel,
-                       const char *name, launch_check check)
+static void check_kernel_each(struct kit *k, struct pack *pack, const tn_kernel *kernel,
+                              const char *name, launch_check check)
 {
     static struct sample samples[2 * MAX_SAMPLES];
     const char *why = NULL;
@@ -207,7 +210,7 @@ static void check_each(struct kit *k, struct pack *pack, const tn_kernel *kernel
     uint32_t count =
         p ? kernel_samples(&pack->maker, kernel, p, samples, COUNT(samples)) : 0;
     for (uint32_t i = 0; i < count; i++) {
-        const char *unknown = check_sample(k, pack, kernel, &samples[i], check);
+        const char *unknown = check_kernel_sample(k, pack, kernel, &samples[i], check);
         why = unknown ? unknown : why;
     }
     if (!p)
@@ -226,9 +229,12 @@ void group_kernel(struct kit *k)
         const char *name;
         launch_check check;
     } checks[] = {
-        {"kernel.values", check_values},   {"kernel.threads", check_threads},
-        {"kernel.guards", check_guards},   {"kernel.inputs", check_inputs},
-        {"kernel.layouts", check_layouts}, {"kernel.in-place", check_in_place},
+        {"kernel.values", check_kernel_values},
+        {"kernel.threads", check_kernel_threads},
+        {"kernel.guards", check_kernel_guards},
+        {"kernel.inputs", check_kernel_inputs},
+        {"kernel.layouts", check_kernel_layouts},
+        {"kernel.in-place", check_kernel_in_place},
     };
     struct pack pack;
     if (!pack_open(&pack, k))
@@ -241,8 +247,8 @@ void group_kernel(struct kit *k)
         if (strcmp(kernel->family, TN_FAMILY_CPU) != 0)
             continue;
         for (size_t c = 0; c < COUNT(checks); c++)
-            if (checks[c].check != check_in_place || (p && p->num_in_place))
-                check_each(k, &pack, kernel, checks[c].name, checks[c].check);
+            if (checks[c].check != check_kernel_in_place || (p && p->num_in_place))
+                check_kernel_each(k, &pack, kernel, checks[c].name, checks[c].check);
     }
     pack_close(&pack);
 }

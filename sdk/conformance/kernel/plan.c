@@ -63,8 +63,8 @@ static void write_down(struct record *r, const void *bytes, size_t size)
     r->size += size;
 }
 
-static void complain(struct call *c, const char *format, ...) PRINTF_LIKE(2, 3);
-static void complain(struct call *c, const char *format, ...)
+static void call_complain(struct call *c, const char *format, ...) PRINTF_LIKE(2, 3);
+static void call_complain(struct call *c, const char *format, ...)
 {
     va_list list;
     if (c->wrong[0])
@@ -84,41 +84,41 @@ static void read_operand(struct call *c, uint32_t i, const tn_vulkan_operand *o)
     write_down(&c->record, &o->kind, sizeof(o->kind));
     write_down(&c->record, &o->access, sizeof(o->access));
     if (o->access == 0 || o->access & ~(TN_VULKAN_READS | TN_VULKAN_WRITES))
-        complain(c, "operand %u has access %u, expected 1 to 3", i, o->access);
+        call_complain(c, "operand %u has access %u, expected 1 to 3", i, o->access);
     if (is_input || is_output) {
         uint32_t count = is_input ? step->num_inputs : step->num_outputs;
         write_down(&c->record, &o->index, sizeof(o->index));
         if (o->index >= count)
-            complain(c, "operand %u is %s %u, but the step has %u", i,
-                     is_input ? "input" : "output", o->index, count);
+            call_complain(c, "operand %u is %s %u, but the step has %u", i,
+                          is_input ? "input" : "output", o->index, count);
         if (is_input && o->access & TN_VULKAN_WRITES)
-            complain(c, "operand %u writes to input %u", i, o->index);
+            call_complain(c, "operand %u writes to input %u", i, o->index);
         else if (is_output && o->index < count && o->access & TN_VULKAN_READS &&
                  tn_step_output(step, o->index)->flags & TN_VALUE_FUSED)
-            complain(c, "operand %u reads output %u, which passes through a program", i,
-                     o->index);
+            call_complain(c, "operand %u reads output %u, which passes through a program",
+                          i, o->index);
         return;
     }
     write_down(&c->record, &o->offset, sizeof(o->offset));
     write_down(&c->record, &o->size, sizeof(o->size));
     if (o->size == 0 || o->size % 4 != 0)
-        complain(c, "operand %u has %llu bytes, expected a multiple of 4", i,
-                 (unsigned long long)o->size);
+        call_complain(c, "operand %u has %llu bytes, expected a multiple of 4", i,
+                      (unsigned long long)o->size);
     else if (o->kind == TN_VULKAN_DATA && o->data && o->access == TN_VULKAN_READS)
         write_down(&c->record, o->data, o->size);
     else if (o->kind != TN_VULKAN_SCRATCH)
-        complain(c, "operand %u is of kind %u and access %u, with%s data", i, o->kind,
-                 o->access, o->data ? "" : "out");
+        call_complain(c, "operand %u is of kind %u and access %u, with%s data", i, o->kind,
+                      o->access, o->data ? "" : "out");
     else if (o->size > scratch || o->offset > scratch - o->size)
-        complain(
+        call_complain(
             c, "operand %u ends at byte %llu of the scratch memory, but it asked for %llu",
             i, (unsigned long long)tn_saturated_add(o->offset, o->size),
             (unsigned long long)scratch);
     else if (o->offset % TN_VULKAN_ALIGNMENT != 0)
-        complain(c,
-                 "operand %u begins at byte %llu of the scratch memory, expected a "
-                 "multiple of %d",
-                 i, (unsigned long long)o->offset, TN_VULKAN_ALIGNMENT);
+        call_complain(c,
+                      "operand %u begins at byte %llu of the scratch memory, expected a "
+                      "multiple of %d",
+                      i, (unsigned long long)o->offset, TN_VULKAN_ALIGNMENT);
 }
 
 static void read_constants(struct call *c, const tn_vulkan_launch *launch)
@@ -128,7 +128,7 @@ static void read_constants(struct call *c, const tn_vulkan_launch *launch)
         write_down(&c->record, one, sizeof(*one));
         for (uint32_t j = 0; j < i; j++)
             if (launch->constants[j].id == one->id)
-                complain(c, "specialisation constant %u has two values", one->id);
+                call_complain(c, "specialisation constant %u has two values", one->id);
     }
 }
 
@@ -150,13 +150,13 @@ static bool lists_fit(struct call *c, const tn_vulkan_launch *launch)
     };
     for (size_t i = 0; i < COUNT(lists); i++) {
         if (lists[i].count > lists[i].most)
-            complain(c, "got %u %s, but a device takes at most %u", lists[i].count,
-                     lists[i].what, lists[i].most);
+            call_complain(c, "got %u %s, but a device takes at most %u", lists[i].count,
+                          lists[i].what, lists[i].most);
         else if (lists[i].count > 0 &&
                  (!lists[i].list || lists[i].size != lists[i].expected))
-            complain(c, "got %u %s of %u bytes%s, expected %u bytes each", lists[i].count,
-                     lists[i].what, lists[i].size, lists[i].list ? "" : " at no address",
-                     lists[i].expected);
+            call_complain(c, "got %u %s of %u bytes%s, expected %u bytes each",
+                          lists[i].count, lists[i].what, lists[i].size,
+                          lists[i].list ? "" : " at no address", lists[i].expected);
     }
     return !c->wrong[0];
 }
@@ -168,17 +168,18 @@ static tn_status on_launch(const tn_vulkan_plan *plan, const tn_vulkan_launch *l
     const uint32_t *groups = launch->groups;
     c->record.num_launches++;
     if (launch->struct_size != sizeof(*launch))
-        complain(c, "struct_size is %u, expected %u", launch->struct_size,
-                 (unsigned)sizeof(*launch));
+        call_complain(c, "struct_size is %u, expected %u", launch->struct_size,
+                      (unsigned)sizeof(*launch));
     else if (launch->module >= kernel->num_modules)
-        complain(c, "it launches module %u, but has %u", launch->module,
-                 kernel->num_modules);
+        call_complain(c, "it launches module %u, but has %u", launch->module,
+                      kernel->num_modules);
     else if (groups[0] != 0 && groups[1] == 0 && groups[2] == 0)
-        complain(c, "%u x 0 x 0 workgroups, expected %u x 1 x 1", groups[0], groups[0]);
+        call_complain(c, "%u x 0 x 0 workgroups, expected %u x 1 x 1", groups[0],
+                      groups[0]);
     for (int axis = 0; axis < 3; axis++)
         if (groups[axis] > plan->limits->max_groups[axis])
-            complain(c, "got %u workgroups along %c, but a device takes at most %u",
-                     groups[axis], "xyz"[axis], plan -> limits -> max_groups[axis]);
+            call_complain(c, "got %u workgroups along %c, but a device takes at most %u",
+                          groups[axis], "xyz"[axis], plan -> limits -> max_groups[axis]);
     if (!c->wrong[0] && lists_fit(c, launch)) {
         write_down(&c->record, &launch->module, sizeof(launch->module));
         write_down(&c->record, groups, sizeof(launch->groups));
@@ -295,7 +296,7 @@ static void check_plan(struct kit *k, const struct subject_plan *subject)
 
 // The same with operands that pass through programs. The small device has
 // TN_VULKAN_FUSED_OPERANDS operands.
-static void check_fused(struct kit *k, const struct subject_plan *subject)
+static void check_plan_fused(struct kit *k, const struct subject_plan *subject)
 {
     struct subject_plan fused = *subject;
     fused.fused = kernel_fused(subject->kernel, subject->s, subject->in);
@@ -309,7 +310,7 @@ static void check_fused(struct kit *k, const struct subject_plan *subject)
     }
 }
 
-static void check_pure(struct kit *k, const struct subject_plan *subject)
+static void check_plan_pure(struct kit *k, const struct subject_plan *subject)
 {
     struct record first = {0}, second = {0};
     check_case(k);
@@ -339,9 +340,10 @@ static bool is_empty(const struct sample *s)
 }
 
 // Each layout that the kernel takes.
-static void check_sample(struct kit *k, struct pack *pack, const tn_kernel *kernel,
-                         struct sample *s,
-                         void (*check)(struct kit *k, const struct subject_plan *subject))
+static void check_plan_sample(struct kit *k, struct pack *pack, const tn_kernel *kernel,
+                              struct sample *s,
+                              void (*check)(struct kit *k,
+                                            const struct subject_plan *subject))
 {
     sample_fill(k, s);
     for (int kind = PLAIN; kind < REPEATED && !is_empty(s); kind++) {
@@ -362,8 +364,8 @@ void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel)
         const char *name;
         void (*check)(struct kit *k, const struct subject_plan *subject);
     } checks[] = {{"kernel.plan", check_plan},
-                  {"kernel.plan-pure", check_pure},
-                  {"kernel.plan-fused", check_fused}};
+                  {"kernel.plan-pure", check_plan_pure},
+                  {"kernel.plan-fused", check_plan_fused}};
     static struct sample samples[2 * MAX_SAMPLES];
     const tn_vulkan_kernel *payload = kernel->payload;
     bool is_vulkan = strcmp(kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 ||
@@ -371,7 +373,7 @@ void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel)
     if (!is_vulkan || !TN_HAS(payload, plan))
         return;
     for (size_t c = 0; c < COUNT(checks); c++) {
-        bool is_needed = checks[c].check != check_fused || kernel_says_fuses(kernel);
+        bool is_needed = checks[c].check != check_plan_fused || kernel_says_fuses(kernel);
         if (!is_needed ||
             !check_begin(k, checks[c].name, "%s %s", kernel->primitive, kernel->name))
             continue;
@@ -379,7 +381,7 @@ void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel)
         uint32_t count =
             p ? kernel_samples(&pack->maker, kernel, p, samples, COUNT(samples)) : 0;
         for (uint32_t i = 0; i < count; i++)
-            check_sample(k, pack, kernel, &samples[i], checks[c].check);
+            check_plan_sample(k, pack, kernel, &samples[i], checks[c].check);
         if (!p)
             check_skip(k, "no pack here has this primitive");
         else if (k->cases == 0)

@@ -7,7 +7,8 @@
 #include "compiler.h"
 #include "query.h"
 
-static void check_text(struct kit *k, const tn_vulkan_module *module, const char *text)
+static void check_shader_text(struct kit *k, const tn_vulkan_module *module,
+                              const char *text)
 {
     struct glsl_macros macros;
     struct glsl_result result = {0};
@@ -51,8 +52,8 @@ static char *unpack(struct kit *k, struct fake_host *host, const tn_vulkan_kerne
     return NULL;
 }
 
-static void check_module(struct kit *k, struct fake_host *host,
-                         const tn_vulkan_kernel *payload, uint32_t number)
+static void check_shader_module(struct kit *k, struct fake_host *host,
+                                const tn_vulkan_kernel *payload, uint32_t number)
 {
     const tn_vulkan_module *module = tn_vulkan_module_at(payload, number);
     bool is_packed = !module->code && TN_HAS(payload, unpack) && payload->unpack;
@@ -60,11 +61,11 @@ static void check_module(struct kit *k, struct fake_host *host,
     if (module->code_size == 0 || (!module->code && !is_packed)) {
         check_fail(k, "a module without code");
     } else if (!is_packed) {
-        check_text(k, module, module->code);
+        check_shader_text(k, module, module->code);
     } else {
         char *text = unpack(k, host, payload, number);
         if (text)
-            check_text(k, module, text);
+            check_shader_text(k, module, text);
         free(text);
     }
 }
@@ -91,6 +92,6 @@ void check_shaders(struct kit *k, struct fake_host *host, const tn_ops *ops,
         return;
     const tn_vulkan_kernel *payload = kernel->payload;
     for (uint32_t i = 0; i < payload->num_modules; i++)
-        check_module(k, host, payload, i);
+        check_shader_module(k, host, payload, i);
     check_end(k);
 }

@@ -9,7 +9,7 @@ enum { GUARD = 64 }; // canary elements before and after the data
 const char *const layout_names[NUM_LAYOUTS] = {"plain", "shifted",  "transposed",
                                                "gaps",  "reversed", "repeated"};
 // Sets strides and offset for `kind`. Returns the span in elements, the shift included.
-static int64_t lay_out(tn_layout *layout, enum layout_kind kind)
+static int64_t array_lay_out(tn_layout *layout, enum layout_kind kind)
 {
     int64_t reach = 1;
     bool is_gapped = kind == GAPS;
@@ -32,7 +32,7 @@ static int64_t lay_out(tn_layout *layout, enum layout_kind kind)
 }
 
 // Records which bytes belong to elements; all other bytes are canaries.
-static void mark(struct array *a, int64_t bytes)
+static void array_mark(struct array *a, int64_t bytes)
 {
     int64_t index[TN_MAX_RANK] = {0};
     if (a->count == 0)
@@ -52,7 +52,7 @@ struct array array_new(const tn_type *type, enum layout_kind kind, unsigned char
         a.tensor.layout.extent[i] = type->extent[i];
         a.count *= type->extent[i];
     }
-    int64_t reach = lay_out(&a.tensor.layout, kind);
+    int64_t reach = array_lay_out(&a.tensor.layout, kind);
     a.size = (uint64_t)((reach + 2 * GUARD) * bytes);
     a.memory = aligned_alloc(64, (a.size + 63) / 64 * 64);
     a.is_element = calloc(1, a.size);
@@ -60,7 +60,7 @@ struct array array_new(const tn_type *type, enum layout_kind kind, unsigned char
         abort(); // checks run in a child process: its parent reports the abort
     memset(a.memory, poison, a.size);
     a.tensor.data = a.memory;
-    mark(&a, bytes);
+    array_mark(&a, bytes);
     return a;
 }
 
@@ -144,7 +144,7 @@ void array_set_complex(struct array *array, int64_t i, tn_complex128 value)
     tn_set_complex(&array->tensor, element_offset(array, i), value);
 }
 
-static double distance(tn_complex128 x, tn_complex128 y)
+static double element_distance(tn_complex128 x, tn_complex128 y)
 {
     double re = x.re - y.re, im = x.im - y.im;
     return im == 0 ? fabs(re) : hypot(re, im);
@@ -169,27 +169,27 @@ double array_largest(const struct array *array)
 {
     double most = 0;
     for (int64_t i = 0; i < array->count; i++) {
-        double x = distance(array_get_complex(array, i), (tn_complex128){0, 0});
+        double x = element_distance(array_get_complex(array, i), (tn_complex128){0, 0});
         if (isfinite(x) && x > most)
             most = x;
     }
     return most;
 }
 
-static bool is_nan(tn_complex128 x)
+static bool element_is_nan(tn_complex128 x)
 {
     return isnan(x.re) || isnan(x.im);
 }
 
 static bool agree(tn_complex128 got, tn_complex128 want, double bound)
 {
-    if (is_nan(got) || is_nan(want))
-        return is_nan(got) && is_nan(want);
-    return (got.re == want.re && got.im == want.im) || distance(got, want) <= bound;
+    if (element_is_nan(got) || element_is_nan(want))
+        return element_is_nan(got) && element_is_nan(want);
+    return (got.re == want.re && got.im == want.im) || element_distance(got, want) <= bound;
 }
 
 // "1.5", and "1.5-2j" of a complex dtype.
-static const char *number_text(const struct array *array, tn_complex128 x, char text[64])
+static const char *element_text(const struct array *array, tn_complex128 x, char text[64])
 {
     snprintf(text, 64, tn_is_complex(array->tensor.layout.dtype) ? "%.9g%+.9gj" : "%.9g",
              x.re, x.im);
@@ -212,8 +212,9 @@ const char *array_compare(const struct array *got, const struct array *want,
         if (!agree(x, y, bound))
             return format_text(text, sizeof(text),
                                "element %lld of %lld is %s, expected %s to within %.3g",
-                               (long long)i, (long long)got->count, number_text(got, x, is),
-                               number_text(want, y, expected), bound);
+                               (long long)i, (long long)got->count,
+                               element_text(got, x, is), element_text(want, y, expected),
+                               bound);
     }
     return NULL;
 }

@@ -81,8 +81,8 @@ static void become_child(const struct run_options *options, const char *group,
     _exit(127);
 }
 
-static bool start(struct child *child, const struct run_options *options, const char *group,
-                  uint64_t resume)
+static bool child_start(struct child *child, const struct run_options *options,
+                        const char *group, uint64_t resume)
 {
     int ends[2];
     *child = (struct child){.output = memfd_create("output", MFD_CLOEXEC)};
@@ -97,7 +97,7 @@ static bool start(struct child *child, const struct run_options *options, const 
     return child->pid > 0;
 }
 
-static double now(void)
+static double seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -139,12 +139,12 @@ static void take_line(struct report *report, const struct check_info *checks,
 }
 
 // Reads until the pipe ends, the child ends, or a check takes too long.
-static void watch(struct child *child, struct report *report,
-                  const struct run_options *options, struct progress *progress)
+static void child_watch(struct child *child, struct report *report,
+                        const struct run_options *options, struct progress *progress)
 {
     static char buffer[MAX_LINE];
     size_t filled = 0;
-    double last = now();
+    double last = seconds_now();
     for (bool is_open = true; is_open && !child->is_late;) {
         struct pollfd wait = {.fd = child->results, .events = POLLIN};
         int ready = poll(&wait, 1, 50);
@@ -152,13 +152,13 @@ static void watch(struct child *child, struct report *report,
             // The child's last lines are read before its end ends the loop.
             is_open = !child->has_ended;
             child->has_ended = !is_open || waitpid(child->pid, &child->status, WNOHANG) > 0;
-            child->is_late = !child->has_ended && now() - last > options->timeout;
+            child->is_late = !child->has_ended && seconds_now() - last > options->timeout;
             continue;
         }
         ssize_t n = read(child->results, buffer + filled, sizeof(buffer) - filled);
         is_open = n > 0;
         filled += n > 0 ? (size_t)n : 0;
-        last = now();
+        last = seconds_now();
         char *end;
         while ((end = memchr(buffer, '\n', filled)) != NULL) {
             *end++ = 0;
@@ -172,12 +172,12 @@ static void watch(struct child *child, struct report *report,
 }
 
 // Waits for the process to end after its pipe closed; its exit handlers may hang.
-static void reap(struct child *child, double timeout)
+static void child_reap(struct child *child, double timeout)
 {
-    double start_of_wait = now();
+    double start_of_wait = seconds_now();
     while (!child->has_ended && !child->is_late) {
         child->has_ended = waitpid(child->pid, &child->status, WNOHANG) > 0;
-        child->is_late = !child->has_ended && now() - start_of_wait > timeout;
+        child->is_late = !child->has_ended && seconds_now() - start_of_wait > timeout;
         if (!child->has_ended)
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
@@ -244,13 +244,13 @@ void child_run(struct report *report, const struct run_options *options, const c
     for (int ends = 0; ends < MAX_ENDS; ends++) {
         struct child child;
         uint64_t resumed = progress.number;
-        if (!start(&child, options, group, resumed)) {
+        if (!child_start(&child, options, group, resumed)) {
             report_add(report, check_find(options->checks, "run.ends"), group, FAILED,
                        "no process can be started", 0, 1);
             return;
         }
-        watch(&child, report, options, &progress);
-        reap(&child, options->timeout);
+        child_watch(&child, report, options, &progress);
+        child_reap(&child, options->timeout);
         bool again = settle_end(report, options, &child, &progress, resumed);
         close(child.output);
         if (!again)

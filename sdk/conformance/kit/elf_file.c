@@ -21,8 +21,8 @@
 
 // Returns `count` entries of `each` bytes at `offset`, or NULL when they lie outside of the
 // file or `offset` is not a multiple of 8.
-static const void *part(const struct elf_file *elf, uint64_t offset, uint64_t count,
-                        uint64_t each)
+static const void *elf_part(const struct elf_file *elf, uint64_t offset, uint64_t count,
+                            uint64_t each)
 {
     uint64_t size, end;
     if (!tn_checked_multiply(count, each, &size) || !tn_checked_add(offset, size, &end) ||
@@ -47,7 +47,7 @@ static const char *slurp(struct elf_file *elf, const char *path)
 
 static const char *read_header(struct elf_file *elf)
 {
-    const Elf64_Ehdr *header = part(elf, 0, 1, sizeof(*header));
+    const Elf64_Ehdr *header = elf_part(elf, 0, 1, sizeof(*header));
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return "not an ELF file";
     if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -56,7 +56,7 @@ static const char *read_header(struct elf_file *elf)
     if (header->e_type != ET_DYN || header->e_phentsize != sizeof(Elf64_Phdr))
         return "not a shared object";
     elf->num_segments = header->e_phnum;
-    elf->segments = part(elf, header->e_phoff, header->e_phnum, sizeof(Elf64_Phdr));
+    elf->segments = elf_part(elf, header->e_phoff, header->e_phnum, sizeof(Elf64_Phdr));
     return elf->segments ? NULL : "its program headers lie outside the file";
 }
 
@@ -83,7 +83,7 @@ static const char *read_dynamic(struct elf_file *elf)
         if (s->p_type != PT_DYNAMIC)
             continue;
         elf->num_dynamic = s->p_filesz / sizeof(Elf64_Dyn);
-        elf->dynamic = part(elf, s->p_offset, elf->num_dynamic, sizeof(Elf64_Dyn));
+        elf->dynamic = elf_part(elf, s->p_offset, elf->num_dynamic, sizeof(Elf64_Dyn));
     }
     if (!elf->dynamic)
         return "it has no dynamic section";
@@ -103,13 +103,13 @@ static const char *read_symbols(struct elf_file *elf)
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)elf->bytes;
     const Elf64_Shdr *sections =
         header->e_shentsize == sizeof(*sections)
-            ? part(elf, header->e_shoff, header->e_shnum, sizeof(*sections))
+            ? elf_part(elf, header->e_shoff, header->e_shnum, sizeof(*sections))
             : NULL;
     for (uint32_t i = 0; sections && i < header->e_shnum; i++)
         if (sections[i].sh_type == SHT_DYNSYM) {
             elf->num_symbols = sections[i].sh_size / sizeof(Elf64_Sym);
             elf->symbols =
-                part(elf, sections[i].sh_offset, elf->num_symbols, sizeof(Elf64_Sym));
+                elf_part(elf, sections[i].sh_offset, elf->num_symbols, sizeof(Elf64_Sym));
         }
     return elf->symbols ? NULL : "it has no section of dynamic symbols";
 }

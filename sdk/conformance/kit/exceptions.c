@@ -20,7 +20,7 @@ static char *next_field(char **rest)
     return start;
 }
 
-static bool add(struct exceptions *exceptions, char *line)
+static bool exceptions_add(struct exceptions *exceptions, char *line)
 {
     char *rest = line, *kind = next_field(&rest);
     char *pattern = kind ? next_field(&rest) : NULL;
@@ -56,7 +56,7 @@ bool exceptions_read(struct exceptions *exceptions, const char *path)
             continue;
         char copy[sizeof(line)];
         memcpy(copy, line, sizeof(line));
-        good = add(exceptions, copy);
+        good = exceptions_add(exceptions, copy);
         if (!good)
             fprintf(stderr, "%s:%d: got \"%s\", expected: never|today PATTERN the reason\n",
                     path, number, line);

@@ -48,7 +48,7 @@ static void misused(struct fake_host *host, const char *format, ...)
 
 // --- memory ----------------------------------------------------------------------------
 
-static void *host_alloc(const tn_host *table, uint64_t size, uint64_t alignment)
+static void *fake_alloc(const tn_host *table, uint64_t size, uint64_t alignment)
 {
     struct fake_host *host = self_of(table);
     alignment = alignment ? alignment : 16;
@@ -76,7 +76,7 @@ static void *host_alloc(const tn_host *table, uint64_t size, uint64_t alignment)
     return (void *)at;
 }
 
-static void host_free(const tn_host *table, void *memory)
+static void fake_free(const tn_host *table, void *memory)
 {
     struct fake_host *host = self_of(table);
     if (!memory)
@@ -115,9 +115,9 @@ static void host_free(const tn_host *table, void *memory)
 
 // --- messages --------------------------------------------------------------------------
 
-static tn_status host_fail(const tn_host *table, tn_status status, const char *format, ...)
+static tn_status fake_fail(const tn_host *table, tn_status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
-static tn_status host_fail(const tn_host *table, tn_status status, const char *format, ...)
+static tn_status fake_fail(const tn_host *table, tn_status status, const char *format, ...)
 {
     struct fake_host *host = self_of(table);
     char text[sizeof(host->text)];
@@ -137,9 +137,9 @@ static tn_status host_fail(const tn_host *table, tn_status status, const char *f
     return status;
 }
 
-static void host_log(const tn_host *table, int32_t level, const char *topic,
+static void fake_log(const tn_host *table, int32_t level, const char *topic,
                      const char *format, ...) PRINTF_LIKE(4, 5);
-static void host_log(const tn_host *table, int32_t level, const char *topic,
+static void fake_log(const tn_host *table, int32_t level, const char *topic,
                      const char *format, ...)
 {
     char text[1024];
@@ -151,7 +151,7 @@ static void host_log(const tn_host *table, int32_t level, const char *topic,
         misused(self_of(table), "log: level %d, topic %s", level, topic ? topic : "NULL");
 }
 
-static const char *host_config(const tn_host *table, const char *name)
+static const char *fake_config(const tn_host *table, const char *name)
 {
     if (!name)
         misused(self_of(table), "config: name NULL");
@@ -200,7 +200,7 @@ static tn_status interfaces_find(const tn_host *table, const char *id, const cha
                                             (const char *const[]){"TENON_DLCLOSE=1", NULL}};
     if (!id || !out_interface || !out_host) {
         misused(host, "interfaces: the id or a place for a result is NULL");
-        return host_fail(table, TN_ERR_ARGUMENT, "interfaces: NULL");
+        return fake_fail(table, TN_ERR_ARGUMENT, "interfaces: NULL");
     }
     pthread_mutex_lock(&providers_lock);
     tn_status status =
@@ -209,14 +209,14 @@ static tn_status interfaces_find(const tn_host *table, const char *id, const cha
     if (status == TN_OK)
         status = tn_interface_find(host->providers, id, out_interface, out_host);
     if (status == TN_ERR_NOT_FOUND && maker)
-        return host_fail(table, status,
+        return fake_fail(table, status,
                          "no plugin in TENON_PLUGIN_PATH or among those "
                          "installed offers '%s': install %s",
                          id, maker);
-    return status == TN_OK ? TN_OK : host_fail(table, status, "%s", tn_last_error());
+    return status == TN_OK ? TN_OK : fake_fail(table, status, "%s", tn_last_error());
 }
 
-static const void *host_query(const tn_host *table, const char *id)
+static const void *fake_query(const tn_host *table, const char *id)
 {
     static const tn_host_interfaces interfaces = {.struct_size = sizeof(interfaces),
                                                   .find = interfaces_find};
@@ -252,12 +252,12 @@ bool fake_host_init(struct fake_host *host, uint32_t tail)
         .struct_size = (uint32_t)sizeof(*table) + tail,
         .self = (tn_host_self *)(void *)host,
         .abi_minor = TN_ABI_MINOR,
-        .alloc = host_alloc,
-        .free = host_free,
-        .fail = host_fail,
-        .log = host_log,
-        .config = host_config,
-        .query = host_query,
+        .alloc = fake_alloc,
+        .free = fake_free,
+        .fail = fake_fail,
+        .log = fake_log,
+        .config = fake_config,
+        .query = fake_query,
     };
     mprotect(pages, page, PROT_READ);
     host->table = table;
@@ -287,4 +287,13 @@ void fake_host_finish(struct fake_host *host)
         free(b->start);
     }
     host->dead = NULL;
+}
+
+void fake_host_expect_freed(struct kit *k, const struct fake_host *host, const char *what)
+{
+    if (host->live > 0)
+        check_fail(k, "%s leaves %llu blocks of %llu bytes", what,
+                   (unsigned long long)host->live, (unsigned long long)host->live_bytes);
+    if (host->misuses > 0)
+        check_fail(k, "%s: %s", what, host->misuse);
 }

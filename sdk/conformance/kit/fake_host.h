@@ -38,6 +38,9 @@ struct fake_host {
 // `tail`: number of 0xff bytes after the members known today, as a newer host may have
 // there. False when out of memory.
 bool fake_host_init(struct fake_host *host, uint32_t tail);
+// Fails the running check when blocks are left, or the host was misused; `what` names what
+// was done with it.
+void fake_host_expect_freed(struct kit *k, const struct fake_host *host, const char *what);
 // Clears counters, texts and settings; the table, freed blocks and providers stay.
 void fake_host_reset(struct fake_host *host);
 void fake_host_finish(struct fake_host *host);

@@ -8,7 +8,7 @@
 
 // --- the plugin ------------------------------------------------------------------------
 
-static bool is_complete(const tn_backend *t)
+static bool backend_is_complete(const tn_backend *t)
 {
     return TN_HAS(t, name) && TN_HAS(t, families) && TN_HAS(t, device_count) &&
            TN_HAS(t, device_info) && TN_HAS(t, device_open) && TN_HAS(t, device_close) &&
@@ -24,7 +24,7 @@ bool fixture_start(struct fixture *f, struct kit *k)
     if (!subject_open(&f->subject, &f->host, k))
         return false;
     f->backend = subject_backend(&f->subject);
-    if (is_complete(f->backend))
+    if (backend_is_complete(f->backend))
         return true;
     fixture_finish(f);
     return false;
@@ -67,7 +67,7 @@ bool fixture_open(struct fixture *f)
     return false;
 }
 
-static void clear(struct fixture *f)
+static void fixture_clear(struct fixture *f)
 {
     for (uint32_t i = 0; i < TN_MAX_QUEUES; i++)
         if (f->points[i])
@@ -84,7 +84,7 @@ void fixture_close(struct fixture *f)
 {
     if (!f->device)
         return;
-    clear(f);
+    fixture_clear(f);
     f->backend->device_close(f->device);
     f->device = NULL;
 }
@@ -164,7 +164,7 @@ tn_status fixture_heard(struct fixture *f, tn_status status, const char *what)
 }
 
 // Fails the check with the plugin's message unless `status` is TN_OK.
-static bool expect(struct fixture *f, tn_status status, const char *what)
+static bool fixture_expect(struct fixture *f, tn_status status, const char *what)
 {
     if (status == TN_OK)
         return true;
@@ -182,7 +182,7 @@ tn_buffer *fixture_buffer(struct fixture *f, uint64_t size)
         abort(); // a fault of the check, not of the plugin
     fixture_listen(f);
     tn_status status = f->backend->buffer_create(f->device, size, &buffer);
-    if (!expect(f, status, "buffer_create"))
+    if (!fixture_expect(f, status, "buffer_create"))
         return NULL;
     if (!buffer)
         check_fail(f->kit, "buffer_create of %llu bytes succeeds, and gives NULL",
@@ -206,16 +206,16 @@ bool fixture_write(struct fixture *f, tn_buffer *buffer, uint64_t offset, const 
                    uint64_t size)
 {
     fixture_listen(f);
-    return expect(f, f->backend->buffer_write(f->device, buffer, offset, data, size),
-                  "buffer_write");
+    return fixture_expect(
+        f, f->backend->buffer_write(f->device, buffer, offset, data, size), "buffer_write");
 }
 
 bool fixture_read(struct fixture *f, tn_buffer *buffer, uint64_t offset, void *data,
                   uint64_t size)
 {
     fixture_listen(f);
-    return expect(f, f->backend->buffer_read(f->device, buffer, offset, data, size),
-                  "buffer_read");
+    return fixture_expect(f, f->backend->buffer_read(f->device, buffer, offset, data, size),
+                          "buffer_read");
 }
 
 // --- work ------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ tn_executable *fixture_compile(struct fixture *f, const tn_segment *segment)
         abort(); // a fault of the check, not of the plugin
     fixture_listen(f);
     tn_status status = f->backend->segment_compile(f->device, segment, &executable);
-    if (!expect(f, status, "segment_compile"))
+    if (!fixture_expect(f, status, "segment_compile"))
         return NULL;
     if (!executable)
         check_fail(f->kit, "segment_compile succeeds, and gives NULL");
@@ -241,7 +241,7 @@ bool fixture_submit_to(struct fixture *f, const tn_submission *submission,
 {
     uint64_t point = 0;
     fixture_listen(f);
-    if (!expect(f, f->backend->submit(f->device, submission, &point), "submit"))
+    if (!fixture_expect(f, f->backend->submit(f->device, submission, &point), "submit"))
         return false;
     f->points[submission->queue] = point;
     if (out_point)
@@ -265,7 +265,7 @@ bool fixture_submit(struct fixture *f, tn_executable *executable,
 bool fixture_wait_for(struct fixture *f, tn_point point)
 {
     fixture_listen(f);
-    return expect(f, f->backend->wait(f->device, point.queue, point.value), "wait");
+    return fixture_expect(f, f->backend->wait(f->device, point.queue, point.value), "wait");
 }
 
 bool fixture_wait(struct fixture *f, uint64_t point)

@@ -39,49 +39,49 @@ struct line {
     size_t size;
 };
 
-static void put(struct line *line, char c)
+static void line_put(struct line *line, char c)
 {
     if (line->size < sizeof(line->bytes) - 8) // the rest is for closing quotes and braces
         line->bytes[line->size++] = c;
 }
 
 // Appends a JSON string. Bytes other than printable ASCII become '?'.
-static void put_text(struct line *line, const char *text)
+static void line_put_text(struct line *line, const char *text)
 {
-    put(line, '"');
+    line_put(line, '"');
     for (; *text && line->size < sizeof(line->bytes) - 16; text++) {
         if (*text == '"' || *text == '\\')
-            put(line, '\\');
+            line_put(line, '\\');
         if (*text == '\n')
-            put(line, '\\');
-        put(line, *text == '\n' ? 'n' : *text < 32 || *text > 126 ? '?' : *text);
+            line_put(line, '\\');
+        line_put(line, *text == '\n' ? 'n' : *text < 32 || *text > 126 ? '?' : *text);
     }
-    put(line, '"');
+    line_put(line, '"');
 }
 
-static void put_key(struct line *line, const char *key)
+static void line_put_key(struct line *line, const char *key)
 {
-    put(line, line->size ? ',' : '{');
-    put_text(line, key);
-    put(line, ':');
+    line_put(line, line->size ? ',' : '{');
+    line_put_text(line, key);
+    line_put(line, ':');
 }
 
-static void put_pair(struct line *line, const char *key, const char *value)
+static void line_put_pair(struct line *line, const char *key, const char *value)
 {
-    put_key(line, key);
-    put_text(line, value);
+    line_put_key(line, key);
+    line_put_text(line, value);
 }
 
-static void put_number(struct line *line, const char *key, uint64_t value)
+static void line_put_number(struct line *line, const char *key, uint64_t value)
 {
     char text[24];
-    put_key(line, key);
+    line_put_key(line, key);
     for (const char *p = format_text(text, sizeof(text), "%llu", (unsigned long long)value);
          *p; p++)
-        put(line, *p);
+        line_put(line, *p);
 }
 
-static void send_line(struct line *line)
+static void line_send(struct line *line)
 {
     line->bytes[line->size++] = '}';
     line->bytes[line->size++] = '\n';
@@ -95,7 +95,7 @@ static void send_line(struct line *line)
 
 // --- checks ----------------------------------------------------------------------------
 
-static bool is_wanted(const struct kit *k)
+static bool check_is_wanted(const struct kit *k)
 {
     char whole[SUBJECT_SIZE + 64];
     if (!k->only)
@@ -113,7 +113,7 @@ const struct check_info *check_find(const struct check_info *checks, const char 
     return NULL;
 }
 
-static void begin(struct kit *k, const char *check)
+static void check_open(struct kit *k, const char *check)
 {
     if (!check_find(k->checks, check))
         abort(); // the check is missing in the table of checks.c
@@ -131,31 +131,31 @@ bool check_begin(struct kit *k, const char *check, const char *subject, ...)
     if (subject)
         vsnprintf(k->subject, sizeof(k->subject), subject, list);
     va_end(list);
-    begin(k, check);
-    if (++k->number <= k->resume || !is_wanted(k))
+    check_open(k, check);
+    if (++k->number <= k->resume || !check_is_wanted(k))
         return false;
     k->random = numbers_named(numbers_named(k->seed, check), k->subject);
     struct line line = {.size = 0};
-    put_pair(&line, "begin", check);
-    put_pair(&line, "subject", k->subject);
-    put_number(&line, "number", k->number);
-    send_line(&line);
+    line_put_pair(&line, "begin", check);
+    line_put_pair(&line, "subject", k->subject);
+    line_put_number(&line, "number", k->number);
+    line_send(&line);
     return true;
 }
 
 void check_end(struct kit *k)
 {
     struct line line = {.size = 0};
-    put_pair(&line, "check", k->check);
-    put_pair(&line, "subject", k->subject);
-    put_pair(&line, "outcome", k->outcome);
-    put_pair(&line, "detail", k->detail);
-    put_number(&line, "cases", k->cases);
-    put_number(&line, "failures", k->failures);
-    send_line(&line);
+    line_put_pair(&line, "check", k->check);
+    line_put_pair(&line, "subject", k->subject);
+    line_put_pair(&line, "outcome", k->outcome);
+    line_put_pair(&line, "detail", k->detail);
+    line_put_number(&line, "cases", k->cases);
+    line_put_number(&line, "failures", k->failures);
+    line_send(&line);
 }
 
-static void say(struct kit *k, const char *outcome, const char *format, va_list list)
+static void check_say(struct kit *k, const char *outcome, const char *format, va_list list)
 {
     bool is_failure = strcmp(outcome, "fail") == 0;
     k->failures += is_failure;
@@ -169,7 +169,7 @@ void check_fail(struct kit *k, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    say(k, "fail", format, list);
+    check_say(k, "fail", format, list);
     va_end(list);
 }
 
@@ -177,7 +177,7 @@ void check_warn(struct kit *k, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    say(k, "warn", format, list);
+    check_say(k, "warn", format, list);
     va_end(list);
 }
 
@@ -185,7 +185,7 @@ void check_skip(struct kit *k, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    say(k, "skip", format, list);
+    check_say(k, "skip", format, list);
     va_end(list);
 }
 

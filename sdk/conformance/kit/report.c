@@ -10,9 +10,10 @@
 
 // Prints with control characters escaped: texts come in part from the plugin and its
 // driver, and must not control the terminal.
-static void tell(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void report_tell(FILE *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void tell(FILE *out, const char *format, ...)
+static void report_tell(FILE *out, const char *format, ...)
 {
     char *text = NULL;
     va_list args;
@@ -109,16 +110,17 @@ static void print_groups(const struct report *report, FILE *out)
             counts[report->results[end].outcome]++;
             cases += report->results[end].cases;
         }
-        tell(out, "  %-10.*s %4llu passed", (int)group_size(report->results[i].check),
-             report->results[i].check->name, (unsigned long long)counts[PASSED]);
+        report_tell(out, "  %-10.*s %4llu passed",
+                    (int)group_size(report->results[i].check),
+                    report->results[i].check->name, (unsigned long long)counts[PASSED]);
         static const char *const words[NUM_OUTCOMES] = {NULL, "FAILED", "warned", "skipped",
                                                         "excepted"};
         for (int o = FAILED; o < NUM_OUTCOMES; o++)
             if (counts[o])
-                tell(out, ", %llu %s", (unsigned long long)counts[o], words[o]);
+                report_tell(out, ", %llu %s", (unsigned long long)counts[o], words[o]);
         if (cases)
-            tell(out, "  (%llu cases)", (unsigned long long)cases);
-        tell(out, "\n");
+            report_tell(out, "  (%llu cases)", (unsigned long long)cases);
+        report_tell(out, "\n");
     }
 }
 
@@ -129,16 +131,16 @@ static void print_findings(const struct report *report, enum outcome outcome,
         const struct result *r = &report->results[i];
         if (r->outcome != outcome)
             continue;
-        tell(out, "%s %s%s%s [%s]\n", title, r->check->name, r->subject[0] ? " " : "",
-             r->subject, r->check->requirement);
-        tell(out, "     %s\n", r->detail);
+        report_tell(out, "%s %s%s%s [%s]\n", title, r->check->name,
+                    r->subject[0] ? " " : "", r->subject, r->check->requirement);
+        report_tell(out, "     %s\n", r->detail);
         if (outcome == FAILED)
-            tell(out, "     Expected: %s\n", r->check->expects);
+            report_tell(out, "     Expected: %s\n", r->check->expects);
         if (r->failures > 1)
-            tell(out, "     %llu failures in %llu cases; this is the first.\n",
-                 (unsigned long long)r->failures, (unsigned long long)r->cases);
+            report_tell(out, "     %llu failures in %llu cases; this is the first.\n",
+                        (unsigned long long)r->failures, (unsigned long long)r->cases);
         if (outcome == EXCEPTED)
-            tell(out, "     %s: %s\n", r->exception->kind, r->exception->reason);
+            report_tell(out, "     %s: %s\n", r->exception->kind, r->exception->reason);
     }
 }
 
@@ -161,13 +163,14 @@ static void print_skips(const struct report *report, FILE *out)
             more += is_like;
             others += is_like && strcmp(next->detail, r->detail) != 0;
         }
-        tell(out, "skip %s%s%s", r->check->name, r->subject[0] ? " " : "", r->subject);
+        report_tell(out, "skip %s%s%s", r->check->name, r->subject[0] ? " " : "",
+                    r->subject);
         if (more)
-            tell(out, " and %zu more", more);
-        tell(out, ": %s", r->detail);
+            report_tell(out, " and %zu more", more);
+        report_tell(out, ": %s", r->detail);
         if (others)
-            tell(out, " (%zu of them for other reasons: --json)", others);
-        tell(out, "\n");
+            report_tell(out, " (%zu of them for other reasons: --json)", others);
+        report_tell(out, "\n");
     }
 }
 
@@ -180,7 +183,7 @@ static bool can_replay(const struct result *r)
 static void print_option(const char *name, const char *value, FILE *out)
 {
     if (value)
-        tell(out, " %s '%s'", name, value);
+        report_tell(out, " %s '%s'", name, value);
 }
 
 // Prints the command that repeats the first failure, with the same cases.
@@ -192,35 +195,35 @@ static void print_replay(const struct report *report, FILE *out)
     if (i == report->count)
         return;
     const struct result *r = &report->results[i];
-    tell(out, "One again: tenon check %s --seed %llu --only '%s%s%s'", report->file,
-         (unsigned long long)report->seed, r->check->name, r->subject[0] ? " " : "",
-         r->subject);
+    report_tell(out, "One again: tenon check %s --seed %llu --only '%s%s%s'", report->file,
+                (unsigned long long)report->seed, r->check->name, r->subject[0] ? " " : "",
+                r->subject);
     print_option("--devices", report->devices, out);
     print_option("--with", report->with, out);
     print_option("--examples", report->examples, out);
     print_option("--samples", report->samples, out);
-    tell(out, "\n");
+    report_tell(out, "\n");
 }
 
 void report_text(const struct report *report, FILE *out)
 {
-    tell(out, "%s\n\n", report->file);
+    report_tell(out, "%s\n\n", report->file);
     print_groups(report, out);
-    tell(out, "\n");
+    report_tell(out, "\n");
     print_findings(report, FAILED, "FAIL", out);
     print_findings(report, EXCEPTED, "known", out);
     print_skips(report, out);
     print_findings(report, WARNED, "WARN", out); // last: skips are many
-    tell(out,
-         "%s: %llu passed, %llu failed, %llu warned, %llu skipped, %llu excepted "
-         "in %.1f s, seed %llu\n",
-         report->counts[FAILED] ? "FAIL" : "PASS",
-         (unsigned long long)report->counts[PASSED],
-         (unsigned long long)report->counts[FAILED],
-         (unsigned long long)report->counts[WARNED],
-         (unsigned long long)report->counts[SKIPPED],
-         (unsigned long long)report->counts[EXCEPTED], report->seconds,
-         (unsigned long long)report->seed);
+    report_tell(out,
+                "%s: %llu passed, %llu failed, %llu warned, %llu skipped, %llu excepted "
+                "in %.1f s, seed %llu\n",
+                report->counts[FAILED] ? "FAIL" : "PASS",
+                (unsigned long long)report->counts[PASSED],
+                (unsigned long long)report->counts[FAILED],
+                (unsigned long long)report->counts[WARNED],
+                (unsigned long long)report->counts[SKIPPED],
+                (unsigned long long)report->counts[EXCEPTED], report->seconds,
+                (unsigned long long)report->seed);
     print_replay(report, out);
 }
 
@@ -253,6 +256,6 @@ void report_json(const struct report *report, FILE *out)
                              report->counts[FAILED] ? "fail" : "pass", "seconds",
                              report->seconds, "counts", counts, "results", results);
     json_dumpf(root, out, JSON_INDENT(1) | JSON_ENSURE_ASCII);
-    tell(out, "\n");
+    report_tell(out, "\n");
     json_decref(root);
 }

@@ -73,7 +73,7 @@ static int32_t draft_weight(const tn_model_source *source, const char *name,
     return 1;
 }
 
-static tn_metadata *add(struct model_draft *d, const char *key)
+static tn_metadata *draft_add(struct model_draft *d, const char *key)
 {
     tn_metadata *pair = &d->pairs[d->list.count];
     pair->key = format_text(d->keys[d->list.count++], sizeof(d->keys[0]), "%s", key);
@@ -90,7 +90,7 @@ static void add_numbers(struct model_draft *d)
         format_text(key, sizeof(key), "%s.%s", d->name, integers[i].name);
         int64_t *value = &d->integers[d->list.count];
         *value = integers[i].value;
-        tn_metadata *pair = add(d, key);
+        tn_metadata *pair = draft_add(d, key);
         pair->kind = TN_METADATA_INTEGER;
         pair->data = value;
     }
@@ -98,7 +98,7 @@ static void add_numbers(struct model_draft *d)
         format_text(key, sizeof(key), "%s.%s", d->name, floats[i].name);
         double *value = &d->floats[d->list.count];
         *value = floats[i].value;
-        tn_metadata *pair = add(d, key);
+        tn_metadata *pair = draft_add(d, key);
         pair->kind = TN_METADATA_FLOAT;
         pair->data = value;
     }
@@ -119,11 +119,11 @@ void model_draft_init(struct model_draft *d, const char *architecture, enum draf
                                  .name = draft_name};
     d->source = (tn_model_source){
         .struct_size = sizeof(d->source), .metadata = &d->list, .weight = draft_weight};
-    tn_metadata *pair = add(d, "general.architecture");
+    tn_metadata *pair = draft_add(d, "general.architecture");
     pair->kind = TN_METADATA_TEXT;
     pair->data = &d->architecture;
     add_numbers(d);
-    pair = add(d, "tokenizer.ggml.tokens");
+    pair = draft_add(d, "tokenizer.ggml.tokens");
     pair->kind = TN_METADATA_TEXT;
     pair->flags = TN_METADATA_LIST;
     pair->count = DRAFT_VOCABULARY;

@@ -14,17 +14,7 @@ static bool is_complete(const tn_model *o)
            TN_HAS(o, build);
 }
 
-static void expect_freed(struct models *m, const char *what)
-{
-    if (m->host.live > 0)
-        check_fail(m->kit, "%s leaves %llu blocks of %llu bytes", what,
-                   (unsigned long long)m->host.live,
-                   (unsigned long long)m->host.live_bytes);
-    if (m->host.misuses > 0)
-        check_fail(m->kit, "%s: %s", what, m->host.misuse);
-}
-
-static void check_table(struct models *m)
+static void check_model_table(struct models *m)
 {
     if (!is_complete(m->ops))
         check_fail(m->kit, "a slot is NULL, or behind struct_size %u", m->ops->struct_size);
@@ -102,7 +92,7 @@ static tn_status open_draft(struct models *m, const char *what)
     } else {
         expect_refusal(m, what, status, self == untouched && facts == no_facts);
     }
-    expect_freed(m, what);
+    fake_host_expect_freed(m->kit, &m->host, what);
     return status;
 }
 
@@ -125,7 +115,7 @@ static void expect_facts(struct models *m, const char *architecture)
     m->ops->close(m->host.table, self);
 }
 
-static void check_opens(struct models *m)
+static void check_model_opens(struct models *m)
 {
     const char *architecture;
     for (uint32_t i = 0; (architecture = model_architecture(m, i)) != NULL; i++) {
@@ -200,7 +190,7 @@ static void damage_embedding(struct models *m)
     m->draft.embedding = before;
 }
 
-static void check_damage(struct models *m)
+static void check_model_damage(struct models *m)
 {
     const char *architecture;
     for (uint32_t i = 0; (architecture = model_architecture(m, i)) != NULL; i++)
@@ -214,7 +204,7 @@ static void check_damage(struct models *m)
 
 // --- memory ----------------------------------------------------------------------------
 
-static void check_memory(struct models *m)
+static void check_model_memory(struct models *m)
 {
     const char *architecture = model_architecture(m, 0);
     model_draft_init(&m->draft, architecture ? architecture : "none", DRAFT_PLAIN);
@@ -231,7 +221,7 @@ static void check_memory(struct models *m)
             check_fail(m->kit, "open returns %d when allocation %llu fails, expected %d",
                        status, (unsigned long long)n, TN_ERR_MEMORY);
         uint64_t refusals = m->host.refusals;
-        expect_freed(m, "open without memory");
+        fake_host_expect_freed(m->kit, &m->host, "open without memory");
         if (!refusals)
             break;
     }
@@ -315,7 +305,7 @@ static void expect_caches(struct models *m, const tn_model_self *self,
         }
 }
 
-static void check_lists(struct models *m)
+static void check_model_lists(struct models *m)
 {
     const char *architecture;
     for (uint32_t i = 0; (architecture = model_architecture(m, i)) != NULL; i++)
@@ -332,7 +322,7 @@ static void check_lists(struct models *m)
                     expect_caches(m, self, facts, part);
             }
             m->ops->close(m->host.table, self);
-            expect_freed(m, "a model that was listed");
+            fake_host_expect_freed(m->kit, &m->host, "a model that was listed");
         }
 }
 
@@ -343,11 +333,11 @@ void group_model(struct kit *k)
     static const struct {
         const char *name;
         void (*run)(struct models *m);
-    } checks[] = {{"model.table", check_table},
-                  {"model.opens", check_opens},
-                  {"model.damage", check_damage},
-                  {"model.memory", check_memory},
-                  {"model.lists", check_lists}};
+    } checks[] = {{"model.table", check_model_table},
+                  {"model.opens", check_model_opens},
+                  {"model.damage", check_model_damage},
+                  {"model.memory", check_model_memory},
+                  {"model.lists", check_model_lists}};
     struct models *m = calloc(1, sizeof(*m));
     if (!m)
         abort(); // checks run in a child process: its parent reports the abort

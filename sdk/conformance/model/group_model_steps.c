@@ -69,7 +69,7 @@ static bool run_singly(struct stepper *s, void **caches)
 
 // A step of one position and of several, of all rows and of the last, with and without the
 // other layers.
-static void check_build(struct stepper *s)
+static void check_model_build(struct stepper *s)
 {
     static const int64_t counts[] = {1, TEXT};
     const int64_t layers = s->run->facts->layers;
@@ -100,7 +100,7 @@ static void check_build(struct stepper *s)
 }
 
 // Each slot of the step fails once: build returns, and has not crashed.
-static void check_failure(struct stepper *s)
+static void check_model_failure(struct stepper *s)
 {
     struct model_step step = {.count = 2, .ids = s->ids, .positions = none};
     model_caches_init(s->run, 1, step.caches);
@@ -115,7 +115,7 @@ static void check_failure(struct stepper *s)
     model_caches_free(step.caches);
 }
 
-static void check_chunks(struct stepper *s)
+static void check_model_chunks(struct stepper *s)
 {
     static const struct {
         int64_t count[TEXT];
@@ -138,7 +138,7 @@ static void check_chunks(struct stepper *s)
 }
 
 // Logits of the last row alone are those of this row among all.
-static void check_last(struct stepper *s)
+static void check_model_last(struct stepper *s)
 {
     const int32_t last[] = {TEXT - 2};
     struct model_step step = {
@@ -153,7 +153,7 @@ static void check_last(struct stepper *s)
 }
 
 // Shards of one layer each, which hand on the hidden state.
-static void check_shards(struct stepper *s)
+static void check_model_shards(struct stepper *s)
 {
     const int64_t layers = s->run->facts->layers;
     float *hidden = calloc(TEXT * (uint64_t)s->run->facts->width, sizeof(*hidden));
@@ -221,7 +221,7 @@ static bool has_strayed(const struct model_run *run, uint64_t cache, const char 
 
 // What lies behind a sequence's end is not read, and rows are written at their positions
 // alone.
-static void check_caches(struct stepper *s)
+static void check_model_caches(struct stepper *s)
 {
     void *caches[RUN_CACHES], *before[RUN_CACHES];
     const struct model_run *run = s->run;
@@ -266,7 +266,7 @@ static bool may_share(const struct model_run *run)
 }
 
 // Two sequences in one step, the one further on than the other.
-static void check_sequences(struct stepper *s)
+static void check_model_sequences(struct stepper *s)
 {
     enum { SLOTS = 3, AHEAD = 2 };
     static const int32_t slots[] = {2, 0};
@@ -332,10 +332,11 @@ void group_model_steps(struct models *m)
     static const struct {
         const char *name;
         void (*run)(struct stepper *s);
-    } checks[] = {{"model.build", check_build},        {"model.failure", check_failure},
-                  {"model.chunks", check_chunks},      {"model.last", check_last},
-                  {"model.shards", check_shards},      {"model.caches", check_caches},
-                  {"model.sequences", check_sequences}};
+    } checks[] = {
+        {"model.build", check_model_build},        {"model.failure", check_model_failure},
+        {"model.chunks", check_model_chunks},      {"model.last", check_model_last},
+        {"model.shards", check_model_shards},      {"model.caches", check_model_caches},
+        {"model.sequences", check_model_sequences}};
     const char *architecture;
     for (size_t i = 0; i < COUNT(checks); i++)
         for (uint32_t a = 0; (architecture = model_architecture(m, a)) != NULL; a++)

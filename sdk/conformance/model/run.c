@@ -250,7 +250,7 @@ static bool expect_outputs(const struct step *step, tn_array *const *before)
 }
 
 // Reads the output and the caches back.
-static bool read_back(const struct step *step)
+static bool step_read_back(const struct step *step)
 {
     const struct model_step *asked = step->asked;
     const struct model_run *run = step->run;
@@ -274,7 +274,7 @@ static bool read_back(const struct step *step)
 }
 
 // Builds the graph in the scope of `step`.
-static bool build(struct step *step, tn_array **caches)
+static bool step_build(struct step *step, tn_array **caches)
 {
     struct model_run *run = step->run;
     struct model_step *asked = step->asked;
@@ -300,7 +300,7 @@ static bool build(struct step *step, tn_array **caches)
                    asked->status ? tn_last_error() : tn_scope_error(step->scope));
         return false;
     }
-    return expect_outputs(step, before) && read_back(step);
+    return expect_outputs(step, before) && step_read_back(step);
 }
 
 bool model_run_step(struct model_run *run, struct model_step *asked)
@@ -326,7 +326,7 @@ bool model_run_step(struct model_run *run, struct model_step *asked)
     };
     asked->calls = 0;
     check_case(run->kit);
-    bool good = step.scope && build(&step, caches);
+    bool good = step.scope && step_build(&step, caches);
     tn_scope_close(step.scope);
     return good;
 }

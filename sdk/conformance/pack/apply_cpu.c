@@ -40,7 +40,7 @@ struct work {
 // tn_cpu_call has no context pointer, so parallel_for finds the kit's random numbers here.
 static __thread struct kit *kit_of_call;
 
-static void cut(struct kit *k, struct work *work, int64_t n, int64_t grain)
+static void work_cut(struct kit *k, struct work *work, int64_t n, int64_t grain)
 {
     int64_t at = 0;
     grain = grain > 0 ? grain : 1;
@@ -79,7 +79,7 @@ static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
     struct work work = {.body = body, .context = context};
     pthread_t threads[NUM_THREADS];
     int started = 0;
-    cut(kit_of_call, &work, n, grain);
+    work_cut(kit_of_call, &work, n, grain);
     while (call->num_threads > 1 && started + 1 < NUM_THREADS &&
            pthread_create(&threads[started], NULL, run_pieces, &work) == 0)
         started++;

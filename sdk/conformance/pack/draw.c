@@ -294,7 +294,7 @@ tn_status sample_infer(struct sample_maker *maker, struct sample *s)
     return status == TN_OK ? s->primitive->infer(&infer, s->outputs) : status;
 }
 
-static bool is_small(const tn_type *types, uint32_t count)
+static bool types_are_small(const tn_type *types, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         int64_t elements = 1;
@@ -314,7 +314,7 @@ struct filter {
 
 // Hash of the features in which samples should differ: which attributes are given, dtypes,
 // ranks, and extents of 0 and 1; with a filter, all extents.
-static uint64_t kind_of(const struct sample *s, const struct filter *filter)
+static uint64_t sample_kind(const struct sample *s, const struct filter *filter)
 {
     uint64_t kind = s->given;
     for (uint32_t i = 0; i < s->num_inputs; i++) {
@@ -327,11 +327,11 @@ static uint64_t kind_of(const struct sample *s, const struct filter *filter)
     return kind;
 }
 
-static bool is_new(const struct sample *samples, uint32_t count, const struct sample *s,
-                   const struct filter *filter)
+static bool sample_is_new(const struct sample *samples, uint32_t count,
+                          const struct sample *s, const struct filter *filter)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (kind_of(&samples[i], filter) == kind_of(s, filter))
+        if (sample_kind(&samples[i], filter) == sample_kind(s, filter))
             return false;
     return true;
 }
@@ -384,9 +384,9 @@ static uint32_t make_samples(struct sample_maker *maker, const tn_primitive *pri
         struct sample *s = &out[count];
         sample_draw(k, primitive, s);
         sampling_apply(&how, s);
-        if (is_small(s->types, s->num_inputs) && is_new(out, count, s, filter) &&
-            sample_infer(maker, s) == TN_OK && is_small(s->outputs, s->num_outputs) &&
-            passes(filter, s))
+        if (types_are_small(s->types, s->num_inputs) &&
+            sample_is_new(out, count, s, filter) && sample_infer(maker, s) == TN_OK &&
+            types_are_small(s->outputs, s->num_outputs) && passes(filter, s))
             count++;
     }
     return count;

@@ -21,7 +21,7 @@ static bool matches(const char *text, const char *pattern)
 
 // --- the symbol ------------------------------------------------------------------------
 
-static void check_header(struct kit *k, const struct subject *s)
+static void check_entry_header(struct kit *k, const struct subject *s)
 {
     const tn_plugin *e = s->entry;
     if (check_begin(k, "entry.magic", NULL)) {
@@ -56,7 +56,7 @@ static void check_header(struct kit *k, const struct subject *s)
     }
 }
 
-static void check_texts(struct kit *k, const tn_plugin *e)
+static void check_entry_texts(struct kit *k, const tn_plugin *e)
 {
     if (check_begin(k, "entry.id", NULL)) {
         if (!matches(e->id, "^[a-z0-9][a-z0-9-]*(\\.[a-z0-9-]+)+$") || strlen(e->id) > 63)
@@ -84,7 +84,7 @@ static void check_texts(struct kit *k, const tn_plugin *e)
     }
 }
 
-static void check_identity(struct kit *k, const tn_plugin *e)
+static void check_entry_identity(struct kit *k, const tn_plugin *e)
 {
     struct elf_file elf;
     tn_note note = {0};
@@ -115,7 +115,7 @@ static const char *const interfaces[] = {
 
 // Selectors belong to interfaces that query answers. What the core would refuse in a
 // manifest is told here, where the plugin's author looks.
-static void check_selectors(struct kit *k, const tn_plugin *e)
+static void check_entry_selectors(struct kit *k, const tn_plugin *e)
 {
     const tn_selectors *own = e->query(TN_IFACE_SELECTORS);
     if (!check_begin(k, "entry.selectors", NULL))
@@ -150,7 +150,7 @@ static void check_selectors(struct kit *k, const tn_plugin *e)
 }
 
 // Interfaces that Tenon does not define are named in the plugin's TN_IFACE_LIST.
-static void check_listed(struct kit *k, const tn_plugin *e)
+static void check_entry_listed(struct kit *k, const tn_plugin *e)
 {
     const char *const *name = e->query(TN_IFACE_LIST);
     for (; name && *name; name++) {
@@ -160,7 +160,7 @@ static void check_listed(struct kit *k, const tn_plugin *e)
     }
 }
 
-static void check_query(struct kit *k, const tn_plugin *e)
+static void check_entry_query(struct kit *k, const tn_plugin *e)
 {
     static const char *const unknown[] = {"", "tn.ops/2", "tn.ops", "tn.ops/10",
                                           "com.nobody.nothing/1"};
@@ -191,14 +191,15 @@ static void check_query(struct kit *k, const tn_plugin *e)
             check_warn(k, "it brings no interface that Tenon knows");
         else if (ops && ops->num_primitives + ops->num_kernels == 0)
             check_warn(k, "its operator pack is empty");
-        check_listed(k, e);
+        check_entry_listed(k, e);
         check_end(k);
     }
 }
 
 // --- tables ----------------------------------------------------------------------------
 
-static void check_size(struct kit *k, const char *what, const void *table, uint32_t known)
+static void check_entry_size(struct kit *k, const char *what, const void *table,
+                             uint32_t known)
 {
     const uint32_t *size = table;
     check_case(k);
@@ -208,7 +209,8 @@ static void check_size(struct kit *k, const char *what, const void *table, uint3
         check_fail(k, "%s: struct_size is %u, expected %u", what, *size, known);
 }
 
-static void check_modules(struct kit *k, const char *what, const tn_vulkan_kernel *kernel)
+static void check_entry_modules(struct kit *k, const char *what,
+                                const tn_vulkan_kernel *kernel)
 {
     if (!kernel->modules || !kernel->num_modules ||
         kernel->module_size != sizeof(tn_vulkan_module)) {
@@ -226,66 +228,69 @@ static void check_modules(struct kit *k, const char *what, const tn_vulkan_kerne
                    what);
 }
 
-static void check_payload(struct kit *k, const tn_kernel *kernel)
+static void check_entry_payload(struct kit *k, const tn_kernel *kernel)
 {
     const tn_vulkan_kernel *vulkan = kernel->payload;
     const tn_cpu_kernel *cpu = kernel->payload;
     char what[120];
     format_text(what, sizeof(what), "payload of kernel '%s'", kernel->name);
     if (strcmp(kernel->family, TN_FAMILY_CPU) == 0) {
-        check_size(k, what, kernel->payload, sizeof(tn_cpu_kernel));
+        check_entry_size(k, what, kernel->payload, sizeof(tn_cpu_kernel));
         if (cpu && !cpu->launch)
             check_fail(k, "%s: launch is NULL", what);
     } else if (strncmp(kernel->family, "vulkan.", 7) == 0) {
-        check_size(k, what, kernel->payload, sizeof(tn_vulkan_kernel));
+        check_entry_size(k, what, kernel->payload, sizeof(tn_vulkan_kernel));
         if (vulkan)
-            check_modules(k, what, vulkan);
+            check_entry_modules(k, what, vulkan);
     }
 }
 
 // The size of an array's elements that travels beside the array.
-static void check_elements(struct kit *k, const char *id, const char *what,
-                           const void *array, uint64_t got, uint64_t expected)
+static void check_entry_elements(struct kit *k, const char *id, const char *what,
+                                 const void *array, uint64_t got, uint64_t expected)
 {
     if (array && got != expected)
         check_fail(k, "%s: %s is %llu, expected %llu", id, what, (unsigned long long)got,
                    (unsigned long long)expected);
 }
 
-static void check_primitive(struct kit *k, const tn_primitive *p)
+static void check_entry_primitive(struct kit *k, const tn_primitive *p)
 {
     const char *id = p && p->id ? p->id : "a primitive";
-    check_size(k, id, p, sizeof(*p));
+    check_entry_size(k, id, p, sizeof(*p));
     if (!p)
         return;
-    check_elements(k, id, "attrs.field_size", p->attrs.num_fields ? p->attrs.fields : NULL,
-                   p->attrs.field_size, sizeof(tn_attr_field));
-    check_elements(k, id, "input_size", p->inputs, p->input_size, sizeof(tn_input_info));
-    check_elements(k, id, "output_size", p->outputs, p->output_size,
-                   sizeof(tn_output_info));
-    check_elements(k, id, "in_place_size", p->in_place, p->in_place_size,
-                   sizeof(tn_in_place));
+    check_entry_elements(k, id, "attrs.field_size",
+                         p->attrs.num_fields ? p->attrs.fields : NULL, p->attrs.field_size,
+                         sizeof(tn_attr_field));
+    check_entry_elements(k, id, "input_size", p->inputs, p->input_size,
+                         sizeof(tn_input_info));
+    check_entry_elements(k, id, "output_size", p->outputs, p->output_size,
+                         sizeof(tn_output_info));
+    check_entry_elements(k, id, "in_place_size", p->in_place, p->in_place_size,
+                         sizeof(tn_in_place));
     if (!p->doc || !p->doc[0])
         check_warn(k, "%s has no doc", p->id);
 }
 
-static void check_ops(struct kit *k, const tn_ops *ops)
+static void check_entry_ops(struct kit *k, const tn_ops *ops)
 {
-    check_size(k, "tn_ops", ops, sizeof(*ops));
+    check_entry_size(k, "tn_ops", ops, sizeof(*ops));
     for (uint32_t i = 0; i < ops->num_primitives; i++)
-        check_primitive(k, ops->primitives[i]);
+        check_entry_primitive(k, ops->primitives[i]);
     for (uint32_t i = 0; i < ops->num_kernels; i++) {
         const tn_kernel *kernel = ops->kernels[i];
-        check_size(k, kernel && kernel->name ? kernel->name : "a kernel", kernel,
-                   sizeof(*kernel));
+        check_entry_size(k, kernel && kernel->name ? kernel->name : "a kernel", kernel,
+                         sizeof(*kernel));
         if (!kernel)
             continue;
-        check_elements(k, kernel->name ? kernel->name : "a kernel", "operand_size",
-                       kernel->operands, kernel->operand_size, sizeof(tn_operand_rule));
+        check_entry_elements(k, kernel->name ? kernel->name : "a kernel", "operand_size",
+                             kernel->operands, kernel->operand_size,
+                             sizeof(tn_operand_rule));
         if (!kernel->primitive || !kernel->family || !kernel->name)
             check_fail(k, "kernel %u lacks primitive, family or name", i);
         else
-            check_payload(k, kernel);
+            check_entry_payload(k, kernel);
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(ops->kernels[j]->primitive, kernel->primitive) == 0 &&
                 strcmp(ops->kernels[j]->name, kernel->name) == 0 &&
@@ -295,7 +300,7 @@ static void check_ops(struct kit *k, const tn_ops *ops)
     }
 }
 
-static void check_tables(struct kit *k, const tn_plugin *e)
+static void check_entry_tables(struct kit *k, const tn_plugin *e)
 {
     if (!check_begin(k, "entry.tables", NULL))
         return;
@@ -303,27 +308,27 @@ static void check_tables(struct kit *k, const tn_plugin *e)
     const tn_ops_check *check = e->query(TN_IFACE_OPS_CHECK);
     const tn_backend *backend = e->query(TN_IFACE_BACKEND);
     if (ops)
-        check_ops(k, ops);
+        check_entry_ops(k, ops);
     if (check)
-        check_size(k, "tn_ops_check", check, sizeof(*check));
+        check_entry_size(k, "tn_ops_check", check, sizeof(*check));
     if (backend)
-        check_size(k, "tn_backend", backend, sizeof(*backend));
+        check_entry_size(k, "tn_backend", backend, sizeof(*backend));
     const tn_device_loss *loss = e->query(TN_IFACE_DEVICE_LOSS);
     if (loss)
-        check_size(k, "tn_device_loss", loss, sizeof(*loss));
+        check_entry_size(k, "tn_device_loss", loss, sizeof(*loss));
     if (loss && (!loss->lose || !backend))
         check_fail(k, "%s without %s", TN_IFACE_DEVICE_LOSS,
                    backend ? "lose" : "a backend");
     const tn_launches *launches = e->query(TN_IFACE_LAUNCHES);
     if (launches)
-        check_size(k, "tn_launches", launches, sizeof(*launches));
+        check_entry_size(k, "tn_launches", launches, sizeof(*launches));
     if (launches && (!launches->watch || !backend))
         check_fail(k, "%s without %s", TN_IFACE_LAUNCHES, backend ? "watch" : "a backend");
     check_end(k);
 }
 
 // Loads the plugin with the core, which validates each record.
-static void check_accepted(struct kit *k, const tn_plugin *e)
+static void check_entry_accepted(struct kit *k, const tn_plugin *e)
 {
     const char *why = "";
     if (!check_begin(k, "entry.accepted", NULL))
@@ -343,7 +348,7 @@ static void check_accepted(struct kit *k, const tn_plugin *e)
     check_end(k);
 }
 
-static void check_init(struct kit *k, struct subject *s)
+static void check_entry_init(struct kit *k, struct subject *s)
 {
     struct fake_host host;
     if (!check_begin(k, "entry.init", NULL))
@@ -363,14 +368,14 @@ static void check_init(struct kit *k, struct subject *s)
 }
 
 // Checks the tables between init and deinit. A failure of init is reported by entry.init.
-static void check_started(struct kit *k, struct subject *s)
+static void check_entry_started(struct kit *k, struct subject *s)
 {
     struct fake_host host;
     if (fake_host_init(&host, 0) && subject_start(s, &host) == TN_OK) {
-        check_query(k, s->entry);
-        check_selectors(k, s->entry);
-        check_tables(k, s->entry);
-        check_accepted(k, s->entry);
+        check_entry_query(k, s->entry);
+        check_entry_selectors(k, s->entry);
+        check_entry_tables(k, s->entry);
+        check_entry_accepted(k, s->entry);
         subject_stop(s, &host);
     }
     fake_host_finish(&host);
@@ -393,8 +398,8 @@ void group_entry(struct kit *k)
     }
     if (!loaded)
         return;
-    check_header(k, &s);
-    check_texts(k, s.entry);
+    check_entry_header(k, &s);
+    check_entry_texts(k, s.entry);
     bool is_readable = s.entry->magic == TN_PLUGIN_MAGIC && s.entry->id &&
                        s.entry->version && s.entry->vendor && s.entry->query;
     if (check_begin(k, "entry.query", NULL)) {
@@ -403,9 +408,9 @@ void group_entry(struct kit *k)
         check_end(k);
     }
     if (is_readable) {
-        check_identity(k, s.entry);
-        check_init(k, &s);
-        check_started(k, &s);
+        check_entry_identity(k, s.entry);
+        check_entry_init(k, &s);
+        check_entry_started(k, &s);
     }
     subject_unload(&s, &none);
 }

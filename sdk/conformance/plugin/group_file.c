@@ -11,7 +11,7 @@
 
 // --- segments --------------------------------------------------------------------------
 
-static void check_stack(struct kit *k, const struct elf_file *elf)
+static void check_file_stack(struct kit *k, const struct elf_file *elf)
 {
     bool seen = false;
     if (!check_begin(k, "file.stack", NULL))
@@ -28,7 +28,7 @@ static void check_stack(struct kit *k, const struct elf_file *elf)
     check_end(k);
 }
 
-static void check_segments(struct kit *k, const struct elf_file *elf)
+static void check_file_segments(struct kit *k, const struct elf_file *elf)
 {
     if (!check_begin(k, "file.segments", NULL))
         return;
@@ -49,7 +49,7 @@ static uint64_t dynamic_or_0(const struct elf_file *elf, int64_t tag)
     return elf_dynamic(elf, tag, &value) ? value : 0;
 }
 
-static void check_relocations(struct kit *k, const struct elf_file *elf)
+static void check_file_relocations(struct kit *k, const struct elf_file *elf)
 {
     uint64_t ignored;
     if (!check_begin(k, "file.text-relocations", NULL))
@@ -59,7 +59,7 @@ static void check_relocations(struct kit *k, const struct elf_file *elf)
     check_end(k);
 }
 
-static void check_tls(struct kit *k, const struct elf_file *elf, bool is_sanitized)
+static void check_file_tls(struct kit *k, const struct elf_file *elf, bool is_sanitized)
 {
     if (!check_begin(k, "file.tls", NULL))
         return;
@@ -71,7 +71,7 @@ static void check_tls(struct kit *k, const struct elf_file *elf, bool is_sanitiz
     check_end(k);
 }
 
-static void check_links(struct kit *k, const struct elf_file *elf)
+static void check_file_links(struct kit *k, const struct elf_file *elf)
 {
     uint64_t at = 0;
     const char *name;
@@ -85,7 +85,7 @@ static void check_links(struct kit *k, const struct elf_file *elf)
 }
 
 // Every directory of a search path must be $ORIGIN or lie below it.
-static void check_search_path(struct kit *k, const struct elf_file *elf)
+static void check_file_search_path(struct kit *k, const struct elf_file *elf)
 {
     static const struct {
         int64_t tag;
@@ -108,8 +108,8 @@ static void check_search_path(struct kit *k, const struct elf_file *elf)
 }
 
 // The compiler's start files add one constructor and one destructor.
-static void check_array(struct kit *k, const struct elf_file *elf, const char *check,
-                        int64_t size_tag, const char *what, bool is_sanitized)
+static void check_file_array(struct kit *k, const struct elf_file *elf, const char *check,
+                             int64_t size_tag, const char *what, bool is_sanitized)
 {
     if (!check_begin(k, check, NULL))
         return;
@@ -137,7 +137,7 @@ static bool is_sanitizers(const char *name)
     return strncmp(name, "__odr_asan.", 11) == 0;
 }
 
-static void check_exports(struct kit *k, const struct elf_file *elf)
+static void check_file_exports(struct kit *k, const struct elf_file *elf)
 {
     bool found = false;
     if (!check_begin(k, "file.exports", NULL))
@@ -161,7 +161,7 @@ static void check_exports(struct kit *k, const struct elf_file *elf)
     check_end(k);
 }
 
-static void check_unloadable(struct kit *k, const struct elf_file *elf)
+static void check_file_unloadable(struct kit *k, const struct elf_file *elf)
 {
     if (!check_begin(k, "file.unloadable", NULL))
         return;
@@ -195,7 +195,7 @@ static uint32_t open_needed(struct kit *k, const struct elf_file *elf, void **ha
     return count;
 }
 
-static void check_symbols(struct kit *k, const struct elf_file *elf, bool is_sanitized)
+static void check_file_symbols(struct kit *k, const struct elf_file *elf, bool is_sanitized)
 {
     void *handles[MAX_NEEDED];
     if (!check_begin(k, "file.symbols", NULL))
@@ -222,7 +222,7 @@ static void check_symbols(struct kit *k, const struct elf_file *elf, bool is_san
 
 // --- identity --------------------------------------------------------------------------
 
-static void check_note(struct kit *k, const struct elf_file *elf, tn_note *note)
+static void check_file_note(struct kit *k, const struct elf_file *elf, tn_note *note)
 {
     *note = (tn_note){0};
     int count = elf_notes(elf, note);
@@ -241,7 +241,7 @@ static void check_note(struct kit *k, const struct elf_file *elf, tn_note *note)
     check_end(k);
 }
 
-static void check_manifest(struct kit *k)
+static void check_file_manifest(struct kit *k)
 {
     char path[PATH_MAX], manifest[PATH_MAX + 16];
     if (!check_begin(k, "file.manifest", NULL))
@@ -267,22 +267,22 @@ void group_file(struct kit *k)
     }
     if (!wrong) {
         tn_note note;
-        check_note(k, &elf, &note);
+        check_file_note(k, &elf, &note);
         bool is_sanitized = note.sanitizer != TN_SANITIZER_NONE;
-        check_exports(k, &elf);
-        check_links(k, &elf);
-        check_symbols(k, &elf, is_sanitized);
-        check_tls(k, &elf, is_sanitized);
-        check_stack(k, &elf);
-        check_segments(k, &elf);
-        check_relocations(k, &elf);
-        check_array(k, &elf, "file.constructors", DT_INIT_ARRAYSZ, "when it is loaded",
-                    is_sanitized);
-        check_array(k, &elf, "file.destructors", DT_FINI_ARRAYSZ, "when it is unloaded",
-                    is_sanitized);
-        check_search_path(k, &elf);
-        check_unloadable(k, &elf);
-        check_manifest(k);
+        check_file_exports(k, &elf);
+        check_file_links(k, &elf);
+        check_file_symbols(k, &elf, is_sanitized);
+        check_file_tls(k, &elf, is_sanitized);
+        check_file_stack(k, &elf);
+        check_file_segments(k, &elf);
+        check_file_relocations(k, &elf);
+        check_file_array(k, &elf, "file.constructors", DT_INIT_ARRAYSZ, "when it is loaded",
+                         is_sanitized);
+        check_file_array(k, &elf, "file.destructors", DT_FINI_ARRAYSZ,
+                         "when it is unloaded", is_sanitized);
+        check_file_search_path(k, &elf);
+        check_file_unloadable(k, &elf);
+        check_file_manifest(k);
     }
     elf_finish(&elf);
 }

@@ -15,7 +15,7 @@ struct hosted {
 
 // Loads the plugin for a check. False: it cannot be loaded, and the check has ended as
 // skipped.
-static bool set_up(struct kit *k, struct hosted *hosted, uint32_t tail)
+static bool hosted_set_up(struct kit *k, struct hosted *hosted, uint32_t tail)
 {
     const char *why = "out of memory";
     if (fake_host_init(&hosted->host, tail) && subject_load(&hosted->s, k->file, &why))
@@ -35,7 +35,7 @@ static void tear_down(struct kit *k, struct hosted *hosted)
     check_end(k);
 }
 
-static void ask(const struct hosted *hosted)
+static void hosted_ask(const struct hosted *hosted)
 {
     if (hosted->s.entry->query) {
         hosted->s.entry->query(TN_IFACE_OPS);
@@ -44,41 +44,41 @@ static void ask(const struct hosted *hosted)
     }
 }
 
-static void start(struct kit *k, struct hosted *hosted, const char *with)
+static void hosted_start(struct kit *k, struct hosted *hosted, const char *with)
 {
     if (subject_start(&hosted->s, &hosted->host) == TN_OK)
-        ask(hosted);
+        hosted_ask(hosted);
     else
         check_fail(k, "init fails with %s: %s", with, hosted->host.text);
 }
 
-static void check_exact(struct kit *k)
+static void check_host_exact(struct kit *k)
 {
     struct hosted hosted;
-    if (!check_begin(k, "host.size", NULL) || !set_up(k, &hosted, 0))
+    if (!check_begin(k, "host.size", NULL) || !hosted_set_up(k, &hosted, 0))
         return;
-    start(k, &hosted, "a host of exactly the size that it knows");
+    hosted_start(k, &hosted, "a host of exactly the size that it knows");
     tear_down(k, &hosted);
 }
 
-static void check_larger(struct kit *k)
+static void check_host_larger(struct kit *k)
 {
     struct hosted hosted;
-    if (!check_begin(k, "host.larger", NULL) || !set_up(k, &hosted, 128))
+    if (!check_begin(k, "host.larger", NULL) || !hosted_set_up(k, &hosted, 128))
         return;
-    start(k, &hosted, "a newer, larger host");
+    hosted_start(k, &hosted, "a newer, larger host");
     tear_down(k, &hosted);
 }
 
-static void check_poor(struct kit *k)
+static void check_host_poor(struct kit *k)
 {
     struct hosted hosted;
-    if (!check_begin(k, "host.services", NULL) || !set_up(k, &hosted, 0))
+    if (!check_begin(k, "host.services", NULL) || !hosted_set_up(k, &hosted, 0))
         return;
     hosted.host.no_services = true;
     tn_status status = subject_start(&hosted.s, &hosted.host);
     if (status == TN_OK)
-        ask(&hosted);
+        hosted_ask(&hosted);
     else if (status != TN_ERR_UNSUPPORTED || !hosted.host.failures)
         check_fail(k,
                    "with a host that has no services init returns %d, expected %d, or %d "
@@ -87,12 +87,12 @@ static void check_poor(struct kit *k)
     tear_down(k, &hosted);
 }
 
-static void check_config(struct kit *k)
+static void check_host_config(struct kit *k)
 {
     static const char *const values[] = {"", "-1", "99999999999999999999", "\xc3\xa9,;:/",
                                          "nan"};
     struct hosted hosted;
-    if (!check_begin(k, "host.config", NULL) || !set_up(k, &hosted, 0))
+    if (!check_begin(k, "host.config", NULL) || !hosted_set_up(k, &hosted, 0))
         return;
     for (size_t i = 0; i < COUNT(values); i++) {
         check_case(k);
@@ -102,7 +102,7 @@ static void check_config(struct kit *k)
         if (subject_start(&hosted.s, &hosted.host) != TN_OK && !hosted.host.failures)
             check_fail(k, "with variables that are \"%s\" init fails and does not say why",
                        values[i]);
-        ask(&hosted);
+        hosted_ask(&hosted);
         subject_stop(&hosted.s, &hosted.host);
     }
     tear_down(k, &hosted);
@@ -128,20 +128,20 @@ static bool fail_once(struct kit *k, struct hosted *hosted, uint64_t n)
     return was_met;
 }
 
-static void check_memory(struct kit *k)
+static void check_host_memory(struct kit *k)
 {
     struct hosted hosted;
-    if (!check_begin(k, "host.memory", NULL) || !set_up(k, &hosted, 0))
+    if (!check_begin(k, "host.memory", NULL) || !hosted_set_up(k, &hosted, 0))
         return;
     for (uint64_t n = 1; n < MAX_ALLOCATIONS && fail_once(k, &hosted, n); n++)
         continue;
     tear_down(k, &hosted);
 }
 
-static void check_retry(struct kit *k)
+static void check_host_retry(struct kit *k)
 {
     struct hosted hosted;
-    if (!check_begin(k, "host.retry", NULL) || !set_up(k, &hosted, 0))
+    if (!check_begin(k, "host.retry", NULL) || !hosted_set_up(k, &hosted, 0))
         return;
     hosted.host.fail_at = 1;
     tn_status status = subject_start(&hosted.s, &hosted.host);
@@ -150,16 +150,16 @@ static void check_retry(struct kit *k)
     if (status == TN_OK)
         check_skip(k, "init allocates nothing: it cannot be made to fail");
     else
-        start(k, &hosted, "enough memory, after it failed for want of it");
+        hosted_start(k, &hosted, "enough memory, after it failed for want of it");
     tear_down(k, &hosted);
 }
 
-static void check_frees(struct kit *k)
+static void check_host_frees(struct kit *k)
 {
     struct hosted hosted;
-    if (!check_begin(k, "host.frees", NULL) || !set_up(k, &hosted, 0))
+    if (!check_begin(k, "host.frees", NULL) || !hosted_set_up(k, &hosted, 0))
         return;
-    start(k, &hosted, "an ordinary host");
+    hosted_start(k, &hosted, "an ordinary host");
     subject_stop(&hosted.s, &hosted.host);
     if (hosted.host.live)
         check_fail(k, "after deinit %llu blocks (%llu bytes) of the host's are left",
@@ -171,13 +171,13 @@ static void check_frees(struct kit *k)
 // --- two hosts, and none ---------------------------------------------------------------
 
 // Two runtimes in one process, closed in the order in which they were opened.
-static void check_two(struct kit *k)
+static void check_host_two(struct kit *k)
 {
     struct hosted hosted;
     struct fake_host second;
-    if (!check_begin(k, "host.two", NULL) || !set_up(k, &hosted, 0))
+    if (!check_begin(k, "host.two", NULL) || !hosted_set_up(k, &hosted, 0))
         return;
-    start(k, &hosted, "an ordinary host");
+    hosted_start(k, &hosted, "an ordinary host");
     if (!check_failed(k) && fake_host_init(&second, 0)) {
         const tn_plugin *entry = hosted.s.entry;
         if (entry->init && entry->init(second.table) != TN_OK)
@@ -187,7 +187,7 @@ static void check_two(struct kit *k)
             check_fail(k, "with two runtimes, the first's deinit leaves %llu blocks of its",
                        (unsigned long long)hosted.host.live);
         fake_host_finish(&hosted.host); // unmaps the first host's table
-        ask(&hosted);
+        hosted_ask(&hosted);
         if (entry->deinit && !check_failed(k))
             entry->deinit(second.table);
         if (second.misuses)
@@ -200,14 +200,14 @@ static void check_two(struct kit *k)
     tear_down(k, &hosted);
 }
 
-static void check_after(struct kit *k)
+static void check_host_after(struct kit *k)
 {
     struct hosted hosted;
     struct fake_host next = {0}; // at another address than the first host
-    if (!check_begin(k, "host.after", NULL) || !set_up(k, &hosted, 0))
+    if (!check_begin(k, "host.after", NULL) || !hosted_set_up(k, &hosted, 0))
         return;
     bool has_next = fake_host_init(&next, 0);
-    start(k, &hosted, "an ordinary host");
+    hosted_start(k, &hosted, "an ordinary host");
     subject_stop(&hosted.s, &hosted.host);
     if (hosted.host.misuses)
         check_fail(k, "%s", hosted.host.misuse);
@@ -216,19 +216,19 @@ static void check_after(struct kit *k)
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     hosted.host = next;
     if (has_next)
-        start(k, &hosted, "the host of a second life");
+        hosted_start(k, &hosted, "the host of a second life");
     tear_down(k, &hosted);
 }
 
 void group_host(struct kit *k)
 {
-    check_exact(k);
-    check_larger(k);
-    check_poor(k);
-    check_config(k);
-    check_memory(k);
-    check_retry(k);
-    check_frees(k);
-    check_two(k);
-    check_after(k);
+    check_host_exact(k);
+    check_host_larger(k);
+    check_host_poor(k);
+    check_host_config(k);
+    check_host_memory(k);
+    check_host_retry(k);
+    check_host_frees(k);
+    check_host_two(k);
+    check_host_after(k);
 }

@@ -174,7 +174,7 @@ static bool same_signals(const struct state *a, const struct state *b, int *out_
     return true;
 }
 
-static void check_signals(struct kit *k, const struct life *life)
+static void check_process_signals(struct kit *k, const struct life *life)
 {
     int number;
     if (!check_begin(k, "process.signals", NULL))
@@ -188,7 +188,7 @@ static void check_signals(struct kit *k, const struct life *life)
     check_end(k);
 }
 
-static void check_files(struct kit *k, const struct life *life)
+static void check_process_files(struct kit *k, const struct life *life)
 {
     if (!check_begin(k, "process.files", NULL))
         return;
@@ -201,7 +201,7 @@ static void check_files(struct kit *k, const struct life *life)
     check_end(k);
 }
 
-static void check_threads(struct kit *k, const struct life *life)
+static void check_process_threads(struct kit *k, const struct life *life)
 {
     if (check_begin(k, "process.init-threads", NULL)) {
         if (life->threads_after_init > life->threads_before_init)
@@ -216,7 +216,7 @@ static void check_threads(struct kit *k, const struct life *life)
     }
 }
 
-static void check_plain(struct kit *k, const struct life *life)
+static void check_process_plain(struct kit *k, const struct life *life)
 {
     const struct state *a = &life->before, *b = &life->after;
     const struct {
@@ -260,7 +260,7 @@ static void check_plain(struct kit *k, const struct life *life)
 
 // Exit handlers, signal handlers and destructors of thread-specific data must not lie in
 // unloaded code.
-static void check_exit(struct kit *k)
+static void check_process_exit(struct kit *k)
 {
     int status = 0;
     if (!check_begin(k, "process.exit", NULL))
@@ -293,9 +293,9 @@ void group_process(struct kit *k)
         check_end(k);
     if (!life.is_complete)
         return;
-    check_plain(k, &life);
-    check_signals(k, &life);
-    check_files(k, &life);
-    check_threads(k, &life);
-    check_exit(k);
+    check_process_plain(k, &life);
+    check_process_signals(k, &life);
+    check_process_files(k, &life);
+    check_process_threads(k, &life);
+    check_process_exit(k);
 }

@@ -49,7 +49,7 @@ static bool is_mapped(const char *file)
     return found;
 }
 
-static void check_unloads(struct kit *k)
+static void check_reload_unloads(struct kit *k)
 {
     if (!check_begin(k, "reload.unloads", NULL))
         return;
@@ -93,7 +93,7 @@ static const char *grow(struct kit *k, int64_t *out_heap, int64_t *out_mapped)
     return why;
 }
 
-static void check_memory(struct kit *k)
+static void check_reload_memory(struct kit *k)
 {
     const char *why = NULL;
     int64_t grown = 0, mapped = 0;
@@ -131,7 +131,7 @@ static unsigned brings(const struct subject *s)
 }
 
 // Repeats init and deinit without unloading the plugin.
-static void check_again(struct kit *k)
+static void check_reload_again(struct kit *k)
 {
     struct subject s;
     unsigned first = 0;
@@ -184,7 +184,7 @@ static void run_on_thread(struct kit *k, struct job *job)
         pthread_join(thread, NULL);
 }
 
-static void check_threads(struct kit *k)
+static void check_reload_threads(struct kit *k)
 {
     struct job job;
     if (!check_begin(k, "reload.threads", NULL))
@@ -230,7 +230,7 @@ static void on_thread(struct thread_call *call)
 }
 
 // Calls init and deinit on two other threads; loads and unloads on this one.
-static void check_other_thread(struct kit *k)
+static void check_reload_other_thread(struct kit *k)
 {
     struct subject s;
     struct fake_host host;
@@ -261,9 +261,9 @@ static void check_other_thread(struct kit *k)
 
 void group_reload(struct kit *k)
 {
-    check_unloads(k);
-    check_memory(k);
-    check_again(k);
-    check_threads(k);
-    check_other_thread(k);
+    check_reload_unloads(k);
+    check_reload_memory(k);
+    check_reload_again(k);
+    check_reload_threads(k);
+    check_reload_other_thread(k);
 }

@@ -83,7 +83,7 @@ static void parse_sample(struct kit *k, struct pack *pack, struct sample *s)
     sample_free(s);
 }
 
-static void check_parse(struct kit *k, struct pack *pack, const tn_primitive *p)
+static void check_attrs_parse(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
     static struct sample samples[MAX_SAMPLES];
     if (!check_begin(k, "attrs.parse", "%s", p->id))
@@ -210,7 +210,7 @@ static void odd_sample(struct kit *k, struct pack *pack, struct sample *s)
 }
 
 // Sets odd values, one field at a time, in applications that infer accepts.
-static void check_extremes(struct kit *k, struct pack *pack, const tn_primitive *p)
+static void check_attrs_extremes(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
     static struct sample samples[4];
     if (!check_begin(k, "attrs.extremes", "%s", p->id))
@@ -238,9 +238,9 @@ void group_attrs(struct kit *k)
         const tn_primitive *p = pack.ops->primitives[i];
         if (!p->attrs.num_fields || !sample_fits(p))
             continue;
-        check_parse(k, &pack, p);
+        check_attrs_parse(k, &pack, p);
         if (p->infer)
-            check_extremes(k, &pack, p);
+            check_attrs_extremes(k, &pack, p);
     }
     pack_close(&pack);
 }

@@ -8,7 +8,7 @@
 enum { DRAWS = 400 };
 
 // Overwrites about half of the input types with random ones, most of which do not fit.
-static void spoil(struct kit *k, struct sample *s)
+static void sample_spoil(struct kit *k, struct sample *s)
 {
     for (uint32_t i = 0; i < s->num_inputs; i++) {
         tn_type *type = &s->types[i];
@@ -33,14 +33,14 @@ static tn_status infer_poisoned(struct pack *pack, struct sample *s, int poison)
     return sample_infer(&pack->maker, s);
 }
 
-static void check_message(struct pack *pack, struct kit *k, const tn_primitive *p)
+static void check_infer_message(struct pack *pack, struct kit *k, const tn_primitive *p)
 {
     if (!check_begin(k, "infer.message", "%s", p->id))
         return;
     for (int i = 0; i < DRAWS; i++) {
         struct sample s;
         sample_draw(k, p, &s);
-        spoil(k, &s);
+        sample_spoil(k, &s);
         tn_status status = infer_poisoned(pack, &s, 0);
         check_case(k);
         if (status != TN_OK && pack->host.failures != 1)
@@ -68,14 +68,14 @@ static bool is_poisoned(const struct sample *s, int poison)
     return true;
 }
 
-static void check_untouched(struct pack *pack, struct kit *k, const tn_primitive *p)
+static void check_infer_untouched(struct pack *pack, struct kit *k, const tn_primitive *p)
 {
     if (!check_begin(k, "infer.untouched", "%s", p->id))
         return;
     for (int i = 0; i < DRAWS; i++) {
         struct sample s;
         sample_draw(k, p, &s);
-        spoil(k, &s);
+        sample_spoil(k, &s);
         check_case(k);
         if (infer_poisoned(pack, &s, 0xee) != TN_OK && !is_poisoned(&s, 0xee))
             check_fail(k, "%s: infer fails, and wrote to the outputs", sample_text(&s));
@@ -92,7 +92,7 @@ static bool is_valid(const tn_type *type)
     return good;
 }
 
-static void check_valid(struct pack *pack, struct kit *k, const tn_primitive *p)
+static void check_infer_valid(struct pack *pack, struct kit *k, const tn_primitive *p)
 {
     if (!check_begin(k, "infer.valid", "%s", p->id))
         return;
@@ -114,7 +114,7 @@ static void check_valid(struct pack *pack, struct kit *k, const tn_primitive *p)
     check_end(k);
 }
 
-static void check_pure(struct pack *pack, struct kit *k, const tn_primitive *p)
+static void check_infer_pure(struct pack *pack, struct kit *k, const tn_primitive *p)
 {
     if (!check_begin(k, "infer.pure", "%s", p->id))
         return;
@@ -142,7 +142,7 @@ static void check_pure(struct pack *pack, struct kit *k, const tn_primitive *p)
 
 // Lowest and highest offset of an element in a layout that has elements. False: an offset
 // does not fit in 64 bits.
-static bool reach(const tn_layout *layout, int64_t *low, int64_t *high)
+static bool layout_reach(const tn_layout *layout, int64_t *low, int64_t *high)
 {
     *low = *high = layout->offset;
     for (int32_t axis = 0; axis < layout->rank; axis++) {
@@ -169,13 +169,14 @@ static const char *wrong_view(const tn_layout *input, const tn_type *type,
         return NULL;
     if (tn_layout_count(input) == 0)
         return "it has elements, and its input none";
-    if (!reach(got, &low, &high) || !reach(input, &least, &most) || low < least ||
-        high > most)
+    if (!layout_reach(got, &low, &high) || !layout_reach(input, &least, &most) ||
+        low < least || high > most)
         return "it leaves the memory of its input";
     return NULL;
 }
 
-static void check_view_of(struct kit *k, const struct sample *s, enum layout_kind kind)
+static void check_infer_view_of(struct kit *k, const struct sample *s,
+                                enum layout_kind kind)
 {
     struct array in = array_new(&s->types[0], kind, 0);
     tn_layout got = {0};
@@ -198,7 +199,7 @@ static void check_view_of(struct kit *k, const struct sample *s, enum layout_kin
     array_free(&in);
 }
 
-static void check_view(struct pack *pack, struct kit *k, const tn_primitive *p)
+static void check_infer_view(struct pack *pack, struct kit *k, const tn_primitive *p)
 {
     static struct sample samples[MAX_SAMPLES];
     if (!check_begin(k, "infer.view", "%s", p->id))
@@ -206,7 +207,7 @@ static void check_view(struct pack *pack, struct kit *k, const tn_primitive *p)
     uint32_t count = samples_make(&pack->maker, p, samples, MAX_SAMPLES);
     for (uint32_t i = 0; i < count; i++)
         for (int kind = 0; kind < NUM_LAYOUTS; kind++)
-            check_view_of(k, &samples[i], (enum layout_kind)kind);
+            check_infer_view_of(k, &samples[i], (enum layout_kind)kind);
     if (count == 0)
         check_skip(k, "no application was found that infer accepts");
     check_end(k);
@@ -214,7 +215,7 @@ static void check_view(struct pack *pack, struct kit *k, const tn_primitive *p)
 
 // --- all -------------------------------------------------------------------------------
 
-static void check_accepts(struct pack *pack, struct kit *k, const tn_primitive *p)
+static void check_infer_accepts(struct pack *pack, struct kit *k, const tn_primitive *p)
 {
     static struct sample samples[MAX_SAMPLES];
     if (!check_begin(k, "infer.accepts", "%s", p->id))
@@ -240,15 +241,15 @@ void group_infer(struct kit *k)
         return;
     for (uint32_t i = 0; pack.ops && i < pack.ops->num_primitives; i++) {
         const tn_primitive *p = pack.ops->primitives[i];
-        check_accepts(&pack, k, p);
+        check_infer_accepts(&pack, k, p);
         if (!p->infer || !sample_fits(p))
             continue;
-        check_message(&pack, k, p);
-        check_untouched(&pack, k, p);
-        check_valid(&pack, k, p);
-        check_pure(&pack, k, p);
+        check_infer_message(&pack, k, p);
+        check_infer_untouched(&pack, k, p);
+        check_infer_valid(&pack, k, p);
+        check_infer_pure(&pack, k, p);
         if (p->flags & TN_PRIM_VIEW && TN_HAS(p, view))
-            check_view(&pack, k, p);
+            check_infer_view(&pack, k, p);
     }
     pack_close(&pack);
 }

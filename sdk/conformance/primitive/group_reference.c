@@ -30,8 +30,8 @@ static tn_status run_on_copies(struct pack *pack, struct sample *s, const struct
     return status;
 }
 
-static void check_sample(struct pack *pack, struct kit *k, struct sample *s,
-                         sample_check check)
+static void check_reference_sample(struct pack *pack, struct kit *k, struct sample *s,
+                                   sample_check check)
 {
     struct array want[MAX_OUT];
     sample_fill(k, s);
@@ -48,15 +48,15 @@ static void check_sample(struct pack *pack, struct kit *k, struct sample *s,
     sample_free(s);
 }
 
-static void check_each(struct pack *pack, struct kit *k, const tn_primitive *p,
-                       const char *name, sample_check check)
+static void check_reference_each(struct pack *pack, struct kit *k, const tn_primitive *p,
+                                 const char *name, sample_check check)
 {
     static struct sample samples[MAX_SAMPLES];
     if (!check_begin(k, name, "%s", p->id))
         return;
     uint32_t count = samples_make(&pack->maker, p, samples, MAX_SAMPLES);
     for (uint32_t i = 0; i < count; i++)
-        check_sample(pack, k, &samples[i], check);
+        check_reference_sample(pack, k, &samples[i], check);
     if (k->cases == 0)
         check_skip(k, "no application was found that it computes");
     check_end(k);
@@ -80,8 +80,8 @@ __attribute__((format(printf, 4, 5))) static void check_differs(struct pack *pac
         check_skip(k, "it has an effect, and gives something else each time");
 }
 
-static void check_guards(struct pack *pack, struct kit *k, struct sample *s,
-                         const struct array *want)
+static void check_reference_guards(struct pack *pack, struct kit *k, struct sample *s,
+                                   const struct array *want)
 {
     static const enum layout_kind kinds[] = {PLAIN, SHIFTED, GAPS, TRANSPOSED};
     (void)want;
@@ -97,8 +97,8 @@ static void check_guards(struct pack *pack, struct kit *k, struct sample *s,
     }
 }
 
-static void check_complete(struct pack *pack, struct kit *k, struct sample *s,
-                           const struct array *want)
+static void check_reference_complete(struct pack *pack, struct kit *k, struct sample *s,
+                                     const struct array *want)
 {
     static const unsigned char poisons[] = {0x00, 0xff, 0x3c};
     for (size_t i = 0; i < COUNT(poisons); i++) {
@@ -115,8 +115,8 @@ static void check_complete(struct pack *pack, struct kit *k, struct sample *s,
     }
 }
 
-static void check_repeat(struct pack *pack, struct kit *k, struct sample *s,
-                         const struct array *want)
+static void check_reference_repeat(struct pack *pack, struct kit *k, struct sample *s,
+                                   const struct array *want)
 {
     for (int i = 0; i < 3; i++) {
         struct array out[MAX_OUT];
@@ -129,8 +129,8 @@ static void check_repeat(struct pack *pack, struct kit *k, struct sample *s,
     }
 }
 
-static void check_inputs(struct pack *pack, struct kit *k, struct sample *s,
-                         const struct array *want)
+static void check_reference_inputs(struct pack *pack, struct kit *k, struct sample *s,
+                                   const struct array *want)
 {
     struct array copies[MAX_IN] = {0}, out[MAX_OUT];
     (void)want;
@@ -152,8 +152,8 @@ static void check_inputs(struct pack *pack, struct kit *k, struct sample *s,
 }
 
 // The same inputs in any layout must give the same outputs.
-static void check_layouts(struct pack *pack, struct kit *k, struct sample *s,
-                          const struct array *want)
+static void check_reference_layouts(struct pack *pack, struct kit *k, struct sample *s,
+                                    const struct array *want)
 {
     static const enum layout_kind out_kinds[] = {PLAIN, GAPS, TRANSPOSED, REVERSED};
     (void)want;
@@ -206,7 +206,8 @@ static void compare_meanings(struct pack *pack, struct kit *k, struct sample *s)
     outputs_free(want);
 }
 
-static void check_meanings(struct pack *pack, struct kit *k, const tn_primitive *p)
+static void check_reference_meanings(struct pack *pack, struct kit *k,
+                                     const tn_primitive *p)
 {
     static struct sample samples[MAX_SAMPLES];
     int meanings = 0;
@@ -233,17 +234,20 @@ void group_reference(struct kit *k)
         const char *name;
         sample_check check;
     } checks[] = {
-        {"reference.repeat", check_repeat},   {"reference.complete", check_complete},
-        {"reference.guards", check_guards},   {"reference.inputs", check_inputs},
-        {"reference.layouts", check_layouts},
+        {"reference.repeat", check_reference_repeat},
+        {"reference.complete", check_reference_complete},
+        {"reference.guards", check_reference_guards},
+        {"reference.inputs", check_reference_inputs},
+        {"reference.layouts", check_reference_layouts},
     };
     struct pack pack;
     if (!pack_open(&pack, k))
         return;
     for (uint32_t i = 0; pack.ops && i < pack.ops->num_primitives; i++)
         for (size_t c = 0; c < COUNT(checks) && pack.ops->primitives[i]->reference; c++)
-            check_each(&pack, k, pack.ops->primitives[i], checks[c].name, checks[c].check);
+            check_reference_each(&pack, k, pack.ops->primitives[i], checks[c].name,
+                                 checks[c].check);
     for (uint32_t i = 0; pack.ops && i < pack.ops->num_primitives; i++)
-        check_meanings(&pack, k, pack.ops->primitives[i]);
+        check_reference_meanings(&pack, k, pack.ops->primitives[i]);
     pack_close(&pack);
 }

@@ -14,7 +14,7 @@ static struct arithmetic work;
 
 // Compiles out = 3 * x + 1 (arithmetic.h) over N elements; slot 0 is x, slot 1 is out.
 // NULL: skipped or failed.
-static tn_executable *start(struct fixture *f)
+static tn_executable *queue_start(struct fixture *f)
 {
     if (!arithmetic_begin(f, &work))
         return NULL;
@@ -26,7 +26,7 @@ static tn_executable *start(struct fixture *f)
     return fixture_compile(f, &draft.segment);
 }
 
-static tn_buffer *filled(struct fixture *f, uint64_t size, uint32_t first)
+static tn_buffer *queue_filled(struct fixture *f, uint64_t size, uint32_t first)
 {
     static uint32_t values[2 * N];
     for (uint32_t i = 0; i < 2 * N; i++)
@@ -36,8 +36,8 @@ static tn_buffer *filled(struct fixture *f, uint64_t size, uint32_t first)
 }
 
 // Expects element i to be first + i after 3 * x + 1 was applied `times` times.
-static void expect(struct fixture *f, tn_buffer *buffer, uint64_t offset, uint32_t first,
-                   int times, const char *what)
+static void queue_expect(struct fixture *f, tn_buffer *buffer, uint64_t offset,
+                         uint32_t first, int times, const char *what)
 {
     static uint32_t got[N];
     if (!fixture_computes(f))
@@ -70,11 +70,11 @@ static bool zero_is_reached(struct fixture *f)
     return true;
 }
 
-static void check_points(struct fixture *f)
+static void check_queue_points(struct fixture *f)
 {
     uint64_t points[CHAIN], last[TN_MAX_QUEUES] = {0};
-    tn_executable *executable = start(f);
-    tn_buffer *in = filled(f, N * 4, 0), *out[TN_MAX_QUEUES] = {NULL};
+    tn_executable *executable = queue_start(f);
+    tn_buffer *in = queue_filled(f, N * 4, 0), *out[TN_MAX_QUEUES] = {NULL};
     for (uint32_t i = 0; i < fixture_num_queues(f); i++)
         out[i] = fixture_buffer(f, N * 4);
     if (!executable || !in || !out[fixture_num_queues(f) - 1] || !zero_is_reached(f))
@@ -112,10 +112,10 @@ static void check_points(struct fixture *f)
 // --- order -----------------------------------------------------------------------------
 
 // Each submission reads the output of the one before, without a wait in between.
-static void check_order(struct fixture *f)
+static void check_queue_order(struct fixture *f)
 {
-    tn_executable *executable = start(f);
-    tn_buffer *buffers[2] = {filled(f, N * 4, 9), filled(f, N * 4, 0)};
+    tn_executable *executable = queue_start(f);
+    tn_buffer *buffers[2] = {queue_filled(f, N * 4, 9), queue_filled(f, N * 4, 0)};
     if (!executable || !buffers[0] || !buffers[1])
         return;
     for (int i = 0; i < CHAIN; i++) {
@@ -126,7 +126,7 @@ static void check_order(struct fixture *f)
             return;
     }
     if (fixture_wait(f, f->points[0]))
-        expect(f, buffers[0], 0, 9, CHAIN, "submissions that depend on each other");
+        queue_expect(f, buffers[0], 0, 9, CHAIN, "submissions that depend on each other");
 }
 
 enum { MANY = 1 << 20 };
@@ -156,7 +156,7 @@ static void look_behind(struct fixture *f,
 {
     uint32_t *values = malloc(MANY * sizeof(*values));
     uint64_t point;
-    if (!start(f) || !values) {
+    if (!queue_start(f) || !values) {
         free(values);
         return;
     }
@@ -188,12 +188,12 @@ static void look_behind(struct fixture *f,
     free(values);
 }
 
-static void check_done(struct fixture *f)
+static void check_queue_done(struct fixture *f)
 {
     look_behind(f, wait_and_read);
 }
 
-static void check_read_after(struct fixture *f)
+static void check_queue_read_after(struct fixture *f)
 {
     if (TN_HAS(f->backend, buffer_read_after))
         look_behind(f, read_after);
@@ -205,17 +205,17 @@ static void check_read_after(struct fixture *f)
 
 // One executable with other buffers and offsets each time. The array of bindings is
 // borrowed until submit returns, and is overwritten then.
-static void check_bindings(struct fixture *f)
+static void check_queue_bindings(struct fixture *f)
 {
     enum { PAIRS = 20 };
     tn_buffer *in[PAIRS], *out[PAIRS];
     uint64_t alignment = f->info.buffer_alignment ? f->info.buffer_alignment : 1;
-    tn_executable *executable = start(f);
+    tn_executable *executable = queue_start(f);
     if (!executable || alignment * 3 > N * 4)
         return;
     for (uint32_t i = 0; i < PAIRS; i++) {
-        in[i] = filled(f, 2 * N * 4, i * 1000);
-        out[i] = filled(f, 2 * N * 4, 0);
+        in[i] = queue_filled(f, 2 * N * 4, i * 1000);
+        out[i] = queue_filled(f, 2 * N * 4, 0);
         if (!in[i] || !out[i])
             return;
     }
@@ -229,17 +229,18 @@ static void check_bindings(struct fixture *f)
     if (!fixture_wait(f, f->points[0]) || alignment % 4)
         return;
     for (uint32_t i = 0; i < PAIRS; i++)
-        expect(f, out[i], i % 4 * alignment, i * 1000 + i % 3 * (uint32_t)(alignment / 4),
-               1, "one executable with other buffers");
+        queue_expect(f, out[i], i % 4 * alignment,
+                     i * 1000 + i % 3 * (uint32_t)(alignment / 4), 1,
+                     "one executable with other buffers");
 }
 
 // --- replay ----------------------------------------------------------------------------
 
-static void check_replay(struct fixture *f)
+static void check_queue_replay(struct fixture *f)
 {
     uint64_t live = 0;
-    tn_executable *executable = start(f);
-    tn_buffer *buffers[2] = {filled(f, N * 4, 4), filled(f, N * 4, 0)};
+    tn_executable *executable = queue_start(f);
+    tn_buffer *buffers[2] = {queue_filled(f, N * 4, 4), queue_filled(f, N * 4, 0)};
     if (!executable || !buffers[0] || !buffers[1])
         return;
     tn_binding bindings[2] = {{buffers[0], 0}, {buffers[1], 0}};
@@ -254,7 +255,7 @@ static void check_replay(struct fixture *f)
     }
     if (!fixture_wait(f, f->points[0]))
         return;
-    expect(f, buffers[1], 0, 4, 1, "submitted again and again");
+    queue_expect(f, buffers[1], 0, 4, 1, "submitted again and again");
     if (f->host.live > live + 8)
         check_fail(f->kit, "%d submissions leave %llu blocks of the host's",
                    REPLAYS * 2 / 3, (unsigned long long)(f->host.live - live));
@@ -285,13 +286,13 @@ static void *wait_and_copy(void *context)
     return NULL;
 }
 
-static void check_threads(struct fixture *f)
+static void check_queue_threads(struct fixture *f)
 {
     struct waiter waiters[THREADS];
     pthread_t threads[THREADS];
     uint64_t points[CHAIN];
-    tn_executable *executable = start(f);
-    tn_buffer *buffers[2] = {filled(f, N * 4, 2), filled(f, N * 4, 0)};
+    tn_executable *executable = queue_start(f);
+    tn_buffer *buffers[2] = {queue_filled(f, N * 4, 2), queue_filled(f, N * 4, 0)};
     if (!executable || !buffers[0] || !buffers[1])
         return;
     for (int i = 0; i < CHAIN; i++) {
@@ -311,16 +312,16 @@ static void check_threads(struct fixture *f)
             check_fail(f->kit, "%d threads at once: %s", THREADS, waiters[i].failure);
     }
     if (fixture_wait(f, f->points[0]))
-        expect(f, buffers[0], 0, 2, CHAIN, "work that several threads wait for");
+        queue_expect(f, buffers[0], 0, 2, CHAIN, "work that several threads wait for");
 }
 
 static const struct fixture_check checks[] = {
-    {"queue.points", check_points},     {"queue.order", check_order},
-    {"queue.done", check_done},         {"queue.read-after", check_read_after},
-    {"queue.bindings", check_bindings}, {"queue.replay", check_replay},
-    {"queue.threads", check_threads},   {"queue.apart", check_apart},
-    {"queue.waits", check_waits},       {"queue.host", check_host},
-    {"queue.at-once", check_at_once},   {"queue.lost", check_lost},
+    {"queue.points", check_queue_points},     {"queue.order", check_queue_order},
+    {"queue.done", check_queue_done},         {"queue.read-after", check_queue_read_after},
+    {"queue.bindings", check_queue_bindings}, {"queue.replay", check_queue_replay},
+    {"queue.threads", check_queue_threads},   {"queue.apart", check_queue_apart},
+    {"queue.waits", check_queue_waits},       {"queue.host", check_queue_host},
+    {"queue.at-once", check_queue_at_once},   {"queue.lost", check_queue_lost},
 };
 
 void group_queue(struct kit *k)

@@ -31,7 +31,7 @@ static const tn_device_loss *find_loss(struct fixture *f)
 
 // Drafts 3 * x + 1 (arithmetic.h), alternating between two slots; no steps if the backend
 // can be given none. Returns the number of steps.
-static int draft_work(const struct fixture *f)
+static int lost_draft(const struct fixture *f)
 {
     int steps = arithmetic_find(f, &work) ? STEPS : 0;
     draft_start(&draft);
@@ -46,11 +46,11 @@ static int draft_work(const struct fixture *f)
 // --- a device that is not lost ---------------------------------------------------------
 
 // Compiles the work, and creates its buffers, of ones.
-static bool prepare(struct scene *s)
+static bool scene_prepare(struct scene *s)
 {
     struct fixture *f = s->fixture;
     static uint32_t ones[N];
-    s->steps = draft_work(f);
+    s->steps = lost_draft(f);
     for (int i = 0; i < N; i++)
         ones[i] = element_of(&work, 1);
     s->executable = fixture_compile(f, &draft.segment);
@@ -69,7 +69,7 @@ static void works(struct fixture *f, const char *what)
     static uint32_t got[N];
     struct scene s = {.fixture = f};
     check_case(f->kit);
-    if (!prepare(&s) || !fixture_submit(f, s.executable, s.bindings, 2, 0, NULL) ||
+    if (!scene_prepare(&s) || !fixture_submit(f, s.executable, s.bindings, 2, 0, NULL) ||
         !fixture_wait(f, f->points[0]) ||
         !fixture_read(f, s.bindings[0].buffer, 0, got, N * 4))
         return;
@@ -148,7 +148,7 @@ static bool lose_at_work(struct scene *s)
     struct waiter waiters[WAITERS];
     pthread_t threads[WAITERS];
     tn_buffer *buffer = fixture_buffer(f, COPY);
-    if (!buffer || !prepare(s))
+    if (!buffer || !scene_prepare(s))
         return false;
     for (int i = 0; i < SUBMISSIONS; i++)
         if (!fixture_submit(f, s->executable, s->bindings, 2, TN_SUBMIT_ASYNC,
@@ -190,7 +190,7 @@ static void expect_lost(struct fixture *f, tn_status status, bool is_untouched,
 }
 
 // The optional slots.
-static void check_copies(struct scene *s)
+static void check_lost_copies(struct scene *s)
 {
     struct fixture *f = s->fixture;
     const tn_backend *t = f->backend;
@@ -205,7 +205,7 @@ static void check_copies(struct scene *s)
     expect_lost(f, status, memory.fd == -7, "buffer_export_fd");
 }
 
-static void check_calls(struct scene *s)
+static void check_lost_calls(struct scene *s)
 {
     struct fixture *f = s->fixture;
     const tn_backend *t = f->backend;
@@ -231,7 +231,7 @@ static void check_calls(struct scene *s)
     expect_lost(f, status, word == UINT32_C(0xa5a5a5a5), "buffer_read");
     status = t->buffer_write(f->device, buffer, 4, &word, 4);
     expect_lost(f, status, true, "buffer_write");
-    check_copies(s);
+    check_lost_copies(s);
     for (int i = 0; i < SUBMISSIONS; i++)
         expect_lost(f, t->wait(f->device, 0, s->points[i]), true, "wait");
     if (TN_HAS(t, buffer_map) && t->buffer_map(f->device, buffer))
@@ -247,7 +247,7 @@ static void check_calls(struct scene *s)
 // --- several devices -------------------------------------------------------------------
 
 // A device that was opened before the loss works after it, and a device can be opened then.
-static void check_others(struct scene *s)
+static void check_lost_others(struct scene *s)
 {
     struct fixture *f = s->fixture;
     tn_device *lost = f->device;
@@ -274,15 +274,15 @@ static bool lose_one(struct scene *s)
     if (!fixture_open(f))
         return false;
     if (lose_at_work(s))
-        check_calls(s);
+        check_lost_calls(s);
     fixture_close(f);
     if (!fixture_open(f))
         return false;
-    check_others(s);
+    check_lost_others(s);
     return !check_failed(f->kit);
 }
 
-void check_lost(struct fixture *f)
+void check_queue_lost(struct fixture *f)
 {
     const tn_device_loss *loss = find_loss(f);
     if (!loss) {

@@ -6,6 +6,6 @@
 #include "../kit/fixture.h"
 
 // Loses devices on purpose. Skips when the plugin offers no tn_device_loss.
-void check_lost(struct fixture *f);
+void check_queue_lost(struct fixture *f);
 
 #endif // CONFORMANCE_QUEUE_LOST_H

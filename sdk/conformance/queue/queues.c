@@ -24,7 +24,7 @@ static bool has_queues(struct fixture *f)
 
 // Drafts out = 3 * x + 1 (arithmetic.h) over `count` elements; slot 0 is x, slot 1 is out.
 // False: skipped.
-static bool draft_work(struct fixture *f, int64_t count)
+static bool queues_draft(struct fixture *f, int64_t count)
 {
     if (!arithmetic_begin(f, &work))
         return false;
@@ -44,7 +44,7 @@ static uint32_t worked(uint32_t n, int times)
 }
 
 // Creates a buffer in which element i is first + i.
-static tn_buffer *filled(struct fixture *f, uint32_t count, uint32_t first)
+static tn_buffer *queues_filled(struct fixture *f, uint32_t count, uint32_t first)
 {
     uint32_t values[N];
     for (uint32_t i = 0; i < count; i++)
@@ -165,7 +165,8 @@ static void run_elsewhere(struct fixture *f, uint32_t busy, tn_executable *execu
 {
     for (uint32_t i = 0; i < fixture_num_queues(f); i++) {
         uint32_t got = 0, count = N;
-        tn_binding bindings[2] = {{filled(f, count, i), 0}, {filled(f, count, 0), 0}};
+        tn_binding bindings[2] = {{queues_filled(f, count, i), 0},
+                                  {queues_filled(f, count, 0), 0}};
         const tn_submission submission = {.struct_size = sizeof(submission),
                                           .flags = i % 2 ? TN_SUBMIT_ASYNC : 0,
                                           .executable = executable,
@@ -196,9 +197,9 @@ static bool runs_kernels(const struct fixture *f)
     return fixture_consumes(f, TN_FAMILY_CPU) && fixture_computes(f);
 }
 
-void check_apart(struct fixture *f)
+void check_queue_apart(struct fixture *f)
 {
-    if (!has_queues(f) || !draft_work(f, N))
+    if (!has_queues(f) || !queues_draft(f, N))
         return;
     if (!runs_kernels(f)) {
         check_skip(f->kit, "it runs no functions in C, which could take their time");
@@ -231,7 +232,7 @@ static uint32_t points_before(struct fixture *f, uint32_t queue, uint32_t before
 }
 
 // While the gate's kernel occupies queue 0, work of every other queue waits for its point.
-static void check_behind(struct fixture *f)
+static void check_queue_behind(struct fixture *f)
 {
     static struct draft behind;
     struct visitor visitor;
@@ -262,15 +263,15 @@ static void check_behind(struct fixture *f)
 
 // Each submission reads the output of the one before, mostly on another queue. The array of
 // points is borrowed until submit returns, and is overwritten then.
-static void check_chain(struct fixture *f)
+static void check_queue_chain(struct fixture *f)
 {
     static uint32_t got[N];
     tn_point waits[TN_MAX_QUEUES];
     uint32_t before = 0;
-    if (!draft_work(f, N))
+    if (!queues_draft(f, N))
         return;
     tn_executable *executable = fixture_compile(f, &draft.segment);
-    tn_buffer *buffers[2] = {filled(f, N, 5), filled(f, N, 0)};
+    tn_buffer *buffers[2] = {queues_filled(f, N, 5), queues_filled(f, N, 0)};
     if (!executable || !buffers[0] || !buffers[1])
         return;
     for (int i = 0; i < CHAIN; i++) {
@@ -307,14 +308,14 @@ static void check_chain(struct fixture *f)
         }
 }
 
-void check_waits(struct fixture *f)
+void check_queue_waits(struct fixture *f)
 {
     if (!has_queues(f))
         return;
     if (runs_kernels(f))
-        check_behind(f);
+        check_queue_behind(f);
     if (!check_failed(f->kit))
-        check_chain(f);
+        check_queue_chain(f);
 }
 
 // --- work that waits for the host ------------------------------------------------------
@@ -355,8 +356,8 @@ static bool submit_after_host(struct fixture *f, tn_executable *executable,
 }
 
 // Waits for the queue, and expects the program's result of numbers from `first` on.
-static bool computed(struct fixture *f, uint32_t queue, tn_buffer *buffer, uint32_t first,
-                     const char *what)
+static bool queues_computed(struct fixture *f, uint32_t queue, tn_buffer *buffer,
+                            uint32_t first, const char *what)
 {
     static uint32_t got[N];
     if (!fixture_wait_for(f, (tn_point){f->points[queue], queue, 0}) ||
@@ -374,12 +375,12 @@ static bool computed(struct fixture *f, uint32_t queue, tn_buffer *buffer, uint3
 
 // While work of queue 0 waits for the host, `submit` returns, copies are made and other
 // queues compute; the work sees what the host writes before it signals.
-static void check_signalled(struct fixture *f, tn_executable *executable,
-                            const tn_binding *bindings)
+static void check_queue_signalled(struct fixture *f, tn_executable *executable,
+                                  const tn_binding *bindings)
 {
     struct signaller s = {.fixture = f};
     uint32_t other = fixture_num_queues(f) - 1, values[N];
-    tn_binding apart[2] = {{filled(f, N, 50), 0}, {filled(f, N, 0), 0}};
+    tn_binding apart[2] = {{queues_filled(f, N, 50), 0}, {queues_filled(f, N, 0), 0}};
     if (!apart[0].buffer || !apart[1].buffer)
         return;
     if (pthread_create(&s.thread, NULL, signal_when_told, &s))
@@ -387,7 +388,7 @@ static void check_signalled(struct fixture *f, tn_executable *executable,
     bool ok = submit_after_host(f, executable, bindings, 2, 0);
     if (ok && other > 0)
         ok = submit_after_host(f, executable, apart, 0, other) &&
-             computed(f, other, apart[1].buffer, 50, "work of another queue");
+             queues_computed(f, other, apart[1].buffer, 50, "work of another queue");
     pause_ms(100); // work that does not wait computes with what is there now
     for (uint32_t i = 0; i < N; i++)
         values[i] = element_of(&work, 7 + i);
@@ -401,10 +402,10 @@ static void check_signalled(struct fixture *f, tn_executable *executable,
     else if (s.status != TN_OK)
         check_fail(f->kit, "signal gives status %d", s.status);
     else if (ok)
-        computed(f, 0, bindings[1].buffer, 7, "work that waits for the host");
+        queues_computed(f, 0, bindings[1].buffer, 7, "work that waits for the host");
 }
 
-void check_host(struct fixture *f)
+void check_queue_host(struct fixture *f)
 {
     if (!(f->info.flags & TN_DEVICE_HOST_POINTS)) {
         check_skip(f->kit, "its devices do not wait for the host");
@@ -414,19 +415,21 @@ void check_host(struct fixture *f)
         check_fail(f->kit, "TN_DEVICE_HOST_POINTS is set, and the backend has no signal");
         return;
     }
-    if (!draft_work(f, N))
+    if (!queues_draft(f, N))
         return;
     tn_executable *executable = fixture_compile(f, &draft.segment);
-    tn_binding bindings[2] = {{filled(f, N, 900), 0}, {filled(f, N, 0), 0}};
+    tn_binding bindings[2] = {{queues_filled(f, N, 900), 0}, {queues_filled(f, N, 0), 0}};
     if (!executable || !bindings[0].buffer || !bindings[1].buffer)
         return;
-    check_signalled(f, executable, bindings);
+    check_queue_signalled(f, executable, bindings);
     // Point 3 reached point 2 and all before it; the next is signalled before it is named.
     if (!check_failed(f->kit) && submit_after_host(f, executable, bindings, 1, 0) &&
-        computed(f, 0, bindings[1].buffer, 7, "work that waits for an earlier point") &&
+        queues_computed(f, 0, bindings[1].buffer, 7,
+                        "work that waits for an earlier point") &&
         f->backend->signal(f->device, 4) == TN_OK &&
         submit_after_host(f, executable, bindings, 4, 0))
-        computed(f, 0, bindings[1].buffer, 7, "work that waits for the point of now");
+        queues_computed(f, 0, bindings[1].buffer, 7,
+                        "work that waits for the point of now");
 }
 
 // --- threads that submit ---------------------------------------------------------------
@@ -485,7 +488,7 @@ static bool run_on_its_own(struct submitter *s, int run)
 }
 
 // True when the thread's result after `runs` runs is right.
-static bool holds(struct submitter *s, int runs)
+static bool submitter_holds(struct submitter *s, int runs)
 {
     const tn_backend *t = s->fixture->backend;
     uint32_t got[ELEMENTS] = {0};
@@ -510,24 +513,24 @@ static void *submit_often(void *context)
         bool ok = run % 40 == 39
                       ? run_on_its_own(s, run)
                       : run_on(s, s->executable, run, run % 3 ? 0 : TN_SUBMIT_ASYNC, waits);
-        if (!ok || (waits && !holds(s, run + 1)))
+        if (!ok || (waits && !submitter_holds(s, run + 1)))
             break;
     }
     return NULL;
 }
 
-void check_at_once(struct fixture *f)
+void check_queue_at_once(struct fixture *f)
 {
     struct submitter submitters[THREADS];
     pthread_t threads[THREADS];
-    if (!draft_work(f, ELEMENTS))
+    if (!queues_draft(f, ELEMENTS))
         return;
     tn_executable *executable = fixture_compile(f, &draft.segment);
     for (uint32_t i = 0; i < THREADS; i++) {
         submitters[i] = (struct submitter){
             .fixture = f,
             .executable = executable,
-            .buffers = {filled(f, ELEMENTS, 100 * i), filled(f, ELEMENTS, 0)},
+            .buffers = {queues_filled(f, ELEMENTS, 100 * i), queues_filled(f, ELEMENTS, 0)},
             .queue = i % fixture_num_queues(f),
             .first = 100 * i,
         };

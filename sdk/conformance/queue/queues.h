@@ -5,9 +5,9 @@
 
 #include "../kit/fixture.h"
 
-void check_apart(struct fixture *f);
-void check_waits(struct fixture *f);
-void check_host(struct fixture *f);
-void check_at_once(struct fixture *f);
+void check_queue_apart(struct fixture *f);
+void check_queue_waits(struct fixture *f);
+void check_queue_host(struct fixture *f);
+void check_queue_at_once(struct fixture *f);
 
 #endif // CONFORMANCE_QUEUE_QUEUES_H

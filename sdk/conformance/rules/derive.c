@@ -153,8 +153,9 @@ static bool agrees(const struct derivation *d, double got, double want)
 
 // Builds the application. Gives its floating-point outputs with their weights; returns how
 // many there are.
-static uint32_t build(tn_scope *scope, const struct derivation *d, tn_array *in[MAX_IN],
-                      tn_array *out[MAX_OUT], tn_array *weights[MAX_OUT])
+static uint32_t derivation_build(tn_scope *scope, const struct derivation *d,
+                                 tn_array *in[MAX_IN], tn_array *out[MAX_OUT],
+                                 tn_array *weights[MAX_OUT])
 {
     tn_array *all[MAX_OUT] = {NULL};
     uint32_t count = 0;
@@ -176,7 +177,7 @@ static tn_status gradient_of(const struct derivation *d, uint32_t input,
     static char text[300];
     tn_array *in[MAX_IN] = {NULL}, *out[MAX_OUT], *weights[MAX_OUT], *gradient = NULL;
     tn_scope *scope = tn_scope_open(d->pack->maker.runtime);
-    uint32_t count = build(scope, d, in, out, weights);
+    uint32_t count = derivation_build(scope, d, in, out, weights);
     tn_status status = tn_vjp(scope, out, weights, count, &in[input], 1, &gradient);
     if (status == TN_OK)
         status = graph_read(scope, gradient, out_gradient);
@@ -195,7 +196,7 @@ static tn_status tangent_along(const struct derivation *d, const struct array *a
     tn_array *in[MAX_IN] = {NULL}, *outputs[MAX_OUT], *weights[MAX_OUT], *wrt[MAX_IN],
              *tangents[MAX_IN], *moved[MAX_OUT] = {NULL};
     tn_scope *scope = tn_scope_open(d->pack->maker.runtime);
-    uint32_t count = build(scope, d, in, outputs, weights), num_wrt = 0;
+    uint32_t count = derivation_build(scope, d, in, outputs, weights), num_wrt = 0;
     for (uint32_t i = 0; i < d->s->num_inputs; i++)
         if (along[i].tensor.data) {
             wrt[num_wrt] = in[i];
@@ -329,8 +330,8 @@ static void jvp_of(struct derivation *d)
         jvp_along(d, all);
 }
 
-static void each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
-                        const char *check, void (*run)(struct derivation *d))
+static void derive_each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
+                               const char *check, void (*run)(struct derivation *d))
 {
     static struct sample samples[MAX_SAMPLES];
     int tries = 0;
@@ -355,10 +356,10 @@ static void each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
 
 void rules_vjp(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
-    each_sample(k, pack, p, "rules.vjp", vjp_of);
+    derive_each_sample(k, pack, p, "rules.vjp", vjp_of);
 }
 
 void rules_jvp(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
-    each_sample(k, pack, p, "rules.jvp", jvp_of);
+    derive_each_sample(k, pack, p, "rules.jvp", jvp_of);
 }

@@ -5,7 +5,7 @@
 // --- programs --------------------------------------------------------------------------
 
 // Dtype in which an instruction on `dtype` computes.
-static uint16_t wide(tn_dtype dtype)
+static uint16_t dtype_wide(tn_dtype dtype)
 {
     return (uint16_t)tn_dtype_computed(dtype);
 }
@@ -28,7 +28,8 @@ static void hash_bytes(uint64_t hash[2], const void *data, size_t size)
     }
 }
 
-static void start(struct program *p, tn_dtype input, uint32_t num_inputs, tn_dtype output)
+static void program_start(struct program *p, tn_dtype input, uint32_t num_inputs,
+                          tn_dtype output)
 {
     *p = (struct program){.inputs = {input, input}, .output = output};
     p->record = (tn_expr_program){.struct_size = sizeof(p->record),
@@ -41,7 +42,7 @@ static void start(struct program *p, tn_dtype input, uint32_t num_inputs, tn_dty
                                   .name = "kit"};
 }
 
-static void finish(struct program *p, uint32_t num_params)
+static void program_finish(struct program *p, uint32_t num_params)
 {
     tn_expr_program *r = &p->record;
     p->result = r->num_insns - 1;
@@ -55,65 +56,65 @@ static void finish(struct program *p, uint32_t num_params)
 
 void program_affine(struct program *p, tn_dtype dtype)
 {
-    uint16_t w = wide(dtype);
-    start(p, dtype, 1, dtype);
+    uint16_t w = dtype_wide(dtype);
+    program_start(p, dtype, 1, dtype);
     uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
     if (dtype == TN_BOOL) {
         add_insn(p, (tn_expr_insn){TN_EXPR_NOT, w, x, 0, 0});
-        finish(p, 0);
+        program_finish(p, 0);
         return;
     }
     uint32_t a = add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 0, 0, 0});
     uint32_t b = add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 1, 0, 0});
     uint32_t ax = add_insn(p, (tn_expr_insn){TN_EXPR_MUL, w, x, a, 0});
     add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, ax, b, 0});
-    finish(p, 2);
+    program_finish(p, 2);
 }
 
 void program_combine(struct program *p, tn_dtype dtype)
 {
-    uint16_t w = wide(dtype);
-    start(p, dtype, 2, dtype);
+    uint16_t w = dtype_wide(dtype);
+    program_start(p, dtype, 2, dtype);
     uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
     uint32_t y = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 1, 0, 0});
     if (dtype == TN_BOOL) {
         add_insn(p, (tn_expr_insn){TN_EXPR_XOR, w, x, y, 0});
-        finish(p, 0);
+        program_finish(p, 0);
         return;
     }
     uint32_t a = add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 0, 0, 0});
     uint32_t ax = add_insn(p, (tn_expr_insn){TN_EXPR_MUL, w, x, a, 0});
     add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, ax, y, 0});
-    finish(p, 1);
+    program_finish(p, 1);
 }
 
 void program_single(struct program *p, uint16_t op, uint32_t operands, tn_dtype operand,
                     tn_dtype result)
 {
-    uint16_t w = wide(operand);
-    start(p, operand, operands > 1 ? 2 : 1, result);
+    uint16_t w = dtype_wide(operand);
+    program_start(p, operand, operands > 1 ? 2 : 1, result);
     uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
     uint32_t y = operands > 1 ? add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 1, 0, 0}) : x;
     if (operands == 3) {
         uint32_t less = add_insn(p, (tn_expr_insn){TN_EXPR_LT, TN_BOOL, x, y, 0});
-        add_insn(p, (tn_expr_insn){op, wide(result), less, x, y});
+        add_insn(p, (tn_expr_insn){op, dtype_wide(result), less, x, y});
     } else {
-        add_insn(p, (tn_expr_insn){op, wide(result), x, operands > 1 ? y : 0, 0});
+        add_insn(p, (tn_expr_insn){op, dtype_wide(result), x, operands > 1 ? y : 0, 0});
     }
-    finish(p, 0);
+    program_finish(p, 0);
     if (tn_expr_class(op) == TN_EXPR_CLASS_REDUCE)
         p->record.flags = TN_EXPR_ROWS;
 }
 
 void program_take(struct program *p, enum take_form form, tn_dtype table, tn_dtype indices)
 {
-    uint16_t w = wide(table);
-    start(p, table, 2, table);
+    uint16_t w = dtype_wide(table);
+    program_start(p, table, 2, table);
     p->inputs[1] = indices;
-    uint32_t at = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, wide(indices), 1, 0, 0});
+    uint32_t at = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, dtype_wide(indices), 1, 0, 0});
     uint32_t by = at;
     if (form == TAKE_AT_MOST)
-        by = add_insn(p, (tn_expr_insn){TN_EXPR_REDUCE_MAX, wide(indices), at, 0, 0});
+        by = add_insn(p, (tn_expr_insn){TN_EXPR_REDUCE_MAX, dtype_wide(indices), at, 0, 0});
     uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_TAKE, w, 0, by, 0});
     if (form == TAKE_CENTRED) {
         uint32_t sum = add_insn(p, (tn_expr_insn){TN_EXPR_REDUCE_SUM, w, x, 0, 0});
@@ -121,7 +122,7 @@ void program_take(struct program *p, enum take_form form, tn_dtype table, tn_dty
     } else if (form == TAKE_AT_MOST) {
         add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, x, at, 0});
     }
-    finish(p, 2);
+    program_finish(p, 2);
     p->record.flags = TN_EXPR_TAKES | (form == TAKE_ELEMENT ? 0 : TN_EXPR_ROWS);
 }
 
@@ -169,7 +170,7 @@ static bool joins(const tn_layout *layout, int32_t axis)
     return layout->stride[axis] == layout->stride[axis + 1] * layout->extent[axis + 1];
 }
 
-static void join(tn_layout *layout, int32_t axis)
+static void layout_join_axes(tn_layout *layout, int32_t axis)
 {
     layout->extent[axis + 1] *= layout->extent[axis];
     for (int32_t i = axis; i + 1 < layout->rank; i++) {
@@ -187,7 +188,7 @@ void values_merge(tn_value *values, uint32_t count)
         for (uint32_t i = 0; i < count; i++)
             all = all && joins(&values[i].layout, axis);
         for (uint32_t i = 0; i < count && all; i++)
-            join(&values[i].layout, axis);
+            layout_join_axes(&values[i].layout, axis);
     }
 }
 

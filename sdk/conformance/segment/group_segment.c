@@ -108,7 +108,7 @@ static void try_layout(struct fixture *f, tn_dtype dtype, enum layout_kind kind)
     array_free(&want);
 }
 
-static void check_values(struct fixture *f)
+static void check_segment_values(struct fixture *f)
 {
     if (!arithmetic_begin(f, &work))
         return;
@@ -163,7 +163,7 @@ static void random_step(struct fixture *f, uint32_t values[REGIONS][N])
 
 // Random steps over a few regions: steps read outputs of earlier steps and overwrite their
 // inputs.
-static void check_order(struct fixture *f)
+static void check_segment_order(struct fixture *f)
 {
     static uint32_t values[REGIONS][N];
     tn_buffer *buffers[1 + REGIONS - SCRATCH_REGIONS];
@@ -194,7 +194,7 @@ static void check_order(struct fixture *f)
 
 // Slot 2 may be bound to the memory of slot 0: the step that reads slot 0 must come before
 // the step that writes slot 2.
-static void check_alias(struct fixture *f)
+static void check_segment_alias(struct fixture *f)
 {
     static uint32_t x[N], y[N];
     if (!arithmetic_begin(f, &work))
@@ -279,7 +279,7 @@ static void lengthen_draft(void)
 
 // Steps, values, slots and bindings of a newer core are longer than in these headers. The
 // second step is the last to read the result of the first.
-static void check_records(struct fixture *f)
+static void check_segment_records(struct fixture *f)
 {
     static uint32_t x[N], y[N], z[N];
     uint64_t point;
@@ -309,7 +309,7 @@ static void check_records(struct fixture *f)
 }
 
 // tn_segment is borrowed until segment_compile returns; the arrays that it points to stay.
-static void check_borrows(struct fixture *f)
+static void check_segment_borrows(struct fixture *f)
 {
     if (!arithmetic_begin(f, &work))
         return;
@@ -320,7 +320,7 @@ static void check_borrows(struct fixture *f)
         expect_plain(f, executable, "after the caller's tn_segment is gone");
 }
 
-static void check_empty(struct fixture *f)
+static void check_segment_empty(struct fixture *f)
 {
     static uint32_t x[N], y[N];
     if (!arithmetic_begin(f, &work))
@@ -361,7 +361,7 @@ static void try_operation(struct fixture *f, uint16_t op, tn_dtype dtype)
 }
 
 // Each operation either compiles, or step_check refuses it with a reason.
-static void check_operations(struct fixture *f)
+static void check_segment_operations(struct fixture *f)
 {
     if (!runs_programs(f, TN_F32) || !runs_programs(f, TN_I32))
         return;
@@ -408,7 +408,7 @@ static bool run_poorly(struct fixture *f, uint64_t n, const tn_binding *bindings
     return was_met;
 }
 
-static void check_memory(struct fixture *f)
+static void check_segment_memory(struct fixture *f)
 {
     static uint32_t x[N], y[N];
     if (!arithmetic_begin(f, &work))
@@ -425,7 +425,7 @@ static void check_memory(struct fixture *f)
         expect_plain(f, executable, "after memory ran out");
 }
 
-static void check_frees(struct fixture *f)
+static void check_segment_frees(struct fixture *f)
 {
     uint64_t live = 0;
     if (!arithmetic_begin(f, &work))
@@ -446,11 +446,15 @@ static void check_frees(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"segment.values", check_values},         {"segment.order", check_order},
-    {"segment.alias", check_alias},           {"segment.records", check_records},
-    {"segment.borrows", check_borrows},       {"segment.empty", check_empty},
-    {"segment.operations", check_operations}, {"segment.memory", check_memory},
-    {"segment.frees", check_frees},
+    {"segment.values", check_segment_values},
+    {"segment.order", check_segment_order},
+    {"segment.alias", check_segment_alias},
+    {"segment.records", check_segment_records},
+    {"segment.borrows", check_segment_borrows},
+    {"segment.empty", check_segment_empty},
+    {"segment.operations", check_segment_operations},
+    {"segment.memory", check_segment_memory},
+    {"segment.frees", check_segment_frees},
 };
 
 void group_segment(struct kit *k)

@@ -111,17 +111,7 @@ static const char *own_model(const tn_plugin *entry)
 
 // --- the checks ------------------------------------------------------------------------
 
-static void expect_freed(struct tokenizers *t, const char *what)
-{
-    if (t->host.live > 0)
-        check_fail(t->kit, "%s leaves %llu blocks of %llu bytes", what,
-                   (unsigned long long)t->host.live,
-                   (unsigned long long)t->host.live_bytes);
-    if (t->host.misuses > 0)
-        check_fail(t->kit, "%s: %s", what, t->host.misuse);
-}
-
-static void check_table(struct tokenizers *t)
+static void check_tokenizer_table(struct tokenizers *t)
 {
     const tn_tokenizer_ops *o = t->ops;
     if (!TN_HAS(o, open) || !TN_HAS(o, close) || !TN_HAS(o, facts) || !TN_HAS(o, token) ||
@@ -151,11 +141,11 @@ static void open_damaged(struct tokenizers *t, const char *what)
                        "%s: the message does not begin with the file's name: \"%s\"", what,
                        t->host.text);
     }
-    expect_freed(t, what);
+    fake_host_expect_freed(t->kit, &t->host, what);
 }
 
 // Each pair absent, of another kind, or a list that is shorter, or one value.
-static void check_damage(struct tokenizers *t)
+static void check_tokenizer_damage(struct tokenizers *t)
 {
     for (int i = 0; i < MAX_PAIRS; i++) {
         tn_metadata before = t->pairs[i];
@@ -253,7 +243,7 @@ static void expect_text(struct tokenizers *t, const tn_tokenizer *open, const ch
     host->free(host, ids);
 }
 
-static void check_values(struct tokenizers *t)
+static void check_tokenizer_values(struct tokenizers *t)
 {
     tn_tokenizer *open;
     char text[256];
@@ -266,7 +256,7 @@ static void check_values(struct tokenizers *t)
     }
     t->ops->close(t->host.table, open);
     t->ops->close(t->host.table, NULL);
-    expect_freed(t, "what was encoded and freed");
+    fake_host_expect_freed(t->kit, &t->host, "what was encoded and freed");
 }
 
 // Opens, encodes and decodes while allocation `n` fails. False: it was not reached.
@@ -292,11 +282,11 @@ static bool use_short_of_memory(struct tokenizers *t, uint64_t n)
     if (t->host.refusals > 0 && status != TN_OK && status != TN_ERR_MEMORY)
         check_fail(t->kit, "returns %d when allocation %llu fails, expected %d", status,
                    (unsigned long long)n, TN_ERR_MEMORY);
-    expect_freed(t, "a call without memory");
+    fake_host_expect_freed(t->kit, &t->host, "a call without memory");
     return t->host.refusals > 0;
 }
 
-static void check_memory(struct tokenizers *t)
+static void check_tokenizer_memory(struct tokenizers *t)
 {
     tn_tokenizer *open;
     if (!open_drawn(t, &open))
@@ -314,10 +304,10 @@ void group_tokenizer(struct kit *k)
     static const struct {
         const char *name;
         void (*run)(struct tokenizers *t);
-    } checks[] = {{"tokenizer.table", check_table},
-                  {"tokenizer.damage", check_damage},
-                  {"tokenizer.values", check_values},
-                  {"tokenizer.memory", check_memory}};
+    } checks[] = {{"tokenizer.table", check_tokenizer_table},
+                  {"tokenizer.damage", check_tokenizer_damage},
+                  {"tokenizer.values", check_tokenizer_values},
+                  {"tokenizer.memory", check_tokenizer_memory}};
     struct tokenizers *t = calloc(1, sizeof(*t));
     if (!t)
         abort(); // checks run in a child process: its parent reports the abort
