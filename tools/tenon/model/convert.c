@@ -21,10 +21,7 @@ static double bytes_of(const struct rewrite_array *a, const char *format)
     double count = (double)a->rows * (double)a->columns;
     if (blocks)
         return count / (double)blocks->block * (double)blocks->bytes;
-    for (tn_dtype dtype = 1; dtype < TN_NUM_DTYPES; dtype++)
-        if (strcmp(tn_dtype_name(dtype), format) == 0)
-            return count * (double)tn_dtype_bytes(dtype);
-    return 0;
+    return count * (double)tn_dtype_bytes(rewrite_dtype(format));
 }
 
 static void say_result(const struct rewrite *r)

@@ -30,7 +30,7 @@ void note(const char *format, ...)
 
 // --- opening ----------------------------------------------------------------------------
 
-static tn_dtype dtype_of(const char *name)
+tn_dtype rewrite_dtype(const char *name)
 {
     for (tn_dtype dtype = 1; dtype < TN_NUM_DTYPES; dtype++)
         if (strcmp(tn_dtype_name(dtype), name) == 0)
@@ -41,7 +41,7 @@ static tn_dtype dtype_of(const char *name)
 // Whether elements can be converted: others, such as integers, are copied.
 static bool has_floats(const char *format)
 {
-    tn_dtype dtype = dtype_of(format);
+    tn_dtype dtype = rewrite_dtype(format);
     return tn_quant_find(format) || dtype == TN_F16 || dtype == TN_BF16 ||
            dtype == TN_F32 || dtype == TN_F64;
 }
@@ -158,7 +158,7 @@ static int64_t row_bytes(const struct rewrite_array *a, const char *format)
 {
     const tn_quant_format *blocks = tn_quant_find(format);
     return blocks ? a->columns / blocks->block * blocks->bytes
-                  : a->columns * (int64_t)tn_dtype_bytes(dtype_of(format));
+                  : a->columns * (int64_t)tn_dtype_bytes(rewrite_dtype(format));
 }
 
 // Where row `row` of the new array is in the file: GGUF has the two elements that are
@@ -227,7 +227,7 @@ static int convert_piece(struct turn *t, struct rewrite_array *a, const uint8_t 
     }
     tn_scope *s = tn_scope_open(t->r->runtime);
     const tn_quant_format *blocks = tn_quant_find(a->from);
-    tn_array *x = tn_from_data(s, blocks ? TN_U8 : dtype_of(a->from),
+    tn_array *x = tn_from_data(s, blocks ? TN_U8 : rewrite_dtype(a->from),
                                TN_SHAPE(count, blocks ? from : a->columns), rows);
     x = blocks ? tn_op(s, "quant.dequantize", TN_IN(x), tn_attrs("format", a->from))
                : tn_op(s, "base.astype", TN_IN(x), tn_attrs("dtype", "f32"));
@@ -323,7 +323,7 @@ static void list_output(const struct rewrite *r, const struct listing *out)
         const struct rewrite_array *a = &r->arrays[i];
         bool is_blocks = tn_quant_find(a->to) != NULL;
         tn_type type = a->type ? *a->type : (tn_type){.rank = 1};
-        type.dtype = is_blocks ? TN_U8 : dtype_of(a->to);
+        type.dtype = is_blocks ? TN_U8 : rewrite_dtype(a->to);
         bool is_bias = a->heads > 0 && type.rank == 1;
         if (type.rank > 0 && !is_bias)
             type.extent[type.rank - 1] = is_blocks ? row_bytes(a, a->to) : a->columns;

@@ -48,6 +48,8 @@ struct rewrite {
 // Opens the file or folder `in`; `out` ends with .gguf or .safetensors. Arrays are in the
 // file's order; those of one axis become f32, as readers of GGUF expect. Borrows the texts.
 int rewrite_open(struct rewrite *r, const char *in, const char *out);
+// The dtype of this name; TN_DTYPE_NONE: it is a format of blocks, or none.
+tn_dtype rewrite_dtype(const char *name);
 // The number under general.file_type of files whose matrices are f32, f16 or bf16; -1 for
 // another name. Those of mixtures are in mixture.c.
 int64_t rewrite_file_type(const char *dtype);
