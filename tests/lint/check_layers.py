@@ -66,6 +66,8 @@ FLOORS = {
     "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt"), "text"),
     "sdk/conformance": tower("kit", ("plugin", "pack", "segment", "backend", "format", "tokenizer", "model"),
                              ("primitive", "rules", "kernel", "queue", "family"), "device"),
+    "plugins/backends/vulkan": tower("device", ("spirv", "pipeline", "program"), "dispatch", "segment",
+                                     ("aot", "jit")),
     "kernels/vulkan": tower(("pack", "program"), "launch.h", "rules.h", ("move", "reduce", "sort"), "matmul",
                             ("attention", "conv", "index", "quant", "rows")),
     "tools/tenon": {
