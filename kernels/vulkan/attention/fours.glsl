@@ -10,9 +10,9 @@
     uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u))
 #define PACK_f32(v) (v)
 #define PACK_f16(v)                                                                                \
-    uvec2(half_bits(v.x) | half_bits(v.y) << 16, half_bits(v.z) | half_bits(v.w) << 16)
+    uvec2(f16_bits(v.x) | f16_bits(v.y) << 16, f16_bits(v.z) | f16_bits(v.w) << 16)
 #define PACK_bf16(v)                                                                               \
-    uvec2(bfloat_bits(v.x) | bfloat_bits(v.y) << 16, bfloat_bits(v.z) | bfloat_bits(v.w) << 16)
+    uvec2(bf16_bits(v.x) | bf16_bits(v.y) << 16, bf16_bits(v.z) | bf16_bits(v.w) << 16)
 #ifdef VECTORS
 #define ELEMENT PASTE(LINE_, IN)
 #else

@@ -146,7 +146,7 @@ shared float values[256]; // of eight blocks
             most = max(most, abs(values[own / 32u * 32u + k]));                                     \
         float scale = most / 127.0, inverse = scale != 0.0 ? 1.0 / scale : 0.0;                     \
         float size = floor(abs(x) * inverse + 0.5);                                                 \
-        uint column = number % regions.d[part].extent[2], bits = half_bits(scale);                  \
+        uint column = number % regions.d[part].extent[2], bits = f16_bits(scale);                  \
         uint block = at.y + column / 32u * 34u;                                                     \
         if (is_there && at.y != NOWHERE) {                                                          \
             PASTE(to, i).d[block + 2u + column % 32u] = uint8_t(uint(int(x < 0.0 ? -size : size)) & 255u); \
@@ -158,7 +158,7 @@ shared float values[256]; // of eight blocks
 
 #ifdef CACHE
 #define VALUE_f32(x) (x)
-#define VALUE_f16(x) uint16_t(half_bits(x))
+#define VALUE_f16(x) uint16_t(f16_bits(x))
 #define WRITE(i)                                                                                    \
     if (at.y != NOWHERE)                                                                            \
         PASTE(to, i).d[at.y] = PASTE(VALUE_, CACHE)(PASTE(from, i).d[at.x]);

@@ -7,8 +7,8 @@
 
 Both read each family's variants.txt: the kernels, one on each line: a name, its file, and the macros
 that specialise it. Braces are filled from the lists behind the bar, in every combination. *f32: all
-dtypes that are computed in f32; *int: all integers; *half: floats that are stored only. -O0: not
-optimised. OUT.c has the tables that embedded.h and packed.h declare, with the code packed by deflate;
+dtypes that are computed in f32; *int: all integers; *half: floats that are stored only; *blocks: all
+quantised formats; -mxfp4: without this one. -O0: not optimised. OUT.c has the tables that embedded.h and packed.h declare, with the code packed by deflate;
 OUT.h their length.
 
 Files are named from the folder of the families on, "program/types.glsl". An #include names a file of
@@ -25,10 +25,11 @@ import sys
 import tempfile
 import zlib
 
+import formats
 import tables
 
-# Included files that are not on disk: tables.py writes their text.
-MADE = {'program/needs.glsl': tables.needs, 'program/parts.glsl': tables.parts,
+# Included files that are not on disk: tables.py and formats.py write their text.
+MADE = {'quant/formats.glsl': formats.macros, 'program/dtypes.glsl': tables.types, 'program/needs.glsl': tables.needs, 'program/parts.glsl': tables.parts,
         'program/complex_functions_f64.glsl': tables.complex_f64}
 FAMILIES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.relpath(FAMILIES) + '/'  # for messages of a build
@@ -120,9 +121,15 @@ def resolve(name, folder=None):
 
 
 def expand(choices):
-    """Replaces *CLASS by the dtypes that are computed in it, *int by all integers and so on."""
-    return [name for choice in choices
-            for name in (tables.computed_as(choice[1:]) if choice[0] == '*' else [choice])]
+    """Replaces *CLASS by the dtypes that are computed in it, *int by all integers and so on, without
+    those that have a - in front."""
+    def members(choice):
+        if choice[0] != '*':
+            return [choice]
+        return formats.names() if choice == '*blocks' else tables.computed_as(choice[1:])
+    left_out = {choice[1:] for choice in choices if choice[0] == '-'}
+    return [name for choice in choices if choice[0] != '-' for name in members(choice)
+            if name not in left_out]
 
 
 def read_family(path):

@@ -5,7 +5,7 @@
 `dtypes()` and `instructions()` are the rows of TN_DTYPES (types.h) and TN_EXPR_OPS (expr.h).
 `parts()` is the text of "parts.glsl", which embed.py inserts where the file is included: a part
 for each instruction and class of operand, the conversions, and the parts of every dtype.
-`complex_f64()` is "complex_functions_f64.glsl".
+`types()` is "dtypes.glsl", the macros of types.glsl, and `complex_f64()` "complex_functions_f64.glsl".
 """
 import collections
 import os
@@ -28,15 +28,20 @@ COMPLEX_OF = {real: name for name, real in REAL_OF.items()}
 BYTES_OF = {'float': 4, 'double': 8}
 
 
-def rows(header, macro):
-    with open(os.path.join(HEADERS, header), encoding='utf-8') as file:
-        body = re.search(r'#define %s\(X\)((?:.*\\\n)*.*)' % macro, file.read())[1]
+def header(name):
+    with open(os.path.join(HEADERS, name), encoding='utf-8') as file:
+        return file.read()
+
+
+def table(name, macro):
+    """The rows of a table of a header, as lists of their words."""
+    body = re.search(r'#define %s\(X\)((?:.*\\\n)*.*)' % macro, header(name))[1]
     return [[word.strip().strip('"') for word in row.split(', ')]
-            for row in re.findall(r'X\((\w+, ".*?", .*?)\)', body)]
+            for row in re.findall(r'X\((\w+, .*?)\)', body)]
 
 
 def dtypes():
-    found = {row[0]: row for row in rows('types.h', 'TN_DTYPES')}
+    found = {row[0]: row for row in table('types.h', 'TN_DTYPES')}
     return [Dtype(name, kind, BYTES_OF.get(type_) or int(re.search(r'\d+', type_)[0]) // 8,
                   found[computed][1])
             for _, name, type_, kind, _, computed, _ in found.values()]
@@ -44,7 +49,7 @@ def dtypes():
 
 def instructions():
     return [Instruction(name, int(operands), kind, dtypes_)
-            for name, _, operands, kind, dtypes_ in rows('expr.h', 'TN_EXPR_OPS')]
+            for name, _, operands, kind, dtypes_ in table('expr.h', 'TN_EXPR_OPS')]
 
 
 def class_of(dtype):
@@ -76,6 +81,44 @@ def result_of(insn, own):
         return 'bool'
     names = {'PART': REAL_OF, 'JOIN': COMPLEX_OF}.get(insn.kind, {})
     return names.get(own.name, own.name)
+
+
+def number(dtype, bytes_):
+    """The GLSL type of a number of the dtype's kind in so many bytes, and of four of them."""
+    letter, name = {'SIGNED': ('i', 'int'), 'UNSIGNED': ('u', 'uint')}.get(dtype.kind, ('', 'float'))
+    if bytes_ == 4:
+        return name, letter + 'vec4'
+    if name == 'float':
+        return 'double', 'dvec4'
+    return '%s%d_t' % (name, 8 * bytes_), '%s%dvec4' % (letter, 8 * bytes_)
+
+
+def type_of(dtype):
+    """The macros of types.glsl for a dtype, as [(name, text)]."""
+    name, bits = dtype.name, dtype._replace(kind='UNSIGNED')
+    if dtype.kind == 'COMPLEX':
+        vector = {8: 'vec2', 16: 'dvec2'}[dtype.bytes]
+        return [('S', vector), ('W', vector), ('C', vector), ('FROM', '(w)'), ('TO', '(c)'), ('WRAP', '(c)')]
+    is_bits = dtype.kind == 'BOOL' or dtype.computed != name  # in memory, and as loaded
+    stored = number(bits if is_bits else dtype, dtype.bytes)
+    loaded = number(bits if is_bits else dtype, max(dtype.bytes, 4))
+    computed, from_, to, wrap = loaded[0], '(w)', '(c)', '(c)'
+    if dtype.kind == 'BOOL':
+        computed, from_, to = 'bool', '((w) != 0u)', '((c) ? 1u : 0u)'
+    elif is_bits:
+        computed, from_, to = 'float', name + '_value(w)', name + '_bits(c)'
+    elif dtype.bytes < 4:
+        wrap = {'SIGNED': 'bitfieldExtract(int(c), 0, %d)' % (8 * dtype.bytes),
+                'UNSIGNED': '(uint(c) & 0x%xu)' % (256 ** dtype.bytes - 1)}[dtype.kind]
+    own = [('UNSIGNED', number(bits, max(dtype.bytes, 4))[0])] if dtype.kind in ('SIGNED', 'UNSIGNED') else []
+    return [('S', stored[0]), ('SV', stored[1]), ('W', loaded[0]), ('WV', loaded[1]), ('C', computed),
+            ('FROM', from_), ('TO', to), ('WRAP', wrap)] + own
+
+
+def types():
+    taken = {'FROM': '(w)', 'TO': '(c)', 'WRAP': '(c)'}
+    return ''.join('#define %s_%s%s %s\n' % (macro, dtype.name, taken.get(macro, ''), text)
+                   for dtype in dtypes() for macro, text in type_of(dtype))
 
 
 def operation_parts():

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Reads an index of dtype INDEX from `indices`. Negative indices count from the end.
-#define UNSIGNED_i8 uint
-#define UNSIGNED_i16 uint
-#define UNSIGNED_i32 uint
-#define UNSIGNED_i64 uint64_t
-#define UNSIGNED_u8 uint
-#define UNSIGNED_u16 uint
-#define UNSIGNED_u32 uint
-#define UNSIGNED_u64 uint64_t
 #define UNSIGNED PASTE(UNSIGNED_, INDEX)
 
 // Lengths reach 2^32 - 1, which an int does not hold: comparisons are unsigned.

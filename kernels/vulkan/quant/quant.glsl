@@ -12,76 +12,29 @@
 // where a word is made of two (of mxfp4 each place says so). Where it defines PAIRS_BINDING, and
 // w_in_pairs() is true, packed rows begin at a multiple of four bytes and are read by as many.
 
-#define q4_0 40 // FORMAT is compared as a number
-#define q4_1 41
-#define q5_0 50
-#define q5_1 51
-#define q8_0 80
-#define q2_k 2
-#define q3_k 3
-#define q4_k 4
-#define q5_k 5
-#define q6_k 6
-#define iq4_nl 42
-#define iq4_xs 43
-#define mxfp4 44
+// The formats' numbers, of which FORMAT is one; BLOCK, its elements; whether IS_LARGE; UNITS of a block
+// (words of 16 bits; of mxfp4 bytes); PACKED_HEAD; values that 4 bits choose (../pack/formats.py).
+#include "formats.glsl"
 
-// By format: UNITS of a block (words of 16 bits; of mxfp4 bytes); ZERO, which is what a
-// fraction, 0 .. 255, has too much; HEAD, where rows may be packed: the words that come first.
+// HEAD, where rows may be packed: the words that come first.
+#if FORMAT == q4_0 || FORMAT == q4_1 || FORMAT == q8_0 || FORMAT == q4_k || FORMAT == q5_k || FORMAT == q6_k
+#define HEAD PACKED_HEAD
+#endif
+// What a fraction, 0 .. 255, has too much.
 #if FORMAT == q4_0
-#define UNITS 9u
 #define ZERO 8
-#define HEAD 1u
-#elif FORMAT == q4_1
-#define UNITS 10u
-#define ZERO 0
-#define HEAD 2u
 #elif FORMAT == q5_0
-#define UNITS 11u
 #define ZERO 16
-#elif FORMAT == q5_1
-#define UNITS 12u
-#define ZERO 0
-#elif FORMAT == q8_0
-#define UNITS 17u
-#define ZERO 128
-#define HEAD 1u
-#elif FORMAT == q2_k
-#define UNITS 42u
-#define ZERO 0
 #elif FORMAT == q3_k
-#define UNITS 55u
 #define ZERO 4
-#elif FORMAT == q4_k
-#define UNITS 72u
-#define ZERO 0
-#define HEAD 2u
-#elif FORMAT == q5_k
-#define UNITS 88u
-#define ZERO 0
-#define HEAD 2u
 #elif FORMAT == q6_k
-#define UNITS 105u
 #define ZERO 32
-#define HEAD 1u
-#elif FORMAT == iq4_nl
-#define UNITS 9u
-#define ZERO 128
-#elif FORMAT == iq4_xs
-#define UNITS 68u
+#elif FORMAT == q8_0 || FORMAT == iq4_nl || FORMAT == iq4_xs || FORMAT == mxfp4
 #define ZERO 128
 #else
-#define UNITS 17u
-#define ZERO 128
+#define ZERO 0
 #endif
 
-#if FORMAT == q2_k || FORMAT == q3_k || FORMAT == q4_k || FORMAT == q5_k || FORMAT == q6_k || FORMAT == iq4_xs
-#define IS_LARGE 1
-#define BLOCK 256u // elements
-#else
-#define IS_LARGE 0
-#define BLOCK 32u
-#endif
 #if FORMAT == q4_1 || FORMAT == q5_1 || FORMAT == q2_k || FORMAT == q4_k || FORMAT == q5_k
 #define HAS_MINIMUM 1
 #else
@@ -96,10 +49,10 @@
 // Whether 4 bits choose a value: four bytes a word, of the value + 128.
 #if FORMAT == iq4_nl || FORMAT == iq4_xs
 #define HAS_TABLE 1
-const uvec4 table = uvec4(0x3f2d1801u, 0x766a5d4fu, 0xa6998d81u, 0xf1d9c5b5u);
+const uvec4 table = VALUES_iq4;
 #elif FORMAT == mxfp4
 #define HAS_TABLE 1
-const uvec4 table = uvec4(0x83828180u, 0x8c888684u, 0x7d7e7f80u, 0x74787a7cu);
+const uvec4 table = VALUES_mxfp4;
 #else
 #define HAS_TABLE 0
 #endif

@@ -40,49 +40,34 @@ layout(push_constant) uniform Args {
     float eps;
 } args;
 
-#define q4_0 40 // FORMAT is compared as a number
-#define q4_1 41
-#define q8_0 80
-#define q4_k 4
-#define q5_k 5
-#define q6_k 6
+#include "formats.glsl"
 
-// By format: uvec4s of a block of 16 rows (bytes of a block); its elements; loads of fractions
-// and the like of an invocation; pieces, that is, fours of low and of high elements; blocks
-// that an invocation takes at a time; whether there is a minimum; what a fraction has too much.
+// By format: loads of fractions and the like of an invocation; what a fraction has too much.
 #if FORMAT == q4_0
-#define BYTES 18u
 #define LOADS 1
 #define ZERO 8
 #elif FORMAT == q4_1
-#define BYTES 20u
 #define LOADS 1
 #define ZERO 0
 #elif FORMAT == q8_0
-#define BYTES 34u
 #define LOADS 2
 #define ZERO 0
 #elif FORMAT == q4_k
-#define BYTES 144u
 #define LOADS 11
 #define ZERO 0
 #elif FORMAT == q5_k
-#define BYTES 176u
 #define LOADS 13
 #define ZERO 0
 #else
-#define BYTES 210u
 #define LOADS 16
 #define ZERO 32
 #endif
-#if FORMAT == q4_k || FORMAT == q5_k || FORMAT == q6_k
-#define IS_LARGE 1
-#define BLOCK 256u
+// Pieces, that is, fours of low and of high elements; blocks that an invocation takes at a time.
+// A block of 16 rows has BYTES uvec4s.
+#if IS_LARGE
 #define PIECES 8u
 #define EACH 1u
 #else
-#define IS_LARGE 0
-#define BLOCK 32u
 #define PIECES 1u
 #define EACH 8u
 #endif
