@@ -238,7 +238,7 @@ const struct check_info all_checks[] = {
     {0},
 };
 
-const struct group all_groups[] = {
+const struct check_group all_groups[] = {
     {"file", group_file},           {"entry", group_entry},
     {"process", group_process},     {"reload", group_reload},
     {"host", group_host},           {"infer", group_infer},
@@ -253,9 +253,9 @@ const struct group all_groups[] = {
     {"model", group_model},         {0},
 };
 
-const struct group *group_find(const char *name)
+const struct check_group *group_find(const char *name)
 {
-    for (const struct group *group = all_groups; group->name; group++)
+    for (const struct check_group *group = all_groups; group->name; group++)
         if (strcmp(group->name, name) == 0)
             return group;
     return NULL;

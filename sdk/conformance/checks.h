@@ -9,12 +9,12 @@
 extern const struct check_info all_checks[]; // ended by a NULL name
 
 // A group runs in a child process of its own.
-struct group {
+struct check_group {
     const char *name;
     void (*run)(struct kit *k);
 };
 
-extern const struct group all_groups[]; // ended by a NULL name
-const struct group *group_find(const char *name);
+extern const struct check_group all_groups[]; // ended by a NULL name
+const struct check_group *group_find(const char *name);
 
 #endif // CONFORMANCE_CHECKS_H

@@ -20,7 +20,7 @@
 
 enum { STATUS_PASS = 0, STATUS_FAIL = 1, STATUS_USAGE = 2 };
 
-struct options {
+struct kit_options {
     struct run_options run;
     const char *subject, *report, *exceptions;
     const char *child, *resume, *seed, *timeout; // texts of the options
@@ -42,7 +42,7 @@ static int usage(const char *problem, const char *argument)
     return STATUS_USAGE;
 }
 
-static int options_parse(struct options *o, int argc, char **argv)
+static int options_parse(struct kit_options *o, int argc, char **argv)
 {
     const struct {
         const char *name;
@@ -147,7 +147,7 @@ static bool find_plugin(const char *subject, char file[PATH_MAX])
 
 // False when no check of the group can match `only`, judged by the letters before its first
 // wildcard or dot.
-static bool group_is_wanted(const struct group *group, const char *only)
+static bool group_is_wanted(const struct check_group *group, const char *only)
 {
     size_t plain = only ? strcspn(only, "*?[.") : 0, size = strlen(group->name);
     return strncmp(group->name, only ? only : "", plain < size ? plain : size) == 0;
@@ -169,7 +169,7 @@ static int end_output(int status)
     return STATUS_FAIL;
 }
 
-static int write_report(const struct report *report, const struct options *o)
+static int write_report(const struct report *report, const struct kit_options *o)
 {
     FILE *out = o->report ? fopen(o->report, "w") : stdout;
     if (!out) {
@@ -198,7 +198,7 @@ static const char *find_beside(const char *file, const char *name, char path[PAT
     return access(path, R_OK) == 0 ? path : NULL;
 }
 
-static int run_all(struct options *o, struct exceptions *exceptions)
+static int run_all(struct kit_options *o, struct exceptions *exceptions)
 {
     char folder[] = "/tmp/tenon-check-XXXXXX";
     struct timespec begin, end;
@@ -214,7 +214,7 @@ static int run_all(struct options *o, struct exceptions *exceptions)
     }
     o->run.folder = folder;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (const struct group *group = all_groups; group->name; group++)
+    for (const struct check_group *group = all_groups; group->name; group++)
         if (group_is_wanted(group, o->run.only))
             child_run(&report, &o->run, group->name);
     clock_gettime(CLOCK_MONOTONIC, &end);
@@ -229,9 +229,9 @@ static int run_all(struct options *o, struct exceptions *exceptions)
     return status;
 }
 
-static int run_child(const struct options *o)
+static int run_child(const struct kit_options *o)
 {
-    const struct group *group = group_find(o->child);
+    const struct check_group *group = group_find(o->child);
     struct kit kit = {
         .checks = all_checks,
         .file = o->run.file,
@@ -260,7 +260,7 @@ static int run_list(void)
 
 int main(int argc, char **argv)
 {
-    struct options o = {0};
+    struct kit_options o = {0};
     char file[PATH_MAX], examples[PATH_MAX], known[PATH_MAX];
     int status = options_parse(&o, argc, argv);
     if (status)

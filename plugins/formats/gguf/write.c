@@ -29,7 +29,7 @@ tn_status gguf_alignment(const tn_host *host, const char *name,
 
 // A file to write, and its header so far. A size that does not fit 64 bits is refused
 // first.
-struct header {
+struct gguf_header {
     const tn_host *host;
     const tn_format_content *content;
     const char *path;
@@ -39,19 +39,19 @@ struct header {
     uint64_t size;
 };
 
-static const tn_format_array *array_at(const struct header *h, uint64_t index)
+static const tn_format_array *array_at(const struct gguf_header *h, uint64_t index)
 {
     const tn_format_content *content = h->content;
     return (const void *)((const char *)content->arrays + index * content->array_size);
 }
 
-static const tn_format_text *text_at(const struct header *h, uint64_t index)
+static const tn_format_text *text_at(const struct gguf_header *h, uint64_t index)
 {
     const tn_format_content *content = h->content;
     return (const void *)((const char *)content->texts + index * content->text_size);
 }
 
-static tn_status check_array(const struct header *h, const tn_format_array *array)
+static tn_status check_array(const struct gguf_header *h, const tn_format_array *array)
 {
     struct gguf_type type;
     const tn_host *host = h->host;
@@ -79,7 +79,7 @@ static tn_status check_array(const struct header *h, const tn_format_array *arra
 }
 
 // A key once, of metadata and texts together.
-static tn_status check_key(const struct header *h, const char *key, uint64_t num_texts)
+static tn_status check_key(const struct gguf_header *h, const char *key, uint64_t num_texts)
 {
     const tn_text text = {key, strlen(key)};
     bool is_twice = tn_metadata_find(&h->metadata, key) != NULL;
@@ -94,7 +94,7 @@ static tn_status check_key(const struct header *h, const char *key, uint64_t num
     return TN_OK;
 }
 
-static tn_status check(const struct header *h)
+static tn_status check(const struct gguf_header *h)
 {
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < h->content->num_texts && status == TN_OK; i++)
@@ -103,7 +103,8 @@ static tn_status check(const struct header *h)
         const tn_metadata *pair = tn_metadata_at(&h->metadata, i);
         tn_metadata_list before = h->metadata;
         before.count = i;
-        const struct header first = {.host = h->host, .path = h->path, .metadata = before};
+        const struct gguf_header first = {
+            .host = h->host, .path = h->path, .metadata = before};
         status = check_key(&first, pair->key, 0);
         if (status == TN_OK &&
             (pair->kind < TN_METADATA_TEXT || pair->kind > TN_METADATA_BOOL))
@@ -118,14 +119,14 @@ static tn_status check(const struct header *h)
 
 // --- the header -------------------------------------------------------------------------
 
-static void put(struct header *h, const void *bytes, uint64_t size)
+static void put(struct gguf_header *h, const void *bytes, uint64_t size)
 {
     if (h->data && size)
         memcpy(h->data + h->size, bytes, size);
     h->size += size;
 }
 
-static void put_number(struct header *h, uint64_t number, uint64_t size)
+static void put_number(struct gguf_header *h, uint64_t number, uint64_t size)
 {
     unsigned char bytes[8];
     for (uint64_t i = 0; i < size; i++)
@@ -133,7 +134,7 @@ static void put_number(struct header *h, uint64_t number, uint64_t size)
     put(h, bytes, size);
 }
 
-static void put_text(struct header *h, const char *text, uint64_t size)
+static void put_text(struct gguf_header *h, const char *text, uint64_t size)
 {
     put_number(h, size, 8);
     put(h, text, size);
@@ -183,7 +184,7 @@ static enum gguf_value type_of_pair(const tn_metadata *pair)
     }
 }
 
-static void put_value(struct header *h, enum gguf_value type, const tn_metadata *pair,
+static void put_value(struct gguf_header *h, enum gguf_value type, const tn_metadata *pair,
                       uint64_t i)
 {
     const tn_text *texts = pair->data;
@@ -219,7 +220,7 @@ static void put_value(struct header *h, enum gguf_value type, const tn_metadata 
     }
 }
 
-static void put_pair(struct header *h, const tn_metadata *pair)
+static void put_pair(struct gguf_header *h, const tn_metadata *pair)
 {
     enum gguf_value type = type_of_pair(pair);
     put_text(h, pair->key, strlen(pair->key));
@@ -232,13 +233,14 @@ static void put_pair(struct header *h, const tn_metadata *pair)
         put_value(h, type, pair, i);
 }
 
-static uint64_t round_up(const struct header *h, uint64_t size)
+static uint64_t round_up(const struct gguf_header *h, uint64_t size)
 {
     return (size + h->alignment - 1) & ~(h->alignment - 1);
 }
 
 // Gives where the elements of the next array begin.
-static uint64_t put_array(struct header *h, const tn_format_array *array, uint64_t offset)
+static uint64_t put_array(struct gguf_header *h, const tn_format_array *array,
+                          uint64_t offset)
 {
     struct gguf_type type;
     (void)gguf_type_of_array(array, &type); // it is one of GGUF's: check_array
@@ -259,7 +261,7 @@ static uint64_t put_array(struct header *h, const tn_format_array *array, uint64
     return round_up(h, offset + array->size);
 }
 
-static void put_header(struct header *h)
+static void put_header(struct gguf_header *h)
 {
     uint64_t offset = 0;
     const tn_format_content *content = h->content;
@@ -280,7 +282,7 @@ static void put_header(struct header *h)
 
 // --- the file ---------------------------------------------------------------------------
 
-static tn_status write_padding(const struct header *h, const tn_format_sink *sink,
+static tn_status write_padding(const struct gguf_header *h, const tn_format_sink *sink,
                                uint64_t size)
 {
     static const char zeros[4096];
@@ -293,7 +295,7 @@ static tn_status write_padding(const struct header *h, const tn_format_sink *sin
     return status;
 }
 
-static tn_status write_all(struct header *h, const tn_format_sink *sink)
+static tn_status write_all(struct gguf_header *h, const tn_format_sink *sink)
 {
     put_header(h); // counts
     uint64_t size = h->size;
@@ -321,10 +323,10 @@ static tn_status write_all(struct header *h, const tn_format_sink *sink)
 tn_status gguf_write(const tn_host *host, const tn_format_content *content,
                      const tn_format_sink *sink)
 {
-    struct header h = {.host = host,
-                       .content = content,
-                       .path = sink->name,
-                       .metadata = {.struct_size = sizeof(h.metadata)}};
+    struct gguf_header h = {.host = host,
+                            .content = content,
+                            .path = sink->name,
+                            .metadata = {.struct_size = sizeof(h.metadata)}};
     if (TN_HAS(content, metadata_size)) {
         h.metadata.entry_size = content->metadata_size;
         h.metadata.entries = content->metadata;

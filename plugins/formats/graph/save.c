@@ -8,7 +8,7 @@
 #include "save.h"
 
 // A graph that is being saved.
-struct saving {
+struct graph_saving {
     struct saver *saver;
     json_t *inputs, *nodes, *outputs;
     uint32_t next; // the number of the next array
@@ -68,8 +68,8 @@ static json_t *expression_json(const tn_graph_node *node)
 
 // Appends the numbers of arrays to `list`; a known scalar that is used first here is a node
 // of its own.
-static tn_status save_uses(struct saving *saving, tn_array *const *arrays, uint64_t count,
-                           json_t *list)
+static tn_status save_uses(struct graph_saving *saving, tn_array *const *arrays,
+                           uint64_t count, json_t *list)
 {
     struct saver *s = saving->saver;
     for (uint64_t i = 0; i < count; i++) {
@@ -102,7 +102,7 @@ static tn_status save_type(struct saver *s, const tn_array *array, json_t *list)
                : TN_OK;
 }
 
-static tn_status fill_application(struct saving *saving, const tn_graph_node *node,
+static tn_status fill_application(struct graph_saving *saving, const tn_graph_node *node,
                                   json_t *inputs, json_t *attrs, json_t *types)
 {
     uint64_t num_inputs = 0;
@@ -119,7 +119,7 @@ static tn_status fill_application(struct saving *saving, const tn_graph_node *no
     return status;
 }
 
-static tn_status save_node(struct saving *saving, const tn_graph_node *node)
+static tn_status save_node(struct graph_saving *saving, const tn_graph_node *node)
 {
     struct saver *s = saving->saver;
     json_int_t number = 0;
@@ -143,7 +143,7 @@ static tn_status save_node(struct saving *saving, const tn_graph_node *node)
     return status == TN_OK && failed ? out_of_memory(s) : status;
 }
 
-static tn_status save_nodes(struct saving *saving, const tn_graph *graph)
+static tn_status save_nodes(struct graph_saving *saving, const tn_graph *graph)
 {
     struct saver *s = saving->saver;
     tn_graph_node node;
@@ -174,7 +174,7 @@ tn_status save_graph(struct saver *s, const tn_graph *graph, uint32_t *out_numbe
     if (s->depth == MAX_DEPTH)
         return save_fail(s, TN_ERR_UNSUPPORTED, "graphs in graphs are deeper than %d",
                          MAX_DEPTH);
-    struct saving saving = {s, json_array(), json_array(), json_array(), 0};
+    struct graph_saving saving = {s, json_array(), json_array(), json_array(), 0};
     s->depth++;
     tn_status status = save_nodes(&saving, graph);
     s->depth--;

@@ -110,18 +110,18 @@ const char *hf_known_families(char *text, size_t size)
 }
 
 // What stands before ".weight" or ".bias" there and here.
-struct pair {
+struct name_pair {
     const char *theirs, *ours;
 };
 
-static const struct pair globals[] = {
+static const struct name_pair globals[] = {
     {"embed_tokens", "token_embd"},
     {"norm", "output_norm"},
     {"lm_head", "output"},
 };
 
 // Behind "layers.N." there, and "blk.N." here.
-static const struct pair in_layers[] = {
+static const struct name_pair in_layers[] = {
     {"input_layernorm", "attn_norm"},
     {"self_attn.q_proj", "attn_q"},
     {"self_attn.k_proj", "attn_k"},
@@ -144,7 +144,7 @@ static const struct pair in_layers[] = {
     {"post_feedforward_layernorm", "post_ffw_norm"},
 };
 // Of a tower.
-static const struct pair of_towers[] = {
+static const struct name_pair of_towers[] = {
     {"vision_model.embeddings.patch_embedding", "v.patch_embd"},
     {"vision_model.embeddings.position_embedding", "v.position_embd"},
     {"vision_model.post_layernorm", "v.post_ln"},
@@ -152,7 +152,7 @@ static const struct pair of_towers[] = {
 };
 
 // Behind "vision_model.encoder.layers.N." there, and "v.blk.N." here.
-static const struct pair in_towers[] = {
+static const struct name_pair in_towers[] = {
     {"layer_norm1", "ln1"},         {"layer_norm2", "ln2"},
     {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"}, {"self_attn.out_proj", "attn_out"},
@@ -161,7 +161,7 @@ static const struct pair in_towers[] = {
 // One name for two norms: behind attention, or before what comes next.
 static const char behind_attention[] = "post_attention_layernorm";
 
-static const char *find(const struct pair *pairs, size_t count, const char *name,
+static const char *find(const struct name_pair *pairs, size_t count, const char *name,
                         size_t size)
 {
     for (size_t i = 0; i < count; i++)
@@ -178,7 +178,7 @@ static const char *behind(const char *name, const char *prefix)
 }
 
 // Behind "mlp.experts.N." or "block_sparse_moe.experts.N." there.
-static const struct pair of_experts[] = {
+static const struct name_pair of_experts[] = {
     {"gate_proj", "ffn_gate_exps"}, {"up_proj", "ffn_up_exps"},
     {"down_proj", "ffn_down_exps"}, {"w1", "ffn_gate_exps"},
     {"w3", "ffn_up_exps"},          {"w2", "ffn_down_exps"},

@@ -221,12 +221,12 @@ static void put_block(const struct hf_packed *p, const uint8_t *row, int64_t fir
 }
 
 // The parts of an array as the files have them.
-struct parts {
+struct packed_parts {
     uint8_t *words, *scales, *biases;
 };
 
-static void unpack_row(const struct hf_packed *p, const struct parts *parts, int64_t row,
-                       const uint8_t *words, void *out)
+static void unpack_row(const struct hf_packed *p, const struct packed_parts *parts,
+                       int64_t row, const uint8_t *words, void *out)
 {
     int64_t groups = p->scales->type.extent[1];
     for (int64_t first = 0; first < p->columns; first += BLOCK) {
@@ -261,7 +261,7 @@ static tn_status load(const tn_host *host, const tn_format_source *source,
 
 tn_status hf_read_packed(const tn_host *host, const struct hf_array *array, void *data)
 {
-    struct parts parts = {NULL, NULL, NULL};
+    struct packed_parts parts = {NULL, NULL, NULL};
     const struct hf_packed *p = array->packed;
     const tn_type *type = &array->array.type;
     int64_t rows = p->columns > 0 ? type->extent[0] : 0,

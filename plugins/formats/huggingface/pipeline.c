@@ -21,7 +21,7 @@ struct steps {
     size_t count;
 };
 
-struct reading {
+struct pipeline_reading {
     const struct hf *hf;
     const json_t *model;
     struct hf_pipeline *out;
@@ -29,7 +29,7 @@ struct reading {
     bool keeps_matches;   // and nothing else
 };
 
-static tn_status refuse(const struct reading *r, const char *part, const char *got,
+static tn_status refuse(const struct pipeline_reading *r, const char *part, const char *got,
                         const char *expected)
 {
     return r->hf->host->fail(r->hf->host, TN_ERR_UNSUPPORTED,
@@ -71,8 +71,8 @@ static bool add_steps(const json_t *part, const char *list, int depth, struct st
     return fits;
 }
 
-static tn_status read_steps(const struct reading *r, const char *part, const char *list,
-                            struct steps *out)
+static tn_status read_steps(const struct pipeline_reading *r, const char *part,
+                            const char *list, struct steps *out)
 {
     *out = (struct steps){.part = part};
     if (add_steps(json_object_get(r->hf->tokenizer, part), list, 0, out))
@@ -80,7 +80,7 @@ static tn_status read_steps(const struct reading *r, const char *part, const cha
     return refuse(r, part, "Sequence", "at most 16 steps, nested 4 deep");
 }
 
-static void add_word(const struct reading *r, const char *word)
+static void add_word(const struct pipeline_reading *r, const char *word)
 {
     char *words = r->out->words;
     size_t used = strlen(words);
@@ -113,7 +113,7 @@ static const char *word_of_normalizer(const json_t *step, int *place)
     return is(step, "type", "Replace") && replaces(step, " ", MARK) ? "replace" : NULL;
 }
 
-static tn_status read_normalizer(struct reading *r)
+static tn_status read_normalizer(struct pipeline_reading *r)
 {
     struct steps steps;
     int last = 0, place;
@@ -215,7 +215,7 @@ static const struct {
 };
 
 // Appends a line. Line ends in an expression become escapes.
-static void add_cut(struct reading *r, const char *before, const char *text)
+static void add_cut(struct pipeline_reading *r, const char *before, const char *text)
 {
     size_t used = strlen(r->cuts);
     used += (size_t)snprintf(r->cuts + used, MOST_CUTS - used, "%s", before);
@@ -228,7 +228,7 @@ static void add_cut(struct reading *r, const char *before, const char *text)
     memcpy(r->cuts + used, used + 1 < MOST_CUTS ? "\n" : "", used + 1 < MOST_CUTS ? 2 : 1);
 }
 
-static bool add_split(struct reading *r, const json_t *step)
+static bool add_split(struct pipeline_reading *r, const json_t *step)
 {
     const json_t *pattern = json_object_get(step, "pattern");
     const char *expression = json_string_value(json_object_get(pattern, "Regex"));
@@ -242,7 +242,7 @@ static bool add_split(struct reading *r, const json_t *step)
     return true;
 }
 
-static bool add_bytes(struct reading *r, const json_t *step)
+static bool add_bytes(struct pipeline_reading *r, const json_t *step)
 {
     const json_t *words = json_object_get(step, "use_regex");
     if (is_on(step, "add_prefix_space")) {
@@ -256,7 +256,7 @@ static bool add_bytes(struct reading *r, const json_t *step)
     return true;
 }
 
-static bool add_metaspace(struct reading *r, const json_t *step)
+static bool add_metaspace(struct pipeline_reading *r, const json_t *step)
 {
     const json_t *split = json_object_get(step, "split");
     const char *scheme = text_in(step, "prepend_scheme");
@@ -275,23 +275,23 @@ static bool add_metaspace(struct reading *r, const json_t *step)
     return true;
 }
 
-static bool add_digits(struct reading *r, const json_t *step)
+static bool add_digits(struct pipeline_reading *r, const json_t *step)
 {
     add_cut(r, is_on(step, "individual_digits") ? "digits" : "numbers", "");
     return true;
 }
 
-static bool add_punctuation(struct reading *r, const json_t *step)
+static bool add_punctuation(struct pipeline_reading *r, const json_t *step)
 {
     add_cut(r, "punctuation", "");
     return is(step, "behavior", "Contiguous");
 }
 
-static tn_status read_cuts(struct reading *r)
+static tn_status read_cuts(struct pipeline_reading *r)
 {
     static const struct {
         const char *type;
-        bool (*add)(struct reading *r, const json_t *step);
+        bool (*add)(struct pipeline_reading *r, const json_t *step);
     } types[] = {{"Split", add_split},
                  {"ByteLevel", add_bytes},
                  {"Metaspace", add_metaspace},
@@ -315,7 +315,7 @@ static tn_status read_cuts(struct reading *r)
     return status;
 }
 
-static tn_status name_cuts(struct reading *r)
+static tn_status name_cuts(struct pipeline_reading *r)
 {
     bool ignores = is_on(r->model, "ignore_merges");
     struct hf_pipeline *out = r->out;
@@ -341,7 +341,7 @@ static tn_status name_cuts(struct reading *r)
 
 // --- the model and the decoder ----------------------------------------------------------
 
-static tn_status read_model(struct reading *r)
+static tn_status read_model(struct pipeline_reading *r)
 {
     static const struct {
         const char *member, *word;
@@ -361,7 +361,8 @@ static tn_status read_model(struct reading *r)
 }
 
 // What is taken away in front: "", "strip" or "drop"; NULL: a step is not known.
-static const char *word_of_decoder(const struct reading *r, const struct steps *steps)
+static const char *word_of_decoder(const struct pipeline_reading *r,
+                                   const struct steps *steps)
 {
     const char *word = steps->count || !(r->out->prepends || r->out->spaces) ? "" : "strip";
     bool is_fused = false;
@@ -383,7 +384,7 @@ static const char *word_of_decoder(const struct reading *r, const struct steps *
     return word;
 }
 
-static tn_status read_decoder(struct reading *r)
+static tn_status read_decoder(struct pipeline_reading *r)
 {
     struct steps steps;
     tn_status status = read_steps(r, "decoder", "decoders", &steps);
@@ -431,7 +432,7 @@ static bool read_template(struct hf_pipeline *out, const json_t *step)
     return fits;
 }
 
-static tn_status read_post(struct reading *r)
+static tn_status read_post(struct pipeline_reading *r)
 {
     struct steps steps;
     tn_status status = read_steps(r, "post_processor", "processors", &steps);
@@ -450,7 +451,7 @@ static tn_status read_post(struct reading *r)
 
 tn_status hf_read_pipeline(const struct hf *hf, struct hf_pipeline *out)
 {
-    struct reading r = {
+    struct pipeline_reading r = {
         .hf = hf, .model = json_object_get(hf->tokenizer, "model"), .out = out};
     *out = (struct hf_pipeline){.name = NULL};
     tn_status status = read_normalizer(&r);

@@ -14,7 +14,7 @@
 // GGUF's types of tokens.
 enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER = 4, UNUSED = 5, BYTE = 6 };
 
-struct vocabulary {
+struct hf_vocabulary {
     struct hf *hf;
     const json_t *model, *vocab, *added; // of tokenizer.json
     tn_text *tokens;
@@ -47,7 +47,7 @@ static uint64_t rows_of_embedding(const struct hf *hf, uint64_t count)
 }
 
 // Counts the numbers of tokens, and makes the lists.
-static tn_status make_lists(struct vocabulary *v)
+static tn_status make_lists(struct hf_vocabulary *v)
 {
     const char *token;
     size_t i;
@@ -82,7 +82,7 @@ static bool is_byte(const char *token)
     return strlen(token) == 6 && strncmp(token, "<0x", 3) == 0 && token[5] == '>';
 }
 
-static tn_status fill_tokens(struct vocabulary *v)
+static tn_status fill_tokens(struct hf_vocabulary *v)
 {
     const char *token, *unknown = json_string_value(json_object_get(v->model, "unk_token"));
     bool has_bytes = json_is_true(json_object_get(v->model, "byte_fallback"));
@@ -141,7 +141,7 @@ static bool merge_parts(const json_t *merge, const char **first, size_t *first_s
 }
 
 // The merges as GGUF's texts, "a b".
-static tn_status add_merges(struct vocabulary *v, const json_t *merges)
+static tn_status add_merges(struct hf_vocabulary *v, const json_t *merges)
 {
     struct hf *hf = v->hf;
     uint64_t count = json_array_size(merges);
@@ -165,7 +165,7 @@ static tn_status add_merges(struct vocabulary *v, const json_t *merges)
 }
 
 // The scores of pieces: the earlier a piece is merged, the higher.
-static tn_status score_pieces(struct vocabulary *v, const json_t *merges)
+static tn_status score_pieces(struct hf_vocabulary *v, const json_t *merges)
 {
     struct hf *hf = v->hf;
     uint64_t count = json_array_size(merges);
@@ -202,7 +202,7 @@ static int64_t flags_of(const json_t *added)
 }
 
 // What GGUF has no keys for.
-static tn_status add_pipeline(struct vocabulary *v)
+static tn_status add_pipeline(struct hf_vocabulary *v)
 {
     struct hf *hf = v->hf;
     uint64_t count = json_array_size(v->added);
@@ -235,7 +235,7 @@ static const char *content_of(const json_t *token)
 }
 
 // The number of a token by its text; -1 when there is none, or no text.
-static json_int_t find_token(const struct vocabulary *v, const char *text)
+static json_int_t find_token(const struct hf_vocabulary *v, const char *text)
 {
     size_t i;
     json_t *value;
@@ -247,7 +247,7 @@ static json_int_t find_token(const struct vocabulary *v, const char *text)
     return text ? id_of(json_object_get(v->vocab, text)) : -1;
 }
 
-static void add_specials(struct vocabulary *v)
+static void add_specials(struct hf_vocabulary *v)
 {
     const char *unknown = json_string_value(json_object_get(v->model, "unk_token"));
     const struct {
@@ -277,7 +277,7 @@ static void add_specials(struct vocabulary *v)
 }
 
 // Marks the tokens of one file that end a text: a number, or a list of them.
-static void mark_ends(const struct vocabulary *v, const json_t *file, bool *ends)
+static void mark_ends(const struct hf_vocabulary *v, const json_t *file, bool *ends)
 {
     const json_t *value = json_object_get(file, "eos_token_id");
     size_t count = json_is_array(value) ? json_array_size(value) : 1;
@@ -289,7 +289,7 @@ static void mark_ends(const struct vocabulary *v, const json_t *file, bool *ends
 }
 
 // All tokens that end a text, of config.json and of generation_config.json.
-static tn_status add_ends(struct vocabulary *v)
+static tn_status add_ends(struct hf_vocabulary *v)
 {
     struct hf *hf = v->hf;
     uint64_t count = 0;
@@ -316,7 +316,7 @@ static tn_status add_ends(struct vocabulary *v)
 
 // Whether a token is put in front or behind: as is said, or done by the post-processor,
 // which may put the begin and the end token there and no other.
-static tn_status add_end(struct vocabulary *v, const char *said_by, const char *token,
+static tn_status add_end(struct hf_vocabulary *v, const char *said_by, const char *token,
                          const char *ours, const char *put)
 {
     const json_t *config = v->hf->tokenizer_config;
@@ -335,7 +335,7 @@ static tn_status add_end(struct vocabulary *v, const char *said_by, const char *
     return TN_OK;
 }
 
-static tn_status add_post(struct vocabulary *v)
+static tn_status add_post(struct hf_vocabulary *v)
 {
     tn_status status = add_end(v, "add_bos_token", "bos_token",
                                "tokenizer.ggml.add_bos_token", v->pipeline.begin);
@@ -389,7 +389,7 @@ static tn_status add_template(struct hf *hf)
 
 // --- the files --------------------------------------------------------------------------
 
-static tn_status add_vocabulary(struct vocabulary *v)
+static tn_status add_vocabulary(struct hf_vocabulary *v)
 {
     struct hf *hf = v->hf;
     const json_t *merges = json_object_get(v->model, "merges");
@@ -427,7 +427,7 @@ tn_status hf_read_tokenizer(struct hf *hf)
         status = hf_read_json(hf, "tokenizer.json", 0, &hf->tokenizer);
     if (status != TN_OK)
         return status == TN_ERR_NOT_FOUND ? TN_OK : status;
-    struct vocabulary v = {.hf = hf};
+    struct hf_vocabulary v = {.hf = hf};
     v.model = json_object_get(hf->tokenizer, "model");
     v.vocab = json_object_get(v.model, "vocab");
     v.added = json_object_get(hf->tokenizer, "added_tokens");

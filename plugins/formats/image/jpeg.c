@@ -17,7 +17,7 @@
 // Parts of a progressive image: a small file may say the same pixels over and over.
 #define MOST_SCANS 500
 
-struct reading {
+struct jpeg_reading {
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr errors;
     struct jpeg_source_mgr input;
@@ -33,13 +33,13 @@ struct reading {
 
 // --- the library's calls ---------------------------------------------------------------
 
-static struct reading *reading_of(j_common_ptr jpeg)
+static struct jpeg_reading *reading_of(j_common_ptr jpeg)
 {
     return jpeg->client_data;
 }
 
 // libjpeg leaves its functions here, to the setjmp of the function that called it.
-static void leave(struct reading *r, tn_status status, const char *text)
+static void leave(struct jpeg_reading *r, tn_status status, const char *text)
 {
     if (r->status == TN_OK)
         r->status =
@@ -69,7 +69,7 @@ static void nothing(j_decompress_ptr jpeg)
 
 static boolean fill(j_decompress_ptr jpeg)
 {
-    struct reading *r = reading_of((j_common_ptr)jpeg);
+    struct jpeg_reading *r = reading_of((j_common_ptr)jpeg);
     uint64_t left = r->source->size - r->at, size = left < BUFFER ? left : BUFFER;
     if (size == 0)
         leave(r, TN_ERR_REFUSED, "it ends too early");
@@ -84,7 +84,7 @@ static boolean fill(j_decompress_ptr jpeg)
 
 static void skip(j_decompress_ptr jpeg, long count)
 {
-    struct reading *r = reading_of((j_common_ptr)jpeg);
+    struct jpeg_reading *r = reading_of((j_common_ptr)jpeg);
     while (count > 0 && (size_t)count > r->input.bytes_in_buffer) {
         count -= (long)r->input.bytes_in_buffer;
         fill(jpeg);
@@ -99,7 +99,7 @@ static void progressed(j_common_ptr jpeg)
         leave(reading_of(jpeg), TN_ERR_REFUSED, "more than 500 scans");
 }
 
-static void reading_finish(struct reading *r)
+static void reading_finish(struct jpeg_reading *r)
 {
     jpeg_destroy_decompress(&r->jpeg);
     r->host->free(r->host, r);
@@ -107,7 +107,7 @@ static void reading_finish(struct reading *r)
 
 // --- the format ------------------------------------------------------------------------
 
-static tn_status read_header(struct reading *r)
+static tn_status read_header(struct jpeg_reading *r)
 {
     if (setjmp(r->out))
         return r->status;
@@ -132,9 +132,9 @@ static tn_status read_header(struct reading *r)
 
 // Gives a reading behind the header.
 static tn_status reading_begin(const tn_host *host, const tn_format_source *source,
-                               struct reading **out)
+                               struct jpeg_reading **out)
 {
-    struct reading *r = host->alloc(host, sizeof(*r), 0);
+    struct jpeg_reading *r = host->alloc(host, sizeof(*r), 0);
     if (!r)
         return TN_ERR_MEMORY;
     memset(r, 0, sizeof(*r));
@@ -161,7 +161,7 @@ static tn_status reading_begin(const tn_host *host, const tn_format_source *sour
 static tn_status jpeg_list(const tn_host *host, const tn_format_source *source,
                            const tn_format_content **out_content)
 {
-    struct reading *r = NULL;
+    struct jpeg_reading *r = NULL;
     tn_status status = reading_begin(host, source, &r);
     if (status != TN_OK)
         return status;
@@ -173,7 +173,8 @@ static tn_status jpeg_list(const tn_host *host, const tn_format_source *source,
 }
 
 // Reads `height` rows of `width` pixels, as they are stored.
-static tn_status read_rows(struct reading *r, int64_t height, int64_t width, JSAMPLE *out)
+static tn_status read_rows(struct jpeg_reading *r, int64_t height, int64_t width,
+                           JSAMPLE *out)
 {
     if (setjmp(r->out))
         return r->status;
@@ -195,7 +196,7 @@ static tn_status jpeg_read_pixels(const tn_host *host, const tn_format_source *s
                                   const tn_format_content *content, uint64_t index,
                                   void *data)
 {
-    struct reading *r = NULL;
+    struct jpeg_reading *r = NULL;
     tn_status status = reading_begin(host, source, &r);
     if (status != TN_OK)
         return status;

@@ -12,7 +12,7 @@
 // size it says, and nothing is allocated for it.
 #define MOST_EXPANSION 1032
 
-struct reading {
+struct png_reading {
     const tn_host *host;
     const tn_format_source *source;
     uint64_t at;
@@ -26,7 +26,7 @@ struct reading {
 // libpng leaves its functions by longjmp, to the setjmp in the same function of this file.
 static void failed(png_structp png, png_const_charp text)
 {
-    struct reading *r = png_get_error_ptr(png);
+    struct png_reading *r = png_get_error_ptr(png);
     if (r->status == TN_OK)
         r->status = r->host->fail(r->host, TN_ERR_REFUSED, "%s: damaged PNG: %s",
                                   r->source->name, text);
@@ -40,7 +40,7 @@ static void warned(png_structp png, png_const_charp text)
 
 static void read_bytes(png_structp png, png_bytep out, size_t size)
 {
-    struct reading *r = png_get_io_ptr(png);
+    struct png_reading *r = png_get_io_ptr(png);
     if (r->source->size - r->at < size)
         png_error(png, "it ends too early");
     r->status = r->source->read(r->source, r->at, out, size);
@@ -49,15 +49,15 @@ static void read_bytes(png_structp png, png_bytep out, size_t size)
     r->at += size;
 }
 
-static void reading_finish(struct reading *r)
+static void reading_finish(struct png_reading *r)
 {
     png_destroy_read_struct(&r->png, &r->info, NULL);
 }
 
-static tn_status reading_begin(struct reading *r, const tn_host *host,
+static tn_status reading_begin(struct png_reading *r, const tn_host *host,
                                const tn_format_source *source)
 {
-    *r = (struct reading){.host = host, .source = source};
+    *r = (struct png_reading){.host = host, .source = source};
     r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, failed, warned);
     r->info = r->png ? png_create_info_struct(r->png) : NULL;
     if (!r->info) {
@@ -74,7 +74,7 @@ static tn_status reading_begin(struct reading *r, const tn_host *host,
 // --- the format ------------------------------------------------------------------------
 
 // The header, and what the rows become.
-static tn_status read_header(struct reading *r)
+static tn_status read_header(struct png_reading *r)
 {
     if (setjmp(png_jmpbuf(r->png)))
         return r->status;
@@ -89,7 +89,7 @@ static tn_status read_header(struct reading *r)
 static tn_status png_list(const tn_host *host, const tn_format_source *source,
                           const tn_format_content **out_content)
 {
-    struct reading r;
+    struct png_reading r;
     tn_status status = reading_begin(&r, host, source);
     if (status != TN_OK)
         return status;
@@ -109,7 +109,7 @@ static tn_status png_list(const tn_host *host, const tn_format_source *source,
     return status;
 }
 
-static tn_status read_rows(struct reading *r, png_bytepp rows)
+static tn_status read_rows(struct png_reading *r, png_bytepp rows)
 {
     if (setjmp(png_jmpbuf(r->png)))
         return r->status;
@@ -119,7 +119,7 @@ static tn_status read_rows(struct reading *r, png_bytepp rows)
 }
 
 // Of a file that has changed since it was listed, too.
-static tn_status check_row(struct reading *r, const tn_type *type)
+static tn_status check_row(struct png_reading *r, const tn_type *type)
 {
     if (setjmp(png_jmpbuf(r->png)))
         return r->status;
@@ -138,7 +138,7 @@ static tn_status png_read_pixels(const tn_host *host, const tn_format_source *so
 {
     const tn_type *type = &content->arrays[index].type;
     uint64_t height = (uint64_t)type->extent[0];
-    struct reading r;
+    struct png_reading r;
     tn_status status = reading_begin(&r, host, source);
     if (status != TN_OK)
         return status;

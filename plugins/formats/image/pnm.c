@@ -10,7 +10,7 @@
 
 #define MOST_HEADER 4096
 
-struct header {
+struct pnm_header {
     char text[MOST_HEADER + 1];
     uint64_t at, size; // read so far, of so many
     uint64_t width, height;
@@ -18,7 +18,7 @@ struct header {
 };
 
 // Skips white space and comments; gives a number of at most seven digits. 0: there is none.
-static int take_number(struct header *h, uint64_t *out)
+static int take_number(struct pnm_header *h, uint64_t *out)
 {
     while (h->at < h->size &&
            (isspace((unsigned char)h->text[h->at]) || h->text[h->at] == '#'))
@@ -31,7 +31,7 @@ static int take_number(struct header *h, uint64_t *out)
 }
 
 static tn_status read_header(const tn_host *host, const tn_format_source *source,
-                             struct header *h)
+                             struct pnm_header *h)
 {
     uint64_t most = 0;
     memset(h, 0, sizeof(*h));
@@ -55,7 +55,7 @@ static tn_status read_header(const tn_host *host, const tn_format_source *source
 static tn_status pnm_list(const tn_host *host, const tn_format_source *source,
                           const tn_format_content **out_content)
 {
-    struct header h;
+    struct pnm_header h;
     tn_status status = read_header(host, source, &h);
     if (status == TN_OK)
         status =
@@ -75,7 +75,7 @@ static tn_status pnm_list(const tn_host *host, const tn_format_source *source,
 static tn_status pnm_read(const tn_host *host, const tn_format_source *source,
                           const tn_format_content *content, uint64_t index, void *data)
 {
-    struct header h;
+    struct pnm_header h;
     uint8_t *out = data;
     (void)content, (void)index;
     tn_status status = read_header(host, source, &h);

@@ -31,7 +31,7 @@ static const struct {
 };
 
 // The contents of a header.
-struct header {
+struct npy_header {
     tn_type type;
     bool big_endian;
     bool fortran;
@@ -85,7 +85,7 @@ static tn_status take_string(struct npy_parser *p, char *out, size_t size)
     return TN_OK;
 }
 
-static tn_status take_descr(struct npy_parser *p, struct header *header)
+static tn_status take_descr(struct npy_parser *p, struct npy_header *header)
 {
     char descr[16];
     skip_space(p);
@@ -111,7 +111,7 @@ static tn_status take_descr(struct npy_parser *p, struct header *header)
     return TN_OK;
 }
 
-static tn_status take_order(struct npy_parser *p, struct header *header)
+static tn_status take_order(struct npy_parser *p, struct npy_header *header)
 {
     skip_space(p);
     if (strncmp(p->at, "True", 4) == 0) {
@@ -126,7 +126,7 @@ static tn_status take_order(struct npy_parser *p, struct header *header)
     return bad_header(p, "True or False");
 }
 
-static tn_status take_shape(struct npy_parser *p, struct header *header)
+static tn_status take_shape(struct npy_parser *p, struct npy_header *header)
 {
     if (!take(p, '('))
         return bad_header(p, "a shape in parentheses");
@@ -151,7 +151,7 @@ static tn_status take_shape(struct npy_parser *p, struct header *header)
     return TN_OK;
 }
 
-static tn_status take_entry(struct npy_parser *p, struct header *header)
+static tn_status take_entry(struct npy_parser *p, struct npy_header *header)
 {
     char key[32];
     tn_status failed = take_string(p, key, sizeof(key));
@@ -162,11 +162,11 @@ static tn_status take_entry(struct npy_parser *p, struct header *header)
     static const struct {
         const char *key;
         size_t seen; // offset of a bool in header
-        tn_status (*take)(struct npy_parser *p, struct header *header);
+        tn_status (*take)(struct npy_parser *p, struct npy_header *header);
     } entries[] = {
-        {"descr", offsetof(struct header, has_descr), take_descr},
-        {"fortran_order", offsetof(struct header, has_order), take_order},
-        {"shape", offsetof(struct header, has_shape), take_shape},
+        {"descr", offsetof(struct npy_header, has_descr), take_descr},
+        {"fortran_order", offsetof(struct npy_header, has_order), take_order},
+        {"shape", offsetof(struct npy_header, has_shape), take_shape},
     };
     for (size_t i = 0; i < COUNT(entries); i++) {
         bool *seen = (bool *)((char *)header + entries[i].seen);
@@ -183,10 +183,10 @@ static tn_status take_entry(struct npy_parser *p, struct header *header)
 }
 
 static tn_status parse_header(const tn_host *host, const char *path, const char *text,
-                              struct header *out)
+                              struct npy_header *out)
 {
     struct npy_parser p = {.host = host, .path = path, .at = text};
-    struct header header = {0};
+    struct npy_header header = {0};
     if (!take(&p, '{'))
         return bad_header(&p, "'{'");
     while (!take(&p, '}')) {
@@ -213,11 +213,11 @@ static tn_status parse_header(const tn_host *host, const char *path, const char 
 struct npy_content {
     tn_format_content content; // first: it is cast back
     tn_format_array array;
-    struct header header;
+    struct npy_header header;
 };
 
 static tn_status read_text(const tn_host *host, const tn_format_source *source, uint64_t at,
-                           uint32_t length, struct header *out)
+                           uint32_t length, struct npy_header *out)
 {
     char *text = host->alloc(host, (uint64_t)length + 1, 0);
     if (!text)
@@ -235,7 +235,7 @@ static tn_status read_text(const tn_host *host, const tn_format_source *source, 
 
 // Gives the header, and the byte at which the elements begin.
 static tn_status read_header(const tn_host *host, const tn_format_source *source,
-                             struct header *out, uint64_t *out_begin)
+                             struct npy_header *out, uint64_t *out_begin)
 {
     unsigned char start[12] = {0};
     if (source->size < 10)
@@ -280,7 +280,7 @@ static tn_status describe(const tn_host *host, const tn_format_source *source,
                           uint64_t begin, struct npy_content *c)
 {
     char text[192];
-    const struct header *header = &c->header;
+    const struct npy_header *header = &c->header;
     uint64_t bytes, left = source->size - begin;
     bool is_turned = header->fortran && header->type.rank > 1;
     bool is_swapped = header->big_endian && tn_dtype_bytes(header->type.dtype) > 1;

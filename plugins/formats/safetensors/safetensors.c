@@ -10,14 +10,14 @@
 // --- reading ---------------------------------------------------------------------------
 
 // A content, with all that it points to.
-struct file {
+struct safetensors_file {
     tn_format_content content; // first: it is cast back
     struct safetensors header;
 };
 
 static void safetensors_close(const tn_host *host, const tn_format_content *content)
 {
-    struct file *file = (void *)(uintptr_t)content;
+    struct safetensors_file *file = (void *)(uintptr_t)content;
     safetensors_finish(&file->header);
     host->free(host, file);
 }
@@ -25,10 +25,10 @@ static void safetensors_close(const tn_host *host, const tn_format_content *cont
 static tn_status safetensors_list(const tn_host *host, const tn_format_source *source,
                                   const tn_format_content **out_content)
 {
-    struct file *file = host->alloc(host, sizeof(*file), 0);
+    struct safetensors_file *file = host->alloc(host, sizeof(*file), 0);
     if (!file)
         return TN_ERR_MEMORY;
-    *file = (struct file){.header = {.host = host, .source = source}};
+    *file = (struct safetensors_file){.header = {.host = host, .source = source}};
     struct safetensors *r = &file->header;
     tn_status status = safetensors_read_header(r);
     r->source = NULL;

@@ -275,7 +275,7 @@ static void check_buffer_info(struct fixture *f)
 
 // --- threads ---------------------------------------------------------------------------
 
-struct worker {
+struct buffer_work {
     struct fixture *fixture;
     uint64_t number;
     char failure[200];
@@ -284,7 +284,7 @@ struct worker {
 static void *buffer_worker(void *context)
 {
     enum { SIZE = 5000 };
-    struct worker *w = context;
+    struct buffer_work *w = context;
     const tn_backend *t = w->fixture->backend;
     tn_device *device = w->fixture->device;
     unsigned char bytes[SIZE];
@@ -310,10 +310,10 @@ static void *buffer_worker(void *context)
 
 static void check_buffer_threads(struct fixture *f)
 {
-    struct worker workers[THREADS];
+    struct buffer_work workers[THREADS];
     pthread_t threads[THREADS];
     for (uint64_t i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.fixture = f, .number = i};
+        workers[i] = (struct buffer_work){.fixture = f, .number = i};
         if (pthread_create(&threads[i], NULL, buffer_worker, &workers[i]))
             abort(); // checks run in a child process: its parent reports the abort
     }

@@ -12,7 +12,7 @@ static void devices_add(struct devices *devices, const tn_device_summary *d)
     if (d->reason[0] || d->flags & TN_DEVICE_COMPUTES_NOTHING ||
         devices->count == MAX_DEVICES || (wanted && fnmatch(wanted, name, 0) != 0))
         return;
-    struct device *device = &devices->items[devices->count++];
+    struct tried_device *device = &devices->items[devices->count++];
     bool is_slow = d->flags & TN_DEVICE_SOFTWARE;
     memcpy(device->name, name, sizeof(name));
     device->is_slow = is_slow;
@@ -54,7 +54,7 @@ tn_runtime *device_runtime_with(struct devices *devices, uint32_t index,
 
 tn_runtime *device_runtime(struct devices *devices, uint32_t index, const char **out_why)
 {
-    struct device *device = &devices->items[index];
+    struct tried_device *device = &devices->items[index];
     if (!device->runtime)
         device->runtime = device_runtime_with(devices, index, NULL, out_why);
     return device->runtime;

@@ -7,7 +7,7 @@
 
 enum { MAX_DEVICES = 16 };
 
-struct device {
+struct tried_device {
     char name[64];       // "vulkan:0"
     bool is_exact;       // math functions give the C library's results
     bool is_slow;        // a software driver, which takes long to compile shaders
@@ -16,7 +16,7 @@ struct device {
 
 struct devices {
     struct kit *kit;
-    struct device items[MAX_DEVICES];
+    struct tried_device items[MAX_DEVICES];
     uint32_t count;
 };
 

@@ -10,7 +10,7 @@ enum { FEW = 3 }; // samples for a device that is slow to compile shaders
 struct trial {
     struct kit *kit;
     struct pack *pack;
-    const struct device *device;
+    const struct tried_device *device;
     tn_runtime *runtime;
     char why[300]; // reason of the last failed evaluation
 };

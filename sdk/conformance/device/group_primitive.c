@@ -9,7 +9,7 @@
 // drivers, which are slow to compile shaders.
 enum { SHARE = 4, SMALL_SHARE = 12 };
 
-struct trial {
+struct primitive_trial {
     struct fixture *fixture;
     struct sample_maker maker; // computes the expected outputs
     tn_runtime *runtime;       // computes on the device
@@ -18,7 +18,7 @@ struct trial {
 };
 
 // Evaluates a sample on the device. TN_OK: gives `out`; else *out_why is the reason.
-static tn_status evaluate(struct trial *t, const struct sample *s,
+static tn_status evaluate(struct primitive_trial *t, const struct sample *s,
                           struct array out[MAX_OUT], const char **out_why)
 {
     static char why[DETAIL_SIZE];
@@ -33,7 +33,8 @@ static tn_status evaluate(struct trial *t, const struct sample *s,
 }
 
 // False when the device does not support the sample, which is no failure.
-static bool try_sample(struct trial *t, const struct sample *s, const char **out_why)
+static bool try_sample(struct primitive_trial *t, const struct sample *s,
+                       const char **out_why)
 {
     struct kit *k = t->maker.kit;
     struct array want[MAX_OUT], got[MAX_OUT];
@@ -55,7 +56,7 @@ static bool try_sample(struct trial *t, const struct sample *s, const char **out
     return status != TN_ERR_UNSUPPORTED;
 }
 
-static void check_primitive(struct trial *t, const tn_primitive *primitive)
+static void check_primitive(struct primitive_trial *t, const tn_primitive *primitive)
 {
     static struct sample samples[MAX_SAMPLES];
     struct kit *k = t->maker.kit;
@@ -74,7 +75,7 @@ static void check_primitive(struct trial *t, const tn_primitive *primitive)
 }
 
 // Checks all installed primitives whose system libraries are present.
-static void check_primitive_all(struct trial *t)
+static void check_primitive_all(struct primitive_trial *t)
 {
     const char *const *names = tn_primitive_names(t->maker.runtime);
     for (uint32_t i = 0; names && names[i]; i++) {
@@ -94,7 +95,7 @@ static void check_primitive_device(struct fixture *f)
 {
     char device[80];
     const char *why = "";
-    struct trial t = {.fixture = f, .maker = {.kit = f->kit, .host = &f->host}};
+    struct primitive_trial t = {.fixture = f, .maker = {.kit = f->kit, .host = &f->host}};
     tn_device_info info = {.struct_size = sizeof(info)};
     if (f->backend->device_info(f->host.table, f->index, &info) != TN_OK)
         return; // the group `backend` reports this

@@ -93,7 +93,7 @@ static void see_scratch(const tn_cpu_call *call)
 
 // --- loops -----------------------------------------------------------------------------
 
-struct loop {
+struct family_loop {
     _Atomic uint8_t visits[N];
     int64_t n, grain;
     uint32_t num_threads;
@@ -103,7 +103,7 @@ struct loop {
 
 static void visit(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    struct loop *loop = context;
+    struct family_loop *loop = context;
     if (begin < 0 || end > loop->n || begin >= end ||
         (end - begin < loop->grain && end != loop->n))
         loop->wrong = 1;
@@ -122,7 +122,7 @@ static void see_loops(const tn_cpu_call *call)
     static const int64_t sizes[][2] = {{0, 1}, {1, 1},  {2, 1},    {7, 3},
                                        {N, 1}, {N, 10}, {N, 2 * N}};
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        static struct loop loop;
+        static struct family_loop loop;
         memset(&loop, 0, sizeof(loop));
         loop.n = sizes[i][0];
         loop.grain = sizes[i][1];
@@ -296,7 +296,7 @@ static void check_family_reference(struct fixture *f)
 enum { EFFECTS = 12 };
 
 // The numbers of the steps, as they ran.
-static struct effects {
+static struct family_effects {
     atomic_uint count;
     int64_t numbers[EFFECTS];
 } effects;

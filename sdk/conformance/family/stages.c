@@ -20,7 +20,7 @@ static struct {
 
 // --- a kernel with stages --------------------------------------------------------------
 
-struct state {
+struct stage_state {
     const void *attrs; // of the step that it was made for
     int32_t add;       // the constant
 };
@@ -61,7 +61,7 @@ static tn_status stages_prepare(const tn_cpu_call *call, void **out_state)
     see_prepare(call);
     if (call->attrs && call->attrs == seen.refuse)
         return call->host->fail(call->host, TN_ERR_UNSUPPORTED, "the kit's prepare fails");
-    struct state *state = call->host->alloc(call->host, sizeof(*state), 0);
+    struct stage_state *state = call->host->alloc(call->host, sizeof(*state), 0);
     if (!state)
         return TN_ERR_MEMORY;
     state->attrs = call->attrs;
@@ -74,7 +74,7 @@ static tn_status stages_prepare(const tn_cpu_call *call, void **out_state)
 
 static tn_status stages_launch(const tn_cpu_call *call)
 {
-    const struct state *state = call->state;
+    const struct stage_state *state = call->state;
     const int32_t *x = call->inputs[0].data;
     int32_t *y = call->outputs[0].data;
     seen.launches++;

@@ -6,7 +6,8 @@
 const tn_format_text content_texts[CONTENT_TEXTS] = {{"made by", "a check"},
                                                      {"zwölf", "\"12\"\n{}\t\\"}};
 
-static void array_draw(struct kit *k, struct content *c, uint64_t i, const tn_type *type)
+static void array_draw(struct kit *k, struct drawn_content *c, uint64_t i,
+                       const tn_type *type)
 {
     static const char *const names[CONTENT_ARRAYS] = {"w", "layer.0.weight", "größe", "a b",
                                                       "x/y"};
@@ -32,11 +33,12 @@ static tn_type type_draw(struct kit *k, tn_dtype dtype, int32_t rank)
     return type;
 }
 
-void content_draw(struct kit *k, struct content *c, const tn_format *format, tn_dtype dtype)
+void content_draw(struct kit *k, struct drawn_content *c, const tn_format *format,
+                  tn_dtype dtype)
 {
     bool single = format->flags & TN_FORMAT_SINGLE;
     uint64_t count = single ? 1 : dtype ? 1 + random_below(k, 2) : random_below(k, 6);
-    *c = (struct content){
+    *c = (struct drawn_content){
         .table = {.struct_size = sizeof(c->table),
                   .arrays = c->arrays,
                   .texts = content_texts,
@@ -54,21 +56,21 @@ void content_draw(struct kit *k, struct content *c, const tn_format *format, tn_
         c->arrays[0].name = "";
 }
 
-void content_draw_row(struct kit *k, struct content *c, const tn_format *format,
+void content_draw_row(struct kit *k, struct drawn_content *c, const tn_format *format,
                       tn_dtype dtype, int64_t extent)
 {
     bool single = format->flags & TN_FORMAT_SINGLE;
-    *c = (struct content){.table = {.struct_size = sizeof(c->table),
-                                    .arrays = c->arrays,
-                                    .num_arrays = 1,
-                                    .array_size = sizeof(c->arrays[0]),
-                                    .text_size = sizeof(content_texts[0])}};
+    *c = (struct drawn_content){.table = {.struct_size = sizeof(c->table),
+                                          .arrays = c->arrays,
+                                          .num_arrays = 1,
+                                          .array_size = sizeof(c->arrays[0]),
+                                          .text_size = sizeof(content_texts[0])}};
     array_draw(k, c, 0, &(tn_type){.dtype = dtype, .rank = 1, .extent = {extent}});
     if (single)
         c->arrays[0].name = "";
 }
 
-void content_free(struct content *c)
+void content_free(struct drawn_content *c)
 {
     for (uint64_t i = 0; i < c->table.num_arrays; i++)
         free(c->data[i]);

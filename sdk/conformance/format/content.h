@@ -8,7 +8,7 @@
 
 enum { CONTENT_ARRAYS = 5, CONTENT_TEXTS = 2 };
 
-struct content {
+struct drawn_content {
     tn_format_content table;
     tn_format_array arrays[CONTENT_ARRAYS];
     unsigned char *data[CONTENT_ARRAYS];
@@ -18,11 +18,11 @@ extern const tn_format_text content_texts[CONTENT_TEXTS];
 
 // Arrays of any shapes and some texts, as far as the format's flags allow. `dtype` NONE:
 // any.
-void content_draw(struct kit *k, struct content *c, const tn_format *format,
+void content_draw(struct kit *k, struct drawn_content *c, const tn_format *format,
                   tn_dtype dtype);
 // One array of one axis, and no texts.
-void content_draw_row(struct kit *k, struct content *c, const tn_format *format,
+void content_draw_row(struct kit *k, struct drawn_content *c, const tn_format *format,
                       tn_dtype dtype, int64_t extent);
-void content_free(struct content *c);
+void content_free(struct drawn_content *c);
 
 #endif // CONFORMANCE_FORMAT_CONTENT_H

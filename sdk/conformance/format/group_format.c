@@ -49,7 +49,7 @@ static void expect_words(struct formats *f, const char *what, tn_status status)
                    what, f->host.text);
 }
 
-static tn_status write_content(struct formats *f, const struct content *c,
+static tn_status write_content(struct formats *f, const struct drawn_content *c,
                                struct memory_file *file)
 {
     fake_host_reset(&f->host);
@@ -58,7 +58,7 @@ static tn_status write_content(struct formats *f, const struct content *c,
 }
 
 // Writes what was drawn. False: the format cannot hold it, or the check has failed.
-static bool write_drawn(struct formats *f, const struct content *c,
+static bool write_drawn(struct formats *f, const struct drawn_content *c,
                         struct memory_file *file)
 {
     tn_status status = write_content(f, c, file);
@@ -184,7 +184,8 @@ static void expect_texts(struct formats *f, const tn_format_content *got,
     }
 }
 
-static void read_back(struct formats *f, const struct content *c, struct memory_file *file)
+static void read_back(struct formats *f, const struct drawn_content *c,
+                      struct memory_file *file)
 {
     const tn_format_content *got = NULL;
     tn_status status = memory_file_list(file, f->format, &got);
@@ -210,7 +211,7 @@ static void check_format_values(struct formats *f)
 {
     uint32_t held = 0;
     for (uint32_t round = 0; round < 3 * TN_NUM_DTYPES && !check_failed(f->kit); round++) {
-        struct content c;
+        struct drawn_content c;
         struct memory_file file;
         content_draw(f->kit, &c, f->format, round % TN_NUM_DTYPES); // 0: any dtypes
         check_case(f->kit);
@@ -228,7 +229,7 @@ static void check_format_values(struct formats *f)
 // Writes and reads back one array with these metadata. False: the format cannot hold them.
 static bool metadata_held(struct formats *f, const tn_metadata *metadata, uint64_t count)
 {
-    struct content c;
+    struct drawn_content c;
     struct memory_file file;
     content_draw_row(f->kit, &c, f->format, TN_F32, 3);
     c.table.metadata = metadata;
@@ -264,7 +265,7 @@ static void check_format_blocks(struct formats *f)
     uint32_t held = 0;
     const tn_quant_format *format;
     for (uint32_t i = 0; (format = tn_quant_at(i)) && !check_failed(f->kit); i++) {
-        struct content c;
+        struct drawn_content c;
         struct memory_file file;
         content_draw_row(f->kit, &c, f->format, TN_U8, 3 * format->bytes);
         c.arrays[0].block_format = format->name;
@@ -283,9 +284,9 @@ static void check_format_blocks(struct formats *f)
 }
 
 // Elements that come in their turn.
-struct turns {
+struct format_turns {
     tn_format_content content; // first: it is cast back
-    const struct content *drawn;
+    const struct drawn_content *drawn;
     uint64_t next;
     bool is_astray;
 };
@@ -293,7 +294,7 @@ struct turns {
 static tn_status give_turn(const tn_format_content *content, uint64_t index,
                            const void **out_data)
 {
-    struct turns *turns = (void *)(uintptr_t)content;
+    struct format_turns *turns = (void *)(uintptr_t)content;
     turns->is_astray |= index != turns->next;
     turns->next++;
     *out_data = turns->drawn->data[index < content->num_arrays ? index : 0];
@@ -303,14 +304,14 @@ static tn_status give_turn(const tn_format_content *content, uint64_t index,
 // The same file, whether elements are there or come in their turn.
 static void check_format_in_turn(struct formats *f)
 {
-    struct content c;
+    struct drawn_content c;
     struct memory_file whole, file;
     content_draw(f->kit, &c, f->format, TN_F32);
     check_case(f->kit);
     bool is_held = write_drawn(f, &c, &whole);
     for (uint64_t i = 0; i < c.table.num_arrays; i++)
         c.arrays[i].data = NULL;
-    struct turns turns = {.content = c.table, .drawn = &c};
+    struct format_turns turns = {.content = c.table, .drawn = &c};
     turns.content.elements = give_turn;
     fake_host_reset(&f->host);
     memory_file_start(&file, f->host.table);
@@ -364,7 +365,7 @@ static void read_damaged(struct formats *f, struct memory_file *file, const char
 static bool draw_file(struct formats *f, struct memory_file *file)
 {
     for (uint32_t i = 0; i < 100 && !check_failed(f->kit); i++) {
-        struct content c;
+        struct drawn_content c;
         content_draw(f->kit, &c, f->format, (tn_dtype)(1 + i % (TN_NUM_DTYPES - 1)));
         if (f->format->flags & TN_FORMAT_METADATA)
             metadata_draw(f->kit, &c.table);
@@ -413,7 +414,7 @@ static void check_format_damage(struct formats *f)
 static void check_format_sink(struct formats *f)
 {
     struct memory_file file;
-    struct content c;
+    struct drawn_content c;
     content_draw(f->kit, &c, f->format, TN_F32);
     for (uint64_t n = 1; n < MAX_WRITES && !check_failed(f->kit); n++) {
         fake_host_reset(&f->host);

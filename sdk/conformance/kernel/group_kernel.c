@@ -8,14 +8,14 @@
 enum { POISON = 0xa5, SCRATCH_GUARD = 256 };
 
 // A kernel, one application of its primitive, and the expected outputs.
-struct launch {
+struct cpu_launch {
     struct pack *pack;
     const tn_kernel *kernel;
     struct sample *s;
     const struct array *want;
 };
 
-typedef void (*launch_check)(struct kit *k, struct launch *l);
+typedef void (*launch_check)(struct kit *k, struct cpu_launch *l);
 
 // --- launching -------------------------------------------------------------------------
 
@@ -29,7 +29,8 @@ static bool scratch_holds(const unsigned char *scratch, uint64_t size)
 }
 
 // Launches the kernel, between prepare and finish where it has them.
-static tn_status run_stages(struct kit *k, const struct launch *l, struct cpu_call *call)
+static tn_status run_stages(struct kit *k, const struct cpu_launch *l,
+                            struct cpu_call *call)
 {
     const tn_cpu_kernel *payload = l->kernel->payload;
     struct fake_host *host = &l->pack->host;
@@ -53,7 +54,7 @@ static tn_status run_stages(struct kit *k, const struct launch *l, struct cpu_ca
     return status;
 }
 
-static tn_status kernel_launch_once(struct kit *k, const struct launch *l,
+static tn_status kernel_launch_once(struct kit *k, const struct cpu_launch *l,
                                     const struct array *in, const struct array *out,
                                     uint32_t features, uint32_t num_threads)
 {
@@ -82,8 +83,9 @@ static tn_status kernel_launch_once(struct kit *k, const struct launch *l,
     return status;
 }
 
-static void kernel_compare(struct kit *k, const struct launch *l, const struct array *in,
-                           uint32_t features, uint32_t threads, const char *how)
+static void kernel_compare(struct kit *k, const struct cpu_launch *l,
+                           const struct array *in, uint32_t features, uint32_t threads,
+                           const char *how)
 {
     struct array out[MAX_OUT];
     outputs_new(l->s, PLAIN, POISON, out);
@@ -102,20 +104,20 @@ static void kernel_compare(struct kit *k, const struct launch *l, const struct a
 
 // --- checks ----------------------------------------------------------------------------
 
-static void check_kernel_values(struct kit *k, struct launch *l)
+static void check_kernel_values(struct kit *k, struct cpu_launch *l)
 {
     kernel_compare(k, l, l->s->in, cpu_features_here(), 1, "one thread");
     kernel_compare(k, l, l->s->in, 0, 1, "no vector instructions");
 }
 
-static void check_kernel_threads(struct kit *k, struct launch *l)
+static void check_kernel_threads(struct kit *k, struct cpu_launch *l)
 {
     for (int i = 0; i < 3; i++)
         kernel_compare(k, l, l->s->in, cpu_features_here(), 3,
                        "work cut for three threads");
 }
 
-static void check_kernel_guards(struct kit *k, struct launch *l)
+static void check_kernel_guards(struct kit *k, struct cpu_launch *l)
 {
     struct array out[MAX_OUT];
     outputs_new(l->s, SHIFTED, POISON, out);
@@ -126,7 +128,7 @@ static void check_kernel_guards(struct kit *k, struct launch *l)
     outputs_free(out);
 }
 
-static void check_kernel_inputs(struct kit *k, struct launch *l)
+static void check_kernel_inputs(struct kit *k, struct cpu_launch *l)
 {
     struct array kept[MAX_IN] = {0}, out[MAX_OUT];
     for (uint32_t i = 0; i < l->s->num_inputs; i++)
@@ -141,7 +143,7 @@ static void check_kernel_inputs(struct kit *k, struct launch *l)
         array_free(&kept[i]);
 }
 
-static void check_kernel_layouts(struct kit *k, struct launch *l)
+static void check_kernel_layouts(struct kit *k, struct cpu_launch *l)
 {
     for (int kind = SHIFTED; kind < REPEATED; kind++) {
         struct array in[MAX_IN] = {0};
@@ -155,7 +157,7 @@ static void check_kernel_layouts(struct kit *k, struct launch *l)
 }
 
 // Runs each in-place pair of the primitive with the output in the memory of the input.
-static void check_kernel_in_place(struct kit *k, struct launch *l)
+static void check_kernel_in_place(struct kit *k, struct cpu_launch *l)
 {
     const tn_primitive *p = l->s->primitive;
     for (uint32_t i = 0; i < p->num_in_place; i++) {
@@ -192,7 +194,7 @@ static const char *check_kernel_sample(struct kit *k, struct pack *pack,
     if (kernel_accepts(kernel, s, s->in) &&
         !(why = apply_definition(&pack->maker, s, want))) {
         check_case(k);
-        check(k, &(struct launch){pack, kernel, s, want});
+        check(k, &(struct cpu_launch){pack, kernel, s, want});
         outputs_free(want);
     }
     sample_free(s);

@@ -36,23 +36,23 @@ static const tn_vulkan_limits devices[] = {
 };
 
 // What a plan emitted, in order: numbers and bytes that equal plans have in common.
-struct record {
+struct launch_record {
     unsigned char *bytes;
     size_t size;
     uint32_t num_launches;
 };
 
 // A plan that is called. The plan sees `face`.
-struct call {
+struct planned_call {
     tn_vulkan_plan face; // first: its functions are called with its address
     tn_step step;
     tn_value values[MAX_IN + MAX_OUT];
     bool in_place; // what `shares` answers for declared pairs
-    struct record record;
+    struct launch_record record;
     char wrong[300]; // "": nothing
 };
 
-static void write_down(struct record *r, const void *bytes, size_t size)
+static void write_down(struct launch_record *r, const void *bytes, size_t size)
 {
     if (size == 0)
         return;
@@ -63,8 +63,9 @@ static void write_down(struct record *r, const void *bytes, size_t size)
     r->size += size;
 }
 
-static void call_complain(struct call *c, const char *format, ...) PRINTF_LIKE(2, 3);
-static void call_complain(struct call *c, const char *format, ...)
+static void call_complain(struct planned_call *c, const char *format, ...)
+    PRINTF_LIKE(2, 3);
+static void call_complain(struct planned_call *c, const char *format, ...)
 {
     va_list list;
     if (c->wrong[0])
@@ -76,7 +77,7 @@ static void call_complain(struct call *c, const char *format, ...)
 
 // --- a launch --------------------------------------------------------------------------
 
-static void read_operand(struct call *c, uint32_t i, const tn_vulkan_operand *o)
+static void read_operand(struct planned_call *c, uint32_t i, const tn_vulkan_operand *o)
 {
     const tn_step *step = &c->step;
     bool is_input = o->kind == TN_VULKAN_INPUT, is_output = o->kind == TN_VULKAN_OUTPUT;
@@ -121,7 +122,7 @@ static void read_operand(struct call *c, uint32_t i, const tn_vulkan_operand *o)
                       i, (unsigned long long)o->offset, TN_VULKAN_ALIGNMENT);
 }
 
-static void read_constants(struct call *c, const tn_vulkan_launch *launch)
+static void read_constants(struct planned_call *c, const tn_vulkan_launch *launch)
 {
     for (uint32_t i = 0; i < launch->num_constants; i++) {
         const tn_vulkan_constant *one = &launch->constants[i];
@@ -133,7 +134,7 @@ static void read_constants(struct call *c, const tn_vulkan_launch *launch)
 }
 
 // Whether the lists are as long as the device takes, and there.
-static bool lists_fit(struct call *c, const tn_vulkan_launch *launch)
+static bool lists_fit(struct planned_call *c, const tn_vulkan_launch *launch)
 {
     const tn_vulkan_limits *limits = c->face.limits;
     const struct {
@@ -163,7 +164,7 @@ static bool lists_fit(struct call *c, const tn_vulkan_launch *launch)
 
 static tn_status on_launch(const tn_vulkan_plan *plan, const tn_vulkan_launch *launch)
 {
-    struct call *c = (struct call *)(uintptr_t)plan;
+    struct planned_call *c = (struct planned_call *)(uintptr_t)plan;
     const tn_vulkan_kernel *kernel = c->step.kernel->payload;
     const uint32_t *groups = launch->groups;
     c->record.num_launches++;
@@ -194,7 +195,7 @@ static tn_status on_launch(const tn_vulkan_plan *plan, const tn_vulkan_launch *l
 
 static int32_t on_shares(const tn_vulkan_plan *plan, uint32_t input, uint32_t output)
 {
-    const struct call *c = (const struct call *)plan;
+    const struct planned_call *c = (const struct planned_call *)plan;
     const tn_primitive *p = c->step.primitive;
     for (uint32_t i = 0; i < p->num_in_place && c->in_place; i++)
         if ((uint32_t)p->in_place[i].input == input &&
@@ -214,7 +215,8 @@ struct subject_plan {
 };
 
 // Where the core put the values is not for plans to know: `place` moves them.
-static void make_step(struct call *c, const struct subject_plan *subject, uint32_t place)
+static void make_step(struct planned_call *c, const struct subject_plan *subject,
+                      uint32_t place)
 {
     const struct sample *s = subject->s;
     struct array out[MAX_OUT];
@@ -251,9 +253,10 @@ static void make_step(struct call *c, const struct subject_plan *subject, uint32
 
 // Calls the plan. False: it said something that it may not; check_fail was called.
 static bool call_plan(struct kit *k, const struct subject_plan *subject,
-                      const tn_vulkan_limits *limits, uint32_t place, struct record *out)
+                      const tn_vulkan_limits *limits, uint32_t place,
+                      struct launch_record *out)
 {
-    static struct call c;
+    static struct planned_call c;
     struct fake_host *host = &subject->pack->host;
     const tn_vulkan_kernel *payload = subject->kernel->payload;
     memset(&c, 0, sizeof(c));
@@ -288,7 +291,7 @@ static void check_plan(struct kit *k, const struct subject_plan *subject)
     check_case(k);
     for (size_t device = 0; device < COUNT(devices); device++)
         for (uint32_t place = 0; place < 3; place += 2) {
-            struct record r = {0};
+            struct launch_record r = {0};
             call_plan(k, subject, &devices[device], place, &r);
             free(r.bytes);
         }
@@ -304,7 +307,7 @@ static void check_plan_fused(struct kit *k, const struct subject_plan *subject)
         return;
     check_case(k);
     for (size_t device = 0; device < COUNT(devices); device++) {
-        struct record r = {0};
+        struct launch_record r = {0};
         call_plan(k, &fused, &devices[device], 0, &r);
         free(r.bytes);
     }
@@ -312,7 +315,7 @@ static void check_plan_fused(struct kit *k, const struct subject_plan *subject)
 
 static void check_plan_pure(struct kit *k, const struct subject_plan *subject)
 {
-    struct record first = {0}, second = {0};
+    struct launch_record first = {0}, second = {0};
     check_case(k);
     if (call_plan(k, subject, &devices[1], 0, &first) &&
         call_plan(k, subject, &devices[1], 1, &second) &&

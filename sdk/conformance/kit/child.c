@@ -16,7 +16,7 @@
 
 enum { MAX_ENDS = 100, MAX_LINE = 16384, MAX_OUTPUT = 600 };
 
-struct child {
+struct group_child {
     pid_t pid;
     int results; // read end of the pipe
     int output;  // memfd of the child's stdout and stderr
@@ -25,7 +25,7 @@ struct child {
 };
 
 // Progress of a group, kept across the children that run it.
-struct progress {
+struct group_progress {
     uint64_t number;                // of the last check that began
     const struct check_info *check; // the last check that began, or NULL
     char subject[SUBJECT_SIZE];
@@ -81,11 +81,11 @@ static void become_child(const struct run_options *options, const char *group,
     _exit(127);
 }
 
-static bool child_start(struct child *child, const struct run_options *options,
+static bool child_start(struct group_child *child, const struct run_options *options,
                         const char *group, uint64_t resume)
 {
     int ends[2];
-    *child = (struct child){.output = memfd_create("output", MFD_CLOEXEC)};
+    *child = (struct group_child){.output = memfd_create("output", MFD_CLOEXEC)};
     if (child->output < 0 || pipe2(ends, O_CLOEXEC))
         return false;
     child->results = ends[0];
@@ -116,7 +116,7 @@ static enum outcome outcome_of(const char *text)
 
 // A line is a JSON object: {"begin": ...} when a check begins, {"check": ...} when it ends.
 static void take_line(struct report *report, const struct check_info *checks,
-                      struct progress *progress, const char *line)
+                      struct group_progress *progress, const char *line)
 {
     const char *begin = NULL, *check = NULL, *subject = "", *outcome = "", *detail = "";
     json_int_t number = 0, cases = 0, failures = 0;
@@ -139,8 +139,8 @@ static void take_line(struct report *report, const struct check_info *checks,
 }
 
 // Reads until the pipe ends, the child ends, or a check takes too long.
-static void child_watch(struct child *child, struct report *report,
-                        const struct run_options *options, struct progress *progress)
+static void child_watch(struct group_child *child, struct report *report,
+                        const struct run_options *options, struct group_progress *progress)
 {
     static char buffer[MAX_LINE];
     size_t filled = 0;
@@ -172,7 +172,7 @@ static void child_watch(struct child *child, struct report *report,
 }
 
 // Waits for the process to end after its pipe closed; its exit handlers may hang.
-static void child_reap(struct child *child, double timeout)
+static void child_reap(struct group_child *child, double timeout)
 {
     double start_of_wait = seconds_now();
     while (!child->has_ended && !child->is_late) {
@@ -190,7 +190,7 @@ static void child_reap(struct child *child, double timeout)
 // --- ends ------------------------------------------------------------------------------
 
 // Returns the last part of the child's output: often the message of a sanitizer or of libc.
-static const char *last_output(const struct child *child, char text[MAX_OUTPUT])
+static const char *last_output(const struct group_child *child, char text[MAX_OUTPUT])
 {
     off_t size = lseek(child->output, 0, SEEK_END);
     off_t from = size > MAX_OUTPUT - 1 ? size - (MAX_OUTPUT - 1) : 0;
@@ -199,7 +199,8 @@ static const char *last_output(const struct child *child, char text[MAX_OUTPUT])
     return text;
 }
 
-static void describe_end(const struct child *child, double timeout, char *out, size_t size)
+static void describe_end(const struct group_child *child, double timeout, char *out,
+                         size_t size)
 {
     char output[MAX_OUTPUT], end[160];
     if (child->is_late)
@@ -217,7 +218,7 @@ static void describe_end(const struct child *child, double timeout, char *out, s
 // Reports how a child ended. True when the group has to be restarted after the check that
 // ended its child.
 static bool settle_end(struct report *report, const struct run_options *options,
-                       const struct child *child, struct progress *progress,
+                       const struct group_child *child, struct group_progress *progress,
                        uint64_t resumed)
 {
     char text[DETAIL_SIZE];
@@ -240,9 +241,9 @@ static bool settle_end(struct report *report, const struct run_options *options,
 
 void child_run(struct report *report, const struct run_options *options, const char *group)
 {
-    struct progress progress = {0};
+    struct group_progress progress = {0};
     for (int ends = 0; ends < MAX_ENDS; ends++) {
-        struct child child;
+        struct group_child child;
         uint64_t resumed = progress.number;
         if (!child_start(&child, options, group, resumed)) {
             report_add(report, check_find(options->checks, "run.ends"), group, FAILED,

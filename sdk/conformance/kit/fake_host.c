@@ -15,12 +15,12 @@
 #define MAX_BYTES (UINT64_C(1) << 33) // bytes in one allocation; larger ones are refused
 
 // Stands before each block that alloc returns. `state` is LIVE or DEAD.
-struct block {
+struct fake_block {
     uint64_t state;
     struct fake_host *owner;
     uint64_t size;
-    void *start;        // the pointer from malloc
-    struct block *next; // next freed block in fake_host.dead
+    void *start;             // the pointer from malloc
+    struct fake_block *next; // next freed block in fake_host.dead
     uint64_t reserved;
 };
 
@@ -59,16 +59,16 @@ static void *fake_alloc(const tn_host *table, uint64_t size, uint64_t alignment)
     uint64_t number = ++host->allocations, largest = host->largest;
     while (size > largest && !atomic_compare_exchange_weak(&host->largest, &largest, size))
         ;
-    uint64_t whole = size + sizeof(struct block) + alignment + sizeof(uint64_t) + 16;
+    uint64_t whole = size + sizeof(struct fake_block) + alignment + sizeof(uint64_t) + 16;
     char *start = number == host->fail_at || size > MAX_BYTES ? NULL : malloc(whole);
     if (!start) {
         host->refusals++;
         return NULL;
     }
-    uintptr_t at = (uintptr_t)start + sizeof(struct block);
+    uintptr_t at = (uintptr_t)start + sizeof(struct fake_block);
     at = (at + alignment - 1) & ~(uintptr_t)(alignment - 1);
-    struct block *block = (struct block *)at - 1;
-    *block = (struct block){LIVE, host, size, start, NULL, 0};
+    struct fake_block *block = (struct fake_block *)at - 1;
+    *block = (struct fake_block){LIVE, host, size, start, NULL, 0};
     memset((void *)at, 0xa5, size);
     memcpy((char *)at + size, &(uint64_t){CANARY}, sizeof(uint64_t));
     host->live++;
@@ -81,7 +81,7 @@ static void fake_free(const tn_host *table, void *memory)
     struct fake_host *host = self_of(table);
     if (!memory)
         return;
-    struct block *block = (struct block *)memory - 1;
+    struct fake_block *block = (struct fake_block *)memory - 1;
     if ((uintptr_t)memory % 16 || (block->state != LIVE && block->state != DEAD)) {
         misused(host, "free of memory that alloc did not give");
         return;
@@ -282,7 +282,7 @@ void fake_host_finish(struct fake_host *host)
     host->pages = NULL;
     tn_runtime_close(host->providers);
     host->providers = NULL;
-    for (struct block *b = host->dead, *next; b; b = next) {
+    for (struct fake_block *b = host->dead, *next; b; b = next) {
         next = b->next;
         free(b->start);
     }

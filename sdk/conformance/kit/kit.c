@@ -34,19 +34,19 @@ uint64_t random_below(struct kit *k, uint64_t n)
 
 // --- lines -----------------------------------------------------------------------------
 
-struct line {
+struct result_line {
     char bytes[DETAIL_SIZE * 4];
     size_t size;
 };
 
-static void line_put(struct line *line, char c)
+static void line_put(struct result_line *line, char c)
 {
     if (line->size < sizeof(line->bytes) - 8) // the rest is for closing quotes and braces
         line->bytes[line->size++] = c;
 }
 
 // Appends a JSON string. Bytes other than printable ASCII become '?'.
-static void line_put_text(struct line *line, const char *text)
+static void line_put_text(struct result_line *line, const char *text)
 {
     line_put(line, '"');
     for (; *text && line->size < sizeof(line->bytes) - 16; text++) {
@@ -59,20 +59,20 @@ static void line_put_text(struct line *line, const char *text)
     line_put(line, '"');
 }
 
-static void line_put_key(struct line *line, const char *key)
+static void line_put_key(struct result_line *line, const char *key)
 {
     line_put(line, line->size ? ',' : '{');
     line_put_text(line, key);
     line_put(line, ':');
 }
 
-static void line_put_pair(struct line *line, const char *key, const char *value)
+static void line_put_pair(struct result_line *line, const char *key, const char *value)
 {
     line_put_key(line, key);
     line_put_text(line, value);
 }
 
-static void line_put_number(struct line *line, const char *key, uint64_t value)
+static void line_put_number(struct result_line *line, const char *key, uint64_t value)
 {
     char text[24];
     line_put_key(line, key);
@@ -81,7 +81,7 @@ static void line_put_number(struct line *line, const char *key, uint64_t value)
         line_put(line, *p);
 }
 
-static void line_send(struct line *line)
+static void line_send(struct result_line *line)
 {
     line->bytes[line->size++] = '}';
     line->bytes[line->size++] = '\n';
@@ -135,7 +135,7 @@ bool check_begin(struct kit *k, const char *check, const char *subject, ...)
     if (++k->number <= k->resume || !check_is_wanted(k))
         return false;
     k->random = numbers_named(numbers_named(k->seed, check), k->subject);
-    struct line line = {.size = 0};
+    struct result_line line = {.size = 0};
     line_put_pair(&line, "begin", check);
     line_put_pair(&line, "subject", k->subject);
     line_put_number(&line, "number", k->number);
@@ -145,7 +145,7 @@ bool check_begin(struct kit *k, const char *check, const char *subject, ...)
 
 void check_end(struct kit *k)
 {
-    struct line line = {.size = 0};
+    struct result_line line = {.size = 0};
     line_put_pair(&line, "check", k->check);
     line_put_pair(&line, "subject", k->subject);
     line_put_pair(&line, "outcome", k->outcome);

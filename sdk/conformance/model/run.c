@@ -51,7 +51,7 @@ static bool is_of_step(const struct model_run *run, const struct draft_weight *w
 
 // --- the step, as the plugin sees it ---------------------------------------------------
 
-struct step {
+struct running_step {
     tn_model_step base; // first
     struct model_run *run;
     struct model_step *asked;
@@ -59,7 +59,7 @@ struct step {
 };
 
 // Counts a call of a slot. False: it is the one that fails.
-static bool count_call(struct step *step)
+static bool count_call(struct running_step *step)
 {
     if (++step->asked->calls != step->asked->fails_at)
         return tn_scope_status(step->scope) == TN_OK;
@@ -67,13 +67,14 @@ static bool count_call(struct step *step)
     return false;
 }
 
-static struct step *step_of(const tn_model_step *base)
+static struct running_step *step_of(const tn_model_step *base)
 {
-    return (struct step *)(void *)(uintptr_t)base;
+    return (struct running_step *)(void *)(uintptr_t)base;
 }
 
 // The weight, where a part of the step lists it so. `flag` 0: whole.
-static const tn_model_weight *weight_of(struct step *step, const char *name, uint32_t flag)
+static const tn_model_weight *weight_of(struct running_step *step, const char *name,
+                                        uint32_t flag)
 {
     static const char *const ways[] = {"to be read whole", "", "for products", "",
                                        "for rows"};
@@ -104,7 +105,7 @@ static const tn_model_weight *weight_of(struct step *step, const char *name, uin
 
 // The weight's elements, the same in each step: matrices that leave the size of a product
 // as it is, and vectors about 1.
-static tn_array *weight_array(struct step *step, const tn_model_weight *w)
+static tn_array *weight_array(struct running_step *step, const tn_model_weight *w)
 {
     tn_type type = {.dtype = TN_F32, .rank = w->rank};
     memcpy(type.extent, w->extent, sizeof(w->extent));
@@ -126,7 +127,7 @@ static tn_array *weight_array(struct step *step, const tn_model_weight *w)
 
 static tn_array *step_weight(const tn_model_step *base, const char *name)
 {
-    struct step *step = step_of(base);
+    struct running_step *step = step_of(base);
     const tn_model_weight *w = weight_of(step, name, 0);
     bool is_absent =
         w && w->flags & TN_MODEL_OPTIONAL && step->run->draft.kind != DRAFT_FULL;
@@ -135,7 +136,7 @@ static tn_array *step_weight(const tn_model_step *base, const char *name)
 
 static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
 {
-    struct step *step = step_of(base);
+    struct running_step *step = step_of(base);
     const tn_model_weight *w = weight_of(step, name, TN_MODEL_PRODUCT);
     tn_array *turned = w ? tn_op(step->scope, "base.transpose/1",
                                  TN_IN(weight_array(step, w)), TN_NO_ATTRS)
@@ -145,7 +146,7 @@ static tn_array *step_product(const tn_model_step *base, tn_array *x, const char
 
 static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char *name)
 {
-    struct step *step = step_of(base);
+    struct running_step *step = step_of(base);
     const tn_model_weight *w = weight_of(step, name, TN_MODEL_ROWS);
     return tn_op(step->scope, "base.take/1", TN_IN(w ? weight_array(step, w) : NULL, ids),
                  TN_NO_ATTRS);
@@ -154,14 +155,14 @@ static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char 
 static tn_array *step_constant(const tn_model_step *base, tn_dtype dtype,
                                const tn_shape *shape, const void *data)
 {
-    struct step *step = step_of(base);
+    struct running_step *step = step_of(base);
     return count_call(step) ? tn_from_data(step->scope, dtype, shape, data) : NULL;
 }
 
 static tn_array *step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
                               const char *name)
 {
-    struct step *step = step_of(base);
+    struct running_step *step = step_of(base);
     const tn_model_weight *w = weight_of(step, name, TN_MODEL_PRODUCT);
     return tn_op(step->scope, "quant.experts_matmul/1",
                  TN_IN(x, w ? weight_array(step, w) : NULL, ids), tn_attrs("format", ""));
@@ -175,7 +176,7 @@ static tn_array *integers(tn_scope *scope, const int32_t *values, int64_t count)
 }
 
 // The inputs of a step as arrays.
-static void fill_inputs(struct step *step, tn_array **caches)
+static void fill_inputs(struct running_step *step, tn_array **caches)
 {
     const struct model_run *run = step->run;
     const struct model_step *asked = step->asked;
@@ -217,7 +218,7 @@ static bool has_type(const tn_array *array, tn_dtype dtype, int32_t rank,
 }
 
 // Whether build gave what tn_model_step says, of the types that it says.
-static bool expect_outputs(const struct step *step, tn_array *const *before)
+static bool expect_outputs(const struct running_step *step, tn_array *const *before)
 {
     const tn_model_step *base = &step->base;
     const struct model_run *run = step->run;
@@ -250,7 +251,7 @@ static bool expect_outputs(const struct step *step, tn_array *const *before)
 }
 
 // Reads the output and the caches back.
-static bool step_read_back(const struct step *step)
+static bool step_read_back(const struct running_step *step)
 {
     const struct model_step *asked = step->asked;
     const struct model_run *run = step->run;
@@ -274,7 +275,7 @@ static bool step_read_back(const struct step *step)
 }
 
 // Builds the graph in the scope of `step`.
-static bool step_build(struct step *step, tn_array **caches)
+static bool step_build(struct running_step *step, tn_array **caches)
 {
     struct model_run *run = step->run;
     struct model_step *asked = step->asked;
@@ -307,7 +308,7 @@ bool model_run_step(struct model_run *run, struct model_step *asked)
 {
     tn_array *caches[RUN_CACHES] = {NULL};
     int64_t end = asked->end ? asked->end : run->facts->layers;
-    struct step step = {
+    struct running_step step = {
         .base = {.struct_size = sizeof(step.base),
                  .count = asked->count,
                  .capacity = RUN_CAPACITY,

@@ -307,14 +307,14 @@ static bool types_are_small(const tn_type *types, uint32_t count)
 }
 
 // Which samples are kept: those that a function accepts, or all.
-struct filter {
+struct sample_filter {
     bool (*accepts)(const struct sample *s, const void *context); // NULL: all
     const void *context;
 };
 
 // Hash of the features in which samples should differ: which attributes are given, dtypes,
 // ranks, and extents of 0 and 1; with a filter, all extents.
-static uint64_t sample_kind(const struct sample *s, const struct filter *filter)
+static uint64_t sample_kind(const struct sample *s, const struct sample_filter *filter)
 {
     uint64_t kind = s->given;
     for (uint32_t i = 0; i < s->num_inputs; i++) {
@@ -328,7 +328,7 @@ static uint64_t sample_kind(const struct sample *s, const struct filter *filter)
 }
 
 static bool sample_is_new(const struct sample *samples, uint32_t count,
-                          const struct sample *s, const struct filter *filter)
+                          const struct sample *s, const struct sample_filter *filter)
 {
     for (uint32_t i = 0; i < count; i++)
         if (sample_kind(&samples[i], filter) == sample_kind(s, filter))
@@ -352,13 +352,13 @@ static uint32_t keep_accepted(struct sample_maker *maker, struct sample *example
     return kept;
 }
 
-static bool passes(const struct filter *filter, const struct sample *s)
+static bool passes(const struct sample_filter *filter, const struct sample *s)
 {
     return !filter->accepts || filter->accepts(s, filter->context);
 }
 
 // Drops the examples that the filter does not take.
-static uint32_t keep_passing(const struct filter *filter, struct sample *samples,
+static uint32_t keep_passing(const struct sample_filter *filter, struct sample *samples,
                              uint32_t count)
 {
     uint32_t kept = 0;
@@ -369,7 +369,8 @@ static uint32_t keep_passing(const struct filter *filter, struct sample *samples
 }
 
 static uint32_t make_samples(struct sample_maker *maker, const tn_primitive *primitive,
-                             const struct filter *filter, struct sample *out, uint32_t max)
+                             const struct sample_filter *filter, struct sample *out,
+                             uint32_t max)
 {
     struct kit *k = maker->kit;
     int attempts = primitive->infer ? ATTEMPTS : ATTEMPTS_BY_CORE;
@@ -395,12 +396,13 @@ static uint32_t make_samples(struct sample_maker *maker, const tn_primitive *pri
 uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
                       struct sample *out, uint32_t max)
 {
-    return make_samples(maker, primitive, &(struct filter){NULL, NULL}, out, max);
+    return make_samples(maker, primitive, &(struct sample_filter){NULL, NULL}, out, max);
 }
 
 uint32_t samples_make_for(struct sample_maker *maker, const tn_primitive *primitive,
                           bool (*accepts)(const struct sample *s, const void *context),
                           const void *context, struct sample *out, uint32_t max)
 {
-    return make_samples(maker, primitive, &(struct filter){accepts, context}, out, max);
+    return make_samples(maker, primitive, &(struct sample_filter){accepts, context}, out,
+                        max);
 }

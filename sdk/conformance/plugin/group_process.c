@@ -21,7 +21,7 @@ extern char **environ;
 enum { MAX_FILES = 256 };
 
 // A snapshot of the state of the process.
-struct state {
+struct process_state {
     char locale[256];
     int rounding;
     uint64_t control; // floating-point control register
@@ -62,7 +62,7 @@ static uint64_t hash_environment(void)
     return hash;
 }
 
-static void look_at_files(struct state *state)
+static void look_at_files(struct process_state *state)
 {
     char path[64];
     for (int i = 0; i < MAX_FILES; i++) {
@@ -73,9 +73,9 @@ static void look_at_files(struct state *state)
     }
 }
 
-static void look(struct state *state)
+static void look(struct process_state *state)
 {
-    *state = (struct state){.rounding = fegetround(), .control = float_control()};
+    *state = (struct process_state){.rounding = fegetround(), .control = float_control()};
     format_text(state->locale, sizeof(state->locale), "%s", setlocale(LC_ALL, NULL));
     for (int i = 1; i < NSIG; i++)
         sigaction(i, NULL, &state->actions[i]);
@@ -92,9 +92,9 @@ static void look(struct state *state)
 
 // --- one life --------------------------------------------------------------------------
 
-struct life {
+struct plugin_life {
     bool is_complete;
-    struct state before, after;
+    struct process_state before, after;
     int threads_before_init, threads_after_init, threads_left;
     off_t printed;
     char output[200];
@@ -108,7 +108,7 @@ static void ask(const struct subject *s)
     subject_backend(s);
 }
 
-static const char *live(struct kit *k, struct life *life)
+static const char *live(struct kit *k, struct plugin_life *life)
 {
     struct subject s;
     struct fake_host host;
@@ -136,7 +136,7 @@ static const char *live(struct kit *k, struct life *life)
 }
 
 // Runs live() with standard output and standard error captured.
-static void live_quietly(struct kit *k, struct life *life)
+static void live_quietly(struct kit *k, struct plugin_life *life)
 {
     int out = dup(1), err = dup(2), caught = memfd_create("printed", 0);
     setenv("LC_ALL", "C.UTF-8", 1); // so that setlocale(LC_ALL, "") changes something
@@ -160,7 +160,8 @@ static void live_quietly(struct kit *k, struct life *life)
 
 // --- comparing -------------------------------------------------------------------------
 
-static bool same_signals(const struct state *a, const struct state *b, int *out_signal)
+static bool same_signals(const struct process_state *a, const struct process_state *b,
+                         int *out_signal)
 {
     for (int i = 1; i < NSIG; i++)
         if (a->actions[i].sa_handler != b->actions[i].sa_handler) {
@@ -174,7 +175,7 @@ static bool same_signals(const struct state *a, const struct state *b, int *out_
     return true;
 }
 
-static void check_process_signals(struct kit *k, const struct life *life)
+static void check_process_signals(struct kit *k, const struct plugin_life *life)
 {
     int number;
     if (!check_begin(k, "process.signals", NULL))
@@ -188,7 +189,7 @@ static void check_process_signals(struct kit *k, const struct life *life)
     check_end(k);
 }
 
-static void check_process_files(struct kit *k, const struct life *life)
+static void check_process_files(struct kit *k, const struct plugin_life *life)
 {
     if (!check_begin(k, "process.files", NULL))
         return;
@@ -201,7 +202,7 @@ static void check_process_files(struct kit *k, const struct life *life)
     check_end(k);
 }
 
-static void check_process_threads(struct kit *k, const struct life *life)
+static void check_process_threads(struct kit *k, const struct plugin_life *life)
 {
     if (check_begin(k, "process.init-threads", NULL)) {
         if (life->threads_after_init > life->threads_before_init)
@@ -216,9 +217,9 @@ static void check_process_threads(struct kit *k, const struct life *life)
     }
 }
 
-static void check_process_plain(struct kit *k, const struct life *life)
+static void check_process_plain(struct kit *k, const struct plugin_life *life)
 {
-    const struct state *a = &life->before, *b = &life->after;
+    const struct process_state *a = &life->before, *b = &life->after;
     const struct {
         const char *check;
         bool same;
@@ -284,7 +285,7 @@ static void check_process_exit(struct kit *k)
 
 void group_process(struct kit *k)
 {
-    static struct life life;
+    static struct plugin_life life;
     bool begun = check_begin(k, "process.survives", NULL);
     // The checks below need the results even if this one is not wanted.
     if (begun || k->resume == 0)

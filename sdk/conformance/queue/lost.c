@@ -81,7 +81,7 @@ static void works(struct fixture *f, const char *what)
 
 // --- the loss --------------------------------------------------------------------------
 
-struct waiter {
+struct lost_waiter {
     const struct scene *scene;
     tn_buffer *buffer; // used by the copying thread alone
     tn_status status;
@@ -89,7 +89,7 @@ struct waiter {
 
 static void *wait_for_work(void *context)
 {
-    struct waiter *w = context;
+    struct lost_waiter *w = context;
     const struct fixture *f = w->scene->fixture;
     w->status = f->backend->wait(f->device, 0, w->scene->points[SUBMISSIONS - 1]);
     return NULL;
@@ -97,7 +97,7 @@ static void *wait_for_work(void *context)
 
 static void *copy_until_lost(void *context)
 {
-    struct waiter *w = context;
+    struct lost_waiter *w = context;
     const struct fixture *f = w->scene->fixture;
     unsigned char bytes[COPY] = {0};
     bool again = true;
@@ -145,7 +145,7 @@ static bool wait_behind_host(struct scene *s)
 static bool lose_at_work(struct scene *s)
 {
     struct fixture *f = s->fixture;
-    struct waiter waiters[WAITERS];
+    struct lost_waiter waiters[WAITERS];
     pthread_t threads[WAITERS];
     tn_buffer *buffer = fixture_buffer(f, COPY);
     if (!buffer || !scene_prepare(s))
@@ -157,7 +157,7 @@ static bool lose_at_work(struct scene *s)
     if (!wait_behind_host(s))
         return false;
     for (int i = 0; i < WAITERS; i++) {
-        waiters[i] = (struct waiter){s, buffer, TN_OK};
+        waiters[i] = (struct lost_waiter){s, buffer, TN_OK};
         if (pthread_create(&threads[i], NULL, i ? wait_for_work : copy_until_lost,
                            &waiters[i]))
             abort(); // checks run in a child process: its parent reports the abort

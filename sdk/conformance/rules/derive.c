@@ -12,7 +12,7 @@
 
 enum { MAX_ELEMENTS = 10, MAX_TRIES = 8 };
 
-struct derivation {
+struct rule_derivation {
     struct kit *kit;
     struct pack *pack;
     struct sample *s;
@@ -61,7 +61,7 @@ static bool choose_step(const struct sample *s, double *step, double *bound)
     return has_input && has_output && rounding < 0x1p-20;
 }
 
-static bool derivation_init(struct derivation *d)
+static bool derivation_init(struct rule_derivation *d)
 {
     struct array out[MAX_OUT];
     widen(d->pack, d->s);
@@ -79,7 +79,7 @@ static bool derivation_init(struct derivation *d)
     return true;
 }
 
-static void derivation_finish(struct derivation *d)
+static void derivation_finish(struct rule_derivation *d)
 {
     for (uint32_t i = 0; i < d->s->num_outputs; i++)
         array_free(&d->weights[i]);
@@ -94,7 +94,7 @@ static double product(tn_complex128 a, tn_complex128 b)
     return a.re * b.re + a.im * b.im;
 }
 
-static double loss(const struct derivation *d)
+static double loss(const struct rule_derivation *d)
 {
     struct array out[MAX_OUT];
     double sum = 0;
@@ -110,7 +110,8 @@ static double loss(const struct derivation *d)
 
 // The loss after all inputs are moved by `by` times `along`; data NULL in `along`: not
 // moved.
-static double loss_moved(const struct derivation *d, const struct array *along, double by)
+static double loss_moved(const struct rule_derivation *d, const struct array *along,
+                         double by)
 {
     struct array kept[MAX_IN];
     memcpy(kept, d->s->in, sizeof(kept));
@@ -134,7 +135,8 @@ static double loss_moved(const struct derivation *d, const struct array *along, 
 }
 
 // Central difference along `along`. False: the function is not smooth there.
-static bool difference(const struct derivation *d, const struct array *along, double *out)
+static bool difference(const struct rule_derivation *d, const struct array *along,
+                       double *out)
 {
     double coarse =
         (loss_moved(d, along, d->step) - loss_moved(d, along, -d->step)) / (2 * d->step);
@@ -144,7 +146,7 @@ static bool difference(const struct derivation *d, const struct array *along, do
     return fabs(coarse - fine) <= d->bound / 4 * (1 + fabs(fine));
 }
 
-static bool agrees(const struct derivation *d, double got, double want)
+static bool agrees(const struct rule_derivation *d, double got, double want)
 {
     return fabs(got - want) <= d->bound * (1 + fabs(want));
 }
@@ -153,7 +155,7 @@ static bool agrees(const struct derivation *d, double got, double want)
 
 // Builds the application. Gives its floating-point outputs with their weights; returns how
 // many there are.
-static uint32_t derivation_build(tn_scope *scope, const struct derivation *d,
+static uint32_t derivation_build(tn_scope *scope, const struct rule_derivation *d,
                                  tn_array *in[MAX_IN], tn_array *out[MAX_OUT],
                                  tn_array *weights[MAX_OUT])
 {
@@ -171,7 +173,7 @@ static uint32_t derivation_build(tn_scope *scope, const struct derivation *d,
 }
 
 // Computes the gradient in one input. TN_OK, or *out_why is why there is none.
-static tn_status gradient_of(const struct derivation *d, uint32_t input,
+static tn_status gradient_of(const struct rule_derivation *d, uint32_t input,
                              struct array *out_gradient, const char **out_why)
 {
     static char text[300];
@@ -189,7 +191,7 @@ static tn_status gradient_of(const struct derivation *d, uint32_t input,
 
 // Computes the sum of the outputs' tangents times the weights. TN_OK, or *out_why is why
 // not.
-static tn_status tangent_along(const struct derivation *d, const struct array *along,
+static tn_status tangent_along(const struct rule_derivation *d, const struct array *along,
                                double *out, const char **out_why)
 {
     static char text[300];
@@ -232,8 +234,8 @@ static const char *input_name(const struct sample *s, uint32_t i)
 
 // A primitive without a rule is skipped, and so is what a rule says that it has no
 // derivative for; a rule that fails otherwise is a failure.
-static void no_rule(struct derivation *d, bool has_rule, tn_status status, const char *what,
-                    const char *why)
+static void no_rule(struct rule_derivation *d, bool has_rule, tn_status status,
+                    const char *what, const char *why)
 {
     if (has_rule && status != TN_ERR_UNSUPPORTED)
         check_fail(d->kit, "%s: %s fails: %s", sample_text(d->s), what, why);
@@ -242,8 +244,8 @@ static void no_rule(struct derivation *d, bool has_rule, tn_status status, const
 }
 
 // Compares element i of a gradient: `got`, by a move of the input in direction `unit`.
-static void check_part(struct derivation *d, uint32_t input, struct array *along, int64_t i,
-                       tn_complex128 unit, double got)
+static void check_part(struct rule_derivation *d, uint32_t input, struct array *along,
+                       int64_t i, tn_complex128 unit, double got)
 {
     double want;
     array_set_complex(&along[input], i, unit);
@@ -260,7 +262,7 @@ static void check_part(struct derivation *d, uint32_t input, struct array *along
             input_name(d->s, input), got, want);
 }
 
-static void vjp_of_input(struct derivation *d, uint32_t input)
+static void vjp_of_input(struct rule_derivation *d, uint32_t input)
 {
     struct array gradient, along[MAX_IN] = {0};
     const char *why = "";
@@ -284,7 +286,7 @@ static void vjp_of_input(struct derivation *d, uint32_t input)
     array_free(&along[input]);
 }
 
-static void vjp_of(struct derivation *d)
+static void vjp_of(struct rule_derivation *d)
 {
     for (uint32_t i = 0; i < d->s->num_inputs; i++)
         if (flows(d->s, i))
@@ -292,7 +294,7 @@ static void vjp_of(struct derivation *d)
 }
 
 // Compares along one random direction of the inputs whose bits are set.
-static void jvp_along(struct derivation *d, uint32_t inputs)
+static void jvp_along(struct rule_derivation *d, uint32_t inputs)
 {
     struct array along[MAX_IN] = {0};
     double got, want;
@@ -318,7 +320,7 @@ static void jvp_along(struct derivation *d, uint32_t inputs)
         array_free(&along[i]);
 }
 
-static void jvp_of(struct derivation *d)
+static void jvp_of(struct rule_derivation *d)
 {
     uint32_t all = 0;
     for (uint32_t i = 0; i < d->s->num_inputs; i++)
@@ -331,7 +333,7 @@ static void jvp_of(struct derivation *d)
 }
 
 static void derive_each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
-                               const char *check, void (*run)(struct derivation *d))
+                               const char *check, void (*run)(struct rule_derivation *d))
 {
     static struct sample samples[MAX_SAMPLES];
     int tries = 0;
@@ -340,7 +342,7 @@ static void derive_each_sample(struct kit *k, struct pack *pack, const tn_primit
     uint32_t count =
         pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
     for (uint32_t i = 0; i < count && tries < MAX_TRIES; i++) {
-        struct derivation d = {.kit = k, .pack = pack, .s = &samples[i]};
+        struct rule_derivation d = {.kit = k, .pack = pack, .s = &samples[i]};
         if (!derivation_init(&d))
             continue;
         run(&d);

@@ -9,7 +9,7 @@ enum {
 }; // BATCH: slices; TRIES: choices of batch axes for each
    // sample
 
-struct batch {
+struct vmap_batch {
     struct kit *kit;
     struct pack *pack;
     struct sample *s;        // types and attributes of a slice; `in` is empty
@@ -50,7 +50,7 @@ static struct array slice_of(const struct array *array, int32_t axis, int number
 
 // Chooses the batch axis of each input, -1 for none; at least one input has one. False: no
 // input can have one.
-static bool draw_axes(struct batch *b)
+static bool draw_axes(struct vmap_batch *b)
 {
     uint32_t able = 0, chosen = 0;
     uint32_t count = b->s->num_inputs < MAX_IN ? b->s->num_inputs : MAX_IN;
@@ -73,7 +73,7 @@ static bool draw_axes(struct batch *b)
 
 // Fills one slice and its expected outputs. Inputs without a batch axis equal those of
 // slice 0.
-static bool fill_slice(struct batch *b, int number)
+static bool fill_slice(struct vmap_batch *b, int number)
 {
     struct sample slice = *b->s;
     sample_fill(b->kit, &slice);
@@ -93,7 +93,7 @@ static bool fill_slice(struct batch *b, int number)
                           4 * sample_tolerance(&slice, true));
 }
 
-static void batch_free(struct batch *b)
+static void batch_free(struct vmap_batch *b)
 {
     for (int n = 0; n < b->num_slices; n++) {
         outputs_free(b->want[n]);
@@ -104,7 +104,7 @@ static void batch_free(struct batch *b)
         array_free(&b->in[i]);
 }
 
-static bool batch_make(struct batch *b)
+static bool batch_make(struct vmap_batch *b)
 {
     if (!draw_axes(b))
         return false;
@@ -124,7 +124,7 @@ static bool batch_make(struct batch *b)
     return true;
 }
 
-static const char *axes_text(const struct batch *b)
+static const char *axes_text(const struct vmap_batch *b)
 {
     static char text[120];
     size_t at = 0;
@@ -137,7 +137,7 @@ static const char *axes_text(const struct batch *b)
 
 // --- the rule --------------------------------------------------------------------------
 
-static void compare_output(struct batch *b, const struct array *got, int32_t axis,
+static void compare_output(struct vmap_batch *b, const struct array *got, int32_t axis,
                            uint32_t output)
 {
     char text[200];
@@ -164,7 +164,7 @@ static void compare_output(struct batch *b, const struct array *got, int32_t axi
     }
 }
 
-static void compare_outputs(struct batch *b, tn_scope *scope, tn_array *const *outputs,
+static void compare_outputs(struct vmap_batch *b, tn_scope *scope, tn_array *const *outputs,
                             const int32_t *axes)
 {
     for (uint32_t o = 0; o < b->s->num_outputs; o++) {
@@ -185,7 +185,7 @@ static void compare_outputs(struct batch *b, tn_scope *scope, tn_array *const *o
 }
 
 // Calls the rule directly, with the batch on any axes.
-static void call_rule(struct batch *b)
+static void call_rule(struct vmap_batch *b)
 {
     tn_array *in[MAX_IN] = {NULL}, *single[MAX_IN] = {NULL}, *applied[MAX_OUT] = {NULL},
              *outputs[MAX_OUT] = {NULL};
@@ -225,7 +225,7 @@ static tn_status apply_slice(tn_scope *scope, tn_array *const *inputs, uint64_t 
 }
 
 // Calls tn_vmap_call, which uses the rule, or derives one.
-static void call_transform(struct batch *b)
+static void call_transform(struct vmap_batch *b)
 {
     tn_array *in[MAX_IN] = {NULL}, *outputs[MAX_OUT] = {NULL};
     struct sample whole = *b->s, slice = *b->s;
@@ -253,14 +253,14 @@ static void call_transform(struct batch *b)
 void rules_vmap(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
     static struct sample samples[MAX_SAMPLES];
-    static struct batch b;
+    static struct vmap_batch b;
     if (!check_begin(k, "rules.vmap", "%s", p->id))
         return;
     uint32_t count =
         pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
     for (uint32_t i = 0; i < count; i++)
         for (int t = 0; t < TRIES; t++) {
-            b = (struct batch){.kit = k, .pack = pack, .s = &samples[i]};
+            b = (struct vmap_batch){.kit = k, .pack = pack, .s = &samples[i]};
             if (batch_make(&b)) {
                 call_transform(&b);
                 if (p->vmap)

@@ -14,7 +14,7 @@ enum place { OF_ROW, OF_ELEMENT, OF_COLUMN, NUM_PLACES };
 static const char *const place_names[] = {"an index a row", "an index an element",
                                           "an index a column"};
 
-struct sample {
+struct takes_case {
     enum take_form form;
     enum place place;
     tn_dtype dtype, indices;
@@ -37,7 +37,7 @@ static int64_t meant(tn_dtype dtype, int64_t index)
 
 // The i-th index: around both ends, then the extremes of the dtype. Those of TAKE_AT_MOST
 // are small, since they are added.
-static int64_t nth_index(const struct sample *s, int64_t i)
+static int64_t nth_index(const struct takes_case *s, int64_t i)
 {
     static const int64_t far[] = {INT8_MAX,   INT8_MIN,   UINT8_MAX,       INT16_MAX,
                                   INT16_MIN,  UINT16_MAX, INT32_MAX,       INT32_MIN,
@@ -77,7 +77,7 @@ struct arrays {
     struct array table, indices, out, want;
 };
 
-static struct arrays make_arrays(const struct sample *s)
+static struct arrays make_arrays(const struct takes_case *s)
 {
     static const struct {
         bool by_row, by_column; // the axes that the indices have
@@ -107,7 +107,7 @@ static int64_t index_at(const struct arrays *a, int64_t r, int64_t c)
     return tn_get_i64(&a->indices.tensor, tn_offset_at(layout, at));
 }
 
-static double taken(const struct sample *s, const struct arrays *a, int64_t index,
+static double taken(const struct takes_case *s, const struct arrays *a, int64_t index,
                     int64_t r, int64_t c)
 {
     int64_t i = meant(s->indices, index);
@@ -117,7 +117,7 @@ static double taken(const struct sample *s, const struct arrays *a, int64_t inde
     return array_get(&a->table, at);
 }
 
-static void fill_row(const struct sample *s, struct arrays *a, int64_t r)
+static void fill_row(const struct takes_case *s, struct arrays *a, int64_t r)
 {
     int64_t most = index_at(a, r, 0);
     double sum = 0;
@@ -136,7 +136,7 @@ static void fill_row(const struct sample *s, struct arrays *a, int64_t r)
 }
 
 // Drafts the step; `params` have to live as long as the draft.
-static tn_step *draft_take(struct fixture *f, const struct sample *s,
+static tn_step *draft_take(struct fixture *f, const struct takes_case *s,
                            const struct arrays *a, uint64_t params[2],
                            tn_buffer *buffers[3])
 {
@@ -160,7 +160,7 @@ static tn_step *draft_take(struct fixture *f, const struct sample *s,
 }
 
 // Runs a case; false: step_check declined it.
-static bool try_sample(struct fixture *f, const struct sample *s)
+static bool try_sample(struct fixture *f, const struct takes_case *s)
 {
     uint64_t params[2];
     tn_buffer *buffers[3];
@@ -216,23 +216,23 @@ static void check_takes(struct fixture *f)
     for (int place = 0; place < NUM_PLACES; place++)
         for (int kind = PLAIN; kind <= GAPS && !check_failed(f->kit); kind++)
             accepted +=
-                try_sample(f, &(struct sample){TAKE_ELEMENT, (enum place)place, TN_F32,
-                                               TN_I32, (enum layout_kind)kind, 37});
+                try_sample(f, &(struct takes_case){TAKE_ELEMENT, (enum place)place, TN_F32,
+                                                   TN_I32, (enum layout_kind)kind, 37});
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
         if (!tn_dtype_in(dtype, dtypes) || check_failed(f->kit))
             continue;
-        accepted +=
-            try_sample(f, &(struct sample){TAKE_ELEMENT, OF_ROW, dtype, TN_I32, PLAIN, 40});
+        accepted += try_sample(
+            f, &(struct takes_case){TAKE_ELEMENT, OF_ROW, dtype, TN_I32, PLAIN, 40});
         if (tn_dtype_in(dtype, TN_INTEGER_DTYPES))
-            accepted += try_sample(
-                f, &(struct sample){TAKE_ELEMENT, OF_ELEMENT, TN_F32, dtype, PLAIN, 40});
+            accepted += try_sample(f, &(struct takes_case){TAKE_ELEMENT, OF_ELEMENT, TN_F32,
+                                                           dtype, PLAIN, 40});
     }
     expect_some(f, accepted);
 }
 
 static void check_takes_rows(struct fixture *f)
 {
-    static const struct sample samples[] = {
+    static const struct takes_case samples[] = {
         {TAKE_CENTRED, OF_ROW, TN_F32, TN_I32, PLAIN, 40},
         {TAKE_CENTRED, OF_ROW, TN_F32, TN_I64, SHIFTED, 40},
         {TAKE_CENTRED, OF_ROW, TN_I32, TN_I32, PLAIN, 37},
