@@ -16,8 +16,8 @@ const char *const safetensors_dtypes[TN_NUM_DTYPES] = {
     [TN_F8_E5M2] = "F8_E5M2",
 };
 
-static tn_status parse_dtype(const struct safetensors *r, tn_format_array *entry,
-                             const json_t *value)
+static tn_status entry_parse_dtype(const struct safetensors *r, tn_format_array *entry,
+                                   const json_t *value)
 {
     const char *name = json_string_value(value);
     for (tn_dtype i = 1; name && i < TN_NUM_DTYPES; i++)
@@ -30,8 +30,8 @@ static tn_status parse_dtype(const struct safetensors *r, tn_format_array *entry
     return TN_OK;
 }
 
-static tn_status parse_shape(const struct safetensors *r, tn_format_array *entry,
-                             const json_t *value)
+static tn_status entry_parse_shape(const struct safetensors *r, tn_format_array *entry,
+                                   const json_t *value)
 {
     tn_type *shape = &entry->type;
     size_t rank = json_array_size(value);
@@ -94,9 +94,9 @@ static tn_status parse_entry(const struct safetensors *r, const char *name,
         return r->host->fail(r->host, TN_ERR_REFUSED,
                              "%s: '%s': expected dtype, shape and data_offsets",
                              r->source->name, name);
-    tn_status status = parse_dtype(r, entry, json_object_get(value, "dtype"));
+    tn_status status = entry_parse_dtype(r, entry, json_object_get(value, "dtype"));
     if (status == TN_OK)
-        status = parse_shape(r, entry, json_object_get(value, "shape"));
+        status = entry_parse_shape(r, entry, json_object_get(value, "shape"));
     if (status == TN_OK)
         status = parse_offsets(r, entry, json_object_get(value, "data_offsets"));
     // A bool is 0 or 1 here; the file may hold other bytes.
@@ -158,7 +158,7 @@ static tn_status check_cover(const struct safetensors *r)
     return TN_OK;
 }
 
-static tn_status parse_header(struct safetensors *r)
+static tn_status safetensors_parse(struct safetensors *r)
 {
     const char *name;
     json_t *value;
@@ -221,7 +221,7 @@ static tn_status load_header(struct safetensors *r)
 tn_status safetensors_read_header(struct safetensors *r)
 {
     tn_status status = load_header(r);
-    return status == TN_OK ? parse_header(r) : status;
+    return status == TN_OK ? safetensors_parse(r) : status;
 }
 
 void safetensors_finish(struct safetensors *r)

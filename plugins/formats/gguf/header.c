@@ -40,7 +40,7 @@ static bool fills(const struct gguf_part *p)
 // --- bytes ------------------------------------------------------------------------------
 
 // Loads at least `size` bytes from p->at on.
-static tn_status load(struct gguf_part *p, uint64_t size, const char *what)
+static tn_status part_load(struct gguf_part *p, uint64_t size, const char *what)
 {
     const tn_host *host = p->host;
     uint64_t most = p->source->size;
@@ -71,7 +71,7 @@ static tn_status load(struct gguf_part *p, uint64_t size, const char *what)
     return status;
 }
 
-static uint64_t number_at(const unsigned char *from, uint64_t size)
+static uint64_t part_number(const unsigned char *from, uint64_t size)
 {
     uint64_t number = 0;
     for (uint64_t i = 0; i < size; i++)
@@ -81,9 +81,9 @@ static uint64_t number_at(const unsigned char *from, uint64_t size)
 
 static tn_status take_u32(struct gguf_part *p, const char *what, uint32_t *out)
 {
-    tn_status status = load(p, 4, what);
+    tn_status status = part_load(p, 4, what);
     if (status == TN_OK) {
-        *out = (uint32_t)number_at(p->data + p->at, 4);
+        *out = (uint32_t)part_number(p->data + p->at, 4);
         p->at += 4;
     }
     return status;
@@ -91,9 +91,9 @@ static tn_status take_u32(struct gguf_part *p, const char *what, uint32_t *out)
 
 static tn_status take_u64(struct gguf_part *p, const char *what, uint64_t *out)
 {
-    tn_status status = load(p, 8, what);
+    tn_status status = part_load(p, 8, what);
     if (status == TN_OK) {
-        *out = number_at(p->data + p->at, 8);
+        *out = part_number(p->data + p->at, 8);
         p->at += 8;
     }
     return status;
@@ -101,11 +101,11 @@ static tn_status take_u64(struct gguf_part *p, const char *what, uint64_t *out)
 
 // The text is valid until the next bytes are loaded; when values are taken out, until the
 // end, and ended by a zero byte: it moves over the last byte of its size for that.
-static tn_status take_text(struct gguf_part *p, const char *what, tn_text *out)
+static tn_status part_take_text(struct gguf_part *p, const char *what, tn_text *out)
 {
     tn_status status = take_u64(p, what, &out->size);
     if (status == TN_OK)
-        status = load(p, out->size, what);
+        status = part_load(p, out->size, what);
     if (status != TN_OK)
         return status;
     unsigned char *text = p->data + p->at;
@@ -123,7 +123,7 @@ static tn_status take_text(struct gguf_part *p, const char *what, tn_text *out)
 
 static int64_t integer_at(const unsigned char *from, uint32_t type)
 {
-    uint64_t bits = number_at(from, values[type].size);
+    uint64_t bits = part_number(from, values[type].size);
     switch (type) {
     case GGUF_I8:
         return (int8_t)(uint8_t)bits;
@@ -136,9 +136,9 @@ static int64_t integer_at(const unsigned char *from, uint32_t type)
     }
 }
 
-static double float_at(const unsigned char *from, uint32_t type)
+static double part_float(const unsigned char *from, uint32_t type)
 {
-    uint64_t bits = number_at(from, values[type].size);
+    uint64_t bits = part_number(from, values[type].size);
     uint32_t low = (uint32_t)bits;
     float single;
     double number;
@@ -157,7 +157,7 @@ static tn_status fill_numbers(const struct gguf_part *p, uint32_t type, tn_metad
     uint8_t *bools = to;
     for (uint64_t i = 0; i < pair->count; i++, from += values[type].size) {
         if (pair->kind == TN_METADATA_FLOAT) {
-            floats[i] = float_at(from, type);
+            floats[i] = part_float(from, type);
         } else if (pair->kind != TN_METADATA_BOOL) {
             integers[i] = integer_at(from, type);
             if (type == GGUF_U64 && integers[i] < 0)
@@ -180,11 +180,11 @@ static tn_status walk_values(struct gguf_part *p, uint32_t type, tn_metadata *pa
     tn_text text;
     if (type == GGUF_TEXT) {
         for (uint64_t i = 0; i < pair->count && status == TN_OK; i++)
-            status = take_text(p, "a text", fills(p) ? (tn_text *)to + i : &text);
+            status = part_take_text(p, "a text", fills(p) ? (tn_text *)to + i : &text);
         return status;
     }
     uint64_t size = pair->count * values[type].size;
-    status = load(p, size, "values of metadata");
+    status = part_load(p, size, "values of metadata");
     if (status == TN_OK && fills(p))
         status = fill_numbers(p, type, pair, to);
     if (status == TN_OK)
@@ -228,7 +228,7 @@ static tn_status walk_pair(struct gguf_part *p, uint64_t index)
     tn_text key;
     uint32_t type;
     tn_metadata pair = {.count = 1};
-    tn_status status = take_text(p, "a key of metadata", &key);
+    tn_status status = part_take_text(p, "a key of metadata", &key);
     if (status == TN_OK && (key.size == 0 || !gguf_is_text(&key)))
         return p->host->fail(p->host, TN_ERR_REFUSED,
                              "%s: the key of metadata %" PRIu64 " is empty, or no UTF-8",
@@ -250,7 +250,7 @@ static tn_status walk_pair(struct gguf_part *p, uint64_t index)
 
 // --- tensors ----------------------------------------------------------------------------
 
-static tn_status take_shape(struct gguf_part *p, const tn_text *name, tn_type *shape)
+static tn_status part_take_shape(struct gguf_part *p, const tn_text *name, tn_type *shape)
 {
     uint32_t rank;
     const tn_host *host = p->host;
@@ -318,13 +318,13 @@ static tn_status walk_tensor(struct gguf_part *p, uint64_t index)
     tn_text name;
     uint32_t type;
     tn_format_array array = {0};
-    tn_status status = take_text(p, "a name", &name);
+    tn_status status = part_take_text(p, "a name", &name);
     if (status == TN_OK && !gguf_is_text(&name))
         return p->host->fail(p->host, TN_ERR_REFUSED,
                              "%s: the name of tensor %" PRIu64 " is no UTF-8",
                              p->source->name, index);
     if (status == TN_OK)
-        status = take_shape(p, &name, &array.type);
+        status = part_take_shape(p, &name, &array.type);
     if (status == TN_OK)
         status = take_u32(p, "a type", &type);
     if (status == TN_OK)

@@ -34,8 +34,8 @@ static int64_t integer_of(const tn_metadata_list *list, const char *key)
 }
 
 // Reads part `number` (from 0), which lies beside the first one.
-static tn_status read_part(const tn_host *host, const struct gguf_part *first,
-                           int64_t number, int64_t count, struct gguf_part *part)
+static tn_status gguf_read_part(const tn_host *host, const struct gguf_part *first,
+                                int64_t number, int64_t count, struct gguf_part *part)
 {
     char name[512], suffix[SUFFIX_SIZE];
     const char *base = base_name(first->source->name);
@@ -65,7 +65,7 @@ static tn_status read_part(const tn_host *host, const struct gguf_part *first,
     return TN_OK;
 }
 
-static tn_status read_parts(const tn_host *host, struct gguf *g)
+static tn_status gguf_read_parts(const tn_host *host, struct gguf *g)
 {
     struct gguf_part *last = g->parts;
     const tn_metadata_list list = gguf_part_metadata(last);
@@ -83,7 +83,7 @@ static tn_status read_parts(const tn_host *host, struct gguf *g)
         *part = (struct gguf_part){.host = host};
         last->next = part;
         last = part;
-        status = read_part(host, g->parts, i, count, part);
+        status = gguf_read_part(host, g->parts, i, count, part);
     }
     return status;
 }
@@ -132,8 +132,8 @@ static void gguf_close(const tn_host *host, const tn_format_content *content)
     host->free(host, g);
 }
 
-static tn_status read_all(const tn_host *host, const tn_format_source *source,
-                          struct gguf *g)
+static tn_status gguf_read_all(const tn_host *host, const tn_format_source *source,
+                               struct gguf *g)
 {
     g->parts = host->alloc(host, sizeof(*g->parts), 0);
     if (!g->parts)
@@ -145,7 +145,7 @@ static tn_status read_all(const tn_host *host, const tn_format_source *source,
             names_differ(host, source->name, "pairs of metadata", &g->parts->metadata->key,
                          sizeof(tn_metadata), g->parts->num_metadata);
     if (status == TN_OK)
-        status = read_parts(host, g);
+        status = gguf_read_parts(host, g);
     if (status == TN_OK)
         status = join_arrays(host, g);
     if (status == TN_OK)
@@ -164,7 +164,7 @@ static tn_status gguf_list(const tn_host *host, const tn_format_source *source,
                                    .array_size = sizeof(tn_format_array),
                                    .text_size = sizeof(tn_format_text),
                                    .metadata_size = sizeof(tn_metadata)}};
-    tn_status status = read_all(host, source, g);
+    tn_status status = gguf_read_all(host, source, g);
     if (status != TN_OK) {
         gguf_close(host, &g->content);
         return status;

@@ -45,13 +45,14 @@ static const tn_format_array *array_at(const struct gguf_header *h, uint64_t ind
     return (const void *)((const char *)content->arrays + index * content->array_size);
 }
 
-static const tn_format_text *text_at(const struct gguf_header *h, uint64_t index)
+static const tn_format_text *header_text(const struct gguf_header *h, uint64_t index)
 {
     const tn_format_content *content = h->content;
     return (const void *)((const char *)content->texts + index * content->text_size);
 }
 
-static tn_status check_array(const struct gguf_header *h, const tn_format_array *array)
+static tn_status gguf_header_check_array(const struct gguf_header *h,
+                                         const tn_format_array *array)
 {
     struct gguf_type type;
     const tn_host *host = h->host;
@@ -84,7 +85,7 @@ static tn_status check_key(const struct gguf_header *h, const char *key, uint64_
     const tn_text text = {key, strlen(key)};
     bool is_twice = tn_metadata_find(&h->metadata, key) != NULL;
     for (uint64_t i = 0; i < num_texts; i++)
-        is_twice |= strcmp(text_at(h, i)->key, key) == 0;
+        is_twice |= strcmp(header_text(h, i)->key, key) == 0;
     if (is_twice)
         return h->host->fail(h->host, TN_ERR_ARGUMENT,
                              "%s: two pairs of metadata named '%s'", h->path, key);
@@ -94,11 +95,11 @@ static tn_status check_key(const struct gguf_header *h, const char *key, uint64_
     return TN_OK;
 }
 
-static tn_status check(const struct gguf_header *h)
+static tn_status gguf_header_check(const struct gguf_header *h)
 {
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < h->content->num_texts && status == TN_OK; i++)
-        status = check_key(h, text_at(h, i)->key, i);
+        status = check_key(h, header_text(h, i)->key, i);
     for (uint64_t i = 0; i < h->metadata.count && status == TN_OK; i++) {
         const tn_metadata *pair = tn_metadata_at(&h->metadata, i);
         tn_metadata_list before = h->metadata;
@@ -113,31 +114,31 @@ static tn_status check(const struct gguf_header *h)
                                    h->path, pair->key, pair->kind);
     }
     for (uint64_t i = 0; i < h->content->num_arrays && status == TN_OK; i++)
-        status = check_array(h, array_at(h, i));
+        status = gguf_header_check_array(h, array_at(h, i));
     return status;
 }
 
 // --- the header -------------------------------------------------------------------------
 
-static void put(struct gguf_header *h, const void *bytes, uint64_t size)
+static void header_put(struct gguf_header *h, const void *bytes, uint64_t size)
 {
     if (h->data && size)
         memcpy(h->data + h->size, bytes, size);
     h->size += size;
 }
 
-static void put_number(struct gguf_header *h, uint64_t number, uint64_t size)
+static void header_put_number(struct gguf_header *h, uint64_t number, uint64_t size)
 {
     unsigned char bytes[8];
     for (uint64_t i = 0; i < size; i++)
         bytes[i] = (unsigned char)(number >> 8 * i);
-    put(h, bytes, size);
+    header_put(h, bytes, size);
 }
 
-static void put_text(struct gguf_header *h, const char *text, uint64_t size)
+static void header_put_text(struct gguf_header *h, const char *text, uint64_t size)
 {
-    put_number(h, size, 8);
-    put(h, text, size);
+    header_put_number(h, size, 8);
+    header_put(h, text, size);
 }
 
 // The type that readers expect: llama.cpp wants dimensions as GGUF_U32, lists of integers
@@ -184,8 +185,8 @@ static enum gguf_value type_of_pair(const tn_metadata *pair)
     }
 }
 
-static void put_value(struct gguf_header *h, enum gguf_value type, const tn_metadata *pair,
-                      uint64_t i)
+static void header_put_value(struct gguf_header *h, enum gguf_value type,
+                             const tn_metadata *pair, uint64_t i)
 {
     const tn_text *texts = pair->data;
     const int64_t *integers = pair->data;
@@ -196,26 +197,26 @@ static void put_value(struct gguf_header *h, enum gguf_value type, const tn_meta
     float single;
     switch (type) {
     case GGUF_TEXT:
-        put_text(h, texts[i].data, texts[i].size);
+        header_put_text(h, texts[i].data, texts[i].size);
         return;
     case GGUF_BOOL:
-        put(h, &bools[i], 1);
+        header_put(h, &bools[i], 1);
         return;
     case GGUF_F32:
         single = (float)floats[i];
         memcpy(&low, &single, sizeof(low));
-        put_number(h, low, 4);
+        header_put_number(h, low, 4);
         return;
     case GGUF_F64:
         memcpy(&bits, &floats[i], sizeof(bits));
-        put_number(h, bits, 8);
+        header_put_number(h, bits, 8);
         return;
     case GGUF_U32:
     case GGUF_I32:
-        put_number(h, (uint64_t)integers[i], 4);
+        header_put_number(h, (uint64_t)integers[i], 4);
         return;
     default:
-        put_number(h, (uint64_t)integers[i], 8);
+        header_put_number(h, (uint64_t)integers[i], 8);
         return;
     }
 }
@@ -223,17 +224,17 @@ static void put_value(struct gguf_header *h, enum gguf_value type, const tn_meta
 static void put_pair(struct gguf_header *h, const tn_metadata *pair)
 {
     enum gguf_value type = type_of_pair(pair);
-    put_text(h, pair->key, strlen(pair->key));
+    header_put_text(h, pair->key, strlen(pair->key));
     if (pair->flags & TN_METADATA_LIST)
-        put_number(h, GGUF_LIST, 4);
-    put_number(h, type, 4);
+        header_put_number(h, GGUF_LIST, 4);
+    header_put_number(h, type, 4);
     if (pair->flags & TN_METADATA_LIST)
-        put_number(h, pair->count, 8);
+        header_put_number(h, pair->count, 8);
     for (uint64_t i = 0; i < pair->count; i++)
-        put_value(h, type, pair, i);
+        header_put_value(h, type, pair, i);
 }
 
-static uint64_t round_up(const struct gguf_header *h, uint64_t size)
+static uint64_t header_align(const struct gguf_header *h, uint64_t size)
 {
     return (size + h->alignment - 1) & ~(h->alignment - 1);
 }
@@ -245,35 +246,35 @@ static uint64_t put_array(struct gguf_header *h, const tn_format_array *array,
     struct gguf_type type;
     (void)gguf_type_of_array(array, &type); // it is one of GGUF's: check_array
     int32_t rank = array->type.rank;
-    put_text(h, array->name, strlen(array->name));
-    put_number(h, (uint64_t)rank, 4);
+    header_put_text(h, array->name, strlen(array->name));
+    header_put_number(h, (uint64_t)rank, 4);
     for (int32_t axis = rank; axis > 0; axis--) { // innermost first
         int64_t extent = array->type.extent[axis - 1];
         bool is_row = axis == rank;
-        put_number(h,
-                   (uint64_t)(is_row && type.block_format
-                                  ? extent / type.bytes * type.elements
-                                  : extent),
-                   8);
+        header_put_number(h,
+                          (uint64_t)(is_row && type.block_format
+                                         ? extent / type.bytes * type.elements
+                                         : extent),
+                          8);
     }
-    put_number(h, type.number, 4);
-    put_number(h, offset, 8);
-    return round_up(h, offset + array->size);
+    header_put_number(h, type.number, 4);
+    header_put_number(h, offset, 8);
+    return header_align(h, offset + array->size);
 }
 
 static void put_header(struct gguf_header *h)
 {
     uint64_t offset = 0;
     const tn_format_content *content = h->content;
-    put(h, "GGUF", 4);
-    put_number(h, 3, 4);
-    put_number(h, content->num_arrays, 8);
-    put_number(h, h->metadata.count + content->num_texts, 8);
+    header_put(h, "GGUF", 4);
+    header_put_number(h, 3, 4);
+    header_put_number(h, content->num_arrays, 8);
+    header_put_number(h, h->metadata.count + content->num_texts, 8);
     for (uint64_t i = 0; i < h->metadata.count; i++)
         put_pair(h, tn_metadata_at(&h->metadata, i));
     for (uint64_t i = 0; i < content->num_texts; i++) {
-        const tn_text text = {text_at(h, i)->value, strlen(text_at(h, i)->value)};
-        const tn_metadata pair = {text_at(h, i)->key, &text, 1, TN_METADATA_TEXT, 0};
+        const tn_text text = {header_text(h, i)->value, strlen(header_text(h, i)->value)};
+        const tn_metadata pair = {header_text(h, i)->key, &text, 1, TN_METADATA_TEXT, 0};
         put_pair(h, &pair);
     }
     for (uint64_t i = 0; i < content->num_arrays; i++)
@@ -287,7 +288,7 @@ static tn_status write_padding(const struct gguf_header *h, const tn_format_sink
 {
     static const char zeros[4096];
     tn_status status = TN_OK;
-    for (uint64_t left = round_up(h, size) - size; left > 0 && status == TN_OK;) {
+    for (uint64_t left = header_align(h, size) - size; left > 0 && status == TN_OK;) {
         uint64_t part = left < sizeof(zeros) ? left : sizeof(zeros);
         status = sink->write(sink, zeros, part);
         left -= part;
@@ -334,6 +335,6 @@ tn_status gguf_write(const tn_host *host, const tn_format_content *content,
     }
     tn_status status = gguf_alignment(host, sink->name, &h.metadata, &h.alignment);
     if (status == TN_OK)
-        status = check(&h);
+        status = gguf_header_check(&h);
     return status == TN_OK ? write_all(&h, sink) : status;
 }

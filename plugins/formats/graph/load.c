@@ -127,8 +127,8 @@ static tn_status list_attrs(const struct building *b, const struct doc_node *nod
     return status;
 }
 
-static tn_status apply(const struct building *b, tn_scope *scope,
-                       const struct doc_node *node, tn_array **outputs)
+static tn_status building_apply(const struct building *b, tn_scope *scope,
+                                const struct doc_node *node, tn_array **outputs)
 {
     const struct loader *l = b->loader;
     const tn_attr_list attrs = TN_ATTR_LIST(b->attrs, node->num_attrs);
@@ -183,7 +183,7 @@ static tn_status build_node(const struct building *b, tn_scope *scope,
         b->list[i] = node->inputs[i] == NO_ARRAY ? NULL : b->arrays[node->inputs[i]];
     tn_status status = list_attrs(b, node, op);
     if (status == TN_OK)
-        status = apply(b, scope, node, outputs);
+        status = building_apply(b, scope, node, outputs);
     return status == TN_OK ? check_outputs(b, node,
                                            op           ? op->id
                                            : node->text ? node->text
@@ -436,7 +436,7 @@ void graph_unload(const tn_host *host, const tn_graph_file *file)
     host->free(host, loaded);
 }
 
-static tn_status fill(struct loader *l, struct loaded *loaded)
+static tn_status loader_fill(struct loader *l, struct loaded *loaded)
 {
     loaded->constants = doc_alloc(&l->doc, l->doc.num_constants, sizeof(tn_array *));
     loaded->signatures = doc_alloc(&l->doc, l->doc.num_signatures, sizeof(void *));
@@ -470,7 +470,7 @@ static tn_status load_document(struct loader *l, const tn_graph_load_options *op
         return status == TN_OK ? TN_ERR_MEMORY : status;
     }
     *loaded = (struct loaded){.api = l->api};
-    status = fill(l, loaded);
+    status = loader_fill(l, loaded);
     loaded->doc = l->doc;
     if (status == TN_OK)
         *out_file = &loaded->file;

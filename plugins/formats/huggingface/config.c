@@ -108,8 +108,8 @@ static tn_status add_activation(struct hf *hf)
 }
 
 // Gives an integer from 1 on; `otherwise` where the member is absent.
-static tn_status size_of(const struct hf *hf, const char *name, json_int_t otherwise,
-                         json_int_t *out)
+static tn_status config_size(const struct hf *hf, const char *name, json_int_t otherwise,
+                             json_int_t *out)
 {
     const json_t *value = hf_member(hf->model, name);
     *out = value ? json_integer_value(value) : otherwise;
@@ -119,13 +119,13 @@ static tn_status size_of(const struct hf *hf, const char *name, json_int_t other
 static tn_status add_heads(struct hf *hf)
 {
     json_int_t heads, width, groups, head;
-    tn_status status = size_of(hf, "num_attention_heads", 0, &heads);
+    tn_status status = config_size(hf, "num_attention_heads", 0, &heads);
     if (status == TN_OK)
-        status = size_of(hf, "hidden_size", 0, &width);
+        status = config_size(hf, "hidden_size", 0, &width);
     if (status == TN_OK)
-        status = size_of(hf, "num_key_value_heads", heads, &groups);
+        status = config_size(hf, "num_key_value_heads", heads, &groups);
     if (status == TN_OK)
-        status = size_of(hf, "head_dim", width / heads, &head);
+        status = config_size(hf, "head_dim", width / heads, &head);
     if (status != TN_OK)
         return status;
     const json_t *scalar = hf->text->keys & (HF_GEMMA2 | HF_GEMMA3)
@@ -151,7 +151,7 @@ static bool has_window(const struct hf *hf, json_int_t layer)
 }
 
 // Which layers have the window, by a list of names.
-static tn_status add_types(struct hf *hf, const json_t *types, json_int_t layers)
+static tn_status config_add_types(struct hf *hf, const json_t *types, json_int_t layers)
 {
     static const char *const names[] = {"full_attention", "sliding_attention"};
     uint64_t count = types ? json_array_size(types) : (uint64_t)layers;
@@ -178,7 +178,7 @@ static tn_status add_pattern(struct hf *hf)
         return TN_OK;
     if (types || hf->text->window != HF_WINDOW_PATTERN)
         return layers > MOST_LAYERS ? wrong(hf, "num_hidden_layers", "at most 65536")
-                                    : add_types(hf, types, layers);
+                                    : config_add_types(hf, types, layers);
     pattern = pattern ? pattern : hf_member(hf->model, "_sliding_window_pattern");
     if (hf->text->keys & HF_GEMMA3 && json_is_integer(pattern))
         hf_add_integer(hf, ".attention.sliding_window_pattern",
@@ -246,7 +246,7 @@ static tn_status add_defaults(struct hf *hf)
     return failed ? TN_ERR_MEMORY : TN_OK;
 }
 
-static tn_status find_family(struct hf *hf)
+static tn_status config_find_family(struct hf *hf)
 {
     char known[256];
     const char *type = json_string_value(json_object_get(hf->config, "model_type"));
@@ -285,7 +285,7 @@ tn_status hf_read_config(struct hf *hf)
         add_activation, hf_read_rope, add_window, add_experts};
     tn_status status = hf_read_json(hf, "config.json", 0, &hf->config);
     if (status == TN_OK)
-        status = find_family(hf);
+        status = config_find_family(hf);
     if (status == TN_OK)
         status = hf_check_keys(hf);
     if (status != TN_OK)

@@ -49,7 +49,7 @@ void hf_free_all(struct hf *hf)
 // --- metadata ---------------------------------------------------------------------------
 
 // Makes room for one more pair.
-static bool reserve(struct hf *hf)
+static bool hf_reserve(struct hf *hf)
 {
     if (hf->num_metadata < hf->room)
         return true;
@@ -64,12 +64,12 @@ static bool reserve(struct hf *hf)
     return true;
 }
 
-static void add(struct hf *hf, const char *key, uint32_t kind, uint32_t flags,
-                const void *data, uint64_t count)
+static void hf_add(struct hf *hf, const char *key, uint32_t kind, uint32_t flags,
+                   const void *data, uint64_t count)
 {
     if (*key == '.')
         key = hf_text(hf, "%s%s", hf->family->architecture, key);
-    if (!key || (!data && count) || !reserve(hf)) {
+    if (!key || (!data && count) || !hf_reserve(hf)) {
         hf->out_of_memory = true;
         return;
     }
@@ -81,7 +81,7 @@ void hf_add_text(struct hf *hf, const char *key, const char *text)
     tn_text *value = text ? hf_alloc(hf, sizeof(*value)) : NULL;
     if (value)
         *value = (tn_text){text, strlen(text)};
-    add(hf, key, TN_METADATA_TEXT, 0, value, 1);
+    hf_add(hf, key, TN_METADATA_TEXT, 0, value, 1);
 }
 
 void hf_add_integer(struct hf *hf, const char *key, int64_t number)
@@ -89,7 +89,7 @@ void hf_add_integer(struct hf *hf, const char *key, int64_t number)
     int64_t *value = hf_alloc(hf, sizeof(*value));
     if (value)
         *value = number;
-    add(hf, key, TN_METADATA_INTEGER, 0, value, 1);
+    hf_add(hf, key, TN_METADATA_INTEGER, 0, value, 1);
 }
 
 void hf_add_float(struct hf *hf, const char *key, double number)
@@ -97,7 +97,7 @@ void hf_add_float(struct hf *hf, const char *key, double number)
     double *value = hf_alloc(hf, sizeof(*value));
     if (value)
         *value = number;
-    add(hf, key, TN_METADATA_FLOAT, 0, value, 1);
+    hf_add(hf, key, TN_METADATA_FLOAT, 0, value, 1);
 }
 
 void hf_add_bool(struct hf *hf, const char *key, bool truth)
@@ -105,13 +105,13 @@ void hf_add_bool(struct hf *hf, const char *key, bool truth)
     uint8_t *value = hf_alloc(hf, 8);
     if (value)
         *value = truth;
-    add(hf, key, TN_METADATA_BOOL, 0, value, 1);
+    hf_add(hf, key, TN_METADATA_BOOL, 0, value, 1);
 }
 
 void hf_add_list(struct hf *hf, const char *key, uint32_t kind, const void *data,
                  uint64_t count)
 {
-    add(hf, key, kind, TN_METADATA_LIST, data, count);
+    hf_add(hf, key, kind, TN_METADATA_LIST, data, count);
 }
 
 // --- files -------------------------------------------------------------------------------

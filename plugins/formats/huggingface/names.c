@@ -161,8 +161,8 @@ static const struct name_pair in_towers[] = {
 // One name for two norms: behind attention, or before what comes next.
 static const char behind_attention[] = "post_attention_layernorm";
 
-static const char *find(const struct name_pair *pairs, size_t count, const char *name,
-                        size_t size)
+static const char *name_pair_find(const struct name_pair *pairs, size_t count,
+                                  const char *name, size_t size)
 {
     for (size_t i = 0; i < count; i++)
         if (strlen(pairs[i].theirs) == size && strncmp(pairs[i].theirs, name, size) == 0)
@@ -171,7 +171,7 @@ static const char *find(const struct name_pair *pairs, size_t count, const char 
 }
 
 // What is behind `prefix`, or NULL.
-static const char *behind(const char *name, const char *prefix)
+static const char *name_behind(const char *name, const char *prefix)
 {
     size_t size = strlen(prefix);
     return strncmp(name, prefix, size) == 0 ? name + size : NULL;
@@ -187,8 +187,8 @@ static const struct name_pair of_experts[] = {
 // What stands for a matrix of an expert, or NULL.
 static const char *find_of_expert(const char *name, size_t size, int64_t *expert)
 {
-    const char *rest = behind(name, "mlp.experts.");
-    rest = rest ? rest : behind(name, "block_sparse_moe.experts.");
+    const char *rest = name_behind(name, "mlp.experts.");
+    rest = rest ? rest : name_behind(name, "block_sparse_moe.experts.");
     size_t digits = rest ? strspn(rest, "0123456789") : 0;
     if (digits == 0 || digits > 9 || rest[digits] != '.')
         return NULL;
@@ -196,7 +196,7 @@ static const char *find_of_expert(const char *name, size_t size, int64_t *expert
     if (part >= name + size)
         return NULL;
     const char *ours =
-        find(of_experts, COUNT(of_experts), part, (size_t)(name + size - part));
+        name_pair_find(of_experts, COUNT(of_experts), part, (size_t)(name + size - part));
     if (ours)
         *expert = strtol(rest, NULL, 10);
     return ours;
@@ -207,7 +207,7 @@ static const char *find_in_layer(const struct hf_family *family, const char *nam
 {
     if (size == sizeof(behind_attention) - 1 && strncmp(name, behind_attention, size) == 0)
         return family->has_two_norms ? "post_attention_norm" : "ffn_norm";
-    return find(in_layers, COUNT(in_layers), name, size);
+    return name_pair_find(in_layers, COUNT(in_layers), name, size);
 }
 
 // The number of a layer and what is behind it: of "12.mlp.up_proj" 2 digits. NULL: another
@@ -223,16 +223,17 @@ static const char *behind_layer(const char *layer, size_t *digits)
 static bool translate_tower(const char *part, const char *point, char *out, size_t size)
 {
     size_t digits;
-    const char *layer = behind(part, "vision_model.encoder.layers.");
+    const char *layer = name_behind(part, "vision_model.encoder.layers.");
     const char *within = behind_layer(layer, &digits);
     const char *ours = NULL;
     if (within && point > within)
-        ours = find(in_towers, COUNT(in_towers), within, (size_t)(point - within));
+        ours =
+            name_pair_find(in_towers, COUNT(in_towers), within, (size_t)(point - within));
     if (ours) {
         snprintf(out, size, "v.blk.%.*s.%s%s", (int)digits, layer, ours, point);
         return true;
     }
-    ours = find(of_towers, COUNT(of_towers), part, (size_t)(point - part));
+    ours = name_pair_find(of_towers, COUNT(of_towers), part, (size_t)(point - part));
     if (ours)
         snprintf(out, size, "%s%s", ours, point);
     return ours != NULL;
@@ -245,7 +246,7 @@ static const char *behind_models(const char *name)
 {
     static const char *const around[] = {"model.", "language_model.", "text_model."};
     for (size_t i = 0; i < COUNT(around);) {
-        const char *rest = behind(name, around[i]);
+        const char *rest = name_behind(name, around[i]);
         name = rest ? rest : name;
         i = rest ? 0 : i + 1;
     }
@@ -263,9 +264,10 @@ bool hf_translate(const struct hf_family *family, const char *name, char *out, s
         return false;
     if (translate_tower(part, point, out, size))
         return true;
-    const char *layer = behind(part, "layers.");
+    const char *layer = name_behind(part, "layers.");
     if (!layer) {
-        const char *ours = find(globals, COUNT(globals), part, (size_t)(point - part));
+        const char *ours =
+            name_pair_find(globals, COUNT(globals), part, (size_t)(point - part));
         if (ours)
             snprintf(out, size, "%s%s", ours, point);
         return ours != NULL;

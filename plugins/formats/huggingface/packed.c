@@ -24,7 +24,7 @@ struct hf_place {
     const tn_format_source *source;
 };
 
-static int by_name(const void *a, const void *b)
+static int packed_by_name(const void *a, const void *b)
 {
     const struct hf_place *x = a, *y = b;
     return strcmp(x->stored->name, y->stored->name);
@@ -41,7 +41,7 @@ tn_status hf_sort_places(struct hf *hf)
     for (const struct hf_shard *s = hf->shards; s; s = s->next)
         for (size_t i = 0; i < s->header.num_arrays; i++)
             hf->places[at++] = (struct hf_place){&s->header.arrays[i], s->header.source};
-    qsort(hf->places, at, sizeof(*hf->places), by_name);
+    qsort(hf->places, at, sizeof(*hf->places), packed_by_name);
     return TN_OK;
 }
 
@@ -59,7 +59,7 @@ static const struct hf_place *find_part(const struct hf *hf, const char *name,
     const struct hf_place key = {&wanted, NULL};
     return size < 0 || (size_t)size >= sizeof(other)
                ? NULL
-               : bsearch(&key, hf->places, hf->num_places, sizeof(key), by_name);
+               : bsearch(&key, hf->places, hf->num_places, sizeof(key), packed_by_name);
 }
 
 static bool is_packed(const struct hf_place *place)
@@ -83,7 +83,7 @@ static tn_status wrong(const struct hf *hf, const struct hf_array *array, const 
 }
 
 // The number of a layer where config.json has one for it, else that of all.
-static int64_t number_of(const struct hf *hf, const char *name, const char *member)
+static int64_t packed_number(const struct hf *hf, const char *name, const char *member)
 {
     char layer[512];
     const char *point = strrchr(name, '.');
@@ -95,7 +95,7 @@ static int64_t number_of(const struct hf *hf, const char *name, const char *memb
     return json_integer_value(own ? own : json_object_get(all, member));
 }
 
-static bool is_float(tn_dtype dtype)
+static bool packed_is_float(tn_dtype dtype)
 {
     return dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
 }
@@ -111,8 +111,8 @@ static const tn_quant_format *format_for(const struct hf_packed *p)
     return tn_quant_find(p->bits == 5 ? "q5_1" : "q4_1");
 }
 
-static tn_status check_parts(const struct hf *hf, const struct hf_array *array,
-                             const struct hf_packed *p)
+static tn_status packed_check_parts(const struct hf *hf, const struct hf_array *array,
+                                    const struct hf_packed *p)
 {
     const tn_type *words = &array->stored->type, *scales = &p->scales->type;
     int64_t columns;
@@ -124,8 +124,8 @@ static tn_status check_parts(const struct hf *hf, const struct hf_array *array,
                 columns < INT64_MAX / 64 && columns * p->bits == words->extent[1] * 32 &&
                 columns % BLOCK == 0;
     if (p->biases)
-        fits = fits && is_float(scales->dtype) && p->biases->type.dtype == scales->dtype &&
-               p->biases->type.rank == 2 &&
+        fits = fits && packed_is_float(scales->dtype) &&
+               p->biases->type.dtype == scales->dtype && p->biases->type.rank == 2 &&
                p->biases->type.extent[0] == scales->extent[0] &&
                p->biases->type.extent[1] == scales->extent[1];
     else
@@ -150,9 +150,9 @@ tn_status hf_list_packed(struct hf *hf, struct hf_array *array)
                             .scales_source = scales->source,
                             .biases = biases ? biases->stored : NULL,
                             .biases_source = biases ? biases->source : NULL,
-                            .group = number_of(hf, stored->name, "group_size"),
-                            .bits = number_of(hf, stored->name, "bits")};
-    tn_status status = check_parts(hf, array, p);
+                            .group = packed_number(hf, stored->name, "group_size"),
+                            .bits = packed_number(hf, stored->name, "bits")};
+    tn_status status = packed_check_parts(hf, array, p);
     if (status != TN_OK)
         return status;
     p->columns = p->scales->type.extent[1] * p->group;
@@ -184,7 +184,7 @@ static int32_t fraction_at(const uint8_t *row, int64_t bits, int64_t i)
     return (int32_t)(two >> at % 8 & ((1u << bits) - 1));
 }
 
-static float float_at(const tn_format_array *array, const uint8_t *data, int64_t i)
+static float packed_float(const tn_format_array *array, const uint8_t *data, int64_t i)
 {
     uint32_t word = 0;
     uint64_t size = (uint64_t)tn_dtype_bytes(array->type.dtype);
@@ -234,8 +234,8 @@ static void unpack_row(const struct hf_packed *p, const struct packed_parts *par
         if (p->format) {
             uint8_t *to = (uint8_t *)out + first / BLOCK * p->format->bytes;
             if (p->biases) {
-                put_half(to, float_at(p->scales, parts->scales, at));
-                put_half(to + 2, float_at(p->biases, parts->biases, at));
+                put_half(to, packed_float(p->scales, parts->scales, at));
+                put_half(to + 2, packed_float(p->biases, parts->biases, at));
             } else {
                 to[0] = parts->scales[at];
             }
@@ -244,16 +244,16 @@ static void unpack_row(const struct hf_packed *p, const struct packed_parts *par
         }
         for (int64_t i = first; i < first + BLOCK; i++) {
             at = row * groups + i / p->group;
-            ((float *)out)[i] = float_at(p->scales, parts->scales, at) *
+            ((float *)out)[i] = packed_float(p->scales, parts->scales, at) *
                                     (float)fraction_at(words, p->bits, i) +
-                                float_at(p->biases, parts->biases, at);
+                                packed_float(p->biases, parts->biases, at);
         }
     }
 }
 
 // Loads the bytes of an array, in memory of host->alloc, into *out.
-static tn_status load(const tn_host *host, const tn_format_source *source,
-                      const tn_format_array *array, uint8_t **out)
+static tn_status packed_load(const tn_host *host, const tn_format_source *source,
+                             const tn_format_array *array, uint8_t **out)
 {
     *out = host->alloc(host, array->size + 1, 0);
     return *out ? source->read(source, array->offset, *out, array->size) : TN_ERR_MEMORY;
@@ -267,11 +267,11 @@ tn_status hf_read_packed(const tn_host *host, const struct hf_array *array, void
     int64_t rows = p->columns > 0 ? type->extent[0] : 0,
             words = array->stored->type.extent[1] * 4;
     int64_t bytes = type->extent[1] * (int64_t)tn_dtype_bytes(type->dtype);
-    tn_status status = load(host, array->source, array->stored, &parts.words);
+    tn_status status = packed_load(host, array->source, array->stored, &parts.words);
     if (status == TN_OK)
-        status = load(host, p->scales_source, p->scales, &parts.scales);
+        status = packed_load(host, p->scales_source, p->scales, &parts.scales);
     if (status == TN_OK && p->biases)
-        status = load(host, p->biases_source, p->biases, &parts.biases);
+        status = packed_load(host, p->biases_source, p->biases, &parts.biases);
     for (int64_t row = 0; row < rows && status == TN_OK; row++)
         unpack_row(p, &parts, row, parts.words + row * words,
                    (uint8_t *)data + row * bytes);

@@ -29,8 +29,8 @@ struct pipeline_reading {
     bool keeps_matches;   // and nothing else
 };
 
-static tn_status refuse(const struct pipeline_reading *r, const char *part, const char *got,
-                        const char *expected)
+static tn_status pipeline_refuse(const struct pipeline_reading *r, const char *part,
+                                 const char *got, const char *expected)
 {
     return r->hf->host->fail(r->hf->host, TN_ERR_UNSUPPORTED,
                              "%s: tokenizer.json: %s: '%.200s', expected %s",
@@ -43,7 +43,7 @@ static const char *text_in(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-static bool is(const json_t *object, const char *name, const char *text)
+static bool object_is(const json_t *object, const char *name, const char *text)
 {
     return strcmp(text_in(object, name), text) == 0;
 }
@@ -53,11 +53,12 @@ static bool is_on(const json_t *object, const char *name)
     return json_is_true(json_object_get(object, name));
 }
 
-static bool add_steps(const json_t *part, const char *list, int depth, struct steps *out)
+static bool pipeline_add_steps(const json_t *part, const char *list, int depth,
+                               struct steps *out)
 {
     if (!part || json_is_null(part))
         return true;
-    if (!is(part, "type", "Sequence")) {
+    if (!object_is(part, "type", "Sequence")) {
         if (out->count == MOST_STEPS)
             return false;
         out->items[out->count++] = part;
@@ -67,7 +68,7 @@ static bool add_steps(const json_t *part, const char *list, int depth, struct st
     size_t i;
     json_t *item;
     json_array_foreach(json_object_get(part, list), i, item) fits =
-        fits && add_steps(item, list, depth + 1, out);
+        fits && pipeline_add_steps(item, list, depth + 1, out);
     return fits;
 }
 
@@ -75,12 +76,12 @@ static tn_status read_steps(const struct pipeline_reading *r, const char *part,
                             const char *list, struct steps *out)
 {
     *out = (struct steps){.part = part};
-    if (add_steps(json_object_get(r->hf->tokenizer, part), list, 0, out))
+    if (pipeline_add_steps(json_object_get(r->hf->tokenizer, part), list, 0, out))
         return TN_OK;
-    return refuse(r, part, "Sequence", "at most 16 steps, nested 4 deep");
+    return pipeline_refuse(r, part, "Sequence", "at most 16 steps, nested 4 deep");
 }
 
-static void add_word(const struct pipeline_reading *r, const char *word)
+static void pipeline_add_word(const struct pipeline_reading *r, const char *word)
 {
     char *words = r->out->words;
     size_t used = strlen(words);
@@ -92,8 +93,8 @@ static void add_word(const struct pipeline_reading *r, const char *word)
 // A pattern that is a text and not an expression.
 static bool replaces(const json_t *step, const char *pattern, const char *content)
 {
-    return is(json_object_get(step, "pattern"), "String", pattern) &&
-           is(step, "content", content);
+    return object_is(json_object_get(step, "pattern"), "String", pattern) &&
+           object_is(step, "content", content);
 }
 
 // The word of a step and its place among others: forms, then what is prepended, then
@@ -103,14 +104,15 @@ static const char *word_of_normalizer(const json_t *step, int *place)
     static const char *const forms[][2] = {
         {"NFC", "nfc"}, {"NFD", "nfd"}, {"NFKC", "nfkc"}, {"NFKD", "nfkd"}};
     for (size_t i = 0; i < COUNT(forms); i++)
-        if (is(step, "type", forms[i][0])) {
+        if (object_is(step, "type", forms[i][0])) {
             *place = 1;
             return forms[i][1];
         }
-    *place = is(step, "type", "Prepend") ? 2 : 3;
+    *place = object_is(step, "type", "Prepend") ? 2 : 3;
     if (*place == 2)
-        return is(step, "prepend", MARK) ? "prepend" : NULL;
-    return is(step, "type", "Replace") && replaces(step, " ", MARK) ? "replace" : NULL;
+        return object_is(step, "prepend", MARK) ? "prepend" : NULL;
+    return object_is(step, "type", "Replace") && replaces(step, " ", MARK) ? "replace"
+                                                                           : NULL;
 }
 
 static tn_status read_normalizer(struct pipeline_reading *r)
@@ -121,16 +123,18 @@ static tn_status read_normalizer(struct pipeline_reading *r)
     for (size_t i = 0; status == TN_OK && i < steps.count; i++) {
         const char *word = word_of_normalizer(steps.items[i], &place);
         if (!word || place <= last)
-            return refuse(r, steps.part, text_in(steps.items[i], "type"),
-                          "one of NFC, NFD, NFKC and NFKD, Prepend of U+2581, and Replace "
-                          "of spaces by it, each at most once and in this order");
-        add_word(r, word);
+            return pipeline_refuse(
+                r, steps.part, text_in(steps.items[i], "type"),
+                "one of NFC, NFD, NFKC and NFKD, Prepend of U+2581, and Replace "
+                "of spaces by it, each at most once and in this order");
+        pipeline_add_word(r, word);
         r->out->prepends |= place == 2;
         r->out->replaces |= place == 3;
         last = place;
     }
     if (status == TN_OK && r->out->prepends && !r->out->replaces)
-        return refuse(r, steps.part, "Prepend", "Replace of spaces by U+2581 behind it");
+        return pipeline_refuse(r, steps.part, "Prepend",
+                               "Replace of spaces by U+2581 behind it");
     return status;
 }
 
@@ -232,23 +236,24 @@ static bool add_split(struct pipeline_reading *r, const json_t *step)
 {
     const json_t *pattern = json_object_get(step, "pattern");
     const char *expression = json_string_value(json_object_get(pattern, "Regex"));
-    bool is_kept = is(step, "behavior", "Removed") && is_on(step, "invert");
-    if (is(pattern, "String", " ") && is(step, "behavior", "MergedWithPrevious"))
+    bool is_kept = object_is(step, "behavior", "Removed") && is_on(step, "invert");
+    if (object_is(pattern, "String", " ") &&
+        object_is(step, "behavior", "MergedWithPrevious"))
         return r->out->replaces; // no space is left to split at
-    if (!expression || (!is_kept && !is(step, "behavior", "Isolated")))
+    if (!expression || (!is_kept && !object_is(step, "behavior", "Isolated")))
         return false;
     r->keeps_matches |= is_kept;
     add_cut(r, "/", expression);
     return true;
 }
 
-static bool add_bytes(struct pipeline_reading *r, const json_t *step)
+static bool pipeline_add_bytes(struct pipeline_reading *r, const json_t *step)
 {
     const json_t *words = json_object_get(step, "use_regex");
     if (is_on(step, "add_prefix_space")) {
         if (r->cuts[0]) // it would be put before each word
             return false;
-        add_word(r, "space-always");
+        pipeline_add_word(r, "space-always");
         r->out->spaces = true;
     }
     r->out->is_bytes = true;
@@ -263,12 +268,12 @@ static bool add_metaspace(struct pipeline_reading *r, const json_t *step)
     bool always = *scheme ? strcmp(scheme, "always") == 0
                           : !json_is_false(json_object_get(step, "add_prefix_space"));
     bool first = strcmp(scheme, "first") == 0;
-    if (!is(step, "replacement", MARK) || r->cuts[0])
+    if (!object_is(step, "replacement", MARK) || r->cuts[0])
         return false;
     if (always || first)
-        add_word(r, always ? "space-always" : "space-first");
+        pipeline_add_word(r, always ? "space-always" : "space-first");
     if (!json_is_false(split))
-        add_word(r, "split");
+        pipeline_add_word(r, "split");
     r->out->spaces |= always || first;
     r->out->replaces = true;
     add_cut(r, "metaspace", "");
@@ -284,7 +289,7 @@ static bool add_digits(struct pipeline_reading *r, const json_t *step)
 static bool add_punctuation(struct pipeline_reading *r, const json_t *step)
 {
     add_cut(r, "punctuation", "");
-    return is(step, "behavior", "Contiguous");
+    return object_is(step, "behavior", "Contiguous");
 }
 
 static tn_status read_cuts(struct pipeline_reading *r)
@@ -293,7 +298,7 @@ static tn_status read_cuts(struct pipeline_reading *r)
         const char *type;
         bool (*add)(struct pipeline_reading *r, const json_t *step);
     } types[] = {{"Split", add_split},
-                 {"ByteLevel", add_bytes},
+                 {"ByteLevel", pipeline_add_bytes},
                  {"Metaspace", add_metaspace},
                  {"Digits", add_digits},
                  {"Punctuation", add_punctuation}};
@@ -302,13 +307,14 @@ static tn_status read_cuts(struct pipeline_reading *r)
     for (size_t i = 0; status == TN_OK && i < steps.count; i++) {
         bool is_known = false;
         for (size_t k = 0; k < COUNT(types) && !is_known; k++)
-            is_known = is(steps.items[i], "type", types[k].type) &&
+            is_known = object_is(steps.items[i], "type", types[k].type) &&
                        types[k].add(r, steps.items[i]);
         if (!is_known) {
             char *text = json_dumps(steps.items[i], JSON_COMPACT | JSON_ENSURE_ASCII);
-            status = refuse(r, steps.part, text ? text : "",
-                            "a step of a pre-tokenizer that is known, such as Split by an "
-                            "expression, Digits, ByteLevel or Metaspace");
+            status = pipeline_refuse(
+                r, steps.part, text ? text : "",
+                "a step of a pre-tokenizer that is known, such as Split by an "
+                "expression, Digits, ByteLevel or Metaspace");
             free(text);
         }
     }
@@ -333,7 +339,7 @@ static tn_status name_cuts(struct pipeline_reading *r)
     if (!out->is_bytes && out->replaces &&
         (!r->cuts[0] || strcmp(r->cuts, "metaspace\n") == 0))
         return TN_OK;
-    return refuse(
+    return pipeline_refuse(
         r, "pre_tokenizer", r->cuts[0] ? r->cuts : "none",
         "one of the known: that of GPT-2, Llama 3, Qwen2, Qwen3.5, GPT-4o, Tekken, "
         "DeepSeek-V3, DeepSeek Coder, StarCoder, Falcon or BLOOM, or Metaspace");
@@ -351,12 +357,12 @@ static tn_status read_model(struct pipeline_reading *r)
     static const char *const empty[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     for (size_t i = 0; i < COUNT(empty); i++)
         if (*text_in(r->model, empty[i]))
-            return refuse(r, empty[i], text_in(r->model, empty[i]), "none");
+            return pipeline_refuse(r, empty[i], text_in(r->model, empty[i]), "none");
     if (json_number_value(json_object_get(r->model, "dropout")) > 0)
-        return refuse(r, "dropout", "above 0", "none: ids would be drawn");
+        return pipeline_refuse(r, "dropout", "above 0", "none: ids would be drawn");
     for (size_t i = 0; i < COUNT(flags); i++)
         if (is_on(r->model, flags[i].member))
-            add_word(r, flags[i].word);
+            pipeline_add_word(r, flags[i].word);
     return TN_OK;
 }
 
@@ -368,18 +374,19 @@ static const char *word_of_decoder(const struct pipeline_reading *r,
     bool is_fused = false;
     for (size_t i = 0; i < steps->count; i++) {
         const json_t *step = steps->items[i];
-        bool strips = is(step, "type", "Strip");
-        if (is(step, "type", "Metaspace"))
-            word = is(step, "prepend_scheme", "never") ? "" : "drop";
-        else if (strips && is_fused && is(step, "content", " ") &&
+        bool strips = object_is(step, "type", "Strip");
+        if (object_is(step, "type", "Metaspace"))
+            word = object_is(step, "prepend_scheme", "never") ? "" : "drop";
+        else if (strips && is_fused && object_is(step, "content", " ") &&
                  json_integer_value(json_object_get(step, "start")) == 1 &&
                  json_integer_value(json_object_get(step, "stop")) == 0)
             word = "strip";
         else if (strips ||
-                 (!is(step, "type", "Fuse") && !is(step, "type", "ByteFallback") &&
-                  !(is(step, "type", "Replace") && replaces(step, MARK, " "))))
+                 (!object_is(step, "type", "Fuse") &&
+                  !object_is(step, "type", "ByteFallback") &&
+                  !(object_is(step, "type", "Replace") && replaces(step, MARK, " "))))
             return NULL;
-        is_fused |= is(step, "type", "Fuse");
+        is_fused |= object_is(step, "type", "Fuse");
     }
     return word;
 }
@@ -394,21 +401,23 @@ static tn_status read_decoder(struct pipeline_reading *r)
     if (r->out->is_bytes)
         return steps.count <= 1 && strcmp(type, "ByteLevel") == 0
                    ? TN_OK
-                   : refuse(r, steps.part, type, "ByteLevel, as the pre-tokenizer is");
+                   : pipeline_refuse(r, steps.part, type,
+                                     "ByteLevel, as the pre-tokenizer is");
     const char *word = word_of_decoder(r, &steps);
     if (!word)
-        return refuse(r, steps.part, type,
-                      "Metaspace, or Replace of U+2581 by a space, ByteFallback, Fuse, and "
-                      "Strip of one space at the beginning");
+        return pipeline_refuse(
+            r, steps.part, type,
+            "Metaspace, or Replace of U+2581 by a space, ByteFallback, Fuse, and "
+            "Strip of one space at the beginning");
     if (*word)
-        add_word(r, word);
+        pipeline_add_word(r, word);
     return TN_OK;
 }
 
 // --- the post-processor -----------------------------------------------------------------
 
 // Notes a token that is put in front of a text, or behind it; false for a second one.
-static bool add_end(struct hf_pipeline *out, bool behind, const char *token)
+static bool pipeline_add_end(struct hf_pipeline *out, bool behind, const char *token)
 {
     const char **place = behind ? &out->end : &out->begin;
     bool is_first = *token && !*place;
@@ -425,7 +434,7 @@ static bool read_template(struct hf_pipeline *out, const json_t *step)
     {
         const json_t *special = json_object_get(piece, "SpecialToken");
         if (special)
-            fits = fits && add_end(out, behind, text_in(special, "id"));
+            fits = fits && pipeline_add_end(out, behind, text_in(special, "id"));
         else
             behind = true;
     }
@@ -438,13 +447,14 @@ static tn_status read_post(struct pipeline_reading *r)
     tn_status status = read_steps(r, "post_processor", "processors", &steps);
     for (size_t i = 0; status == TN_OK && i < steps.count; i++) {
         const json_t *step = steps.items[i];
-        bool is_known = is(step, "type", "ByteLevel");
-        if (is(step, "type", "TemplateProcessing"))
+        bool is_known = object_is(step, "type", "ByteLevel");
+        if (object_is(step, "type", "TemplateProcessing"))
             is_known = read_template(r->out, step);
         if (!is_known)
-            status = refuse(r, steps.part, text_in(step, "type"),
-                            "ByteLevel, and TemplateProcessing with at most one token in "
-                            "front of a text and one behind it");
+            status = pipeline_refuse(
+                r, steps.part, text_in(step, "type"),
+                "ByteLevel, and TemplateProcessing with at most one token in "
+                "front of a text and one behind it");
     }
     return status;
 }

@@ -24,7 +24,7 @@ struct hf_vocabulary {
     struct hf_pipeline pipeline;
 };
 
-static tn_status refuse(const struct hf *hf, const char *what)
+static tn_status tokenizer_refuse(const struct hf *hf, const char *what)
 {
     return hf->host->fail(hf->host, TN_ERR_REFUSED, "%s: tokenizer.json: %s",
                           hf->folder->name, what);
@@ -32,7 +32,7 @@ static tn_status refuse(const struct hf *hf, const char *what)
 
 // --- tokens -----------------------------------------------------------------------------
 
-static json_int_t id_of(const json_t *value)
+static json_int_t token_id(const json_t *value)
 {
     return json_is_integer(value) ? json_integer_value(value) : -1;
 }
@@ -47,7 +47,7 @@ static uint64_t rows_of_embedding(const struct hf *hf, uint64_t count)
 }
 
 // Counts the numbers of tokens, and makes the lists.
-static tn_status make_lists(struct hf_vocabulary *v)
+static tn_status vocabulary_make_lists(struct hf_vocabulary *v)
 {
     const char *token;
     size_t i;
@@ -57,18 +57,19 @@ static tn_status make_lists(struct hf_vocabulary *v)
         json_object_size(v->vocab) + json_array_size(v->added) + (uint64_t)MAX_GAPS;
     json_object_foreach((json_t *)(uintptr_t)v->vocab, token, value)
     {
-        most = id_of(value) > most ? id_of(value) : most;
-        least = id_of(value) < least ? id_of(value) : least;
+        most = token_id(value) > most ? token_id(value) : most;
+        least = token_id(value) < least ? token_id(value) : least;
     }
     json_array_foreach(v->added, i, value)
     {
-        json_int_t id = id_of(json_object_get(value, "id"));
+        json_int_t id = token_id(json_object_get(value, "id"));
         most = id > most ? id : most;
         least = !json_string_value(json_object_get(value, "content")) || id < least ? -1
                                                                                     : least;
     }
     if (least < 0 || most < 0 || (uint64_t)most >= limit)
-        return refuse(v->hf, "a token has no number, or one far behind the others");
+        return tokenizer_refuse(v->hf,
+                                "a token has no number, or one far behind the others");
     v->count = rows_of_embedding(v->hf, (uint64_t)most + 1);
     v->tokens = hf_alloc(v->hf, v->count * sizeof(*v->tokens));
     v->types = hf_alloc(v->hf, v->count * sizeof(*v->types));
@@ -90,9 +91,9 @@ static tn_status fill_tokens(struct hf_vocabulary *v)
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)v->vocab, token, value)
     {
-        json_int_t id = id_of(value);
+        json_int_t id = token_id(value);
         if (v->types[id])
-            return refuse(v->hf, "two tokens have the same number");
+            return tokenizer_refuse(v->hf, "two tokens have the same number");
         v->tokens[id] = (tn_text){token, strlen(token)};
         v->types[id] = has_bytes && is_byte(token)              ? BYTE
                        : unknown && strcmp(token, unknown) == 0 ? UNKNOWN
@@ -100,7 +101,7 @@ static tn_status fill_tokens(struct hf_vocabulary *v)
     }
     json_array_foreach(v->added, i, value)
     {
-        json_int_t id = id_of(json_object_get(value, "id"));
+        json_int_t id = token_id(json_object_get(value, "id"));
         const char *text = json_string_value(json_object_get(value, "content"));
         bool is_special = json_is_true(json_object_get(value, "special"));
         v->tokens[id] = (tn_text){text, strlen(text)};
@@ -153,7 +154,7 @@ static tn_status add_merges(struct hf_vocabulary *v, const json_t *merges)
         const char *first, *second, *text = json_string_value(merge);
         size_t size;
         if (!merge_parts(merge, &first, &size, &second))
-            return refuse(hf, "a merge is no pair of texts");
+            return tokenizer_refuse(hf, "a merge is no pair of texts");
         if (!text)
             text = hf_text(hf, "%.*s %s", (int)size, first, second);
         if (!text)
@@ -174,13 +175,13 @@ static tn_status score_pieces(struct hf_vocabulary *v, const json_t *merges)
         size_t size;
         char piece[512];
         if (!merge_parts(json_array_get(merges, i), &first, &size, &second))
-            return refuse(hf, "a merge is no pair of texts");
+            return tokenizer_refuse(hf, "a merge is no pair of texts");
         if (size + strlen(second) >= sizeof(piece))
-            return refuse(hf, "a merge makes a piece of over 511 bytes");
+            return tokenizer_refuse(hf, "a merge makes a piece of over 511 bytes");
         snprintf(piece, sizeof(piece), "%.*s%s", (int)size, first, second);
         const json_t *id = json_object_get(v->vocab, piece);
         if (!id)
-            return refuse(hf, "a merge makes what is no token");
+            return tokenizer_refuse(hf, "a merge makes what is no token");
         double *score = &v->scores[json_integer_value(id)];
         if (*score == 0)
             *score = -(double)(i + 1);
@@ -192,7 +193,7 @@ static tn_status score_pieces(struct hf_vocabulary *v, const json_t *merges)
 // --- the pipeline -----------------------------------------------------------------------
 
 // Flags of tokens that are found before all else (plugins/tokenizers/common/pipeline.h).
-static int64_t flags_of(const json_t *added)
+static int64_t token_flags(const json_t *added)
 {
     static const char *const names[] = {"lstrip", "rstrip", "single_word", "normalized"};
     int64_t flags = 0;
@@ -214,8 +215,8 @@ static tn_status add_pipeline(struct hf_vocabulary *v)
         return TN_ERR_MEMORY;
     json_array_foreach(v->added, i, value)
     {
-        pairs[2 * i] = id_of(json_object_get(value, "id"));
-        pairs[2 * i + 1] = flags_of(value);
+        pairs[2 * i] = token_id(json_object_get(value, "id"));
+        pairs[2 * i + 1] = token_flags(value);
     }
     hf_add_text(hf, "tenon.tokenizer.pipeline", words);
     hf_add_list(hf, "tenon.tokenizer.added", TN_METADATA_INTEGER, pairs, 2 * count);
@@ -242,9 +243,9 @@ static json_int_t find_token(const struct hf_vocabulary *v, const char *text)
     json_array_foreach(v->added, i, value)
     {
         if (text && strcmp(content_of(value), text) == 0)
-            return id_of(json_object_get(value, "id"));
+            return token_id(json_object_get(value, "id"));
     }
-    return text ? id_of(json_object_get(v->vocab, text)) : -1;
+    return text ? token_id(json_object_get(v->vocab, text)) : -1;
 }
 
 static void add_specials(struct hf_vocabulary *v)
@@ -270,7 +271,7 @@ static void add_specials(struct hf_vocabulary *v)
                                    ? json_object_get(v->hf->model, specials[i].number)
                                    : NULL;
         number = json_is_array(number) ? json_array_get(number, 0) : number;
-        id = id < 0 && number ? id_of(number) : id;
+        id = id < 0 && number ? token_id(number) : id;
         if (id >= 0 && (uint64_t)id < v->count)
             hf_add_integer(v->hf, specials[i].ours, id);
     }
@@ -282,7 +283,7 @@ static void mark_ends(const struct hf_vocabulary *v, const json_t *file, bool *e
     const json_t *value = json_object_get(file, "eos_token_id");
     size_t count = json_is_array(value) ? json_array_size(value) : 1;
     for (size_t i = 0; i < count; i++) {
-        json_int_t id = id_of(json_is_array(value) ? json_array_get(value, i) : value);
+        json_int_t id = token_id(json_is_array(value) ? json_array_get(value, i) : value);
         if (id >= 0 && (uint64_t)id < v->count)
             ends[id] = true;
     }
@@ -316,8 +317,8 @@ static tn_status add_ends(struct hf_vocabulary *v)
 
 // Whether a token is put in front or behind: as is said, or done by the post-processor,
 // which may put the begin and the end token there and no other.
-static tn_status add_end(struct hf_vocabulary *v, const char *said_by, const char *token,
-                         const char *ours, const char *put)
+static tn_status vocabulary_add_end(struct hf_vocabulary *v, const char *said_by,
+                                    const char *token, const char *ours, const char *put)
 {
     const json_t *config = v->hf->tokenizer_config;
     const json_t *said = json_object_get(config, said_by);
@@ -330,18 +331,18 @@ static tn_status add_end(struct hf_vocabulary *v, const char *said_by, const cha
             "%s, '%.64s', or nothing",
             v->hf->folder->name, put, token, text);
     if (!is_said && put && find_token(v, put) < 0)
-        return refuse(v->hf, "the post-processor adds what is no token");
+        return tokenizer_refuse(v->hf, "the post-processor adds what is no token");
     hf_add_bool(v->hf, ours, is_said ? json_is_true(said) : put != NULL);
     return TN_OK;
 }
 
 static tn_status add_post(struct hf_vocabulary *v)
 {
-    tn_status status = add_end(v, "add_bos_token", "bos_token",
-                               "tokenizer.ggml.add_bos_token", v->pipeline.begin);
+    tn_status status = vocabulary_add_end(
+        v, "add_bos_token", "bos_token", "tokenizer.ggml.add_bos_token", v->pipeline.begin);
     if (status == TN_OK)
-        status = add_end(v, "add_eos_token", "eos_token", "tokenizer.ggml.add_eos_token",
-                         v->pipeline.end);
+        status = vocabulary_add_end(v, "add_eos_token", "eos_token",
+                                    "tokenizer.ggml.add_eos_token", v->pipeline.end);
     return status;
 }
 
@@ -396,7 +397,7 @@ static tn_status add_vocabulary(struct hf_vocabulary *v)
     const struct hf_pipeline *p = &v->pipeline;
     tn_status status = hf_read_pipeline(hf, &v->pipeline);
     if (status == TN_OK)
-        status = make_lists(v);
+        status = vocabulary_make_lists(v);
     if (status == TN_OK)
         status = fill_tokens(v);
     if (status == TN_OK)

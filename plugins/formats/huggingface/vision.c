@@ -106,7 +106,7 @@ static tn_status add_sizes(struct hf *hf, const json_t *vision)
 }
 
 // What the processor does beside resizing has to be what the library does.
-static tn_status add_steps(struct hf *hf)
+static tn_status vision_add_steps(struct hf *hf)
 {
     static const char *const needed[] = {"do_rescale", "do_normalize", "do_convert_rgb"};
     const json_t *factor = hf_member(hf->processor, "rescale_factor");
@@ -151,7 +151,7 @@ tn_status hf_read_vision(struct hf *hf)
     if (status == TN_OK)
         status = add_sizes(hf, vision);
     if (status == TN_OK)
-        status = add_steps(hf);
+        status = vision_add_steps(hf);
     if (status == TN_OK)
         status = add_colours(hf, "image_mean", "clip.vision.image_mean");
     if (status == TN_OK)

@@ -76,7 +76,7 @@ static tn_status open_indexed(struct hf *hf)
 
 // --- arrays -----------------------------------------------------------------------------
 
-static bool is_float(tn_dtype dtype)
+static bool weights_is_float(tn_dtype dtype)
 {
     return dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
 }
@@ -93,7 +93,7 @@ static tn_status list_part(struct hf *hf, const struct hf_shard *shard,
     struct hf_array *all = &hf->arrays[at > 0 ? at - 1 : hf->content.num_arrays];
     tn_type *type = &all->array.type;
     const char *file = shard->header.source->name;
-    if (expert >= hf->num_experts || one->rank != 2 || !is_float(one->dtype))
+    if (expert >= hf->num_experts || one->rank != 2 || !weights_is_float(one->dtype))
         return host->fail(host, TN_ERR_REFUSED,
                           "%s: '%s': expected a matrix of floats, of %" PRId64
                           " experts as config.json says",
@@ -121,7 +121,7 @@ static tn_status list_part(struct hf *hf, const struct hf_shard *shard,
 }
 
 // Fails unless every expert has its matrix.
-static tn_status check_parts(const struct hf *hf)
+static tn_status weights_check_parts(const struct hf *hf)
 {
     for (uint64_t i = 0; i < hf->content.num_arrays; i++)
         for (int64_t e = 0; hf->arrays[i].parts && e < hf->num_experts; e++)
@@ -163,7 +163,7 @@ static tn_status list_array(struct hf *hf, const struct hf_shard *shard, size_t 
         size >= sizeof(norm) - 1 && strcmp(name + size - (sizeof(norm) - 1), norm) == 0;
     if (!hf->family->norms_add_one || !is_known || !is_norm)
         return TN_OK;
-    if (!is_float(stored->type.dtype))
+    if (!weights_is_float(stored->type.dtype))
         return host->fail(
             host, TN_ERR_REFUSED, "%s: '%s': a norm of %s, expected f32, f16 or bf16",
             shard->header.source->name, stored->name, tn_dtype_name(stored->type.dtype));
@@ -223,7 +223,7 @@ static tn_status list_arrays(struct hf *hf)
     hf->content.arrays = &hf->arrays->array;
     hf->content.array_size = sizeof(*hf->arrays);
     if (status == TN_OK)
-        status = check_parts(hf);
+        status = weights_check_parts(hf);
     if (status == TN_OK)
         status = names_differ(hf->host, hf->folder->name, "arrays", &hf->arrays->array.name,
                               sizeof(*hf->arrays), hf->content.num_arrays);
@@ -267,7 +267,7 @@ tn_status hf_read_weights(struct hf *hf)
 
 // --- elements ---------------------------------------------------------------------------
 
-static float float_at(const void *data, tn_dtype dtype, uint64_t i)
+static float weights_float(const void *data, tn_dtype dtype, uint64_t i)
 {
     if (dtype == TN_F32)
         return ((const float *)data)[i];
@@ -286,12 +286,12 @@ static tn_status read_norm(const tn_host *host, const struct hf_array *array, fl
         array->source->read(array->source, stored->offset, data, stored->size);
     uint64_t count = stored->size / (uint64_t)tn_dtype_bytes(stored->type.dtype);
     for (uint64_t i = 0; status == TN_OK && i < count; i++)
-        out[i] = 1 + float_at(data, stored->type.dtype, i);
+        out[i] = 1 + weights_float(data, stored->type.dtype, i);
     host->free(host, data);
     return status;
 }
 
-static tn_status read_parts(const struct hf_array *array, char *data)
+static tn_status weights_read_parts(const struct hf_array *array, char *data)
 {
     tn_status status = TN_OK;
     for (int64_t e = 0; e < array->array.type.extent[0] && status == TN_OK; e++) {
@@ -310,7 +310,7 @@ tn_status hf_read_elements(const tn_host *host, const struct hf_array *array, vo
     if (array->numbers)
         return TN_OK;
     if (array->parts)
-        return read_parts(array, data);
+        return weights_read_parts(array, data);
     if (array->packed)
         return hf_read_packed(host, array, data);
     if (array->array.type.dtype != TN_BOOL)

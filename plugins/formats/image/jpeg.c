@@ -47,7 +47,7 @@ static void leave(struct jpeg_reading *r, tn_status status, const char *text)
     longjmp(r->out, 1);
 }
 
-static void failed(j_common_ptr jpeg)
+static void jpeg_failed(j_common_ptr jpeg)
 {
     char text[JMSG_LENGTH_MAX];
     jpeg->err->format_message(jpeg, text);
@@ -59,15 +59,15 @@ static void failed(j_common_ptr jpeg)
 static void told(j_common_ptr jpeg, int level)
 {
     if (level < 0 && jpeg->err->msg_code != JWRN_EXTRANEOUS_DATA)
-        failed(jpeg);
+        jpeg_failed(jpeg);
 }
 
-static void nothing(j_decompress_ptr jpeg)
+static void source_ignore(j_decompress_ptr jpeg)
 {
     (void)jpeg;
 }
 
-static boolean fill(j_decompress_ptr jpeg)
+static boolean source_fill(j_decompress_ptr jpeg)
 {
     struct jpeg_reading *r = reading_of((j_common_ptr)jpeg);
     uint64_t left = r->source->size - r->at, size = left < BUFFER ? left : BUFFER;
@@ -82,12 +82,12 @@ static boolean fill(j_decompress_ptr jpeg)
     return TRUE;
 }
 
-static void skip(j_decompress_ptr jpeg, long count)
+static void source_skip(j_decompress_ptr jpeg, long count)
 {
     struct jpeg_reading *r = reading_of((j_common_ptr)jpeg);
     while (count > 0 && (size_t)count > r->input.bytes_in_buffer) {
         count -= (long)r->input.bytes_in_buffer;
-        fill(jpeg);
+        source_fill(jpeg);
     }
     r->input.next_input_byte += count > 0 ? count : 0;
     r->input.bytes_in_buffer -= count > 0 ? (size_t)count : 0;
@@ -99,7 +99,7 @@ static void progressed(j_common_ptr jpeg)
         leave(reading_of(jpeg), TN_ERR_REFUSED, "more than 500 scans");
 }
 
-static void reading_finish(struct jpeg_reading *r)
+static void jpeg_reading_finish(struct jpeg_reading *r)
 {
     jpeg_destroy_decompress(&r->jpeg);
     r->host->free(r->host, r);
@@ -107,7 +107,7 @@ static void reading_finish(struct jpeg_reading *r)
 
 // --- the format ------------------------------------------------------------------------
 
-static tn_status read_header(struct jpeg_reading *r)
+static tn_status jpeg_reading_header(struct jpeg_reading *r)
 {
     if (setjmp(r->out))
         return r->status;
@@ -131,8 +131,8 @@ static tn_status read_header(struct jpeg_reading *r)
 }
 
 // Gives a reading behind the header.
-static tn_status reading_begin(const tn_host *host, const tn_format_source *source,
-                               struct jpeg_reading **out)
+static tn_status jpeg_reading_begin(const tn_host *host, const tn_format_source *source,
+                                    struct jpeg_reading **out)
 {
     struct jpeg_reading *r = host->alloc(host, sizeof(*r), 0);
     if (!r)
@@ -142,19 +142,19 @@ static tn_status reading_begin(const tn_host *host, const tn_format_source *sour
     r->source = source;
     r->jpeg.err = jpeg_std_error(&r->errors);
     r->jpeg.client_data = r;
-    r->errors.error_exit = failed;
+    r->errors.error_exit = jpeg_failed;
     r->errors.emit_message = told;
     r->progress.progress_monitor = progressed;
-    r->input = (struct jpeg_source_mgr){.init_source = nothing,
-                                        .fill_input_buffer = fill,
-                                        .skip_input_data = skip,
+    r->input = (struct jpeg_source_mgr){.init_source = source_ignore,
+                                        .fill_input_buffer = source_fill,
+                                        .skip_input_data = source_skip,
                                         .resync_to_restart = jpeg_resync_to_restart,
-                                        .term_source = nothing};
-    tn_status status = read_header(r);
+                                        .term_source = source_ignore};
+    tn_status status = jpeg_reading_header(r);
     if (status == TN_OK)
         *out = r;
     else
-        reading_finish(r);
+        jpeg_reading_finish(r);
     return status;
 }
 
@@ -162,19 +162,19 @@ static tn_status jpeg_list(const tn_host *host, const tn_format_source *source,
                            const tn_format_content **out_content)
 {
     struct jpeg_reading *r = NULL;
-    tn_status status = reading_begin(host, source, &r);
+    tn_status status = jpeg_reading_begin(host, source, &r);
     if (status != TN_OK)
         return status;
     int32_t swaps = orientation_swaps(r->orientation);
     status = image_list(host, source, swaps ? r->jpeg.image_width : r->jpeg.image_height,
                         swaps ? r->jpeg.image_height : r->jpeg.image_width, 0, out_content);
-    reading_finish(r);
+    jpeg_reading_finish(r);
     return status;
 }
 
 // Reads `height` rows of `width` pixels, as they are stored.
-static tn_status read_rows(struct jpeg_reading *r, int64_t height, int64_t width,
-                           JSAMPLE *out)
+static tn_status jpeg_reading_rows(struct jpeg_reading *r, int64_t height, int64_t width,
+                                   JSAMPLE *out)
 {
     if (setjmp(r->out))
         return r->status;
@@ -197,7 +197,7 @@ static tn_status jpeg_read_pixels(const tn_host *host, const tn_format_source *s
                                   void *data)
 {
     struct jpeg_reading *r = NULL;
-    tn_status status = reading_begin(host, source, &r);
+    tn_status status = jpeg_reading_begin(host, source, &r);
     if (status != TN_OK)
         return status;
     const int64_t *extent = content->arrays[index].type.extent;
@@ -205,12 +205,12 @@ static tn_status jpeg_read_pixels(const tn_host *host, const tn_format_source *s
     int64_t height = extent[swaps], width = extent[!swaps];
     uint64_t size = (uint64_t)(height * width) * IMAGE_CHANNELS;
     JSAMPLE *stored = r->orientation == 1 ? data : host->alloc(host, size, 0);
-    status = stored ? read_rows(r, height, width, stored) : TN_ERR_MEMORY;
+    status = stored ? jpeg_reading_rows(r, height, width, stored) : TN_ERR_MEMORY;
     if (status == TN_OK && r->orientation != 1)
         orientation_apply(r->orientation, stored, height, width, data);
     if (r->orientation != 1)
         host->free(host, stored);
-    reading_finish(r);
+    jpeg_reading_finish(r);
     return status;
 }
 

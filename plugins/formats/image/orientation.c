@@ -13,7 +13,7 @@ struct tiff {
 };
 
 // The number of `bytes` bytes, 2 or 4, at an offset; 0 beyond the end.
-static uint64_t number_at(const struct tiff *t, uint64_t at, uint64_t bytes)
+static uint64_t tiff_number(const struct tiff *t, uint64_t at, uint64_t bytes)
 {
     uint64_t number = 0;
     if (t->size < bytes || at > t->size - bytes)
@@ -30,10 +30,11 @@ int32_t orientation_read(const uint8_t *data, uint64_t size)
         return 1;
     struct tiff t = {data + sizeof(begin), size - sizeof(begin), 0};
     t.is_big_endian = t.data[0] == 'M';
-    uint64_t first = number_at(&t, 4, 4), count = number_at(&t, first, 2);
+    uint64_t first = tiff_number(&t, 4, 4), count = tiff_number(&t, first, 2);
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t entry = first + 2 + i * ENTRY, value = number_at(&t, entry + 8, 2);
-        if (number_at(&t, entry, 2) == ORIENTATION && number_at(&t, entry + 2, 2) == SHORT)
+        uint64_t entry = first + 2 + i * ENTRY, value = tiff_number(&t, entry + 8, 2);
+        if (tiff_number(&t, entry, 2) == ORIENTATION &&
+            tiff_number(&t, entry + 2, 2) == SHORT)
             return value >= 1 && value <= 8 ? (int32_t)value : 1;
     }
     return 1;

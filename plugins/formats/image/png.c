@@ -24,7 +24,7 @@ struct png_reading {
 // --- libpng's calls --------------------------------------------------------------------
 
 // libpng leaves its functions by longjmp, to the setjmp in the same function of this file.
-static void failed(png_structp png, png_const_charp text)
+static void png_failed(png_structp png, png_const_charp text)
 {
     struct png_reading *r = png_get_error_ptr(png);
     if (r->status == TN_OK)
@@ -33,12 +33,12 @@ static void failed(png_structp png, png_const_charp text)
     png_longjmp(png, 1);
 }
 
-static void warned(png_structp png, png_const_charp text)
+static void png_warned(png_structp png, png_const_charp text)
 {
     (void)png, (void)text; // of chunks that are not read
 }
 
-static void read_bytes(png_structp png, png_bytep out, size_t size)
+static void png_reading_bytes(png_structp png, png_bytep out, size_t size)
 {
     struct png_reading *r = png_get_io_ptr(png);
     if (r->source->size - r->at < size)
@@ -49,22 +49,22 @@ static void read_bytes(png_structp png, png_bytep out, size_t size)
     r->at += size;
 }
 
-static void reading_finish(struct png_reading *r)
+static void png_reading_finish(struct png_reading *r)
 {
     png_destroy_read_struct(&r->png, &r->info, NULL);
 }
 
-static tn_status reading_begin(struct png_reading *r, const tn_host *host,
-                               const tn_format_source *source)
+static tn_status png_reading_begin(struct png_reading *r, const tn_host *host,
+                                   const tn_format_source *source)
 {
     *r = (struct png_reading){.host = host, .source = source};
-    r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, failed, warned);
+    r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, png_failed, png_warned);
     r->info = r->png ? png_create_info_struct(r->png) : NULL;
     if (!r->info) {
-        reading_finish(r);
+        png_reading_finish(r);
         return host->fail(host, TN_ERR_MEMORY, "%s: out of memory", source->name);
     }
-    png_set_read_fn(r->png, r, read_bytes);
+    png_set_read_fn(r->png, r, png_reading_bytes);
     png_set_user_limits(r->png, IMAGE_MOST_SIDE, IMAGE_MOST_SIDE);
     png_set_chunk_malloc_max(r->png, 1 << 24); // of texts and profiles
     png_set_chunk_cache_max(r->png, 64);
@@ -74,7 +74,7 @@ static tn_status reading_begin(struct png_reading *r, const tn_host *host,
 // --- the format ------------------------------------------------------------------------
 
 // The header, and what the rows become.
-static tn_status read_header(struct png_reading *r)
+static tn_status png_reading_header(struct png_reading *r)
 {
     if (setjmp(png_jmpbuf(r->png)))
         return r->status;
@@ -90,10 +90,10 @@ static tn_status png_list(const tn_host *host, const tn_format_source *source,
                           const tn_format_content **out_content)
 {
     struct png_reading r;
-    tn_status status = reading_begin(&r, host, source);
+    tn_status status = png_reading_begin(&r, host, source);
     if (status != TN_OK)
         return status;
-    status = read_header(&r);
+    status = png_reading_header(&r);
     if (status == TN_OK) {
         uint64_t height = png_get_image_height(r.png, r.info);
         uint64_t bytes = png_get_rowbytes(r.png, r.info) * height;
@@ -105,11 +105,11 @@ static tn_status png_list(const tn_host *host, const tn_format_source *source,
                      : image_list(host, source, height, png_get_image_width(r.png, r.info),
                                   0, out_content);
     }
-    reading_finish(&r);
+    png_reading_finish(&r);
     return status;
 }
 
-static tn_status read_rows(struct png_reading *r, png_bytepp rows)
+static tn_status png_reading_rows(struct png_reading *r, png_bytepp rows)
 {
     if (setjmp(png_jmpbuf(r->png)))
         return r->status;
@@ -119,7 +119,7 @@ static tn_status read_rows(struct png_reading *r, png_bytepp rows)
 }
 
 // Of a file that has changed since it was listed, too.
-static tn_status check_row(struct png_reading *r, const tn_type *type)
+static tn_status png_reading_check_row(struct png_reading *r, const tn_type *type)
 {
     if (setjmp(png_jmpbuf(r->png)))
         return r->status;
@@ -139,19 +139,19 @@ static tn_status png_read_pixels(const tn_host *host, const tn_format_source *so
     const tn_type *type = &content->arrays[index].type;
     uint64_t height = (uint64_t)type->extent[0];
     struct png_reading r;
-    tn_status status = reading_begin(&r, host, source);
+    tn_status status = png_reading_begin(&r, host, source);
     if (status != TN_OK)
         return status;
     png_bytepp rows = host->alloc(host, height * sizeof(*rows), 0);
     for (uint64_t i = 0; rows && i < height; i++)
         rows[i] = (png_bytep)data + i * (uint64_t)type->extent[1] * IMAGE_CHANNELS;
-    status = rows ? read_header(&r) : TN_ERR_MEMORY;
+    status = rows ? png_reading_header(&r) : TN_ERR_MEMORY;
     if (status == TN_OK)
-        status = check_row(&r, type);
+        status = png_reading_check_row(&r, type);
     if (status == TN_OK)
-        status = read_rows(&r, rows);
+        status = png_reading_rows(&r, rows);
     host->free(host, rows);
-    reading_finish(&r);
+    png_reading_finish(&r);
     return status;
 }
 

@@ -30,8 +30,8 @@ static int take_number(struct pnm_header *h, uint64_t *out)
     return digits > 0 && digits < 8;
 }
 
-static tn_status read_header(const tn_host *host, const tn_format_source *source,
-                             struct pnm_header *h)
+static tn_status pnm_header_read(const tn_host *host, const tn_format_source *source,
+                                 struct pnm_header *h)
 {
     uint64_t most = 0;
     memset(h, 0, sizeof(*h));
@@ -56,7 +56,7 @@ static tn_status pnm_list(const tn_host *host, const tn_format_source *source,
                           const tn_format_content **out_content)
 {
     struct pnm_header h;
-    tn_status status = read_header(host, source, &h);
+    tn_status status = pnm_header_read(host, source, &h);
     if (status == TN_OK)
         status =
             image_list(host, source, h.height, h.width, h.is_grey ? 0 : h.at, out_content);
@@ -78,7 +78,7 @@ static tn_status pnm_read(const tn_host *host, const tn_format_source *source,
     struct pnm_header h;
     uint8_t *out = data;
     (void)content, (void)index;
-    tn_status status = read_header(host, source, &h);
+    tn_status status = pnm_header_read(host, source, &h);
     uint64_t count = h.height * h.width;
     uint8_t *grey = out + 2 * count; // the last third: read before it is written
     if (status == TN_OK)

@@ -46,15 +46,15 @@ struct npy_parser {
 
 // --- the header's dictionary -----------------------------------------------------------
 
-static void skip_space(struct npy_parser *p)
+static void npy_skip_space(struct npy_parser *p)
 {
     while (isspace((unsigned char)*p->at))
         p->at++;
 }
 
-static bool take(struct npy_parser *p, char wanted)
+static bool npy_take(struct npy_parser *p, char wanted)
 {
-    skip_space(p);
+    npy_skip_space(p);
     if (*p->at != wanted)
         return false;
     p->at++;
@@ -71,7 +71,7 @@ static tn_status bad_header(const struct npy_parser *p, const char *expected)
 // A quoted string of less than `size` bytes.
 static tn_status take_string(struct npy_parser *p, char *out, size_t size)
 {
-    skip_space(p);
+    npy_skip_space(p);
     char quote = *p->at;
     if (quote != '\'' && quote != '"')
         return bad_header(p, "a string");
@@ -88,7 +88,7 @@ static tn_status take_string(struct npy_parser *p, char *out, size_t size)
 static tn_status take_descr(struct npy_parser *p, struct npy_header *header)
 {
     char descr[16];
-    skip_space(p);
+    npy_skip_space(p);
     if (*p->at == '[' || *p->at == '(')
         return p->host->fail(p->host, TN_ERR_REFUSED,
                              "%s: has a structured dtype; expected one of numbers",
@@ -113,7 +113,7 @@ static tn_status take_descr(struct npy_parser *p, struct npy_header *header)
 
 static tn_status take_order(struct npy_parser *p, struct npy_header *header)
 {
-    skip_space(p);
+    npy_skip_space(p);
     if (strncmp(p->at, "True", 4) == 0) {
         header->fortran = true;
         p->at += 4;
@@ -126,15 +126,15 @@ static tn_status take_order(struct npy_parser *p, struct npy_header *header)
     return bad_header(p, "True or False");
 }
 
-static tn_status take_shape(struct npy_parser *p, struct npy_header *header)
+static tn_status npy_take_shape(struct npy_parser *p, struct npy_header *header)
 {
-    if (!take(p, '('))
+    if (!npy_take(p, '('))
         return bad_header(p, "a shape in parentheses");
     tn_type *shape = &header->type;
-    while (!take(p, ')')) {
+    while (!npy_take(p, ')')) {
         char *end;
         errno = 0;
-        skip_space(p);
+        npy_skip_space(p);
         long long extent = strtoll(p->at, &end, 10);
         if (end == p->at || errno || extent < 0)
             return bad_header(p, "an extent from 0 to 2^63 - 1");
@@ -145,7 +145,7 @@ static tn_status take_shape(struct npy_parser *p, struct npy_header *header)
         p->at = end;
         if (*p->at == 'L') // written by Python 2
             p->at++;
-        if (!take(p, ',') && *p->at != ')')
+        if (!npy_take(p, ',') && *p->at != ')')
             return bad_header(p, "',' or ')' in the shape");
     }
     return TN_OK;
@@ -157,7 +157,7 @@ static tn_status take_entry(struct npy_parser *p, struct npy_header *header)
     tn_status failed = take_string(p, key, sizeof(key));
     if (failed)
         return failed;
-    if (!take(p, ':'))
+    if (!npy_take(p, ':'))
         return bad_header(p, "':' after a key");
     static const struct {
         const char *key;
@@ -166,7 +166,7 @@ static tn_status take_entry(struct npy_parser *p, struct npy_header *header)
     } entries[] = {
         {"descr", offsetof(struct npy_header, has_descr), take_descr},
         {"fortran_order", offsetof(struct npy_header, has_order), take_order},
-        {"shape", offsetof(struct npy_header, has_shape), take_shape},
+        {"shape", offsetof(struct npy_header, has_shape), npy_take_shape},
     };
     for (size_t i = 0; i < COUNT(entries); i++) {
         bool *seen = (bool *)((char *)header + entries[i].seen);
@@ -182,21 +182,21 @@ static tn_status take_entry(struct npy_parser *p, struct npy_header *header)
                          p->path, key);
 }
 
-static tn_status parse_header(const tn_host *host, const char *path, const char *text,
-                              struct npy_header *out)
+static tn_status npy_header_parse(const tn_host *host, const char *path, const char *text,
+                                  struct npy_header *out)
 {
     struct npy_parser p = {.host = host, .path = path, .at = text};
     struct npy_header header = {0};
-    if (!take(&p, '{'))
+    if (!npy_take(&p, '{'))
         return bad_header(&p, "'{'");
-    while (!take(&p, '}')) {
+    while (!npy_take(&p, '}')) {
         tn_status failed = take_entry(&p, &header);
         if (failed)
             return failed;
-        if (!take(&p, ',') && *p.at != '}')
+        if (!npy_take(&p, ',') && *p.at != '}')
             return bad_header(&p, "',' or '}'");
     }
-    skip_space(&p);
+    npy_skip_space(&p);
     if (*p.at)
         return bad_header(&p, "the end");
     if (!header.has_descr || !header.has_order || !header.has_shape)
@@ -216,8 +216,8 @@ struct npy_content {
     struct npy_header header;
 };
 
-static tn_status read_text(const tn_host *host, const tn_format_source *source, uint64_t at,
-                           uint32_t length, struct npy_header *out)
+static tn_status npy_read_text(const tn_host *host, const tn_format_source *source,
+                               uint64_t at, uint32_t length, struct npy_header *out)
 {
     char *text = host->alloc(host, (uint64_t)length + 1, 0);
     if (!text)
@@ -228,14 +228,14 @@ static tn_status read_text(const tn_host *host, const tn_format_source *source, 
         status = host->fail(host, TN_ERR_REFUSED, "%s: damaged header: it contains a NUL",
                             source->name);
     if (status == TN_OK)
-        status = parse_header(host, source->name, text, out);
+        status = npy_header_parse(host, source->name, text, out);
     host->free(host, text);
     return status;
 }
 
 // Gives the header, and the byte at which the elements begin.
-static tn_status read_header(const tn_host *host, const tn_format_source *source,
-                             struct npy_header *out, uint64_t *out_begin)
+static tn_status npy_header_read(const tn_host *host, const tn_format_source *source,
+                                 struct npy_header *out, uint64_t *out_begin)
 {
     unsigned char start[12] = {0};
     if (source->size < 10)
@@ -262,11 +262,11 @@ static tn_status read_header(const tn_host *host, const tn_format_source *source
     *out_begin = 8 + width + (uint64_t)length;
     if (*out_begin > source->size)
         return host->fail(host, TN_ERR_REFUSED, "%s: truncated header", source->name);
-    return read_text(host, source, 8 + width, length, out);
+    return npy_read_text(host, source, 8 + width, length, out);
 }
 
 // Writes a shape as NumPy does, "(2, 3)".
-static const char *shape_text(const tn_type *type, char text[192])
+static const char *npy_shape_text(const tn_type *type, char text[192])
 {
     size_t at = (size_t)snprintf(text, 192, "(");
     for (int32_t i = 0; i < type->rank; i++)
@@ -276,8 +276,8 @@ static const char *shape_text(const tn_type *type, char text[192])
     return text;
 }
 
-static tn_status describe(const tn_host *host, const tn_format_source *source,
-                          uint64_t begin, struct npy_content *c)
+static tn_status npy_describe(const tn_host *host, const tn_format_source *source,
+                              uint64_t begin, struct npy_content *c)
 {
     char text[192];
     const struct npy_header *header = &c->header;
@@ -287,12 +287,12 @@ static tn_status describe(const tn_host *host, const tn_format_source *source,
     if (!tn_format_bytes(&header->type, &bytes))
         return host->fail(host, TN_ERR_REFUSED,
                           "%s: the bytes of shape %s overflow 63 bits", source->name,
-                          shape_text(&header->type, text));
+                          npy_shape_text(&header->type, text));
     if (bytes > left)
         return host->fail(host, TN_ERR_REFUSED,
                           "%s: truncated: shape %s of %s needs %" PRIu64 " bytes, %" PRIu64
                           " are there",
-                          source->name, shape_text(&header->type, text),
+                          source->name, npy_shape_text(&header->type, text),
                           tn_dtype_name(header->type.dtype), bytes, left);
     bool in_place = !is_turned && !is_swapped && header->type.dtype != TN_BOOL;
     c->array = (tn_format_array){.name = "",
@@ -316,9 +316,9 @@ static tn_status npy_list(const tn_host *host, const tn_format_source *source,
     if (!c)
         return TN_ERR_MEMORY;
     *c = (struct npy_content){0};
-    tn_status status = read_header(host, source, &c->header, &begin);
+    tn_status status = npy_header_read(host, source, &c->header, &begin);
     if (status == TN_OK)
-        status = describe(host, source, begin, c);
+        status = npy_describe(host, source, begin, c);
     if (status == TN_OK)
         *out_content = &c->content;
     else
@@ -389,13 +389,13 @@ static tn_status npy_read(const tn_host *host, const tn_format_source *source,
 // --- writing ---------------------------------------------------------------------------
 
 // Writes the header, padded with spaces so that the elements start at a multiple of 64.
-static size_t make_header(const tn_type *type, const char *name, char *out, size_t size)
+static size_t npy_header_make(const tn_type *type, const char *name, char *out, size_t size)
 {
     char shape[192];
     int64_t width = tn_dtype_bytes(type->dtype);
     int length = snprintf(out + 10, size - 10,
                           "{'descr': '%c%s', 'fortran_order': False, 'shape': %s, }",
-                          width == 1 ? '|' : '<', name, shape_text(type, shape));
+                          width == 1 ? '|' : '<', name, npy_shape_text(type, shape));
     size_t total = ((size_t)length + 11 + 63) & ~(size_t)63;
     memset(out + 10 + length, ' ', total - 11 - (size_t)length);
     out[total - 1] = '\n';
@@ -419,7 +419,7 @@ static tn_status npy_write(const tn_host *host, const tn_format_content *content
                           "%s: NumPy has no name for %s; cast before writing: "
                           "astype(..., dtype=f32)",
                           sink->name, tn_dtype_name(array->type.dtype));
-    size_t length = make_header(&array->type, name, header, sizeof(header));
+    size_t length = npy_header_make(&array->type, name, header, sizeof(header));
     tn_status status = sink->write(sink, header, length);
     return status == TN_OK ? sink->write(sink, array->data, array->size) : status;
 }

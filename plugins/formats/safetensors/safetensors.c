@@ -67,7 +67,7 @@ static json_t *make_entry(const tn_format_array *array, uint64_t begin)
 }
 
 // The header as text, which the caller frees; NULL when out of memory.
-static char *make_header(const tn_format_content *content)
+static char *safetensors_header_make(const tn_format_content *content)
 {
     json_t *header = json_object(), *texts = json_object();
     uint64_t at = 0;
@@ -119,7 +119,7 @@ static tn_status safetensors_write(const tn_host *host, const tn_format_content 
                               "writing",
                               sink->name, content->arrays[i].name,
                               tn_dtype_name(content->arrays[i].type.dtype));
-    char *header = make_header(content);
+    char *header = safetensors_header_make(content);
     if (!header)
         return host->fail(host, TN_ERR_MEMORY, "%s: out of memory, or a name is not UTF-8",
                           sink->name);
