@@ -23,7 +23,7 @@ struct vk_attention {
     uint32_t lengths_input, slots_input; // of the step
     bool is_blocks;                      // k and v are blocks of q8_0, and have bytes
     // Rows that the launch writes to k and v, and the number of the position
-    // (plan_append.c). NULL: it writes none.
+    // (APPENDS). NULL: it writes none.
     const tn_layout *new_k, *new_v, *start;
     const tn_attention_attrs *attrs;
 };

@@ -2,7 +2,7 @@
 // Caches that several sequences share. Attention over them, quant.cached_attention/1: the
 // kernels of attention, with slots; of blocks that of few rows alone, for q8_0. Rows that
 // are written to them, quant.cache_update/1 (updates.comp): two caches and queries are one
-// launch (plan_updates.c).
+// launch, which the backend plans.
 #include "plan_cache.h"
 
 #include <stdio.h>
