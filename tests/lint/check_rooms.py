@@ -40,6 +40,7 @@ LARGE = {
 CIRCLES = {
     "core/plugin": 3,
     "kernels/compiler": 3,
+    "kernels/vulkan": 2,
     "kernels/cpu": 2,
     "plugins/backends/cpu-blas": 1,
     "plugins/common": 1,
