@@ -16,76 +16,77 @@
 #include <tenon/primitive.h>
 #include "elementwise.h"
 
-// The primitives that are not in the tables of elementwise.h: X(name) for base_<name>.
+// The primitives that are not in the tables of elementwise.h, and the files that define
+// them, which meson.build reads here: X(name, "file") for base_<name>.
 // Those in BASE_BATCHED have a hand-written batching rule <name>_vmap in the folder of
 // their family; expand_dims and squeeze use reshape's.
 #define BASE_BATCHED(X)                                                                    \
-    X(reshape)                                                                             \
-    X(transpose)                                                                           \
-    X(broadcast_to)                                                                        \
-    X(stop_gradient)                                                                       \
-    X(slice)                                                                               \
-    X(slice_update)                                                                        \
-    X(dynamic_slice)                                                                       \
-    X(dynamic_slice_update)                                                                \
-    X(concatenate)                                                                         \
-    X(split)                                                                               \
-    X(cond)                                                                                \
-    X(while_loop)                                                                          \
-    X(scan)                                                                                \
-    X(checkpoint)                                                                          \
-    X(pad)                                                                                 \
-    X(take)                                                                                \
-    X(scatter_add)                                                                         \
-    X(scatter_set)                                                                         \
-    X(scatter_max)                                                                         \
-    X(scatter_min)                                                                         \
+    X(reshape, "move/view.c")                                                              \
+    X(transpose, "move/view.c")                                                            \
+    X(broadcast_to, "move/view.c")                                                         \
+    X(stop_gradient, "move/view.c")                                                        \
+    X(slice, "move/slice.c")                                                               \
+    X(slice_update, "move/slice.c")                                                        \
+    X(dynamic_slice, "move/dynamic_slice.c")                                               \
+    X(dynamic_slice_update, "move/dynamic_slice.c")                                        \
+    X(concatenate, "move/move.c")                                                          \
+    X(split, "move/split.c")                                                               \
+    X(cond, "control/cond.c")                                                              \
+    X(while_loop, "control/loop.c")                                                        \
+    X(scan, "control/scan.c")                                                              \
+    X(checkpoint, "control/cond.c")                                                        \
+    X(pad, "move/move.c")                                                                  \
+    X(take, "index/index.c")                                                               \
+    X(scatter_add, "index/index.c")                                                        \
+    X(scatter_set, "index/scatter.c")                                                      \
+    X(scatter_max, "index/scatter.c")                                                      \
+    X(scatter_min, "index/scatter.c")                                                      \
     TN_REDUCTIONS(X)                                                                       \
-    X(argmax)                                                                              \
-    X(cumsum)                                                                              \
-    X(cumprod)                                                                             \
-    X(cummax)                                                                              \
-    X(cummin)                                                                              \
-    X(sort)                                                                                \
-    X(argsort)                                                                             \
-    X(topk)                                                                                \
-    X(matmul)
+    X(argmax, "reduce/reduce_rules.c")                                                     \
+    X(cumsum, "reduce/cumulative.c")                                                       \
+    X(cumprod, "reduce/cumulative.c")                                                      \
+    X(cummax, "reduce/cumulative.c")                                                       \
+    X(cummin, "reduce/cumulative.c")                                                       \
+    X(sort, "sort/sort.c")                                                                 \
+    X(argsort, "sort/sort.c")                                                              \
+    X(topk, "sort/sort.c")                                                                 \
+    X(matmul, "matmul/matmul.c")
 // Those in BASE_DECOMPOSED are made of others, and so are all of their rules.
 #define BASE_DECOMPOSED(X)                                                                 \
-    X(stack)                                                                               \
-    X(flip)                                                                                \
-    X(roll)                                                                                \
-    X(repeat)                                                                              \
-    X(tile)                                                                                \
-    X(tril)                                                                                \
-    X(triu)                                                                                \
-    X(eye)                                                                                 \
-    X(one_hot)                                                                             \
-    X(linspace)                                                                            \
-    X(argmin)                                                                              \
-    X(all)                                                                                 \
-    X(any)                                                                                 \
-    X(var)                                                                                 \
-    X(std)                                                                                 \
-    X(take_along_axis)                                                                     \
-    X(put_along_axis)                                                                      \
-    X(gather)                                                                              \
-    X(scatter)                                                                             \
-    X(einsum)
+    X(stack, "move/arrange.c")                                                             \
+    X(flip, "move/arrange.c")                                                              \
+    X(roll, "move/arrange.c")                                                              \
+    X(repeat, "move/arrange.c")                                                            \
+    X(tile, "move/arrange.c")                                                              \
+    X(tril, "move/arrange.c")                                                              \
+    X(triu, "move/arrange.c")                                                              \
+    X(eye, "create/create.c")                                                              \
+    X(one_hot, "create/create.c")                                                          \
+    X(linspace, "create/create.c")                                                         \
+    X(argmin, "reduce/statistics.c")                                                       \
+    X(all, "reduce/statistics.c")                                                          \
+    X(any, "reduce/statistics.c")                                                          \
+    X(var, "reduce/statistics.c")                                                          \
+    X(std, "reduce/statistics.c")                                                          \
+    X(take_along_axis, "index/gather.c")                                                   \
+    X(put_along_axis, "index/gather.c")                                                    \
+    X(gather, "index/gather.c")                                                            \
+    X(scatter, "index/gather.c")                                                           \
+    X(einsum, "matmul/einsum.c")
 #define BASE_PRIMITIVES(X)                                                                 \
-    X(where)                                                                               \
-    X(sigmoid)                                                                             \
-    X(clip)                                                                                \
-    X(astype)                                                                              \
-    X(arange)                                                                              \
-    X(full)                                                                                \
-    X(random_bits)                                                                         \
-    X(random_uniform)                                                                      \
-    X(random_normal)                                                                       \
-    X(print)                                                                               \
-    X(expand_dims)                                                                         \
-    X(squeeze)                                                                             \
-    X(sum_to)                                                                              \
+    X(where, "elementwise/elementwise.c")                                                  \
+    X(sigmoid, "elementwise/elementwise.c")                                                \
+    X(clip, "elementwise/elementwise.c")                                                   \
+    X(astype, "elementwise/elementwise.c")                                                 \
+    X(arange, "create/create.c")                                                           \
+    X(full, "create/create.c")                                                             \
+    X(random_bits, "random/random.c")                                                      \
+    X(random_uniform, "random/random.c")                                                   \
+    X(random_normal, "random/random.c")                                                    \
+    X(print, "control/print.c")                                                            \
+    X(expand_dims, "move/view.c")                                                          \
+    X(squeeze, "move/view.c")                                                              \
+    X(sum_to, "reduce/reduce_rules.c")                                                     \
     BASE_DECOMPOSED(X)                                                                     \
     BASE_BATCHED(X)
 #define BASE_DECLARE(name, ...) extern const tn_primitive base_##name;

@@ -14,35 +14,36 @@
 #include <tenon/plugin.h>
 #include <tenon/primitive.h>
 
-// The primitives: X(name) for nn_<name>. Those in NN_BATCHED have a hand-written batching
-// rule <name>_vmap (batch.c); that of the others is derived from their expression.
+// The primitives and the files that define them, which meson.build reads here:
+// X(name, "file") for nn_<name>. Those in NN_BATCHED have a hand-written batching rule
+// <name>_vmap (batch.c); that of the others is derived from their expression.
 #define NN_BATCHED(X)                                                                      \
-    X(cross_entropy)                                                                       \
-    X(conv2d)                                                                              \
-    X(conv2d_input)                                                                        \
-    X(conv2d_weight)                                                                       \
-    X(max_pool2d)                                                                          \
-    X(max_pool2d_grad)
+    X(cross_entropy, "loss.c")                                                             \
+    X(conv2d, "conv.c")                                                                    \
+    X(conv2d_input, "conv.c")                                                              \
+    X(conv2d_weight, "conv.c")                                                             \
+    X(max_pool2d, "pool.c")                                                                \
+    X(max_pool2d_grad, "pool.c")
 #define NN_PRIMITIVES(X)                                                                   \
-    X(relu)                                                                                \
-    X(softmax)                                                                             \
-    X(log_softmax)                                                                         \
-    X(layer_norm)                                                                          \
-    X(rms_norm)                                                                            \
-    X(group_norm)                                                                          \
-    X(sgd)                                                                                 \
-    X(adam)                                                                                \
-    X(gelu)                                                                                \
-    X(silu)                                                                                \
-    X(dropout)                                                                             \
-    X(rope)                                                                                \
-    X(scaled_dot_product_attention)                                                        \
-    X(attention_grad)                                                                      \
+    X(relu, "activation.c")                                                                \
+    X(softmax, "norm.c")                                                                   \
+    X(log_softmax, "norm.c")                                                               \
+    X(layer_norm, "norm.c")                                                                \
+    X(rms_norm, "norm.c")                                                                  \
+    X(group_norm, "norm.c")                                                                \
+    X(sgd, "optimiser.c")                                                                  \
+    X(adam, "optimiser.c")                                                                 \
+    X(gelu, "gelu.c")                                                                      \
+    X(silu, "gelu.c")                                                                      \
+    X(dropout, "dropout.c")                                                                \
+    X(rope, "rope.c")                                                                      \
+    X(scaled_dot_product_attention, "attention.c")                                         \
+    X(attention_grad, "attention.c")                                                       \
     NN_BATCHED(X)
-#define NN_DECLARE(name) extern const tn_primitive nn_##name;
+#define NN_DECLARE(name, ...) extern const tn_primitive nn_##name;
 NN_PRIMITIVES(NN_DECLARE)
 #undef NN_DECLARE
-#define NN_DECLARE(name)                                                                   \
+#define NN_DECLARE(name, ...)                                                              \
     tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
                           int64_t size, tn_array **outputs, int32_t *out_axes);
 NN_BATCHED(NN_DECLARE)

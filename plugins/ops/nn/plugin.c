@@ -5,7 +5,7 @@
 // base, so it runs on every device. Fast kernels come from the backends.
 #include "pack.h"
 
-#define POINTER(name) &nn_##name,
+#define POINTER(name, ...) &nn_##name,
 static const tn_primitive *const primitives[] = {NN_PRIMITIVES(POINTER)};
 #undef POINTER
 

@@ -43,48 +43,49 @@ static inline int64_t count_elements(const tn_layout *layout)
     return count;
 }
 
-// X(identifier, ...) for each kernel
+// The kernels and the files that define them, which meson.build reads here:
+// X(identifier, "file") for <identifier>_kernel.
 #define CPU_KERNELS(X)                                                                     \
-    X(sum)                                                                                 \
-    X(mean)                                                                                \
-    X(prod)                                                                                \
-    X(max)                                                                                 \
-    X(min)                                                                                 \
-    X(argmax)                                                                              \
-    X(argmin)                                                                              \
-    X(matmul)                                                                              \
-    X(matmul_integer)                                                                      \
-    X(conv2d)                                                                              \
-    X(conv2d_input)                                                                        \
-    X(conv2d_weight)                                                                       \
-    X(max_pool2d)                                                                          \
-    X(max_pool2d_grad)                                                                     \
-    X(take)                                                                                \
-    X(scatter_add)                                                                         \
-    X(scatter_set)                                                                         \
-    X(scatter_max)                                                                         \
-    X(scatter_min)                                                                         \
-    X(cumsum)                                                                              \
-    X(cumprod)                                                                             \
-    X(cummax)                                                                              \
-    X(cummin)                                                                              \
-    X(sort)                                                                                \
-    X(argsort)                                                                             \
-    X(take_along_axis)                                                                     \
-    X(put_along_axis)                                                                      \
-    X(topk)                                                                                \
-    X(scaled_dot_product_attention)                                                        \
-    X(attention_grad)                                                                      \
-    X(cached_attention)                                                                    \
-    X(dft)                                                                                 \
-    X(dft_of_real)                                                                         \
-    X(dft_to_real)                                                                         \
-    X(quant_packed)                                                                        \
-    X(quant_decoded)                                                                       \
-    X(quant_experts)                                                                       \
-    X(quant_take)                                                                          \
-    X(quant_dequantize)                                                                    \
-    X(quant_pack)
+    X(sum, "ops/kernels_reduce.c")                                                         \
+    X(mean, "ops/kernels_reduce.c")                                                        \
+    X(prod, "ops/kernels_reduce.c")                                                        \
+    X(max, "ops/kernels_reduce.c")                                                         \
+    X(min, "ops/kernels_reduce.c")                                                         \
+    X(argmax, "ops/kernels_argmax.c")                                                      \
+    X(argmin, "ops/kernels_argmax.c")                                                      \
+    X(matmul, "blas/kernels_matmul.c")                                                     \
+    X(matmul_integer, "blas/kernels_matmul.c")                                             \
+    X(conv2d, "blas/kernels_conv.c")                                                       \
+    X(conv2d_input, "blas/kernels_conv.c")                                                 \
+    X(conv2d_weight, "blas/kernels_conv.c")                                                \
+    X(max_pool2d, "ops/kernels_pool.c")                                                    \
+    X(max_pool2d_grad, "ops/kernels_pool.c")                                               \
+    X(take, "ops/kernels_index.c")                                                         \
+    X(scatter_add, "ops/kernels_index.c")                                                  \
+    X(scatter_set, "ops/kernels_index.c")                                                  \
+    X(scatter_max, "ops/kernels_index.c")                                                  \
+    X(scatter_min, "ops/kernels_index.c")                                                  \
+    X(cumsum, "ops/kernels_cumulative.c")                                                  \
+    X(cumprod, "ops/kernels_cumulative.c")                                                 \
+    X(cummax, "ops/kernels_cumulative.c")                                                  \
+    X(cummin, "ops/kernels_cumulative.c")                                                  \
+    X(sort, "ops/kernels_sort.c")                                                          \
+    X(argsort, "ops/kernels_sort.c")                                                       \
+    X(take_along_axis, "ops/kernels_along.c")                                              \
+    X(put_along_axis, "ops/kernels_along.c")                                               \
+    X(topk, "ops/kernels_sort.c")                                                          \
+    X(scaled_dot_product_attention, "blas/kernels_attention.c")                            \
+    X(attention_grad, "blas/kernels_attention_grad.c")                                     \
+    X(cached_attention, "blas/kernels_attention.c")                                        \
+    X(dft, "ops/kernels_fft.c")                                                            \
+    X(dft_of_real, "ops/kernels_fft.c")                                                    \
+    X(dft_to_real, "ops/kernels_fft.c")                                                    \
+    X(quant_packed, "blas/kernels_quant.c")                                                \
+    X(quant_decoded, "blas/kernels_quant.c")                                               \
+    X(quant_experts, "blas/kernels_experts.c")                                             \
+    X(quant_take, "blas/kernels_quant.c")                                                  \
+    X(quant_dequantize, "blas/kernels_quant.c")                                            \
+    X(quant_pack, "blas/kernels_quant.c")
 #define CPU_DECLARE(identifier, ...) extern const tn_kernel identifier##_kernel;
 CPU_KERNELS(CPU_DECLARE)
 #undef CPU_DECLARE
