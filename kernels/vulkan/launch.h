@@ -107,7 +107,8 @@ enum kernel_kind {
     KERNEL_CACHE_UPDATE,
 };
 
-// The payload of a kernel in records.h, and of no other: of those that have its modules.
+// The payload of a kernel by OWN_KERNEL (record.h), and of no other: of those that have its
+// modules.
 struct own_kernel {
     tn_vulkan_kernel face; // first
     enum kernel_kind kind;

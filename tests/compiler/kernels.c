@@ -7,7 +7,7 @@
 #include "spirv_modules.h"
 
 #include "embedded.h"
-#include "kernel_sources.h" // NUM_MODULES
+#include "modules.h" // NUM_MODULES
 
 // glslang.c, under another name.
 bool glslang_compile(const struct glsl_source *source, struct glsl_result *out);
@@ -35,7 +35,7 @@ static bool compile(const tn_vulkan_module *module, struct glsl_result *out)
     struct glsl_define defines[MOST_DEFINES];
     snprintf(text, sizeof(text), "%s", module->defines ? module->defines : "");
     char *code = malloc((size_t)module->code_size);
-    cr_assert(code && glsl_unpack(NULL, (uint32_t)(module - glsl_modules), code) == TN_OK);
+    cr_assert(code && own_unpack(NULL, (uint32_t)(module - own_modules), code) == TN_OK);
     struct glsl_source source = {
         .text = code, .size = module->code_size, .defines = defines};
     source.num_defines = split_defines(text, defines);
@@ -107,5 +107,5 @@ Test(kernels, passes)
     const char *every = getenv("TENON_TEST_EVERY");
     uint32_t step = every ? (uint32_t)strtoul(every, NULL, 10) : 1;
     for (uint32_t i = 0; i < NUM_MODULES; i += step ? step : 1)
-        check_kernel(&glsl_modules[i]);
+        check_kernel(&own_modules[i]);
 }

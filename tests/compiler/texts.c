@@ -57,9 +57,9 @@ struct shader_text *texts_add(struct shader_texts *texts, const char *filter,
 
 static void add_module(struct shader_texts *texts, const char *filter, uint32_t number)
 {
-    const tn_vulkan_module *module = &glsl_modules[number];
+    const tn_vulkan_module *module = &own_modules[number];
     char *code = malloc((size_t)module->code_size);
-    if (!code || glsl_unpack(NULL, number, code) != TN_OK)
+    if (!code || own_unpack(NULL, number, code) != TN_OK)
         abort();
     texts_add(texts, filter, module->name, code, (size_t)module->code_size,
               module->defines ? module->defines : "");

@@ -3,10 +3,12 @@
 // backends by itself, with a stand-in for pipelines and no device.
 #include "check.h"
 
-#include "vulkan/move/records.h"
+#include "vulkan/record.h"
 #include "segment/launches.h"
 #include "segment/measure.h"
 #include "dispatch/special.h"
+
+extern const tn_kernel own_dynamic_slice_update;
 
 static char message[256];
 
@@ -280,11 +282,12 @@ static uint32_t dispatches_of_update(uint32_t alias)
                                {.slot = 1, .layout = row},
                                {.slot = 2, .layout = {.dtype = TN_I64}}};
     const tn_value output = {.slot = 3, .layout = x};
+    const tn_vulkan_kernel *own = own_dynamic_slice_update.payload;
     const tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
                                       .modules = modules,
                                       .num_modules = 3,
                                       .module_size = sizeof(modules[0]),
-                                      .plan = vk_plan_dynamic_slice_update};
+                                      .plan = own->plan};
     const tn_kernel kernel = {.family = TN_FAMILY_VULKAN_SPIRV, .payload = &payload};
     const tn_step step = {.kernel = &kernel,
                           .inputs = inputs,

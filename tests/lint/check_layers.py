@@ -68,7 +68,7 @@ FLOORS = {
                              ("primitive", "rules", "kernel", "queue", "family"), "device"),
     "plugins/backends/vulkan": tower("device", ("spirv", "pipeline", "program"), "dispatch", "segment",
                                      ("aot", "jit")),
-    "kernels/vulkan": tower(("pack", "program"), "launch.h", "rules.h", ("move", "reduce", "sort"), "matmul",
+    "kernels/vulkan": tower(("pack", "program"), "launch.h", "record.h", ("move", "reduce", "sort"), "matmul",
                             ("attention", "conv", "index", "quant", "rows")),
     "tools/tenon": {
         "base": [],

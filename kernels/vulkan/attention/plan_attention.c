@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <tenon/checked.h>
-#include "records.h"
+#include "../record.h"
 
 #define MOST_KEYS (INT64_C(1) << 29) // positions are int, and sums of two fit
 #define FEW_GROUPS 256               // so many workgroups are enough for a large device
@@ -131,7 +131,7 @@ bool vk_attention_is_taken(const struct vk_attention *a, const tn_attention_attr
            a->width <= VK_ATTENTION_COLUMNS && (attrs->window < MOST_KEYS || !a->lengths);
 }
 
-int32_t vk_attention_accepts(const tn_kernel_query *query)
+static int32_t attention_accepts(const tn_kernel_query *query)
 {
     struct vk_attention a = describe_query(query);
     // The kernel for few rows alone writes by elements, as programs take them.
@@ -139,7 +139,7 @@ int32_t vk_attention_accepts(const tn_kernel_query *query)
            (query->fused == 0 || (vk_attention_is_few(&a) && vk_attention_by_vectors(&a)));
 }
 
-uint64_t vk_attention_scratch(const tn_kernel_query *query)
+static uint64_t attention_scratch(const tn_kernel_query *query)
 {
     struct vk_attention a = describe_query(query);
     return vk_attention_sums(&a);
@@ -516,8 +516,21 @@ struct vk_attention vk_attention_of(const tn_step *step)
     return a;
 }
 
-tn_status vk_plan_attention(const tn_vulkan_plan *plan)
+static tn_status attention_plan(const tn_vulkan_plan *plan)
 {
     struct vk_attention a = vk_attention_of(plan->step);
     return vk_attention_plan(plan, &a);
 }
+
+// --- records ---------------------------------------------------------------------------
+
+static const tn_operand_rule attention_rules[] = {
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // q
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // k
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // v
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                   // lengths
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+OWN_KERNEL(attention, "nn.scaled_dot_product_attention/1", attention_plan, KERNEL_ATTENTION,
+           attention_rules, .accepts = attention_accepts,
+           .scratch_size = attention_scratch);

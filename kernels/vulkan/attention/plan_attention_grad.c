@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 #include <tenon/checked.h>
-#include "records.h"
+#include "../record.h"
 
 #define FEW_GROUPS 128 // with fewer workgroups tiles have fewer rows, for a large device
 #define LANES 16       // invocations of a row
@@ -35,7 +35,7 @@ static struct gradient describe_query(const tn_kernel_query *query)
     return describe(in);
 }
 
-int32_t vk_attention_grad_accepts(const tn_kernel_query *query)
+static int32_t attention_grad_accepts(const tn_kernel_query *query)
 {
     struct gradient g = describe_query(query);
     return vk_attention_is_taken(&g.of, query->attrs) && g.out->dtype == g.of.q->dtype &&
@@ -49,7 +49,7 @@ static uint64_t states_size(const struct vk_attention *a)
     return tn_saturated_multiply(rows, VK_VECTOR);
 }
 
-uint64_t vk_attention_grad_scratch(const tn_kernel_query *query)
+static uint64_t attention_grad_scratch(const tn_kernel_query *query)
 {
     struct gradient g = describe_query(query);
     return states_size(&g.of);
@@ -235,7 +235,7 @@ static bool begins_by(const tn_step *step, const struct gradient *g, int64_t ele
     return fits;
 }
 
-tn_status vk_plan_attention_grad(const tn_vulkan_plan *plan)
+static tn_status attention_grad_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *in[7] = {NULL};
@@ -259,3 +259,18 @@ tn_status vk_plan_attention_grad(const tn_vulkan_plan *plan)
                         : launch(plan, &g, of_keys, suffix);
     return status;
 }
+
+// --- records ---------------------------------------------------------------------------
+
+static const tn_operand_rule attention_grad_rules[] = {
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // q
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // k
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // v
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS},                  // out
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS},                  // gradient
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                   // lengths
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
+OWN_KERNEL(attention_grad, "nn.attention_grad/1", attention_grad_plan, KERNEL_OTHER,
+           attention_grad_rules, .accepts = attention_grad_accepts,
+           .scratch_size = attention_grad_scratch);

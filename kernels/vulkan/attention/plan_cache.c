@@ -10,7 +10,7 @@
 #include <tenon/ops/quant_attrs.h>
 #include "../move/plan_copy.h"
 #include "plan_attention.h"
-#include "records.h"
+#include "../record.h"
 
 #define BLOCK 32 // elements of q8_0
 #define BLOCK_BYTES 34
@@ -52,7 +52,7 @@ static tn_attention_attrs attention_attrs(const tn_quant_cached_attention_attrs 
                                 .soft_cap = attrs->soft_cap};
 }
 
-int32_t vk_cached_attention_accepts(const tn_kernel_query *query)
+static int32_t cached_attention_accepts(const tn_kernel_query *query)
 {
     const tn_quant_cached_attention_attrs *attrs = query->attrs;
     struct vk_attention a = describe_query(query);
@@ -68,13 +68,13 @@ int32_t vk_cached_attention_accepts(const tn_kernel_query *query)
            vk_attention_is_taken(&of_floats, &own);
 }
 
-uint64_t vk_cached_attention_scratch(const tn_kernel_query *query)
+static uint64_t cached_attention_scratch(const tn_kernel_query *query)
 {
     struct vk_attention a = describe_query(query);
     return vk_attention_sums(&a);
 }
 
-tn_status vk_plan_cached_attention(const tn_vulkan_plan *plan)
+static tn_status cached_attention_plan(const tn_vulkan_plan *plan)
 {
     const tn_layout *in[5];
     for (uint32_t i = 0; i < 5; i++)
@@ -90,7 +90,7 @@ tn_status vk_plan_cached_attention(const tn_vulkan_plan *plan)
 #define MOST_COUNTED (INT64_C(1) << 30) // positions, slots: sums of two are integers
 #define MOST_ELEMENTS 0xffffffff
 
-int32_t vk_cache_update_accepts(const tn_kernel_query *query)
+static int32_t cache_update_accepts(const tn_kernel_query *query)
 {
     const tn_quant_cache_update_attrs *attrs = query->attrs;
     const tn_layout *cache = &query->inputs[0], *out = &query->outputs[0];
@@ -127,7 +127,7 @@ struct updates_region vk_cache_region(const tn_step *step)
     return r;
 }
 
-tn_status vk_plan_cache_update(const tn_vulkan_plan *plan)
+static tn_status cache_update_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *out = &tn_step_output(step, 0)->layout;
@@ -150,3 +150,26 @@ tn_status vk_plan_cache_update(const tn_vulkan_plan *plan)
     kernel_push(&launch, (uint64_t)positions->extent[0]);
     return kernel_launch(plan, &launch);
 }
+
+// --- records ---------------------------------------------------------------------------
+
+static const tn_operand_rule cached_attention_rules[] = {
+    {HALF_OR_F32, TN_NEEDS_ANY},                       // q
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ANY}, // k
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_U8), TN_NEEDS_ANY}, // v
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                 // lengths
+    {TN_DTYPE_BIT(TN_I32), TN_NEEDS_ANY},              // slots
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+static const tn_operand_rule cache_update_rules[] = {
+    {TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_U8),
+     TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_ANY, TN_OPERAND_FUSES},
+    {TN_DTYPE_BIT(TN_I32), TN_NEEDS_CONTIGUOUS}, // positions
+    {TN_DTYPE_BIT(TN_I32), TN_NEEDS_CONTIGUOUS}, // slots
+    {TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_U8),
+     TN_NEEDS_CONTIGUOUS}};
+OWN_KERNEL(cached_attention, "quant.cached_attention/1", cached_attention_plan,
+           KERNEL_CACHED_ATTENTION, cached_attention_rules,
+           .accepts = cached_attention_accepts, .scratch_size = cached_attention_scratch);
+OWN_KERNEL(cache_update, "quant.cache_update/1", cache_update_plan, KERNEL_CACHE_UPDATE,
+           cache_update_rules, .accepts = cache_update_accepts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nn.conv2d/1 and its gradients, nn.conv2d_input/1 and nn.conv2d_weight/1.
-#include "records.h"
+#include "../record.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>
@@ -224,12 +224,12 @@ static tn_status plan_wide(const tn_vulkan_plan *plan, struct kernel_launch *lau
 // --- kernels ---------------------------------------------------------------------------
 
 // Inputs are read many times, which programs beside them would be computed.
-int32_t vk_conv_accepts(const tn_kernel_query *query)
+static int32_t conv_accepts(const tn_kernel_query *query)
 {
     return (query->fused & ((UINT64_C(1) << query->num_inputs) - 1)) == 0;
 }
 
-tn_status vk_plan_conv2d(const tn_vulkan_plan *plan)
+static tn_status conv2d_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *y = &tn_step_output(step, 0)->layout;
@@ -261,7 +261,7 @@ tn_status vk_plan_conv2d(const tn_vulkan_plan *plan)
 }
 
 // Sums of parts, where there may be some.
-uint64_t vk_conv2d_scratch(const tn_kernel_query *query)
+static uint64_t conv2d_scratch(const tn_kernel_query *query)
 {
     const tn_layout *y = &query->outputs[0];
     const struct conv c = describe(query->attrs, &query->inputs[0], &query->inputs[1], y);
@@ -270,7 +270,7 @@ uint64_t vk_conv2d_scratch(const tn_kernel_query *query)
     return parts > 1 ? parts_bytes(&e, parts) : 0;
 }
 
-tn_status vk_plan_conv2d_input(const tn_vulkan_plan *plan)
+static tn_status conv2d_input_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_output(step, 0)->layout;
@@ -308,14 +308,14 @@ static uint64_t part_bytes(tn_dtype dtype)
     return dtype == TN_F64 ? 8 : 4;
 }
 
-uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query)
+static uint64_t conv2d_weight_scratch(const tn_kernel_query *query)
 {
     const tn_layout *w = &query->outputs[0];
     return tn_saturated_multiply(layout_count(w) * part_bytes(w->dtype),
                                  count_splits(&query->inputs[1]));
 }
 
-tn_status vk_plan_conv2d_weight(const tn_vulkan_plan *plan)
+static tn_status conv2d_weight_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *w = &tn_step_output(step, 0)->layout,
@@ -340,3 +340,17 @@ tn_status vk_plan_conv2d_weight(const tn_vulkan_plan *plan)
     tn_status status = kernel_launch(plan, &launch);
     return status == TN_OK ? vk_plan_sum_parts(plan, n, splits) : status;
 }
+
+// --- records ---------------------------------------------------------------------------
+
+// The third is the bias, or the output where there is none.
+static const tn_operand_rule conv_rules[] = {
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+OWN_KERNEL(conv2d, "nn.conv2d/1", conv2d_plan, KERNEL_PRODUCT, conv_rules,
+           .accepts = conv_accepts, .scratch_size = conv2d_scratch);
+OWN_KERNEL(conv2d_input, "nn.conv2d_input/1", conv2d_input_plan, KERNEL_PRODUCT, conv_rules,
+           .accepts = conv_accepts);
+OWN_KERNEL(conv2d_weight, "nn.conv2d_weight/1", conv2d_weight_plan, KERNEL_PRODUCT,
+           conv_rules, .accepts = conv_accepts, .scratch_size = conv2d_weight_scratch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nn.max_pool2d/1 and nn.max_pool2d_grad/1.
-#include "records.h"
+#include "../record.h"
 
 #include <stdio.h>
 #include <tenon/ops/nn_attrs.h>
@@ -13,7 +13,7 @@ static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
 }
 
 // Inputs: x; for the gradient x, y and the gradient of y.
-tn_status vk_plan_max_pool2d(const tn_vulkan_plan *plan)
+static tn_status max_pool2d_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_pool2d_attrs *attrs = step->attrs;
@@ -48,3 +48,9 @@ tn_status vk_plan_max_pool2d(const tn_vulkan_plan *plan)
         kernel_push(&launch, (uint64_t)pair(&attrs->padding, i, 0));
     return kernel_launch(plan, &launch);
 }
+
+// --- records ---------------------------------------------------------------------------
+
+OWN_KERNEL(max_pool2d, "nn.max_pool2d/1", max_pool2d_plan, KERNEL_OTHER, float_rules);
+OWN_KERNEL(max_pool2d_grad, "nn.max_pool2d_grad/1", max_pool2d_plan, KERNEL_OTHER,
+           float_rules);

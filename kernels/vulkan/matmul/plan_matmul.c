@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <tenon/checked.h>
 #include "../reduce/plan_reduce.h"
-#include "records.h"
+#include "../record.h"
 
 #define ENOUGH_TILES 128 // a large device has work for all its processors
 #define SMALL_TILES 256  // up to two small workgroups for each processor of a large device
@@ -330,7 +330,7 @@ bool product_hides_program(const tn_vulkan_limits *limits, const tn_step *step)
     return p.terms >= HIDING_TERMS && choose_wide(limits, step, &p) == wides;
 }
 
-int32_t vk_matmul_accepts(const tn_kernel_query *query)
+static int32_t matmul_accepts(const tn_kernel_query *query)
 {
     return query->inputs[0].dtype != TN_BOOL;
 }
@@ -368,7 +368,7 @@ static uint32_t lay_out(uint64_t groups, uint32_t most, uint32_t *step)
     return *step ? most : (uint32_t)groups;
 }
 
-tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
+static tn_status matmul_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     struct product p =
@@ -406,3 +406,12 @@ tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
     return status == TN_OK && parts > 1 ? vk_plan_sum_parts(plan, p.rows * p.columns, parts)
                                         : status;
 }
+
+// --- records ---------------------------------------------------------------------------
+
+static const tn_operand_rule matmul_rules[] = {
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY},
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY},
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+OWN_KERNEL(matmul, "base.matmul/1", matmul_plan, KERNEL_MATMUL, matmul_rules,
+           .accepts = matmul_accepts, .scratch_size = vk_matmul_scratch);

@@ -67,5 +67,6 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
 uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
                           struct product *p, struct tiling *tiling);
 uint64_t product_parts_size(const struct product *p, uint32_t parts); // bytes of these
+uint64_t vk_matmul_scratch(const tn_kernel_query *query);
 
 #endif // KERNELS_VULKAN_MATMUL_PLAN_MATMUL_H

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <tenon/checked.h>
-#include "records.h"
 
 #define LEAST_TERMS 128 // of a part; a multiple of the terms of a slice
 #define MOST_PARTS 8

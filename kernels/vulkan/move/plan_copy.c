@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 #include <tenon/ops/base_attrs.h>
-#include "records.h"
+#include "../record.h"
 
 // An entry of a start that is an array: it moves one side of a copy along one axis.
 struct entry {
@@ -148,7 +148,7 @@ tn_status vk_plan_copy(const tn_vulkan_plan *plan, uint32_t from, const tn_layou
     return plan_copying(plan, &c);
 }
 
-tn_status vk_plan_concatenate(const tn_vulkan_plan *plan)
+static tn_status concatenate_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_concatenate_attrs *attrs = step->attrs;
@@ -175,7 +175,7 @@ static int64_t slice_start(const tn_ints *start, uint32_t axis, int64_t extent,
     return at < low ? low : at > high ? high : at;
 }
 
-tn_status vk_plan_slice_update(const tn_vulkan_plan *plan)
+static tn_status slice_update_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_slice_attrs *attrs = step->attrs;
@@ -216,7 +216,7 @@ static void set_start(const tn_vulkan_plan *plan, struct copying *c, uint32_t st
                                .stride = whole->stride[i]};
 }
 
-tn_status vk_plan_dynamic_slice(const tn_vulkan_plan *plan)
+static tn_status dynamic_slice_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
@@ -227,7 +227,7 @@ tn_status vk_plan_dynamic_slice(const tn_vulkan_plan *plan)
     return plan_copying(plan, &c);
 }
 
-tn_status vk_plan_dynamic_slice_update(const tn_vulkan_plan *plan)
+static tn_status dynamic_slice_update_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_value *update = tn_step_input(step, 1), *out = tn_step_output(step, 0);
@@ -242,3 +242,26 @@ tn_status vk_plan_dynamic_slice_update(const tn_vulkan_plan *plan)
     set_start(plan, &c, 2, &out->layout, &update->layout);
     return plan_copying(plan, &c);
 }
+
+// --- records ---------------------------------------------------------------------------
+
+static const tn_operand_rule joined_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+// What is only moved, by its size, may be of any dtype.
+static const tn_operand_rule moved_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY}};
+static const tn_operand_rule dynamic_slice_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_ANY},
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
+    {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule dynamic_update_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_ANY},
+    {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES},
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
+    {TN_ALL_DTYPES, TN_NEEDS_ANY}};
+OWN_KERNEL(concatenate, "base.concatenate/1", concatenate_plan, KERNEL_OTHER, joined_rules);
+OWN_KERNEL(slice_update, "base.slice_update/1", slice_update_plan, KERNEL_OTHER,
+           moved_rules);
+OWN_KERNEL(dynamic_slice, "base.dynamic_slice/1", dynamic_slice_plan, KERNEL_OTHER,
+           dynamic_slice_rules);
+OWN_KERNEL(dynamic_slice_update, "base.dynamic_slice_update/1", dynamic_slice_update_plan,
+           KERNEL_UPDATE, dynamic_update_rules);

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: MIT
 """Turns the kernels of the families, the folders beside this one, into C.
 
-  embed.py sources OUT.c OUT.h              text of every variant, for compiling at run time
-  embed.py spirv OUT.c OUT.h --compiler C   SPIR-V of every variant, made by tenon-glslc
+  embed.py sources OUT.c              text of every variant, for compiling at run time
+  embed.py spirv OUT.c --compiler C   SPIR-V of every variant, made by tenon-glslc
+  embed.py list OUT.h                 how many variants there are, and the kernels' records
 
-Both read each family's variants.txt: the kernels, one on each line: a name, its file, and the macros
-that specialise it. Braces are filled from the lists behind the bar, in every combination. *f32: all
-dtypes that are computed in f32; *int: all integers; *half: floats that are stored only; *blocks: all
-quantised formats; -mxfp4: without this one. -O0: not optimised. OUT.c has the tables that embedded.h and packed.h declare, with the code packed by deflate;
-OUT.h their length.
+All read each family's variants.txt. It names the plans, plan_*.c, each with the records that it
+defines by OWN_KERNEL, and the variants, one on each line: a name, its file, and the macros that
+specialise it. Braces are filled from the lists behind the bar, in every combination. *f32: all dtypes
+that are computed in f32; *int: all integers; *half: floats that are stored only; *blocks: all
+quantised formats; -mxfp4: without this one. -O0: not optimised. OUT.c has the tables that embedded.h
+and packed.h declare, with the code packed by deflate. meson.build beside the families has the plans and
+shaders from variants.txt, too.
 
 Files are named from the folder of the families on, "program/types.glsl". An #include names a file of
 its own folder, or one of another folder so.
@@ -132,14 +135,29 @@ def expand(choices):
             if name not in left_out]
 
 
-def read_family(path):
-    """What a family's variants.txt adds to read_variants()."""
-    variants, family = [], os.path.basename(os.path.dirname(path))
-    with open(path, encoding='utf-8') as file:
-        for line in file:
-            line = line.split('#')[0].strip()
-            if not line:
-                continue
+def read_lines():
+    """[(family, line)] of what every family's variants.txt says."""
+    lines = []
+    for path in sorted(glob.glob(os.path.join(FAMILIES, '*', 'variants.txt'))):
+        family = os.path.basename(os.path.dirname(path))
+        with open(path, encoding='utf-8') as file:
+            said = (line.split('#')[0].strip() for line in file)
+            lines += [(family, line) for line in said if line]
+    return lines
+
+
+def read_records():
+    """The identifiers of all records that plans define."""
+    return [record for _, line in read_lines() if line.startswith('plan_')
+            for record in line.partition(':')[2].split()]
+
+
+def read_variants():
+    """[(name, file, [(macro, value)], optimisation)] of all families, by name, from lines like
+    reduce_{op}_{in}: reduce.comp OP={op} IN={in} -O0 | op=sum,max in=*f32,f64"""
+    variants = []
+    for family, line in read_lines():
+        if not line.startswith('plan_'):
             pattern, _, lists = line.partition('|')
             name, _, rest = pattern.partition(':')
             words = rest.split()
@@ -152,14 +170,6 @@ def read_family(path):
                 optimisation = next((word for word in words if word[0] == '-'), '-O')
                 variants.append((name.strip().format(**given), family + '/' + words[0], defines,
                                  optimisation))
-    return variants
-
-
-def read_variants():
-    """[(name, file, [(macro, value)], optimisation)] of all families, by name, from lines like
-    reduce_{op}_{in}: reduce.comp OP={op} IN={in} -O0 | op=sum,max in=*f32,f64"""
-    variants = [variant for path in glob.glob(os.path.join(FAMILIES, '*', 'variants.txt'))
-                for variant in read_family(path)]
     names = [variant[0] for variant in variants]
     assert len(set(names)) == len(names), 'the parts of variants.txt name one variant twice'
     return sorted(variants)
@@ -243,7 +253,7 @@ def write_sources(out):
                 ', '.join('{%d, %d}' % place for place in list_), os.path.basename(name)))
         file.write('};\nconst uint16_t glsl_first_piece[] = {\n    %s};\n' % ', '.join(
             str(first[source]) for _, source, *_ in variants))
-        file.write('const tn_vulkan_module glsl_modules[] = {\n')
+        file.write('const tn_vulkan_module own_modules[] = {\n')
         for name, source, defines, _ in variants:
             file.write('    {"%s", 0, %d, 0, "%s"},\n'
                        % (name, sum(size for _, size in places[source]),
@@ -294,22 +304,29 @@ def write_spirv(compiler, out):
         file.write('#include "packed.h"\n')
         write_bytes(file, 'spirv_packed', b''.join(stream for _, stream in compiled))
         file.write('const uint32_t spirv_streams[] = {\n    %s};\n' % ', '.join(map(str, begin)))
-        file.write('const tn_vulkan_module spirv_modules[] = {\n')
+        file.write('const tn_vulkan_module own_modules[] = {\n')
         for (name, *_), (size, _) in zip(variants, compiled):
             file.write('    {"%s", 0, %d, 0, 0},\n' % (name, size))
         file.write('};\n')
 
 
+def write_list(out):
+    with open(out, 'w', encoding='utf-8') as file:
+        file.write('#ifndef MODULES_H\n#define MODULES_H\n')
+        file.write('enum { NUM_MODULES = %d };\n' % len(read_variants()))
+        file.write('#define OWN_KERNELS(X) %s\n' % ' '.join('X(%s)' % name for name in read_records()))
+        file.write('#endif\n')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('what', choices=['sources', 'spirv'])
+    parser.add_argument('what', choices=['sources', 'spirv', 'list'])
     parser.add_argument('out')
-    parser.add_argument('header')
     parser.add_argument('--compiler', help='tenon-glslc, for spirv')
     args = parser.parse_args()
-    with open(args.header, 'w', encoding='utf-8') as file:
-        file.write('enum { NUM_MODULES = %d };\n' % len(read_variants()))
-    if args.what == 'sources':
+    if args.what == 'list':
+        write_list(args.out)
+    elif args.what == 'sources':
         write_sources(args.out)
     else:
         write_spirv(args.compiler, args.out)

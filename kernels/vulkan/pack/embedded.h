@@ -8,19 +8,17 @@
 
 #include <tenon/kernel.h>
 
-// The kernels as text, made by `embed.py sources`, and as SPIR-V, made by `embed.py spirv`:
-// NUM_MODULES of the header made beside, sorted by name. They have sizes, and no code: it
-// is packed. Constant.
-extern const tn_vulkan_module glsl_modules[];
-extern const tn_vulkan_module spirv_modules[];
+// The kernels as text, made by `embed.py sources`, or as SPIR-V, made by `embed.py spirv`:
+// NUM_MODULES of "modules.h", made by `embed.py list`, sorted by name. They have sizes, and
+// no code: it is packed. Constant.
+extern const tn_vulkan_module own_modules[];
 
-// Write the code of a module below NUM_MODULES, code_size bytes. For
+// Writes the code of a module below NUM_MODULES, code_size bytes. For
 // tn_vulkan_kernel.unpack. TN_ERR_MEMORY: there is no memory.
 //
 // All texts are unpacked at once, by the first call (0.3 ms), and kept: then a text takes
 // microseconds. A module of SPIR-V is unpacked by each call (0.01 ms for 10 kB).
-tn_status glsl_unpack(const tn_host *host, uint32_t module, void *out_code);
-tn_status spirv_unpack(const tn_host *host, uint32_t module, void *out_code);
+tn_status own_unpack(const tn_host *host, uint32_t module, void *out_code);
 
 // The head of every kernel that is made from an expression: expression.glsl with its
 // includes; and what follows it where there are complex numbers: complex.glsl with its

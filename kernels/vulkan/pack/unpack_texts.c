@@ -66,11 +66,11 @@ const char *glsl_reduce_loop(void)
     return all ? all + glsl_texts.reduce_loop : NULL;
 }
 
-tn_status glsl_unpack(const tn_host *host, uint32_t module, void *out_code)
+tn_status own_unpack(const tn_host *host, uint32_t module, void *out_code)
 {
     const char *all = get_texts();
     char *out = out_code;
-    uint64_t left = glsl_modules[module].code_size;
+    uint64_t left = own_modules[module].code_size;
     const struct glsl_piece *piece = &glsl_pieces[glsl_first_piece[module]];
     if (!all)
         return host->fail(host, TN_ERR_MEMORY, "out of memory");

@@ -3,7 +3,7 @@
 // <tenon/ops/quant.h> and of floats. x is never rounded, so that the attribute `exact`
 // changes nothing. Where matrices are chosen often, as in prompts, workgroups take the rows
 // of a matrix together.
-#include "records.h"
+#include "../record.h"
 
 #include <stdio.h>
 #include <tenon/ops/quant_attrs.h>
@@ -29,7 +29,7 @@ static bool reads(const tn_quant_experts_attrs *attrs, const tn_layout *w)
     return w->dtype != TN_U8 && w->extent[2] % PART == 0 && w->offset % 4 == 0;
 }
 
-int32_t vk_experts_matmul_accepts(const tn_kernel_query *query)
+static int32_t experts_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_layout *w = &query->inputs[1];
     return reads(query->attrs, w) &&
@@ -48,7 +48,7 @@ static uint32_t lanes_for(uint64_t terms)
     return lanes;
 }
 
-tn_status vk_plan_experts_matmul(const tn_vulkan_plan *plan)
+static tn_status experts_matmul_plan(const tn_vulkan_plan *plan)
 {
     const tn_quant_experts_attrs *attrs = plan->step->attrs;
     const tn_quant_format *format =
@@ -97,3 +97,13 @@ tn_status vk_plan_experts_matmul(const tn_vulkan_plan *plan)
     kernel_push(&launch, tn_dtype_in(ids->dtype, TN_SIGNED_DTYPES));
     return kernel_launch(plan, &launch);
 }
+
+// --- records ---------------------------------------------------------------------------
+
+static const tn_operand_rule experts_matmul_rules[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_U8) | HALF_OR_F32, TN_NEEDS_CONTIGUOUS},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
+OWN_KERNEL(experts_matmul, "quant.experts_matmul/1", experts_matmul_plan, KERNEL_OTHER,
+           experts_matmul_rules, .accepts = experts_matmul_accepts);

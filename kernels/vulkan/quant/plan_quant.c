@@ -12,7 +12,7 @@
 #include <tenon/checked.h>
 #include <tenon/ops/quant.h>
 #include <tenon/ops/quant_attrs.h>
-#include "records.h"
+#include "../record.h"
 
 #define PART 8          // elements that quant.glsl reads at a time
 #define EACH 4          // columns of an invocation, of quant_matmul.comp
@@ -79,7 +79,7 @@ static bool is_counted(const char *format, const tn_layout *w, const tn_layout *
            layout_count(out) <= MOST_COUNTED;
 }
 
-int32_t vk_dequantize_accepts(const tn_kernel_query *query)
+static int32_t dequantize_accepts(const tn_kernel_query *query)
 {
     const tn_quant_dequantize_attrs *attrs = query->attrs;
     const tn_layout *w = &query->inputs[0];
@@ -88,7 +88,7 @@ int32_t vk_dequantize_accepts(const tn_kernel_query *query)
            (tn_quant_find(attrs->format) || w->rank == 2);
 }
 
-int32_t vk_quantized_take_accepts(const tn_kernel_query *query)
+static int32_t quantized_take_accepts(const tn_kernel_query *query)
 {
     const tn_quant_take_attrs *attrs = query->attrs;
     return is_counted(attrs->format, &query->inputs[0], &query->outputs[0]) &&
@@ -128,20 +128,20 @@ static tn_status plan_values(const tn_vulkan_plan *plan, const char *format,
     return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_dequantize(const tn_vulkan_plan *plan)
+static tn_status dequantize_plan(const tn_vulkan_plan *plan)
 {
     const tn_quant_dequantize_attrs *attrs = plan->step->attrs;
     return plan_values(plan, attrs->format, NULL);
 }
 
-tn_status vk_plan_quantized_take(const tn_vulkan_plan *plan)
+static tn_status quantized_take_plan(const tn_vulkan_plan *plan)
 {
     const tn_quant_take_attrs *attrs = plan->step->attrs;
     return plan_values(plan, attrs->format, &tn_step_input(plan->step, 1)->layout);
 }
 
 // Of one matrix, between the plain order and the packed one.
-int32_t vk_quantized_pack_accepts(const tn_kernel_query *query)
+static int32_t quantized_pack_accepts(const tn_kernel_query *query)
 {
     const tn_quant_pack_attrs *attrs = query->attrs;
     const tn_layout *w = &query->inputs[0];
@@ -151,7 +151,7 @@ int32_t vk_quantized_pack_accepts(const tn_kernel_query *query)
            layout_count(w) + (uint64_t)w->offset <= MOST_COUNTED;
 }
 
-tn_status vk_plan_quantized_pack(const tn_vulkan_plan *plan)
+static tn_status quantized_pack_plan(const tn_vulkan_plan *plan)
 {
     const tn_quant_pack_attrs *attrs = plan->step->attrs;
     const tn_layout *w = &tn_step_input(plan->step, 0)->layout;
@@ -257,7 +257,7 @@ static uint64_t rounded_scales(const struct quant_product *p)
     return p->rows * p->terms / QUANT_ROUNDED * sizeof(float);
 }
 
-uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
+static uint64_t quantized_matmul_scratch(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
     struct quant_product p;
@@ -269,7 +269,7 @@ uint64_t vk_quantized_matmul_scratch(const tn_kernel_query *query)
     return rounded > matrices ? rounded : matrices;
 }
 
-int32_t vk_quantized_matmul_accepts(const tn_kernel_query *query)
+static int32_t quantized_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_quant_matmul_attrs *attrs = query->attrs;
     const tn_layout *w = &query->inputs[1], *out = &query->outputs[0];
@@ -403,7 +403,7 @@ static tn_status plan_floats(const tn_vulkan_plan *plan, const struct quant_prod
     return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_quantized_matmul(const tn_vulkan_plan *plan)
+static tn_status quantized_matmul_plan(const tn_vulkan_plan *plan)
 {
     const tn_quant_matmul_attrs *attrs = plan->step->attrs;
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
@@ -423,7 +423,7 @@ tn_status vk_plan_quantized_matmul(const tn_vulkan_plan *plan)
 // --- with a norm ------------------------------------------------------------------------
 
 // Others are made of the two.
-int32_t vk_normed_matmul_accepts(const tn_kernel_query *query)
+static int32_t normed_matmul_accepts(const tn_kernel_query *query)
 {
     const tn_quant_normed_attrs *attrs = query->attrs;
     const tn_layout *x = &query->inputs[0], *w = &query->inputs[2];
@@ -436,7 +436,7 @@ int32_t vk_normed_matmul_accepts(const tn_kernel_query *query)
            query->inputs[1].offset % 4 == 0;
 }
 
-tn_status vk_plan_normed_matmul(const tn_vulkan_plan *plan)
+static tn_status normed_matmul_plan(const tn_vulkan_plan *plan)
 {
     const tn_quant_normed_attrs *attrs = plan->step->attrs;
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
@@ -455,3 +455,36 @@ tn_status vk_plan_normed_matmul(const tn_vulkan_plan *plan)
         .eps = attrs->eps};
     return plan_packed(plan, &p, &packed, tn_vulkan_input(2));
 }
+
+// --- records ---------------------------------------------------------------------------
+
+// Of quantised weights; results are rows in memory.
+static const tn_operand_rule values_rules[] = {
+    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_F64), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule bytes_rules[] = {{TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+                                              {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule quantized_take_rules[] = {
+    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule quantized_matmul_rules[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES},
+    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+static const tn_operand_rule normed_matmul_rules[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+OWN_KERNEL(dequantize, "quant.dequantize/1", dequantize_plan, KERNEL_OTHER, values_rules,
+           .accepts = dequantize_accepts);
+OWN_KERNEL(quantized_pack, "quant.pack/1", quantized_pack_plan, KERNEL_OTHER, bytes_rules,
+           .accepts = quantized_pack_accepts);
+OWN_KERNEL(quantized_take, "quant.quantized_take/1", quantized_take_plan, KERNEL_OTHER,
+           quantized_take_rules, .accepts = quantized_take_accepts);
+OWN_KERNEL(quantized_matmul, "quant.quantized_matmul/1", quantized_matmul_plan,
+           KERNEL_PRODUCT, quantized_matmul_rules, .accepts = quantized_matmul_accepts,
+           .scratch_size = quantized_matmul_scratch);
+OWN_KERNEL(normed_matmul, "quant.normed_matmul/1", normed_matmul_plan, KERNEL_PRODUCT,
+           normed_matmul_rules, .accepts = normed_matmul_accepts);

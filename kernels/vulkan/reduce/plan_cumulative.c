@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // base.{cumsum,cumprod,cummax,cummin}/1: by columns, or by rows, of which a few long ones
 // are cut into parts and take two dispatches (cumulative.comp).
-#include "records.h"
+#include "../record.h"
 
 #include <stdio.h>
 #include <tenon/ops/base_attrs.h>
@@ -35,7 +35,7 @@ static struct running describe(const tn_layout *x, const tn_cumulative_attrs *at
     return r;
 }
 
-uint64_t vk_cumulative_scratch(const tn_kernel_query *query)
+static uint64_t cumulative_scratch(const tn_kernel_query *query)
 {
     struct running r = describe(&query->inputs[0], query->attrs);
     return r.parts > 1 ? r.outer * r.inner * r.parts * ACCUMULATOR_BYTES : 0;
@@ -74,7 +74,7 @@ static tn_status plan_pass(const tn_vulkan_plan *plan, const struct running *r, 
     return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_cumulative(const tn_vulkan_plan *plan)
+static tn_status cumulative_plan(const tn_vulkan_plan *plan)
 {
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     if (layout_count(x) == 0)
@@ -83,3 +83,14 @@ tn_status vk_plan_cumulative(const tn_vulkan_plan *plan)
     tn_status status = r.parts > 1 ? plan_pass(plan, &r, true) : TN_OK;
     return status == TN_OK ? plan_pass(plan, &r, false) : status;
 }
+
+// --- records ---------------------------------------------------------------------------
+
+OWN_KERNEL(cumsum, "base.cumsum/1", cumulative_plan, KERNEL_OTHER, contiguous_rules,
+           .scratch_size = cumulative_scratch);
+OWN_KERNEL(cumprod, "base.cumprod/1", cumulative_plan, KERNEL_OTHER, contiguous_rules,
+           .scratch_size = cumulative_scratch);
+OWN_KERNEL(cummax, "base.cummax/1", cumulative_plan, KERNEL_OTHER, contiguous_rules,
+           .scratch_size = cumulative_scratch);
+OWN_KERNEL(cummin, "base.cummin/1", cumulative_plan, KERNEL_OTHER, contiguous_rules,
+           .scratch_size = cumulative_scratch);

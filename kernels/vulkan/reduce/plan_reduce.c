@@ -4,7 +4,8 @@
 #include "plan_reduce.h"
 
 #include <stdio.h>
-#include "records.h"
+#include <tenon/ops/base_attrs.h>
+#include "../record.h"
 
 // Invocations that fill a device, and the least elements of a part when an output's
 // elements are split: for an invocation, and for a workgroup.
@@ -126,7 +127,7 @@ uint64_t reduction_parts_bytes(const struct reduction *r)
 
 // An upper bound, for the largest number of splits: the query does not say which primitive
 // asks, so its attributes cannot be read.
-uint64_t vk_reduce_scratch(const tn_kernel_query *query)
+static uint64_t reduce_scratch(const tn_kernel_query *query)
 {
     uint64_t outputs = layout_count(&query->outputs[0]);
     uint64_t elements = layout_count(&query->inputs[0]);
@@ -188,7 +189,7 @@ static tn_status plan_second(const tn_vulkan_plan *plan, const char *name,
 // us, 618 by this kernel); short ones and few long ones are not (64x262144: 186 us,
 // 88), nor is one that joins a program.
 #define LEAST_ROW 32
-int32_t vk_logsumexp_accepts(const tn_kernel_query *query)
+static int32_t logsumexp_accepts(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0];
     int32_t last = x->rank - 1;
@@ -199,7 +200,7 @@ int32_t vk_logsumexp_accepts(const tn_kernel_query *query)
     return terms < LEAST_ROW || (rows < 2 * REDUCE_FEW_ROWS && terms >= REDUCE_LONG_ROW);
 }
 
-tn_status vk_plan_reduce(const tn_vulkan_plan *plan)
+static tn_status reduce_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_input(step, 0)->layout;
@@ -238,3 +239,33 @@ tn_status vk_plan_sum_parts(const tn_vulkan_plan *plan, uint64_t n, uint32_t cou
     return plan_second(plan, name, &parts,
                        tn_vulkan_scratch(0, n * count * bytes, TN_VULKAN_READS));
 }
+
+// --- records ---------------------------------------------------------------------------
+
+// With TN_OPERAND_FUSES: inputs of which each element is read about once, and outputs that
+// are written by the kernel's last launch, once.
+static const tn_operand_rule passing_rules[] = {{0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+OWN_KERNEL(argmax, "base.argmax/1", reduce_plan, KERNEL_REDUCTION, passing_rules,
+           .scratch_size = reduce_scratch);
+
+// Reductions of complex numbers are those that need no order.
+#define COMPLEX_sum TN_COMPLEX_DTYPES
+#define COMPLEX_prod TN_COMPLEX_DTYPES
+#define COMPLEX_mean TN_COMPLEX_DTYPES
+#define COMPLEX_max 0
+#define COMPLEX_min 0
+#define COMPLEX_logsumexp 0
+#define ACCEPTS_sum NULL
+#define ACCEPTS_prod NULL
+#define ACCEPTS_mean NULL
+#define ACCEPTS_max NULL
+#define ACCEPTS_min NULL
+#define ACCEPTS_logsumexp logsumexp_accepts
+#define REDUCTION_RECORD(name, dtypes)                                                     \
+    static const tn_operand_rule name##_rules[] = {                                        \
+        {(TN_##dtypes##_DTYPES & TN_FIRST_DTYPES) | COMPLEX_##name, TN_NEEDS_ANY,          \
+         TN_OPERAND_FUSES}};                                                               \
+    OWN_KERNEL(name, "base." #name "/1", reduce_plan, KERNEL_REDUCTION, name##_rules,      \
+               .accepts = ACCEPTS_##name, .scratch_size = reduce_scratch);
+TN_REDUCTIONS(REDUCTION_RECORD)
+#undef REDUCTION_RECORD

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nn.cross_entropy/1.
-#include "records.h"
+#include "../record.h"
 
 #include <stdio.h>
 
@@ -11,13 +11,13 @@
 // 65536x2048: 290 us, 512 by this kernel, 65536x128 43, 218; 1024x1000 28, 24).
 #define MANY_LOGITS 1500000
 
-int32_t vk_cross_entropy_accepts(const tn_kernel_query *query)
+static int32_t cross_entropy_accepts(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0];
     return x->extent[x->rank - 1] < WIDE_ROW || layout_count(x) < MANY_LOGITS;
 }
 
-tn_status vk_plan_cross_entropy(const tn_vulkan_plan *plan)
+static tn_status cross_entropy_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_input(step, 0)->layout,
@@ -42,3 +42,11 @@ tn_status vk_plan_cross_entropy(const tn_vulkan_plan *plan)
     kernel_push(&launch, (uint64_t)labels->offset);
     return kernel_launch(plan, &launch);
 }
+
+// --- records ---------------------------------------------------------------------------
+
+static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                             {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
+OWN_KERNEL(cross_entropy, "nn.cross_entropy/1", cross_entropy_plan, KERNEL_OTHER,
+           loss_rules, .accepts = cross_entropy_accepts);

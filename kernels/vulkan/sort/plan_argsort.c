@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // base.argsort/1: blocks of rows are sorted in shared memory, and runs merged in pairs
 // until one is left (argsort.comp).
-#include "records.h"
+#include "../record.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>
@@ -39,7 +39,7 @@ static bool describe(const tn_layout *x, const tn_sort_attrs *attrs, struct orde
     return fits;
 }
 
-uint64_t vk_argsort_scratch(const tn_kernel_query *query)
+static uint64_t argsort_scratch(const tn_kernel_query *query)
 {
     struct order o;
     bool fits = describe(&query->inputs[0], query->attrs, &o);
@@ -116,7 +116,7 @@ static tn_status plan_merge(const tn_vulkan_plan *plan, const struct order *o,
     return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_argsort(const tn_vulkan_plan *plan)
+static tn_status argsort_plan(const tn_vulkan_plan *plan)
 {
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     struct order o;
@@ -134,3 +134,8 @@ tn_status vk_plan_argsort(const tn_vulkan_plan *plan)
     }
     return status;
 }
+
+// --- records ---------------------------------------------------------------------------
+
+OWN_KERNEL(argsort, "base.argsort/1", argsort_plan, KERNEL_OTHER, contiguous_rules,
+           .scratch_size = argsort_scratch);

@@ -5,25 +5,23 @@
 #include "embedded.h"
 #include "../segment/backend.h"
 #include "link_program.h"
-#include "modules.h"
-
-#define OWN_FAMILY TN_FAMILY_VULKAN_SPIRV
-#define OWN_MODULES spirv_modules
-#define OWN_UNPACK spirv_unpack
+#include "vulkan/record.h"
 #include "vulkan/records.h"
+
+const char own_family[] = TN_FAMILY_VULKAN_SPIRV;
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
 #define FUSION_LIMIT 128
 
-static const char *const families[] = {TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR, NULL};
+static const char *const families[] = {own_family, TN_FAMILY_EXPR, NULL};
 
 static const struct vk_flavour ahead = {
     .name = "vulkan",
     .families = families,
     .fusion_limit = FUSION_LIMIT,
-    .modules = spirv_modules,
+    .modules = own_modules,
     .num_modules = NUM_MODULES,
-    .unpack = spirv_unpack,
+    .unpack = own_unpack,
     .program_refused = program_device_lacks,
     .plan_program = link_plan_program,
     .program_code = link_program,

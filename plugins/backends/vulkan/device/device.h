@@ -45,8 +45,8 @@ struct vk_flavour {
     const char *const *families;
     uint32_t fusion_limit; // instructions
 
-    // The modules of the kernels in vulkan/records.h, sorted by name: the variants of
-    // the variants.txt of kernels/vulkan.
+    // The modules of the kernels of kernels/vulkan, sorted by name: the variants of its
+    // variants.txt.
     const tn_vulkan_module *modules;
     uint32_t num_modules;
     tn_status (*unpack)(const tn_host *host, uint32_t module, void *out_code); // their code

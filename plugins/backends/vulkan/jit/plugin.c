@@ -4,28 +4,27 @@
 
 #include "compiler.h"
 #include "embedded.h"
-#include "modules.h"
 #include "../segment/backend.h"
 #include "siblings.h"
 
-#define OWN_FAMILY TN_FAMILY_VULKAN_GLSL
-#define OWN_MODULES glsl_modules
-#define OWN_UNPACK glsl_unpack
+#include "vulkan/record.h"
 #include "vulkan/records.h"
+
+const char own_family[] = TN_FAMILY_VULKAN_GLSL;
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
 #define FUSION_LIMIT 128
 
-static const char *const families[] = {TN_FAMILY_VULKAN_GLSL, TN_FAMILY_VULKAN_SPIRV,
-                                       TN_FAMILY_EXPR, NULL};
+static const char *const families[] = {own_family, TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR,
+                                       NULL};
 
 static const struct vk_flavour jit = {
     .name = "vulkan-jit",
     .families = families,
     .fusion_limit = FUSION_LIMIT,
-    .modules = glsl_modules,
+    .modules = own_modules,
     .num_modules = NUM_MODULES,
-    .unpack = glsl_unpack,
+    .unpack = own_unpack,
     .products = glsl_products,
     .joint = glsl_joint,
     .siblings = &siblings_kind,
