@@ -13,17 +13,10 @@
 
 static cpu_map_fn *const *const maps[TN_NUM_DTYPES] = {
     [TN_BOOL] = V(cpu_map_bool),
-    [TN_I8] = V(cpu_map_i8),
-    [TN_I16] = V(cpu_map_i16),
-    [TN_I32] = V(cpu_map_i32),
-    [TN_I64] = V(cpu_map_i64),
-    [TN_U8] = V(cpu_map_u8),
-    [TN_U16] = V(cpu_map_u16),
-    [TN_U32] = V(cpu_map_u32),
-    [TN_U64] = V(cpu_map_u64),
-    [TN_F32] = V(cpu_map_f32),
-    [TN_F64] = V(cpu_map_f64),
-    [TN_COMPLEX64] = VC(cpu_map_complex64),
+#define MAP(name, dtype) [dtype] = V(cpu_map_##name),
+    CPU_REAL_DTYPES(MAP)
+#undef MAP
+        [TN_COMPLEX64] = VC(cpu_map_complex64),
     [TN_COMPLEX128] = VC(cpu_map_complex128),
 };
 

@@ -79,11 +79,24 @@ def missing(root, name, suffix, text):
                 yield f"{name}: {path} does not exist"
 
 
+# A dtype that is stored only, one that is computed in and one of a kind of its own: the files to change for
+# such a dtype are those that name it, and CONTRIBUTING.md lists them.
+DTYPES = re.compile(r"^(?:(?!//).)*\bTN_(?:F8_E4M3|U16|COMPLEX64)\b", re.M)
+
+
+def unlisted(name, text, contributing):
+    """What a file has to do with dtypes that the list of their files leaves out."""
+    if name.startswith(("tests/", "docs/", "sdk/conformance/", "sdk/examples/")) or not DTYPES.search(text):
+        return
+    if f"`{name}`" not in contributing:
+        yield f"{name}: names a dtype of the examples, and docs/CONTRIBUTING.md does not list it for dtypes"
+
 
 def main():
     root = pathlib.Path(__file__).resolve().parents[2]
     wrong, files = [], tree.files(root)
     known = {path.name for path in files}
+    contributing = (root / "docs/CONTRIBUTING.md").read_text()
     for path in files:
         if path.suffix in BINARY:
             continue
@@ -104,6 +117,7 @@ def main():
                       if file not in known]
         if path.suffix in (".md", ".svg"):
             continue
+        wrong += unlisted(name, text, contributing)
         rules = list(FORBIDDEN)
         if name.startswith("core/") and name != "core/base/file.c":
             rules.append((OPENS, "core opens files with file_open()"))

@@ -6,23 +6,9 @@
 #include "map.h"
 #include "cpu/variant.h"
 
-// Tables of functions by operation.
-extern cpu_map_fn *const V(cpu_map_bool)[CPU_NUM_OPS], *const V(cpu_map_i8)[CPU_NUM_OPS],
-                                                           *const
-    V(cpu_map_i16)[CPU_NUM_OPS],
-        *const V(cpu_map_i32)[CPU_NUM_OPS], *const V(cpu_map_i64)[CPU_NUM_OPS],
-                                                *const
-    V(cpu_map_u8)[CPU_NUM_OPS],
-        *const V(cpu_map_u16)[CPU_NUM_OPS], *const V(cpu_map_u32)[CPU_NUM_OPS],
-                                                *const V(cpu_map_u64)[CPU_NUM_OPS],
-                                                    *const
-    V(cpu_map_f32)[CPU_NUM_OPS],
-        *const V(cpu_map_f64)[CPU_NUM_OPS], *const VC(cpu_map_complex64)[CPU_NUM_OPS],
-                                                *const VC(cpu_map_complex128)[CPU_NUM_OPS];
 extern cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES];
 
-// X(name, dtype) for each integer and float dtype that is computed in. The conversions
-// between these, bool and complex dtypes, and complex numbers of two parts.
+// X(name, dtype) for each integer and float dtype that is computed in.
 #define CPU_REAL_DTYPES(X)                                                                 \
     X(i8, TN_I8)                                                                           \
     X(i16, TN_I16)                                                                         \
@@ -34,6 +20,14 @@ extern cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES];
     X(u64, TN_U64)                                                                         \
     X(f32, TN_F32)                                                                         \
     X(f64, TN_F64)
+// Tables of functions by operation.
+#define CPU_MAP(name, dtype) extern cpu_map_fn *const V(cpu_map_##name)[CPU_NUM_OPS];
+CPU_REAL_DTYPES(CPU_MAP)
+CPU_MAP(bool, TN_BOOL)
+extern cpu_map_fn *const VC(cpu_map_complex64)[CPU_NUM_OPS];
+extern cpu_map_fn *const VC(cpu_map_complex128)[CPU_NUM_OPS];
+
+// The conversions between these, bool and complex dtypes, and complex numbers of two parts.
 #define CPU_COMPLEX_CASTS(name, dtype)                                                     \
     extern cpu_map_fn VC(complex64_to_##name), VC(complex128_to_##name),                   \
         VC(name##_to_complex64), VC(name##_to_complex128);
