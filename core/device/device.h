@@ -99,6 +99,11 @@ static inline bool device_is_host_timeline(const struct device *device, uint32_t
 tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
                        uint32_t *out_count);
 
+// Gives the open device of this name, "vulkan:1", or "vulkan" for "vulkan:0". `call` begins
+// the message.
+tn_status device_find(tn_runtime *runtime, const char *call, const char *name,
+                      struct device **out_device);
+
 // Loads the plugins that bring kernels of the primitive in a family, one of the backend's
 // list; once for each of both.
 tn_status device_load_kernels(struct device *device, const struct prim *prim,

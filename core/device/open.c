@@ -355,6 +355,34 @@ tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
     return TN_OK;
 }
 
+tn_status device_find(tn_runtime *runtime, const char *call, const char *name,
+                      struct device **out_device)
+{
+    struct device **devices;
+    uint32_t count;
+    char list[256] = "";
+    size_t used = 0;
+    tn_status status = devices_open(runtime, &devices, &count);
+    if (status != TN_OK)
+        return status;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t length = strlen(name);
+        const char *full = devices[i]->name;
+        if (strcmp(full, name) == 0 ||
+            (strncmp(full, name, length) == 0 && strcmp(full + length, ":0") == 0)) {
+            *out_device = devices[i];
+            return TN_OK;
+        }
+        if (used < sizeof(list))
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+                                     i ? ", " : "", full);
+    }
+    return fail(TN_ERR_NOT_FOUND,
+                "%s: \"%.80s\" is none of the selected devices (%s): add it to "
+                "TENON_BACKEND",
+                call, name, list);
+}
+
 tn_status device_load_kernels(struct device *device, const struct prim *prim,
                               const char *family)
 {

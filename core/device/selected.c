@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tn_selected_devices(): the open devices, for applications that divide work among them.
+// For applications that divide work among devices: the open ones, and the packings that
+// their kernels read.
 #include <stdio.h>
 #include <string.h>
 #include <tenon/selected.h>
@@ -57,5 +58,32 @@ tn_status tn_selected_devices(tn_runtime *runtime, tn_selected_device *out, uint
         memcpy(to, &size, sizeof(size));
     }
     *count = num_devices;
+    return TN_OK;
+}
+
+tn_status tn_selected_packing(tn_runtime *runtime, const char *device, const char *format,
+                              const tn_packing **out_packing)
+{
+    const char *const missing = !device        ? "the device's name"
+                                : !format      ? "the format's name"
+                                : !out_packing ? "the place for a packing"
+                                               : NULL;
+    struct device *found;
+    tn_status status = fail_if_null("selected_packing", "the runtime", runtime);
+    if (status == TN_OK && missing)
+        status = fail_if_null("selected_packing", missing, NULL);
+    if (status == TN_OK)
+        status = device_find(runtime, "selected_packing", device, &found);
+    if (status != TN_OK)
+        return status;
+    const tn_backend *ops = found->ops;
+    const tn_packing *packing = NULL;
+    for (uint32_t i = 0; !packing && TN_HAS(ops, packing_size) && i < ops->num_packings;
+         i++) {
+        const char *record = (const char *)ops->packings + (size_t)i * ops->packing_size;
+        packing = (const tn_packing *)(const void *)record;
+        packing = strcmp(packing->format, format) == 0 ? packing : NULL;
+    }
+    *out_packing = packing;
     return TN_OK;
 }

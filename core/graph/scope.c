@@ -46,45 +46,17 @@ void tn_scope_close(tn_scope *scope)
     mem_free(scope);
 }
 
-// Gives the number of the open device of this name, "vulkan:1", or "vulkan" for "vulkan:0".
-static tn_status find_device(tn_runtime *runtime, const char *name, uint32_t *out_number)
-{
-    struct device **devices;
-    uint32_t count;
-    char list[256] = "";
-    size_t used = 0;
-    tn_status status = devices_open(runtime, &devices, &count);
-    if (status != TN_OK)
-        return status;
-    for (uint32_t i = 0; i < count; i++) {
-        size_t length = strlen(name);
-        const char *full = devices[i]->name;
-        if (strcmp(full, name) == 0 ||
-            (strncmp(full, name, length) == 0 && strcmp(full + length, ":0") == 0)) {
-            *out_number = i;
-            return TN_OK;
-        }
-        if (used < sizeof(list))
-            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-                                     i ? ", " : "", full);
-    }
-    return fail(TN_ERR_NOT_FOUND,
-                "scope_device: \"%.80s\" is none of the selected devices (%s): add it to "
-                "TENON_BACKEND",
-                name, list);
-}
-
 tn_status tn_scope_device(tn_scope *scope, const char *device)
 {
-    uint32_t number = 0;
+    struct device *found = NULL;
     tn_status status = scope_begin(scope, "scope_device", NO_LISTS);
     if (status != TN_OK)
         return status;
     if (device)
-        status = find_device(scope->runtime, device, &number);
+        status = device_find(scope->runtime, "scope_device", device, &found);
     if (status != TN_OK)
         return scope_take_failure(scope, status);
-    scope->device = device ? number + 1 : 0;
+    scope->device = found ? found->number + 1 : 0;
     return TN_OK;
 }
 

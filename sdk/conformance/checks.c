@@ -8,6 +8,7 @@
 #include "format/groups.h"
 #include "kernel/groups.h"
 #include "model/groups.h"
+#include "packing/groups.h"
 #include "plugin/groups.h"
 #include "primitive/groups.h"
 #include "queue/groups.h"
@@ -196,6 +197,12 @@ const struct check_info all_checks[] = {
      "operands of vulkan.spirv/1 kernels pass through programs, also in place"},
     {"family.plan", "P49", "a plan that asks for what it may not is refused, with words"},
     {"family.damaged", "P41", "code that is damaged is refused, with words"},
+    // packings of quantised weights
+    {"packing.record", "P79",
+     "its id and plain format are known, and it is found by its id"},
+    {"packing.rows", "P80", "rows come back, whatever the bytes and however many"},
+    {"packing.values", "P81",
+     "operators give with packed rows what they give with plain ones"},
     // a backend under a runtime, with the installed packs
     {"primitive.values", "P45", "every installed primitive agrees with its definition"},
     {"suite.test", "P45",
@@ -239,18 +246,31 @@ const struct check_info all_checks[] = {
 };
 
 const struct check_group all_groups[] = {
-    {"file", group_file},           {"entry", group_entry},
-    {"process", group_process},     {"reload", group_reload},
-    {"host", group_host},           {"infer", group_infer},
-    {"attrs", group_attrs},         {"reference", group_reference},
-    {"kernel", group_kernel},       {"rules", group_rules},
-    {"device", group_device},       {"backend", group_backend},
-    {"buffer", group_buffer},       {"import", group_import},
-    {"share", group_share},         {"segment", group_segment},
-    {"queue", group_queue},         {"family", group_family},
-    {"primitive", group_primitive}, {"suite", group_suite},
-    {"format", group_format},       {"tokenizer", group_tokenizer},
-    {"model", group_model},         {0},
+    {"file", group_file},
+    {"entry", group_entry},
+    {"process", group_process},
+    {"reload", group_reload},
+    {"host", group_host},
+    {"infer", group_infer},
+    {"attrs", group_attrs},
+    {"reference", group_reference},
+    {"kernel", group_kernel},
+    {"rules", group_rules},
+    {"device", group_device},
+    {"backend", group_backend},
+    {"buffer", group_buffer},
+    {"import", group_import},
+    {"share", group_share},
+    {"segment", group_segment},
+    {"queue", group_queue},
+    {"family", group_family},
+    {"packing", group_packing},
+    {"primitive", group_primitive},
+    {"suite", group_suite},
+    {"format", group_format},
+    {"tokenizer", group_tokenizer},
+    {"model", group_model},
+    {0},
 };
 
 const struct check_group *group_find(const char *name)

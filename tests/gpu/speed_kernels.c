@@ -321,6 +321,16 @@ static void quantised_format(const char *name, const tn_quant_format *format, in
     }
 }
 
+// The id of the packing that the backend wants for a format; NULL: none.
+static const char *packing_of(const char *format)
+{
+    const tn_backend *backend = bench.backend;
+    for (uint32_t i = 0; i < backend->num_packings; i++)
+        if (strcmp(backend->packings[i].format, format) == 0)
+            return backend->packings[i].id;
+    return NULL;
+}
+
 void quantised(void)
 {
     static const tn_reduce_attrs all;
@@ -330,7 +340,7 @@ void quantised(void)
     double reads = (double)bytes_of(&x) / measure() * 1e-9;
     for (uint32_t i = 0; tn_quant_at(i); i++) {
         const tn_quant_format *format = tn_quant_at(i);
-        const char *packed = tn_quant_packed(format->name, bench.backend->name);
+        const char *packed = packing_of(format->name);
         quantised_format(format->name, format, 0, reads);
         if (!packed)
             continue;

@@ -91,6 +91,36 @@ static void check_arranged(const char *name, const tn_quant_order *order)
         cr_assert(eq(u8, seen[i], 255), "%s, byte %zu", name, i);
 }
 
+// Rows packed by the record lie where tn_quant_r16_at says, those behind the last 16 as
+// they were, and come back.
+static void check_rows(const tn_packing *packing, const tn_quant_order *order)
+{
+    enum { ROWS = 37, BLOCKS = 2 };
+    int64_t bytes = order->bytes, row = BLOCKS * bytes, size = ROWS * row;
+    int64_t k = BLOCKS * tn_quant_find(packing->format)->block;
+    uint8_t *plain = malloc((size_t)size), *packed = malloc((size_t)size);
+    uint8_t arranged[TN_QUANT_MAX_BYTES];
+    cr_assert(eq(i64, packing->rows_bytes(packing, ROWS, k), size));
+    cr_assert(eq(i64, packing->rows_bytes(packing, INT64_MAX, k), -1));
+    for (int64_t i = 0; i < size; i++)
+        plain[i] = (uint8_t)(next_bits() >> 24);
+    packing->pack(packing, plain, ROWS, k, packed);
+    for (int32_t r = 0; r < 32; r++)
+        for (int64_t b = 0; b < BLOCKS; b++) {
+            tn_quant_arrange(order, plain + r * row + b * bytes, arranged);
+            const uint8_t *group = packed + r / 16 * 16 * row + b * 16 * bytes;
+            for (int32_t i = 0; i < bytes; i++)
+                cr_assert(eq(u8, group[tn_quant_r16_at(order, r % 16, i)], arranged[i]));
+        }
+    cr_assert(eq(int, memcmp(packed + 32 * row, plain + 32 * row, (size_t)(5 * row)), 0));
+    uint8_t *back = malloc((size_t)size);
+    packing->unpack(packing, packed, ROWS, k, back);
+    cr_assert(eq(int, memcmp(back, plain, (size_t)size), 0), "%s", packing->id);
+    free(plain);
+    free(packed);
+    free(back);
+}
+
 // Every byte of 16 blocks has a place of its own.
 static void check_order(const char *packed, const char *plain)
 {
@@ -99,8 +129,10 @@ static void check_order(const char *packed, const char *plain)
     const tn_quant_format *format = tn_quant_unpacked(packed, &order);
     cr_assert(eq(ptr, (void *)format, (void *)tn_quant_find(plain)));
     cr_assert(eq(i64, order.bytes, format->bytes));
-    cr_assert(eq(str, (char *)tn_quant_packed(plain, "cpu-blas"), (char *)packed));
-    cr_assert(eq(ptr, (void *)tn_quant_packed(plain, "null"), NULL));
+    const tn_packing *packing = tn_quant_packing_find(packed);
+    cr_assert(eq(str, (char *)packing->format, (char *)plain));
+    cr_assert(eq(str, (char *)packing->id, (char *)packed));
+    check_rows(packing, &order);
     check_arranged(packed, &order);
     for (int32_t row = 0; row < 16; row++)
         for (int32_t byte = 0; byte < order.bytes; byte++)
@@ -111,10 +143,12 @@ static void check_order(const char *packed, const char *plain)
 
 Test(cpu_quant, packing_permutes_bits)
 {
-#define CHECK(packed, plain, ...) check_order(#packed, #plain);
+    state = 5;
+#define CHECK(packed, plain, ...) check_order(TN_QUANT_R16_ID(plain), #plain);
     TN_QUANT_PACKED_FORMATS(CHECK)
 #undef CHECK
-    cr_assert(eq(ptr, (void *)tn_quant_packed("acme", "cpu-blas"), NULL));
+    cr_assert(eq(ptr, (void *)tn_quant_packing_find("acme"), NULL));
+    cr_assert(eq(ptr, (void *)tn_quant_unpacked("q4_0_r16", &(tn_quant_order){0}), NULL));
 }
 
 // A product with random weights, and what it must be.
@@ -340,7 +374,7 @@ static void check_products(const char *name, int32_t number)
 Test(cpu_quant, products_are_within_the_error_of_rounding)
 {
     state = 7;
-#define CHECK(name, ...) check_products(#name, CPU_QUANT_##name);
+#define CHECK(name, plain, ...) check_products(TN_QUANT_R16_ID(plain), CPU_QUANT_##name);
     TN_QUANT_PACKED_FORMATS(CHECK)
 #undef CHECK
 }
@@ -376,7 +410,8 @@ Test(cpu_quant, extremes_do_not_saturate)
 {
     static const uint8_t bytes[] = {0x00, 0x7f, 0x80, 0xff};
     for (size_t i = 0; i < sizeof(bytes); i++) {
-#define CHECK(name, ...) check_extremes(#name, CPU_QUANT_##name, bytes[i]);
+#define CHECK(name, plain, ...)                                                            \
+    check_extremes(TN_QUANT_R16_ID(plain), CPU_QUANT_##name, bytes[i]);
         TN_QUANT_PACKED_FORMATS(CHECK)
 #undef CHECK
     }
@@ -388,7 +423,7 @@ Test(cpu_quant, what_is_no_number_stays_none)
     static const float values[] = {NAN, INFINITY, -INFINITY};
     for (int v = 0; v < 3; v++) {
         state = 11;
-        struct sample s = sample_new("q4_0_r16", CPU_QUANT_q4_0_r16, 16, 64, 18);
+        struct sample s = sample_new("org.tenon.q4_0_r16", CPU_QUANT_q4_0_r16, 16, 64, 18);
         s.x[37] = values[v];
         for (const struct cpu_quant_kernels *const *k = cpu_quant_variants(); *k; k++) {
             if (!can_run(*k))

@@ -64,7 +64,7 @@ FLOORS = {
     "plugins/ops/base": tower("elementwise.h", "pack.h", "common",
                               ("control", "create", "elementwise", "index", "matmul", "move", "random", "reduce", "sort")),
     "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt"), "text"),
-    "sdk/conformance": tower("kit", ("plugin", "pack", "segment", "backend", "format", "tokenizer", "model"),
+    "sdk/conformance": tower("kit", ("plugin", "pack", "packing", "segment", "backend", "format", "tokenizer", "model"),
                              ("primitive", "rules", "kernel", "queue", "family"), "device"),
     "plugins/backends/vulkan": tower("device", ("spirv", "pipeline", "program"), "dispatch", "segment",
                                      ("aot", "jit")),

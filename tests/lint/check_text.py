@@ -41,11 +41,7 @@ BACKENDS = re.compile(r'^(?:(?!//).)*"(?:cpu-blas|vulkan|vulkan-jit)"', re.M)
 NAMES_BACKENDS = {
     "core/base/log.c": "topics of TENON_LOG",
     "docs/examples/devices.c": "an application that asks for a backend",
-    "kernels/vulkan/quant/plan_quant.c": "packed formats of the two backends",
     "kernels/vulkan/record.h": "how the kernels of these backends are called",
-    "sdk/include/tenon/ops/quant.h": "packed formats of the two backends",
-    "sdk/lm/engine/model.c": "the backend where nothing is chosen",
-    "sdk/lm/engine/weights.c": "which weights a processor keeps as they are",
     "tools/tenon/doctor/devices.c": "whether drivers of Vulkan are of interest",
     "tools/tenon/new/new.c": "names that a new project may not take",
 }

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <link.h>
+#include <stdio.h>
 #include <string.h>
 #include "../../primitive/prim_set.h"
 #include "manifest.h"
@@ -144,6 +145,64 @@ tn_status abi_check_entry(const tn_plugin *entry, uint64_t symbol_size, const tn
 
 // --- interfaces ------------------------------------------------------------------------
 
+// As a plugin's id, with "_" too: see tn_packing.
+static bool packing_has_valid_id(const char *id)
+{
+    size_t length = id ? strlen(id) : 0;
+    return length > 0 && length <= TN_PACKING_MAX_ID && strchr(id, '.') &&
+           strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == length;
+}
+
+static tn_status check_packing(const tn_packing *packing, uint32_t size, const char *id,
+                               struct reason *reason)
+{
+    char what[TN_PACKING_MAX_ID + 16];
+    uint64_t least = TN_END_OF(packing, unpack);
+    if (packing->struct_size > size)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_CONTRACT, id,
+                             "%s: a packing has %" PRIu32 " bytes in a list of %" PRIu32
+                             " for each",
+                             id, packing->struct_size, size);
+    bool has_id = packing->struct_size >= least && packing_has_valid_id(packing->id);
+    snprintf(what, sizeof(what), "packing %s", has_id ? packing->id : "without an id");
+    tn_status status = check_struct(packing, packing->struct_size, least, sizeof(*packing),
+                                    what, id, reason);
+    if (status != TN_OK)
+        return status;
+    if (!has_id || !packing->format || !packing->rows_bytes || !packing->pack ||
+        !packing->unpack || packing->group < 0)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_RECORD, id,
+                             "%s: %s lacks a valid id, a format, a group or a function", id,
+                             what);
+    return TN_OK;
+}
+
+static tn_status check_packings(const tn_backend *backend, const char *id,
+                                struct reason *reason)
+{
+    uint32_t count = TN_HAS(backend, num_packings) ? backend->num_packings : 0;
+    uint32_t size = TN_HAS(backend, packing_size) ? backend->packing_size : 0;
+    const char *records = count ? (const char *)backend->packings : NULL;
+    if (count && (size < TN_END_OF(backend->packings, unpack) || size > MAX_ABI_STRUCT))
+        return reason_record(
+            reason, TN_ERR_REFUSED, REASON_CONTRACT, id,
+            "%s: its packings are %" PRIu32 " bytes apart, expected %" PRIu64 " to %d", id,
+            size, TN_END_OF(backend->packings, unpack), MAX_ABI_STRUCT);
+    uint64_t most = records ? reach_of(records) / size : 0;
+    most = most < MAX_NAMES ? most : MAX_NAMES;
+    if (count > most)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_RECORD, id,
+                             "%s: its list of packings has %" PRIu32
+                             " entries, at most %" PRIu64 " can be there",
+                             id, count, most);
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < count && status == TN_OK; i++) {
+        const void *record = records + (size_t)i * size;
+        status = check_packing(record, size, id, reason);
+    }
+    return status;
+}
+
 tn_status abi_check_backend(const tn_backend *backend, const char *id,
                             struct reason *reason)
 {
@@ -181,7 +240,7 @@ tn_status abi_check_backend(const tn_backend *backend, const char *id,
     if (count > MAX_NAMES)
         return reason_record(reason, TN_ERR_REFUSED, REASON_RECORD, id,
                              "%s: its backend has more than %d families", id, MAX_NAMES);
-    return TN_OK;
+    return check_packings(backend, id, reason);
 }
 
 // Checks that `count` pointers fit between `list` and the end of its loaded segment.

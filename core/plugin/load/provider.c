@@ -285,7 +285,11 @@ tn_status plugin_find_interface(tn_runtime *runtime, struct plugin *asker, const
         return fail(TN_ERR_NOT_FOUND,
                     "no installed plugin offers the interface '%s': install %s", id,
                     maker ? maker : "one that does");
-    tn_status status = asker ? plugin_need(asker, plugin, id) : TN_OK;
+    // A backend asks for its own where it runs references of a pack that asks.
+    bool is_own =
+        asker == plugin &&
+        atomic_load_explicit(&plugin->state, memory_order_acquire) == TN_PLUGIN_LOADED;
+    tn_status status = asker && !is_own ? plugin_need(asker, plugin, id) : TN_OK;
     return status == TN_OK ? plugin_interface(plugin, id, out_interface, out_host) : status;
 }
 

@@ -40,16 +40,19 @@ const tn_quant_format *quant_find_plain(const char *name)
     return tn_quant_find(name);
 }
 
+const tn_packing quant_packings[QUANT_PACKINGS] = {
+#define PACKING(format) TN_QUANT_R16(format, 0),
+    QUANT_PACKED(PACKING)
+#undef PACKING
+};
+
 // False where the shaders do not have the format.
 static bool find_weights(const char *name, struct quant_weights *out)
 {
-    const tn_quant_format *format = quant_find_plain(name);
-    *out = (struct quant_weights){.format = format};
-    for (uint32_t i = 0; !out->format && (format = tn_quant_at(i)); i++) {
-        const char *packed = tn_quant_packed(format->name, "vulkan");
-        if (packed && strcmp(packed, name) == 0)
-            *out = (struct quant_weights){format, true};
-    }
+    *out = (struct quant_weights){.format = quant_find_plain(name)};
+    for (size_t i = 0; !out->format && i < QUANT_PACKINGS; i++)
+        if (strcmp(quant_packings[i].id, name) == 0)
+            *out = (struct quant_weights){quant_find_plain(quant_packings[i].format), true};
     return out->format != NULL;
 }
 
@@ -58,14 +61,6 @@ static bool find_weights(const char *name, struct quant_weights *out)
 uint32_t quant_unit_bytes(const struct quant_weights *w)
 {
     return w->format->bytes % 2 ? 1 : 2;
-}
-
-// The order of packed rows. Its bytes are even: quant.glsl and quant_pack.comp count words.
-static tn_quant_order order_of(const tn_quant_format *format)
-{
-    tn_quant_order order = {0};
-    tn_quant_unpacked(tn_quant_packed(format->name, "vulkan"), &order);
-    return order;
 }
 
 // Whether the shaders have the format, and their 32 bits count the elements of the result
@@ -159,7 +154,9 @@ static tn_status quantized_pack_plan(const tn_vulkan_plan *plan)
     uint64_t words = layout_count(w) / 2;
     if (words == 0 || !find_weights(attrs->format, &from))
         return TN_OK;
-    const tn_quant_order order = order_of(from.format);
+    // Its bytes are even: quant.glsl and quant_pack.comp count words.
+    tn_quant_order order = {0};
+    tn_quant_unpacked(from.is_packed ? attrs->format : attrs->to, &order);
     struct kernel_launch launch = {.name = "quant_pack", .groups = ceil_div(words, 256)};
     kernel_spec(&launch, from.is_packed);
     kernel_bind(&launch, tn_vulkan_input(0));

@@ -5,6 +5,7 @@
 
 #include <tenon/ops/quant.h>
 #include "../launch.h"
+#include "packings.h"
 
 #define PACKED_ROWS TN_QUANT_PACKED_ROWS
 #define FEW_ROWS 8 // of x, at most, where weights are read for some rows at a time

@@ -2,6 +2,7 @@
 // org.tenon.cpu-blas: the CPU as a device. Expression programs run in vector loops, matrix
 // products in OpenBLAS, and other primitives in the plugin's own cpu.c/1 kernels.
 #include <string.h>
+#include <tenon/ops/quant.h>
 #include <tenon/plugin.h>
 #include "device/device.h"
 #include "open.h"
@@ -17,6 +18,13 @@ static uint32_t cpu_fusion_limit(tn_device *device)
     (void)device;
     return 64;
 }
+
+// The kernels of pack "quant" read all of them, also several matrices.
+static const tn_packing packings[] = {
+#define PACKING(name, plain, ...) TN_QUANT_R16(plain, TN_PACKING_STACKED),
+    TN_QUANT_PACKED_FORMATS(PACKING)
+#undef PACKING
+};
 
 static const tn_backend backend = {
     .struct_size = sizeof(backend),
@@ -42,6 +50,9 @@ static const tn_backend backend = {
     .buffer_import = cpu_buffer_import,
     .device_details = cpu_device_details,
     .signal = cpu_signal,
+    .packings = packings,
+    .num_packings = sizeof(packings) / sizeof(packings[0]),
+    .packing_size = sizeof(packings[0]),
 };
 
 static const tn_kernel *const kernels[] = {

@@ -63,7 +63,7 @@ static tn_status cache_elements(const tn_host *host, const char *name, const tn_
     if (!format_name)
         return TN_OK;
     tn_status status = find_format(host, format_name, &format);
-    if (status == TN_OK && (format.is_packed || !format_encoder(format.plain)))
+    if (status == TN_OK && (format.packing || !format_encoder(format.plain)))
         return host->fail(host, TN_ERR_ARGUMENT,
                           "format is \"%s\", expected one with a plain rule, as q8_0",
                           format_name);

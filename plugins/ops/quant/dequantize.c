@@ -53,8 +53,12 @@ static tn_status dequantize_reference(const tn_cpu_call *call)
     tn_status status = find_format(call->host, attrs->format, &format);
     if (status || tn_layout_count(&out->layout) == 0)
         return status;
+    struct rows rows;
+    status = rows_open(call->host, &format, w, k, &rows);
+    if (status != TN_OK)
+        return status;
     do {
-        struct rows rows = rows_at(&format, w, index);
+        rows_move(&rows, index);
         int64_t to = tn_offset_at(&out->layout, index);
         for (int64_t row = 0; row < rows.n; row++) {
             rows_decode(&rows, row, values);
@@ -63,6 +67,7 @@ static tn_status dequantize_reference(const tn_cpu_call *call)
                 tn_set_f64(out, at + i * out->layout.stride[last], (double)values[i]);
         }
     } while (next_matrix(w->layout.rank, w->layout.extent, index));
+    rows_close(&rows);
     return TN_OK;
 }
 

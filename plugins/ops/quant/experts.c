@@ -74,15 +74,16 @@ static uint64_t experts_scratch(const tn_kernel_query *query)
                                  sizeof(double) + sizeof(float));
 }
 
-static void read_row(const tn_tensor *w, const struct format *format, int64_t expert,
-                     int64_t row, int64_t k, double *out)
+// Row `row` of a matrix of w: with `rows` out of blocks.
+static void read_row(const tn_tensor *w, struct rows *rows, int64_t expert, int64_t row,
+                     int64_t k, double *out)
 {
     const int64_t index[TN_MAX_RANK] = {expert};
     const tn_layout *layout = &w->layout;
-    if (format) {
-        struct rows rows = rows_at(format, w, index);
+    if (rows) {
         float *values = (float *)(void *)(out + k);
-        rows_decode(&rows, row, values);
+        rows_move(rows, index);
+        rows_decode(rows, row, values);
         for (int64_t i = 0; i < k; i++)
             out[i] = (double)values[i];
         return;
@@ -104,17 +105,23 @@ static tn_status experts_reference(const tn_cpu_call *call)
         is_blocks(attrs) ? find_format(call->host, attrs->format, &format) : TN_OK;
     if (status || tn_layout_count(&out->layout) == 0)
         return status;
+    struct rows rows;
+    status = is_blocks(attrs) ? rows_open(call->host, &format, w, k, &rows) : TN_OK;
+    if (status != TN_OK)
+        return status;
     do {
         int64_t at[TN_MAX_RANK] = {index[0], x->layout.extent[1] == 1 ? 0 : index[1]};
         int64_t from = tn_offset_at(&x->layout, at);
         int64_t expert =
             row_of(ids, tn_offset_at(&ids->layout, index), w->layout.extent[0]);
         double sum = 0;
-        read_row(w, is_blocks(attrs) ? &format : NULL, expert, index[2], k, values);
+        read_row(w, is_blocks(attrs) ? &rows : NULL, expert, index[2], k, values);
         for (int64_t i = 0; i < k; i++)
             sum += tn_get_f64(x, from + i * x->layout.stride[2]) * values[i];
         tn_set_f64(out, tn_offset_at(&out->layout, index), sum);
     } while (tn_index_next(3, out->layout.extent, index));
+    if (is_blocks(attrs))
+        rows_close(&rows);
     return TN_OK;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Formats by name: the table's, and those of plugins.
+// Formats and packings by name: the tables', and those of plugins.
 #include "pack.h"
 
 #include <stdio.h>
@@ -12,15 +12,20 @@ static bool is_name(const char *text)
            strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
 }
 
-// The known names, by comma, as far as there is room.
-static const char *known_formats(char *text, size_t size)
+#define KNOWN_SIZE 512 // bytes of all known names
+
+// The known names, by comma: of formats, or of packings.
+static const char *known_names(char text[KNOWN_SIZE], bool packings)
 {
     size_t at = 0;
-#define APPEND(name, ...)                                                                  \
-    at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", #name);
-    TN_QUANT_FORMATS(APPEND)
-    TN_QUANT_PACKED_FORMATS(APPEND)
-#undef APPEND
+    const char *name = "";
+    for (uint32_t i = 0; name && at < KNOWN_SIZE; i++) {
+        const tn_packing *packing = packings ? tn_quant_packing_at(i) : NULL;
+        const tn_quant_format *format = packings ? NULL : tn_quant_at(i);
+        name = packing ? packing->id : format ? format->name : NULL;
+        if (name)
+            at += (size_t)snprintf(text + at, KNOWN_SIZE - at, "%s%s", i ? ", " : "", name);
+    }
     return text;
 }
 
@@ -38,45 +43,86 @@ static tn_status check_plugin_format(const tn_host *host, const char *name,
     return TN_OK;
 }
 
-static tn_status unknown_format(const tn_host *host, const char *name)
-{
-    char known[300];
-    return host->fail(host, TN_ERR_ARGUMENT,
-                      "format is \"%.*s\", expected one of %s, or one that a plugin brings",
-                      TN_QUANT_MAX_NAME, name, known_formats(known, sizeof(known)));
-}
-
-// A format of another plugin. Where none has it, the message is the host's, which ends with
-// what to install.
-static tn_status find_in_plugins(const tn_host *host, const char *name,
-                                 const tn_quant_format **out)
+// The table of an interface of another plugin: `id` is that of the format or packing
+// `name`. Where none has it, the message is the host's, which ends with what to install.
+static tn_status format_find_elsewhere(const tn_host *host, const char *id,
+                                       const char *name, bool is_packing, const void **out)
 {
     const tn_host_interfaces *interfaces =
         host->query ? host->query(host, TN_HOST_INTERFACES) : NULL;
+    const char *kind = is_packing ? "packing" : "format";
     const tn_host *other;
+    char known[KNOWN_SIZE], maker[KNOWN_SIZE + 160];
+    known_names(known, is_packing);
+    if (!interfaces || !id)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "format is \"%.*s\", expected one of %s, or one that a plugin "
+                          "brings",
+                          TN_PACKING_MAX_ID, name, known);
+    snprintf(maker, sizeof(maker), "a plugin with %s \"%s\", or use one of the %ss %s",
+             kind, name, kind, known);
+    return interfaces->find(host, id, maker, out, &other);
+}
+
+static tn_status format_find_plain(const tn_host *host, const char *name,
+                                   const tn_quant_format **out)
+{
+    char id[TN_QUANT_MAX_NAME + 32];
     const void *found;
-    char id[TN_QUANT_MAX_NAME + 32], known[300], maker[480];
-    if (!interfaces || !is_name(name))
-        return unknown_format(host, name);
-    snprintf(id, sizeof(id), TN_IFACE_QUANT_FORMAT("%s"), name);
-    snprintf(maker, sizeof(maker),
-             "a plugin with format \"%s\", or use one of the formats %s", name,
-             known_formats(known, sizeof(known)));
-    tn_status status = interfaces->find(host, id, maker, &found, &other);
-    if (status)
+    *out = tn_quant_find(name);
+    if (*out)
+        return TN_OK;
+    if (is_name(name))
+        snprintf(id, sizeof(id), TN_IFACE_QUANT_FORMAT("%s"), name);
+    tn_status status =
+        format_find_elsewhere(host, is_name(name) ? id : NULL, name, false, &found);
+    if (status != TN_OK)
         return status;
     *out = found;
     return check_plugin_format(host, name, found);
 }
 
+// --- packings ---------------------------------------------------------------------------
+
+static bool format_is_packing(const char *text)
+{
+    size_t length = strlen(text);
+    return length <= TN_PACKING_MAX_ID && strchr(text, '.') &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == length;
+}
+
+static tn_status format_find_packing(const tn_host *host, const char *name,
+                                     const tn_packing **out)
+{
+    char id[TN_PACKING_MAX_ID + 32];
+    const void *found;
+    *out = tn_quant_packing_find(name);
+    if (*out)
+        return TN_OK;
+    snprintf(id, sizeof(id), TN_IFACE_PACKING("%s"), name);
+    tn_status status = format_find_elsewhere(host, id, name, true, &found);
+    if (status != TN_OK)
+        return status;
+    *out = found;
+    if (!TN_HAS(*out, unpack) || !(*out)->pack || !(*out)->rows_bytes || !(*out)->format ||
+        !(*out)->id || strcmp((*out)->id, name) != 0)
+        return host->fail(host, TN_ERR_REFUSED,
+                          "packing %s: its record lacks a function or its format, or has "
+                          "another id",
+                          name);
+    return TN_OK;
+}
+
 tn_status find_format(const tn_host *host, const char *name, struct format *out)
 {
-    *out = (struct format){.plain = tn_quant_find(name)};
-    if (out->plain)
-        return TN_OK;
-    out->plain = tn_quant_unpacked(name, &out->order);
-    out->is_packed = out->plain != NULL;
-    return out->plain ? TN_OK : find_in_plugins(host, name, &out->plain);
+    *out = (struct format){.packing = NULL};
+    tn_status status = TN_OK;
+    if (format_is_packing(name))
+        status = format_find_packing(host, name, &out->packing);
+    return status == TN_OK
+               ? format_find_plain(host, out->packing ? out->packing->format : name,
+                                   &out->plain)
+               : status;
 }
 
 encode_fn *format_encoder(const tn_quant_format *format)

@@ -55,13 +55,16 @@ static tn_status matmul_reference(const tn_cpu_call *call)
     const tn_quant_matmul_attrs *attrs = call->attrs;
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
     int32_t last = out->layout.rank - 1;
-    int64_t start[TN_MAX_RANK] = {0}, extent[TN_MAX_RANK], k = x->layout.extent[last];
+    int64_t extent[TN_MAX_RANK], k = x->layout.extent[last];
     float *values = call->scratch;
     struct format format;
     tn_status status = find_format(call->host, attrs->format, &format);
     if (status || tn_layout_count(&out->layout) == 0)
         return status;
-    struct rows rows = rows_at(&format, &call->inputs[1], start);
+    struct rows rows;
+    status = rows_open(call->host, &format, &call->inputs[1], k, &rows);
+    if (status != TN_OK)
+        return status;
     memcpy(extent, out->layout.extent, sizeof(extent));
     extent[last] = 1;
     for (int64_t row = 0; row < rows.n; row++) {
@@ -77,6 +80,7 @@ static tn_status matmul_reference(const tn_cpu_call *call)
                        sum);
         } while (tn_index_next(out->layout.rank, extent, index));
     }
+    rows_close(&rows);
     return TN_OK;
 }
 

@@ -9,7 +9,7 @@ static const tn_attr_field fields[] = {
     TN_REQUIRED_FIELD(tn_quant_pack_attrs, format, TN_ATTR_STRING,
                       "name of the format of w"),
     TN_REQUIRED_FIELD(tn_quant_pack_attrs, to, TN_ATTR_STRING,
-                      "name of the packed format, or of the plain one"),
+                      "id of a packing of the format, or the name of the plain one"),
 };
 
 static tn_status pack_infer(const tn_infer *infer, tn_type *types)
@@ -27,11 +27,27 @@ static tn_status pack_infer(const tn_infer *infer, tn_type *types)
         return host->fail(host, TN_ERR_ARGUMENT,
                           "to is \"%s\", expected \"%s\" or a packed format of it",
                           attrs->to, from.plain->name);
-    status = check_weights(host, attrs->format, from.is_packed ? &from : &to,
-                           &infer->types[0], &k);
+    tn_type type = infer->types[0];
+    if (type.rank < 2 && to.packing)
+        return check_weights(host, attrs->to, &to, &type, &k);
+    status = check_weights(host, attrs->format, &from, &type, &k);
+    if (status == TN_OK && type.rank > 1)
+        status = rows_size(host, &to, type.extent[type.rank - 2], k,
+                           &type.extent[type.rank - 1]);
     if (status == TN_OK)
-        types[0] = infer->types[0];
+        types[0] = type;
     return status;
+}
+
+// Packs, or unpacks, a matrix.
+static void pack_matrix(struct rows *from, struct rows *to)
+{
+    size_t bytes = (size_t)from->bytes;
+    for (int64_t first = 0; first < from->n; first += to->group) {
+        for (int64_t i = 0; i < to->group && first + i < from->n; i++)
+            memcpy(to->plain + (size_t)i * bytes, rows_read(from, first + i), bytes);
+        rows_write(to, first);
+    }
 }
 
 static tn_status pack_reference(const tn_cpu_call *call)
@@ -39,22 +55,32 @@ static tn_status pack_reference(const tn_cpu_call *call)
     const tn_quant_pack_attrs *attrs = call->attrs;
     const tn_tensor *w = &call->inputs[0], *out = &call->outputs[0];
     int64_t index[TN_MAX_RANK] = {0};
-    uint8_t block[TN_QUANT_MAX_BYTES];
     struct format format, other;
+    struct rows from, to;
+    int64_t k = 0;
     tn_status status = find_format(call->host, attrs->format, &format);
     if (status == TN_OK)
         status = find_format(call->host, attrs->to, &other);
     if (status || tn_layout_count(&out->layout) == 0)
         return status;
-    do {
-        struct rows from = rows_at(&format, w, index), to = rows_at(&other, out, index);
-        for (int64_t row = 0; row < from.n; row++)
-            for (int64_t i = 0; i < from.blocks; i++) {
-                rows_read(&from, row, i, block);
-                rows_write(&to, row, i, block);
-            }
-    } while (next_matrix(w->layout.rank, w->layout.extent, index));
-    return TN_OK;
+    tn_type type = {.dtype = TN_U8, .rank = w->layout.rank};
+    memcpy(type.extent, w->layout.extent, sizeof(type.extent));
+    status = check_weights(call->host, attrs->format, &format, &type, &k);
+    if (status == TN_OK)
+        status = rows_open(call->host, &format, w, k, &from);
+    if (status != TN_OK)
+        return status;
+    status = rows_open(call->host, &other, out, k, &to);
+    if (status == TN_OK) {
+        do {
+            rows_move(&from, index);
+            rows_move(&to, index);
+            pack_matrix(&from, &to);
+        } while (next_matrix(w->layout.rank, w->layout.extent, index));
+        rows_close(&to);
+    }
+    rows_close(&from);
+    return status;
 }
 
 TN_VMAP(pack_vmap)

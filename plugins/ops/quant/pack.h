@@ -35,14 +35,14 @@ extern const tn_kernel quant_quantize_kernel, quant_cache_update_kernel;
 
 // --- formats (formats.c) ----------------------------------------------------------------
 
-// A format by its name. Of a packed one `plain` is the one whose blocks are permuted.
+// A format by its name, or by the id of a packing, whose format `plain` is then.
 struct format {
     const tn_quant_format *plain;
-    bool is_packed;
-    tn_quant_order order; // of a packed one
+    const tn_packing *packing; // NULL: rows are plain
 };
 
-// Gives the format named `name`, of the table or of a plugin. Fails with the known names.
+// Gives the format named `name`, or the packing, of the tables or of a plugin. Fails with
+// the known names.
 tn_status find_format(const tn_host *host, const char *name, struct format *out);
 
 // Encodes a block, or NULL: a plugin's format that has no rule for it.
@@ -70,22 +70,42 @@ tn_status merge_norm(const tn_build *build, const tn_rule *rule, const tn_rule *
 tn_status check_weights(const tn_host *host, const char *name, const struct format *format,
                         const tn_type *w, int64_t *out_k);
 
-// Rows of blocks in an array of any layout: those that `index` leads to, whose last two
-// entries are 0.
+// Gives the bytes of a row of w in the format, where it has n rows of k elements.
+tn_status rows_size(const tn_host *host, const struct format *format, int64_t n, int64_t k,
+                    int64_t *out_bytes);
+
+// Rows of k elements, of a matrix in an array of any layout: plain ones, and in groups
+// those that a packing has together.
 struct rows {
+    const tn_host *host;
     const struct format *format;
     const tn_tensor *tensor;
-    int64_t first;     // offset of the first byte
-    int64_t n, blocks; // rows; blocks of a row
+    int64_t first;              // offset of the first byte
+    int64_t n, k, width;        // rows, elements of one, and its bytes in the array
+    int64_t bytes;              // of a plain row
+    int64_t group, group_bytes; // rows that are unpacked together, and their packed bytes
+    int64_t room;               // bytes at `packed`
+    int64_t held;               // the row that `plain` begins with; -1: none
+    uint8_t *plain, *packed;    // owned
 };
-struct rows rows_at(const struct format *format, const tn_tensor *w, const int64_t *index);
 
-// Reads block `block` of row `row` to `out` as a plain one, and writes a plain one there.
-void rows_read(const struct rows *rows, int64_t row, int64_t block, uint8_t *out);
-void rows_write(const struct rows *rows, int64_t row, int64_t block, const uint8_t *from);
+// Gives the rows of the first matrix of w, which has rows. rows_close() comes after
+// success.
+tn_status rows_open(const tn_host *host, const struct format *format, const tn_tensor *w,
+                    int64_t k, struct rows *out);
+void rows_close(struct rows *rows);
 
-// Decodes row `row`: blocks times elements of a block.
-void rows_decode(const struct rows *rows, int64_t row, float *out);
+// From now on those of the matrix that `index` leads to, whose last two entries are 0.
+void rows_move(struct rows *rows, const int64_t *index);
+
+// The bytes of a row as a plain one, until the next call.
+const uint8_t *rows_read(struct rows *rows, int64_t row);
+
+// Stores the plain rows at rows->plain as the group that begins with row `first`.
+void rows_write(struct rows *rows, int64_t first);
+
+// Decodes row `row`: k floats.
+void rows_decode(struct rows *rows, int64_t row, float *out);
 
 // The next matrix of an array of rank `rank`: an index whose last two entries stay 0. False
 // after the last.

@@ -42,9 +42,9 @@ static tn_status quantize_infer(const tn_infer *infer, tn_type *types)
     tn_status status = find_format(host, attrs->format, &format);
     if (status)
         return status;
-    if (format.is_packed || !format_encoder(format.plain))
+    if (format.packing || !format_encoder(format.plain))
         return host->fail(host, TN_ERR_ARGUMENT, "format is \"%s\", %s", attrs->format,
-                          format.is_packed
+                          format.packing
                               ? "expected a plain one (quant.pack packs its blocks)"
                               : "whose plugin has no rule by which floats become blocks");
     if (x->rank < 1 || x->extent[x->rank - 1] % format.plain->block)

@@ -50,19 +50,24 @@ static tn_status take_reference(const tn_cpu_call *call)
     const tn_quant_take_attrs *attrs = call->attrs;
     const tn_tensor *ids = &call->inputs[1], *out = &call->outputs[0];
     int32_t last = out->layout.rank - 1;
-    int64_t start[TN_MAX_RANK] = {0}, index[TN_MAX_RANK] = {0};
+    int64_t index[TN_MAX_RANK] = {0};
     float *values = call->scratch;
     struct format format;
     tn_status status = find_format(call->host, attrs->format, &format);
     if (status || tn_layout_count(&out->layout) == 0)
         return status;
-    struct rows rows = rows_at(&format, &call->inputs[0], start);
+    struct rows rows;
+    status =
+        rows_open(call->host, &format, &call->inputs[0], out->layout.extent[last], &rows);
+    if (status != TN_OK)
+        return status;
     do {
         int64_t to = tn_offset_at(&out->layout, index);
         rows_decode(&rows, row_of(ids, tn_offset_at(&ids->layout, index), rows.n), values);
         for (int64_t i = 0; i < out->layout.extent[last]; i++)
             tn_set_f64(out, to + i * out->layout.stride[last], (double)values[i]);
     } while (tn_index_next(ids->layout.rank, ids->layout.extent, index));
+    rows_close(&rows);
     return TN_OK;
 }
 

@@ -189,7 +189,8 @@ static tn_status primitives_add(const tn_host *table, const tn_primitive *record
     return TN_OK;
 }
 
-// Interfaces come from the installed plugins, through a runtime of this host's own.
+// Interfaces come from the plugin itself, once it is started, and from the installed ones,
+// through a runtime of this host's own.
 // TENON_DLCLOSE=1 unloads them with the host, so that they leave nothing in the process
 // that a check of the plugin would find.
 static tn_status interfaces_find(const tn_host *table, const char *id, const char *maker,
@@ -201,6 +202,11 @@ static tn_status interfaces_find(const tn_host *table, const char *id, const cha
     if (!id || !out_interface || !out_host) {
         misused(host, "interfaces: the id or a place for a result is NULL");
         return fake_fail(table, TN_ERR_ARGUMENT, "interfaces: NULL");
+    }
+    if (host->own && host->own->query(id)) {
+        *out_interface = host->own->query(id);
+        *out_host = table;
+        return TN_OK;
     }
     pthread_mutex_lock(&providers_lock);
     tn_status status =
@@ -270,8 +276,9 @@ void fake_host_reset(struct fake_host *host)
     const tn_host *table = host->table;
     void *pages = host->pages, *dead = host->dead;
     tn_runtime *providers = host->providers;
+    const tn_plugin *own = host->own;
     *host = (struct fake_host){
-        .table = table, .pages = pages, .dead = dead, .providers = providers};
+        .table = table, .pages = pages, .dead = dead, .providers = providers, .own = own};
 }
 
 void fake_host_finish(struct fake_host *host)

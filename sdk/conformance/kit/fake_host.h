@@ -32,6 +32,7 @@ struct fake_host {
     char misuse[200];             // of the first misuse
     void *pages;                  // table, then guard page
     struct tn_runtime *providers; // runtime for interfaces_find; NULL until it is called
+    const tn_plugin *own;         // whose interfaces come first; NULL: not started
     _Atomic(void *) dead;         // list of freed blocks, kept to detect a second free
 };
 
@@ -41,7 +42,7 @@ bool fake_host_init(struct fake_host *host, uint32_t tail);
 // Fails the running check when blocks are left, or the host was misused; `what` names what
 // was done with it.
 void fake_host_expect_freed(struct kit *k, const struct fake_host *host, const char *what);
-// Clears counters, texts and settings; the table, freed blocks and providers stay.
+// Clears counters, texts and settings; the table, freed blocks and plugins stay.
 void fake_host_reset(struct fake_host *host);
 void fake_host_finish(struct fake_host *host);
 

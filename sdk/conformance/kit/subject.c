@@ -43,6 +43,7 @@ void subject_stop(struct subject *subject, struct fake_host *host)
     if (subject->is_started && subject->entry->deinit)
         subject->entry->deinit(host->table);
     subject->is_started = false;
+    host->own = NULL;
 }
 
 void subject_unload(struct subject *subject, struct fake_host *host)
@@ -63,8 +64,10 @@ bool subject_open(struct subject *subject, struct fake_host *host, struct kit *k
         return false;
     // The other groups rely on these members alone; the group `entry` checks the rest.
     if (subject->entry->magic == TN_PLUGIN_MAGIC && subject->entry->query &&
-        subject_start(subject, host) == TN_OK)
+        subject_start(subject, host) == TN_OK) {
+        host->own = subject->entry;
         return true;
+    }
     subject_unload(subject, host);
     return false;
 }

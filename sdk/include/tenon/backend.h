@@ -43,6 +43,7 @@
 #include <tenon/expr.h>
 #include <tenon/host.h>
 #include <tenon/kernel.h>
+#include <tenon/packing.h>
 #include <tenon/primitive.h>
 #include <tenon/status.h>
 #include <tenon/types.h>
@@ -541,6 +542,14 @@ typedef struct tn_backend {
     // only once. Of the submissions up to `after` alone some may use these bytes. [any]
     tn_status (*buffer_read_after)(tn_device *device, tn_buffer *buffer, uint64_t offset,
                                    void *data, uint64_t size, tn_point after);
+
+    // Optional: the packings of quantised weights that the backend's kernels read faster
+    // than plain rows, on each of its devices, the preferred one of a format first. NULL:
+    // none. Those of <tenon/ops/quant.h>, or the backend's own, which the plugin's query
+    // answers too (<tenon/packing.h>).
+    const tn_packing *packings;
+    uint32_t num_packings;
+    uint32_t packing_size; // sizeof(tn_packing)
 } tn_backend;
 
 // --- losing a device on purpose --------------------------------------------------------

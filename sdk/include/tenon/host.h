@@ -175,7 +175,8 @@ typedef struct tn_host_interfaces {
     // take. Finds the plugin that offers it by the manifests, and loads that plugin with
     // all checks; called from init, the other plugin's init runs within it. The other
     // plugin stays loaded until the calling plugin's deinit has returned, and both results
-    // are borrowed until then. Not in deinit. Any thread.
+    // are borrowed until then. Not in deinit; behind init also an interface of the calling
+    // plugin's own. Any thread.
     //
     // TN_ERR_NOT_FOUND: no installed plugin offers the interface; `maker`, or NULL, says in
     // the message what to install: "the plugin com.vendor.thing". TN_ERR_REFUSED: the other

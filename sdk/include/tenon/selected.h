@@ -21,6 +21,7 @@
 #ifndef TENON_SELECTED_H
 #define TENON_SELECTED_H
 
+#include <tenon/packing.h>
 #include <tenon/tenon.h>
 
 #ifdef __cplusplus
@@ -48,6 +49,22 @@ typedef struct tn_selected_device {
 // TN_ERR_ARGUMENT and TN_ERR_NOT_FOUND: TENON_BACKEND names what is not there.
 TN_API tn_status tn_selected_devices(tn_runtime *runtime, tn_selected_device *out,
                                      uint64_t *count);
+
+// The packing in which kernels of a device read quantised weights of a plain format
+// fastest: *out_packing is the record of the device's backend, valid as long as the runtime
+// is open, or NULL: plain rows. So who loads a model asks by device and format, applies
+// quant.pack with `to` the packing's id where there is one, and gives that id to what
+// multiplies:
+//
+//   const tn_packing *packing;
+//   if (tn_selected_packing(rt, "vulkan:0", "q4_0", &packing) == TN_OK && packing)
+//       w = tn_op(s, "quant.pack", TN_IN(w), tn_attrs("format", "q4_0", "to",
+//       packing->id));
+//
+// `device` is a name as tn_scope_device takes it, of a selected device; TN_ERR_NOT_FOUND
+// for others. Borrows the texts. Members behind `unpack` are read through TN_HAS.
+TN_API tn_status tn_selected_packing(tn_runtime *runtime, const char *device,
+                                     const char *format, const tn_packing **out_packing);
 
 #ifdef __cplusplus
 }

@@ -55,15 +55,6 @@ static tn_status open_architecture(tn_lm *model)
     return lm_fail_core(ops->open(model->host, &source.base, &model->self, &model->facts));
 }
 
-// The backend that TENON_BACKEND names first; where nothing is named, the CPU's.
-static void find_backend(tn_lm *model)
-{
-    const char *list = tn_config(model->runtime, "TENON_BACKEND");
-    size_t size = list ? strcspn(list, ":,?") : 0;
-    snprintf(model->backend, sizeof(model->backend), "%.*s", size ? (int)size : 8,
-             size ? list : "cpu-blas");
-}
-
 // What the library computes with has to be positive, whatever the plugin says.
 static tn_status check_facts(const tn_lm *model)
 {
@@ -135,7 +126,6 @@ tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
     }
     model->runtime = runtime;
     model->source = *source;
-    find_backend(model);
     lm_model_init(model);
     status = mine.flags ? lm_fail(TN_ERR_ARGUMENT, "tn_lm_options: flags 0x%x, expected 0",
                                   mine.flags)

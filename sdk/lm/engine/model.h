@@ -48,7 +48,7 @@ struct lm_part {
     int64_t first, end;
     uint64_t weight_bytes, cache_bytes; // as in tn_lm_part
     char name[96], label[128];          // "vulkan:0", "NVIDIA H100"
-    char backend[64];                   // "vulkan"
+    uint32_t flags;                     // of the device: TN_DEVICE_HOST_MEMORY, ...
 };
 
 // The parts that cover the layers that are loaded, in order. Of no parts: nothing is.
@@ -134,7 +134,6 @@ struct tn_lm {
     struct lm_plan plans[LM_KINDS];
     struct lm_vision vision;
     char name[128], architecture[64];
-    char backend[32]; // that is used first: "cpu-blas"
     atomic_int sequences;
     // The tokenizer, opened when it is first needed.
     atomic_flag tokenizer_lock;

@@ -240,8 +240,7 @@ static void write_parts(const struct problem *p, const int64_t *ends,
                 p->sizes.needs.output + (begin > 0 ? p->sizes.needs.again : 0);
         snprintf(part->name, sizeof(part->name), "%s", device->device);
         snprintf(part->label, sizeof(part->label), "%s", device->name);
-        snprintf(part->backend, sizeof(part->backend), "%.*s",
-                 (int)strcspn(device->device, ":"), device->device);
+        part->flags = device->flags;
     }
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/backend.h>
 #include <tenon/ops/quant.h>
 #include "../base/fail.h"
 #include "devices.h"
@@ -271,17 +272,25 @@ static const struct lm_part *part_of(const tn_lm *model, const struct lm_weight 
     return &parts[i];
 }
 
-static bool is_on_cpu(const tn_lm *model, const struct lm_weight *weight)
+// Whether the weight's device computes in the memory of the host, also in that of the file.
+static bool is_on_host(const tn_lm *model, const struct lm_weight *weight)
 {
-    return strcmp(part_of(model, weight)->backend, "cpu-blas") == 0;
+    return part_of(model, weight)->flags & TN_DEVICE_HOST_MEMORY;
 }
 
-// The name of the format in which kernels of the weight's device read blocks of `format`
-// fastest; NULL: that of the file.
-static const char *packed_format(const tn_lm *model, const struct lm_weight *weight,
-                                 const char *format)
+// The packing in which kernels of the weight's device read blocks of `format` fastest, with
+// all the `flags`; NULL: rows as the file has them. A device that is not there any more is
+// told by what is asked of it next.
+static const char *weight_packing(const tn_lm *model, const struct lm_weight *weight,
+                                  const char *format, uint32_t flags)
 {
-    return format ? tn_quant_packed(format, part_of(model, weight)->backend) : NULL;
+    const tn_packing *packing = NULL;
+    const char *device = part_of(model, weight)->name;
+    return format &&
+                   tn_selected_packing(model->runtime, device, format, &packing) == TN_OK &&
+                   packing && (packing->flags & flags) == flags
+               ? packing->id
+               : NULL;
 }
 
 // Gives a scope whose arrays are on the weight's device.
@@ -337,7 +346,7 @@ static tn_array *settle(const tn_lm *model, tn_scope *scope, const struct lm_wei
     tn_array *kept = tn_keep(scope, made);
     if (!kept || made == read[0] || tn_eval(scope, kept) != TN_OK)
         return kept;
-    for (int64_t i = 0; i < count && is_on_cpu(model, weight); i++)
+    for (int64_t i = 0; i < count && is_on_host(model, weight); i++)
         lm_source_forget(model, scope, read[i]);
     return kept;
 }
@@ -351,8 +360,8 @@ static bool may_join(const tn_lm *model, const struct lm_weight *weight, const c
                      const tn_type *type)
 {
     bool is_in_place =
-        is_on_cpu(model, weight) &&
-        (format ? !packed_format(model, weight, format) : type->dtype == TN_F32);
+        is_on_host(model, weight) &&
+        (format ? !weight_packing(model, weight, format, 0) : type->dtype == TN_F32);
     return weight->joined > 0 && weight->flags == TN_MODEL_PRODUCT && !weight->is_absent &&
            !weight->product && !is_in_place;
 }
@@ -421,7 +430,7 @@ static tn_status load_joined(tn_lm *model, struct lm_weight *const *joined, int6
         rows += type.extent[0];
     }
     const char *format = joined[0]->format,
-               *packed = packed_format(model, joined[0], format);
+               *packed = weight_packing(model, joined[0], format, 0);
     tn_array *all = join_rows(model, scope, joined, count, packed);
     for (int64_t i = 0; i < count && all; i++) {
         joined[i]->packed = packed ? packed : format;
@@ -461,9 +470,8 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     tn_status status = open_scope(model, weight, &scope);
     if (status != TN_OK)
         return status;
-    // Of several matrices only the CPU packs the rows of each.
-    bool is_packed = product && (type.rank < 3 || is_on_cpu(model, weight));
-    const char *packed = is_packed ? packed_format(model, weight, format) : NULL;
+    uint32_t stacked = type.rank < 3 ? 0 : TN_PACKING_STACKED;
+    const char *packed = product ? weight_packing(model, weight, format, stacked) : NULL;
     tn_array *read = model->source.load(&model->source, scope, weight->name);
     tn_array *array = lm_rows_in_halves(scope, read, weight, false);
     if (!format || (!product && !rows))

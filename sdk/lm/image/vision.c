@@ -113,7 +113,6 @@ static tn_status open_tower(tn_lm *model, const tn_lm_source *source)
     tower->runtime = model->runtime;
     tower->source = *source;
     tower->context = 1;
-    memcpy(tower->backend, model->backend, sizeof(tower->backend));
     lm_model_init(tower);
     tn_status status = open_facts(model, vision, tower);
     if (status == TN_OK)

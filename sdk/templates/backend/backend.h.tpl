@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: @LICENSE@
-// Structs and functions of both files of backend @NAME@, a CPU backend that runs every operator
+// Structs and functions of the files of backend @NAME@, a CPU backend that runs every operator
 // in plain loops.
 //
 //   device.c  devices, buffers, and the table of the backend
 //   queue.c   compiling segments, running and awaiting submissions
+//   weights.c a packing of quantised weights, and the product that reads it
 #ifndef BACKEND_H
 #define BACKEND_H
 
@@ -29,5 +30,10 @@ tn_status segment_compile(tn_device *device, const tn_segment *segment,
 void executable_destroy(tn_device *device, tn_executable *executable);
 tn_status submit(tn_device *device, const tn_submission *submission, uint64_t *out_point);
 tn_status wait(tn_device *device, uint32_t queue, uint64_t value);
+
+// weights.c
+enum { NUM_PACKINGS = 1 };
+extern const tn_packing packings[NUM_PACKINGS];
+const void *query_weights(const char *id);
 
 #endif // BACKEND_H

@@ -135,11 +135,14 @@ static const tn_backend backend = {
     .executable_destroy = executable_destroy,
     .submit = submit,
     .wait = wait,
+    .packings = packings,
+    .num_packings = NUM_PACKINGS,
+    .packing_size = sizeof(packings[0]),
 };
 
 static const void *query(const char *id)
 {
-    return strcmp(id, TN_IFACE_BACKEND) == 0 ? &backend : NULL;
+    return strcmp(id, TN_IFACE_BACKEND) == 0 ? &backend : query_weights(id);
 }
 
 TN_PLUGIN("@ID@", "0.1.0", "@VENDOR@", .query = query);

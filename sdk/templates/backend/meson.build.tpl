@@ -8,14 +8,14 @@ sdk = dependency('tenon-sdk') # headers; links nothing
 tool = find_program(sdk.get_variable('tool'))
 tenon = find_program(sdk.get_variable('tenon'))
 
-plugin = shared_module(id, 'device.c', 'queue.c', name_prefix: '',
+plugin = shared_module(id, 'device.c', 'queue.c', 'weights.c', name_prefix: '',
   dependencies: [sdk, meson.get_compiler('c').find_library('m'), dependency('threads')],
   gnu_symbol_visibility: 'hidden')
 
 # build/@ID@/: the plugin and its manifest.
 staged = custom_target(input: plugin, output: id + '.staged', build_by_default: true,
   command: [tool, 'stage', '--id', id, '--license', files('LICENSE'),
-            '--source', files('device.c'),
+            '--source', files('device.c'), '--resource', files('check.examples.json'),
             '--directory', meson.current_build_dir(), '--stamp', '@OUTPUT@', '@INPUT@'])
 build = meson.current_build_dir()
 

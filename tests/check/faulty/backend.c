@@ -521,6 +521,17 @@ static void device_close(tn_device *device)
 
 // --- the table -------------------------------------------------------------------------
 
+#ifdef PACKINGS
+#include "backend_packings.h"
+#else
+#define PACKING_SLOTS
+static const void *query_packings(const char *id)
+{
+    (void)id;
+    return NULL;
+}
+#endif
+
 #ifdef FAULT_BACKEND_TABLE
 static const char *const families[] = {TN_FAMILY_EXPR, "cpu.c", NULL};
 #else
@@ -556,7 +567,7 @@ static const tn_backend backend = {
 #ifndef FAULT_QUEUE_HOST_SLOT
     .signal = signal_host,
 #endif
-};
+    PACKING_SLOTS};
 
 static tn_status lose(tn_device *device)
 {
@@ -576,7 +587,7 @@ static const void *query(const char *id)
 {
     if (strcmp(id, TN_IFACE_DEVICE_LOSS) == 0)
         return &device_loss;
-    return strcmp(id, TN_IFACE_BACKEND) == 0 ? &backend : NULL;
+    return strcmp(id, TN_IFACE_BACKEND) == 0 ? &backend : query_packings(id);
 }
 
 TN_PLUGIN("com.acme.backend", "1.0.0", "Acme", .query = query);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <tenon/ops/quant.h>
 #include "../support/common.h"
+#include "packing_of.h"
 #include "quant.h"
 #include "../../kernels/quant_fixtures.h"
 
@@ -98,7 +99,7 @@ Test(quant, products_are_those_of_the_values)
             tn_array *w = quantised(s, formats[f], 37, 96);
             tn_array *x = numbers(s, TN_SHAPE(rows[i], 96));
             tn_array *want = plain_product(s, x, w, formats[f]);
-            const char *to = tn_quant_packed(formats[f], "cpu-blas");
+            const char *to = packing_of(runtime, formats[f]);
             cr_assert(le(dbl, apart(s, product(s, x, w, formats[f], 0), want), 1e-6));
             if (to) {
                 tn_array *p = packed(s, w, formats[f], to);
@@ -149,7 +150,7 @@ Test(quant, experts_multiply_the_rows_that_chose_them)
             tn_array *ids = tn_from_data(s, TN_I64, TN_SHAPE(n, m), choices);
             tn_array *x = numbers(s, TN_SHAPE(n, sizes[i / 2][1], 64));
             tn_array *w = numbers(s, TN_SHAPE(5, 37, 64));
-            const char *to = *formats[f] ? tn_quant_packed(formats[f], "cpu-blas") : NULL;
+            const char *to = *formats[f] ? packing_of(runtime, formats[f]) : NULL;
             if (*formats[f])
                 w = tn_op(s, "quant.quantize", TN_IN(w), tn_attrs("format", formats[f]));
             tn_array *want =
@@ -171,8 +172,10 @@ Test(quant, experts_multiply_the_rows_that_chose_them)
 // Of packed weights whose rows are whole groups: several blocks of results, and threads.
 Test(quant, programs_are_part_of_products)
 {
-    static const char *const formats[][2] = {
-        {"q4_0", "q4_0_r16"}, {"q4_1", "q4_1_r16"}, {"q8_0", "q8_0_r16"}, {"q4_0", NULL}};
+    static const char *const formats[][2] = {{"q4_0", "org.tenon.q4_0_r16"},
+                                             {"q4_1", "org.tenon.q4_1_r16"},
+                                             {"q8_0", "org.tenon.q8_0_r16"},
+                                             {"q4_0", NULL}};
     static const int64_t rows[] = {1, 7, 300};
     for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++) {
         tn_scope *s = tn_scope_open(runtime);
@@ -195,7 +198,8 @@ Test(quant, taken_rows_are_those_of_the_values)
 {
     const int64_t ids[6] = {0, 36, -1, 20, 99, -99};
     tn_scope *s = tn_scope_open(runtime);
-    tn_array *w = quantised(s, "q8_0", 37, 64), *p = packed(s, w, "q8_0", "q8_0_r16");
+    tn_array *w = quantised(s, "q8_0", 37, 64),
+             *p = packed(s, w, "q8_0", "org.tenon.q8_0_r16");
     tn_array *at = tn_from_data(s, TN_I64, TN_SHAPE(2, 3), ids);
     tn_array *want = tn_op(s, "base.take", TN_IN(floats_of(s, w, "q8_0"), at),
                            tn_attrs("axis", (int64_t)0));
@@ -207,7 +211,7 @@ Test(quant, taken_rows_are_those_of_the_values)
     cr_assert(eq(dbl,
                  apart(s,
                        tn_op(s, "quant.quantized_take", TN_IN(p, at),
-                             tn_attrs("format", "q8_0_r16")),
+                             tn_attrs("format", "org.tenon.q8_0_r16")),
                        want),
                  0));
     tn_scope_close(s);
@@ -234,7 +238,8 @@ static void check_packing(const char *format, const char *to, int64_t row)
 
 Test(quant, packing_goes_back)
 {
-#define CHECK(name, plain, ...) check_packing(#plain, #name, 2 * TN_QUANT_BYTES_##plain);
+#define CHECK(name, plain, ...)                                                            \
+    check_packing(#plain, TN_QUANT_R16_ID(plain), 2 * TN_QUANT_BYTES_##plain);
     TN_QUANT_PACKED_FORMATS(CHECK)
 #undef CHECK
 }
@@ -455,13 +460,13 @@ static const struct wrong {
     {"quant.quantized_matmul",
      {1, 0, {32}},
      {3, 0, {2, 4, 18}},
-     "q4_0_r16",
+     "org.tenon.q4_0_r16",
      NULL,
      "expected [n, row bytes]"},
     {"quant.dequantize",
      {-1},
      {1, 0, {18}},
-     "q4_0_r16",
+     "org.tenon.q4_0_r16",
      NULL,
      "w has shape [18], expected rank 2 or more: rows of a packed format lie together"},
     {"quant.dequantize",
@@ -492,9 +497,14 @@ static const struct wrong {
      {-1},
      {2, 0, {16, 18}},
      "q4_0",
-     "q8_0_r16",
-     "to is \"q8_0_r16\", expected \"q4_0\" or a packed format of it"},
-    {"quant.pack", {-1}, {1, 0, {18}}, "q4_0", "q4_0_r16", "expected rank 2 or more"},
+     "org.tenon.q8_0_r16",
+     "to is \"org.tenon.q8_0_r16\", expected \"q4_0\" or a packed format of it"},
+    {"quant.pack",
+     {-1},
+     {1, 0, {18}},
+     "q4_0",
+     "org.tenon.q4_0_r16",
+     "expected rank 2 or more"},
 };
 
 Test(quant, wrong_arguments_are_told)

@@ -360,7 +360,7 @@ static const struct {
      "x has shape [2, 33], expected rows of a multiple of 32 elements, as q4_0 has"},
     {128, "q6_k",
      "x has shape [2, 128], expected rows of a multiple of 256 elements, as q6_k has"},
-    {32, "q4_0_r16", "expected a plain one (quant.pack packs its blocks)"},
+    {32, "org.tenon.q4_0_r16", "expected a plain one (quant.pack packs its blocks)"},
 };
 
 Test(quant_blocks, what_cannot_be_quantised_is_told)

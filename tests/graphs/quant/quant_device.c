@@ -146,9 +146,8 @@ static void check_values(const struct matrix *m, const char *dtype, int is_odd)
 // has not. The first formats with all, the others with some: they take long to compile.
 Test(quant_device, packed_products_are_those_of_the_values)
 {
-    const char *backend = getenv("TENON_TEST_BACKEND");
     for (size_t f = 0; f < FORMATS; f++) {
-        if (is_for_the_other(f) || !tn_quant_packed(formats[f].name, backend))
+        if (is_for_the_other(f) || !packing_of(runtime, formats[f].name))
             continue;
         int64_t block = tn_quant_find(formats[f].name)->block;
         struct matrix m = matrix_make(formats[f].name, 48, (block == 32 ? 19 : 3) * block);
@@ -181,12 +180,11 @@ Test(quant_device, packed_products_are_those_of_the_values)
 // none, and get one format: with TEST_LARGE all of them, plain and packed.
 Test(quant_device, products_on_matrix_units_are_those_of_the_values)
 {
-    const char *backend = getenv("TENON_TEST_BACKEND");
     size_t count = getenv("TEST_LARGE") ? FORMATS : 1;
     for (size_t f = 0; f < count; f++) {
         int64_t block = tn_quant_find(formats[f].name)->block;
         for (int is_packed = 0; is_packed < 2; is_packed++) {
-            if (is_packed && !tn_quant_packed(formats[f].name, backend))
+            if (is_packed && !packing_of(runtime, formats[f].name))
                 continue;
             struct matrix m = matrix_make(formats[f].name, 733, block == 256 ? 768 : 96);
             m.is_packed = is_packed;

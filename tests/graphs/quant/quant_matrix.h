@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <tenon/ops/quant.h>
 #include "../support/common.h"
+#include "packing_of.h"
 
 static inline void open_device(void)
 {
@@ -100,7 +101,7 @@ static inline void matrix_free(struct matrix *m)
 static inline const char *matrix_format(const struct matrix *m)
 {
     const char *plain = m->format->name;
-    return m->is_packed ? tn_quant_packed(plain, getenv("TENON_TEST_BACKEND")) : plain;
+    return m->is_packed ? packing_of(runtime, plain) : plain;
 }
 
 // The blocks as an array, packed if they are: with `is_odd` from the second byte of another

@@ -174,7 +174,8 @@ static int add_op_pack(struct project *project, const struct new_options *o)
 
 static int add_backend(struct project *project, const struct new_options *o)
 {
-    static const char *const files[] = {"meson.build", "backend.h", "device.c", "queue.c",
+    static const char *const files[] = {"meson.build", "backend.h", "device.c",
+                                        "queue.c",     "weights.c", "check.examples.json",
                                         "README.md"};
     int failed = 0;
     (void)o;

@@ -66,13 +66,13 @@ static uint32_t format_number(const tn_quant_format *format)
 
 static int32_t packed_number(const char *name)
 {
-    static const char *const names[] = {
-#define NAME(name, ...) #name,
-        TN_QUANT_PACKED_FORMATS(NAME)
-#undef NAME
+    static const char *const ids[] = {
+#define ID(name, plain, ...) TN_QUANT_R16_ID(plain),
+        TN_QUANT_PACKED_FORMATS(ID)
+#undef ID
     };
-    int32_t i = (int32_t)(sizeof(names) / sizeof(names[0])) - 1;
-    while (i >= 0 && strcmp(names[i], name) != 0)
+    int32_t i = (int32_t)(sizeof(ids) / sizeof(ids[0])) - 1;
+    while (i >= 0 && strcmp(ids[i], name) != 0)
         i--;
     return i;
 }
@@ -554,7 +554,8 @@ static int32_t pack_accepts(const tn_kernel_query *query)
 {
     const tn_quant_pack_attrs *attrs = query->attrs;
     struct weights w;
-    return read_weights(attrs->format, &query->inputs[0], &w);
+    return read_weights(attrs->format, &query->inputs[0], &w) &&
+           read_weights(attrs->to, &query->inputs[0], &w);
 }
 
 // --- records ----------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #define VULKAN_SEGMENT_BACKEND_H
 
 #include "../device/device.h"
+#include "vulkan/quant/packings.h"
 
 // backend.c
 tn_status vk_backend_open(const tn_host *host, uint32_t index,
@@ -31,6 +32,7 @@ tn_status vk_submit(tn_device *device, const tn_submission *submission,
     .memory_info = vk_memory_info, .signal = vk_signal,                                    \
     .buffer_export_fd = vk_buffer_export_fd, .buffer_import_fd = vk_buffer_import_fd,      \
     .buffer_copy = vk_buffer_copy, .buffer_read_after = vk_buffer_read_after,              \
-    .buffer_import = vk_buffer_import
+    .buffer_import = vk_buffer_import, .packings = quant_packings,                         \
+    .num_packings = QUANT_PACKINGS, .packing_size = sizeof(quant_packings[0])
 
 #endif // VULKAN_SEGMENT_BACKEND_H

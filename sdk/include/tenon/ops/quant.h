@@ -33,13 +33,13 @@
 // size), and one sum is rounded. So fused multiply-adds give the same bits, and so does
 // every order of the factors that forms no product beyond 24 bits on the way.
 //
-// Rows packed for kernels. A packed format has the name of a plain one with "_r16" behind
-// it, the same shape, and in each 16 rows the same bits in another order, by which a
-// processor multiplies 16 rows at once: block i of the 16 rows lies where 16 blocks are,
-// from byte i * 16 * bytes on of the first row. There each block is arranged first, as
-// tn_quant_arrange does it: numbers of 16 bits come to its beginning, a lone byte to its
-// end, bytes to where they are read, and of 32 bits that stand for an element each those of
-// elements 4 apart to one byte. Then come
+// Rows packed for kernels. Of every format there is a packing (<tenon/packing.h>) that
+// keeps the shape, and in each 16 rows the same bits in another order, by which a processor
+// multiplies 16 rows at once: "org.tenon.q4_0_r16" of q4_0. Block i of the 16 rows lies
+// where 16 blocks are, from byte i * 16 * bytes on of the first row. There each block is
+// arranged first, as tn_quant_arrange does it: numbers of 16 bits come to its beginning, a
+// lone byte to its end, bytes to where they are read, and of 32 bits that stand for an
+// element each those of elements 4 apart to one byte. Then come
 //
 //   each number of 16 bits of row 0, of row 1, ... row 15; then the next one, if there are
 //   two; 4 bytes of row 0, of row 1, ... row 15; then the next 4 bytes, ...; what is left,
@@ -47,13 +47,18 @@
 //
 // as tn_quant_r16_at says. The rows beyond the last multiple of 16 lie as they were. The
 // order is the same for all processors, and suits vectors of 4, 8 and 16 words, and GPUs,
-// where four invocations read 16 bytes of 4 rows each.
+// where four invocations read 16 bytes of 4 rows each. Of q4_0, whose blocks of 18 bytes
+// are d and 16 bytes with two elements each, 16 blocks have 288 bytes:
 //
-//   const char *to = tn_quant_packed("q4_0", "cpu-blas"); // "q4_0_r16"
-//   const char *same = tn_quant_packed("q5_0", "vulkan"); // NULL: as it is
+//   byte 0      d of row 0, d of row 1, ... d of row 15                        2 bytes each
+//   byte 32     elements 0 to 3 and 16 to 19 of row 0, of row 1, ... row 15    4 bytes each
+//   byte 96     elements 4 to 7 and 20 to 23 of row 0, of row 1, ... row 15
+//   byte 160    elements 8 to 11 and 24 to 27 of row 0, ...
+//   byte 224    elements 12 to 15 and 28 to 31 of row 0, ...
 //
-// So who loads a model asks by format and backend, applies quant.pack where there is an
-// answer, and gives quant.quantized_matmul the name that it got.
+// Kernels for packed rows multiply x that is rounded to bytes by the bytes of 16 rows, and
+// have the scales in one vector beside them: so scales come first and in one piece. Who
+// wants the elements of a row by themselves has them by `unpack` of the packing.
 //
 // Threads. Pure functions and constant data: any thread. None fails.
 #ifndef TENON_OPS_QUANT_H
@@ -63,6 +68,7 @@
 #include <stdint.h>
 #include <tenon/ops/quant_blocks.h>
 #include <tenon/ops/quant_k.h>
+#include <tenon/packing.h>
 
 // The formats: X(name, elements of a block, bytes of a block, number of the type in GGUF).
 // What is known of a format in a word is here; its meaning is tn_quant_decode_NAME.
@@ -93,8 +99,8 @@ enum {
 #undef TN_QUANT_SIZES
 };
 
-// The formats with packed rows: X(name of the packed one, name of the plain one, and of its
-// tn_quant_order head, bits and pieces).
+// The formats with packed rows: X(name in C, name of the plain one, and of its
+// tn_quant_order head, bits and pieces). TN_QUANT_R16_ID(plain) is the packing's id.
 #define TN_QUANT_PACKED_FORMATS(X)                                                         \
     X(q4_0_r16, q4_0, 2, 0, 0, 18)                                                         \
     X(q4_1_r16, q4_1, 4, 0, 0, 20)                                                         \
@@ -196,39 +202,16 @@ static inline const tn_quant_format *tn_quant_of_gguf(int64_t type)
     return format;
 }
 
-// The packed format in which kernels of a backend ("cpu-blas", as tn_device_info has it)
-// read a plain format fastest; NULL: the plain one itself. Borrows the texts.
-//
-// The CPU's kernels have all packed formats. Those of the Vulkan backends have the ones
-// whose blocks are arranged as they were, with scales in front or behind: of the others
-// they read plain rows, and they refuse packed ones, which would run on no device but the
-// CPU. So the name that is given here is one that the backend multiplies with, looks up
-// rows of, and packs itself.
-static inline const char *tn_quant_packed(const char *format, const char *backend)
-{
-    if (tn_quant_same(backend, "vulkan") || tn_quant_same(backend, "vulkan-jit")) {
-        if (!tn_quant_same(format, "q4_0") && !tn_quant_same(format, "q4_1") &&
-            !tn_quant_same(format, "q8_0") && !tn_quant_same(format, "q4_k") &&
-            !tn_quant_same(format, "q5_k") && !tn_quant_same(format, "q6_k"))
-            return NULL;
-    } else if (!tn_quant_same(backend, "cpu-blas")) {
-        return NULL;
-    }
-#define TN_QUANT_PACKED_NAME(name, plain, ...)                                             \
-    if (tn_quant_same(format, #plain))                                                     \
-        return #name;
-    TN_QUANT_PACKED_FORMATS(TN_QUANT_PACKED_NAME)
-#undef TN_QUANT_PACKED_NAME
-    return NULL;
-}
+// The id of the packing of a format's rows by 16: TN_QUANT_R16_ID(q4_0).
+#define TN_QUANT_R16_ID(plain) "org.tenon." #plain "_r16"
 
-// The plain format of a packed one, and in *out_order how its blocks are arranged; NULL,
-// and *out_order unchanged: `format` is not the name of a packed one. Borrows the text.
-static inline const tn_quant_format *tn_quant_unpacked(const char *format,
+// The plain format of a packing of 16 rows, and in *out_order how its blocks are arranged;
+// NULL, and *out_order unchanged: `id` is that of no such packing. Borrows the text.
+static inline const tn_quant_format *tn_quant_unpacked(const char *id,
                                                        tn_quant_order *out_order)
 {
 #define TN_QUANT_PLAIN_OF(name, plain, head, bits, ...)                                    \
-    if (tn_quant_same(format, #name)) {                                                    \
+    if (tn_quant_same(id, TN_QUANT_R16_ID(plain))) {                                       \
         const tn_quant_order order = {                                                     \
             TN_QUANT_BYTES_##plain, head, bits, 0, {__VA_ARGS__}};                         \
         *out_order = order;                                                                \
@@ -309,6 +292,106 @@ static inline int32_t tn_quant_r16_at(const tn_quant_order *order, int32_t row,
     if (behind < 0)
         return byte / 2 * 32 + row * 2 + byte % 2;
     return order->head * 16 + behind / 4 * 64 + row * (left < 4 ? left : 4) + behind % 4;
+}
+
+// --- the packings -----------------------------------------------------------------------
+//
+// Each keeps the bytes of a row, and of 16 rows the bytes of these: [n, row bytes] stays
+// the shape of the array. Rows behind the last 16 are packed alone, as what they are; so
+// are all of a matrix of less than 16 rows. Two backends that list the same packing read
+// the same bytes, and weights go from one to the other as they are.
+
+// Bytes of rows of a packing of 16 rows: those of plain ones.
+static inline int64_t tn_quant_r16_bytes(const tn_packing *self, int64_t rows,
+                                         int64_t columns)
+{
+    const tn_quant_format *format = tn_quant_find(self->format);
+    int64_t blocks = columns / format->block;
+    if (blocks > INT64_MAX / format->bytes || rows > INT64_MAX / (blocks * format->bytes))
+        return -1;
+    return rows * blocks * format->bytes;
+}
+
+// Copies rows to the order of a packing of 16 rows, or back: what is read is left alone.
+// Plainly, a byte at a time, as the definition: kernels of devices do it faster.
+static inline void tn_quant_r16_move(const tn_packing *self, uint8_t *plain, int64_t rows,
+                                     int64_t columns, uint8_t *packed, int32_t is_packing)
+{
+    tn_quant_order order = {0, 0, 0, 0, {0}};
+    int64_t blocks = columns / tn_quant_unpacked(self->id, &order)->block;
+    int64_t bytes = order.bytes, each = TN_QUANT_PACKED_ROWS, whole = rows / each * each;
+    uint8_t arranged[TN_QUANT_MAX_BYTES] = {0};
+    for (int64_t i = 0; i < whole * blocks; i++) {
+        int64_t inside = i / blocks % each, first = (i / blocks - inside) * blocks;
+        uint8_t *group = packed + (first + i % blocks * each) * bytes;
+        if (is_packing)
+            tn_quant_arrange(&order, plain + i * bytes, arranged);
+        for (int32_t byte = 0; byte < order.bytes; byte++) {
+            uint8_t *at = group + tn_quant_r16_at(&order, (int32_t)inside, byte);
+            *(is_packing ? at : &arranged[byte]) = is_packing ? arranged[byte] : *at;
+        }
+        if (!is_packing)
+            tn_quant_restore(&order, arranged, plain + i * bytes);
+    }
+    for (int64_t i = whole * blocks * bytes; i < rows * blocks * bytes; i++)
+        *(is_packing ? &packed[i] : &plain[i]) = is_packing ? plain[i] : packed[i];
+}
+
+// `pack` and `unpack` of a packing of 16 rows, for TN_QUANT_R16. Both may be called with
+// other columns each time, for the format of `self` alone tells what a block is.
+static inline void tn_quant_r16_pack(const tn_packing *self, const uint8_t *plain,
+                                     int64_t rows, int64_t columns, uint8_t *packed)
+{
+    tn_quant_r16_move(self, (uint8_t *)plain, rows, columns, packed, 1);
+}
+static inline void tn_quant_r16_unpack(const tn_packing *self, const uint8_t *packed,
+                                       int64_t rows, int64_t columns, uint8_t *plain)
+{
+    tn_quant_r16_move(self, plain, rows, columns, (uint8_t *)packed, 0);
+}
+
+// The packing of 16 rows of a format, as an initialiser: TN_QUANT_R16(q4_0, flags), where
+// flags are those of tn_packing. A backend lists what its kernels read, in the order of
+// preference:
+//
+//   static const tn_packing packings[] = {TN_QUANT_R16(q4_0, 0), TN_QUANT_R16(q8_0, 0)};
+//   static const tn_backend backend = {...
+//       .packings = packings, .num_packings = 2, .packing_size = sizeof(packings[0])};
+//
+// It needs no interface TN_IFACE_PACKING for these: pack "quant" has them from here.
+#define TN_QUANT_R16(plain, flags)                                                         \
+    {                                                                                      \
+        sizeof(tn_packing), flags, TN_QUANT_R16_ID(plain), #plain, TN_QUANT_PACKED_ROWS,   \
+            tn_quant_r16_bytes, tn_quant_r16_pack, tn_quant_r16_unpack                     \
+    }
+
+// Packing `index` of TN_QUANT_PACKED_FORMATS; NULL beyond the last one. Its flags are 0:
+// what kernels of a backend do with it is said by the record in that backend's table, which
+// tn_selected_packing gives (<tenon/selected.h>).
+static inline const tn_packing *tn_quant_packing_at(uint32_t index)
+{
+#define TN_QUANT_PACKING_ROW(name, plain, ...) TN_QUANT_R16(plain, 0),
+    static const tn_packing packings[] = {TN_QUANT_PACKED_FORMATS(TN_QUANT_PACKING_ROW)};
+#undef TN_QUANT_PACKING_ROW
+    return index < sizeof(packings) / sizeof(packings[0]) ? &packings[index] : NULL;
+}
+
+// The packing with this id; NULL: the table has none. Borrows `id`. To pack in memory of
+// one's own, such as a file that is written packed:
+//
+//   const tn_packing *packing = tn_quant_packing_find("org.tenon.q4_0_r16");
+//   uint8_t *packed = malloc((size_t)packing->rows_bytes(packing, n, k));
+//   packing->pack(packing, plain, n, k, packed); // from n * k / 32 * 18 bytes at `plain`
+//
+// A packing that a plugin brings is found by tn_interface_find (<tenon/tenon.h>), with
+// TN_IFACE_PACKING of its id.
+static inline const tn_packing *tn_quant_packing_find(const char *id)
+{
+    uint32_t i = 0;
+    const tn_packing *packing = tn_quant_packing_at(i);
+    while (packing && !tn_quant_same(packing->id, id))
+        packing = tn_quant_packing_at(++i);
+    return packing;
 }
 
 #endif // TENON_OPS_QUANT_H

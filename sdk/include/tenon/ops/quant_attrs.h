@@ -7,11 +7,11 @@
 //   const tn_quant_format *format = tn_quant_find(attrs->format); // NULL: not in the table
 //
 // Weights are u8 arrays of rows of blocks: [..., n, row bytes] for [..., n, k]; what the
-// bytes mean is in <tenon/ops/quant.h>. `format` is a name of TN_QUANT_FORMATS or of
-// TN_QUANT_PACKED_FORMATS, or one that a plugin brings; an unknown one is TN_ERR_NOT_FOUND
-// (TN_ERR_ARGUMENT where it cannot be a name), with the known names in the message; rows
-// that do not consist of whole blocks are TN_ERR_ARGUMENT. Packed formats need rank 2 or
-// more, as 16 rows lie together.
+// bytes mean is in <tenon/ops/quant.h>. `format` is a name of TN_QUANT_FORMATS or the id of
+// a packing (<tenon/packing.h>), or one that a plugin brings; an unknown one is
+// TN_ERR_NOT_FOUND (TN_ERR_ARGUMENT where it cannot be a name), with the known names in the
+// message; rows that do not consist of whole blocks are TN_ERR_ARGUMENT. Packed rows need
+// rank 2 or more, as several lie together.
 //
 // The core fills the structs, defaults included; they are borrowed for the call, and infer
 // has accepted the values.
@@ -85,11 +85,12 @@ typedef struct tn_quant_take_attrs {
     const char *format; // required
 } tn_quant_take_attrs;
 
-// quant.pack/1 (w: u8 ..., n, row bytes) -> the same shape: the blocks in the order of a
-// packed format of TN_QUANT_PACKED_FORMATS, or, from such a one, in the plain order.
+// quant.pack/1 (w: u8 ..., n, row bytes) -> u8 ..., n, bytes of a packed row: the rows in
+// the order of a packing, or from a packing in the plain order, or in that of another
+// packing of the same format.
 typedef struct tn_quant_pack_attrs {
     const char *format; // of w; required
-    const char *to;     // the packed format of `format`, or the plain one; required
+    const char *to;     // a packing's id, or the plain format's name; required
 } tn_quant_pack_attrs;
 
 // quant.cache_update/1 (cache: floats slots, groups, capacity, width; rows: floats
