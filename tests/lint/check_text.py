@@ -42,7 +42,6 @@ NAMES_BACKENDS = {
     "core/base/log.c": "topics of TENON_LOG",
     "docs/examples/devices.c": "an application that asks for a backend",
     "kernels/vulkan/record.h": "how the kernels of these backends are called",
-    "tools/tenon/doctor/devices.c": "whether drivers of Vulkan are of interest",
     "tools/tenon/new/new.c": "names that a new project may not take",
 }
 # What a document shows of a file that a reader may add: tests add it, to a copy of the tree.

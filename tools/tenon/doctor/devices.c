@@ -49,7 +49,7 @@ void examine_drivers(struct doctor *doctor)
 {
     char text[600] = "";
     const char *given = getenv("VK_DRIVER_FILES");
-    if (!has_backend(doctor, "vulkan"))
+    if (!has_device_kernels(doctor, "vulkan."))
         return;
     if (!given || !*given)
         given = getenv("VK_ICD_FILENAMES");

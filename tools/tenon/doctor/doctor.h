@@ -33,8 +33,9 @@ void examine_variables(struct doctor *doctor);
 void examine_folders(struct doctor *doctor);
 void examine_plugins(struct doctor *doctor);
 void examine_trust(struct doctor *doctor);
-// True when a usable plugin has a backend whose name starts with `start`.
-bool has_backend(const struct doctor *doctor, const char *start);
+// True when a usable plugin has a backend, and kernels of a family that starts with
+// `family`.
+bool has_device_kernels(const struct doctor *doctor, const char *family);
 
 // machine.c
 void examine_processor(struct doctor *doctor);

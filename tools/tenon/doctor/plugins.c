@@ -110,16 +110,19 @@ static bool is_usable(const tn_plugin_info *info)
     return info->state == TN_PLUGIN_FOUND || info->state == TN_PLUGIN_LOADED;
 }
 
-bool has_backend(const struct doctor *doctor, const char *start)
+bool has_device_kernels(const struct doctor *doctor, const char *family)
 {
     uint64_t count = doctor->runtime ? tn_plugin_count(doctor->runtime) : 0;
     for (uint64_t i = 0; i < count; i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
         if (tn_plugin_get(doctor->runtime, i, &info) || !is_usable(&info))
             continue;
-        for (const char *const *name = info.backends; *name; name++)
-            if (strncmp(*name, start, strlen(start)) == 0)
+        for (const char *const *kernel = info.kernels; info.backends[0] && *kernel;
+             kernel++) {
+            const char *space = strchr(*kernel, ' ');
+            if (space && strncmp(space + 1, family, strlen(family)) == 0)
                 return true;
+        }
     }
     return false;
 }
