@@ -76,16 +76,24 @@ def told(parent, name, tree_files):
     inner = levels(f"{parent}/{name}", tree_files) if f"{parent}/{name}" in FLOORS else []
     about = ABOUT.get(f"{parent}/{name}")
     inside = " · ".join(room for floor in inner for room in floor)
-    words = "; ".join(part for part in (about, inside) if part)
-    return name + (f": {words}" if words else "")
+    return name + (f": {about}" if about else "") + (f" ({inside})" if inside else "")
+
+
+def in_lines(rooms):
+    """The rooms of a floor, as lines of some 40 letters."""
+    lines = [rooms[0]]
+    for room in rooms[1:]:
+        if len(lines[-1]) + len(room) > 40:
+            lines.append(room)
+        else:
+            lines[-1] += " · " + room
+    return lines
 
 
 def box(folder, tree_files):
     rows = []
     for floor in levels(folder, tree_files):
-        rooms = [told(folder, name, tree_files) for name in floor]
-        lines = [rooms[first:first + 4] for first in range(0, len(rooms), 4)]
-        rows.append("<br/>".join(" · ".join(line) for line in lines))
+        rows.append("<br/>".join(in_lines([told(folder, name, tree_files) for name in floor])))
     if not rows and folder in ABOUT:
         rows = [ABOUT[folder]]
     cells = "".join(f'<tr><td bgcolor="white" border="1">{row}</td></tr>' for row in rows)
