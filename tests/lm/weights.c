@@ -75,3 +75,39 @@ Test(weights, shards_load_only_what_changes)
     }
     tn_lm_close(lm);
 }
+
+// Logits of a model in q8_0, or in what its blocks stand for, whose layers are on the first
+// of the backends; gives the bytes of its weights.
+static uint64_t infer_on(const char *backends, bool is_decoded, float logits[12 * WORDS])
+{
+    struct fixture f;
+    tn_lm *lm = NULL;
+    tn_runtime_close(runtime);
+    runtime = open_with((const char *const[]){backends, "TENON_FALLBACK=allow", NULL});
+    fixture_open_wide(&f);
+    f.format = "q8_0";
+    f.is_decoded = is_decoded;
+    lm_must(tn_lm_open_source(runtime, &f.source, NULL, &lm));
+    tn_lm_sequence *sequence = sequence_open(lm);
+    lm_must(tn_lm_infer(sequence, f.ids, 12, TN_LM_ALL_ROWS, logits));
+    tn_lm_info info = {.struct_size = sizeof(info)};
+    tn_lm_describe(lm, &info);
+    tn_lm_sequence_close(sequence);
+    tn_lm_close(lm);
+    return info.weight_bytes;
+}
+
+// A backend of somebody else's has a packing of its own, with a byte more for each row:
+// products read rows that are packed so.
+Test(weights, the_packing_is_that_of_the_device)
+{
+    float want[12 * WORDS], got[12 * WORDS];
+    uint64_t plain = infer_on("TENON_BACKEND=cpu-blas", false, want);
+    uint64_t packed = infer_on("TENON_BACKEND=cpu-acme,cpu-blas", false, got);
+    infer_on("TENON_BACKEND=cpu-blas", true, want); // x is not rounded to bytes there
+    cr_expect(gt(u64, packed, plain));
+    cr_expect(le(u64, packed, plain + plain / 30)); // a byte for 34 of a block, at most
+    for (int i = 0; i < 12 * WORDS; i++)
+        cr_assert(le(dbl, fabs((double)got[i] - (double)want[i]), 1e-2), "logit %d: %g, %g",
+                  i, (double)got[i], (double)want[i]);
+}
