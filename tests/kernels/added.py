@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""An operator that is added to the tree as docs/CONTRIBUTING.md says works on every backend.
+"""An operator and a quantised format that are added to the tree as docs/CONTRIBUTING.md says work on every
+backend.
 
   added.py SOURCE BUILD COMPILER
 
-Copies what changes of SOURCE, adds the files and rows of the document's section, of which there may be
-MOST at most, makes the plugins again with the commands of the build folder (embed.py with COMPILER,
-tenon-glslc), and runs the operator on the CPU and on both Vulkan backends. Ends with 77 where one of them
-has no device.
+Copies what changes of SOURCE, adds the files and rows of the document's sections, of MOST files at most
+each, makes the plugins again with the commands of the build folder (embed.py with COMPILER, tenon-glslc),
+and runs both on the CPU and on both Vulkan backends. Ends with 77 where one of these has no device.
 """
 import json
 import math
@@ -16,20 +16,22 @@ import pathlib
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 
-SECTION = "## Adding an operator with kernels everywhere"
-MOST = 8 # files that it takes
+SECTIONS = ("## Adding an operator with kernels everywhere", "## Adding a quantised format")
+MOST = 8 # files that each takes
 KERNELS = "kernels/vulkan"
 VULKAN = "plugins/backends/vulkan"
-COPIED = (KERNELS, VULKAN, "plugins/backends/cpu-blas", "plugins/ops/nn", "sdk/include")
-# Lists that the build reads: behind which line a row goes.
-LISTS = {"plugins/ops/nn/pack.h": r"#define NN_PRIMITIVES\(X\) +\\\n",
-         "plugins/backends/cpu-blas/ops/kernels.h": r"#define CPU_KERNELS\(X\) +\\\n"}
+COPIED = (KERNELS, "kernels/cpu", VULKAN, "plugins/backends/cpu-blas", "plugins/ops/nn", "plugins/ops/quant",
+          "sdk/include")
+LISTS = ("plugins/ops/nn/pack.h", "plugins/backends/cpu-blas/ops/kernels.h",
+         "kernels/vulkan/rows/variants.txt") # which the build reads
 # A plugin's folder, and how embed.py makes its kernels.
 PLUGINS = {"nn": ("plugins/ops/nn", None, None),
+           "quant": ("plugins/ops/quant", None, None),
            "cpu-blas": ("plugins/backends/cpu-blas", None, None),
            "vulkan": (VULKAN + "/aot", "spirv", "spirv.c"),
            "vulkan-jit": (VULKAN + "/jit", "sources", "jit_sources.c")}
@@ -41,57 +43,57 @@ CASES = {"glu(astype(x, f32))": (False, 1e-6), "glu(astype(x, f32), gate_first=t
 VARIANTS = {"vulkan": ("glu_f32", "glu_f64", "glu_f16"), "vulkan-jit": ("glu_f32", "glu_f64", "glu_f16")}
 
 
+PACKED = "org.tenon.o4_r16" # the packed rows of the format
+
+
 def run(command, **options):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False, **options)
     if done.returncode != 0:
-        sys.exit("%s: %d\n%s" % (shlex.join(map(str, command)), done.returncode, done.stdout[-3000:]))
+        sys.exit("%.2000s: %d\n%s" % (shlex.join(map(str, command)), done.returncode, done.stdout[-3000:]))
     return done.stdout
 
 
 def blocks(document, section):
-    """{file: the block behind a paragraph that ends with it} of the section."""
+    """[(file, "behind" or "before", line, block)] of the section: a block stands behind a paragraph that
+    ends with its file, and the line of the file that it goes to. Without a line it is a new file, or the
+    end of one."""
     text = document.read_text().split(section + "\n")[1].split("\n## ")[0]
-    return {file: block for file, block in re.findall(r"`([^`]+)`:\n\n```\w*\n(.*?)```\n", text, re.S)}
+    return re.findall(r"`([^`]+)`(?:, (behind|before) `([^`]+)`)?:\n\n```\w*\n(.*?)```\n", text, re.S)
 
 
-def insert(path, before, text):
-    """Puts the text behind what matches `before`, which is there once."""
-    content = path.read_text()
-    found = list(re.finditer(before, content))
-    if len(found) != 1:
-        sys.exit("%s: %r stands there %d times, expected once" % (path, before, len(found)))
-    at = found[0].end()
-    path.write_text(content[:at] + text + content[at:])
+def insert(path, where, line, text):
+    lines = path.read_text().splitlines(keepends=True)
+    if not line and path.suffix == ".h":
+        where, line = "before", lines[-1].strip() # the end of the guard
+    found = [i for i, each in enumerate(lines) if each.rstrip("\\\n").strip() == line]
+    if line and len(found) != 1:
+        sys.exit("%s: %r stands there %d times, expected once" % (path, line, len(found)))
+    at = len(lines) if not line else found[0] + (where == "behind")
+    path.write_text("".join(lines[:at] + [text] + lines[at:]))
 
 
-def add(source, tree):
-    """The copy of the tree with the operator; the files that are new."""
-    for folder in COPIED:
-        shutil.copytree(source / folder, tree / folder)
-    files, new = blocks(source / "docs/CONTRIBUTING.md", SECTION), []
-    if len(files) > MOST:
-        sys.exit("the operator takes %d files, expected %d at most: %s" % (len(files), MOST, ", ".join(files)))
-    for file, text in files.items():
-        path = tree / file
-        if not path.exists():
+def add(source, tree, section):
+    """Adds what the section has to the copy of the tree. The files that are new."""
+    files, new = {}, []
+    for file, where, line, text in blocks(source / "docs/CONTRIBUTING.md", section):
+        files[file] = path = tree / file
+        if path.exists():
+            insert(path, where, line, text)
+        else:
             path.write_text(text)
             new.append(path)
-        elif file in LISTS:
-            insert(path, LISTS[file], text)
-        elif path.suffix == ".h":
-            insert(path, r"(?=#endif // \w+_H\n\Z)", text)
-        else:
-            path.write_text(path.read_text() + text)
-    return files, new
+    print("%s: %d files: %s" % (section.strip("# "), len(files), ", ".join(files)))
+    if not 1 < len(files) <= MOST:
+        sys.exit("got %d files, expected %d at most" % (len(files), MOST))
+    return new
 
 
-def check_lists(build, files):
+def check_lists(build):
     """That the build asks the lists which files there are, whenever one changes."""
-    rules = (build / "build.ninja").read_text()
-    again = re.search(r"^build build\.ninja.*$", rules, re.M)[0]
-    for file in files:
-        if (file in LISTS or file.endswith("variants.txt")) and file not in again:
+    again = re.search(r"^build build\.ninja.*$", (build / "build.ninja").read_text(), re.M)[0]
+    for file in LISTS:
+        if file not in again:
             sys.exit("%s: the build does not read it" % file)
 
 
@@ -112,8 +114,8 @@ class Tree:
     def compile(self, like, file):
         """The object of a file, compiled as the build compiles those in the folder `like`; files of the
         copy and those that are made are found first."""
-        if file in self.objects:
-            return self.objects[file]
+        if (like, file) in self.objects:
+            return self.objects[like, file]
         entry = next(entry for output, entry in self.commands.items()
                      if output.startswith(like) and output.endswith(".c.o"))
         words = shlex.split(entry["command"])
@@ -126,7 +128,7 @@ class Tree:
             self.made, self.tree / "plugins/backends/cpu-blas", self.tree / VULKAN, self.tree / "kernels",
             self.tree / KERNELS / "pack", self.tree / "sdk/include")]
         run(words, cwd=entry["directory"])
-        self.objects[file] = out
+        self.objects[like, file] = out
         return out
 
     def copied(self, batch):
@@ -166,12 +168,25 @@ class Tree:
         words[at:at] = ["-Wl,--allow-multiple-definition", *map(str, objects)]
         run(words, cwd=self.build)
 
+    def quant_loops(self):
+        """The products with quantised weights, for each instruction set."""
+        likes = sorted(output for output in self.commands if output.startswith("kernels/cpu/libkernels-cpu-quant-"))
+        return [self.compile(like, self.tree / "kernels/cpu/quant" / ("quant_amx.c" if "-amx.a" in like else "quant.c"))
+                for like in likes]
+
     def make(self, name, plugins, new):
         """The plugin, staged: with the new files below its folder, and those that read a changed list."""
         folder, form, generated = PLUGINS[name]
         target = "%s/org.tenon.%s.so" % (folder, name)
         objects = [self.compile(target + ".p/", path) for path in new
                    if path.suffix == ".c" and self.tree / folder in path.parents]
+        if name == "quant":
+            objects += [self.compile(target + ".p/", path) for path in sorted((self.tree / folder).glob("*.c"))
+                        if path.name != "plugin.c"]
+        if name == "cpu-blas":
+            objects += self.quant_loops() + [
+                self.compile(target + ".p/", self.tree / folder / "blas" / file)
+                for file in ("kernels_quant.c", "kernels_experts.c")]
         if form:
             made = self.made / name
             made.mkdir()
@@ -217,6 +232,51 @@ def check(build, backend, plugins, cache):
     print("%s: %s" % (backend, runs[0]))
 
 
+def halves(a, b):
+    return struct.unpack("<e", bytes([a, b]))[0]
+
+
+def decoded(block):
+    """The elements of a block of o4, as the document says."""
+    d = halves(*block[:2])
+    return [d * (2 * q - 15) for q in [byte & 15 for byte in block[2:]] + [byte >> 4 for byte in block[2:]]]
+
+
+def evaluate(build, env, expressions, given):
+    given = ["%s=astype(%s, %s)" % (name, json.dumps(value), dtype) for name, (value, dtype) in given.items()]
+    done = run([build / "tools/tenon/tenon", "eval", ", ".join(expressions), *given, "--json"], env=env)
+    return [result["data"] for result in json.loads(done)["results"]]
+
+
+def check_format(build, backend, plugins, cache):
+    """That o4 is decoded as its bytes mean, and products with plain and packed rows are those with its
+    elements. Blocks are made on the CPU, where the rule is."""
+    env = dict(os.environ, TENON_PLUGIN_PATH=str(plugins), TENON_BACKEND="cpu-blas", TENON_CACHE_DIR=str(cache))
+    weights = [[math.sin(7 * i + j * j) for j in range(64)] for i in range(16)]
+    x = [[math.cos(i + 3 * j) for j in range(64)] for i in range(2)]
+    rows = evaluate(build, env, ['quantize(w, format="o4")'], {"w": (weights, "f32")})[0]
+    packed = 'pack(w, format="o4", to="%s")' % PACKED
+    expressions = ['dequantize(w, format="o4")', 'quantized_matmul(x, w, format="o4", exact=true)',
+                   'quantized_matmul(x, w, format="o4")']
+    if backend == "cpu-blas": # whose kernels read packed rows
+        expressions.append('quantized_matmul(x, %s, format="%s")' % (packed, PACKED))
+    values, *products = evaluate(build, dict(env, TENON_BACKEND=backend), expressions,
+                                 {"w": (rows, "u8"), "x": (x, "f32")})
+    for row, got, weight in zip(rows, values, weights, strict=True):
+        expected = decoded(row[:18]) + decoded(row[18:])
+        if got != expected:
+            sys.exit("%s: o4: got %s, expected %s" % (backend, got, expected))
+        if max(abs(a - b) for a, b in zip(expected, weight)) > 0.07: # half of the distance between two values
+            sys.exit("%s: o4: got %s, expected values near to %s" % (backend, expected, weight))
+    for expression, product in zip(expressions[1:], products, strict=True):
+        for row, got in zip(x, product, strict=True):
+            for weight, a in zip(values, got, strict=True):
+                b = sum(u * v for u, v in zip(row, weight))
+                if abs(a - b) > (1e-4 if "exact" in expression else 0.05): # else x is rounded to 8 bits
+                    sys.exit("%s: %s: got %g, expected %g" % (backend, expression, a, b))
+    print("%s: %s" % (backend, ", ".join(expressions)))
+
+
 def has_device(build, backend):
     """Whether the build's own plugin has a device."""
     listed = json.loads(run([build / "tools/tenon/tenon", "devices", "--json"], env=dict(
@@ -233,15 +293,17 @@ def main():
         tree, plugins = pathlib.Path(folder) / "tree", pathlib.Path(folder) / "plugins"
         plugins.mkdir()
         shutil.copytree(build / "plugins-staged/org.tenon.base", plugins / "org.tenon.base")
-        files, new = add(source, tree)
-        print("%d files: %s" % (len(files), ", ".join(files)))
-        check_lists(build, files)
+        for copied in COPIED:
+            shutil.copytree(source / copied, tree / copied)
+        new = [path for section in SECTIONS for path in add(source, tree, section)]
+        check_lists(build)
         made = Tree(source, build, compiler, tree)
         for name in PLUGINS:
             made.make(name, plugins, new)
         (tree / "cache").mkdir(mode=0o700)
         for name in BACKENDS:
             check(build, name, plugins, tree / "cache")
+            check_format(build, name, plugins, tree / "cache")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ NAMES_BACKENDS = {
     "tools/tenon/new/new.c": "names that a new project may not take",
 }
 # What a document shows of a file that a reader may add: tests add it, to a copy of the tree.
-SHOWN = re.compile(r"`[^`]+`:\n\n```")
+SHOWN = re.compile(r"`[^`]+`(?:, (?:behind|before) `[^`]+`)?:\n\n```")
 
 
 def braces(place):
