@@ -7,8 +7,8 @@
 // instruction sets, with contraction into fused multiply-adds switched off and sums split
 // into a fixed number of lanes. So every variant gives the same bits, and fusing operations
 // into one pass changes none. Only exp, exp2, log, tanh and erf of f32 say where they
-// multiply and add at once: `baseline` is for processors that cannot, and differs there in
-// the last bits.
+// multiply and add at once, and depthwise convolutions do: `baseline` is for processors
+// that cannot, and differs there in the last bits.
 //
 // Threads. Everything here is pure: any thread, any number at once.
 #ifndef KERNELS_CPU_H
@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 #include <tenon/expr.h>
+#include "cpu/conv/depthwise.h"
 #include "cpu/conv/pool.h"
 #include "cpu/elementwise/map.h"
 #include "cpu/instruction_sets.h"
@@ -44,6 +45,7 @@ struct cpu_kernels {
     const struct cpu_argmax_kernels *argmax;
     const struct cpu_few_kernels *few;
     const struct cpu_conv_kernels *conv;
+    const struct cpu_depthwise_kernels *depthwise_f32, *depthwise_f64;
     cpu_fft_fn *fft_f32, *fft_f64;
     cpu_fft_part_fn *fft_part_f32, *fft_part_f64;
     cpu_fft_fold_fn *fft_fold_f32, *fft_fold_f64;

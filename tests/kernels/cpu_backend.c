@@ -36,6 +36,7 @@ struct application {
     double tolerance;   // of |reference| + 1
     int64_t limit;      // integers are drawn from [-limit, limit]
     const char *kernel; // NULL: the only one
+    int64_t hostile;    // of floats, every so many is infinite or NaN; 0: none
 };
 
 static const tn_primitive *find_primitive(const char *id)
@@ -76,6 +77,17 @@ static void fill(void *data, tn_dtype dtype, uint64_t bytes, int64_t limit)
     }
 }
 
+// Infinities and NaNs in places that are drawn: where they come out does not depend on the
+// order of sums.
+static void spoil(void *data, tn_dtype dtype, uint64_t bytes, int64_t every)
+{
+    static const double values[] = {INFINITY, -INFINITY, NAN, -0.0};
+    tn_tensor tensor = {data, {.dtype = dtype}};
+    int64_t n = (int64_t)bytes / tn_dtype_bytes(dtype);
+    for (int64_t i = between(0, every); i < n; i += between(1, 2 * every))
+        tn_set_f64(&tensor, i, values[between(0, 3)]);
+}
+
 #define CANARY 0xa5
 #define GUARD 64 // bytes
 
@@ -112,6 +124,9 @@ static void check(const struct application *a)
         ins[i] = harness_slot(&harness, span(&a->operands[i]) + 8);
         fill(harness_memory(&harness, ins[i]), a->operands[i].dtype, span(&a->operands[i]),
              a->limit);
+        if (a->hostile)
+            spoil(harness_memory(&harness, ins[i]), a->operands[i].dtype,
+                  span(&a->operands[i]), a->hostile);
     }
     for (int k = 0; k < 2; k++) {
         steps[k] = harness_step(&harness, a->num_inputs, 1);
@@ -371,10 +386,13 @@ static tn_ints pair_of(int64_t a, int64_t b)
     return (tn_ints){.count = 2, .given = 1, .value = {a, b}};
 }
 
-static void draw_convolution(struct window_case *c)
+// `depth`: as many groups as channels, at least 4.
+static void draw_convolution(struct window_case *c, int depth)
 {
-    int64_t groups = between(1, 2), kernel[2], stride[2], pad[2], dilation[2];
-    *c = (struct window_case){.x = {between(1, 3), 0, 0, groups * between(1, 4)}};
+    int64_t groups = depth ? between(4, 40) : between(1, 2), kernel[2], stride[2], pad[2],
+            dilation[2];
+    *c = (struct window_case){
+        .x = {between(1, 3), 0, 0, depth ? groups : groups * between(1, 4)}};
     for (int i = 0; i < 2; i++) {
         kernel[i] = between(1, 5);
         stride[i] = between(1, 3);
@@ -386,7 +404,7 @@ static void draw_convolution(struct window_case *c)
         c->w[i + 1] = kernel[i];
     }
     c->out[0] = c->x[0];
-    c->out[3] = c->w[0] = groups * between(1, 5);
+    c->out[3] = c->w[0] = groups * (depth && between(0, 1) ? 1 : between(1, 5));
     c->w[3] = c->x[3] / groups;
     c->attrs = (tn_conv2d_attrs){.stride = pair_of(stride[0], stride[1]),
                                  .padding = pair_of(pad[0], pad[1]),
@@ -398,7 +416,7 @@ Test(cpu_backend, convolutions_agree)
 {
     for (int round = 0; round < 120; round++) {
         struct window_case c;
-        draw_convolution(&c);
+        draw_convolution(&c, 0);
         tn_layout x = harness_layout(TN_F32, 4, c.x), w = harness_layout(TN_F32, 4, c.w);
         tn_layout out = harness_layout(TN_F32, 4, c.out),
                   bias = harness_layout(TN_F32, 1, c.w);
@@ -427,6 +445,60 @@ Test(cpu_backend, convolutions_agree)
         a.operands[1] = out;
         a.operands[2] = w;
         check(&a);
+    }
+}
+
+static void check_depthwise(struct window_case *c, tn_dtype dtype, int64_t hostile)
+{
+    struct application a = {.attrs = &c->attrs, .kernel = "depthwise", .limit = 3};
+    tn_layout x = harness_layout(dtype, 4, c->x), w = harness_layout(dtype, 4, c->w);
+    tn_layout out = harness_layout(dtype, 4, c->out), bias = harness_layout(dtype, 1, c->w);
+    a.hostile = hostile;
+    a.primitive = "nn.conv2d/1";
+    a.num_inputs = between(0, 1) ? 2 : 3;
+    memcpy(a.operands, (tn_layout[]){x, w, a.num_inputs == 2 ? out : bias, out},
+           4 * sizeof(x));
+    check(&a);
+    a.num_inputs = 2;
+    a.primitive = "nn.conv2d_input/1";
+    c->attrs.extent = pair_of(c->x[1], c->x[2]);
+    memcpy(a.operands, (tn_layout[]){out, w, x}, 3 * sizeof(x));
+    check(&a);
+    a.primitive = "nn.conv2d_weight/1";
+    c->attrs.extent = pair_of(c->w[1], c->w[2]);
+    memcpy(a.operands, (tn_layout[]){x, out, w}, 3 * sizeof(x));
+    check(&a);
+}
+
+// Integers, so that each order of a sum gives the same, also where it is rounded to a half
+// at its end.
+Test(cpu_backend, depthwise_convolutions_agree)
+{
+    static const tn_dtype floats[] = {TN_F32, TN_F16, TN_F32, TN_BF16, TN_F64};
+    for (int round = 0; round < 250; round++) {
+        struct window_case c;
+        draw_convolution(&c, 1);
+        check_depthwise(&c, floats[round % 5], between(0, 2) ? 0 : 40);
+    }
+}
+
+// Several bands of rows of halves, and several chunks of a gradient of the weights.
+Test(cpu_backend, large_depthwise_convolutions_agree)
+{
+    struct window_case cases[] = {
+        {{.padding = pair_of(1, 1), .groups = 33},
+         {2, 40, 50, 33},
+         {33, 3, 3, 1},
+         {2, 40, 50, 33}},
+        {{.stride = pair_of(2, 2), .padding = pair_of(2, 2), .groups = 24},
+         {1, 67, 60, 24},
+         {48, 5, 5, 1},
+         {1, 34, 30, 48}},
+    };
+    for (int i = 0; i < 2; i++) {
+        check_depthwise(&cases[i], TN_F32, 0);
+        check_depthwise(&cases[i], TN_BF16, 0);
+        check_depthwise(&cases[i], TN_F16, 997);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/nn_attrs.h>
+#include <tenon/ops/reference.h>
 #include "device_harness.h"
 
 #define ROUNDS 41
@@ -173,6 +174,10 @@ static double time_step(tn_step *step, uint32_t num_inputs, const tn_layout *lay
         float *data = harness_memory(&harness, slot);
         for (uint64_t k = 0; k < harness_bytes(&layouts[i]) / sizeof(float); k++)
             data[k] = (float)(k * 7919 % 1000) / 500 - 1;
+        tn_tensor tensor = {data, {.dtype = layouts[i].dtype}};
+        for (int64_t k = 0;
+             tn_dtype_bytes(layouts[i].dtype) == 2 && k < harness_count(&layouts[i]); k++)
+            tn_set_f64(&tensor, k, (double)(k * 7919 % 1000) / 500 - 1);
         for (int64_t k = 0; layouts[i].dtype == TN_I64 && k < harness_count(&layouts[i]);
              k++)
             ((int64_t *)harness_memory(&harness, slot))[k] = k * 7919 % 10000;
@@ -335,10 +340,50 @@ static void time_attentions(const tn_plugin *plugin)
         }
 }
 
+// One filter for each channel, and the gradients; of f32, beside products of OpenBLAS.
+static void time_depthwise(const tn_plugin *plugin, const char *name, tn_dtype dtype,
+                           int64_t images, int64_t side, int64_t channels, int64_t window,
+                           int64_t stride)
+{
+    int64_t to = (side - 1) / stride + 1;
+    tn_ints pad = {.count = 1, .given = 1, .value = {window / 2}};
+    tn_ints step = {.count = 1, .given = 1, .value = {stride}};
+    tn_conv2d_attrs attrs = {.padding = pad, .stride = step, .groups = channels};
+    tn_layout x = harness_layout(dtype, 4, (int64_t[]){images, side, side, channels});
+    tn_layout w = harness_layout(dtype, 4, (int64_t[]){channels, window, window, 1});
+    tn_layout out = harness_layout(dtype, 4, (int64_t[]){images, to, to, channels});
+    double forward =
+        time_named(plugin, "nn.conv2d/1", name, &attrs, 2, (tn_layout[]){x, w, out});
+    double input =
+        time_named(plugin, "nn.conv2d_input/1", name, &attrs, 2, (tn_layout[]){out, w, x});
+    double weight =
+        time_named(plugin, "nn.conv2d_weight/1", name, &attrs, 2, (tn_layout[]){x, out, w});
+    printf("%s convolution %s %ldx%ldx%ldx%ld, %ldx%ld by %ld: %.0f us, input %.0f us, "
+           "weight %.0f us\n",
+           name, tn_dtype_name(dtype), (long)images, (long)side, (long)side, (long)channels,
+           (long)window, (long)window, (long)stride, forward, input, weight);
+}
+
+static void time_depthwise_all(const tn_plugin *plugin)
+{
+    static const int64_t cases[][5] = {{8, 56, 64, 3, 1},  {8, 56, 64, 3, 2},
+                                       {1, 112, 32, 3, 1}, {8, 14, 512, 5, 1},
+                                       {8, 7, 960, 7, 1},  {1, 8, 32, 3, 1}};
+    for (int i = 0; i < 6; i++) {
+        const int64_t *c = cases[i];
+        num_rounds = 5;
+        time_depthwise(plugin, "openblas", TN_F32, c[0], c[1], c[2], c[3], c[4]);
+        num_rounds = ROUNDS;
+        time_depthwise(plugin, "depthwise", TN_F32, c[0], c[1], c[2], c[3], c[4]);
+        time_depthwise(plugin, "depthwise", TN_BF16, c[0], c[1], c[2], c[3], c[4]);
+        time_depthwise(plugin, "depthwise", TN_F16, c[0], c[1], c[2], c[3], c[4]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: %s PLUGIN.so [attention]\n", argv[0]);
+        fprintf(stderr, "usage: %s PLUGIN.so [attention|depthwise]\n", argv[0]);
         return 2;
     }
     const tn_plugin *plugin = harness_load(argv[1]);
@@ -349,7 +394,7 @@ int main(int argc, char **argv)
         return 77;
     harness_open(&harness, plugin);
     if (argc > 2) {
-        time_attentions(plugin);
+        (strcmp(argv[2], "depthwise") == 0 ? time_depthwise_all : time_attentions)(plugin);
         harness_close(&harness);
         return 0;
     }
@@ -373,6 +418,7 @@ int main(int argc, char **argv)
     time_products(plugin, 128);
     time_products(plugin, 512);
     time_attentions(plugin);
+    time_depthwise_all(plugin);
     harness_close(&harness);
     return 0;
 }

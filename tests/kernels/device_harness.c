@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 const char *harness_threads, *harness_stream;
 _Thread_local char harness_message[1024];
@@ -213,6 +214,8 @@ void harness_scratch(struct device_harness *h, tn_step *step)
         .attrs = step->attrs,
         .num_inputs = step->num_inputs,
         .num_outputs = step->num_outputs,
+        // As many as any device has threads.
+        .num_workers = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
     };
     if (!step->kernel->scratch_size)
         return;

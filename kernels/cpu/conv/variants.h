@@ -3,9 +3,11 @@
 #ifndef KERNELS_CPU_CONV_VARIANTS_H
 #define KERNELS_CPU_CONV_VARIANTS_H
 
+#include "depthwise.h"
 #include "pool.h"
 #include "cpu/variant.h"
 
 extern const struct cpu_conv_kernels V(cpu_conv);
+extern const struct cpu_depthwise_kernels V(cpu_depthwise_f32), V(cpu_depthwise_f64);
 
 #endif // KERNELS_CPU_CONV_VARIANTS_H

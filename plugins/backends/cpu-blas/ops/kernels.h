@@ -58,6 +58,9 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(conv2d, "blas/kernels_conv.c")                                                       \
     X(conv2d_input, "blas/kernels_conv.c")                                                 \
     X(conv2d_weight, "blas/kernels_conv.c")                                                \
+    X(conv2d_depthwise, "blas/kernels_depthwise.c")                                        \
+    X(conv2d_input_depthwise, "blas/kernels_depthwise.c")                                  \
+    X(conv2d_weight_depthwise, "blas/kernels_depthwise.c")                                 \
     X(max_pool2d, "ops/kernels_pool.c")                                                    \
     X(max_pool2d_grad, "ops/kernels_pool.c")                                               \
     X(take, "ops/kernels_index.c")                                                         \
