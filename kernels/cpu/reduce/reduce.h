@@ -13,12 +13,17 @@
 #include <stdint.h>
 #include <tenon/types.h>
 
+// The reductions: X(name, NUMBER) for CPU_REDUCE_NUMBER.
+#define CPU_REDUCTIONS(X)                                                                  \
+    X(sum, SUM)                                                                            \
+    X(max, MAX)                                                                            \
+    X(min, MIN)                                                                            \
+    X(prod, PROD)
 enum {
-    CPU_REDUCE_SUM,
-    CPU_REDUCE_MAX,
-    CPU_REDUCE_MIN,
-    CPU_REDUCE_PROD,
-    CPU_NUM_REDUCTIONS
+#define CPU_REDUCE_NUMBER(name, number) CPU_REDUCE_##number,
+    CPU_REDUCTIONS(CPU_REDUCE_NUMBER)
+#undef CPU_REDUCE_NUMBER
+        CPU_NUM_REDUCTIONS
 };
 
 // The accumulator of a reduction: `f` for floats, `i` for integers and bool (of unsigned

@@ -248,24 +248,19 @@ static const tn_operand_rule passing_rules[] = {{0, TN_NEEDS_ANY, TN_OPERAND_FUS
 OWN_KERNEL(argmax, "base.argmax/1", reduce_plan, KERNEL_REDUCTION, passing_rules,
            .scratch_size = reduce_scratch);
 
-// Reductions of complex numbers are those that need no order.
-#define COMPLEX_sum TN_COMPLEX_DTYPES
-#define COMPLEX_prod TN_COMPLEX_DTYPES
-#define COMPLEX_mean TN_COMPLEX_DTYPES
-#define COMPLEX_max 0
-#define COMPLEX_min 0
-#define COMPLEX_logsumexp 0
-#define ACCEPTS_sum NULL
-#define ACCEPTS_prod NULL
-#define ACCEPTS_mean NULL
-#define ACCEPTS_max NULL
-#define ACCEPTS_min NULL
-#define ACCEPTS_logsumexp logsumexp_accepts
-#define REDUCTION_RECORD(name, dtypes)                                                     \
+// A reduction for each row of TN_REDUCTIONS, by the dtypes that the table says. Of complex
+// numbers only those exist that need no order: the others' types refuse them.
+#define REDUCTION(name, dtypes, ...)                                                       \
     static const tn_operand_rule name##_rules[] = {                                        \
-        {(TN_##dtypes##_DTYPES & TN_FIRST_DTYPES) | COMPLEX_##name, TN_NEEDS_ANY,          \
-         TN_OPERAND_FUSES}};                                                               \
+        {dtypes, TN_NEEDS_ANY, TN_OPERAND_FUSES}};                                         \
     OWN_KERNEL(name, "base." #name "/1", reduce_plan, KERNEL_REDUCTION, name##_rules,      \
-               .accepts = ACCEPTS_##name, .scratch_size = reduce_scratch);
+               .scratch_size = reduce_scratch, __VA_ARGS__);
+#define REDUCTION_OF_ALL(name)                                                             \
+    REDUCTION(name, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, .accepts = NULL)
+#define REDUCTION_OF_FLOAT(name) REDUCTION(name, TN_FLOAT_DTYPES, .accepts = name##_accepts)
+#define REDUCTION_RECORD(name, dtypes) REDUCTION_OF_##dtypes(name)
 TN_REDUCTIONS(REDUCTION_RECORD)
 #undef REDUCTION_RECORD
+#undef REDUCTION_OF_FLOAT
+#undef REDUCTION_OF_ALL
+#undef REDUCTION

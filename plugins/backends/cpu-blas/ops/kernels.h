@@ -46,11 +46,8 @@ static inline int64_t count_elements(const tn_layout *layout)
 // The kernels and the files that define them, which meson.build reads here:
 // X(identifier, "file") for <identifier>_kernel.
 #define CPU_KERNELS(X)                                                                     \
-    X(sum, "ops/kernels_reduce.c")                                                         \
+    CPU_REDUCTIONS(X)                                                                      \
     X(mean, "ops/kernels_reduce.c")                                                        \
-    X(prod, "ops/kernels_reduce.c")                                                        \
-    X(max, "ops/kernels_reduce.c")                                                         \
-    X(min, "ops/kernels_reduce.c")                                                         \
     X(argmax, "ops/kernels_argmax.c")                                                      \
     X(argmin, "ops/kernels_argmax.c")                                                      \
     X(matmul, "blas/kernels_matmul.c")                                                     \
