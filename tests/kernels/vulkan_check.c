@@ -5,6 +5,7 @@
 #include <math.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/reference.h>
+#include <tenon/ops/stages.h>
 #include "vulkan_check.h"
 
 struct vulkan_bench bench;
@@ -184,7 +185,8 @@ static void compute_reference(const tn_step *step, const tn_tensor *want)
                         .attrs = step->attrs,
                         .num_inputs = step->num_inputs,
                         .num_outputs = 1,
-                        .num_threads = 1};
+                        .num_threads = 1,
+                        .parallel_for = tn_loop_here};
     if (step->primitive->reference(&call) != TN_OK)
         cr_fatal("%s: reference: %s", step->label, vb_failure);
 }

@@ -3,6 +3,7 @@
 // dtypes and layouts; and random numbers, optimisers and errors.
 #include "cases.h"
 #include <tenon/kernel.h>
+#include <tenon/ops/stages.h>
 
 // --- the reference as oracle -----------------------------------------------------------
 
@@ -65,7 +66,8 @@ static tn_status run_reference(struct suite *s, const struct run *run,
                         .attrs = attrs,
                         .num_inputs = run->c->num_inputs,
                         .num_outputs = 1,
-                        .num_threads = 1};
+                        .num_threads = 1,
+                        .parallel_for = tn_loop_here};
     return prim->reference(&call);
 }
 

@@ -6,6 +6,8 @@
 // clamped to 0 ... extent - size: the part always fits.
 #include "../pack.h"
 
+#include <tenon/ops/copies.h>
+
 static const tn_attr_field dynamic_slice_fields[] = {
     TN_INTS_FIELD(tn_dynamic_slice_attrs, sizes,
                   "extents of the part, for the first axes; others are taken whole"),
@@ -129,7 +131,7 @@ tn_status dynamic_slice_reference(const tn_cpu_call *call)
     if (tn_layout_count(&out->layout) == 0)
         return TN_OK;
     tn_tensor from = part_of(&call->inputs[0], &call->inputs[1], &out->layout);
-    tn_copy_region(out, &from);
+    tn_copy_view(call, out, &from);
     return TN_OK;
 }
 
@@ -138,11 +140,11 @@ tn_status dynamic_slice_update_reference(const tn_cpu_call *call)
     const tn_tensor *x = &call->inputs[0], *update = &call->inputs[1];
     const tn_tensor *out = &call->outputs[0];
     if (x->data != out->data || x->layout.offset != out->layout.offset)
-        tn_copy_region(out, x); // in place, x's elements are in `out` already
+        tn_copy_view(call, out, x); // in place, x's elements are in `out` already
     if (tn_layout_count(&update->layout) == 0)
         return TN_OK;
     tn_tensor to = part_of(out, &call->inputs[2], &update->layout);
-    tn_copy_region(&to, update);
+    tn_copy_view(call, &to, update);
     return TN_OK;
 }
 

@@ -3,6 +3,12 @@
 #include "../pack.h"
 
 #include <tenon/checked.h>
+#include <tenon/ops/copies.h>
+
+// Bytes that are written at a time: of rows that several inputs have parts of, which stay
+// in the second-level cache; of what is filled first, in the first-level one.
+#define JOIN_BYTES 131072
+#define PAD_BYTES 32768
 
 // Elements [first, first + count) of `axis`, by base.slice.
 static tn_array *part(const tn_build *build, const tn_array *x, int32_t axis, int64_t first,
@@ -86,15 +92,73 @@ static tn_status concatenate_infer(const tn_infer *infer, tn_type *types)
     return status;
 }
 
+struct join {
+    const tn_cpu_call *call;
+    int32_t axis;
+    int64_t rows, row; // of the result: extents before the axis; elements of each
+};
+
+// Where input `i` goes, of which *first elements along the axis come before it; adds its
+// own.
+static tn_tensor place_of(const struct join *join, uint32_t i, int64_t *first)
+{
+    tn_tensor to = join->call->outputs[0];
+    to.layout.offset += *first * to.layout.stride[join->axis];
+    *first += join->call->inputs[i].layout.extent[join->axis];
+    return to;
+}
+
+// Rows [begin, end) of the result, each of which has a part of each input, some at a time:
+// parts may be single elements.
+static void join_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct join *join = context;
+    int64_t bytes = tn_dtype_bytes(join->call->outputs[0].layout.dtype);
+    int64_t step = 1 + JOIN_BYTES / (join->row * bytes + 1);
+    (void)worker;
+    for (int64_t next; begin < end; begin = next) {
+        int64_t first = 0;
+        next = end - begin < step ? end : begin + step;
+        for (uint32_t i = 0; i < join->call->num_inputs; i++) {
+            const tn_tensor *from = &join->call->inputs[i];
+            tn_tensor to = place_of(join, i, &first);
+            int64_t row = tn_layout_count(&from->layout) / join->rows;
+            tn_copy_range(&to, from, begin * row, next * row);
+        }
+    }
+}
+
+// Elements [begin, end) of all inputs, one behind the other.
+static void join_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct join *join = context;
+    int64_t first = 0, done = 0;
+    (void)worker;
+    for (uint32_t i = 0; i < join->call->num_inputs && done < end; i++) {
+        const tn_tensor *from = &join->call->inputs[i];
+        tn_tensor to = place_of(join, i, &first);
+        tn_copy_range(&to, from, begin - done, end - done);
+        done += tn_layout_count(&from->layout);
+    }
+}
+
 tn_status concatenate_reference(const tn_cpu_call *call)
 {
     const tn_concatenate_attrs *attrs = call->attrs;
-    tn_tensor to = call->outputs[0];
-    int32_t axis = tn_axis(attrs->axis, to.layout.rank);
-    for (uint32_t i = 0; i < call->num_inputs; i++) {
-        tn_copy_region(&to, &call->inputs[i]);
-        to.layout.offset += call->inputs[i].layout.extent[axis] * to.layout.stride[axis];
-    }
+    const tn_layout *out = &call->outputs[0].layout;
+    int64_t count = tn_layout_count(out), bytes = tn_dtype_bytes(out->dtype);
+    struct join join = {.call = call, .axis = tn_axis(attrs->axis, out->rank), .rows = 1};
+    if (count == 0)
+        return TN_OK;
+    for (int32_t i = 0; i < join.axis; i++)
+        join.rows *= out->extent[i];
+    join.row = count / join.rows;
+    if (join.rows >= 4 * (int64_t)call->num_threads)
+        call->parallel_for(call, join.rows, 1 + TN_COPY_BYTES / (join.row * bytes),
+                           join_rows, &join);
+    else
+        call->parallel_for(call, count, tn_copy_grain(&call->outputs[0]), join_elements,
+                           &join);
     return TN_OK;
 }
 
@@ -206,35 +270,62 @@ static tn_status pad_infer(const tn_infer *infer, tn_type *types)
     return check_holds(host, "value", attrs->value, out.dtype);
 }
 
-// Sets all elements, of which there is at least one. One is converted, and what is filled
-// is copied along one axis after the other, twice as much each time.
-static void fill(const tn_tensor *to, double value)
+struct padding {
+    const tn_tensor *x, *out;
+    tn_tensor value, inner; // one element that is all of out's; x's place
+    const int64_t *before;
+};
+
+// How many of the result's first `index` elements are x's.
+static int64_t count_inner(const struct padding *p, int64_t index)
 {
-    tn_tensor from = *to, rest = *to;
-    tn_set_f64(to, to->layout.offset, value);
-    for (int32_t i = 0; i < to->layout.rank; i++)
-        from.layout.extent[i] = 1;
-    for (int32_t axis = to->layout.rank; axis-- > 0;) {
-        const int64_t n = to->layout.extent[axis], step = to->layout.stride[axis];
-        for (int64_t done = 1; done < n; done *= 2) {
-            from.layout.extent[axis] = n - done < done ? n - done : done;
-            rest.layout.offset = to->layout.offset + done * step;
-            tn_copy_region(&rest, &from);
-        }
-        from.layout.extent[axis] = n;
+    const tn_layout *x = &p->x->layout, *out = &p->out->layout;
+    int64_t count = 0, behind = tn_layout_count(out), inner = tn_layout_count(x);
+    if (index == behind)
+        return inner;
+    for (int32_t i = 0; i < x->rank && inner > 0; i++) {
+        behind /= out->extent[i];
+        int64_t at = index / behind - p->before[i];
+        if (at < 0)
+            return count;
+        if (at >= x->extent[i])
+            return count + inner;
+        inner /= x->extent[i];
+        count += at * inner;
+        index %= behind;
+    }
+    return count;
+}
+
+// Elements [begin, end) of the result: what stays in the cache is filled, then x's elements
+// of it are written.
+static void pad_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct padding *p = context;
+    int64_t step = PAD_BYTES / tn_dtype_bytes(p->out->layout.dtype);
+    (void)worker;
+    for (int64_t next; begin < end; begin = next) {
+        next = end - begin < step ? end : begin + step;
+        tn_copy_range(p->out, &p->value, begin, next);
+        tn_copy_range(&p->inner, p->x, count_inner(p, begin), count_inner(p, next));
     }
 }
 
 tn_status pad_reference(const tn_cpu_call *call)
 {
     const tn_pad_attrs *attrs = call->attrs;
-    const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
+    const tn_tensor *out = &call->outputs[0];
+    tn_complex128 value; // of any dtype
+    struct padding p = {
+        &call->inputs[0], out, {&value, out->layout}, *out, attrs->before.value};
     if (tn_layout_count(&out->layout) == 0)
         return TN_OK;
-    fill(out, attrs->value);
-    tn_tensor inner = *out;
-    inner.layout.offset = tn_offset_at(&out->layout, attrs->before.value);
-    tn_copy_region(&inner, x);
+    p.value.layout.offset = 0;
+    tn_set_f64(&p.value, 0, attrs->value);
+    memset(p.value.layout.stride, 0, sizeof(p.value.layout.stride));
+    p.inner.layout.offset = tn_offset_at(&out->layout, attrs->before.value);
+    call->parallel_for(call, tn_layout_count(&out->layout), tn_copy_grain(out),
+                       pad_elements, &p);
     return TN_OK;
 }
 

@@ -2,6 +2,8 @@
 // slice and slice_update: Python's start:stop:step on each axis.
 #include "../pack.h"
 
+#include <tenon/ops/copies.h>
+
 static const tn_attr_field slice_fields[] = {
     TN_INTS_FIELD(tn_slice_attrs, start, "first index on each axis; not given: the start"),
     TN_INTS_FIELD(tn_slice_attrs, stop, "index to stop before; not given: the end"),
@@ -198,8 +200,8 @@ tn_status slice_update_reference(const tn_cpu_call *call)
     const tn_tensor *out = &call->outputs[0];
     tn_tensor to = {out->data, sliced(call->attrs, &out->layout)};
     if (x->data != out->data || x->layout.offset != out->layout.offset)
-        tn_copy_region(out, x); // in place, x's elements are in `out` already
-    tn_copy_region(&to, update);
+        tn_copy_view(call, out, x); // in place, x's elements are in `out` already
+    tn_copy_view(call, &to, update);
     return TN_OK;
 }
 
