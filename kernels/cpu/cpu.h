@@ -8,7 +8,8 @@
 // into a fixed number of lanes. So every variant gives the same bits, and fusing operations
 // into one pass changes none. Only exp, exp2, log, tanh and erf of f32 say where they
 // multiply and add at once, and depthwise convolutions do: `baseline` is for processors
-// that cannot, and differs there in the last bits.
+// that cannot, and differs there in the last bits. So do products of matrices of floats
+// (matmul/panels.h), whose order of sums goes by the size of the registers, too.
 //
 // Threads. Everything here is pure: any thread, any number at once.
 #ifndef KERNELS_CPU_H
@@ -22,6 +23,7 @@
 #include "cpu/instruction_sets.h"
 #include "cpu/fft/fft.h"
 #include "cpu/matmul/few_rows.h"
+#include "cpu/matmul/panels.h"
 #include "cpu/matmul/product.h"
 #include "cpu/move/copy.h"
 #include "cpu/quant/quant.h"
@@ -41,6 +43,7 @@ struct cpu_kernels {
     cpu_stream_fn *stream;
     void (*fence)(void);
     cpu_product_fn *const *product; // [dtype]; NULL for floats
+    cpu_panels_fn *panels;          // products of F32, F16, BF16
     const struct cpu_reduce_kernels *reduce;
     const struct cpu_argmax_kernels *argmax;
     const struct cpu_few_kernels *few;

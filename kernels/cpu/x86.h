@@ -78,6 +78,20 @@ X86 x86_f32x8 x86_widen_one_f16(const void *p)
 #endif
 
 #ifdef __AVX2__
+// The floats of 8 numbers of BF16 at p.
+X86 x86_f32x8 x86_widen_bf16(const void *p)
+{
+    x86_i16x8 halves;
+    memcpy(&halves, p, sizeof(halves));
+#ifdef __clang__
+    typedef uint16_t bits __attribute__((vector_size(16)));
+    typedef uint32_t words __attribute__((vector_size(32)));
+    return (x86_f32x8)(__builtin_convertvector((bits)halves, words) << 16);
+#else
+    typedef int32_t words __attribute__((vector_size(32)));
+    return (x86_f32x8)((words)__builtin_ia32_pmovzxwd256(halves) << 16);
+#endif
+}
 // 8 signed bytes at p as floats.
 X86 x86_f32x8 x86_floats_of_i8(const void *p)
 {
@@ -93,6 +107,33 @@ X86 x86_f32x8 x86_floats_of_i8(const void *p)
         x86_f32x8);
 #else
     return __builtin_ia32_cvtdq2ps256(__builtin_ia32_pmovsxbd256((x86_c8x16)pair));
+#endif
+}
+#endif
+
+#ifdef __AVX512F__
+typedef float x86_f32x16 __attribute__((vector_size(64)));
+typedef int16_t x86_i16x16 __attribute__((vector_size(32)));
+typedef int32_t x86_i32x16 __attribute__((vector_size(64)));
+// The floats of 16 halves at p, and of 16 numbers of BF16.
+X86 x86_f32x16 x86_widen_16_f16(const void *p)
+{
+    x86_i16x16 halves;
+    memcpy(&halves, p, sizeof(halves));
+    return __builtin_ia32_vcvtph2ps512_mask(halves, (x86_f32x16){0}, (uint16_t)-1, 4);
+}
+X86 x86_f32x16 x86_widen_16_bf16(const void *p)
+{
+    x86_i16x16 halves;
+    memcpy(&halves, p, sizeof(halves));
+#ifdef __clang__
+    typedef uint16_t bits __attribute__((vector_size(32)));
+    typedef uint32_t words __attribute__((vector_size(64)));
+    return (x86_f32x16)(__builtin_convertvector((bits)halves, words) << 16);
+#else
+    return (
+        x86_f32x16)(__builtin_ia32_pmovzxwd512_mask(halves, (x86_i32x16){0}, (uint16_t)-1)
+                    << 16);
 #endif
 }
 #endif

@@ -232,8 +232,11 @@ Test(cpu_backend, products_agree)
         if (rb > 1)
             eo[rank++] = n;
         int is_float = tn_dtype_in(dtype, TN_FLOAT_DTYPES);
+        int has_panels = dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
         struct application a = {.primitive = "base.matmul/1",
-                                .kernel = is_float ? "openblas" : "blocked",
+                                .kernel = has_panels && between(0, 3) ? "panels"
+                                          : is_float                  ? "openblas"
+                                                                      : "blocked",
                                 .attrs = &attrs,
                                 .num_inputs = 2,
                                 .limit = 3};

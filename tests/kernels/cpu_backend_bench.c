@@ -242,8 +242,8 @@ static void time_products(const tn_plugin *plugin, int64_t n)
     static const struct {
         const char *name, *kernel;
         tn_dtype dtype;
-    } rows[] = {{"f16", "openblas", TN_F16},
-                {"bf16", "openblas", TN_BF16},
+    } rows[] = {{"f16", "panels", TN_F16},
+                {"bf16", "panels", TN_BF16},
                 {"i8", "blocked", TN_I8},
                 {"i32", "blocked", TN_I32},
                 {"i64", "blocked", TN_I64}};

@@ -114,10 +114,11 @@ void blas_details(tn_device_details *out)
     struct openblas_advice advice;
     const struct openblas *blas = blas_open() ? openblas_find() : NULL;
     if (!found) {
-        snprintf(out->warning, sizeof(out->warning),
-                 "without OpenBLAS products of matrices run as plain loops, many times "
-                 "slower: %.150s",
-                 failure);
+        snprintf(
+            out->warning, sizeof(out->warning),
+            "without OpenBLAS products of f64, convolutions and attention run as plain "
+            "loops, many times slower: %.130s",
+            failure);
         snprintf(out->remedy, sizeof(out->remedy), "apt install libopenblas0-pthread");
     } else if (blas) {
         openblas_describe(blas, out->libraries, sizeof(out->libraries));

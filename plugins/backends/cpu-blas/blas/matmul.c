@@ -73,7 +73,8 @@ void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
 {
     int64_t k;
     *p = (struct product){.dtype = tn_dtype_computed(a->dtype)};
-    p->element = cpu_dtype_size(p->dtype);
+    p->operand = p->element = cpu_dtype_size(p->dtype);
+    p->operand_dtype = p->dtype;
     read_matrix(a, true, &p->a, &p->m, &p->k);
     read_matrix(b, false, &p->b, &k, &p->n);
     read_batch(a, b, p);
@@ -84,6 +85,15 @@ void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
         p->a.packed = false;
         p->b.packed = p->n > 1 && p->b.column_stride != 1;
     }
+}
+
+void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct product *p)
+{
+    product_read(a, b, p);
+    p->a.packed = p->b.packed = false;
+    p->operand_dtype = a->dtype;
+    p->operand = cpu_dtype_size(a->dtype);
+    p->panel_bytes = cpu_panels_scratch(p->m, p->n, p->k);
 }
 
 // --- blocks of the result --------------------------------------------------------------
@@ -171,6 +181,18 @@ uint64_t product_scratch(struct product *p, const tn_kernel_query *query)
     // No overflow: the output has as many.
     uint64_t elements = (uint64_t)(p->batch * p->m * p->n);
     return tn_saturated_add(bytes, tn_saturated_multiply(elements, (uint64_t)p->element));
+}
+
+uint64_t product_panel_scratch(struct product *p, const tn_kernel_query *query)
+{
+    int64_t each = p->panel_bytes;
+    if (query->fused || is_narrow(p->operand_dtype)) {
+        if (product_choose_block(p, p->operand_dtype))
+            each += p->block_bytes;
+        else if (query->fused)
+            return UINT64_MAX;
+    }
+    return tn_saturated_multiply((uint64_t)each, query->num_workers);
 }
 
 struct packing {

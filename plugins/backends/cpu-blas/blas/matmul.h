@@ -20,19 +20,29 @@ struct product {
     const struct blas *blas;
     const struct cpu_kernels *kernels;
     int32_t dtype;   // computed in: f32 for halves
-    int64_t element; // bytes of an element
+    int64_t element; // bytes of an element of that
+    // What the loops read: an operand's own elements if these are panels', else `element`.
+    int64_t operand;
+    int32_t operand_dtype;
     int64_t m, n, k, batch;
     struct matrix a, b;
     int64_t rank; // of the batch axes
     int64_t extent[TN_MAX_RANK], a_stride[TN_MAX_RANK], b_stride[TN_MAX_RANK]; // elements
     char *c;
     int64_t parts_m, parts_n; // pieces of each matrix
-    // With an epilogue: blocks of the result in scratch memory, one for each worker.
+    // With an epilogue, or of halves by panels: blocks of the result in scratch memory, one
+    // for each worker.
     const tn_cpu_call *call;
-    cpu_map_fn *round; // from f32 to halves, which lie behind the block; or NULL
-    char *blocks;      // NULL: no epilogue
+    cpu_map_fn
+        *round;   // from f32 to halves, which lie behind the block or in `out`; or NULL
+    char *out;    // where halves belong; NULL: the epilogue takes the block
+    char *blocks; // NULL: the product is written to `c`
     int64_t block_rows, block_columns; // at most, of a block
     int64_t block_bytes;               // a multiple of 64
+    // Of the project's own loops for floats; NULL: others multiply.
+    cpu_panels_fn *panels;
+    char *panel_memory; // panel_bytes for each worker
+    int64_t panel_bytes;
 };
 
 // Whether OpenBLAS multiplies matrices of a dtype; else the loops for integers do.
@@ -43,6 +53,12 @@ static inline bool product_by_blas(int32_t dtype)
 
 // Fills *p, but for `data` and `c`, from the layouts of the operands.
 void product_read(const tn_layout *a, const tn_layout *b, struct product *p);
+
+// The same for a product by panels, which reads any strides and halves: nothing is packed.
+void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct product *p);
+
+// Bytes that a product by panels works in.
+uint64_t product_panel_scratch(struct product *p, const tn_kernel_query *query);
 
 // Sets the size of blocks for operands of `dtype`. False when there is nothing to multiply.
 bool product_choose_block(struct product *p, tn_dtype dtype);

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// Products of floats by panels, and of few rows or columns, in every variant that the
+// processor has, beside sums in f64 of what the operands hold.
+#include "check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/ops/reference.h>
+#include "cpu/cpu.h"
+
+#define GUARD 64 // floats on both sides of the result
+
+static uint32_t state = 2027;
+
+static int64_t between(int64_t low, int64_t high)
+{
+    state = state * 1664525u + 1013904223u;
+    return low + (int64_t)(state >> 8) % (high - low + 1);
+}
+
+// Says which variants the processor lacks, once.
+static bool runs(const struct cpu_kernels *k)
+{
+    static uint32_t features, told;
+    if (!features)
+        features = cpu_features() | 1u << 31;
+    if ((k->needs & features) == k->needs)
+        return true;
+    if (!(told & k->needs))
+        printf("# skipped: %s, which this processor has not\n", k->name);
+    told |= k->needs;
+    return false;
+}
+
+// A matrix somewhere in memory of its own, and its elements as doubles.
+struct operand {
+    char *memory;
+    int64_t first, row, column; // elements
+    double *value;
+};
+
+static void store(char *to, tn_dtype dtype, double x)
+{
+    if (dtype == TN_F32)
+        memcpy(to, &(float){(float)x}, 4);
+    else
+        memcpy(to,
+               &(uint16_t){dtype == TN_F16 ? tn_f16_of_f32((float)x)
+                                           : tn_bf16_of_f32((float)x)},
+               2);
+}
+
+static double load(const char *from, tn_dtype dtype)
+{
+    float x;
+    uint16_t half;
+    memcpy(&half, from, 2);
+    memcpy(&x, from, dtype == TN_F32 ? 4 : 2);
+    return dtype == TN_F32   ? (double)x
+           : dtype == TN_F16 ? (double)tn_f32_of_f16(half)
+                             : (double)tn_f32_of_bf16(half);
+}
+
+// How its elements lie: by rows or columns, with gaps; the same with negative strides; or
+// with strides of 0.
+enum { BY_ROWS, BY_COLUMNS, ROWS_BACK, COLUMNS_BACK, APART, ONE_ROW, ONE_COLUMN, FORMS };
+
+static struct operand make(tn_dtype dtype, int64_t rows, int64_t columns, int form,
+                           double (*element)(int64_t i, int64_t j))
+{
+    static const int64_t size_of[TN_NUM_DTYPES] = {
+        [TN_F32] = 4, [TN_F16] = 2, [TN_BF16] = 2};
+    const int64_t gap = between(0, 3), size = size_of[dtype];
+    struct operand x = {.row = columns + gap, .column = 1};
+    if (form == BY_COLUMNS || form == COLUMNS_BACK)
+        x.row = 1, x.column = rows + gap;
+    if (form == APART)
+        x.row = 2 * columns + gap, x.column = 2;
+    if (form == ONE_ROW)
+        x.row = 0;
+    if (form == ONE_COLUMN)
+        x.row = 1, x.column = 0;
+    if (form == ROWS_BACK || form == COLUMNS_BACK) {
+        x.row = -x.row, x.column = -x.column;
+        x.first =
+            -x.row * (rows > 0 ? rows - 1 : 0) - x.column * (columns > 0 ? columns - 1 : 0);
+    }
+    int64_t last = llabs(x.row) * (rows > 0 ? rows - 1 : 0) +
+                   llabs(x.column) * (columns > 0 ? columns - 1 : 0);
+    // Exactly as much as the matrix has, so that a sanitizer sees what is read beside it.
+    x.memory = malloc((size_t)((last + 1) * size));
+    x.value = malloc((size_t)(rows * columns + 1) * sizeof(double));
+    for (int64_t i = 0; i <= last; i++)
+        store(x.memory + i * size, dtype, NAN);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            store(x.memory + (x.first + i * x.row + j * x.column) * size, dtype,
+                  element(i, j));
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            x.value[i * columns + j] =
+                load(x.memory + (x.first + i * x.row + j * x.column) * size, dtype);
+    x.memory += x.first * size;
+    return x;
+}
+
+static void drop(struct operand *x, tn_dtype dtype)
+{
+    free(x->memory - x->first * (dtype == TN_F32 ? 4 : 2));
+    free(x->value);
+}
+
+static double ordinary(int64_t i, int64_t j)
+{
+    (void)i, (void)j;
+    return (double)between(-1000, 1000) / 512;
+}
+
+// Infinities, NaN and zeros, at some places around those where tiles end.
+static double hostile(int64_t i, int64_t j)
+{
+    static const double values[] = {INFINITY, -INFINITY, NAN, 0, -0.0, 1e-40, 60000};
+    const int64_t at = (i * 31 + j * 17) % 97;
+    if (at < 7 && (i % 14 > 11 || j % 32 > 29 || i % 6 == 5))
+        return values[at];
+    return ordinary(i, j);
+}
+
+static void check(const struct cpu_kernels *k, tn_dtype dtype, const struct operand *a,
+                  const struct operand *b, int64_t m, int64_t n, int64_t depth,
+                  const char *what)
+{
+    const int64_t c_row = n + between(n == 0, 2), size = m * c_row + 2 * GUARD;
+    float *memory = malloc((size_t)size * sizeof(float)), *c = memory + GUARD;
+    void *scratch = aligned_alloc(64, (size_t)cpu_panels_scratch(m, n, depth) + 64);
+    for (int64_t i = 0; i < size; i++)
+        memory[i] = 12345;
+    k->panels(&(struct cpu_panels){.a = a->memory,
+                                   .b = b->memory,
+                                   .c = c,
+                                   .scratch = scratch,
+                                   .m = m,
+                                   .n = n,
+                                   .k = depth,
+                                   .a_row = a->row,
+                                   .a_column = a->column,
+                                   .b_row = b->row,
+                                   .b_column = b->column,
+                                   .c_row = c_row,
+                                   .dtype = dtype});
+    for (int64_t i = -GUARD; i < size - GUARD; i++) {
+        const int64_t row = i / c_row, column = i % c_row;
+        if (i < 0 || row >= m || column >= n) {
+            cr_assert(c[i] == 12345, "%s: %s wrote beside the result at %ld", k->name, what,
+                      (long)i);
+            continue;
+        }
+        double sum = 0, size_of_terms = 0;
+        for (int64_t p = 0; p < depth; p++) {
+            const double term = a->value[row * depth + p] * b->value[p * n + column];
+            sum += term;
+            size_of_terms += fabs(term);
+        }
+        // Each product and each sum is rounded by at most half of 2^-23 of what the terms
+        // add up to. 2^-126: what is subnormal.
+        const double bound = ((double)depth + 2) * 0x1p-23 * size_of_terms + 0x1p-126;
+        cr_assert(isfinite(sum) ? fabs(sum - (double)c[i]) <= bound
+                  : isnan(sum)  ? isnan(c[i])
+                                : (double)c[i] == sum,
+                  "%s: %s of %ld x %ld x %ld is %g at [%ld, %ld], expected %g", k->name,
+                  what, (long)m, (long)depth, (long)n, (double)c[i], (long)row,
+                  (long)column, sum);
+    }
+    free(memory);
+    free(scratch);
+}
+
+static const tn_dtype dtypes[] = {TN_F32, TN_BF16, TN_F16};
+
+static void check_forms(int64_t m, int64_t n, int64_t depth, int a_form, int b_form,
+                        double (*element)(int64_t, int64_t))
+{
+    for (int d = 0; d < 3; d++) {
+        char what[64];
+        struct operand a = make(dtypes[d], m, depth, a_form, element);
+        struct operand b = make(dtypes[d], depth, n, b_form, element);
+        snprintf(what, sizeof(what), "%s, layouts %d and %d", tn_dtype_name(dtypes[d]),
+                 a_form, b_form);
+        for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+            if (runs(*k))
+                check(*k, dtypes[d], &a, &b, m, n, depth, what);
+        drop(&a, dtypes[d]);
+        drop(&b, dtypes[d]);
+    }
+}
+
+Test(panels, products_around_the_sizes_of_tiles)
+{
+    static const int64_t sizes[] = {0,  1,  2,  5,  6,  7,  8,  9, 13,
+                                    14, 15, 16, 17, 29, 31, 32, 33};
+    enum { NUM = sizeof(sizes) / sizeof(sizes[0]) };
+    for (int i = 0; i < NUM; i++)
+        for (int j = 0; j < NUM; j++)
+            for (int form = 0; form < 4; form++)
+                check_forms(sizes[i], sizes[j], sizes[between(0, NUM - 1)],
+                            form & 1 ? BY_COLUMNS : BY_ROWS,
+                            form & 2 ? BY_COLUMNS : BY_ROWS, ordinary);
+}
+
+Test(panels, operands_with_any_strides)
+{
+    for (int round = 0; round < 4; round++)
+        for (int a = 0; a < FORMS; a++)
+            for (int b = 0; b < FORMS; b++)
+                check_forms(between(1, 40), between(1, 70), between(1, 40), a, b, ordinary);
+}
+
+Test(panels, infinities_and_nan_stay_where_they_belong)
+{
+    for (int round = 0; round < 40; round++)
+        check_forms(between(1, 60), between(1, 90), between(1, 60),
+                    (int)between(0, FORMS - 1), (int)between(0, FORMS - 1), hostile);
+}
+
+Test(panels, few_rows_and_columns)
+{
+    for (int64_t few = 1; few <= CPU_PANELS_FEW + 1; few++)
+        for (int form = 0; form < 4; form++) {
+            const int a = form & 1 ? BY_COLUMNS : BY_ROWS,
+                      b = form & 2 ? BY_COLUMNS : BY_ROWS;
+            const int64_t other = between(1, 600), inner = between(1, 200);
+            check_forms(few, other, inner, a, b, hostile);
+            check_forms(other, few, inner, a, b, hostile);
+            check_forms(few, between(1, 9), CPU_PANELS_FEW_INNER + between(-1, 70), a, b,
+                        ordinary);
+        }
+}
+
+Test(panels, products_of_several_blocks)
+{
+    check_forms(CPU_PANELS_ROWS + 5, 43, CPU_PANELS_INNER + 3, BY_ROWS, BY_ROWS, ordinary);
+    check_forms(19, CPU_PANELS_COLUMNS + 37, 2 * CPU_PANELS_INNER + 1, BY_COLUMNS,
+                BY_COLUMNS, ordinary);
+}
