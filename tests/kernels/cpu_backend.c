@@ -451,6 +451,34 @@ Test(cpu_backend, convolutions_agree)
     }
 }
 
+// One image, which the threads take bands of; also with a stride, gaps and an edge.
+Test(cpu_backend, gradients_of_one_tall_image_agree)
+{
+    struct window_case cases[] = {
+        {{.padding = pair_of(1, 1), .groups = 1},
+         {1, 60, 20, 3},
+         {5, 3, 3, 3},
+         {1, 60, 20, 5}},
+        {{.stride = pair_of(2, 1),
+          .padding = pair_of(3, 0),
+          .dilation = pair_of(2, 1),
+          .groups = 2},
+         {1, 75, 12, 4},
+         {6, 3, 2, 2},
+         {1, 39, 11, 6}},
+    };
+    for (int i = 0; i < 2; i++) {
+        struct window_case *c = &cases[i];
+        c->attrs.extent = pair_of(c->x[1], c->x[2]);
+        struct application a = {"nn.conv2d_input/1", &c->attrs, .num_inputs = 2,
+                                .limit = 3};
+        a.operands[0] = harness_layout(TN_F32, 4, c->out);
+        a.operands[1] = harness_layout(TN_F32, 4, c->w);
+        a.operands[2] = harness_layout(TN_F32, 4, c->x);
+        check(&a);
+    }
+}
+
 static void check_depthwise(struct window_case *c, tn_dtype dtype, int64_t hostile)
 {
     struct application a = {.attrs = &c->attrs, .kernel = "depthwise", .limit = 3};

@@ -48,7 +48,7 @@ static void repeat(float *to, const float *from, int64_t n, int64_t times)
 static void forward_tile(const struct forward *f, float *out, int64_t first, int64_t count)
 {
     const struct cpu_conv *v = &f->conv;
-    float patches[CONV_TILE];
+    _Alignas(64) float patches[CONV_TILE];
 
     if (f->bias)
         repeat(out, f->bias, v->o, count);
@@ -130,33 +130,59 @@ struct input_gradient {
     const struct blas *blas;
     const float *g, *w;
     float *x;
+    int64_t bands; // of an image
 };
 
-static void rebuild_image(const struct input_gradient *f, int64_t image)
+static int64_t least(int64_t a, int64_t b)
 {
-    const struct cpu_conv *v = &f->conv;
-    float patches[CONV_TILE];
-    int64_t each = v->oh * v->ow, end = (image + 1) * each;
-    memset(f->x + image * v->h * v->w * v->c, 0,
-           (size_t)(v->h * v->w * v->c) * sizeof(float));
-    for (int64_t first = image * each; first < end; first += v->tile) {
-        int64_t count = end - first < v->tile ? end - first : v->tile;
-        for (int64_t g = 0; g < v->groups; g++) {
+    return a < b ? a : b;
+}
+
+// Rows [top, bottom) of an image: an image of its own, whose padding is what lies before.
+static void rebuild_band(const struct input_gradient *f, int64_t image, int64_t top,
+                         int64_t bottom)
+{
+    struct cpu_conv v = f->conv;
+    _Alignas(64) float patches[CONV_TILE];
+    float *x = f->x + (image * v.h + top) * v.w * v.c;
+    // The rows of the output whose patches reach the band.
+    int64_t lowest = top + v.ph - (v.kh - 1) * v.dh, row = v.ow;
+    int64_t begin = lowest > 0 ? (lowest + v.sh - 1) / v.sh * row : 0;
+    int64_t end = least((bottom - 1 + v.ph) / v.sh + 1, v.oh) * row;
+    memset(x, 0, (size_t)((bottom - top) * v.w * v.c) * sizeof(float));
+    v.h = bottom - top;
+    v.ph += top;
+    for (int64_t first = begin; first < end; first += v.tile) {
+        int64_t count = least(end - first, v.tile);
+        for (int64_t g = 0; g < v.groups; g++) {
+            const float *from = f->g + (image * v.oh * row + first) * v.o + g * v.og;
             f->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, (int)count,
-                           (int)v->k, (int)v->og, 1, f->g + first * v->o + g * v->og,
-                           (int)v->o, f->w + g * v->og * v->k, (int)v->k, 0, patches,
-                           (int)v->k);
-            cpu_conv_scatter(v, f->x, g, first, count, patches);
+                           (int)v.k, (int)v.og, 1, from, (int)v.o, f->w + g * v.og * v.k,
+                           (int)v.k, 0, patches, (int)v.k);
+            cpu_conv_scatter(&v, x, g, first, count, patches);
         }
     }
 }
 
-static void rebuild_images(void *context, int64_t begin, int64_t end, uint32_t worker)
+// The loop runs over bands of images.
+static void rebuild_bands(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
     const struct input_gradient *f = context;
-    for (int64_t i = begin; i < end; i++)
-        rebuild_image(f, i);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t image = i / f->bands, band = i - image * f->bands, rows = f->conv.h;
+        rebuild_band(f, image, band * rows / f->bands, (band + 1) * rows / f->bands);
+    }
+}
+
+// Bands of an image: one, but where images are fewer than keep all threads busy. Patches
+// that reach two bands are computed for both, so a band has several times their rows.
+static int64_t count_bands(const struct cpu_conv *v, int64_t threads)
+{
+    int64_t shared = (v->kh - 1) * v->dh, most = v->h / (4 * shared + 1);
+    if (threads == 1 || v->n >= 2 * threads || v->n % threads == 0 || most <= 1)
+        return 1;
+    return least(most, (2 * threads + v->n - 1) / v->n);
 }
 
 static tn_status conv2d_input(const tn_cpu_call *call)
@@ -173,8 +199,10 @@ static tn_status conv2d_input(const tn_cpu_call *call)
     tn_status status = blas_enter(call, &f.blas);
     if (status != TN_OK)
         return status;
-    call->parallel_for(call, f.conv.n, tile_grain(&f.conv, f.conv.oh * f.conv.ow),
-                       rebuild_images, &f);
+    f.bands = count_bands(&f.conv, call->num_threads);
+    call->parallel_for(call, f.conv.n * f.bands,
+                       tile_grain(&f.conv, f.conv.oh * f.conv.ow / f.bands + 1),
+                       rebuild_bands, &f);
     blas_leave();
     return TN_OK;
 }
@@ -213,7 +241,7 @@ static int64_t count_chunks(const struct cpu_conv *v)
 static void sum_chunk(const struct weight_gradient *f, int64_t chunk)
 {
     const struct cpu_conv *v = &f->conv;
-    float patches[CONV_TILE];
+    _Alignas(64) float patches[CONV_TILE];
     float *w = chunk == 0 ? f->w : f->partials + (chunk - 1) * v->o * v->k;
     int64_t size = (v->pixels + f->chunks - 1) / f->chunks;
     int64_t begin = chunk * size, end = begin + size < v->pixels ? begin + size : v->pixels;
@@ -240,6 +268,17 @@ static void sum_chunks(void *context, int64_t begin, int64_t end, uint32_t worke
         sum_chunk(f, i);
 }
 
+// Adds elements [begin, end) of all chunks to those of the first.
+static void add_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct weight_gradient *f = context;
+    int64_t elements = f->conv.o * f->conv.k;
+    (void)worker;
+    for (int64_t i = 1; i < f->chunks; i++)
+        f->kernels->conv->add_into_f32(
+            f->w + begin, f->partials + (i - 1) * elements + begin, end - begin);
+}
+
 static tn_status conv2d_weight(const tn_cpu_call *call)
 {
     struct weight_gradient f = {
@@ -261,8 +300,7 @@ static tn_status conv2d_weight(const tn_cpu_call *call)
     call->parallel_for(call, f.chunks, tile_grain(&f.conv, f.conv.pixels / f.chunks),
                        sum_chunks, &f);
     blas_leave();
-    for (int64_t i = 1; i < f.chunks; i++)
-        f.kernels->conv->add_into_f32(f.w, f.partials + (i - 1) * elements, elements);
+    call->parallel_for(call, elements, 1 + PIECE_WORK / f.chunks, add_chunks, &f);
     return TN_OK;
 }
 

@@ -58,29 +58,44 @@ static uint64_t index_scratch(const tn_kernel_query *query)
                                  sizeof(int64_t));
 }
 
-// Reads the indices as i64, counted from the front. Out of range: clamped, or -1.
-static void read_indices(const tn_cpu_call *call, struct indexing *s, bool clamp)
+struct reading {
+    const struct indexing *s;
+    const tn_tensor *indices;
+    bool clamp;
+};
+
+// Reads indices [begin, end).
+static void read_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const tn_tensor *indices = &call->inputs[1];
-    int32_t dtype = indices->layout.dtype;
-    const char *from = first_element(indices);
-    s->count = count_elements(&indices->layout);
-    s->index = call->scratch;
-    for (int64_t i = 0; i < s->count; i += INDEX_BLOCK) {
-        int64_t n = s->count - i < INDEX_BLOCK ? s->count - i : INDEX_BLOCK;
+    const struct reading *r = context;
+    const struct indexing *s = r->s;
+    int32_t dtype = r->indices->layout.dtype;
+    const char *from = first_element(r->indices);
+    (void)worker;
+    for (int64_t i = begin; i < end; i += INDEX_BLOCK) {
+        int64_t n = end - i < INDEX_BLOCK ? end - i : INDEX_BLOCK;
         const void *in = from + i * (int64_t)cpu_dtype_size(dtype);
         s->kernels->cast[dtype][TN_I64](s->index + i, &in, n, 0);
     }
-    for (int64_t i = 0; i < s->count; i++) {
+    for (int64_t i = begin; i < end; i++) {
         int64_t at = s->index[i];
         if (at < 0)
             at = dtype == TN_U64 ? s->n : at + s->n;
         if (at < 0)
-            at = clamp ? 0 : -1;
+            at = r->clamp ? 0 : -1;
         if (at >= s->n)
-            at = clamp ? s->n - 1 : -1;
+            at = r->clamp ? s->n - 1 : -1;
         s->index[i] = at;
     }
+}
+
+// Reads the indices as i64, counted from the front. Out of range: clamped, or -1.
+static void read_indices(const tn_cpu_call *call, struct indexing *s, bool clamp)
+{
+    struct reading reading = {s, &call->inputs[1], clamp};
+    s->count = count_elements(&call->inputs[1].layout);
+    s->index = call->scratch;
+    call->parallel_for(call, s->count, PIECE_ELEMENTS, read_range, &reading);
 }
 
 // --- take ------------------------------------------------------------------------------

@@ -18,7 +18,8 @@
 // Bytes of rows that a program gives at a time: COLUMN_TILE of the widest elements, or more
 // rows than are folded as one.
 #define LOADED_BYTES 16384
-#define LEAST_LOADED 32 // elements that are neighbours, for a program to give them
+#define FINISH_OUTPUTS 8192 // partial sums that a piece makes results of
+#define LEAST_LOADED 32     // elements that are neighbours, for a program to give them
 
 struct fold {
     struct reduction r;
@@ -315,12 +316,22 @@ static void store_results(void *context, int64_t begin, int64_t end, uint32_t wo
     }
 }
 
+// The loop runs over outputs, which are in memory.
+static void finish_results(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct fold *f = context;
+    char *out = first_element(f->out);
+    (void)worker;
+    out += begin * (int64_t)cpu_dtype_size(tn_dtype_real(f->out->layout.dtype));
+    finish_range(f, out, begin, end);
+}
+
 static void write_results(struct fold *f, const tn_cpu_call *call)
 {
     int64_t count = f->r.kept.count;
     f->to = call;
     if (f->out->data)
-        finish_range(f, first_element(f->out), 0, count);
+        call->parallel_for(call, count, 1 + FINISH_OUTPUTS / f->parts, finish_results, f);
     else
         call->parallel_for(call, count, REDUCE_BLOCK, store_results, f);
 }
