@@ -25,6 +25,7 @@ enum variable_kind {
 
 static const char *const fallback_words[] = {"error", "warn", "allow", NULL};
 static const char *const matrices_words[] = {"none", "khr", "nv2", NULL};
+static const char *const cpu_words[] = {"baseline", "avx2", "avx512", "amx", NULL};
 static const char *const switch_words[] = {"0", "1", NULL};
 
 static const struct variable {
@@ -49,6 +50,8 @@ static const struct variable {
     {"TENON_FALLBACK", "what a node does that falls back: error, warn or allow", WORD,
      fallback_words},
     {"TENON_THREADS", "threads of a CPU backend, from 1 to 256", COUNT, NULL, 256},
+    {"TENON_CPU", "the most that a CPU backend may use: baseline, avx2, avx512 or amx",
+     WORD, cpu_words},
     {"TENON_CPU_STREAM",
      "bytes of a step's operands from which a CPU backend writes past the caches", COUNT,
      NULL, LONG_MAX / 2}, // more than any machine has, and less than what overflows

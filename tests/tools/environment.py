@@ -108,6 +108,17 @@ def tenon_threads_is_how_many_run():
         warned(*ADD, env={"TENON_THREADS": wrong}, saying=f"TENON_THREADS={wrong} is ignored: expected an integer from 1 to 256")
 
 
+def tenon_cpu_caps_the_instructions():
+    flags = set(re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text() + "\nflags :", re.M)[1].split())
+    capped = {"baseline": True, "avx2": {"avx2", "fma", "f16c"} <= flags, "avx512": {"avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags}
+    for most, present in capped.items():
+        if not present:
+            print(f"# skipped: {most}, which this processor has not")
+            continue
+        product = ("eval", "matmul(x, x)", "x=[[1.0, 2.0], [3.0, 4.0]]")
+        assert "7" in warned(*product, env={"TENON_LOG": "cpu-blas=info", "TENON_CPU": most}, saying=f" {most} kernels,").stdout
+
+
 def tenon_cpu_stream_is_what_passes_the_caches():
     env = {"TENON_LOG": "cpu-blas=info"}
     norm = ("eval", "sum(rms_norm(broadcast_to([1.0], shape=[64, 64]), broadcast_to([1.0], shape=[64]))) > 4095")
@@ -303,7 +314,7 @@ IGNORED = {"TENON_PLUGINS_ONLY": ("on", "0 or 1"), "TENON_DLCLOSE": ("-1", "0 or
            "TENON_VULKAN_VALIDATION": ("true", "0 or 1"), "TENON_VULKAN_AS_GPU": ("2", "0 or 1"),
            "TENON_VULKAN_MATRICES": ("0", "none, khr or nv2"),
            "TENON_FALLBACK": ("never", "error, warn or allow"), "TENON_THREADS": ("999", "an integer from 1 to 256"),
-           "TENON_CPU_STREAM": ("all", "an integer from 1 to"), "TENON_GRAPH_LIMIT": ("none", "an integer from 1 to"),
+           "TENON_CPU": ("sse", "baseline, avx2, avx512 or amx"), "TENON_CPU_STREAM": ("all", "an integer from 1 to"), "TENON_GRAPH_LIMIT": ("none", "an integer from 1 to"),
            "TENON_CHECK": ("1.5", "a number from 0 to 1"), "TENON_CACHE_DIR": ("cache", "an absolute path")}
 # What takes names, files or lists, or says whom to trust, has tests of its own above.
 OTHERS = {"TENON_BACKEND", "TENON_PLUGIN_PATH", "TENON_PLUGINS_DISABLE", "TENON_TRUST", "TENON_KERNELS", "TENON_LOG",
@@ -356,7 +367,7 @@ def unknown_variables_get_the_nearest():
 run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, tenon_backend_may_name_what_is_absent,
      tenon_backend_misspelt_gets_the_nearest, tenon_fallback_says_what_falling_back_means,
      tenon_fallback_misspelt_gets_the_nearest, tenon_threads_is_how_many_run,
-     tenon_cpu_stream_is_what_passes_the_caches, tenon_graph_limit_bounds_what_a_file_becomes, tenon_kernels_takes_and_refuses,
+     tenon_cpu_caps_the_instructions, tenon_cpu_stream_is_what_passes_the_caches, tenon_graph_limit_bounds_what_a_file_becomes, tenon_kernels_takes_and_refuses,
      tenon_kernels_misspelt_gets_the_nearest, tenon_check_runs_kernels_twice, tenon_plugin_path_comes_first,
      tenon_plugin_path_wrong_is_told, tenon_plugins_only_hides_the_others, tenon_plugins_disable_takes_globs,
      tenon_trust_is_what_a_plugin_has_to_prove, tenon_dlclose_unloads, tenon_log_has_levels_by_topic,

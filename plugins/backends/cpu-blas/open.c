@@ -83,6 +83,25 @@ static uint64_t find_stream_from(const tn_host *host)
     return cache_bytes() / 4 * 3;
 }
 
+// The instruction sets of the processor that TENON_CPU allows: with each name those of the
+// names before it, too.
+static uint32_t find_features(const tn_host *host)
+{
+    static const struct {
+        const char *name;
+        uint32_t features;
+    } most[] = {
+        {"baseline", 0},
+        {"avx2", CPU_HAS_AVX2},
+        {"avx512", CPU_HAS_AVX2 | CPU_HAS_AVX512 | CPU_HAS_VNNI},
+    };
+    const char *text = host->config(host, "TENON_CPU");
+    for (size_t i = 0; text && i < sizeof(most) / sizeof(most[0]); i++)
+        if (strcmp(text, most[i].name) == 0)
+            return cpu_features() & most[i].features;
+    return cpu_features();
+}
+
 static uint32_t num_queues; // set once: device_info promises a constant
 
 static void count_queues(void)
@@ -126,7 +145,7 @@ tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *o
     info.struct_size = size;
     processor_name(info.name, sizeof(info.name));
     snprintf(info.driver, sizeof(info.driver), "%s kernels",
-             cpu_pick(cpu_features())->name);
+             cpu_pick(find_features(host))->name);
     memcpy(out, &info, size);
     return TN_OK;
 }
@@ -206,7 +225,7 @@ static void close_parts(tn_device *device)
 
 tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_device)
 {
-    uint32_t features = cpu_features();
+    uint32_t features = find_features(host);
     tn_device *device = host->alloc(host, sizeof(*device), CPU_ALIGNMENT);
     (void)index;
     if (!device)
@@ -229,9 +248,10 @@ tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_d
         return status;
     }
     host->log(host, TN_LOG_INFO, "cpu-blas",
-              "%u thread%s, %u queues, norms of %" PRIu64 " bytes past the caches",
+              "%u thread%s, %u queues, %s kernels, norms of %" PRIu64
+              " bytes past the caches",
               device->num_threads, device->num_threads == 1 ? "" : "s", device->num_queues,
-              device->stream_from);
+              device->kernels->name, device->stream_from);
     *out_device = device;
     return TN_OK;
 }
