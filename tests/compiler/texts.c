@@ -8,6 +8,10 @@
 #include "embedded.h"
 #include "file_texts.h" // NUM_FILE_TEXTS
 #include "modules.h"    // NUM_MODULES
+#include "vulkan/record.h"
+
+// Records of kernels are linked with the plans: as those of vulkan-jit, whose texts these are.
+const char own_family[] = TN_FAMILY_VULKAN_GLSL;
 
 static void *copy(const char *text, size_t size)
 {
