@@ -10,7 +10,8 @@
 #include "modules.h"    // NUM_MODULES
 #include "vulkan/record.h"
 
-// Records of kernels are linked with the plans: as those of vulkan-jit, whose texts these are.
+// Records of kernels are linked with the plans: as those of vulkan-jit, whose texts these
+// are.
 const char own_family[] = TN_FAMILY_VULKAN_GLSL;
 
 static void *copy(const char *text, size_t size)
