@@ -453,13 +453,18 @@ Test(cpu_programs, random_row_programs_agree)
     }
 }
 
-// Permuted axes, with gaps now and then.
+// Permuted axes, with gaps now and then, and elements that are repeated. Rows of the result
+// are often short.
 static void draw_permuted(struct example *e, int32_t dtype)
 {
     int32_t rank = (int32_t)between(1, 4), order[4] = {0, 1, 2, 3};
     int64_t extent[4], most = rank < 3 ? 200 : rank == 3 ? 30 : 12, stride = 1;
     for (int32_t i = 0; i < rank; i++)
         extent[i] = between(1, most);
+    if (between(0, 1) && rank > 1) {
+        extent[rank - 1] = between(1, 9);
+        extent[rank - 2] = between(1, rank == 2 ? 1500 : most);
+    }
     e->layouts[1] = harness_layout(dtype, rank, extent);
     e->layouts[0] = e->layouts[1];
     for (int32_t i = rank - 1; i > 0; i--) {
@@ -469,7 +474,7 @@ static void draw_permuted(struct example *e, int32_t dtype)
     }
     e->layouts[0].offset = between(0, 3);
     for (int32_t i = rank - 1; i >= 0; i--) {
-        e->layouts[0].stride[order[i]] = stride;
+        e->layouts[0].stride[order[i]] = between(0, 5) ? stride : 0;
         stride *= extent[order[i]] + (between(0, 3) == 0);
     }
 }

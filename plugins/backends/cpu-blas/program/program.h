@@ -63,10 +63,14 @@ struct program_register {
 };
 
 // A copy that permutes axes: a matrix transposition for each element of the outer axes.
-// Elements along `columns` are adjacent in the input, those along `rows` in the output.
+// Elements along `columns` are adjacent in the input, those along `rows` in the output. Or
+// a copy whose rows are short, as of elements that are repeated: it goes along `columns`,
+// which may have any strides, for one after the other of a few `rows`.
 struct program_transposition {
     int64_t rows, columns;         // of the input's matrix
     int64_t in_stride, out_stride; // elements between the input's rows, and the output's
+    int64_t in_column;             // elements between the input's columns
+    int64_t band;                  // columns of a unit of work
     int64_t bands;                 // of columns, in each matrix: the units of work
     int64_t count;                 // bands of all matrices
     int32_t rank;                  // of the outer axes
