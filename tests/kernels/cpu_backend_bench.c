@@ -380,10 +380,77 @@ static void time_depthwise_all(const tn_plugin *plugin)
     }
 }
 
+// --- what threads share
+// --------------------------------------------------------------------
+
+#define LAYOUT(rank, ...) harness_layout(TN_F32, rank, (int64_t[]){__VA_ARGS__})
+
+// Of pack base, whose plugin TENON_TEST_BASE names: two arrays joined, one with a border.
+static void time_moves(int64_t rows, int64_t columns)
+{
+    static const tn_concatenate_attrs axes[] = {{.axis = 0}, {.axis = 1}, {.axis = 2}};
+    static const tn_pad_attrs border = {.before = {2, 1, {1, 1}}, .after = {2, 1, {1, 1}}};
+    const char *path = getenv("TENON_TEST_BASE");
+    if (!path)
+        return;
+    const tn_plugin *base = harness_load(path);
+    tn_layout x = LAYOUT(2, rows, columns), one = LAYOUT(3, rows, columns, 1);
+    const tn_layout joined[] = {LAYOUT(2, 2 * rows, columns), LAYOUT(2, rows, 2 * columns),
+                                LAYOUT(3, rows, columns, 2)};
+    for (int i = 0; i < 3; i++) {
+        tn_layout from = i == 2 ? one : x;
+        printf("join along axis %d to %ld KiB: %.2f us\n", i, (long)(rows * columns / 128),
+               time_kernel(base, "base.concatenate/1", &axes[i], 2,
+                           (tn_layout[]){from, from, joined[i]}));
+    }
+    printf("pad %ld KiB: %.2f us\n", (long)(rows * columns / 256),
+           time_kernel(base, "base.pad/1", &border, 1,
+                       (tn_layout[]){x, LAYOUT(2, rows + 2, columns + 2)}));
+}
+
+static void time_sum(const tn_plugin *plugin, int64_t axis, tn_layout x, tn_layout out)
+{
+    tn_reduce_attrs attrs = {.axis = {.count = 1, .given = 1, .value = {axis}}};
+    printf("sum of %ld MiB along axis %ld: %.1f us\n", (long)(harness_bytes(&x) >> 20),
+           (long)axis, time_kernel(plugin, "base.sum/1", &attrs, 1, (tn_layout[]){x, out}));
+}
+
+static void time_threads(const tn_plugin *plugin)
+{
+    static const tn_conv2d_attrs input = {
+        .padding = {1, 1, {1}}, .groups = 1, .extent = {2, 1, {56, 56}}};
+    static const tn_conv2d_attrs weight = {
+        .padding = {1, 1, {1}}, .groups = 1, .extent = {2, 1, {3, 3}}};
+    tn_layout w = LAYOUT(4, 64, 3, 3, 64);
+    for (int64_t rows = 16; rows <= 4096; rows *= 4)
+        time_moves(rows, 64);
+    time_moves(4096, 1024);
+    time_sum(plugin, 0, LAYOUT(2, 4096, 1024), LAYOUT(1, 1024));
+    time_sum(plugin, 1, LAYOUT(3, 64, 256, 1024), LAYOUT(2, 64, 1024));
+    time_sum(plugin, 1, LAYOUT(2, 100000, 32), LAYOUT(1, 100000));
+    time_indices(plugin, 10000, 1, 1000000);
+    for (int64_t images = 1; images <= 8; images *= 2) {
+        tn_layout x = LAYOUT(4, images, 56, 56, 64);
+        printf("gradients of a convolution, %ldx56x56x64: input %.0f us", (long)images,
+               time_kernel(plugin, "nn.conv2d_input/1", &input, 2, (tn_layout[]){x, w, x}));
+        printf(", weights %.0f us\n", time_kernel(plugin, "nn.conv2d_weight/1", &weight, 2,
+                                                  (tn_layout[]){x, x, w}));
+    }
+    for (int64_t times = 2; times <= 8; times *= 2) {
+        tn_layout out = LAYOUT(2, 1 << 20, times), in = out;
+        in.stride[0] = 1;
+        in.stride[1] = 0;
+        tn_step *step = harness_step(&harness, 1, 1);
+        step->program = &copy_program;
+        printf("1048576 elements, each %ld times: %.0f us\n", (long)times,
+               time_step(step, 1, (tn_layout[]){in, out}));
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: %s PLUGIN.so [attention|depthwise]\n", argv[0]);
+        fprintf(stderr, "usage: %s PLUGIN.so [attention|depthwise|threads]\n", argv[0]);
         return 2;
     }
     const tn_plugin *plugin = harness_load(argv[1]);
@@ -394,7 +461,9 @@ int main(int argc, char **argv)
         return 77;
     harness_open(&harness, plugin);
     if (argc > 2) {
-        (strcmp(argv[2], "depthwise") == 0 ? time_depthwise_all : time_attentions)(plugin);
+        (strcmp(argv[2], "depthwise") == 0 ? time_depthwise_all
+         : strcmp(argv[2], "threads") == 0 ? time_threads
+                                           : time_attentions)(plugin);
         harness_close(&harness);
         return 0;
     }
