@@ -29,7 +29,7 @@ static bool runs(const struct cpu_kernels *k)
     if ((k->needs & features) == k->needs)
         return true;
     if (!(told & k->needs))
-        printf("# skipped: %s, which this processor has not\n", k->name);
+        fprintf(stderr, "# skipped: %s, which this processor has not\n", k->name);
     told |= k->needs;
     return false;
 }
