@@ -17,7 +17,11 @@ extern const char own_family[]; // the plugin's family of kernels
 // Defines own_<identifier>, the record of primitive `id`: the plan, what the backend does
 // with such steps besides (enum kernel_kind), what is asked of operands, and further fields
 // of a tn_kernel. The family's variants.txt names the identifier.
-#define OWN_KERNEL(identifier, id, plan_function, kind_, rules, ...)                       \
+#define OWN_KERNEL(identifier, id, ...)                                                    \
+    OWN_KERNEL_NAMED("vulkan", identifier, id, __VA_ARGS__)
+
+// The same of a primitive that has another record.
+#define OWN_KERNEL_NAMED(name_, identifier, id, plan_function, kind_, rules, ...)          \
     static const struct own_kernel identifier##_payload = {                                \
         .face = {.struct_size = sizeof(tn_vulkan_kernel),                                  \
                  .modules = own_modules,                                                   \
@@ -30,7 +34,7 @@ extern const char own_family[]; // the plugin's family of kernels
     const tn_kernel own_##identifier = {.struct_size = sizeof(tn_kernel),                  \
                                         .primitive = id,                                   \
                                         .family = own_family,                              \
-                                        .name = "vulkan",                                  \
+                                        .name = name_,                                     \
                                         .priority = 500,                                   \
                                         TN_OPERANDS(rules),                                \
                                         .payload = &identifier##_payload,                  \

@@ -382,14 +382,15 @@ static void encode_few(struct few *x, struct cpu_few_rows *p, int32_t kind, bool
     if (kind == CPU_FEW_F32)
         return;
     p->b = encoded;
-    p->b_row = kind == CPU_FEW_F16 ? row : columns / 32 * 34 + GAP;
+    p->b_row = kind == CPU_FEW_Q8_0 ? columns / 32 * 34 + GAP : row;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
             float *value = &x->b[i * row + j];
-            if (kind == CPU_FEW_F16) {
-                uint16_t half = tn_f16_of_f32(*value);
+            if (kind != CPU_FEW_Q8_0) {
+                bool is_f16 = kind == CPU_FEW_F16;
+                uint16_t half = is_f16 ? tn_f16_of_f32(*value) : tn_bf16_of_f32(*value);
                 memcpy(encoded + 2 * (i * row + j), &half, sizeof(half));
-                *value = tn_f32_of_f16(half);
+                *value = is_f16 ? tn_f32_of_f16(half) : tn_f32_of_bf16(half);
                 continue;
             }
             uint8_t *block = encoded + i * p->b_row + j / 32 * 34;

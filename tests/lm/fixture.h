@@ -44,6 +44,9 @@ struct fixture {
     int64_t paired; // elements of a head that the source has in pairs, of queries and keys
     const char *format; // of matrices whose columns fill blocks of 32; NULL: elements
     bool is_decoded;    // the source has what the blocks stand for, as elements
+    tn_dtype half;      // of matrices; 0: f16
+    bool is_widened;    // the source has halves as f32
+    float norm_scale;   // by which norms before the feed-forward and the output multiply
     int closed;
     int loads[MOST_WEIGHTS]; // of each weight
 };
@@ -85,6 +88,11 @@ static inline const char *fixture_format(const struct fixture *f,
     return type->rank > 1 && type->extent[type->rank - 1] % 32 == 0 ? f->format : NULL;
 }
 
+static inline tn_dtype fixture_half(const struct fixture *f)
+{
+    return f->half ? f->half : TN_F16;
+}
+
 static inline int32_t fixture_find(const tn_lm_source *source, const char *name,
                                    tn_type *out_type, const char **out_format)
 {
@@ -93,6 +101,8 @@ static inline int32_t fixture_find(const tn_lm_source *source, const char *name,
     if (!weight || (f->missing && strcmp(name, f->missing) == 0))
         return 0;
     *out_type = weight->type;
+    if (weight->type.dtype == TN_F16)
+        out_type->dtype = f->is_widened ? TN_F32 : fixture_half(f);
     *out_format = f->is_decoded ? NULL : fixture_format(f, weight);
     if (f->misshapen && strcmp(name, f->misshapen) == 0)
         out_type->extent[0]++;
@@ -135,6 +145,9 @@ static inline tn_array *fixture_load(const tn_lm_source *source, tn_scope *scope
                     : strncmp(name, "token_embd", 10) ? x / 2
                                                       : x * 2;
     }
+    for (int64_t i = 0; f->norm_scale > 0 && i < count; i++)
+        values[i] *=
+            strstr(name, "ffn_norm") || strstr(name, "output_norm") ? f->norm_scale : 1;
     if (f->wrong && strcmp(name, f->wrong) == 0)
         values[0] = NAN;
     tn_shape shape = {.rank = type->rank};
@@ -145,7 +158,12 @@ static inline tn_array *fixture_load(const tn_lm_source *source, tn_scope *scope
     if (format)
         array = tn_op(scope, "quant.quantize/1", TN_IN(array), tn_attrs("format", format));
     else if (type->dtype != TN_F32)
-        array = tn_op(scope, "base.astype/1", TN_IN(array), tn_attrs("dtype", "f16"));
+        array = tn_op(scope, "base.astype/1", TN_IN(array),
+                      tn_attrs("dtype", tn_dtype_name(fixture_half(f))));
+    if (f->half && type->dtype != TN_F32) // a program with a further cast would not round
+        must(scope, tn_eval(scope, array));
+    if (f->is_widened && type->dtype != TN_F32)
+        array = tn_op(scope, "base.astype/1", TN_IN(array), tn_attrs("dtype", "f32"));
     if (format && f->is_decoded)
         array =
             tn_op(scope, "quant.dequantize/1", TN_IN(array), tn_attrs("format", format));

@@ -16,7 +16,8 @@ static const char *const names[NUMBERS] = {"layers", "width",      "heads",  "gr
 
 struct random_model {
     int64_t numbers[NUMBERS];
-    char format[16]; // of blocks; "" or "f32": none
+    char format[16]; // of blocks; "": none
+    tn_dtype dtype;  // of matrices without
     char family[32], keys[NUMBERS + 1][96];
     tn_text architecture, name;
     double eps;
@@ -68,8 +69,9 @@ static int32_t random_find(const tn_lm_source *source, const char *name, tn_type
     extents(m, name, extent);
     if (!extent[0])
         return 0;
-    *out_type = (tn_type){
-        .dtype = TN_F32, .rank = extent[1] ? 2 : 1, .extent = {extent[0], extent[1]}};
+    *out_type = (tn_type){.dtype = extent[1] && !m->format[0] ? m->dtype : TN_F32,
+                          .rank = extent[1] ? 2 : 1,
+                          .extent = {extent[0], extent[1]}};
     *out_format = extent[1] && m->format[0] ? m->format : NULL;
     return 1;
 }
@@ -179,7 +181,8 @@ static tn_array *random_load(const tn_lm_source *source, tn_scope *scope, const 
         return random_blocks(m, scope, seed, format, extent);
     tn_array *values = uniform(scope, &shape, seed);
     if (!m->format[0])
-        return values;
+        return tn_op(scope, "base.astype/1", TN_IN(values),
+                     tn_attrs("dtype", (int64_t)m->dtype));
     return tn_op(scope, "quant.quantize/1", TN_IN(values), tn_attrs("format", m->format));
 }
 
@@ -200,8 +203,11 @@ static int read_dimensions(struct random_model *m, const char *text)
             return stop("--random: '%s', expected NAME=NUMBER,...", text);
         text += used + (text[used] == ',');
         if (strcmp(key, "format") == 0) {
-            snprintf(m->format, sizeof(m->format), "%.15s",
-                     strcmp(value, "f32") == 0 ? "" : value);
+            m->dtype = strcmp(value, "f16") == 0    ? TN_F16
+                       : strcmp(value, "bf16") == 0 ? TN_BF16
+                                                    : TN_F32;
+            bool is_blocks = m->dtype == TN_F32 && strcmp(value, "f32") != 0;
+            snprintf(m->format, sizeof(m->format), "%.15s", is_blocks ? value : "");
             continue;
         }
         if (strcmp(key, "architecture") == 0) {

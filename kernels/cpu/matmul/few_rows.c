@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products of f32 whose one operand has at most 8 rows, so that their time is that of
 // reading the other one: of attention, for a step of a language model. BLAS copies that
-// operand into panels first, which pays for many rows only. The other one is of f32, of f16
-// or of blocks of q8_0, which become f32 in registers.
+// operand into panels first, which pays for many rows only. The other one is of f32, of
+// halves or of blocks of q8_0, which become f32 in registers.
 //
 // 8 vectors of 8 lanes are sums at a time. Sums of rows go by lanes, in a fixed order;
 // those of columns one row after the other.
@@ -41,6 +41,18 @@ static inline v8f load_f16(const uint8_t *row, int64_t at, int64_t n)
     return out;
 }
 
+static inline v8f load_bf16(const uint8_t *row, int64_t at, int64_t n)
+{
+    typedef uint16_t v8h __attribute__((vector_size(16)));
+    typedef uint32_t v8u __attribute__((vector_size(32)));
+    v8h halves = {0};
+    if (n >= 8)
+        memcpy(&halves, row + 2 * at, sizeof(halves));
+    else
+        memcpy(&halves, row + 2 * at, (size_t)n * 2);
+    return (v8f)(__builtin_convertvector(halves, v8u) << 16);
+}
+
 // Rows are whole blocks, so that 8 elements from a multiple of 8 on are of one.
 static inline v8f load_q8_0(const uint8_t *row, int64_t at, int64_t n)
 {
@@ -72,6 +84,23 @@ static inline v8f sum_lanes(const v8f x[8])
 }
 #undef PAIR
 
+// Brings of one of `rows` rows of halves what `rows` steps of 8 elements read, into the
+// second-level cache: of those that come after these, row by row as steps go. What the
+// processor brings by itself ends with each row: without it rows of 1024 halves are read at
+// 0.7 of the rate of memory.
+static inline void fetch_halves(const uint8_t *row, int64_t step, int64_t rows)
+{
+    int64_t from = step / rows * rows * 16;
+    for (int64_t i = 0; i < rows * 16; i += 64)
+        __builtin_prefetch(row + from + i, 0, 2);
+}
+#define fetch_f16 fetch_halves
+#define fetch_bf16 fetch_halves
+#define FETCHED_TERMS 256 // from which on it is faster for 8 rows of a, too
+// These are mostly in a cache.
+#define fetch_f32(row, step, rows) ((void)0)
+#define fetch_q8_0(row, step, rows) ((void)0)
+
 // ROWS rows of a by 8 / ROWS rows of b at a time. `dots` adds one step of up to 8 terms.
 #define BY_ROWS(ROWS, KIND)                                                                \
     static inline void dots_##KIND##_##ROWS(                                               \
@@ -94,8 +123,12 @@ static inline v8f sum_lanes(const v8f x[8])
             int64_t left = p->n - row, at = 0;                                             \
             for (int j = 0; j < 8 / ROWS; j++) /* behind the end: the last one again */    \
                 b[j] = (const uint8_t *)p->b + (row + (j < left ? j : left - 1)) * pitch;  \
-            for (; at + 8 <= p->k; at += 8)                                                \
+            for (; at + 8 <= p->k; at += 8) {                                              \
+                if (ROWS < 8 || p->k >= FETCHED_TERMS)                                     \
+                    fetch_##KIND(b[at / 8 % (8 / ROWS)] + 8 / ROWS * pitch, at / 8,        \
+                                 8 / ROWS);                                                \
                 dots_##KIND##_##ROWS(sums, p, a, b, at, 8);                                \
+            }                                                                              \
             if (at < p->k)                                                                 \
                 dots_##KIND##_##ROWS(sums, p, a, b, at, p->k - at);                        \
             v8f out = sum_lanes(sums);                                                     \
@@ -161,6 +194,7 @@ static inline v8f sum_lanes(const v8f x[8])
     BY_SIZES(by_columns_##KIND)
 BY_KIND(f32)
 BY_KIND(f16)
+BY_KIND(bf16)
 BY_KIND(q8_0)
 
 #define BY_ANY(name)                                                                       \
@@ -168,6 +202,8 @@ BY_KIND(q8_0)
     {                                                                                      \
         if (p->kind == CPU_FEW_F16)                                                        \
             name##_f16(p, 2 * p->b_row);                                                   \
+        else if (p->kind == CPU_FEW_BF16)                                                  \
+            name##_bf16(p, 2 * p->b_row);                                                  \
         else if (p->kind == CPU_FEW_Q8_0)                                                  \
             name##_q8_0(p, p->b_row);                                                      \
         else                                                                               \

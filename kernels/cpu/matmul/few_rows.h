@@ -4,10 +4,17 @@
 #define KERNELS_CPU_FEW_ROWS_H
 
 #include <stdint.h>
+#include <tenon/types.h>
 
 // What b is made of: its rows are of so many elements, or of whole blocks of
 // <tenon/ops/quant.h>.
-enum { CPU_FEW_F32, CPU_FEW_F16, CPU_FEW_Q8_0 };
+enum { CPU_FEW_F32, CPU_FEW_F16, CPU_FEW_BF16, CPU_FEW_Q8_0 };
+
+// Of rows of f32, f16 or bf16.
+static inline int32_t cpu_few_kind(tn_dtype dtype)
+{
+    return dtype == TN_F16 ? CPU_FEW_F16 : dtype == TN_BF16 ? CPU_FEW_BF16 : CPU_FEW_F32;
+}
 
 // A product of matrices of which a has few rows: c is m by n. Elements of rows are
 // adjacent; strides in elements, of blocks in bytes. c overlaps neither a nor b.

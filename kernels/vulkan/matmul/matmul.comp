@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // Batched products of matrices with any strides. IN: dtype; ACC: type of the sums. IS_COMPLEX:
-// they are pairs.
+// they are pairs. RIGHT: dtype of the right operand, where it has one of its own.
 #include "program/types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint NUM_BATCH = 0; // axes of batches
@@ -13,7 +13,10 @@ layout(constant_id = 4) const uint STEP_Y = 0;
 layout(constant_id = 5) const uint STEP_Z = 0;
 
 layout(std430, binding = 0) readonly buffer A { PASTE(S_, IN) d[]; } a_source;
-layout(std430, binding = 1) readonly buffer B { PASTE(S_, IN) d[]; } b_source;
+#ifndef RIGHT
+#define RIGHT IN
+#endif
+layout(std430, binding = 1) readonly buffer B { PASTE(S_, RIGHT) d[]; } b_source;
 layout(std430, binding = 2) writeonly buffer C { PASTE(S_, IN) d[]; } result;
 layout(push_constant) uniform Args {
     uint rows, columns, terms, num_batches;
@@ -34,23 +37,23 @@ uint a_start, b_start, out_start;
 #define EACH_LEFT(f) f(0)
 #define LOADED PASTE(W_, IN)
 #define COMPUTED(loaded) ACC(PASTE(FROM_, IN)(loaded))
-#define GIVEN(stored) LOADED(stored)
+#define GIVEN(stored, dtype) LOADED(stored)
 #define load_a load_left_0
 #define load_b load_right_0
 #define store_sums store
 #else
 #define LOADED ACC
-#define GIVEN(stored) ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(stored)))
+#define GIVEN(stored, dtype) ACC(PASTE(FROM_, dtype)(PASTE(W_, dtype)(stored)))
 #endif
 LOADED load_a(uint row, uint k)
 {
     uint at = a_start + row * args.a_row + k * args.a_k;
-    return GIVEN(a_source.d[at]);
+    return GIVEN(a_source.d[at], IN);
 }
 LOADED load_b(uint k, uint column)
 {
     uint at = b_start + k * args.b_k + column * args.b_column;
-    return GIVEN(b_source.d[at]);
+    return GIVEN(b_source.d[at], RIGHT);
 }
 void store(uint row, uint column, ACC value)
 {

@@ -7,11 +7,15 @@
 // while the other is multiplied, and a slice costs one barrier, but twice the memory.
 //
 // The including file defines A_ALONG_K, B_ALONG_K (the axis along which an operand is contiguous),
-// b_source, the strides B_COLUMN and B_K, where they begin (b_start), and
+// b_source, the strides B_COLUMN and B_K, where they begin (b_start), where b_source has other than vec4s
+// FOUR_OF, which gives four elements of what it has, and
 //
 //   A_BEGIN   declares what stays the same for all slices of the left operand
 //   A_LOAD    fills next_a[A_LOADS] with the vectors of slice k, 0 beyond k_end and `rows`
 //   store(row, column, vec4)
+#ifndef FOUR_OF
+#define FOUR_OF vec4
+#endif
 #define X_LANES (COLUMNS / OWN_COLUMNS)
 #define Y_LANES (ROWS / OWN_ROWS)
 #define GROUP (X_LANES * Y_LANES)
@@ -37,12 +41,12 @@ uvec2 vector_step(bool along_k, uint width)
 }
 
 // Loads the slice's vectors of an operand; vectors out of bounds are 0.
-#define LOAD(next, LOADS, source, from, first, step, stride, begin, end)                           \
+#define LOAD(next, LOADS, FOUR_OF, source, from, first, step, stride, begin, end)                  \
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {                                                 \
         uvec2 at = first + i * step;                                                               \
         next[i] = vec4(0);                                                                         \
         if (begin + at.x < end && k + at.y < k_end)                                                \
-            next[i] = source.d[from + i * stride];                                                 \
+            next[i] = FOUR_OF(source.d[from + i * stride]);                                        \
     }
 
 // Puts them into shared memory, where the positions of a term lie side by side.
@@ -78,8 +82,8 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
         bool has_next = k < k_end;
         if (has_next) {
             A_LOAD
-            LOAD(next_b, B_LOADS, b_source, b_from, b_first, b_step, b_stride, first_column,
-                 columns)
+            LOAD(next_b, B_LOADS, FOUR_OF, b_source, b_from, b_first, b_step, b_stride,
+                 first_column, columns)
             b_from += DEPTH * B_K / 4u;
         }
         if (k != k_begin) {

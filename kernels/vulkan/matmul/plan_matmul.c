@@ -92,7 +92,7 @@ static bool is_aligned(int64_t offset, const struct matrix *m, uint64_t rows,
            ((uint64_t)offset | across | along) % alignment == 0;
 }
 
-static bool are_aligned(const tn_step *step, const struct product *p, uint32_t alignment)
+bool product_aligned(const tn_step *step, const struct product *p, uint32_t alignment)
 {
     bool fits = is_aligned(tn_step_input(step, 0)->layout.offset, &p->a, p->rows, p->terms,
                            alignment) &&
@@ -154,7 +154,7 @@ static const struct product_wide *choose_wide(const tn_vulkan_limits *limits,
     if (tn_step_input(step, 0)->layout.dtype != TN_F32 ||
         count_tiles(p, 8, 8) <= SMALL_TILES ||
         ((uint64_t)out->offset | p->columns) % WIDE_ALIGNMENT != 0 ||
-        !are_aligned(step, p, WIDE_ALIGNMENT))
+        !product_aligned(step, p, WIDE_ALIGNMENT))
         return NULL;
     const struct product_wide *wide = product_wide(limits, p->rows, p->columns, p->batches);
     return wide && (step->num_fused == 0 || wide->stores_by_element) ? wide : NULL;
@@ -186,7 +186,8 @@ static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
     if (!has_units(limits, step, p, TN_VULKAN_HAS_F16_MATRICES,
                    TN_VULKAN_HAS_BF16_MATRICES) ||
         limits->subgroup_size != 32 || limits->max_shared < MATRIX_SHARED ||
-        limits->max_invocations < MATRIX_GROUP || !are_aligned(step, p, MATRIX_ALIGNMENT))
+        limits->max_invocations < MATRIX_GROUP ||
+        !product_aligned(step, p, MATRIX_ALIGNMENT))
         return 0;
     return takes_128(p) ? 128 : 64;
 }
@@ -238,7 +239,7 @@ static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
         !is_lines(&of_result, p->rows, p->columns))
         return NULL;
     bool is_small = count_tiles(p, group_32.rows, group_32.columns) <= ENOUGH_TILES;
-    if (is_small && are_aligned(step, p, MATRIX_ALIGNMENT) &&
+    if (is_small && product_aligned(step, p, MATRIX_ALIGNMENT) &&
         ((uint64_t)out->offset | p->columns) % MATRIX_ALIGNMENT == 0)
         return &group_aligned;
     if (matrix_tile(limits, step, p))
@@ -368,6 +369,32 @@ static uint32_t lay_out(uint64_t groups, uint32_t most, uint32_t *step)
     return *step ? most : (uint32_t)groups;
 }
 
+tn_status product_launch(const tn_vulkan_plan *plan, const struct product *p,
+                         const struct tiling *tiling, tn_vulkan_operand out,
+                         uint64_t out_offset)
+{
+    uint32_t step_x, step_y, step_z;
+    const uint32_t *most = plan->limits->max_groups;
+    struct kernel_launch launch = {
+        .name = tiling->name,
+        .fixed_grid = true,
+        .grid = {lay_out(ceil_div(p->columns, tiling->columns), most[0], &step_x),
+                 lay_out(ceil_div(p->rows, tiling->rows), most[1], &step_y),
+                 lay_out(p->batches, most[2], &step_z)},
+    };
+    kernel_spec(&launch, p->num_axes);
+    kernel_spec(&launch, product_a_along_k(p));
+    kernel_spec(&launch, tiling->b_along_k);
+    kernel_spec(&launch, step_x);
+    kernel_spec(&launch, step_y);
+    kernel_spec(&launch, step_z);
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, out);
+    push_product(&launch, p, plan->step, out_offset);
+    return kernel_launch(plan, &launch);
+}
+
 static tn_status matmul_plan(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
@@ -376,33 +403,14 @@ static tn_status matmul_plan(const tn_vulkan_plan *plan)
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return TN_OK;
     struct tiling tiling;
-    uint32_t step_x, step_y, step_z,
-        parts = product_in_parts(plan->limits, step, &p, &tiling);
+    uint32_t parts = product_in_parts(plan->limits, step, &p, &tiling);
     tn_vulkan_operand out = tn_vulkan_output(0);
     uint64_t out_offset = (uint64_t)tn_step_output(step, 0)->layout.offset;
     if (parts > 1) {
         out = tn_vulkan_scratch(0, product_parts_size(&p, parts), TN_VULKAN_WRITES);
         out_offset = 0;
     }
-    const uint32_t *most = plan->limits->max_groups;
-    struct kernel_launch launch = {
-        .name = tiling.name,
-        .fixed_grid = true,
-        .grid = {lay_out(ceil_div(p.columns, tiling.columns), most[0], &step_x),
-                 lay_out(ceil_div(p.rows, tiling.rows), most[1], &step_y),
-                 lay_out(p.batches, most[2], &step_z)},
-    };
-    kernel_spec(&launch, p.num_axes);
-    kernel_spec(&launch, product_a_along_k(&p));
-    kernel_spec(&launch, tiling.b_along_k);
-    kernel_spec(&launch, step_x);
-    kernel_spec(&launch, step_y);
-    kernel_spec(&launch, step_z);
-    kernel_bind(&launch, tn_vulkan_input(0));
-    kernel_bind(&launch, tn_vulkan_input(1));
-    kernel_bind(&launch, out);
-    push_product(&launch, &p, step, out_offset);
-    tn_status status = kernel_launch(plan, &launch);
+    tn_status status = product_launch(plan, &p, &tiling, out, out_offset);
     return status == TN_OK && parts > 1 ? vk_plan_sum_parts(plan, p.rows * p.columns, parts)
                                         : status;
 }

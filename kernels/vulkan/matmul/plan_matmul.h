@@ -53,12 +53,21 @@ struct product_wide {
 const struct product_wide *product_wide(const tn_vulkan_limits *limits, uint64_t rows,
                                         uint64_t columns, uint64_t layers);
 
+// Whether kernels may read both operands of the step `alignment` elements at a time.
+bool product_aligned(const tn_step *step, const struct product *p, uint32_t alignment);
+
 // Whether the product of the step, however large, is faster with the program behind it than
 // alone.
 bool product_hides_program(const tn_vulkan_limits *limits, const tn_step *step);
 
 struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step,
                              const struct product *p);
+
+// The product of the step's first two operands, by a kernel with the arguments of
+// matmul.comp, to `out` from element out_offset on.
+tn_status product_launch(const tn_vulkan_plan *plan, const struct product *p,
+                         const struct tiling *tiling, tn_vulkan_operand out,
+                         uint64_t out_offset);
 
 // plan_matmul_split.c
 // The tiling of a step's product, and parts of the terms that are computed beside each

@@ -14,11 +14,6 @@ static const tn_attr_field fields[] = {
     TN_BOOL_FIELD(tn_quant_experts_attrs, exact, 0, "whether x is never rounded to 8 bits"),
 };
 
-static bool is_blocks(const tn_quant_experts_attrs *attrs)
-{
-    return attrs->format && *attrs->format;
-}
-
 // Checks w. Gives the elements of a row.
 static tn_status check_matrices(const tn_infer *infer, int64_t *out_k)
 {
@@ -31,14 +26,14 @@ static tn_status check_matrices(const tn_infer *infer, int64_t *out_k)
         return host->fail(
             host, TN_ERR_ARGUMENT,
             "w has shape %s, expected [experts, r, %s] with an expert at least",
-            shape_text(w, text), is_blocks(attrs) ? "row bytes" : "k");
-    if (is_blocks(attrs) != (w->dtype == TN_U8))
+            shape_text(w, text), is_blocks(attrs->format) ? "row bytes" : "k");
+    if (is_blocks(attrs->format) != (w->dtype == TN_U8))
         return host->fail(host, TN_ERR_ARGUMENT,
                           "w is %s with the format '%s', expected u8 with one, or floats "
                           "without",
                           tn_dtype_name(w->dtype), attrs->format ? attrs->format : "");
     *out_k = w->extent[2];
-    if (!is_blocks(attrs))
+    if (!is_blocks(attrs->format))
         return TN_OK;
     tn_status status = find_format(host, attrs->format, &format);
     return status == TN_OK ? check_weights(host, attrs->format, &format, w, out_k) : status;
@@ -74,25 +69,6 @@ static uint64_t experts_scratch(const tn_kernel_query *query)
                                  sizeof(double) + sizeof(float));
 }
 
-// Row `row` of a matrix of w: with `rows` out of blocks.
-static void read_row(const tn_tensor *w, struct rows *rows, int64_t expert, int64_t row,
-                     int64_t k, double *out)
-{
-    const int64_t index[TN_MAX_RANK] = {expert};
-    const tn_layout *layout = &w->layout;
-    if (rows) {
-        float *values = (float *)(void *)(out + k);
-        rows_move(rows, index);
-        rows_decode(rows, row, values);
-        for (int64_t i = 0; i < k; i++)
-            out[i] = (double)values[i];
-        return;
-    }
-    int64_t from = tn_offset_at(layout, index) + row * layout->stride[1];
-    for (int64_t i = 0; i < k; i++)
-        out[i] = tn_get_f64(w, from + i * layout->stride[2]);
-}
-
 static tn_status experts_reference(const tn_cpu_call *call)
 {
     const tn_quant_experts_attrs *attrs = call->attrs;
@@ -102,11 +78,11 @@ static tn_status experts_reference(const tn_cpu_call *call)
     double *values = call->scratch;
     struct format format;
     tn_status status =
-        is_blocks(attrs) ? find_format(call->host, attrs->format, &format) : TN_OK;
+        is_blocks(attrs->format) ? find_format(call->host, attrs->format, &format) : TN_OK;
     if (status || tn_layout_count(&out->layout) == 0)
         return status;
     struct rows rows;
-    status = is_blocks(attrs) ? rows_open(call->host, &format, w, k, &rows) : TN_OK;
+    status = is_blocks(attrs->format) ? rows_open(call->host, &format, w, k, &rows) : TN_OK;
     if (status != TN_OK)
         return status;
     do {
@@ -115,12 +91,13 @@ static tn_status experts_reference(const tn_cpu_call *call)
         int64_t expert =
             row_of(ids, tn_offset_at(&ids->layout, index), w->layout.extent[0]);
         double sum = 0;
-        read_row(w, is_blocks(attrs) ? &rows : NULL, expert, index[2], k, values);
+        row_values(w, is_blocks(attrs->format) ? &rows : NULL,
+                   (const int64_t[TN_MAX_RANK]){expert}, index[2], k, values);
         for (int64_t i = 0; i < k; i++)
             sum += tn_get_f64(x, from + i * x->layout.stride[2]) * values[i];
         tn_set_f64(out, tn_offset_at(&out->layout, index), sum);
     } while (tn_index_next(3, out->layout.extent, index));
-    if (is_blocks(attrs))
+    if (is_blocks(attrs->format))
         rows_close(&rows);
     return TN_OK;
 }
@@ -145,7 +122,7 @@ TN_VJP(experts_vjp)
         return TN_OK;
     int64_t to = x->dtype, is_shared = x->extent[1] == 1;
     tn_array *values = rule->inputs[1];
-    if (is_blocks(attrs))
+    if (is_blocks(attrs->format))
         values = build->op(build, "quant.dequantize/1", TN_IN(values),
                            tn_attrs("format", attrs->format));
     values = build->op(build, "base.transpose/1", TN_IN(cast(build, values, (tn_dtype)to)),

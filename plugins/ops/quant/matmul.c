@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// quant.quantized_matmul: x times the transposed matrix that blocks stand for.
+// quant.quantized_matmul: x times the transposed matrix of w, of blocks or of floats.
 #include "pack.h"
 
 static const tn_input_info inputs[] = {
     {"x", "rows along the last axis, of k elements", 0, TN_FLOAT_DTYPES},
-    {"w", "n rows of blocks, each of k elements", TN_INPUT_CONSTANT, TN_DTYPE_BIT(TN_U8)},
+    {"w", "n rows of k elements: of blocks, or of floats", TN_INPUT_CONSTANT,
+     TN_DTYPE_BIT(TN_U8) | TN_FLOAT_DTYPES},
 };
 static const tn_attr_field fields[] = {
-    TN_REQUIRED_FIELD(tn_quant_matmul_attrs, format, TN_ATTR_STRING,
-                      "name of the format of w"),
+    TN_STRING_FIELD(tn_quant_matmul_attrs, format,
+                    "name of the format of w; not given: floats"),
     TN_BOOL_FIELD(tn_quant_matmul_attrs, exact, 0, "whether x is never rounded to 8 bits"),
 };
 
@@ -16,13 +17,20 @@ tn_status product_type(const tn_host *host, const char *format_name, const tn_ty
                        const tn_type *w, tn_type *out)
 {
     char text[SHAPE_TEXT], other[SHAPE_TEXT];
+    bool is_floats = w->dtype != TN_U8;
     struct format format;
-    int64_t k = 0;
-    tn_status status = find_format(host, format_name, &format);
+    int64_t k = w->rank == 2 ? w->extent[1] : 0;
+    if (is_floats && is_blocks(format_name))
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "w is %s with the format '%s', expected u8 with one, or floats "
+                          "without",
+                          tn_dtype_name(w->dtype), format_name);
+    tn_status status =
+        is_floats ? TN_OK : find_format(host, format_name ? format_name : "", &format);
     if (status == TN_OK && w->rank != 2)
-        return host->fail(host, TN_ERR_ARGUMENT, "w has shape %s, expected [n, row bytes]",
-                          shape_text(w, text));
-    if (status == TN_OK)
+        return host->fail(host, TN_ERR_ARGUMENT, "w has shape %s, expected [n, %s]",
+                          shape_text(w, text), is_floats ? "k" : "row bytes");
+    if (status == TN_OK && !is_floats)
         status = check_weights(host, format_name, &format, w, &k);
     if (status)
         return status;
@@ -30,7 +38,8 @@ tn_status product_type(const tn_host *host, const char *format_name, const tn_ty
         return host->fail(host, TN_ERR_ARGUMENT,
                           "x has shape %s and w %s of %s, expected %" PRId64
                           " elements along the last axis of x",
-                          shape_text(x, text), shape_text(w, other), format_name, k);
+                          shape_text(x, text), shape_text(w, other),
+                          is_floats ? tn_dtype_name(w->dtype) : format_name, k);
     *out = *x;
     out->extent[x->rank - 1] = w->extent[0];
     return TN_OK;
@@ -43,11 +52,12 @@ static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
                         &types[0]);
 }
 
-// A row of w.
+// A row of w, and of its floats.
 static uint64_t matmul_scratch(const tn_kernel_query *query)
 {
     const tn_layout *x = &query->inputs[0];
-    return tn_saturated_multiply((uint64_t)x->extent[x->rank - 1], sizeof(float));
+    return tn_saturated_multiply((uint64_t)x->extent[x->rank - 1],
+                                 sizeof(double) + sizeof(float));
 }
 
 static tn_status matmul_reference(const tn_cpu_call *call)
@@ -55,32 +65,35 @@ static tn_status matmul_reference(const tn_cpu_call *call)
     const tn_quant_matmul_attrs *attrs = call->attrs;
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
     int32_t last = out->layout.rank - 1;
-    int64_t extent[TN_MAX_RANK], k = x->layout.extent[last];
-    float *values = call->scratch;
+    const tn_tensor *w = &call->inputs[1];
+    int64_t start[TN_MAX_RANK] = {0}, extent[TN_MAX_RANK], k = x->layout.extent[last];
+    bool has_blocks = is_blocks(attrs->format);
+    double *values = call->scratch;
     struct format format;
-    tn_status status = find_format(call->host, attrs->format, &format);
+    tn_status status = has_blocks ? find_format(call->host, attrs->format, &format) : TN_OK;
     if (status || tn_layout_count(&out->layout) == 0)
         return status;
     struct rows rows;
-    status = rows_open(call->host, &format, &call->inputs[1], k, &rows);
+    status = has_blocks ? rows_open(call->host, &format, w, k, &rows) : TN_OK;
     if (status != TN_OK)
         return status;
     memcpy(extent, out->layout.extent, sizeof(extent));
     extent[last] = 1;
-    for (int64_t row = 0; row < rows.n; row++) {
+    for (int64_t row = 0; row < w->layout.extent[0]; row++) {
         int64_t index[TN_MAX_RANK] = {0};
-        rows_decode(&rows, row, values);
+        row_values(w, has_blocks ? &rows : NULL, start, row, k, values);
         do {
             int64_t from = tn_offset_at(&x->layout, index);
             double sum = 0;
             for (int64_t i = 0; i < k; i++)
-                sum += tn_get_f64(x, from + i * x->layout.stride[last]) * (double)values[i];
+                sum += tn_get_f64(x, from + i * x->layout.stride[last]) * values[i];
             tn_set_f64(out,
                        tn_offset_at(&out->layout, index) + row * out->layout.stride[last],
                        sum);
         } while (tn_index_next(out->layout.rank, extent, index));
     }
-    rows_close(&rows);
+    if (has_blocks)
+        rows_close(&rows);
     return TN_OK;
 }
 
@@ -100,9 +113,10 @@ static tn_array *weights(const tn_build *build, const tn_rule *rule, tn_array *w
     const uint32_t floats = TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16) |
                             TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64);
     int64_t to = tn_dtype_in(dtype, floats) ? dtype : TN_F32;
-    tn_array *out = build->op(build, "quant.dequantize/1", TN_IN(w),
-                              tn_attrs("format", attrs->format, "dtype", to));
-    return cast(build, out, dtype);
+    if (is_blocks(attrs->format))
+        w = build->op(build, "quant.dequantize/1", TN_IN(w),
+                      tn_attrs("format", attrs->format, "dtype", to));
+    return cast(build, w, dtype);
 }
 
 TN_VJP(matmul_vjp)
@@ -164,7 +178,7 @@ static const tn_neighbour neighbours[] = {
 const tn_primitive quant_matmul = {
     .struct_size = sizeof(tn_primitive),
     .id = "quant.quantized_matmul/1",
-    .doc = "The product of x and the transposed matrix that w's blocks stand for.",
+    .doc = "The product of x and the transposed matrix w, of blocks or of floats.",
     TN_INPUTS(inputs),
     .attrs = TN_ATTR_TABLE(tn_quant_matmul_attrs, fields),
     .infer = matmul_infer,

@@ -67,8 +67,8 @@ tn_status merge_norm(const tn_build *build, const tn_rule *rule, const tn_rule *
     if (!x || !g)
         return TN_ERR_ARGUMENT;
     bool is_last = norm->axis == -1 || norm->axis == x->rank - 1;
-    if (attrs->exact || !is_last || x->rank < 1 || g->rank != 1 || g->dtype != x->dtype ||
-        g->extent[0] != x->extent[x->rank - 1])
+    if (attrs->exact || !is_blocks(attrs->format) || !is_last || x->rank < 1 ||
+        g->rank != 1 || g->dtype != x->dtype || g->extent[0] != x->extent[x->rank - 1])
         return TN_OK;
     *output = build->op(build, "quant.normed_matmul/1",
                         TN_IN(made->inputs[0], made->inputs[1], rule->inputs[1]),

@@ -54,6 +54,13 @@ encode_fn *format_encoder(const tn_quant_format *format);
 typedef void weigh_fn(const float *values, const float *weights, uint8_t *out);
 weigh_fn *format_weigher(const tn_quant_format *format);
 
+// Whether w is of blocks, by an attribute that says `format` of these and nothing of
+// floats.
+static inline bool is_blocks(const char *format)
+{
+    return format && *format;
+}
+
 // --- products (matmul.c, normed.c) ------------------------------------------------------
 
 // Gives the type of x times the transposed matrix of w, or fails.
@@ -106,6 +113,11 @@ void rows_write(struct rows *rows, int64_t first);
 
 // Decodes row `row`: k floats.
 void rows_decode(struct rows *rows, int64_t row, float *out);
+
+// Row `row` of k elements of the matrix that `index` leads to: out of the blocks of `rows`
+// or, where this is NULL, of floats. `out` has room for k floats behind them.
+void row_values(const tn_tensor *w, struct rows *rows, const int64_t *index, int64_t row,
+                int64_t k, double *out);
 
 // The next matrix of an array of rank `rank`: an index whose last two entries stay 0. False
 // after the last.

@@ -234,6 +234,23 @@ void rows_decode(struct rows *rows, int64_t row, float *out)
         plain->decode(block, out + i);
 }
 
+void row_values(const tn_tensor *w, struct rows *rows, const int64_t *index, int64_t row,
+                int64_t k, double *out)
+{
+    if (rows) {
+        float *values = (float *)(void *)(out + k);
+        rows_move(rows, index);
+        rows_decode(rows, row, values);
+        for (int64_t i = 0; i < k; i++)
+            out[i] = (double)values[i];
+        return;
+    }
+    const int64_t *stride = w->layout.stride + w->layout.rank - 2;
+    int64_t from = tn_offset_at(&w->layout, index) + row * stride[0];
+    for (int64_t i = 0; i < k; i++)
+        out[i] = tn_get_f64(w, from + i * stride[1]);
+}
+
 bool next_matrix(int32_t rank, const int64_t *extent, int64_t *index)
 {
     for (int32_t i = rank - 3; i >= 0; i--) {

@@ -59,6 +59,12 @@ static tn_array *step_weight(const tn_model_step *base, const char *name)
     return weight ? weight->plain : NULL;
 }
 
+static bool is_half(const tn_array *array)
+{
+    const tn_type *type = tn_array_type(array);
+    return type && (type->dtype == TN_F16 || type->dtype == TN_BF16);
+}
+
 // x times all rows of the matrix that has the weight. Equal products of a step are computed
 // once.
 static tn_array *whole_product(const struct step *step, tn_array *x,
@@ -67,6 +73,9 @@ static tn_array *whole_product(const struct step *step, tn_array *x,
     if (weight->packed)
         return tn_op(step->scope, "quant.quantized_matmul/1", TN_IN(x, weight->product),
                      tn_attrs("format", weight->packed));
+    if (is_half(weight->product))
+        return tn_op(step->scope, "quant.quantized_matmul/1", TN_IN(x, weight->product),
+                     TN_NO_ATTRS);
     tn_array *turned =
         tn_op(step->scope, "base.transpose/1", TN_IN(weight->product), TN_NO_ATTRS);
     return tn_op(step->scope, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
@@ -129,6 +138,8 @@ static tn_array *step_rows(const tn_model_step *base, tn_array *ids, const char 
             ? tn_op(step->scope, "quant.quantized_take/1", TN_IN(weight->rows, ids),
                     tn_attrs("format", weight->format))
             : tn_op(step->scope, "base.take/1", TN_IN(weight->rows, ids), TN_NO_ATTRS);
+    if (is_half(rows))
+        rows = tn_op(step->scope, "base.astype/1", TN_IN(rows), tn_attrs("dtype", "f32"));
     if (!step->given || ids != base->input)
         return rows;
     return tn_expr(step->scope, "r, g, is -> select(is > 0, g, f32(r))",

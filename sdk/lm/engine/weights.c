@@ -196,9 +196,17 @@ tn_status lm_weights_check(tn_lm *model)
 
 // --- sizes ------------------------------------------------------------------------------
 
+// Whether elements of a weight, of these flags of TN_MODEL_PRODUCT and TN_MODEL_ROWS, stay
+// as the file has them: halves of a matrix. Others become f32.
+static bool stays_half(uint32_t flags, tn_dtype dtype)
+{
+    const uint32_t halves = TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16);
+    return flags & (TN_MODEL_PRODUCT | TN_MODEL_ROWS) && tn_dtype_in(dtype, halves);
+}
+
 // Bytes of a weight of the file as it is loaded: blocks as they are, of any order; elements
-// as f32. A format of somebody else's counts as bytes.
-static uint64_t loaded_bytes(const tn_type *type, const char *format)
+// as halves or as f32. A format of somebody else's counts as bytes.
+static uint64_t loaded_bytes(const tn_type *type, const char *format, uint32_t flags)
 {
     const tn_quant_format *known = format ? tn_quant_find(format) : NULL;
     uint64_t elements = 1;
@@ -207,7 +215,8 @@ static uint64_t loaded_bytes(const tn_type *type, const char *format)
     if (format && !known)
         return elements;
     return known ? elements / (uint64_t)known->block * (uint64_t)known->bytes
-                 : elements * sizeof(float);
+           : stays_half(flags, type->dtype) ? elements * sizeof(uint16_t)
+                                            : elements * sizeof(float);
 }
 
 static bool has_name(const tn_model_weight *list, uint64_t count, const char *name)
@@ -233,7 +242,7 @@ tn_status lm_weights_bytes(const tn_lm *model, int64_t layer, uint64_t *bytes,
         if (!model->source.find(&model->source, list[i].name, &type, &format))
             continue;
         bool is_shared = has_name(first, num_first, list[i].name);
-        *(is_shared ? again : bytes) += loaded_bytes(&type, format);
+        *(is_shared ? again : bytes) += loaded_bytes(&type, format, list[i].flags);
     }
     free(first);
     free(list);
@@ -251,13 +260,16 @@ static uint64_t bytes_of(const tn_array *array)
     return bytes;
 }
 
-// The array in f32: as it is, converted, or read out of blocks.
-static tn_array *as_f32(tn_scope *scope, tn_array *array, const char *format)
+// The array as steps read it: blocks and halves of a matrix as they are, others in f32.
+static tn_array *as_read(tn_scope *scope, const struct lm_weight *weight, tn_array *array,
+                         const char *format)
 {
     if (format)
-        return tn_op(scope, "quant.dequantize/1", TN_IN(array), tn_attrs("format", format));
+        return weight->flags ? array
+                             : tn_op(scope, "quant.dequantize/1", TN_IN(array),
+                                     tn_attrs("format", format));
     const tn_type *type = tn_array_type(array);
-    return !type || type->dtype == TN_F32
+    return !type || type->dtype == TN_F32 || stays_half(weight->flags, type->dtype)
                ? array
                : tn_op(scope, "base.astype/1", TN_IN(array), tn_attrs("dtype", "f32"));
 }
@@ -361,7 +373,8 @@ static bool may_join(const tn_lm *model, const struct lm_weight *weight, const c
 {
     bool is_in_place =
         is_on_host(model, weight) &&
-        (format ? !weight_packing(model, weight, format, 0) : type->dtype == TN_F32);
+        (format ? !weight_packing(model, weight, format, 0)
+                : type->dtype == TN_F32 || stays_half(weight->flags, type->dtype));
     return weight->joined > 0 && weight->flags == TN_MODEL_PRODUCT && !weight->is_absent &&
            !weight->product && !is_in_place;
 }
@@ -384,7 +397,7 @@ static int64_t list_joined(tn_lm *model, const struct lm_weight *weight,
             !may_join(model, item, others, &other))
             continue;
         bool is_alike = format && others ? strcmp(format, others) == 0 : format == others;
-        if (is_alike && type.extent[1] == other.extent[1])
+        if (is_alike && type.dtype == other.dtype && type.extent[1] == other.extent[1])
             out[count++] = item;
     }
     return count;
@@ -399,9 +412,9 @@ static tn_array *join_rows(const tn_lm *model, tn_scope *scope,
     tn_array *read[MOST_JOINED], *parts[MOST_JOINED];
     for (int64_t i = 0; i < count; i++) {
         read[i] = model->source.load(&model->source, scope, joined[i]->name);
-        parts[i] = lm_rows_in_halves(scope, read[i], joined[i], false);
-        if (!joined[i]->format)
-            parts[i] = as_f32(scope, parts[i], NULL);
+        parts[i] =
+            as_read(scope, joined[i], lm_rows_in_halves(scope, read[i], joined[i], false),
+                    joined[i]->format);
     }
     tn_array *all = tn_op(scope, "base.concatenate/1", (const tn_array *const *)parts,
                           (uint64_t)count, tn_attrs("axis", (int64_t)0));
@@ -473,9 +486,8 @@ static tn_status weight_load(tn_lm *model, struct lm_weight *weight)
     uint32_t stacked = type.rank < 3 ? 0 : TN_PACKING_STACKED;
     const char *packed = product ? weight_packing(model, weight, format, stacked) : NULL;
     tn_array *read = model->source.load(&model->source, scope, weight->name);
-    tn_array *array = lm_rows_in_halves(scope, read, weight, false);
-    if (!format || (!product && !rows))
-        array = as_f32(scope, array, format);
+    tn_array *array =
+        as_read(scope, weight, lm_rows_in_halves(scope, read, weight, false), format);
     if (packed)
         array = tn_op(scope, "quant.pack/1", TN_IN(array),
                       tn_attrs("format", format, "to", packed));
@@ -503,7 +515,7 @@ static uint64_t missing_bytes(const tn_lm *model, const struct lm_weight *weight
     const char *format = NULL;
     return !is_loaded(weight) &&
                    model->source.find(&model->source, weight->name, &type, &format)
-               ? loaded_bytes(&type, format)
+               ? loaded_bytes(&type, format, weight->flags)
                : 0;
 }
 

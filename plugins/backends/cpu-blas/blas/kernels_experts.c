@@ -20,11 +20,13 @@ struct experts_run {
     const float *x;
     float *out;
     int64_t experts, n, m, k, r;
-    int64_t bytes;  // of a matrix of w
-    bool is_shared; // whether the pairs of a row share x
-    bool is_apart;  // whether rows are gathered and results scattered
-    int64_t *order; // pairs by expert,
-    int64_t *begin; // and where those of each begin, and the last end
+    int64_t bytes;   // of a matrix of w
+    int64_t element; // of w, where they are floats: bytes,
+    int32_t kind;    // and CPU_FEW_...
+    bool is_shared;  // whether the pairs of a row share x
+    bool is_apart;   // whether rows are gathered and results scattered
+    int64_t *order;  // pairs by expert,
+    int64_t *begin;  // and where those of each begin, and the last end
     float *rows, *results;
     void *scratch; // of the product
 };
@@ -150,7 +152,7 @@ static void multiply_floats(void *context, int64_t begin, int64_t end, uint32_t 
     for (int64_t row = 0; row < p->rows; row += CPU_FEW_ROWS)
         run->kernels->few->by_rows(&(struct cpu_few_rows){
             .a = p->x + row * run->k,
-            .b = (const float *)(const void *)p->w + first * run->k,
+            .b = p->w + first * run->k * run->element,
             .c = p->out + row * run->r + first,
             .m = p->rows - row < CPU_FEW_ROWS ? p->rows - row : CPU_FEW_ROWS,
             .n = last - first,
@@ -159,6 +161,7 @@ static void multiply_floats(void *context, int64_t begin, int64_t end, uint32_t 
             .b_row = run->k,
             .c_row = run->r,
             .scale = 1,
+            .kind = run->kind,
         });
 }
 
@@ -229,7 +232,9 @@ static tn_status quant_experts(const tn_cpu_call *call)
     if (pairs == 0 || run.r == 0)
         return TN_OK;
     uint8_t *memory = call->scratch;
-    run.bytes = run.r * w->extent[2] * (int64_t)cpu_dtype_size(w->dtype);
+    run.element = cpu_dtype_size(w->dtype);
+    run.kind = cpu_few_kind(w->dtype);
+    run.bytes = run.r * w->extent[2] * run.element;
     run.order = (int64_t *)(void *)memory;
     run.begin = run.order + pairs;
     run.rows = (float *)(void *)(memory += order_size(pairs, run.experts));
@@ -255,7 +260,7 @@ static int32_t experts_accepts(const tn_kernel_query *query)
     const tn_quant_experts_attrs *attrs = query->attrs;
     const tn_layout *w = &query->inputs[1];
     if (!is_blocks(attrs))
-        return w->dtype == TN_F32;
+        return w->dtype != TN_U8;
     const tn_quant_matmul_attrs of_one = {attrs->format, attrs->exact};
     tn_layout x =
         matrix(TN_F32, count_elements(&query->inputs[2]), query->inputs[0].extent[2]);
@@ -267,11 +272,12 @@ static int32_t experts_accepts(const tn_kernel_query *query)
     return quant_matmul_accepts(&one);
 }
 
-static const tn_operand_rule rules[] = {
-    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
-    {TN_DTYPE_BIT(TN_U8) | TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
-    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
-    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule rules[] = {{TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+                                        {TN_DTYPE_BIT(TN_U8) | TN_DTYPE_BIT(TN_F32) |
+                                             TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16),
+                                         TN_NEEDS_CONTIGUOUS},
+                                        {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                        {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
 static const tn_cpu_kernel payload = {.struct_size = sizeof(tn_cpu_kernel),
                                       .launch = quant_experts};
 const tn_kernel quant_experts_kernel = {.struct_size = sizeof(tn_kernel),

@@ -83,6 +83,7 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(dft_to_real, "ops/kernels_fft.c")                                                    \
     X(quant_packed, "blas/kernels_quant.c")                                                \
     X(quant_decoded, "blas/kernels_quant.c")                                               \
+    X(quant_halves, "blas/kernels_halves.c")                                               \
     X(quant_experts, "blas/kernels_experts.c")                                             \
     X(quant_take, "blas/kernels_quant.c")                                                  \
     X(quant_dequantize, "blas/kernels_quant.c")                                            \

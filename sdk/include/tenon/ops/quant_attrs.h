@@ -41,8 +41,10 @@ typedef struct tn_quant_quantize_attrs {
     const char *format; // required
 } tn_quant_quantize_attrs;
 
-// quant.quantized_matmul/1 (x: floats ..., k; w: u8 n, row bytes) -> ..., n: x times the
-// transposed matrix of w, in x's dtype. Its derivative is that for x.
+// quant.quantized_matmul/1 (x: floats ..., k; w: u8 n, row bytes, or floats n, k) -> ...,
+// n: x times the transposed matrix of w, in x's dtype. Its derivative is that for x. With
+// w of floats, of x's dtype or another one, nothing is rounded but the result, whatever
+// `exact` is: f32 times f16 or bf16 has sums in f32.
 //
 // A kernel may round x to 8 bits: in each 32 elements to multiples of their greatest
 // magnitude / 127, so that an element of the result is off by at most the sum over these of
@@ -54,7 +56,7 @@ typedef struct tn_quant_quantize_attrs {
 // has less error but ends at 65504. Other kernels never round x, and give the same with
 // either.
 typedef struct tn_quant_matmul_attrs {
-    const char *format; // required
+    const char *format; // of w; NULL or "": floats
     int64_t exact;      // 0 or 1; default 0
 } tn_quant_matmul_attrs;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Loading weights: what is read, told, and in memory.
-#include "fixture.h"
+#include "../fixture.h"
 
 TestSuite(weights, .init = setup, .fini = teardown);
 
