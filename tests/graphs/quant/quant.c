@@ -530,3 +530,50 @@ Test(quant, wrong_arguments_are_told)
         tn_scope_close(s);
     }
 }
+
+// Of weights that are floats.
+Test(quant, wrong_floats_are_told)
+{
+    static const struct {
+        tn_shape w;
+        const char *format, *said;
+    } rows[] = {
+        {{2, 0, {4, 32}}, "q4_0", "w is f16 with the format 'q4_0', expected u8 with one"},
+        {{2, 0, {4, 31}},
+         "",
+         "x has shape [32] and w [4, 31] of f16, expected 31 elements"},
+        {{1, 0, {32}}, "", "w has shape [32], expected [n, k]"},
+        {{3, 0, {2, 4, 32}}, "", "w has shape [2, 4, 32], expected [n, k]"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tn_scope *s = tn_scope_open(runtime);
+        tn_op(s, "quant.quantized_matmul",
+              TN_IN(numbers(s, TN_SHAPE(32)), repeated(s, &rows[i].w, TN_F16)),
+              tn_attrs("format", rows[i].format));
+        const char *said = tn_scope_error(s);
+        cr_assert(said && strstr(said, rows[i].said), "case %zu: %s", i, said);
+        tn_scope_close(s);
+    }
+}
+
+// What is derived of products with halves, as of those with the same numbers as f32.
+Test(quant, rules_hold_for_halves)
+{
+    static const char *const dtypes[] = {"f16", "bf16"};
+    for (size_t d = 0; d < 2; d++) {
+        tn_scope *s = tn_scope_open(runtime);
+        tn_array *x = numbers(s, TN_SHAPE(3, 40));
+        tn_array *w = tn_op(s, "base.astype", TN_IN(numbers(s, TN_SHAPE(7, 40))),
+                            tn_attrs("dtype", dtypes[d]));
+        must(s, tn_eval(s, w));
+        tn_array *wide = tn_op(s, "base.astype", TN_IN(w), tn_attrs("dtype", "f32"));
+        tn_array *g = numbers(s, TN_SHAPE(3, 7)), *back[2];
+        tn_array *y[2] = {tn_op(s, "quant.quantized_matmul", TN_IN(x, w), TN_NO_ATTRS),
+                          bin(s, "base.matmul", x, un(s, "base.transpose", wide))};
+        for (int i = 0; i < 2; i++)
+            must(s, tn_vjp(s, &y[i], &g, 1, &x, 1, &back[i]));
+        cr_assert(le(dbl, apart(s, y[0], y[1]), 1e-6));
+        cr_assert(le(dbl, apart(s, back[0], back[1]), 1e-6));
+        tn_scope_close(s);
+    }
+}
