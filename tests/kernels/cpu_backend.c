@@ -207,10 +207,10 @@ static void close_device(void)
 
 TestSuite(cpu_backend, .init = open_device, .fini = close_device);
 
-Test(cpu_backend, products_agree)
+static void check_products(int rounds)
 {
     static const tn_matmul_attrs attrs = {0};
-    for (int round = 0; round < 900; round++) {
+    for (int round = 0; round < rounds; round++) {
         tn_dtype dtype = round % 3       ? (tn_dtype)between(TN_BOOL, TN_F64)
                          : between(0, 1) ? TN_F32
                                          : TN_F64;
@@ -246,6 +246,21 @@ Test(cpu_backend, products_agree)
         // Small integers: sums are exact in any order.
         check(&a);
     }
+}
+
+Test(cpu_backend, products_agree)
+{
+    check_products(900);
+}
+
+// A product that many threads share has parts of few rows.
+Test(cpu_backend, products_on_many_threads_agree)
+{
+    harness_close(&harness);
+    harness_threads = "16"; // however many processors there are
+    harness_open(&harness, cpu);
+    harness_threads = NULL;
+    check_products(4000);
 }
 
 // --- reductions ------------------------------------------------------------------------

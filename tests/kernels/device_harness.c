@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 const char *harness_threads, *harness_stream;
 _Thread_local char harness_message[1024];
@@ -113,8 +112,12 @@ void harness_print_device(const tn_plugin *plugin)
 
 void harness_open(struct device_harness *h, const tn_plugin *plugin)
 {
+    tn_device_info info = {.struct_size = sizeof(info)};
     memset(h, 0, sizeof(*h));
     h->backend = plugin->query(TN_IFACE_BACKEND);
+    if (h->backend->device_info(&harness_host, 0, &info) != TN_OK)
+        die("device_info", harness_message);
+    h->num_workers = info.num_workers ? info.num_workers : 1;
     if (h->backend->device_open(&harness_host, 0, &h->device) != TN_OK)
         die("device_open", harness_message);
 }
@@ -214,8 +217,7 @@ void harness_scratch(struct device_harness *h, tn_step *step)
         .attrs = step->attrs,
         .num_inputs = step->num_inputs,
         .num_outputs = step->num_outputs,
-        // As many as any device has threads.
-        .num_workers = (uint32_t)sysconf(_SC_NPROCESSORS_CONF),
+        .num_workers = h->num_workers,
     };
     if (!step->kernel->scratch_size)
         return;

@@ -39,6 +39,7 @@ struct device_harness {
     tn_binding bindings[HARNESS_MAX_SLOTS];
     tn_executable *executable;
     uint32_t num_steps, num_values, num_slots;
+    uint32_t num_workers; // as the device says
 };
 
 void harness_open(struct device_harness *h, const tn_plugin *plugin);

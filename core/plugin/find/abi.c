@@ -183,11 +183,12 @@ static tn_status check_packings(const tn_backend *backend, const char *id,
     uint32_t count = TN_HAS(backend, num_packings) ? backend->num_packings : 0;
     uint32_t size = TN_HAS(backend, packing_size) ? backend->packing_size : 0;
     const char *records = count ? (const char *)backend->packings : NULL;
-    if (count && (size < TN_END_OF(backend->packings, unpack) || size > MAX_ABI_STRUCT))
-        return reason_record(
-            reason, TN_ERR_REFUSED, REASON_CONTRACT, id,
-            "%s: its packings are %" PRIu32 " bytes apart, expected %" PRIu64 " to %d", id,
-            size, TN_END_OF(backend->packings, unpack), MAX_ABI_STRUCT);
+    const tn_packing first = {0}; // of as many bytes as a record has at least
+    if (count && (size < TN_END_OF(&first, unpack) || size > MAX_ABI_STRUCT))
+        return reason_record(reason, TN_ERR_REFUSED, REASON_CONTRACT, id,
+                             "%s: its packings are %" PRIu32
+                             " bytes apart, expected %" PRIu64 " to %d",
+                             id, size, TN_END_OF(&first, unpack), MAX_ABI_STRUCT);
     uint64_t most = records ? reach_of(records) / size : 0;
     most = most < MAX_NAMES ? most : MAX_NAMES;
     if (count > most)

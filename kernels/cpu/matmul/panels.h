@@ -34,15 +34,14 @@ typedef void cpu_panels_fn(const struct cpu_panels *p);
 #define CPU_PANELS_FEW_INNER 2048
 #define CPU_PANELS_FEW_PITCH (CPU_PANELS_FEW_INNER + 16)
 
-// Bytes that a product of these extents needs in any variant.
+// Bytes that a product of these extents, or any part of it, needs in any variant: a part
+// may have few rows or columns, whatever the whole has.
 static inline int64_t cpu_panels_scratch(int64_t m, int64_t n, int64_t k)
 {
     int64_t rows = m < CPU_PANELS_ROWS ? m : CPU_PANELS_ROWS;
     int64_t columns = n < CPU_PANELS_COLUMNS ? n : CPU_PANELS_COLUMNS;
     int64_t inner = k < CPU_PANELS_INNER ? k : CPU_PANELS_INNER;
-    int64_t few = m <= CPU_PANELS_FEW || n <= CPU_PANELS_FEW
-                      ? CPU_PANELS_FEW * CPU_PANELS_FEW_PITCH * 4
-                      : 0;
+    int64_t few = CPU_PANELS_FEW * CPU_PANELS_FEW_PITCH * 4;
     // Whole register tiles, of at most 14 by 32; 64 bytes beyond, which copies may write.
     int64_t bytes = (((rows + 13) + (columns + 31)) * inner * 4 + 2 * 64 + 63) / 64 * 64;
     return bytes > few ? bytes : few;
