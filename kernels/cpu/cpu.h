@@ -43,7 +43,6 @@ struct cpu_kernels {
     cpu_stream_fn *stream;
     void (*fence)(void);
     cpu_product_fn *const *product; // [dtype]; NULL for floats
-    cpu_panels_fn *panels;          // products of F32, F16, BF16
     const struct cpu_reduce_kernels *reduce;
     const struct cpu_argmax_kernels *argmax;
     const struct cpu_few_kernels *few;
@@ -64,5 +63,9 @@ const struct cpu_kernels *cpu_pick(uint32_t features);
 // The same of products with quantised weights, which have variants of their own.
 const struct cpu_quant_kernels *const *cpu_quant_variants(void);
 const struct cpu_quant_kernels *cpu_quant_pick(uint32_t features);
+
+// The same of products of F32, F16 and BF16.
+const struct cpu_panels_variant *const *cpu_panels_variants(void);
+const struct cpu_panels_variant *cpu_panels_pick(uint32_t features);
 
 #endif // KERNELS_CPU_H

@@ -31,7 +31,7 @@ static uint64_t enabled_state(void)
 uint32_t cpu_features(void)
 {
     const uint32_t osxsave = 1u << 27, fma = 1u << 12, avx = 1u << 28, f16c = 1u << 29;
-    const uint32_t avx2 = 1u << 5, vnni = 1u << 11, amx = 1u << 24 | 1u << 25;
+    const uint32_t avx2 = 1u << 5, vnni = 1u << 11, amx = 1u << 22 | 1u << 24 | 1u << 25;
     const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
     uint32_t a, b, c, d, features = 0;
 
@@ -118,6 +118,50 @@ const struct cpu_quant_kernels *const *cpu_quant_variants(void)
 const struct cpu_quant_kernels *cpu_quant_pick(uint32_t features)
 {
     const struct cpu_quant_kernels *const *variant = cpu_quant_variants();
+    while (((*variant)->needs & features) != (*variant)->needs)
+        variant++; // ends at the last variant, whose `needs` is 0
+    return *variant;
+}
+
+cpu_panels_fn cpu_panels_baseline;
+#ifdef CPU_BUILD_X86
+cpu_panels_fn cpu_panels_avx2, cpu_panels_avx512;
+#endif
+#ifdef CPU_BUILD_AMX
+cpu_panels_fn cpu_panels_amx;
+#endif
+
+const struct cpu_panels_variant *const *cpu_panels_variants(void)
+{
+    static const struct cpu_panels_variant all[] = {
+#ifdef CPU_BUILD_AMX
+        {"amx", CPU_HAS_AVX512 | CPU_HAS_AMX, cpu_panels_amx, true},
+#endif
+#ifdef CPU_BUILD_X86
+        {"avx512", CPU_HAS_AVX512, cpu_panels_avx512, false},
+        {"avx2", CPU_HAS_AVX2, cpu_panels_avx2, false},
+#endif
+        {"baseline", 0, cpu_panels_baseline, false},
+    };
+    enum { NUM = sizeof(all) / sizeof(all[0]) };
+    static const struct cpu_panels_variant *const variants[] = {
+        &all[0],
+#if defined(CPU_BUILD_X86)
+        &all[1],
+        &all[2],
+#endif
+#ifdef CPU_BUILD_AMX
+        &all[3],
+#endif
+        NULL
+    };
+    _Static_assert(sizeof(variants) / sizeof(variants[0]) == NUM + 1, "all are listed");
+    return variants;
+}
+
+const struct cpu_panels_variant *cpu_panels_pick(uint32_t features)
+{
+    const struct cpu_panels_variant *const *variant = cpu_panels_variants();
     while (((*variant)->needs & features) != (*variant)->needs)
         variant++; // ends at the last variant, whose `needs` is 0
     return *variant;

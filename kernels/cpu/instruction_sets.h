@@ -10,7 +10,7 @@ enum {
     CPU_HAS_AVX2 = 1,   // AVX2, FMA, F16C
     CPU_HAS_AVX512 = 2, // AVX-512 F, BW, CD, DQ, VL
     CPU_HAS_VNNI = 8,   // AVX-512 VNNI
-    CPU_HAS_AMX = 16,   // AMX-INT8, beside AVX-512 VNNI
+    CPU_HAS_AMX = 16,   // AMX-INT8 and AMX-BF16, beside AVX-512 VNNI
 };
 
 // The instruction sets that both the processor and the operating system offer: CPU_HAS_...

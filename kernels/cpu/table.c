@@ -36,7 +36,6 @@ const struct cpu_kernels V(cpu_kernels) = {
     .stream = V(cpu_stream),
     .fence = V(cpu_fence),
     .product = V(cpu_products),
-    .panels = V(cpu_panels),
     .reduce = &V(cpu_reductions),
     .argmax = &V(cpu_argmax),
     .few = &few,

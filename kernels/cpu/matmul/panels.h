@@ -3,6 +3,7 @@
 #ifndef KERNELS_CPU_PANELS_H
 #define KERNELS_CPU_PANELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <tenon/types.h>
 
@@ -34,6 +35,10 @@ typedef void cpu_panels_fn(const struct cpu_panels *p);
 #define CPU_PANELS_FEW_INNER 2048
 #define CPU_PANELS_FEW_PITCH (CPU_PANELS_FEW_INNER + 16)
 
+// The same of products of BF16 on AMX: multiples of 32.
+#define CPU_PANELS_AMX_ROWS 320
+#define CPU_PANELS_AMX_INNER 512
+
 // Bytes that a product of these extents, or any part of it, needs in any variant: a part
 // may have few rows or columns, whatever the whole has.
 static inline int64_t cpu_panels_scratch(int64_t m, int64_t n, int64_t k)
@@ -44,7 +49,18 @@ static inline int64_t cpu_panels_scratch(int64_t m, int64_t n, int64_t k)
     int64_t few = CPU_PANELS_FEW * CPU_PANELS_FEW_PITCH * 4;
     // Whole register tiles, of at most 14 by 32; 64 bytes beyond, which copies may write.
     int64_t bytes = (((rows + 13) + (columns + 31)) * inner * 4 + 2 * 64 + 63) / 64 * 64;
+    int64_t pairs = k < CPU_PANELS_AMX_INNER ? (k + 31) / 32 * 32 : CPU_PANELS_AMX_INNER;
+    int64_t tiles = ((rows + 31) / 32 + (columns + 31) / 32) * 32 * pairs * 2;
+    bytes = bytes > tiles ? bytes : tiles;
     return bytes > few ? bytes : few;
 }
+
+// One variant of these products.
+struct cpu_panels_variant {
+    const char *name;
+    uint32_t needs; // CPU_HAS_..., instruction sets
+    cpu_panels_fn *multiply;
+    bool flushes; // takes subnormal numbers of BF16 for zeros
+};
 
 #endif // KERNELS_CPU_PANELS_H

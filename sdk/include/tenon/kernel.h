@@ -152,7 +152,7 @@ enum {
     TN_CPU_AVX512 = 2, // AVX-512 F, BW, CD, DQ, VL
     TN_CPU_NEON = 4,   // AArch64 Advanced SIMD
     TN_CPU_VNNI = 8,   // AVX-512 VNNI: sums of four products of bytes
-    TN_CPU_AMX = 16,   // AMX-INT8: products of matrices of bytes, in tiles
+    TN_CPU_AMX = 16,   // AMX-INT8 and AMX-BF16: products of matrices, in tiles
 };
 
 // Argument of a cpu.c/1 launch and of a reference: operands in the memory of the host.

@@ -267,7 +267,7 @@ static tn_status panels(const tn_cpu_call *call)
     }
     p.call = call;
     p.kernels = kernel_variant(call);
-    p.panels = p.kernels->panels;
+    p.panels = panels_variant(call);
     p.panel_memory = call->scratch;
     p.a.data = first_element(&call->inputs[0]);
     p.b.data = first_element(&call->inputs[1]);
