@@ -255,3 +255,20 @@ Test(panels, products_of_several_blocks)
     check_forms(19, CPU_PANELS_COLUMNS + 37, 2 * CPU_PANELS_INNER + 1, BY_COLUMNS,
                 BY_COLUMNS, ordinary);
 }
+
+// Threads share a product in parts, each with the memory that the whole asks for.
+Test(panels, a_part_needs_no_more_memory_than_the_whole)
+{
+    for (int64_t m = 1; m <= 700; m += 3)
+        for (int64_t n = 1; n <= 2100; n += 41)
+            for (int64_t k = 1; k <= 2600; k += 173)
+                for (int64_t parts = 2; parts <= 16; parts *= 2) {
+                    int64_t whole = cpu_panels_scratch(m, n, k);
+                    int64_t rows = (m + parts - 1) / parts,
+                            columns = (n + parts - 1) / parts;
+                    if (cpu_panels_scratch(rows, n, k) > whole ||
+                        cpu_panels_scratch(m, columns, k) > whole)
+                        cr_fatal("%ld x %ld x %ld in %ld parts", (long)m, (long)k, (long)n,
+                                 (long)parts);
+                }
+}
