@@ -5,6 +5,7 @@
 #ifndef TOOLS_BENCH_BENCH_H
 #define TOOLS_BENCH_BENCH_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ struct contestant {
     void *state;
     double seconds[MAX_ROUNDS]; // for doing the work once, by round
     double median;              // negative after a failure
+    uint64_t times;             // of a round; 0: what contest() is told
 };
 
 struct bench {
@@ -30,8 +32,12 @@ struct bench {
     const char *folder;    // of this program
     const char *tenon;     // path of the command
     const char *beside[2]; // devices that "ops" compares; NULL: the default one alone
-    bool quick;            // few rows: whether it works
-    int threads;
+    bool quick;            // few rows or small ones: whether it works
+    const char *only;      // of cpu and gpu: a part or a pattern of "group/name"; NULL: all
+    enum { STYLE_TEXT, STYLE_JSON, STYLE_MARKDOWN } style; // of what cpu and gpu print
+    bool failed; // a result was wrong, or there was none
+    int threads; // 0: not given
+    bool pinned; // to as many processors
     int rounds;
     FILE *out;
 };
@@ -69,9 +75,13 @@ struct peers {
     FILE *to, *from; // NULL: no process
     int process;
     bool has_torch, has_mlx;
+    char names[256]; // of both, or "no peers"
 };
-void peers_start(struct peers *peers, const struct bench *bench);
+void peers_start(struct peers *peers, const struct bench *bench, const char *device);
 void peers_stop(struct peers *peers);
+// The answer to a request, behind whose line `size` bytes are sent. Takes `request`; NULL
+// when there was none.
+json_t *peers_ask(struct peers *peers, json_t *request, const void *data, uint64_t size);
 // Seconds that `times` evaluations of `work` ("torch axpby") take; negative when it failed.
 double peers_run(struct peers *peers, const char *work, uint64_t times);
 
@@ -82,9 +92,12 @@ void bench_axpby(struct bench *bench);
 void bench_replay(struct bench *bench);
 void bench_first(struct bench *bench);
 void bench_command(struct bench *bench);
-void bench_norms(struct bench *bench);
 void bench_ops(struct bench *bench);
 void bench_lenet(struct bench *bench);
+void bench_cpu(struct bench *bench);
+void bench_gpu(struct bench *bench);
+// The name of the device, and of processors the peak. free() it; NULL: no memory.
+char *bench_machine(const struct bench *bench);
 void bench_file(struct bench *bench, const char *path); // a file of graphs
 
 // Runs a program to its end. Discards its output, or gives it in *out_text (free it). False

@@ -85,7 +85,8 @@ void bench_axpby(struct bench *bench)
           "axpby f32 %dx%d, a graph built and evaluated each time "
           "(simple graph no slower than BLAS, ahead of peers)",
           ROWS, COLUMNS);
-    peers_start(&peers, bench);
+    peers_start(&peers, bench, "cpu");
+    fprintf(bench->out, "  beside %s\n", peers.names);
     tn_scope *s = tn_scope_open(bench->runtime);
     tn_array *x = kept_matrix(s), *y = kept_matrix(s);
     for (size_t i = 0; i < COUNT(ways); i++) {

@@ -34,9 +34,10 @@ void contest(struct contestant *list, size_t count, int rounds, uint64_t times)
     rounds = rounds < MAX_ROUNDS ? rounds : MAX_ROUNDS;
     for (int round = -1; round < rounds; round++) {
         for (size_t i = 0; i < count; i++) {
-            double seconds = list[i].run(&list[i], times);
+            uint64_t calls = list[i].times ? list[i].times : times;
+            double seconds = list[i].run(&list[i], calls);
             if (round >= 0)
-                list[i].seconds[round] = seconds < 0 ? -1 : seconds / (double)times;
+                list[i].seconds[round] = seconds < 0 ? -1 : seconds / (double)calls;
         }
     }
     for (size_t i = 0; i < count; i++)

@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,28 +11,34 @@
 static const struct {
     const char *name, *what;
     void (*run)(struct bench *bench);
+    const char *backend; // that a table of cases is of: only when it is named
 } benchmarks[] = {
     {"matmul", "products of matrices beside cblas_sgemm", bench_matmul},
     {"axpby", "alpha * x + beta * y beside PyTorch and MLX", bench_axpby},
     {"replay", "a traced function of tiny nodes", bench_replay},
     {"first", "the first evaluation of a new graph", bench_first},
     {"command", "the command from start to end", bench_command},
-    {"norms", "softmax and layer norm beside PyTorch", bench_norms},
     {"ops", "single operators, small and large", bench_ops},
     {"lenet", "training beside PyTorch", bench_lenet},
+    {"cpu", "what people run, on the processor, beside PyTorch", bench_cpu, "cpu-blas"},
+    {"gpu", "the same on the device of TENON_BACKEND (vulkan)", bench_gpu, "vulkan"},
 };
 
 static void print_help(void)
 {
     printf("Usage: tenon bench [NAME|@FILE ...] [--rounds N] [--threads N] [--python "
            "PYTHON]\n"
-           "                   [--beside DEVICE,DEVICE] [--quick]\n\n"
+           "                   [--beside DEVICE,DEVICE] [--only CASES] [--json FILE] "
+           "[--quick]\n\n"
            "Measure Tenon beside its peers: contestants take turns, medians are compared.\n"
            "@FILE: the graphs of a file that 'tenon eval --save' wrote.\n"
            "PYTHON (or TENON_BENCH_PYTHON) is a Python that has torch or mlx; without it,\n"
            "Tenon is measured alone. Without a NAME: all of them. --beside: ops on two "
            "devices,\n"
-           "in turns (vulkan-jit,vulkan); --quick: a few of them.\n\nBenchmarks:\n");
+           "in turns (vulkan-jit,vulkan); --quick: a few of them. cpu and gpu run on N "
+           "pinned\n"
+           "processors (all), beside python3 without --python; --only: part or pattern of\n"
+           "\"group/name\"; --quick: small ones.\n\nBenchmarks:\n");
     for (size_t i = 0; i < COUNT(benchmarks); i++)
         printf("  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
 }
@@ -40,6 +47,38 @@ static int misuse(const char *what, const char *got)
 {
     fprintf(stderr, "tenon: bench: %s '%s'; 'tenon bench --help' explains\n", what, got);
     return 2;
+}
+
+static int allowed_processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+}
+
+// Of the processors that may be used the last `count`: the first one has the interrupts.
+static void pin(int count)
+{
+    cpu_set_t allowed, chosen;
+    CPU_ZERO(&chosen);
+    if (sched_getaffinity(0, sizeof(allowed), &allowed))
+        return;
+    for (int i = CPU_SETSIZE - 1; i >= 0 && count > 0; i--)
+        if (CPU_ISSET(i, &allowed)) {
+            CPU_SET(i, &chosen);
+            count--;
+        }
+    sched_setaffinity(0, sizeof(chosen), &chosen);
+}
+
+// A table of cases, unless `backend` is NULL.
+static void prepare_cases(struct bench *bench, const char *backend)
+{
+    if (!backend)
+        return;
+    bool is_cpu = strcmp(backend, "cpu-blas") == 0;
+    setenv("TENON_BACKEND", backend, is_cpu);
+    bench->pinned = is_cpu;
+    bench->python = bench->python ? bench->python : "python3";
 }
 
 // Reads "--name value" or a benchmark's name; moves *at onto the value. Returns 0, or 2 for
@@ -51,6 +90,8 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
     if (rounds || strcmp(argument, "--threads") == 0) {
         int most = rounds ? MAX_ROUNDS : 256;
         int value = *at + 1 < argc ? atoi(argv[++*at]) : 0;
+        if (!rounds && value == 0 && strcmp(argv[*at], "all") == 0)
+            value = allowed_processors();
         if (value < 1 || value > most)
             return misuse("wrong number behind", argument);
         *(rounds ? &bench->rounds : &bench->threads) = value;
@@ -62,6 +103,16 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
         bench->python = argv[++*at];
         return 0;
     }
+    if (strcmp(argument, "--only") == 0 && *at + 1 < argc) {
+        bench->only = argv[++*at];
+        return 0;
+    }
+    if (strcmp(argument, "--json") == 0 || strcmp(argument, "--markdown") == 0) {
+        bench->style = argument[2] == 'j' ? STYLE_JSON : STYLE_MARKDOWN;
+        return 0;
+    }
+    if (strcmp(argument, "--") == 0)
+        return 0;
     if (strcmp(argument, "--quick") == 0) {
         bench->quick = true;
         return 0;
@@ -80,6 +131,7 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
     for (size_t i = 0; i < COUNT(benchmarks); i++) {
         if (strcmp(argument, benchmarks[i].name) == 0) {
             chosen[i] = chosen[COUNT(benchmarks)] = true;
+            prepare_cases(bench, benchmarks[i].backend);
             return 0;
         }
     }
@@ -95,6 +147,10 @@ static bool is_file(char **argv, int i)
 static int run_all(struct bench *bench, const bool *chosen, int argc, char **argv)
 {
     char threads[16];
+    if (!bench->threads)
+        bench->threads = bench->pinned ? allowed_processors() : 2;
+    if (bench->pinned)
+        pin(bench->threads);
     snprintf(threads, sizeof(threads), "%d", bench->threads);
     setenv("TENON_THREADS", threads, 1);
     setenv("OPENBLAS_NUM_THREADS", threads, 1);
@@ -102,7 +158,9 @@ static int run_all(struct bench *bench, const bool *chosen, int argc, char **arg
         fprintf(stderr, "tenon: %s\n", tn_last_error());
         return 1;
     }
-    printf("%d threads, medians of %d rounds in turns\n", bench->threads, bench->rounds);
+    if (bench->style == STYLE_TEXT)
+        printf("%d threads, medians of %d rounds in turns\n", bench->threads,
+               bench->rounds);
     bool has_files = false;
     for (int i = 1; i < argc; i++)
         if (is_file(argv, i)) {
@@ -110,10 +168,10 @@ static int run_all(struct bench *bench, const bool *chosen, int argc, char **arg
             has_files = true;
         }
     for (size_t i = 0; i < COUNT(benchmarks); i++)
-        if (chosen[i] || !(has_files || chosen[COUNT(benchmarks)]))
+        if (chosen[i] || !(has_files || chosen[COUNT(benchmarks)] || benchmarks[i].backend))
             benchmarks[i].run(bench);
     tn_runtime_close(bench->runtime);
-    return 0;
+    return bench->failed;
 }
 
 // What was printed has to have arrived.
@@ -130,7 +188,6 @@ int main(int argc, char **argv)
     char folder[PATH_MAX];
     bool chosen[COUNT(benchmarks) + 1] = {false}; // last element: any benchmark is chosen
     struct bench bench = {.rounds = 15,
-                          .threads = 2,
                           .out = stdout,
                           .folder = folder,
                           .python = getenv("TENON_BENCH_PYTHON"),

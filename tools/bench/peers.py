@@ -1,47 +1,171 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch and MLX on the CPU for tenon-bench: reads "PEER WORK TIMES", prints seconds."""
+"""PyTorch and MLX for tenon-bench: peers.py THREADS [cpu|cuda].
 
+A line of JSON is a request, a line of JSON the answer: {"do": "case", "expression", "inputs"} prepares an
+expression, "run" calls it and waits "times" times and gives "seconds", "compare" takes elements of a result of
+Tenon behind the line. "work" instead of "do" runs one of the fixed pieces of work below.
+"""
+
+import gc
+import json
+import math
 import os
 import sys
 import time
 
-THREADS = sys.argv[1]
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = THREADS
+THREADS = int(sys.argv[1])
+DEVICE = sys.argv[2] if len(sys.argv) > 2 else "cpu"
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = str(THREADS)
 names, work = [], {}
+asked, answers = sys.stdin.buffer, sys.stdout
 
 try:
     import torch
+    from torch import nn
+    from torch.nn import functional as F
 
-    torch.set_num_threads(int(THREADS))
-    names.append(f"torch {torch.__version__}")
-    tx = torch.arange(256 * 512, dtype=torch.float32).reshape(256, 512) % 31 * 0.25
-    ty = tx.clone()
-
-    def torch_axpby(times):
-        with torch.no_grad():
-            for _ in range(times):
-                4.0 * tx + 2.0 * ty
-
-    work["torch axpby"] = torch_axpby
-    rows = torch.rand(4096, 1024) * 2 - 1
-    weight, bias = torch.rand(1024), torch.rand(1024)
-
-    def torch_softmax(times):
-        with torch.no_grad():
-            for _ in range(times):
-                torch.softmax(rows, -1)
-
-    def torch_layer_norm(times):
-        with torch.no_grad():
-            for _ in range(times):
-                torch.nn.functional.layer_norm(rows, (1024,), weight, bias)
-
-    work["torch softmax"] = torch_softmax
-    work["torch layer_norm"] = torch_layer_norm
+    if DEVICE == "cuda" and not torch.cuda.is_available():
+        raise ImportError
+    torch.set_num_threads(THREADS)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    device = torch.device(DEVICE)
+    names.append(f"torch {torch.__version__}" +
+                 (f" on {torch.cuda.get_device_name()}" if DEVICE == "cuda" else f", {THREADS} threads"))
 except ImportError:
-    pass
+    torch = None
+
+if torch:
+    DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+              "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8,
+              "bool": torch.bool, "complex64": torch.complex64, "complex128": torch.complex128}
+    # Differences over the greatest element: a few roundings of a sum, in the dtype of the result.
+    ALLOWED = {"f64": 1e-10, "f32": 1e-4, "f16": 1e-2, "bf16": 4e-2, "complex64": 1e-4, "complex128": 1e-10}
+
+    # --- what expressions may call, beside torch and torch.nn.functional ------------------
+
+    def grad(y, *xs):
+        given = torch.autograd.grad(y if y.dim() == 0 else y.sum(), xs)
+        return given if len(given) > 1 else given[0]
+
+    def grads(y, *xs):
+        return torch.autograd.grad(y, xs)
+
+    def nchw(x):
+        return x.permute(0, 3, 1, 2)
+
+    def nhwc(x):
+        return x.permute(0, 2, 3, 1)
+
+    def conv2d(x, w, b=None, **attrs):
+        return nhwc(F.conv2d(nchw(x), nchw(w), b, **attrs))
+
+    # --- inputs, as case_array() makes them ------------------------------------------------
+
+    def units(count, seed):
+        i = torch.arange(count, dtype=torch.int64, device=device)
+        h = (i * 0x9E3779B1 & 0xFFFFFFFF) ^ seed
+        del i
+        h ^= h >> 15
+        h *= 0x85EBCA77 - (1 << 32)  # the low half of the product is the same
+        h &= 0xFFFFFFFF
+        h ^= h >> 13
+        return (h >> 8).to(torch.float32) / (1 << 24)
+
+    def make_input(told, index):
+        shape, dtype = told["shape"], DTYPES[told["dtype"]]
+        u = units(math.prod(shape) * (2 if dtype.is_complex else 1), (index + 1) * 0x51ED270B & 0xFFFFFFFF)
+        if told["below"]:
+            u = (u * told["below"]).to(torch.int64)
+        else:
+            u = u * told["scale"] + told["offset"]
+        if dtype.is_complex:
+            u = torch.view_as_complex(u.reshape(-1, 2))
+        return u.to(dtype).reshape(shape)
+
+    # --- requests ----------------------------------------------------------------------------
+
+    state = {}
+
+    def wait():
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
+
+    def do_case(request):
+        state.clear()
+        gc.collect()
+        if DEVICE == "cuda":
+            torch.cuda.empty_cache()
+        inputs = [make_input(told, i) for i, told in enumerate(request["inputs"])]
+        text = request["expression"]
+        state["grad"] = "grad" in text
+        if state["grad"]:
+            inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
+        scope = {**vars(F), **vars(torch), **{k: v for k, v in globals().items() if callable(v)}, "F": F, "nn": nn}
+        parameters = ", ".join(told["name"] for told in request["inputs"])
+        state["call"] = eval(f"lambda {parameters}: ({text})", scope)
+        state["inputs"] = inputs
+        with torch.set_grad_enabled(state["grad"]):
+            result = state["call"](*inputs)
+        wait()
+        state["results"] = result if isinstance(result, (tuple, list)) else [result]
+        return {}
+
+    def do_run(request):
+        call, inputs = state["call"], state["inputs"]
+        state.pop("results", None)
+        with torch.set_grad_enabled(state["grad"]):
+            wait()
+            begin = time.perf_counter()
+            for _ in range(request["times"]):
+                call(*inputs)
+                wait()
+            return {"seconds": time.perf_counter() - begin}
+
+    def do_compare(request):
+        dtype = DTYPES[request["dtype"]]
+        count, stride = request["count"], request["stride"]
+        data = bytearray(asked.read(-(-count // stride) * dtype.itemsize))
+        got = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
+        if "results" not in state:
+            with torch.set_grad_enabled(state["grad"]):
+                result = state["call"](*state["inputs"])
+            state["results"] = result if isinstance(result, (tuple, list)) else [result]
+        theirs = state["results"][request["index"]].detach()
+        if theirs.numel() != count:
+            return {"error": f"{theirs.numel()} elements for {count}", "good": False}
+        want = theirs.contiguous().reshape(-1)[::stride].cpu()
+        wide = torch.complex128 if dtype.is_complex else torch.float64
+        got, want = got.to(wide), want.to(wide)
+        same = (got == want) | (got.isnan() & want.isnan())
+        if bool(same.all()):
+            return {"error": 0.0, "good": True}
+        got, want = got[~same], want
+        finite = want[want.abs() != math.inf].nan_to_num()
+        most = float(finite.abs().max()) if finite.numel() else 0.0
+        error = float((got - want[~same]).abs().max()) / max(most, 1e-30)
+        allowed = request["allowed"] or ALLOWED.get(request["dtype"], 0)
+        return {"error": error if math.isfinite(error) else 1e30, "good": error <= allowed}
+
+    DO = {"case": do_case, "run": do_run, "compare": do_compare}
+
+    # --- fixed work --------------------------------------------------------------------------
+
+    if DEVICE == "cpu":
+        tx = torch.arange(256 * 512, dtype=torch.float32).reshape(256, 512) % 31 * 0.25
+        ty = tx.clone()
+
+        def torch_axpby(times):
+            with torch.no_grad():
+                for _ in range(times):
+                    4.0 * tx + 2.0 * ty
+
+        work["torch axpby"] = torch_axpby
 
 try:
+    if DEVICE != "cpu":
+        raise ImportError
     import mlx.core as mx
 
     mx.set_default_device(mx.cpu)
@@ -58,9 +182,16 @@ try:
 except ImportError:
     pass
 
-print(", ".join(names) or "no peers", flush=True)
-for line in sys.stdin:
-    name, times = line.rsplit(" ", 1)
-    begin = time.perf_counter()
-    work[name](int(times))
-    print(time.perf_counter() - begin, flush=True)
+print(", ".join(names) or "no peers", file=answers, flush=True)
+for line in iter(asked.readline, b""):
+    request = json.loads(line)
+    try:
+        if "work" in request:
+            begin = time.perf_counter()
+            work[request["work"]](request["times"])
+            answer = {"seconds": time.perf_counter() - begin}
+        else:
+            answer = DO[request["do"]](request)
+    except Exception as error:
+        answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+    print(json.dumps(answer), file=answers, flush=True)

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// Inputs of the cases: what their texts say, and elements that the peer makes alike.
+#include "cases.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- texts -----------------------------------------------------------------------------
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '.';
+}
+
+char *case_text(const char *text, bool quick)
+{
+    char *out = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&out, &size);
+    if (!stream)
+        return NULL;
+    for (const char *at = text; *at;) {
+        size_t length = 1;
+        while (is_word(at[0]) && is_word(at[length]))
+            length++;
+        char *end;
+        long number = strtol(at, &end, 10);
+        bool is_extent = isdigit((unsigned char)*at) && end == at + length && number >= 48;
+        if (quick && is_extent)
+            fprintf(stream, "%ld", number / 16);
+        else
+            fwrite(at, 1, length, stream);
+        at += length;
+    }
+    if (!fclose(stream))
+        return out;
+    free(out);
+    return NULL;
+}
+
+static tn_dtype dtype_named(const char *name, size_t length)
+{
+    for (tn_dtype i = 1; i < TN_NUM_DTYPES; i++)
+        if (strlen(tn_dtype_name(i)) == length &&
+            strncmp(tn_dtype_name(i), name, length) == 0)
+            return i;
+    return TN_DTYPE_NONE;
+}
+
+// Reads "[4,8]"; where it ends, or NULL.
+static const char *read_extents(const char *at, tn_type *type)
+{
+    char *end;
+    if (*at++ != '[')
+        return NULL;
+    while (*at && *at != ']') {
+        if (type->rank == TN_MAX_RANK)
+            return NULL;
+        type->extent[type->rank++] = strtoll(at, &end, 10);
+        if (end == at)
+            return NULL;
+        at = end + (*end == ',');
+    }
+    return *at == ']' ? at + 1 : NULL;
+}
+
+// Reads "x:f32~[4,8]"; where it ends, or NULL.
+static const char *read_input(const char *at, struct case_input *out)
+{
+    *out = (struct case_input){.scale = 2, .offset = -1};
+    size_t length = strcspn(at, ":");
+    if (!at[length] || length >= sizeof(out->name))
+        return NULL;
+    memcpy(out->name, at, length);
+    at += length + 1;
+    length = strcspn(at, "+~<[");
+    out->type.dtype = dtype_named(at, length);
+    at += length;
+    if (*at == '+') {
+        out->scale = 1, out->offset = 0, at++;
+    } else if (*at == '~') {
+        out->scale = 1.0f / 16, out->offset = -1.0f / 32, at++;
+    } else if (*at == '<') {
+        out->below = atoi(at + 1);
+        at += strcspn(at, "[");
+    }
+    return out->type.dtype ? read_extents(at, &out->type) : NULL;
+}
+
+int case_inputs(const char *text, struct case_input *out)
+{
+    int count = 0;
+    for (const char *at = text; at && *at; at += strspn(at, " ")) {
+        if (count == CASE_MAX_INPUTS)
+            return -1;
+        at = read_input(at, &out[count++]);
+        if (!at)
+            return -1;
+    }
+    return count;
+}
+
+// --- elements --------------------------------------------------------------------------
+
+// A hash of the place alone, so that the peer's vector code gives the same numbers.
+static float unit_at(uint64_t i, uint32_t seed)
+{
+    uint32_t h = ((uint32_t)i * 0x9e3779b1u) ^ seed;
+    h ^= h >> 15;
+    h *= 0x85ebca77u;
+    h ^= h >> 13;
+    return (float)(h >> 8) / (float)(1 << 24);
+}
+
+static uint64_t elements_of(const tn_type *type)
+{
+    uint64_t count = 1;
+    for (int32_t i = 0; i < type->rank; i++)
+        count *= (uint64_t)type->extent[i];
+    return count;
+}
+
+double case_bytes(const tn_type *type)
+{
+    return (double)elements_of(type) * (double)tn_dtype_bytes(type->dtype);
+}
+
+tn_array *case_array(tn_scope *s, const struct case_input *input, int index)
+{
+    tn_shape shape = {.rank = input->type.rank};
+    bool is_complex = tn_is_complex(input->type.dtype);
+    uint64_t count = elements_of(&input->type) * (is_complex ? 2 : 1);
+    uint32_t seed = (uint32_t)(index + 1) * 0x51ed270bu;
+    memcpy(shape.extent, input->type.extent, sizeof(shape.extent));
+    float *numbers = malloc(count * sizeof(*numbers) + 1);
+    if (!numbers) {
+        fprintf(stderr, "tenon-bench: no memory for %llu numbers\n",
+                (unsigned long long)count);
+        return NULL;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        float unit = unit_at(i, seed);
+        numbers[i] = input->below ? (float)(int)(unit * (float)input->below)
+                                  : unit * input->scale + input->offset;
+    }
+    tn_array *x = tn_from_data(s, is_complex ? input->type.dtype : TN_F32, &shape, numbers);
+    free(numbers);
+    if (!is_complex && input->type.dtype != TN_F32)
+        x = tn_op(s, "base.astype/1", TN_IN(x),
+                  tn_attrs("dtype", (int64_t)input->type.dtype));
+    return tn_keep(s, x);
+}
+
+json_t *case_told(const struct case_input *input)
+{
+    json_t *shape = json_array();
+    for (int32_t i = 0; i < input->type.rank; i++)
+        json_array_append_new(shape, json_integer(input->type.extent[i]));
+    return json_pack("{s:s, s:s, s:o, s:i, s:f, s:f}", "name", input->name, "dtype",
+                     tn_dtype_name(input->type.dtype), "shape", shape, "below",
+                     input->below, "scale", (double)input->scale, "offset",
+                     (double)input->offset);
+}
