@@ -11,6 +11,7 @@
 #define ROUND_SECONDS 5e-3 // a round makes calls for about so long
 #define SLOW_SECONDS 0.1   // calls that take longer have fewer rounds
 #define SLOW_ROUNDS 3
+#define MANY 16           // operations a byte, from which arithmetic is what bounds
 #define SAMPLES (1 << 20) // of a result, at most about so many elements are compared
 
 struct side {
@@ -22,6 +23,7 @@ struct measured {
     struct bench *bench;
     struct peers *peers; // NULL: there is no PyTorch
     const struct bench_case *row;
+    char name[160]; // with the extents
     struct lang_tree tree;
     struct case_input told[CASE_MAX_INPUTS];
     tn_array *inputs[CASE_MAX_INPUTS]; // kept
@@ -185,12 +187,11 @@ static void measure(struct measured *m, bool has_theirs)
 {
     struct contestant list[2] = {m->ours.contest, m->theirs.contest};
     size_t count = has_theirs ? 2 : 1;
-    int rounds = m->bench->quick ? 1 : m->bench->rounds;
-    double seconds = m->bench->quick ? 0 : ROUND_SECONDS;
-    for (size_t i = 0; i < count; i++)
-        list[i].times = bench_times(&list[i], seconds);
-    double once = list[0].run(&list[0], 1);
-    if (once > SLOW_SECONDS && rounds > SLOW_ROUNDS)
+    bool quick = m->bench->quick;
+    int rounds = quick ? 1 : m->bench->rounds;
+    for (size_t i = 0; i < count && !quick; i++)
+        list[i].times = bench_times(&list[i], ROUND_SECONDS);
+    if (!quick && rounds > SLOW_ROUNDS && list[0].run(&list[0], 1) > SLOW_SECONDS)
         rounds = SLOW_ROUNDS;
     contest(list, count, rounds, 1);
     m->ours = (struct side){list[0], bench_least(&list[0], rounds)};
@@ -198,12 +199,18 @@ static void measure(struct measured *m, bool has_theirs)
         m->theirs = (struct side){list[1], bench_least(&list[1], rounds)};
 }
 
+static enum case_size size_of(const struct bench *bench, const struct bench_case *row)
+{
+    enum case_size full = bench->pinned ? SIZE_CPU : SIZE_GPU;
+    return !bench->quick ? full : row->whole ? SIZE_CPU : SIZE_QUICK;
+}
+
 static void run_case(struct measured *m)
 {
-    bool quick = m->bench->quick;
+    enum case_size size = size_of(m->bench, m->row);
     const char *theirs = m->row->theirs ? m->row->theirs : m->row->ours;
-    char *texts[] = {case_text(m->row->inputs, quick), case_text(m->row->ours, quick),
-                     case_text(theirs, quick)};
+    char *texts[] = {case_text(m->row->inputs, size), case_text(m->row->ours, size),
+                     case_text(theirs, size)};
     m->error = -1;
     m->ours.contest.median = m->theirs.contest.median = -1;
     if (texts[0] && texts[1] && texts[2] && begin_ours(m, texts[0], texts[1])) {
@@ -248,8 +255,9 @@ static const char *rate_of(const struct measured *m, char out[32])
     double ours = m->ours.contest.median, work = m->row->work;
     out[0] = '\0';
     if (ours > 0 && !m->bench->quick)
-        snprintf(out, 32, "%.1f %s", (work > 0 ? work : m->bytes) / ours * 1e-9,
-                 work > 0 ? "GFLOP/s" : "GB/s");
+        snprintf(out, 32, "%.1f %s",
+                 (work > MANY * m->bytes ? work : m->bytes) / ours * 1e-9,
+                 work > MANY * m->bytes ? "GFLOP/s" : "GB/s");
     return out;
 }
 
@@ -273,12 +281,11 @@ static void print_case(const struct measured *m)
     const char *theirs_least = figure(m->theirs.least * factor, 1, text[3]);
     const char *ratio = figure(ratio_of(m), 2, text[4]), *rate = rate_of(m, text[5]);
     if (m->bench->style == STYLE_MARKDOWN)
-        fprintf(out, "| %s | %s | %s | %s | %s | %s%s |\n", m->row->name, ours, theirs,
-                ratio, rate, m->wrong ? "WRONG " : "", m->reason);
+        fprintf(out, "| %s | %s | %s | %s | %s | %s%s |\n", m->name, ours, theirs, ratio,
+                rate, m->wrong ? "WRONG " : "", m->reason);
     else
-        fprintf(out, "%-44s %11s %11s %11s %11s %7s  %-15s %s%s", m->row->name, ours,
-                ours_least, theirs, theirs_least, ratio, rate, m->wrong ? "WRONG " : "",
-                m->reason);
+        fprintf(out, "%-62s %10s %10s %10s %10s %7s  %-15s %s%s", m->name, ours, ours_least,
+                theirs, theirs_least, ratio, rate, m->wrong ? "WRONG " : "", m->reason);
     if (m->bench->style == STYLE_TEXT && m->error >= 0)
         fprintf(out, "%.0e", m->error);
     if (m->bench->style == STYLE_TEXT)
@@ -289,22 +296,27 @@ static void print_case(const struct measured *m)
 static json_t *json_of(const struct measured *m)
 {
     return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:s}",
-                     "group", m->row->group, "name", m->row->name, "seconds",
+                     "group", m->row->group, "name", m->name, "seconds",
                      m->ours.contest.median, "least", m->ours.least, "peer_seconds",
                      m->theirs.contest.median, "peer_least", m->theirs.least, "ratio",
                      ratio_of(m), "bytes", m->bytes, "work", m->row->work, "error",
                      m->error, "wrong", m->wrong, "reason", m->reason);
 }
 
-static bool is_wanted(const struct bench *bench, const struct bench_case *row)
+// Whether a case is measured; its name as it is told.
+static bool is_wanted(const struct bench *bench, const struct bench_case *row, char *name,
+                      size_t size)
 {
     char full[256];
+    char *text = case_text(row->name, bench->pinned ? SIZE_CPU : SIZE_GPU);
+    snprintf(name, size, "%s", text ? text : row->name);
+    free(text);
+    snprintf(full, sizeof(full), "%s/%s", row->group, name);
     if (row->where && row->where != (bench->pinned ? ON_CPU : ON_GPU))
         return false;
-    if (!bench->only)
-        return true;
-    snprintf(full, sizeof(full), "%s/%s", row->group, row->name);
-    return strstr(full, bench->only) || fnmatch(bench->only, full, 0) == 0;
+    if (bench->quick && row->whole && !bench->pinned)
+        return false;
+    return !bench->only || strstr(full, bench->only) || fnmatch(bench->only, full, 0) == 0;
 }
 
 static void print_mean(const struct bench *bench, const char *name, const struct mean *mean)
@@ -315,20 +327,34 @@ static void print_mean(const struct bench *bench, const char *name, const struct
         fprintf(bench->out, "| **%s**, geometric mean of %d | | | **%s** | | |\n", name,
                 mean->count, figure(value, 2, text));
     else
-        fprintf(bench->out, "%-44s %55s  geometric mean of %d\n", name,
+        fprintf(bench->out, "%-62s %51s  geometric mean of %d\n", name,
                 figure(value, 2, text), mean->count);
+}
+
+struct means {
+    struct mean group, all, goals, others;
+};
+
+static void add_case(const struct measured *m, struct means *means)
+{
+    int goal = m->bench->pinned ? GOAL_CPU : GOAL_GPU;
+    double ratio = ratio_of(m);
+    add_ratio(&means->group, ratio);
+    add_ratio(&means->all, ratio);
+    add_ratio(m->row->goal & goal ? &means->goals : &means->others, ratio);
 }
 
 // One group of the table, from row `first`; the row behind it.
 static size_t run_group(struct bench *bench, struct peers *peers, size_t first,
-                        struct mean *all, json_t *told)
+                        struct means *means, json_t *told)
 {
     const char *group = bench_cases[first].group;
-    struct mean mean = {0};
     bool is_told = bench->style != STYLE_JSON, has_title = false;
+    char name[sizeof(((struct measured *)0)->name)];
     size_t i = first;
+    means->group = (struct mean){0};
     for (; i < num_bench_cases && strcmp(bench_cases[i].group, group) == 0; i++) {
-        if (!is_wanted(bench, &bench_cases[i]))
+        if (!is_wanted(bench, &bench_cases[i], name, sizeof(name)))
             continue;
         if (!has_title && bench->style == STYLE_TEXT)
             title(bench, "%s", group);
@@ -339,25 +365,24 @@ static size_t run_group(struct bench *bench, struct peers *peers, size_t first,
         m->bench = bench;
         m->peers = peers->has_torch ? peers : NULL;
         m->row = &bench_cases[i];
+        memcpy(m->name, name, sizeof(name));
         run_case(m);
         if (is_told)
             print_case(m);
-        add_ratio(&mean, ratio_of(m));
+        add_case(m, means);
         bench->failed |= m->wrong || m->ours.contest.median < 0;
         json_array_append_new(told, json_of(m));
         free(m);
     }
     if (has_title && is_told)
-        print_mean(bench, group, &mean);
-    all->logs += mean.logs;
-    all->count += mean.count;
+        print_mean(bench, group, &means->group);
     return i;
 }
 
 static void print_head(const struct bench *bench)
 {
     if (bench->style == STYLE_TEXT)
-        fprintf(bench->out, "%-44s %11s %11s %11s %11s %7s\n",
+        fprintf(bench->out, "%-62s %10s %10s %10s %10s %7s\n",
                 "microseconds, medians and least", "Tenon", "least", "PyTorch", "least",
                 "ratio");
     if (bench->style == STYLE_MARKDOWN)
@@ -369,7 +394,7 @@ static void print_head(const struct bench *bench)
 static void run_cases(struct bench *bench, const char *device)
 {
     struct peers peers;
-    struct mean all = {0};
+    struct means means = {0};
     json_t *told = json_array();
     char *machine = bench_machine(bench);
     peers_start(&peers, bench, device);
@@ -377,7 +402,7 @@ static void run_cases(struct bench *bench, const char *device)
         fprintf(bench->out, "%s; %s.\n", machine, peers.names);
     print_head(bench);
     for (size_t i = 0; i < num_bench_cases;)
-        i = run_group(bench, &peers, i, &all, told);
+        i = run_group(bench, &peers, i, &means, told);
     if (bench->style == STYLE_JSON) {
         json_t *whole = json_pack("{s:s, s:s, s:i, s:o}", "machine", machine, "peer",
                                   peers.names, "threads", bench->threads, "cases", told);
@@ -385,7 +410,9 @@ static void run_cases(struct bench *bench, const char *device)
         fputc('\n', bench->out);
         json_decref(whole);
     } else {
-        print_mean(bench, "all", &all);
+        print_mean(bench, "cases with a goal", &means.goals);
+        print_mean(bench, "other cases", &means.others);
+        print_mean(bench, "all", &means.all);
         json_decref(told);
     }
     free(machine);

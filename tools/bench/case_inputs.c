@@ -13,11 +13,22 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
-char *case_text(const char *text, bool quick)
+// Writes a number, with as many braces around it as `depth`.
+static void write_extent(FILE *out, long number, int depth, enum case_size size)
+{
+    if (size == SIZE_GPU)
+        number <<= 2 * depth;
+    else if (size == SIZE_QUICK && number >= 48)
+        number /= 16;
+    fprintf(out, "%ld", number);
+}
+
+char *case_text(const char *text, enum case_size size)
 {
     char *out = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&out, &size);
+    size_t bytes = 0;
+    int depth = 0;
+    FILE *stream = open_memstream(&out, &bytes);
     if (!stream)
         return NULL;
     for (const char *at = text; *at;) {
@@ -26,9 +37,10 @@ char *case_text(const char *text, bool quick)
             length++;
         char *end;
         long number = strtol(at, &end, 10);
-        bool is_extent = isdigit((unsigned char)*at) && end == at + length && number >= 48;
-        if (quick && is_extent)
-            fprintf(stream, "%ld", number / 16);
+        if (isdigit((unsigned char)*at) && end == at + length)
+            write_extent(stream, number, depth, size);
+        else if (*at == '{' || *at == '}')
+            depth += *at == '{' ? 1 : -1;
         else
             fwrite(at, 1, length, stream);
         at += length;

@@ -7,29 +7,37 @@
 #include "bench.h"
 #include "lang/lang.h"
 
-enum { CASE_MAX_INPUTS = 16, CASE_MAX_OUTPUTS = 32 };
+enum { CASE_MAX_INPUTS = 32, CASE_MAX_OUTPUTS = 32 };
 
 // A case: the same work as an expression of `tenon eval` and as one of Python.
 //
 // Inputs are "x:f32[4,8] i:i64<100[4]": a name, a dtype, what the elements are like, the
 // extents. Floats are from -1 to 1, with + from 0 to 1, with ~ a 32nd of the former;
-// integers are below the number behind <.
+// integers are below the number behind <. An extent {n}, in any text, is 4 times as much on
+// a GPU, {{n}} 16 times.
 struct bench_case {
     const char *group, *name;
     const char *inputs;
     const char *ours;
     const char *theirs; // with the functions of peers.py; NULL: the same text
-    double work;        // operations of arithmetic; 0: told as bytes a second
+    double work;        // operations of arithmetic; 0: only bytes are counted
     double allowed;     // difference over the greatest element; 0: by dtype, < 0: any
     enum { ON_BOTH, ON_CPU, ON_GPU } where;
+    enum { GOAL_CPU = 1, GOAL_GPU = 2 } goal; // the speed of these has a goal: a mean apart
+    bool whole; // --quick leaves the extents as they are, and on a GPU the case out
 };
 
 extern const struct bench_case bench_cases[];
 extern const size_t num_bench_cases;
 
-// With `quick` every whole number from 48 on is divided by 16, so that products of extents
-// remain; else a copy. free() it; NULL: no memory.
-char *case_text(const char *text, bool quick);
+enum case_size {
+    SIZE_CPU,
+    SIZE_GPU,
+    SIZE_QUICK // whole numbers from 48 on are divided by 16: products of extents remain
+};
+
+// A text of a case with its extents. free() it; NULL: no memory.
+char *case_text(const char *text, enum case_size size);
 
 struct case_input {
     char name[16];

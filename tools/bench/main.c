@@ -144,9 +144,19 @@ static bool is_file(char **argv, int i)
     return argv[i][0] == '@' && strcmp(argv[i - 1], "--python") != 0;
 }
 
+static bool chosen_table(const bool *chosen)
+{
+    bool found = false;
+    for (size_t i = 0; i < COUNT(benchmarks); i++)
+        found |= chosen[i] && benchmarks[i].backend;
+    return found;
+}
+
 static int run_all(struct bench *bench, const bool *chosen, int argc, char **argv)
 {
     char threads[16];
+    if (!bench->rounds)
+        bench->rounds = chosen_table(chosen) ? 9 : 15;
     if (!bench->threads)
         bench->threads = bench->pinned ? allowed_processors() : 2;
     if (bench->pinned)
@@ -187,8 +197,7 @@ int main(int argc, char **argv)
 {
     char folder[PATH_MAX];
     bool chosen[COUNT(benchmarks) + 1] = {false}; // last element: any benchmark is chosen
-    struct bench bench = {.rounds = 15,
-                          .out = stdout,
+    struct bench bench = {.out = stdout,
                           .folder = folder,
                           .python = getenv("TENON_BENCH_PYTHON"),
                           .tenon = getenv("TENON_BENCH_COMMAND")};

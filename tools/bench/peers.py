@@ -38,18 +38,19 @@ except ImportError:
 
 if torch:
     DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-              "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8,
+              "i64": torch.int64, "u32": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8,
               "bool": torch.bool, "complex64": torch.complex64, "complex128": torch.complex128}
     # Differences over the greatest element: a few roundings of a sum, in the dtype of the result.
     ALLOWED = {"f64": 1e-10, "f32": 1e-4, "f16": 1e-2, "bf16": 4e-2, "complex64": 1e-4, "complex128": 1e-10}
 
     # --- what expressions may call, beside torch and torch.nn.functional ------------------
 
-    def grad(y, *xs):
-        given = torch.autograd.grad(y if y.dim() == 0 else y.sum(), xs)
-        return given if len(given) > 1 else given[0]
+    true, false = True, False
 
-    def grads(y, *xs):
+    def vjp(y, g, *xs):
+        return torch.autograd.grad(y, xs, g)
+
+    def grad(y, *xs):
         return torch.autograd.grad(y, xs)
 
     def nchw(x):
@@ -60,6 +61,62 @@ if torch:
 
     def conv2d(x, w, b=None, **attrs):
         return nhwc(F.conv2d(nchw(x), nchw(w), b, **attrs))
+
+    def conv2d_grad(g, x, w, which, padding):
+        """The gradient of images (which 0) or of filters (1) alone."""
+        mask = [which == 0, which == 1, False]
+        given = torch.ops.aten.convolution_backward(nchw(g), nchw(x), nchw(w), None, [1, 1], [padding] * 2,
+                                                    [1, 1], False, [0, 0], 1, mask)
+        return nhwc(given[which])
+
+    def max_pool2d(x, window):
+        return nhwc(F.max_pool2d(nchw(x), window))
+
+    def group_norm(x, w, b, groups):
+        return nhwc(F.group_norm(nchw(x), groups, w, b))
+
+    def layer_norm(x, w, b):
+        return F.layer_norm(x, w.shape, w, b)
+
+    def rms_norm(x, w):
+        return F.rms_norm(x, w.shape, w, 1e-5)
+
+    def softmax(x):
+        return torch.softmax(x, -1)
+
+    def log_softmax(x):
+        return torch.log_softmax(x, -1)
+
+    def cross_entropy(x, t):
+        return F.cross_entropy(x.flatten(0, -2), t.flatten(), reduction="none").reshape(t.shape)
+
+    def scaled_dot_product_attention(q, k, v, is_causal):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=q.shape[1] != k.shape[1])
+
+    def transpose(x, axes):
+        return x.permute(axes)
+
+    def concatenate(*xs, axis):
+        return torch.cat(xs, axis)
+
+    def stack(*xs, axis):
+        return torch.stack(xs, axis)
+
+    def take(x, i, axis):
+        return F.embedding(i, x)
+
+    def chain(x, w, times):
+        for _ in range(times):
+            for one in w:
+                x = 0.86 * (x @ one)
+        return x
+
+    def adam(p, g, m, v):
+        if "adam" not in state:
+            state["adam"] = torch.optim.Adam([p], fused=True)
+        p.grad = g
+        state["adam"].step()
+        return p
 
     # --- inputs, as case_array() makes them ------------------------------------------------
 
@@ -92,6 +149,21 @@ if torch:
         if DEVICE == "cuda":
             torch.cuda.synchronize()
 
+    def compile_case(text, names):
+        """A function of "a = 1; a, b": its last expression is the result."""
+        *first, last = text.split(";")
+        lines = [f"def case({', '.join(names)}):"] + ["    " + line.strip() for line in (*first, "return " + last.strip())]
+        scope = {**vars(F), **vars(torch), **OWN}
+        exec("\n".join(lines), scope)
+        return scope["case"]
+
+    def flat(result):
+        return [y for x in result for y in flat(x)] if isinstance(result, (tuple, list)) else [result]
+
+    def call_case():
+        with torch.set_grad_enabled(state["grad"]):
+            return flat(state["call"](*state["inputs"]))
+
     def do_case(request):
         state.clear()
         gc.collect()
@@ -99,17 +171,13 @@ if torch:
             torch.cuda.empty_cache()
         inputs = [make_input(told, i) for i, told in enumerate(request["inputs"])]
         text = request["expression"]
-        state["grad"] = "grad" in text
+        state["grad"] = "grad(" in text or "vjp(" in text
         if state["grad"]:
             inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
-        scope = {**vars(F), **vars(torch), **{k: v for k, v in globals().items() if callable(v)}, "F": F, "nn": nn}
-        parameters = ", ".join(told["name"] for told in request["inputs"])
-        state["call"] = eval(f"lambda {parameters}: ({text})", scope)
+        state["call"] = compile_case(text, [told["name"] for told in request["inputs"]])
         state["inputs"] = inputs
-        with torch.set_grad_enabled(state["grad"]):
-            result = state["call"](*inputs)
+        state["results"] = call_case()
         wait()
-        state["results"] = result if isinstance(result, (tuple, list)) else [result]
         return {}
 
     def do_run(request):
@@ -129,9 +197,7 @@ if torch:
         data = bytearray(asked.read(-(-count // stride) * dtype.itemsize))
         got = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
         if "results" not in state:
-            with torch.set_grad_enabled(state["grad"]):
-                result = state["call"](*state["inputs"])
-            state["results"] = result if isinstance(result, (tuple, list)) else [result]
+            state["results"] = call_case()
         theirs = state["results"][request["index"]].detach()
         if theirs.numel() != count:
             return {"error": f"{theirs.numel()} elements for {count}", "good": False}
@@ -148,6 +214,7 @@ if torch:
         allowed = request["allowed"] or ALLOWED.get(request["dtype"], 0)
         return {"error": error if math.isfinite(error) else 1e30, "good": error <= allowed}
 
+    OWN = {name: value for name, value in globals().items() if not name.startswith("_")}
     DO = {"case": do_case, "run": do_run, "compare": do_compare}
 
     # --- fixed work --------------------------------------------------------------------------
