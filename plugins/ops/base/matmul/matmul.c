@@ -192,6 +192,31 @@ static tn_array *conjugate(const tn_build *build, tn_array *x)
                : x;
 }
 
+// x as one matrix, whose rows are those of all batches.
+static tn_array *as_one_matrix(const tn_build *build, tn_array *x)
+{
+    const tn_type *type = x ? build->type(x) : NULL;
+    if (!type || type->rank == 2)
+        return x;
+    int64_t rows = 1;
+    for (int32_t i = 0; i < type->rank - 1; i++)
+        rows *= type->extent[i]; // at most the number of x's elements
+    return build->op(build, "base.reshape/1", TN_IN(x),
+                     tn_attrs("shape", TN_INTS(rows, type->extent[type->rank - 1])));
+}
+
+// The gradient of b, of matrices a and g. It has the batch axes of these, which the core
+// sums to b's own; where b is one matrix for all of a's, it is one product.
+static tn_array *right_gradient(const tn_build *build, tn_array *a, const tn_array *b,
+                                tn_array *g)
+{
+    if (build->type(b)->rank == 2 && build->type(a)->rank > 2) {
+        a = as_one_matrix(build, a);
+        g = as_one_matrix(build, g);
+    }
+    return matmul(build, swapped(build, conjugate(build, a)), g);
+}
+
 // Both gradients have the result's batch axes here: the core sums the gradient of a
 // broadcast operand to the operand's extents.
 static tn_status matmul_vjp(const tn_build *build, const tn_rule *rule,
@@ -219,7 +244,7 @@ static tn_status matmul_vjp(const tn_build *build, const tn_rule *rule,
     if (wants(wanted, 0))
         gradients[0] = matmul(build, g, swapped(build, conjugate(build, b)));
     if (wants(wanted, 1))
-        gradients[1] = matmul(build, swapped(build, conjugate(build, a)), g);
+        gradients[1] = right_gradient(build, a, b, g);
     if (wants(wanted, 0) && is_row)
         gradients[0] = without_axis(build, gradients[0], -2);
     if (wants(wanted, 1) && is_column)
