@@ -40,6 +40,7 @@ struct cpu_kernels {
     cpu_map_fn *const (*cast)[TN_NUM_DTYPES]; // [from][to]
     cpu_copy_fn *const *copy;                 // [log2 of the element's size]
     cpu_transpose_fn *const *transpose;       // [log2 of the element's size]
+    cpu_spread_fn *const *spread;             // [log2 of the element's size]
     cpu_stream_fn *stream;
     void (*fence)(void);
     cpu_product_fn *const *product; // [dtype]; NULL for floats

@@ -33,6 +33,7 @@ const struct cpu_kernels V(cpu_kernels) = {
     .cast = V(cpu_casts),
     .copy = V(cpu_copies),
     .transpose = V(cpu_transposes),
+    .spread = V(cpu_spreads),
     .stream = V(cpu_stream),
     .fence = V(cpu_fence),
     .product = V(cpu_products),

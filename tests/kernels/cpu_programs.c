@@ -187,6 +187,30 @@ static void draw_program(struct example *e)
 
 // --- layouts ---------------------------------------------------------------------------
 
+// Short rows side by side; now and then one row for all, or an element for each.
+static void draw_groups(struct example *e)
+{
+    int32_t rank = (int32_t)between(2, 3);
+    int64_t extent[3] = {between(0, 70), e->row, e->row};
+    if (rank == 3)
+        extent[1] = between(1, 5);
+    for (uint32_t i = 0; i < e->program.num_inputs + e->program.num_outputs; i++) {
+        bool is_input = i < e->program.num_inputs;
+        uint32_t k = is_input ? i : i - e->program.num_inputs;
+        int32_t dtype = is_input ? e->input_dtypes[k] : e->output_dtypes[k];
+        tn_layout *layout = &e->layouts[i];
+        int64_t kind = is_input ? between(0, 7) : 0;
+        *layout = harness_layout(dtype, rank, extent);
+        for (int32_t axis = 0; axis < rank && kind > 3; axis++) {
+            bool is_last = axis == rank - 1;
+            if (kind == 4 || (kind < 7 && !is_last))
+                layout->stride[axis] = 0;
+            else if (kind == 7)
+                layout->stride[axis] = is_last ? 0 : axis == rank - 2 ? 1 : extent[1];
+        }
+    }
+}
+
 static void draw_layouts(struct example *e)
 {
     int32_t rank = (int32_t)between(0, 3);
@@ -449,6 +473,18 @@ Test(cpu_programs, random_row_programs_agree)
             e.row = round == 0 ? MOST_ROW : between(1000, 4000);
         draw_program(&e);
         draw_layouts(&e);
+        run_example(&e, round);
+    }
+}
+
+// Rows that are run in groups, and the last group with fewer.
+Test(cpu_programs, random_groups_of_rows_agree)
+{
+    for (int round = 0; round < 600; round++) {
+        stream_from(round, 600);
+        struct example e = {.row = between(1, 3) * (between(0, 1) ? 32 : between(1, 50))};
+        draw_program(&e);
+        draw_groups(&e);
         run_example(&e, round);
     }
 }

@@ -148,6 +148,41 @@ Test(cpu_reductions, sums_of_terms_have_the_bits_of_sums)
     plant_everywhere(check_terms);
 }
 
+// Sums of several rows at once have the bits of sums row by row: the planted row is the
+// third.
+static void check_sums_of_rows(const struct planting *p)
+{
+    enum { ROWS = 7 };
+    static const char *const names[] = {"products", "squares", "elements"};
+    const struct cpu_reduce_kernels *r = p->kernels->reduce;
+    static float a[ROWS * MAX_N], b[ROWS * MAX_N];
+    for (int64_t i = 0; i < ROWS * p->n; i++) {
+        a[i] = (float)(i % 11) * 0.37f - 1;
+        b[i] = (float)(i % 7) * 0.21f - 0.4f;
+    }
+    for (int64_t i = 0; i < p->n; i++)
+        a[2 * p->n + i] = (float)p->values[i];
+    for (int kind = 0; kind <= CPU_NUM_SUMS; kind++) {
+        bool single = kind == CPU_SUM_SQUARED_DIFFERENCES;
+        union cpu_accumulator acc[ROWS];
+        r->sum_rows[kind](acc, a, b, single ? 1 : p->n, ROWS, p->n);
+        for (int64_t i = 0; i < ROWS; i++) {
+            union cpu_accumulator want = {.f = 0};
+            if (kind == CPU_SUM_ELEMENTS)
+                r->row[CPU_REDUCE_SUM][TN_F32](&want, a + i * p->n, p->n);
+            else
+                r->sum[kind][TN_F32](&want, a + i * p->n, b + i * (single ? 1 : p->n),
+                                     p->n);
+            EXPECT(p, names[kind], acc[i].f, want.f);
+        }
+    }
+}
+
+Test(cpu_reductions, sums_of_rows_have_the_bits_of_sums)
+{
+    plant_everywhere(check_sums_of_rows);
+}
+
 // The places in the columns of three rows, of which the second is the planted one: at once,
 // and as a first row that more follow.
 static void check_places(const struct planting *p, bool is_max, tn_dtype dtype,

@@ -169,6 +169,8 @@ static void F(MUL_ADD_MUL)(void *out_, const void *const *in, int64_t n, uint32_
             loop(out, in, n, first);                                                       \
         else if (scalars == (second))                                                      \
             loop(out, in, n, second);                                                      \
+        else if (scalars == 0)                                                             \
+            loop(out, in, n, 0);                                                           \
         else                                                                               \
             loop(out, in, n, scalars);                                                     \
     }

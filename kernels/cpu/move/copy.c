@@ -129,6 +129,16 @@ static inline void transpose_square_loose_pair64(loose_pair64 *to, const loose_p
                              m);                                                           \
             }                                                                              \
         }                                                                                  \
+    }                                                                                      \
+    static void spread_##T(void *dst_, const void *src_, int64_t rows, int64_t columns)    \
+    {                                                                                      \
+        T *dst = dst_;                                                                     \
+        const T *src = src_;                                                               \
+        for (int64_t r = 0; r < rows; r++, dst += columns) {                               \
+            T value = src[r];                                                              \
+            for (int64_t c = 0; c < columns; c++)                                          \
+                dst[c] = value;                                                            \
+        }                                                                                  \
     }
 COPIES(uint8_t, 1)
 COPIES(uint16_t, 1)
@@ -141,6 +151,8 @@ cpu_copy_fn *const V(cpu_copies)[5] = {copy_uint8_t, copy_uint16_t, copy_uint32_
 cpu_transpose_fn *const V(cpu_transposes)[5] = {transpose_uint8_t, transpose_uint16_t,
                                                 transpose_uint32_t, transpose_loose_uint64,
                                                 transpose_loose_pair64};
+cpu_spread_fn *const V(cpu_spreads)[5] = {spread_uint8_t, spread_uint16_t, spread_uint32_t,
+                                          spread_loose_uint64, spread_loose_pair64};
 
 // --- past the caches -------------------------------------------------------------------
 

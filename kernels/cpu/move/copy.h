@@ -10,6 +10,9 @@
 typedef void cpu_copy_fn(void *dst, int64_t dst_stride, const void *src, int64_t src_stride,
                          int64_t n);
 
+// dst[r * columns + c] = src[r]: rows of one element each.
+typedef void cpu_spread_fn(void *dst, const void *src, int64_t rows, int64_t columns);
+
 // Copies `bytes` bytes from src to dst past the caches, where the processor can: for large
 // results that nobody reads soon. They do not overlap. Other threads see them after a call
 // of the variant's `fence` by the thread that wrote them.

@@ -8,6 +8,7 @@
 
 extern cpu_copy_fn *const V(cpu_copies)[5];
 extern cpu_transpose_fn *const V(cpu_transposes)[5];
+extern cpu_spread_fn *const V(cpu_spreads)[5];
 extern cpu_stream_fn V(cpu_stream);
 void V(cpu_fence)(void);
 

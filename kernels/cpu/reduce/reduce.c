@@ -17,7 +17,7 @@ typedef int64_t v4l __attribute__((vector_size(32)));
 
 // What a sum adds up: the elements of x, or a term of CPU_SUM_... of x and y. A constant
 // wherever the functions below are called, so that each sum has a loop of its own.
-#define ELEMENTS (-1)
+#define ELEMENTS CPU_SUM_ELEMENTS
 #define INLINE static inline __attribute__((always_inline))
 
 #define TERMS(name, R, T, at)                                                              \
@@ -37,8 +37,8 @@ TERMS(term_f64, double, double, ONE)
 
 // The sum of terms [begin, end), a multiple of 32 and at most 1024, in 32 lanes of f32:
 // with so few additions a lane loses few bits.
-INLINE double sum_chunk_f32(int kind, const float *x, const float *y, int64_t begin,
-                            int64_t end)
+INLINE v8f sum_lanes_f32(int kind, const float *x, const float *y, int64_t begin,
+                         int64_t end)
 {
     v8f a = {0}, b = {0}, c = {0}, d = {0};
     for (int64_t i = begin; i < end; i += 32) {
@@ -47,7 +47,13 @@ INLINE double sum_chunk_f32(int kind, const float *x, const float *y, int64_t be
         c += terms_f32(kind, x, y, i + 16);
         d += terms_f32(kind, x, y, i + 24);
     }
-    v8f s = (a + b) + (c + d);
+    return (a + b) + (c + d);
+}
+
+INLINE double sum_chunk_f32(int kind, const float *x, const float *y, int64_t begin,
+                            int64_t end)
+{
+    v8f s = sum_lanes_f32(kind, x, y, begin, end);
     return (double)((s[0] + s[4]) + (s[2] + s[6])) +
            (double)((s[1] + s[5]) + (s[3] + s[7]));
 }
@@ -105,6 +111,54 @@ INLINE void sum_terms_f64(int kind, union cpu_accumulator *acc, const double *x,
     }
 SUMS(f32)
 SUMS(f64)
+
+typedef float v4f __attribute__((vector_size(16)));
+
+// The sums of lanes of four rows, each as sum_chunk_f32 adds it.
+INLINE v4d add_lanes_of_four(const v8f *s)
+{
+    v4f t[4];
+    for (int r = 0; r < 4; r++)
+        t[r] = __builtin_shufflevector(s[r], s[r], 0, 1, 2, 3) +
+               __builtin_shufflevector(s[r], s[r], 4, 5, 6, 7);
+    v4f a = __builtin_shufflevector(t[0], t[1], 0, 1, 4, 5); // lanes 0 and 1 of two rows
+    v4f b = __builtin_shufflevector(t[0], t[1], 2, 3, 6, 7);
+    v4f c = __builtin_shufflevector(t[2], t[3], 0, 1, 4, 5);
+    v4f d = __builtin_shufflevector(t[2], t[3], 2, 3, 6, 7);
+    v4f ab = a + b, cd = c + d;
+    v4f even = __builtin_shufflevector(ab, cd, 0, 2, 4, 6);
+    v4f odd = __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
+    return __builtin_convertvector(even, v4d) + __builtin_convertvector(odd, v4d);
+}
+
+// Rows of one chunk without a rest are summed four at a time: their last additions are
+// those of vectors.
+INLINE void sum_rows_of(int kind, union cpu_accumulator *acc, const float *x,
+                        const float *y, int64_t y_step, int64_t rows, int64_t n)
+{
+    int64_t r = 0;
+    for (; r + 4 <= rows && n % 32 == 0 && n <= 1024; r += 4) {
+        v8f s[4];
+        for (int k = 0; k < 4; k++, x += n, y += y_step)
+            s[k] = sum_lanes_f32(kind, x, y, 0, n);
+        v4d sums = add_lanes_of_four(s) + 0.0; // -0 + 0 is 0
+        memcpy(&acc[r], &sums, sizeof(sums));
+    }
+    for (; r < rows; r++, x += n, y += y_step) {
+        acc[r].f = 0;
+        sum_terms_f32(kind, &acc[r], x, y, n);
+    }
+}
+
+#define SUM_ROWS(name, kind)                                                               \
+    static void name(union cpu_accumulator *acc, const void *a, const void *b,             \
+                     int64_t b_step, int64_t rows, int64_t n)                              \
+    {                                                                                      \
+        sum_rows_of(kind, acc, a, b, b_step, rows, n);                                     \
+    }
+SUM_ROWS(sum_rows_of_elements, ELEMENTS)
+SUM_ROWS(sum_rows_of_products, CPU_SUM_PRODUCTS)
+SUM_ROWS(sum_rows_of_squared_differences, CPU_SUM_SQUARED_DIFFERENCES)
 
 // Lanes are f64, so that a product of f32 does not overflow half way between large and
 // small factors.
@@ -287,4 +341,7 @@ const struct cpu_reduce_kernels V(cpu_reductions) = {
     .sum = {[CPU_SUM_PRODUCTS] = {[TN_F32] = sum_products_f32, [TN_F64] = sum_products_f64},
             [CPU_SUM_SQUARED_DIFFERENCES] = {[TN_F32] = sum_squared_differences_f32,
                                              [TN_F64] = sum_squared_differences_f64}},
+    .sum_rows = {[CPU_SUM_PRODUCTS] = sum_rows_of_products,
+                 [CPU_SUM_SQUARED_DIFFERENCES] = sum_rows_of_squared_differences,
+                 [CPU_SUM_ELEMENTS] = sum_rows_of_elements},
 };

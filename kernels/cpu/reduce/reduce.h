@@ -66,12 +66,18 @@ typedef void cpu_reduce_row_fn(union cpu_accumulator *acc, const void *x, int64_
 enum {
     CPU_SUM_PRODUCTS,            // a * b
     CPU_SUM_SQUARED_DIFFERENCES, // (a - b) * (a - b), where b is one element for all
-    CPU_NUM_SUMS
+    CPU_NUM_SUMS,
+    CPU_SUM_ELEMENTS = CPU_NUM_SUMS, // a; of rows only
 };
 
 // Adds the n terms of a, stride 1, and of b to *acc.
 typedef void cpu_sum_row_fn(union cpu_accumulator *acc, const void *a, const void *b,
                             int64_t n);
+
+// acc[r] = the sum of the n terms of row r of a, whose rows are adjacent, and of b, whose
+// rows are b_step elements apart: the bits of a sum row by row.
+typedef void cpu_sum_rows_fn(union cpu_accumulator *acc, const void *a, const void *b,
+                             int64_t b_step, int64_t rows, int64_t n);
 
 // Folds `rows` rows of `columns` elements, `stride` elements apart, into acc[0 .. columns).
 typedef void cpu_reduce_columns_fn(union cpu_accumulator *acc, const void *x, int64_t rows,
@@ -82,6 +88,7 @@ struct cpu_reduce_kernels {
     cpu_reduce_row_fn *row[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES];         // [reduction][dtype]
     cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES]; // [reduction][dtype]
     cpu_sum_row_fn *sum[CPU_NUM_SUMS][TN_NUM_DTYPES]; // [sum][dtype]: F32 and F64
+    cpu_sum_rows_fn *sum_rows[CPU_NUM_SUMS + 1];      // [sum]: of F32
 };
 
 // The index of the best element of x[0 .. n), the first of equal ones; a NaN is better than

@@ -37,7 +37,10 @@ static void *keep(struct arena *arena, const void *data, uint64_t size)
 static void set_row_sizes(struct prepare *p, struct program *program, uint32_t width)
 {
     int64_t block = p->row > 2 * ROW_BLOCK ? ROW_BLOCK : p->row > 0 ? p->row : 1;
-    while (block > MIN_BLOCK && block * width * p->num_registers > ROW_BLOCK_BYTES)
+    if (p->group > 1)
+        block = p->row * p->group;
+    while (p->group == 1 && block > MIN_BLOCK &&
+           block * width * p->num_registers > ROW_BLOCK_BYTES)
         block = (block + 1) / 2;
     program->row = p->row;
     program->block = block;
@@ -48,7 +51,8 @@ static void set_row_sizes(struct prepare *p, struct program *program, uint32_t w
     program->residents = p->residents;
     program->resident_width = width;
     if (p->num_residents > 0)
-        program->resident_bytes = ((uint32_t)p->row * width + 63) / 64 * 64;
+        program->resident_bytes = ((uint32_t)(p->row * p->group) * width + 63) / 64 * 64;
+    program->group = p->group;
     program->grain = PIECE_PS / ((p->cost + 1) * (p->row + 64)) + 1;
 }
 

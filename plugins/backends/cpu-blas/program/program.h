@@ -19,10 +19,12 @@ enum program_action {
     ACTION_INDEX,   // writes the row-major index of each element
     ACTION_STREAM,  // copies in[0] to `out`, past the caches
     ACTION_SPREAD,  // repeats the scalar in[0] over a contiguous output
+    ACTION_REPEAT,  // of groups: copies the one row of `operand` to all rows of a register
     // Folds in[0], or a sum of terms of in[0] and in[1], into the accumulator `out`, which
     // `start` begins at the row's first block. After its last one, unless `single` is
     // NO_LOCATION, the result is written there as f32.
     ACTION_REDUCE,
+    ACTION_SUM_ROWS, // of groups: the same of sums of f32
 };
 
 struct program_op { // 32 bytes: a block runs all of them
@@ -30,6 +32,7 @@ struct program_op { // 32 bytes: a block runs all of them
         cpu_map_fn *map;         // MAP
         cpu_reduce_row_fn *fold; // REDUCE of one operand
         cpu_sum_row_fn *sum;     // REDUCE of two operands
+        cpu_sum_rows_fn *rows;   // SUM_ROWS
     };
     uint16_t in[CPU_MAX_OPERANDS]; // locations
     uint16_t out;
@@ -37,9 +40,11 @@ struct program_op { // 32 bytes: a block runs all of them
     uint16_t operand;       // GATHER, SCATTER
     uint8_t action;         // ACTION_...
     uint8_t num_in;
-    uint8_t scalars;   // MAP: bit k: in[k] is one element for all
+    uint8_t scalars;   // MAP, REDUCE: bit k: in[k] is one element for all
     uint8_t size_log2; // FILL, SPREAD, GATHER, SCATTER, STREAM: of an element
     bool once_a_row;   // MAP: one element a row
+    // Of groups, FILL, SPREAD: in[0] has an element for each row; REDUCE: in[1] has.
+    bool by_rows;
 };
 
 // A part of a row program. Its first operations run once a row, the others for each block
@@ -108,6 +113,9 @@ struct program {
     uint32_t resident_width; // of an element
     uint16_t residents;      // the location that says where they begin
     bool streams;            // has operations STREAM
+    // Rows that each operation takes at a time, where all lie side by side: a register has
+    // `group` rows, and a value of a row as many elements.
+    int64_t group; // 1: rows are run one by one, in blocks
     // Not NULL: the whole program is this transposing copy.
     struct program_transposition *transposition;
     uint32_t copied; // index of the input to copy
@@ -133,7 +141,9 @@ void program_transpose(struct cpu_queue *queue, const struct program *program,
 // Why the device runs this row program not, or NULL.
 const char *program_rows_refused(const tn_device *device, const tn_step *step);
 
-// Runs rows [begin, end) of a row program.
+// Runs rows [begin, end) of a row program, one by one or in groups.
+void program_run_groups(const struct program *program, unsigned char *const *bases,
+                        unsigned char **locations, int64_t begin, int64_t end);
 void program_run_rows(const struct program *program, unsigned char *const *bases,
                       unsigned char **locations, int64_t begin, int64_t end);
 

@@ -22,6 +22,7 @@ void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
     p->num_locations = p->num_registers = 0;
     p->has_rows = p->source->flags & TN_EXPR_ROWS;
     p->many_blocks = false;
+    p->group = 1;
     p->num_phases = p->num_residents = 0;
     p->residents = NO_LOCATION;
     p->row = 0;
@@ -82,6 +83,7 @@ uint16_t prepare_filled(struct prepare *p, uint32_t v)
                                       .in = {value->location},
                                       .num_in = 1,
                                       .out = value->filled,
+                                      .by_rows = value->scope == SCOPE_ROW,
                                       .size_log2 = log2_size(value->dtype)};
         if (value->scope == SCOPE_ALL)
             p->fills[p->num_fills++] = op;
@@ -185,6 +187,18 @@ static uint32_t map_cost(uint32_t op, int32_t dtype)
     return (function ? FUNCTION_PS : MAP_PS) * (size > 4 ? 2 : 1);
 }
 
+// Whether an operation on all rows of a group takes what is one element for all as such. A
+// fused one does unless a value of each row, which fills a register, is an operand, too: it
+// has no fast loop for both.
+static bool takes_scalars_of_groups(const struct prepare *p, uint32_t op,
+                                    const uint32_t *operands, uint32_t num_operands)
+{
+    for (uint32_t k = 0; k < num_operands && cpu_is_fused((int32_t)op); k++)
+        if (p->values[operands[k]].scope == SCOPE_ROW)
+            return false;
+    return true;
+}
+
 static void prepare_map(struct prepare *p, uint32_t i, uint32_t op,
                         const uint32_t *operands, uint32_t num_operands)
 {
@@ -198,12 +212,16 @@ static void prepare_map(struct prepare *p, uint32_t i, uint32_t op,
     for (uint32_t k = 0; k < num_operands; k++)
         if (p->values[operands[k]].scope < value->scope)
             value->scope = p->values[operands[k]].scope;
+    bool takes = cpu_takes_scalars((int32_t)op, dtype);
+    if (p->group > 1 && takes && value->scope == SCOPE_ELEMENT)
+        takes = takes_scalars_of_groups(p, op, operands, num_operands);
     for (uint32_t k = 0; k < num_operands; k++) {
         const struct program_value *operand = &p->values[operands[k]];
         map.in[k] = operand->location;
-        if (operand->scope == SCOPE_ELEMENT || value->scope != SCOPE_ELEMENT)
+        if (operand->scope == value->scope || operand->scope == SCOPE_ELEMENT ||
+            (value->scope == SCOPE_ROW && p->group == 1))
             continue;
-        if (cpu_takes_scalars((int32_t)op, dtype))
+        if (takes && (operand->scope == SCOPE_ALL || p->group == 1))
             map.scalars |= (uint8_t)(1u << k);
         else
             map.in[k] = prepare_filled(p, operands[k]);

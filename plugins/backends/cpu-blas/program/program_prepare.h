@@ -60,6 +60,7 @@ struct prepare {
     bool has_rows;
     bool in_place;    // an output may be in an input's memory
     bool streams;     // outputs are written past the caches
+    int64_t group;    // rows of a group; 1: there are none
     bool many_blocks; // no residents: each phase computes again what it needs
     uint32_t num_residents;
     uint16_t residents; // the LOCATION_BASE, if there are some
@@ -96,7 +97,10 @@ static inline uint8_t log2_size(int32_t dtype)
     return (uint8_t)__builtin_ctz(cpu_dtype_size(dtype));
 }
 
-// Row programs, in program_rows.c.
+// Row programs, in program_rows.c; the rows of a group, if its operands lie as groups ask
+// for, else 1, in program_groups.c.
+int64_t prepare_group(const struct prepare *p);
+bool prepare_is_repeated(const struct prepare *p, const tn_layout *layout);
 void prepare_rows(struct prepare *p);
 
 // Fills p->fusions. In program_fuse.c.

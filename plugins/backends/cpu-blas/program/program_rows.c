@@ -88,6 +88,14 @@ static void load(struct prepare *p, uint32_t i, uint32_t input)
     value->is_input = value->dtype == layout->dtype;
     if (value->scope != SCOPE_ELEMENT) {
         value->location = prepare_pointer(p, input, 0);
+    } else if (p->group > 1 && prepare_is_repeated(p, layout)) {
+        value->is_input = false;
+        value->location = prepare_location(p, LOCATION_REGISTER);
+        p->fills[p->num_fills++] =
+            (struct program_op){.action = ACTION_REPEAT,
+                                .out = value->location,
+                                .operand = (uint16_t)input,
+                                .size_log2 = log2_size(layout->dtype)};
     } else if (layout->stride[last] == 1 || layout->extent[last] == 1) {
         value->location = prepare_pointer(p, input, size);
     } else {
@@ -137,7 +145,15 @@ static void fold_total(struct prepare *p, uint32_t i)
         op->fold = reduce->row[reduction_of(insn->op)][insn->dtype];
     } else {
         op->sum = reduce->sum[fusion->op][insn->dtype];
-        op->in[1] = p->values[fusion->operands[1]].location;
+        const struct program_value *other = &p->values[fusion->operands[1]];
+        op->in[1] = other->location;
+        op->by_rows = other->scope == SCOPE_ROW;
+        op->scalars = other->scope == SCOPE_ALL ? 2 : 0;
+    }
+    op->size_log2 = log2_size(insn->dtype);
+    if (p->group > 1 && insn->op == TN_EXPR_REDUCE_SUM && insn->dtype == TN_F32) {
+        op->action = ACTION_SUM_ROWS;
+        op->rows = reduce->sum_rows[op->num_in == 1 ? CPU_SUM_ELEMENTS : fusion->op];
     }
     op->start = p->starts[i];
     op->single = p->singles[i];
@@ -226,6 +242,7 @@ static void spread_output(struct prepare *p, uint32_t k)
     struct program_op *op = prepare_op(
         p, ACTION_SPREAD,
         prepare_pointer(p, p->step->num_inputs + k, cpu_dtype_size(layout->dtype)));
+    op->by_rows = value.scope == SCOPE_ROW;
     op->in[0] = value.location;
     op->num_in = 1;
     op->size_log2 = log2_size(layout->dtype);
@@ -485,16 +502,31 @@ static bool writes_past_caches(const struct prepare *p)
     return !p->in_place && operand_bytes(p->step) >= p->device->stream_from;
 }
 
+// Begins to prepare anew.
+static void begin_rows(struct prepare *p)
+{
+    const tn_layout *shape = step_shape(p->step);
+    prepare_init(p, p->device, p->arena, p->step);
+    p->row = shape->extent[shape->rank - 1];
+}
+
 void prepare_rows(struct prepare *p)
 {
     const tn_layout *shape = step_shape(p->step);
     p->row = shape->extent[shape->rank - 1];
     p->streams = writes_past_caches(p);
+    p->group = prepare_group(p);
+    if (p->group > 1) {
+        prepare_phases(p);
+        p->group = prepare_group(p);
+        if (p->group > 1)
+            return;
+        begin_rows(p);
+    }
     prepare_phases(p);
     if (p->num_residents * p->row * prepare_width(p) <= MOST_ROW_BYTES)
         return;
-    prepare_init(p, p->device, p->arena, p->step);
-    p->row = shape->extent[shape->rank - 1];
+    begin_rows(p);
     p->many_blocks = true;
     prepare_phases(p);
 }

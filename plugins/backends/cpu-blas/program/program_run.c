@@ -122,7 +122,8 @@ static void run_blocks(const struct run *run, unsigned char **locations, int64_t
 {
     const struct program *program = run->program;
     if (program->num_phases > 0) {
-        program_run_rows(program, run->bases, locations, begin, end);
+        (program->group > 1 ? program_run_groups : program_run_rows)(program, run->bases,
+                                                                     locations, begin, end);
         return;
     }
     for (uint32_t i = 0; i < program->num_fills; i++)
@@ -157,10 +158,12 @@ static void set_registers(const struct program *program, unsigned char *register
             registers + (uint64_t)program->registers[i].number * program->register_bytes;
     for (uint32_t i = 0; i < program->num_lines; i++)
         locations[lines[i].location] =
-            registers + program->registers_end + (uint64_t)lines[i].number * 8;
+            registers + program->registers_end +
+            (uint64_t)lines[i].number * 8 * (uint64_t)program->group;
     if (program->num_residents > 0)
         locations[program->residents] =
-            registers + program->registers_end + (program->num_lines * 8 + 63) / 64 * 64;
+            registers + program->registers_end +
+            (program->num_lines * 8 * (uint64_t)program->group + 63) / 64 * 64;
 }
 
 // A thread has a copy of the frame's locations, with registers of its own.
