@@ -19,6 +19,7 @@
 #include <tenon/expr.h>
 #include "cpu/conv/depthwise.h"
 #include "cpu/conv/pool.h"
+#include "cpu/conv/tiles.h"
 #include "cpu/elementwise/map.h"
 #include "cpu/instruction_sets.h"
 #include "cpu/fft/fft.h"
@@ -48,6 +49,7 @@ struct cpu_kernels {
     const struct cpu_argmax_kernels *argmax;
     const struct cpu_few_kernels *few;
     const struct cpu_conv_kernels *conv;
+    const struct cpu_tiles_kernels *tiles;
     const struct cpu_depthwise_kernels *depthwise_f32, *depthwise_f64;
     cpu_fft_fn *fft_f32, *fft_f64;
     cpu_fft_part_fn *fft_part_f32, *fft_part_f64;

@@ -41,6 +41,7 @@ const struct cpu_kernels V(cpu_kernels) = {
     .argmax = &V(cpu_argmax),
     .few = &few,
     .conv = &V(cpu_conv),
+    .tiles = &V(cpu_tiles),
     .depthwise_f32 = &V(cpu_depthwise_f32),
     .depthwise_f64 = &V(cpu_depthwise_f64),
     .fft_f32 = V(cpu_fft_f32),

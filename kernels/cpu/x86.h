@@ -136,6 +136,16 @@ X86 x86_f32x16 x86_widen_16_bf16(const void *p)
                     << 16);
 #endif
 }
+// The first n floats at p, and zeros behind; stores only the first n.
+X86 x86_f32x16 x86_load_some(const float *p, int64_t n)
+{
+    return __builtin_ia32_loadups512_mask((const void *)p, (x86_f32x16){0},
+                                          (uint16_t)((1u << n) - 1));
+}
+X86 void x86_store_some(float *p, x86_f32x16 x, int64_t n)
+{
+    __builtin_ia32_storeups512_mask((void *)p, x, (uint16_t)((1u << n) - 1));
+}
 #endif
 
 #endif // KERNELS_CPU_X86_H

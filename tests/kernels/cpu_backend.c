@@ -430,39 +430,76 @@ static void draw_convolution(struct window_case *c, int depth)
                                  .groups = groups};
 }
 
+// The forward pass and both gradients, by the kernels of a name.
+static void check_convolution(const char *kernel, struct window_case *c, tn_dtype dtype,
+                              int64_t hostile)
+{
+    struct application a = {.attrs = &c->attrs, .kernel = kernel, .limit = 3};
+    tn_layout x = harness_layout(dtype, 4, c->x), w = harness_layout(dtype, 4, c->w);
+    tn_layout out = harness_layout(dtype, 4, c->out), bias = harness_layout(dtype, 1, c->w);
+    a.hostile = hostile;
+    a.primitive = "nn.conv2d/1";
+    a.num_inputs = between(0, 1) ? 2 : 3;
+    memcpy(a.operands, (tn_layout[]){x, w, a.num_inputs == 2 ? out : bias, out},
+           4 * sizeof(x));
+    check(&a);
+    a.num_inputs = 2;
+    a.primitive = "nn.conv2d_input/1";
+    c->attrs.extent = pair_of(c->x[1], c->x[2]);
+    memcpy(a.operands, (tn_layout[]){out, w, x}, 3 * sizeof(x));
+    check(&a);
+    a.primitive = "nn.conv2d_weight/1";
+    c->attrs.extent = pair_of(c->w[1], c->w[2]);
+    memcpy(a.operands, (tn_layout[]){x, out, w}, 3 * sizeof(x));
+    check(&a);
+}
+
 Test(cpu_backend, convolutions_agree)
 {
     for (int round = 0; round < 120; round++) {
         struct window_case c;
         draw_convolution(&c, 0);
-        tn_layout x = harness_layout(TN_F32, 4, c.x), w = harness_layout(TN_F32, 4, c.w);
-        tn_layout out = harness_layout(TN_F32, 4, c.out),
-                  bias = harness_layout(TN_F32, 1, c.w);
-        // Small integers: exact in any order.
-        struct application a = {"nn.conv2d/1", &c.attrs, .num_inputs = 3, .limit = 3};
-        a.operands[0] = x;
-        a.operands[1] = w;
-        a.operands[2] = bias;
-        a.operands[3] = out;
-        if (between(0, 1)) {
-            a.num_inputs = 2;
-            a.operands[2] = out;
-        }
-        check(&a);
-        c.attrs.extent = pair_of(c.x[1], c.x[2]);
-        a = (struct application){"nn.conv2d_input/1", &c.attrs, .num_inputs = 2,
-                                 .limit = 3};
-        a.operands[0] = out;
-        a.operands[1] = w;
-        a.operands[2] = x;
-        check(&a);
-        c.attrs.extent = pair_of(c.w[1], c.w[2]);
-        a = (struct application){"nn.conv2d_weight/1", &c.attrs, .num_inputs = 2,
-                                 .limit = 3};
-        a.operands[0] = x;
-        a.operands[1] = out;
-        a.operands[2] = w;
-        check(&a);
+        check_convolution("openblas", &c, TN_F32, 0);
+    }
+}
+
+static const tn_dtype tile_floats[] = {TN_F32, TN_F16, TN_F32, TN_BF16};
+
+// Integers, so that each order of a sum gives the same, also where it is rounded to a half
+// at its end.
+Test(cpu_backend, convolutions_in_tiles_agree)
+{
+    for (int round = 0; round < 240; round++) {
+        struct window_case c;
+        draw_convolution(&c, 0);
+        check_convolution("tiles", &c, tile_floats[round % 4], between(0, 2) ? 0 : 40);
+    }
+}
+
+// Filters and channels around the widths of tiles, several panels, bands and images in one;
+// pixels so far apart that copies of them lie otherwise; windows of one element.
+Test(cpu_backend, large_convolutions_in_tiles_agree)
+{
+    struct window_case cases[] = {
+        {{.padding = pair_of(1, 1)}, {2, 30, 33, 17}, {65, 3, 3, 17}, {2, 30, 33, 65}},
+        {{.stride = pair_of(2, 2), .padding = pair_of(3, 3)},
+         {1, 61, 50, 3},
+         {33, 7, 7, 3},
+         {1, 31, 25, 33}},
+        {{.stride = pair_of(2, 3), .padding = pair_of(1, 2), .dilation = pair_of(2, 1)},
+         {5, 9, 8, 32},
+         {48, 3, 4, 32},
+         {5, 4, 3, 48}},
+        {{.groups = 3}, {3, 11, 5, 48}, {96, 1, 1, 16}, {3, 11, 5, 96}},
+        {{.padding = pair_of(1, 0)}, {4, 3, 4, 512}, {6, 3, 1, 512}, {4, 3, 4, 6}},
+        {{.stride = pair_of(2, 2)}, {3, 7, 6, 20}, {512, 1, 1, 20}, {3, 4, 3, 512}},
+    };
+    for (int i = 0; i < 6; i++) {
+        cases[i].attrs.groups = cases[i].attrs.groups ? cases[i].attrs.groups : 1;
+        check_convolution("tiles", &cases[i], TN_F32, 0);
+        check_convolution("tiles", &cases[i], TN_BF16, 0);
+        check_convolution("tiles", &cases[i], TN_F32, 997);
+        check_convolution("tiles", &cases[i], TN_F16, 1997);
     }
 }
 
@@ -486,34 +523,12 @@ Test(cpu_backend, gradients_of_one_tall_image_agree)
         struct window_case *c = &cases[i];
         c->attrs.extent = pair_of(c->x[1], c->x[2]);
         struct application a = {"nn.conv2d_input/1", &c->attrs, .num_inputs = 2,
-                                .limit = 3};
+                                .kernel = "openblas", .limit = 3};
         a.operands[0] = harness_layout(TN_F32, 4, c->out);
         a.operands[1] = harness_layout(TN_F32, 4, c->w);
         a.operands[2] = harness_layout(TN_F32, 4, c->x);
         check(&a);
     }
-}
-
-static void check_depthwise(struct window_case *c, tn_dtype dtype, int64_t hostile)
-{
-    struct application a = {.attrs = &c->attrs, .kernel = "depthwise", .limit = 3};
-    tn_layout x = harness_layout(dtype, 4, c->x), w = harness_layout(dtype, 4, c->w);
-    tn_layout out = harness_layout(dtype, 4, c->out), bias = harness_layout(dtype, 1, c->w);
-    a.hostile = hostile;
-    a.primitive = "nn.conv2d/1";
-    a.num_inputs = between(0, 1) ? 2 : 3;
-    memcpy(a.operands, (tn_layout[]){x, w, a.num_inputs == 2 ? out : bias, out},
-           4 * sizeof(x));
-    check(&a);
-    a.num_inputs = 2;
-    a.primitive = "nn.conv2d_input/1";
-    c->attrs.extent = pair_of(c->x[1], c->x[2]);
-    memcpy(a.operands, (tn_layout[]){out, w, x}, 3 * sizeof(x));
-    check(&a);
-    a.primitive = "nn.conv2d_weight/1";
-    c->attrs.extent = pair_of(c->w[1], c->w[2]);
-    memcpy(a.operands, (tn_layout[]){x, out, w}, 3 * sizeof(x));
-    check(&a);
 }
 
 // Integers, so that each order of a sum gives the same, also where it is rounded to a half
@@ -524,7 +539,7 @@ Test(cpu_backend, depthwise_convolutions_agree)
     for (int round = 0; round < 250; round++) {
         struct window_case c;
         draw_convolution(&c, 1);
-        check_depthwise(&c, floats[round % 5], between(0, 2) ? 0 : 40);
+        check_convolution("depthwise", &c, floats[round % 5], between(0, 2) ? 0 : 40);
     }
 }
 
@@ -542,9 +557,9 @@ Test(cpu_backend, large_depthwise_convolutions_agree)
          {1, 34, 30, 48}},
     };
     for (int i = 0; i < 2; i++) {
-        check_depthwise(&cases[i], TN_F32, 0);
-        check_depthwise(&cases[i], TN_BF16, 0);
-        check_depthwise(&cases[i], TN_F16, 997);
+        check_convolution("depthwise", &cases[i], TN_F32, 0);
+        check_convolution("depthwise", &cases[i], TN_BF16, 0);
+        check_convolution("depthwise", &cases[i], TN_F16, 997);
     }
 }
 

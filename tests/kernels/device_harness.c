@@ -60,6 +60,7 @@ static const char *host_config(const tn_host *host, const char *name)
     (void)host;
     return strcmp(name, "TENON_THREADS") == 0      ? harness_threads
            : strcmp(name, "TENON_CPU_STREAM") == 0 ? harness_stream
+           : strcmp(name, "TENON_CPU") == 0        ? getenv(name)
                                                    : NULL;
 }
 

@@ -64,6 +64,9 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(conv2d, "blas/kernels_conv.c")                                                       \
     X(conv2d_input, "blas/kernels_conv.c")                                                 \
     X(conv2d_weight, "blas/kernels_conv.c")                                                \
+    X(conv2d_tiles, "blas/kernels_tiles.c")                                                \
+    X(conv2d_input_tiles, "blas/kernels_tiles.c")                                          \
+    X(conv2d_weight_tiles, "blas/kernels_tiles_weight.c")                                  \
     X(conv2d_depthwise, "blas/kernels_depthwise.c")                                        \
     X(conv2d_input_depthwise, "blas/kernels_depthwise.c")                                  \
     X(conv2d_weight_depthwise, "blas/kernels_depthwise.c")                                 \

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// Register tiles of convolutions: see tiles.h. A tile is up to ROWS outputs, or elements of
+// a, by two vectors; extents that are no multiple of ROWS are cut into about equal parts,
+// as a tile of few rows waits for its own sums. Compiled with contraction: a product and
+// its sum round once where the processor can.
+#include "tiles.h"
+#include "variants.h"
+#include "cpu/matmul/elements.h"
+
+#define ROWS (LANES == 16 ? 14 : 6)
+
+// What there is for each height of a tile.
+#if LANES == 16
+#define EACH_HEIGHT(CASE)                                                                  \
+    CASE(1)                                                                                \
+    CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11)      \
+        CASE(12) CASE(13) CASE(14)
+#else
+#define EACH_HEIGHT(CASE) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+#endif
+
+// --- the first n elements of a vector
+// -----------------------------------------------------
+
+INLINE vector load_some(const float *from, int64_t n)
+{
+#if LANES == 16
+    return x86_load_some(from, n);
+#else
+    vector out = {0};
+    for (int64_t i = 0; i < LANES; i++)
+        out[i] = i < n ? from[i] : 0;
+    return out;
+#endif
+}
+
+INLINE void store_some(float *to, vector x, int64_t n)
+{
+#if LANES == 16
+    x86_store_some(to, x, n);
+#else
+    for (int64_t i = 0; i < LANES; i++)
+        if (i < n)
+            to[i] = x[i];
+#endif
+}
+
+// Stores the vectors of a line, of which there are `columns` elements.
+INLINE void store_line(float *to, const vector *x, const int vectors, int64_t columns)
+{
+    if (columns == vectors * LANES) {
+        *(loose *)(void *)to = x[0];
+        if (vectors > 1)
+            *(loose *)(void *)(to + LANES) = x[1];
+        return;
+    }
+    if (vectors > 1) {
+        *(loose *)(void *)to = x[0];
+        store_some(to + LANES, x[1], columns - LANES);
+    } else {
+        store_some(to, x[0], columns);
+    }
+}
+
+// --- sums over taps
+// ------------------------------------------------------------------------
+
+INLINE void sum_taps(const struct cpu_tiles_rows *p, const float *from, float *to,
+                     const int rows, const int vectors)
+{
+    const int64_t pixel = p->pixel;
+    vector sums[ROWS][2], start[2] = {{0}};
+    for (int v = 0; v < vectors && p->start; v++)
+        start[v] = *(const loose *)(const void *)(p->start + v * LANES);
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            sums[i][v] = start[v];
+    for (int64_t y = 0; y < p->taps_y; y++)
+        for (int64_t x = 0; x < p->taps_x; x++) {
+            const float *w = p->weights + y * p->weight_y + x * p->weight_x;
+            // Every third output has a pointer, from which the next two are at one and two
+            // times the stride: all fit into registers.
+            const float *third[(ROWS + 2) / 3];
+            for (int i = 0; 3 * i < rows; i++)
+                third[i] = from + y * p->tap_y + x * p->tap_x + 3 * i * pixel;
+            for (int64_t e = 0; e < p->run; e++, w += 2 * LANES) {
+                const vector left = *(const vector *)(const void *)w;
+                const vector right = *(const vector *)(const void *)(w + LANES);
+#pragma GCC unroll 14
+                for (int i = 0; i < rows; i++) {
+                    const float value = *(third[i / 3] + i % 3 * pixel);
+                    sums[i][0] += value * left;
+                    if (vectors > 1)
+                        sums[i][1] += value * right;
+                }
+#pragma GCC unroll 5
+                for (int i = 0; 3 * i < rows; i++)
+                    third[i]++;
+            }
+        }
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+        store_line(to + i * p->to_pixel, sums[i], vectors, p->columns);
+}
+
+#define TAPS(count)                                                                        \
+    static void taps_##count(const struct cpu_tiles_rows *p, const float *from, float *to) \
+    {                                                                                      \
+        if (p->columns > LANES)                                                            \
+            sum_taps(p, from, to, count, 2);                                               \
+        else                                                                               \
+            sum_taps(p, from, to, count, 1);                                               \
+    }
+EACH_HEIGHT(TAPS)
+#undef TAPS
+
+static void tiles_rows(const struct cpu_tiles_rows *p)
+{
+    typedef void tile_fn(const struct cpu_tiles_rows *p, const float *from, float *to);
+#define ENTRY(count) taps_##count,
+    static tile_fn *const tiles[ROWS + 1] = {NULL, EACH_HEIGHT(ENTRY)};
+#undef ENTRY
+    const int64_t parts = (p->pixels + ROWS - 1) / ROWS;
+    for (int64_t y = 0; y < p->rows; y++)
+        for (int64_t i = 0; i < parts; i++) {
+            const int64_t begin = i * p->pixels / parts, end = (i + 1) * p->pixels / parts;
+            tiles[end - begin](p, p->from + y * p->row + begin * p->pixel,
+                               p->to + y * p->to_row + begin * p->to_pixel);
+        }
+}
+
+// --- sums over pixels
+// ----------------------------------------------------------------------
+
+INLINE void sum_pixels(const struct cpu_tiles_sums *p, const float *from_a,
+                       const float *from_b, float *to, int64_t columns, const int lines,
+                       const int vectors)
+{
+    vector sums[ROWS][2] = {{{0}}};
+    for (int64_t n = 0; n < p->images; n++)
+        for (int64_t y = 0; y < p->rows; y++) {
+            const float *a = from_a + n * p->a_image + y * p->a_row;
+            const float *b = from_b + n * p->b_image + y * p->b_row;
+            for (int64_t i = 0; i < p->pixels; i++, a += p->a_pixel, b += p->b_pixel) {
+                const vector left = *(const loose *)(const void *)b;
+                vector right = left;
+                if (vectors > 1)
+                    right = *(const loose *)(const void *)(b + LANES);
+#pragma GCC unroll 14
+                for (int l = 0; l < lines; l++) {
+                    sums[l][0] += a[l] * left;
+                    if (vectors > 1)
+                        sums[l][1] += a[l] * right;
+                }
+            }
+        }
+    const int64_t last = columns - (vectors - 1) * LANES;
+#pragma GCC unroll 14
+    for (int l = 0; l < lines; l++, to += p->to_line) {
+        if (p->adds) {
+            if (vectors > 1)
+                sums[l][0] += *(const loose *)(const void *)to;
+            sums[l][vectors - 1] += load_some(to + (vectors - 1) * LANES, last);
+        }
+        store_line(to, sums[l], vectors, columns);
+    }
+}
+
+#define PIXELS(count)                                                                      \
+    static void pixels_##count(const struct cpu_tiles_sums *p, const float *a,             \
+                               const float *b, float *to, int64_t columns)                 \
+    {                                                                                      \
+        if (columns > LANES)                                                               \
+            sum_pixels(p, a, b, to, columns, count, 2);                                    \
+        else                                                                               \
+            sum_pixels(p, a, b, to, columns, count, 1);                                    \
+    }
+EACH_HEIGHT(PIXELS)
+#undef PIXELS
+
+static void tiles_sums(const struct cpu_tiles_sums *p)
+{
+    typedef void tile_fn(const struct cpu_tiles_sums *p, const float *a, const float *b,
+                         float *to, int64_t columns);
+#define ENTRY(count) pixels_##count,
+    static tile_fn *const tiles[ROWS + 1] = {NULL, EACH_HEIGHT(ENTRY)};
+#undef ENTRY
+    const int64_t parts = (p->lines + ROWS - 1) / ROWS;
+    for (int64_t j = 0; j < p->columns; j += 2 * LANES)
+        for (int64_t i = 0; i < parts; i++) {
+            const int64_t begin = i * p->lines / parts, end = (i + 1) * p->lines / parts;
+            const int64_t left = p->columns - j;
+            tiles[end - begin](p, p->a + begin, p->b + j, p->to + begin * p->to_line + j,
+                               left < 2 * LANES ? left : 2 * LANES);
+        }
+}
+
+const struct cpu_tiles_kernels V(cpu_tiles) = {.rows = tiles_rows,
+                                               .sums = tiles_sums,
+                                               .width = 2 * LANES,
+                                               .lane = LANES,
+                                               .tile = ROWS};

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Convolutions of f32 in register tiles that read images where they lie, without a matrix
+// of patches: outputs of one row by filters, or filters by elements of a window.
+#ifndef KERNELS_CPU_TILES_H
+#define KERNELS_CPU_TILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Filters of a panel of weights, at most, in any variant.
+#define CPU_TILES_MOST 32
+
+// Sums over taps: `rows` by `pixels` outputs, of each `columns` adjacent filters. A tap has
+// `run` adjacent elements. Strides are in elements, any, 0 and negative ones too.
+struct cpu_tiles_rows {
+    const float *from;    // the first tap of the first output
+    const float *weights; // a panel: `width` filters for each element of each tap
+    const float *start;   // what the sums of `width` filters start with; NULL: 0
+    float *to;
+    int64_t rows, pixels, columns;
+    int64_t taps_y, taps_x, run;
+    int64_t tap_y, tap_x, row, pixel; // in `from`
+    int64_t weight_y, weight_x;       // in `weights`, from tap to tap
+    int64_t to_row, to_pixel;
+};
+
+// Sums over images, rows and pixels: of `lines` adjacent elements of a by `columns` of b,
+// which is readable up to whole vectors.
+struct cpu_tiles_sums {
+    const float *a, *b;
+    float *to;
+    int64_t to_line;
+    int64_t images, rows, pixels;
+    int64_t a_image, a_row, a_pixel, b_image, b_row, b_pixel;
+    int64_t lines, columns;
+    bool adds; // to what is there
+};
+
+// The loops of one variant.
+struct cpu_tiles_kernels {
+    void (*rows)(const struct cpu_tiles_rows *p);
+    void (*sums)(const struct cpu_tiles_sums *p);
+    int64_t width; // of a panel: filters, the last ones of which may be zeros
+    int64_t lane;  // elements of a vector
+    int64_t tile;  // outputs of a tile, or elements of a
+};
+
+#endif // KERNELS_CPU_TILES_H

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT
+// nn.conv2d_weight/1 of f32, f16 and bf16 in register tiles. See tiles.h.
+//
+// Bands of the output's rows are dealt to chunks, by sizes alone. Each chunk is summed on
+// its own, and the sums are added in order: the result does not depend on the number of
+// threads. Where chunks are few for these, filters are divided among them, too.
+#include <string.h>
+#include "tiles.h"
+
+#define PIECE_WORK 50000
+#define CHUNK_PIXELS 512 // the least of a chunk: as many as make adding it cheap
+#define MAX_CHUNKS 16
+#define MAX_PARTIALS (INT64_C(32) << 20) // bytes
+#define BAND_PIXELS 256
+#define FILTERS 32 // the least that an item has of them
+#define SLACK 32   // floats behind what vectors read
+
+struct weights_run {
+    struct tiles t;
+    const struct cpu_tiles_kernels *loops;
+    const char *g;
+    bool by_filters; // vectors run over filters, and the sums are transposed
+    bool is_direct;  // the first chunk is the result
+    int64_t pitch;   // floats of the gradient from pixel to pixel
+    int64_t chunks, parts, elements;
+    float *sums;
+    char *workers, *out;
+    uint64_t worker_bytes;
+};
+
+// How much of `n` elements the vectors of AVX-512 fill.
+static double filled(int64_t n)
+{
+    return (double)n / (double)((n + 15) / 16 * 16);
+}
+
+static bool is_dense(const struct tiles *t)
+{
+    return t->conv.dw == 1 && t->conv.groups == 1 && t->pitch == t->in;
+}
+
+// Floats between pixels that are copied: where many of them would share few places of a
+// cache, some more than they have.
+static int64_t pitch_of(int64_t channels)
+{
+    return channels + (channels % 64 == 0 ? 16 : 0);
+}
+
+static void read_weight(const tn_conv2d_attrs *attrs, const tn_layout *x,
+                        const tn_layout *w, const tn_layout *g, struct weights_run *r)
+{
+    struct tiles *t = &r->t;
+    tiles_read(attrs, x, w, g, false, t);
+    const struct cpu_conv *v = &t->conv;
+    t->pitch = pitch_of(v->c);
+    t->copies |= t->pitch != v->c;
+    r->pitch = t->dtype == TN_F32 ? pitch_of(v->o) : v->o;
+    const int64_t run = is_dense(t) ? v->kw * t->in : t->in;
+    r->by_filters = v->og % 16 == 0 && filled(v->og) > 1.2 * filled(run);
+    // Vectors read beyond the end of a copy, never beyond that of x.
+    t->copies |= !r->by_filters && run % 16 != 0;
+    tiles_cut(t, BAND_PIXELS);
+    r->elements = v->o * v->k;
+    int64_t room = MAX_PARTIALS / (r->elements * (int64_t)sizeof(float) + 1);
+    r->chunks = v->pixels / CHUNK_PIXELS;
+    r->chunks = r->chunks < MAX_CHUNKS ? r->chunks : MAX_CHUNKS;
+    r->chunks = r->chunks < room ? r->chunks : room;
+    r->chunks = r->chunks < tiles_count_bands(t) ? r->chunks : tiles_count_bands(t);
+    r->chunks = r->chunks > 1 ? r->chunks : 1;
+    r->is_direct = t->dtype == TN_F32 && !r->by_filters;
+}
+
+// --- memory
+// --------------------------------------------------------------------------------
+
+static bool copies_gradient(const struct weights_run *r)
+{
+    return r->t.dtype != TN_F32 || r->pitch != r->t.conv.o;
+}
+
+static int64_t gradient_floats(const struct weights_run *r)
+{
+    int64_t pixels = r->t.images * r->t.band * r->t.to_row;
+    return copies_gradient(r) ? (pixels * r->pitch + 15) / 16 * 16 : 0;
+}
+
+static uint64_t bytes_of_worker(const struct weights_run *r)
+{
+    uint64_t floats = tn_saturated_add((uint64_t)tiles_copy_floats(&r->t) + SLACK,
+                                       (uint64_t)gradient_floats(r) + SLACK);
+    return tn_saturated_multiply(floats, sizeof(float));
+}
+
+static uint64_t bytes_of_sums(const struct weights_run *r)
+{
+    int64_t sums = r->is_direct ? r->chunks - 1 : r->chunks;
+    // Transposed halves are floats first.
+    sums += r->by_filters && r->t.dtype != TN_F32;
+    uint64_t floats = tn_saturated_multiply((uint64_t)sums, (uint64_t)r->elements);
+    return tn_saturated_add(tn_saturated_multiply(floats, sizeof(float)), 63) &
+           ~UINT64_C(63);
+}
+
+static float *sums_of(const struct weights_run *r, int64_t chunk)
+{
+    if (!r->is_direct)
+        return r->sums + chunk * r->elements;
+    return chunk == 0 ? (float *)(void *)r->out : r->sums + (chunk - 1) * r->elements;
+}
+
+// --- a band
+// --------------------------------------------------------------------------------
+
+// A band: what is read of x, and the gradient's pixels, as floats.
+struct piece {
+    const struct weights_run *r;
+    struct tiles_source x; // of the first image
+    const float *g;
+    int64_t x_image, g_image; // floats from image to image
+    int64_t images, low, high;
+    int64_t first, end; // filters
+    float *to;
+    bool adds;
+    bool clips; // products with padding are left out: 0 times infinity is no number
+};
+
+// The outputs [*low, *high) that a tap, `at` in the window, reads within the image.
+static void clip(const struct tiles_line *l, int64_t at, int64_t *low, int64_t *high)
+{
+    const int64_t from = at * l->dilation - l->padding;
+    while (*low < *high && *low * l->stride + from < 0)
+        ++*low;
+    while (*low < *high && (*high - 1) * l->stride + from >= l->in)
+        --*high;
+}
+
+// Filters [first, end) of a group by `run` elements of x: of a tap, or of a window's row.
+static void sum_tap(const struct piece *p, int64_t first, int64_t end, int64_t row,
+                    int64_t column, int64_t run)
+{
+    const struct tiles *t = &p->r->t;
+    const struct cpu_conv *v = &t->conv;
+    int64_t low = p->low, high = p->high, left = 0, right = v->ow;
+    if (p->clips) {
+        clip(&t->y, row, &low, &high);
+        clip(&t->x, column, &left, &right);
+    }
+    const int64_t x_row = v->sh * p->x.row, x_pixel = v->sw * p->x.pixel;
+    const int64_t place = (row * v->kw + column) * v->cg, down = low - p->low;
+    const float *x = p->x.data + row * v->dh * p->x.row + column * v->dw * p->x.pixel +
+                     first / v->og * v->cg + down * x_row + left * x_pixel;
+    const float *g = p->g + (down * v->ow + left) * p->r->pitch + first;
+    struct cpu_tiles_sums s = {
+        .images = p->images, .rows = high - low, .pixels = right - left, .adds = p->adds};
+    if (p->r->by_filters) {
+        s.a = x;
+        s.b = g;
+        s.to = p->to + place * v->o + first;
+        s.to_line = v->o;
+        s.a_image = p->x_image, s.a_row = x_row, s.a_pixel = x_pixel;
+        s.b_image = p->g_image, s.b_row = v->ow * p->r->pitch, s.b_pixel = p->r->pitch;
+        s.lines = run, s.columns = end - first;
+    } else {
+        s.a = g;
+        s.b = x;
+        s.to = p->to + first * v->k + place;
+        s.to_line = v->k;
+        s.a_image = p->g_image, s.a_row = v->ow * p->r->pitch, s.a_pixel = p->r->pitch;
+        s.b_image = p->x_image, s.b_row = x_row, s.b_pixel = x_pixel;
+        s.lines = end - first, s.columns = run;
+    }
+    p->r->loops->sums(&s);
+}
+
+static void sum_groups(const struct piece *p)
+{
+    const struct cpu_conv *v = &p->r->t.conv;
+    const int64_t taps = is_dense(&p->r->t) && !p->clips ? 1 : v->kw;
+    for (int64_t at = p->first, end; at < p->end; at = end) {
+        end = (at / v->og + 1) * v->og;
+        end = end < p->end ? end : p->end;
+        for (int64_t row = 0; row < v->kh; row++)
+            for (int64_t column = 0; column < taps; column++)
+                sum_tap(p, at, end, row, column, v->kw / taps * v->cg);
+    }
+}
+
+// The band's gradient as floats, in place or in `memory`.
+static const float *find_gradient(const struct weights_run *r, int64_t pixel, int64_t count,
+                                  float *memory)
+{
+    const struct tiles *t = &r->t;
+    const void *in = r->g + pixel * t->conv.o * t->size;
+    if (!copies_gradient(r))
+        return in;
+    if (t->dtype != TN_F32)
+        t->kernels->cast[t->dtype][TN_F32](memory, &in, count * t->conv.o, 0);
+    const int64_t o = t->conv.o;
+    for (int64_t i = 0; i < count && t->dtype == TN_F32; i++) {
+        float *to = memory + i * r->pitch;
+        memcpy(to, (const float *)in + i * o, (size_t)o * sizeof(float));
+        memset(to + o, 0, (size_t)(r->pitch - o) * sizeof(float));
+    }
+    return memory;
+}
+
+static void sum_band(const struct weights_run *r, int64_t number, struct piece *p,
+                     char *memory)
+{
+    const struct tiles *t = &r->t;
+    const struct cpu_conv *v = &t->conv;
+    const int64_t image = number / t->bands * t->images;
+    float *copies = (float *)(void *)memory;
+    struct tiles_source source = {0};
+    p->images = v->n - image < t->images ? v->n - image : t->images;
+    p->low = number % t->bands * t->band;
+    p->high = v->oh - p->low < t->band ? v->oh : p->low + t->band;
+    for (int64_t i = 0, at = 0; i < p->images; i++, at += source.size) {
+        tiles_find(t, image + i, p->low, p->high, copies + at, &source);
+        if (i == 0)
+            p->x = source;
+    }
+    const int64_t count = p->images * (p->high - p->low) * v->ow;
+    p->x_image = t->copies ? source.size : v->h * v->w * v->c;
+    p->g_image = (p->high - p->low) * v->ow * r->pitch;
+    p->g = find_gradient(r, (image * v->oh + p->low) * v->ow, count,
+                         copies + tiles_copy_floats(t) + SLACK);
+    p->clips = t->pads && !tiles_are_finite(p->g, count * r->pitch);
+    sum_groups(p);
+}
+
+static void sum_items(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct weights_run *r = context;
+    const int64_t all = tiles_count_bands(&r->t), o = r->t.conv.o;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t chunk = i / r->parts, part = i % r->parts;
+        struct piece p = {.r = r,
+                          .to = sums_of(r, chunk),
+                          .first = part * o / r->parts / 16 * 16,
+                          .end = (part + 1) * o / r->parts / 16 * 16};
+        p.end = part + 1 == r->parts ? o : p.end;
+        for (int64_t k = chunk * all / r->chunks; k < (chunk + 1) * all / r->chunks; k++) {
+            sum_band(r, k, &p, r->workers + worker * r->worker_bytes);
+            p.adds = true;
+        }
+    }
+}
+
+// --- the sums of chunks
+// --------------------------------------------------------------------
+
+// Adds elements [begin, end) of all chunks to those of the first.
+static void add_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct weights_run *r = context;
+    (void)worker;
+    for (int64_t i = 1; i < r->chunks; i++)
+        r->t.kernels->conv->add_into_f32(sums_of(r, 0) + begin, sums_of(r, i) + begin,
+                                         end - begin);
+}
+
+// Filters [begin, end) of the result, from the sums of all.
+static void write_filters(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct weights_run *r = context;
+    const struct tiles *t = &r->t;
+    const struct cpu_conv *v = &t->conv;
+    const float *from = sums_of(r, 0) + begin * v->k;
+    (void)worker;
+    if (r->by_filters) {
+        float *to = t->dtype == TN_F32 ? (float *)(void *)r->out : sums_of(r, r->chunks);
+        t->kernels->transpose[2](to + begin * v->k, v->k, sums_of(r, 0) + begin, v->o, v->k,
+                                 end - begin);
+        from = to + begin * v->k;
+    }
+    const void *in = from;
+    if (t->dtype != TN_F32)
+        t->kernels->cast[TN_F32][t->dtype](r->out + begin * v->k * t->size, &in,
+                                           (end - begin) * v->k, 0);
+}
+
+// --- the kernel
+// ----------------------------------------------------------------------------
+
+static void divide(struct weights_run *r, int64_t threads)
+{
+    int64_t most = r->t.conv.o / FILTERS,
+            wanted = (2 * threads + r->chunks - 1) / r->chunks;
+    r->parts = threads > 1 && r->chunks < 2 * threads ? wanted : 1;
+    r->parts = r->parts < most ? r->parts : most;
+    r->parts = r->parts > 1 ? r->parts : 1;
+}
+
+static tn_status tiles_conv2d_weight(const tn_cpu_call *call)
+{
+    const tn_tensor *x = &call->inputs[0], *g = &call->inputs[1], *out = &call->outputs[0];
+    struct weights_run r = {.g = first_element(g), .out = first_element(out)};
+    read_weight(call->attrs, &x->layout, &out->layout, &g->layout, &r);
+    struct tiles *t = &r.t;
+    if (r.elements == 0)
+        return TN_OK;
+    if (t->conv.pixels == 0) {
+        memset(r.out, 0, (size_t)(r.elements * t->size));
+        return TN_OK;
+    }
+    t->call = call;
+    t->kernels = kernel_variant(call);
+    t->from = first_element(x);
+    r.loops = t->kernels->tiles;
+    r.sums = call->scratch;
+    r.workers = (char *)call->scratch + bytes_of_sums(&r);
+    r.worker_bytes = bytes_of_worker(&r);
+    divide(&r, call->num_threads);
+    int64_t items = r.chunks * r.parts,
+            work = t->conv.pixels * t->conv.k * t->conv.o / items;
+    call->parallel_for(call, items, 1 + PIECE_WORK / (work + 1), sum_items, &r);
+    if (r.chunks > 1)
+        call->parallel_for(call, r.elements, 1 + PIECE_WORK / r.chunks, add_chunks, &r);
+    if (!r.is_direct)
+        call->parallel_for(call, t->conv.o, 1 + PIECE_WORK / (t->conv.k + 1), write_filters,
+                           &r);
+    return TN_OK;
+}
+
+static void read_query(const tn_kernel_query *query, struct weights_run *r)
+{
+    *r = (struct weights_run){.out = NULL};
+    read_weight(query->attrs, &query->inputs[0], &query->outputs[0], &query->inputs[1], r);
+}
+
+static int32_t tiles_conv2d_weight_accepts(const tn_kernel_query *query)
+{
+    struct weights_run r;
+    read_query(query, &r);
+    return tiles_fit(&r.t);
+}
+
+static uint64_t tiles_conv2d_weight_scratch(const tn_kernel_query *query)
+{
+    struct weights_run r;
+    read_query(query, &r);
+    return tn_saturated_add(bytes_of_sums(&r),
+                            tn_saturated_multiply(bytes_of_worker(&r), query->num_workers));
+}
+
+#define FLOATS                                                                             \
+    TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16), TN_NEEDS_CONTIGUOUS
+static const tn_operand_rule rules[] = {{FLOATS}};
+static const tn_cpu_kernel payload = {.struct_size = sizeof(tn_cpu_kernel),
+                                      .launch = tiles_conv2d_weight};
+const tn_kernel conv2d_weight_tiles_kernel = {.struct_size = sizeof(tn_kernel),
+                                              .flags = TN_KERNEL_SAME_DTYPE,
+                                              .primitive = "nn.conv2d_weight/1",
+                                              .family = TN_FAMILY_CPU,
+                                              .name = "tiles",
+                                              .priority = 720,
+                                              TN_OPERANDS(rules),
+                                              .accepts = tiles_conv2d_weight_accepts,
+                                              .scratch_size = tiles_conv2d_weight_scratch,
+                                              .payload = &payload};

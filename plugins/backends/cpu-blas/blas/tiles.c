@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Bands of convolutions in register tiles. See tiles.h.
+#include "tiles.h"
+#include <string.h>
+#include "depthwise.h"
+
+#define APART 512 // floats: pixels a multiple of it apart share few places of a cache
+#define ASIDE 16  // floats more between their copies
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t round_up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static int64_t divide_down(int64_t n, int64_t by)
+{
+    return n >= 0 ? n / by : -((-n + by - 1) / by);
+}
+
+int64_t tiles_rows_of(const struct tiles_line *l, int64_t low, int64_t high, int64_t *first)
+{
+    int64_t reach = (l->window - 1) * l->dilation, last;
+    if (l->is_backward) {
+        *first = -divide_down(-(low + l->padding - reach), l->stride);
+        last = divide_down(high - 1 + l->padding, l->stride);
+    } else {
+        *first = low * l->stride - l->padding;
+        last = (high - 1) * l->stride - l->padding + reach;
+    }
+    return last >= *first ? last - *first + 1 : 0;
+}
+
+struct cpu_depthwise_axis tiles_axis(const struct tiles *t, int axis, int64_t r)
+{
+    return t->is_backward ? depthwise_backward(&t->conv, axis, r)
+                          : depthwise_forward(&t->conv, axis);
+}
+
+void tiles_read(const tn_conv2d_attrs *attrs, const tn_layout *x, const tn_layout *w,
+                const tn_layout *y, bool is_backward, struct tiles *t)
+{
+    *t = (struct tiles){.dtype = x->dtype, .is_backward = is_backward};
+    struct cpu_conv *v = &t->conv;
+    conv_read(attrs, x, w, y, v);
+    t->size = (int64_t)cpu_dtype_size(t->dtype);
+    t->y = (struct tiles_line){v->h, v->oh, v->kh, v->sh, v->ph, v->dh, is_backward};
+    t->x = (struct tiles_line){v->w, v->ow, v->kw, v->sw, v->pw, v->dw, is_backward};
+    t->from_channels = is_backward ? v->o : v->c;
+    t->to_channels = is_backward ? v->c : v->o;
+    t->in = is_backward ? v->og : v->cg;
+    t->out = is_backward ? v->cg : v->og;
+    t->from_rows = is_backward ? v->oh : v->h;
+    t->from_row = is_backward ? v->ow : v->w;
+    t->to_rows = is_backward ? v->h : v->oh;
+    t->to_row = is_backward ? v->w : v->ow;
+    int64_t top, rows = tiles_rows_of(&t->y, 0, t->to_rows, &top);
+    t->width = tiles_rows_of(&t->x, 0, t->to_row, &t->left);
+    t->pitch = t->from_channels + (t->from_channels % APART == 0 ? ASIDE : 0);
+    t->pads = top < 0 || t->left < 0 || top + rows > t->from_rows ||
+              t->left + t->width > t->from_row;
+    t->copies = t->pads || t->dtype != TN_F32 || t->pitch != t->from_channels;
+    t->band = t->images = 1;
+    t->bands = t->to_rows;
+}
+
+// Saturates where sizes are beyond int64_t.
+static uint64_t row_floats(const struct tiles *t)
+{
+    return tn_saturated_multiply((uint64_t)t->width, (uint64_t)t->pitch);
+}
+
+bool tiles_fit(const struct tiles *t)
+{
+    int64_t first, rows = tiles_rows_of(&t->y, 0, 1, &first);
+    uint64_t all = tn_saturated_multiply(row_floats(t), (uint64_t)rows + 1);
+    return all <= (uint64_t)TILES_FLOATS &&
+           (!t->is_backward ||
+            (t->conv.sh <= TILES_STRIDES && t->conv.sw <= TILES_STRIDES));
+}
+
+// Rows that a copy has for `rows` rows of what is written, wherever these are.
+static int64_t most_rows(const struct tiles *t, int64_t rows)
+{
+    int64_t first, n = tiles_rows_of(&t->y, 0, rows, &first);
+    return n + (t->is_backward ? 1 : 0);
+}
+
+int64_t tiles_copy_floats(const struct tiles *t)
+{
+    return t->copies ? t->images * round_up(most_rows(t, t->band) * t->width * t->pitch, 16)
+                     : 0;
+}
+
+void tiles_cut(struct tiles *t, int64_t pixels)
+{
+    const int64_t row = t->width * t->pitch,
+                  most = t->copies ? TILES_BAND_FLOATS : INT64_MAX;
+    int64_t rows = pixels / (t->to_row + 1) + 1;
+    t->images = 1;
+    t->band = least(rows, t->to_rows);
+    while (t->band > 1 && most_rows(t, t->band) * row > most)
+        t->band = (t->band + 1) / 2;
+    t->bands = t->to_rows > 0 ? (t->to_rows + t->band - 1) / t->band : 0;
+    if (t->bands != 1)
+        return;
+    t->images = least(rows / t->to_rows, t->conv.n);
+    if (t->copies)
+        t->images = least(t->images, most / (most_rows(t, t->band) * row + 1));
+    t->images = t->images > 1 ? t->images : 1;
+}
+
+int64_t tiles_count_bands(const struct tiles *t)
+{
+    return (t->conv.n + t->images - 1) / t->images * t->bands;
+}
+
+// Floats of `count` pixels at `from`, `pitch` apart at `to`.
+static void copy_pixels(const struct tiles *t, const char *from, int64_t count, float *to)
+{
+    const int64_t channels = t->from_channels, pitch = t->pitch;
+    const int64_t step = pitch == channels ? count * channels : channels;
+    for (int64_t done = 0; done < count * channels && step > 0; done += step, to += pitch) {
+        const void *in = from + done * t->size;
+        if (t->dtype == TN_F32)
+            memcpy(to, in, (size_t)step * sizeof(float));
+        else
+            t->kernels->cast[t->dtype][TN_F32](to, &in, step, 0);
+    }
+}
+
+void tiles_find(const struct tiles *t, int64_t image, int64_t low, int64_t high,
+                float *memory, struct tiles_source *out)
+{
+    const int64_t rows = tiles_rows_of(&t->y, low, high, &out->first);
+    const int64_t row = t->width * t->pitch;
+    const char *from =
+        t->from + image * t->from_rows * t->from_row * t->from_channels * t->size;
+    out->left = t->left;
+    if (!t->copies) {
+        out->row = t->from_row * t->from_channels;
+        out->pixel = t->from_channels;
+        out->data = (const float *)(const void *)from + out->first * out->row +
+                    out->left * out->pixel;
+        return;
+    }
+    out->data = memory;
+    out->row = row;
+    out->pixel = t->pitch;
+    out->size = round_up(rows * row, 16);
+    const int64_t begin = t->left < 0 ? least(-t->left, t->width) : 0;
+    const int64_t inside = t->from_row - (t->left + begin);
+    const int64_t count = inside < 0 ? 0 : least(t->width - begin, inside);
+    for (int64_t i = 0; i < rows; i++, memory += row) {
+        const int64_t y = out->first + i;
+        if (y < 0 || y >= t->from_rows) {
+            memset(memory, 0, (size_t)row * sizeof(float));
+            continue;
+        }
+        memset(memory, 0, (size_t)(begin * t->pitch) * sizeof(float));
+        copy_pixels(t,
+                    from + (y * t->from_row + t->left + begin) * t->from_channels * t->size,
+                    count, memory + begin * t->pitch);
+        memset(memory + (begin + count) * t->pitch, 0,
+               (size_t)((t->width - begin - count) * t->pitch) * sizeof(float));
+    }
+}
+
+bool tiles_are_finite(const float *x, int64_t n)
+{
+    uint32_t special = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof(bits));
+        special |= (bits & 0x7f800000) == 0x7f800000;
+    }
+    return !special;
+}
