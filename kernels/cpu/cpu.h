@@ -9,7 +9,8 @@
 // into one pass changes none. Only exp, exp2, log, tanh and erf of f32 say where they
 // multiply and add at once, and depthwise convolutions do: `baseline` is for processors
 // that cannot, and differs there in the last bits. So do products of matrices of floats
-// (matmul/panels.h), whose order of sums goes by the size of the registers, too.
+// (matmul/panels.h), whose order of sums goes by the size of the registers, too, and
+// convolutions (conv/tiles.h).
 //
 // Threads. Everything here is pure: any thread, any number at once.
 #ifndef KERNELS_CPU_H

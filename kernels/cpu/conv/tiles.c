@@ -5,22 +5,30 @@
 // its sum round once where the processor can.
 #include "tiles.h"
 #include "variants.h"
-#include "cpu/matmul/elements.h"
+#include "cpu/x86.h"
 
-#define ROWS (LANES == 16 ? 14 : 6)
-
-// What there is for each height of a tile.
-#if LANES == 16
-#define EACH_HEIGHT(CASE)                                                                  \
-    CASE(1)                                                                                \
-    CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11)      \
-        CASE(12) CASE(13) CASE(14)
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX__)
+#define LANES 8
 #else
-#define EACH_HEIGHT(CASE) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+#define LANES 4
+#endif
+#define ROWS (LANES == 16 ? 14 : 6)
+#define INLINE static inline __attribute__((always_inline))
+typedef float vector __attribute__((vector_size(4 * LANES)));
+typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+// F(height) for each height of a tile.
+#define UP_TO_6(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#define UP_TO_14(F) UP_TO_6(F) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14)
+#if LANES == 16
+#define EACH_HEIGHT UP_TO_14
+#else
+#define EACH_HEIGHT UP_TO_6
 #endif
 
-// --- the first n elements of a vector
-// -----------------------------------------------------
+// --- the first n elements of a vector --------------------------------------------------
 
 INLINE vector load_some(const float *from, int64_t n)
 {
@@ -62,8 +70,7 @@ INLINE void store_line(float *to, const vector *x, const int vectors, int64_t co
     }
 }
 
-// --- sums over taps
-// ------------------------------------------------------------------------
+// --- sums over taps --------------------------------------------------------------------
 
 INLINE void sum_taps(const struct cpu_tiles_rows *p, const float *from, float *to,
                      const int rows, const int vectors)
@@ -130,8 +137,7 @@ static void tiles_rows(const struct cpu_tiles_rows *p)
         }
 }
 
-// --- sums over pixels
-// ----------------------------------------------------------------------
+// --- sums over pixels ------------------------------------------------------------------
 
 INLINE void sum_pixels(const struct cpu_tiles_sums *p, const float *from_a,
                        const float *from_b, float *to, int64_t columns, const int lines,

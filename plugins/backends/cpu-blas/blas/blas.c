@@ -116,7 +116,7 @@ void blas_details(tn_device_details *out)
     if (!found) {
         snprintf(
             out->warning, sizeof(out->warning),
-            "without OpenBLAS products of f64, convolutions and attention run as plain "
+            "without OpenBLAS products of f64, complex numbers and attention run as plain "
             "loops, many times slower: %.130s",
             failure);
         snprintf(out->remedy, sizeof(out->remedy), "apt install libopenblas0-pthread");

@@ -11,8 +11,8 @@
 #define PIECE_WORK 50000
 #define CAST_ELEMENTS 128 // of a filter that become floats at a time
 
-struct run {
-    struct tiles t;
+struct tiles_run {
+    struct tiles_plan t;
     const struct cpu_tiles_kernels *loops;
     const char *w;
     const tn_tensor *bias;             // NULL: none
@@ -25,28 +25,27 @@ struct run {
     uint64_t worker_bytes;
 };
 
-// --- memory
-// --------------------------------------------------------------------------------
+// --- memory ----------------------------------------------------------------------------
 
 static uint64_t round_64(uint64_t bytes)
 {
     return tn_saturated_add(bytes, 63) & ~UINT64_C(63);
 }
 
-static bool is_narrow(const struct tiles *t)
+static bool is_narrow(const struct tiles_plan *t)
 {
     return t->dtype != TN_F32;
 }
 
 // Floats of what a band gives, where it passes through a worker's memory.
-static int64_t tile_floats(const struct tiles *t, bool fused)
+static int64_t tile_floats(const struct tiles_plan *t, bool fused)
 {
     int64_t pixels = t->images * t->band * t->to_row;
     return is_narrow(t) || fused ? (pixels * t->to_channels + 15) / 16 * 16 : 0;
 }
 
 // Halves that a program takes lie behind the floats from which they are rounded.
-static uint64_t bytes_of_worker(const struct tiles *t, bool fused)
+static uint64_t bytes_of_worker(const struct tiles_plan *t, bool fused)
 {
     uint64_t floats = (uint64_t)tile_floats(t, fused);
     uint64_t bytes = tn_saturated_multiply(floats, is_narrow(t) && fused ? 6 : 4);
@@ -55,7 +54,7 @@ static uint64_t bytes_of_worker(const struct tiles *t, bool fused)
 }
 
 // Panels of any variant's width: weights, starts, flags.
-static uint64_t bytes_of_panels(const struct tiles *t)
+static uint64_t bytes_of_panels(const struct tiles_plan *t)
 {
     uint64_t filters = ((uint64_t)t->out + CPU_TILES_MOST - 1) / CPU_TILES_MOST *
                        CPU_TILES_MOST * (uint64_t)t->conv.groups;
@@ -65,11 +64,10 @@ static uint64_t bytes_of_panels(const struct tiles *t)
         tn_saturated_add(tn_saturated_multiply(floats, sizeof(float)), filters + 128));
 }
 
-// --- panels
-// --------------------------------------------------------------------------------
+// --- panels ----------------------------------------------------------------------------
 
 // Filters [first, first + count) of the forward pass: those of the panel side by side.
-static void pack_filters(const struct run *r, int64_t first, int64_t count, float *to)
+static void pack_filters(const struct tiles_run *r, int64_t first, int64_t count, float *to)
 {
     const int64_t n = r->taps * r->t.in, width = r->loops->width;
     const char *from = r->w + first * n * r->t.size;
@@ -90,7 +88,7 @@ static void pack_filters(const struct run *r, int64_t first, int64_t count, floa
 }
 
 // Channels [first, first + count) of a group's input, for one tap of the window.
-static float *pack_tap(const struct run *r, int64_t group, int64_t tap, int64_t first,
+static float *pack_tap(const struct tiles_run *r, int64_t group, int64_t tap, int64_t first,
                        int64_t count, float *to)
 {
     const struct cpu_conv *v = &r->t.conv;
@@ -105,15 +103,15 @@ static float *pack_tap(const struct run *r, int64_t group, int64_t tap, int64_t 
     return to;
 }
 
-static int64_t count_classes(const struct tiles *t, int axis)
+static int64_t count_classes(const struct tiles_plan *t, int axis)
 {
     const struct tiles_line *l = axis ? &t->x : &t->y;
     return !t->is_backward ? 1 : l->stride < l->in ? l->stride : l->in;
 }
 
 // Of a panel the taps of class after class, row by row.
-static void pack_classes(const struct run *r, int64_t group, int64_t first, int64_t count,
-                         float *to)
+static void pack_classes(const struct tiles_run *r, int64_t group, int64_t first,
+                         int64_t count, float *to)
 {
     for (int64_t i = 0; i < count_classes(&r->t, 0); i++)
         for (int64_t j = 0; j < count_classes(&r->t, 1); j++) {
@@ -129,7 +127,7 @@ static void pack_classes(const struct run *r, int64_t group, int64_t first, int6
 
 static void pack_panels(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct run *r = context;
+    const struct tiles_run *r = context;
     const int64_t width = r->loops->width, out = r->t.out;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
@@ -156,25 +154,24 @@ static void pack_panels(void *context, int64_t begin, int64_t end, uint32_t work
     }
 }
 
-// --- a band
-// --------------------------------------------------------------------------------
+// --- a band ----------------------------------------------------------------------------
 
 // What panels write: floats, `pitch` of them for each pixel.
-struct target {
+struct tiles_target {
     float *data;
     int64_t pitch;
 };
 
 // A class of the rows [low, high) of an image.
-struct part {
+struct tiles_part {
     struct cpu_depthwise_axis y, x;
     int64_t first, rows; // outputs of the class along y
 };
 
-static struct part find_part(const struct tiles *t, int64_t low, int64_t high, int64_t i,
-                             int64_t j)
+static struct tiles_part find_part(const struct tiles_plan *t, int64_t low, int64_t high,
+                                   int64_t i, int64_t j)
 {
-    struct part p = {.y = tiles_axis(t, 0, i), .x = tiles_axis(t, 1, j)};
+    struct tiles_part p = {.y = tiles_axis(t, 0, i), .x = tiles_axis(t, 1, j)};
     const int64_t step = p.y.step;
     p.first = low > i ? (low - i + step - 1) / step : 0;
     const int64_t end = high > i ? (high - i + step - 1) / step : 0;
@@ -198,7 +195,8 @@ static void clip(const struct cpu_depthwise_axis *a, int64_t i, int64_t *begin,
 }
 
 // Output by output, with the taps that are within the image.
-static void run_clipped(const struct run *r, const struct part *p, struct cpu_tiles_rows s)
+static void run_clipped(const struct tiles_run *r, const struct tiles_part *p,
+                        struct cpu_tiles_rows s)
 {
     const float *from = s.from, *weights = s.weights;
     float *to = s.to;
@@ -235,11 +233,11 @@ static void join(struct cpu_tiles_rows *s)
 
 // Panel `panel` for the rows from `low` on, of which `source` has what they need. `column`:
 // where the panel's are in the target.
-static void run_part(const struct run *r, const struct part *p, int64_t low, int64_t panel,
-                     const float *weights, const struct tiles_source *source,
-                     const struct target *to, int64_t column)
+static void run_part(const struct tiles_run *r, const struct tiles_part *p, int64_t low,
+                     int64_t panel, const float *weights, const struct tiles_source *source,
+                     const struct tiles_target *to, int64_t column)
 {
-    const struct tiles *t = &r->t;
+    const struct tiles_plan *t = &r->t;
     const int64_t width = r->loops->width, first = panel % r->panels_each * width;
     struct cpu_tiles_rows s = {
         .from = source->data +
@@ -274,23 +272,23 @@ static void run_part(const struct run *r, const struct part *p, int64_t low, int
     r->loops->rows(&s);
 }
 
-struct band {
+struct tiles_band {
     int64_t image, images, low, high; // of rows, of each image
     int64_t first, end;               // panels
 };
 
 // Where the filters of a panel begin, among all.
-static int64_t column_of(const struct run *r, int64_t panel)
+static int64_t column_of(const struct tiles_run *r, int64_t panel)
 {
     const int64_t first = panel % r->panels_each * r->loops->width;
     return panel / r->panels_each * r->t.out + (first < r->t.out ? first : r->t.out);
 }
 
 // Copies of the band's images lie one behind the other, as do the targets'.
-static void run_panels(const struct run *r, const struct band *b, float *copies,
-                       const struct target *to)
+static void run_panels(const struct tiles_run *r, const struct tiles_band *b, float *copies,
+                       const struct tiles_target *to)
 {
-    const struct tiles *t = &r->t;
+    const struct tiles_plan *t = &r->t;
     const int64_t pixels = (b->high - b->low) * t->to_row, begin = column_of(r, b->first);
     struct tiles_source source = {0};
     float *memory = copies;
@@ -311,11 +309,12 @@ static void run_panels(const struct run *r, const struct band *b, float *copies,
             for (int64_t k = 0; k < i; k++)
                 weights += tiles_axis(t, 0, k).taps * row * t->in * r->loops->width;
             for (int64_t j = 0; j < count_classes(t, 1); j++) {
-                const struct part p = find_part(t, b->low, b->high, i, j);
+                const struct tiles_part p = find_part(t, b->low, b->high, i, j);
                 for (int64_t n = 0; n < b->images; n++) {
                     source.data = last - (b->images - 1 - n) * image;
                     run_part(r, &p, b->low, panel, weights, &source,
-                             &(struct target){to->data + n * pixels * to->pitch, to->pitch},
+                             &(struct tiles_target){to->data + n * pixels * to->pitch,
+                                                    to->pitch},
                              column_of(r, panel) - begin);
                 }
                 weights += p.y.taps * p.x.taps * t->in * r->loops->width;
@@ -325,10 +324,10 @@ static void run_panels(const struct run *r, const struct band *b, float *copies,
 
 // Brings `count` pixels from number `first` on, of columns [begin, end), to where they
 // belong.
-static void finish(const struct run *r, float *values, int64_t first, int64_t count,
+static void finish(const struct tiles_run *r, float *values, int64_t first, int64_t count,
                    int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct tiles *t = &r->t;
+    const struct tiles_plan *t = &r->t;
     const int64_t all = t->to_channels, n = end - begin;
     const int64_t step = n == all ? count : 1;
     char *rounded = (char *)(values + tile_floats(t, true));
@@ -345,9 +344,9 @@ static void finish(const struct run *r, float *values, int64_t first, int64_t co
     }
 }
 
-static void run_band(const struct run *r, const struct band *b, uint32_t worker)
+static void run_band(const struct tiles_run *r, const struct tiles_band *b, uint32_t worker)
 {
-    const struct tiles *t = &r->t;
+    const struct tiles_plan *t = &r->t;
     char *memory = r->workers + worker * r->worker_bytes;
     float *copies = (float *)(void *)memory, *tile = copies + tiles_copy_floats(t);
     const int64_t begin = column_of(r, b->first),
@@ -355,36 +354,35 @@ static void run_band(const struct run *r, const struct band *b, uint32_t worker)
     const int64_t end = b->end == r->panels ? t->to_channels : column_of(r, b->end);
     if (t->to && !is_narrow(t)) {
         float *to = (float *)(void *)t->to + pixel * t->to_channels + begin;
-        run_panels(r, b, copies, &(struct target){to, t->to_channels});
+        run_panels(r, b, copies, &(struct tiles_target){to, t->to_channels});
         return;
     }
-    run_panels(r, b, copies, &(struct target){tile, end - begin});
+    run_panels(r, b, copies, &(struct tiles_target){tile, end - begin});
     finish(r, tile, pixel, b->images * (b->high - b->low) * t->to_row, begin, end, worker);
 }
 
 static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct run *r = context;
-    const struct tiles *t = &r->t;
+    const struct tiles_run *r = context;
+    const struct tiles_plan *t = &r->t;
     for (int64_t i = begin; i < end; i++) {
         const int64_t part = i % r->parts, number = i / r->parts;
-        struct band b = {.image = number / t->bands * t->images,
-                         .low = number % t->bands * t->band,
-                         .first = part * r->panels / r->parts,
-                         .end = (part + 1) * r->panels / r->parts};
+        struct tiles_band b = {.image = number / t->bands * t->images,
+                               .low = number % t->bands * t->band,
+                               .first = part * r->panels / r->parts,
+                               .end = (part + 1) * r->panels / r->parts};
         b.images = t->conv.n - b.image < t->images ? t->conv.n - b.image : t->images;
         b.high = t->to_rows - b.low < t->band ? t->to_rows : b.low + t->band;
         run_band(r, &b, worker);
     }
 }
 
-// --- launches
-// ------------------------------------------------------------------------------
+// --- launches --------------------------------------------------------------------------
 
 // Smaller bands, and then parts of the panels, where threads would wait.
-static void divide(struct run *r, int64_t threads)
+static void divide(struct tiles_run *r, int64_t threads)
 {
-    struct tiles *t = &r->t;
+    struct tiles_plan *t = &r->t;
     int64_t wanted = 3 * threads, pixels = t->conv.n * t->to_rows * t->to_row / wanted;
     if (threads > 1 && tiles_count_bands(t) < wanted)
         tiles_cut(t, pixels > TILES_LEAST_PIXELS ? pixels : TILES_LEAST_PIXELS);
@@ -393,10 +391,10 @@ static void divide(struct run *r, int64_t threads)
     r->parts = r->parts < r->panels ? r->parts : r->panels;
 }
 
-static tn_status run_tiles(const tn_cpu_call *call, struct run *r, const tn_tensor *from,
-                           const tn_tensor *w, const tn_tensor *to)
+static tn_status run_tiles(const tn_cpu_call *call, struct tiles_run *r,
+                           const tn_tensor *from, const tn_tensor *w, const tn_tensor *to)
 {
-    struct tiles *t = &r->t;
+    struct tiles_plan *t = &r->t;
     if (t->conv.n * t->to_rows * t->to_row * t->to_channels == 0)
         return TN_OK;
     t->call = call;
@@ -424,7 +422,7 @@ static tn_status run_tiles(const tn_cpu_call *call, struct run *r, const tn_tens
     return TN_OK;
 }
 
-static uint64_t tiles_scratch(struct tiles *t, const tn_kernel_query *query)
+static uint64_t tiles_scratch(struct tiles_plan *t, const tn_kernel_query *query)
 {
     tiles_cut(t, TILES_PIXELS);
     return tn_saturated_add(
@@ -435,7 +433,7 @@ static uint64_t tiles_scratch(struct tiles *t, const tn_kernel_query *query)
 static tn_status tiles_conv2d(const tn_cpu_call *call)
 {
     const tn_tensor *in = call->inputs, *out = &call->outputs[0];
-    struct run r = {.bias = call->num_inputs > 2 && in[2].data ? &in[2] : NULL};
+    struct tiles_run r = {.bias = call->num_inputs > 2 && in[2].data ? &in[2] : NULL};
     tiles_read(call->attrs, &in[0].layout, &in[1].layout, &out->layout, false, &r.t);
     return run_tiles(call, &r, &in[0], &in[1], out);
 }
@@ -443,18 +441,18 @@ static tn_status tiles_conv2d(const tn_cpu_call *call)
 static tn_status tiles_conv2d_input(const tn_cpu_call *call)
 {
     const tn_tensor *in = call->inputs, *out = &call->outputs[0];
-    struct run r = {.bias = NULL};
+    struct tiles_run r = {.bias = NULL};
     tiles_read(call->attrs, &out->layout, &in[1].layout, &in[0].layout, true, &r.t);
     return run_tiles(call, &r, &in[0], &in[1], out);
 }
 
-static void read_forward(const tn_kernel_query *query, struct tiles *t)
+static void read_forward(const tn_kernel_query *query, struct tiles_plan *t)
 {
     tiles_read(query->attrs, &query->inputs[0], &query->inputs[1], &query->outputs[0],
                false, t);
 }
 
-static void read_backward(const tn_kernel_query *query, struct tiles *t)
+static void read_backward(const tn_kernel_query *query, struct tiles_plan *t)
 {
     tiles_read(query->attrs, &query->outputs[0], &query->inputs[1], &query->inputs[0], true,
                t);
@@ -462,21 +460,21 @@ static void read_backward(const tn_kernel_query *query, struct tiles *t)
 
 static uint64_t tiles_conv2d_scratch(const tn_kernel_query *query)
 {
-    struct tiles t;
+    struct tiles_plan t;
     read_forward(query, &t);
     return tiles_scratch(&t, query);
 }
 
 static uint64_t tiles_conv2d_input_scratch(const tn_kernel_query *query)
 {
-    struct tiles t;
+    struct tiles_plan t;
     read_backward(query, &t);
     return tiles_scratch(&t, query);
 }
 
 static int32_t tiles_conv2d_accepts(const tn_kernel_query *query)
 {
-    struct tiles t;
+    struct tiles_plan t;
     // A rule stands for the bias and for the output.
     if (query->fused & ~(UINT64_C(1) << query->num_inputs))
         return 0;
@@ -488,7 +486,7 @@ static int32_t tiles_conv2d_accepts(const tn_kernel_query *query)
 // Rapids), tiles and OpenBLAS: 3 channels, 7x7, 64 filters, stride 2 of 8x224x224: 81 and
 // 30; 6 channels, 5x5, 16 filters of 64x14x14: 1.2 and 0.58; 16 of each of 4 groups, 3x3 of
 // 8x56x56: 4.6 and 8.1; 64, 3x3, 64 filters: 12 and 19.
-static bool openblas_is_faster(const struct tiles *t)
+static bool openblas_is_faster(const struct tiles_plan *t)
 {
     return blas_open() && t->dtype == TN_F32 && t->conv.groups == 1 && t->out < 12 &&
            conv_accepts(&t->conv);
@@ -496,13 +494,12 @@ static bool openblas_is_faster(const struct tiles *t)
 
 static int32_t tiles_conv2d_input_accepts(const tn_kernel_query *query)
 {
-    struct tiles t;
+    struct tiles_plan t;
     read_backward(query, &t);
     return tiles_fit(&t) && !openblas_is_faster(&t);
 }
 
-// --- records
-// -------------------------------------------------------------------------------
+// --- records ---------------------------------------------------------------------------
 
 #define FLOATS                                                                             \
     TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16), TN_NEEDS_CONTIGUOUS

@@ -15,8 +15,8 @@
 #define FILTERS 32 // the least that an item has of them
 #define SLACK 32   // floats behind what vectors read
 
-struct weights_run {
-    struct tiles t;
+struct tiles_weights {
+    struct tiles_plan t;
     const struct cpu_tiles_kernels *loops;
     const char *g;
     bool by_filters; // vectors run over filters, and the sums are transposed
@@ -34,7 +34,7 @@ static double filled(int64_t n)
     return (double)n / (double)((n + 15) / 16 * 16);
 }
 
-static bool is_dense(const struct tiles *t)
+static bool is_dense(const struct tiles_plan *t)
 {
     return t->conv.dw == 1 && t->conv.groups == 1 && t->pitch == t->in;
 }
@@ -47,9 +47,9 @@ static int64_t pitch_of(int64_t channels)
 }
 
 static void read_weight(const tn_conv2d_attrs *attrs, const tn_layout *x,
-                        const tn_layout *w, const tn_layout *g, struct weights_run *r)
+                        const tn_layout *w, const tn_layout *g, struct tiles_weights *r)
 {
-    struct tiles *t = &r->t;
+    struct tiles_plan *t = &r->t;
     tiles_read(attrs, x, w, g, false, t);
     const struct cpu_conv *v = &t->conv;
     t->pitch = pitch_of(v->c);
@@ -70,28 +70,27 @@ static void read_weight(const tn_conv2d_attrs *attrs, const tn_layout *x,
     r->is_direct = t->dtype == TN_F32 && !r->by_filters;
 }
 
-// --- memory
-// --------------------------------------------------------------------------------
+// --- memory ----------------------------------------------------------------------------
 
-static bool copies_gradient(const struct weights_run *r)
+static bool copies_gradient(const struct tiles_weights *r)
 {
     return r->t.dtype != TN_F32 || r->pitch != r->t.conv.o;
 }
 
-static int64_t gradient_floats(const struct weights_run *r)
+static int64_t gradient_floats(const struct tiles_weights *r)
 {
     int64_t pixels = r->t.images * r->t.band * r->t.to_row;
     return copies_gradient(r) ? (pixels * r->pitch + 15) / 16 * 16 : 0;
 }
 
-static uint64_t bytes_of_worker(const struct weights_run *r)
+static uint64_t bytes_of_worker(const struct tiles_weights *r)
 {
     uint64_t floats = tn_saturated_add((uint64_t)tiles_copy_floats(&r->t) + SLACK,
                                        (uint64_t)gradient_floats(r) + SLACK);
     return tn_saturated_multiply(floats, sizeof(float));
 }
 
-static uint64_t bytes_of_sums(const struct weights_run *r)
+static uint64_t bytes_of_sums(const struct tiles_weights *r)
 {
     int64_t sums = r->is_direct ? r->chunks - 1 : r->chunks;
     // Transposed halves are floats first.
@@ -101,19 +100,18 @@ static uint64_t bytes_of_sums(const struct weights_run *r)
            ~UINT64_C(63);
 }
 
-static float *sums_of(const struct weights_run *r, int64_t chunk)
+static float *sums_of(const struct tiles_weights *r, int64_t chunk)
 {
     if (!r->is_direct)
         return r->sums + chunk * r->elements;
     return chunk == 0 ? (float *)(void *)r->out : r->sums + (chunk - 1) * r->elements;
 }
 
-// --- a band
-// --------------------------------------------------------------------------------
+// --- a band ----------------------------------------------------------------------------
 
 // A band: what is read of x, and the gradient's pixels, as floats.
-struct piece {
-    const struct weights_run *r;
+struct tiles_piece {
+    const struct tiles_weights *r;
     struct tiles_source x; // of the first image
     const float *g;
     int64_t x_image, g_image; // floats from image to image
@@ -135,10 +133,10 @@ static void clip(const struct tiles_line *l, int64_t at, int64_t *low, int64_t *
 }
 
 // Filters [first, end) of a group by `run` elements of x: of a tap, or of a window's row.
-static void sum_tap(const struct piece *p, int64_t first, int64_t end, int64_t row,
+static void sum_tap(const struct tiles_piece *p, int64_t first, int64_t end, int64_t row,
                     int64_t column, int64_t run)
 {
-    const struct tiles *t = &p->r->t;
+    const struct tiles_plan *t = &p->r->t;
     const struct cpu_conv *v = &t->conv;
     int64_t low = p->low, high = p->high, left = 0, right = v->ow;
     if (p->clips) {
@@ -172,7 +170,7 @@ static void sum_tap(const struct piece *p, int64_t first, int64_t end, int64_t r
     p->r->loops->sums(&s);
 }
 
-static void sum_groups(const struct piece *p)
+static void sum_groups(const struct tiles_piece *p)
 {
     const struct cpu_conv *v = &p->r->t.conv;
     const int64_t taps = is_dense(&p->r->t) && !p->clips ? 1 : v->kw;
@@ -186,10 +184,10 @@ static void sum_groups(const struct piece *p)
 }
 
 // The band's gradient as floats, in place or in `memory`.
-static const float *find_gradient(const struct weights_run *r, int64_t pixel, int64_t count,
-                                  float *memory)
+static const float *find_gradient(const struct tiles_weights *r, int64_t pixel,
+                                  int64_t count, float *memory)
 {
-    const struct tiles *t = &r->t;
+    const struct tiles_plan *t = &r->t;
     const void *in = r->g + pixel * t->conv.o * t->size;
     if (!copies_gradient(r))
         return in;
@@ -204,10 +202,10 @@ static const float *find_gradient(const struct weights_run *r, int64_t pixel, in
     return memory;
 }
 
-static void sum_band(const struct weights_run *r, int64_t number, struct piece *p,
+static void sum_band(const struct tiles_weights *r, int64_t number, struct tiles_piece *p,
                      char *memory)
 {
-    const struct tiles *t = &r->t;
+    const struct tiles_plan *t = &r->t;
     const struct cpu_conv *v = &t->conv;
     const int64_t image = number / t->bands * t->images;
     float *copies = (float *)(void *)memory;
@@ -231,14 +229,14 @@ static void sum_band(const struct weights_run *r, int64_t number, struct piece *
 
 static void sum_items(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct weights_run *r = context;
+    const struct tiles_weights *r = context;
     const int64_t all = tiles_count_bands(&r->t), o = r->t.conv.o;
     for (int64_t i = begin; i < end; i++) {
         const int64_t chunk = i / r->parts, part = i % r->parts;
-        struct piece p = {.r = r,
-                          .to = sums_of(r, chunk),
-                          .first = part * o / r->parts / 16 * 16,
-                          .end = (part + 1) * o / r->parts / 16 * 16};
+        struct tiles_piece p = {.r = r,
+                                .to = sums_of(r, chunk),
+                                .first = part * o / r->parts / 16 * 16,
+                                .end = (part + 1) * o / r->parts / 16 * 16};
         p.end = part + 1 == r->parts ? o : p.end;
         for (int64_t k = chunk * all / r->chunks; k < (chunk + 1) * all / r->chunks; k++) {
             sum_band(r, k, &p, r->workers + worker * r->worker_bytes);
@@ -247,13 +245,12 @@ static void sum_items(void *context, int64_t begin, int64_t end, uint32_t worker
     }
 }
 
-// --- the sums of chunks
-// --------------------------------------------------------------------
+// --- the sums of chunks ----------------------------------------------------------------
 
 // Adds elements [begin, end) of all chunks to those of the first.
 static void add_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct weights_run *r = context;
+    const struct tiles_weights *r = context;
     (void)worker;
     for (int64_t i = 1; i < r->chunks; i++)
         r->t.kernels->conv->add_into_f32(sums_of(r, 0) + begin, sums_of(r, i) + begin,
@@ -263,8 +260,8 @@ static void add_chunks(void *context, int64_t begin, int64_t end, uint32_t worke
 // Filters [begin, end) of the result, from the sums of all.
 static void write_filters(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct weights_run *r = context;
-    const struct tiles *t = &r->t;
+    const struct tiles_weights *r = context;
+    const struct tiles_plan *t = &r->t;
     const struct cpu_conv *v = &t->conv;
     const float *from = sums_of(r, 0) + begin * v->k;
     (void)worker;
@@ -280,10 +277,9 @@ static void write_filters(void *context, int64_t begin, int64_t end, uint32_t wo
                                            (end - begin) * v->k, 0);
 }
 
-// --- the kernel
-// ----------------------------------------------------------------------------
+// --- the kernel ------------------------------------------------------------------------
 
-static void divide(struct weights_run *r, int64_t threads)
+static void divide(struct tiles_weights *r, int64_t threads)
 {
     int64_t most = r->t.conv.o / FILTERS,
             wanted = (2 * threads + r->chunks - 1) / r->chunks;
@@ -295,9 +291,9 @@ static void divide(struct weights_run *r, int64_t threads)
 static tn_status tiles_conv2d_weight(const tn_cpu_call *call)
 {
     const tn_tensor *x = &call->inputs[0], *g = &call->inputs[1], *out = &call->outputs[0];
-    struct weights_run r = {.g = first_element(g), .out = first_element(out)};
+    struct tiles_weights r = {.g = first_element(g), .out = first_element(out)};
     read_weight(call->attrs, &x->layout, &out->layout, &g->layout, &r);
-    struct tiles *t = &r.t;
+    struct tiles_plan *t = &r.t;
     if (r.elements == 0)
         return TN_OK;
     if (t->conv.pixels == 0) {
@@ -323,22 +319,22 @@ static tn_status tiles_conv2d_weight(const tn_cpu_call *call)
     return TN_OK;
 }
 
-static void read_query(const tn_kernel_query *query, struct weights_run *r)
+static void read_query(const tn_kernel_query *query, struct tiles_weights *r)
 {
-    *r = (struct weights_run){.out = NULL};
+    *r = (struct tiles_weights){.out = NULL};
     read_weight(query->attrs, &query->inputs[0], &query->outputs[0], &query->inputs[1], r);
 }
 
 static int32_t tiles_conv2d_weight_accepts(const tn_kernel_query *query)
 {
-    struct weights_run r;
+    struct tiles_weights r;
     read_query(query, &r);
     return tiles_fit(&r.t);
 }
 
 static uint64_t tiles_conv2d_weight_scratch(const tn_kernel_query *query)
 {
-    struct weights_run r;
+    struct tiles_weights r;
     read_query(query, &r);
     return tn_saturated_add(bytes_of_sums(&r),
                             tn_saturated_multiply(bytes_of_worker(&r), query->num_workers));

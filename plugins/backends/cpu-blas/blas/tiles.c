@@ -35,16 +35,16 @@ int64_t tiles_rows_of(const struct tiles_line *l, int64_t low, int64_t high, int
     return last >= *first ? last - *first + 1 : 0;
 }
 
-struct cpu_depthwise_axis tiles_axis(const struct tiles *t, int axis, int64_t r)
+struct cpu_depthwise_axis tiles_axis(const struct tiles_plan *t, int axis, int64_t r)
 {
     return t->is_backward ? depthwise_backward(&t->conv, axis, r)
                           : depthwise_forward(&t->conv, axis);
 }
 
 void tiles_read(const tn_conv2d_attrs *attrs, const tn_layout *x, const tn_layout *w,
-                const tn_layout *y, bool is_backward, struct tiles *t)
+                const tn_layout *y, bool is_backward, struct tiles_plan *t)
 {
-    *t = (struct tiles){.dtype = x->dtype, .is_backward = is_backward};
+    *t = (struct tiles_plan){.dtype = x->dtype, .is_backward = is_backward};
     struct cpu_conv *v = &t->conv;
     conv_read(attrs, x, w, y, v);
     t->size = (int64_t)cpu_dtype_size(t->dtype);
@@ -69,12 +69,12 @@ void tiles_read(const tn_conv2d_attrs *attrs, const tn_layout *x, const tn_layou
 }
 
 // Saturates where sizes are beyond int64_t.
-static uint64_t row_floats(const struct tiles *t)
+static uint64_t row_floats(const struct tiles_plan *t)
 {
     return tn_saturated_multiply((uint64_t)t->width, (uint64_t)t->pitch);
 }
 
-bool tiles_fit(const struct tiles *t)
+bool tiles_fit(const struct tiles_plan *t)
 {
     int64_t first, rows = tiles_rows_of(&t->y, 0, 1, &first);
     uint64_t all = tn_saturated_multiply(row_floats(t), (uint64_t)rows + 1);
@@ -84,19 +84,19 @@ bool tiles_fit(const struct tiles *t)
 }
 
 // Rows that a copy has for `rows` rows of what is written, wherever these are.
-static int64_t most_rows(const struct tiles *t, int64_t rows)
+static int64_t most_rows(const struct tiles_plan *t, int64_t rows)
 {
     int64_t first, n = tiles_rows_of(&t->y, 0, rows, &first);
     return n + (t->is_backward ? 1 : 0);
 }
 
-int64_t tiles_copy_floats(const struct tiles *t)
+int64_t tiles_copy_floats(const struct tiles_plan *t)
 {
     return t->copies ? t->images * round_up(most_rows(t, t->band) * t->width * t->pitch, 16)
                      : 0;
 }
 
-void tiles_cut(struct tiles *t, int64_t pixels)
+void tiles_cut(struct tiles_plan *t, int64_t pixels)
 {
     const int64_t row = t->width * t->pitch,
                   most = t->copies ? TILES_BAND_FLOATS : INT64_MAX;
@@ -114,13 +114,14 @@ void tiles_cut(struct tiles *t, int64_t pixels)
     t->images = t->images > 1 ? t->images : 1;
 }
 
-int64_t tiles_count_bands(const struct tiles *t)
+int64_t tiles_count_bands(const struct tiles_plan *t)
 {
     return (t->conv.n + t->images - 1) / t->images * t->bands;
 }
 
 // Floats of `count` pixels at `from`, `pitch` apart at `to`.
-static void copy_pixels(const struct tiles *t, const char *from, int64_t count, float *to)
+static void copy_pixels(const struct tiles_plan *t, const char *from, int64_t count,
+                        float *to)
 {
     const int64_t channels = t->from_channels, pitch = t->pitch;
     const int64_t step = pitch == channels ? count * channels : channels;
@@ -133,7 +134,7 @@ static void copy_pixels(const struct tiles *t, const char *from, int64_t count, 
     }
 }
 
-void tiles_find(const struct tiles *t, int64_t image, int64_t low, int64_t high,
+void tiles_find(const struct tiles_plan *t, int64_t image, int64_t low, int64_t high,
                 float *memory, struct tiles_source *out)
 {
     const int64_t rows = tiles_rows_of(&t->y, low, high, &out->first);

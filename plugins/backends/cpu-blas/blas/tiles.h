@@ -28,7 +28,7 @@ struct tiles_line {
     bool is_backward;
 };
 
-struct tiles {
+struct tiles_plan {
     struct cpu_conv conv;
     const tn_cpu_call *call; // NULL: only sizes are asked for
     const struct cpu_kernels *kernels;
@@ -50,14 +50,14 @@ struct tiles {
 // Fills *t, but for what depends on memory, from the layouts of x, the weights and the
 // output. `most` rows or images are a band at most.
 void tiles_read(const tn_conv2d_attrs *attrs, const tn_layout *x, const tn_layout *w,
-                const tn_layout *y, bool is_backward, struct tiles *t);
+                const tn_layout *y, bool is_backward, struct tiles_plan *t);
 
 // Whether sizes are within what a worker's memory holds.
-bool tiles_fit(const struct tiles *t);
+bool tiles_fit(const struct tiles_plan *t);
 
 // Cuts what is written into bands of about `pixels` pixels.
-void tiles_cut(struct tiles *t, int64_t pixels);
-int64_t tiles_count_bands(const struct tiles *t);
+void tiles_cut(struct tiles_plan *t, int64_t pixels);
+int64_t tiles_count_bands(const struct tiles_plan *t);
 
 // The rows that are read for rows [low, high) of what is written: the first one, which may
 // be in the padding, and how many.
@@ -65,7 +65,7 @@ int64_t tiles_rows_of(const struct tiles_line *line, int64_t low, int64_t high,
                       int64_t *first);
 
 // Floats of a copy of one band.
-int64_t tiles_copy_floats(const struct tiles *t);
+int64_t tiles_copy_floats(const struct tiles_plan *t);
 
 // The rows [low, high) of what is written to an image need these: copies them to `memory`,
 // or finds them in place. Strides are of floats.
@@ -74,11 +74,11 @@ struct tiles_source {
     int64_t first, left, row, pixel;
     int64_t size; // floats of the copy
 };
-void tiles_find(const struct tiles *t, int64_t image, int64_t low, int64_t high,
+void tiles_find(const struct tiles_plan *t, int64_t image, int64_t low, int64_t high,
                 float *memory, struct tiles_source *out);
 
 // The axis of outputs r, r + stride, .. (only 0 is one of the forward pass).
-struct cpu_depthwise_axis tiles_axis(const struct tiles *t, int axis, int64_t r);
+struct cpu_depthwise_axis tiles_axis(const struct tiles_plan *t, int axis, int64_t r);
 
 // Whether all of n floats are finite.
 bool tiles_are_finite(const float *x, int64_t n);
