@@ -119,6 +119,33 @@ Test(rows, a_nan_wins_in_its_row_only)
         }
 }
 
+// Rows that devices cut into parts: the first of equal elements, or the first NaN, wherever
+// the parts end.
+Test(rows, the_first_of_the_best_elements_of_a_long_row)
+{
+    enum { LONG = 300001 };
+    static const int64_t places[] = {0, 1, 32767, 33333, 33334, 66667, 150000, LONG - 1};
+    static float data[2 * LONG];
+    for (int i = 0; i < 2 * LONG; i++)
+        data[i] = (float)(i % 1000) - 1000;
+    for (int i = 0; i < (int)(sizeof(places) / sizeof(*places)); i++)
+        for (int hostile = 0; hostile < 3; hostile++) {
+            int64_t at = places[i], out[2];
+            float best = hostile == 0 ? 5.0f : hostile == 1 ? INFINITY : NAN;
+            float *row = data + LONG, kept = row[at], last = row[LONG - 1];
+            row[at] = row[LONG - 1] = best;
+            tn_scope *s = tn_scope_open(runtime);
+            tn_array *a = tn_from_data(s, TN_F32, TN_SHAPE(2, LONG), data);
+            row[LONG - 1] = last;
+            row[at] = kept;
+            tn_array *y = tn_op(s, "base.argmax/1", TN_IN(a), tn_attrs("axis", -1));
+            must(s, tn_read(s, y, out, sizeof(out)));
+            cr_assert(out[0] == 999 && out[1] == at, "%d at %lld: got %lld and %lld",
+                      hostile, (long long)at, (long long)out[0], (long long)out[1]);
+            tn_scope_close(s);
+        }
+}
+
 // An operand that broadcasts counts once for each element, and index is that of the array:
 // for rows of a few elements, and for rows that are a row program, along both axes.
 static void check_counts(int64_t rows, int64_t columns)

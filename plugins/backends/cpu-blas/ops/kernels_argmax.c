@@ -9,6 +9,9 @@
 #define MOST_COLUMNS 512
 #define NARROW 4    // rows of which so many fit a unit are folded as one
 #define WIDE_ROWS 8 // half floats: so many rows are widened at a time
+// Few rows that are long are cut into parts, by sizes alone.
+#define PART_ELEMENTS 32768
+#define MOST_PARTS 64 // of all rows
 
 struct rows {
     struct reduction r;
@@ -88,6 +91,56 @@ static void argmax_rows(void *context, int64_t begin, int64_t end, uint32_t work
                             .size = cpu_dtype_size(reduction_loop_dtype(rows->r.dtype))};
         reduction_walk(&rows->r, row_start(rows, i), 0, rows->n, find_best, &best);
         out[i] = best.index;
+    }
+}
+
+// --- by parts of rows ------------------------------------------------------------------
+
+struct parts {
+    const struct rows *rows;
+    int64_t each, size; // parts of a row, and elements of a part but of the last one
+    struct best best[MOST_PARTS];
+};
+
+// The loop runs over the parts of all rows.
+static void argmax_parts(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    struct parts *parts = context;
+    const struct rows *rows = parts->rows;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t first = unit % parts->each * parts->size, last = first + parts->size;
+        struct best best = {.row = rows->row,
+                            .size = cpu_dtype_size(reduction_loop_dtype(rows->r.dtype))};
+        reduction_walk(&rows->r, row_start(rows, unit / parts->each), first,
+                       last < rows->n ? last : rows->n, find_best, &best);
+        best.index += first;
+        parts->best[unit] = best;
+    }
+}
+
+// 1: rows are not cut.
+static int64_t count_parts(const struct rows *rows)
+{
+    int64_t most = MOST_PARTS / rows->r.kept.count, wanted = rows->n / PART_ELEMENTS;
+    int64_t parts = wanted < most ? wanted : most;
+    return parts > 1 ? parts : 1;
+}
+
+// Of equal elements the one of the earlier part is kept.
+static void run_parts(const tn_cpu_call *call, const struct rows *rows, int64_t each)
+{
+    struct parts parts = {.rows = rows, .each = each, .size = (rows->n + each - 1) / each};
+    int64_t *out = first_element(rows->out);
+    call->parallel_for(call, rows->r.kept.count * each, 1, argmax_parts, &parts);
+    for (int64_t unit = 0; unit < rows->r.kept.count * each; unit++) {
+        struct best *best = &parts.best[unit / each * each], *next = &parts.best[unit];
+        memcpy(best->values + best->size, next->values, (size_t)best->size);
+        if (next != best && best->row(best->values, 2) == 1) {
+            memcpy(best->values, next->values, (size_t)best->size);
+            best->index = next->index;
+        }
+        out[unit / each] = best->index;
     }
 }
 
@@ -217,6 +270,8 @@ static tn_status find(const tn_cpu_call *call, int which)
         return TN_OK;
     if (has_columns(&rows))
         run_columns(call, &rows);
+    else if (count_parts(&rows) > 1)
+        run_parts(call, &rows, count_parts(&rows));
     else
         call->parallel_for(call, rows.r.kept.count, 1 + PIECE_ELEMENTS / (rows.n + 1),
                            argmax_rows, &rows);
