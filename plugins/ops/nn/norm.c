@@ -245,7 +245,9 @@ static tn_array *group_mean(const tn_build *build, const struct grouped *g, tn_a
                      tn_attrs("axis", TN_INTS(-1), "keepdims", (int64_t)1));
 }
 
-// By the mean and variance of each group, which are read at each element.
+// By the mean and variance of each group, which are read at each element. The scale is the
+// operand before the mean: nothing else reads the mean before the variance is there, so
+// that both are one step where groups are rows.
 static tn_array *norm_by_parts(const tn_build *build, const struct grouped *g, double eps)
 {
     const int64_t channels[2] = {g->extent[2], 1};
@@ -259,8 +261,8 @@ static tn_array *norm_by_parts(const tn_build *build, const struct grouped *g, d
     tn_array *scale =
         build->expr(build, "v -> rsqrt(v + eps)", TN_IN(group_mean(build, g, squares)),
                     tn_attrs("eps", eps));
-    tn_array *y = build->expr(build, "x, m, s -> (x - m) * s",
-                              TN_IN(all, mean_of_channel, for_channels(build, g, scale)),
+    tn_array *y = build->expr(build, "x, s, m -> (x - m) * s",
+                              TN_IN(all, for_channels(build, g, scale), mean_of_channel),
                               TN_NO_ATTRS);
     return scaled(build, g, y, 2, channels);
 }

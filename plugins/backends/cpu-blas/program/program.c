@@ -150,7 +150,9 @@ tn_status program_prepare(tn_device *device, struct arena *arena, const tn_step 
 {
     struct prepare p;
     p.in_place = in_place;
+    p.has_rows = step->program->flags & TN_EXPR_ROWS;
     prepare_init(&p, device, arena, step);
+    p.has_rows |= prepare_has_values_of_rows(&p);
     prepare_fusions(&p);
     if (p.has_rows) {
         prepare_rows(&p);

@@ -70,6 +70,45 @@ int64_t prepare_group(const struct prepare *p)
     return most > 1 ? most : 1;
 }
 
+// --- programs without reductions -------------------------------------------------------
+
+// Shorter rows are not worth an operation each.
+#define SHORT_ROW 32
+
+// Whether a program that reduces nothing is run as one of rows: where an input has one
+// element for each of many rows, which otherwise fills a register, and nothing has gaps.
+bool prepare_has_values_of_rows(const struct prepare *p)
+{
+    const tn_step *step = p->step;
+    const tn_layout *shape = &tn_step_output(step, 0)->layout;
+    bool has_values = false, has_operation = false; // a copy has other ways
+    int32_t last = shape->rank - 1;
+    int64_t rows = 1, row = last < 0 ? 0 : shape->extent[last];
+    for (int32_t i = 0; i < last; i++)
+        rows *= shape->extent[i];
+    if (row < SHORT_ROW || rows < 4 * (int64_t)p->device->num_threads)
+        return false;
+    for (uint32_t i = 0; i < p->source->num_insns; i++) {
+        has_operation |= p->source->insns[i].op != TN_EXPR_LOAD;
+        if (tn_is_complex(p->source->insns[i].dtype)) // wider than a value of a row may be
+            return false;
+    }
+    for (uint32_t i = 0; i < step->num_inputs; i++) {
+        const tn_layout *layout = &tn_step_input(step, i)->layout;
+        int64_t stride = layout->stride[last];
+        bool is_uniform = prepare_is_uniform(layout);
+        if (tn_step_input(step, i)->flags & TN_VALUE_FUSED ||
+            (!is_uniform && stride != 0 && stride != 1))
+            return false;
+        has_values |= !is_uniform && stride == 0;
+    }
+    for (uint32_t i = 0; i < step->num_outputs; i++)
+        if (tn_step_output(step, i)->flags & TN_VALUE_FUSED ||
+            !prepare_is_contiguous(&tn_step_output(step, i)->layout))
+            return false;
+    return has_values && has_operation;
+}
+
 // --- running ---------------------------------------------------------------------------
 
 // The rows that a thread works on.

@@ -20,7 +20,6 @@ void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
     p->cost = 0;
     p->num_once = p->num_fills = p->num_ops = p->num_pointers = 0;
     p->num_locations = p->num_registers = 0;
-    p->has_rows = p->source->flags & TN_EXPR_ROWS;
     p->many_blocks = false;
     p->group = 1;
     p->num_phases = p->num_residents = 0;
@@ -38,7 +37,7 @@ bool prepare_is_uniform(const tn_layout *layout)
     return true;
 }
 
-static bool is_contiguous(const tn_layout *layout)
+bool prepare_is_contiguous(const tn_layout *layout)
 {
     int64_t expected = 1;
     for (int32_t i = layout->rank - 1; i >= 0; i--) {
@@ -153,7 +152,7 @@ static void prepare_load(struct prepare *p, uint32_t i, uint32_t input)
     value->is_input = value->dtype == layout->dtype;
     if (value->scope == SCOPE_ALL) {
         value->location = prepare_pointer(p, input, 0);
-    } else if (is_contiguous(layout)) {
+    } else if (prepare_is_contiguous(layout)) {
         value->location = prepare_pointer(p, input, size);
         p->cost += BYTE_PS * size;
     } else {
@@ -298,7 +297,7 @@ static void write_uniform(struct prepare *p, uint32_t k, struct program_value *v
     if (value->dtype != layout->dtype)
         value->location =
             prepare_converted(p, value->location, value->dtype, layout->dtype, SCOPE_ALL);
-    if (is_contiguous(layout)) {
+    if (prepare_is_contiguous(layout)) {
         uint16_t out = prepare_pointer(p, operand, cpu_dtype_size(layout->dtype));
         op = prepare_op(p, ACTION_SPREAD, out);
         op->in[0] = value->location;
@@ -330,7 +329,7 @@ static void write_output(struct prepare *p, uint32_t k)
         write_uniform(p, k, &copy);
         return;
     }
-    if (is_contiguous(layout)) {
+    if (prepare_is_contiguous(layout)) {
         if (value->dtype == layout->dtype && prepare_may_write_directly(p, value)) {
             p->kinds[location] = LOCATION_POINTER;
             p->pointers[p->num_pointers++] =

@@ -92,6 +92,7 @@ void prepare_outputs(struct prepare *p); // of a program without rows
 void prepare_registers(struct prepare *p);
 uint32_t prepare_width(const struct prepare *p);
 bool prepare_is_uniform(const tn_layout *layout);
+bool prepare_is_contiguous(const tn_layout *layout);
 static inline uint8_t log2_size(int32_t dtype)
 {
     return (uint8_t)__builtin_ctz(cpu_dtype_size(dtype));
@@ -102,6 +103,7 @@ static inline uint8_t log2_size(int32_t dtype)
 int64_t prepare_group(const struct prepare *p);
 bool prepare_is_repeated(const struct prepare *p, const tn_layout *layout);
 void prepare_rows(struct prepare *p);
+bool prepare_has_values_of_rows(const struct prepare *p);
 
 // Fills p->fusions. In program_fuse.c.
 void prepare_fusions(struct prepare *p);
