@@ -7,13 +7,19 @@
 #include <stdint.h>
 #include <tenon/types.h>
 
-// A product, c = a b: a is m by k, b is k by n, of `dtype` (F32, F16, BF16); c is of F32,
-// as are the sums, and so are the panels into which both are copied. Strides of a and b in
-// elements, any, 0 and negative ones too; the columns of c are adjacent. c overlaps neither
-// a nor b. m, n and k may be 0.
+// A product, c = a b: a is m by k, b is k by n, of `dtype` (F32, F16, BF16 or F64); c, as
+// the sums, is of F64 if that is the dtype, else of F32. Strides of a and b in elements,
+// any, 0 and negative ones too; the columns of c are adjacent. c overlaps neither a nor b.
+// m, n and k may be 0.
+//
+// What callers may rely on: every element of c is written, none is read and nothing beside
+// them is written; nothing beside the operands' elements is read; an element of c is the
+// sum of its own row and column alone, so that parts of c may be computed apart, by any
+// threads, each with cpu_panels_scratch() bytes of its own. The order of sums, and so their
+// last bits, may be another one for other extents and strides.
 struct cpu_panels {
     const void *a, *b;
-    float *c;
+    void *c;
     void *scratch; // cpu_panels_scratch() bytes, aligned to 64; not cleared
     int64_t m, n, k;
     int64_t a_row, a_column, b_row, b_column, c_row;
@@ -21,12 +27,14 @@ struct cpu_panels {
 };
 typedef void cpu_panels_fn(const struct cpu_panels *p);
 
-// Rows, columns and inner elements of a block: multiples of every variant's register tile.
-// A block of a stays in the second-level cache, one of b in the last one, a panel of b's in
-// the first one.
+// Rows, columns and inner elements of a block. One of a stays in the second-level cache,
+// one of b in the last one. COLUMNS_BESIDE: where there is one block of a, so that b's
+// stays beside it. THIN_INNER: where b is read where it lies.
 #define CPU_PANELS_ROWS 336
 #define CPU_PANELS_COLUMNS 2048
-#define CPU_PANELS_INNER 320
+#define CPU_PANELS_COLUMNS_BESIDE 256
+#define CPU_PANELS_INNER 384
+#define CPU_PANELS_THIN_INNER 128
 
 // Rows of one operand up to which the elements of the other one are read where they lie,
 // once, and no panels are made; inner elements of these rows that are widened at a time;
@@ -39,16 +47,17 @@ typedef void cpu_panels_fn(const struct cpu_panels *p);
 #define CPU_PANELS_AMX_ROWS 320
 #define CPU_PANELS_AMX_INNER 512
 
-// Bytes that a product of these extents, or any part of it, needs in any variant: a part
-// may have few rows or columns, whatever the whole has.
+// Bytes that a product of these extents, or any part of it, needs in any variant; of F64
+// twice as many. A part may have few rows or columns, whatever the whole has.
 static inline int64_t cpu_panels_scratch(int64_t m, int64_t n, int64_t k)
 {
     int64_t rows = m < CPU_PANELS_ROWS ? m : CPU_PANELS_ROWS;
     int64_t columns = n < CPU_PANELS_COLUMNS ? n : CPU_PANELS_COLUMNS;
     int64_t inner = k < CPU_PANELS_INNER ? k : CPU_PANELS_INNER;
     int64_t few = CPU_PANELS_FEW * CPU_PANELS_FEW_PITCH * 4;
-    // Whole register tiles, of at most 14 by 32; 64 bytes beyond, which copies may write.
-    int64_t bytes = (((rows + 13) + (columns + 31)) * inner * 4 + 2 * 64 + 63) / 64 * 64;
+    // Whole panels of b, of 32 columns; a with some elements beyond each row or column.
+    int64_t bytes = (columns + 31) / 32 * 32 * inner * 4 +
+                    ((rows + 13 + 32) * (inner + 32) * 4 + 63) / 64 * 64;
     int64_t pairs = k < CPU_PANELS_AMX_INNER ? (k + 31) / 32 * 32 : CPU_PANELS_AMX_INNER;
     int64_t tiles = ((rows + 31) / 32 + (columns + 31) / 32) * 32 * pairs * 2;
     bytes = bytes > tiles ? bytes : tiles;

@@ -184,7 +184,7 @@ static void multiply_all(const struct cpu_panels *p)
                                                   q * p->a_column,
                                               p->a_row, p->a_column, height, depth},
                           a);
-                multiply_block(a, b, p, p->c + i * p->c_row + j, height, width,
+                multiply_block(a, b, p, (float *)p->c + i * p->c_row + j, height, width,
                                (depth + 31) / 32, q > 0);
             }
         }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// base.matmul/1: floats of at most 32 bits in Tenon's own loops ("panels"), which take any
-// strides, where these are faster; other floats and complex numbers in OpenBLAS; integers
-// in Tenon's own loops ("blocked"). For OpenBLAS a matrix with stride 1 along rows or
-// columns (a transposed view) is read in its own memory, with any gaps; others (broadcast
-// or reversed axes) are packed first. Half floats are computed in f32 and rounded once at
-// the end.
+// base.matmul/1: floats in Tenon's own loops ("panels"), which take any strides, where
+// these are faster, else in OpenBLAS, as complex numbers are; integers in Tenon's own loops
+// ("blocked"). For OpenBLAS a matrix with stride 1 along rows or columns (a transposed
+// view) is read in its own memory, with any gaps; others (broadcast or reversed axes) are
+// packed first. Half floats are computed in f32 and rounded once at the end.
 //
 // OpenBLAS runs on one thread here and the pool splits the product, because two pools would
 // spin against each other. If OpenBLAS has threads nevertheless, it splits the product
 // instead.
 #include <limits.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 #include "matmul.h"
 
@@ -40,7 +40,7 @@ static void multiply(const struct product *p, const char *a, const char *b, char
     if (p->panels)
         p->panels(&(struct cpu_panels){.a = a,
                                        .b = b,
-                                       .c = (float *)(void *)c,
+                                       .c = c,
                                        .scratch = p->panel_memory + worker * p->panel_bytes,
                                        .m = m,
                                        .n = n,
@@ -290,33 +290,59 @@ static uint64_t panels_scratch(const tn_kernel_query *query)
     return product_panel_scratch(&p, query);
 }
 
-// Whether panels.c computes this faster than OpenBLAS 0.3.21 with its SkylakeX kernels, on
-// one core of a Xeon (Emerald Rapids). GFLOP/s of panels and OpenBLAS there, m x k x n:
+// Of the processor, asked for once: a virtual machine takes microseconds to answer.
+static uint32_t processor_features(void)
+{
+    static _Atomic uint32_t known;
+    const uint32_t asked = UINT32_C(1) << 31;
+    uint32_t features = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!features) {
+        features = cpu_features() | asked;
+        atomic_store_explicit(&known, features, memory_order_relaxed);
+    }
+    return features;
+}
+
+// Whether panels compute this faster than OpenBLAS 0.3.21, on one core of a Xeon (Emerald
+// Rapids). GFLOP/s of panels and OpenBLAS there, m x k x n; OpenBLAS converts halves first:
 //
-//                              f32        bf16       f16
-// few: 1 x 4096 x 4096         14   4     27   2     28   2
-//      8 x 4096 x 4096         81  24    106  14    104  15
-//      4 x 512 x 512          102  34    101  23     90  23
-//      1 x 256 x 256           55  56     46  13     44  12
-// 1024 x 1024 x 1024          146 157    147 147    147 147
-// 16 x 4096 x 4096             39  42     43  26     43  25
-// 4096 x 4096 x 16             41  68     45  40     43  37
-// 2048 x 64 x 256             151 139    135 100    139 103
-// 128 x 128 x 128, 64 of it   116 112    111  84    109  85
-// 64 x 120 x 84                89 156     83 109     60 100
-// 16 x 16 x 16                  9  41      8  13      7  14
+//                              AVX-512 (SkylakeX):   bf16       AVX2 (Haswell):
+//                              f32        f64                   f32        f64
+// few: 1 x 4096 x 4096         14   4                27   2
+//      8 x 512 x 512          157  60               101  23     69  38
+//      8 x 256 x 256          145 174                           70  37
+// 1024 x 1024 x 1024          153 156     72  72    147 147     79  82     39  39
+// 512 x 512 x 512             158 157     73  71                83  82     40  40
+// 64 x 1024 x 1024            147 115     70  58                74  74     36  35
+// its b transposed            117 112     57  57                70  69     37  34
+// 16 x 4096 x 4096             80  48     32  29     43  26     38  46     18  22
+// 4096 x 4096 x 16             72  66     37  21     45  40     49  38     25  18
+// 2048 x 64 x 256             150 136     70  59    135 100     79  79     41  38
+// 128 x 128 x 128             164 131     75  62    111  84     84  76     40  38
+// 64 x 120 x 84               148 154     76  82     83 109     78  69     41  36
+// 16 x 16 x 16                 72  95     54  66      8  13     53  40     32  24
 static bool panels_are_faster(const struct product *p)
 {
-    const int64_t few_least = p->operand_dtype == TN_F32 ? INT64_C(1) << 18 : 1 << 12;
+    const bool is_half = p->operand != p->element, is_wide = p->dtype == TN_F64;
+    const uint32_t features = processor_features();
+    const int64_t few_least = is_half ? 1 << 12 : INT64_C(1) << 18;
     const double work = (double)p->m * (double)p->n * (double)p->k;
     const bool few_rows =
         p->m <= CPU_PANELS_FEW && (p->b.row_stride == 1 || p->b.column_stride == 1);
     const bool few_columns =
         p->n <= CPU_PANELS_FEW &&
         (p->a.column_stride == 1 || (p->n == 1 && p->a.row_stride == 1));
+    if (!(features & CPU_HAS_AVX2) && !is_half && !few_rows && !few_columns)
+        return false; // OpenBLAS has loops for AVX
+    if ((few_rows || few_columns) && is_wide)
+        return false;
     if (few_rows || few_columns)
-        return work / (double)(few_rows ? p->m : p->n) >= (double)few_least;
-    return p->operand_dtype != TN_F32 && work >= 1 << 20;
+        return work / (double)(few_rows ? p->m : p->n) >= (double)few_least ||
+               (!(features & CPU_HAS_AVX512) && p->n > 1);
+    if (features & CPU_HAS_AVX512 || is_half)
+        return work >= 1 << 20;
+    // Without AVX-512.
+    return p->m > 32 || p->k * p->n < 1 << 22;
 }
 
 static int32_t panels_accepts(const tn_kernel_query *query)
@@ -355,7 +381,7 @@ static int32_t integer_accepts(const tn_kernel_query *query)
 }
 
 #define FLOATS (TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES)
-#define PANELS (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16))
+#define PANELS TN_FLOAT_DTYPES
 #define INTEGERS (TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL))
 static const tn_operand_rule float_rules[] = {{FLOATS, TN_NEEDS_ANY},
                                               {FLOATS, TN_NEEDS_ANY},

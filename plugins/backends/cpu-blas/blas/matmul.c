@@ -91,9 +91,10 @@ void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct produc
 {
     product_read(a, b, p);
     p->a.packed = p->b.packed = false;
+    p->by_panels = true;
     p->operand_dtype = a->dtype;
     p->operand = cpu_dtype_size(a->dtype);
-    p->panel_bytes = cpu_panels_scratch(p->m, p->n, p->k);
+    p->panel_bytes = cpu_panels_scratch(p->m, p->n, p->k) * (p->dtype == TN_F64 ? 2 : 1);
 }
 
 // --- blocks of the result --------------------------------------------------------------
@@ -107,6 +108,8 @@ void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct produc
 #define BLOCK_BYTES (INT64_C(1) << 20)
 #define LONG_BLOCK_BYTES (INT64_C(4) << 20)
 #define LONG_K 256
+// Panels are of some columns at a time anyway: a block stays in the second-level cache.
+#define PANEL_BLOCK_COLUMNS 512
 
 // Elements of equal parts of `extent`, about `most` at most: a multiple of OpenBLAS'
 // register block, or all.
@@ -121,9 +124,9 @@ bool product_choose_block(struct product *p, tn_dtype dtype)
 {
     if (p->k == 0 || p->m == 0 || p->n == 0)
         return false;
-    p->block_columns = part_of(p->n, BLOCK_COLUMNS);
+    p->block_columns = part_of(p->n, p->by_panels ? PANEL_BLOCK_COLUMNS : BLOCK_COLUMNS);
     int64_t row = p->block_columns * (p->element + (is_narrow(dtype) ? 2 : 0));
-    int64_t rows = (p->k > LONG_K ? LONG_BLOCK_BYTES : BLOCK_BYTES) / row;
+    int64_t rows = (p->k > LONG_K && !p->by_panels ? LONG_BLOCK_BYTES : BLOCK_BYTES) / row;
     p->block_rows = part_of(p->m, rows > BLOCK_ROWS ? rows : BLOCK_ROWS);
     p->block_bytes = (p->block_rows * row + 63) / 64 * 64;
     return true;

@@ -24,6 +24,7 @@ struct product {
     // What the loops read: an operand's own elements if these are panels', else `element`.
     int64_t operand;
     int32_t operand_dtype;
+    bool by_panels;
     int64_t m, n, k, batch;
     struct matrix a, b;
     int64_t rank; // of the batch axes

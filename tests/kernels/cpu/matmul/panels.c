@@ -43,7 +43,9 @@ struct operand {
 
 static void store(char *to, tn_dtype dtype, double x)
 {
-    if (dtype == TN_F32)
+    if (dtype == TN_F64)
+        memcpy(to, &x, 8);
+    else if (dtype == TN_F32)
         memcpy(to, &(float){(float)x}, 4);
     else
         memcpy(to,
@@ -55,10 +57,13 @@ static void store(char *to, tn_dtype dtype, double x)
 static double load(const char *from, tn_dtype dtype)
 {
     float x;
+    double wide;
     uint16_t half;
     memcpy(&half, from, 2);
-    memcpy(&x, from, dtype == TN_F32 ? 4 : 2);
-    return dtype == TN_F32   ? (double)x
+    memcpy(&x, from, tn_dtype_bytes(dtype) >= 4 ? 4 : 2);
+    memcpy(&wide, from, tn_dtype_bytes(dtype) == 8 ? 8 : 2);
+    return dtype == TN_F64   ? wide
+           : dtype == TN_F32 ? (double)x
            : dtype == TN_F16 ? (double)tn_f32_of_f16(half)
                              : (double)tn_f32_of_bf16(half);
 }
@@ -70,9 +75,7 @@ enum { BY_ROWS, BY_COLUMNS, ROWS_BACK, COLUMNS_BACK, APART, ONE_ROW, ONE_COLUMN,
 static struct operand make(tn_dtype dtype, int64_t rows, int64_t columns, int form,
                            double (*element)(int64_t i, int64_t j))
 {
-    static const int64_t size_of[TN_NUM_DTYPES] = {
-        [TN_F32] = 4, [TN_F16] = 2, [TN_BF16] = 2};
-    const int64_t gap = between(0, 3), size = size_of[dtype];
+    const int64_t gap = between(0, 3), size = tn_dtype_bytes(dtype);
     struct operand x = {.row = columns + gap, .column = 1};
     if (form == BY_COLUMNS || form == COLUMNS_BACK)
         x.row = 1, x.column = rows + gap;
@@ -108,7 +111,7 @@ static struct operand make(tn_dtype dtype, int64_t rows, int64_t columns, int fo
 
 static void drop(struct operand *x, tn_dtype dtype)
 {
-    free(x->memory - x->first * (dtype == TN_F32 ? 4 : 2));
+    free(x->memory - x->first * (int64_t)tn_dtype_bytes(dtype));
     free(x->value);
 }
 
@@ -135,10 +138,12 @@ static void check(const struct cpu_panels_variant *k, tn_dtype dtype,
                   int64_t depth, const char *what)
 {
     const int64_t c_row = n + between(n == 0, 2), size = m * c_row + 2 * GUARD;
-    float *memory = malloc((size_t)size * sizeof(float)), *c = memory + GUARD;
-    void *scratch = aligned_alloc(64, (size_t)cpu_panels_scratch(m, n, depth) + 64);
+    const tn_dtype out = dtype == TN_F64 ? TN_F64 : TN_F32;
+    const int64_t bytes = tn_dtype_bytes(out);
+    char *memory = malloc((size_t)(size * bytes)), *c = memory + GUARD * bytes;
+    void *scratch = aligned_alloc(64, (size_t)(2 * cpu_panels_scratch(m, n, depth)) + 64);
     for (int64_t i = 0; i < size; i++)
-        memory[i] = 12345;
+        store(memory + i * bytes, out, 12345);
     k->multiply(&(struct cpu_panels){.a = a->memory,
                                      .b = b->memory,
                                      .c = c,
@@ -154,8 +159,9 @@ static void check(const struct cpu_panels_variant *k, tn_dtype dtype,
                                      .dtype = dtype});
     for (int64_t i = -GUARD; i < size - GUARD; i++) {
         const int64_t row = i / c_row, column = i % c_row;
+        const double got = load(c + i * bytes, out);
         if (i < 0 || row >= m || column >= n) {
-            cr_assert(c[i] == 12345, "%s: %s wrote beside the result at %ld", k->name, what,
+            cr_assert(got == 12345, "%s: %s wrote beside the result at %ld", k->name, what,
                       (long)i);
             continue;
         }
@@ -166,25 +172,27 @@ static void check(const struct cpu_panels_variant *k, tn_dtype dtype,
             size_of_terms += fabs(term);
         }
         // Each product and each sum is rounded by at most half of 2^-23 of what the terms
-        // add up to. 2^-126: what is subnormal.
-        const double bound = ((double)depth + 2) * 0x1p-23 * size_of_terms + 0x1p-126;
-        cr_assert(isfinite(sum) ? fabs(sum - (double)c[i]) <= bound
-                  : isnan(sum)  ? isnan(c[i])
-                                : (double)c[i] == sum,
+        // add up to; of F64 those of this loop, too. 2^-126: what is subnormal.
+        const double bound = out == TN_F64
+                                 ? ((double)depth + 2) * 0x1p-51 * size_of_terms
+                                 : ((double)depth + 2) * 0x1p-23 * size_of_terms + 0x1p-126;
+        cr_assert(isfinite(sum) ? fabs(sum - got) <= bound
+                  : isnan(sum)  ? isnan(got)
+                                : got == sum,
                   "%s: %s of %ld x %ld x %ld is %g at [%ld, %ld], expected %g", k->name,
-                  what, (long)m, (long)depth, (long)n, (double)c[i], (long)row,
-                  (long)column, sum);
+                  what, (long)m, (long)depth, (long)n, got, (long)row, (long)column, sum);
     }
     free(memory);
     free(scratch);
 }
 
-static const tn_dtype dtypes[] = {TN_F32, TN_BF16, TN_F16};
+static const tn_dtype dtypes[] = {TN_F32, TN_BF16, TN_F16, TN_F64};
+enum { NUM_DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
 
 static void check_forms(int64_t m, int64_t n, int64_t depth, int a_form, int b_form,
                         double (*element)(int64_t, int64_t))
 {
-    for (int d = 0; d < 3; d++) {
+    for (int d = 0; d < NUM_DTYPES; d++) {
         char what[64];
         struct operand a = make(dtypes[d], m, depth, a_form, element);
         struct operand b = make(dtypes[d], depth, n, b_form, element);
@@ -252,6 +260,9 @@ Test(panels, few_rows_and_columns)
 Test(panels, products_of_several_blocks)
 {
     check_forms(CPU_PANELS_ROWS + 5, 43, CPU_PANELS_INNER + 3, BY_ROWS, BY_ROWS, ordinary);
+    check_forms(130, 261, 150, BY_ROWS, BY_ROWS, ordinary);    // thin parts
+    check_forms(100, 97, 1024, BY_ROWS, BY_COLUMNS, ordinary); // rows that collide
+    check_forms(47, 40, 1024, BY_ROWS, BY_ROWS, ordinary);
     check_forms(19, CPU_PANELS_COLUMNS + 37, 2 * CPU_PANELS_INNER + 1, BY_COLUMNS,
                 BY_COLUMNS, ordinary);
 }
