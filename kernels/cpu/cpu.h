@@ -48,6 +48,7 @@ struct cpu_kernels {
     cpu_product_fn *const *product; // [dtype]; NULL for floats
     const struct cpu_reduce_kernels *reduce;
     const struct cpu_argmax_kernels *argmax;
+    cpu_layer_norm_grad_fn *layer_norm_grad;
     const struct cpu_few_kernels *few;
     const struct cpu_conv_kernels *conv;
     const struct cpu_tiles_kernels *tiles;

@@ -39,6 +39,7 @@ const struct cpu_kernels V(cpu_kernels) = {
     .product = V(cpu_products),
     .reduce = &V(cpu_reductions),
     .argmax = &V(cpu_argmax),
+    .layer_norm_grad = V(cpu_layer_norm_grad),
     .few = &few,
     .conv = &V(cpu_conv),
     .tiles = &V(cpu_tiles),

@@ -289,6 +289,24 @@ def groups(add, dtypes):
             groups=parts, axis=axis, eps=eps)
 
 
+def layer_norm_gradients(x, w, g, eps):
+    """The gradients of torch.nn.functional.layer_norm over the last axis."""
+    x, w, g = (a.astype(F8) for a in (x, w, g))
+    scale = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    y, h = (x - x.mean(-1, keepdims=True)) * scale, g * w
+    dx = (h - h.mean(-1, keepdims=True) - y * (h * y).mean(-1, keepdims=True)) * scale
+    rows = tuple(range(x.ndim - 1))
+    return dx, (g * y).sum(rows), g.sum(rows)
+
+
+def norms(add, dtypes):
+    for d, shape, eps in ((F8, (3, 7), 1e-5), (F8, (2, 3, 40), 0.5), (F4, (70, 33), 1e-5), (F4, (2, 35, 64), 1e-3),
+                          (F4, (5, 1030), 1e-5), (F4, (16,), 0.1), (F4, (0, 9), 1e-5), (np.dtype('f2'), (3, 20), 0.1)):
+        x, w, g = real(shape, d), real(shape[-1], d), real(shape, d)
+        results = layer_norm_gradients(x, w, g, eps) if x.size else (x, np.zeros(9), np.zeros(9))
+        add('nn.layer_norm_grad', [x, w, g], tuple(r.astype(d) for r in results), 8 if d.itemsize == 2 else 512, eps=eps)
+
+
 def threefry(key, count):
     """First words of Threefry-2x32 of 20 rounds, of the counters 0 .. count - 1."""
     rotations = (13, 15, 26, 6, 17, 29, 16, 24)
@@ -412,6 +430,6 @@ def attentions(add, dtypes):
 
 def make(add, dtypes):
     with np.errstate(all='ignore'):
-        for family in (arrangement, creation, statistics, running, orders, gathering, einsums, layers, groups,
+        for family in (arrangement, creation, statistics, running, orders, gathering, einsums, layers, groups, norms,
                        rotation, attentions):
             family(add, dtypes)

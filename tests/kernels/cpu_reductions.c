@@ -183,6 +183,69 @@ Test(cpu_reductions, sums_of_rows_have_the_bits_of_sums)
     plant_everywhere(check_sums_of_rows);
 }
 
+// Derivatives of layer norm beside plain loops in f64: the planted row is the third of six,
+// and what is no number there is none in all of its row, and in the sums.
+static bool is_near(double got, double want)
+{
+    return isfinite(want) ? fabs(got - want) <= 1e-4 * (1 + fabs(want)) : !isfinite(got);
+}
+
+static void check_norm_gradients(const struct planting *p)
+{
+    enum { ROWS = 6 };
+    static float x[ROWS * MAX_N], g[ROWS * MAX_N], w[MAX_N], dx[ROWS * MAX_N];
+    static double sums[2 * MAX_N];
+    float dw[MAX_N] = {0}, db[MAX_N] = {0};
+    memset(sums, 0, sizeof(sums));
+    for (int64_t i = 0; i < ROWS * p->n; i++) {
+        x[i] = (float)(i % 11) * 0.37f - 1;
+        g[i] = (float)(i % 7) * 0.21f - 0.4f;
+        w[i % p->n] = (float)(i % 5) * 0.3f - 0.5f;
+    }
+    for (int64_t i = 0; i < p->n; i++)
+        x[2 * p->n + i] = fabs(p->values[i]) < 1e6 ? (float)p->values[i] : NAN;
+    p->kernels->layer_norm_grad(&(struct cpu_norm_grad){.x = x,
+                                                        .g = g,
+                                                        .weight = w,
+                                                        .dx = dx,
+                                                        .dweight = dw,
+                                                        .dbias = db,
+                                                        .rows = ROWS,
+                                                        .n = p->n,
+                                                        .eps = 0.1});
+    for (int64_t r = 0; r < ROWS; r++) {
+        const float *row = x + r * p->n, *gradient = g + r * p->n;
+        double n = (double)p->n, mean = 0, square = 0, h = 0, hy = 0;
+        for (int64_t i = 0; i < p->n; i++)
+            mean += (double)row[i] / n;
+        for (int64_t i = 0; i < p->n; i++)
+            square += ((double)row[i] - mean) * ((double)row[i] - mean) / n;
+        double scale = 1 / sqrt(square + 0.1);
+        for (int64_t i = 0; i < p->n; i++) {
+            double y = ((double)row[i] - mean) * scale, t = (double)gradient[i];
+            h += t * (double)w[i] / n;
+            hy += t * (double)w[i] * y / n;
+            sums[i] += t * y;
+            sums[p->n + i] += t;
+        }
+        for (int64_t i = 0; i < p->n; i++) {
+            double y = ((double)row[i] - mean) * scale, t = (double)gradient[i];
+            double want = (t * (double)w[i] - h - y * hy) * scale;
+            double got = (double)dx[r * p->n + i];
+            EXPECT(p, "gradient of x", is_near(got, want) ? want : got, want);
+        }
+    }
+    for (int64_t i = 0; i < p->n; i++) {
+        EXPECT(p, "gradient of the weight", is_near((double)dw[i], sums[i]), 1);
+        EXPECT(p, "gradient of the bias", is_near((double)db[i], sums[p->n + i]), 1);
+    }
+}
+
+Test(cpu_reductions, gradients_of_layer_norm_agree_with_loops)
+{
+    plant_everywhere(check_norm_gradients);
+}
+
 // The places in the columns of three rows, of which the second is the planted one: at once,
 // and as a first row that more follow.
 static void check_places(const struct planting *p, bool is_max, tn_dtype dtype,

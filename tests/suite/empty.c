@@ -217,6 +217,8 @@ static const struct prim_case empties[] = {
     {"fft.irfftn", "resized", F, 1, {{2, {0, 3}, TN_COMPLEX64}}, {{"s", "[2, 4]"}}, 0, NULL},
     {"libm.ldexp", "none", F, 2, {{1, {0}, TN_F64}, {1, {0}, TN_I32}}, {{0}}, 0, NULL},
     {"nn.adam", "a step", F, 5, {{1, {0}}, {1, {0}}, {1, {0}}, {1, {0}}, {0}}, {{0}}, 0, NULL},
+    {"nn.layer_norm_grad", "no rows", F, 3, {{2, {0, 3}}, {1, {3}}, {2, {0, 3}}}, {{0}}, 0, NULL},
+    {"nn.layer_norm_grad", "no columns", F, 3, {{2, {3, 0}}, {1, {0}}, {2, {3, 0}}}, {{0}}, 0, NULL},
     {"nn.cross_entropy", "no rows", F, 2, {{2, {0, 3}}, {1, {0}, TN_I64}}, {{0}}, 0, NULL},
     {"quant.cache_update", "no rows", F, 4, {{4, {2, 1, 3, 4}}, {4, {0, 1, 1, 4}}, {1, {0}, TN_I64}, {1, {0}, TN_I64}}, {{0}}, 0, NULL},
     {"quant.cached_attention", "no queries", F, 5, {{4, {0, 1, 2, 4}}, {4, {2, 1, 3, 4}}, {4, {2, 1, 3, 4}}, {1, {0}, TN_I64}, {1, {0}, TN_I64}}, {{0}}, 0, NULL},

@@ -106,4 +106,15 @@ struct cpu_argmax_kernels {
     cpu_argmax_columns_fn *columns[2][TN_NUM_DTYPES];
 };
 
+// Derivatives of (x - mean) / sqrt(variance + eps) * weight + bias of rows, in f32: dx, and
+// what these rows give of the gradients of weight and bias, which is added to dweight and
+// dbias. Rows are adjacent. dx may be x or g.
+struct cpu_norm_grad {
+    const float *x, *g, *weight;
+    float *dx, *dweight, *dbias;
+    int64_t rows, n;
+    double eps;
+};
+typedef void cpu_layer_norm_grad_fn(const struct cpu_norm_grad *p);
+
 #endif // KERNELS_CPU_REDUCE_H

@@ -8,5 +8,6 @@
 
 extern const struct cpu_reduce_kernels V(cpu_reductions);
 extern const struct cpu_argmax_kernels V(cpu_argmax);
+extern cpu_layer_norm_grad_fn V(cpu_layer_norm_grad);
 
 #endif // KERNELS_CPU_REDUCE_VARIANTS_H

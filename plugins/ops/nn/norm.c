@@ -98,6 +98,7 @@ const tn_primitive nn_layer_norm = {
     TN_INPUTS(layer_norm_inputs),
     .attrs = TN_ATTR_TABLE(tn_layer_norm_attrs, layer_norm_fields),
     .expr = "d = x - mean(x); d * rsqrt(mean(d * d) + eps) * weight + bias",
+    .vjp = layer_norm_vjp,
 };
 
 static const tn_attr_field rms_norm_fields[] = {

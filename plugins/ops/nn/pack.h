@@ -29,6 +29,7 @@
     X(softmax, "norm.c")                                                                   \
     X(log_softmax, "norm.c")                                                               \
     X(layer_norm, "norm.c")                                                                \
+    X(layer_norm_grad, "norm_grad.c")                                                      \
     X(rms_norm, "norm.c")                                                                  \
     X(group_norm, "norm.c")                                                                \
     X(sgd, "optimiser.c")                                                                  \
@@ -48,6 +49,9 @@ NN_PRIMITIVES(NN_DECLARE)
                           int64_t size, tn_array **outputs, int32_t *out_axes);
 NN_BATCHED(NN_DECLARE)
 #undef NN_DECLARE
+tn_status layer_norm_vjp(const tn_build *build, const tn_rule *rule,
+                         tn_array *const *cotangents, const uint64_t *wanted,
+                         tn_array **gradients); // norm_grad.c
 
 // --- checks (check.c) -------------------------------------------------------------------
 

@@ -58,6 +58,7 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(mean, "ops/kernels_reduce.c")                                                        \
     X(argmax, "ops/kernels_argmax.c")                                                      \
     X(argmin, "ops/kernels_argmax.c")                                                      \
+    X(layer_norm_grad, "ops/kernels_norm.c")                                               \
     X(matmul_panels, "blas/kernels_matmul.c")                                              \
     X(matmul, "blas/kernels_matmul.c")                                                     \
     X(matmul_integer, "blas/kernels_matmul.c")                                             \

@@ -120,7 +120,7 @@ static void argmax_parts(void *context, int64_t begin, int64_t end, uint32_t wor
 }
 
 // 1: rows are not cut.
-static int64_t count_parts(const struct rows *rows)
+static int64_t argmax_count_parts(const struct rows *rows)
 {
     int64_t most = MOST_PARTS / rows->r.kept.count, wanted = rows->n / PART_ELEMENTS;
     int64_t parts = wanted < most ? wanted : most;
@@ -128,7 +128,7 @@ static int64_t count_parts(const struct rows *rows)
 }
 
 // Of equal elements the one of the earlier part is kept.
-static void run_parts(const tn_cpu_call *call, const struct rows *rows, int64_t each)
+static void argmax_run_parts(const tn_cpu_call *call, const struct rows *rows, int64_t each)
 {
     struct parts parts = {.rows = rows, .each = each, .size = (rows->n + each - 1) / each};
     int64_t *out = first_element(rows->out);
@@ -270,8 +270,8 @@ static tn_status find(const tn_cpu_call *call, int which)
         return TN_OK;
     if (has_columns(&rows))
         run_columns(call, &rows);
-    else if (count_parts(&rows) > 1)
-        run_parts(call, &rows, count_parts(&rows));
+    else if (argmax_count_parts(&rows) > 1)
+        argmax_run_parts(call, &rows, argmax_count_parts(&rows));
     else
         call->parallel_for(call, rows.r.kept.count, 1 + PIECE_ELEMENTS / (rows.n + 1),
                            argmax_rows, &rows);

@@ -56,6 +56,8 @@ typedef struct tn_softmax_attrs {
 // d / sqrt(mean(d * d) + eps) * weight + bias, as torch.nn.functional.layer_norm over one
 // axis. weight and bias broadcast with x: for the last axis they have its extent, or are
 // scalars. Half floats are computed in f32.
+// nn.layer_norm_grad/1 (x, weight: n; gradient: x's type) -> the gradients of x, weight and
+// bias, of rows along the last axis, of n elements: weight has x's dtype.
 typedef struct tn_layer_norm_attrs {
     double eps;   // added to the variance; default 1e-5
     int64_t axis; // negative: from the end; default -1

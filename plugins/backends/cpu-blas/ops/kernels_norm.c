@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// nn.layer_norm_grad/1 of f32: rows are read and written once. They are cut into parts, by
+// sizes alone, each with sums over its rows; these are added in order.
+#include <string.h>
+#include <tenon/ops/nn_attrs.h>
+#include "kernels.h"
+
+#define PART_ELEMENTS 16384 // least elements of a part
+#define MOST_PARTS 64
+#define SUMMED_ROWS                                                                        \
+    64 // whose sums over rows are f32, then added to those of the part, in f64
+#define MOST_COLUMNS 65536
+#define FINISH_COLUMNS 1024 // of a piece
+
+struct norm_grad {
+    struct cpu_norm_grad rows; // of the first one
+    cpu_layer_norm_grad_fn *layer_norm_grad;
+    float *dweight, *dbias;
+    int64_t parts, part; // rows of a part
+    char *scratch;
+};
+
+static int64_t norm_count_parts(int64_t rows, int64_t n)
+{
+    int64_t parts = rows * n / PART_ELEMENTS;
+    return parts < 1 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
+}
+
+// Sums of a part: in f64, and those of a few rows in f32; of the weight first.
+static int64_t norm_part_bytes(int64_t n)
+{
+    return (2 * n * (int64_t)(sizeof(double) + sizeof(float)) + 63) / 64 * 64;
+}
+
+static void norm_add_sums(double *to, float *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        to[i] += (double)from[i];
+        from[i] = 0;
+    }
+}
+
+// The loop runs over parts.
+static void norm_run_parts(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct norm_grad *s = context;
+    int64_t n = s->rows.n;
+    for (int64_t part = begin; part < end; part++) {
+        double *sums = (double *)(void *)(s->scratch + part * norm_part_bytes(n));
+        float *few = (float *)(void *)(sums + 2 * n);
+        int64_t first = part * s->part, last = first + s->part;
+        memset(sums, 0, (size_t)norm_part_bytes(n));
+        last = last < s->rows.rows ? last : s->rows.rows;
+        for (; first < last; first += SUMMED_ROWS) {
+            struct cpu_norm_grad rows = s->rows;
+            rows.rows = last - first < SUMMED_ROWS ? last - first : SUMMED_ROWS;
+            rows.x += first * n;
+            rows.g += first * n;
+            rows.dx += first * n;
+            rows.dweight = few;
+            rows.dbias = few + n;
+            s->layer_norm_grad(&rows);
+            norm_add_sums(sums, few, 2 * n);
+        }
+    }
+}
+
+// The loop runs over columns.
+static void norm_add_parts(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct norm_grad *s = context;
+    int64_t n = s->rows.n, bytes = norm_part_bytes(n);
+    for (int64_t i = begin; i < end; i++) {
+        double weight = 0, bias = 0;
+        for (int64_t part = 0; part < s->parts; part++) {
+            const double *sums = (const double *)(void *)(s->scratch + part * bytes);
+            weight += sums[i];
+            bias += sums[n + i];
+        }
+        s->dweight[i] = (float)weight;
+        s->dbias[i] = (float)bias;
+    }
+}
+
+static void norm_extents(const tn_layout *x, int64_t *rows, int64_t *n)
+{
+    *n = x->extent[x->rank - 1];
+    *rows = 1;
+    for (int32_t i = 0; i < x->rank - 1; i++)
+        *rows *= x->extent[i];
+}
+
+static tn_status layer_norm_grad(const tn_cpu_call *call)
+{
+    const tn_layer_norm_attrs *attrs = call->attrs;
+    struct norm_grad s = {
+        .rows = {.x = first_element(&call->inputs[0]),
+                 .weight = first_element(&call->inputs[1]),
+                 .g = first_element(&call->inputs[2]),
+                 .dx = first_element(&call->outputs[0]),
+                 .eps = attrs->eps},
+        .layer_norm_grad = kernel_variant(call)->layer_norm_grad,
+        .dweight = first_element(&call->outputs[1]),
+        .dbias = first_element(&call->outputs[2]),
+        .scratch = call->scratch,
+    };
+    norm_extents(&call->inputs[0].layout, &s.rows.rows, &s.rows.n);
+    s.parts = norm_count_parts(s.rows.rows, s.rows.n);
+    s.part = (s.rows.rows + s.parts - 1) / s.parts;
+    call->parallel_for(call, s.parts, 1, norm_run_parts, &s);
+    call->parallel_for(call, s.rows.n, FINISH_COLUMNS, norm_add_parts, &s);
+    return TN_OK;
+}
+
+static uint64_t layer_norm_grad_scratch(const tn_kernel_query *query)
+{
+    int64_t rows, n;
+    norm_extents(&query->inputs[0], &rows, &n);
+    return (uint64_t)(norm_count_parts(rows, n) * norm_part_bytes(n));
+}
+
+static int32_t layer_norm_grad_accepts(const tn_kernel_query *query)
+{
+    return query->inputs[0].extent[query->inputs[0].rank - 1] <= MOST_COLUMNS;
+}
+
+#define F32 (TN_DTYPE_BIT(TN_F32))
+static const tn_operand_rule rules[] = {{F32, TN_NEEDS_CONTIGUOUS}};
+static const tn_cpu_kernel payload = {
+    .struct_size = sizeof(tn_cpu_kernel),
+    .launch = layer_norm_grad,
+};
+const tn_kernel layer_norm_grad_kernel = {
+    .struct_size = sizeof(tn_kernel),
+    .primitive = "nn.layer_norm_grad/1",
+    .family = TN_FAMILY_CPU,
+    .name = "rows",
+    .priority = 500,
+    TN_OPERANDS(rules),
+    .accepts = layer_norm_grad_accepts,
+    .scratch_size = layer_norm_grad_scratch,
+    .payload = &payload,
+};
