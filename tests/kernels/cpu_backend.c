@@ -471,7 +471,7 @@ static const tn_dtype tile_floats[] = {TN_F32, TN_F16, TN_F32, TN_BF16};
 // at its end.
 Test(cpu_backend, convolutions_in_tiles_agree)
 {
-    for (int round = 0; round < 240; round++) {
+    for (int round = 0; round < 160; round++) {
         struct window_case c;
         draw_convolution(&c, 0);
         check_convolution("tiles", &c, tile_floats[round % 4], between(0, 2) ? 0 : 40);
@@ -483,11 +483,11 @@ Test(cpu_backend, convolutions_in_tiles_agree)
 Test(cpu_backend, large_convolutions_in_tiles_agree)
 {
     struct window_case cases[] = {
-        {{.padding = pair_of(1, 1)}, {2, 30, 33, 17}, {65, 3, 3, 17}, {2, 30, 33, 65}},
+        {{.padding = pair_of(1, 1)}, {2, 12, 17, 17}, {65, 3, 3, 17}, {2, 12, 17, 65}},
         {{.stride = pair_of(2, 2), .padding = pair_of(3, 3)},
-         {1, 61, 50, 3},
+         {1, 41, 30, 3},
          {33, 7, 7, 3},
-         {1, 31, 25, 33}},
+         {1, 21, 15, 33}},
         {{.stride = pair_of(2, 3), .padding = pair_of(1, 2), .dilation = pair_of(2, 1)},
          {5, 9, 8, 32},
          {48, 3, 4, 32},
@@ -499,9 +499,7 @@ Test(cpu_backend, large_convolutions_in_tiles_agree)
     for (int i = 0; i < 6; i++) {
         cases[i].attrs.groups = cases[i].attrs.groups ? cases[i].attrs.groups : 1;
         check_convolution("tiles", &cases[i], TN_F32, 0);
-        check_convolution("tiles", &cases[i], TN_BF16, 0);
-        check_convolution("tiles", &cases[i], TN_F32, 997);
-        check_convolution("tiles", &cases[i], TN_F16, 1997);
+        check_convolution("tiles", &cases[i], i % 2 ? TN_BF16 : TN_F16, 997);
     }
 }
 

@@ -11,8 +11,9 @@
 #include "cpu/cpu.h"
 #include "cpu/matmul/gemm.h"
 
-#define ATTENTION_ROW_BLOCK 64  // rows at a time, at most
-#define ATTENTION_KEY_BLOCK 256 // keys at a time, at most
+#define ATTENTION_ROW_BLOCK 64                     // rows at a time, at most
+#define ATTENTION_KEY_BLOCK 256                    // keys at a time, at most
+#define ATTENTION_PITCH (ATTENTION_KEY_BLOCK + 16) // elements from row to row of scores
 // No position or window is beyond it, so that sums fit.
 #define ATTENTION_FAR (INT64_C(1) << 61)
 
@@ -20,6 +21,7 @@
 struct attention {
     const struct blas *blas;
     const struct cpu_kernels *kernels;
+    const struct cpu_tiles_kernels *tiles; // NULL: BLAS multiplies
     const struct cpu_quant_kernels *quant; // for keys and values in blocks
     uint32_t format;                       // of these, a number of TN_QUANT_FORMATS
     int32_t stored, dtype;                 // of q and the output, and what is computed in
@@ -37,7 +39,7 @@ struct attention {
     int64_t window; // ATTENTION_FAR: none
     bool is_causal;
     const char *q, *k, *v;
-    char *out, *scratch;
+    char *out, *scratch, *panels; // panels: of all groups
     int64_t blocks, lanes, parts; // blocks of rows of a group; parts of the keys of a block
 };
 
@@ -60,6 +62,7 @@ struct attention_block {
     const char *q, *k, *v;
     char *out, *scores, *wide; // wide: of halves, ATTENTION_KEY_BLOCK rows of k or v
     struct attention_row *states;
+    const float *k_across, *v_along; // panels of the group; NULL: BLAS multiplies
 };
 
 // places.c
@@ -104,5 +107,44 @@ void attention_add_parts(const struct attention *s, struct attention_row *state,
 // Divides the sums of a row by that of its weights.
 void attention_divide(const struct attention *s, const struct attention_row *state,
                       char *out);
+
+// products.c: in register tiles, of f32.
+//
+// Rows of keys or values become panels: "across", a panel has the elements of as many rows
+// as a tile is wide, side by side; "along", as many elements of each row. Rows
+// [first, first + count) of s->keys; across, `first` is a multiple of CPU_TILES_MOST.
+void attention_pack_across(const struct attention *s, const float *rows, int64_t row,
+                           int64_t first, int64_t count, int64_t depth, float *panels);
+void attention_pack_along(const struct attention *s, const float *rows, int64_t row,
+                          int64_t first, int64_t count, int64_t columns, float *panels);
+
+// Floats of the panels of a group.
+static inline int64_t attention_across_floats(const struct attention *s, int64_t depth)
+{
+    return (s->keys + CPU_TILES_MOST - 1) / CPU_TILES_MOST * CPU_TILES_MOST * depth;
+}
+static inline int64_t attention_along_floats(const struct attention *s, int64_t columns)
+{
+    return (columns + CPU_TILES_MOST - 1) / CPU_TILES_MOST * CPU_TILES_MOST * s->keys;
+}
+
+// to[i][j] = rows[i] . (row first + j of the panels), for n rows and `count` keys; with
+// `states` only keys that rows of the same tile see, and others stay as they are.
+void attention_multiply(const struct attention *s, const float *across, int64_t depth,
+                        const float *rows, int64_t n, const struct attention_row *states,
+                        int64_t first, int64_t count, float *to, int64_t pitch);
+
+// to[i] += the sum of weights[i][j] times row first + j of the panels, over keys that rows
+// of the same tile see.
+void attention_add_along(const struct attention *s, const float *along, int64_t columns,
+                         const float *weights, int64_t pitch, int64_t n,
+                         const struct attention_row *states, int64_t first, int64_t count,
+                         float *to);
+
+// to[first + j] += the sum of weights[i][j] times rows[i]; `columns` is a multiple of a
+// vector's elements.
+void attention_add_rows(const struct attention *s, const float *weights, int64_t pitch,
+                        int64_t n, const struct attention_row *states, int64_t first,
+                        int64_t count, const float *rows, int64_t columns, float *to);
 
 #endif // KERNELS_CPU_ATTENTION_H

@@ -10,6 +10,8 @@ static void NAME(multiply_keys)(const struct attention_gradient *g,
 {
     const struct attention *s = &g->of;
     int64_t row = s->k_row;
+    if (NAME(multiply_keys_in_tiles)(g, b, first, count, scores, pitch))
+        return;
     const T *k = attention_read_rows(s, b->wide_k, b->k, first, count, s->depth, &row);
     s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, (int)b->rows, (int)count,
                   (int)s->depth, (T)s->scale, (const T *)b->q, (int)s->depth, k, (int)row,
@@ -148,6 +150,23 @@ static void NAME(weigh_tile)(const struct attention_gradient *g,
     }
 }
 
+// What the scores of a tile change by: of terms, the product of gradients and values, what
+// is beyond the share of the row, weighed.
+static void NAME(weigh_terms)(const struct attention_gradient *g,
+                              const struct attention_grad_block *b, int64_t count,
+                              const T *p, int64_t pitch)
+{
+    const struct attention *s = &g->of;
+    for (int64_t i = 0; i < b->rows; i++) {
+        T *row = (T *)b->terms + i * ATTENTION_PITCH, shared = (T)b->shared[i];
+        const void *in[] = {row, &shared, p + i * pitch};
+        s->kernels->map[s->dtype][CPU_OP_SUB_THEN_MUL](row, in, count, 2);
+        const void *capped[] = {row, (const T *)b->slopes + i * ATTENTION_KEY_BLOCK};
+        if (s->soft_cap > 0)
+            s->kernels->map[s->dtype][TN_EXPR_MUL](row, capped, count, 0);
+    }
+}
+
 // Adds what keys [first, first + count) give: p are their weights, `pitch` elements from
 // row to row.
 static void NAME(add_tile)(const struct attention_gradient *g,
@@ -155,6 +174,8 @@ static void NAME(add_tile)(const struct attention_gradient *g,
                            int64_t count, const T *p, int64_t pitch)
 {
     const struct attention *s = &g->of;
+    if (NAME(add_in_tiles)(g, b, first, count, p, pitch))
+        return;
     int rows = (int)b->rows, keys = (int)count, depth = (int)s->depth,
         width = (int)s->width;
     int64_t k_row = s->k_row, v_row = s->v_row;
@@ -165,19 +186,12 @@ static void NAME(add_tile)(const struct attention_gradient *g,
     s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_TRANS, BLAS_NO_TRANS, keys, width, rows, 1, p,
                   (int)pitch, gradient, width, 1, (T *)b->dv + first * s->width, width);
     s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, width, 1, gradient,
-                  width, v, (int)v_row, 0, terms, ATTENTION_KEY_BLOCK);
-    for (int64_t i = 0; i < b->rows; i++) {
-        T *row = terms + i * ATTENTION_KEY_BLOCK, shared = (T)b->shared[i];
-        const void *in[] = {row, &shared, p + i * pitch};
-        s->kernels->map[s->dtype][CPU_OP_SUB_THEN_MUL](row, in, count, 2);
-        const void *capped[] = {row, (const T *)b->slopes + i * ATTENTION_KEY_BLOCK};
-        if (s->soft_cap > 0)
-            s->kernels->map[s->dtype][TN_EXPR_MUL](row, capped, count, 0);
-    }
+                  width, v, (int)v_row, 0, terms, ATTENTION_PITCH);
+    NAME(weigh_terms)(g, b, count, p, pitch);
     s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, depth, keys, scale,
-                  terms, ATTENTION_KEY_BLOCK, k, (int)k_row, 1, (T *)b->dq, depth);
+                  terms, ATTENTION_PITCH, k, (int)k_row, 1, (T *)b->dq, depth);
     s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_TRANS, BLAS_NO_TRANS, keys, depth, rows, scale,
-                  terms, ATTENTION_KEY_BLOCK, q, depth, 1, (T *)b->dk + first * s->depth,
+                  terms, ATTENTION_PITCH, q, depth, 1, (T *)b->dk + first * s->depth,
                   depth);
 }
 
@@ -213,6 +227,9 @@ static void NAME(add_block)(const struct attention_gradient *g,
             NAME(weigh_tile)(g, b, first, count);
         NAME(add_tile)(g, b, first, count, p, g->is_kept ? g->pitch : ATTENTION_KEY_BLOCK);
     }
+    // Tiles have added without the scale.
+    if (b->k_across)
+        NAME(scale_row)(&g->of, (T *)b->dq, b->rows * g->of.depth, (T)g->of.scale);
 }
 
 // Adds the sums of all parts, `pitch` bytes apart, into `to`: elements [begin, end).

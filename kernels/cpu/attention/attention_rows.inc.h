@@ -34,16 +34,18 @@ static void NAME(add_keys)(const struct attention *s, const struct attention_blo
 {
     int rows = (int)b->rows, keys = (int)count;
     T *scores = (T *)b->scores, *out = (T *)b->out;
-    struct rows k = read_rows(s, b, b->k, s->k_row, first, count, s->depth);
-    if (!NAME(multiply_few)(s, b, &k, count))
-        s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, (int)s->depth,
-                      (T)s->scale, (const T *)b->q, (int)s->depth, (const T *)k.data,
-                      (int)k.row, 0, scores, keys);
+    if (!NAME(multiply_tiles)(s, b, first, count)) {
+        struct rows k = read_rows(s, b, b->k, s->k_row, first, count, s->depth);
+        if (!NAME(multiply_few)(s, b, &k, count))
+            s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys,
+                          (int)s->depth, (T)s->scale, (const T *)b->q, (int)s->depth,
+                          (const T *)k.data, (int)k.row, 0, scores, ATTENTION_PITCH);
+    }
     for (int64_t i = 0; i < b->rows; i++) {
         struct attention_row *state = &b->states[i];
         int64_t begin = state->low > first ? state->low - first : 0;
         int64_t end = state->high - first < count ? state->high - first : count;
-        T *row = scores + i * count;
+        T *row = scores + i * ATTENTION_PITCH;
         end = end < 0 ? 0 : end;
         begin = begin < end ? begin : end;
         if (s->soft_cap > 0)
@@ -51,11 +53,13 @@ static void NAME(add_keys)(const struct attention *s, const struct attention_blo
         NAME(mask_row)(s, row, begin, end, first, state->mask_at);
         NAME(weigh_row)(s, state, row, out + i * s->width, begin, end, count);
     }
+    if (NAME(add_tiles)(s, b, first, count))
+        return;
     struct rows v = read_rows(s, b, b->v, s->v_row, first, count, s->width);
     if (!NAME(add_few)(s, b, &v, count))
         s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, (int)s->width,
-                      keys, 1, scores, keys, (const T *)v.data, (int)v.row, 1, out,
-                      (int)s->width);
+                      keys, 1, scores, ATTENTION_PITCH, (const T *)v.data, (int)v.row, 1,
+                      out, (int)s->width);
 }
 
 // Sums the values of a block, weighed, over the keys that any of its rows sees.

@@ -23,6 +23,8 @@ struct attention_grad_block {
     char *dq, *dk, *dv, *weights, *terms, *slopes, *wide_k, *wide_v;
     struct attention_row *states;
     double *shared; // by all keys of a row: the sum of out times its gradient
+    // Panels of the group, where tiles multiply and q has the scale; else NULL.
+    const float *k_across, *k_along, *v_across;
 };
 
 // Adds what the rows of a block give to the gradients.

@@ -50,7 +50,7 @@ static bool multiply_few_f32(const struct attention *s, const struct attention_b
                                                     .k = s->depth,
                                                     .a_row = s->depth,
                                                     .b_row = k->row,
-                                                    .c_row = count,
+                                                    .c_row = ATTENTION_PITCH,
                                                     .scale = (float)s->scale,
                                                     .kind = k->kind});
     return true;
@@ -68,11 +68,46 @@ static bool add_few_f32(const struct attention *s, const struct attention_block 
                                .m = b->rows,
                                .n = s->width,
                                .k = count,
-                               .a_row = count,
+                               .a_row = ATTENTION_PITCH,
                                .b_row = v->row,
                                .c_row = s->width,
                                .kind = v->kind});
     return true;
+}
+
+// The same in register tiles, where keys and values lie in panels; q has the scale.
+static bool multiply_tiles_f32(const struct attention *s, const struct attention_block *b,
+                               int64_t first, int64_t count)
+{
+    if (b->k_across)
+        attention_multiply(s, b->k_across, s->depth, (const float *)(const void *)b->q,
+                           b->rows, b->states, first, count, (float *)(void *)b->scores,
+                           ATTENTION_PITCH);
+    return b->k_across;
+}
+
+static bool add_tiles_f32(const struct attention *s, const struct attention_block *b,
+                          int64_t first, int64_t count)
+{
+    if (b->v_along)
+        attention_add_along(s, b->v_along, s->width, (const float *)(const void *)b->scores,
+                            ATTENTION_PITCH, b->rows, b->states, first, count,
+                            (float *)(void *)b->out);
+    return b->v_along;
+}
+
+static bool multiply_tiles_f64(const struct attention *s, const struct attention_block *b,
+                               int64_t first, int64_t count)
+{
+    (void)s, (void)b, (void)first, (void)count;
+    return false;
+}
+
+static bool add_tiles_f64(const struct attention *s, const struct attention_block *b,
+                          int64_t first, int64_t count)
+{
+    (void)s, (void)b, (void)first, (void)count;
+    return false;
 }
 
 static bool multiply_few_f64(const struct attention *s, const struct attention_block *b,

@@ -5,6 +5,7 @@
 // its sum round once where the processor can.
 #include "tiles.h"
 #include "variants.h"
+#include "cpu/squares.h"
 #include "cpu/x86.h"
 
 #if defined(__AVX512F__)
@@ -51,6 +52,17 @@ INLINE void store_some(float *to, vector x, int64_t n)
         if (i < n)
             to[i] = x[i];
 #endif
+}
+
+// Adds the elements of a line, whose last vector has `last`.
+INLINE void add_line(const float *from, vector *x, const int vectors, int64_t last)
+{
+    if (vectors > 1)
+        x[0] += *(const loose *)(const void *)from;
+    if (last == LANES)
+        x[vectors - 1] += *(const loose *)(const void *)(from + (vectors - 1) * LANES);
+    else
+        x[vectors - 1] += load_some(from + (vectors - 1) * LANES, last);
 }
 
 // Stores the vectors of a line, of which there are `columns` elements.
@@ -106,9 +118,13 @@ INLINE void sum_taps(const struct cpu_tiles_rows *p, const float *from, float *t
                     third[i]++;
             }
         }
+    const int64_t last = p->columns - (vectors - 1) * LANES;
 #pragma GCC unroll 14
-    for (int i = 0; i < rows; i++)
-        store_line(to + i * p->to_pixel, sums[i], vectors, p->columns);
+    for (int i = 0; i < rows; i++, to += p->to_pixel) {
+        if (p->adds)
+            add_line(to, sums[i], vectors, last);
+        store_line(to, sums[i], vectors, p->columns);
+    }
 }
 
 #define TAPS(count)                                                                        \
@@ -164,11 +180,8 @@ INLINE void sum_pixels(const struct cpu_tiles_sums *p, const float *from_a,
     const int64_t last = columns - (vectors - 1) * LANES;
 #pragma GCC unroll 14
     for (int l = 0; l < lines; l++, to += p->to_line) {
-        if (p->adds) {
-            if (vectors > 1)
-                sums[l][0] += *(const loose *)(const void *)to;
-            sums[l][vectors - 1] += load_some(to + (vectors - 1) * LANES, last);
-        }
+        if (p->adds)
+            add_line(to, sums[l], vectors, last);
         store_line(to, sums[l], vectors, columns);
     }
 }
@@ -202,8 +215,36 @@ static void tiles_sums(const struct cpu_tiles_sums *p)
         }
 }
 
+// --- panels ----------------------------------------------------------------------------
+
+static void tiles_pack(float *to, const float *from, int64_t line, int64_t lines,
+                       int64_t inner)
+{
+    const int64_t width = 2 * LANES;
+    int64_t first = 0;
+    for (; first + 8 <= lines; first += 8) {
+        const float *at = from + first * line;
+        int64_t e = 0;
+        for (; e + 8 <= inner; e += 8) {
+            square_row x[8];
+            for (int i = 0; i < 8; i++)
+                x[i] = *(const square_loose *)(const void *)(at + i * line + e);
+            square_transpose(x);
+            for (int i = 0; i < 8; i++)
+                *(square_loose *)(void *)(to + (e + i) * width + first) = x[i];
+        }
+        for (; e < inner; e++)
+            for (int i = 0; i < 8; i++)
+                to[e * width + first + i] = at[i * line + e];
+    }
+    for (int64_t e = 0; e < inner && first < width; e++)
+        for (int64_t i = first; i < width; i++)
+            to[e * width + i] = i < lines ? from[i * line + e] : 0;
+}
+
 const struct cpu_tiles_kernels V(cpu_tiles) = {.rows = tiles_rows,
                                                .sums = tiles_sums,
+                                               .pack = tiles_pack,
                                                .width = 2 * LANES,
                                                .lane = LANES,
                                                .tile = ROWS};

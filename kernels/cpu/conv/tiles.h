@@ -22,6 +22,7 @@ struct cpu_tiles_rows {
     int64_t tap_y, tap_x, row, pixel; // in `from`
     int64_t weight_y, weight_x;       // in `weights`, from tap to tap
     int64_t to_row, to_pixel;
+    bool adds; // to what is there
 };
 
 // Sums over images, rows and pixels: of `lines` adjacent elements of a by `columns` of b,
@@ -40,6 +41,9 @@ struct cpu_tiles_sums {
 struct cpu_tiles_kernels {
     void (*rows)(const struct cpu_tiles_rows *p);
     void (*sums)(const struct cpu_tiles_sums *p);
+    // The panel of `lines` filters, `width` at most, of `inner` adjacent elements: `line`
+    // elements from one to the next. Zeros are behind the last one.
+    void (*pack)(float *to, const float *from, int64_t line, int64_t lines, int64_t inner);
     int64_t width; // of a panel: filters, the last ones of which may be zeros
     int64_t lane;  // elements of a vector
     int64_t tile;  // outputs of a tile, or elements of a

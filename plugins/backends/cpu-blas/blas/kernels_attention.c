@@ -13,6 +13,9 @@
 // model, the keys of a block are computed in parts, whose sums are added at the end. How
 // many depends on shapes and lengths, not on the threads, and so do the results.
 //
+// Keys and values of f32, for more than few rows, are copied into panels first, which
+// register tiles read (kernels/cpu/attention/products.c); else OpenBLAS multiplies.
+//
 // Half floats and blocks are computed in f32: few rows of q read keys and values where they
 // lie, and for more a block of these at a time is widened.
 #include "attention.h"
@@ -20,8 +23,10 @@
 
 #define PART_KEYS (2 * ATTENTION_KEY_BLOCK) // the least of a part
 #define LANES 64                            // of blocks, each with memory of its own
+#define PANEL_ROWS 32                       // the least for which panels are made
+#define MOST_PANELS (INT64_C(1) << 27)      // bytes of all groups' panels
 
-// --- blocks -----------------------------------------------------------------------------
+// --- blocks ----------------------------------------------------------------------------
 
 // A block of rows.
 struct unit {
@@ -54,13 +59,28 @@ static void begin_rows(const struct attention *s, const struct unit *u, int64_t 
     }
     if (b->low >= b->high)
         return;
+    b->low = s->panels ? b->low / CPU_TILES_MOST * CPU_TILES_MOST : b->low;
     int64_t tiles = (b->high - b->low + ATTENTION_KEY_BLOCK - 1) / ATTENTION_KEY_BLOCK;
     int64_t size = (tiles + s->parts - 1) / s->parts * ATTENTION_KEY_BLOCK;
     b->low += part * size;
     b->high = b->high - b->low < size ? b->high : b->low + size;
 }
 
-// --- memory: of lanes, and then of parts ------------------------------------------------
+// --- memory: of lanes, then of parts, and then of panels -------------------------------
+
+static int64_t panel_bytes(const struct attention *s)
+{
+    return (attention_across_floats(s, s->depth) + attention_along_floats(s, s->width)) *
+           (int64_t)sizeof(float);
+}
+
+// Whether keys and values become panels.
+static bool has_panels(const struct attention *s)
+{
+    const int64_t groups = s->batches * s->groups;
+    return s->dtype == TN_F32 && s->per_group * s->queries >= PANEL_ROWS && groups > 0 &&
+           panel_bytes(s) <= MOST_PANELS / groups;
+}
 
 static int64_t count_units(const struct attention *s)
 {
@@ -75,12 +95,12 @@ static int64_t rows_of_block(const struct attention *s)
 
 static int64_t scores_bytes(const struct attention *s)
 {
-    return attention_round_up(rows_of_block(s) * ATTENTION_KEY_BLOCK * s->element);
+    return attention_round_up(rows_of_block(s) * ATTENTION_PITCH * s->element);
 }
 
 static int64_t q_bytes(const struct attention *s)
 {
-    return attention_is_half(s)
+    return attention_is_half(s) || has_panels(s)
                ? attention_round_up(rows_of_block(s) * s->depth * s->element)
                : 0;
 }
@@ -118,7 +138,7 @@ static int64_t choose_parts(const struct attention *s, int64_t keys)
     return wanted > 1 ? wanted : 1;
 }
 
-// --- blocks of rows ---------------------------------------------------------------------
+// --- blocks of rows --------------------------------------------------------------------
 
 static void divide_rows(const struct attention *s, const struct attention_block *b)
 {
@@ -149,11 +169,20 @@ static void run_item(const struct attention *s, int64_t item, char *lane)
                                 .scores = lane,
                                 .wide = wide,
                                 .states = states};
+    const void *in = b.q;
     if (attention_is_half(s)) {
-        const void *in = b.q;
         s->kernels->cast[s->stored][s->dtype](wide_q, &in, u.rows * s->depth, 0);
-        b.q = wide_q;
+        in = b.q = wide_q;
         b.out = wide + wide_bytes(s);
+    }
+    if (s->panels) {
+        const float scale = (float)s->scale;
+        const void *scaled[] = {in, &scale};
+        s->kernels->map[TN_F32][TN_EXPR_MUL](wide_q, scaled, u.rows * s->depth, 2);
+        b.q = wide_q;
+        b.k_across = (const float *)(const void *)(s->panels + item / s->parts / s->blocks *
+                                                                   panel_bytes(s));
+        b.v_along = b.k_across + attention_across_floats(s, s->depth);
     }
     if (s->parts > 1) {
         char *memory = s->scratch + s->lanes * lane_bytes(s) + item * part_bytes(s);
@@ -205,7 +234,39 @@ static void add_units(void *context, int64_t begin, int64_t end, uint32_t worker
     }
 }
 
-// --- the kernel -------------------------------------------------------------------------
+// --- panels ----------------------------------------------------------------------------
+
+// Block `number` of the keys of all groups. `wide`: a lane's memory.
+static void pack_block(const struct attention *s, int64_t number, int64_t blocks,
+                       char *wide)
+{
+    const struct attention_unit u = attention_unit(s, number / blocks);
+    const int64_t first = number % blocks * ATTENTION_KEY_BLOCK;
+    const int64_t left = (u.length < s->keys ? u.length : s->keys) - first;
+    const int64_t count = left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK;
+    float *across = (float *)(void *)(s->panels + number / blocks * panel_bytes(s));
+    float *along = across + attention_across_floats(s, s->depth);
+    int64_t k_row = s->k_row, v_row = s->v_row;
+    if (count <= 0)
+        return;
+    const float *rows = attention_read_rows(s, wide, u.k, first, count, s->depth, &k_row);
+    attention_pack_across(s, rows, k_row, first, count, s->depth, across);
+    rows = attention_read_rows(s, wide, u.v, first, count, s->width, &v_row);
+    attention_pack_along(s, rows, v_row, first, count, s->width, along);
+}
+
+// The loop runs over lanes: every so many-th block.
+static void pack_lanes(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct attention *s = context;
+    const int64_t blocks = (s->keys + ATTENTION_KEY_BLOCK - 1) / ATTENTION_KEY_BLOCK;
+    for (int64_t lane = begin; lane < end; lane++)
+        for (int64_t n = lane; n < s->batches * s->groups * blocks; n += s->lanes)
+            pack_block(s, n, blocks, s->scratch + lane * lane_bytes(s));
+}
+
+// --- the kernel ------------------------------------------------------------------------
 
 static void read_shape(const tn_layout *inputs, struct attention *s)
 {
@@ -214,6 +275,13 @@ static void read_shape(const tn_layout *inputs, struct attention *s)
     s->parts = choose_parts(s, s->keys);
     int64_t items = count_units(s) * s->parts;
     s->lanes = items < LANES ? items : LANES;
+}
+
+// Of as many parts as there may be.
+static int64_t memory_before_panels(const struct attention *s)
+{
+    int64_t parts = s->parts > 1 ? count_units(s) * s->parts : 0;
+    return attention_round_up(s->lanes * lane_bytes(s) + parts * part_bytes(s));
 }
 
 // Parts of the keys that there are: no more than memory was asked for.
@@ -229,6 +297,11 @@ static int64_t count_parts(const struct attention *s)
 
 static tn_status run_attention(const tn_cpu_call *call, struct attention *s)
 {
+    if (has_panels(s)) {
+        s->tiles = s->kernels->tiles;
+        s->panels = s->scratch + memory_before_panels(s);
+        call->parallel_for(call, s->lanes, 1, pack_lanes, s);
+    }
     s->parts = count_parts(s);
     tn_status status = blas_enter(call, &s->blas);
     if (status)
@@ -284,8 +357,8 @@ static uint64_t attention_scratch(const tn_kernel_query *query)
 {
     struct attention s = {0};
     read_shape(query->inputs, &s);
-    int64_t parts = s.parts > 1 ? count_units(&s) * s.parts : 0;
-    return (uint64_t)(s.lanes * lane_bytes(&s) + parts * part_bytes(&s));
+    int64_t panels = has_panels(&s) ? s.batches * s.groups * panel_bytes(&s) : 0;
+    return (uint64_t)(memory_before_panels(&s) + panels);
 }
 
 static int32_t attention_accepts(const tn_kernel_query *query)

@@ -17,12 +17,14 @@
 #include <string.h>
 #include "cpu/attention/grad.h"
 
-#define MOST_KEPT (INT64_C(1) << 22) // bytes of the weights of a block
-#define MOST_SUMS (INT64_C(1) << 28) // bytes of the sums of parts, for more than one
-#define ITEMS 16                     // parts of groups: enough for as many threads
-#define GRAIN 4096                   // elements of sums
+#define MOST_KEPT (INT64_C(1) << 22)   // bytes of the weights of a block
+#define MOST_SUMS (INT64_C(1) << 28)   // bytes of the sums of parts, for more than one
+#define ITEMS 16                       // parts of groups: enough for as many threads
+#define GRAIN 4096                     // elements of sums
+#define PANEL_ROWS 32                  // the least of a group for which panels are made
+#define MOST_PANELS (INT64_C(1) << 27) // bytes of all groups' panels
 
-// --- memory: the sums of items, and then that of workers ---------------------------------
+// --- memory: the sums of items, and then that of workers -------------------------------
 
 static int64_t count_groups(const struct attention_gradient *g)
 {
@@ -40,7 +42,24 @@ static int64_t item_bytes(const struct attention_gradient *g)
     return keys_bytes(g) + attention_round_up(g->of.keys * g->of.width * g->of.element);
 }
 
-// What a worker has for a block. The last six are for half floats.
+// Of a group: keys across and along, values across.
+static int64_t panel_bytes(const struct attention *s)
+{
+    return (attention_across_floats(s, s->depth) + attention_along_floats(s, s->depth) +
+            attention_across_floats(s, s->width)) *
+           (int64_t)sizeof(float);
+}
+
+// Whether keys and values become panels. Rows of q and of gradients are read in vectors.
+static bool has_panels(const struct attention_gradient *g)
+{
+    const struct attention *s = &g->of;
+    return s->dtype == TN_F32 && s->depth % 16 == 0 && s->width % 16 == 0 &&
+           s->per_group * s->queries >= PANEL_ROWS && count_groups(g) > 0 &&
+           panel_bytes(s) <= MOST_PANELS / count_groups(g);
+}
+
+// What a worker has for a block. The last six are for half floats, or for tiles.
 enum piece { WEIGHTS, TERMS, SLOPES, Q, OUT, GRADIENT, DQ, WIDE_K, WIDE_V, NUM_PIECES };
 
 static int64_t piece_bytes(const struct attention_gradient *g, enum piece piece)
@@ -48,16 +67,16 @@ static int64_t piece_bytes(const struct attention_gradient *g, enum piece piece)
     const struct attention *s = &g->of;
     int64_t weights = g->is_kept ? g->pitch : ATTENTION_KEY_BLOCK, slopes = s->soft_cap > 0;
     int64_t half = attention_is_half(s);
-    const int64_t elements[NUM_PIECES] = {ATTENTION_ROW_BLOCK * weights,
-                                          ATTENTION_ROW_BLOCK * ATTENTION_KEY_BLOCK,
-                                          ATTENTION_ROW_BLOCK * ATTENTION_KEY_BLOCK *
-                                              slopes,
-                                          half * ATTENTION_ROW_BLOCK * s->depth,
-                                          half * ATTENTION_ROW_BLOCK * s->width,
-                                          half * ATTENTION_ROW_BLOCK * s->width,
-                                          half * ATTENTION_ROW_BLOCK * s->depth,
-                                          half * ATTENTION_KEY_BLOCK * s->depth,
-                                          half * ATTENTION_KEY_BLOCK * s->width};
+    const int64_t elements[NUM_PIECES] = {
+        ATTENTION_ROW_BLOCK * weights,
+        ATTENTION_ROW_BLOCK * ATTENTION_PITCH,
+        ATTENTION_ROW_BLOCK * ATTENTION_KEY_BLOCK * slopes,
+        (half || has_panels(g)) * ATTENTION_ROW_BLOCK * s->depth,
+        half * ATTENTION_ROW_BLOCK * s->width,
+        half * ATTENTION_ROW_BLOCK * s->width,
+        half * ATTENTION_ROW_BLOCK * s->depth,
+        half * ATTENTION_KEY_BLOCK * s->depth,
+        half * ATTENTION_KEY_BLOCK * s->width};
     return attention_round_up(elements[piece] * s->element);
 }
 
@@ -85,7 +104,7 @@ static void lay_out(const struct attention_gradient *g, char *memory,
     memcpy(halves, pieces + Q, 4 * sizeof(*halves)); // to DQ
 }
 
-// --- items: parts of groups --------------------------------------------------------------
+// --- items: parts of groups ------------------------------------------------------------
 
 // Casts `count` elements from `from`, of dtype `in`, to dtype `out`.
 static void cast_rows(const struct attention *s, int32_t in, int32_t out, const char *from,
@@ -122,7 +141,14 @@ static void run_block(const struct attention_gradient *g, const struct attention
         b->low = sees && state->low < b->low ? state->low : b->low;
         b->high = sees && state->high > b->high ? state->high : b->high;
     }
+    b->low = s->panels ? b->low / CPU_TILES_MOST * CPU_TILES_MOST : b->low;
     b->q = widen(s, s->q, halves[0], row, b->rows, s->depth);
+    if (s->panels) {
+        const float scale = (float)s->scale;
+        const void *in[] = {b->q, &scale};
+        s->kernels->map[TN_F32][TN_EXPR_MUL](halves[0], in, size, 2);
+        b->q = halves[0];
+    }
     b->out = widen(s, g->out, halves[1], row, b->rows, s->width);
     b->gradient = widen(s, g->gradient, halves[2], row, b->rows, s->width);
     b->dq = attention_is_half(s) ? halves[3] : dq;
@@ -146,6 +172,11 @@ static void run_item(const struct attention_gradient *g, int64_t item, char *mem
     int64_t group = item / s->parts, all = s->per_group * s->queries;
     b.k = unit.k;
     b.v = unit.v;
+    if (s->panels) {
+        b.k_across = (const float *)(const void *)(s->panels + group * panel_bytes(s));
+        b.k_along = b.k_across + attention_across_floats(s, s->depth);
+        b.v_across = b.k_along + attention_along_floats(s, s->depth);
+    }
     b.dk = g->has_sums ? g->sums + item * item_bytes(g)
                        : g->dk + group * s->keys * s->depth * s->element;
     b.dv = g->has_sums ? b.dk + keys_bytes(g)
@@ -166,7 +197,35 @@ static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker
         run_item(g, item, g->lanes + worker * worker_bytes(g));
 }
 
-// --- sums --------------------------------------------------------------------------------
+// --- panels ----------------------------------------------------------------------------
+
+// The loop runs over groups.
+static void pack_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct attention_gradient *g = context;
+    const struct attention *s = &g->of;
+    char *memory = g->lanes + worker * worker_bytes(g), *halves[4];
+    struct attention_grad_block b;
+    lay_out(g, memory, &b, halves);
+    for (int64_t group = begin; group < end; group++) {
+        const struct attention_unit u = attention_unit(s, group);
+        float *across = (float *)(void *)(s->panels + group * panel_bytes(s));
+        float *along = across + attention_across_floats(s, s->depth);
+        float *values = along + attention_along_floats(s, s->depth);
+        for (int64_t at = 0; at < s->keys; at += ATTENTION_KEY_BLOCK) {
+            const int64_t left = s->keys - at;
+            const int64_t n = left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK;
+            int64_t k_row = s->k_row, v_row = s->v_row;
+            const float *k = attention_read_rows(s, b.wide_k, u.k, at, n, s->depth, &k_row);
+            attention_pack_across(s, k, k_row, at, n, s->depth, across);
+            attention_pack_along(s, k, k_row, at, n, s->depth, along);
+            const float *v = attention_read_rows(s, b.wide_v, u.v, at, n, s->width, &v_row);
+            attention_pack_across(s, v, v_row, at, n, s->width, values);
+        }
+    }
+}
+
+// --- sums ------------------------------------------------------------------------------
 
 // Adds elements [begin, end) of the sums of a group's items.
 static void add_range(const struct attention_gradient *g, const char *sums, char *out,
@@ -205,7 +264,7 @@ static void add_items(void *context, int64_t begin, int64_t end, uint32_t worker
     }
 }
 
-// --- the kernel --------------------------------------------------------------------------
+// --- the kernel ------------------------------------------------------------------------
 
 static void describe(const tn_layout inputs[3], const tn_attention_attrs *attrs,
                      struct attention_gradient *g)
@@ -255,6 +314,11 @@ static tn_status attention_grad(const tn_cpu_call *call)
     tn_status status = blas_enter(call, &s->blas);
     if (status)
         return status;
+    if (has_panels(&g)) {
+        s->tiles = s->kernels->tiles;
+        s->panels = g.lanes + attention_round_up(call->num_threads * worker_bytes(&g));
+        call->parallel_for(call, count_groups(&g), 1, pack_groups, &g);
+    }
     call->parallel_for(call, count_groups(&g) * s->parts, 1, run_items, &g);
     blas_leave();
     if (g.has_sums)
@@ -269,8 +333,10 @@ static uint64_t attention_grad_scratch(const tn_kernel_query *query)
 {
     struct attention_gradient g = {0};
     describe(query->inputs, query->attrs, &g);
+    uint64_t panels =
+        has_panels(&g) ? (uint64_t)(count_groups(&g) * panel_bytes(&g.of)) + 64 : 0;
     return tn_saturated_add(
-        (uint64_t)sums_bytes(&g),
+        tn_saturated_add((uint64_t)sums_bytes(&g), panels),
         tn_saturated_multiply(query->num_workers, (uint64_t)worker_bytes(&g)));
 }
 

@@ -72,7 +72,7 @@ static void pack_filters(const struct tiles_run *r, int64_t first, int64_t count
     const int64_t n = r->taps * r->t.in, width = r->loops->width;
     const char *from = r->w + first * n * r->t.size;
     if (r->t.dtype == TN_F32) {
-        r->t.kernels->transpose[2](to, width, from, n, count, n);
+        r->loops->pack(to, (const float *)(const void *)from, n, count, n);
         return;
     }
     float block[CPU_TILES_MOST * CAST_ELEMENTS];
@@ -82,8 +82,7 @@ static void pack_filters(const struct tiles_run *r, int64_t first, int64_t count
             const void *in = from + (i * n + at) * r->t.size;
             r->t.kernels->cast[r->t.dtype][TN_F32](block + i * CAST_ELEMENTS, &in, part, 0);
         }
-        r->t.kernels->transpose[2](to + at * width, width, block, CAST_ELEMENTS, count,
-                                   part);
+        r->loops->pack(to + at * width, block, CAST_ELEMENTS, count, part);
     }
 }
 
@@ -134,7 +133,7 @@ static void pack_panels(void *context, int64_t begin, int64_t end, uint32_t work
         const int64_t group = i / r->panels_each, first = i % r->panels_each * width;
         const int64_t count = out - first < width ? out - first : width;
         float *to = r->weights + i * r->panel_floats;
-        if (count < width)
+        if (count < width && r->t.is_backward)
             memset(to, 0, (size_t)r->panel_floats * sizeof(float));
         if (r->t.is_backward)
             pack_classes(r, group, first, count, to);
