@@ -124,24 +124,27 @@ const struct cpu_quant_kernels *cpu_quant_pick(uint32_t features)
 }
 
 cpu_panels_fn cpu_panels_baseline;
+cpu_pack_panels_fn cpu_pack_panels_baseline;
 #ifdef CPU_BUILD_X86
 cpu_panels_fn cpu_panels_avx2, cpu_panels_avx512;
+cpu_pack_panels_fn cpu_pack_panels_avx2, cpu_pack_panels_avx512;
 #endif
 #ifdef CPU_BUILD_AMX
 cpu_panels_fn cpu_panels_amx;
+cpu_pack_panels_fn cpu_pack_panels_amx;
 #endif
 
 const struct cpu_panels_variant *const *cpu_panels_variants(void)
 {
     static const struct cpu_panels_variant all[] = {
 #ifdef CPU_BUILD_AMX
-        {"amx", CPU_HAS_AVX512 | CPU_HAS_AMX, cpu_panels_amx, true},
+        {"amx", CPU_HAS_AVX512 | CPU_HAS_AMX, cpu_panels_amx, cpu_pack_panels_amx, true},
 #endif
 #ifdef CPU_BUILD_X86
-        {"avx512", CPU_HAS_AVX512, cpu_panels_avx512, false},
-        {"avx2", CPU_HAS_AVX2, cpu_panels_avx2, false},
+        {"avx512", CPU_HAS_AVX512, cpu_panels_avx512, cpu_pack_panels_avx512, false},
+        {"avx2", CPU_HAS_AVX2, cpu_panels_avx2, cpu_pack_panels_avx2, false},
 #endif
-        {"baseline", 0, cpu_panels_baseline, false},
+        {"baseline", 0, cpu_panels_baseline, cpu_pack_panels_baseline, false},
     };
     enum { NUM = sizeof(all) / sizeof(all[0]) };
     static const struct cpu_panels_variant *const variants[] = {

@@ -218,6 +218,8 @@ static void check_products(int rounds)
         int64_t b0 = between(1, 3), b1 = between(1, 3);
         if (between(0, 9) == 0)
             m = between(100, 300), k = between(30, 60), n = between(50, 80);
+        if (between(0, 99) == 0) // threads share a copy of b
+            m = between(130, 300), k = between(100, 200), n = between(90, 200);
         int32_t ra = (int32_t)between(1, 4), rb = (int32_t)between(1, 4);
         int64_t ea[4] = {b0, between(0, 1) ? b1 : 1, m, k};
         int64_t eb[4] = {between(0, 1) ? b0 : 1, b1, k, n};
@@ -232,7 +234,7 @@ static void check_products(int rounds)
         if (rb > 1)
             eo[rank++] = n;
         int is_float = tn_dtype_in(dtype, TN_FLOAT_DTYPES);
-        int has_panels = dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
+        int has_panels = is_float;
         struct application a = {.primitive = "base.matmul/1",
                                 .kernel = has_panels && between(0, 3) ? "panels"
                                           : is_float                  ? "openblas"

@@ -73,6 +73,14 @@ void V(cpu_panels)(const struct cpu_panels *p)
 {
     if (p->dtype == TN_F64)
         V(cpu_panels_f64)(p);
-    else if (!is_few(p) || !V(cpu_panels_few)(p))
+    else if (p->packed || !is_few(p) || !V(cpu_panels_few)(p))
         multiply_or_clear(p);
+}
+
+void V(cpu_pack_panels)(const struct cpu_panels *p, int64_t first, int64_t end, void *to)
+{
+    if (p->dtype == TN_F64)
+        V(cpu_pack_panels_f64)(p, first, end, to);
+    else
+        pack_b(p, first, end, to);
 }

@@ -24,8 +24,20 @@ struct cpu_panels {
     int64_t m, n, k;
     int64_t a_row, a_column, b_row, b_column, c_row;
     int32_t dtype;
+    // Where b has been copied by cpu_pack_panels_fn, for several products with parts of one
+    // b: the memory of all its `packed_columns`, and the number of the first column here, a
+    // multiple of CPU_PANELS_WIDTH. NULL: not copied. b's extents and dtype are set still.
+    const void *packed;
+    int64_t packed_first, packed_columns;
 };
 typedef void cpu_panels_fn(const struct cpu_panels *p);
+
+// Copies columns [first, end) of b, of which only end may be no multiple of
+// CPU_PANELS_WIDTH, to where they belong in `to`, which has cpu_panels_packed() bytes,
+// aligned to 64. p is of the whole b, with any m. Parts may be copied by several threads.
+typedef void cpu_pack_panels_fn(const struct cpu_panels *p, int64_t first, int64_t end,
+                                void *to);
+#define CPU_PANELS_WIDTH 32
 
 // Rows, columns and inner elements of a block. One of a stays in the second-level cache,
 // one of b in the last one. COLUMNS_BESIDE: where there is one block of a, so that b's
@@ -64,11 +76,20 @@ static inline int64_t cpu_panels_scratch(int64_t m, int64_t n, int64_t k)
     return bytes > few ? bytes : few;
 }
 
+// Bytes of a copied b.
+static inline int64_t cpu_panels_packed(int32_t dtype, int64_t n, int64_t k)
+{
+    const int64_t columns =
+        (n + CPU_PANELS_WIDTH - 1) / CPU_PANELS_WIDTH * CPU_PANELS_WIDTH;
+    return columns * ((k + 31) / 32 * 32) * (dtype == TN_F64 ? 8 : 4);
+}
+
 // One variant of these products.
 struct cpu_panels_variant {
     const char *name;
     uint32_t needs; // CPU_HAS_..., instruction sets
     cpu_panels_fn *multiply;
+    cpu_pack_panels_fn *pack;
     bool flushes; // takes subnormal numbers of BF16 for zeros
 };
 

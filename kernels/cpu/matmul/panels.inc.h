@@ -108,6 +108,13 @@ static bool collides(int64_t row)
     return bytes == 0;
 }
 
+// Inner elements of a block where b is copied.
+static int64_t inner_of(int64_t k)
+{
+    const int64_t inner = part_of(k, CPU_PANELS_INNER, 16);
+    return inner < k ? inner : k;
+}
+
 static struct panel_plan make_plan(const struct cpu_panels *p)
 {
     const struct panel_packing *packing = &packings[p->dtype];
@@ -115,16 +122,17 @@ static struct panel_plan make_plan(const struct cpu_panels *p)
     const bool is_wide = packing->size == sizeof(T);
     const int64_t b_bytes = p->k * p->n * (int64_t)sizeof(T);
     // Tiles read every element of b once for each so many rows: copies pay for more.
-    plan.copies_b = !is_wide || (p->n > 1 && p->b_column != 1) ||
-                    (p->m > DIRECT_ROWS && b_bytes > DIRECT_BYTES);
+    plan.copies_b = !p->packed && (!is_wide || (p->n > 1 && p->b_column != 1) ||
+                                   (p->m > DIRECT_ROWS && b_bytes > DIRECT_BYTES));
     plan.copies_a = !is_wide || (p->a_row != 1 && p->a_column != 1) ||
                     (p->n > DIRECT_COLUMNS && (p->a_row == 1 || collides(p->a_row)));
     if (!plan.copies_a && p->a_column == 1 && collides(p->a_row) && ROWS > 8)
         plan.most = 8;
-    const bool is_thin = !plan.copies_b && b_bytes > DIRECT_BYTES;
-    plan.along_rows = !plan.copies_b && b_bytes <= DIRECT_BYTES;
-    plan.inner = part_of(p->k, is_thin ? CPU_PANELS_THIN_INNER : CPU_PANELS_INNER, 16);
-    plan.inner = plan.inner < p->k ? plan.inner : p->k;
+    const bool is_direct = !plan.copies_b && !p->packed;
+    plan.along_rows = is_direct && b_bytes <= DIRECT_BYTES;
+    plan.inner = inner_of(p->k);
+    if (is_direct && b_bytes > DIRECT_BYTES && p->k > CPU_PANELS_THIN_INNER)
+        plan.inner = part_of(p->k, CPU_PANELS_THIN_INNER, 16);
     plan.rows = part_of(p->m, CPU_PANELS_ROWS, 1);
     // One block of a: panels of b are multiplied while they are in the cache.
     const int64_t columns =
@@ -138,7 +146,15 @@ static struct panel_plan make_plan(const struct cpu_panels *p)
 static void set_b(const struct cpu_panels *p, const struct panel_plan *plan, int64_t q,
                   int64_t j, struct panel_block *block)
 {
-    const int64_t size = plan->packing->size;
+    const int64_t size = plan->packing->size, depth = block->tile.inner;
+    block->tile.b_step = COLUMNS;
+    block->tile.ahead = 8 * COLUMNS;
+    block->panel = COLUMNS * depth;
+    if (p->packed) {
+        const int64_t columns = (p->packed_columns + COLUMNS - 1) / COLUMNS * COLUMNS;
+        block->tile.b = (const T *)p->packed + q * columns + (p->packed_first + j) * depth;
+        return;
+    }
     const char *from = (const char *)p->b + (q * p->b_row + j * p->b_column) * size;
     if (!plan->copies_b) {
         block->tile.b = (const T *)(const void *)from;
@@ -150,12 +166,9 @@ static void set_b(const struct cpu_panels *p, const struct panel_plan *plan, int
                                                  .line = p->b_column * size,
                                                  .step = p->b_row * size,
                                                  .count = block->columns,
-                                                 .length = block->tile.inner},
+                                                 .length = depth},
                            plan->b);
     block->tile.b = plan->b;
-    block->tile.b_step = COLUMNS;
-    block->tile.ahead = 8 * COLUMNS;
-    block->panel = COLUMNS * block->tile.inner;
 }
 
 static void set_a(const struct cpu_panels *p, const struct panel_plan *plan, int64_t q,
@@ -199,6 +212,24 @@ static void multiply_all(const struct cpu_panels *p)
                 multiply_block(&block);
             }
         }
+}
+
+static void pack_b(const struct cpu_panels *p, int64_t first, int64_t end, T *to)
+{
+    const struct panel_packing *packing = &packings[p->dtype];
+    const int64_t size = packing->size, inner = inner_of(p->k);
+    const int64_t columns = (p->n + COLUMNS - 1) / COLUMNS * COLUMNS;
+    for (int64_t q = 0; q < p->k; q += inner) {
+        const int64_t depth = p->k - q < inner ? p->k - q : inner;
+        packing->columns(
+            &(struct panel_lines){.from = (const char *)p->b +
+                                          (q * p->b_row + first * p->b_column) * size,
+                                  .line = p->b_column * size,
+                                  .step = p->b_row * size,
+                                  .count = end - first,
+                                  .length = depth},
+            to + q * columns + first * depth);
+    }
 }
 
 static void multiply_or_clear(const struct cpu_panels *p)

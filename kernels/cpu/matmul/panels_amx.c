@@ -43,11 +43,18 @@ static void begin_tiles(void)
     _tile_loadconfig(&config);
 }
 
+// 32 rows of a as tiles read them: packed, or where they lie. Strides in elements.
+struct amx_rows {
+    const uint16_t *from;
+    int64_t row, step, half; // between rows, steps of 32 inner elements, and the two tiles
+};
+
 // Adds the product of 32 rows and 32 columns, `steps` tiles of each, to `sums`, or sets it.
-static void multiply(const uint16_t *a, const uint16_t *b, int64_t steps, float *sums,
-                     int64_t row, bool adds)
+static void multiply(const struct amx_rows *rows, const uint16_t *b, int64_t steps,
+                     float *sums, int64_t row, bool adds)
 {
-    const int64_t bytes = row * (int64_t)sizeof(float);
+    const int64_t bytes = row * (int64_t)sizeof(float), a_bytes = 2 * rows->row;
+    const uint16_t *a = rows->from, *below = a + rows->half;
     MEMORY;
     if (adds) {
         _tile_loadd(SUMS_00, sums, bytes);
@@ -60,13 +67,14 @@ static void multiply(const uint16_t *a, const uint16_t *b, int64_t steps, float 
         _tile_zero(SUMS_10);
         _tile_zero(SUMS_11);
     }
-    for (int64_t s = 0; s < steps; s++, a += 2 * TILE, b += 2 * TILE) {
-        _tile_loadd(A_0, a, 64);
+    for (int64_t s = 0; s < steps;
+         s++, a += rows->step, below += rows->step, b += 2 * TILE) {
+        _tile_loadd(A_0, a, a_bytes);
         _tile_loadd(B_0, b, 64);
         _tile_dpbf16ps(SUMS_00, A_0, B_0);
         _tile_loadd(B_1, b + TILE, 64);
         _tile_dpbf16ps(SUMS_01, A_0, B_1);
-        _tile_loadd(A_1, a + TILE, 64);
+        _tile_loadd(A_1, below, a_bytes);
         _tile_dpbf16ps(SUMS_10, A_1, B_0);
         _tile_dpbf16ps(SUMS_11, A_1, B_1);
     }
@@ -113,93 +121,183 @@ static void pack_pairs(const uint16_t *even, const uint16_t *odd, uint16_t *to)
     memcpy(to, &pairs, sizeof(pairs));
 }
 
-// Columns, in tiles of 16 pairs of inner elements by 16 columns.
+// 16 lines of 32 adjacent elements, turned: row p has pair p of each line.
+static void turn_pairs(const uint16_t *from, int64_t line, uint16_t *to)
+{
+    const char *at = (const char *)from;
+    line *= 2;
+    for (int q = 0; q < 4; q++, at += 16) { // of 4 pairs each
+        __m512i x[4];
+        for (int i = 0; i < 4; i++) {
+            const __m128i *parts[4];
+            for (int h = 0; h < 4; h++)
+                parts[h] = (const __m128i *)(const void *)(at + (i + 4 * h) * line);
+            x[i] = _mm512_castsi128_si512(_mm_loadu_si128(parts[0]));
+            x[i] = _mm512_inserti32x4(x[i], _mm_loadu_si128(parts[1]), 1);
+            x[i] = _mm512_inserti32x4(x[i], _mm_loadu_si128(parts[2]), 2);
+            x[i] = _mm512_inserti32x4(x[i], _mm_loadu_si128(parts[3]), 3);
+        }
+        const __m512i a = _mm512_unpacklo_epi32(x[0], x[1]),
+                      b = _mm512_unpackhi_epi32(x[0], x[1]),
+                      c = _mm512_unpacklo_epi32(x[2], x[3]),
+                      d = _mm512_unpackhi_epi32(x[2], x[3]);
+        _mm512_storeu_si512(to + (4 * q + 0) * 32, _mm512_unpacklo_epi64(a, c));
+        _mm512_storeu_si512(to + (4 * q + 1) * 32, _mm512_unpackhi_epi64(a, c));
+        _mm512_storeu_si512(to + (4 * q + 2) * 32, _mm512_unpacklo_epi64(b, d));
+        _mm512_storeu_si512(to + (4 * q + 3) * 32, _mm512_unpackhi_epi64(b, d));
+    }
+}
+
+// A tile of up to 16 columns and 32 inner elements, in any layout.
+static void pack_tile(const struct amx_lines *p, uint16_t *to)
+{
+    for (int64_t k = 0; k < PAIRS; k++)
+        for (int64_t i = 0; i < 16; i++)
+            for (int64_t e = 0; e < 2; e++)
+                to[k * 32 + 2 * i + e] = i < p->count && 2 * k + e < p->inner
+                                             ? p->from[i * p->line + (2 * k + e) * p->step]
+                                             : 0;
+}
+
+// Columns, in tiles of 16 pairs of inner elements by 16 columns: two of adjacent columns
+// one behind the other for each step of 32 inner elements.
 static void pack_columns(const struct amx_lines *p, uint16_t *to)
 {
     const int64_t steps = (p->inner + 31) / 32;
-    for (int64_t j = 0; j < p->count; j += 16)
-        for (int64_t k = 0; k < steps * PAIRS; k++) {
-            uint16_t *row = to + ((j / SIDE * steps + k / PAIRS) * 2 + j / 16 % 2) * TILE +
-                            k % PAIRS * 32;
-            const uint16_t *even = p->from + j * p->line + 2 * k * p->step;
-            const int64_t left = p->inner - 2 * k, columns = p->count - j;
-            if (left >= 2 && columns >= 16 && p->line == 1) {
-                pack_pairs(even, even + p->step, row);
-                continue;
-            }
-            for (int64_t i = 0; i < 16; i++) {
-                row[2 * i] = i < columns && left > 0 ? even[i * p->line] : 0;
-                row[2 * i + 1] = i < columns && left > 1 ? even[i * p->line + p->step] : 0;
-            }
+    for (int64_t j = 0; j < (p->count + SIDE - 1) / SIDE * SIDE; j += 16)
+        for (int64_t s = 0; s < steps; s++) {
+            uint16_t *tile = to + ((j / SIDE * steps + s) * 2 + j / 16 % 2) * TILE;
+            const uint16_t *from = p->from + j * p->line + s * 32 * p->step;
+            const int64_t left = p->inner - s * 32, columns = p->count - j;
+            if (left < 32 || columns < 16 || (p->line != 1 && p->step != 1))
+                pack_tile(&(struct amx_lines){from, p->line, p->step, columns, left}, tile);
+            else if (p->step == 1)
+                turn_pairs(from, p->line, tile);
+            else
+                for (int64_t k = 0; k < PAIRS; k++)
+                    pack_pairs(from + 2 * k * p->step, from + (2 * k + 1) * p->step,
+                               tile + k * 32);
         }
-    // The second tile of the last block, where there are no columns for it.
-    if ((p->count + 15) / 16 % 2)
-        for (int64_t s = 0; s < steps; s++)
-            memset(to + ((p->count / SIDE * steps + s) * 2 + 1) * TILE, 0, 2 * TILE);
 }
 
-// A block of packed rows by one of packed columns, into c.
-static void multiply_block(const uint16_t *a, const uint16_t *b, const struct cpu_panels *p,
-                           float *c, int64_t rows, int64_t columns, int64_t steps,
-                           bool adds)
+// A block of rows by one of packed columns, into c. Rows before `direct`, a multiple of
+// SIDE, are read where they lie, others are packed.
+struct amx_block {
+    const uint16_t *from, *packed, *b;
+    float *c;
+    int64_t from_row, c_row;
+    int64_t rows, direct, columns, steps;
+    bool adds;
+};
+
+static void multiply_block(const struct amx_block *p)
 {
     float edge[SIDE * SIDE];
-    for (int64_t j = 0; j < columns; j += SIDE)
-        for (int64_t i = 0; i < rows; i += SIDE) {
-            const uint16_t *x = a + i / SIDE * steps * 2 * TILE,
-                           *y = b + j / SIDE * steps * 2 * TILE;
-            float *to = c + i * p->c_row + j;
-            if (rows - i >= SIDE && columns - j >= SIDE) {
-                multiply(x, y, steps, to, p->c_row, adds);
+    for (int64_t j = 0; j < p->columns; j += SIDE)
+        for (int64_t i = 0; i < p->rows; i += SIDE) {
+            const struct amx_rows lying = {p->from + i * p->from_row, p->from_row, 32,
+                                           16 * p->from_row};
+            const struct amx_rows packed = {p->packed + (i - p->direct) * p->steps * 32, 32,
+                                            2 * TILE, TILE};
+            const struct amx_rows *x = i < p->direct ? &lying : &packed;
+            const uint16_t *y = p->b + j * p->steps * 32;
+            float *to = p->c + i * p->c_row + j;
+            if (p->rows - i >= SIDE && p->columns - j >= SIDE) {
+                multiply(x, y, p->steps, to, p->c_row, p->adds);
                 continue;
             }
-            multiply(x, y, steps, edge, SIDE, false);
-            for (int64_t r = 0; r < SIDE && r < rows - i; r++)
-                for (int64_t q = 0; q < SIDE && q < columns - j; q++)
+            multiply(x, y, p->steps, edge, SIDE, false);
+            for (int64_t r = 0; r < SIDE && r < p->rows - i; r++)
+                for (int64_t q = 0; q < SIDE && q < p->columns - j; q++)
                     to[r * p->c_row + q] =
-                        edge[r * SIDE + q] + (adds ? to[r * p->c_row + q] : 0);
+                        edge[r * SIDE + q] + (p->adds ? to[r * p->c_row + q] : 0);
         }
+}
+
+// Sets the rows [first, first + rows) of a, inner elements from q on.
+static void set_rows(const struct cpu_panels *p, int64_t first, int64_t q, int64_t depth,
+                     uint16_t *packed, struct amx_block *block)
+{
+    block->from = (const uint16_t *)p->a + first * p->a_row + q * p->a_column;
+    block->from_row = p->a_row;
+    block->packed = packed;
+    // Rows a multiple of 4 KiB apart are in the same few lines of the cache.
+    const bool lies = p->a_column == 1 && depth % 32 == 0 && p->a_row % 2048 != 0;
+    block->direct = lies ? block->rows / SIDE * SIDE : 0;
+    if (block->direct < block->rows)
+        pack_rows(&(struct amx_lines){block->from + block->direct * p->a_row, p->a_row,
+                                      p->a_column, block->rows - block->direct, depth},
+                  packed);
+}
+
+static int64_t least(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
 }
 
 static void multiply_all(const struct cpu_panels *p)
 {
-    const int64_t most = CPU_PANELS_AMX_INNER;
-    const int64_t columns = p->n < CPU_PANELS_COLUMNS ? p->n : CPU_PANELS_COLUMNS;
-    const int64_t inner = p->k < most ? p->k : most;
+    const int64_t most = p->packed ? p->n : CPU_PANELS_COLUMNS;
+    const int64_t inner = least(p->k, CPU_PANELS_AMX_INNER);
+    const int64_t all = (p->packed_columns + SIDE - 1) / SIDE * SIDE;
     uint16_t *b = p->scratch;
-    uint16_t *a = b + (columns + SIDE - 1) / SIDE * SIDE * ((inner + 31) / 32 * 32);
-    for (int64_t j = 0; j < p->n; j += CPU_PANELS_COLUMNS)
-        for (int64_t q = 0; q < p->k; q += most) {
-            const int64_t depth = p->k - q < most ? p->k - q : most;
-            const int64_t width =
-                p->n - j < CPU_PANELS_COLUMNS ? p->n - j : CPU_PANELS_COLUMNS;
-            pack_columns(
-                &(struct amx_lines){(const uint16_t *)p->b + q * p->b_row + j * p->b_column,
-                                    p->b_column, p->b_row, width, depth},
-                b);
+    uint16_t *a = b + (p->packed ? 0
+                                 : (least(p->n, most) + SIDE - 1) / SIDE * SIDE *
+                                       ((inner + 31) / 32 * 32));
+    for (int64_t j = 0; j < p->n; j += most)
+        for (int64_t q = 0; q < p->k; q += inner) {
+            const int64_t depth = least(p->k - q, inner), steps = (depth + 31) / 32;
+            struct amx_block block = {.b = b,
+                                      .c_row = p->c_row,
+                                      .columns = least(p->n - j, most),
+                                      .steps = steps,
+                                      .adds = q > 0};
+            if (p->packed)
+                block.b =
+                    (const uint16_t *)p->packed + q * all + p->packed_first * steps * 32;
+            else
+                pack_columns(&(struct amx_lines){(const uint16_t *)p->b + q * p->b_row +
+                                                     j * p->b_column,
+                                                 p->b_column, p->b_row, block.columns,
+                                                 depth},
+                             b);
             for (int64_t i = 0; i < p->m; i += CPU_PANELS_AMX_ROWS) {
-                const int64_t height =
-                    p->m - i < CPU_PANELS_AMX_ROWS ? p->m - i : CPU_PANELS_AMX_ROWS;
-                pack_rows(&(struct amx_lines){(const uint16_t *)p->a + i * p->a_row +
-                                                  q * p->a_column,
-                                              p->a_row, p->a_column, height, depth},
-                          a);
-                multiply_block(a, b, p, (float *)p->c + i * p->c_row + j, height, width,
-                               (depth + 31) / 32, q > 0);
+                block.rows = least(p->m - i, CPU_PANELS_AMX_ROWS);
+                block.c = (float *)p->c + i * p->c_row + j;
+                set_rows(p, i, q, depth, a, &block);
+                multiply_block(&block);
             }
         }
 }
 
 cpu_panels_fn cpu_panels_amx, cpu_panels_avx512;
+cpu_pack_panels_fn cpu_pack_panels_amx, cpu_pack_panels_avx512;
 
 void cpu_panels_amx(const struct cpu_panels *p)
 {
-    if (p->dtype != TN_BF16 || p->k < 1 || p->m <= CPU_PANELS_FEW ||
-        p->n <= CPU_PANELS_FEW) {
+    const bool is_few = p->m <= CPU_PANELS_FEW || p->n <= CPU_PANELS_FEW;
+    if (p->dtype != TN_BF16 || p->k < 1 || (is_few && !p->packed)) {
         cpu_panels_avx512(p);
         return;
     }
     begin_tiles();
     multiply_all(p);
     _tile_release();
+}
+
+void cpu_pack_panels_amx(const struct cpu_panels *p, int64_t first, int64_t end, void *to)
+{
+    if (p->dtype != TN_BF16) {
+        cpu_pack_panels_avx512(p, first, end, to);
+        return;
+    }
+    const int64_t inner = least(p->k, CPU_PANELS_AMX_INNER);
+    const int64_t all = (p->n + SIDE - 1) / SIDE * SIDE;
+    for (int64_t q = 0; q < p->k; q += inner) {
+        const int64_t depth = least(p->k - q, inner);
+        pack_columns(
+            &(struct amx_lines){(const uint16_t *)p->b + q * p->b_row + first * p->b_column,
+                                p->b_column, p->b_row, end - first, depth},
+            (uint16_t *)to + q * all + first * ((depth + 31) / 32 * 32));
+    }
 }

@@ -68,3 +68,9 @@ void V(cpu_panels_f64)(const struct cpu_panels *p)
 {
     multiply_or_clear(p);
 }
+
+void V(cpu_pack_panels_f64)(const struct cpu_panels *p, int64_t first, int64_t end,
+                            void *to)
+{
+    pack_b(p, first, end, to);
+}

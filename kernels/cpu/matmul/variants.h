@@ -11,6 +11,7 @@
 
 extern cpu_product_fn *const V(cpu_products)[TN_NUM_DTYPES];
 cpu_panels_fn V(cpu_panels), V(cpu_panels_f64);
+cpu_pack_panels_fn V(cpu_pack_panels), V(cpu_pack_panels_f64);
 bool V(cpu_panels_few)(const struct cpu_panels *p);
 void V(cpu_few_by_rows)(const struct cpu_few_rows *p);
 void V(cpu_few_by_columns)(const struct cpu_few_rows *p);

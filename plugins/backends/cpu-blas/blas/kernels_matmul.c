@@ -16,7 +16,8 @@
 
 // Multiplications below which one thread is faster; also the least of a piece.
 #define SERIAL_WORK 100000
-#define PIECE_ALIGN 16 // rows or columns: a multiple of OpenBLAS' register block
+#define PIECE_ALIGN 16  // rows or columns: a multiple of OpenBLAS' register block
+#define SHARED_PIECES 2 // of a thread, where b's copy is shared: some threads are slower
 
 // --- computing -------------------------------------------------------------------------
 
@@ -33,24 +34,29 @@ static void multiply_complex(const struct product *p, const char *a, const char 
         p->a.leading, b, p->b.leading, beta, c, (int)leading);
 }
 
-// Writes m x n elements to `c`, whose rows are `leading` elements apart.
-static void multiply(const struct product *p, const char *a, const char *b, char *c,
-                     int64_t m, int64_t n, int64_t leading, uint32_t worker)
+// Writes m x n elements to `c`, whose rows are `leading` elements apart. b is what begins
+// with its column number `column`.
+static void multiply(const struct product *p, const char *a, const char *b, int64_t column,
+                     char *c, int64_t m, int64_t n, int64_t leading, uint32_t worker)
 {
     if (p->panels)
-        p->panels(&(struct cpu_panels){.a = a,
-                                       .b = b,
-                                       .c = c,
-                                       .scratch = p->panel_memory + worker * p->panel_bytes,
-                                       .m = m,
-                                       .n = n,
-                                       .k = p->k,
-                                       .a_row = p->a.row_stride,
-                                       .a_column = p->a.column_stride,
-                                       .b_row = p->b.row_stride,
-                                       .b_column = p->b.column_stride,
-                                       .c_row = leading,
-                                       .dtype = p->operand_dtype});
+        p->panels->multiply(
+            &(struct cpu_panels){.a = a,
+                                 .b = b,
+                                 .c = c,
+                                 .scratch = p->panel_memory + worker * p->panel_bytes,
+                                 .m = m,
+                                 .n = n,
+                                 .k = p->k,
+                                 .a_row = p->a.row_stride,
+                                 .a_column = p->a.column_stride,
+                                 .b_row = p->b.row_stride,
+                                 .b_column = p->b.column_stride,
+                                 .c_row = leading,
+                                 .dtype = p->operand_dtype,
+                                 .packed = p->shared,
+                                 .packed_first = column,
+                                 .packed_columns = p->n});
     else if (!product_by_blas(p->dtype))
         p->kernels->product[p->dtype](&(struct cpu_product){.a = a,
                                                             .b = b,
@@ -76,11 +82,12 @@ static void multiply(const struct product *p, const char *a, const char *b, char
                        (double *)(void *)c, (int)leading);
 }
 
-// The bounds of part `i` of [0, extent): multiples of PIECE_ALIGN, or the end.
-static void bounds(int64_t extent, int64_t parts, int64_t i, int64_t *begin, int64_t *end)
+// The bounds of part `i` of [0, extent): multiples of `unit`, or the end.
+static void bounds(int64_t extent, int64_t unit, int64_t parts, int64_t i, int64_t *begin,
+                   int64_t *end)
 {
     int64_t size = (extent + parts - 1) / parts;
-    size = (size + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
+    size = (size + unit - 1) / unit * unit;
     *begin = i * size < extent ? i * size : extent;
     *end = *begin + size < extent ? *begin + size : extent;
 }
@@ -93,7 +100,7 @@ static void multiply_block(const struct product *p, const char *a, const char *b
     char *block = p->blocks + worker * p->block_bytes, *values = block;
     const void *in = block;
     int64_t size = p->round ? 2 : p->element;
-    multiply(p, a, b, block, m, n, n, worker);
+    multiply(p, a, b, first % p->n, block, m, n, n, worker);
     if (p->out) {
         for (int64_t row = 0; row < m; row++) {
             in = block + row * n * p->element;
@@ -139,8 +146,9 @@ static void multiply_pieces(void *context, int64_t begin, int64_t end, uint32_t 
             b += index % p->extent[i] * p->b_stride[i];
             index /= p->extent[i];
         }
-        bounds(p->m, p->parts_m, part_m, &m0, &m1);
-        bounds(p->n, p->parts_n, part_n, &n0, &n1);
+        bounds(p->m, PIECE_ALIGN, p->parts_m, part_m, &m0, &m1);
+        bounds(p->n, p->shared ? CPU_PANELS_WIDTH : PIECE_ALIGN, p->parts_n, part_n, &n0,
+               &n1);
         if (m0 == m1 || n0 == n1)
             continue;
         a += m0 * p->a.row_stride;
@@ -151,8 +159,8 @@ static void multiply_pieces(void *context, int64_t begin, int64_t end, uint32_t 
         if (p->blocks)
             multiply_blocks(p, from_a, from_b, first, m1 - m0, n1 - n0, worker);
         else
-            multiply(p, from_a, from_b, p->c + first * p->element, m1 - m0, n1 - n0, p->n,
-                     worker);
+            multiply(p, from_a, from_b, n0, p->c + first * p->element, m1 - m0, n1 - n0,
+                     p->n, worker);
     }
 }
 
@@ -172,6 +180,21 @@ static void choose_parts(struct product *p, int64_t threads)
     }
 }
 
+// Copies panels of b to where all threads read them.
+static void share_columns(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct product *p = context;
+    const int64_t last = end * CPU_PANELS_WIDTH;
+    (void)worker;
+    p->panels->pack(&(struct cpu_panels){.b = p->b.data,
+                                         .n = p->n,
+                                         .k = p->k,
+                                         .b_row = p->b.row_stride,
+                                         .b_column = p->b.column_stride,
+                                         .dtype = p->operand_dtype},
+                    begin * CPU_PANELS_WIDTH, last < p->n ? last : p->n, p->shared);
+}
+
 static void compute(const tn_cpu_call *call, struct product *p)
 {
     double work = (double)p->m * (double)p->n * (double)p->k;
@@ -181,7 +204,10 @@ static void compute(const tn_cpu_call *call, struct product *p)
         multiply_pieces(p, 0, p->batch, 0);
         return;
     }
-    choose_parts(p, call->num_threads);
+    if (p->shared)
+        call->parallel_for(call, (p->n + CPU_PANELS_WIDTH - 1) / CPU_PANELS_WIDTH, 1,
+                           share_columns, p);
+    choose_parts(p, call->num_threads * (p->shared ? SHARED_PIECES : 1));
     int64_t pieces = p->batch * p->parts_m * p->parts_n;
     double piece_work = work * (double)p->batch / (double)pieces;
     int64_t grain = 1 + (int64_t)(SERIAL_WORK / (piece_work + 1));
@@ -269,6 +295,10 @@ static tn_status panels(const tn_cpu_call *call)
     p.kernels = kernel_variant(call);
     p.panels = panels_variant(call);
     p.panel_memory = call->scratch;
+    if (call->num_threads > 1 && product_shares(&p)) {
+        p.shared = call->scratch;
+        p.panel_memory += product_shared_bytes(&p);
+    }
     p.a.data = first_element(&call->inputs[0]);
     p.b.data = first_element(&call->inputs[1]);
     if (!out->data || converted) {

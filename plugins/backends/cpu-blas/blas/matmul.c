@@ -87,14 +87,43 @@ void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
     }
 }
 
+// Batches of rows of a, one behind the other, by one b are one matrix.
+static void join_batches(struct product *p)
+{
+    for (; p->rank > 0 && p->batch > 0 && p->k > 0 && p->b_stride[p->rank - 1] == 0 &&
+           p->a_stride[p->rank - 1] == p->m * p->a.row_stride;
+         p->rank--) {
+        p->m *= p->extent[p->rank - 1];
+        p->batch /= p->extent[p->rank - 1];
+    }
+}
+
 void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct product *p)
 {
     product_read(a, b, p);
     p->a.packed = p->b.packed = false;
     p->by_panels = true;
+    join_batches(p);
     p->operand_dtype = a->dtype;
     p->operand = cpu_dtype_size(a->dtype);
     p->panel_bytes = cpu_panels_scratch(p->m, p->n, p->k) * (p->dtype == TN_F64 ? 2 : 1);
+}
+
+// b is copied once where threads would copy it many times, unless its copy would be huge.
+#define SHARED_ROWS 128
+#define SHARED_BYTES (INT64_C(256) << 20)
+#define SHARED_WORK 4e6 // multiplications: copying is a loop more, of some microseconds
+
+bool product_shares(const struct product *p)
+{
+    return p->batch == 1 && p->m > SHARED_ROWS && p->n > CPU_PANELS_FEW &&
+           p->k <= SHARED_BYTES / 8 / (p->n + CPU_PANELS_WIDTH) &&
+           (double)p->m * (double)p->n * (double)p->k >= SHARED_WORK;
+}
+
+int64_t product_shared_bytes(const struct product *p)
+{
+    return (cpu_panels_packed(p->operand_dtype, p->n, p->k) + 63) / 64 * 64;
 }
 
 // --- blocks of the result --------------------------------------------------------------
@@ -111,12 +140,12 @@ void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct produc
 // Panels are of some columns at a time anyway: a block stays in the second-level cache.
 #define PANEL_BLOCK_COLUMNS 512
 
-// Elements of equal parts of `extent`, about `most` at most: a multiple of OpenBLAS'
-// register block, or all.
+// Elements of equal parts of `extent`, about `most` at most: a multiple of the register
+// block, or all.
 static int64_t part_of(int64_t extent, int64_t most)
 {
     int64_t parts = (extent + most - 1) / most;
-    int64_t part = ((extent + parts - 1) / parts + 15) / 16 * 16;
+    int64_t part = ((extent + parts - 1) / parts + 31) / 32 * 32;
     return part < extent ? part : extent;
 }
 
@@ -195,7 +224,10 @@ uint64_t product_panel_scratch(struct product *p, const tn_kernel_query *query)
         else if (query->fused)
             return UINT64_MAX;
     }
-    return tn_saturated_multiply((uint64_t)each, query->num_workers);
+    const uint64_t all = tn_saturated_multiply((uint64_t)each, query->num_workers);
+    return query->num_workers > 1 && product_shares(p)
+               ? tn_saturated_add(all, (uint64_t)product_shared_bytes(p))
+               : all;
 }
 
 struct packing {

@@ -41,9 +41,10 @@ struct product {
     int64_t block_rows, block_columns; // at most, of a block
     int64_t block_bytes;               // a multiple of 64
     // Of the project's own loops for floats; NULL: others multiply.
-    cpu_panels_fn *panels;
+    const struct cpu_panels_variant *panels;
     char *panel_memory; // panel_bytes for each worker
     int64_t panel_bytes;
+    char *shared; // b, copied once for all threads; or NULL
 };
 
 // Whether OpenBLAS multiplies matrices of a dtype; else the loops for integers do.
@@ -58,7 +59,11 @@ void product_read(const tn_layout *a, const tn_layout *b, struct product *p);
 // The same for a product by panels, which reads any strides and halves: nothing is packed.
 void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct product *p);
 
-// Bytes that a product by panels works in.
+// Whether threads share one copy of b, where there are several; and its bytes.
+bool product_shares(const struct product *p);
+int64_t product_shared_bytes(const struct product *p);
+
+// Bytes that a product by panels works in: the shared copy of b, then what workers have.
 uint64_t product_panel_scratch(struct product *p, const tn_kernel_query *query);
 
 // Sets the size of blocks for operands of `dtype`. False when there is nothing to multiply.

@@ -28,12 +28,11 @@ static inline const struct cpu_quant_kernels *quant_variant(const tn_cpu_call *c
                           (call->cpu_features & TN_CPU_AMX ? CPU_HAS_AMX : 0));
 }
 
-static inline cpu_panels_fn *panels_variant(const tn_cpu_call *call)
+static inline const struct cpu_panels_variant *panels_variant(const tn_cpu_call *call)
 {
     return cpu_panels_pick((call->cpu_features & TN_CPU_AVX2 ? CPU_HAS_AVX2 : 0) |
                            (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0) |
-                           (call->cpu_features & TN_CPU_AMX ? CPU_HAS_AMX : 0))
-        ->multiply;
+                           (call->cpu_features & TN_CPU_AMX ? CPU_HAS_AMX : 0));
 }
 
 // The address of an operand's first element.

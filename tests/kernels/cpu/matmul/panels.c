@@ -133,7 +133,33 @@ static double hostile(int64_t i, int64_t j)
     return ordinary(i, j);
 }
 
-static void check(const struct cpu_panels_variant *k, tn_dtype dtype,
+// The product of p; with b copied before, in parts, by parts of the columns, too.
+static void multiply(const struct cpu_panels_variant *k, const struct cpu_panels *p,
+                     bool packs)
+{
+    const int64_t first = between(0, p->n / CPU_PANELS_WIDTH) * CPU_PANELS_WIDTH;
+    const int64_t middle = between(0, p->n / CPU_PANELS_WIDTH) * CPU_PANELS_WIDTH;
+    if (!packs || p->k == 0) {
+        k->multiply(p);
+        return;
+    }
+    const int64_t bytes = (cpu_panels_packed(p->dtype, p->n, p->k) + 63) / 64 * 64;
+    void *packed = aligned_alloc(64, (size_t)bytes + 64);
+    struct cpu_panels part = *p;
+    k->pack(p, 0, middle, packed);
+    k->pack(p, middle, p->n, packed);
+    part.packed = packed;
+    part.packed_columns = p->n;
+    for (int i = 0; i < 2; i++) {
+        part.packed_first = i ? first : 0;
+        part.n = i ? p->n - first : first;
+        part.c = (char *)p->c + part.packed_first * (p->dtype == TN_F64 ? 8 : 4);
+        k->multiply(&part);
+    }
+    free(packed);
+}
+
+static void check(const struct cpu_panels_variant *k, tn_dtype dtype, bool packs,
                   const struct operand *a, const struct operand *b, int64_t m, int64_t n,
                   int64_t depth, const char *what)
 {
@@ -144,19 +170,21 @@ static void check(const struct cpu_panels_variant *k, tn_dtype dtype,
     void *scratch = aligned_alloc(64, (size_t)(2 * cpu_panels_scratch(m, n, depth)) + 64);
     for (int64_t i = 0; i < size; i++)
         store(memory + i * bytes, out, 12345);
-    k->multiply(&(struct cpu_panels){.a = a->memory,
-                                     .b = b->memory,
-                                     .c = c,
-                                     .scratch = scratch,
-                                     .m = m,
-                                     .n = n,
-                                     .k = depth,
-                                     .a_row = a->row,
-                                     .a_column = a->column,
-                                     .b_row = b->row,
-                                     .b_column = b->column,
-                                     .c_row = c_row,
-                                     .dtype = dtype});
+    multiply(k,
+             &(struct cpu_panels){.a = a->memory,
+                                  .b = b->memory,
+                                  .c = c,
+                                  .scratch = scratch,
+                                  .m = m,
+                                  .n = n,
+                                  .k = depth,
+                                  .a_row = a->row,
+                                  .a_column = a->column,
+                                  .b_row = b->row,
+                                  .b_column = b->column,
+                                  .c_row = c_row,
+                                  .dtype = dtype},
+             packs);
     for (int64_t i = -GUARD; i < size - GUARD; i++) {
         const int64_t row = i / c_row, column = i % c_row;
         const double got = load(c + i * bytes, out);
@@ -179,8 +207,9 @@ static void check(const struct cpu_panels_variant *k, tn_dtype dtype,
         cr_assert(isfinite(sum) ? fabs(sum - got) <= bound
                   : isnan(sum)  ? isnan(got)
                                 : got == sum,
-                  "%s: %s of %ld x %ld x %ld is %g at [%ld, %ld], expected %g", k->name,
-                  what, (long)m, (long)depth, (long)n, got, (long)row, (long)column, sum);
+                  "%s: %s%s of %ld x %ld x %ld is %g at [%ld, %ld], expected %g", k->name,
+                  what, packs ? ", copied before," : "", (long)m, (long)depth, (long)n, got,
+                  (long)row, (long)column, sum);
     }
     free(memory);
     free(scratch);
@@ -199,8 +228,8 @@ static void check_forms(int64_t m, int64_t n, int64_t depth, int a_form, int b_f
         snprintf(what, sizeof(what), "%s, layouts %d and %d", tn_dtype_name(dtypes[d]),
                  a_form, b_form);
         for (const struct cpu_panels_variant *const *k = cpu_panels_variants(); *k; k++)
-            if (runs(*k))
-                check(*k, dtypes[d], &a, &b, m, n, depth, what);
+            for (int packs = 0; packs < 2 && runs(*k); packs++)
+                check(*k, dtypes[d], packs, &a, &b, m, n, depth, what);
         drop(&a, dtypes[d]);
         drop(&b, dtypes[d]);
     }
