@@ -2,19 +2,16 @@
 // SPDX-License-Identifier: MIT
 // The order of elements along an axis of outer x n x inner elements: stable, NaN as the greatest.
 //
-//   OP_block  makes keys, unsigned words in whose order the elements come, and sorts blocks of
-//             1024 of a row by a bitonic network over keys and places
+//   OP_block  makes keys, and sorts blocks of 1024 of a row by a bitonic network over keys and
+//             places
 //   OP_merge  merges sorted runs of `width` in pairs: each element finds its place in the other
 //             run by bisection
 //
-// Keys and places of a row lie side by side in scratch memory; the last pass (LAST) writes places
-// to the result. BITS: an unsigned dtype as wide as the elements. KEY: uint, or uint64_t.
+// Keys and places of a row lie side by side in scratch memory, FROM_PAIRS before the first pass, too;
+// the last pass (LAST) writes places to the result. BITS: an unsigned dtype as wide as the elements. KEY: as in keys.glsl.
 #include "program/types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint LAST = 0;
-layout(constant_id = 1) const uint KIND = 0; // 0: unsigned, 1: signed, 2: float
-layout(constant_id = 2) const uint DESCENDING = 0;
-layout(constant_id = 3) const uint INFINITY_HIGH = 0; // of a float: the highest 32 bits
 layout(push_constant) uniform Args {
     uint rows, n, inner; // rows: outer times inner
     uint blocks, width;
@@ -28,39 +25,18 @@ uint base_of(uint row)
 }
 
 #ifdef OP_block
+#include "keys.glsl"
+layout(constant_id = 4) const uint FROM_PAIRS = 0;
 layout(std430, binding = 0) readonly buffer In { PASTE(S_, BITS) d[]; } source;
 layout(std430, binding = 1) writeonly buffer Keys { KEY d[]; } keys;
 layout(std430, binding = 2) writeonly buffer Places { uint d[]; } places;
 layout(std430, binding = 3) writeonly buffer Out { int64_t d[]; } result;
+layout(std430, binding = 4) readonly buffer OldKeys { KEY d[]; } old_keys;
+layout(std430, binding = 5) readonly buffer OldPlaces { uint d[]; } old_places;
 
 #define BLOCK 1024u
 shared KEY block_keys[BLOCK];
 shared uint block_places[BLOCK];
-
-// WIDTH: bits of an element.
-#define ONES KEY(KEY(~KEY(0)) >> (8u * uint(KEY_BYTES) - WIDTH))
-#define SIGN KEY(KEY(1) << (uint(WIDTH) - 1u))
-
-KEY key_of(KEY bits)
-{
-    if (KIND == 1u)
-        bits ^= SIGN;
-    if (KIND == 2u) {
-        KEY size = bits & (SIGN - KEY(1)); // without the sign
-#if WIDTH == 64
-        KEY most = packUint2x32(uvec2(0u, INFINITY_HIGH));
-#else
-        KEY most = INFINITY_HIGH >> (32u - uint(WIDTH));
-#endif
-        if (size > most)
-            bits = ONES; // NaN
-        else if (size == KEY(0))
-            bits = SIGN; // both zeros
-        else
-            bits = (bits & SIGN) != KEY(0) ? SIGN - KEY(1) - size : SIGN | size;
-    }
-    return DESCENDING != 0u ? bits ^ ONES : bits;
-}
 
 // Exchanges two elements that are not in ascending, or descending, order. Places differ, so no
 // two elements are equal.
@@ -102,10 +78,15 @@ void main()
         size <<= 1;
     for (uint e = lane; e < size; e += 256u) {
         KEY key = ONES; // behind the end: with the highest places, the last
-        if (e < count)
+        uint place = FROM_PAIRS != 0u ? 0xffffffffu : begin + e;
+        if (e < count && FROM_PAIRS != 0u) {
+            key = old_keys.d[row * args.n + begin + e];
+            place = old_places.d[row * args.n + begin + e];
+        } else if (e < count) {
             key = key_of(KEY(source.d[args.in_offset + base + (begin + e) * args.inner]));
+        }
         block_keys[e] = key;
-        block_places[e] = begin + e;
+        block_places[e] = place;
     }
     sort_block(size);
     for (uint e = lane; e < count; e += 256u) {
@@ -126,15 +107,14 @@ layout(std430, binding = 2) writeonly buffer Keys { KEY d[]; } keys;
 layout(std430, binding = 3) writeonly buffer Places { uint d[]; } places;
 layout(std430, binding = 4) writeonly buffer Out { int64_t d[]; } result;
 
-// The number of keys in low .. high - 1 of a row that are less than `key`, or with `equal` at most
-// as great.
-uint count_before(uint row, uint low, uint high, KEY key, bool equal)
+// The number of elements in low .. high - 1 of a row that come before a key and place.
+uint count_before(uint row, uint low, uint high, KEY key, uint place)
 {
     uint begin = low;
     while (low < high) {
         uint middle = low + (high - low) / 2u;
         KEY other = old_keys.d[row * args.n + middle];
-        if (other < key || (equal && other == key))
+        if (other < key || (other == key && old_places.d[row * args.n + middle] < place))
             low = middle + 1u;
         else
             high = middle;
@@ -152,9 +132,9 @@ void main()
     uint middle = args.n - begin > args.width ? begin + args.width : args.n;
     uint end = args.n - middle > args.width ? middle + args.width : args.n;
     KEY key = old_keys.d[element];
-    uint to = i < middle ? i + count_before(row, middle, end, key, false)
-                         : begin + (i - middle) + count_before(row, begin, middle, key, true);
     uint own = old_places.d[element];
+    uint to = i < middle ? i + count_before(row, middle, end, key, own)
+                         : begin + (i - middle) + count_before(row, begin, middle, key, own);
     if (LAST != 0u) {
         result.d[args.out_offset + base_of(row) + to * args.inner] = int64_t(own);
     } else {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Orders of rows: how elements become the keys of keys.glsl, and sorting by these.
+#ifndef KERNELS_VULKAN_SORT_ORDER_H
+#define KERNELS_VULKAN_SORT_ORDER_H
+
+#include "../launch.h"
+
+// The rows, and the layout of the scratch memory: keys and places, twice, from `begin` on.
+struct vk_order {
+    uint64_t rows, n, inner;
+    tn_dtype dtype;
+    bool descending;
+    bool from_pairs; // keys and places are in the second buffer already, in any order
+    uint32_t output; // of places
+    uint64_t begin;
+    // By vk_order_measure():
+    uint64_t blocks;
+    uint32_t bits, key_bytes;
+    uint64_t keys, places, bytes; // of an array of keys, of one of places, of all
+};
+
+// Fills the fields at the end. False: more bytes than 64 bits can count.
+bool vk_order_measure(struct vk_order *order);
+
+// Keys, or with `is_key` false places, of buffer `which`, 0 or 1.
+tn_vulkan_operand vk_order_pairs(const struct vk_order *order, uint32_t which, bool is_key,
+                                 uint16_t access);
+
+// Sorts the rows of input 0, or of the pairs.
+tn_status vk_plan_order(const tn_vulkan_plan *plan, const struct vk_order *order);
+
+// Specifies KIND, DESCENDING and INFINITY_HIGH.
+void vk_order_specify(struct kernel_launch *launch, tn_dtype dtype, bool descending);
+
+#endif // KERNELS_VULKAN_SORT_ORDER_H
