@@ -2,18 +2,22 @@
 #include "special.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include "../pipeline/ahead.h"
 #include "../spirv/spirv_bake.h"
 
 #define NONE UINT32_MAX
-#define MOST_REST 64 // kernels that get what their launches share
+#define MOST_REST 64           // kernels that get what their launches share
+#define FIRST_LOOK_NS 16000000 // then runs take what is made, again each time twice as late
 
 // --- of a plan -------------------------------------------------------------------------
 
 struct special_kernel {
-    struct vk_pipeline *plain; // for any shape, with a reference of the dispatches
-    struct vk_pipeline *made;  // with a reference; NULL: not made, or it cannot be
-    bool is_rest;              // of launches of several shapes
+    struct vk_pipeline *plain;          // for any shape, with a reference of the dispatches
+    _Atomic(struct vk_pipeline *) made; // with a reference; NULL: not yet, or it cannot be
+    bool is_used;                       // launches have it
+    bool is_rest;                       // of launches of several shapes
     uint32_t num_push;
     uint32_t binding;            // of the words that are open
     uint64_t open;               // bit i: word i is not in the code
@@ -32,6 +36,14 @@ static uint32_t pushed_words(const struct special_kernel *kernel)
     return kernel->open != 0 && kernel->is_rest ? kernel->num_push : 0;
 }
 
+// Of its code.
+static struct vk_hash key_of(const struct special_kernel *kernel)
+{
+    struct vk_hash key = vk_pipeline_describe(kernel->plain).key;
+    return vk_hash_bytes(vk_hash_u64(key, kernel->open), kernel->push,
+                         kernel->num_push * sizeof(kernel->push[0]));
+}
+
 enum state { STATE_IDLE, STATE_RUNNING, STATE_MADE, STATE_USED };
 
 struct vk_special {
@@ -44,8 +56,12 @@ struct vk_special {
     uint32_t num_dispatches;
     pthread_t thread;
     bool has_thread;
-    atomic_bool stop; // the thread begins no further kernel
-    atomic_int state; // STATE_MADE: the thread has ended its work
+    bool is_known;        // an earlier process has made them
+    atomic_bool stop;     // the thread begins no further kernel
+    atomic_int state;     // STATE_MADE: the thread has ended its work
+    atomic_uint num_made; // kernels
+    uint32_t num_used;
+    uint64_t begin_ns, next_ns; // when the thread began; when runs look for kernels again
 };
 
 static void read_shape(const struct vk_plan *plan, const struct vk_dispatch *dispatch,
@@ -168,28 +184,50 @@ static tn_status take_choice(struct vk_plan *plan, struct vk_special *special)
                                            "out of memory");
 }
 
-tn_status vk_special_plan(struct vk_plan *plan)
+// --- what earlier processes made -------------------------------------------------------
+
+// The driver's cache has what an earlier process made: the disk cache says of which shapes.
+#define KNOWN_KEY 64
+
+static void known_key(const struct vk_special *special, char key[KNOWN_KEY])
 {
-    if (plan->device->is_software || plan->num_dispatches < vk_special_rule.least_launches)
-        return TN_OK;
-    struct vk_special *special = calloc(1, sizeof(*special));
-    if (!special)
-        return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
-    special->device = plan->device;
-    special->num_dispatches = plan->num_dispatches;
-    atomic_init(&special->state, STATE_IDLE);
-    atomic_init(&special->stop, false);
-    tn_status status = take_choice(plan, special);
-    if (status == TN_OK) {
-        add_rest(plan, special);
-        status = place_words(plan, special);
+    const tn_device *device = special->device;
+    struct vk_hash h = vk_hash_text((struct vk_hash){36, 1}, device->facts.driver);
+    h = vk_hash_bytes(h, device->facts.properties.pipelineCacheUUID, VK_UUID_SIZE);
+    for (uint32_t i = 0; i < special->num_kernels; i++) {
+        struct vk_hash kernel = key_of(&special->kernels[i]);
+        h = vk_hash_u64(vk_hash_u64(h, kernel.lo), kernel.hi);
     }
-    if (status != TN_OK || special->num_kernels == 0) {
-        destroy(special);
-        return status;
-    }
-    plan->special = special;
-    return TN_OK;
+    snprintf(key, KNOWN_KEY, "vulkan shapes/1 %016llx%016llx", (unsigned long long)h.lo,
+             (unsigned long long)h.hi);
+}
+
+static bool was_made(const struct vk_special *special)
+{
+    const tn_host *host = special->device->host;
+    const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
+    void *data;
+    uint64_t size;
+    char key[KNOWN_KEY];
+    known_key(special, key);
+    if (!disk || disk->get(host, key, strlen(key), &data, &size) != TN_OK)
+        return false;
+    host->free(host, data);
+    return true;
+}
+
+static void note_made(const struct vk_special *special)
+{
+    const tn_host *host = special->device->host;
+    const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
+    char key[KNOWN_KEY];
+    if (!disk || special->is_known || atomic_load(&special->stop))
+        return;
+    known_key(special, key);
+    disk->put(host, key, strlen(key), "1", 1,
+              &(tn_cache_about){.struct_size = sizeof(tn_cache_about),
+                                .kind = "shapes",
+                                .device = special->device->facts.properties.deviceName});
 }
 
 // --- making them -----------------------------------------------------------------------
@@ -219,27 +257,56 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 }
 
 // One that cannot be made is not: its launches keep what they have.
-static void make_one(tn_device *device, struct special_kernel *kernel)
+static void make_one(struct vk_special *special, uint32_t number, struct vk_ahead *ahead,
+                     bool is_helper)
 {
+    struct special_kernel *kernel = &special->kernels[number];
+    tn_device *device = special->device;
     struct baking baking = {kernel, vk_pipeline_describe(kernel->plain)};
     struct vk_pipeline_desc desc = baking.plain;
-    desc.key = vk_hash_bytes(vk_hash_u64(desc.key, kernel->open), kernel->push,
-                             kernel->num_push * sizeof(kernel->push[0]));
+    struct vk_pipeline *made = NULL, *none = NULL;
+    desc.key = key_of(kernel);
     desc.num_push = pushed_words(kernel);
     desc.num_bindings += is_moved(kernel);
     desc.code = get_code;
     desc.context = &baking;
-    if (vk_pipeline_get(device, &desc, NULL, false, &kernel->made) != TN_OK) {
-        kernel->made = NULL;
+    if (vk_pipeline_get(device, &desc, ahead, is_helper, &made) != TN_OK)
         device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
                           "kernel %s gets no code of one shape", desc.name);
-    }
+    else if (made && atomic_compare_exchange_strong(&kernel->made, &none, made))
+        atomic_fetch_add(&special->num_made, 1);
+    else if (made)
+        vk_pipeline_release(device, made); // another thread was first
+}
+
+struct making {
+    struct vk_special *special;
+    struct vk_ahead ahead;
+};
+
+static void make_ahead(void *context, uint32_t thread, uint32_t number)
+{
+    struct making *making = context;
+    (void)thread;
+    if (!atomic_load(&making->special->stop))
+        make_one(making->special, number, &making->ahead, true);
 }
 
 static void make_all(struct vk_special *special)
 {
-    for (uint32_t i = 0; i < special->num_kernels && !atomic_load(&special->stop); i++)
-        make_one(special->device, &special->kernels[i]);
+    struct making making = {.special = special,
+                            .ahead = {.host = special->device->host,
+                                      .num_steps = special->num_kernels,
+                                      .num_others = 1,
+                                      .plan = make_ahead,
+                                      .context = &making}};
+    for (uint32_t i = 0; i < special->num_kernels && !atomic_load(&special->stop); i++) {
+        vk_ahead_reach(&making.ahead, i);
+        if (!atomic_load(&special->kernels[i].made))
+            make_one(special, i, &making.ahead, false);
+    }
+    vk_ahead_finish(&making.ahead);
+    note_made(special);
     atomic_store_explicit(&special->state, STATE_MADE, memory_order_release);
 }
 
@@ -256,21 +323,65 @@ static bool start(struct vk_special *special)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     atomic_store(&special->state, STATE_RUNNING);
+    special->begin_ns = vk_now_ns();
+    special->next_ns = special->begin_ns + FIRST_LOOK_NS;
     special->has_thread = pthread_create(&special->thread, NULL, run, special) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return special->has_thread;
 }
 
-static const struct special_kernel *made_for(const struct vk_special *special,
-                                             uint32_t dispatch)
+tn_status vk_special_plan(struct vk_plan *plan)
+{
+    if (plan->device->is_software || plan->num_dispatches < vk_special_rule.least_launches)
+        return TN_OK;
+    struct vk_special *special = calloc(1, sizeof(*special));
+    if (!special)
+        return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
+    special->device = plan->device;
+    special->num_dispatches = plan->num_dispatches;
+    atomic_init(&special->state, STATE_IDLE);
+    atomic_init(&special->stop, false);
+    tn_status status = take_choice(plan, special);
+    if (status == TN_OK) {
+        add_rest(plan, special);
+        status = place_words(plan, special);
+    }
+    if (status != TN_OK || special->num_kernels == 0) {
+        destroy(special);
+        return status;
+    }
+    plan->special = special;
+    special->is_known = was_made(special);
+    if (special->is_known)
+        (void)start(special);
+    return TN_OK;
+}
+
+// --- putting them in place -------------------------------------------------------------
+
+// The kernel that a dispatch has, or gets: NULL: none.
+static struct special_kernel *used_for(const struct vk_special *special, uint32_t dispatch)
 {
     uint32_t number = special->of_dispatch[dispatch];
-    bool any = number != NONE && special->kernels[number].made;
+    bool any = number != NONE && special->kernels[number].is_used;
     return any ? &special->kernels[number] : NULL;
 }
 
-// The plan's operands, with one more for each launch whose words are in the constants.
-// NULL: out of memory.
+// Chooses the kernels that are made and not yet in use. False: there are none.
+static bool use_made(struct vk_special *special)
+{
+    uint32_t before = special->num_used;
+    for (uint32_t i = 0; i < special->num_kernels; i++) {
+        struct special_kernel *kernel = &special->kernels[i];
+        bool is_new = !kernel->is_used && atomic_load(&kernel->made);
+        kernel->is_used |= is_new;
+        special->num_used += is_new;
+    }
+    return special->num_used > before;
+}
+
+// The plan's operands, with one more for each launch that gets a kernel and whose words are
+// in the constants. NULL: out of memory.
 static struct vk_operand *list_operands(struct vk_plan *plan)
 {
     const struct vk_special *special = plan->special;
@@ -279,12 +390,12 @@ static struct vk_operand *list_operands(struct vk_plan *plan)
     uint32_t count = 0;
     for (uint32_t i = 0; all && i < plan->num_dispatches; i++) {
         struct vk_dispatch *dispatch = &plan->dispatches[i];
-        const struct special_kernel *kernel = made_for(special, i);
+        const struct special_kernel *kernel = used_for(special, i);
         memcpy(all + count, plan->operands + dispatch->first_operand,
                dispatch->num_operands * sizeof(*all));
         dispatch->first_operand = count;
         count += dispatch->num_operands;
-        if (!kernel || !is_moved(kernel))
+        if (!kernel || special->replaced[i] || !is_moved(kernel))
             continue;
         all[count++] = (struct vk_operand){.slot = VK_SLOT_CONSTANTS,
                                            .access = VK_READS,
@@ -297,42 +408,49 @@ static struct vk_operand *list_operands(struct vk_plan *plan)
     return all;
 }
 
-// Where there is no memory, the plan stays as it is.
-static void put_in_place(struct vk_plan *plan)
+// Gives launches the kernels that are made. Where there is no memory, the plan stays as it
+// is. True: it has changed.
+static bool put_in_place(struct vk_plan *plan)
 {
     struct vk_special *special = plan->special;
     const tn_host *host = special->device->host;
+    uint32_t num_launches = 0;
+    if (!use_made(special))
+        return false;
     struct vk_operand *operands = list_operands(plan);
-    uint32_t num_launches = 0, num_kernels = 0;
-    atomic_store(&special->state, STATE_USED);
     if (!operands)
-        return;
+        return false;
     free(plan->operands);
     plan->operands = operands;
     plan->max_operands = plan->num_operands;
-    for (uint32_t i = 0; i < special->num_kernels; i++)
-        num_kernels += special->kernels[i].made != NULL;
     for (uint32_t i = 0; i < special->num_dispatches; i++) {
-        const struct special_kernel *kernel = made_for(special, i);
-        if (!kernel)
+        struct special_kernel *kernel = used_for(special, i);
+        num_launches += kernel != NULL;
+        if (!kernel || special->replaced[i])
             continue;
-        num_launches++;
         special->replaced[i] = plan->dispatches[i].pipeline;
-        plan->dispatches[i].pipeline = kernel->made;
+        plan->dispatches[i].pipeline = atomic_load(&kernel->made);
         plan->dispatches[i].num_push = pushed_words(kernel);
     }
     plan_choose_sets(plan);
     host->log(host, TN_LOG_DEBUG, VK_TOPIC,
               "%u of %u launches run %u kernels of their shapes", num_launches,
-              plan->num_dispatches, num_kernels);
+              plan->num_dispatches, special->num_used);
+    return true;
 }
 
 tn_status vk_special_make(struct vk_plan *plan)
 {
-    if (!plan->special || atomic_load(&plan->special->state) != STATE_IDLE)
+    struct vk_special *special = plan->special;
+    if (!special || atomic_load(&special->state) == STATE_USED)
         return TN_OK;
-    make_all(plan->special);
-    put_in_place(plan);
+    if (special->has_thread)
+        pthread_join(special->thread, NULL);
+    else
+        make_all(special);
+    special->has_thread = false;
+    atomic_store(&special->state, STATE_USED);
+    (void)put_in_place(plan);
     return TN_OK;
 }
 
@@ -349,10 +467,17 @@ bool vk_special_count_run(struct vk_plan *plan)
     int state = atomic_load_explicit(&special->state, memory_order_acquire);
     if (state == STATE_IDLE && ++special->num_runs > vk_special_rule.runs)
         (void)start(special);
-    if (state != STATE_MADE)
+    if (state == STATE_MADE) {
+        atomic_store(&special->state, STATE_USED);
+        return put_in_place(plan);
+    }
+    if (state != STATE_RUNNING || atomic_load(&special->num_made) == special->num_used)
         return false;
-    put_in_place(plan);
-    return true;
+    uint64_t now_ns = vk_now_ns();
+    if (now_ns < special->next_ns)
+        return false;
+    special->next_ns = special->begin_ns + 2 * (now_ns - special->begin_ns);
+    return put_in_place(plan);
 }
 
 void vk_special_finish(struct vk_plan *plan)

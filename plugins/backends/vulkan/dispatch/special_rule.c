@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 const struct vk_special_rule vk_special_rule = {
-    .least_launches = 4, .least_equal = 3, .most_kernels = 20, .runs = 16};
+    .least_launches = 4, .least_equal = 3, .most_kernels = 20, .runs = 4};
 
 #define NONE UINT32_MAX
 #define MOST_SEEN                                                                          \

@@ -7,15 +7,14 @@
 
 // TENON_THREADS, which the host has checked, or one a core that the process may use; the
 // caller's is one of them.
-static uint32_t threads_beside(const tn_host *host)
+static uint32_t threads_beside(const tn_host *host, long busy)
 {
     const char *text = host->config(host, "TENON_THREADS");
     long count = text && *text ? strtol(text, NULL, 10) : 0;
     if (count < 1)
         count = processors_usable();
-    return count < 2                  ? 0
-           : count > VK_AHEAD_THREADS ? VK_AHEAD_THREADS
-                                      : (uint32_t)count - 1;
+    count -= busy;
+    return count < 1 ? 0 : count > VK_AHEAD_THREADS ? VK_AHEAD_THREADS : (uint32_t)count;
 }
 
 // False: no thread may be started.
@@ -23,7 +22,7 @@ static bool begin(struct vk_ahead *ahead)
 {
     if (ahead->begun)
         return true;
-    uint32_t max = threads_beside(ahead->host);
+    uint32_t max = threads_beside(ahead->host, 1 + (long)ahead->num_others);
     if (max == 0 || ahead->reached + 1 >= ahead->num_steps ||
         pthread_mutex_init(&ahead->lock, NULL))
         return false;
