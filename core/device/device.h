@@ -138,6 +138,10 @@ void device_note_reached(struct device *device, tn_point point);
 // TN_ERR_DEVICE. Returns the status; see fail_from.
 tn_status device_failed(struct device *device, const char *slot, tn_status status);
 
+// Bytes that new buffers can have, spare storages included; 0: the backend does not tell,
+// or fails to. (selected.c)
+uint64_t device_available(struct device *device);
+
 // Asks the backend to block until the point is reached, and returns the status of the work.
 // Then evicts surplus spare storages and settles the queue's outcomes up to the point.
 tn_status device_wait_status(struct device *device, tn_point point);

@@ -366,6 +366,21 @@ static void drop_small_arena(struct device *device, uint64_t size)
 
 // --- storages --------------------------------------------------------------------------
 
+// Puts in front of what a backend says how much was asked for, and what is free, where the
+// backend tells.
+static void tell_short(struct device *device, uint64_t size)
+{
+    char said[FAIL_TEXT_SIZE];
+    fail_save(said);
+    uint64_t available = device_available(device);
+    fail_restore(said);
+    if (available)
+        fail_prefix("%llu bytes were asked for, %llu are free: ", (unsigned long long)size,
+                    (unsigned long long)available);
+    else
+        fail_prefix("%llu bytes were asked for: ", (unsigned long long)size);
+}
+
 // When memory is short, frees all spare storages and tries again.
 static tn_status make_buffer(struct device *device, uint64_t size, tn_buffer **out_buffer)
 {
@@ -376,15 +391,22 @@ static tn_status make_buffer(struct device *device, uint64_t size, tn_buffer **o
         fail_clear();
         status = device->ops->buffer_create(device->handle, size, out_buffer);
     }
-    return status == TN_OK ? TN_OK : device_failed(device, "buffer_create", status);
+    if (status == TN_OK)
+        return TN_OK;
+    status = device_failed(device, "buffer_create", status);
+    if (status == TN_ERR_MEMORY)
+        tell_short(device, size);
+    return status;
 }
 
 static tn_status make_storage(struct device *device, uint64_t size, struct storage **out)
 {
-    if (device->info.max_buffer_size && size > device->info.max_buffer_size)
-        return fail(TN_ERR_MEMORY, "device %s: a buffer of %llu bytes, at most %llu fit",
-                    device->name, (unsigned long long)size,
-                    (unsigned long long)device->info.max_buffer_size);
+    if (device->info.max_buffer_size && size > device->info.max_buffer_size) {
+        fail(TN_ERR_MEMORY, "device %s: a buffer has at most %llu bytes", device->name,
+             (unsigned long long)device->info.max_buffer_size);
+        tell_short(device, size);
+        return TN_ERR_MEMORY;
+    }
     // On cache lines of its own: its neighbours in memory may be used by other threads.
     struct storage *storage = mem_alloc_aligned(sizeof(*storage), 64);
     if (!storage)

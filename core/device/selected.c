@@ -16,8 +16,7 @@ static uint64_t spare_bytes(const struct device *device)
     return bytes;
 }
 
-// 0 where the backend does not tell, or fails to.
-static uint64_t available_bytes(struct device *device)
+uint64_t device_available(struct device *device)
 {
     tn_memory_info info = {.struct_size = sizeof(info)};
     if (!TN_HAS(device->ops, memory_info) ||
@@ -35,7 +34,7 @@ static tn_selected_device describe(struct device *device)
     snprintf(out.device, sizeof(out.device), "%s", device->name);
     memcpy(out.name, device->info.name, sizeof(out.name));
     memcpy(out.share_id, device->info.share_id, sizeof(out.share_id));
-    out.available = out.is_lost ? 0 : available_bytes(device);
+    out.available = out.is_lost ? 0 : device_available(device);
     return out;
 }
 

@@ -36,7 +36,7 @@ layout(push_constant) uniform Args {
 #define LONG_ROW 64u
 #define BLOCK_CANDIDATES 32u
 #ifndef TILE
-#define TILE 2048u // elements of a long row that are fetched at once
+#define TILE 2048u // elements of a long row that are fetched at once: 8 KiB
 #endif
 #define LOADS (TILE / 256u)
 #define NONE 0xffffffffu
