@@ -271,7 +271,23 @@ ROW_FLOAT_EXTREME(min_row_f64, double, v4d, v4l, v4d_unaligned, <)
                     (void)a;                                                               \
                     part[j] = start;                                                       \
                 }                                                                          \
-                for (int64_t r = r0; r < r1; r++) {                                        \
+                int64_t r = r0;                                                            \
+                for (; r + 4 <= r1; r += 4) { /* one after the other, in registers */      \
+                    const T *row = x + r * stride + j0;                                    \
+                    const T *second = row + stride, *third = second + stride;              \
+                    const T *fourth = third + stride;                                      \
+                    for (int64_t j = 0; j < n; j++) {                                      \
+                        P a = part[j], b = (P)row[j];                                      \
+                        a = step;                                                          \
+                        b = (P)second[j];                                                  \
+                        a = step;                                                          \
+                        b = (P)third[j];                                                   \
+                        a = step;                                                          \
+                        b = (P)fourth[j];                                                  \
+                        part[j] = step;                                                    \
+                    }                                                                      \
+                }                                                                          \
+                for (; r < r1; r++) {                                                      \
                     const T *row = x + r * stride + j0;                                    \
                     for (int64_t j = 0; j < n; j++) {                                      \
                         P a = part[j], b = (P)row[j];                                      \
