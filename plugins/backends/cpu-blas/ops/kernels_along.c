@@ -42,14 +42,20 @@ static struct along describe(const tn_cpu_call *call)
     return s;
 }
 
-// Indices [first, first + len), counted from the front; out of range below 0 or from n on.
-static void read_block(const struct along *s, int64_t first, int64_t len, int64_t at[BLOCK])
+// Indices [first, first + len), counted from the front. Out of range: `clamps` them, or
+// they are below 0 or from n on.
+static void read_block(const struct along *s, int64_t first, int64_t len, bool clamps,
+                       int64_t at[BLOCK])
 {
     const void *in = s->index + first * s->index_size;
     int64_t kept = s->index_dtype == TN_U64 ? 0 : -1; // 2^63 and above are not negative
     s->kernels->cast[s->index_dtype][TN_I64](at, &in, len, 0);
-    for (int64_t i = 0; i < len; i++)
-        at[i] = at[i] < 0 ? (at[i] & kept) + s->n : at[i];
+    int64_t low = clamps ? 0 : INT64_MIN, high = clamps ? s->n - 1 : INT64_MAX;
+    for (int64_t i = 0; i < len; i++) {
+        int64_t front = at[i] < 0 ? (at[i] & kept) + s->n : at[i];
+        front = front < low ? low : front;
+        at[i] = front > high ? high : front;
+    }
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -112,11 +118,7 @@ static void take_elements(void *context, int64_t begin, int64_t end, uint32_t wo
     for (; begin < end; begin += BLOCK) {
         int64_t len = least(end - begin, BLOCK), n;
         int64_t outer = begin / row, first = begin - outer * row;
-        read_block(s, begin, len, at);
-        for (int64_t i = 0; i < len; i++) {
-            int64_t front = at[i] < 0 ? 0 : at[i];
-            at[i] = front < s->n ? front : s->n - 1;
-        }
+        read_block(s, begin, len, true, at);
         for (int64_t i = 0; i < len; i += n, outer++, first = 0) {
             n = least(len - i, row - first);
             take(s, s->x + outer * s->n * s->inner * s->size, s->to + (begin + i) * s->size,
@@ -144,7 +146,7 @@ static void put_run(const struct along *s, char *to, int64_t first, int64_t len,
     move_fn *put = put_of_size[__builtin_ctz(s->size)];
     for (int64_t i = 0; i < len; i += BLOCK) {
         int64_t n = least(len - i, BLOCK);
-        read_block(s, first + i, n, at);
+        read_block(s, first + i, n, false, at);
         put(s, s->values + (first + i) * s->value_step * s->size, to, at, n,
             (column + i) % s->inner);
     }

@@ -17,10 +17,12 @@ struct indexing {
     struct axes outer; // of x
     int64_t n, step;   // of the axis: extent, and elements between neighbours
     int64_t inner, inner_stride;
-    int64_t count;  // of indices
-    int64_t parts;  // of a scatter: parts of the axis, for different threads
-    int32_t op;     // of a scatter: the instruction that puts an update, or REPLACE
-    int64_t *index; // counted from the front; out of range: clamped, or -1
+    int64_t count; // of indices
+    int64_t parts; // of a scatter: parts of the axis, for different threads
+    int32_t op;    // of a scatter: the instruction that puts an update, or REPLACE
+    const tn_tensor *indices;
+    bool clamps;    // indices that are out of range; else they are -1
+    int64_t *index; // counted from the front; NULL: each is used once, and read there
     const char *from;
     char *to;
     int32_t dtype;
@@ -58,44 +60,45 @@ static uint64_t index_scratch(const tn_kernel_query *query)
                                  sizeof(int64_t));
 }
 
-struct reading {
-    const struct indexing *s;
-    const tn_tensor *indices;
-    bool clamp;
-};
+// Reads `n` indices from number `first` on as i64, counted from the front.
+static void read_some(const struct indexing *s, int64_t first, int64_t n, int64_t *index)
+{
+    int32_t dtype = s->indices->layout.dtype;
+    const char *from = first_element(s->indices);
+    const void *in = from + first * (int64_t)cpu_dtype_size(dtype);
+    const int64_t low = s->clamps ? 0 : -1, high = s->clamps ? s->n - 1 : -1;
+    const int64_t negative =
+        dtype == TN_U64 ? INT64_MAX : s->n; // 2^63 and above: too large
+    s->kernels->cast[dtype][TN_I64](index, &in, n, 0);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = index[i];
+        at = at < 0 ? (dtype == TN_U64 ? negative : at + negative) : at;
+        at = at < 0 ? low : at;
+        index[i] = at >= s->n ? high : at;
+    }
+}
 
 // Reads indices [begin, end).
 static void read_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct reading *r = context;
-    const struct indexing *s = r->s;
-    int32_t dtype = r->indices->layout.dtype;
-    const char *from = first_element(r->indices);
+    const struct indexing *s = context;
     (void)worker;
-    for (int64_t i = begin; i < end; i += INDEX_BLOCK) {
-        int64_t n = end - i < INDEX_BLOCK ? end - i : INDEX_BLOCK;
-        const void *in = from + i * (int64_t)cpu_dtype_size(dtype);
-        s->kernels->cast[dtype][TN_I64](s->index + i, &in, n, 0);
-    }
-    for (int64_t i = begin; i < end; i++) {
-        int64_t at = s->index[i];
-        if (at < 0)
-            at = dtype == TN_U64 ? s->n : at + s->n;
-        if (at < 0)
-            at = r->clamp ? 0 : -1;
-        if (at >= s->n)
-            at = r->clamp ? s->n - 1 : -1;
-        s->index[i] = at;
-    }
+    for (int64_t i = begin; i < end; i += INDEX_BLOCK)
+        read_some(s, i, end - i < INDEX_BLOCK ? end - i : INDEX_BLOCK, s->index + i);
+}
+
+static void set_indices(const tn_cpu_call *call, bool clamps, struct indexing *s)
+{
+    s->indices = &call->inputs[1];
+    s->clamps = clamps;
+    s->count = count_elements(&call->inputs[1].layout);
 }
 
 // Reads the indices as i64, counted from the front. Out of range: clamped, or -1.
-static void read_indices(const tn_cpu_call *call, struct indexing *s, bool clamp)
+static void read_indices(const tn_cpu_call *call, struct indexing *s)
 {
-    struct reading reading = {s, &call->inputs[1], clamp};
-    s->count = count_elements(&call->inputs[1].layout);
     s->index = call->scratch;
-    call->parallel_for(call, s->count, PIECE_ELEMENTS, read_range, &reading);
+    call->parallel_for(call, s->count, PIECE_ELEMENTS, read_range, s);
 }
 
 // --- take ------------------------------------------------------------------------------
@@ -159,7 +162,9 @@ static void take_runs(const struct indexing *s, const char *from, char *to,
 static void take_units(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct indexing *s = context;
+    int64_t read[INDEX_BLOCK];
     while (begin < end) {
+        const int64_t *index = read;
         int64_t outer = begin / s->count, first = begin - outer * s->count;
         int64_t left = s->count - first, n = end - begin < left ? end - begin : left;
         const char *from = s->from + axes_offset(&s->outer, outer) * s->size;
@@ -168,10 +173,16 @@ static void take_units(void *context, int64_t begin, int64_t end, uint32_t worke
             n = n < s->block ? n : s->block;
             to = s->to + worker * s->block * s->inner * s->size;
         }
+        if (s->index) {
+            index = s->index + first;
+        } else {
+            n = n < INDEX_BLOCK ? n : INDEX_BLOCK;
+            read_some(s, first, n, read);
+        }
         if (s->inner == 1)
-            take_elements(s, from, to, s->index + first, n);
+            take_elements(s, from, to, index, n);
         else
-            take_runs(s, from, to, s->index + first, n);
+            take_runs(s, from, to, index, n);
         if (s->call)
             s->call->store(s->call, 0, begin * s->inner, n * s->inner, to, worker);
         begin += n;
@@ -190,10 +201,10 @@ static uint64_t take_scratch(const tn_kernel_query *query)
     const tn_take_attrs *attrs = query->attrs;
     const tn_layout *x = &query->inputs[0];
     struct indexing s;
-    uint64_t bytes = index_scratch(query);
+    (void)split(x, tn_axis(attrs->axis, x->rank), &s);
+    uint64_t bytes = s.outer.count > 1 ? index_scratch(query) : 0;
     if (!query->fused)
         return bytes;
-    (void)split(x, tn_axis(attrs->axis, x->rank), &s);
     uint64_t block = tn_saturated_multiply((uint64_t)take_block(&s),
                                            (uint64_t)s.inner * (uint64_t)s.size);
     return tn_saturated_add(tn_saturated_add(bytes, 64),
@@ -208,14 +219,17 @@ static tn_status take(const tn_cpu_call *call)
     split(x, tn_axis(attrs->axis, x->rank), &s);
     if (count_elements(&call->outputs[0].layout) == 0)
         return TN_OK;
-    read_indices(call, &s, true);
+    set_indices(call, true, &s);
+    if (s.outer.count > 1)
+        read_indices(call, &s);
     s.from = first_element(&call->inputs[0]);
     if (call->outputs[0].data) {
         s.to = first_element(&call->outputs[0]);
     } else {
         s.call = call;
         s.block = take_block(&s);
-        s.to = (char *)call->scratch + (s.count * (int64_t)sizeof(int64_t) + 63) / 64 * 64;
+        int64_t bytes = s.index ? s.count * (int64_t)sizeof(int64_t) : 0;
+        s.to = (char *)call->scratch + (bytes + 63) / 64 * 64;
     }
     call->parallel_for(call, s.outer.count * s.count, 1 + PIECE_ELEMENTS / s.inner,
                        take_units, &s);
@@ -335,7 +349,8 @@ static tn_status scatter(const tn_cpu_call *call, int32_t op)
     if (count_elements(out) == 0)
         return TN_OK;
     start_from_x(call, &s);
-    read_indices(call, &s, false);
+    set_indices(call, false, &s);
+    read_indices(call, &s);
     if (s.count == 0)
         return TN_OK;
     s.from = first_element(&call->inputs[2]);
