@@ -81,10 +81,11 @@ static void NAME(weigh_all)(const struct attention_gradient *g,
         T *row = (T *)b->weights + i * g->pitch;
         NAME(cut_row)(b, i, row, b->low, all, &begin, &end);
         NAME(mask_row)(s, row, begin, end, b->low, state->mask_at);
+        int64_t padded = NAME(pad_row)(row, begin, end, all) - begin;
         row += begin;
-        state->most = NAME(reduce_row)(s, CPU_REDUCE_MAX, -INFINITY, row, end - begin);
-        NAME(exp_row)(s, row, end - begin, state->most);
-        state->sum = NAME(reduce_row)(s, CPU_REDUCE_SUM, 0, row, end - begin);
+        state->most = NAME(reduce_row)(s, CPU_REDUCE_MAX, -INFINITY, row, padded);
+        NAME(exp_row)(s, row, padded, state->most);
+        state->sum = NAME(reduce_row)(s, CPU_REDUCE_SUM, 0, row, padded);
         NAME(scale_row)(s, row, end - begin, NAME(share)(state));
     }
 }
@@ -123,8 +124,10 @@ static void NAME(sum_weights)(const struct attention_gradient *g,
         (g, b, first, left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK, begin, end);
         for (int64_t i = 0; i < b->rows; i++) {
             struct attention_row *state = &b->states[i];
-            T *row = (T *)b->weights + i * ATTENTION_KEY_BLOCK + begin[i];
-            int64_t n = end[i] - begin[i];
+            T *row = (T *)b->weights + i * ATTENTION_KEY_BLOCK;
+            int64_t n =
+                NAME(pad_row)(row, begin[i], end[i], ATTENTION_KEY_BLOCK) - begin[i];
+            row += begin[i];
             double most = NAME(reduce_row)(s, CPU_REDUCE_MAX, state->most, row, n);
             if (most > state->most)
                 state->sum *= exp(state->most - most);
@@ -144,8 +147,11 @@ static void NAME(weigh_tile)(const struct attention_gradient *g,
     int64_t begin[ATTENTION_ROW_BLOCK], end[ATTENTION_ROW_BLOCK];
     NAME(score_tile)(g, b, first, count, begin, end);
     for (int64_t i = 0; i < b->rows; i++) {
-        T *row = (T *)b->weights + i * ATTENTION_KEY_BLOCK + begin[i];
-        NAME(exp_row)(s, row, end[i] - begin[i], b->states[i].most);
+        T *row = (T *)b->weights + i * ATTENTION_KEY_BLOCK;
+        int64_t padded =
+            NAME(pad_row)(row, begin[i], end[i], ATTENTION_KEY_BLOCK) - begin[i];
+        row += begin[i];
+        NAME(exp_row)(s, row, padded, b->states[i].most);
         NAME(scale_row)(s, row, end[i] - begin[i], NAME(share)(&b->states[i]));
     }
 }

@@ -11,6 +11,7 @@ static void NAME(weigh_row)(const struct attention *s, struct attention_row *sta
     union cpu_accumulator most = {.f = state->most}, sum = {.f = 0};
     for (int64_t j = 0; j < begin; j++)
         row[j] = 0;
+    end = NAME(pad_row)(row, begin, end, ATTENTION_KEY_BLOCK);
     for (int64_t j = end; j < count; j++)
         row[j] = 0;
     s->kernels->reduce->row[CPU_REDUCE_MAX][s->dtype](&most, row + begin, end - begin);

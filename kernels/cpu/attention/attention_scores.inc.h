@@ -13,6 +13,18 @@ static void NAME(cap_row)(const struct attention *s, T *row, int64_t n)
         row[j] *= (T)s->soft_cap;
 }
 
+// Puts minus infinity, whose weight is 0, behind the scores [begin, end) of a row, up to
+// whole vectors but not beyond `most`. Returns where they end.
+static int64_t NAME(pad_row)(T *row, int64_t begin, int64_t end, int64_t most)
+{
+    const int64_t vector = 32;
+    int64_t padded = begin + (end - begin + vector - 1) / vector * vector;
+    padded = padded < most ? padded : most;
+    for (int64_t j = end; j < padded; j++)
+        row[j] = (T)-INFINITY;
+    return padded < end ? end : padded;
+}
+
 // Scores of a row for keys [begin, end) of a block, which are seen by place, with the mask.
 // Key 0 of the block is key `first`.
 static void NAME(mask_row)(const struct attention *s, T *row, int64_t begin, int64_t end,

@@ -85,9 +85,10 @@ static inline float exp_scaled(float p, float shifted)
 
 static inline float v_EXP(float x)
 {
-    float shifted, y = x < -104.0f ? -104.0f : x; // where the result is 0 already
-    float r = reduced(y, &shifted);
+    bool is_zero = x < -104.0f; // computed of 0: a product that underflows takes long
+    float shifted, r = reduced(is_zero ? 0 : x, &shifted);
     float result = exp_scaled(exp_near(r), shifted);
+    result = is_zero ? 0 : result;
     return x <= 88.7228317f ? result : x + INFINITY; // NaN: itself
 }
 
