@@ -156,7 +156,8 @@ static void narrow_rows(const struct attention *s, const char *rows, int64_t row
 }
 
 // Item number: the number of a block times the parts, plus that of the part.
-static void run_item(const struct attention *s, int64_t item, char *lane)
+static void run_item(const struct attention *s, int64_t item, char *lane,
+                     const char *panels)
 {
     struct attention_row states[ATTENTION_ROW_BLOCK];
     struct unit u = find_unit(s, item / s->parts);
@@ -175,13 +176,12 @@ static void run_item(const struct attention *s, int64_t item, char *lane)
         in = b.q = wide_q;
         b.out = wide + wide_bytes(s);
     }
-    if (s->panels) {
+    if (panels) {
         const float scale = (float)s->scale;
         const void *scaled[] = {in, &scale};
         s->kernels->map[TN_F32][TN_EXPR_MUL](wide_q, scaled, u.rows * s->depth, 2);
         b.q = wide_q;
-        b.k_across = (const float *)(const void *)(s->panels + item / s->parts / s->blocks *
-                                                                   panel_bytes(s));
+        b.k_across = (const float *)(const void *)panels;
         b.v_along = b.k_across + attention_across_floats(s, s->depth);
     }
     if (s->parts > 1) {
@@ -204,8 +204,11 @@ static void run_lanes(void *context, int64_t begin, int64_t end, uint32_t worker
     (void)worker;
     const struct attention *s = context;
     for (int64_t lane = begin; lane < end; lane++)
-        for (int64_t item = lane; item < count_units(s) * s->parts; item += s->lanes)
-            run_item(s, item, s->scratch + lane * lane_bytes(s));
+        for (int64_t item = lane; item < count_units(s) * s->parts; item += s->lanes) {
+            int64_t group = item / s->parts / s->blocks;
+            run_item(s, item, s->scratch + lane * lane_bytes(s),
+                     s->panels ? s->panels + group * panel_bytes(s) : NULL);
+        }
 }
 
 // Adds the parts of blocks, and writes the output.
@@ -236,15 +239,20 @@ static void add_units(void *context, int64_t begin, int64_t end, uint32_t worker
 
 // --- panels ----------------------------------------------------------------------------
 
-// Block `number` of the keys of all groups. `wide`: a lane's memory.
-static void pack_block(const struct attention *s, int64_t number, int64_t blocks,
-                       char *wide)
+static int64_t key_blocks(const struct attention *s)
 {
-    const struct attention_unit u = attention_unit(s, number / blocks);
-    const int64_t first = number % blocks * ATTENTION_KEY_BLOCK;
+    return (s->keys + ATTENTION_KEY_BLOCK - 1) / ATTENTION_KEY_BLOCK;
+}
+
+// Block `number` of the keys of a group. `wide`: a lane's memory.
+static void pack_block(const struct attention *s, int64_t group, int64_t number, char *wide,
+                       char *panels)
+{
+    const struct attention_unit u = attention_unit(s, group);
+    const int64_t first = number * ATTENTION_KEY_BLOCK;
     const int64_t left = (u.length < s->keys ? u.length : s->keys) - first;
     const int64_t count = left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK;
-    float *across = (float *)(void *)(s->panels + number / blocks * panel_bytes(s));
+    float *across = (float *)(void *)panels;
     float *along = across + attention_across_floats(s, s->depth);
     int64_t k_row = s->k_row, v_row = s->v_row;
     if (count <= 0)
@@ -255,15 +263,33 @@ static void pack_block(const struct attention *s, int64_t number, int64_t blocks
     attention_pack_along(s, rows, v_row, first, count, s->width, along);
 }
 
-// The loop runs over lanes: every so many-th block.
+// The loop runs over lanes: every so many-th block of all groups.
 static void pack_lanes(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
     const struct attention *s = context;
-    const int64_t blocks = (s->keys + ATTENTION_KEY_BLOCK - 1) / ATTENTION_KEY_BLOCK;
+    const int64_t blocks = key_blocks(s);
     for (int64_t lane = begin; lane < end; lane++)
         for (int64_t n = lane; n < s->batches * s->groups * blocks; n += s->lanes)
-            pack_block(s, n, blocks, s->scratch + lane * lane_bytes(s));
+            pack_block(s, n / blocks, n % blocks, s->scratch + lane * lane_bytes(s),
+                       s->panels + n / blocks * panel_bytes(s));
+}
+
+// The loop runs over lanes: every so many-th group, whose panels stay in the caches.
+static void run_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct attention *s = context;
+    for (int64_t lane = begin; lane < end; lane++) {
+        char *memory = s->scratch + lane * lane_bytes(s);
+        char *panels = s->panels + lane * panel_bytes(s);
+        for (int64_t group = lane; group < s->batches * s->groups; group += s->lanes) {
+            for (int64_t i = 0; i < key_blocks(s); i++)
+                pack_block(s, group, i, memory, panels);
+            for (int64_t i = 0; i < s->blocks; i++)
+                run_item(s, group * s->blocks + i, memory, panels);
+        }
+    }
 }
 
 // --- the kernel ------------------------------------------------------------------------
@@ -297,16 +323,25 @@ static int64_t count_parts(const struct attention *s)
 
 static tn_status run_attention(const tn_cpu_call *call, struct attention *s)
 {
+    const int64_t groups = s->batches * s->groups, parts = count_parts(s);
+    bool by_groups = false;
     if (has_panels(s)) {
         s->tiles = s->kernels->tiles;
         s->panels = s->scratch + memory_before_panels(s);
-        call->parallel_for(call, s->lanes, 1, pack_lanes, s);
+        by_groups = parts == 1 && groups >= 2 * call->num_threads;
+        if (!by_groups)
+            call->parallel_for(call, s->lanes, 1, pack_lanes, s);
     }
-    s->parts = count_parts(s);
+    s->parts = parts;
     tn_status status = blas_enter(call, &s->blas);
     if (status)
         return status;
-    call->parallel_for(call, s->lanes, 1, run_lanes, s);
+    if (by_groups) {
+        s->lanes = s->lanes < groups ? s->lanes : groups;
+        call->parallel_for(call, s->lanes, 1, run_groups, s);
+    } else {
+        call->parallel_for(call, s->lanes, 1, run_lanes, s);
+    }
     blas_leave();
     if (s->parts > 1)
         call->parallel_for(call, count_units(s), 1, add_units, s);

@@ -104,6 +104,39 @@ static void lay_out(const struct attention_gradient *g, char *memory,
     memcpy(halves, pieces + Q, 4 * sizeof(*halves)); // to DQ
 }
 
+// --- panels ----------------------------------------------------------------------------
+
+static void pack_group(const struct attention_gradient *g, int64_t group,
+                       const struct attention_grad_block *b)
+{
+    const struct attention *s = &g->of;
+    const struct attention_unit u = attention_unit(s, group);
+    float *across = (float *)(void *)(s->panels + group * panel_bytes(s));
+    float *along = across + attention_across_floats(s, s->depth);
+    float *values = along + attention_along_floats(s, s->depth);
+    for (int64_t at = 0; at < s->keys; at += ATTENTION_KEY_BLOCK) {
+        const int64_t left = s->keys - at;
+        const int64_t n = left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK;
+        int64_t k_row = s->k_row, v_row = s->v_row;
+        const float *k = attention_read_rows(s, b->wide_k, u.k, at, n, s->depth, &k_row);
+        attention_pack_across(s, k, k_row, at, n, s->depth, across);
+        attention_pack_along(s, k, k_row, at, n, s->depth, along);
+        const float *v = attention_read_rows(s, b->wide_v, u.v, at, n, s->width, &v_row);
+        attention_pack_across(s, v, v_row, at, n, s->width, values);
+    }
+}
+
+// The loop runs over groups.
+static void pack_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct attention_gradient *g = context;
+    char *memory = g->lanes + worker * worker_bytes(g), *halves[4];
+    struct attention_grad_block b;
+    lay_out(g, memory, &b, halves);
+    for (int64_t group = begin; group < end; group++)
+        pack_group(g, group, &b);
+}
+
 // --- items: parts of groups ------------------------------------------------------------
 
 // Casts `count` elements from `from`, of dtype `in`, to dtype `out`.
@@ -172,6 +205,8 @@ static void run_item(const struct attention_gradient *g, int64_t item, char *mem
     int64_t group = item / s->parts, all = s->per_group * s->queries;
     b.k = unit.k;
     b.v = unit.v;
+    if (s->panels && s->parts == 1) // they are in the caches then
+        pack_group(g, group, &b);
     if (s->panels) {
         b.k_across = (const float *)(const void *)(s->panels + group * panel_bytes(s));
         b.k_along = b.k_across + attention_across_floats(s, s->depth);
@@ -195,34 +230,6 @@ static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker
     const struct attention_gradient *g = context;
     for (int64_t item = begin; item < end; item++)
         run_item(g, item, g->lanes + worker * worker_bytes(g));
-}
-
-// --- panels ----------------------------------------------------------------------------
-
-// The loop runs over groups.
-static void pack_groups(void *context, int64_t begin, int64_t end, uint32_t worker)
-{
-    const struct attention_gradient *g = context;
-    const struct attention *s = &g->of;
-    char *memory = g->lanes + worker * worker_bytes(g), *halves[4];
-    struct attention_grad_block b;
-    lay_out(g, memory, &b, halves);
-    for (int64_t group = begin; group < end; group++) {
-        const struct attention_unit u = attention_unit(s, group);
-        float *across = (float *)(void *)(s->panels + group * panel_bytes(s));
-        float *along = across + attention_across_floats(s, s->depth);
-        float *values = along + attention_along_floats(s, s->depth);
-        for (int64_t at = 0; at < s->keys; at += ATTENTION_KEY_BLOCK) {
-            const int64_t left = s->keys - at;
-            const int64_t n = left < ATTENTION_KEY_BLOCK ? left : ATTENTION_KEY_BLOCK;
-            int64_t k_row = s->k_row, v_row = s->v_row;
-            const float *k = attention_read_rows(s, b.wide_k, u.k, at, n, s->depth, &k_row);
-            attention_pack_across(s, k, k_row, at, n, s->depth, across);
-            attention_pack_along(s, k, k_row, at, n, s->depth, along);
-            const float *v = attention_read_rows(s, b.wide_v, u.v, at, n, s->width, &v_row);
-            attention_pack_across(s, v, v_row, at, n, s->width, values);
-        }
-    }
 }
 
 // --- sums ------------------------------------------------------------------------------
@@ -317,7 +324,8 @@ static tn_status attention_grad(const tn_cpu_call *call)
     if (has_panels(&g)) {
         s->tiles = s->kernels->tiles;
         s->panels = g.lanes + attention_round_up(call->num_threads * worker_bytes(&g));
-        call->parallel_for(call, count_groups(&g), 1, pack_groups, &g);
+        if (s->parts > 1)
+            call->parallel_for(call, count_groups(&g), 1, pack_groups, &g);
     }
     call->parallel_for(call, count_groups(&g) * s->parts, 1, run_items, &g);
     blas_leave();
