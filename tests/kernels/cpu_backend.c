@@ -213,7 +213,9 @@ static void check_products(int rounds)
     for (int round = 0; round < rounds; round++) {
         tn_dtype dtype = round % 3       ? (tn_dtype)between(TN_BOOL, TN_F64)
                          : between(0, 1) ? TN_F32
-                                         : TN_F64;
+                         : between(0, 1) ? TN_F64
+                         : between(0, 1) ? TN_COMPLEX64
+                                         : TN_COMPLEX128;
         int64_t m = between(0, 40), k = between(0, 40), n = between(0, 40);
         int64_t b0 = between(1, 3), b1 = between(1, 3);
         if (between(0, 9) == 0)
@@ -233,7 +235,7 @@ static void check_products(int rounds)
             eo[rank++] = m;
         if (rb > 1)
             eo[rank++] = n;
-        int is_float = tn_dtype_in(dtype, TN_FLOAT_DTYPES);
+        int is_float = tn_dtype_in(dtype, TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES);
         int has_panels = is_float;
         struct application a = {.primitive = "base.matmul/1",
                                 .kernel = has_panels && between(0, 3) ? "panels"

@@ -69,10 +69,15 @@ static bool is_few(const struct cpu_panels *p)
     return p->dtype != TN_F32 || most * p->k > (few > 4 ? 1 << 18 : 1 << 13);
 }
 
+#define COLUMNS_OF_PARTS columns_f32
+#include "complex.inc.h"
+
 void V(cpu_panels)(const struct cpu_panels *p)
 {
-    if (p->dtype == TN_F64)
+    if (p->dtype == TN_F64 || p->dtype == TN_COMPLEX128)
         V(cpu_panels_f64)(p);
+    else if (p->dtype == TN_COMPLEX64)
+        multiply_complex(p);
     else if (p->packed || !is_few(p) || !V(cpu_panels_few)(p))
         multiply_or_clear(p);
 }

@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <tenon/types.h>
 
-// A product, c = a b: a is m by k, b is k by n, of `dtype` (F32, F16, BF16 or F64); c, as
-// the sums, is of F64 if that is the dtype, else of F32. Strides of a and b in elements,
-// any, 0 and negative ones too; the columns of c are adjacent. c overlaps neither a nor b.
-// m, n and k may be 0.
+// A product, c = a b: a is m by k, b is k by n, of `dtype` (F32, F16, BF16, F64, COMPLEX64
+// or COMPLEX128); c, as the sums, is of F32 for halves, else of the dtype. Strides of a and
+// b in elements, any, 0 and negative ones too; the columns of c are adjacent. c overlaps
+// neither a nor b. m, n and k may be 0.
 //
 // What callers may rely on: every element of c is written, none is read and nothing beside
 // them is written; nothing beside the operands' elements is read; an element of c is the
@@ -60,7 +60,8 @@ typedef void cpu_pack_panels_fn(const struct cpu_panels *p, int64_t first, int64
 #define CPU_PANELS_AMX_INNER 512
 
 // Bytes that a product of these extents, or any part of it, needs in any variant; of F64
-// twice as many. A part may have few rows or columns, whatever the whole has.
+// twice as many, of complex numbers as many as those of 2 m and 2 n of F32 or F64. A part
+// may have few rows or columns, whatever the whole has.
 static inline int64_t cpu_panels_scratch(int64_t m, int64_t n, int64_t k)
 {
     int64_t rows = m < CPU_PANELS_ROWS ? m : CPU_PANELS_ROWS;

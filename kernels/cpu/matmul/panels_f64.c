@@ -64,9 +64,15 @@ static const struct panel_packing packings[TN_NUM_DTYPES] = {
     [TN_F64] = {rows_f64, columns_f64, 8},
 };
 
+#define COLUMNS_OF_PARTS columns_f64
+#include "complex.inc.h"
+
 void V(cpu_panels_f64)(const struct cpu_panels *p)
 {
-    multiply_or_clear(p);
+    if (p->dtype == TN_COMPLEX128)
+        multiply_complex(p);
+    else
+        multiply_or_clear(p);
 }
 
 void V(cpu_pack_panels_f64)(const struct cpu_panels *p, int64_t first, int64_t end,

@@ -106,7 +106,9 @@ void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct produc
     join_batches(p);
     p->operand_dtype = a->dtype;
     p->operand = cpu_dtype_size(a->dtype);
-    p->panel_bytes = cpu_panels_scratch(p->m, p->n, p->k) * (p->dtype == TN_F64 ? 2 : 1);
+    const int64_t parts = tn_is_complex(p->dtype) ? 2 : 1;
+    p->panel_bytes = cpu_panels_scratch(parts * p->m, parts * p->n, p->k) *
+                     (p->element / parts == sizeof(double) ? 2 : 1);
 }
 
 // b is copied once where threads would copy it many times, unless its copy would be huge.
@@ -116,8 +118,8 @@ void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct produc
 
 bool product_shares(const struct product *p)
 {
-    return p->batch == 1 && p->m > SHARED_ROWS && p->n > CPU_PANELS_FEW &&
-           p->k <= SHARED_BYTES / 8 / (p->n + CPU_PANELS_WIDTH) &&
+    return p->batch == 1 && !tn_is_complex(p->dtype) && p->m > SHARED_ROWS &&
+           p->n > CPU_PANELS_FEW && p->k <= SHARED_BYTES / 8 / (p->n + CPU_PANELS_WIDTH) &&
            (double)p->m * (double)p->n * (double)p->k >= SHARED_WORK;
 }
 

@@ -38,8 +38,14 @@ static bool runs(const struct cpu_panels_variant *k)
 struct operand {
     char *memory;
     int64_t first, row, column; // elements
-    double *value;
+    double *value, *imaginary;  // the latter of complex numbers alone
 };
+
+// What an element has one or two of.
+static tn_dtype part_of(tn_dtype dtype)
+{
+    return dtype == TN_COMPLEX64 ? TN_F32 : dtype == TN_COMPLEX128 ? TN_F64 : dtype;
+}
 
 static void store(char *to, tn_dtype dtype, double x)
 {
@@ -95,16 +101,23 @@ static struct operand make(tn_dtype dtype, int64_t rows, int64_t columns, int fo
     // Exactly as much as the matrix has, so that a sanitizer sees what is read beside it.
     x.memory = malloc((size_t)((last + 1) * size));
     x.value = malloc((size_t)(rows * columns + 1) * sizeof(double));
-    for (int64_t i = 0; i <= last; i++)
-        store(x.memory + i * size, dtype, NAN);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            store(x.memory + (x.first + i * x.row + j * x.column) * size, dtype,
-                  element(i, j));
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            x.value[i * columns + j] =
-                load(x.memory + (x.first + i * x.row + j * x.column) * size, dtype);
+    const tn_dtype part = part_of(dtype);
+    const int64_t bytes = tn_dtype_bytes(part);
+    for (int64_t i = 0; i < (last + 1) * size / bytes; i++)
+        store(x.memory + i * bytes, part, NAN);
+    if (part != dtype)
+        x.imaginary = malloc((size_t)(rows * columns + 1) * sizeof(double));
+    // Twice, as elements may lie in one place.
+    for (int64_t i = 0; i < 2 * rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            const int64_t row = i % rows;
+            char *at = x.memory + (x.first + row * x.row + j * x.column) * size;
+            for (int64_t p = 0; p * bytes < size && i < rows; p++)
+                store(at + p * bytes, part, element(i + p, j));
+            x.value[row * columns + j] = load(at, part);
+            if (x.imaginary)
+                x.imaginary[row * columns + j] = load(at + bytes, part);
+        }
     x.memory += x.first * size;
     return x;
 }
@@ -113,6 +126,7 @@ static void drop(struct operand *x, tn_dtype dtype)
 {
     free(x->memory - x->first * (int64_t)tn_dtype_bytes(dtype));
     free(x->value);
+    free(x->imaginary);
 }
 
 static double ordinary(int64_t i, int64_t j)
@@ -159,17 +173,38 @@ static void multiply(const struct cpu_panels_variant *k, const struct cpu_panels
     free(packed);
 }
 
+// An element of the product, or its imaginary part, and the size of all terms.
+static double expected(const struct operand *a, const struct operand *b, int64_t row,
+                       int64_t column, int64_t n, int64_t depth, bool is_imaginary,
+                       double *out_size)
+{
+    double sum = 0;
+    for (int64_t p = 0; p < depth; p++) {
+        const int64_t x = row * depth + p, y = p * n + column;
+        double term = a->value[x] * b->value[y], other = 0;
+        if (a->imaginary && is_imaginary)
+            term = a->value[x] * b->imaginary[y], other = a->imaginary[x] * b->value[y];
+        else if (a->imaginary)
+            other = -a->imaginary[x] * b->imaginary[y];
+        sum += term + other;
+        *out_size += fabs(term) + fabs(other);
+    }
+    return sum;
+}
+
 static void check(const struct cpu_panels_variant *k, tn_dtype dtype, bool packs,
                   const struct operand *a, const struct operand *b, int64_t m, int64_t n,
                   int64_t depth, const char *what)
 {
     const int64_t c_row = n + between(n == 0, 2), size = m * c_row + 2 * GUARD;
-    const tn_dtype out = dtype == TN_F64 ? TN_F64 : TN_F32;
-    const int64_t bytes = tn_dtype_bytes(out);
-    char *memory = malloc((size_t)(size * bytes)), *c = memory + GUARD * bytes;
-    void *scratch = aligned_alloc(64, (size_t)(2 * cpu_panels_scratch(m, n, depth)) + 64);
-    for (int64_t i = 0; i < size; i++)
-        store(memory + i * bytes, out, 12345);
+    const tn_dtype out = tn_dtype_bytes(dtype) == 2 ? TN_F32 : dtype, part = part_of(out);
+    const int64_t bytes = tn_dtype_bytes(part), parts = tn_dtype_bytes(out) / bytes;
+    char *memory = malloc((size_t)(size * parts * bytes));
+    char *c = memory + GUARD * parts * bytes;
+    void *scratch = aligned_alloc(
+        64, (size_t)(2 * cpu_panels_scratch(parts * m, parts * n, depth)) + 64);
+    for (int64_t i = 0; i < size * parts; i++)
+        store(memory + i * bytes, part, 12345);
     multiply(k,
              &(struct cpu_panels){.a = a->memory,
                                   .b = b->memory,
@@ -185,23 +220,20 @@ static void check(const struct cpu_panels_variant *k, tn_dtype dtype, bool packs
                                   .c_row = c_row,
                                   .dtype = dtype},
              packs);
-    for (int64_t i = -GUARD; i < size - GUARD; i++) {
-        const int64_t row = i / c_row, column = i % c_row;
-        const double got = load(c + i * bytes, out);
+    for (int64_t i = -GUARD * parts; i < (size - GUARD) * parts; i++) {
+        const int64_t row = i / parts / c_row, column = i / parts % c_row;
+        const double got = load(c + i * bytes, part);
         if (i < 0 || row >= m || column >= n) {
             cr_assert(got == 12345, "%s: %s wrote beside the result at %ld", k->name, what,
                       (long)i);
             continue;
         }
-        double sum = 0, size_of_terms = 0;
-        for (int64_t p = 0; p < depth; p++) {
-            const double term = a->value[row * depth + p] * b->value[p * n + column];
-            sum += term;
-            size_of_terms += fabs(term);
-        }
+        double size_of_terms = 0;
+        const double sum =
+            expected(a, b, row, column, n, depth, parts == 2 && i % 2, &size_of_terms);
         // Each product and each sum is rounded by at most half of 2^-23 of what the terms
         // add up to; of F64 those of this loop, too. 2^-126: what is subnormal.
-        const double bound = out == TN_F64
+        const double bound = part == TN_F64
                                  ? ((double)depth + 2) * 0x1p-51 * size_of_terms
                                  : ((double)depth + 2) * 0x1p-23 * size_of_terms + 0x1p-126;
         cr_assert(isfinite(sum) ? fabs(sum - got) <= bound
@@ -215,7 +247,8 @@ static void check(const struct cpu_panels_variant *k, tn_dtype dtype, bool packs
     free(scratch);
 }
 
-static const tn_dtype dtypes[] = {TN_F32, TN_BF16, TN_F16, TN_F64};
+static const tn_dtype dtypes[] = {TN_F32, TN_BF16,      TN_F16,
+                                  TN_F64, TN_COMPLEX64, TN_COMPLEX128};
 enum { NUM_DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
 
 static void check_forms(int64_t m, int64_t n, int64_t depth, int a_form, int b_form,
@@ -228,7 +261,8 @@ static void check_forms(int64_t m, int64_t n, int64_t depth, int a_form, int b_f
         snprintf(what, sizeof(what), "%s, layouts %d and %d", tn_dtype_name(dtypes[d]),
                  a_form, b_form);
         for (const struct cpu_panels_variant *const *k = cpu_panels_variants(); *k; k++)
-            for (int packs = 0; packs < 2 && runs(*k); packs++)
+            for (int packs = 0; packs < (tn_is_complex(dtypes[d]) ? 1 : 2) && runs(*k);
+                 packs++)
                 check(*k, dtypes[d], packs, &a, &b, m, n, depth, what);
         drop(&a, dtypes[d]);
         drop(&b, dtypes[d]);
@@ -242,7 +276,7 @@ Test(panels, products_around_the_sizes_of_tiles)
     enum { NUM = sizeof(sizes) / sizeof(sizes[0]) };
     for (int i = 0; i < NUM; i++)
         for (int j = 0; j < NUM; j++)
-            for (int form = 0; form < 4; form++)
+            for (int form = (int)between(0, 1); form < 4; form += 2)
                 check_forms(sizes[i], sizes[j], sizes[between(0, NUM - 1)],
                             form & 1 ? BY_COLUMNS : BY_ROWS,
                             form & 2 ? BY_COLUMNS : BY_ROWS, ordinary);
