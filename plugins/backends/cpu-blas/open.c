@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "blas/blas.h"
+#include "blas/matmul.h"
 #include "device/device.h"
 #include "run/run.h"
 
@@ -226,6 +226,7 @@ static void close_parts(tn_device *device)
 tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_device)
 {
     uint32_t features = find_features(host);
+    product_limit(features);
     tn_device *device = host->alloc(host, sizeof(*device), CPU_ALIGNMENT);
     (void)index;
     if (!device)

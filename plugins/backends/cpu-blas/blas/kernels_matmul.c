@@ -321,17 +321,21 @@ static uint64_t panels_scratch(const tn_kernel_query *query)
     return product_panel_scratch(&p, query);
 }
 
-// Of the processor, asked for once: a virtual machine takes microseconds to answer.
-static uint32_t processor_features(void)
+// What the loops use, kept: a virtual machine takes microseconds to answer CPUID.
+#define IS_KNOWN (UINT32_C(1) << 31)
+static _Atomic uint32_t known_features;
+
+void product_limit(uint32_t features)
 {
-    static _Atomic uint32_t known;
-    const uint32_t asked = UINT32_C(1) << 31;
-    uint32_t features = atomic_load_explicit(&known, memory_order_relaxed);
-    if (!features) {
-        features = cpu_features() | asked;
-        atomic_store_explicit(&known, features, memory_order_relaxed);
-    }
-    return features;
+    atomic_store_explicit(&known_features, features | IS_KNOWN, memory_order_relaxed);
+}
+
+// Without a device of this backend, all of the processor's.
+static uint32_t used_features(void)
+{
+    if (!atomic_load_explicit(&known_features, memory_order_relaxed))
+        product_limit(cpu_features());
+    return atomic_load_explicit(&known_features, memory_order_relaxed);
 }
 
 // Whether panels compute this faster than OpenBLAS 0.3.21, on one core of a Xeon (Emerald
@@ -355,7 +359,7 @@ static uint32_t processor_features(void)
 static bool panels_are_faster(const struct product *p)
 {
     const bool is_half = p->operand != p->element, is_wide = p->dtype == TN_F64;
-    const uint32_t features = processor_features();
+    const uint32_t features = used_features();
     const int64_t few_least = is_half ? 1 << 12 : INT64_C(1) << 18;
     const double work = (double)p->m * (double)p->n * (double)p->k;
     const bool few_rows =

@@ -77,4 +77,8 @@ uint64_t product_scratch(struct product *p, const tn_kernel_query *query);
 // scratch memory.
 char *product_pack(const tn_cpu_call *call, struct product *p);
 
+// Tells by which instruction sets, CPU_HAS_..., the project's loops multiply from now on,
+// by which the choice between them and OpenBLAS is made. Any thread.
+void product_limit(uint32_t features);
+
 #endif // CPU_BLAS_MATMUL_H
