@@ -69,6 +69,9 @@ const struct cpu_kernels *cpu_pick(uint32_t features);
 const struct cpu_quant_kernels *const *cpu_quant_variants(void);
 const struct cpu_quant_kernels *cpu_quant_pick(uint32_t features);
 
+// What AMX has of convolutions, if it is among the features; else NULL.
+const struct cpu_tiles_amx *cpu_tiles_amx_pick(uint32_t features);
+
 // The same of products of F32, F16 and BF16.
 const struct cpu_panels_variant *const *cpu_panels_variants(void);
 const struct cpu_panels_variant *cpu_panels_pick(uint32_t features);

@@ -169,3 +169,13 @@ const struct cpu_panels_variant *cpu_panels_pick(uint32_t features)
         variant++; // ends at the last variant, whose `needs` is 0
     return *variant;
 }
+
+const struct cpu_tiles_amx *cpu_tiles_amx_pick(uint32_t features)
+{
+#ifdef CPU_BUILD_AMX
+    if (features & CPU_HAS_AMX)
+        return &cpu_tiles_amx;
+#endif
+    (void)features;
+    return NULL;
+}

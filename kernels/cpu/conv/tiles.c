@@ -97,7 +97,7 @@ INLINE void sum_taps(const struct cpu_tiles_rows *p, const float *from, float *t
             sums[i][v] = start[v];
     for (int64_t y = 0; y < p->taps_y; y++)
         for (int64_t x = 0; x < p->taps_x; x++) {
-            const float *w = p->weights + y * p->weight_y + x * p->weight_x;
+            const float *w = (const float *)p->weights + y * p->weight_y + x * p->weight_x;
             // Every third output has a pointer, from which the next two are at one and two
             // times the stride: all fit into registers.
             const float *third[(ROWS + 2) / 3];
@@ -148,7 +148,7 @@ static void tiles_rows(const struct cpu_tiles_rows *p)
     for (int64_t y = 0; y < p->rows; y++)
         for (int64_t i = 0; i < parts; i++) {
             const int64_t begin = i * p->pixels / parts, end = (i + 1) * p->pixels / parts;
-            tiles[end - begin](p, p->from + y * p->row + begin * p->pixel,
+            tiles[end - begin](p, (const float *)p->from + y * p->row + begin * p->pixel,
                                p->to + y * p->to_row + begin * p->to_pixel);
         }
 }

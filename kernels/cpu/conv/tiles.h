@@ -13,9 +13,9 @@
 // Sums over taps: `rows` by `pixels` outputs, of each `columns` adjacent filters. A tap has
 // `run` adjacent elements. Strides are in elements, any, 0 and negative ones too.
 struct cpu_tiles_rows {
-    const float *from;    // the first tap of the first output
-    const float *weights; // a panel: `width` filters for each element of each tap
-    const float *start;   // what the sums of `width` filters start with; NULL: 0
+    const void *from;    // the first tap of the first output
+    const void *weights; // a panel: `width` filters for each element of each tap
+    const float *start;  // what the sums of `width` filters start with; NULL: 0
     float *to;
     int64_t rows, pixels, columns;
     int64_t taps_y, taps_x, run;
@@ -24,6 +24,8 @@ struct cpu_tiles_rows {
     int64_t to_row, to_pixel;
     bool adds; // to what is there
 };
+
+typedef void cpu_tiles_rows_fn(const struct cpu_tiles_rows *p);
 
 // Sums over images, rows and pixels: of `lines` adjacent elements of a by `columns` of b,
 // which is readable up to whole vectors.
@@ -39,7 +41,7 @@ struct cpu_tiles_sums {
 
 // The loops of one variant.
 struct cpu_tiles_kernels {
-    void (*rows)(const struct cpu_tiles_rows *p);
+    cpu_tiles_rows_fn *rows;
     void (*sums)(const struct cpu_tiles_sums *p);
     // The panel of `lines` filters, `width` at most, of `inner` adjacent elements: `line`
     // elements from one to the next. Zeros are behind the last one.
@@ -48,5 +50,18 @@ struct cpu_tiles_kernels {
     int64_t lane;  // elements of a vector
     int64_t tile;  // outputs of a tile, or elements of a
 };
+
+// What the tiles of AMX have for BF16.
+#define CPU_TILES_AMX 32 // elements of a step, and filters of a panel
+struct cpu_tiles_amx {
+    // `run` is a multiple of CPU_TILES_AMX; memory behind the last output is readable as if
+    // there were 31 more.
+    cpu_tiles_rows_fn *rows;
+    // One tap of a panel: filters `line` elements apart, their elements `step`, and zeros
+    // up to whole steps.
+    void (*pack)(uint16_t *to, const uint16_t *from, int64_t line, int64_t step,
+                 int64_t lines, int64_t inner);
+};
+extern const struct cpu_tiles_amx cpu_tiles_amx;
 
 #endif // KERNELS_CPU_TILES_H

@@ -14,12 +14,17 @@
 struct tiles_run {
     struct tiles_plan t;
     const struct cpu_tiles_kernels *loops;
+    const struct cpu_tiles_amx *amx; // NULL: f32 is computed
+    cpu_tiles_rows_fn *rows;
     const char *w;
     const tn_tensor *bias;             // NULL: none
     int64_t taps, panels_each, panels; // of a filter; panels of a group, of all
-    int64_t panel_floats;
-    float *weights, *start; // panels, and what sums start with, or NULL
-    unsigned char *clips;   // of each panel: whether outputs run one by one
+    int64_t width, inner;   // filters of a panel; elements of a tap, up to whole steps
+    int64_t panel_elements; // of `unit` bytes
+    int64_t unit;
+    char *weights;        // panels
+    float *start;         // what sums start with; NULL: 0
+    unsigned char *clips; // of each panel: whether outputs run one by one
     char *workers;
     int64_t parts; // of the panels
     uint64_t worker_bytes;
@@ -69,7 +74,7 @@ static uint64_t bytes_of_panels(const struct tiles_plan *t)
 // Filters [first, first + count) of the forward pass: those of the panel side by side.
 static void pack_filters(const struct tiles_run *r, int64_t first, int64_t count, float *to)
 {
-    const int64_t n = r->taps * r->t.in, width = r->loops->width;
+    const int64_t n = r->taps * r->t.in, width = r->width;
     const char *from = r->w + first * n * r->t.size;
     if (r->t.dtype == TN_F32) {
         r->loops->pack(to, (const float *)(const void *)from, n, count, n);
@@ -86,12 +91,29 @@ static void pack_filters(const struct tiles_run *r, int64_t first, int64_t count
     }
 }
 
-// Channels [first, first + count) of a group's input, for one tap of the window.
-static float *pack_tap(const struct tiles_run *r, int64_t group, int64_t tap, int64_t first,
-                       int64_t count, float *to)
+// One tap of filters [first, first + count) of a group, or of channels of its input, as AMX
+// reads them.
+static void pack_amx(const struct tiles_run *r, int64_t group, int64_t tap, int64_t first,
+                     int64_t count, uint16_t *to)
 {
     const struct cpu_conv *v = &r->t.conv;
-    for (int64_t o = 0; o < v->og; o++, to += r->loops->width) {
+    const int64_t filter = r->taps * v->cg;
+    const uint16_t *from = (const uint16_t *)(const void *)r->w;
+    from += group * v->og * filter + tap * v->cg;
+    if (r->t.is_backward)
+        r->amx->pack(to, from + first, 1, filter, count, v->og);
+    else
+        r->amx->pack(to, from + first * filter, filter, 1, count, v->cg);
+}
+
+// Channels [first, first + count) of a group's input, for one tap of the window.
+static void pack_tap(const struct tiles_run *r, int64_t group, int64_t tap, int64_t first,
+                     int64_t count, float *to)
+{
+    const struct cpu_conv *v = &r->t.conv;
+    if (count < r->width)
+        memset(to, 0, (size_t)(v->og * r->width) * sizeof(float));
+    for (int64_t o = 0; o < v->og; o++, to += r->width) {
         const void *in =
             r->w + (((group * v->og + o) * r->taps + tap) * v->cg + first) * r->t.size;
         if (r->t.dtype == TN_F32)
@@ -99,7 +121,6 @@ static float *pack_tap(const struct tiles_run *r, int64_t group, int64_t tap, in
         else
             r->t.kernels->cast[r->t.dtype][TN_F32](to, &in, count, 0);
     }
-    return to;
 }
 
 static int64_t count_classes(const struct tiles_plan *t, int axis)
@@ -110,46 +131,56 @@ static int64_t count_classes(const struct tiles_plan *t, int axis)
 
 // Of a panel the taps of class after class, row by row.
 static void pack_classes(const struct tiles_run *r, int64_t group, int64_t first,
-                         int64_t count, float *to)
+                         int64_t count, char *to)
 {
     for (int64_t i = 0; i < count_classes(&r->t, 0); i++)
         for (int64_t j = 0; j < count_classes(&r->t, 1); j++) {
             const struct cpu_depthwise_axis y = tiles_axis(&r->t, 0, i);
             const struct cpu_depthwise_axis x = tiles_axis(&r->t, 1, j);
-            for (int64_t k = 0; k < y.taps; k++)
-                for (int64_t l = 0; l < x.taps; l++) {
-                    int64_t row = y.tap + k * y.tap_step, column = x.tap + l * x.tap_step;
-                    to = pack_tap(r, group, row * r->t.conv.kw + column, first, count, to);
-                }
+            for (int64_t k = 0; k < y.taps * x.taps; k++) {
+                int64_t row = y.tap + k / x.taps * y.tap_step;
+                int64_t tap = row * r->t.conv.kw + x.tap + k % x.taps * x.tap_step;
+                if (r->amx)
+                    pack_amx(r, group, tap, first, count, (uint16_t *)(void *)to);
+                else
+                    pack_tap(r, group, tap, first, count, (float *)(void *)to);
+                to += r->inner * r->width * r->unit;
+            }
         }
+}
+
+static void pack_start(const struct tiles_run *r, int64_t panel, int64_t first,
+                       int64_t count)
+{
+    float *start = r->start + panel * r->width;
+    const void *in = (const char *)first_element(r->bias) + first * r->t.size;
+    memset(start, 0, (size_t)r->width * sizeof(float));
+    if (r->t.dtype == TN_F32)
+        memcpy(start, in, (size_t)count * sizeof(float));
+    else
+        r->t.kernels->cast[r->t.dtype][TN_F32](start, &in, count, 0);
 }
 
 static void pack_panels(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct tiles_run *r = context;
-    const int64_t width = r->loops->width, out = r->t.out;
+    const int64_t width = r->width, out = r->t.out;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         const int64_t group = i / r->panels_each, first = i % r->panels_each * width;
         const int64_t count = out - first < width ? out - first : width;
-        float *to = r->weights + i * r->panel_floats;
-        if (count < width && r->t.is_backward)
-            memset(to, 0, (size_t)r->panel_floats * sizeof(float));
-        if (r->t.is_backward)
+        char *to = r->weights + i * r->panel_elements * r->unit;
+        if (r->t.is_backward || r->amx)
             pack_classes(r, group, first, count, to);
         else
-            pack_filters(r, group * out + first, count, to);
-        r->clips[i] = r->t.pads && !tiles_are_finite(to, r->panel_floats);
-        if (!r->start)
-            continue;
-        float *start = r->start + i * width;
-        const void *in =
-            (const char *)first_element(r->bias) + (group * out + first) * r->t.size;
-        memset(start, 0, (size_t)width * sizeof(float));
-        if (r->t.dtype == TN_F32)
-            memcpy(start, in, (size_t)count * sizeof(float));
-        else
-            r->t.kernels->cast[r->t.dtype][TN_F32](start, &in, count, 0);
+            pack_filters(r, group * out + first, count, (float *)(void *)to);
+        r->clips[i] =
+            r->t.pads &&
+            !(r->amx
+                  ? tiles_are_finite_bf16((const uint16_t *)(void *)to, r->panel_elements)
+                  : tiles_are_finite((const float *)(void *)to, r->panel_elements));
+        if (r->start)
+            pack_start(r, i, group * out + first, count);
     }
 }
 
@@ -197,7 +228,7 @@ static void clip(const struct cpu_depthwise_axis *a, int64_t i, int64_t *begin,
 static void run_clipped(const struct tiles_run *r, const struct tiles_part *p,
                         struct cpu_tiles_rows s)
 {
-    const float *from = s.from, *weights = s.weights;
+    const char *from = s.from, *weights = s.weights;
     float *to = s.to;
     const int64_t rows = s.rows, pixels = s.pixels;
     int64_t top, bottom, left, right;
@@ -208,10 +239,11 @@ static void run_clipped(const struct tiles_run *r, const struct tiles_part *p,
             clip(&p->x, j, &left, &right);
             s.taps_y = bottom - top;
             s.taps_x = right - left;
-            s.from = from + i * s.row + j * s.pixel + top * s.tap_y + left * s.tap_x;
-            s.weights = weights + top * s.weight_y + left * s.weight_x;
+            s.from =
+                from + (i * s.row + j * s.pixel + top * s.tap_y + left * s.tap_x) * r->unit;
+            s.weights = weights + (top * s.weight_y + left * s.weight_x) * r->unit;
             s.to = to + i * s.to_row + j * s.to_pixel;
-            r->loops->rows(&s);
+            r->rows(&s);
         }
     }
 }
@@ -233,15 +265,17 @@ static void join(struct cpu_tiles_rows *s)
 // Panel `panel` for the rows from `low` on, of which `source` has what they need. `column`:
 // where the panel's are in the target.
 static void run_part(const struct tiles_run *r, const struct tiles_part *p, int64_t low,
-                     int64_t panel, const float *weights, const struct tiles_source *source,
+                     int64_t panel, const char *weights, const struct tiles_source *source,
                      const struct tiles_target *to, int64_t column)
 {
     const struct tiles_plan *t = &r->t;
-    const int64_t width = r->loops->width, first = panel % r->panels_each * width;
+    const int64_t width = r->width, first = panel % r->panels_each * width;
     struct cpu_tiles_rows s = {
-        .from = source->data +
-                (p->y.from + p->first * p->y.by_output - source->first) * source->row +
-                (p->x.from - source->left) * source->pixel + panel / r->panels_each * t->in,
+        .from =
+            source->data +
+            ((p->y.from + p->first * p->y.by_output - source->first) * source->row +
+             (p->x.from - source->left) * source->pixel + panel / r->panels_each * t->in) *
+                r->unit,
         .weights = weights,
         .start = r->start ? r->start + panel * width : NULL,
         .to = to->data +
@@ -253,13 +287,13 @@ static void run_part(const struct tiles_run *r, const struct tiles_part *p, int6
         .columns = t->out - first < width ? t->out - first : width,
         .taps_y = p->y.taps,
         .taps_x = p->x.taps,
-        .run = t->in,
+        .run = r->inner,
         .tap_y = p->y.by_tap * source->row,
         .tap_x = p->x.by_tap * source->pixel,
         .row = p->y.by_output * source->row,
         .pixel = p->x.by_output * source->pixel,
-        .weight_y = p->x.taps * t->in * width,
-        .weight_x = t->in * width,
+        .weight_y = p->x.taps * r->inner * width,
+        .weight_x = r->inner * width,
         .to_row = p->y.step * t->to_row * to->pitch,
         .to_pixel = p->x.step * to->pitch,
     };
@@ -268,7 +302,7 @@ static void run_part(const struct tiles_run *r, const struct tiles_part *p, int6
         return;
     }
     join(&s);
-    r->loops->rows(&s);
+    r->rows(&s);
 }
 
 struct tiles_band {
@@ -279,7 +313,7 @@ struct tiles_band {
 // Where the filters of a panel begin, among all.
 static int64_t column_of(const struct tiles_run *r, int64_t panel)
 {
-    const int64_t first = panel % r->panels_each * r->loops->width;
+    const int64_t first = panel % r->panels_each * r->width;
     return panel / r->panels_each * r->t.out + (first < r->t.out ? first : r->t.out);
 }
 
@@ -290,33 +324,34 @@ static void run_panels(const struct tiles_run *r, const struct tiles_band *b, fl
     const struct tiles_plan *t = &r->t;
     const int64_t pixels = (b->high - b->low) * t->to_row, begin = column_of(r, b->first);
     struct tiles_source source = {0};
-    float *memory = copies;
+    char *memory = (char *)copies;
     int64_t each = 0;
-    for (int64_t n = 0; n < b->images; n++, memory += each) {
+    for (int64_t n = 0; n < b->images; n++, memory += each * r->unit) {
         tiles_find(t, b->image + n, b->low, b->high, memory, &source);
         each = source.size;
     }
     const int64_t image = t->copies ? each : t->from_rows * source.row;
-    const float *last = source.data;
+    const char *last = source.data;
+    const int64_t tap = r->inner * r->width * r->unit;
     int64_t row = 0; // taps of all classes along x
     for (int64_t j = 0; j < count_classes(t, 1); j++)
         row += tiles_axis(t, 1, j).taps;
     for (int64_t i = 0; i < count_classes(t, 0); i++)
         for (int64_t panel = b->first; panel < b->end; panel++) {
-            const float *weights = r->weights + panel * r->panel_floats;
+            const char *weights = r->weights + panel * r->panel_elements * r->unit;
             // Classes before this one have whole rows of taps.
             for (int64_t k = 0; k < i; k++)
-                weights += tiles_axis(t, 0, k).taps * row * t->in * r->loops->width;
+                weights += tiles_axis(t, 0, k).taps * row * tap;
             for (int64_t j = 0; j < count_classes(t, 1); j++) {
                 const struct tiles_part p = find_part(t, b->low, b->high, i, j);
                 for (int64_t n = 0; n < b->images; n++) {
-                    source.data = last - (b->images - 1 - n) * image;
+                    source.data = last - (b->images - 1 - n) * image * r->unit;
                     run_part(r, &p, b->low, panel, weights, &source,
                              &(struct tiles_target){to->data + n * pixels * to->pitch,
                                                     to->pitch},
                              column_of(r, panel) - begin);
                 }
-                weights += p.y.taps * p.x.taps * t->in * r->loops->width;
+                weights += p.y.taps * p.x.taps * tap;
             }
         }
 }
@@ -382,12 +417,25 @@ static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker
 static void divide(struct tiles_run *r, int64_t threads)
 {
     struct tiles_plan *t = &r->t;
-    int64_t wanted = 3 * threads, pixels = t->conv.n * t->to_rows * t->to_row / wanted;
+    int64_t wanted = 6 * threads, pixels = t->conv.n * t->to_rows * t->to_row / wanted;
     if (threads > 1 && tiles_count_bands(t) < wanted)
         tiles_cut(t, pixels > TILES_LEAST_PIXELS ? pixels : TILES_LEAST_PIXELS);
     int64_t bands = tiles_count_bands(t);
     r->parts = threads > 1 && bands < 2 * threads ? (2 * threads + bands - 1) / bands : 1;
     r->parts = r->parts < r->panels ? r->parts : r->panels;
+}
+
+// BF16 on AMX where it is, else f32 in registers.
+static void choose_loops(struct tiles_run *r)
+{
+    struct tiles_plan *t = &r->t;
+    r->amx = tiles_can_keep(t) ? tiles_amx_variant(t->call) : NULL;
+    if (r->amx)
+        tiles_keep(t);
+    r->rows = r->amx ? r->amx->rows : r->loops->rows;
+    r->unit = tiles_found_size(t);
+    r->width = r->amx ? CPU_TILES_AMX : r->loops->width;
+    r->inner = r->amx ? (t->in + CPU_TILES_AMX - 1) / CPU_TILES_AMX * CPU_TILES_AMX : t->in;
 }
 
 static tn_status run_tiles(const tn_cpu_call *call, struct tiles_run *r,
@@ -402,19 +450,21 @@ static tn_status run_tiles(const tn_cpu_call *call, struct tiles_run *r,
     t->to = to->data ? first_element(to) : NULL;
     r->loops = t->kernels->tiles;
     r->w = first_element(w);
+    choose_loops(r);
     r->taps = t->conv.kh * t->conv.kw;
-    r->panels_each = (t->out + r->loops->width - 1) / r->loops->width;
+    r->panels_each = (t->out + r->width - 1) / r->width;
     r->panels = r->panels_each * t->conv.groups;
-    r->panel_floats = r->taps * t->in * r->loops->width;
+    r->panel_elements = r->taps * r->inner * r->width;
     r->weights = call->scratch;
-    float *behind = r->weights + r->panels * r->panel_floats;
+    float *behind = (float *)(void *)(r->weights + r->panels * r->panel_elements * r->unit);
     r->start = r->bias ? behind : NULL;
-    r->clips = (unsigned char *)(behind + r->panels * r->loops->width);
+    r->clips = (unsigned char *)(behind + r->panels * r->width);
     r->workers = (char *)call->scratch + bytes_of_panels(t);
     tiles_cut(t, TILES_PIXELS);
     r->worker_bytes = bytes_of_worker(t, !t->to);
     divide(r, call->num_threads);
-    call->parallel_for(call, r->panels, 1 + 16384 / (r->panel_floats + 1), pack_panels, r);
+    call->parallel_for(call, r->panels, 1 + 16384 / (r->panel_elements + 1), pack_panels,
+                       r);
     int64_t items = tiles_count_bands(t) * r->parts;
     int64_t work = t->conv.pixels * t->conv.k * t->conv.o / items;
     call->parallel_for(call, items, 1 + PIECE_WORK / (work + 1), run_items, r);
@@ -423,10 +473,18 @@ static tn_status run_tiles(const tn_cpu_call *call, struct tiles_run *r,
 
 static uint64_t tiles_scratch(struct tiles_plan *t, const tn_kernel_query *query)
 {
+    const bool fused = query->fused != 0;
     tiles_cut(t, TILES_PIXELS);
+    uint64_t each = bytes_of_worker(t, fused), kept = 0;
+    // The processor's loops are not known here.
+    if (tiles_can_keep(t)) {
+        tiles_keep(t);
+        tiles_cut(t, TILES_PIXELS);
+        kept = bytes_of_worker(t, fused);
+    }
     return tn_saturated_add(
         bytes_of_panels(t),
-        tn_saturated_multiply(bytes_of_worker(t, query->fused != 0), query->num_workers));
+        tn_saturated_multiply(each > kept ? each : kept, query->num_workers));
 }
 
 static tn_status tiles_conv2d(const tn_cpu_call *call)

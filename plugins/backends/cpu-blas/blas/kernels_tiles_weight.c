@@ -145,8 +145,9 @@ static void sum_tap(const struct tiles_piece *p, int64_t first, int64_t end, int
     }
     const int64_t x_row = v->sh * p->x.row, x_pixel = v->sw * p->x.pixel;
     const int64_t place = (row * v->kw + column) * v->cg, down = low - p->low;
-    const float *x = p->x.data + row * v->dh * p->x.row + column * v->dw * p->x.pixel +
-                     first / v->og * v->cg + down * x_row + left * x_pixel;
+    const float *x = (const float *)(const void *)p->x.data + row * v->dh * p->x.row +
+                     column * v->dw * p->x.pixel + first / v->og * v->cg + down * x_row +
+                     left * x_pixel;
     const float *g = p->g + (down * v->ow + left) * p->r->pitch + first;
     struct cpu_tiles_sums s = {
         .images = p->images, .rows = high - low, .pixels = right - left, .adds = p->adds};
@@ -214,7 +215,7 @@ static void sum_band(const struct tiles_weights *r, int64_t number, struct tiles
     p->low = number % t->bands * t->band;
     p->high = v->oh - p->low < t->band ? v->oh : p->low + t->band;
     for (int64_t i = 0, at = 0; i < p->images; i++, at += source.size) {
-        tiles_find(t, image + i, p->low, p->high, copies + at, &source);
+        tiles_find(t, image + i, p->low, p->high, (char *)(copies + at), &source);
         if (i == 0)
             p->x = source;
     }

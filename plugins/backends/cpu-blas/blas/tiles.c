@@ -90,9 +90,29 @@ static int64_t most_rows(const struct tiles_plan *t, int64_t rows)
     return n + (t->is_backward ? 1 : 0);
 }
 
+bool tiles_can_keep(const struct tiles_plan *t)
+{
+    return t->dtype == TN_BF16 && t->in >= CPU_TILES_AMX / 2 &&
+           (t->conv.groups == 1 || t->in % CPU_TILES_AMX == 0);
+}
+
+void tiles_keep(struct tiles_plan *t)
+{
+    t->keeps = t->copies = true;
+    t->pitch = round_up(t->from_channels, CPU_TILES_AMX);
+    t->pitch += t->pitch % (2 * APART) == 0 ? CPU_TILES_AMX : 0;
+}
+
 int64_t tiles_copy_floats(const struct tiles_plan *t)
 {
-    return t->copies ? t->images * round_up(most_rows(t, t->band) * t->width * t->pitch, 16)
+    if (t->keeps) {
+        // As many outputs behind the last one as a tile reads.
+        int64_t step = t->is_backward ? 1 : t->conv.sw;
+        int64_t row = t->width * t->pitch, rows = most_rows(t, t->band);
+        return round_up(t->images * round_up(rows * row, 32) + 32 * step * t->pitch, 32) /
+               2;
+    }
+    return t->copies ? t->images * round_up(most_rows(t, t->band) * t->width * t->pitch, 32)
                      : 0;
 }
 
@@ -119,55 +139,57 @@ int64_t tiles_count_bands(const struct tiles_plan *t)
     return (t->conv.n + t->images - 1) / t->images * t->bands;
 }
 
-// Floats of `count` pixels at `from`, `pitch` apart at `to`.
+// `count` pixels at `from`, `pitch` apart at `to`, with zeros behind each.
 static void copy_pixels(const struct tiles_plan *t, const char *from, int64_t count,
-                        float *to)
+                        char *to)
 {
-    const int64_t channels = t->from_channels, pitch = t->pitch;
+    const int64_t channels = t->from_channels, pitch = t->pitch, size = tiles_found_size(t);
     const int64_t step = pitch == channels ? count * channels : channels;
-    for (int64_t done = 0; done < count * channels && step > 0; done += step, to += pitch) {
+    for (int64_t done = 0; done < count * channels; done += step, to += pitch * size) {
         const void *in = from + done * t->size;
-        if (t->dtype == TN_F32)
-            memcpy(to, in, (size_t)step * sizeof(float));
+        if (size == t->size)
+            memcpy(to, in, (size_t)(step * size));
         else
             t->kernels->cast[t->dtype][TN_F32](to, &in, step, 0);
+        if (pitch != channels)
+            memset(to + channels * size, 0, (size_t)((pitch - channels) * size));
     }
 }
 
 void tiles_find(const struct tiles_plan *t, int64_t image, int64_t low, int64_t high,
-                float *memory, struct tiles_source *out)
+                char *memory, struct tiles_source *out)
 {
     const int64_t rows = tiles_rows_of(&t->y, low, high, &out->first);
-    const int64_t row = t->width * t->pitch;
+    const int64_t size = tiles_found_size(t), pixel = t->pitch * size,
+                  row = t->width * pixel;
     const char *from =
         t->from + image * t->from_rows * t->from_row * t->from_channels * t->size;
     out->left = t->left;
     if (!t->copies) {
         out->row = t->from_row * t->from_channels;
         out->pixel = t->from_channels;
-        out->data = (const float *)(const void *)from + out->first * out->row +
-                    out->left * out->pixel;
+        out->data = from + (out->first * out->row + out->left * out->pixel) * size;
         return;
     }
     out->data = memory;
-    out->row = row;
+    out->row = t->width * t->pitch;
     out->pixel = t->pitch;
-    out->size = round_up(rows * row, 16);
+    out->size = round_up(rows * out->row, 32);
     const int64_t begin = t->left < 0 ? least(-t->left, t->width) : 0;
     const int64_t inside = t->from_row - (t->left + begin);
     const int64_t count = inside < 0 ? 0 : least(t->width - begin, inside);
     for (int64_t i = 0; i < rows; i++, memory += row) {
         const int64_t y = out->first + i;
         if (y < 0 || y >= t->from_rows) {
-            memset(memory, 0, (size_t)row * sizeof(float));
+            memset(memory, 0, (size_t)row);
             continue;
         }
-        memset(memory, 0, (size_t)(begin * t->pitch) * sizeof(float));
+        memset(memory, 0, (size_t)(begin * pixel));
         copy_pixels(t,
                     from + (y * t->from_row + t->left + begin) * t->from_channels * t->size,
-                    count, memory + begin * t->pitch);
-        memset(memory + (begin + count) * t->pitch, 0,
-               (size_t)((t->width - begin - count) * t->pitch) * sizeof(float));
+                    count, memory + begin * pixel);
+        memset(memory + (begin + count) * pixel, 0,
+               (size_t)((t->width - begin - count) * pixel));
     }
 }
 
@@ -179,5 +201,13 @@ bool tiles_are_finite(const float *x, int64_t n)
         memcpy(&bits, &x[i], sizeof(bits));
         special |= (bits & 0x7f800000) == 0x7f800000;
     }
+    return !special;
+}
+
+bool tiles_are_finite_bf16(const uint16_t *x, int64_t n)
+{
+    uint16_t special = 0;
+    for (int64_t i = 0; i < n; i++)
+        special |= (x[i] & 0x7f80) == 0x7f80;
     return !special;
 }

@@ -41,6 +41,7 @@ struct tiles_plan {
     int64_t from_rows, from_row, to_rows, to_row; // rows of an image, pixels of a row
     bool pads;                                    // some of what is read is padding
     bool copies;                                  // bands are copied
+    bool keeps;                  // copies have the elements as they are, else floats
     int64_t left, width, pitch;  // of a copied row: first pixel, pixels, floats of one
     int64_t images, band, bands; // of a band: images, rows; bands of those images
     const char *from;
@@ -64,23 +65,34 @@ int64_t tiles_count_bands(const struct tiles_plan *t);
 int64_t tiles_rows_of(const struct tiles_line *line, int64_t low, int64_t high,
                       int64_t *first);
 
+// Of BF16 for the tiles of AMX: copies have BF16, and pixels whole steps of elements.
+bool tiles_can_keep(const struct tiles_plan *t);
+void tiles_keep(struct tiles_plan *t);
+
 // Floats of a copy of one band.
 int64_t tiles_copy_floats(const struct tiles_plan *t);
 
 // The rows [low, high) of what is written to an image need these: copies them to `memory`,
-// or finds them in place. Strides are of floats.
+// or finds them in place. Strides are of elements.
 struct tiles_source {
-    const float *data; // pixel `left` of row `first`
+    const char *data; // pixel `left` of row `first`
     int64_t first, left, row, pixel;
-    int64_t size; // floats of the copy
+    int64_t size; // elements of the copy
 };
 void tiles_find(const struct tiles_plan *t, int64_t image, int64_t low, int64_t high,
-                float *memory, struct tiles_source *out);
+                char *memory, struct tiles_source *out);
+
+// Bytes of an element of that.
+static inline int64_t tiles_found_size(const struct tiles_plan *t)
+{
+    return t->keeps ? t->size : (int64_t)sizeof(float);
+}
 
 // The axis of outputs r, r + stride, .. (only 0 is one of the forward pass).
 struct cpu_depthwise_axis tiles_axis(const struct tiles_plan *t, int axis, int64_t r);
 
-// Whether all of n floats are finite.
+// Whether all of n numbers are finite.
 bool tiles_are_finite(const float *x, int64_t n);
+bool tiles_are_finite_bf16(const uint16_t *x, int64_t n);
 
 #endif // CPU_BLAS_TILES_H

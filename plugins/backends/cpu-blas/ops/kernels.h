@@ -35,6 +35,11 @@ static inline const struct cpu_panels_variant *panels_variant(const tn_cpu_call 
                            (call->cpu_features & TN_CPU_AMX ? CPU_HAS_AMX : 0));
 }
 
+static inline const struct cpu_tiles_amx *tiles_amx_variant(const tn_cpu_call *call)
+{
+    return cpu_tiles_amx_pick(call->cpu_features & TN_CPU_AMX ? CPU_HAS_AMX : 0);
+}
+
 // The address of an operand's first element.
 static inline void *first_element(const tn_tensor *tensor)
 {
