@@ -104,13 +104,9 @@ static const char *full_name(const char *name, const char *dtype)
     return full;
 }
 
-static void check_row(const struct row *r, int device, tn_dtype dtype, const char *suffix)
+static struct tiling tiling_on(const tn_vulkan_limits *limits, const struct row *r,
+                               tn_dtype dtype)
 {
-    const tn_vulkan_limits limits = {.struct_size = sizeof(limits),
-                                     .features = features[device],
-                                     .max_invocations = 1024,
-                                     .max_shared = 49152,
-                                     .subgroup_size = 32};
     tn_value in[2] = {{.layout = left_operand(r, dtype)},
                       {.layout = matrices(dtype, r->batches, r->k, r->n)}};
     tn_value out = {.layout = matrices(dtype, r->batches, r->m, r->n)};
@@ -122,7 +118,17 @@ static void check_row(const struct row *r, int device, tn_dtype dtype, const cha
                           .value_size = sizeof(tn_value),
                           .num_fused = r->fused};
     const struct product p = product_describe(&in[0].layout, &in[1].layout);
-    const struct tiling tiling = product_tiling(&limits, &step, &p);
+    return product_tiling(limits, &step, &p);
+}
+
+static void check_row(const struct row *r, int device, tn_dtype dtype, const char *suffix)
+{
+    const tn_vulkan_limits limits = {.struct_size = sizeof(limits),
+                                     .features = features[device],
+                                     .max_invocations = 1024,
+                                     .max_shared = 49152,
+                                     .subgroup_size = 32};
+    const struct tiling tiling = tiling_on(&limits, r, dtype);
     cr_assert(eq(str, (char *)tiling.name, (char *)full_name(r->names[device], suffix)),
               "row %td, device %d", r - rows, device);
 }
@@ -169,4 +175,24 @@ Test(vulkan_products, dtypes_have_features_of_their_own)
         const struct tiling tiling = product_tiling(&limits, &step, &p);
         cr_assert(eq(str, (char *)tiling.name, (char *)wanted[i].name));
     }
+}
+
+// Units of subgroups are for subgroups of 32 alone, and tiles for devices that have their
+// shared memory: what lacks either is given what the device without them would run.
+Test(vulkan_products, poorer_devices_get_the_next_best_kernel)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (uint32_t size = 4; size <= 128; size *= 2) {
+            const uint32_t shared = size == 8 ? 16384 : 32768;
+            tn_vulkan_limits limits = {.struct_size = sizeof(limits),
+                                       .features = features[BOTH],
+                                       .max_invocations = 1024,
+                                       .max_shared = size == 32 ? 16384 : shared,
+                                       .subgroup_size = size};
+            const struct tiling got = tiling_on(&limits, &rows[i], TN_F16);
+            limits.features = features[GROUPS];
+            const struct tiling wanted = tiling_on(&limits, &rows[i], TN_F16);
+            cr_assert(eq(str, (char *)got.name, (char *)wanted.name),
+                      "row %zu, subgroups of %u", i, size);
+        }
 }

@@ -81,7 +81,7 @@ FLOORS = {
         "header": ["base", "files", "plugins", "ops"],
         "lang": ["base", "ops"],
         "eval": ["base", "lang"],
-        "why": ["base", "plugins", "devices", "ops", "lang"],
+        "why": ["base", "plugins", "devices", "ops", "lang", "kernels"],
         "doctor": ["base", "files", "devices"],
         "model": ["base", "programs"],
         "new": ["base", "files", "ops"],

@@ -109,6 +109,15 @@ def convolutions_choose_their_tiles():
             assert got == names, (x, w, as_gpu, got, names)
 
 
+def why_names_the_kernel_that_is_launched():
+    if not present("vulkan"):
+        return "no device of vulkan"
+    expression = ["astype(x, dtype=f32) @ astype(x, dtype=f32)", "x=[[1.0,2],[3,4]]"]
+    names = {s["name"] for s in report(*expression)["sites"] if s["step"] == "base.matmul/1"}
+    said = tenon("why", *expression, env=environment()).stdout
+    assert len(names) == 1 and f"  base.matmul/1: {names.pop()}\n" in said, said
+
+
 def the_compiler_s_kernels_are_counted_alike():
     if not present("vulkan-jit"):
         return "no device of vulkan-jit"
@@ -181,6 +190,7 @@ def what_tells_no_launch_is_an_error():
 run([launches_are_counted_by_what_they_share,
      each_launch_says_what_it_is,
      convolutions_choose_their_tiles,
+     why_names_the_kernel_that_is_launched,
      the_compiler_s_kernels_are_counted_alike,
      a_saved_graph_needs_no_values_and_nothing_runs,
      large_graphs_need_few_kernels,

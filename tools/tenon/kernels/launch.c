@@ -138,9 +138,12 @@ static void share_costs(const struct listening *listening)
 
 #define MAX_BACKENDS 16
 
+// NULL: it tells no more.
 static int ask(const char *plugin, const tn_launches *launches, const tn_host *host,
                struct listening *listening)
 {
+    if (!listening)
+        return launches->watch(host, NULL, NULL) ? oops_library() : 0;
     if (launches->watch(host, take, listening))
         return oops_library();
     if (!listening->costs)
@@ -191,6 +194,8 @@ int launches_plan(struct session *session, bool measures, json_t **out, double w
         failed = oops_memory();
     if (!failed && measures)
         share_costs(&listening);
+    if (!failed)
+        failed = listen(session->runtime, NULL);
     json_decref(listening.numbers);
     json_decref(listening.costs);
     if (failed)

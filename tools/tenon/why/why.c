@@ -5,7 +5,7 @@
 #include "devices/devices.h"
 #include "plugins/find.h"
 #include "base/table.h"
-#include "lang/session.h"
+#include "kernels/launch.h"
 #include "why.h"
 
 #include <stdio.h>
@@ -14,11 +14,11 @@
 
 static const char details[] =
     "For an expression: the device and kernel of each node, and for each other candidate\n"
-    "why it was turned down. For a plugin: whether it can be used, or what is wrong and\n"
-    "what to do. For an operator: where it comes from, and what can run it. For a "
-    "backend:\n"
-    "its devices and whether they are used, or why it has none. 'last' tells of the last\n"
-    "run of any application that was started with TENON_WHY=FILE.\n"
+    "why it was turned down; on Vulkan the module that each step launches. For a plugin:\n"
+    "whether it can be used, or what is wrong and what to do. For an operator: where it\n"
+    "comes from, and what can run it. For a backend: its devices and whether they are\n"
+    "used, or why it has none. 'last' tells of the last run of any application that was\n"
+    "started with TENON_WHY=FILE.\n"
     "\n"
     "  tenon why 'softmax(x @ y)' x=x.npy y=y.npy\n"
     "  TENON_BACKEND=vulkan,cpu-blas tenon why 'x // 2' x=[1,2,3]\n"
@@ -167,6 +167,24 @@ static void say_remedies(const json_t *nodes)
             "it.\n");
 }
 
+// Of devices that tell: which of a kernel's modules runs for a step, each once.
+static void say_launches(const json_t *launches)
+{
+    size_t i;
+    json_t *launch, *seen = json_object();
+    char line[256];
+    json_array_foreach(launches, i, launch)
+    {
+        snprintf(line, sizeof(line), "  %s: %s\n", text_of(launch, "step"),
+                 text_of(launch, "name"));
+        if (json_object_get(seen, line))
+            continue;
+        say("%s%s", json_object_size(seen) == 0 ? "\nLaunches, by step:\n" : "", line);
+        json_object_set_new(seen, line, json_true());
+    }
+    json_decref(seen);
+}
+
 int say_plan(const json_t *plan, bool full)
 {
     const json_t *nodes = json_object_get(plan, "nodes");
@@ -177,7 +195,19 @@ int say_plan(const json_t *plan, bool full)
     if (!json_array_size(nodes))
         say("Nothing is computed: the values are known already.\n");
     say_segments(plan, full);
+    say_launches(json_object_get(plan, "launches"));
     return 0;
+}
+
+// The launches of the session's plan, where a backend tells them; else an empty array.
+static json_t *launches_of(struct session *session)
+{
+    json_t *launches = NULL;
+    double whole_us[2];
+    if (launches_plan(session, false, &launches, whole_us) == 0)
+        return launches;
+    forget_oops(); // the explanation says it
+    return json_array();
 }
 
 static int why_expression(char *const *items, int count, bool json, bool full)
@@ -188,10 +218,13 @@ static int why_expression(char *const *items, int count, bool json, bool full)
     int failed = session_open(&session, items, count);
     if (failed)
         return failed;
+    json_t *launches = launches_of(&session);
     if (tn_explain(session.scope, session.results.items, session.results.count, &text)) {
         failed = oops_scope(session.scope);
     } else {
         json_t *plan = json_loads(text, 0, &error);
+        if (plan)
+            json_object_set(plan, "launches", launches);
         if (!plan)
             failed = oops("the explanation is no JSON: %s", error.text);
         else
@@ -200,6 +233,7 @@ static int why_expression(char *const *items, int count, bool json, bool full)
             failed = oops("%s", text_of(plan, "message"));
         json_decref(plan);
     }
+    json_decref(launches);
     tn_text_free(text);
     session_close(&session);
     return failed;
