@@ -7,16 +7,24 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define ROUND_SECONDS 5e-3 // a round makes calls for about so long
-#define SLOW_SECONDS 0.1   // calls that take longer have fewer rounds
+#define ROUND_SECONDS 3e-3 // a round makes calls for about so long
+#define SLOW_SECONDS 0.05  // calls that take longer have fewer rounds
 #define SLOW_ROUNDS 3
 #define MANY 16           // operations a byte, from which arithmetic is what bounds
-#define SAMPLES (1 << 20) // of a result, at most about so many elements are compared
+#define SAMPLES (1 << 18) // of a result, at most about so many elements are compared
 
 struct side {
     struct contestant contest;
     double least;
+};
+
+// Elements of a result at equal distances.
+struct sample {
+    tn_dtype dtype;
+    uint64_t count, stride, size; // elements of the result; bytes of the sample
+    void *data;                   // owned
 };
 
 struct measured {
@@ -30,6 +38,8 @@ struct measured {
     uint64_t num_inputs, num_outputs;
     tn_function *function;
     double bytes; // of inputs and outputs
+    struct sample samples[CASE_MAX_OUTPUTS];
+    bool has_samples;
     struct side ours, theirs;
     double error;     // of results, over the greatest element; < 0: not compared
     bool wrong;       // the error is above what is allowed
@@ -64,23 +74,32 @@ static tn_status body(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
     return tn_scope_status(s);
 }
 
+static bool call_ours(struct measured *m)
+{
+    tn_array *outputs[CASE_MAX_OUTPUTS];
+    tn_scope *s = tn_scope_open(m->bench->runtime);
+    bool good = !tn_function_call(m->function, s, m->inputs, m->num_inputs, outputs,
+                                  m->num_outputs) &&
+                !tn_eval_n(s, outputs, m->num_outputs);
+    if (!good)
+        failed_run(s);
+    tn_scope_close(s);
+    return good;
+}
+
+// Of calls that are short, one before the clock starts: the other side had the caches.
 static double run_ours(struct contestant *self, uint64_t times)
 {
     struct measured *m = self->state;
-    tn_array *outputs[CASE_MAX_OUTPUTS];
+    bool good = true;
+    if (m->bench->threads > 1) // the peer's threads wait for more work for a while
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    if (times > 1)
+        good = call_ours(m);
     double begin = now_seconds();
-    for (uint64_t i = 0; i < times; i++) {
-        tn_scope *s = tn_scope_open(m->bench->runtime);
-        if (tn_function_call(m->function, s, m->inputs, m->num_inputs, outputs,
-                             m->num_outputs) ||
-            tn_eval_n(s, outputs, m->num_outputs)) {
-            failed_run(s);
-            tn_scope_close(s);
-            return -1;
-        }
-        tn_scope_close(s);
-    }
-    return now_seconds() - begin;
+    for (uint64_t i = 0; i < times && good; i++)
+        good = call_ours(m);
+    return good ? now_seconds() - begin : -1;
 }
 
 // Parses the expression, makes the inputs, and counts what it gives.
@@ -111,6 +130,32 @@ static bool begin_ours(struct measured *m, const char *inputs, const char *expre
     tn_scope_close(s);
     m->ours.contest = (struct contestant){"Tenon", run_ours, m, .median = -1};
     return good;
+}
+
+static bool take_sample(tn_scope *s, tn_array *array, struct sample *out)
+{
+    struct host_array host = {0};
+    if (host_array_read(s, array, &host))
+        return false;
+    uint64_t size = (uint64_t)tn_dtype_bytes(host.dtype), count = host.bytes / size;
+    uint64_t stride = count / SAMPLES | 1, samples = (count + stride - 1) / stride;
+    *out = (struct sample){host.dtype, count, stride, samples * size,
+                           malloc(samples * size + 1)};
+    for (uint64_t i = 0; out->data && i < samples; i++)
+        memcpy((char *)out->data + i * size, (char *)host.data + i * stride * size, size);
+    host_array_finish(&host);
+    return out->data != NULL;
+}
+
+static void take_samples(struct measured *m)
+{
+    tn_array *outputs[CASE_MAX_OUTPUTS];
+    tn_scope *s = tn_scope_open(m->bench->runtime);
+    m->has_samples = !tn_function_call(m->function, s, m->inputs, m->num_inputs, outputs,
+                                       m->num_outputs);
+    for (uint64_t i = 0; i < m->num_outputs && m->has_samples; i++)
+        m->has_samples = take_sample(s, outputs[i], &m->samples[i]);
+    tn_scope_close(s);
 }
 
 // --- PyTorch ---------------------------------------------------------------------------
@@ -145,59 +190,30 @@ static bool begin_theirs(struct measured *m, const char *expression)
     return good;
 }
 
-// Elements of one result at equal distances; the peer has its own at the same places.
-static double compare_one(struct measured *m, tn_scope *s, tn_array *array, int index)
+// Of one result; the peer has its own at the same places.
+static double compare_one(struct measured *m, const struct sample *sample, int index)
 {
-    struct host_array host = {0};
-    if (host_array_read(s, array, &host))
-        return -1;
-    uint64_t size = (uint64_t)tn_dtype_bytes(host.dtype), count = host.bytes / size;
-    uint64_t stride = count / SAMPLES | 1, samples = (count + stride - 1) / stride;
-    for (uint64_t i = 0; i < samples; i++)
-        memmove((char *)host.data + i * size, (char *)host.data + i * stride * size, size);
-    json_t *answer = peers_ask(m->peers,
-                               json_pack("{s:s, s:i, s:s, s:I, s:I, s:f}", "do", "compare",
-                                         "index", index, "dtype", tn_dtype_name(host.dtype),
-                                         "count", (json_int_t)count, "stride",
-                                         (json_int_t)stride, "allowed", m->row->allowed),
-                               host.data, samples * size);
+    json_t *answer = peers_ask(
+        m->peers,
+        json_pack("{s:s, s:i, s:s, s:I, s:I, s:f}", "do", "compare", "index", index,
+                  "dtype", tn_dtype_name(sample->dtype), "count", (json_int_t)sample->count,
+                  "stride", (json_int_t)sample->stride, "allowed", m->row->allowed),
+        sample->data, sample->size);
     json_t *error = json_object_get(answer, "error");
     double found = json_is_number(error) ? json_number_value(error) : INFINITY;
     m->wrong |= !json_is_true(json_object_get(answer, "good"));
     json_decref(answer);
-    host_array_finish(&host);
     return found;
 }
 
 static void compare(struct measured *m)
 {
-    tn_array *outputs[CASE_MAX_OUTPUTS];
-    tn_scope *s = tn_scope_open(m->bench->runtime);
     m->error = 0;
-    if (!tn_function_call(m->function, s, m->inputs, m->num_inputs, outputs,
-                          m->num_outputs))
-        for (uint64_t i = 0; i < m->num_outputs; i++)
-            m->error = fmax(m->error, compare_one(m, s, outputs[i], (int)i));
-    tn_scope_close(s);
+    for (uint64_t i = 0; i < m->num_outputs; i++)
+        m->error = fmax(m->error, compare_one(m, &m->samples[i], (int)i));
 }
 
 // --- a case ----------------------------------------------------------------------------
-
-static void measure(struct measured *m, bool has_theirs)
-{
-    struct contestant list[2] = {m->ours.contest, m->theirs.contest};
-    size_t count = has_theirs ? 2 : 1;
-    bool quick = m->bench->quick;
-    int rounds = quick ? 1 : m->bench->rounds;
-    for (size_t i = 0; i < count && !quick; i++)
-        list[i].times = bench_times(&list[i], ROUND_SECONDS);
-    if (!quick && rounds > SLOW_ROUNDS && list[0].run(&list[0], 1) > SLOW_SECONDS)
-        rounds = SLOW_ROUNDS;
-    contest(list, count, rounds, 1);
-    m->ours = (struct side){list[0], bench_least(&list[0], rounds)};
-    if (has_theirs)
-        m->theirs = (struct side){list[1], bench_least(&list[1], rounds)};
-}
 
 static enum case_size size_of(const struct bench *bench, const struct bench_case *row)
 {
@@ -205,28 +221,95 @@ static enum case_size size_of(const struct bench *bench, const struct bench_case
     return !bench->quick ? full : row->whole ? SIZE_CPU : SIZE_QUICK;
 }
 
-static void run_case(struct measured *m)
+// In turns. Calls that take long have few rounds.
+static void measure(struct measured *m, struct side *const *sides, size_t count)
 {
-    enum case_size size = size_of(m->bench, m->row);
-    const char *theirs = m->row->theirs ? m->row->theirs : m->row->ours;
-    char *texts[] = {case_text(m->row->inputs, size), case_text(m->row->ours, size),
-                     case_text(theirs, size)};
-    m->error = -1;
-    m->ours.contest.median = m->theirs.contest.median = -1;
-    if (texts[0] && texts[1] && texts[2] && begin_ours(m, texts[0], texts[1])) {
-        bool has_theirs = m->peers && begin_theirs(m, texts[2]);
-        measure(m, has_theirs);
-        if (m->ours.contest.median < 0)
-            snprintf(m->reason, sizeof(m->reason), "Tenon failed");
-        else if (has_theirs && m->row->allowed >= 0)
-            compare(m);
+    struct contestant list[2];
+    int rounds = m->bench->quick ? 1 : m->bench->rounds;
+    for (size_t i = 0; i < count; i++) {
+        list[i] = sides[i]->contest;
+        list[i].times = 1;
+        if (m->bench->quick)
+            continue;
+        if (list[i].run(&list[i], 1) < SLOW_SECONDS)
+            list[i].times = bench_times(&list[i], ROUND_SECONDS);
+        else
+            rounds = rounds < SLOW_ROUNDS ? rounds : SLOW_ROUNDS;
     }
+    contest(list, count, rounds, 1);
+    for (size_t i = 0; i < count; i++)
+        *sides[i] = (struct side){list[i], bench_least(&list[i], rounds)};
+}
+
+static void prepare(struct measured *m)
+{
+    m->error = m->ours.contest.median = m->theirs.contest.median = -1;
+    m->ours.least = m->theirs.least = -1;
+}
+
+// Gives Tenon's memory back, but for the samples.
+static void end_ours(struct measured *m)
+{
     tn_function_destroy(m->function);
     for (uint64_t i = 0; i < m->num_inputs; i++)
         tn_release(m->inputs[i]);
     lang_tree_finish(&m->tree);
-    for (size_t i = 0; i < COUNT(texts); i++)
-        free(texts[i]);
+}
+
+static char *text_for(const struct measured *m, const char *text)
+{
+    return case_text(text, size_of(m->bench, m->row));
+}
+
+static bool start_ours(struct measured *m)
+{
+    char *inputs = text_for(m, m->row->inputs), *ours = text_for(m, m->row->ours);
+    bool good = inputs && ours && begin_ours(m, inputs, ours);
+    free(inputs);
+    free(ours);
+    return good;
+}
+
+static bool start_theirs(struct measured *m)
+{
+    char *theirs = text_for(m, m->row->theirs ? m->row->theirs : m->row->ours);
+    bool good = m->peers && theirs && begin_theirs(m, theirs);
+    free(theirs);
+    return good;
+}
+
+// In turns.
+static void run_together(struct measured *m)
+{
+    if (start_ours(m)) {
+        bool has_theirs = start_theirs(m);
+        measure(m, (struct side *[]){&m->ours, &m->theirs}, has_theirs ? 2 : 1);
+        if (has_theirs && m->row->allowed >= 0)
+            take_samples(m);
+        if (m->has_samples)
+            compare(m);
+    }
+    end_ours(m);
+}
+
+// Tenon alone, and then PyTorch alone.
+static void run_ours_apart(struct measured *m)
+{
+    if (start_ours(m)) {
+        measure(m, (struct side *[]){&m->ours}, 1);
+        if (m->row->allowed >= 0)
+            take_samples(m);
+    }
+    end_ours(m);
+}
+
+static void run_theirs_apart(struct measured *m)
+{
+    if (m->ours.contest.median < 0 || !start_theirs(m))
+        return;
+    if (m->has_samples)
+        compare(m);
+    measure(m, (struct side *[]){&m->theirs}, 1);
 }
 
 // --- the table -------------------------------------------------------------------------
@@ -344,39 +427,58 @@ static void add_case(const struct measured *m, struct means *means)
     add_ratio(m->row->goal & goal ? &means->goals : &means->others, ratio);
 }
 
-// One group of the table, from row `first`; the row behind it.
-static size_t run_group(struct bench *bench, struct peers *peers, size_t first,
-                        struct means *means, json_t *told)
+// The cases that are wanted, in order; ends at the first without a bench. free() it.
+static struct measured *list_cases(struct bench *bench)
 {
-    const char *group = bench_cases[first].group;
-    bool is_told = bench->style != STYLE_JSON, has_title = false;
-    char name[sizeof(((struct measured *)0)->name)];
-    size_t i = first;
-    means->group = (struct mean){0};
-    for (; i < num_bench_cases && strcmp(bench_cases[i].group, group) == 0; i++) {
-        if (!is_wanted(bench, &bench_cases[i], name, sizeof(name)))
+    struct measured *list = calloc(num_bench_cases + 1, sizeof(*list));
+    size_t n = 0;
+    for (size_t i = 0; list && i < num_bench_cases; i++) {
+        struct measured *m = &list[n];
+        if (!is_wanted(bench, &bench_cases[i], m->name, sizeof(m->name)))
             continue;
-        if (!has_title && bench->style == STYLE_TEXT)
-            title(bench, "%s", group);
-        has_title = true;
-        struct measured *m = calloc(1, sizeof(*m));
-        if (!m)
-            return num_bench_cases;
         m->bench = bench;
-        m->peers = peers->has_torch ? peers : NULL;
         m->row = &bench_cases[i];
-        memcpy(m->name, name, sizeof(name));
-        run_case(m);
-        if (is_told)
-            print_case(m);
-        add_case(m, means);
-        bench->failed |= m->wrong || m->ours.contest.median < 0;
-        json_array_append_new(told, json_of(m));
-        free(m);
+        prepare(m);
+        n++;
     }
-    if (has_title && is_told)
+    return list;
+}
+
+static void tell_case(struct measured *m, struct means *means, json_t *told)
+{
+    struct bench *bench = m->bench;
+    bool failed = m->ours.contest.median < 0;
+    if (failed && !m->reason[0])
+        snprintf(m->reason, sizeof(m->reason), "Tenon failed");
+    if (bench->style != STYLE_JSON)
+        print_case(m);
+    add_case(m, means);
+    bench->failed |= m->wrong || failed;
+    json_array_append_new(told, json_of(m));
+}
+
+// One group of the table from its first case on; the case behind it.
+static struct measured *run_group(struct measured *m, struct peers *peers,
+                                  struct means *means, json_t *told)
+{
+    struct bench *bench = m->bench;
+    const char *group = m->row->group;
+    if (bench->style == STYLE_TEXT)
+        title(bench, "%s", group);
+    means->group = (struct mean){0};
+    for (; m->bench && strcmp(m->row->group, group) == 0; m++) {
+        m->peers = peers->has_torch ? peers : NULL;
+        if (bench->pinned)
+            run_together(m);
+        else
+            run_theirs_apart(m);
+        tell_case(m, means, told);
+        for (uint64_t i = 0; i < m->num_outputs; i++)
+            free(m->samples[i].data);
+    }
+    if (bench->style != STYLE_JSON)
         print_mean(bench, group, &means->group);
-    return i;
+    return m;
 }
 
 static void print_head(const struct bench *bench)
@@ -391,31 +493,41 @@ static void print_head(const struct bench *bench)
               bench->out);
 }
 
+static void tell_json(struct bench *bench, const char *machine, const struct peers *peers,
+                      json_t *told)
+{
+    json_t *whole = json_pack("{s:s, s:s, s:i, s:O}", "machine", machine, "peer",
+                              peers->names, "threads", bench->threads, "cases", told);
+    json_dumpf(whole, bench->out, JSON_INDENT(1));
+    fputc('\n', bench->out);
+    json_decref(whole);
+}
+
 static void run_cases(struct bench *bench, const char *device)
 {
     struct peers peers;
     struct means means = {0};
     json_t *told = json_array();
     char *machine = bench_machine(bench);
+    struct measured *list = list_cases(bench);
+    for (struct measured *m = list; m && m->bench && !bench->pinned; m++)
+        run_ours_apart(m);
     peers_start(&peers, bench, device);
     if (bench->style != STYLE_JSON)
         fprintf(bench->out, "%s; %s.\n", machine, peers.names);
     print_head(bench);
-    for (size_t i = 0; i < num_bench_cases;)
-        i = run_group(bench, &peers, i, &means, told);
+    for (struct measured *m = list; m && m->bench;)
+        m = run_group(m, &peers, &means, told);
     if (bench->style == STYLE_JSON) {
-        json_t *whole = json_pack("{s:s, s:s, s:i, s:o}", "machine", machine, "peer",
-                                  peers.names, "threads", bench->threads, "cases", told);
-        json_dumpf(whole, bench->out, JSON_INDENT(1));
-        fputc('\n', bench->out);
-        json_decref(whole);
+        tell_json(bench, machine, &peers, told);
     } else {
         print_mean(bench, "cases with a goal", &means.goals);
         print_mean(bench, "other cases", &means.others);
         print_mean(bench, "all", &means.all);
-        json_decref(told);
     }
+    json_decref(told);
     free(machine);
+    free(list);
     peers_stop(&peers);
 }
 

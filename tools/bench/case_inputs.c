@@ -3,8 +3,13 @@
 #include "cases.h"
 
 #include <ctype.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FILLERS 16
+#define MANY_ELEMENTS (1 << 20)
 
 // --- texts -----------------------------------------------------------------------------
 
@@ -138,12 +143,57 @@ double case_bytes(const tn_type *type)
     return (double)elements_of(type) * (double)tn_dtype_bytes(type->dtype);
 }
 
+// A part of the elements of an input.
+struct fill {
+    const struct case_input *input;
+    float *numbers;
+    uint64_t begin, end;
+    uint32_t seed;
+    pthread_t thread;
+    bool started;
+};
+
+static void *run_fill(void *self)
+{
+    const struct fill *f = self;
+    const struct case_input *input = f->input;
+    for (uint64_t i = f->begin; i < f->end; i++) {
+        float unit = unit_at(i, f->seed);
+        f->numbers[i] = input->below ? (float)(int)(unit * (float)input->below)
+                                     : unit * input->scale + input->offset;
+    }
+    return NULL;
+}
+
+// Many elements by as many threads as there are processors.
+static void fill(const struct case_input *input, float *numbers, uint64_t count, int index)
+{
+    struct fill parts[FILLERS];
+    cpu_set_t set;
+    int most = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+    int n = count < MANY_ELEMENTS ? 1 : most < FILLERS ? most : FILLERS;
+    for (int i = 0; i < n; i++) {
+        parts[i] = (struct fill){.input = input,
+                                 .numbers = numbers,
+                                 .begin = count / (uint64_t)n * (uint64_t)i,
+                                 .end = i + 1 < n ? count / (uint64_t)n * (uint64_t)(i + 1)
+                                                  : count,
+                                 .seed = (uint32_t)(index + 1) * 0x51ed270bu};
+        parts[i].started =
+            i + 1 < n && pthread_create(&parts[i].thread, NULL, run_fill, &parts[i]) == 0;
+        if (!parts[i].started)
+            run_fill(&parts[i]);
+    }
+    for (int i = 0; i < n; i++)
+        if (parts[i].started)
+            pthread_join(parts[i].thread, NULL);
+}
+
 tn_array *case_array(tn_scope *s, const struct case_input *input, int index)
 {
     tn_shape shape = {.rank = input->type.rank};
     bool is_complex = tn_is_complex(input->type.dtype);
     uint64_t count = elements_of(&input->type) * (is_complex ? 2 : 1);
-    uint32_t seed = (uint32_t)(index + 1) * 0x51ed270bu;
     memcpy(shape.extent, input->type.extent, sizeof(shape.extent));
     float *numbers = malloc(count * sizeof(*numbers) + 1);
     if (!numbers) {
@@ -151,11 +201,7 @@ tn_array *case_array(tn_scope *s, const struct case_input *input, int index)
                 (unsigned long long)count);
         return NULL;
     }
-    for (uint64_t i = 0; i < count; i++) {
-        float unit = unit_at(i, seed);
-        numbers[i] = input->below ? (float)(int)(unit * (float)input->below)
-                                  : unit * input->scale + input->offset;
-    }
+    fill(input, numbers, count, index);
     tn_array *x = tn_from_data(s, is_complex ? input->type.dtype : TN_F32, &shape, numbers);
     free(numbers);
     if (!is_complex && input->type.dtype != TN_F32)
