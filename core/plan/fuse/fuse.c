@@ -19,7 +19,9 @@
 #include "../../base/dtype.h"
 #include "../../base/fail.h"
 #include "../../base/shape.h"
-#include "../../expr/expr.h"
+#include "../../expr/tree.h"
+
+#define FUNCTION_WEIGHT 8 // of other instructions
 
 // --- conditions ------------------------------------------------------------------------
 
@@ -72,13 +74,35 @@ bool fuse_needed_before(struct fuser *f, uint32_t g, uint32_t op)
     return early;
 }
 
+static uint32_t weight_of_op(uint32_t op)
+{
+    return op_table[op].class == TN_EXPR_CLASS_FUNCTION ? FUNCTION_WEIGHT : 1;
+}
+
+static uint32_t weight_of(const tn_expr_program *program)
+{
+    uint32_t weight = 0;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        weight += weight_of_op(program->insns[i].op);
+    return weight;
+}
+
+// Whether a program is short enough for the device. Where it is compiled, a function takes
+// as long as some other instructions, and its code is as long; the processor has loops.
+static bool is_short(const struct device *device, uint32_t insns, uint32_t weight)
+{
+    bool has_loops = device->info.flags & TN_DEVICE_HOST_MEMORY;
+    return (has_loops ? insns : weight) <= device->fusion_limit;
+}
+
 static bool may_join(struct fuser *f, uint32_t op, uint32_t g)
 {
     const struct plan_op *c = &f->work->ops[op];
     const struct group *group = &f->groups[g];
-    uint32_t limit = f->work->devices[c->device]->fusion_limit;
+    const tn_expr_program *program = f->members[op].program;
     if (group->device != c->device ||
-        group->num_insns + f->members[op].program->num_insns > limit)
+        !is_short(f->work->devices[c->device], group->num_insns + program->num_insns,
+                  group->weight + weight_of(program)))
         return false;
     if (group->num_inputs + c->num_inputs > TN_EXPR_MAX_INPUTS)
         return false;
@@ -98,7 +122,8 @@ bool fuse_have_room(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
     const struct group *g = &f->groups[a], *h = &f->groups[b];
     uint32_t insns = g->num_insns + h->num_insns + own.program->num_insns;
     uint32_t reductions = g->num_reductions + h->num_reductions + own.num_reductions;
-    return insns <= f->work->devices[g->device]->fusion_limit &&
+    uint32_t weight = g->weight + h->weight + weight_of(own.program);
+    return is_short(f->work->devices[g->device], insns, weight) &&
            (!reductions || insns * (reductions + 1) <= TN_EXPR_MAX_INSNS) &&
            g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
            g->num_results + h->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
@@ -123,6 +148,7 @@ static tn_status emit(struct group *group, tn_expr_insn insn, bool number, uint3
     group->is_number[group->num_insns] = number;
     *out = group->num_insns;
     group->insns[group->num_insns++] = insn;
+    group->weight += weight_of_op(insn.op);
     return TN_OK;
 }
 

@@ -27,6 +27,7 @@ struct group {
     struct group_result *results; // values that may be read outside the group
     uint8_t *is_number;           // by instruction: a PARAM that holds a number
     uint32_t num_insns, max_insns, max_flags;
+    uint32_t weight; // of the instructions, with those that became dead
     uint32_t num_constants, max_constants, num_params, max_params;
     uint32_t num_inputs, max_inputs, num_results, max_results;
 };

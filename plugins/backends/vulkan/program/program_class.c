@@ -3,6 +3,8 @@
 // the kernel.
 #include "program.h"
 
+#define MOST_FUNCTIONS 4 // of a program that computes four elements an invocation
+
 const tn_layout *program_operand(const tn_step *step, uint32_t operand)
 {
     return operand < step->num_inputs
@@ -225,6 +227,16 @@ static void find_taken_rows(const tn_step *step, struct program_class *class)
     }
 }
 
+// Each function becomes a hundred instructions and more, once for each element of an
+// invocation: long code takes drivers long, and is more than caches hold.
+static bool is_long(const tn_expr_program *program)
+{
+    uint32_t functions = 0;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        functions += tn_expr_class(program->insns[i].op) == TN_EXPR_CLASS_FUNCTION;
+    return functions > MOST_FUNCTIONS;
+}
+
 void program_classify(const tn_step *step, uint32_t push_words, struct program_class *out,
                       struct program_args *args)
 {
@@ -239,7 +251,7 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
     // If rows are no multiple of 4, four elements may lie in two rows.
     if (class.rank > 0 && tn_step_output(step, 0)->layout.extent[class.rank - 1] % 4 != 0)
         class.per_item = 1;
-    if (has_complex_operand(step))
+    if (has_complex_operand(step) || is_long(step->program))
         class.per_item = 1;
     for (uint32_t i = 0; i < num_operands; i++) {
         if (class.per_item == 4 && class.access[i] == ACCESS_STRIDED)
