@@ -423,7 +423,7 @@ static void print_mean(const struct bench *bench, const char *name, const struct
     double value = mean->count ? exp(mean->logs / mean->count) : -1;
     char text[32];
     if (bench->style == STYLE_MARKDOWN && mean->count)
-        fprintf(bench->out, "| **%s**, geometric mean of %d | | | **%s** | | |\n", name,
+        fprintf(bench->out, "| %s, geometric mean of %d | | | **%s** | | |\n", name,
                 mean->count, figure(value, 2, text));
     if (bench->style == STYLE_TEXT)
         fprintf(bench->out, "%-62s %51s  geometric mean of %d\n", name,
@@ -481,6 +481,8 @@ static struct measured *run_group(struct measured *m, struct peers *peers,
     const char *group = m->row->group;
     if (bench->style == STYLE_TEXT)
         title(bench, "%s", group);
+    if (bench->style == STYLE_MARKDOWN)
+        fprintf(bench->out, "| **%s** | | | | | |\n", group);
     means->group = (struct mean){0};
     for (; m->bench && strcmp(m->row->group, group) == 0; m++) {
         m->peers = peers->has_torch ? peers : NULL;
