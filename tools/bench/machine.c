@@ -34,9 +34,11 @@ PEAK(peak_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_cvts
 static int choose_peak(float (**out)(uint64_t))
 {
     const char *cap = getenv("TENON_CPU");
-    bool narrow = cap && (strcmp(cap, "avx2") == 0 || strcmp(cap, "baseline") == 0);
+    bool is_avx2 = cap && strcmp(cap, "avx2") == 0;
     *out = NULL;
-    if (!narrow && __builtin_cpu_supports("avx512f"))
+    if (cap && strcmp(cap, "baseline") == 0)
+        return 0;
+    if (!is_avx2 && __builtin_cpu_supports("avx512f"))
         *out = peak_avx512;
     else if (__builtin_cpu_supports("fma"))
         *out = peak_avx2;
