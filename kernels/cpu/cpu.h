@@ -25,6 +25,7 @@
 #include "cpu/instruction_sets.h"
 #include "cpu/fft/fft.h"
 #include "cpu/matmul/few_rows.h"
+#include "cpu/matmul/halves.h"
 #include "cpu/matmul/panels.h"
 #include "cpu/matmul/product.h"
 #include "cpu/move/copy.h"
@@ -75,5 +76,9 @@ const struct cpu_tiles_amx *cpu_tiles_amx_pick(uint32_t features);
 // The same of products of F32, F16 and BF16.
 const struct cpu_panels_variant *const *cpu_panels_variants(void);
 const struct cpu_panels_variant *cpu_panels_pick(uint32_t features);
+
+// Products with halves on the tiles of AMX, which the caller knows to be there; NULL: this
+// build has none.
+const struct cpu_halves_kernels *cpu_halves_tiles(void);
 
 #endif // KERNELS_CPU_H

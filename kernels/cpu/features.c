@@ -179,3 +179,12 @@ const struct cpu_tiles_amx *cpu_tiles_amx_pick(uint32_t features)
     (void)features;
     return NULL;
 }
+
+const struct cpu_halves_kernels *cpu_halves_tiles(void)
+{
+#ifdef CPU_BUILD_AMX
+    return &cpu_halves_amx;
+#else
+    return NULL;
+#endif
+}

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Products with weights of f16 or bf16, quant.quantized_matmul/1 without a format. x stays
+// Products with weights of f16 or bf16, quant.quantized_matmul/1 without a format. x is
 // f32, and so are sums: weights become f32 where they are multiplied, and nothing else is
 // rounded.
 //
-// A few rows of x are read beside the weights (quant_halves_few.comp). Many have the tiles
-// of products of f32, of which the right operand becomes f32 on its way to shared memory.
+// A few rows of x are read beside the weights (quant_halves_few.comp). Many are multiplied
+// on matrix units (plan_halves_matrix.c); without them, and with `exact`, they have the
+// tiles of products of f32, of which the right operand becomes f32 on its way to shared
+// memory.
+#include "plan_halves.h"
+
 #include <stdio.h>
-#include "../matmul/plan_matmul.h"
+#include <tenon/ops/quant_attrs.h>
 #include "../record.h"
 
 #define PART 8 // halves that are read at a time
 #define EACH 4 // columns of an invocation
-#define AT_ONCE 2
+#define EACH_OF_ONE 2
 #define GROUP 256   // invocations of a workgroup
 #define MOST_FEW 16 // rows of x, up to which they are few
 #define MOST_AT_ONCE 8
@@ -47,7 +51,7 @@ static int32_t halves_matmul_accepts(const tn_kernel_query *query)
 static uint32_t lanes_for(uint64_t terms)
 {
     uint32_t lanes = 32;
-    while (lanes < GROUP && terms / PART >= 2 * lanes * AT_ONCE)
+    while (lanes < GROUP && terms / PART >= 2 * lanes)
         lanes *= 2;
     return lanes;
 }
@@ -67,9 +71,10 @@ static tn_status plan_few(const tn_vulkan_plan *plan, const struct product *p)
     while (at_once < p->rows && at_once < MOST_AT_ONCE)
         at_once *= 2;
     snprintf(name, sizeof(name), "quant_halves_few_%s_%u", dtype_glsl(w->dtype), at_once);
+    uint32_t each = at_once == 1 ? EACH_OF_ONE : EACH;
     struct kernel_launch launch = {.name = name,
                                    .groups = ceil_div(p->rows, at_once) *
-                                             ceil_div(p->columns, GROUP / lanes * EACH)};
+                                             ceil_div(p->columns, GROUP / lanes * each)};
     kernel_spec(&launch, lanes);
     kernel_spec(&launch, x->offset % 4 == 0);
     kernel_bind(&launch, tn_vulkan_input(0));
@@ -124,7 +129,20 @@ static tn_status halves_matmul_plan(const tn_vulkan_plan *plan)
     struct product p = describe(&tn_step_input(plan->step, 0)->layout, w);
     if (layout_count(&tn_step_output(plan->step, 0)->layout) == 0)
         return TN_OK;
-    return is_few(w, &p) ? plan_few(plan, &p) : plan_tiles(plan, &p);
+    if (is_few(w, &p))
+        return plan_few(plan, &p);
+    const tn_quant_matmul_attrs *attrs = plan->step->attrs;
+    return !attrs->exact && halves_takes_matrices(plan->limits, w, &p)
+               ? halves_plan_matrices(plan, &p)
+               : plan_tiles(plan, &p);
+}
+
+static uint64_t halves_matmul_scratch(const tn_kernel_query *query)
+{
+    const tn_layout *w = &query->inputs[1];
+    struct product p = describe(&query->inputs[0], w);
+    const tn_quant_matmul_attrs *attrs = query->attrs;
+    return is_few(w, &p) || attrs->exact ? 0 : halves_matrix_scratch(w, &p);
 }
 
 // --- records ---------------------------------------------------------------------------
@@ -135,4 +153,4 @@ static const tn_operand_rule halves_matmul_rules[] = {
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 OWN_KERNEL_NAMED("vulkan_halves", halves_matmul, "quant.quantized_matmul/1",
                  halves_matmul_plan, KERNEL_PRODUCT, halves_matmul_rules,
-                 .accepts = halves_matmul_accepts);
+                 .accepts = halves_matmul_accepts, .scratch_size = halves_matmul_scratch);

@@ -15,7 +15,11 @@ layout(push_constant) uniform Args {
     uint rows, columns, terms; // terms: a multiple of 8
     uint x_offset, w_offset, out_offset; // of w: eights
 } args;
+#if ROWS == 1 // more of them read less of x, which is little here
+#define EACH 2u
+#else
 #define EACH 4u
+#endif
 #define AT_ONCE 2u // parts of each column that are on their way together
 #define ADDED 4    // rows whose shares meet at a time
 #if ROWS < ADDED

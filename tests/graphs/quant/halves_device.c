@@ -58,6 +58,14 @@ static void run(const struct product *p, tn_dtype dtype, const float *x, const u
     tn_scope_close(s);
 }
 
+// By how much of the sum of all magnitudes a sum may be off: matrix units of bf16 take x as
+// two of these, which have 16 bits together.
+static double tolerance(const struct product *p, tn_dtype dtype)
+{
+    bool has_units = strncmp(getenv("TENON_TEST_BACKEND"), "vulkan", 6) == 0;
+    return has_units && dtype == TN_BF16 && p->rows > 16 ? 0x1p-16 : 1e-6;
+}
+
 static void check_halves(struct product p, tn_dtype dtype)
 {
     int64_t in_x = p.x_skipped + p.rows * p.k, in_w = p.w_skipped + p.n * p.k;
@@ -82,7 +90,7 @@ static void check_halves(struct product p, tn_dtype dtype)
                     size += fabs(term);
                 }
                 double found = (double)got[row * p.n + column] / (has_program ? 2 : 1);
-                if (!(fabs(found - sum) <= 1e-6 * size + 1e-30))
+                if (!(fabs(found - sum) <= tolerance(&p, dtype) * size + 1e-30))
                     cr_fatal("%s, %d x %d x %d: row %d, column %d is %g, expected %g",
                              tn_dtype_name(dtype), (int)p.rows, (int)p.k, (int)p.n,
                              (int)row, (int)column, found, sum);
@@ -119,6 +127,21 @@ Test(halves_device, products_are_those_of_the_values)
     }
 }
 
+// Sizes that matrix units take: tiles that are not full, terms in parts, and those that end
+// within a slice.
+Test(halves_device, many_rows_are_those_of_the_values)
+{
+    static const struct product all[] = {
+        {40, 520, 256, 1, 8},  {130, 264, 136, 0, 0},  {33, 4100, 40, 0, 0},
+        {300, 250, 72, 4, 16}, {64, 72, 1024, 0, 0},   {129, 129, 1032, 0, 0},
+        {96, 640, 4096, 0, 0}, {520, 1090, 776, 0, 0},
+    };
+    size_t count = sizeof(all) / sizeof(all[0]) - (getenv("TEST_LARGE") ? 0 : 2);
+    for (size_t i = 0; i < count; i++)
+        for (size_t d = 0; d < 2; d++)
+            check_halves(all[i], halves[d]);
+}
+
 // Magnitudes of x that halves do not have: neither is lost in the largest.
 Test(halves_device, x_is_not_rounded)
 {
@@ -144,16 +167,45 @@ Test(halves_device, x_is_not_rounded)
         }
 }
 
+// The same where matrix units multiply: 1e5 beside 1.0009765 in a row, and rows of other
+// magnitudes beside.
+Test(halves_device, large_x_gives_no_infinity)
+{
+    enum { ROWS = 160, N = 264, K = 136 };
+    static const float magnitudes[] = {1e5f, 1, 3e-30f, 2e30f};
+    static float x[ROWS * K], got[ROWS * N];
+    static uint16_t w[N * K];
+    const struct product p = {ROWS, N, K, 0, 0};
+    for (size_t d = 0; d < 2; d++) {
+        for (int64_t j = 0; j < ROWS * K; j++)
+            x[j] = magnitudes[j / K % 4] * (j % K == 5 ? 1 : 1.0009765e-5f);
+        for (int64_t j = 0; j < N * K; j++) // x[5], or x[6], or both
+            w[j] = j % K == 5 + j / K % 3 || (j % K == 5 && j / K % 3 == 2)
+                       ? (uint16_t)(halves[d] == TN_F16 ? 0x3c00 : 0x3f80)
+                       : 0;
+        run(&p, halves[d], x, w, 0, got);
+        for (int64_t j = 0; j < ROWS * N; j++) {
+            const float *row = x + j / N * K;
+            float want = j % N % 3 == 0   ? row[5]
+                         : j % N % 3 == 1 ? row[6]
+                                          : row[5] + row[7];
+            cr_assert(fabsf(got[j] - want) <= 0x1p-16f * want,
+                      "%s: element %d is %g, not %g", tn_dtype_name(halves[d]), (int)j,
+                      (double)got[j], (double)want);
+        }
+    }
+}
+
 // What is no number, in x and in w, at the ends of tiles, is where the reference has it.
 Test(halves_device, what_is_no_number_stays_in_its_place)
 {
-    static const int64_t rows[] = {1, 6, 40};
+    static const int64_t rows[] = {1, 6, 40, 1600};
     static const uint16_t strange[2][3] = {{0x7c00, 0xfc00, 0x7e01},
                                            {0x7f80, 0xff80, 0x7fc1}};
     enum { N = 68, K = 40 };
     for (size_t d = 0; d < 2; d++)
-        for (size_t i = 0; i < 3; i++) {
-            static float x[40 * K], got[40 * N];
+        for (size_t i = 0; i < 4; i++) {
+            static float x[1600 * K], got[1600 * N];
             static uint16_t w[N * K];
             const struct product p = {rows[i], N, K, 0, 0};
             for (int64_t j = 0; j < p.rows * K; j++)

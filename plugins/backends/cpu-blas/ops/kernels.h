@@ -40,6 +40,12 @@ static inline const struct cpu_tiles_amx *tiles_amx_variant(const tn_cpu_call *c
     return cpu_tiles_amx_pick(call->cpu_features & TN_CPU_AMX ? CPU_HAS_AMX : 0);
 }
 
+// Products with halves on tiles; NULL: the processor has none.
+static inline const struct cpu_halves_kernels *halves_variant(const tn_cpu_call *call)
+{
+    return call->cpu_features & TN_CPU_AMX ? cpu_halves_tiles() : NULL;
+}
+
 // The address of an operand's first element.
 static inline void *first_element(const tn_tensor *tensor)
 {

@@ -43,8 +43,11 @@ typedef struct tn_quant_quantize_attrs {
 
 // quant.quantized_matmul/1 (x: floats ..., k; w: u8 n, row bytes, or floats n, k) -> ...,
 // n: x times the transposed matrix of w, in x's dtype. Its derivative is that for x. With
-// w of floats, of x's dtype or another one, nothing is rounded but the result, whatever
-// `exact` is: f32 times f16 or bf16 has sums in f32.
+// w of floats, of x's dtype or another one, nothing is rounded but sums and the result: f32
+// times f16 or bf16 has sums in f32. Only matrix units of GPUs take an element of more than
+// 16 rows of x as two floats of w's dtype, not where `exact` is true: what is left is at
+// most 2^-16 of it with bf16, and with f16 2^-22 of it or 2^-39 of the greatest magnitude
+// of its row, whichever is more.
 //
 // A kernel may round x to 8 bits: in each 32 elements to multiples of their greatest
 // magnitude / 127, so that an element of the result is off by at most the sum over these of

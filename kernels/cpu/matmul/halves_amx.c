@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+// Products of F32 with halves on the tiles of AMX: blocks of 32 rows of w by 32 of x, sums
+// in four tiles. Rows of w lie in tiles as they do in memory; of x pairs of terms lie side
+// by side, row beside row. Intel 64 and IA-32 Architectures Software Developer's Manual,
+// volume 2, TDPBF16PS.
+#ifdef EMULATE_TILES // by a test, where the processor has none
+#include EMULATE_TILES
+#else
+#include <immintrin.h>
+#endif
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+#include <tenon/ops/reference.h>
+#include "halves.h"
+
+#define SIDE CPU_HALVES_ROWS
+#define TILE 512 // elements of a tile: 1024 bytes
+#define PIECES CPU_HALVES_X_PIECES
+
+// Tile registers.
+#define SUMS_00 0
+#define SUMS_01 1
+#define SUMS_10 2
+#define SUMS_11 3
+#define W_0 4
+#define W_1 5
+#define X_0 6
+#define X_1 7
+
+// gcc 12 does not know that tiles are loaded from memory and stored to it.
+#define MEMORY __asm__ volatile("" ::: "memory")
+
+typedef uint32_t words __attribute__((vector_size(64)));
+typedef float floats __attribute__((vector_size(64)));
+typedef float loose __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float v8f __attribute__((vector_size(32)));
+typedef float v8f_loose __attribute__((vector_size(32), aligned(4), may_alias));
+
+struct halves_config { // as the processor loads it
+    uint8_t palette, start, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+static void halves_begin(void)
+{
+    static const struct halves_config config = {
+        .palette = 1,
+        .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+        .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    _Static_assert(sizeof(config) == 64, "what LDTILECFG reads");
+    _tile_loadconfig(&config);
+}
+
+static int64_t halves_steps(int64_t k)
+{
+    return (k + CPU_HALVES_TERMS - 1) / CPU_HALVES_TERMS;
+}
+
+// --- pieces -----------------------------------------------------------------------------
+
+// The nearest BF16, ties to even, as F32; a NaN stays one.
+static inline words nearest(words x)
+{
+    const words is_nan = (words)((x & 0x7fffffff) > 0x7f800000);
+    const words rounded = x + 0x7fff + (x >> 16 & 1);
+    return ((is_nan & (x | 0x400000)) | (~is_nan & rounded)) & 0xffff0000;
+}
+
+// 16 pairs of BF16 out of 32 of them as F32.
+static inline words pairs_of(words low, words high)
+{
+    const words even = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18,
+                                               20, 22, 24, 26, 28, 30);
+    const words odd = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19,
+                                              21, 23, 25, 27, 29, 31);
+    return even >> 16 | odd;
+}
+
+// `count` pieces of 32 elements, which are left with the rest.
+static inline void split(floats x[2], int count, words out[])
+{
+    for (int i = 0; i < count; i++) {
+        const words low = nearest((words)x[0]), high = nearest((words)x[1]);
+        x[0] -= (floats)low;
+        x[1] -= (floats)high;
+        out[i] = pairs_of(low, high);
+    }
+}
+
+// Up to 32 floats, zeros behind them.
+static inline void load_floats(const float *from, int64_t left, floats x[2])
+{
+    float padded[32] = {0};
+    if (left < 32) {
+        memcpy(padded, from, (size_t)left * sizeof(*from));
+        from = padded;
+    }
+    memcpy(x, from, 32 * sizeof(*from));
+}
+
+// One step of 32 rows of x: two tiles of each piece.
+static void split_step(const struct cpu_halves *p, int64_t row, int64_t step, uint32_t *to)
+{
+    const int64_t left = p->k - step * 32;
+    for (int64_t i = 0; i < SIDE; i++) {
+        floats x[2] = {{0}};
+        words pieces[PIECES];
+        if (row + i < p->rows)
+            load_floats(p->x + (row + i) * p->k + step * 32, left < 32 ? left : 32, x);
+        split(x, PIECES, pieces);
+        for (int piece = 0; piece < PIECES; piece++)
+            for (int pair = 0; pair < 16; pair++)
+                to[(piece * 2 + i / 16) * (TILE / 2) + pair * 16 + i % 16] =
+                    pieces[piece][pair];
+    }
+}
+
+static void halves_split(const struct cpu_halves *p, int64_t first, int64_t end)
+{
+    const int64_t steps = halves_steps(p->k);
+    for (int64_t group = first; group < end; group++)
+        for (int64_t step = 0; step < steps; step++)
+            split_step(p, group * SIDE, step,
+                       (uint32_t *)p->pieces +
+                           (group * steps + step) * (PIECES * 2 * TILE / 2));
+}
+
+// 32 rows of w from `row` on, of `steps` steps: two tiles of each step, of F16 four.
+static void halves_pack(const struct cpu_halves *p, int64_t row, int64_t step,
+                        int64_t steps, uint16_t *to)
+{
+    const int planes = p->dtype == TN_F16 ? 2 : 1;
+    for (int64_t i = 0; i < SIDE; i++)
+        for (int64_t s = 0; s < steps; s++) {
+            uint16_t *tile = to + (s * planes * 2 + i / 16) * TILE + i % 16 * 32;
+            const int64_t at = (step + s) * 32, left = p->k - at < 32 ? p->k - at : 32;
+            uint16_t halves[32] = {0};
+            if (row + i < p->columns)
+                memcpy(halves, p->w + (row + i) * p->k + at, (size_t)left * 2);
+            if (planes == 1) {
+                memcpy(tile, halves, sizeof(halves));
+                continue;
+            }
+            floats w[2];
+            words pieces[2];
+            for (int e = 0; e < 2; e++) {
+                const __m512 wide = _mm512_cvtph_ps(
+                    _mm256_loadu_si256((const __m256i *)(const void *)(halves + 16 * e)));
+                memcpy(&w[e], &wide, sizeof(wide));
+            }
+            split(w, 2, pieces);
+            memcpy(tile, &pieces[0], sizeof(words));
+            memcpy(tile + 2 * TILE, &pieces[1], sizeof(words));
+        }
+}
+
+// --- products ---------------------------------------------------------------------------
+
+#define LOAD(tile, from) _tile_loadd(tile, from, 64)
+#define MULTIPLY                                                                           \
+    _tile_dpbf16ps(SUMS_00, W_0, X_0);                                                     \
+    _tile_dpbf16ps(SUMS_01, W_0, X_1);                                                     \
+    _tile_dpbf16ps(SUMS_10, W_1, X_0);                                                     \
+    _tile_dpbf16ps(SUMS_11, W_1, X_1)
+
+static void begin_sums(const float *sums, int64_t bytes, bool adds)
+{
+    if (adds) {
+        _tile_loadd(SUMS_00, sums, bytes);
+        _tile_loadd(SUMS_01, sums + 16, bytes);
+        _tile_loadd(SUMS_10, (const char *)sums + 16 * bytes, bytes);
+        _tile_loadd(SUMS_11, (const char *)(sums + 16) + 16 * bytes, bytes);
+    } else {
+        _tile_zero(SUMS_00);
+        _tile_zero(SUMS_01);
+        _tile_zero(SUMS_10);
+        _tile_zero(SUMS_11);
+    }
+}
+
+static void end_sums(float *sums, int64_t bytes)
+{
+    _tile_stored(SUMS_00, sums, bytes);
+    _tile_stored(SUMS_01, sums + 16, bytes);
+    _tile_stored(SUMS_10, (char *)sums + 16 * bytes, bytes);
+    _tile_stored(SUMS_11, (char *)(sums + 16) + 16 * bytes, bytes);
+}
+
+static void multiply_bf16(const uint16_t *w, const uint16_t *x, int64_t steps)
+{
+    for (int64_t s = 0; s < steps; s++, w += 2 * TILE) {
+        LOAD(W_0, w);
+        LOAD(W_1, w + TILE);
+        for (int piece = 0; piece < PIECES; piece++, x += 2 * TILE) {
+            LOAD(X_0, x);
+            LOAD(X_1, x + TILE);
+            MULTIPLY;
+        }
+    }
+}
+
+// The last piece of x by the lesser one of w is below what sums in F32 have.
+static void multiply_f16(const uint16_t *w, const uint16_t *x, int64_t steps)
+{
+    for (int64_t s = 0; s < steps; s++, w += 4 * TILE)
+        for (int piece = 0; piece < PIECES; piece++, x += 2 * TILE) {
+            LOAD(X_0, x);
+            LOAD(X_1, x + TILE);
+            LOAD(W_0, w);
+            LOAD(W_1, w + TILE);
+            MULTIPLY;
+            if (piece < PIECES - 1) {
+                LOAD(W_0, w + 2 * TILE);
+                LOAD(W_1, w + 3 * TILE);
+                MULTIPLY;
+            }
+        }
+}
+
+// An element in F32, of what is no number or infinite, which pieces are not.
+static float exact_sum(const struct cpu_halves *p, int64_t row, int64_t column)
+{
+    float sum = 0;
+    for (int64_t i = 0; i < p->k; i++) {
+        const uint16_t w = p->w[column * p->k + i];
+        sum += p->x[row * p->k + i] *
+               (p->dtype == TN_F16 ? tn_f32_of_f16(w) : tn_f32_of_bf16(w));
+    }
+    return sum;
+}
+
+#define PAIR(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+// Element i of x[j] becomes element j of x[i].
+static inline void halves_transpose(v8f x[8])
+{
+    v8f t[8], u[8];
+    for (int i = 0; i < 4; i++) {
+        t[2 * i] = PAIR(x[2 * i], x[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        t[2 * i + 1] = PAIR(x[2 * i], x[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int h = 0; h < 2; h++)
+        for (int i = 0; i < 2; i++) {
+            v8f low = t[4 * h + i], high = t[4 * h + i + 2];
+            u[4 * h + 2 * i] = PAIR(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
+            u[4 * h + 2 * i + 1] = PAIR(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int i = 0; i < 4; i++) {
+        x[i] = PAIR(u[i], u[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        x[i + 4] = PAIR(u[i], u[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+#undef PAIR
+
+// 8 by 8 sums, of columns by rows, to out.
+static void store_block(const struct cpu_halves *p, const float *sums, int64_t pitch,
+                        int64_t row, int64_t column)
+{
+    v8f x[8];
+    for (int i = 0; i < 8; i++)
+        x[i] = *(const v8f_loose *)(const void *)(sums + i * pitch);
+    halves_transpose(x);
+    const int64_t rows = p->rows - row < 8 ? p->rows - row : 8;
+    const int64_t columns = p->columns - column < 8 ? p->columns - column : 8;
+    for (int64_t i = 0; i < rows; i++) {
+        float *to = p->out + (row + i) * p->out_row + column;
+        if (columns == 8)
+            *(v8f_loose *)(void *)to = x[i];
+        else
+            memcpy(to, &x[i], (size_t)columns * sizeof(*to));
+        const v8f none = x[i] - x[i]; // 0, or NaN
+        for (int64_t j = 0; j < columns; j++)
+            if (none[j] != 0)
+                to[j] = exact_sum(p, row + i, column + j);
+    }
+}
+
+static void halves_multiply(const struct cpu_halves *p)
+{
+    const int64_t groups = cpu_halves_groups(p->rows), steps = halves_steps(p->k);
+    const int64_t pitch = groups * SIDE, bytes = pitch * (int64_t)sizeof(float);
+    const bool is_f16 = p->dtype == TN_F16;
+    float *sums = p->scratch;
+    uint16_t *w = (uint16_t *)(void *)(sums + CPU_HALVES_COLUMNS * pitch);
+    halves_begin();
+    for (int64_t step = 0; step < steps; step += CPU_HALVES_STEPS) {
+        const int64_t left = steps - step,
+                      count = left < CPU_HALVES_STEPS ? left : CPU_HALVES_STEPS;
+        const int64_t block = count * (is_f16 ? 4 : 2) * TILE; // of w
+        for (int64_t i = 0; i < p->columns; i += SIDE)
+            halves_pack(p, i, step, count, w + i / SIDE * block);
+        for (int64_t group = 0; group < groups; group++) {
+            const uint16_t *x =
+                (const uint16_t *)p->pieces + (group * steps + step) * (PIECES * 2 * TILE);
+            for (int64_t i = 0; i < p->columns; i += SIDE) {
+                float *to = sums + i * pitch + group * SIDE;
+                MEMORY;
+                begin_sums(to, bytes, step > 0);
+                (is_f16 ? multiply_f16 : multiply_bf16)(w + i / SIDE * block, x, count);
+                end_sums(to, bytes);
+                MEMORY;
+            }
+        }
+    }
+    _tile_release();
+    for (int64_t row = 0; row < p->rows; row += 8)
+        for (int64_t column = 0; column < p->columns; column += 8)
+            store_block(p, sums + column * pitch + row, pitch, row, column);
+}
+
+const struct cpu_halves_kernels cpu_halves_amx = {halves_split, halves_multiply};
