@@ -111,15 +111,17 @@ void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct produc
                      (p->element / parts == sizeof(double) ? 2 : 1);
 }
 
-// b is copied once where threads would copy it many times, unless its copy would be huge.
+// b is copied once where threads would copy it many times, unless its copy takes much
+// memory: a part of a large product is large, too, so that copies are a small part of its
+// time.
 #define SHARED_ROWS 128
-#define SHARED_BYTES (INT64_C(256) << 20)
+#define SHARED_ELEMENTS (INT64_C(8) << 20)
 #define SHARED_WORK 4e6 // multiplications: copying is a loop more, of some microseconds
 
 bool product_shares(const struct product *p)
 {
     return p->batch == 1 && !tn_is_complex(p->dtype) && p->m > SHARED_ROWS &&
-           p->n > CPU_PANELS_FEW && p->k <= SHARED_BYTES / 8 / (p->n + CPU_PANELS_WIDTH) &&
+           p->n > CPU_PANELS_FEW && p->k <= SHARED_ELEMENTS / (p->n + CPU_PANELS_WIDTH) &&
            (double)p->m * (double)p->n * (double)p->k >= SHARED_WORK;
 }
 
