@@ -482,8 +482,8 @@ Test(cpu_backend, convolutions_in_tiles_agree)
     }
 }
 
-// Filters and channels around the widths of tiles, several panels, bands and images in one;
-// pixels so far apart that copies of them lie otherwise; windows of one element.
+// Filters and channels around the widths of tiles, several panels, bands and images in one,
+// long rows; pixels so far apart that copies of them lie otherwise; windows of one element.
 Test(cpu_backend, large_convolutions_in_tiles_agree)
 {
     struct window_case cases[] = {
@@ -498,9 +498,13 @@ Test(cpu_backend, large_convolutions_in_tiles_agree)
          {5, 4, 3, 48}},
         {{.groups = 3}, {3, 11, 5, 48}, {96, 1, 1, 16}, {3, 11, 5, 96}},
         {{.padding = pair_of(1, 0)}, {4, 3, 4, 512}, {6, 3, 1, 512}, {4, 3, 4, 6}},
+        {{.stride = pair_of(1, 2), .padding = pair_of(0, 3), .dilation = pair_of(1, 2)},
+         {2, 1, 2600, 3},
+         {20, 1, 5, 3},
+         {2, 1, 1299, 20}},
         {{.stride = pair_of(2, 2)}, {3, 7, 6, 20}, {512, 1, 1, 20}, {3, 4, 3, 512}},
     };
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         cases[i].attrs.groups = cases[i].attrs.groups ? cases[i].attrs.groups : 1;
         check_convolution("tiles", &cases[i], TN_F32, 0);
         check_convolution("tiles", &cases[i], i % 2 ? TN_BF16 : TN_F16, 997);

@@ -35,9 +35,10 @@ struct bench {
     bool quick;            // few rows or small ones: whether it works
     const char *only;      // of cpu and gpu: a part or a pattern of "group/name"; NULL: all
     enum { STYLE_TEXT, STYLE_JSON, STYLE_MARKDOWN } style; // of what cpu and gpu print
-    bool failed; // a result was wrong, or there was none
-    int threads; // 0: not given
-    bool pinned; // to as many processors
+    double seconds, began; // of cpu and gpu: no case begins later; 0: each does
+    bool failed;           // a result was wrong, or there was none
+    int threads;           // 0: not given
+    bool pinned;           // to as many processors
     int rounds;
     FILE *out;
 };

@@ -43,6 +43,7 @@ struct measured {
     struct side ours, theirs;
     double error;     // of results, over the greatest element; < 0: not compared
     bool wrong;       // the error is above what is allowed
+    bool late;        // --seconds were over
     char reason[200]; // why there is no time; ""
 };
 
@@ -278,9 +279,22 @@ static bool start_theirs(struct measured *m)
     return good;
 }
 
+// Whether a share of the seconds that --seconds gives is over.
+static bool is_late(struct measured *m, double share)
+{
+    bool late = m->bench->seconds > 0 &&
+                now_seconds() > m->bench->began + share * m->bench->seconds;
+    if (late && !m->reason[0])
+        snprintf(m->reason, sizeof(m->reason), "no time was left");
+    m->late |= late;
+    return late;
+}
+
 // In turns.
 static void run_together(struct measured *m)
 {
+    if (is_late(m, 1))
+        return;
     if (start_ours(m)) {
         bool has_theirs = start_theirs(m);
         measure(m, (struct side *[]){&m->ours, &m->theirs}, has_theirs ? 2 : 1);
@@ -295,6 +309,8 @@ static void run_together(struct measured *m)
 // Tenon alone, and then PyTorch alone.
 static void run_ours_apart(struct measured *m)
 {
+    if (is_late(m, 0.6))
+        return;
     if (start_ours(m)) {
         measure(m, (struct side *[]){&m->ours}, 1);
         if (m->row->allowed >= 0)
@@ -305,7 +321,7 @@ static void run_ours_apart(struct measured *m)
 
 static void run_theirs_apart(struct measured *m)
 {
-    if (m->ours.contest.median < 0 || !start_theirs(m))
+    if (m->ours.contest.median < 0 || is_late(m, 1) || !start_theirs(m))
         return;
     if (m->has_samples)
         compare(m);
@@ -406,10 +422,10 @@ static void print_mean(const struct bench *bench, const char *name, const struct
 {
     double value = mean->count ? exp(mean->logs / mean->count) : -1;
     char text[32];
-    if (bench->style == STYLE_MARKDOWN)
-        fprintf(bench->out, "| **%s**, geometric mean of %d | | | **%s** | | |\n", name,
+    if (bench->style == STYLE_MARKDOWN && mean->count)
+        fprintf(bench->out, "| %s, geometric mean of %d | | | **%s** | | |\n", name,
                 mean->count, figure(value, 2, text));
-    else
+    if (bench->style == STYLE_TEXT)
         fprintf(bench->out, "%-62s %51s  geometric mean of %d\n", name,
                 figure(value, 2, text), mean->count);
 }
@@ -447,10 +463,10 @@ static struct measured *list_cases(struct bench *bench)
 static void tell_case(struct measured *m, struct means *means, json_t *told)
 {
     struct bench *bench = m->bench;
-    bool failed = m->ours.contest.median < 0;
+    bool failed = m->ours.contest.median < 0 && !m->late;
     if (failed && !m->reason[0])
         snprintf(m->reason, sizeof(m->reason), "Tenon failed");
-    if (bench->style != STYLE_JSON)
+    if (bench->style == STYLE_TEXT || (bench->style == STYLE_MARKDOWN && !m->late))
         print_case(m);
     add_case(m, means);
     bench->failed |= m->wrong || failed;
@@ -465,6 +481,8 @@ static struct measured *run_group(struct measured *m, struct peers *peers,
     const char *group = m->row->group;
     if (bench->style == STYLE_TEXT)
         title(bench, "%s", group);
+    if (bench->style == STYLE_MARKDOWN)
+        fprintf(bench->out, "| **%s** | | | | | |\n", group);
     means->group = (struct mean){0};
     for (; m->bench && strcmp(m->row->group, group) == 0; m++) {
         m->peers = peers->has_torch ? peers : NULL;
@@ -508,6 +526,7 @@ static void run_cases(struct bench *bench, const char *device)
     struct peers peers;
     struct means means = {0};
     json_t *told = json_array();
+    bench->began = now_seconds();
     char *machine = bench_machine(bench);
     struct measured *list = list_cases(bench);
     for (struct measured *m = list; m && m->bench && !bench->pinned; m++)

@@ -58,7 +58,7 @@
     "q:" dtype "[" #b "," #h "," #l "," #d "] k:" dtype "[" #b "," #g "," #s "," #d "] v:" dtype "[" #b "," #g "," #s "," #d "]"
 #define ATTENTION(dtype, what, causal, b, h, g, l, s, d, ...) \
     {"attention", dtype " " #b "x" #h "x" #l "x" #d " over " #s what, QKV(dtype, b, h, g, l, s, d), \
-     "scaled_dot_product_attention(q, k, v, is_causal=" causal ")", .work = 4.0 * b * h * l * s * d, __VA_ARGS__}
+     "scaled_dot_product_attention(q, k, v, is_causal=" causal ")", .work = (sizeof(causal) == sizeof("true") ? 2.0 : 4.0) * b * h * l * s * d, __VA_ARGS__}
 #define ATTENTION_GRADIENTS(dtype, b, h, g, l, d, ...) \
     {"attention", dtype " " #b "x" #h "x" #l "x" #d " causal, with gradients", QKV(dtype, b, h, g, l, l, d) " g:" dtype "[" #b "," #h "," #l "," #d "]", \
      "y = scaled_dot_product_attention(q, k, v, is_causal=true); y, grad(sum(y * g), q, k, v)", \

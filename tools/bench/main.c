@@ -28,8 +28,8 @@ static void print_help(void)
 {
     printf("Usage: tenon bench [NAME|@FILE ...] [--rounds N] [--threads N] [--python "
            "PYTHON]\n"
-           "                   [--beside DEVICE,DEVICE] [--only CASES] [--json FILE] "
-           "[--quick]\n\n"
+           "                   [--beside DEVICE,DEVICE] [--only CASES] [--seconds N]\n"
+           "                   [--json|--markdown] [--quick]\n\n"
            "Measure Tenon beside its peers: contestants take turns, medians are compared.\n"
            "@FILE: the graphs of a file that 'tenon eval --save' wrote.\n"
            "PYTHON (or TENON_BENCH_PYTHON) is a Python that has torch or mlx; without it,\n"
@@ -37,8 +37,10 @@ static void print_help(void)
            "devices,\n"
            "in turns (vulkan-jit,vulkan); --quick: a few of them. cpu and gpu run on N "
            "pinned\n"
-           "processors (all), beside python3 without --python; --only: part or pattern of\n"
-           "\"group/name\"; --quick: small ones.\n\nBenchmarks:\n");
+           "processors (all), beside python3 without --python; --only: a part or a pattern "
+           "of\n"
+           "\"group/name\"; --seconds: no case begins later; --quick: small "
+           "ones.\n\nBenchmarks:\n");
     for (size_t i = 0; i < COUNT(benchmarks); i++)
         printf("  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
 }
@@ -105,6 +107,10 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
     }
     if (strcmp(argument, "--only") == 0 && *at + 1 < argc) {
         bench->only = argv[++*at];
+        return 0;
+    }
+    if (strcmp(argument, "--seconds") == 0 && *at + 1 < argc) {
+        bench->seconds = atof(argv[++*at]);
         return 0;
     }
     if (strcmp(argument, "--json") == 0 || strcmp(argument, "--markdown") == 0) {

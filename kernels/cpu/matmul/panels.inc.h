@@ -93,6 +93,10 @@ static int64_t part_of(int64_t extent, int64_t most, int64_t unit)
     return part < most ? part : most;
 }
 
+// Bytes of a block of b, in the second-level cache beside all else, up to which tiles go
+// along rows: c is then written in whole lines, page by page.
+#define ALONG_BYTES (512 << 10)
+
 struct panel_plan {
     const struct panel_packing *packing;
     T *a, *b; // memory for copies
@@ -129,7 +133,6 @@ static struct panel_plan make_plan(const struct cpu_panels *p)
     if (!plan.copies_a && p->a_column == 1 && collides(p->a_row) && ROWS > 8)
         plan.most = 8;
     const bool is_direct = !plan.copies_b && !p->packed;
-    plan.along_rows = is_direct && b_bytes <= DIRECT_BYTES;
     plan.inner = inner_of(p->k);
     if (is_direct && b_bytes > DIRECT_BYTES && p->k > CPU_PANELS_THIN_INNER)
         plan.inner = part_of(p->k, CPU_PANELS_THIN_INNER, 16);
@@ -138,6 +141,8 @@ static struct panel_plan make_plan(const struct cpu_panels *p)
     const int64_t columns =
         plan.rows < p->m ? CPU_PANELS_COLUMNS : CPU_PANELS_COLUMNS_BESIDE;
     plan.columns = plan.copies_b ? part_of(p->n, columns, COLUMNS) : p->n;
+    plan.along_rows = plan.columns * plan.inner * (int64_t)sizeof(T) <=
+                      (is_direct ? DIRECT_BYTES : ALONG_BYTES);
     plan.b = p->scratch;
     plan.a = plan.b + (plan.copies_b ? plan.columns * plan.inner : 0);
     return plan;

@@ -45,7 +45,7 @@ static bool is_narrow(const struct tiles_plan *t)
 // Floats of what a band gives, where it passes through a worker's memory.
 static int64_t tile_floats(const struct tiles_plan *t, bool fused)
 {
-    int64_t pixels = t->images * t->band * t->to_row;
+    int64_t pixels = t->images * t->band * t->cut;
     return is_narrow(t) || fused ? (pixels * t->to_channels + 15) / 16 * 16 : 0;
 }
 
@@ -188,24 +188,31 @@ static void pack_panels(void *context, int64_t begin, int64_t end, uint32_t work
 
 // What panels write: floats, `pitch` of them for each pixel.
 struct tiles_target {
-    float *data;
-    int64_t pitch;
+    float *data; // of the area's first pixel
+    int64_t pitch, row;
 };
 
-// A class of the rows [low, high) of an image.
+// A class of the outputs of an area: those from number `first` and `left` of the class on.
 struct tiles_part {
     struct cpu_depthwise_axis y, x;
-    int64_t first, rows; // outputs of the class along y
+    int64_t first, rows, left, pixels;
 };
 
-static struct tiles_part find_part(const struct tiles_plan *t, int64_t low, int64_t high,
+// The outputs of class i of an axis that lie in [low, high): the first one, and how many.
+static int64_t find_outputs(int64_t step, int64_t i, int64_t low, int64_t high,
+                            int64_t *first)
+{
+    *first = low > i ? (low - i + step - 1) / step : 0;
+    const int64_t end = high > i ? (high - i + step - 1) / step : 0;
+    return end > *first ? end - *first : 0;
+}
+
+static struct tiles_part find_part(const struct tiles_plan *t, const struct tiles_area *a,
                                    int64_t i, int64_t j)
 {
     struct tiles_part p = {.y = tiles_axis(t, 0, i), .x = tiles_axis(t, 1, j)};
-    const int64_t step = p.y.step;
-    p.first = low > i ? (low - i + step - 1) / step : 0;
-    const int64_t end = high > i ? (high - i + step - 1) / step : 0;
-    p.rows = end > p.first ? end - p.first : 0;
+    p.rows = find_outputs(p.y.step, i, a->low, a->high, &p.first);
+    p.pixels = find_outputs(p.x.step, j, a->left, a->right, &p.left);
     return p;
 }
 
@@ -236,7 +243,7 @@ static void run_clipped(const struct tiles_run *r, const struct tiles_part *p,
     for (int64_t i = 0; i < rows; i++) {
         clip(&p->y, p->first + i, &top, &bottom);
         for (int64_t j = 0; j < pixels; j++) {
-            clip(&p->x, j, &left, &right);
+            clip(&p->x, p->left + j, &left, &right);
             s.taps_y = bottom - top;
             s.taps_x = right - left;
             s.from =
@@ -262,28 +269,27 @@ static void join(struct cpu_tiles_rows *s)
     }
 }
 
-// Panel `panel` for the rows from `low` on, of which `source` has what they need. `column`:
-// where the panel's are in the target.
-static void run_part(const struct tiles_run *r, const struct tiles_part *p, int64_t low,
-                     int64_t panel, const char *weights, const struct tiles_source *source,
-                     const struct tiles_target *to, int64_t column)
+// Panel `panel` for an area, of which `source` has what it needs. `column`: where the
+// panel's are in the target.
+static void run_part(const struct tiles_run *r, const struct tiles_part *p,
+                     const struct tiles_area *a, int64_t panel, const char *weights,
+                     const struct tiles_source *source, const struct tiles_target *to,
+                     int64_t column)
 {
     const struct tiles_plan *t = &r->t;
     const int64_t width = r->width, first = panel % r->panels_each * width;
     struct cpu_tiles_rows s = {
-        .from =
-            source->data +
-            ((p->y.from + p->first * p->y.by_output - source->first) * source->row +
-             (p->x.from - source->left) * source->pixel + panel / r->panels_each * t->in) *
-                r->unit,
+        .from = source->data +
+                ((p->y.from + p->first * p->y.by_output - source->first) * source->row +
+                 (p->x.from + p->left * p->x.by_output - source->left) * source->pixel +
+                 panel / r->panels_each * t->in) *
+                    r->unit,
         .weights = weights,
         .start = r->start ? r->start + panel * width : NULL,
-        .to = to->data +
-              ((p->y.first + p->first * p->y.step - low) * t->to_row + p->x.first) *
-                  to->pitch +
-              column,
+        .to = to->data + (p->y.first + p->first * p->y.step - a->low) * to->row +
+              (p->x.first + p->left * p->x.step - a->left) * to->pitch + column,
         .rows = p->rows,
-        .pixels = p->x.count,
+        .pixels = p->pixels,
         .columns = t->out - first < width ? t->out - first : width,
         .taps_y = p->y.taps,
         .taps_x = p->x.taps,
@@ -294,7 +300,7 @@ static void run_part(const struct tiles_run *r, const struct tiles_part *p, int6
         .pixel = p->x.by_output * source->pixel,
         .weight_y = p->x.taps * r->inner * width,
         .weight_x = r->inner * width,
-        .to_row = p->y.step * t->to_row * to->pitch,
+        .to_row = p->y.step * to->row,
         .to_pixel = p->x.step * to->pitch,
     };
     if (r->clips[panel]) {
@@ -306,8 +312,8 @@ static void run_part(const struct tiles_run *r, const struct tiles_part *p, int6
 }
 
 struct tiles_band {
-    int64_t image, images, low, high; // of rows, of each image
-    int64_t first, end;               // panels
+    struct tiles_area of;
+    int64_t first, end; // panels
 };
 
 // Where the filters of a panel begin, among all.
@@ -322,12 +328,12 @@ static void run_panels(const struct tiles_run *r, const struct tiles_band *b, fl
                        const struct tiles_target *to)
 {
     const struct tiles_plan *t = &r->t;
-    const int64_t pixels = (b->high - b->low) * t->to_row, begin = column_of(r, b->first);
+    const int64_t rows = b->of.high - b->of.low, begin = column_of(r, b->first);
     struct tiles_source source = {0};
     char *memory = (char *)copies;
     int64_t each = 0;
-    for (int64_t n = 0; n < b->images; n++, memory += each * r->unit) {
-        tiles_find(t, b->image + n, b->low, b->high, memory, &source);
+    for (int64_t n = 0; n < b->of.images; n++, memory += each * r->unit) {
+        tiles_find(t, b->of.image + n, &b->of, memory, &source);
         each = source.size;
     }
     const int64_t image = t->copies ? each : t->from_rows * source.row;
@@ -343,12 +349,12 @@ static void run_panels(const struct tiles_run *r, const struct tiles_band *b, fl
             for (int64_t k = 0; k < i; k++)
                 weights += tiles_axis(t, 0, k).taps * row * tap;
             for (int64_t j = 0; j < count_classes(t, 1); j++) {
-                const struct tiles_part p = find_part(t, b->low, b->high, i, j);
-                for (int64_t n = 0; n < b->images; n++) {
-                    source.data = last - (b->images - 1 - n) * image * r->unit;
-                    run_part(r, &p, b->low, panel, weights, &source,
-                             &(struct tiles_target){to->data + n * pixels * to->pitch,
-                                                    to->pitch},
+                const struct tiles_part p = find_part(t, &b->of, i, j);
+                for (int64_t n = 0; n < b->of.images; n++) {
+                    source.data = last - (b->of.images - 1 - n) * image * r->unit;
+                    run_part(r, &p, &b->of, panel, weights, &source,
+                             &(struct tiles_target){to->data + n * rows * to->row,
+                                                    to->pitch, to->row},
                              column_of(r, panel) - begin);
                 }
                 weights += p.y.taps * p.x.taps * tap;
@@ -383,30 +389,29 @@ static void run_band(const struct tiles_run *r, const struct tiles_band *b, uint
     const struct tiles_plan *t = &r->t;
     char *memory = r->workers + worker * r->worker_bytes;
     float *copies = (float *)(void *)memory, *tile = copies + tiles_copy_floats(t);
-    const int64_t begin = column_of(r, b->first),
-                  pixel = (b->image * t->to_rows + b->low) * t->to_row;
+    const struct tiles_area *a = &b->of;
+    const int64_t begin = column_of(r, b->first), row = a->right - a->left;
     const int64_t end = b->end == r->panels ? t->to_channels : column_of(r, b->end);
+    const int64_t pixel = (a->image * t->to_rows + a->low) * t->to_row + a->left;
     if (t->to && !is_narrow(t)) {
         float *to = (float *)(void *)t->to + pixel * t->to_channels + begin;
-        run_panels(r, b, copies, &(struct tiles_target){to, t->to_channels});
+        run_panels(r, b, copies,
+                   &(struct tiles_target){to, t->to_channels, t->to_row * t->to_channels});
         return;
     }
-    run_panels(r, b, copies, &(struct tiles_target){tile, end - begin});
-    finish(r, tile, pixel, b->images * (b->high - b->low) * t->to_row, begin, end, worker);
+    run_panels(r, b, copies,
+               &(struct tiles_target){tile, end - begin, row * (end - begin)});
+    finish(r, tile, pixel, a->images * (a->high - a->low) * row, begin, end, worker);
 }
 
 static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct tiles_run *r = context;
-    const struct tiles_plan *t = &r->t;
     for (int64_t i = begin; i < end; i++) {
         const int64_t part = i % r->parts, number = i / r->parts;
-        struct tiles_band b = {.image = number / t->bands * t->images,
-                               .low = number % t->bands * t->band,
+        struct tiles_band b = {.of = tiles_area(&r->t, number),
                                .first = part * r->panels / r->parts,
                                .end = (part + 1) * r->panels / r->parts};
-        b.images = t->conv.n - b.image < t->images ? t->conv.n - b.image : t->images;
-        b.high = t->to_rows - b.low < t->band ? t->to_rows : b.low + t->band;
         run_band(r, &b, worker);
     }
 }
@@ -507,12 +512,14 @@ static void read_forward(const tn_kernel_query *query, struct tiles_plan *t)
 {
     tiles_read(query->attrs, &query->inputs[0], &query->inputs[1], &query->outputs[0],
                false, t);
+    tiles_cut(t, TILES_PIXELS);
 }
 
 static void read_backward(const tn_kernel_query *query, struct tiles_plan *t)
 {
     tiles_read(query->attrs, &query->outputs[0], &query->inputs[1], &query->inputs[0], true,
                t);
+    tiles_cut(t, TILES_PIXELS);
 }
 
 static uint64_t tiles_conv2d_scratch(const tn_kernel_query *query)

@@ -79,7 +79,7 @@ static bool copies_gradient(const struct tiles_weights *r)
 
 static int64_t gradient_floats(const struct tiles_weights *r)
 {
-    int64_t pixels = r->t.images * r->t.band * r->t.to_row;
+    int64_t pixels = r->t.images * r->t.band * r->t.cut;
     return copies_gradient(r) ? (pixels * r->pitch + 15) / 16 * 16 : 0;
 }
 
@@ -115,7 +115,7 @@ struct tiles_piece {
     struct tiles_source x; // of the first image
     const float *g;
     int64_t x_image, g_image; // floats from image to image
-    int64_t images, low, high;
+    struct tiles_area of;
     int64_t first, end; // filters
     float *to;
     bool adds;
@@ -138,19 +138,22 @@ static void sum_tap(const struct tiles_piece *p, int64_t first, int64_t end, int
 {
     const struct tiles_plan *t = &p->r->t;
     const struct cpu_conv *v = &t->conv;
-    int64_t low = p->low, high = p->high, left = 0, right = v->ow;
+    int64_t low = p->of.low, high = p->of.high, left = p->of.left, right = p->of.right;
     if (p->clips) {
         clip(&t->y, row, &low, &high);
         clip(&t->x, column, &left, &right);
     }
     const int64_t x_row = v->sh * p->x.row, x_pixel = v->sw * p->x.pixel;
-    const int64_t place = (row * v->kw + column) * v->cg, down = low - p->low;
+    const int64_t place = (row * v->kw + column) * v->cg, down = low - p->of.low,
+                  aside = left - p->of.left;
     const float *x = (const float *)(const void *)p->x.data + row * v->dh * p->x.row +
                      column * v->dw * p->x.pixel + first / v->og * v->cg + down * x_row +
-                     left * x_pixel;
-    const float *g = p->g + (down * v->ow + left) * p->r->pitch + first;
-    struct cpu_tiles_sums s = {
-        .images = p->images, .rows = high - low, .pixels = right - left, .adds = p->adds};
+                     aside * x_pixel;
+    const float *g = p->g + (down * v->ow + aside) * p->r->pitch + first;
+    struct cpu_tiles_sums s = {.images = p->of.images,
+                               .rows = high - low,
+                               .pixels = right - left,
+                               .adds = p->adds};
     if (p->r->by_filters) {
         s.a = x;
         s.b = g;
@@ -208,21 +211,18 @@ static void sum_band(const struct tiles_weights *r, int64_t number, struct tiles
 {
     const struct tiles_plan *t = &r->t;
     const struct cpu_conv *v = &t->conv;
-    const int64_t image = number / t->bands * t->images;
     float *copies = (float *)(void *)memory;
     struct tiles_source source = {0};
-    p->images = v->n - image < t->images ? v->n - image : t->images;
-    p->low = number % t->bands * t->band;
-    p->high = v->oh - p->low < t->band ? v->oh : p->low + t->band;
-    for (int64_t i = 0, at = 0; i < p->images; i++, at += source.size) {
-        tiles_find(t, image + i, p->low, p->high, (char *)(copies + at), &source);
+    const struct tiles_area a = p->of = tiles_area(t, number);
+    for (int64_t i = 0, at = 0; i < a.images; i++, at += source.size) {
+        tiles_find(t, a.image + i, &a, (char *)(copies + at), &source);
         if (i == 0)
             p->x = source;
     }
-    const int64_t count = p->images * (p->high - p->low) * v->ow;
+    const int64_t each = (a.high - a.low) * (a.right - a.left), count = a.images * each;
     p->x_image = t->copies ? source.size : v->h * v->w * v->c;
-    p->g_image = (p->high - p->low) * v->ow * r->pitch;
-    p->g = find_gradient(r, (image * v->oh + p->low) * v->ow, count,
+    p->g_image = each * r->pitch;
+    p->g = find_gradient(r, (a.image * v->oh + a.low) * v->ow + a.left, count,
                          copies + tiles_copy_floats(t) + SLACK);
     p->clips = t->pads && !tiles_are_finite(p->g, count * r->pitch);
     sum_groups(p);

@@ -64,23 +64,9 @@ void tiles_read(const tn_conv2d_attrs *attrs, const tn_layout *x, const tn_layou
     t->pads = top < 0 || t->left < 0 || top + rows > t->from_rows ||
               t->left + t->width > t->from_row;
     t->copies = t->pads || t->dtype != TN_F32 || t->pitch != t->from_channels;
-    t->band = t->images = 1;
+    t->band = t->images = t->cuts = 1;
     t->bands = t->to_rows;
-}
-
-// Saturates where sizes are beyond int64_t.
-static uint64_t row_floats(const struct tiles_plan *t)
-{
-    return tn_saturated_multiply((uint64_t)t->width, (uint64_t)t->pitch);
-}
-
-bool tiles_fit(const struct tiles_plan *t)
-{
-    int64_t first, rows = tiles_rows_of(&t->y, 0, 1, &first);
-    uint64_t all = tn_saturated_multiply(row_floats(t), (uint64_t)rows + 1);
-    return all <= (uint64_t)TILES_FLOATS &&
-           (!t->is_backward ||
-            (t->conv.sh <= TILES_STRIDES && t->conv.sw <= TILES_STRIDES));
+    t->cut = t->to_row;
 }
 
 // Rows that a copy has for `rows` rows of what is written, wherever these are.
@@ -88,6 +74,22 @@ static int64_t most_rows(const struct tiles_plan *t, int64_t rows)
 {
     int64_t first, n = tiles_rows_of(&t->y, 0, rows, &first);
     return n + (t->is_backward ? 1 : 0);
+}
+
+// Pixels of a copied row.
+static int64_t most_pixels(const struct tiles_plan *t)
+{
+    int64_t first, n = tiles_rows_of(&t->x, 0, t->cut, &first);
+    return t->cuts == 1 ? t->width : n + (t->is_backward ? 1 : 0);
+}
+
+bool tiles_fit(const struct tiles_plan *t)
+{
+    uint64_t row = tn_saturated_multiply((uint64_t)most_pixels(t), (uint64_t)t->pitch);
+    return tn_saturated_multiply(row, (uint64_t)most_rows(t, t->band)) <=
+               (uint64_t)TILES_FLOATS &&
+           (!t->is_backward ||
+            (t->conv.sh <= TILES_STRIDES && t->conv.sw <= TILES_STRIDES));
 }
 
 bool tiles_can_keep(const struct tiles_plan *t)
@@ -108,25 +110,28 @@ int64_t tiles_copy_floats(const struct tiles_plan *t)
     if (t->keeps) {
         // As many outputs behind the last one as a tile reads.
         int64_t step = t->is_backward ? 1 : t->conv.sw;
-        int64_t row = t->width * t->pitch, rows = most_rows(t, t->band);
+        int64_t row = most_pixels(t) * t->pitch, rows = most_rows(t, t->band);
         return round_up(t->images * round_up(rows * row, 32) + 32 * step * t->pitch, 32) /
                2;
     }
-    return t->copies ? t->images * round_up(most_rows(t, t->band) * t->width * t->pitch, 32)
-                     : 0;
+    return t->copies
+               ? t->images * round_up(most_rows(t, t->band) * most_pixels(t) * t->pitch, 32)
+               : 0;
 }
 
 void tiles_cut(struct tiles_plan *t, int64_t pixels)
 {
-    const int64_t row = t->width * t->pitch,
-                  most = t->copies ? TILES_BAND_FLOATS : INT64_MAX;
-    int64_t rows = pixels / (t->to_row + 1) + 1;
+    const int64_t most = t->copies ? TILES_BAND_FLOATS : INT64_MAX;
+    int64_t rows = pixels / (t->to_row + 1) + 1, row;
     t->images = 1;
     t->band = least(rows, t->to_rows);
+    t->cuts = t->to_row > 2 * pixels ? (t->to_row + pixels - 1) / pixels : 1;
+    t->cut = t->cuts > 1 ? pixels : t->to_row;
+    row = most_pixels(t) * t->pitch;
     while (t->band > 1 && most_rows(t, t->band) * row > most)
         t->band = (t->band + 1) / 2;
     t->bands = t->to_rows > 0 ? (t->to_rows + t->band - 1) / t->band : 0;
-    if (t->bands != 1)
+    if (t->bands != 1 || t->cuts > 1)
         return;
     t->images = least(rows / t->to_rows, t->conv.n);
     if (t->copies)
@@ -136,7 +141,19 @@ void tiles_cut(struct tiles_plan *t, int64_t pixels)
 
 int64_t tiles_count_bands(const struct tiles_plan *t)
 {
-    return (t->conv.n + t->images - 1) / t->images * t->bands;
+    return (t->conv.n + t->images - 1) / t->images * t->bands * t->cuts;
+}
+
+struct tiles_area tiles_area(const struct tiles_plan *t, int64_t number)
+{
+    const int64_t part = number % t->cuts, band = number / t->cuts;
+    const int64_t image = band / t->bands * t->images, low = band % t->bands * t->band;
+    return (struct tiles_area){.image = image,
+                               .images = least(t->conv.n - image, t->images),
+                               .low = low,
+                               .high = least(low + t->band, t->to_rows),
+                               .left = part * t->cut,
+                               .right = least((part + 1) * t->cut, t->to_row)};
 }
 
 // `count` pixels at `from`, `pitch` apart at `to`, with zeros behind each.
@@ -156,15 +173,14 @@ static void copy_pixels(const struct tiles_plan *t, const char *from, int64_t co
     }
 }
 
-void tiles_find(const struct tiles_plan *t, int64_t image, int64_t low, int64_t high,
+void tiles_find(const struct tiles_plan *t, int64_t image, const struct tiles_area *area,
                 char *memory, struct tiles_source *out)
 {
-    const int64_t rows = tiles_rows_of(&t->y, low, high, &out->first);
-    const int64_t size = tiles_found_size(t), pixel = t->pitch * size,
-                  row = t->width * pixel;
+    const int64_t rows = tiles_rows_of(&t->y, area->low, area->high, &out->first);
+    const int64_t width = tiles_rows_of(&t->x, area->left, area->right, &out->left);
+    const int64_t size = tiles_found_size(t), pixel = t->pitch * size, row = width * pixel;
     const char *from =
         t->from + image * t->from_rows * t->from_row * t->from_channels * t->size;
-    out->left = t->left;
     if (!t->copies) {
         out->row = t->from_row * t->from_channels;
         out->pixel = t->from_channels;
@@ -172,24 +188,24 @@ void tiles_find(const struct tiles_plan *t, int64_t image, int64_t low, int64_t 
         return;
     }
     out->data = memory;
-    out->row = t->width * t->pitch;
+    out->row = width * t->pitch;
     out->pixel = t->pitch;
     out->size = round_up(rows * out->row, 32);
-    const int64_t begin = t->left < 0 ? least(-t->left, t->width) : 0;
-    const int64_t inside = t->from_row - (t->left + begin);
-    const int64_t count = inside < 0 ? 0 : least(t->width - begin, inside);
+    const int64_t begin = out->left < 0 ? least(-out->left, width) : 0;
+    const int64_t inside = t->from_row - (out->left + begin);
+    const int64_t count = inside < 0 ? 0 : least(width - begin, inside);
     for (int64_t i = 0; i < rows; i++, memory += row) {
         const int64_t y = out->first + i;
         if (y < 0 || y >= t->from_rows) {
             memset(memory, 0, (size_t)row);
             continue;
         }
+        from = t->from + ((image * t->from_rows + y) * t->from_row + out->left + begin) *
+                             t->from_channels * t->size;
         memset(memory, 0, (size_t)(begin * pixel));
-        copy_pixels(t,
-                    from + (y * t->from_row + t->left + begin) * t->from_channels * t->size,
-                    count, memory + begin * pixel);
+        copy_pixels(t, from, count, memory + begin * pixel);
         memset(memory + (begin + count) * pixel, 0,
-               (size_t)((t->width - begin - count) * pixel));
+               (size_t)((width - begin - count) * pixel));
     }
 }
 

@@ -44,6 +44,7 @@ struct tiles_plan {
     bool keeps;                  // copies have the elements as they are, else floats
     int64_t left, width, pitch;  // of a copied row: first pixel, pixels, floats of one
     int64_t images, band, bands; // of a band: images, rows; bands of those images
+    int64_t cut, cuts; // pixels of a row's parts, which long rows have; their number
     const char *from;
     char *to; // NULL: it passes through a program
 };
@@ -53,12 +54,19 @@ struct tiles_plan {
 void tiles_read(const tn_conv2d_attrs *attrs, const tn_layout *x, const tn_layout *w,
                 const tn_layout *y, bool is_backward, struct tiles_plan *t);
 
-// Whether sizes are within what a worker's memory holds.
+// Whether sizes are within what a worker's memory holds, once *t is cut.
 bool tiles_fit(const struct tiles_plan *t);
 
 // Cuts what is written into bands of about `pixels` pixels.
 void tiles_cut(struct tiles_plan *t, int64_t pixels);
 int64_t tiles_count_bands(const struct tiles_plan *t);
+
+// Rows [low, high) of what is written, of each of some images, and pixels [left, right) of
+// these. Of parts of a row there is one.
+struct tiles_area {
+    int64_t image, images, low, high, left, right;
+};
+struct tiles_area tiles_area(const struct tiles_plan *t, int64_t number);
 
 // The rows that are read for rows [low, high) of what is written: the first one, which may
 // be in the padding, and how many.
@@ -72,14 +80,14 @@ void tiles_keep(struct tiles_plan *t);
 // Floats of a copy of one band.
 int64_t tiles_copy_floats(const struct tiles_plan *t);
 
-// The rows [low, high) of what is written to an image need these: copies them to `memory`,
-// or finds them in place. Strides are of elements.
+// What an area of what is written to an image needs: copies it to `memory`, or finds it in
+// place. Strides are of elements.
 struct tiles_source {
     const char *data; // pixel `left` of row `first`
     int64_t first, left, row, pixel;
     int64_t size; // elements of the copy
 };
-void tiles_find(const struct tiles_plan *t, int64_t image, int64_t low, int64_t high,
+void tiles_find(const struct tiles_plan *t, int64_t image, const struct tiles_area *area,
                 char *memory, struct tiles_source *out);
 
 // Bytes of an element of that.

@@ -10,7 +10,7 @@
 #define SUMMED_ROWS                                                                        \
     64 // whose sums over rows are f32, then added to those of the part, in f64
 #define MOST_COLUMNS 65536
-#define FINISH_COLUMNS 1024 // of a piece
+#define FINISH_COLUMNS 128 // of a piece
 
 struct norm_grad {
     struct cpu_norm_grad rows; // of the first one
@@ -72,15 +72,23 @@ static void norm_add_parts(void *context, int64_t begin, int64_t end, uint32_t w
     (void)worker;
     const struct norm_grad *s = context;
     int64_t n = s->rows.n, bytes = norm_part_bytes(n);
-    for (int64_t i = begin; i < end; i++) {
-        double weight = 0, bias = 0;
+    double weight[FINISH_COLUMNS], bias[FINISH_COLUMNS];
+    for (int64_t first = begin; first < end; first += FINISH_COLUMNS) {
+        int64_t count = end - first < FINISH_COLUMNS ? end - first : FINISH_COLUMNS;
+        memset(weight, 0, sizeof(weight));
+        memset(bias, 0, sizeof(bias));
         for (int64_t part = 0; part < s->parts; part++) {
-            const double *sums = (const double *)(void *)(s->scratch + part * bytes);
-            weight += sums[i];
-            bias += sums[n + i];
+            const double *sums =
+                (const double *)(void *)(s->scratch + part * bytes) + first;
+            for (int64_t i = 0; i < count; i++) {
+                weight[i] += sums[i];
+                bias[i] += sums[n + i];
+            }
         }
-        s->dweight[i] = (float)weight;
-        s->dbias[i] = (float)bias;
+        for (int64_t i = 0; i < count; i++) {
+            s->dweight[first + i] = (float)weight[i];
+            s->dbias[first + i] = (float)bias[i];
+        }
     }
 }
 
