@@ -45,12 +45,13 @@ static void load(void)
     no_faults();
 }
 
+#define NO_CACHE "TENON_CACHE_DIR=/proc/none" // behind `more` alone: NULL ends the list
 static tn_runtime *open_list(const char *format, const char *more)
 {
     char list[96], variable[128];
     snprintf(list, sizeof(list), format, backend);
     snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", list);
-    return open_with((const char *const[]){variable, more, NULL});
+    return open_with((const char *const[]){variable, more, NO_CACHE, NULL});
 }
 
 // 2 * x + 1 summed, for x = 0, 1, ..., 63: a program and a reduction.
@@ -270,7 +271,7 @@ Test(vulkan_faults, kernels_of_one_shape_that_cannot_be_made_are_done_without)
         tn_runtime *rt = open_list("%s", "TENON_VULKAN_AS_GPU=1");
         tn_function *function;
         must(NULL, tn_function_create(rt, chain, NULL, NULL, &function));
-        cr_assert(eq(int, run_chain(function, rt, 10, first), 0));
+        cr_assert(eq(int, run_chain(function, rt, 3, first), 0));
         arm(cases[i].call, 1, VK_ERROR_OUT_OF_DEVICE_MEMORY);
         faults->onwards = cases[i].onwards;
         int failed = run_chain(function, rt, 12, first);
@@ -279,8 +280,7 @@ Test(vulkan_faults, kernels_of_one_shape_that_cannot_be_made_are_done_without)
             failed += run_chain(function, rt, 1, first);
         }
         disarm();
-        cr_assert(ge(int, atomic_load(&faults->num_failed), 1), "%s", cases[i].call);
-        cr_assert(eq(int, failed, cases[i].failed), "%s", cases[i].call);
+        cr_assert(faults->num_failed > 0 && failed == cases[i].failed, "case %zu", i);
         cr_assert(eq(int, run_chain(function, rt, 3, first), 0));
         tn_function_destroy(function);
         tn_runtime_close(rt);

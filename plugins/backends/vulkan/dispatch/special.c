@@ -221,7 +221,8 @@ static void note_made(const struct vk_special *special)
     const tn_host *host = special->device->host;
     const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
     char key[KNOWN_KEY];
-    if (!disk || special->is_known || atomic_load(&special->stop))
+    if (!disk || special->is_known ||
+        atomic_load(&special->num_made) < special->num_kernels)
         return;
     known_key(special, key);
     disk->put(host, key, strlen(key), "1", 1,
