@@ -210,7 +210,8 @@ static tn_array *as_one_matrix(const tn_build *build, tn_array *x)
 static tn_array *right_gradient(const tn_build *build, tn_array *a, const tn_array *b,
                                 tn_array *g)
 {
-    if (build->type(b)->rank == 2 && build->type(a)->rank > 2) {
+    // What could not be built is NULL, and fails where it is used.
+    if (a && b && build->type(b)->rank == 2 && build->type(a)->rank > 2) {
         a = as_one_matrix(build, a);
         g = as_one_matrix(build, g);
     }
