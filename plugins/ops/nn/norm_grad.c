@@ -34,9 +34,11 @@ static tn_status norm_grad_infer(const tn_infer *infer, tn_type *types)
         status = check_extents(host, "weight", w, 1, &x->extent[x->rank - 1]);
     if (status == TN_OK)
         status = check_extents(host, "gradient", g, x->rank, x->extent);
+    if (status != TN_OK)
+        return status;
     types[0] = *x;
     types[1] = types[2] = *w;
-    return status;
+    return TN_OK;
 }
 
 // --- the derivatives by expressions -----------------------------------------------------
