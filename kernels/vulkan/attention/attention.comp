@@ -16,7 +16,7 @@
 // sums, of which attention_combine.comp makes the output.
 #include "program/types.glsl"
 #include "program/scalar.glsl"
-#include "fours.glsl"
+#include "program/fours.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint GROUP = 256;  // invocations
 layout(constant_id = 1) const uint ROWS = 64;    // a multiple of 4

@@ -4,7 +4,7 @@
 // VECTORS.
 #include "program/types.glsl"
 #include "program/scalar.glsl"
-#include "fours.glsl"
+#include "program/fours.glsl"
 #define GROUP 256u
 #define MOST_PARTS 64u
 #define AHEAD 4u // loads at a time

@@ -26,7 +26,7 @@
 // beside the length, keys and values of the first tile before q is looked at.
 #include "program/types.glsl"
 #include "program/scalar.glsl"
-#include "fours.glsl"
+#include "program/fours.glsl"
 #extension GL_KHR_shader_subgroup_basic : require
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint GROUP = 128;  // invocations

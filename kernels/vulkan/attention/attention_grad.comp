@@ -14,7 +14,7 @@
 // times the gradient of that, by which OF_keys finds the same weights.
 #include "program/types.glsl"
 #include "program/scalar.glsl"
-#include "fours.glsl"
+#include "program/fours.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint GROUP = 256; // invocations
 layout(constant_id = 1) const uint ROWS = 64;   // a multiple of 4; GROUP / (ROWS / 4) is 16

@@ -12,7 +12,7 @@
 // while the other one is read.
 #include "program/types.glsl"
 #include "program/scalar.glsl"
-#include "fours.glsl"
+#include "program/fours.glsl"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
