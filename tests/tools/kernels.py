@@ -91,9 +91,10 @@ CONVOLUTIONS = [
     ("2, 32, 32, 64", "128, 1, 1, 64", "0", ["conv2d_wide_32x64"], ["conv2d_wide_32x64"]),
     ("4, 32, 32, 64", "256, 1, 1, 64", "0", ["conv2d_wide_64x128"], ["conv2d_wide_64x128"]),
     ("8, 32, 32, 16", "256, 3, 3, 16", "1", ["conv2d_wide_128x128"], ["conv2d_wide_128x128"]),
-    # Channels that are no multiple of four; few of them.
+    # Channels that are no multiple of four; few filters; few channels, too.
     ("1, 7, 7, 66", "40, 3, 3, 66", "1", ["conv2d_forward_f32_16"], ["conv2d_forward_f32_16"]),
-    ("1, 7, 7, 4", "8, 3, 3, 4", "1", ["conv2d_forward_f32_direct"], ["conv2d_forward_f32_direct"]),
+    ("1, 7, 7, 33", "8, 3, 3, 33", "1", ["conv2d_forward_f32_direct"], ["conv2d_forward_f32_direct"]),
+    ("1, 7, 7, 4", "8, 3, 3, 4", "1", ["conv2d_few_f32"], ["conv2d_few_f32"]),
 ]
 
 

@@ -38,6 +38,7 @@ layout(push_constant) uniform Args {
 } args;
 
 uint group, split;
+bool is_padding; // set by a load that is in the padding
 
 ACC value_a(uint at)
 {
@@ -58,7 +59,8 @@ ACC load_x(uint pixel, uint kh, uint kw, uint c)
     uint oh = line - n * args.out_height;
     int h = int(oh) * args.stride_y - args.pad_y + int(kh) * args.dilation_y;
     int w = int(ow) * args.stride_x - args.pad_x + int(kw) * args.dilation_x;
-    if (h < 0 || w < 0 || h >= int(args.height) || w >= int(args.width))
+    is_padding = h < 0 || w < 0 || h >= int(args.height) || w >= int(args.width);
+    if (is_padding)
         return ACC(0);
     uint at = (n * args.height + uint(h)) * args.width + uint(w);
     return value_a(at * args.channels * args.groups + group * args.channels + c);
@@ -89,7 +91,7 @@ ACC load_b(uint k, uint column)
     uint terms = args.kernel_height * args.kernel_width * args.channels;
     return value_b((group * args.out_channels + column) * terms + k);
 }
-void store(uint row, uint column, ACC value)
+void store_value(uint row, uint column, ACC value)
 {
     uint o = group * args.out_channels + column;
     if (HAS_BIAS != 0u)
@@ -110,11 +112,10 @@ ACC load_a(uint row, uint k)
     int w = int(row - line * args.width) + args.pad_x - int(kw) * args.dilation_x;
     uint n = divide(line, args.by_height[0], args.by_height[1]);
     int h = int(line - n * args.height) + args.pad_y - int(kh) * args.dilation_y;
-    if (h < 0 || w < 0)
-        return ACC(0);
     int oh = h / args.stride_y, ow = w / args.stride_x;
-    if (oh * args.stride_y != h || ow * args.stride_x != w || oh >= int(args.out_height) ||
-        ow >= int(args.out_width))
+    is_padding = h < 0 || w < 0 || oh * args.stride_y != h || ow * args.stride_x != w ||
+                 oh >= int(args.out_height) || ow >= int(args.out_width);
+    if (is_padding)
         return ACC(0);
     uint at = (n * args.out_height + uint(oh)) * args.out_width + uint(ow);
     return value_a((at * args.groups + group) * args.out_channels + o);
@@ -127,7 +128,7 @@ ACC load_b(uint k, uint column)
     uint at = (row * args.kernel_height + kh) * args.kernel_width + kw;
     return value_b(at * args.channels + column);
 }
-void store(uint row, uint column, ACC value)
+void store_value(uint row, uint column, ACC value)
 {
     uint c = group * args.channels + column;
     result.d[args.out_offset + row * args.channels * args.groups + c] =
@@ -148,7 +149,7 @@ ACC load_b(uint k, uint column)
     split_tap(column, args.channels, kh, kw, c);
     return load_x(k, kh, kw, c);
 }
-void store(uint row, uint column, ACC value)
+void store_value(uint row, uint column, ACC value)
 {
     uint columns = args.kernel_height * args.kernel_width * args.channels;
     uint all = args.groups * args.out_channels;
@@ -246,9 +247,25 @@ void main()
 #endif
         }
 #endif
-    store(row, column, sum);
+    store_value(row, column, sum);
 }
 #else
+uint k_begin, k_end;
+
+// A sum that is no number may have products of the padding's zeros and an infinity, which
+// are no terms: it is made anew.
+void store(uint row, uint column, ACC value)
+{
+    if (isnan(value)) {
+        value = ACC(0);
+        [[dont_unroll]] for (uint k = k_begin; k < k_end; k++) {
+            is_padding = false;
+            ACC a = load_a(row, k), b = load_b(k, column);
+            value += is_padding ? ACC(0) : a * b;
+        }
+    }
+    store_value(row, column, value);
+}
 #include "matmul/matmul.glsl"
 
 void main()
@@ -257,17 +274,21 @@ void main()
     split = gl_WorkGroupID.z / args.groups;
     uint taps = args.kernel_height * args.kernel_width;
     uint pixels = args.num * args.out_height * args.out_width;
+    uint rows = pixels, columns = args.out_channels;
+    k_begin = 0u;
 #if defined(OP_forward)
-    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, pixels, args.out_channels, 0u,
-             taps * args.channels);
+    k_end = taps * args.channels;
 #elif defined(OP_input)
-    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, args.num * args.height * args.width,
-             args.channels, 0u, taps * args.out_channels);
+    rows = args.num * args.height * args.width;
+    columns = args.channels;
+    k_end = taps * args.out_channels;
 #else
     uint chunk = (pixels + args.splits - 1u) / args.splits;
-    uint begin = min(split * chunk, pixels);
-    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, args.out_channels, taps * args.channels,
-             begin, min(begin + chunk, pixels));
+    rows = args.out_channels;
+    columns = taps * args.channels;
+    k_begin = min(split * chunk, pixels);
+    k_end = min(k_begin + chunk, pixels);
 #endif
+    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, rows, columns, k_begin, k_end);
 }
 #endif

@@ -5,19 +5,12 @@
 #include <stdio.h>
 #include <tenon/checked.h>
 #include <tenon/ops/nn_attrs.h>
-#include "../matmul/plan_matmul.h"
 #include "../reduce/plan_reduce.h"
+#include "plan_conv.h"
 
 // The gradient of the weights is a sum over output pixels, in parts of so many pixels.
 #define PIXELS_PER_SPLIT 512
 #define MAX_SPLITS 128
-
-struct conv {
-    int64_t num, height, width, channels;        // of x; channels of one group
-    int64_t out_height, out_width, out_channels; // of y; channels of one group
-    int64_t kernel[2], stride[2], pad[2], dilation[2];
-    int64_t groups;
-};
 
 static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
 {
@@ -50,13 +43,6 @@ static struct conv describe(const tn_conv2d_attrs *attrs, const tn_layout *x,
     return c;
 }
 
-// Whether terms are channels, and rows the pixels of x: conv2d.comp's POINTWISE.
-static bool is_pointwise(const struct conv *c)
-{
-    return c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 &&
-           c->stride[1] == 1 && c->pad[0] == 0 && c->pad[1] == 0;
-}
-
 static void push_divisors(struct kernel_launch *launch, int64_t channels, int64_t width,
                           int64_t pixels_width, int64_t pixels_height)
 {
@@ -66,18 +52,23 @@ static void push_divisors(struct kernel_launch *launch, int64_t channels, int64_
     kernel_push_divisor(launch, (uint64_t)pixels_height);
 }
 
-// `is_input`: rows are pixels of x, and terms channels of y.
-static void push_conv(struct kernel_launch *launch, const struct conv *c,
-                      const int64_t offsets[4], uint32_t splits, bool is_input)
+void conv_push(struct kernel_launch *launch, const struct conv *c)
 {
-    for (int i = 0; i < 4; i++)
-        kernel_push(launch, (uint64_t)offsets[i]);
     const int64_t words[] = {c->num,        c->height,      c->width,        c->channels,
                              c->out_height, c->out_width,   c->out_channels, c->kernel[0],
                              c->kernel[1],  c->stride[0],   c->stride[1],    c->pad[0],
                              c->pad[1],     c->dilation[0], c->dilation[1],  c->groups};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         kernel_push(launch, (uint64_t)words[i]);
+}
+
+// `is_input`: rows are pixels of x, and terms channels of y.
+static void push_conv(struct kernel_launch *launch, const struct conv *c,
+                      const int64_t offsets[4], uint32_t splits, bool is_input)
+{
+    for (int i = 0; i < 4; i++)
+        kernel_push(launch, (uint64_t)offsets[i]);
+    conv_push(launch, c);
     kernel_push(launch, splits);
     push_divisors(launch, is_input ? c->out_channels : c->channels, c->kernel[1],
                   is_input ? c->width : c->out_width, is_input ? c->height : c->out_height);
@@ -127,98 +118,28 @@ static tn_vulkan_operand bind_input(const tn_step *step, uint32_t i)
     return tn_vulkan_input(i < step->num_inputs ? i : 0);
 }
 
-// --- four elements at a time -----------------------------------------------------------
+// --- of one filter a channel, and on matrix units
+// -----------------------------------------
 
-// Parts of the terms of convolutions of few tiles, as of products (plan_matmul_split.c):
-// the terms of a part at least, a multiple of those of a slice, tiles of so many rows and
-// columns that a large device has work for, and parts at most.
-#define LEAST_TERMS 128
-#define SLICE 32
-#define TILE 32
-#define ENOUGH_TILES 512
-#define MOST_PARTS 16
-
-static struct product_size size_of(const struct conv *c)
+static uint64_t conv_special_scratch(const struct conv *c, enum conv_op op, tn_dtype dtype)
 {
-    return (struct product_size){
-        (uint64_t)(c->num * c->out_height * c->out_width), (uint64_t)c->out_channels,
-        (uint64_t)(c->kernel[0] * c->kernel[1] * c->channels), (uint64_t)c->groups};
+    uint64_t bytes[] = {conv_depthwise_scratch(c, op, dtype),
+                        conv_tiles_scratch(c, op, dtype), conv_few_scratch(c, op, dtype)};
+    uint64_t most = bytes[0] > bytes[1] ? bytes[0] : bytes[1];
+    return most > bytes[2] ? most : bytes[2];
 }
 
-// Whether conv2d_wide.comp has the convolution: f32, in multiples of four.
-static bool is_wide(const struct conv *c, tn_dtype dtype, const int64_t offsets[4])
+// Plans the convolution, where one of these kernels has it; else *out_done is false.
+static tn_status conv_special_plan(const tn_vulkan_plan *plan, const struct conv *c,
+                                   enum conv_op op, const int64_t offsets[4], bool has_bias,
+                                   bool *out_done)
 {
-    const struct product_size e = size_of(c);
-    int64_t all =
-        c->channels | c->out_channels | offsets[0] | offsets[1] | offsets[2] | offsets[3];
-    return dtype == TN_F32 && all % WIDE_ALIGNMENT == 0 && is_tiled(&e);
-}
-
-// By shapes alone, as scratch memory is sized before a device is known.
-static uint64_t count_parts(const struct product_size *e)
-{
-    uint64_t tiles = ceil_div(e->rows, TILE) * ceil_div(e->columns, TILE) * e->layers;
-    uint64_t parts = 1;
-    while (parts < MOST_PARTS && tiles * parts < ENOUGH_TILES &&
-           e->terms >= 2 * parts * LEAST_TERMS)
-        parts *= 2;
-    return parts;
-}
-
-static uint64_t parts_bytes(const struct product_size *e, uint64_t parts)
-{
-    return tn_saturated_multiply(e->rows * e->columns * e->layers, parts * sizeof(float));
-}
-
-static void push_wide(struct kernel_launch *launch, const struct conv *c,
-                      const int64_t offsets[4], uint64_t parts)
-{
-    const struct product_size e = size_of(c);
-    uint64_t part_terms = ceil_div(ceil_div(e.terms, parts), SLICE) * SLICE;
-    const uint64_t sizes[] = {e.rows, e.columns, e.terms, parts, part_terms};
-    const int64_t words[] = {c->height,     c->width,     c->channels, c->out_height,
-                             c->out_width,  c->kernel[1], c->groups,   c->stride[0],
-                             c->stride[1],  c->pad[0],    c->pad[1],   c->dilation[0],
-                             c->dilation[1]};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        kernel_push(launch, sizes[i]);
-    for (int i = 0; i < 4; i++)
-        kernel_push(launch, i == 3 && parts > 1 ? 0 : (uint64_t)offsets[i]);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        kernel_push(launch, (uint64_t)words[i]);
-    push_divisors(launch, c->channels, c->kernel[1], c->out_width, c->out_height);
-}
-
-// Plans the convolution whose inputs `launch` binds; *out_done false: the device does not
-// take such tiles.
-static tn_status plan_wide(const tn_vulkan_plan *plan, struct kernel_launch *launch,
-                           const struct conv *c, const int64_t offsets[4], bool *out_done)
-{
-    const struct product_size e = size_of(c);
-    bool is_software = plan->limits->features & TN_VULKAN_IS_SOFTWARE;
-    uint64_t parts = is_software ? 1 : count_parts(&e);
-    const struct product_wide *tile =
-        product_wide(plan->limits, e.rows, e.columns, e.layers * parts);
-    bool by_element = parts == 1 && plan->step->num_fused > 0;
-    char name[VARIANT_NAME];
-    *out_done = tile && (!by_element || tile->stores_by_element);
-    if (!*out_done)
-        return TN_OK;
-    snprintf(name, sizeof(name), "conv2d_wide_%s%s", tile->name,
-             by_element ? "_by_element" : "");
-    launch->name = name;
-    launch->fixed_grid = true;
-    launch->grid[0] = (uint32_t)ceil_div(e.rows, tile->rows);
-    launch->grid[1] = (uint32_t)ceil_div(e.columns, tile->columns);
-    launch->grid[2] = (uint32_t)(e.layers * parts);
-    kernel_bind(launch, parts > 1
-                            ? tn_vulkan_scratch(0, parts_bytes(&e, parts), TN_VULKAN_WRITES)
-                            : tn_vulkan_output(0));
-    push_wide(launch, c, offsets, parts);
-    tn_status status = kernel_launch(plan, launch);
-    return status == TN_OK && parts > 1
-               ? vk_plan_sum_parts(plan, e.rows * e.columns * e.layers, (uint32_t)parts)
-               : status;
+    tn_status status = conv_depthwise_plan(plan, c, op, offsets, has_bias, out_done);
+    if (status == TN_OK && !*out_done)
+        status = conv_tiles_plan(plan, c, op, offsets, has_bias, out_done);
+    if (status == TN_OK && !*out_done)
+        status = conv_few_plan(plan, c, op, offsets, has_bias, out_done);
+    return status;
 }
 
 // --- kernels ---------------------------------------------------------------------------
@@ -239,35 +160,41 @@ static tn_status conv2d_plan(const tn_vulkan_plan *plan)
                              &tn_step_input(step, 1)->layout, y);
     bool has_bias =
         step->num_inputs > 2 && tn_step_input(step, 2)->layout.dtype != TN_DTYPE_NONE;
-    struct kernel_launch launch = {0};
-    char name[VARIANT_NAME];
-    bool is_done = false;
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
                           tn_step_input(step, 1)->layout.offset,
                           has_bias ? tn_step_input(step, 2)->layout.offset : 0, y->offset};
-    kernel_spec(&launch, has_bias);
-    kernel_spec(&launch, is_pointwise(&c));
-    for (uint32_t i = 0; i < 3; i++)
-        kernel_bind(&launch, bind_input(step, i));
-    tn_status status = is_wide(&c, y->dtype, offsets)
-                           ? plan_wide(plan, &launch, &c, offsets, &is_done)
-                           : TN_OK;
+    bool is_done;
+    tn_status status =
+        conv_special_plan(plan, &c, CONV_FORWARD, offsets, has_bias, &is_done);
     if (status != TN_OK || is_done)
         return status;
-    set_grid(&launch, name, "forward", y->dtype, size_of(&c));
+    struct kernel_launch launch = {0};
+    char name[VARIANT_NAME];
+    kernel_spec(&launch, has_bias);
+    kernel_spec(&launch, conv_is_pointwise(&c));
+    for (uint32_t i = 0; i < 3; i++)
+        kernel_bind(&launch, bind_input(step, i));
+    set_grid(&launch, name, "forward", y->dtype,
+             (struct product_size){
+                 (uint64_t)(c.num * c.out_height * c.out_width), (uint64_t)c.out_channels,
+                 (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels), (uint64_t)c.groups});
     kernel_bind(&launch, tn_vulkan_output(0));
     push_conv(&launch, &c, offsets, 1, false);
     return kernel_launch(plan, &launch);
 }
 
-// Sums of parts, where there may be some.
 static uint64_t conv2d_scratch(const tn_kernel_query *query)
 {
     const tn_layout *y = &query->outputs[0];
     const struct conv c = describe(query->attrs, &query->inputs[0], &query->inputs[1], y);
-    const struct product_size e = size_of(&c);
-    uint64_t parts = y->dtype == TN_F32 && is_tiled(&e) ? count_parts(&e) : 1;
-    return parts > 1 ? parts_bytes(&e, parts) : 0;
+    return conv_special_scratch(&c, CONV_FORWARD, y->dtype);
+}
+
+static uint64_t conv2d_input_scratch(const tn_kernel_query *query)
+{
+    const struct conv c =
+        describe(query->attrs, &query->outputs[0], &query->inputs[1], &query->inputs[0]);
+    return conv_special_scratch(&c, CONV_INPUT, query->outputs[0].dtype);
 }
 
 static tn_status conv2d_input_plan(const tn_vulkan_plan *plan)
@@ -278,6 +205,12 @@ static tn_status conv2d_input_plan(const tn_vulkan_plan *plan)
         return TN_OK;
     struct conv c = describe(step->attrs, x, &tn_step_input(step, 1)->layout,
                              &tn_step_input(step, 0)->layout);
+    int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
+                          tn_step_input(step, 1)->layout.offset, 0, x->offset};
+    bool is_done;
+    tn_status status = conv_special_plan(plan, &c, CONV_INPUT, offsets, false, &is_done);
+    if (status != TN_OK || is_done)
+        return status;
     struct kernel_launch launch = {0};
     char name[VARIANT_NAME];
     set_grid(&launch, name, "input", x->dtype,
@@ -288,8 +221,6 @@ static tn_status conv2d_input_plan(const tn_vulkan_plan *plan)
     for (uint32_t i = 0; i < 3; i++)
         kernel_bind(&launch, bind_input(step, i));
     kernel_bind(&launch, tn_vulkan_output(0));
-    int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
-                          tn_step_input(step, 1)->layout.offset, 0, x->offset};
     push_conv(&launch, &c, offsets, 1, true);
     return kernel_launch(plan, &launch);
 }
@@ -311,8 +242,11 @@ static uint64_t part_bytes(tn_dtype dtype)
 static uint64_t conv2d_weight_scratch(const tn_kernel_query *query)
 {
     const tn_layout *w = &query->outputs[0];
-    return tn_saturated_multiply(layout_count(w) * part_bytes(w->dtype),
-                                 count_splits(&query->inputs[1]));
+    const struct conv c = describe(query->attrs, &query->inputs[0], w, &query->inputs[1]);
+    uint64_t bytes = tn_saturated_multiply(layout_count(w) * part_bytes(w->dtype),
+                                           count_splits(&query->inputs[1]));
+    uint64_t on_units = conv_special_scratch(&c, CONV_WEIGHT, w->dtype);
+    return bytes > on_units ? bytes : on_units;
 }
 
 static tn_status conv2d_weight_plan(const tn_vulkan_plan *plan)
@@ -323,6 +257,11 @@ static tn_status conv2d_weight_plan(const tn_vulkan_plan *plan)
     if (is_empty(step))
         return TN_OK;
     struct conv c = describe(step->attrs, &tn_step_input(step, 0)->layout, w, gradient);
+    int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset, gradient->offset, 0, 0};
+    bool is_done;
+    tn_status status = conv_special_plan(plan, &c, CONV_WEIGHT, offsets, false, &is_done);
+    if (status != TN_OK || is_done)
+        return status;
     uint32_t splits = count_splits(gradient);
     uint64_t n = layout_count(w);
     struct kernel_launch launch = {0};
@@ -335,9 +274,8 @@ static tn_status conv2d_weight_plan(const tn_vulkan_plan *plan)
         kernel_bind(&launch, bind_input(step, i));
     kernel_bind(&launch,
                 tn_vulkan_scratch(0, n * splits * part_bytes(w->dtype), TN_VULKAN_WRITES));
-    int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset, gradient->offset, 0, 0};
     push_conv(&launch, &c, offsets, splits, false);
-    tn_status status = kernel_launch(plan, &launch);
+    status = kernel_launch(plan, &launch);
     return status == TN_OK ? vk_plan_sum_parts(plan, n, splits) : status;
 }
 
@@ -351,6 +289,6 @@ static const tn_operand_rule conv_rules[] = {
 OWN_KERNEL(conv2d, "nn.conv2d/1", conv2d_plan, KERNEL_PRODUCT, conv_rules,
            .accepts = conv_accepts, .scratch_size = conv2d_scratch);
 OWN_KERNEL(conv2d_input, "nn.conv2d_input/1", conv2d_input_plan, KERNEL_PRODUCT, conv_rules,
-           .accepts = conv_accepts);
+           .accepts = conv_accepts, .scratch_size = conv2d_input_scratch);
 OWN_KERNEL(conv2d_weight, "nn.conv2d_weight/1", conv2d_weight_plan, KERNEL_PRODUCT,
            conv_rules, .accepts = conv_accepts, .scratch_size = conv2d_weight_scratch);

@@ -8,13 +8,22 @@
 //
 // The including file defines A_ALONG_K, B_ALONG_K (the axis along which an operand is contiguous),
 // b_source, the strides B_COLUMN and B_K, where they begin (b_start), where b_source has other than vec4s
-// FOUR_OF, which gives four elements of what it has, and
+// FOUR_OF, which gives four elements of what it has, or instead of these B_BEGIN and B_LOAD as of the left one, and
 //
 //   A_BEGIN   declares what stays the same for all slices of the left operand
 //   A_LOAD    fills next_a[A_LOADS] with the vectors of slice k, 0 beyond k_end and `rows`
 //   store(row, column, vec4)
 #ifndef FOUR_OF
 #define FOUR_OF vec4
+#endif
+#ifndef B_LOAD
+#define B_BEGIN                                                                                    \
+    uint b_from = (b_start + (first_column + b_first.x) * B_COLUMN + b_first.y * B_K) / 4u;        \
+    uint b_stride = (b_step.x * B_COLUMN + b_step.y * B_K) / 4u;
+#define B_LOAD                                                                                     \
+    LOAD(next_b, B_LOADS, FOUR_OF, b_source, b_from, b_first, b_step, b_stride, first_column,      \
+         columns)                                                                                  \
+    b_from += DEPTH * B_K / 4u;
 #endif
 #define X_LANES (COLUMNS / OWN_COLUMNS)
 #define Y_LANES (ROWS / OWN_ROWS)
@@ -70,8 +79,7 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
     uvec2 a_first = first_vector(a_along, ROWS), a_step = vector_step(a_along, ROWS);
     uvec2 b_first = first_vector(b_along, COLUMNS), b_step = vector_step(b_along, COLUMNS);
     A_BEGIN
-    uint b_from = (b_start + (first_column + b_first.x) * B_COLUMN + b_first.y * B_K) / 4u;
-    uint b_stride = (b_step.x * B_COLUMN + b_step.y * B_K) / 4u;
+    B_BEGIN
     vec4 sum[OWN_ROWS][OWN_COLUMNS / 4], next_a[A_LOADS], next_b[B_LOADS];
     [[unroll]] for (uint i = 0u; i < OWN_ROWS; i++)
         [[unroll]] for (uint j = 0u; j < OWN_COLUMNS / 4u; j++)
@@ -82,9 +90,7 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
         bool has_next = k < k_end;
         if (has_next) {
             A_LOAD
-            LOAD(next_b, B_LOADS, FOUR_OF, b_source, b_from, b_first, b_step, b_stride,
-                 first_column, columns)
-            b_from += DEPTH * B_K / 4u;
+            B_LOAD
         }
         if (k != k_begin) {
             uint filled = SLICES - 1u - slice;
