@@ -37,6 +37,9 @@ struct pool {
 
     _Alignas(64) _Atomic bool is_taken; // a caller has the pool
     _Alignas(64) _Atomic uint64_t state;
+    // Threads that may join the current loop: one less than there are pieces, since more
+    // would only wait for each other's memory. Written while it is closed.
+    _Atomic uint32_t helpers;
     _Alignas(64) _Atomic int64_t next; // first index that no thread has claimed
     _Alignas(64) _Atomic uint32_t sleepers;
     _Atomic uint32_t wake; // futex: changes to wake the sleepers
@@ -59,9 +62,9 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 }
 
-static void futex_wake_all(_Atomic uint32_t *word)
+static void futex_wake(_Atomic uint32_t *word, int32_t most)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
 }
 
 static void pause_briefly(void)
@@ -90,11 +93,17 @@ static void take_pieces(struct pool *pool, uint32_t worker)
     }
 }
 
-// Joins the current loop if it is open and not loop `last`, which this thread has served.
+// Joins the current loop if it is open, not loop `last`, which this thread has served, and
+// has work for one more. If it has not, this thread is done with it, too.
 static bool join_loop(struct pool *pool, uint64_t last, uint64_t *out_number)
 {
     uint64_t state = atomic_load_explicit(&pool->state, memory_order_acquire);
     while ((state & STATE_OPEN) && state / STATE_NUMBER != last) {
+        uint64_t joined = (state & STATE_JOINED_MASK) / STATE_JOINED;
+        if (joined >= atomic_load_explicit(&pool->helpers, memory_order_relaxed)) {
+            *out_number = state / STATE_NUMBER;
+            return false;
+        }
         if (atomic_compare_exchange_weak_explicit(
                 &pool->state, &state, state + STATE_JOINED, memory_order_acq_rel,
                 memory_order_acquire)) {
@@ -189,7 +198,7 @@ void pool_destroy(struct pool *pool)
         return;
     atomic_store(&pool->stopping, true);
     atomic_fetch_add(&pool->wake, 1);
-    futex_wake_all(&pool->wake);
+    futex_wake(&pool->wake, INT32_MAX);
     for (uint32_t i = 0; i < pool->num_started; i++)
         pthread_join(pool->workers[i].thread, NULL);
     pool->host->free(pool->host, pool);
@@ -204,7 +213,7 @@ static void run_together(struct pool *pool)
     atomic_store(&pool->state, (number + 1) * STATE_NUMBER | STATE_OPEN);
     if (atomic_load(&pool->sleepers) > 0) {
         atomic_fetch_add(&pool->wake, 1);
-        futex_wake_all(&pool->wake);
+        futex_wake(&pool->wake, (int32_t)atomic_load(&pool->helpers));
     }
     take_pieces(pool, 0);
     atomic_fetch_and_explicit(&pool->state, ~STATE_OPEN, memory_order_acq_rel);
@@ -238,6 +247,10 @@ void pool_run(struct pool *pool, int64_t n, int64_t grain, pool_body *body, void
     pool->body = body;
     pool->context = context;
     pool->n = n;
+    int64_t helpers = (n + pool->piece - 1) / pool->piece - 1;
+    atomic_store_explicit(
+        &pool->helpers, helpers < pool->num_threads ? (uint32_t)helpers : pool->num_threads,
+        memory_order_relaxed);
     run_together(pool);
     atomic_store_explicit(&pool->is_taken, false, memory_order_release);
 }
