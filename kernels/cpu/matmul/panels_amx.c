@@ -67,17 +67,25 @@ static void multiply(const struct amx_rows *rows, const uint16_t *b, int64_t ste
         _tile_zero(SUMS_10);
         _tile_zero(SUMS_11);
     }
-    for (int64_t s = 0; s < steps;
-         s++, a += rows->step, below += rows->step, b += 2 * TILE) {
-        _tile_loadd(A_0, a, a_bytes);
-        _tile_loadd(B_0, b, 64);
+    _tile_loadd(A_0, a, a_bytes);
+    _tile_loadd(B_0, b, 64);
+    _tile_loadd(A_1, below, a_bytes);
+    _tile_loadd(B_1, b + TILE, 64);
+    for (int64_t s = 1; s < steps; s++) { // each is loaded as soon as it was used
+        a += rows->step, below += rows->step, b += 2 * TILE;
         _tile_dpbf16ps(SUMS_00, A_0, B_0);
-        _tile_loadd(B_1, b + TILE, 64);
-        _tile_dpbf16ps(SUMS_01, A_0, B_1);
-        _tile_loadd(A_1, below, a_bytes);
         _tile_dpbf16ps(SUMS_10, A_1, B_0);
+        _tile_loadd(B_0, b, 64);
+        _tile_dpbf16ps(SUMS_01, A_0, B_1);
+        _tile_loadd(A_0, a, a_bytes);
         _tile_dpbf16ps(SUMS_11, A_1, B_1);
+        _tile_loadd(A_1, below, a_bytes);
+        _tile_loadd(B_1, b + TILE, 64);
     }
+    _tile_dpbf16ps(SUMS_00, A_0, B_0);
+    _tile_dpbf16ps(SUMS_10, A_1, B_0);
+    _tile_dpbf16ps(SUMS_01, A_0, B_1);
+    _tile_dpbf16ps(SUMS_11, A_1, B_1);
     _tile_stored(SUMS_00, sums, bytes);
     _tile_stored(SUMS_01, sums + 16, bytes);
     _tile_stored(SUMS_10, sums + 16 * row, bytes);

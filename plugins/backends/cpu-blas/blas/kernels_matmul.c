@@ -18,7 +18,9 @@
 // Multiplications below which one thread is faster; also the least of a piece.
 #define SERIAL_WORK 100000
 #define PIECE_ALIGN 16  // rows or columns: a multiple of OpenBLAS' register block
-#define SHARED_PIECES 2 // of a thread, where b's copy is shared: some threads are slower
+#define SHARED_PIECES 4 // of a thread, where b's copy is shared: some threads are slower
+#define LARGE_WORK 1e8  // multiplications
+#define BF16_PIECES 2   // where each has a copy of its own
 
 // --- computing -------------------------------------------------------------------------
 
@@ -208,7 +210,10 @@ static void compute(const tn_cpu_call *call, struct product *p)
     if (p->shared)
         call->parallel_for(call, (p->n + CPU_PANELS_WIDTH - 1) / CPU_PANELS_WIDTH, 1,
                            share_columns, p);
-    choose_parts(p, call->num_threads * (p->shared ? SHARED_PIECES : 1));
+    const bool is_bf16 = p->panels && p->operand_dtype == TN_BF16 && work >= LARGE_WORK;
+    choose_parts(p, call->num_threads * (p->shared ? SHARED_PIECES
+                                         : is_bf16 ? BF16_PIECES
+                                                   : 1));
     int64_t pieces = p->batch * p->parts_m * p->parts_n;
     double piece_work = work * (double)p->batch / (double)pieces;
     int64_t grain = 1 + (int64_t)(SERIAL_WORK / (piece_work + 1));

@@ -120,8 +120,9 @@ void product_read_unpacked(const tn_layout *a, const tn_layout *b, struct produc
 
 bool product_shares(const struct product *p)
 {
-    return p->batch == 1 && !tn_is_complex(p->dtype) && p->m > SHARED_ROWS &&
-           p->n > CPU_PANELS_FEW && p->k <= SHARED_ELEMENTS / (p->n + CPU_PANELS_WIDTH) &&
+    return p->batch == 1 && !tn_is_complex(p->dtype) && p->operand_dtype != TN_BF16 &&
+           p->m > SHARED_ROWS && p->n > CPU_PANELS_FEW &&
+           p->k <= SHARED_ELEMENTS / (p->n + CPU_PANELS_WIDTH) &&
            (double)p->m * (double)p->n * (double)p->k >= SHARED_WORK;
 }
 
