@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The queues of the Vulkan backends over a driver in memory that has three: what several
 // threads submit runs in its order and after what it waits for, and the driver's objects
-// are never used by two threads, nor changed while they are pending.
+// are never used by two threads, nor changed while they are pending. Small work is handed
+// over together.
 #include "check.h"
 
 #include <stdio.h>
@@ -25,11 +26,12 @@ struct pool {
 };
 struct commands {
     struct pool *pool;
-    struct set *set;
+    struct set *sets[VK_MOST_HELD];
+    uint32_t num_sets;
 };
 struct entry {
-    struct commands *commands;
-    struct set *set;
+    struct set *sets[VK_MOST_HELD];
+    uint32_t num_sets;
     uint64_t value;
     uint32_t num_waits;
     struct queue *waits[NUM_QUEUES];
@@ -37,7 +39,8 @@ struct entry {
 };
 struct queue { // and its semaphore
     atomic_int busy;
-    uint64_t submitted, reached;
+    uint64_t submitted, reached;       // points
+    uint64_t given, run;               // entries
     struct entry entries[MAX_PENDING]; // a ring
 };
 
@@ -74,11 +77,14 @@ static bool can_run(const struct entry *entry)
 // A dispatch adds one.
 static bool run_one(struct queue *queue)
 {
-    struct entry *entry = &queue->entries[(queue->reached + 1) % MAX_PENDING];
-    if (queue->reached == queue->submitted || !can_run(entry))
+    struct entry *entry = &queue->entries[queue->run % MAX_PENDING];
+    if (queue->run == queue->given || !can_run(entry))
         return false;
-    *entry->set->out = *entry->set->in + 1;
-    atomic_fetch_sub(&entry->set->pending, 1);
+    for (uint32_t i = 0; i < entry->num_sets; i++) {
+        *entry->sets[i]->out = *entry->sets[i]->in + 1;
+        atomic_fetch_sub(&entry->sets[i]->pending, 1);
+    }
+    queue->run++;
     queue->reached = entry->value;
     return true;
 }
@@ -116,21 +122,24 @@ static VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue handle, uint32_t coun
 {
     struct queue *queue = OBJECT(queue, handle);
     const VkTimelineSemaphoreSubmitInfo *timeline = info->pNext;
-    struct commands *commands = OBJECT(commands, info->pCommandBuffers[0]);
     (void)count, (void)fence;
     enter(&queue->busy, "two threads submit to one queue");
     pthread_mutex_lock(&gpu_lock);
-    struct entry entry = {.commands = commands,
-                          .set = commands->set,
-                          .value = timeline->pSignalSemaphoreValues[0],
+    struct entry entry = {.value = timeline->pSignalSemaphoreValues[0],
                           .num_waits = info->waitSemaphoreCount};
     for (uint32_t i = 0; i < entry.num_waits; i++) {
         entry.waits[i] = OBJECT(queue, info->pWaitSemaphores[i]);
         entry.values[i] = timeline->pWaitSemaphoreValues[i];
     }
-    error_if(entry.value != queue->submitted + 1, "points are not in order");
-    atomic_fetch_add(&commands->set->pending, 1);
-    queue->entries[entry.value % MAX_PENDING] = entry;
+    for (uint32_t c = 0; c < info->commandBufferCount; c++) {
+        const struct commands *commands = OBJECT(commands, info->pCommandBuffers[c]);
+        for (uint32_t i = 0; i < commands->num_sets; i++) {
+            atomic_fetch_add(&commands->sets[i]->pending, 1);
+            entry.sets[entry.num_sets++] = commands->sets[i];
+        }
+    }
+    error_if(entry.value != queue->submitted + entry.num_sets, "points are not in order");
+    queue->entries[queue->given++ % MAX_PENDING] = entry;
     queue->submitted = entry.value;
     pthread_cond_broadcast(&gpu_changed);
     pthread_mutex_unlock(&gpu_lock);
@@ -225,6 +234,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL begin(VkCommandBuffer commands,
 {
     (void)info;
     enter(&OBJECT(commands, commands)->pool->busy, "two threads use one pool");
+    OBJECT(commands, commands)->num_sets = 0;
     return VK_SUCCESS;
 }
 
@@ -259,7 +269,8 @@ static VKAPI_ATTR void VKAPI_CALL bind_sets(VkCommandBuffer commands,
                                             uint32_t num_offsets, const uint32_t *offsets)
 {
     (void)point, (void)layout, (void)first, (void)count, (void)num_offsets, (void)offsets;
-    OBJECT(commands, commands)->set = OBJECT(set, sets[0]);
+    struct commands *object = OBJECT(commands, commands);
+    object->sets[object->num_sets++] = OBJECT(set, sets[0]);
 }
 
 static VKAPI_ATTR void VKAPI_CALL bind_pipeline(VkCommandBuffer commands,
@@ -326,7 +337,7 @@ static void open_device(void)
     pthread_mutex_init(&device.shaders.lock, NULL);
     pthread_cond_init(&device.shaders.made, NULL);
     for (uint32_t i = 0; i < NUM_QUEUES; i++) {
-        queues[i].submitted = queues[i].reached = 0;
+        queues[i].submitted = queues[i].reached = queues[i].given = queues[i].run = 0;
         pthread_mutex_init(&device.queues[i].lock, NULL);
         device.queues[i].handle = HANDLE(VkQueue, &queues[i]);
         device.queues[i].timeline = HANDLE(VkSemaphore, &queues[i]);
@@ -501,6 +512,37 @@ Test(vulkan_queues, recordings_are_kept_for_the_choices_of_buffers)
         cr_assert(vk_wait(&device, point.queue, point.value) == TN_OK);
     }
     cr_assert(t.executable->num_recordings == VK_KEPT_RECORDINGS);
+    vk_executable_destroy(&device, t.executable);
+    cr_assert(atomic_load(&num_errors) == 0);
+}
+
+// While the queue is busy, small work is handed over together; what is waited for is.
+Test(vulkan_queues, small_work_for_a_busy_queue_is_handed_over_together)
+{
+    static struct thread t;
+    tn_point point = {0};
+    enum { COUNT = VK_MAX_RECORDINGS };
+    t = (struct thread){.executable = make_executable()};
+    make_cells(&t);
+    set_paused(true);
+    for (uint32_t i = 0; i < COUNT; i++)
+        cr_assert(submit(t.executable, &t.cells[i], &t.cells[i + 1], NULL, &point) ==
+                  TN_OK);
+    cr_assert(point.value == COUNT && queues[0].submitted < COUNT);
+    cr_assert(queues[0].given <= 3 + COUNT / VK_MOST_HELD);
+    set_paused(false);
+    cr_assert(vk_wait(&device, point.queue, point.value) == TN_OK);
+    cr_assert(t.memory[COUNT] == COUNT);
+    // Work of another queue that waits for some that is held back.
+    tn_point other = {.queue = 1};
+    set_paused(true);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert(submit(t.executable, &t.cells[i], &t.cells[i + 1], NULL, &point) ==
+                  TN_OK);
+    cr_assert(submit(t.executable, &t.cells[4], &t.cells[5], &point, &other) == TN_OK);
+    cr_assert(queues[0].submitted == point.value);
+    set_paused(false);
+    cr_assert(vk_wait(&device, other.queue, other.value) == TN_OK);
     vk_executable_destroy(&device, t.executable);
     cr_assert(atomic_load(&num_errors) == 0);
 }

@@ -167,7 +167,8 @@ static tn_status run_now(tn_device *device, uint32_t queue, vk_record *record,
     tn_status status =
         vk_check(device, device->vk->EndCommandBuffer(commands), "vkEndCommandBuffer");
     if (status == TN_OK)
-        status = vk_queue_submit(device, queue, commands, NULL, 0, &point);
+        status = vk_queue_submit(device, queue,
+                                 &(struct vk_work){.work = {.commands = commands}}, &point);
     return status == TN_OK ? vk_wait(device, queue, point) : status;
 }
 

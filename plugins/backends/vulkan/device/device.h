@@ -178,12 +178,38 @@ struct vk_staging {
     VkCommandBuffer commands;
 };
 
+#define VK_MOST_HELD 8 // submissions that are handed over together
+#define VK_NUM_JOINED 4
+#define VK_NUM_SIGNALLED 64
+
+// Work that is held back: what it consists of, and how it is recorded beside others.
+struct vk_held {
+    VkCommandBuffer commands;
+    void (*record)(tn_device *device, VkCommandBuffer commands, const void *context);
+    const void *context;
+};
+
+// Commands into which what is held is recorded: those of several command buffers cost the
+// device 8 us each, dispatches of one 2.4.
+struct vk_joined {
+    VkCommandBuffer commands[VK_NUM_JOINED];
+    uint64_t points[VK_NUM_JOINED]; // of their last submissions
+    uint32_t next;
+    VkCommandPool pool; // made when first needed
+};
+
 struct vk_queue {
     pthread_mutex_t lock; // held over vkQueueSubmit and the choice of its point's value
     VkQueue handle;
     VkSemaphore timeline;
     _Atomic uint64_t point;   // value of the last submission
+    _Atomic uint64_t given;   // of the last that the driver has: those behind are held back
     _Atomic uint64_t reached; // highest value known to be reached
+    struct vk_held held[VK_MOST_HELD]; // under the lock, as the fields behind
+    uint32_t num_held;
+    struct vk_joined joined;
+    uint64_t signalled[VK_NUM_SIGNALLED]; // the last points that the driver has: a ring
+    uint32_t num_signalled;
     struct vk_staging staging;
 };
 
@@ -397,9 +423,16 @@ void vk_host_finish(tn_device *device);
 // A pool whose command buffers are recorded one by one, and a command buffer of it.
 tn_status vk_pool_create(tn_device *device, VkCommandPool *out);
 tn_status vk_commands_create(tn_device *device, VkCommandPool pool, VkCommandBuffer *out);
-// Submits commands after `waits`, points of this or other queues, or of the host.
-tn_status vk_queue_submit(tn_device *device, uint32_t index, VkCommandBuffer commands,
-                          const tn_point *waits, uint32_t num_waits, uint64_t *out_value);
+// Submits commands after `waits`, points of this or other queues, or of the host. What can
+// be recorded beside others may be held back while the queue is busy, until it is waited
+// for or more work comes; its context is there until its point is reached.
+struct vk_work {
+    struct vk_held work; // without `record`: it is never held back
+    const tn_point *waits;
+    uint32_t num_waits;
+};
+tn_status vk_queue_submit(tn_device *device, uint32_t index, const struct vk_work *work,
+                          uint64_t *out_value);
 // Waits until all queues are idle.
 VkResult vk_wait_idle(tn_device *device);
 

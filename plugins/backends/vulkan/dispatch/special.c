@@ -462,6 +462,11 @@ const struct vk_pipeline *vk_special_plain(const struct vk_plan *plan, uint32_t 
     return is_replaced ? special->replaced[dispatch] : plan->dispatches[dispatch].pipeline;
 }
 
+bool vk_special_is_settled(const struct vk_plan *plan)
+{
+    return !plan->special || atomic_load(&plan->special->state) == STATE_USED;
+}
+
 bool vk_special_count_run(struct vk_plan *plan)
 {
     struct vk_special *special = plan->special;

@@ -20,6 +20,8 @@ tn_status vk_special_plan(struct vk_plan *plan);
 tn_status vk_special_make(struct vk_plan *plan);
 // The pipeline that a dispatch had before.
 const struct vk_pipeline *vk_special_plain(const struct vk_plan *plan, uint32_t dispatch);
+// Whether the plan will stay as it is.
+bool vk_special_is_settled(const struct vk_plan *plan);
 // Counts a run. True: the plan has been changed, and recordings of it are old. The
 // executable's lock is held.
 bool vk_special_count_run(struct vk_plan *plan);

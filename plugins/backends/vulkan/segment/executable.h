@@ -17,6 +17,7 @@ struct vk_bound {
 // submission with new buffers takes an idle recording and rewrites the descriptors that
 // differ.
 struct vk_recording {
+    const struct vk_plan *plan; // of the executable
     VkDescriptorPool pool;
     VkDescriptorSet *sets; // as the plan numbers them
     VkCommandBuffer commands;
@@ -66,6 +67,9 @@ tn_status vk_recording_update(tn_device *device, struct vk_recording *recording,
 // words.
 void vk_record_dispatches(tn_device *device, const struct vk_plan *plan,
                           const struct vk_recording *recording);
+// Records a recording's dispatches behind those of others, into commands of a queue: for
+// vk_held. Its plan does not change.
+void vk_record_beside(tn_device *device, VkCommandBuffer commands, const void *recording);
 // The barrier between two dispatches of which one waits for the other.
 void vk_record_barrier(tn_device *device, VkCommandBuffer commands);
 void vk_recording_destroy(tn_device *device, const tn_executable *executable,

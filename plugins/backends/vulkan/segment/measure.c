@@ -157,8 +157,9 @@ static tn_status finish(struct measuring *m, const tn_point *points, uint32_t nu
     tn_status status =
         vk_check(device, device->vk->EndCommandBuffer(m->commands), "vkEndCommandBuffer");
     if (status == TN_OK)
-        status = vk_queue_submit(device, m->submission->queue, m->commands, points,
-                                 num_points, &m->point);
+        status = vk_queue_submit(
+            device, m->submission->queue,
+            &(struct vk_work){{.commands = m->commands}, points, num_points}, &m->point);
     return status == TN_OK ? vk_wait(device, m->submission->queue, m->point) : status;
 }
 

@@ -102,6 +102,7 @@ tn_status vk_recording_create(tn_device *device, tn_executable *executable,
     if (status != TN_OK)
         return status;
     *recording = (struct vk_recording){
+        .plan = plan,
         .version = executable->version,
         .sets = calloc(plan->num_sets + 1, sizeof(VkDescriptorSet)),
         .bound = calloc(executable->num_slots + 1, sizeof(struct vk_bound))};
@@ -230,15 +231,15 @@ static bool is_push_same(const struct vk_plan *plan, const struct vk_dispatch *a
                   a->num_push * sizeof(*plan->push)) == 0;
 }
 
-// `before`: the dispatch recorded last, whose pipeline, descriptor set and push constants
-// are still set; NULL: none.
+// Of the dispatch before, which was recorded last, pipeline, descriptor set and push
+// constants are still set.
 static void record_dispatch(tn_device *device, const struct vk_plan *plan,
-                            const struct vk_recording *recording,
-                            const struct vk_dispatch *dispatch,
-                            const struct vk_dispatch *before, uint32_t index)
+                            const struct vk_recording *recording, VkCommandBuffer commands,
+                            uint32_t index)
 {
     const struct vk_device_api *vk = device->vk;
-    VkCommandBuffer commands = recording->commands;
+    const struct vk_dispatch *dispatch = &plan->dispatches[index];
+    const struct vk_dispatch *before = index > 0 ? dispatch - 1 : NULL;
     bool same_pipeline = before && before->pipeline == dispatch->pipeline;
     if (dispatch->barrier)
         vk_record_barrier(device, commands);
@@ -267,8 +268,15 @@ void vk_record_dispatches(tn_device *device, const struct vk_plan *plan,
                           const struct vk_recording *recording)
 {
     for (uint32_t i = 0; i < plan->num_dispatches; i++)
-        record_dispatch(device, plan, recording, &plan->dispatches[i],
-                        i > 0 ? &plan->dispatches[i - 1] : NULL, i);
+        record_dispatch(device, plan, recording, recording->commands, i);
+}
+
+void vk_record_beside(tn_device *device, VkCommandBuffer commands, const void *context)
+{
+    const struct vk_recording *recording = context;
+    vk_record_barrier(device, commands);
+    for (uint32_t i = 0; i < recording->plan->num_dispatches; i++)
+        record_dispatch(device, recording->plan, recording, commands, i);
 }
 
 static tn_status record(tn_device *device, const struct vk_plan *plan,

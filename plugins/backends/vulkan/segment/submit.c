@@ -6,6 +6,10 @@
 #include "measure.h"
 #include "../dispatch/special.h"
 
+// What may be held back while the queue is busy.
+#define BRIEF_DISPATCHES 8
+#define BRIEF_GROUPS 4096
+
 static void list_bound(tn_executable *executable, const tn_submission *submission)
 {
     for (uint32_t i = 0; i < executable->num_slots; i++) {
@@ -109,6 +113,24 @@ static tn_status take_recording(tn_device *device, const tn_submission *submissi
     }
 }
 
+// Few and small dispatches of a plan that stays as it is: the host submits them hardly
+// faster than the device runs them.
+static bool is_brief(const tn_device *device, const tn_submission *submission,
+                     const struct vk_recording *recording)
+{
+    const struct vk_plan *plan = &submission->executable->plan;
+    uint64_t groups = 0;
+    if (plan->num_dispatches > BRIEF_DISPATCHES || device->is_software ||
+        recording->queries || (submission->flags & TN_SUBMIT_ASYNC) ||
+        !vk_special_is_settled(plan))
+        return false;
+    for (uint32_t i = 0; i < plan->num_dispatches; i++) {
+        const uint32_t *each = plan->dispatches[i].groups;
+        groups += (uint64_t)each[0] * each[1] * each[2];
+    }
+    return groups <= BRIEF_GROUPS;
+}
+
 static tn_status submit_recording(tn_device *device, const tn_submission *submission,
                                   struct vk_recording **out, uint64_t *out_point)
 {
@@ -120,8 +142,15 @@ static tn_status submit_recording(tn_device *device, const tn_submission *submis
     tn_status status = take_recording(device, submission, &recording);
     uint64_t point = 0;
     if (status == TN_OK)
-        status = vk_queue_submit(device, submission->queue, recording->commands,
-                                 submission->waits, submission->num_waits, &point);
+        status = vk_queue_submit(
+            device, submission->queue,
+            &(struct vk_work){
+                {recording->commands,
+                 is_brief(device, submission, recording) ? vk_record_beside : NULL,
+                 recording},
+                submission->waits,
+                submission->num_waits},
+            &point);
     if (status == TN_OK) {
         recording->queue = submission->queue;
         recording->point = point;
