@@ -3,7 +3,9 @@
 // vulkan_kernels.c's program.
 #include "check.h"
 
+#include <math.h>
 #include <tenon/ops/base_attrs.h>
+#include <tenon/ops/reference.h>
 #include "vulkan_check.h"
 
 static void begin(void)
@@ -128,4 +130,94 @@ Test(vulkan_products_of_matrices, products_of_halves_on_matrix_units)
         }
         run_checks();
     }
+}
+
+// A few rows, or columns, and a large operand that is read by lines: terms and columns that
+// fill no round, no slice and no tile; what has few rows lies in any way. The sums have no
+// rounding.
+Test(vulkan_products_of_matrices, products_of_few_rows_or_columns)
+{
+    static const tn_matmul_attrs none = {0};
+    static const struct {
+        int64_t few, k, many, offset; // of the large operand
+        int first, step; // ways to lie; a software driver is slow with each kernel
+    } sizes[] = {
+        {1, 1032, 520, 0, 0, 3},  {1, 4104, 136, 8, 1, 4},   {2, 520, 1096, 0, 0, 5},
+        {3, 1288, 408, 16, 0, 3}, {5, 2056, 1032, 8, 2, 5},  {8, 4104, 520, 0, 1, 5},
+        {9, 1032, 2056, 8, 3, 4}, {16, 2056, 1032, 0, 1, 5}, {17, 1032, 520, 0, 1, 5},
+        {1, 1033, 1031, 3, 4, 3}, {2, 1033, 1031, 1, 5, 5},  {6, 1033, 1031, 3, 0, 5},
+        {14, 1033, 1031, 1, 1, 5}};
+    static const tn_dtype dtypes[] = {TN_F16, TN_BF16, TN_F32};
+    for (size_t i = 0; i < 3 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+        tn_dtype t = dtypes[i % 3];
+        int64_t m = sizes[i / 3].few, k = sizes[i / 3].k, n = sizes[i / 3].many;
+        for (int lie = sizes[i / 3].first; lie < 8; lie += sizes[i / 3].step) {
+            int64_t terms = lie & 1 ? k : k - 3; // along the columns: any number
+            bool is_left = lie & 4;
+            tn_layout x =
+                lie & 2 ? transposed(LAYOUT(t, terms, m), 0, 1) : LAYOUT(t, m, terms);
+            tn_layout w =
+                lie & 1 ? transposed(LAYOUT(t, n, terms), 0, 1) : LAYOUT(t, terms, n);
+            x.offset = lie & 2 ? 3 : sizes[i / 3].offset;
+            w.offset = sizes[i / 3].offset;
+            add_check(&(struct application){
+                .primitive = "base.matmul/1",
+                .attrs = &none,
+                .num_inputs = 2,
+                .operands = {is_left ? transposed(w, 0, 1) : x,
+                             is_left ? transposed(x, 0, 1) : w,
+                             is_left ? LAYOUT(t, n, m) : LAYOUT(t, m, n)},
+                .limit = 2,
+                .exact = true});
+        }
+        run_checks();
+    }
+}
+
+// Memory between and around the rows of an operand is NaN, its elements are small integers,
+// and infinities stand in the corners.
+static void surround_with_nan(const tn_step *step, uint32_t input)
+{
+    const tn_value *value = tn_step_input(step, input);
+    const tn_tensor tensor = {bench.memory[value->slot], value->layout};
+    const int64_t *extent = value->layout.extent;
+    memset(tensor.data, 0xff, (size_t)span(&value->layout)); // a NaN of each dtype
+    for (int64_t i = 0; i < extent[0]; i++)
+        for (int64_t k = 0; k < extent[1]; k++) {
+            bool is_corner =
+                (i == 0 || i == extent[0] - 1) && (k == 0 || k == extent[1] - 1);
+            double x = input == 1 && is_corner ? INFINITY : (double)random_between(-2, 2);
+            tn_set_complex(&tensor, tn_offset_at(&value->layout, (int64_t[]){i, k}),
+                           (tn_complex128){x, 0});
+        }
+}
+
+Test(vulkan_products_of_matrices, products_of_few_rows_read_nothing_beside_their_operands)
+{
+    static const tn_matmul_attrs none = {0};
+    static const struct {
+        int64_t m, k, n;
+    } sizes[] = {
+        {1, 1032, 520}, {6, 2056, 1032}, {17, 1032, 520}, {520, 1032, 2}, {1032, 2056, 13}};
+    static const tn_dtype dtypes[] = {TN_F16, TN_BF16, TN_F32};
+    for (size_t i = 0; i < 3 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+        tn_dtype t = dtypes[i % 3];
+        int64_t m = sizes[i / 3].m, k = sizes[i / 3].k, n = sizes[i / 3].n;
+        for (int flip = 0; flip < 2; flip++) {
+            tn_layout a = LAYOUT(t, m, k + 8), b = LAYOUT(t, k, n + 8);
+            if (flip) {
+                a = transposed(LAYOUT(t, k, m + 8), 0, 1);
+                b = transposed(LAYOUT(t, n, k + 8), 0, 1);
+            }
+            a.extent[0] = m;
+            a.extent[1] = b.extent[0] = k;
+            b.extent[1] = n;
+            a.offset = b.offset = 8;
+            const tn_step *step = add_check(&(struct application){
+                "base.matmul/1", &none, 2, {a, b, LAYOUT(t, m, n)}, .exact = true});
+            surround_with_nan(step, 0);
+            surround_with_nan(step, 1);
+        }
+    }
+    run_checks();
 }

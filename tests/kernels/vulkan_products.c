@@ -61,6 +61,17 @@ static const struct row {
     {1, 65536, 16385, 64, PLAIN, 0, 0, false, {"*_64", "*_64", "*_64", "*_64"}},
     {1, 65535, 65, 16384, PLAIN, 0, 0, false, {"*_128", "*_128", "matrix2_*_128", "matrix2_*_128"}},
     {1, 65537, 65, 16384, PLAIN, 0, 0, false, {"*_128", "*_128", "*_128", "*_128"}},
+    // Few rows or columns, and an operand in lines of eight: on units of subgroups from five on.
+    {1, 1, 4096, 4096, PLAIN, 0, 0, false, {"lines_*_1", "lines_*_1", "lines_*_1", "lines_*_1"}},
+    {1, 4, 4096, 4096, TURNED, 1, 0, true, {"lines_*_4", "lines_*_4", "lines_*_4", "lines_*_4"}},
+    {1, 4096, 4096, 3, PLAIN, 0, 3, false, {"lines_*_4", "lines_*_4", "lines_*_4", "lines_*_4"}},
+    {1, 5, 4096, 4096, BROADCAST, 0, 0, true, {"lines_*_8", "strip_*", "lines_*_8", "strip_*"}},
+    {1, 16, 4095, 4096, REVERSED, 0, 0, false, {"lines_*_8", "strip_*", "lines_*_8", "strip_*"}},
+    {1, 4096, 4096, 17, TURNED, 0, 0, false, {"*_64", "*_64", "*_64", "*_64"}},
+    // Not in lines; smaller than it is worth.
+    {1, 16, 4096, 4095, PLAIN, 0, 0, false, {"*_few_16", "*_few_16", "*_few_16", "*_few_16"}},
+    {1, 4095, 4096, 7, TURNED, 0, 0, false, {"*_few_8", "*_few_8", "*_few_8", "*_few_8"}},
+    {1, 16, 512, 504, PLAIN, 0, 0, false, {"*_8", "*_8", "*_8", "*_8"}},
     // Too few rows, terms, multiplications.
     {1, 31, 4095, 4095, PLAIN, 0, 0, false, {"*_64", "*_64", "*_64", "*_64"}},
     {1, 32, 4095, 4095, PLAIN, 0, 0, false, {"*_64", "*_64", "matrix2_*_32", "matrix2_*_32"}},

@@ -11,6 +11,7 @@ layout(constant_id = 2) const uint B_ALONG_K = 0;
 layout(constant_id = 3) const uint STEP_X = 0;
 layout(constant_id = 4) const uint STEP_Y = 0;
 layout(constant_id = 5) const uint STEP_Z = 0;
+layout(constant_id = 6) const uint IS_TURNED = 0; // 1: a is the right operand, turned round, and so is the result
 
 layout(std430, binding = 0) readonly buffer A { PASTE(S_, IN) d[]; } a_source;
 #ifndef RIGHT
@@ -57,7 +58,8 @@ LOADED load_b(uint k, uint column)
 }
 void store(uint row, uint column, ACC value)
 {
-    result.d[out_start + row * args.columns + column] =
+    uint at = IS_TURNED != 0u ? column * args.rows + row : row * args.columns + column;
+    result.d[out_start + at] =
         PASTE(S_, IN)(PASTE(TO_, IN)(PASTE(C_, IN)(value)));
 }
 #ifdef ROWS

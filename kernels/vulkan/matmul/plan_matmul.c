@@ -139,7 +139,8 @@ const struct product_wide *product_wide(const tn_vulkan_limits *limits, uint64_t
 {
     const struct product_wide *wide = wides;
     while (wide < SMALLEST_WIDE &&
-           (!takes_wide(limits, wide) || columns < wide->columns ||
+           (!takes_wide(limits, wide) || 2 * rows <= wide->rows ||
+            columns < wide->columns ||
             ceil_div(rows, wide->rows) * ceil_div(columns, wide->columns) * layers <
                 ENOUGH_TILES))
         wide++;
@@ -276,19 +277,60 @@ static bool has_few_rows(tn_dtype dtype, const struct product *p)
            p->batches == 1 && p->terms >= FEW_TERMS;
 }
 
+// Others with few rows or columns, and an operand so large that its reading is their time.
+#define MORE_ROWS 16
+#define MORE_COLUMNS 32 // of a workgroup
+#define MORE_ELEMENTS (1 << 20)
+
+static struct product product_turned(const struct product *p)
+{
+    struct product q = *p;
+    q.rows = p->columns;
+    q.columns = p->rows;
+    q.a = (struct matrix){.row = p->b.column, .column = p->b.row};
+    q.b = (struct matrix){.row = p->a.column, .column = p->a.row};
+    return q;
+}
+
+static bool has_more_rows(tn_dtype dtype, const struct product *p)
+{
+    return tn_dtype_computed(dtype) == TN_F32 && p->rows <= MORE_ROWS && p->batches == 1 &&
+           p->terms >= FEW_TERMS &&
+           tn_saturated_multiply(p->terms, p->columns) >= MORE_ELEMENTS;
+}
+
+static struct tiling few_rows(tn_dtype dtype, const struct product *p)
+{
+    bool has_more = p->rows > PRODUCT_FEW_ROWS;
+    struct tiling few = {.rows = p->rows > 8   ? 16
+                                 : p->rows > 4 ? 8
+                                 : p->rows > 1 ? 4
+                                               : 1,
+                         .columns = has_more ? MORE_COLUMNS : PRODUCT_FEW_COLUMNS,
+                         .takes_any = !has_more,
+                         .is_whole = true,
+                         .b_along_k = product_b_along_k(p)};
+    snprintf(few.name, sizeof(few.name), "matmul_%s_few_%u", dtype_glsl(dtype), few.rows);
+    return few;
+}
+
 struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step,
                              const struct product *p)
 {
     tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
-    if (has_few_rows(dtype, p)) {
-        struct tiling few = {.rows = p->rows > 4   ? 16
-                                     : p->rows > 1 ? 4
-                                                   : 1,
-                             .columns = PRODUCT_FEW_COLUMNS,
-                             .takes_any = true,
-                             .b_along_k = product_b_along_k(p)};
-        snprintf(few.name, sizeof(few.name), "matmul_%s_few_%u", dtype_glsl(dtype),
-                 few.rows);
+    struct product_few one_few;
+    if (product_few(limits, step, p, &one_few)) {
+        struct tiling lines = {.rows = one_few.tile_rows, .columns = one_few.tile_columns};
+        snprintf(lines.name, sizeof(lines.name), "%s", one_few.name);
+        return lines;
+    }
+    if (has_few_rows(dtype, p))
+        return few_rows(dtype, p);
+    const struct product q = p->columns < p->rows ? product_turned(p) : *p;
+    if (has_more_rows(dtype, &q)) {
+        struct tiling few = few_rows(dtype, &q);
+        few.takes_any = false;
+        few.is_turned = p->columns < p->rows;
         return few;
     }
     const struct product_wide *wide = choose_wide(limits, step, p);
@@ -338,14 +380,14 @@ static int32_t matmul_accepts(const tn_kernel_query *query)
 
 // out_offset: of the result, in elements.
 static void push_product(struct kernel_launch *launch, const struct product *p,
-                         const tn_step *step, uint64_t out_offset)
+                         const tn_step *step, bool is_turned, uint64_t out_offset)
 {
     const uint64_t words[] = {p->rows,
                               p->columns,
                               p->terms,
                               p->batches,
-                              (uint64_t)tn_step_input(step, 0)->layout.offset,
-                              (uint64_t)tn_step_input(step, 1)->layout.offset,
+                              (uint64_t)tn_step_input(step, is_turned)->layout.offset,
+                              (uint64_t)tn_step_input(step, !is_turned)->layout.offset,
                               out_offset,
                               p->a.row,
                               p->a.column,
@@ -388,10 +430,12 @@ tn_status product_launch(const tn_vulkan_plan *plan, const struct product *p,
     kernel_spec(&launch, step_x);
     kernel_spec(&launch, step_y);
     kernel_spec(&launch, step_z);
-    kernel_bind(&launch, tn_vulkan_input(0));
-    kernel_bind(&launch, tn_vulkan_input(1));
+    if (tiling->is_turned)
+        kernel_spec(&launch, 1);
+    kernel_bind(&launch, tn_vulkan_input(tiling->is_turned));
+    kernel_bind(&launch, tn_vulkan_input(!tiling->is_turned));
     kernel_bind(&launch, out);
-    push_product(&launch, p, plan->step, out_offset);
+    push_product(&launch, p, plan->step, tiling->is_turned, out_offset);
     return kernel_launch(plan, &launch);
 }
 
@@ -402,8 +446,13 @@ static tn_status matmul_plan(const tn_vulkan_plan *plan)
         product_describe(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout);
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return TN_OK;
+    struct product_few few;
+    if (product_few(plan->limits, step, &p, &few))
+        return product_few_launch(plan, &few);
     struct tiling tiling;
     uint32_t parts = product_in_parts(plan->limits, step, &p, &tiling);
+    if (tiling.is_turned)
+        p = product_turned(&p);
     tn_vulkan_operand out = tn_vulkan_output(0);
     uint64_t out_offset = (uint64_t)tn_step_output(step, 0)->layout.offset;
     if (parts > 1) {

@@ -35,8 +35,10 @@ struct tiling {
     char name[VARIANT_NAME]; // of the variant: "matmul_f32_64"
     uint32_t rows, columns;
     bool in_parts;  // matmul_matrix.comp may take the terms in parts
-    bool takes_any; // matmul.comp: operands of any strides
+    bool takes_any; // several products share a launch (matmul_products.comp)
     bool b_along_k; // the kernel's B_ALONG_K
+    bool is_whole;  // never in parts
+    bool is_turned; // of the operands turned round, the right one first
 };
 
 // A tile of products of f32 that are read four elements at a time (matmul_wide.glsl).
@@ -68,6 +70,24 @@ struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step
 tn_status product_launch(const tn_vulkan_plan *plan, const struct product *p,
                          const struct tiling *tiling, tn_vulkan_operand out,
                          uint64_t out_offset);
+
+// plan_matmul_few.c
+// A product of which one operand, x, has few rows, or turned round few columns.
+struct product_few {
+    char name[VARIANT_NAME];
+    bool is_turned, w_along_k; // x is on the right; w is contiguous along the terms
+    bool is_strip;             // on matrix units: matmul_strip.comp; else matmul_lines.comp
+    uint64_t rows, columns, terms;      // turned
+    uint32_t x_row, x_k, w_k, w_column; // strides
+    uint32_t tile_rows, tile_columns, lanes, parts;
+    uint64_t part_terms;
+};
+
+// Whether the product has these kernels; *out is then its launch.
+bool product_few(const tn_vulkan_limits *limits, const tn_step *step,
+                 const struct product *p, struct product_few *out);
+tn_status product_few_launch(const tn_vulkan_plan *plan, struct product_few *few);
+uint64_t product_few_scratch(const struct product *p, tn_dtype dtype); // bytes, at most
 
 // plan_matmul_split.c
 // The tiling of a step's product, and parts of the terms that are computed beside each
