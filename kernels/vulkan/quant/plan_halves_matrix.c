@@ -21,17 +21,16 @@
 #define MATRIX_GROUP 256    // invocations of a workgroup, at most
 #define MATRIX_SHARED 40960 // bytes of its shared memory, at most
 
-// An H100: its processors, and the nanoseconds that one takes for a slice of a tile; those
-// of a launch that adds parts, and bytes that it moves in one.
-#define PROCESSORS 132
-#define ADDING 3000
+// An H100: workgroups of a tile that it runs at once, and the nanoseconds that these take
+// for a slice; those of a launch that adds parts, and bytes that it moves in one.
+#define ADDING 8000
 #define ADDED_BYTES 1300
 static const struct halves_tile {
     const char *name;
-    uint32_t rows, columns, time;
+    uint32_t rows, columns, at_once, time;
 } halves_tiles[] = {
-    {"128x256", 128, 256, 1790},
-    {"64x128", 64, 128, 580},
+    {"128x256", 128, 256, 132, 1790},
+    {"64x128", 64, 128, 264, 1160},
 };
 #define TILES (sizeof(halves_tiles) / sizeof(halves_tiles[0]))
 
@@ -50,7 +49,7 @@ static uint64_t slices_of_part(const struct product *p, uint32_t parts)
 
 static double division_time(const struct product *p, const struct halves_division *d)
 {
-    uint64_t rounds = ceil_div(d->tiles * d->parts, PROCESSORS);
+    uint64_t rounds = ceil_div(d->tiles * d->parts, d->tile->at_once);
     double time = (double)(rounds * slices_of_part(p, d->parts)) * d->tile->time;
     double moved = (double)(p->rows * p->columns * sizeof(float)) * (2 * d->parts + 1);
     return time + (d->parts > 1 ? ADDING + moved / ADDED_BYTES : 0);
