@@ -38,7 +38,6 @@ layout(push_constant) uniform Args {
 } args;
 
 uint group, split;
-bool is_padding; // set by a load that is in the padding
 
 ACC value_a(uint at)
 {
@@ -59,8 +58,7 @@ ACC load_x(uint pixel, uint kh, uint kw, uint c)
     uint oh = line - n * args.out_height;
     int h = int(oh) * args.stride_y - args.pad_y + int(kh) * args.dilation_y;
     int w = int(ow) * args.stride_x - args.pad_x + int(kw) * args.dilation_x;
-    is_padding = h < 0 || w < 0 || h >= int(args.height) || w >= int(args.width);
-    if (is_padding)
+    if (h < 0 || w < 0 || h >= int(args.height) || w >= int(args.width))
         return ACC(0);
     uint at = (n * args.height + uint(h)) * args.width + uint(w);
     return value_a(at * args.channels * args.groups + group * args.channels + c);
@@ -91,7 +89,7 @@ ACC load_b(uint k, uint column)
     uint terms = args.kernel_height * args.kernel_width * args.channels;
     return value_b((group * args.out_channels + column) * terms + k);
 }
-void store_value(uint row, uint column, ACC value)
+void store(uint row, uint column, ACC value)
 {
     uint o = group * args.out_channels + column;
     if (HAS_BIAS != 0u)
@@ -112,10 +110,11 @@ ACC load_a(uint row, uint k)
     int w = int(row - line * args.width) + args.pad_x - int(kw) * args.dilation_x;
     uint n = divide(line, args.by_height[0], args.by_height[1]);
     int h = int(line - n * args.height) + args.pad_y - int(kh) * args.dilation_y;
+    if (h < 0 || w < 0)
+        return ACC(0);
     int oh = h / args.stride_y, ow = w / args.stride_x;
-    is_padding = h < 0 || w < 0 || oh * args.stride_y != h || ow * args.stride_x != w ||
-                 oh >= int(args.out_height) || ow >= int(args.out_width);
-    if (is_padding)
+    if (oh * args.stride_y != h || ow * args.stride_x != w || oh >= int(args.out_height) ||
+        ow >= int(args.out_width))
         return ACC(0);
     uint at = (n * args.out_height + uint(oh)) * args.out_width + uint(ow);
     return value_a((at * args.groups + group) * args.out_channels + o);
@@ -128,7 +127,7 @@ ACC load_b(uint k, uint column)
     uint at = (row * args.kernel_height + kh) * args.kernel_width + kw;
     return value_b(at * args.channels + column);
 }
-void store_value(uint row, uint column, ACC value)
+void store(uint row, uint column, ACC value)
 {
     uint c = group * args.channels + column;
     result.d[args.out_offset + row * args.channels * args.groups + c] =
@@ -149,7 +148,7 @@ ACC load_b(uint k, uint column)
     split_tap(column, args.channels, kh, kw, c);
     return load_x(k, kh, kw, c);
 }
-void store_value(uint row, uint column, ACC value)
+void store(uint row, uint column, ACC value)
 {
     uint columns = args.kernel_height * args.kernel_width * args.channels;
     uint all = args.groups * args.out_channels;
@@ -247,25 +246,9 @@ void main()
 #endif
         }
 #endif
-    store_value(row, column, sum);
+    store(row, column, sum);
 }
 #else
-uint k_begin, k_end;
-
-// A sum that is no number may have products of the padding's zeros and an infinity, which
-// are no terms: it is made anew.
-void store(uint row, uint column, ACC value)
-{
-    if (isnan(value)) {
-        value = ACC(0);
-        [[dont_unroll]] for (uint k = k_begin; k < k_end; k++) {
-            is_padding = false;
-            ACC a = load_a(row, k), b = load_b(k, column);
-            value += is_padding ? ACC(0) : a * b;
-        }
-    }
-    store_value(row, column, value);
-}
 #include "matmul/matmul.glsl"
 
 void main()
@@ -274,21 +257,17 @@ void main()
     split = gl_WorkGroupID.z / args.groups;
     uint taps = args.kernel_height * args.kernel_width;
     uint pixels = args.num * args.out_height * args.out_width;
-    uint rows = pixels, columns = args.out_channels;
-    k_begin = 0u;
 #if defined(OP_forward)
-    k_end = taps * args.channels;
+    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, pixels, args.out_channels, 0u,
+             taps * args.channels);
 #elif defined(OP_input)
-    rows = args.num * args.height * args.width;
-    columns = args.channels;
-    k_end = taps * args.out_channels;
+    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, args.num * args.height * args.width,
+             args.channels, 0u, taps * args.out_channels);
 #else
     uint chunk = (pixels + args.splits - 1u) / args.splits;
-    rows = args.out_channels;
-    columns = taps * args.channels;
-    k_begin = min(split * chunk, pixels);
-    k_end = min(k_begin + chunk, pixels);
+    uint begin = min(split * chunk, pixels);
+    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, args.out_channels, taps * args.channels,
+             begin, min(begin + chunk, pixels));
 #endif
-    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, rows, columns, k_begin, k_end);
 }
 #endif

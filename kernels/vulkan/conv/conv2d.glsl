@@ -12,10 +12,10 @@
 // The layers of workgroups (z) are phases, groups and parts of the terms. With parts the
 // result has the sums of each, one behind the other.
 //
-// Padding is no term: zeros in its place give a sum that is no number where they meet a
-// filter's infinity, or the gradient's, and such a sum is made anew by sum_anew(). The
-// including file has buffers `pixels` (x, of INPUT the gradient), `others` (w, of WEIGHT the
-// gradient) and `bias`, and of_pixels(at), of_others(at), of_bias(at), their elements.
+// The including file has buffers `pixels` (x, of INPUT the gradient), `others` (w, of WEIGHT the
+// gradient) and `bias`. Zeros in place of padding give a sum that is no number where they meet a
+// filter's infinity, or the gradient's: with SUMS_ANEW sum_anew() makes it of its terms alone, by
+// of_pixels(at), of_others(at), of_bias(at), the buffers' elements.
 #define FORWARD 0u
 #define INPUT 1u
 #define WEIGHT 2u
@@ -171,6 +171,7 @@ uint row_start(uint row)
     return args.out_offset + ((part * all + pixel) * args.groups + group) * columns;
 }
 
+#ifdef SUMS_ANEW
 float sum_anew(uint row, uint column)
 {
     float sum = 0.0;
@@ -202,3 +203,4 @@ float sum_anew(uint row, uint column)
     }
     return sum;
 }
+#endif

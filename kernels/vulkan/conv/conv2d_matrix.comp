@@ -42,6 +42,7 @@ float number(uvec4 vector, uint at)
 float of_pixels(uint at) { return number(pixels.d[at / 8u], at); }
 float of_others(uint at) { return number(others.d[at / 8u], at); }
 float of_bias(uint at) { return PASTE(FROM_, IN)(PASTE(W_, IN)(bias.d[at])); }
+#define SUMS_ANEW
 #include "conv2d.glsl"
 
 #define VECTORS (DEPTH / 8u) // of a line along the terms

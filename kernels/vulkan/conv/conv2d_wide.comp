@@ -18,22 +18,14 @@ layout(std430, binding = 3) writeonly buffer C { float d[]; } result;
 #else
 layout(std430, binding = 3) writeonly buffer C { vec4 d[]; } result;
 #endif
-float of_pixels(uint at) { return pixels.d[at / 4u][at % 4u]; }
-float of_others(uint at) { return others.d[at / 4u][at % 4u]; }
-float of_bias(uint at) { return bias.d[at / 4u][at % 4u]; }
 #include "conv2d.glsl"
 #define A_ALONG_K uint(OP != WEIGHT)
 #define B_ALONG_K uint(OP == FORWARD)
 
 void store(uint row, uint column, vec4 value)
 {
-    uvec4 bits = floatBitsToUint(value);
     if (HAS_BIAS != 0u && part == 0u)
         value += bias.d[(args.bias_offset + group * columns + column) / 4u];
-    if (any(greaterThan(bits & 0x7fffffffu, uvec4(0x7f800000u))))
-        [[dont_unroll]] for (uint c = 0u; c < 4u; c++)
-            if ((bits[c] & 0x7fffffffu) > 0x7f800000u)
-                value[c] = sum_anew(row, column + c);
     uint at = row_start(row) + column;
 #ifdef BY_ELEMENT
     [[unroll]] for (uint c = 0u; c < 4u; c++)
