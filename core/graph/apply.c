@@ -343,7 +343,10 @@ tn_status graph_apply(tn_scope *scope, const struct prim *prim,
     if (scope->status != TN_OK)
         return scope->status;
     tn_status status = check_application(prim, inputs, num_inputs, attrs, num_outputs);
-    if (status == TN_OK) {
+    if (status == TN_OK && prim_is_composite(prim)) {
+        status = rule_expand(scope, prim, inputs, num_inputs, attrs, outputs,
+                             (uint32_t)num_outputs);
+    } else if (status == TN_OK) {
         const tn_attr_table *table = prim->record.attrs.size ? &prim->record.attrs : NULL;
         struct node *node = node_create(scope, NODE_PRIM, inputs, num_inputs,
                                         (uint32_t)num_outputs, table, attrs);

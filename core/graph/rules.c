@@ -3,6 +3,7 @@
 #include "rules.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <tenon/checked.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
@@ -45,6 +46,53 @@ tn_status rule_count_outputs(const struct prim *prim, const tn_infer *infer,
                     rule_owner(prim), count, MAX_OUTPUTS);
     if (status == TN_OK)
         *out_count = (uint32_t)count;
+    return status;
+}
+
+// --- composites -------------------------------------------------------------------------
+
+// The failure of an operator within a composite tells of the composite first.
+static tn_status expansion_failed(tn_scope *scope, const struct prim *prim)
+{
+    fail(scope->status, "%s: %s", prim->record.id, tn_scope_error(scope));
+    char *error = mem_strdup(fail_text());
+    if (error) {
+        mem_free(scope->error);
+        scope->error = error;
+    }
+    return scope->status;
+}
+
+tn_status rule_expand(tn_scope *scope, const struct prim *prim,
+                      const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
+                      tn_array **outputs, uint32_t num_outputs)
+{
+    const tn_host_graph *service = scope->runtime->graph_service;
+    tn_build build = {.struct_size = sizeof(build)};
+    tn_array **locals = arena_alloc(&scope->arena, (num_inputs + 1) * sizeof(*locals));
+    const tn_rule rule = {.struct_size = sizeof(rule),
+                          .attrs = attrs,
+                          .inputs = locals,
+                          .num_inputs = num_inputs,
+                          .num_outputs = num_outputs};
+    tn_status status =
+        locals ? service->build(prim->host, scope, &build) : TN_ERR_MEMORY;
+    if (status != TN_OK)
+        return status;
+    for (uint32_t i = 0; i < num_inputs; i++)
+        locals[i] = scope_local(scope, inputs[i]);
+    memset(outputs, 0, num_outputs * sizeof(*outputs));
+    fail_clear();
+    if (scope->status == TN_OK)
+        status = prim->record.decompose(&build, &rule, outputs);
+    if (scope->status != TN_OK)
+        return expansion_failed(scope, prim);
+    status = rule_called(prim, "decompose", status);
+    for (uint32_t i = 0; i < num_outputs && status == TN_OK; i++)
+        if (!outputs[i] || outputs[i]->scope != scope)
+            status = fail(TN_ERR_INTERNAL, "rule decompose of %s gives %s for output %u",
+                          rule_owner(prim),
+                          outputs[i] ? "an array of another scope" : "NULL", i);
     return status;
 }
 

@@ -24,6 +24,12 @@ tn_status rule_infer(const struct prim *prim, const tn_infer *infer, tn_type *ty
 tn_status rule_view(const struct prim *prim, const tn_layout *input, const tn_type *type,
                     const void *attrs, tn_layout *out);
 
+// Puts the decomposition of a composite primitive into the scope, for `inputs`, and gives
+// what it built. The outputs are arrays of the scope.
+tn_status rule_expand(tn_scope *scope, const struct prim *prim,
+                      const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
+                      tn_array **outputs, uint32_t num_outputs);
+
 // Computes the primitive by its reference in C.
 tn_status rule_reference(const struct prim *prim, const tn_cpu_call *call);
 

@@ -410,6 +410,26 @@ static tn_status check_effects(const tn_primitive *p)
     return TN_OK;
 }
 
+// A composite has no nodes: what else the record has would never be used.
+static tn_status check_composite(const tn_primitive *p)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } others[] = {{"reference", p->reference}, {"view", p->view},
+                  {"run", p->run},             {"vjp", p->vjp},
+                  {"jvp", p->jvp},             {"vmap", p->vmap},
+                  {"role", p->role},           {"in_place", p->num_in_place},
+                  {"flags", p->flags},         {"neighbours", p->num_neighbours}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (others[i].given)
+            return fail(TN_ERR_REFUSED,
+                        "infer is NULL, and %s is given: expected `infer` as well, or "
+                        "decompose alone",
+                        others[i].name);
+    return TN_OK;
+}
+
 static tn_status check_meaning(const tn_primitive *p)
 {
     const uint32_t known = TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE;
@@ -424,6 +444,8 @@ static tn_status check_meaning(const tn_primitive *p)
                     p->expr   ? "expr"
                     : is_view ? "a view"
                               : "in_place");
+    if (!p->infer && !p->expr && p->decompose)
+        return check_composite(p);
     if (!p->infer && (!p->expr || p->flags & TN_PRIM_OWN_TYPE))
         return fail(TN_ERR_REFUSED, "infer is NULL%s",
                     p->expr ? ", and TN_PRIM_OWN_TYPE says that it decides the type" : "");

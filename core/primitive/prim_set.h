@@ -84,6 +84,12 @@ struct prim {
     uint32_t domain; // 1 + the number of its record.effects in this runtime; 0: none
 };
 
+// Whether an application is replaced by its decomposition at once, which types follow from.
+static inline bool prim_is_composite(const struct prim *prim)
+{
+    return !prim->record.infer && !prim->expr;
+}
+
 // The kind of weak number that input i of a node of the primitive, which has `num_inputs`,
 // is by its declaration: KIND_FLOAT or KIND_SIGNED for a runtime attribute; else 0.
 uint8_t prim_weak_kind(const struct prim *prim, uint32_t i, uint32_t num_inputs);

@@ -13,7 +13,6 @@
     X(floor, "floor(x)", "The greatest whole number not above x.")                         \
     X(ceil, "ceil(x)", "The least whole number not below x.")                              \
     X(trunc, "trunc(x)", "x without its fraction.")                                        \
-    X(round, "round(x)", "The nearest whole number, halves to the even one.")              \
     X(sqrt, "sqrt(x)", "The square root.")                                                 \
     X(rsqrt, "rsqrt(x)", "One over the square root.")                                      \
     X(square, "x * x", "x times x.")                                                       \
@@ -39,6 +38,12 @@
     X(arctanh, "atanh(x)", "The number whose hyperbolic tangent is x.")                    \
     X(erf, "erf(x)", "The error function.")                                                \
     X(erfinv, "erfinv(x)", "The number whose error function is x.")                        \
+    X(positive, "+x", "x itself.")                                                         \
+    X(degrees, "x * (180 / pi)", "An angle in radians in degrees.")                        \
+    X(radians, "x * (pi / 180)", "An angle in degrees in radians.")                        \
+    X(sinc, "x == 0 ? 1 : sin(pi * x) / (pi * x)", "sin(pi x) / (pi x); 1 at 0.")          \
+    X(isposinf, "x == inf", "Whether x is infinity.")                                      \
+    X(isneginf, "x == -inf", "Whether x is minus infinity.")                               \
     X(isnan, "isnan(x)", "Whether x is not a number.")                                     \
     X(isinf, "isinf(x)", "Whether x is infinite.")                                         \
     X(isfinite, "isfinite(x)", "Whether x is neither infinite nor NaN.")                   \
@@ -64,6 +69,21 @@
     X(arctan2, "atan2(x, y)",                                                              \
       "The angle in radians of the point with ordinate x and "                             \
       "abscissa y.")                                                                       \
+    X(fmax, "isnan(x) ? y : isnan(y) ? x : max(x, y)",                                     \
+      "The larger one; NaN when both are.")                                                \
+    X(fmin, "isnan(x) ? y : isnan(y) ? x : min(x, y)",                                     \
+      "The smaller one; NaN when both are.")                                               \
+    X(heaviside, "isnan(x) ? x : x < 0 ? 0 * y : x == 0 ? y : 0 * y + 1",                  \
+      "0 where x is below 0, y where it is 0, 1 above.")                                   \
+    X(logaddexp, "x == y ? x / 2 + y / 2 + log(2) : max(x, y) + log1p(exp(-abs(x - y)))",  \
+      "log(exp(x) + exp(y)) without overflow.")                                            \
+    X(logaddexp2,                                                                          \
+      "x == y ? x / 2 + y / 2 + 1 : max(x, y) + log1p(exp2(-abs(x - y))) / log(2)",        \
+      "log2(exp2(x) + exp2(y)) without overflow.")                                         \
+    X(hypot,                                                                               \
+      "a = abs(x); b = abs(y); m = max(a, b); r = min(a, b) / m; "                         \
+      "isinf(x) | isinf(y) ? inf : m == 0 ? x * x + y * y : m * sqrt(1 + r * r)",          \
+      "sqrt(x * x + y * y) without overflow.")                                             \
     X(logical_and, "bool(x) & bool(y)", "Whether both are nonzero or true.")               \
     X(logical_or, "bool(x) | bool(y)", "Whether one is nonzero or true.")                  \
     X(logical_xor, "bool(x) ^ bool(y)", "Whether exactly one is nonzero or true.")         \

@@ -10,6 +10,7 @@
 #include <tenon/checked.h>
 #include <tenon/kernel.h>
 #include <tenon/ops/base_attrs.h>
+#include <tenon/ops/promote.h>
 #include <tenon/ops/reference.h>
 #include <tenon/ops/rules.h>
 #include <tenon/plugin.h>
@@ -73,6 +74,88 @@
     X(gather, "index/gather.c")                                                            \
     X(scatter, "index/gather.c")                                                           \
     X(einsum, "matmul/einsum.c")
+// Those in BASE_COMPOSITES are, too, and have no type rule: the core puts what they are
+// made of in their place when they are applied.
+#define BASE_COMPOSITES(X)                                                                 \
+    X(zeros, "create/filled.c")                                                            \
+    X(ones, "create/filled.c")                                                             \
+    X(empty, "create/filled.c")                                                            \
+    X(zeros_like, "create/filled.c")                                                       \
+    X(ones_like, "create/filled.c")                                                        \
+    X(empty_like, "create/filled.c")                                                       \
+    X(full_like, "create/filled.c")                                                        \
+    X(tri, "create/filled.c")                                                              \
+    X(meshgrid, "create/filled.c")                                                         \
+    X(hanning, "create/windows.c")                                                         \
+    X(hamming, "create/windows.c")                                                         \
+    X(blackman, "create/windows.c")                                                        \
+    X(bartlett, "create/windows.c")                                                        \
+    X(kaiser, "create/windows.c")                                                          \
+    X(moveaxis, "move/axes.c")                                                             \
+    X(swapaxes, "move/axes.c")                                                             \
+    X(matrix_transpose, "move/axes.c")                                                     \
+    X(flatten, "move/axes.c")                                                              \
+    X(unflatten, "move/axes.c")                                                            \
+    X(unstack, "move/axes.c")                                                              \
+    X(atleast_1d, "move/axes.c")                                                           \
+    X(atleast_2d, "move/axes.c")                                                           \
+    X(atleast_3d, "move/axes.c")                                                           \
+    X(broadcast_arrays, "move/axes.c")                                                     \
+    X(rot90, "move/axes.c")                                                                \
+    X(diagonal, "move/diagonal.c")                                                         \
+    X(trace, "move/diagonal.c")                                                            \
+    X(diag, "move/diagonal.c")                                                             \
+    X(diff, "move/diagonal.c")                                                             \
+    X(outer, "matmul/products.c")                                                          \
+    X(tensordot, "matmul/products.c")                                                      \
+    X(inner, "matmul/products.c")                                                          \
+    X(dot, "matmul/products.c")                                                            \
+    X(vecdot, "matmul/products.c")                                                         \
+    X(vdot, "matmul/products.c")                                                           \
+    X(kron, "matmul/products.c")                                                           \
+    X(cross, "matmul/products.c")                                                          \
+    X(matvec, "matmul/products.c")                                                         \
+    X(vecmat, "matmul/products.c")                                                         \
+    X(addmm, "matmul/products.c")                                                          \
+    X(round, "elementwise/numbers.c")                                                      \
+    X(isclose, "elementwise/numbers.c")                                                    \
+    X(allclose, "elementwise/numbers.c")                                                   \
+    X(array_equal, "elementwise/numbers.c")                                                \
+    X(nan_to_num, "elementwise/numbers.c")                                                 \
+    X(signbit, "elementwise/numbers.c")                                                    \
+    X(copysign, "elementwise/numbers.c")                                                   \
+    X(nextafter, "elementwise/numbers.c")                                                  \
+    X(nansum, "reduce/nan.c")                                                              \
+    X(nanprod, "reduce/nan.c")                                                             \
+    X(nanmean, "reduce/nan.c")                                                             \
+    X(nanmax, "reduce/nan.c")                                                              \
+    X(nanmin, "reduce/nan.c")                                                              \
+    X(nanvar, "reduce/nan.c")                                                              \
+    X(nanstd, "reduce/nan.c")                                                              \
+    X(count_nonzero, "reduce/nan.c")                                                       \
+    X(minmax, "reduce/nan.c")                                                              \
+    X(ptp, "reduce/nan.c")                                                                 \
+    X(average, "reduce/nan.c")                                                             \
+    X(median, "reduce/quantile.c")                                                         \
+    X(quantile, "reduce/quantile.c")                                                       \
+    X(percentile, "reduce/quantile.c")                                                     \
+    X(nanquantile, "reduce/quantile.c")                                                    \
+    X(nanpercentile, "reduce/quantile.c")                                                  \
+    X(nanmedian, "reduce/quantile.c")                                                      \
+    X(partition, "sort/search.c")                                                          \
+    X(argpartition, "sort/search.c")                                                       \
+    X(searchsorted, "sort/search.c")                                                       \
+    X(digitize, "sort/search.c")                                                           \
+    X(isin, "sort/search.c")                                                               \
+    X(bincount, "sort/search.c")                                                           \
+    X(histogram, "sort/search.c")                                                          \
+    X(nonzero, "sort/unique.c")                                                            \
+    X(argwhere, "sort/unique.c")                                                           \
+    X(boolean_mask, "sort/unique.c")                                                       \
+    X(unique_all, "sort/unique.c")                                                         \
+    X(unique_counts, "sort/unique.c")                                                      \
+    X(unique_inverse, "sort/unique.c")                                                     \
+    X(unique_values, "sort/unique.c")
 #define BASE_PRIMITIVES(X)                                                                 \
     X(where, "elementwise/elementwise.c")                                                  \
     X(sigmoid, "elementwise/elementwise.c")                                                \
@@ -87,6 +170,10 @@
     X(expand_dims, "move/view.c")                                                          \
     X(squeeze, "move/view.c")                                                              \
     X(sum_to, "reduce/reduce_rules.c")                                                     \
+    X(divmod, "elementwise/numbers.c")                                                     \
+    X(view, "move/strided.c")                                                              \
+    X(as_strided, "move/strided.c")                                                        \
+    BASE_COMPOSITES(X)                                                                     \
     BASE_DECOMPOSED(X)                                                                     \
     BASE_BATCHED(X)
 #define BASE_DECLARE(name, ...) extern const tn_primitive base_##name;
@@ -108,6 +195,13 @@ BASE_BATCHED(BASE_DECLARE)
                                       .doc = sentence,                                     \
                                       .attrs = TN_ATTR_TABLE(type, fields),                \
                                       .infer = name##_infer,                               \
+                                      .decompose = name##_decompose,                       \
+                                      __VA_ARGS__}
+// The record of a composite: function NAME_decompose; further fields may follow.
+#define COMPOSITE(name, sentence, ...)                                                     \
+    const tn_primitive base_##name = {.struct_size = sizeof(tn_primitive),                 \
+                                      .id = "base." #name "/1",                            \
+                                      .doc = sentence,                                     \
                                       .decompose = name##_decompose,                       \
                                       __VA_ARGS__}
 #define DECOMPOSE(name)                                                                    \
@@ -201,6 +295,19 @@ tn_array *with_shape(const tn_build *build, const char *primitive, const tn_arra
                      tn_ints shape);
 
 tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype);
+
+// x, or x converted where its dtype is another.
+tn_array *as_dtype(const tn_build *build, tn_array *x, tn_dtype dtype);
+
+// A reduction of x over `axes`; all where they are not given.
+tn_array *reduced_over(const tn_build *build, const char *primitive, const tn_array *x,
+                       const tn_ints *axes, int64_t keepdims);
+
+// The sum along one axis, in `dtype`.
+tn_array *summed(const tn_build *build, const tn_array *x, int64_t axis, tn_dtype dtype);
+
+// count_outputs of a primitive that has an output for each input.
+tn_status output_each_input(const tn_infer *infer, uint64_t *out_count);
 
 // 0, 1, ... n - 1 along an axis that has `behind` axes of extent 1 behind it: i64.
 tn_array *counted(const tn_build *build, int64_t n, int32_t behind);

@@ -328,6 +328,12 @@ typedef struct tn_primitive {
 
     // Builds the outputs from other primitives, with the types that infer gives. On failure
     // nothing needs undoing.
+    //
+    // A record with neither infer nor expr is a composite: the core calls decompose when
+    // the primitive is applied, and what it builds takes the application's place. Types,
+    // derivatives and batching are those of what was built; no kernel may be brought for
+    // it, and graphs and their files do not have it. It has no other rule but
+    // count_outputs. An output may be an input.
     tn_status (*decompose)(const tn_build *build, const tn_rule *rule, tn_array **outputs);
 
     // Computes the outputs on the CPU in the plainest way: the definition that kernels are
@@ -337,7 +343,7 @@ typedef struct tn_primitive {
 
     // Fills types[0 .. num_outputs). Fails with TN_ERR_ARGUMENT for inputs or attributes
     // that the primitive does not take. Pure; allocates nothing; the core checks that
-    // extents do not overflow. NULL only with expr.
+    // extents do not overflow. NULL only with expr, or in a composite (decompose).
     tn_status (*infer)(const tn_infer *infer, tn_type *types);
 
     // For TN_PRIM_VIEW: fills *out with the dtype and extents that infer gave, and with an

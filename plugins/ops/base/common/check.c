@@ -126,6 +126,35 @@ tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype)
     return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
 }
 
+tn_array *as_dtype(const tn_build *build, tn_array *x, tn_dtype dtype)
+{
+    const tn_type *type = build->type(x);
+    return !type || type->dtype == dtype ? x : cast(build, x, dtype);
+}
+
+tn_array *reduced_over(const tn_build *build, const char *primitive, const tn_array *x,
+                       const tn_ints *axes, int64_t keepdims)
+{
+    const tn_attr items[] = {
+        {.name = "keepdims", .kind = TN_ATTR_I64, .i = keepdims},
+        {.name = "axis", .kind = TN_ATTR_INTS, .ints = axes},
+    };
+    return build->op(build, primitive, TN_IN(x), TN_ATTR_LIST(items, axes->given ? 2 : 1));
+}
+
+tn_array *summed(const tn_build *build, const tn_array *x, int64_t axis, tn_dtype dtype)
+{
+    tn_array *sum =
+        build->op(build, "base.sum/1", TN_IN(x), tn_attrs("axis", TN_INTS(axis)));
+    return as_dtype(build, sum, dtype);
+}
+
+tn_status output_each_input(const tn_infer *infer, uint64_t *out_count)
+{
+    *out_count = infer->num_inputs;
+    return TN_OK;
+}
+
 tn_array *counted(const tn_build *build, int64_t n, int32_t behind)
 {
     tn_array *i = build->op(build, "base.arange/1", NULL, 0,

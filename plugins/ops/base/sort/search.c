@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT
+// Places in sorted and unsorted arrays: partition, argpartition, searchsorted, digitize,
+// isin, bincount, histogram, nonzero, compress, and unique and its forms. What would have a
+// size that depends on data has a bound on it, `size`, and says how much of it counts.
+#include "../pack.h"
+
+static tn_array *flattened(const tn_build *build, const tn_array *x)
+{
+    const tn_type *type = build->type(x);
+    return type ? with_shape(build, "base.reshape/1", x,
+                             ints_of(1, (int64_t[]){type_count(type)}))
+                : NULL;
+}
+
+// --- partition --------------------------------------------------------------------------
+
+typedef struct {
+    int64_t kth, axis;
+} partition_attrs;
+
+static const tn_attr_field partition_fields[] = {
+    TN_REQUIRED_FIELD(partition_attrs, kth, TN_ATTR_I64,
+                      "the place that has the element which a sort puts there"),
+    TN_I64_FIELD(partition_attrs, axis, -1, "the axis"),
+};
+
+static tn_status partitioned(const tn_build *build, const tn_rule *rule,
+                             const char *primitive, tn_array **outputs)
+{
+    const partition_attrs *attrs = rule->attrs;
+    const tn_type *x = build->type(rule->inputs[0]);
+    int32_t axis;
+    tn_status status = check_axis(build->host, attrs->axis, x->rank, &axis);
+    if (status)
+        return status;
+    if (attrs->kth < -x->extent[axis] || attrs->kth >= x->extent[axis])
+        return build->host->fail(build->host, TN_ERR_ARGUMENT,
+                                 "kth is %" PRId64 " and axis %d has extent %" PRId64,
+                                 attrs->kth, axis, x->extent[axis]);
+    outputs[0] =
+        build->op(build, primitive, TN_IN(rule->inputs[0]), tn_attrs("axis", attrs->axis));
+    return built(outputs[0]);
+}
+
+DECOMPOSE(partition)
+{
+    return partitioned(build, rule, "base.sort/1", outputs);
+}
+
+DECOMPOSE(argpartition)
+{
+    return partitioned(build, rule, "base.argsort/1", outputs);
+}
+
+COMPOSITE(partition, "x with element kth as a sort has it, lesser ones before: sorted.",
+          TN_INPUTS(base_x), .attrs = TN_ATTR_TABLE(partition_attrs, partition_fields));
+COMPOSITE(argpartition, "The places in x of partition's elements.", TN_INPUTS(base_x),
+          .attrs = TN_ATTR_TABLE(partition_attrs, partition_fields));
+
+// --- searchsorted -----------------------------------------------------------------------
+
+typedef struct {
+    int64_t right;
+} search_attrs;
+
+static const char *const sides[] = {"left", "right", NULL};
+static const tn_input_info search_inputs[] = {
+    {"a", "a vector in ascending order", TN_INPUT_CONSTANT, 0},
+    {"v", "what to find a place for", TN_INPUT_CONSTANT, 0},
+};
+typedef struct {
+    int64_t side;
+} searchsorted_attrs;
+static const tn_attr_field searchsorted_fields[] = {
+    TN_CHOICE_FIELD(searchsorted_attrs, side, 0, sides,
+                    "left: before equal elements; right: behind them"),
+};
+
+// How many elements of the sorted vector are less than v, or with `right` not greater: by
+// bisection, a step a bit of the answer. NaN is greater than all, as sort has it.
+static tn_array *places(const tn_build *build, tn_array *a, tn_array *v, int right)
+{
+    const tn_type *type = build->type(a), *of_v = build->type(v);
+    if (!type || !of_v)
+        return NULL;
+    tn_dtype dtype = tn_dtype_promote(type->dtype, of_v->dtype);
+    int64_t n = type->extent[0], step = 1;
+    const tn_ints shape = tn_extents(build, v);
+    tn_array *at = build->op(build, "base.full/1", NULL, 0,
+                             tn_attrs("shape", &shape, "dtype", (int64_t)TN_I64));
+    while (step <= n / 2)
+        step *= 2;
+    a = as_dtype(build, a, dtype);
+    v = as_dtype(build, v, dtype);
+    int is_float = tn_is_float(dtype);
+    const char *text = is_float && right ? "x, v, at -> (x <= v | isnan(v))"
+                       : is_float        ? "x, v, at -> (x < v | isnan(v) & !isnan(x))"
+                       : right           ? "x, v, at -> x <= v"
+                                         : "x, v, at -> x < v";
+    for (; n > 0 && step > 0; step /= 2) {
+        tn_array *next =
+            build->expr(build, "at -> at + step", TN_IN(at), tn_attrs("step", step));
+        tn_array *last = build->expr(build, "i -> i - 1", TN_IN(next), TN_NO_ATTRS);
+        tn_array *x = build->op(build, "base.take/1", TN_IN(a, last), TN_NO_ATTRS);
+        tn_array *is_less = build->expr(build, text, TN_IN(x, v, at), TN_NO_ATTRS);
+        at = build->expr(build, "is, next, at -> is & next <= n ? next : at",
+                         TN_IN(is_less, next, at), tn_attrs("n", n));
+    }
+    return at;
+}
+
+static tn_status check_vector(const tn_host *host, const char *name, const tn_type *type)
+{
+    if (type->rank == 1)
+        return TN_OK;
+    return host->fail(host, TN_ERR_ARGUMENT, "%s has rank %d, expected 1", name,
+                      type->rank);
+}
+
+DECOMPOSE(searchsorted)
+{
+    const searchsorted_attrs *attrs = rule->attrs;
+    tn_status status = check_vector(build->host, "a", build->type(rule->inputs[0]));
+    if (status)
+        return status;
+    outputs[0] = places(build, rule->inputs[0], rule->inputs[1], attrs->side == 1);
+    return built(outputs[0]);
+}
+
+COMPOSITE(searchsorted, "Where elements would be put into a sorted vector: i64.",
+          TN_INPUTS(search_inputs),
+          .attrs = TN_ATTR_TABLE(searchsorted_attrs, searchsorted_fields));
+
+static const tn_input_info digitize_inputs[] = {
+    {"x", "the numbers", TN_INPUT_CONSTANT, 0},
+    {"bins", "edges in ascending order: a vector", TN_INPUT_CONSTANT, 0},
+};
+static const tn_attr_field digitize_fields[] = {
+    TN_BOOL_FIELD(search_attrs, right, 0, "the right edge belongs to a bin, not the left"),
+};
+
+DECOMPOSE(digitize)
+{
+    const search_attrs *attrs = rule->attrs;
+    tn_status status = check_vector(build->host, "bins", build->type(rule->inputs[1]));
+    if (status)
+        return status;
+    outputs[0] = places(build, rule->inputs[1], rule->inputs[0], !attrs->right);
+    return built(outputs[0]);
+}
+
+COMPOSITE(digitize, "The numbers of the bins that elements of x fall into: i64.",
+          TN_INPUTS(digitize_inputs),
+          .attrs = TN_ATTR_TABLE(search_attrs, digitize_fields));
+
+typedef struct {
+    int64_t invert;
+} isin_attrs;
+static const tn_input_info isin_inputs[] = {
+    {"x", "the elements", TN_INPUT_CONSTANT, 0},
+    {"values", "which to look for", TN_INPUT_CONSTANT, 0},
+};
+static const tn_attr_field isin_fields[] = {
+    TN_BOOL_FIELD(isin_attrs, invert, 0, "whether they are not among the values"),
+};
+
+DECOMPOSE(isin)
+{
+    const isin_attrs *attrs = rule->attrs;
+    tn_array *values = build->op(build, "base.sort/1",
+                                 TN_IN(flattened(build, rule->inputs[1])), TN_NO_ATTRS);
+    outputs[0] = build->expr(build, attrs->invert ? "a, b -> a == b" : "a, b -> a != b",
+                             TN_IN(places(build, values, rule->inputs[0], 0),
+                                   places(build, values, rule->inputs[0], 1)),
+                             TN_NO_ATTRS);
+    const tn_type *x = build->type(rule->inputs[0]);
+    if (outputs[0] && tn_is_float(x->dtype)) // NaN is no element
+        outputs[0] = build->expr(
+            build, attrs->invert ? "o, x -> o | isnan(x)" : "o, x -> o & !isnan(x)",
+            TN_IN(outputs[0], rule->inputs[0]), TN_NO_ATTRS);
+    return built(outputs[0]);
+}
+
+COMPOSITE(isin, "Whether elements of x are among the values.", TN_INPUTS(isin_inputs),
+          .attrs = TN_ATTR_TABLE(isin_attrs, isin_fields));
+
+// --- bincount and histogram -------------------------------------------------------------
+
+typedef struct {
+    int64_t length;
+} bincount_attrs;
+
+static const tn_input_info bincount_inputs[] = {
+    {"x", "integers that are not negative: a vector", TN_INPUT_CONSTANT, 0},
+    {"weights", "what each counts; not given: 1", TN_INPUT_OPTIONAL, 0},
+};
+static const tn_attr_field bincount_fields[] = {
+    TN_REQUIRED_FIELD(bincount_attrs, length, TN_ATTR_I64,
+                      "elements of the result: numbers from it on are left out"),
+};
+
+// `length` sums of `weights`, or counts, by the numbers `at`; those out of range are
+// dropped.
+static tn_array *counts(const tn_build *build, tn_array *at, tn_array *weights,
+                        int64_t length)
+{
+    tn_dtype dtype = weights && build->type(weights) ? build->type(weights)->dtype : TN_I64;
+    const tn_ints shape = {1, 1, {length}}, extents = tn_extents(build, at);
+    tn_array *none = build->op(build, "base.full/1", NULL, 0,
+                               tn_attrs("shape", &shape, "dtype", (int64_t)dtype));
+    if (!weights)
+        weights = with_shape(build, "base.broadcast_to/1", build->scalar(build, TN_I64, 1),
+                             extents);
+    return build->op(build, "base.scatter_add/1", TN_IN(none, at, weights), TN_NO_ATTRS);
+}
+
+DECOMPOSE(bincount)
+{
+    const bincount_attrs *attrs = rule->attrs;
+    const tn_host *host = build->host;
+    const tn_type *x = build->type(rule->inputs[0]);
+    tn_array *weights = rule->num_inputs > 1 ? rule->inputs[1] : NULL;
+    tn_status status = check_vector(host, "x", x);
+    if (status == TN_OK && attrs->length < 0)
+        status = host->fail(host, TN_ERR_ARGUMENT,
+                            "length is %" PRId64 ", expected at least 0", attrs->length);
+    if (status == TN_OK && weights) {
+        const tn_type *w = build->type(weights);
+        if (w->rank != 1 || w->extent[0] != x->extent[0])
+            status =
+                host->fail(host, TN_ERR_ARGUMENT,
+                           "weights has %" PRId64 " elements and rank %d, expected x's "
+                           "%" PRId64 " and rank 1",
+                           type_count(w), w->rank, x->extent[0]);
+        else if (!tn_is_float(w->dtype))
+            weights = cast(build, weights, TN_F64);
+    }
+    if (status == TN_OK)
+        status = x->dtype == TN_BOOL ? TN_OK : check_integers(host, "x", x->dtype);
+    if (status)
+        return status;
+    // A negative number would count from the end.
+    tn_array *at = build->expr(build, "x -> x < 0 ? length : i64(x)",
+                               TN_IN(rule->inputs[0]), tn_attrs("length", attrs->length));
+    if (x->dtype == TN_U64)
+        at = build->expr(build, "x -> x < u64(length) ? i64(x) : length",
+                         TN_IN(rule->inputs[0]), tn_attrs("length", attrs->length));
+    outputs[0] = counts(build, at, weights, attrs->length);
+    return built(outputs[0]);
+}
+
+COMPOSITE(bincount, "How often each number occurs, or the sums of their weights.",
+          TN_INPUTS(bincount_inputs),
+          .attrs = TN_ATTR_TABLE(bincount_attrs, bincount_fields));
+
+typedef struct {
+    int64_t bins;
+    double lo, hi;
+    int64_t density;
+} histogram_attrs;
+
+static const tn_input_info histogram_inputs[] = {
+    {"x", "the numbers", TN_INPUT_CONSTANT, 0},
+    {"edges", "of the bins, in ascending order; instead of bins",
+     TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
+    {"weights", "what each counts, of x's extents; not given: 1", TN_INPUT_OPTIONAL, 0},
+};
+static const tn_output_info histogram_outputs[] = {
+    {"counts", "how many elements a bin has: i64, or as weights", 0, 0},
+    {"edges", "the edges of the bins, one more than there are", 0, 0},
+};
+static const tn_attr_field histogram_fields[] = {
+    TN_I64_FIELD(histogram_attrs, bins, 10, "how many, of equal width"),
+    TN_F64_FIELD(histogram_attrs, lo, NAN, "the first edge; not given: the least element"),
+    TN_F64_FIELD(histogram_attrs, hi, NAN,
+                 "the last edge; not given: the greatest element"),
+    TN_BOOL_FIELD(histogram_attrs, density, 0, "the share of a bin by its width"),
+};
+
+// lo, lo + step, ... hi in f64; one apart where both are equal, as NumPy has it.
+static tn_array *equal_edges(const tn_build *build, tn_array *x,
+                             const histogram_attrs *attrs)
+{
+    int is_given = !isnan(attrs->lo) && !isnan(attrs->hi),
+        is_empty = type_count(build->type(x)) == 0;
+    tn_array *lo = build->scalar(build, TN_F64, is_given ? attrs->lo : 0);
+    tn_array *hi = build->scalar(build, TN_F64, is_given ? attrs->hi : is_empty ? 1 : 0);
+    if (!is_given && !is_empty) {
+        lo = cast(build, build->op(build, "base.min/1", TN_IN(x), TN_NO_ATTRS), TN_F64);
+        hi = cast(build, build->op(build, "base.max/1", TN_IN(x), TN_NO_ATTRS), TN_F64);
+    }
+    return build->expr(
+        build,
+        "i, lo, hi -> l = lo == hi ? lo - 0.5 : lo; h = lo == hi ? hi + 0.5 : hi; "
+        "i == bins ? h : l + f64(i) * ((h - l) / f64(bins))",
+        TN_IN(counted(build, attrs->bins + 1, 0), lo, hi), tn_attrs("bins", attrs->bins));
+}
+
+DECOMPOSE(histogram)
+{
+    const histogram_attrs *attrs = rule->attrs;
+    const tn_host *host = build->host;
+    tn_array *x = rule->inputs[0], *edges = rule->num_inputs > 1 ? rule->inputs[1] : NULL;
+    tn_array *weights = rule->num_inputs > 2 ? rule->inputs[2] : NULL;
+    tn_status status = TN_OK;
+    if (edges)
+        status = check_vector(host, "edges", build->type(edges));
+    else if (attrs->bins < 1 || attrs->bins > INT32_MAX)
+        status = host->fail(host, TN_ERR_ARGUMENT,
+                            "bins is %" PRId64 ", expected at least 1", attrs->bins);
+    else if (isnan(attrs->lo) != isnan(attrs->hi) || attrs->lo > attrs->hi)
+        status = host->fail(host, TN_ERR_ARGUMENT,
+                            "lo is %g and hi %g, expected both or none, and lo <= hi",
+                            attrs->lo, attrs->hi);
+    if (status == TN_OK && edges && build->type(edges)->extent[0] < 2)
+        status =
+            host->fail(host, TN_ERR_ARGUMENT, "got %" PRId64 " edges, expected at least 2",
+                       build->type(edges)->extent[0]);
+    if (status == TN_OK && weights &&
+        type_count(build->type(weights)) != type_count(build->type(x)))
+        status = host->fail(host, TN_ERR_ARGUMENT,
+                            "weights has %" PRId64 " elements, x %" PRId64,
+                            type_count(build->type(weights)), type_count(build->type(x)));
+    if (status)
+        return status;
+    edges = edges ? edges : equal_edges(build, x, attrs);
+    int64_t bins = build->type(edges) ? build->type(edges)->extent[0] - 1 : 0;
+    x = flattened(build, x);
+    // The last edge belongs to the last bin; what is out of range, NaN too, to none.
+    tn_array *first = part_of_axis(build, edges, 0, 0, 1, 1);
+    tn_array *last = part_of_axis(build, edges, 0, bins, 1, 1);
+    tn_array *at = build->expr(
+        build, "p, x, a, b -> x >= a & x < b ? p - 1 : x == b ? bins - 1 : bins",
+        TN_IN(places(build, edges, x, 1), x, first, last), tn_attrs("bins", bins));
+    outputs[0] = counts(build, at, weights ? flattened(build, weights) : NULL, bins);
+    outputs[1] = edges;
+    if (attrs->density) {
+        tn_array *sum = build->op(build, "base.sum/1", TN_IN(outputs[0]), TN_NO_ATTRS);
+        outputs[0] =
+            build->expr(build, "n, s, a, b -> n / (b - a) / s",
+                        TN_IN(outputs[0], sum, part_of_axis(build, edges, 0, 0, 1, bins),
+                              part_of_axis(build, edges, 0, 1, 1, bins)),
+                        TN_NO_ATTRS);
+    }
+    return built(outputs[0]);
+}
+
+COMPOSITE(histogram, "How many elements fall into each of a row of bins.",
+          TN_INPUTS(histogram_inputs), TN_OUTPUTS(histogram_outputs),
+          .attrs = TN_ATTR_TABLE(histogram_attrs, histogram_fields));

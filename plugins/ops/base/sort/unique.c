@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT
+// Elements that data choose: nonzero, argwhere, boolean_mask, and unique and its forms.
+// Their number depends on data, so a bound on it, `size`, gives the extents: the first
+// `size` elements are kept, those behind the last one are filled, and `count` says how many
+// there are, which may be more than the bound.
+#include "../pack.h"
+
+typedef struct {
+    int64_t size;
+    double fill_value;
+} bounded_attrs;
+
+static tn_array *flattened(const tn_build *build, const tn_array *x)
+{
+    const tn_type *type = build->type(x);
+    return type ? with_shape(build, "base.reshape/1", x,
+                             ints_of(1, (int64_t[]){type_count(type)}))
+                : NULL;
+}
+
+static tn_status check_size(const tn_host *host, int64_t size)
+{
+    if (size >= 0)
+        return TN_OK;
+    return host->fail(host, TN_ERR_ARGUMENT, "size is %" PRId64 ", expected at least 0",
+                      size);
+}
+
+// Extents [size, ...] behind which the extents of `x` from axis `from` on come.
+static tn_ints bounded_shape(const tn_build *build, const tn_array *x, int64_t size,
+                             uint32_t from)
+{
+    tn_ints of_x = tn_extents(build, x), shape = {1, 1, {size}};
+    for (uint32_t i = from; i < of_x.count; i++)
+        shape.value[shape.count++] = of_x.value[i];
+    return shape;
+}
+
+// The elements of `values` whose `at` is below `size`, each at its place; else `fill`.
+static tn_array *placed(const tn_build *build, tn_array *values, tn_array *at, int64_t size,
+                        double fill)
+{
+    const tn_type *type = build->type(values);
+    if (!type)
+        return NULL;
+    const tn_ints shape = bounded_shape(build, values, size, 1);
+    tn_array *filled =
+        build->op(build, "base.full/1", NULL, 0,
+                  tn_attrs("shape", &shape, "value", fill, "dtype", (int64_t)type->dtype));
+    return build->op(build, "base.scatter_set/1", TN_IN(filled, at, values), TN_NO_ATTRS);
+}
+
+// What a mask of one axis chooses: the place of each element, `size` where it has none, and
+// how many are chosen.
+struct chosen {
+    tn_array *at, *count;
+    int64_t n;
+};
+
+static struct chosen choose(const tn_build *build, tn_array *mask, int64_t size)
+{
+    struct chosen c = {.n = build->type(mask) ? build->type(mask)->extent[0] : 0};
+    tn_array *is = build->expr(build, "m -> i64(bool(m))", TN_IN(mask), TN_NO_ATTRS);
+    tn_array *running = build->op(build, "base.cumsum/1", TN_IN(is), tn_attrs("axis", 0));
+    c.at = build->expr(build, "m, r -> m != 0 ? r - 1 : size", TN_IN(is, running),
+                       tn_attrs("size", size));
+    c.count = build->op(build, "base.sum/1", TN_IN(is), TN_NO_ATTRS);
+    return c;
+}
+
+// --- nonzero ----------------------------------------------------------------------------
+
+static const tn_input_info nonzero_inputs[] = {
+    {"x", "the array", TN_INPUT_CONSTANT, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
+};
+static const tn_output_info nonzero_outputs[] = {
+    {"indices", "of each axis in turn, i64, in row-major order; last how many there are", 0,
+     0}};
+static const tn_output_info argwhere_outputs[] = {
+    {"indices", "a row an element, i64, in row-major order", 0, 0},
+    {"count", "how many there are, i64", 0, 0},
+};
+static const tn_attr_field nonzero_fields[] = {
+    TN_REQUIRED_FIELD(bounded_attrs, size, TN_ATTR_I64, "the most elements"),
+    TN_F64_FIELD(bounded_attrs, fill_value, 0, "the indices behind the last element"),
+};
+
+static tn_status nonzero_count(const tn_infer *infer, uint64_t *out_count)
+{
+    if (infer->types[0].rank == 0)
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "x has rank 0, expected at least 1");
+    *out_count = (uint64_t)infer->types[0].rank + 1;
+    return TN_OK;
+}
+
+// Indices along each axis, and the number of elements behind them.
+static tn_status indices_of(const tn_build *build, const tn_rule *rule, tn_array **indices)
+{
+    const bounded_attrs *attrs = rule->attrs;
+    tn_array *x = rule->inputs[0];
+    tn_ints shape = tn_extents(build, x);
+    tn_status status = check_size(build->host, attrs->size);
+    if (status)
+        return status;
+    struct chosen c = choose(build, flattened(build, x), attrs->size);
+    tn_array *flat = placed(build, counted(build, c.n, 0), c.at, attrs->size, -1);
+    int64_t inner = 1;
+    for (int32_t axis = (int32_t)shape.count - 1; axis >= 0; axis--) {
+        int64_t n = shape.value[axis];
+        indices[axis] = build->expr(
+            build, "f -> f < 0 ? i64(fill) : f // inner % n", TN_IN(flat),
+            tn_attrs("inner", inner, "n", n ? n : 1, "fill", (int64_t)attrs->fill_value));
+        inner *= n ? n : 1; // at most the number of elements
+    }
+    indices[shape.count] = c.count;
+    return built(c.count);
+}
+
+DECOMPOSE(nonzero)
+{
+    return indices_of(build, rule, outputs);
+}
+
+DECOMPOSE(argwhere)
+{
+    const bounded_attrs *attrs = rule->attrs;
+    tn_array *indices[TN_MAX_RANK + 1];
+    uint32_t rank = (uint32_t)build->type(rule->inputs[0])->rank;
+    tn_status status = indices_of(build, rule, indices);
+    if (status)
+        return status;
+    const tn_ints none = {2, 1, {attrs->size, 0}};
+    outputs[0] = rank ? build->op(build, "base.stack/1", (const tn_array *const *)indices,
+                                  rank, tn_attrs("axis", 1))
+                      : build->op(build, "base.full/1", NULL, 0,
+                                  tn_attrs("shape", &none, "dtype", (int64_t)TN_I64));
+    outputs[1] = indices[rank];
+    return built(outputs[0]);
+}
+
+COMPOSITE(nonzero, "The indices of the elements that are nonzero or true.",
+          TN_INPUTS(nonzero_inputs), TN_OUTPUTS(nonzero_outputs),
+          .count_outputs = nonzero_count,
+          .attrs = TN_ATTR_TABLE(bounded_attrs, nonzero_fields));
+COMPOSITE(argwhere, "The indices of the elements that are nonzero or true, as rows.",
+          TN_INPUTS(nonzero_inputs), TN_OUTPUTS(argwhere_outputs),
+          .attrs = TN_ATTR_TABLE(bounded_attrs, nonzero_fields));
+
+// --- boolean_mask -----------------------------------------------------------------------
+
+static const tn_input_info mask_inputs[] = {
+    {"x", "the array", 0, 0},
+    {"mask", "which: of the extents of x's first axes", TN_INPUT_CONSTANT,
+     TN_DTYPE_BIT(TN_BOOL)},
+};
+static const tn_output_info mask_outputs[] = {
+    {"values", "x where the mask is true, along one axis in front", 0, 0},
+    {"count", "how many there are, i64", 0, 0},
+};
+static const tn_attr_field bounded_fields[] = {
+    TN_REQUIRED_FIELD(bounded_attrs, size, TN_ATTR_I64, "the most elements"),
+    TN_F64_FIELD(bounded_attrs, fill_value, 0, "what elements behind the last are"),
+};
+
+DECOMPOSE(boolean_mask)
+{
+    const bounded_attrs *attrs = rule->attrs;
+    const tn_host *host = build->host;
+    const tn_type *x = build->type(rule->inputs[0]), *mask = build->type(rule->inputs[1]);
+    char got[SHAPE_TEXT], of_x[SHAPE_TEXT];
+    tn_status status = check_size(host, attrs->size);
+    if (status)
+        return status;
+    if (mask->rank < 1 || mask->rank > x->rank ||
+        memcmp(mask->extent, x->extent, sizeof(int64_t) * (size_t)mask->rank) != 0)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "mask has shape %s, expected the first extents of x, %s",
+                          shape_text(mask->rank, mask->extent, got),
+                          shape_text(x->rank, x->extent, of_x));
+    struct chosen c = choose(build, flattened(build, rule->inputs[1]), attrs->size);
+    const tn_ints rows = bounded_shape(build, rule->inputs[0], c.n, (uint32_t)mask->rank);
+    outputs[0] = placed(build, with_shape(build, "base.reshape/1", rule->inputs[0], rows),
+                        c.at, attrs->size, attrs->fill_value);
+    outputs[1] = c.count;
+    return built(outputs[0]);
+}
+
+COMPOSITE(boolean_mask, "The elements of x where a mask is true: NumPy's x[mask].",
+          TN_INPUTS(mask_inputs), TN_OUTPUTS(mask_outputs),
+          .attrs = TN_ATTR_TABLE(bounded_attrs, bounded_fields));
+
+// --- unique -----------------------------------------------------------------------------
+
+typedef struct {
+    int64_t size;
+    double fill_value;
+    int64_t equal_nan;
+} unique_attrs;
+
+static const tn_input_info unique_inputs[] = {
+    {"x", "the array", TN_INPUT_CONSTANT, 0},
+};
+static const tn_attr_field unique_fields[] = {
+    TN_REQUIRED_FIELD(unique_attrs, size, TN_ATTR_I64, "the most values"),
+    TN_F64_FIELD(unique_attrs, fill_value, 0, "what values behind the last are"),
+    TN_BOOL_FIELD(unique_attrs, equal_nan, 0, "all NaN are one value"),
+};
+
+enum {
+    UNIQUE_VALUES,
+    UNIQUE_INDICES,
+    UNIQUE_INVERSE,
+    UNIQUE_COUNTS,
+    UNIQUE_COUNT,
+    UNIQUE_RESULTS
+};
+
+// x sorted, the first of equal elements marked; each value's number is that of the marks
+// before it.
+static tn_status unique_results(const tn_build *build, const tn_rule *rule,
+                                tn_array **results)
+{
+    const unique_attrs *attrs = rule->attrs;
+    tn_array *x = flattened(build, rule->inputs[0]);
+    const tn_type *type = build->type(x);
+    tn_status status = check_size(build->host, attrs->size);
+    if (status || !type)
+        return status ? status : TN_ERR_ARGUMENT;
+    int64_t n = type->extent[0];
+    const tn_ints shape = tn_extents(build, rule->inputs[0]);
+    tn_array *order = build->op(build, "base.argsort/1", TN_IN(x), TN_NO_ATTRS);
+    tn_array *sorted =
+        n ? build->op(build, "base.take/1", TN_IN(x, order), TN_NO_ATTRS) : x;
+    tn_array *before =
+        n ? build->op(build, "base.roll/1", TN_IN(sorted), tn_attrs("shift", TN_INTS(1)))
+          : x;
+    int both = tn_is_float(type->dtype) && attrs->equal_nan;
+    tn_array *first =
+        build->expr(build,
+                    both ? "a, b, i -> i == 0 | (a != b & !(isnan(a) & isnan(b)))"
+                         : "a, b, i -> i == 0 | a != b",
+                    TN_IN(sorted, before, counted(build, n, 0)), TN_NO_ATTRS);
+    struct chosen c = choose(build, first, attrs->size);
+    tn_array *number = build->expr(
+        build, "r -> r - 1",
+        TN_IN(build->op(build, "base.cumsum/1", TN_IN(cast(build, first, TN_I64)),
+                        tn_attrs("axis", 0))),
+        TN_NO_ATTRS);
+    tn_array *ones = with_shape(build, "base.broadcast_to/1",
+                                build->scalar(build, TN_I64, 1), ints_of(1, &n));
+    const tn_ints bound = {1, 1, {attrs->size}};
+    tn_array *zeros = build->op(build, "base.full/1", NULL, 0,
+                                tn_attrs("shape", &bound, "dtype", (int64_t)TN_I64));
+    results[UNIQUE_VALUES] = placed(build, sorted, c.at, attrs->size, attrs->fill_value);
+    results[UNIQUE_INDICES] = placed(build, order, c.at, attrs->size, 0);
+    results[UNIQUE_INVERSE] =
+        with_shape(build, "base.reshape/1", placed(build, number, order, n, 0), shape);
+    results[UNIQUE_COUNTS] =
+        build->op(build, "base.scatter_add/1", TN_IN(zeros, number, ones), TN_NO_ATTRS);
+    results[UNIQUE_COUNT] = c.count;
+    for (int32_t i = 0; i < UNIQUE_RESULTS; i++)
+        if (!results[i])
+            return TN_ERR_ARGUMENT;
+    return TN_OK;
+}
+
+#define VALUES                                                                             \
+    {                                                                                      \
+        "values", "in ascending order", 0, 0                                               \
+    }
+#define INDICES                                                                            \
+    {                                                                                      \
+        "indices", "of the first of each in x flattened, i64", 0, 0                        \
+    }
+#define INVERSE                                                                            \
+    {                                                                                      \
+        "inverse", "of x's extents: the number of each element's value, i64", 0, 0         \
+    }
+#define COUNTS                                                                             \
+    {                                                                                      \
+        "counts", "how often each occurs, i64", 0, 0                                       \
+    }
+#define COUNT                                                                              \
+    {                                                                                      \
+        "count", "how many values there are, i64", 0, 0                                    \
+    }
+static const tn_output_info all_outputs[] = {VALUES, INDICES, INVERSE, COUNTS, COUNT};
+static const tn_output_info counts_outputs[] = {VALUES, COUNTS, COUNT};
+static const tn_output_info inverse_outputs[] = {VALUES, INVERSE, COUNT};
+static const tn_output_info values_outputs[] = {VALUES, COUNT};
+
+static tn_status some_of_unique(const tn_build *build, const tn_rule *rule, int32_t which,
+                                tn_array **outputs)
+{
+    tn_array *results[UNIQUE_RESULTS];
+    tn_status status = unique_results(build, rule, results);
+    if (status)
+        return status;
+    outputs[0] = results[UNIQUE_VALUES];
+    outputs[1] = results[which];
+    if (which != UNIQUE_COUNT)
+        outputs[2] = results[UNIQUE_COUNT];
+    return TN_OK;
+}
+
+DECOMPOSE(unique_all)
+{
+    return unique_results(build, rule, outputs);
+}
+
+DECOMPOSE(unique_counts)
+{
+    return some_of_unique(build, rule, UNIQUE_COUNTS, outputs);
+}
+
+DECOMPOSE(unique_inverse)
+{
+    return some_of_unique(build, rule, UNIQUE_INVERSE, outputs);
+}
+
+DECOMPOSE(unique_values)
+{
+    return some_of_unique(build, rule, UNIQUE_COUNT, outputs);
+}
+
+#define UNIQUE(name, results, sentence)                                                    \
+    COMPOSITE(name, sentence, TN_INPUTS(unique_inputs), TN_OUTPUTS(results),               \
+              .attrs = TN_ATTR_TABLE(unique_attrs, unique_fields))
+UNIQUE(unique_all, all_outputs,
+       "The different values of x, where they are, and how often each occurs.");
+UNIQUE(unique_counts, counts_outputs,
+       "The different values of x, and how often each occurs.");
+UNIQUE(unique_inverse, inverse_outputs,
+       "The different values of x, and the number of each element's value.");
+UNIQUE(unique_values, values_outputs, "The different values of x.");
