@@ -5,11 +5,12 @@ of matmul, ties of argmax. usage: golden.py OUT
 
 A case is the primitive's name, its attributes as text, its inputs, and what NumPy gives, one
 array for each output that is compared; numbers are little-endian 64 bits, texts are a length and
-bytes. The cases of golden_operators.py and golden_numbers.py are added.
+bytes. The cases of the other golden_*.py are added.
 """
 import struct
 import sys
 
+import golden_composites
 import golden_numbers
 import golden_operators
 import numpy as np
@@ -181,6 +182,7 @@ def main():
         make()
     golden_numbers.make(add)
     golden_operators.make(add, DTYPES)
+    golden_composites.make(add)
     with open(sys.argv[1], 'wb') as out:
         out.write(struct.pack('<q', len(cases)))
         for name, attrs, inputs, results, roundings in cases:

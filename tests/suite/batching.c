@@ -7,7 +7,7 @@
 // batch runs the same arithmetic in another order of loops: 1e-12 of what a term may be.
 #include "cases.h"
 
-enum { MAX_RESULTS = 3, WITH_COTANGENTS = -2 };
+enum { MAX_RESULTS = 6, WITH_COTANGENTS = -2 };
 
 static const double bound = 1e-11;
 

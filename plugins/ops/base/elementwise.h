@@ -73,7 +73,7 @@
       "The larger one; NaN when both are.")                                                \
     X(fmin, "isnan(x) ? y : isnan(y) ? x : min(x, y)",                                     \
       "The smaller one; NaN when both are.")                                               \
-    X(heaviside, "isnan(x) ? x : x < 0 ? 0 * y : x == 0 ? y : 0 * y + 1",                  \
+    X(heaviside, "isnan(x) ? x : x < 0 ? 0.0 : x == 0 ? y : 1.0",                          \
       "0 where x is below 0, y where it is 0, 1 above.")                                   \
     X(logaddexp, "x == y ? x / 2 + y / 2 + log(2) : max(x, y) + log1p(exp(-abs(x - y)))",  \
       "log(exp(x) + exp(y)) without overflow.")                                            \

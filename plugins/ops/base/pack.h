@@ -171,6 +171,12 @@
     X(squeeze, "move/view.c")                                                              \
     X(sum_to, "reduce/reduce_rules.c")                                                     \
     X(divmod, "elementwise/numbers.c")                                                     \
+    X(gamma, "elementwise/special.c")                                                      \
+    X(lgamma, "elementwise/special.c")                                                     \
+    X(digamma, "elementwise/special.c")                                                    \
+    X(trigamma, "elementwise/special.c")                                                   \
+    X(i0e, "elementwise/special.c")                                                        \
+    X(i1e, "elementwise/special.c")                                                        \
     X(view, "move/strided.c")                                                              \
     X(as_strided, "move/strided.c")                                                        \
     BASE_COMPOSITES(X)                                                                     \

@@ -56,6 +56,12 @@ static tn_status view_view(const tn_view *view, tn_layout *out)
     tn_layout made = *in;
     made.dtype = view->output->dtype;
     int32_t last = in->rank - 1;
+    if (tn_layout_count(in) == 0) {
+        memcpy(made.extent, view->output->extent, sizeof(made.extent));
+        made.offset = 0;
+        *out = made;
+        return TN_OK;
+    }
     if (from != to && in->extent[last] > 1 && in->stride[last] != 1)
         return TN_ERR_UNSUPPORTED;
     for (int32_t i = 0; i < in->rank && from != to; i++) {
