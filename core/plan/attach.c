@@ -70,7 +70,8 @@ static bool waits_between(const struct plan_work *work, uint32_t from, uint32_t 
 // Whether the operand is all elements of the value, in its order.
 static bool reads_all(const struct operand *in, const struct plan_value *base)
 {
-    return in->layout.offset == 0 && layout_is_contiguous(&in->layout) &&
+    return in->layout.dtype == base->layout.dtype && in->layout.offset == 0 &&
+           layout_is_contiguous(&in->layout) &&
            layout_elements(&in->layout) == layout_elements(&base->layout);
 }
 

@@ -236,6 +236,7 @@ static tn_status emit_take(const struct fuser *f, struct group *group,
         const tn_expr_insn *other = &group->insns[i];
         if (other->op == TN_EXPR_TAKE && group->params[other->c] == params[0] &&
             group->params[other->c + 1] == params[1] &&
+            group->inputs[other->a].layout.dtype == in->layout.dtype &&
             fuse_same_elements(&group->inputs[other->a].layout, &in->layout) &&
             values[group->inputs[other->a].value].base == values[in->value].base)
             input = other->a;

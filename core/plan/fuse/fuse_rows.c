@@ -276,8 +276,11 @@ bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
         // Rounded to 8 bits when it is stored: reading the group's own value would not.
         if (tn_dtype_in(in->layout.dtype, TN_FLOAT8_DTYPES))
             return false;
-        const struct group_result *result =
-            fuse_find_result(group, f->work->values[in->value].base);
+        uint32_t base = f->work->values[in->value].base;
+        const struct group_result *result = fuse_find_result(group, base);
+        // The bytes of another dtype are in memory alone.
+        if (in->layout.dtype != f->work->values[base].layout.dtype)
+            return false;
         if (!result || !fuse_same_elements(fuse_layout(group, &f->members[op], in, &read),
                                            made_layout(group, result, &made)))
             return false;
