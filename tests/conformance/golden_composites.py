@@ -278,8 +278,82 @@ def searching(add):
         add('base.argpartition', [y], np.argsort(y, 0, kind='stable'), kth=k, axis=0)
 
 
+def padding(add):
+    def case(x, widths, mode, roundings=0, **given):
+        names = {'stat_length': 'stat_length', 'constant_values': 'value', 'end_values': 'value'}
+        add('base.pad', [x], np.pad(x, widths, mode, **given), roundings, before=[w[0] for w in widths],
+            after=[w[1] for w in widths], mode=mode, **{names[k]: v for k, v in given.items()})
+    for d in (F8, I4, U1):
+        x = whole(d, (3, 4))
+        for mode in ('edge', 'reflect', 'symmetric', 'wrap'):
+            case(x, ((2, 1), (0, 7)), mode)
+            case(x[:1], ((3, 0), (5, 5)), mode)
+            case(x, ((0, 0), (0, 0)), mode)
+        case(x, ((1, 2), (3, 0)), 'constant', constant_values=5)
+        case(x, ((1, 2), (3, 0)), 'maximum')
+        case(x, ((1, 2), (3, 1)), 'minimum', stat_length=2)
+        case(x, ((2, 3), (1, 4)), 'linear_ramp', 4, end_values=9)
+    x = real((3, 5))
+    for mode in ('mean', 'median'):
+        case(x, ((2, 1), (1, 3)), mode, 16)
+        case(x, ((2, 1), (1, 3)), mode, 16, stat_length=2)
+    add('base.pad', [x, np.array([2.5])], np.pad(x, ((1, 0), (2, 2)), constant_values=2.5), before=[1, 2], after=[0, 2])
+
+
+def joining(add):
+    for d in SOME:
+        a, b, m = whole(d, 3), whole(d, 3), whole(d, (3, 2))
+        for name, given in [('hstack', [a, b, a]), ('hstack', [m, m[:, :1].copy()]), ('vstack', [a, b]),
+                            ('vstack', [m, m[:1]]), ('dstack', [a, b]), ('dstack', [m, m]),
+                            ('column_stack', [a, m, b]), ('hstack', [np.array(1, d), np.array(0, d)])]:
+            add('base.' + name, given, getattr(np, name)(given))
+
+
+def running(add):
+    for d in (F8, I4, U1):
+        x = whole(d, (3, 4))
+        for axis in (0, 1, -1):
+            sums = np.cumsum(x, axis)
+            add('base.cumulative_sum', [x], sums, axis=axis)
+            zero = np.zeros_like(np.take(sums, [0], axis))
+            add('base.cumulative_sum', [x], np.concatenate([zero, sums], axis), axis=axis, include_initial=True)
+            products = np.cumprod(x % 3, axis)
+            add('base.cumulative_prod', [x % 3], np.concatenate([zero.astype(products.dtype) + 1, products], axis),
+                axis=axis, include_initial=True)
+        add('base.cumulative_sum', [x[0].copy()], np.cumsum(x[0], dtype='f4'), dtype='f32')
+    x = real((3, 9))
+    x[0, 2] = x[1, 0] = NAN
+    for axis in (0, 1):
+        add('base.nancumsum', [x], np.nancumsum(x, axis), 16, axis=axis)
+        add('base.nancumprod', [x], np.nancumprod(x, axis), 16, axis=axis)
+    add('base.nancumsum', [x], np.nancumsum(x), 64)
+    x = np.concatenate([real((3, 11)) * 400, np.full((1, 11), -INF)])
+    x[1, 3] = -INF
+    for axis in (0, 1):
+        add('base.logcumsumexp', [x], np.logaddexp.accumulate(x, axis), 64, axis=axis)
+        add('base.logcumsumexp', [x], np.flip(np.logaddexp.accumulate(np.flip(x, axis), axis), axis), 64, axis=axis,
+            reverse=True)
+
+
+def transforming(add):
+    for d in (F8, I4):
+        for n, m in ((7, 3), (3, 7), (5, 4), (4, 5), (1, 1), (6, 6)):
+            a, v = whole(d, n), whole(d, m)
+            for mode in ('full', 'same', 'valid'):
+                add('base.convolve', [a, v], np.convolve(a, v, mode), 16, mode=mode)
+                add('base.correlate', [a, v], np.correlate(a, v, mode), 16, mode=mode)
+    for n in (1, 2, 8, 64, 256):
+        h = np.ones((1, 1))
+        while len(h) < n:
+            h = np.block([[h, h], [h, -h]])
+        x = real((3, n))
+        add('base.hadamard_transform', [x], x @ h / np.sqrt(n), 256)
+        add('base.hadamard_transform', [x[0].copy()], x[0] @ h * 0.5, 256, scale=0.5)
+
+
 def make(add):
     with np.errstate(all='ignore'), warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        for family in (making, moving, products, numbers, reducing, searching):
+        for family in (making, moving, products, numbers, reducing, searching, padding, joining, running,
+                       transforming):
             family(add)

@@ -404,7 +404,7 @@ static void time_moves(int64_t rows, int64_t columns)
                            (tn_layout[]){from, from, joined[i]}));
     }
     printf("pad %ld KiB: %.2f us\n", (long)(rows * columns / 256),
-           time_kernel(base, "base.pad/1", &border, 1,
+           time_kernel(base, "base.pad_constant/1", &border, 1,
                        (tn_layout[]){x, LAYOUT(2, rows + 2, columns + 2)}));
 }
 

@@ -36,7 +36,7 @@
     X(while_loop, "control/loop.c")                                                        \
     X(scan, "control/scan.c")                                                              \
     X(checkpoint, "control/cond.c")                                                        \
-    X(pad, "move/move.c")                                                                  \
+    X(pad_constant, "move/move.c")                                                         \
     X(take, "index/index.c")                                                               \
     X(scatter_add, "index/index.c")                                                        \
     X(scatter_set, "index/scatter.c")                                                      \
@@ -102,6 +102,19 @@
     X(atleast_3d, "move/axes.c")                                                           \
     X(broadcast_arrays, "move/axes.c")                                                     \
     X(rot90, "move/axes.c")                                                                \
+    X(pad, "move/pad.c")                                                                   \
+    X(hstack, "move/stacks.c")                                                             \
+    X(vstack, "move/stacks.c")                                                             \
+    X(dstack, "move/stacks.c")                                                             \
+    X(column_stack, "move/stacks.c")                                                       \
+    X(cumulative_sum, "reduce/running.c")                                                  \
+    X(cumulative_prod, "reduce/running.c")                                                 \
+    X(nancumsum, "reduce/running.c")                                                       \
+    X(nancumprod, "reduce/running.c")                                                      \
+    X(logcumsumexp, "reduce/running.c")                                                    \
+    X(convolve, "matmul/transforms.c")                                                     \
+    X(correlate, "matmul/transforms.c")                                                    \
+    X(hadamard_transform, "matmul/transforms.c")                                           \
     X(diagonal, "move/diagonal.c")                                                         \
     X(trace, "move/diagonal.c")                                                            \
     X(diag, "move/diagonal.c")                                                             \
@@ -218,7 +231,7 @@ BASE_BATCHED(BASE_DECLARE)
 // faster than their decomposition, so the reference is registered as a kernel, too. X(name)
 #define BASE_CPU_KERNELS(X)                                                                \
     X(slice_update)                                                                        \
-    X(dynamic_slice) X(dynamic_slice_update) X(concatenate) X(pad)
+    X(dynamic_slice) X(dynamic_slice_update) X(concatenate) X(pad_constant)
 #define BASE_DECLARE(name) tn_status name##_reference(const struct tn_cpu_call *call);
 BASE_CPU_KERNELS(BASE_DECLARE)
 #undef BASE_DECLARE

@@ -42,7 +42,7 @@ static tn_array *fitted(const tn_build *build, tn_array *x, int32_t axis, int64_
     tn_ints before = {.count = (uint32_t)type->rank, .given = 1}, after = before;
     after.value[axis] = count - type->extent[axis];
     return build->op(
-        build, "base.pad/1", TN_IN(x),
+        build, "base.pad_constant/1", TN_IN(x),
         tn_attrs("before", (const tn_ints *)&before, "after", (const tn_ints *)&after));
 }
 

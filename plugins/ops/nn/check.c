@@ -173,7 +173,7 @@ tn_array *pad_image(const tn_build *build, tn_array *image, const int64_t border
     if (border[0] == 0 && border[1] == 0)
         return image;
     const tn_ints *sides = TN_INTS(0, border[0], border[1], 0);
-    return build->op(build, "base.pad/1", TN_IN(image),
+    return build->op(build, "base.pad_constant/1", TN_IN(image),
                      tn_attrs("before", sides, "after", sides, "value", value));
 }
 

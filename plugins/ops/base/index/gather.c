@@ -51,13 +51,14 @@ static tn_array *dropped_last(const tn_build *build, tn_array *at, int64_t count
 // --- gather and scatter: types ----------------------------------------------------------
 
 static const tn_input_info gather_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
     {"indices", "integers, an array for each indexed axis; they broadcast",
      TN_INPUT_VARIADIC | TN_INPUT_CONSTANT, 0},
 };
 static const tn_input_info scatter_inputs[] = {
-    {"x", "the array", 0, 0},
-    {"updates", "what is put there: x's dtype; broadcasts to what gather gives", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
+    {"updates", "what is put there: x's dtype; broadcasts to what gather gives", 0,
+     TN_ALL_DTYPES},
     {"indices", "integers, an array for each indexed axis; they broadcast",
      TN_INPUT_VARIADIC | TN_INPUT_CONSTANT, 0},
 };
@@ -243,15 +244,16 @@ DECOMPOSED(scatter, tn_gather_attrs, scatter_fields,
 // --- take_along_axis and put_along_axis -------------------------------------------------
 
 static const tn_input_info take_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
     {"indices", "integers of x's rank; negative ones count from the end", TN_INPUT_CONSTANT,
      0},
 };
 static const tn_input_info put_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
     {"indices", "integers of x's rank; negative ones count from the end", TN_INPUT_CONSTANT,
      0},
-    {"values", "what is put there: x's dtype; broadcasts to the indices' extents", 0, 0},
+    {"values", "what is put there: x's dtype; broadcasts to the indices' extents", 0,
+     TN_ALL_DTYPES},
 };
 static const tn_in_place put_in_place[] = {{.input = 0, .output = 0}};
 static const tn_attr_field take_fields[] = {

@@ -3,6 +3,12 @@
 // an update to its element.
 #include "index.h"
 
+static const tn_input_info set_inputs[] = {
+    {"x", "the array", 0, TN_ALL_DTYPES},
+    {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
+    {"updates", "what is put there: x's dtype, and the extents that take would give", 0,
+     TN_ALL_DTYPES},
+};
 static const tn_input_info scatter_inputs[] = {
     {"x", "the array", 0, 0},
     {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
@@ -189,7 +195,7 @@ static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
 
 // --- records ----------------------------------------------------------------------------
 
-#define SCATTER(name, put, vjp_rule, jvp_rule, sentence)                                   \
+#define SCATTER(name, inputs, put, vjp_rule, jvp_rule, sentence)                           \
     static tn_status name##_reference(const tn_cpu_call *call)                             \
     {                                                                                      \
         return scatter_reference(call, put);                                               \
@@ -204,7 +210,7 @@ static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
         .struct_size = sizeof(tn_primitive),                                               \
         .id = "base." #name "/1",                                                          \
         .doc = sentence,                                                                   \
-        TN_INPUTS(scatter_inputs),                                                         \
+        TN_INPUTS(inputs),                                                                 \
         .attrs = TN_ATTR_TABLE(tn_take_attrs, take_fields),                                \
         .in_place = scatter_in_place,                                                      \
         .num_in_place = 1,                                                                 \
@@ -216,10 +222,10 @@ static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
         .vmap = name##_vmap,                                                               \
     }
 SCATTER(
-    scatter_set, set_element, scatter_set_vjp, scatter_set_jvp,
+    scatter_set, set_inputs, set_element, scatter_set_vjp, scatter_set_jvp,
     "x with updates at the indices along an axis, the last of equal ones; out of range: "
     "dropped.");
-SCATTER(scatter_max, max_element, extreme_vjp, extreme_jvp,
+SCATTER(scatter_max, scatter_inputs, max_element, extreme_vjp, extreme_jvp,
         "x, or updates at the indices along an axis where they are greater.");
-SCATTER(scatter_min, min_element, extreme_vjp, extreme_jvp,
+SCATTER(scatter_min, scatter_inputs, min_element, extreme_vjp, extreme_jvp,
         "x, or updates at the indices along an axis where they are less.");

@@ -10,7 +10,8 @@
 #include <tenon/ops/promote.h>
 
 static const tn_input_info einsum_inputs[] = {
-    {"arrays", "whose dtypes promote", TN_INPUT_VARIADIC, 0},
+    {"arrays", "whose dtypes promote", TN_INPUT_VARIADIC,
+     TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 static const tn_attr_field einsum_fields[] = {
     TN_REQUIRED_FIELD(tn_einsum_attrs, equation, TN_ATTR_STRING,

@@ -14,7 +14,7 @@ static tn_array *flattened(const tn_build *build, const tn_array *x)
 // --- stack ------------------------------------------------------------------------------
 
 static const tn_input_info stack_inputs[] = {
-    {"arrays", "of one dtype and of equal extents", TN_INPUT_VARIADIC, 0},
+    {"arrays", "of one dtype and of equal extents", TN_INPUT_VARIADIC, TN_ALL_DTYPES},
 };
 static const tn_attr_field stack_fields[] = {
     TN_I64_FIELD(tn_concatenate_attrs, axis, 0, "axis of the result that is new"),
@@ -103,7 +103,7 @@ DECOMPOSE(flip)
 }
 
 DECOMPOSED(flip, tn_axis_attrs, flip_fields, "x with elements in reverse order.",
-           TN_INPUTS(base_x));
+           TN_INPUTS(base_any_x));
 
 // --- roll -------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ DECOMPOSE(roll)
 
 DECOMPOSED(roll, tn_roll_attrs, roll_fields,
            "x with elements moved along axes, those beyond the end to the start.",
-           TN_INPUTS(base_x));
+           TN_INPUTS(base_any_x));
 
 // --- repeat -----------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ DECOMPOSE(repeat)
 }
 
 DECOMPOSED(repeat, tn_repeat_attrs, repeat_fields,
-           "Each element of x several times in a row.", TN_INPUTS(base_x));
+           "Each element of x several times in a row.", TN_INPUTS(base_any_x));
 
 // --- tile -------------------------------------------------------------------------------
 
@@ -325,7 +325,7 @@ DECOMPOSE(tile)
 }
 
 DECOMPOSED(tile, tn_tile_attrs, tile_fields, "x several times along each axis.",
-           TN_INPUTS(base_x));
+           TN_INPUTS(base_any_x));
 
 // --- tril and triu ----------------------------------------------------------------------
 
@@ -377,6 +377,6 @@ DECOMPOSE(triu)
 }
 
 DECOMPOSED(tril, tn_diagonal_attrs, diagonal_fields,
-           "x with zeros above a diagonal of its last two axes.", TN_INPUTS(base_x));
+           "x with zeros above a diagonal of its last two axes.", TN_INPUTS(base_number_x));
 DECOMPOSED(triu, tn_diagonal_attrs, diagonal_fields,
-           "x with zeros below a diagonal of its last two axes.", TN_INPUTS(base_x));
+           "x with zeros below a diagonal of its last two axes.", TN_INPUTS(base_number_x));

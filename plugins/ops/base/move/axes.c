@@ -341,5 +341,5 @@ DECOMPOSE(rot90)
     return built(x);
 }
 
-COMPOSITE(rot90, "x turned by quarters in the plane of two axes.", TN_INPUTS(base_x),
+COMPOSITE(rot90, "x turned by quarters in the plane of two axes.", TN_INPUTS(base_any_x),
           .attrs = TN_ATTR_TABLE(rot90_attrs, rot90_fields));

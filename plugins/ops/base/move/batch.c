@@ -120,16 +120,17 @@ tn_status concatenate_vmap(const tn_build *build, const tn_rule *rule, const int
     return built(outputs[0]);
 }
 
-tn_status pad_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
-                   int64_t size, tn_array **outputs, int32_t *out_axes)
+tn_status pad_constant_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                            int64_t size, tn_array **outputs, int32_t *out_axes)
 {
     const tn_pad_attrs *attrs = rule->attrs;
     tn_ints before = tn_ints_after(0, &attrs->before),
             after = tn_ints_after(0, &attrs->after);
     (void)size;
-    outputs[0] = build->op(
-        build, "base.pad/1", TN_IN(tn_move_axis(build, rule->inputs[0], axes[0], 0)),
-        tn_attrs("before", &before, "after", &after, "value", attrs->value));
+    outputs[0] =
+        build->op(build, "base.pad_constant/1",
+                  TN_IN(tn_move_axis(build, rule->inputs[0], axes[0], 0)),
+                  tn_attrs("before", &before, "after", &after, "value", attrs->value));
     out_axes[0] = 0;
     return built(outputs[0]);
 }

@@ -102,7 +102,7 @@ static tn_status matrix_of(const tn_build *build, tn_array *x, int64_t k, tn_arr
             build->host, TN_ERR_ARGUMENT,
             "%" PRId64 " elements on diagonal %" PRId64 " are no matrix", n, k);
     // Row i of the result has element i - from of x, where there is one.
-    x = build->op(build, "base.pad/1", TN_IN(x),
+    x = build->op(build, "base.pad_constant/1", TN_IN(x),
                   tn_attrs("before", TN_INTS(from), "after", TN_INTS(width - n - from)));
     x = with_shape(build, "base.reshape/1", x, ints_of(2, (int64_t[]){width, 1}));
     *out = build->expr(build, "x, z, i, j -> select(j - i == i64(k), x, z)",

@@ -236,7 +236,7 @@ const tn_primitive base_concatenate = {
 
 // --- pad --------------------------------------------------------------------------------
 
-static const tn_attr_field pad_fields[] = {
+static const tn_attr_field pad_constant_fields[] = {
     TN_REQUIRED_FIELD(tn_pad_attrs, before, TN_ATTR_INTS,
                       "elements put before, on each axis"),
     TN_REQUIRED_FIELD(tn_pad_attrs, after, TN_ATTR_INTS,
@@ -244,7 +244,7 @@ static const tn_attr_field pad_fields[] = {
     TN_F64_FIELD(tn_pad_attrs, value, 0, "what they are"),
 };
 
-static tn_status pad_infer(const tn_infer *infer, tn_type *types)
+static tn_status pad_constant_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_host *host = infer->host;
     const tn_pad_attrs *attrs = infer->attrs;
@@ -311,7 +311,7 @@ static void pad_elements(void *context, int64_t begin, int64_t end, uint32_t wor
     }
 }
 
-tn_status pad_reference(const tn_cpu_call *call)
+tn_status pad_constant_reference(const tn_cpu_call *call)
 {
     const tn_pad_attrs *attrs = call->attrs;
     const tn_tensor *out = &call->outputs[0];
@@ -329,8 +329,8 @@ tn_status pad_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-static tn_status pad_decompose(const tn_build *build, const tn_rule *rule,
-                               tn_array **outputs)
+static tn_status pad_constant_decompose(const tn_build *build, const tn_rule *rule,
+                                        tn_array **outputs)
 {
     const tn_pad_attrs *attrs = rule->attrs;
     const tn_type *type = build->type(rule->inputs[0]);
@@ -350,9 +350,9 @@ static tn_status pad_decompose(const tn_build *build, const tn_rule *rule,
     return built(outputs[0]);
 }
 
-static tn_status pad_vjp(const tn_build *build, const tn_rule *rule,
-                         tn_array *const *cotangents, const uint64_t *wanted,
-                         tn_array **gradients)
+static tn_status pad_constant_vjp(const tn_build *build, const tn_rule *rule,
+                                  tn_array *const *cotangents, const uint64_t *wanted,
+                                  tn_array **gradients)
 {
     const tn_pad_attrs *attrs = rule->attrs;
     tn_ints start = attrs->before, stop = tn_extents(build, rule->inputs[0]);
@@ -364,25 +364,25 @@ static tn_status pad_vjp(const tn_build *build, const tn_rule *rule,
     return built(gradients[0]);
 }
 
-static tn_status pad_jvp(const tn_build *build, const tn_rule *rule,
-                         tn_array *const *tangents, tn_array **out_tangents)
+static tn_status pad_constant_jvp(const tn_build *build, const tn_rule *rule,
+                                  tn_array *const *tangents, tn_array **out_tangents)
 {
     const tn_pad_attrs *attrs = rule->attrs;
-    out_tangents[0] = build->op(build, "base.pad/1", TN_IN(tangents[0]),
+    out_tangents[0] = build->op(build, "base.pad_constant/1", TN_IN(tangents[0]),
                                 tn_attrs("before", &attrs->before, "after", &attrs->after));
     return built(out_tangents[0]);
 }
 
-const tn_primitive base_pad = {
+const tn_primitive base_pad_constant = {
     .struct_size = sizeof(tn_primitive),
-    .id = "base.pad/1",
+    .id = "base.pad_constant/1",
     .doc = "x with a border of one value.",
     TN_INPUTS(base_any_x),
-    .attrs = TN_ATTR_TABLE(tn_pad_attrs, pad_fields),
-    .infer = pad_infer,
-    .reference = pad_reference,
-    .decompose = pad_decompose,
-    .vjp = pad_vjp,
-    .jvp = pad_jvp,
-    .vmap = pad_vmap,
+    .attrs = TN_ATTR_TABLE(tn_pad_attrs, pad_constant_fields),
+    .infer = pad_constant_infer,
+    .reference = pad_constant_reference,
+    .decompose = pad_constant_decompose,
+    .vjp = pad_constant_vjp,
+    .jvp = pad_constant_jvp,
+    .vmap = pad_constant_vmap,
 };

@@ -147,7 +147,7 @@ static tn_array *shifted(const tn_build *build, tn_array *x, int64_t step)
     tn_ints after = ints_of(2, (int64_t[]){0, step < 0 ? size : 0});
     tn_array *part =
         build->op(build, "base.slice/1", TN_IN(x), tn_attrs("start", &low, "stop", &high));
-    return build->op(build, "base.pad/1", TN_IN(part),
+    return build->op(build, "base.pad_constant/1", TN_IN(part),
                      tn_attrs("before", &before, "after", &after, "value", 1.0));
 }
 

@@ -150,7 +150,7 @@ COMPOSITE(argwhere, "The indices of the elements that are nonzero or true, as ro
 // --- boolean_mask -----------------------------------------------------------------------
 
 static const tn_input_info mask_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
     {"mask", "which: of the extents of x's first axes", TN_INPUT_CONSTANT,
      TN_DTYPE_BIT(TN_BOOL)},
 };

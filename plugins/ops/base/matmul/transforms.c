@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Sums of products by views: convolve and correlate of vectors, whose windows overlap in
+// memory, and the Hadamard transform.
+#include "../pack.h"
+
+enum { MODE_FULL, MODE_SAME, MODE_VALID };
+
+typedef struct {
+    int64_t mode;
+} convolve_attrs;
+
+static const char *const modes[] = {"full", "same", "valid", NULL};
+static const tn_input_info vector_inputs[] = {
+    {"a", "a vector", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
+    {"v", "a vector", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
+};
+static const tn_attr_field convolve_fields[] = {
+    TN_CHOICE_FIELD(convolve_attrs, mode, MODE_FULL, modes,
+                    "every overlap; as many as the longer vector; whole overlaps"),
+};
+static const tn_attr_field correlate_fields[] = {
+    TN_CHOICE_FIELD(convolve_attrs, mode, MODE_VALID, modes,
+                    "every overlap; as many as the longer vector; whole overlaps"),
+};
+
+// Sums over windows of `a` times `v`, in the order of both: element i begins at a[i - left]
+// of a with zeros around.
+static tn_array *windowed(const tn_build *build, tn_array *a, tn_array *v, int64_t left,
+                          int64_t count)
+{
+    const tn_type *of_a = build->type(a), *of_v = build->type(v);
+    if (!of_a || !of_v)
+        return NULL;
+    int64_t n = of_a->extent[0], m = of_v->extent[0];
+    int64_t right = count + m - 1 - n - left;
+    tn_dtype dtype = tn_dtype_promote(of_a->dtype, of_v->dtype);
+    a = as_dtype(build, a, dtype);
+    if (left || right)
+        a = build->op(build, "base.pad_constant/1", TN_IN(a),
+                      tn_attrs("before", TN_INTS(left), "after", TN_INTS(right)));
+    const tn_ints shape = ints_of(2, (int64_t[]){count, m}),
+                  steps = ints_of(2, (int64_t[]){1, 1});
+    tn_array *windows = build->op(build, "base.as_strided/1", TN_IN(a),
+                                  tn_attrs("shape", &shape, "strides", &steps));
+    tn_array *products = build->expr(
+        build, "w, v -> w * v", TN_IN(windows, as_dtype(build, v, dtype)), TN_NO_ATTRS);
+    return summed(build, products, -1, dtype);
+}
+
+static tn_status check_vectors(const tn_build *build, const tn_rule *rule)
+{
+    for (int32_t i = 0; i < 2; i++) {
+        const tn_type *type = build->type(rule->inputs[i]);
+        if (type->rank != 1 || type->extent[0] == 0)
+            return build->host->fail(build->host, TN_ERR_ARGUMENT,
+                                     "%s has rank %d and %" PRId64
+                                     " elements, expected rank 1 and at least one",
+                                     i ? "v" : "a", type->rank, type_count(type));
+    }
+    return TN_OK;
+}
+
+static tn_array *reversed(const tn_build *build, const tn_array *x)
+{
+    return build->op(build, "base.flip/1", TN_IN(x), TN_NO_ATTRS);
+}
+
+DECOMPOSE(convolve)
+{
+    const convolve_attrs *attrs = rule->attrs;
+    tn_array *a = rule->inputs[0], *v = rule->inputs[1];
+    tn_status status = check_vectors(build, rule);
+    if (status)
+        return status;
+    if (build->type(a)->extent[0] < build->type(v)->extent[0]) {
+        tn_array *shorter = a;
+        a = v;
+        v = shorter;
+    }
+    int64_t n = build->type(a)->extent[0], m = build->type(v)->extent[0];
+    int64_t left = attrs->mode == MODE_FULL ? m - 1 : attrs->mode == MODE_SAME ? m / 2 : 0;
+    int64_t count = attrs->mode == MODE_FULL   ? n + m - 1
+                    : attrs->mode == MODE_SAME ? n
+                                               : n - m + 1;
+    outputs[0] = windowed(build, a, reversed(build, v), left, count);
+    return built(outputs[0]);
+}
+
+// c[k] = sum of a[n + k] * conj(v[n]), as NumPy: from k = 1 - m on.
+DECOMPOSE(correlate)
+{
+    const convolve_attrs *attrs = rule->attrs;
+    tn_array *a = rule->inputs[0];
+    tn_status status = check_vectors(build, rule);
+    if (status)
+        return status;
+    tn_array *v = build->expr(build, "v -> conj(v)", TN_IN(rule->inputs[1]), TN_NO_ATTRS);
+    if (!v)
+        return TN_ERR_ARGUMENT;
+    // Of a shorter a NumPy has the reverse of what v gives with it.
+    int is_shorter = build->type(a)->extent[0] < build->type(v)->extent[0];
+    tn_array *flipped = reversed(build, is_shorter ? a : v);
+    outputs[0] = build->op(build, "base.convolve/1", TN_IN(is_shorter ? v : a, flipped),
+                           tn_attrs("mode", attrs->mode));
+    if (is_shorter)
+        outputs[0] = reversed(build, outputs[0]);
+    return built(outputs[0]);
+}
+
+COMPOSITE(convolve, "The linear convolution of two vectors.", TN_INPUTS(vector_inputs),
+          .attrs = TN_ATTR_TABLE(convolve_attrs, convolve_fields));
+COMPOSITE(correlate, "The cross-correlation of two vectors.", TN_INPUTS(vector_inputs),
+          .attrs = TN_ATTR_TABLE(convolve_attrs, correlate_fields));
+
+// --- hadamard_transform -----------------------------------------------------------------
+
+typedef struct {
+    double scale;
+} hadamard_attrs;
+
+static const tn_attr_field hadamard_fields[] = {
+    TN_F64_FIELD(hadamard_attrs, scale, NAN, "factor; not given: 1 / sqrt(n)"),
+};
+
+#define HADAMARD_STEP 64 // the transform of so many elements is one product
+
+// Sylvester's matrix of h rows: -1 to the number of bits that row and column share.
+static tn_array *sylvester(const tn_build *build, int64_t h, tn_dtype dtype)
+{
+    tn_array *sign =
+        build->expr(build,
+                    "i, j -> b = i & j; c = b ^ b >> 4; d = c ^ c >> 2; e = d ^ d >> 1; 1 "
+                    "- 2 * (e & 1)",
+                    TN_IN(counted(build, h, 1), counted(build, h, 0)), TN_NO_ATTRS);
+    return cast(build, sign, dtype);
+}
+
+// The transform of n = h * rest elements is that of h, at distance rest, and of rest.
+DECOMPOSE(hadamard_transform)
+{
+    const hadamard_attrs *attrs = rule->attrs;
+    tn_array *x = rule->inputs[0];
+    const tn_type *type = build->type(x);
+    const tn_ints shape = tn_extents(build, x);
+    int64_t n = shape.count ? shape.value[shape.count - 1] : 0;
+    if (n < 1 || (n & (n - 1)))
+        return build->host->fail(
+            build->host, TN_ERR_ARGUMENT,
+            "the last axis has extent %" PRId64 ", expected a power of two", n);
+    tn_dtype dtype = tn_is_float(type->dtype) ? type->dtype : TN_F32;
+    x = as_dtype(build, x, tn_dtype_computed(dtype));
+    int64_t outside = type_count(type) / n;
+    for (int64_t left = n; left > 1;) {
+        int64_t h = left < HADAMARD_STEP ? left : HADAMARD_STEP, inside = n / left;
+        left /= h;
+        // [outside * left, h, inside]: the middle axis is transformed.
+        x = with_shape(build, "base.reshape/1", x,
+                       ints_of(3, (int64_t[]){outside * left, h, inside}));
+        x = build->op(build, "base.matmul/1",
+                      TN_IN(sylvester(build, h, tn_dtype_computed(dtype)), x), TN_NO_ATTRS);
+    }
+    x = with_shape(build, "base.reshape/1", x, shape);
+    double scale = isnan(attrs->scale) ? 1 / sqrt((double)n) : attrs->scale;
+    x = build->expr(build, "x -> x * scale", TN_IN(x), tn_attrs("scale", scale));
+    outputs[0] = as_dtype(build, x, dtype);
+    return built(outputs[0]);
+}
+
+COMPOSITE(hadamard_transform, "The Walsh-Hadamard transform of the last axis.",
+          TN_INPUTS(base_x), .attrs = TN_ATTR_TABLE(hadamard_attrs, hadamard_fields));
