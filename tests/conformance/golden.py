@@ -183,6 +183,8 @@ def main():
     golden_numbers.make(add)
     golden_operators.make(add, DTYPES)
     golden_composites.make(add)
+    DTYPES.update({np.dtype('complex64'): 14, np.dtype('complex128'): 15})
+    golden_composites.make_complex(add)
     with open(sys.argv[1], 'wb') as out:
         out.write(struct.pack('<q', len(cases)))
         for name, attrs, inputs, results, roundings in cases:

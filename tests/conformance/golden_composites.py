@@ -357,3 +357,35 @@ def make(add):
         for family in (making, moving, products, numbers, reducing, searching, padding, joining, running,
                        transforming):
             family(add)
+
+
+def make_complex(add):
+    """Moves and products of complex numbers."""
+    for d in ('c8', 'c16'):
+        x, y = ((real((3, 4)) + 1j * real((3, 4))).astype(d) for _ in range(2))
+        i = np.array([[2, 0, -1], [1, 1, 0]])
+        for name, inputs, result, given in [
+                ('stack', [x, y], np.stack([x, y], 1), {'axis': 1}), ('flip', [x], np.flip(x, 1), {'axis': [1]}),
+                ('roll', [x], np.roll(x, 2, 1), {'shift': [2], 'axis': [1]}), ('tril', [x], np.tril(x), {}),
+                ('repeat', [x], np.repeat(x, 2, 0), {'repeats': [2], 'axis': 0}), ('triu', [x], np.triu(x, 1), {'k': 1}),
+                ('tile', [x], np.tile(x, (2, 1)), {'reps': [2, 1]}),
+                ('take_along_axis', [x[:2], i], np.take_along_axis(x[:2], i, 1), {'axis': 1}),
+                ('put_along_axis', [x[:2], i[:, :2].copy(), y[:2, :2].copy()], None, {'axis': 1}),
+                ('einsum', [x, y], np.einsum('ij,kj->ik', x, y), {'equation': 'ij,kj->ik'}),
+                ('kron', [x, y[:2]], np.kron(x, y[:2]), {}), ('vecdot', [x, y], (x.conj() * y).sum(-1), {}),
+                ('vdot', [x, y], np.vdot(x, y), {}), ('outer', [x[0].copy(), y[0].copy()], np.outer(x[0], y[0]), {}),
+                ('inner', [x, y], np.inner(x, y), {}), ('cross', [x[:, :3].copy(), y[:, :3].copy()],
+                                                        np.cross(x[:, :3], y[:, :3]), {}),
+                ('matvec', [x, y[0].copy()], x @ y[0], {}),
+                ('vecmat', [x[0, :3].copy(), y], x[0, :3].conj() @ y, {}),
+                ('diagonal', [x], np.diagonal(x, 1).copy(), {'offset': 1}), ('trace', [x], np.trace(x), {}),
+                ('diag', [x[0].copy()], np.diag(x[0], -1), {'k': -1}), ('pad', [x], np.pad(x, ((1, 0), (2, 1)), 'wrap'),
+                 {'before': [1, 2], 'after': [0, 1], 'mode': 'wrap'}),
+                ('count_nonzero', [x], np.count_nonzero(x), {}), ('isclose', [x, x + 1e-9], np.isclose(x, x + 1e-9), {}),
+                ('convolve', [x[0].copy(), y[1].copy()], np.convolve(x[0], y[1]), {}),
+                ('correlate', [x[0].copy(), y[1].copy()], np.correlate(x[0], y[1], 'full'), {'mode': 'full'}),
+                ('correlate', [x[0, :2].copy(), y[1].copy()], np.correlate(x[0, :2], y[1], 'same'), {'mode': 'same'})]:
+            if result is None:
+                result = inputs[0].copy()
+                np.put_along_axis(result, inputs[1], inputs[2], 1)
+            add('base.' + name, inputs, result, 64, **given)

@@ -35,7 +35,7 @@ static bool read_text(FILE *file, char *out, int64_t size)
 static bool read_array(FILE *file, struct host_array *out)
 {
     int64_t dtype, rank, extent[TN_MAX_RANK];
-    if (!read_number(file, TN_F64, &dtype) || !read_number(file, TN_MAX_RANK, &rank))
+    if (!read_number(file, TN_COMPLEX128, &dtype) || !read_number(file, TN_MAX_RANK, &rank))
         return false;
     for (int64_t i = 0; i < rank; i++)
         if (!read_number(file, 1 << 20, &extent[i]))

@@ -199,6 +199,16 @@ static bool is_near(double got, double want, double relative, double absolute)
     return fabs(got - want) <= absolute + relative * fabs(want);
 }
 
+// Of complex numbers: both parts to within the magnitude of what is wanted.
+static bool is_near_complex(const struct host_array *got, const struct host_array *want,
+                            int64_t i, double relative, double absolute)
+{
+    const tn_complex128 x = tn_get_complex(&got->tensor, i),
+                        y = tn_get_complex(&want->tensor, i);
+    double beside = absolute + fmax(relative, 0) * hypot(y.re, y.im);
+    return is_near(x.re, y.re, 0, beside) && is_near(x.im, y.im, 0, beside);
+}
+
 const char *host_array_compare(const struct host_array *got, const struct host_array *want,
                                double relative, double absolute)
 {
@@ -217,7 +227,9 @@ const char *host_array_compare(const struct host_array *got, const struct host_a
     for (int64_t i = 0; i < got->count; i++) {
         double x = host_array_get(got, i), y = host_array_get(want, i);
         bool same = exact ? tn_get_i64(&got->tensor, i) == tn_get_i64(&want->tensor, i)
-                          : is_near(x, y, relative, absolute);
+                    : tn_is_complex(a->dtype)
+                        ? is_near_complex(got, want, i, relative, absolute)
+                        : is_near(x, y, relative, absolute);
         if (same)
             continue;
         snprintf(text, sizeof(text),
