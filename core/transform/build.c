@@ -137,7 +137,7 @@ static tn_status service_build(const tn_host *host, tn_scope *scope, tn_build *o
         status = fail_if_null(TN_HOST_GRAPH, "the table", out);
     if (status != TN_OK)
         return status;
-    if (scope->runtime != host->self->runtime)
+    if (host && scope->runtime != host->self->runtime)
         return fail(TN_ERR_ARGUMENT, TN_HOST_GRAPH ": the scope is of another runtime");
     tn_build build = graph_build(scope, host);
     uint32_t size = out->struct_size < sizeof(build) ? out->struct_size : sizeof(build);
