@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""The names of others: every function of the array API, of NumPy and of mlx.core is sorted in tests/names,
+a line a name: `operator OURS`, `alias OURS` (another name, or another use of an operator), `python` (needs no
+operator: a binding has it), `device`, `later WHY`, `missing WHY`. An operator that is named exists, and
+one that is missing does not."""
+
+import collections
+import json
+import pathlib
+
+import tap
+
+FOLDER = pathlib.Path(__file__).parent.parent / "names"
+KINDS = ("operator", "alias", "python", "device", "later", "missing")
+
+
+def rows(name):
+    for line in (FOLDER / f"{name}.txt").read_text().splitlines():
+        theirs, kind, *rest = line.split(" ", 2)
+        yield theirs, kind, rest[0] if rest else ""
+
+
+def check(name):
+    ids = {row["id"].split("/")[0] for row in json.loads(tap.tenon("ops", "--json").stdout)}
+    ours = {i.split(".", 1)[1] for i in ids}
+    kinds, wrong, missing = collections.Counter(), [], []
+    for theirs, kind, text in rows(name):
+        kinds[kind] += 1
+        assert kind in KINDS, f"{name}: {theirs}: unknown kind {kind}"
+        if kind in ("operator", "alias") and text not in ids:
+            wrong.append(f"{theirs}: {text} is no operator")
+        if kind == "missing":
+            missing.append(theirs)
+            if theirs.split(".")[-1] in ours and not theirs.startswith("random."):
+                wrong.append(f"{theirs}: there is an operator of this name")
+    print(f"# {name}: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+    print(f"# {name}: missing: " + " ".join(missing))
+    assert not wrong, f"{name}: " + "; ".join(wrong)
+
+
+def every_function_of_the_array_api_is_sorted():
+    check("array-api")
+
+
+def every_function_of_numpy_is_sorted():
+    check("numpy")
+
+
+def every_function_of_mlx_is_sorted():
+    check("mlx")
+
+
+if __name__ == "__main__":
+    tap.run([every_function_of_the_array_api_is_sorted, every_function_of_numpy_is_sorted,
+             every_function_of_mlx_is_sorted])
