@@ -359,8 +359,39 @@ def make(add):
             family(add)
 
 
+def framing(add):
+    """Transforms of frames, as sums over each; their inverse gives the signal back."""
+    x = real((2, 70))
+    for n, hop, window, center, mode in [(16, 4, np.hanning(16), True, 'reflect'), (12, 5, None, False, 'reflect'),
+                                         (16, 8, np.hamming(10), True, 'constant'), (9, 3, None, True, 'edge')]:
+        width = n if window is None else len(window)
+        whole_window = np.zeros(n)
+        whole_window[(n - width) // 2:(n - width) // 2 + width] = 1 if window is None else window
+        padded = np.pad(x, ((0, 0), (n // 2, n // 2)), mode) if center else x
+        count = 1 + (padded.shape[1] - n) // hop
+        frames = np.stack([padded[:, t * hop:t * hop + n] * whole_window for t in range(count)], -1)
+        given = {'n_fft': n, 'hop_length': hop, 'win_length': width, 'center': center}
+        inputs = [x] if window is None else [x, window]
+        half, whole_spectrum = np.fft.rfft(frames, axis=1), np.fft.fft(frames, axis=1)
+        add('fft.stft', inputs, half, 64, pad_mode=mode, **given)
+        add('fft.stft', inputs, whole_spectrum, 64, pad_mode=mode, onesided='two', **given)
+        envelope = sum(np.pad(whole_window**2, (t * hop, (count - 1 - t) * hop)) for t in range(count))
+        known = envelope[n // 2:-(n // 2)] > 1e-6 if center else envelope > 1e-6
+        if known.all():
+            back = x[:, :len(known)]
+            add('fft.istft', [half] + inputs[1:], back, 256, **given)
+            add('fft.istft', [half] + inputs[1:], back[:, :-3], 256, length=len(known) - 3, **given)
+
+
 def make_complex(add):
-    """Moves and products of complex numbers."""
+    """Moves, products and transforms of complex numbers."""
+    framing(add)
+    for n in (5, 8):
+        x = real((3, n)) + 1j * real((3, n))
+        for norm in ('backward', 'ortho', 'forward'):
+            add('fft.hfft', [x], np.fft.hfft(x, norm=norm), 64, norm=norm)
+            add('fft.hfft', [x], np.fft.hfft(x, 2 * n - 1, 0, norm), 64, n=2 * n - 1, axis=0, norm=norm)
+            add('fft.ihfft', [x.real.copy()], np.fft.ihfft(x.real, norm=norm), 64, norm=norm)
     for d in ('c8', 'c16'):
         x, y = ((real((3, 4)) + 1j * real((3, 4))).astype(d) for _ in range(2))
         i = np.array([[2, 0, -1], [1, 1, 0]])

@@ -36,7 +36,11 @@
     X(fftfreq)                                                                             \
     X(rfftfreq)                                                                            \
     X(fftshift)                                                                            \
-    X(ifftshift)
+    X(ifftshift)                                                                           \
+    X(hfft)                                                                                \
+    X(ihfft)                                                                               \
+    X(stft)                                                                                \
+    X(istft)
 #define FFT_DECLARE(name) extern const tn_primitive fft_##name;
 FFT_PRIMITIVES(FFT_DECLARE)
 #undef FFT_DECLARE
@@ -48,6 +52,13 @@ FFT_PRIMITIVES(FFT_DECLARE)
                                      .doc = sentence,                                      \
                                      .attrs = TN_ATTR_TABLE(type, fields),                 \
                                      .infer = name##_infer,                                \
+                                     .decompose = name##_decompose,                        \
+                                     __VA_ARGS__}
+// The record of one that is put together from others when it is applied.
+#define COMPOSITE(name, sentence, ...)                                                     \
+    const tn_primitive fft_##name = {.struct_size = sizeof(tn_primitive),                  \
+                                     .id = "fft." #name "/1",                              \
+                                     .doc = sentence,                                      \
                                      .decompose = name##_decompose,                        \
                                      __VA_ARGS__}
 #define DECOMPOSE(name)                                                                    \
