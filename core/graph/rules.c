@@ -75,8 +75,7 @@ tn_status rule_expand(tn_scope *scope, const struct prim *prim,
                           .inputs = locals,
                           .num_inputs = num_inputs,
                           .num_outputs = num_outputs};
-    tn_status status =
-        locals ? service->build(prim->host, scope, &build) : TN_ERR_MEMORY;
+    tn_status status = locals ? service->build(prim->host, scope, &build) : TN_ERR_MEMORY;
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i < num_inputs; i++)

@@ -416,11 +416,16 @@ static tn_status check_composite(const tn_primitive *p)
     const struct {
         const char *name;
         bool given;
-    } others[] = {{"reference", p->reference}, {"view", p->view},
-                  {"run", p->run},             {"vjp", p->vjp},
-                  {"jvp", p->jvp},             {"vmap", p->vmap},
-                  {"role", p->role},           {"in_place", p->num_in_place},
-                  {"flags", p->flags},         {"neighbours", p->num_neighbours}};
+    } others[] = {{"reference", p->reference},
+                  {"view", p->view},
+                  {"run", p->run},
+                  {"vjp", p->vjp},
+                  {"jvp", p->jvp},
+                  {"vmap", p->vmap},
+                  {"role", p->role},
+                  {"in_place", p->num_in_place},
+                  {"flags", p->flags},
+                  {"neighbours", p->num_neighbours}};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i].given)
             return fail(TN_ERR_REFUSED,

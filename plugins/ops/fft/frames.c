@@ -158,7 +158,8 @@ DECOMPOSE(stft)
         sides_of.value[type->rank - 1] = a.n_fft / 2;
         x = build->op(build, "base.pad/1", TN_IN(x),
                       tn_attrs("before", (const tn_ints *)&sides_of, "after",
-                               (const tn_ints *)&sides_of, "mode", pad_choices[a.pad_mode]));
+                               (const tn_ints *)&sides_of, "mode",
+                               pad_choices[a.pad_mode]));
     }
     status = x ? framed(build, x, &a, &frames) : TN_ERR_ARGUMENT;
     if (status)

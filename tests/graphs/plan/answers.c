@@ -189,26 +189,6 @@ static tn_status foreign_vmap(const tn_build *build, const tn_rule *rule,
     return TN_OK;
 }
 
-static tn_status doubled(const tn_build *build, const tn_rule *rule, tn_array **outputs)
-{
-    outputs[0] = build->expr(build, "x -> x + x", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
-    return TN_OK;
-}
-
-static tn_status passed(const tn_build *build, const tn_rule *rule, tn_array **outputs)
-{
-    (void)build;
-    outputs[0] = rule->inputs[0];
-    return TN_OK;
-}
-
-static tn_status unknown_built(const tn_build *build, const tn_rule *rule,
-                               tn_array **outputs)
-{
-    outputs[0] = build->op(build, "acme.unknown/1", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
-    return TN_OK;
-}
-
 // All have a meaning that works, unless it is what is tried.
 static tn_status fill_ones(const tn_cpu_call *call)
 {
@@ -254,12 +234,6 @@ static const tn_primitive operators[] = {
              .vmap = silent_vmap),
     OPERATOR("nothing", .infer = same_type, .decompose = nothing_built),
     OPERATOR("other_type", .infer = same_type, .decompose = other_type_built),
-    OPERATOR("doubled", .decompose = doubled),
-    OPERATOR("passed", .decompose = passed),
-    OPERATOR("unknown_within", .decompose = unknown_built),
-    OPERATOR("nothing_within", .decompose = nothing_built),
-    OPERATOR("silent_within", .decompose = silent_decompose),
-    OPERATOR("foreign_within", .decompose = foreign_decompose),
     OPERATOR("foreign", .infer = same_type, .decompose = foreign_decompose,
              .vjp = foreign_vjp, .jvp = foreign_jvp, .vmap = foreign_vmap),
 };
@@ -427,54 +401,6 @@ Test(answers, arrays_of_rules_belong_to_the_graph)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         tn_scope *s = tn_scope_open(runtime);
         check_status(provoke(s, rows[i].name, rows[i].what), TN_ERR_INTERNAL);
-        check_says(tn_scope_error(s), rows[i].says);
-        tn_scope_close(s);
-    }
-    tn_scope_close(other);
-}
-
-// --- composites -------------------------------------------------------------------------
-
-// What a composite builds takes its place: it has a type, derivatives and batches without a
-// rule, and an input may be what it gives.
-Test(answers, composites_are_what_they_build)
-{
-    tn_scope *s = tn_scope_open(runtime);
-    float got[6];
-    tn_array *x = ramp(s, 2, 3, 0, 1), *g;
-    tn_array *y = apply(s, "acme.doubled", apply(s, "acme.passed", x, 0), 0);
-    tn_array *sum = tn_op(s, "base.sum", TN_IN(y), TN_NO_ATTRS);
-    must(s, tn_vjp(s, &sum, NULL, 1, &x, 1, &g));
-    must(s, tn_read(s, y, got, sizeof(got)));
-    cr_assert(got[0] == 0 && got[5] == 10);
-    must(s, tn_read(s, g, got, sizeof(got)));
-    cr_assert(got[0] == 2 && got[5] == 2);
-    cr_assert(apply(s, "acme.passed", x, 0) == x);
-    tn_scope_close(s);
-}
-
-Test(answers, wrong_answers_of_composites_are_refused)
-{
-    static const struct {
-        const char *name, *says;
-        tn_status answer, status;
-    } rows[] = {
-        {"acme.unknown_within", "acme.unknown_within/1: ", TN_OK, TN_ERR_NOT_FOUND},
-        {"acme.unknown_within", "acme.unknown", TN_OK, TN_ERR_NOT_FOUND},
-        {"acme.nothing_within", "decompose of the application gives NULL for output 0",
-         TN_OK, TN_ERR_INTERNAL},
-        {"acme.silent_within", "acme.silent_within/1: rule decompose of the application",
-         TN_ERR_ARGUMENT, TN_ERR_ARGUMENT},
-        {"acme.foreign_within", "an array of another scope for output 0", TN_OK,
-         TN_ERR_INTERNAL},
-    };
-    tn_scope *other = tn_scope_open(runtime);
-    foreign = ramp(other, 2, 3, 0, 1);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        tn_scope *s = tn_scope_open(runtime);
-        answer = rows[i].answer;
-        cr_assert(apply(s, rows[i].name, ramp(s, 2, 3, 0, 1), 0) == NULL);
-        check_status(tn_scope_status(s), rows[i].status);
         check_says(tn_scope_error(s), rows[i].says);
         tn_scope_close(s);
     }

@@ -120,13 +120,6 @@ Test(registry, bad_ids_are_refused)
     refused(&r, "id is NULL");
 }
 
-static tn_status no_decompose(const tn_build *build, const tn_rule *rule,
-                              tn_array **outputs)
-{
-    (void)build, (void)rule, (void)outputs;
-    return TN_ERR_INTERNAL;
-}
-
 Test(registry, a_second_registration_is_refused)
 {
     add("a.b/1");
@@ -139,12 +132,6 @@ Test(registry, records_without_meaning_or_with_a_wrong_one_are_refused)
     tn_primitive r = record("a.b/1");
     r.expr = NULL;
     refused(&r, "it has no meaning");
-    r.decompose = no_decompose; // a composite, with what it would never use
-    r.flags = TN_PRIM_OWN_TYPE;
-    refused(&r, "infer is NULL, and flags is given");
-    r.flags = 0;
-    r.role = TN_ROLE_SUM;
-    refused(&r, "infer is NULL, and role is given");
     r = record("a.b/1");
     r.expr = "x + z";
     refused(&r, "unknown name 'z'");

@@ -7,10 +7,12 @@ one that is missing does not."""
 import collections
 import json
 import pathlib
+import sys
 
-import tap
+FOLDER = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent / "tools"))
+import tap  # noqa: E402
 
-FOLDER = pathlib.Path(__file__).parent.parent / "names"
 SAMPLES = ("blas", "lapack", "libm")  # packs that are examples
 KINDS = ("operator", "alias", "python", "device", "later", "missing")
 
