@@ -160,7 +160,9 @@ static bool layout_reach(const tn_layout *layout, int64_t *low, int64_t *high)
 static const char *wrong_view(const tn_layout *input, const tn_type *type,
                               const tn_layout *got)
 {
-    int64_t low, high, least, most;
+    int64_t low, high, least, most; // in elements, of as many bytes:
+    const int64_t size = tn_dtype_bytes(got->dtype),
+                  of_input = tn_dtype_bytes(input->dtype);
     if (got->dtype != type->dtype || got->rank != type->rank)
         return "its dtype or rank is not what infer said";
     if (memcmp(got->extent, type->extent, (size_t)type->rank * sizeof(int64_t)) != 0)
@@ -170,7 +172,7 @@ static const char *wrong_view(const tn_layout *input, const tn_type *type,
     if (tn_layout_count(input) == 0)
         return "it has elements, and its input none";
     if (!layout_reach(got, &low, &high) || !layout_reach(input, &least, &most) ||
-        low < least || high > most)
+        low * size < least * of_input || (high + 1) * size > (most + 1) * of_input)
         return "it leaves the memory of its input";
     return NULL;
 }

@@ -24,21 +24,22 @@ static tn_status view_infer(const tn_infer *infer, tn_type *types)
         return host->fail(host, TN_ERR_ARGUMENT,
                           "x is %s, and not all of its bytes are bool",
                           dtype_text(x->dtype));
-    types[0] = *x;
-    types[0].dtype = to;
-    if (from_bytes == to_bytes)
-        return TN_OK;
-    if (x->rank == 0)
+    tn_type made = *x;
+    made.dtype = to;
+    if (from_bytes != to_bytes && x->rank == 0)
         return host->fail(host, TN_ERR_ARGUMENT,
                           "x is a scalar of %" PRId64 " bytes, and %s has %" PRId64,
                           from_bytes, dtype_text(to), to_bytes);
-    int64_t last = x->extent[x->rank - 1];
-    if (!tn_checked_multiply_extents(last, from_bytes, &bytes) || bytes % to_bytes)
-        return host->fail(host, TN_ERR_ARGUMENT,
-                          "the last axis has %" PRId64 " elements of %" PRId64
-                          " bytes, no multiple of the %" PRId64 " of %s",
-                          last, from_bytes, to_bytes, dtype_text(to));
-    types[0].extent[x->rank - 1] = bytes / to_bytes;
+    if (from_bytes != to_bytes) {
+        int64_t *last = &made.extent[x->rank - 1];
+        if (!tn_checked_multiply_extents(*last, from_bytes, &bytes) || bytes % to_bytes)
+            return host->fail(host, TN_ERR_ARGUMENT,
+                              "the last axis has %" PRId64 " elements of %" PRId64
+                              " bytes, no multiple of the %" PRId64 " of %s",
+                              *last, from_bytes, to_bytes, dtype_text(to));
+        *last = bytes / to_bytes;
+    }
+    types[0] = made;
     return TN_OK;
 }
 
@@ -68,12 +69,32 @@ static tn_status view_view(const tn_view *view, tn_layout *out)
         made.extent[i] = view->output->extent[i];
         if (i == last)
             made.stride[i] = 1;
-        else if (!recounted(in->stride[i], from, to, &made.stride[i]))
+        else if (in->extent[i] > 1 && !recounted(in->stride[i], from, to, &made.stride[i]))
             return TN_ERR_UNSUPPORTED;
     }
     if (from != to && !recounted(in->offset, from, to, &made.offset))
         return TN_ERR_UNSUPPORTED;
     *out = made;
+    return TN_OK;
+}
+
+// Bits of another dtype have no derivative.
+static tn_array *of_same_dtype(const tn_build *build, const tn_rule *rule, tn_array *slope)
+{
+    const tn_type *x = build->type(rule->inputs[0]);
+    const view_attrs *attrs = rule->attrs;
+    return x && x->dtype == (tn_dtype)attrs->dtype ? slope : NULL;
+}
+
+TN_VJP(view_vjp)
+{
+    gradients[0] = of_same_dtype(build, rule, cotangents[0]);
+    return TN_OK;
+}
+
+TN_JVP(view_jvp)
+{
+    out_tangents[0] = of_same_dtype(build, rule, tangents[0]);
     return TN_OK;
 }
 
@@ -95,8 +116,8 @@ const tn_primitive base_view = {
     .attrs = TN_ATTR_TABLE(view_attrs, view_fields),
     .infer = view_infer,
     .view = view_view,
-    .vjp = zero_vjp,
-    .jvp = zero_jvp,
+    .vjp = view_vjp,
+    .jvp = view_jvp,
     .vmap = view_vmap,
 };
 
@@ -147,17 +168,17 @@ static tn_status as_strided_infer(const tn_infer *infer, tn_type *types)
         return host->fail(host, TN_ERR_ARGUMENT,
                           "shape has %u extents and strides %u, expected as many",
                           attrs->shape.count, attrs->strides.count);
-    types[0] = (tn_type){.dtype = x->dtype, .rank = (int32_t)attrs->shape.count};
-    memcpy(types[0].extent, attrs->shape.value, sizeof(types[0].extent));
-    if (type_count(&types[0]) == 0)
-        return TN_OK;
-    if (!strided_span(attrs, &low, &high))
+    tn_type made = {.dtype = x->dtype, .rank = (int32_t)attrs->shape.count};
+    memcpy(made.extent, attrs->shape.value, sizeof(made.extent));
+    int is_empty = type_count(&made) == 0;
+    if (!is_empty && !strided_span(attrs, &low, &high))
         return host->fail(host, TN_ERR_ARGUMENT, "strides reach elements beyond 2^63");
-    if (low < 0 || high >= count)
+    if (!is_empty && (low < 0 || high >= count))
         return host->fail(host, TN_ERR_ARGUMENT,
                           "it reads elements %" PRId64 " to %" PRId64
                           " of x, which has %" PRId64,
                           low, high, count);
+    types[0] = made;
     return TN_OK;
 }
 

@@ -106,7 +106,8 @@ DECOMPOSE(nanvar)
 
 DECOMPOSE(nanstd)
 {
-    return nan_variance(build, rule, "s, n -> n > ddof ? sqrt(s / (n - ddof)) : nan",
+    return nan_variance(build, rule,
+                        "s, n -> v = s / (n - ddof); n > ddof ? v == 0 ? v : sqrt(v) : nan",
                         outputs);
 }
 
