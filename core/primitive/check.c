@@ -411,7 +411,7 @@ static tn_status check_effects(const tn_primitive *p)
 }
 
 // A composite has no nodes: what else the record has would never be used.
-static tn_status check_composite(const tn_primitive *p)
+static tn_status composite_check(const tn_primitive *p)
 {
     const struct {
         const char *name;
@@ -450,7 +450,7 @@ static tn_status check_meaning(const tn_primitive *p)
                     : is_view ? "a view"
                               : "in_place");
     if (!p->infer && !p->expr && p->decompose)
-        return check_composite(p);
+        return composite_check(p);
     if (!p->infer && (!p->expr || p->flags & TN_PRIM_OWN_TYPE))
         return fail(TN_ERR_REFUSED, "infer is NULL%s",
                     p->expr ? ", and TN_PRIM_OWN_TYPE says that it decides the type" : "");

@@ -323,7 +323,7 @@ tn_array *reduced_over(const tn_build *build, const char *primitive, const tn_ar
                        const tn_ints *axes, int64_t keepdims);
 
 // The sum along one axis, in `dtype`.
-tn_array *summed(const tn_build *build, const tn_array *x, int64_t axis, tn_dtype dtype);
+tn_array *sum_along(const tn_build *build, const tn_array *x, int64_t axis, tn_dtype dtype);
 
 // count_outputs of a primitive that has an output for each input.
 tn_status output_each_input(const tn_infer *infer, uint64_t *out_count);

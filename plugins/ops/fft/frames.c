@@ -49,13 +49,14 @@ static const tn_input_info istft_inputs[] = {
     {"window", "factors of a frame's elements; not given: ones", TN_INPUT_OPTIONAL, 0},
 };
 
-static tn_array *reshaped(const tn_build *build, const tn_array *x, const tn_ints *shape)
+static tn_array *frames_reshape(const tn_build *build, const tn_array *x,
+                                const tn_ints *shape)
 {
     return build->op(build, "base.reshape/1", TN_IN(x), tn_attrs("shape", shape));
 }
 
 // Checks the lengths of the frames and fills in those that are not given.
-static tn_status check_frames(const tn_build *build, frames_attrs *a)
+static tn_status frames_check(const tn_build *build, frames_attrs *a)
 {
     const tn_host *host = build->host;
     if (a->n_fft < 1)
@@ -74,8 +75,8 @@ static tn_status check_frames(const tn_build *build, frames_attrs *a)
 }
 
 // The window of a whole frame, in a real dtype; NULL where it is ones.
-static tn_status whole_window(const tn_build *build, const tn_rule *rule, frames_attrs *a,
-                              tn_dtype dtype, tn_array **out)
+static tn_status frames_window(const tn_build *build, const tn_rule *rule, frames_attrs *a,
+                               tn_dtype dtype, tn_array **out)
 {
     tn_array *window = rule->num_inputs > 1 ? rule->inputs[1] : NULL;
     const tn_type *type = build->type(window);
@@ -105,8 +106,8 @@ static tn_status whole_window(const tn_build *build, const tn_rule *rule, frames
 }
 
 // Frames of the last axis, [..., frames, n_fft]: a view, as they overlap.
-static tn_status framed(const tn_build *build, tn_array *x, const frames_attrs *a,
-                        tn_array **out)
+static tn_status frames_cut(const tn_build *build, tn_array *x, const frames_attrs *a,
+                            tn_array **out)
 {
     const tn_host *host = build->host;
     tn_ints shape = tn_extents(build, x), strides = {.given = 1};
@@ -138,7 +139,7 @@ DECOMPOSE(stft)
     tn_array *x = rule->inputs[0], *window, *frames = NULL;
     const tn_type *type = build->type(x);
     const tn_host *host = build->host;
-    tn_status status = check_frames(build, &a);
+    tn_status status = frames_check(build, &a);
     if (status == TN_OK && type->rank == 0)
         status = host->fail(host, TN_ERR_ARGUMENT, "x has rank 0, expected at least 1");
     if (status == TN_OK && a.onesided == SIDES_ONE && tn_is_complex(type->dtype))
@@ -149,7 +150,7 @@ DECOMPOSE(stft)
     tn_dtype dtype = complex_of(type->dtype), real = tn_dtype_real(dtype);
     int is_real = !tn_is_complex(type->dtype);
     if (status == TN_OK)
-        status = whole_window(build, rule, &a, real, &window);
+        status = frames_window(build, rule, &a, real, &window);
     if (status)
         return status;
     x = cast(build, x, is_real ? real : dtype);
@@ -161,7 +162,7 @@ DECOMPOSE(stft)
                                (const tn_ints *)&sides_of, "mode",
                                pad_choices[a.pad_mode]));
     }
-    status = x ? framed(build, x, &a, &frames) : TN_ERR_ARGUMENT;
+    status = x ? frames_cut(build, x, &a, &frames) : TN_ERR_ARGUMENT;
     if (status)
         return status;
     if (window)
@@ -179,7 +180,8 @@ COMPOSITE(stft, "The transforms of overlapping frames: [..., frequencies, frames
 // --- istft ------------------------------------------------------------------------------
 
 // The sum of frames [frames, n_fft, ...] where they overlap: [n, ...].
-static tn_array *overlapped(const tn_build *build, tn_array *frames, const frames_attrs *a)
+static tn_array *frames_overlap(const tn_build *build, tn_array *frames,
+                                const frames_attrs *a)
 {
     tn_ints of_frames = tn_extents(build, frames), sum = {.given = 1};
     if (of_frames.count < 2)
@@ -194,7 +196,7 @@ static tn_array *overlapped(const tn_build *build, tn_array *frames, const frame
     tn_array *inside = build->op(build, "base.arange/1", NULL, 0,
                                  tn_attrs("stop", a->n_fft, "dtype", (int64_t)TN_I64));
     tn_array *at = build->expr(build, "t, i -> t * hop + i",
-                               TN_IN(reshaped(build, frame, &column), inside),
+                               TN_IN(frames_reshape(build, frame, &column), inside),
                                tn_attrs("hop", a->hop_length));
     const tn_type *type = build->type(frames);
     tn_array *none =
@@ -204,7 +206,8 @@ static tn_array *overlapped(const tn_build *build, tn_array *frames, const frame
 }
 
 // Elements first to first + count of axis 0; zeros where there are none.
-static tn_array *trimmed(const tn_build *build, tn_array *x, int64_t first, int64_t count)
+static tn_array *frames_trim(const tn_build *build, tn_array *x, int64_t first,
+                             int64_t count)
 {
     tn_ints before = tn_extents(build, x), after = before;
     if (before.count == 0)
@@ -233,7 +236,7 @@ DECOMPOSE(istft)
                           type->rank);
     int64_t frequencies = type->extent[type->rank - 2];
     a.n_fft = a.n_fft ? a.n_fft : is_half ? 2 * (frequencies - 1) : frequencies;
-    tn_status status = check_frames(build, &a);
+    tn_status status = frames_check(build, &a);
     if (status == TN_OK && frequencies != (is_half ? a.n_fft / 2 + 1 : a.n_fft))
         status = host->fail(host, TN_ERR_ARGUMENT,
                             "x has %" PRId64 " frequencies, expected %" PRId64
@@ -241,7 +244,7 @@ DECOMPOSE(istft)
                             frequencies, is_half ? a.n_fft / 2 + 1 : a.n_fft, a.n_fft);
     tn_dtype real = tn_dtype_real(type->dtype);
     if (status == TN_OK)
-        status = whole_window(build, rule, &a, real, &window);
+        status = frames_window(build, rule, &a, real, &window);
     if (status)
         return status;
     x = build->op(build, "base.matrix_transpose/1", TN_IN(x), TN_NO_ATTRS);
@@ -251,7 +254,7 @@ DECOMPOSE(istft)
         x = build->expr(build, "x, w -> x * w", TN_IN(x, window), TN_NO_ATTRS);
     // Frames and their elements in front: sums are along one axis.
     x = tn_move_axis(build, x, type->rank - 1, 0);
-    x = overlapped(build, tn_move_axis(build, x, type->rank - 1, 0), &a);
+    x = frames_overlap(build, tn_move_axis(build, x, type->rank - 1, 0), &a);
     int64_t count = type->extent[type->rank - 1],
             whole = count ? a.n_fft + (count - 1) * a.hop_length : 0;
     const tn_ints frames = {2, 1, {count, a.n_fft}};
@@ -261,12 +264,12 @@ DECOMPOSE(istft)
     squares =
         build->op(build, "base.broadcast_to/1", TN_IN(squares), tn_attrs("shape", &frames));
     tn_ints column = {(uint32_t)type->rank - 1, 1, {whole, 1, 1, 1, 1, 1, 1, 1}};
-    tn_array *envelope = reshaped(build, overlapped(build, squares, &a), &column);
+    tn_array *envelope = frames_reshape(build, frames_overlap(build, squares, &a), &column);
     x = build->expr(build, "x, e -> e > least ? x / e : x", TN_IN(x, envelope),
                     tn_attrs("least", LEAST_ENVELOPE));
     int64_t first = a.center ? a.n_fft / 2 : 0;
     int64_t length = a.length >= 0 ? a.length : whole - 2 * first;
-    x = trimmed(build, x, first, length > 0 ? length : 0);
+    x = frames_trim(build, x, first, length > 0 ? length : 0);
     outputs[0] = tn_move_axis(build, x, 0, type->rank - 2);
     return built(outputs[0]);
 }
@@ -277,7 +280,7 @@ COMPOSITE(istft, "The inverse of stft: frames overlap, divided by their squared 
 // --- hfft and ihfft ---------------------------------------------------------------------
 
 // The norm of the other direction.
-static int64_t other_norm(int64_t norm)
+static int64_t hfft_norm(int64_t norm)
 {
     return norm == TN_FFT_BACKWARD  ? TN_FFT_FORWARD
            : norm == TN_FFT_FORWARD ? TN_FFT_BACKWARD
@@ -297,7 +300,7 @@ DECOMPOSE(hfft)
     tn_array *x = build->expr(build, "x -> conj(x)", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
     outputs[0] = build->op(
         build, "fft.irfft/1", TN_IN(x),
-        tn_attrs("n", attrs->n, "axis", attrs->axis, "norm", other_norm(attrs->norm)));
+        tn_attrs("n", attrs->n, "axis", attrs->axis, "norm", hfft_norm(attrs->norm)));
     return built(outputs[0]);
 }
 
@@ -306,7 +309,7 @@ DECOMPOSE(ihfft)
     const tn_fft_attrs *attrs = rule->attrs;
     tn_array *x = build->op(
         build, "fft.rfft/1", TN_IN(rule->inputs[0]),
-        tn_attrs("n", attrs->n, "axis", attrs->axis, "norm", other_norm(attrs->norm)));
+        tn_attrs("n", attrs->n, "axis", attrs->axis, "norm", hfft_norm(attrs->norm)));
     outputs[0] = build->expr(build, "x -> conj(x)", TN_IN(x), TN_NO_ATTRS);
     return built(outputs[0]);
 }

@@ -142,7 +142,7 @@ tn_array *reduced_over(const tn_build *build, const char *primitive, const tn_ar
     return build->op(build, primitive, TN_IN(x), TN_ATTR_LIST(items, axes->given ? 2 : 1));
 }
 
-tn_array *summed(const tn_build *build, const tn_array *x, int64_t axis, tn_dtype dtype)
+tn_array *sum_along(const tn_build *build, const tn_array *x, int64_t axis, tn_dtype dtype)
 {
     tn_array *sum =
         build->op(build, "base.sum/1", TN_IN(x), tn_attrs("axis", TN_INTS(axis)));

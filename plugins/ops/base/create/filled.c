@@ -13,8 +13,8 @@ static const tn_attr_field filled_fields[] = {
     TN_DTYPE_FIELD(filled_attrs, dtype, 0, "dtype; not given: f32"),
 };
 
-static tn_array *filled(const tn_build *build, const tn_ints *shape, double value,
-                        int64_t dtype)
+static tn_array *fill_shape(const tn_build *build, const tn_ints *shape, double value,
+                            int64_t dtype)
 {
     return build->op(build, "base.full/1", NULL, 0,
                      tn_attrs("shape", shape, "value", value, "dtype", dtype));
@@ -23,14 +23,14 @@ static tn_array *filled(const tn_build *build, const tn_ints *shape, double valu
 DECOMPOSE(zeros)
 {
     const filled_attrs *attrs = rule->attrs;
-    outputs[0] = filled(build, &attrs->shape, 0, attrs->dtype);
+    outputs[0] = fill_shape(build, &attrs->shape, 0, attrs->dtype);
     return built(outputs[0]);
 }
 
 DECOMPOSE(ones)
 {
     const filled_attrs *attrs = rule->attrs;
-    outputs[0] = filled(build, &attrs->shape, 1, attrs->dtype);
+    outputs[0] = fill_shape(build, &attrs->shape, 1, attrs->dtype);
     return built(outputs[0]);
 }
 
@@ -55,30 +55,30 @@ static const tn_attr_field full_like_fields[] = {
     TN_DTYPE_FIELD(like_attrs, dtype, 0, "dtype; not given: x's"),
 };
 
-static tn_status filled_like(const tn_build *build, const tn_rule *rule, double value,
-                             tn_array **outputs)
+static tn_status fill_like(const tn_build *build, const tn_rule *rule, double value,
+                           tn_array **outputs)
 {
     const like_attrs *attrs = rule->attrs;
     const tn_type *x = build->type(rule->inputs[0]);
     const tn_ints shape = tn_extents(build, rule->inputs[0]);
-    outputs[0] = filled(build, &shape, value, attrs->dtype ? attrs->dtype : x->dtype);
+    outputs[0] = fill_shape(build, &shape, value, attrs->dtype ? attrs->dtype : x->dtype);
     return built(outputs[0]);
 }
 
 DECOMPOSE(zeros_like)
 {
-    return filled_like(build, rule, 0, outputs);
+    return fill_like(build, rule, 0, outputs);
 }
 
 DECOMPOSE(ones_like)
 {
-    return filled_like(build, rule, 1, outputs);
+    return fill_like(build, rule, 1, outputs);
 }
 
 DECOMPOSE(full_like)
 {
     const like_attrs *attrs = rule->attrs;
-    return filled_like(build, rule, attrs->value, outputs);
+    return fill_like(build, rule, attrs->value, outputs);
 }
 
 #define empty_like_decompose zeros_like_decompose
@@ -102,7 +102,7 @@ DECOMPOSE(tri)
 {
     const tn_eye_attrs *attrs = rule->attrs;
     const tn_ints shape = {2, 1, {attrs->n, attrs->m == -1 ? attrs->n : attrs->m}};
-    tn_array *whole = filled(build, &shape, 1, attrs->dtype);
+    tn_array *whole = fill_shape(build, &shape, 1, attrs->dtype);
     outputs[0] = build->op(build, "base.tril/1", TN_IN(whole), tn_attrs("k", attrs->k));
     return built(outputs[0]);
 }

@@ -36,8 +36,8 @@ static tn_array *window_positions(const tn_build *build, int64_t m)
                        tn_attrs("last", m > 0 ? m - 1 : 0));
 }
 
-static tn_status window(const tn_build *build, int64_t m, int64_t dtype, const char *text,
-                        tn_attr_list attrs, tn_array **outputs)
+static tn_status window_build(const tn_build *build, int64_t m, int64_t dtype,
+                              const char *text, tn_attr_list attrs, tn_array **outputs)
 {
     if (dtype && !tn_is_float((tn_dtype)dtype))
         return build->host->fail(build->host, TN_ERR_ARGUMENT,
@@ -52,7 +52,7 @@ static tn_status window(const tn_build *build, int64_t m, int64_t dtype, const c
     DECOMPOSE(name)                                                                        \
     {                                                                                      \
         const window_attrs *attrs = rule->attrs;                                           \
-        return window(build, attrs->m, attrs->dtype, text, TN_NO_ATTRS, outputs);          \
+        return window_build(build, attrs->m, attrs->dtype, text, TN_NO_ATTRS, outputs);    \
     }                                                                                      \
     COMPOSITE(name, sentence, .attrs = TN_ATTR_TABLE(window_attrs, window_fields))
 

@@ -83,7 +83,7 @@ static const tn_input_info any_two[] = {
 };
 
 // Integers in f64, so that differences do not wrap.
-static tn_array *inexact(const tn_build *build, tn_array *x)
+static tn_array *number_inexact(const tn_build *build, tn_array *x)
 {
     const tn_type *type = build->type(x);
     return !type || tn_is_float(type->dtype) || tn_is_complex(type->dtype)
@@ -91,7 +91,7 @@ static tn_array *inexact(const tn_build *build, tn_array *x)
                : cast(build, x, TN_F64);
 }
 
-static tn_array *closeness(const tn_build *build, const tn_rule *rule)
+static tn_array *number_closeness(const tn_build *build, const tn_rule *rule)
 {
     const close_attrs *attrs = rule->attrs;
     const char *text =
@@ -100,21 +100,22 @@ static tn_array *closeness(const tn_build *build, const tn_rule *rule)
               "abs(x - y) <= atol + rtol * abs(y), x == y | isnan(x) & isnan(y))"
             : "x, y -> select(isfinite(x) & isfinite(y), "
               "abs(x - y) <= atol + rtol * abs(y), x == y)";
-    return build->expr(
-        build, text,
-        TN_IN(inexact(build, rule->inputs[0]), inexact(build, rule->inputs[1])),
-        tn_attrs("rtol", attrs->rtol, "atol", attrs->atol));
+    return build->expr(build, text,
+                       TN_IN(number_inexact(build, rule->inputs[0]),
+                             number_inexact(build, rule->inputs[1])),
+                       tn_attrs("rtol", attrs->rtol, "atol", attrs->atol));
 }
 
 DECOMPOSE(isclose)
 {
-    outputs[0] = closeness(build, rule);
+    outputs[0] = number_closeness(build, rule);
     return built(outputs[0]);
 }
 
 DECOMPOSE(allclose)
 {
-    outputs[0] = build->op(build, "base.all/1", TN_IN(closeness(build, rule)), TN_NO_ATTRS);
+    outputs[0] =
+        build->op(build, "base.all/1", TN_IN(number_closeness(build, rule)), TN_NO_ATTRS);
     return built(outputs[0]);
 }
 
@@ -154,7 +155,7 @@ static const tn_attr_field nan_to_num_fields[] = {
 };
 
 // The greatest finite number of a float dtype.
-static double most_of(tn_dtype dtype)
+static double number_most(tn_dtype dtype)
 {
     return dtype == TN_F16    ? 65504
            : dtype == TN_BF16 ? 0x1.fep127
@@ -167,7 +168,7 @@ DECOMPOSE(nan_to_num)
     const nan_to_num_attrs *attrs = rule->attrs;
     tn_array *x = rule->inputs[0];
     tn_dtype dtype = build->type(x)->dtype;
-    double most = most_of(dtype);
+    double most = number_most(dtype);
     outputs[0] = x;
     if (tn_is_float(dtype))
         outputs[0] = build->expr(
@@ -185,13 +186,13 @@ COMPOSITE(nan_to_num, "x with numbers in the place of NaN and infinities.",
 // --- bits -------------------------------------------------------------------------------
 
 // The integer dtype of as many bits as a float dtype.
-static tn_dtype bits_of(tn_dtype dtype)
+static tn_dtype float_bits(tn_dtype dtype)
 {
     int64_t bytes = tn_dtype_bytes(dtype);
     return bytes == 2 ? TN_I16 : bytes == 4 ? TN_I32 : TN_I64;
 }
 
-static tn_array *viewed(const tn_build *build, const tn_array *x, tn_dtype dtype)
+static tn_array *number_view(const tn_build *build, const tn_array *x, tn_dtype dtype)
 {
     return build->op(build, "base.view/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
 }
@@ -201,18 +202,19 @@ DECOMPOSE(signbit)
     tn_array *x = rule->inputs[0];
     tn_dtype dtype = build->type(x)->dtype;
     if (tn_is_float(dtype))
-        x = viewed(build, x, bits_of(dtype));
+        x = number_view(build, x, float_bits(dtype));
     outputs[0] = build->expr(build, "x -> x < 0", TN_IN(x), TN_NO_ATTRS);
     return built(outputs[0]);
 }
 
 DECOMPOSE(copysign)
 {
-    tn_array *x = inexact(build, rule->inputs[0]), *y = inexact(build, rule->inputs[1]);
+    tn_array *x = number_inexact(build, rule->inputs[0]),
+             *y = number_inexact(build, rule->inputs[1]);
     const tn_type *of_x = build->type(x), *of_y = build->type(y);
     if (!of_x || !of_y)
         return TN_ERR_ARGUMENT;
-    tn_array *bits = viewed(build, y, bits_of(of_y->dtype));
+    tn_array *bits = number_view(build, y, float_bits(of_y->dtype));
     x = as_dtype(build, x, tn_dtype_promote(of_x->dtype, of_y->dtype));
     outputs[0] =
         build->expr(build, "x, b -> b < 0 ? -abs(x) : abs(x)", TN_IN(x, bits), TN_NO_ATTRS);
@@ -227,7 +229,7 @@ DECOMPOSE(nextafter)
         dtype = TN_F64;
     x = as_dtype(build, x, dtype);
     y = as_dtype(build, y, dtype);
-    tn_dtype bits = bits_of(dtype);
+    tn_dtype bits = float_bits(dtype);
     // Away from 0 is one more in x's bits, towards 0 one less; from 0 it is the least
     // subnormal number with y's sign.
     tn_array *least = build->scalar(build, bits,
@@ -238,10 +240,10 @@ DECOMPOSE(nextafter)
         build,
         "x, y, b, least, one -> x == 0 ? (y > 0 ? one : least + one) "
         ": (y > x) == (x > 0) ? b + one : b - one",
-        TN_IN(x, y, viewed(build, x, bits), least, build->scalar(build, bits, 1)),
+        TN_IN(x, y, number_view(build, x, bits), least, build->scalar(build, bits, 1)),
         TN_NO_ATTRS);
     outputs[0] = build->expr(build, "x, y, n -> x == y ? y : x != x ? x : y != y ? y : n",
-                             TN_IN(x, y, viewed(build, next, dtype)), TN_NO_ATTRS);
+                             TN_IN(x, y, number_view(build, next, dtype)), TN_NO_ATTRS);
     return built(outputs[0]);
 }
 

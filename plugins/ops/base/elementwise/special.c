@@ -16,8 +16,8 @@ struct slope {
     const char *with[2];
 };
 
-static tn_array *sloped(const tn_build *build, const struct slope *slope, tn_array *x,
-                        tn_array *g)
+static tn_array *slope_apply(const tn_build *build, const struct slope *slope, tn_array *x,
+                             tn_array *g)
 {
     tn_array *in[4] = {g, x};
     uint64_t count = 2;
@@ -31,12 +31,12 @@ static tn_array *sloped(const tn_build *build, const struct slope *slope, tn_arr
     static const struct slope name##_slope = {__VA_ARGS__};                                \
     TN_VJP(name##_vjp)                                                                     \
     {                                                                                      \
-        gradients[0] = sloped(build, &name##_slope, rule->inputs[0], cotangents[0]);       \
+        gradients[0] = slope_apply(build, &name##_slope, rule->inputs[0], cotangents[0]);  \
         return built(gradients[0]);                                                        \
     }                                                                                      \
     TN_JVP(name##_jvp)                                                                     \
     {                                                                                      \
-        out_tangents[0] = sloped(build, &name##_slope, rule->inputs[0], tangents[0]);      \
+        out_tangents[0] = slope_apply(build, &name##_slope, rule->inputs[0], tangents[0]); \
         return built(out_tangents[0]);                                                     \
     }                                                                                      \
     const tn_primitive base_##name = {                                                     \

@@ -8,12 +8,13 @@ static const tn_input_info two_inputs[] = {
     {"b", "the right operand", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 
-static tn_array *multiplied(const tn_build *build, const tn_array *a, const tn_array *b)
+static tn_array *product_multiply(const tn_build *build, const tn_array *a,
+                                  const tn_array *b)
 {
     return build->expr(build, "a, b -> a * b", TN_IN(a, b), TN_NO_ATTRS);
 }
 
-static tn_array *flat(const tn_build *build, const tn_array *x, int32_t behind)
+static tn_array *product_flat(const tn_build *build, const tn_array *x, int32_t behind)
 {
     tn_ints shape = {.count = (uint32_t)behind + 1, .given = 1, .value = {-1}};
     for (int32_t i = 1; i <= behind; i++)
@@ -26,8 +27,8 @@ static tn_array *flat(const tn_build *build, const tn_array *x, int32_t behind)
 
 DECOMPOSE(outer)
 {
-    outputs[0] =
-        multiplied(build, flat(build, rule->inputs[0], 1), flat(build, rule->inputs[1], 0));
+    outputs[0] = product_multiply(build, product_flat(build, rule->inputs[0], 1),
+                                  product_flat(build, rule->inputs[1], 0));
     return built(outputs[0]);
 }
 
@@ -37,8 +38,8 @@ COMPOSITE(outer, "All products of an element of a with one of b.", TN_INPUTS(two
 
 // Sums over axes that are paired: of a those of `of_a`, of b those of `of_b`. The others
 // stay, a's first.
-static tn_status contracted(const tn_build *build, const tn_rule *rule, const tn_ints *of_a,
-                            const tn_ints *of_b, tn_array **out)
+static tn_status product_contract(const tn_build *build, const tn_rule *rule,
+                                  const tn_ints *of_a, const tn_ints *of_b, tn_array **out)
 {
     const tn_host *host = build->host;
     const tn_type *a = build->type(rule->inputs[0]), *b = build->type(rule->inputs[1]);
@@ -102,7 +103,7 @@ DECOMPOSE(tensordot)
         return host->fail(host, TN_ERR_ARGUMENT, "got axes_%s alone, expected both or none",
                           attrs->axes_a.given ? "a" : "b");
     if (attrs->axes_a.given)
-        return contracted(build, rule, &attrs->axes_a, &attrs->axes_b, outputs);
+        return product_contract(build, rule, &attrs->axes_a, &attrs->axes_b, outputs);
     if (attrs->axes < 0 || attrs->axes > ranks[0] || attrs->axes > ranks[1])
         return host->fail(host, TN_ERR_ARGUMENT,
                           "axes is %" PRId64 ", expected 0 to the ranks, %d and %d",
@@ -112,32 +113,32 @@ DECOMPOSE(tensordot)
         of_a.value[i] = ranks[0] - (int32_t)attrs->axes + i;
         of_b.value[i] = i;
     }
-    return contracted(build, rule, &of_a, &of_b, outputs);
+    return product_contract(build, rule, &of_a, &of_b, outputs);
 }
 
 COMPOSITE(tensordot, "Sums of products over pairs of axes.", TN_INPUTS(two_inputs),
           .attrs = TN_ATTR_TABLE(tensordot_attrs, tensordot_fields));
 
 // Over the last axis of a and axis `of_b` of b; a product where one is a scalar.
-static tn_status dotted(const tn_build *build, const tn_rule *rule, int64_t of_b,
-                        tn_array **outputs)
+static tn_status product_dot(const tn_build *build, const tn_rule *rule, int64_t of_b,
+                             tn_array **outputs)
 {
     const tn_type *a = build->type(rule->inputs[0]), *b = build->type(rule->inputs[1]);
     const tn_ints last = {1, 1, {-1}}, with = {1, 1, {b->rank < 2 ? -1 : of_b}};
     if (a->rank && b->rank)
-        return contracted(build, rule, &last, &with, outputs);
-    outputs[0] = multiplied(build, rule->inputs[0], rule->inputs[1]);
+        return product_contract(build, rule, &last, &with, outputs);
+    outputs[0] = product_multiply(build, rule->inputs[0], rule->inputs[1]);
     return built(outputs[0]);
 }
 
 DECOMPOSE(inner)
 {
-    return dotted(build, rule, -1, outputs);
+    return product_dot(build, rule, -1, outputs);
 }
 
 DECOMPOSE(dot)
 {
-    return dotted(build, rule, -2, outputs);
+    return product_dot(build, rule, -2, outputs);
 }
 
 COMPOSITE(inner, "Sums of products over the last axes of a and b.", TN_INPUTS(two_inputs));
@@ -173,7 +174,7 @@ DECOMPOSE(vecdot)
             attrs->axis, a->extent[a->rank + axis], b->extent[b->rank + axis]);
     tn_array *x = build->expr(build, "a, b -> conj(a) * b",
                               TN_IN(rule->inputs[0], rule->inputs[1]), TN_NO_ATTRS);
-    outputs[0] = summed(build, x, axis, tn_dtype_promote(a->dtype, b->dtype));
+    outputs[0] = sum_along(build, x, axis, tn_dtype_promote(a->dtype, b->dtype));
     return built(outputs[0]);
 }
 
@@ -185,11 +186,11 @@ DECOMPOSE(vdot)
                                  "a has %" PRId64 " elements and b %" PRId64
                                  ", expected as many",
                                  type_count(a), type_count(b));
-    tn_array *x =
-        build->expr(build, "a, b -> conj(a) * b",
-                    TN_IN(flat(build, rule->inputs[0], 0), flat(build, rule->inputs[1], 0)),
-                    TN_NO_ATTRS);
-    outputs[0] = summed(build, x, -1, tn_dtype_promote(a->dtype, b->dtype));
+    tn_array *x = build->expr(build, "a, b -> conj(a) * b",
+                              TN_IN(product_flat(build, rule->inputs[0], 0),
+                                    product_flat(build, rule->inputs[1], 0)),
+                              TN_NO_ATTRS);
+    outputs[0] = sum_along(build, x, -1, tn_dtype_promote(a->dtype, b->dtype));
     return built(outputs[0]);
 }
 
@@ -231,9 +232,9 @@ DECOMPOSE(kron)
             wide_b.value[wide_b.count++] = b.value[i];
         }
     }
-    tn_array *product =
-        multiplied(build, with_shape(build, "base.reshape/1", rule->inputs[0], wide_a),
-                   with_shape(build, "base.reshape/1", rule->inputs[1], wide_b));
+    tn_array *product = product_multiply(
+        build, with_shape(build, "base.reshape/1", rule->inputs[0], wide_a),
+        with_shape(build, "base.reshape/1", rule->inputs[1], wide_b));
     outputs[0] = with_shape(build, "base.reshape/1", product, all);
     return built(outputs[0]);
 }
@@ -287,8 +288,8 @@ COMPOSITE(cross, "The vector product of vectors of three elements.", TN_INPUTS(t
 
 // a @ b of unlike dtypes, with an axis of extent 1 put in at `axis` of input `which`, and
 // taken away from the result.
-static tn_status with_vector(const tn_build *build, const tn_rule *rule, int32_t which,
-                             int64_t axis, tn_array **outputs)
+static tn_status product_with_vector(const tn_build *build, const tn_rule *rule,
+                                     int32_t which, int64_t axis, tn_array **outputs)
 {
     const tn_type *a = build->type(rule->inputs[0]), *b = build->type(rule->inputs[1]);
     int32_t least[] = {which ? 2 : 1, which ? 1 : 2};
@@ -312,12 +313,12 @@ static tn_status with_vector(const tn_build *build, const tn_rule *rule, int32_t
 
 DECOMPOSE(matvec)
 {
-    return with_vector(build, rule, 1, -1, outputs);
+    return product_with_vector(build, rule, 1, -1, outputs);
 }
 
 DECOMPOSE(vecmat)
 {
-    return with_vector(build, rule, 0, -2, outputs);
+    return product_with_vector(build, rule, 0, -2, outputs);
 }
 
 COMPOSITE(matvec, "Matrices by vectors: a @ b with b's last axis as a column.",

@@ -25,8 +25,8 @@ static const tn_attr_field correlate_fields[] = {
 
 // Sums over windows of `a` times `v`, in the order of both: element i begins at a[i - left]
 // of a with zeros around.
-static tn_array *windowed(const tn_build *build, tn_array *a, tn_array *v, int64_t left,
-                          int64_t count)
+static tn_array *convolve_windows(const tn_build *build, tn_array *a, tn_array *v,
+                                  int64_t left, int64_t count)
 {
     const tn_type *of_a = build->type(a), *of_v = build->type(v);
     if (!of_a || !of_v)
@@ -44,10 +44,10 @@ static tn_array *windowed(const tn_build *build, tn_array *a, tn_array *v, int64
                                   tn_attrs("shape", &shape, "strides", &steps));
     tn_array *products = build->expr(
         build, "w, v -> w * v", TN_IN(windows, as_dtype(build, v, dtype)), TN_NO_ATTRS);
-    return summed(build, products, -1, dtype);
+    return sum_along(build, products, -1, dtype);
 }
 
-static tn_status check_vectors(const tn_build *build, const tn_rule *rule)
+static tn_status convolve_check(const tn_build *build, const tn_rule *rule)
 {
     for (int32_t i = 0; i < 2; i++) {
         const tn_type *type = build->type(rule->inputs[i]);
@@ -60,7 +60,7 @@ static tn_status check_vectors(const tn_build *build, const tn_rule *rule)
     return TN_OK;
 }
 
-static tn_array *reversed(const tn_build *build, const tn_array *x)
+static tn_array *convolve_reverse(const tn_build *build, const tn_array *x)
 {
     return build->op(build, "base.flip/1", TN_IN(x), TN_NO_ATTRS);
 }
@@ -69,7 +69,7 @@ DECOMPOSE(convolve)
 {
     const convolve_attrs *attrs = rule->attrs;
     tn_array *a = rule->inputs[0], *v = rule->inputs[1];
-    tn_status status = check_vectors(build, rule);
+    tn_status status = convolve_check(build, rule);
     if (status)
         return status;
     if (build->type(a)->extent[0] < build->type(v)->extent[0]) {
@@ -82,7 +82,7 @@ DECOMPOSE(convolve)
     int64_t count = attrs->mode == MODE_FULL   ? n + m - 1
                     : attrs->mode == MODE_SAME ? n
                                                : n - m + 1;
-    outputs[0] = windowed(build, a, reversed(build, v), left, count);
+    outputs[0] = convolve_windows(build, a, convolve_reverse(build, v), left, count);
     return built(outputs[0]);
 }
 
@@ -91,7 +91,7 @@ DECOMPOSE(correlate)
 {
     const convolve_attrs *attrs = rule->attrs;
     tn_array *a = rule->inputs[0];
-    tn_status status = check_vectors(build, rule);
+    tn_status status = convolve_check(build, rule);
     if (status)
         return status;
     tn_array *v = build->expr(build, "v -> conj(v)", TN_IN(rule->inputs[1]), TN_NO_ATTRS);
@@ -99,11 +99,11 @@ DECOMPOSE(correlate)
         return TN_ERR_ARGUMENT;
     // Of a shorter a NumPy has the reverse of what v gives with it.
     int is_shorter = build->type(a)->extent[0] < build->type(v)->extent[0];
-    tn_array *flipped = reversed(build, is_shorter ? a : v);
+    tn_array *flipped = convolve_reverse(build, is_shorter ? a : v);
     outputs[0] = build->op(build, "base.convolve/1", TN_IN(is_shorter ? v : a, flipped),
                            tn_attrs("mode", attrs->mode));
     if (is_shorter)
-        outputs[0] = reversed(build, outputs[0]);
+        outputs[0] = convolve_reverse(build, outputs[0]);
     return built(outputs[0]);
 }
 
@@ -125,7 +125,7 @@ static const tn_attr_field hadamard_fields[] = {
 #define HADAMARD_STEP 64 // the transform of so many elements is one product
 
 // Sylvester's matrix of h rows: -1 to the number of bits that row and column share.
-static tn_array *sylvester(const tn_build *build, int64_t h, tn_dtype dtype)
+static tn_array *hadamard_matrix(const tn_build *build, int64_t h, tn_dtype dtype)
 {
     tn_array *sign =
         build->expr(build,
@@ -157,7 +157,8 @@ DECOMPOSE(hadamard_transform)
         x = with_shape(build, "base.reshape/1", x,
                        ints_of(3, (int64_t[]){outside * left, h, inside}));
         x = build->op(build, "base.matmul/1",
-                      TN_IN(sylvester(build, h, tn_dtype_computed(dtype)), x), TN_NO_ATTRS);
+                      TN_IN(hadamard_matrix(build, h, tn_dtype_computed(dtype)), x),
+                      TN_NO_ATTRS);
     }
     x = with_shape(build, "base.reshape/1", x, shape);
     double scale = isnan(attrs->scale) ? 1 / sqrt((double)n) : attrs->scale;

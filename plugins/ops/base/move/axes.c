@@ -57,8 +57,8 @@ static const tn_attr_field swapaxes_fields[] = {
     TN_REQUIRED_FIELD(swapaxes_attrs, axis2, TN_ATTR_I64, "the axis to change it for"),
 };
 
-static tn_status swapped(const tn_build *build, tn_array *x, int64_t axis1, int64_t axis2,
-                         tn_array **out)
+static tn_status axes_swap(const tn_build *build, tn_array *x, int64_t axis1, int64_t axis2,
+                           tn_array **out)
 {
     int32_t rank = build->type(x)->rank, a, b;
     tn_ints order = {(uint32_t)rank, 1, {0, 1, 2, 3, 4, 5, 6, 7}};
@@ -76,7 +76,7 @@ static tn_status swapped(const tn_build *build, tn_array *x, int64_t axis1, int6
 DECOMPOSE(swapaxes)
 {
     const swapaxes_attrs *attrs = rule->attrs;
-    return swapped(build, rule->inputs[0], attrs->axis1, attrs->axis2, outputs);
+    return axes_swap(build, rule->inputs[0], attrs->axis1, attrs->axis2, outputs);
 }
 
 DECOMPOSE(matrix_transpose)
@@ -85,7 +85,7 @@ DECOMPOSE(matrix_transpose)
     if (x->rank < 2)
         return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                  "x has rank %d, expected at least 2", x->rank);
-    return swapped(build, rule->inputs[0], -1, -2, outputs);
+    return axes_swap(build, rule->inputs[0], -1, -2, outputs);
 }
 
 COMPOSITE(swapaxes, "x with two axes interchanged.", TN_INPUTS(base_any_x),
@@ -105,8 +105,8 @@ static const tn_attr_field flatten_fields[] = {
 };
 
 // x with axes first .. last replaced by `middle`.
-static tn_array *with_axes(const tn_build *build, const tn_array *x, int32_t first,
-                           int32_t last, const tn_ints *middle)
+static tn_array *axes_replace(const tn_build *build, const tn_array *x, int32_t first,
+                              int32_t last, const tn_ints *middle)
 {
     tn_ints from = tn_extents(build, x), to = {.given = 1};
     for (int32_t i = 0; i < first; i++)
@@ -137,7 +137,7 @@ DECOMPOSE(flatten)
     if (x->rank == 0)
         outputs[0] = with_shape(build, "base.reshape/1", rule->inputs[0], one);
     else
-        outputs[0] = with_axes(build, rule->inputs[0], first, last, &one);
+        outputs[0] = axes_replace(build, rule->inputs[0], first, last, &one);
     return built(outputs[0]);
 }
 
@@ -186,7 +186,7 @@ DECOMPOSE(unflatten)
                           "shape %s does not have the %" PRId64 " elements of axis %d",
                           shape_text((int32_t)attrs->shape.count, attrs->shape.value, text),
                           x->extent[axis], axis);
-    outputs[0] = with_axes(build, rule->inputs[0], axis, axis, &shape);
+    outputs[0] = axes_replace(build, rule->inputs[0], axis, axis, &shape);
     return built(outputs[0]);
 }
 
@@ -336,7 +336,7 @@ DECOMPOSE(rot90)
         x = build->op(build, "base.flip/1", TN_IN(x),
                       tn_attrs("axis", TN_INTS(axes.value[0])));
     if (turns == 1 || turns == 3)
-        return swapped(build, x, axes.value[0], axes.value[1], outputs);
+        return axes_swap(build, x, axes.value[0], axes.value[1], outputs);
     outputs[0] = x;
     return built(x);
 }

@@ -93,7 +93,7 @@ static const tn_attr_field diag_fields[] = {
 };
 
 // The matrix with x on diagonal k: row i has x at column i + k.
-static tn_status matrix_of(const tn_build *build, tn_array *x, int64_t k, tn_array **out)
+static tn_status diag_matrix(const tn_build *build, tn_array *x, int64_t k, tn_array **out)
 {
     int64_t n = build->type(x)->extent[0], width, from = k > 0 ? 0 : -k;
     tn_array *zero = build->scalar(build, build->type(x)->dtype, 0);
@@ -116,7 +116,7 @@ DECOMPOSE(diag)
     const tn_diagonal_attrs *attrs = rule->attrs;
     const tn_type *x = build->type(rule->inputs[0]);
     if (x->rank == 1)
-        return matrix_of(build, rule->inputs[0], attrs->k, outputs);
+        return diag_matrix(build, rule->inputs[0], attrs->k, outputs);
     if (x->rank == 2)
         return diagonal_of(build, rule->inputs[0], attrs->k, 0, 1, outputs);
     return build->host->fail(build->host, TN_ERR_ARGUMENT, "x has rank %d, expected 1 or 2",
@@ -144,7 +144,8 @@ static const tn_attr_field diff_fields[] = {
 };
 
 // `part` as it is put beside x: a scalar has x's extents, and 1 along the axis.
-static tn_array *beside(const tn_build *build, tn_array *x, tn_array *part, int32_t axis)
+static tn_array *diff_beside(const tn_build *build, tn_array *x, tn_array *part,
+                             int32_t axis)
 {
     const tn_type *type = build->type(part);
     if (!type || type->rank)
@@ -168,10 +169,10 @@ DECOMPOSE(diff)
     if (status)
         return status;
     if (rule->num_inputs > 1 && rule->inputs[1])
-        parts[count++] = beside(build, x, rule->inputs[1], axis);
+        parts[count++] = diff_beside(build, x, rule->inputs[1], axis);
     parts[count++] = x;
     if (rule->num_inputs > 2 && rule->inputs[2])
-        parts[count++] = beside(build, x, rule->inputs[2], axis);
+        parts[count++] = diff_beside(build, x, rule->inputs[2], axis);
     if (count > 1)
         x = joined(build, parts, count, axis);
     const char *text = type->dtype == TN_BOOL ? "a, b -> a != b" : "a, b -> a - b";

@@ -52,16 +52,17 @@ static const char *const repeated[] = {
     [PAD_WRAP] = "i -> i % n",
 };
 
-static tn_array *padded_constant(const tn_build *build, const tn_array *x,
-                                 const tn_ints *before, const tn_ints *after, double value)
+static tn_array *pad_with_constant(const tn_build *build, const tn_array *x,
+                                   const tn_ints *before, const tn_ints *after,
+                                   double value)
 {
     return build->op(build, "base.pad_constant/1", TN_IN(x),
                      tn_attrs("before", before, "after", after, "value", value));
 }
 
 // A border of a number that the graph computes: where x is not.
-static tn_array *padded_computed(const tn_build *build, tn_array *x, const pad_attrs *attrs,
-                                 tn_array *value)
+static tn_array *pad_with_computed(const tn_build *build, tn_array *x,
+                                   const pad_attrs *attrs, tn_array *value)
 {
     tn_ints shape = tn_extents(build, x);
     tn_array *inside = build->scalar(build, TN_BOOL, 1);
@@ -74,14 +75,14 @@ static tn_array *padded_computed(const tn_build *build, tn_array *x, const pad_a
     }
     return build->expr(
         build, "in, x, v -> in ? x : v",
-        TN_IN(inside, padded_constant(build, x, &attrs->before, &attrs->after, 0), value),
+        TN_IN(inside, pad_with_constant(build, x, &attrs->before, &attrs->after, 0), value),
         TN_NO_ATTRS);
 }
 
 // What the border on one side of an axis holds in modes from PAD_LINEAR_RAMP on: `count`
 // elements, or one that is repeated.
-static tn_array *border(const tn_build *build, tn_array *x, int32_t axis, int64_t count,
-                        int is_behind, const pad_attrs *attrs)
+static tn_array *pad_border(const tn_build *build, tn_array *x, int32_t axis, int64_t count,
+                            int is_behind, const pad_attrs *attrs)
 {
     static const char *const statistics[] = {"base.max/1", "base.mean/1", "base.median/1",
                                              "base.min/1"};
@@ -137,15 +138,15 @@ static tn_status pad_axis(const tn_build *build, tn_array **x, int32_t axis,
         return built(*x);
     }
     if (before)
-        parts[count++] = border(build, *x, axis, before, 0, attrs);
+        parts[count++] = pad_border(build, *x, axis, before, 0, attrs);
     parts[count++] = *x;
     if (after)
-        parts[count++] = border(build, *x, axis, after, 1, attrs);
+        parts[count++] = pad_border(build, *x, axis, after, 1, attrs);
     *x = joined(build, parts, count, axis);
     return built(*x);
 }
 
-static tn_status check_pad(const tn_build *build, const tn_rule *rule)
+static tn_status pad_check(const tn_build *build, const tn_rule *rule)
 {
     const pad_attrs *attrs = rule->attrs;
     const tn_host *host = build->host;
@@ -186,16 +187,16 @@ DECOMPOSE(pad)
 {
     const pad_attrs *attrs = rule->attrs;
     tn_array *x = rule->inputs[0];
-    tn_status status = check_pad(build, rule);
+    tn_status status = pad_check(build, rule);
     if (status)
         return status;
     if (rule->num_inputs > 1 && rule->inputs[1])
-        x = padded_computed(
+        x = pad_with_computed(
             build, x, attrs,
             with_shape(build, "base.reshape/1", rule->inputs[1], (tn_ints){.given = 1}));
     else if (attrs->mode == PAD_CONSTANT || attrs->mode == PAD_EMPTY)
-        x = padded_constant(build, x, &attrs->before, &attrs->after,
-                            attrs->mode == PAD_EMPTY ? 0 : attrs->value);
+        x = pad_with_constant(build, x, &attrs->before, &attrs->after,
+                              attrs->mode == PAD_EMPTY ? 0 : attrs->value);
     else
         for (int32_t axis = 0; axis < (int32_t)attrs->before.count && status == TN_OK;
              axis++)

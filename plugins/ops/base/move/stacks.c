@@ -8,8 +8,8 @@ static const tn_input_info stack_inputs[] = {
 
 // The arrays, each with at least `rank` axes by `primitive`, joined along `axis`; vectors
 // and scalars along the first where `flat`.
-static tn_status side_by_side(const tn_build *build, const tn_rule *rule,
-                              const char *primitive, int32_t axis, tn_array **outputs)
+static tn_status stack_join(const tn_build *build, const tn_rule *rule,
+                            const char *primitive, int32_t axis, tn_array **outputs)
 {
     tn_array *parts[TN_MAX_OUTPUTS];
     if (rule->num_inputs > TN_MAX_OUTPUTS)
@@ -25,18 +25,18 @@ static tn_status side_by_side(const tn_build *build, const tn_rule *rule,
 
 DECOMPOSE(hstack)
 {
-    return side_by_side(build, rule, "base.atleast_1d/1",
-                        build->type(rule->inputs[0])->rank > 1, outputs);
+    return stack_join(build, rule, "base.atleast_1d/1",
+                      build->type(rule->inputs[0])->rank > 1, outputs);
 }
 
 DECOMPOSE(vstack)
 {
-    return side_by_side(build, rule, "base.atleast_2d/1", 0, outputs);
+    return stack_join(build, rule, "base.atleast_2d/1", 0, outputs);
 }
 
 DECOMPOSE(dstack)
 {
-    return side_by_side(build, rule, "base.atleast_3d/1", 2, outputs);
+    return stack_join(build, rule, "base.atleast_3d/1", 2, outputs);
 }
 
 DECOMPOSE(column_stack)

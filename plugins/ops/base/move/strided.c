@@ -44,7 +44,7 @@ static tn_status view_infer(const tn_infer *infer, tn_type *types)
 }
 
 // `count` elements of `from` bytes, counted in those of `to`. False: no whole number.
-static int recounted(int64_t count, int64_t from, int64_t to, int64_t *out)
+static int view_recount(int64_t count, int64_t from, int64_t to, int64_t *out)
 {
     *out = count * from / to; // within memory: no overflow
     return count * from % to == 0;
@@ -69,17 +69,18 @@ static tn_status view_view(const tn_view *view, tn_layout *out)
         made.extent[i] = view->output->extent[i];
         if (i == last)
             made.stride[i] = 1;
-        else if (in->extent[i] > 1 && !recounted(in->stride[i], from, to, &made.stride[i]))
+        else if (in->extent[i] > 1 &&
+                 !view_recount(in->stride[i], from, to, &made.stride[i]))
             return TN_ERR_UNSUPPORTED;
     }
-    if (from != to && !recounted(in->offset, from, to, &made.offset))
+    if (from != to && !view_recount(in->offset, from, to, &made.offset))
         return TN_ERR_UNSUPPORTED;
     *out = made;
     return TN_OK;
 }
 
 // Bits of another dtype have no derivative.
-static tn_array *of_same_dtype(const tn_build *build, const tn_rule *rule, tn_array *slope)
+static tn_array *view_slope(const tn_build *build, const tn_rule *rule, tn_array *slope)
 {
     const tn_type *x = build->type(rule->inputs[0]);
     const view_attrs *attrs = rule->attrs;
@@ -88,13 +89,13 @@ static tn_array *of_same_dtype(const tn_build *build, const tn_rule *rule, tn_ar
 
 TN_VJP(view_vjp)
 {
-    gradients[0] = of_same_dtype(build, rule, cotangents[0]);
+    gradients[0] = view_slope(build, rule, cotangents[0]);
     return TN_OK;
 }
 
 TN_JVP(view_jvp)
 {
-    out_tangents[0] = of_same_dtype(build, rule, tangents[0]);
+    out_tangents[0] = view_slope(build, rule, tangents[0]);
     return TN_OK;
 }
 
@@ -202,8 +203,8 @@ static tn_status as_strided_view(const tn_view *view, tn_layout *out)
     return TN_OK;
 }
 
-static tn_array *strided(const tn_build *build, const tn_array *x, const tn_ints *shape,
-                         const tn_ints *strides, int64_t offset)
+static tn_array *strided_apply(const tn_build *build, const tn_array *x,
+                               const tn_ints *shape, const tn_ints *strides, int64_t offset)
 {
     return build->op(build, "base.as_strided/1", TN_IN(x),
                      tn_attrs("shape", shape, "strides", strides, "offset", offset));
@@ -238,7 +239,7 @@ TN_JVP(as_strided_jvp)
 {
     const strided_attrs *attrs = rule->attrs;
     out_tangents[0] =
-        strided(build, tangents[0], &attrs->shape, &attrs->strides, attrs->offset);
+        strided_apply(build, tangents[0], &attrs->shape, &attrs->strides, attrs->offset);
     return built(out_tangents[0]);
 }
 
@@ -252,7 +253,7 @@ TN_VMAP(as_strided_vmap)
     const tn_ints shape = tn_ints_after(size, &attrs->shape);
     const tn_ints strides =
         tn_ints_after(size ? type_count(type) / size : 0, &attrs->strides);
-    outputs[0] = strided(build, x, &shape, &strides, attrs->offset);
+    outputs[0] = strided_apply(build, x, &shape, &strides, attrs->offset);
     out_axes[0] = 0;
     return built(outputs[0]);
 }

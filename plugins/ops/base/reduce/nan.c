@@ -14,7 +14,7 @@ static const tn_attr_field nanvar_fields[] = {
 };
 
 // x with `value` in the place of NaN, in x's dtype.
-static tn_array *without_nan(const tn_build *build, tn_array *x, double value)
+static tn_array *nan_replace(const tn_build *build, tn_array *x, double value)
 {
     const tn_type *type = build->type(x);
     if (!type || (!tn_is_float(type->dtype) && !tn_is_complex(type->dtype)))
@@ -23,7 +23,7 @@ static tn_array *without_nan(const tn_build *build, tn_array *x, double value)
                        TN_IN(x, build->scalar(build, type->dtype, value)), TN_NO_ATTRS);
 }
 
-static tn_array *reduced_by(const tn_build *build, const char *primitive, tn_array *x,
+static tn_array *nan_reduce(const tn_build *build, const char *primitive, tn_array *x,
                             const tn_rule *rule)
 {
     const tn_var_attrs *attrs = rule->attrs;
@@ -33,19 +33,19 @@ static tn_array *reduced_by(const tn_build *build, const char *primitive, tn_arr
 DECOMPOSE(nansum)
 {
     outputs[0] =
-        reduced_by(build, "base.sum/1", without_nan(build, rule->inputs[0], 0), rule);
+        nan_reduce(build, "base.sum/1", nan_replace(build, rule->inputs[0], 0), rule);
     return built(outputs[0]);
 }
 
 DECOMPOSE(nanprod)
 {
     outputs[0] =
-        reduced_by(build, "base.prod/1", without_nan(build, rule->inputs[0], 1), rule);
+        nan_reduce(build, "base.prod/1", nan_replace(build, rule->inputs[0], 1), rule);
     return built(outputs[0]);
 }
 
 // The number of elements that are no NaN, in f64.
-static tn_array *numbers_of(const tn_build *build, const tn_rule *rule, int64_t keepdims)
+static tn_array *nan_count(const tn_build *build, const tn_rule *rule, int64_t keepdims)
 {
     const tn_var_attrs *attrs = rule->attrs;
     tn_array *is_number =
@@ -54,7 +54,7 @@ static tn_array *numbers_of(const tn_build *build, const tn_rule *rule, int64_t 
 }
 
 // The dtype of a mean of `dtype`.
-static tn_dtype mean_dtype(tn_dtype dtype)
+static tn_dtype nan_mean_dtype(tn_dtype dtype)
 {
     return tn_is_float(dtype) || tn_is_complex(dtype) ? dtype : TN_F64;
 }
@@ -63,11 +63,12 @@ static tn_array *nan_mean(const tn_build *build, const tn_rule *rule, int64_t ke
 {
     const tn_var_attrs *attrs = rule->attrs;
     tn_dtype dtype = build->type(rule->inputs[0])->dtype;
-    tn_array *x = without_nan(
-        build, as_dtype(build, rule->inputs[0], tn_dtype_computed(mean_dtype(dtype))), 0);
+    tn_array *x = nan_replace(
+        build, as_dtype(build, rule->inputs[0], tn_dtype_computed(nan_mean_dtype(dtype))),
+        0);
     tn_array *sum = reduced_over(build, "base.sum/1", x, &attrs->axis, keepdims);
     const tn_type *type = build->type(sum);
-    tn_array *count = as_dtype(build, numbers_of(build, rule, keepdims),
+    tn_array *count = as_dtype(build, nan_count(build, rule, keepdims),
                                type ? tn_dtype_real(type->dtype) : TN_F32);
     return build->expr(build, "s, n -> s / n", TN_IN(sum, count), TN_NO_ATTRS);
 }
@@ -75,7 +76,7 @@ static tn_array *nan_mean(const tn_build *build, const tn_rule *rule, int64_t ke
 DECOMPOSE(nanmean)
 {
     const tn_var_attrs *attrs = rule->attrs;
-    tn_dtype dtype = mean_dtype(build->type(rule->inputs[0])->dtype);
+    tn_dtype dtype = nan_mean_dtype(build->type(rule->inputs[0])->dtype);
     outputs[0] = as_dtype(build, nan_mean(build, rule, attrs->keepdims), dtype);
     return built(outputs[0]);
 }
@@ -84,14 +85,14 @@ static tn_status nan_variance(const tn_build *build, const tn_rule *rule, const 
                               tn_array **outputs)
 {
     const tn_var_attrs *attrs = rule->attrs;
-    tn_dtype dtype = mean_dtype(build->type(rule->inputs[0])->dtype);
+    tn_dtype dtype = nan_mean_dtype(build->type(rule->inputs[0])->dtype);
     tn_array *x = as_dtype(build, rule->inputs[0], tn_dtype_computed(dtype));
     tn_array *squares = build->expr(build, "x, m -> isnan(x) ? 0 * m : (x - m) * (x - m)",
                                     TN_IN(x, nan_mean(build, rule, 1)), TN_NO_ATTRS);
     tn_array *sum =
         reduced_over(build, "base.sum/1", squares, &attrs->axis, attrs->keepdims);
     const tn_type *type = build->type(sum);
-    tn_array *count = as_dtype(build, numbers_of(build, rule, attrs->keepdims),
+    tn_array *count = as_dtype(build, nan_count(build, rule, attrs->keepdims),
                                type ? type->dtype : TN_F32);
     // NumPy's: NaN where no more than ddof numbers are there.
     outputs[0] = build->expr(build, text, TN_IN(sum, count), tn_attrs("ddof", attrs->ddof));
@@ -118,10 +119,10 @@ static tn_status nan_extreme(const tn_build *build, const tn_rule *rule,
     const tn_var_attrs *attrs = rule->attrs;
     tn_array *x = rule->inputs[0];
     tn_dtype dtype = build->type(x)->dtype;
-    outputs[0] = reduced_by(build, primitive, without_nan(build, x, worst), rule);
+    outputs[0] = nan_reduce(build, primitive, nan_replace(build, x, worst), rule);
     if (tn_is_float(dtype))
         outputs[0] = build->expr(build, "m, n, q -> n == 0 ? q : m",
-                                 TN_IN(outputs[0], numbers_of(build, rule, attrs->keepdims),
+                                 TN_IN(outputs[0], nan_count(build, rule, attrs->keepdims),
                                        build->scalar(build, dtype, NAN)),
                                  TN_NO_ATTRS);
     return built(outputs[0]);
@@ -156,7 +157,7 @@ DECOMPOSE(count_nonzero)
 {
     tn_array *is =
         build->expr(build, "x -> i64(bool(x))", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
-    outputs[0] = reduced_by(build, "base.sum/1", is, rule);
+    outputs[0] = nan_reduce(build, "base.sum/1", is, rule);
     return built(outputs[0]);
 }
 
@@ -170,16 +171,16 @@ static const tn_output_info minmax_outputs[] = {
 
 DECOMPOSE(minmax)
 {
-    outputs[0] = reduced_by(build, "base.min/1", rule->inputs[0], rule);
-    outputs[1] = reduced_by(build, "base.max/1", rule->inputs[0], rule);
+    outputs[0] = nan_reduce(build, "base.min/1", rule->inputs[0], rule);
+    outputs[1] = nan_reduce(build, "base.max/1", rule->inputs[0], rule);
     return built(outputs[1]);
 }
 
 DECOMPOSE(ptp)
 {
     outputs[0] = build->expr(build, "a, b -> a - b",
-                             TN_IN(reduced_by(build, "base.max/1", rule->inputs[0], rule),
-                                   reduced_by(build, "base.min/1", rule->inputs[0], rule)),
+                             TN_IN(nan_reduce(build, "base.max/1", rule->inputs[0], rule),
+                                   nan_reduce(build, "base.min/1", rule->inputs[0], rule)),
                              TN_NO_ATTRS);
     return built(outputs[0]);
 }
@@ -202,7 +203,7 @@ DECOMPOSE(average)
     tn_array *x = rule->inputs[0];
     const tn_type *type = build->type(x);
     if (rule->num_inputs < 2 || !rule->inputs[1]) {
-        outputs[0] = reduced_by(build, "base.mean/1", x, rule);
+        outputs[0] = nan_reduce(build, "base.mean/1", x, rule);
         return built(outputs[0]);
     }
     tn_array *weights = rule->inputs[1];
@@ -224,14 +225,14 @@ DECOMPOSE(average)
         weights = with_shape(build, "base.reshape/1", weights, shape);
         weights = with_shape(build, "base.broadcast_to/1", weights, tn_extents(build, x));
     }
-    tn_dtype dtype = mean_dtype(tn_dtype_promote(type->dtype, w->dtype));
+    tn_dtype dtype = nan_mean_dtype(tn_dtype_promote(type->dtype, w->dtype));
     tn_array *products = build->expr(
         build, "x, w -> x * w",
         TN_IN(as_dtype(build, x, dtype), as_dtype(build, weights, dtype)), TN_NO_ATTRS);
     outputs[0] = build->expr(
         build, "s, w -> s / w",
-        TN_IN(reduced_by(build, "base.sum/1", products, rule),
-              reduced_by(build, "base.sum/1", as_dtype(build, weights, dtype), rule)),
+        TN_IN(nan_reduce(build, "base.sum/1", products, rule),
+              nan_reduce(build, "base.sum/1", as_dtype(build, weights, dtype), rule)),
         TN_NO_ATTRS);
     return built(outputs[0]);
 }

@@ -90,17 +90,18 @@ static tn_status rank_elements(const tn_build *build, const tn_rule *rule, struc
 }
 
 // Elements of the sorted rows at `at`, one position for all rows, of x's dtype.
-static tn_array *element_at(const tn_build *build, const struct ranked *r, int64_t at)
+static tn_array *ranked_at(const tn_build *build, const struct ranked *r, int64_t at)
 {
     int32_t last = build->type(r->x) ? build->type(r->x)->rank - 1 : 0;
     return part_of_axis(build, r->x, last, at, 1, 1);
 }
 
 // What the rows give, [..., 1]: NaN where the last element, the greatest, is one.
-static tn_array *unless_nan(const tn_build *build, const struct ranked *r, tn_array *x)
+static tn_array *ranked_unless_nan(const tn_build *build, const struct ranked *r,
+                                   tn_array *x)
 {
     return build->expr(build, "x, last -> isnan(last) ? last : x",
-                       TN_IN(x, element_at(build, r, r->count - 1)), TN_NO_ATTRS);
+                       TN_IN(x, ranked_at(build, r, r->count - 1)), TN_NO_ATTRS);
 }
 
 DECOMPOSE(median)
@@ -109,11 +110,11 @@ DECOMPOSE(median)
     tn_status status = rank_elements(build, rule, &r);
     if (status)
         return status;
-    tn_array *low = element_at(build, &r, (r.count - 1) / 2);
+    tn_array *low = ranked_at(build, &r, (r.count - 1) / 2);
     if (r.count % 2 == 0)
         low = build->expr(build, "a, b -> a == b ? a : a * 0.5 + b * 0.5",
-                          TN_IN(low, element_at(build, &r, r.count / 2)), TN_NO_ATTRS);
-    low = as_dtype(build, unless_nan(build, &r, low), r.dtype);
+                          TN_IN(low, ranked_at(build, &r, r.count / 2)), TN_NO_ATTRS);
+    low = as_dtype(build, ranked_unless_nan(build, &r, low), r.dtype);
     outputs[0] = with_shape(build, "base.reshape/1", low, r.left);
     return built(outputs[0]);
 }
@@ -138,8 +139,8 @@ static const char *const shares[] = {
     "p, a, b -> a == b ? a : a * 0.5 + b * 0.5", "p, a, b -> a + 0 * (p == p)"};
 
 // Quantiles of the sorted rows at positions [..., k] or [k]: [..., k].
-static tn_array *between(const tn_build *build, const struct ranked *r, tn_array *position,
-                         int64_t method)
+static tn_array *quantile_between(const tn_build *build, const struct ranked *r,
+                                  tn_array *position, int64_t method)
 {
     const tn_type *type = build->type(r->x), *of_position = build->type(position);
     if (!type || !of_position)
@@ -159,8 +160,8 @@ static tn_array *between(const tn_build *build, const struct ranked *r, tn_array
 }
 
 // [..., k] in the result's dtype with k in front, or gone where q is a number.
-static tn_status arranged(const tn_build *build, const struct ranked *r, tn_array *x,
-                          int is_vector, tn_array **outputs)
+static tn_status quantile_arrange(const tn_build *build, const struct ranked *r,
+                                  tn_array *x, int is_vector, tn_array **outputs)
 {
     const tn_type *type = build->type(x);
     if (!type)
@@ -176,8 +177,8 @@ static tn_status arranged(const tn_build *build, const struct ranked *r, tn_arra
     return built(outputs[0]);
 }
 
-static tn_status quantiles(const tn_build *build, const tn_rule *rule, double whole,
-                           int is_nan_left_out, tn_array **outputs)
+static tn_status quantile_build(const tn_build *build, const tn_rule *rule, double whole,
+                                int is_nan_left_out, tn_array **outputs)
 {
     const quantile_attrs *attrs = rule->attrs;
     const tn_type *q = build->type(rule->inputs[1]);
@@ -203,30 +204,30 @@ static tn_status quantiles(const tn_build *build, const tn_rule *rule, double wh
     tn_array *position =
         build->expr(build, "q, last -> min(max(f64(q) / whole, 0), 1) * last",
                     TN_IN(which, last), tn_attrs("whole", whole));
-    tn_array *x = between(build, &r, position, attrs->method);
+    tn_array *x = quantile_between(build, &r, position, attrs->method);
     if (!is_nan_left_out)
-        x = unless_nan(build, &r, x);
-    return arranged(build, &r, x, q->rank == 1, outputs);
+        x = ranked_unless_nan(build, &r, x);
+    return quantile_arrange(build, &r, x, q->rank == 1, outputs);
 }
 
 DECOMPOSE(quantile)
 {
-    return quantiles(build, rule, 1, 0, outputs);
+    return quantile_build(build, rule, 1, 0, outputs);
 }
 
 DECOMPOSE(percentile)
 {
-    return quantiles(build, rule, 100, 0, outputs);
+    return quantile_build(build, rule, 100, 0, outputs);
 }
 
 DECOMPOSE(nanquantile)
 {
-    return quantiles(build, rule, 1, 1, outputs);
+    return quantile_build(build, rule, 1, 1, outputs);
 }
 
 DECOMPOSE(nanpercentile)
 {
-    return quantiles(build, rule, 100, 1, outputs);
+    return quantile_build(build, rule, 100, 1, outputs);
 }
 
 DECOMPOSE(nanmedian)
@@ -238,7 +239,7 @@ DECOMPOSE(nanmedian)
     as_quantile.inputs = in;
     as_quantile.num_inputs = 2;
     as_quantile.attrs = &linear;
-    return in[1] ? quantiles(build, &as_quantile, 1, 1, outputs) : TN_ERR_ARGUMENT;
+    return in[1] ? quantile_build(build, &as_quantile, 1, 1, outputs) : TN_ERR_ARGUMENT;
 }
 
 #define QUANTILE(name, inputs, sentence)                                                   \

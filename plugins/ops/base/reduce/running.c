@@ -15,8 +15,8 @@ static const tn_attr_field running_fields[] = {
     TN_BOOL_FIELD(running_attrs, include_initial, 0, "what no elements give comes first"),
 };
 
-static tn_status running(const tn_build *build, const tn_rule *rule, const char *primitive,
-                         double initial, tn_array **outputs)
+static tn_status running_build(const tn_build *build, const tn_rule *rule,
+                               const char *primitive, double initial, tn_array **outputs)
 {
     const running_attrs *attrs = rule->attrs;
     tn_array *x = rule->inputs[0];
@@ -46,12 +46,12 @@ static tn_status running(const tn_build *build, const tn_rule *rule, const char 
 
 DECOMPOSE(cumulative_sum)
 {
-    return running(build, rule, "base.cumsum/1", 0, outputs);
+    return running_build(build, rule, "base.cumsum/1", 0, outputs);
 }
 
 DECOMPOSE(cumulative_prod)
 {
-    return running(build, rule, "base.cumprod/1", 1, outputs);
+    return running_build(build, rule, "base.cumprod/1", 1, outputs);
 }
 
 COMPOSITE(cumulative_sum, "At each element the sum of those up to it.", TN_INPUTS(base_x),

@@ -4,7 +4,7 @@
 // size that depends on data has a bound on it, `size`, and says how much of it counts.
 #include "../pack.h"
 
-static tn_array *flattened(const tn_build *build, const tn_array *x)
+static tn_array *search_flat(const tn_build *build, const tn_array *x)
 {
     const tn_type *type = build->type(x);
     return type ? with_shape(build, "base.reshape/1", x,
@@ -24,8 +24,8 @@ static const tn_attr_field partition_fields[] = {
     TN_I64_FIELD(partition_attrs, axis, -1, "the axis"),
 };
 
-static tn_status partitioned(const tn_build *build, const tn_rule *rule,
-                             const char *primitive, tn_array **outputs)
+static tn_status search_partition(const tn_build *build, const tn_rule *rule,
+                                  const char *primitive, tn_array **outputs)
 {
     const partition_attrs *attrs = rule->attrs;
     const tn_type *x = build->type(rule->inputs[0]);
@@ -44,12 +44,12 @@ static tn_status partitioned(const tn_build *build, const tn_rule *rule,
 
 DECOMPOSE(partition)
 {
-    return partitioned(build, rule, "base.sort/1", outputs);
+    return search_partition(build, rule, "base.sort/1", outputs);
 }
 
 DECOMPOSE(argpartition)
 {
-    return partitioned(build, rule, "base.argsort/1", outputs);
+    return search_partition(build, rule, "base.argsort/1", outputs);
 }
 
 COMPOSITE(partition, "x with element kth as a sort has it, lesser ones before: sorted.",
@@ -78,7 +78,7 @@ static const tn_attr_field searchsorted_fields[] = {
 
 // How many elements of the sorted vector are less than v, or with `right` not greater: by
 // bisection, a step a bit of the answer. NaN is greater than all, as sort has it.
-static tn_array *places(const tn_build *build, tn_array *a, tn_array *v, int right)
+static tn_array *search_places(const tn_build *build, tn_array *a, tn_array *v, int right)
 {
     const tn_type *type = build->type(a), *of_v = build->type(v);
     if (!type || !of_v)
@@ -109,7 +109,8 @@ static tn_array *places(const tn_build *build, tn_array *a, tn_array *v, int rig
     return at;
 }
 
-static tn_status check_vector(const tn_host *host, const char *name, const tn_type *type)
+static tn_status search_check_vector(const tn_host *host, const char *name,
+                                     const tn_type *type)
 {
     if (type->rank == 1)
         return TN_OK;
@@ -120,10 +121,10 @@ static tn_status check_vector(const tn_host *host, const char *name, const tn_ty
 DECOMPOSE(searchsorted)
 {
     const searchsorted_attrs *attrs = rule->attrs;
-    tn_status status = check_vector(build->host, "a", build->type(rule->inputs[0]));
+    tn_status status = search_check_vector(build->host, "a", build->type(rule->inputs[0]));
     if (status)
         return status;
-    outputs[0] = places(build, rule->inputs[0], rule->inputs[1], attrs->side == 1);
+    outputs[0] = search_places(build, rule->inputs[0], rule->inputs[1], attrs->side == 1);
     return built(outputs[0]);
 }
 
@@ -142,10 +143,11 @@ static const tn_attr_field digitize_fields[] = {
 DECOMPOSE(digitize)
 {
     const search_attrs *attrs = rule->attrs;
-    tn_status status = check_vector(build->host, "bins", build->type(rule->inputs[1]));
+    tn_status status =
+        search_check_vector(build->host, "bins", build->type(rule->inputs[1]));
     if (status)
         return status;
-    outputs[0] = places(build, rule->inputs[1], rule->inputs[0], !attrs->right);
+    outputs[0] = search_places(build, rule->inputs[1], rule->inputs[0], !attrs->right);
     return built(outputs[0]);
 }
 
@@ -168,10 +170,10 @@ DECOMPOSE(isin)
 {
     const isin_attrs *attrs = rule->attrs;
     tn_array *values = build->op(build, "base.sort/1",
-                                 TN_IN(flattened(build, rule->inputs[1])), TN_NO_ATTRS);
+                                 TN_IN(search_flat(build, rule->inputs[1])), TN_NO_ATTRS);
     outputs[0] = build->expr(build, attrs->invert ? "a, b -> a == b" : "a, b -> a != b",
-                             TN_IN(places(build, values, rule->inputs[0], 0),
-                                   places(build, values, rule->inputs[0], 1)),
+                             TN_IN(search_places(build, values, rule->inputs[0], 0),
+                                   search_places(build, values, rule->inputs[0], 1)),
                              TN_NO_ATTRS);
     const tn_type *x = build->type(rule->inputs[0]);
     if (outputs[0] && tn_is_float(x->dtype)) // NaN is no element
@@ -201,8 +203,8 @@ static const tn_attr_field bincount_fields[] = {
 
 // `length` sums of `weights`, or counts, by the numbers `at`; those out of range are
 // dropped.
-static tn_array *counts(const tn_build *build, tn_array *at, tn_array *weights,
-                        int64_t length)
+static tn_array *search_counts(const tn_build *build, tn_array *at, tn_array *weights,
+                               int64_t length)
 {
     tn_dtype dtype = weights && build->type(weights) ? build->type(weights)->dtype : TN_I64;
     const tn_ints shape = {1, 1, {length}}, extents = tn_extents(build, at);
@@ -220,7 +222,7 @@ DECOMPOSE(bincount)
     const tn_host *host = build->host;
     const tn_type *x = build->type(rule->inputs[0]);
     tn_array *weights = rule->num_inputs > 1 ? rule->inputs[1] : NULL;
-    tn_status status = check_vector(host, "x", x);
+    tn_status status = search_check_vector(host, "x", x);
     if (status == TN_OK && attrs->length < 0)
         status = host->fail(host, TN_ERR_ARGUMENT,
                             "length is %" PRId64 ", expected at least 0", attrs->length);
@@ -245,7 +247,7 @@ DECOMPOSE(bincount)
     if (x->dtype == TN_U64)
         at = build->expr(build, "x -> x < u64(length) ? i64(x) : length",
                          TN_IN(rule->inputs[0]), tn_attrs("length", attrs->length));
-    outputs[0] = counts(build, at, weights, attrs->length);
+    outputs[0] = search_counts(build, at, weights, attrs->length);
     return built(outputs[0]);
 }
 
@@ -278,8 +280,8 @@ static const tn_attr_field histogram_fields[] = {
 };
 
 // lo, lo + step, ... hi in f64; one apart where both are equal, as NumPy has it.
-static tn_array *equal_edges(const tn_build *build, tn_array *x,
-                             const histogram_attrs *attrs)
+static tn_array *histogram_edges(const tn_build *build, tn_array *x,
+                                 const histogram_attrs *attrs)
 {
     int is_given = !isnan(attrs->lo) && !isnan(attrs->hi),
         is_empty = type_count(build->type(x)) == 0;
@@ -304,7 +306,7 @@ DECOMPOSE(histogram)
     tn_array *weights = rule->num_inputs > 2 ? rule->inputs[2] : NULL;
     tn_status status = TN_OK;
     if (edges)
-        status = check_vector(host, "edges", build->type(edges));
+        status = search_check_vector(host, "edges", build->type(edges));
     else if (attrs->bins < 1 || attrs->bins > INT32_MAX)
         status = host->fail(host, TN_ERR_ARGUMENT,
                             "bins is %" PRId64 ", expected at least 1", attrs->bins);
@@ -323,16 +325,17 @@ DECOMPOSE(histogram)
                             type_count(build->type(weights)), type_count(build->type(x)));
     if (status)
         return status;
-    edges = edges ? edges : equal_edges(build, x, attrs);
+    edges = edges ? edges : histogram_edges(build, x, attrs);
     int64_t bins = build->type(edges) ? build->type(edges)->extent[0] - 1 : 0;
-    x = flattened(build, x);
+    x = search_flat(build, x);
     // The last edge belongs to the last bin; what is out of range, NaN too, to none.
     tn_array *first = part_of_axis(build, edges, 0, 0, 1, 1);
     tn_array *last = part_of_axis(build, edges, 0, bins, 1, 1);
     tn_array *at = build->expr(
         build, "p, x, a, b -> x >= a & x < b ? p - 1 : x == b ? bins - 1 : bins",
-        TN_IN(places(build, edges, x, 1), x, first, last), tn_attrs("bins", bins));
-    outputs[0] = counts(build, at, weights ? flattened(build, weights) : NULL, bins);
+        TN_IN(search_places(build, edges, x, 1), x, first, last), tn_attrs("bins", bins));
+    outputs[0] =
+        search_counts(build, at, weights ? search_flat(build, weights) : NULL, bins);
     outputs[1] = edges;
     if (attrs->density) {
         tn_array *sum = build->op(build, "base.sum/1", TN_IN(outputs[0]), TN_NO_ATTRS);

@@ -10,7 +10,7 @@ typedef struct {
     double fill_value;
 } bounded_attrs;
 
-static tn_array *flattened(const tn_build *build, const tn_array *x)
+static tn_array *unique_flat(const tn_build *build, const tn_array *x)
 {
     const tn_type *type = build->type(x);
     return type ? with_shape(build, "base.reshape/1", x,
@@ -18,7 +18,7 @@ static tn_array *flattened(const tn_build *build, const tn_array *x)
                 : NULL;
 }
 
-static tn_status check_size(const tn_host *host, int64_t size)
+static tn_status unique_check_size(const tn_host *host, int64_t size)
 {
     if (size >= 0)
         return TN_OK;
@@ -37,8 +37,8 @@ static tn_ints bounded_shape(const tn_build *build, const tn_array *x, int64_t s
 }
 
 // The elements of `values` whose `at` is below `size`, each at its place; else `fill`.
-static tn_array *placed(const tn_build *build, tn_array *values, tn_array *at, int64_t size,
-                        double fill)
+static tn_array *unique_place(const tn_build *build, tn_array *values, tn_array *at,
+                              int64_t size, double fill)
 {
     const tn_type *type = build->type(values);
     if (!type)
@@ -57,7 +57,7 @@ struct chosen {
     int64_t n;
 };
 
-static struct chosen choose(const tn_build *build, tn_array *mask, int64_t size)
+static struct chosen unique_choose(const tn_build *build, tn_array *mask, int64_t size)
 {
     struct chosen c = {.n = build->type(mask) ? build->type(mask)->extent[0] : 0};
     tn_array *is = build->expr(build, "m -> i64(bool(m))", TN_IN(mask), TN_NO_ATTRS);
@@ -95,16 +95,17 @@ static tn_status nonzero_count(const tn_infer *infer, uint64_t *out_count)
 }
 
 // Indices along each axis, and the number of elements behind them.
-static tn_status indices_of(const tn_build *build, const tn_rule *rule, tn_array **indices)
+static tn_status nonzero_indices(const tn_build *build, const tn_rule *rule,
+                                 tn_array **indices)
 {
     const bounded_attrs *attrs = rule->attrs;
     tn_array *x = rule->inputs[0];
     tn_ints shape = tn_extents(build, x);
-    tn_status status = check_size(build->host, attrs->size);
+    tn_status status = unique_check_size(build->host, attrs->size);
     if (status)
         return status;
-    struct chosen c = choose(build, flattened(build, x), attrs->size);
-    tn_array *flat = placed(build, counted(build, c.n, 0), c.at, attrs->size, -1);
+    struct chosen c = unique_choose(build, unique_flat(build, x), attrs->size);
+    tn_array *flat = unique_place(build, counted(build, c.n, 0), c.at, attrs->size, -1);
     int64_t inner = 1;
     for (int32_t axis = (int32_t)shape.count - 1; axis >= 0; axis--) {
         int64_t n = shape.value[axis];
@@ -119,7 +120,7 @@ static tn_status indices_of(const tn_build *build, const tn_rule *rule, tn_array
 
 DECOMPOSE(nonzero)
 {
-    return indices_of(build, rule, outputs);
+    return nonzero_indices(build, rule, outputs);
 }
 
 DECOMPOSE(argwhere)
@@ -127,7 +128,7 @@ DECOMPOSE(argwhere)
     const bounded_attrs *attrs = rule->attrs;
     tn_array *indices[TN_MAX_RANK + 1];
     uint32_t rank = (uint32_t)build->type(rule->inputs[0])->rank;
-    tn_status status = indices_of(build, rule, indices);
+    tn_status status = nonzero_indices(build, rule, indices);
     if (status)
         return status;
     const tn_ints none = {2, 1, {attrs->size, 0}};
@@ -169,7 +170,7 @@ DECOMPOSE(boolean_mask)
     const tn_host *host = build->host;
     const tn_type *x = build->type(rule->inputs[0]), *mask = build->type(rule->inputs[1]);
     char got[SHAPE_TEXT], of_x[SHAPE_TEXT];
-    tn_status status = check_size(host, attrs->size);
+    tn_status status = unique_check_size(host, attrs->size);
     if (status)
         return status;
     if (mask->rank < 1 || mask->rank > x->rank ||
@@ -178,10 +179,12 @@ DECOMPOSE(boolean_mask)
                           "mask has shape %s, expected the first extents of x, %s",
                           shape_text(mask->rank, mask->extent, got),
                           shape_text(x->rank, x->extent, of_x));
-    struct chosen c = choose(build, flattened(build, rule->inputs[1]), attrs->size);
+    struct chosen c =
+        unique_choose(build, unique_flat(build, rule->inputs[1]), attrs->size);
     const tn_ints rows = bounded_shape(build, rule->inputs[0], c.n, (uint32_t)mask->rank);
-    outputs[0] = placed(build, with_shape(build, "base.reshape/1", rule->inputs[0], rows),
-                        c.at, attrs->size, attrs->fill_value);
+    outputs[0] =
+        unique_place(build, with_shape(build, "base.reshape/1", rule->inputs[0], rows),
+                     c.at, attrs->size, attrs->fill_value);
     outputs[1] = c.count;
     return built(outputs[0]);
 }
@@ -222,9 +225,9 @@ static tn_status unique_results(const tn_build *build, const tn_rule *rule,
                                 tn_array **results)
 {
     const unique_attrs *attrs = rule->attrs;
-    tn_array *x = flattened(build, rule->inputs[0]);
+    tn_array *x = unique_flat(build, rule->inputs[0]);
     const tn_type *type = build->type(x);
-    tn_status status = check_size(build->host, attrs->size);
+    tn_status status = unique_check_size(build->host, attrs->size);
     if (status || !type)
         return status ? status : TN_ERR_ARGUMENT;
     int64_t n = type->extent[0];
@@ -241,7 +244,7 @@ static tn_status unique_results(const tn_build *build, const tn_rule *rule,
                     both ? "a, b, i -> i == 0 | (a != b & !(isnan(a) & isnan(b)))"
                          : "a, b, i -> i == 0 | a != b",
                     TN_IN(sorted, before, counted(build, n, 0)), TN_NO_ATTRS);
-    struct chosen c = choose(build, first, attrs->size);
+    struct chosen c = unique_choose(build, first, attrs->size);
     tn_array *number = build->expr(
         build, "r -> r - 1",
         TN_IN(build->op(build, "base.cumsum/1", TN_IN(cast(build, first, TN_I64)),
@@ -252,10 +255,11 @@ static tn_status unique_results(const tn_build *build, const tn_rule *rule,
     const tn_ints bound = {1, 1, {attrs->size}};
     tn_array *zeros = build->op(build, "base.full/1", NULL, 0,
                                 tn_attrs("shape", &bound, "dtype", (int64_t)TN_I64));
-    results[UNIQUE_VALUES] = placed(build, sorted, c.at, attrs->size, attrs->fill_value);
-    results[UNIQUE_INDICES] = placed(build, order, c.at, attrs->size, 0);
-    results[UNIQUE_INVERSE] =
-        with_shape(build, "base.reshape/1", placed(build, number, order, n, 0), shape);
+    results[UNIQUE_VALUES] =
+        unique_place(build, sorted, c.at, attrs->size, attrs->fill_value);
+    results[UNIQUE_INDICES] = unique_place(build, order, c.at, attrs->size, 0);
+    results[UNIQUE_INVERSE] = with_shape(build, "base.reshape/1",
+                                         unique_place(build, number, order, n, 0), shape);
     results[UNIQUE_COUNTS] =
         build->op(build, "base.scatter_add/1", TN_IN(zeros, number, ones), TN_NO_ATTRS);
     results[UNIQUE_COUNT] = c.count;
@@ -290,8 +294,8 @@ static const tn_output_info counts_outputs[] = {VALUES, COUNTS, COUNT};
 static const tn_output_info inverse_outputs[] = {VALUES, INVERSE, COUNT};
 static const tn_output_info values_outputs[] = {VALUES, COUNT};
 
-static tn_status some_of_unique(const tn_build *build, const tn_rule *rule, int32_t which,
-                                tn_array **outputs)
+static tn_status unique_some(const tn_build *build, const tn_rule *rule, int32_t which,
+                             tn_array **outputs)
 {
     tn_array *results[UNIQUE_RESULTS];
     tn_status status = unique_results(build, rule, results);
@@ -311,17 +315,17 @@ DECOMPOSE(unique_all)
 
 DECOMPOSE(unique_counts)
 {
-    return some_of_unique(build, rule, UNIQUE_COUNTS, outputs);
+    return unique_some(build, rule, UNIQUE_COUNTS, outputs);
 }
 
 DECOMPOSE(unique_inverse)
 {
-    return some_of_unique(build, rule, UNIQUE_INVERSE, outputs);
+    return unique_some(build, rule, UNIQUE_INVERSE, outputs);
 }
 
 DECOMPOSE(unique_values)
 {
-    return some_of_unique(build, rule, UNIQUE_COUNT, outputs);
+    return unique_some(build, rule, UNIQUE_COUNT, outputs);
 }
 
 #define UNIQUE(name, results, sentence)                                                    \
