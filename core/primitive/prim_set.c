@@ -223,24 +223,30 @@ static tn_status ambiguous(const struct prim_set *set, const struct parts *asked
     return fail(TN_ERR_ARGUMENT, "'%s' is ambiguous, it may be: %s", text, list);
 }
 
-// The newest revision among the registered primitives that match, or NULL. TN_ERR_ARGUMENT
-// when primitives of several packs match.
+static bool is_of_base(const struct parts *parts)
+{
+    return strncmp(parts->start, "base.", 5) == 0;
+}
+
+// The newest revision among the registered primitives that match, or NULL. Where those of
+// several packs do it is base's, whose names are NumPy's; else TN_ERR_ARGUMENT.
 static tn_status find_registered(struct prim_set *set, const char *text, struct prim **out)
 {
     struct parts asked = split(text), best = {0};
+    bool several = false;
     *out = NULL;
     for (uint32_t i = 0; i < set->num_prims; i++) {
         struct parts have = split(set->prims[i]->record.id);
         if (!matches(&asked, &have))
             continue;
-        if (*out && !same(best.start, best.size, have.start, have.size))
-            return ambiguous(set, &asked, text);
-        if (!*out || have.revision > best.revision) {
+        bool other = *out && !same(best.start, best.size, have.start, have.size);
+        several |= other;
+        if (!*out || (other ? is_of_base(&have) : have.revision > best.revision)) {
             *out = set->prims[i];
             best = have;
         }
     }
-    return TN_OK;
+    return several && !is_of_base(&best) ? ambiguous(set, &asked, text) : TN_OK;
 }
 
 tn_status prim_unknown(struct prim_set *set, const char *text)

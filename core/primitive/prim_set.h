@@ -111,7 +111,7 @@ const struct prim *prim_recall(const struct prim_set *set, const char *name);
 
 // Finds a registered primitive by its id, by its id without a revision, or by its name
 // without the pack; of several revisions the newest. *out_prim is NULL when none matches.
-// TN_ERR_ARGUMENT when primitives of several packs match.
+// Of several packs' base's is meant; TN_ERR_ARGUMENT when none of them is base.
 tn_status prim_match(struct prim_set *set, const char *name, const struct prim **out_prim);
 
 // TN_ERR_NOT_FOUND: records that no primitive is named `name`, and the nearest registered

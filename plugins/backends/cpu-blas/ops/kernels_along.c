@@ -223,13 +223,15 @@ static int32_t fits_put(const tn_kernel_query *query)
            (is_whole || count_elements(values) == 1);
 }
 
-static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
+// Elements of 1 to 8 bytes.
+#define MOVED (TN_ALL_DTYPES & ~TN_DTYPE_BIT(TN_COMPLEX128))
+static const tn_operand_rule take_rules[] = {{MOVED, TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
-                                             {0, TN_NEEDS_CONTIGUOUS}};
-static const tn_operand_rule put_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
+                                             {MOVED, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule put_rules[] = {{MOVED, TN_NEEDS_CONTIGUOUS},
                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
-                                            {0, TN_NEEDS_CONTIGUOUS},
-                                            {0, TN_NEEDS_CONTIGUOUS}};
+                                            {MOVED, TN_NEEDS_CONTIGUOUS},
+                                            {MOVED, TN_NEEDS_CONTIGUOUS}};
 
 #define RECORD(id, rules, predicate)                                                       \
     static const tn_cpu_kernel id##_payload = {                                            \

@@ -159,10 +159,10 @@ static tn_status pad_check(const tn_build *build, const tn_rule *rule)
                               k ? "after" : "before", sides[k]->count, x->rank);
         for (uint32_t i = 0; i < sides[k]->count; i++)
             if (sides[k]->value[i] < 0 || sides[k]->value[i] > INT64_MAX / 4)
-                return host->fail(host, TN_ERR_ARGUMENT,
-                                  "%s of axis %u is %" PRId64 ", expected at least 0%s",
+                return host->fail(host, TN_ERR_ARGUMENT, "%s of axis %u is %" PRId64 ", %s",
                                   k ? "after" : "before", i, sides[k]->value[i],
-                                  sides[k]->value[i] < 0 ? "" : " and less");
+                                  sides[k]->value[i] < 0 ? "expected at least 0"
+                                                         : "and the extent overflows");
     }
     if (rule->num_inputs > 1 && rule->inputs[1]) {
         const tn_type *value = build->type(rule->inputs[1]);
