@@ -75,10 +75,13 @@
       "The smaller one; NaN when both are.")                                               \
     X(heaviside, "isnan(x) ? x : x < 0 ? 0.0 : x == 0 ? y : 1.0",                          \
       "0 where x is below 0, y where it is 0, 1 above.")                                   \
-    X(logaddexp, "x == y ? x / 2 + y / 2 + log(2) : max(x, y) + log1p(exp(-abs(x - y)))",  \
+    X(logaddexp,                                                                           \
+      "m = 1.0 * max(x, y); n = 1.0 * min(x, y); "                                         \
+      "m == n ? m / 2 + n / 2 + log(2) : m + log1p(exp(n - m))",                           \
       "log(exp(x) + exp(y)) without overflow.")                                            \
     X(logaddexp2,                                                                          \
-      "x == y ? x / 2 + y / 2 + 1 : max(x, y) + log1p(exp2(-abs(x - y))) / log(2)",        \
+      "m = 1.0 * max(x, y); n = 1.0 * min(x, y); "                                         \
+      "m == n ? m / 2 + n / 2 + 1 : m + log1p(exp2(n - m)) / log(2)",                      \
       "log2(exp2(x) + exp2(y)) without overflow.")                                         \
     X(hypot,                                                                               \
       "a = abs(x); b = abs(y); m = max(a, b); r = min(a, b) / m; "                         \
