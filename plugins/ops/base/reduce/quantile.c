@@ -133,8 +133,8 @@ static const char *const above[] = {"p -> i64(ceil(p))", "p -> i64(floor(p))",
                                     "p -> i64(ceil(p))", "p -> i64(ceil(p))",
                                     "p -> i64(round(p))"};
 static const char *const shares[] = {
-    "p, a, b -> t = p - floor(p); d = b - a; "
-    "t == 0 | a == b ? a : t < 0.5 ? a + d * t : b - d * (1 - t)",
+    ("p, a, b -> t = p - floor(p); d = b - a; "
+     "t == 0 | a == b ? a : t < 0.5 ? a + d * t : b - d * (1 - t)"),
     "p, a, b -> a + 0 * (p == p)", "p, a, b -> a + 0 * (p == p)",
     "p, a, b -> a == b ? a : a * 0.5 + b * 0.5", "p, a, b -> a + 0 * (p == p)"};
 
