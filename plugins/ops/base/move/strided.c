@@ -142,7 +142,8 @@ static int strided_span(const strided_attrs *attrs, int64_t *out_low, int64_t *o
     int64_t low = attrs->offset, high = attrs->offset;
     for (uint32_t i = 0; i < attrs->shape.count; i++) {
         int64_t stride = attrs->strides.value[i], reach;
-        uint64_t size = stride < 0 ? -(uint64_t)stride : (uint64_t)stride, product;
+        uint64_t size = stride < 0 ? (uint64_t) - (stride + 1) + 1 : (uint64_t)stride,
+                 product;
         if (!tn_checked_multiply(size, (uint64_t)attrs->shape.value[i] - 1, &product) ||
             product > INT64_MAX)
             return 0;
