@@ -122,7 +122,7 @@ static tn_status frames_cut(const tn_build *build, tn_array *x, const frames_att
                           "a frame has %" PRId64 " elements and the last axis %" PRId64,
                           a->n_fft, n);
     strides.count = shape.count + 1;
-    for (uint32_t i = shape.count; i-- > 0; step *= shape.value[i])
+    for (int32_t i = (int32_t)shape.count - 1; i >= 0; step *= shape.value[i--])
         strides.value[i] = step;
     strides.value[shape.count - 1] = a->hop_length;
     strides.value[shape.count] = 1;
