@@ -201,6 +201,8 @@ static tn_status as_strided_view(const tn_view *view, tn_layout *out)
         out->extent[i] = view->output->extent[i];
         out->stride[i] = attrs->strides.value[i];
     }
+    if (tn_layout_count(out) == 0) // reads nothing, whatever the offset
+        out->offset = 0;
     return TN_OK;
 }
 
