@@ -206,6 +206,9 @@ def files_go_in_and_out():
 def sizes_that_no_machine_has_are_refused():
     for text, says in [("I=broadcast_to(i,[576460752303423504]); J=broadcast_to(i+1,[576460752303423504]); "
                         "a=take(x,I); b=take(x,J); sum(a*b)", "bytes were asked for"),
+                       ("I=broadcast_to(i,[576460752303423504]); J=broadcast_to(i+1,[576460752303423504]); "
+                        "K=broadcast_to(i+2,[576460752303423504]); L=broadcast_to(i+3,[576460752303423504]); "
+                        "a=take(x,I); b=take(x,J); c=take(x,K); d=take(x,L); sum(a*b*c*d)", "do not fit 64 bits"),
                        ("full([9223372036854775807], 1.0)", "does not fit 63 bits"),
                        ("pad(x, before=[9223372036854775807], after=[0])", "overflows"),
                        ("C=broadcast_to(x,[400000000000000000]); concatenate(C,C,C)", "does not fit 63 bits"),

@@ -5,20 +5,11 @@
 // its sum round once where the processor can.
 #include "tiles.h"
 #include "variants.h"
+#include "cpu/lanes.h"
 #include "cpu/squares.h"
 #include "cpu/x86.h"
 
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
 #define ROWS (LANES == 16 ? 14 : 6)
-#define INLINE static inline __attribute__((always_inline))
-typedef float vector __attribute__((vector_size(4 * LANES)));
-typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 // F(height) for each height of a tile.
 #define UP_TO_6(F) F(1) F(2) F(3) F(4) F(5) F(6)

@@ -7,45 +7,22 @@
 // it has between them is computed in vain: narrow rows fill blocks so. Reads up to 31
 // outputs beyond the last. As products of matrices do (matmul/panels_amx.c), it takes
 // subnormal numbers for zeros.
-#include <immintrin.h>
 #include "tiles.h"
+#include "cpu/amx.h"
 #include "cpu/variant.h"
 #include "cpu/x86.h"
 
 #define SIDE 32 // outputs and filters of a block
 #define INNER CPU_TILES_AMX
-#define TILE 512 // elements of a tile
 
 // Tile registers.
-#define SUMS_00 0
-#define SUMS_01 1
-#define SUMS_10 2
-#define SUMS_11 3
 #define A_0 4
 #define A_1 5
 #define B_0 6
 #define B_1 7
 
-// gcc 12 does not know that tiles are loaded from memory and stored to it.
-#define MEMORY __asm__ volatile("" ::: "memory")
 #define INLINE static inline __attribute__((always_inline))
 typedef float loose __attribute__((vector_size(64), aligned(4), may_alias));
-
-struct amx_tiles_config { // as the processor loads it
-    uint8_t palette, start, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
-
-static void begin_tiles(void)
-{
-    static const struct amx_tiles_config config = {
-        .palette = 1,
-        .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-        .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
-    _Static_assert(sizeof(config) == 64, "what LDTILECFG reads");
-    _tile_loadconfig(&config);
-}
 
 // The sums of a block of `tall` by `wide` tiles.
 INLINE void sum_block(const struct cpu_tiles_rows *p, const uint16_t *from, float *sums,
@@ -137,7 +114,7 @@ static void tiles_rows(const struct cpu_tiles_rows *p)
     const int64_t period = p->pixel > 0 ? p->row / p->pixel : 0;
     if (p->rows < 1 || p->pixels < 1)
         return;
-    begin_tiles();
+    amx_begin();
     if (period * p->pixel == p->row && period >= p->pixels && period <= 2 * p->pixels)
         sum_line(p, from, p->to, (p->rows - 1) * period + p->pixels, period);
     else

@@ -4,20 +4,10 @@
 #define KERNELS_CPU_ELEMENTS_H
 
 #include <tenon/ops/reference.h>
+#include "cpu/lanes.h"
 #include "cpu/variant.h"
 #include "cpu/x86.h"
 
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
-typedef float vector __attribute__((vector_size(4 * LANES)));
-typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef float v8f __attribute__((vector_size(32)));
 typedef float v8f_loose __attribute__((vector_size(32), aligned(4), may_alias));
 

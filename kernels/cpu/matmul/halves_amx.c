@@ -3,55 +3,26 @@
 // in four tiles. Rows of w lie in tiles as they do in memory; of x pairs of terms lie side
 // by side, row beside row. Intel 64 and IA-32 Architectures Software Developer's Manual,
 // volume 2, TDPBF16PS.
-#ifdef EMULATE_TILES // by a test, where the processor has none
-#include EMULATE_TILES
-#else
-#include <immintrin.h>
-#endif
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 #include <tenon/ops/reference.h>
 #include "halves.h"
+#include "cpu/amx.h"
+#include "cpu/squares.h"
 
 #define SIDE CPU_HALVES_ROWS
-#define TILE 512 // elements of a tile: 1024 bytes
 #define PIECES CPU_HALVES_X_PIECES
 
 // Tile registers.
-#define SUMS_00 0
-#define SUMS_01 1
-#define SUMS_10 2
-#define SUMS_11 3
 #define W_0 4
 #define W_1 5
 #define X_0 6
 #define X_1 7
 
-// gcc 12 does not know that tiles are loaded from memory and stored to it.
-#define MEMORY __asm__ volatile("" ::: "memory")
-
 typedef uint32_t words __attribute__((vector_size(64)));
 typedef float floats __attribute__((vector_size(64)));
 typedef float loose __attribute__((vector_size(64), aligned(4), may_alias));
-typedef float v8f __attribute__((vector_size(32)));
-typedef float v8f_loose __attribute__((vector_size(32), aligned(4), may_alias));
-
-struct halves_config { // as the processor loads it
-    uint8_t palette, start, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
-
-static void halves_begin(void)
-{
-    static const struct halves_config config = {
-        .palette = 1,
-        .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-        .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
-    _Static_assert(sizeof(config) == 64, "what LDTILECFG reads");
-    _tile_loadconfig(&config);
-}
 
 static int64_t halves_steps(int64_t k)
 {
@@ -231,45 +202,23 @@ static float exact_sum(const struct cpu_halves *p, int64_t row, int64_t column)
     return sum;
 }
 
-#define PAIR(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-// Element i of x[j] becomes element j of x[i].
-static inline void halves_transpose(v8f x[8])
-{
-    v8f t[8], u[8];
-    for (int i = 0; i < 4; i++) {
-        t[2 * i] = PAIR(x[2 * i], x[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        t[2 * i + 1] = PAIR(x[2 * i], x[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-    for (int h = 0; h < 2; h++)
-        for (int i = 0; i < 2; i++) {
-            v8f low = t[4 * h + i], high = t[4 * h + i + 2];
-            u[4 * h + 2 * i] = PAIR(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
-            u[4 * h + 2 * i + 1] = PAIR(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
-        }
-    for (int i = 0; i < 4; i++) {
-        x[i] = PAIR(u[i], u[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        x[i + 4] = PAIR(u[i], u[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    }
-}
-#undef PAIR
-
 // 8 by 8 sums, of columns by rows, to out.
 static void store_block(const struct cpu_halves *p, const float *sums, int64_t pitch,
                         int64_t row, int64_t column)
 {
-    v8f x[8];
+    square_row x[8];
     for (int i = 0; i < 8; i++)
-        x[i] = *(const v8f_loose *)(const void *)(sums + i * pitch);
-    halves_transpose(x);
+        x[i] = *(const square_loose *)(const void *)(sums + i * pitch);
+    square_transpose(x);
     const int64_t rows = p->rows - row < 8 ? p->rows - row : 8;
     const int64_t columns = p->columns - column < 8 ? p->columns - column : 8;
     for (int64_t i = 0; i < rows; i++) {
         float *to = p->out + (row + i) * p->out_row + column;
         if (columns == 8)
-            *(v8f_loose *)(void *)to = x[i];
+            *(square_loose *)(void *)to = x[i];
         else
             memcpy(to, &x[i], (size_t)columns * sizeof(*to));
-        const v8f none = x[i] - x[i]; // 0, or NaN
+        const square_row none = x[i] - x[i]; // 0, or NaN
         for (int64_t j = 0; j < columns; j++)
             if (none[j] != 0)
                 to[j] = exact_sum(p, row + i, column + j);
@@ -283,7 +232,7 @@ static void halves_multiply(const struct cpu_halves *p)
     const bool is_f16 = p->dtype == TN_F16;
     float *sums = p->scratch;
     uint16_t *w = (uint16_t *)(void *)(sums + CPU_HALVES_COLUMNS * pitch);
-    halves_begin();
+    amx_begin();
     for (int64_t step = 0; step < steps; step += CPU_HALVES_STEPS) {
         const int64_t left = steps - step,
                       count = left < CPU_HALVES_STEPS ? left : CPU_HALVES_STEPS;

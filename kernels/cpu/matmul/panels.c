@@ -4,6 +4,7 @@
 // product and sum is to round once where the processor can.
 #include "elements.h"
 #include "variants.h"
+#include "cpu/squares.h"
 
 #define T float
 #include "tile.inc.h"
@@ -16,39 +17,13 @@
 #include "panels.inc.h"
 
 #define SIDE 8
-typedef v8f square;
-typedef v8f_loose square_loose;
+typedef square_row square;
+#define transpose square_transpose
 #define side_f32 eight_f32
 #define side_bf16 eight_bf16
 #define side_f16 eight_f16
 
 // --- copies ----------------------------------------------------------------------------
-
-#define PAIR(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-// Element i of x[j] becomes element j of x[i].
-INLINE void transpose(v8f x[8])
-{
-    v8f t[8], u[8];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        t[2 * i] = PAIR(x[2 * i], x[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        t[2 * i + 1] = PAIR(x[2 * i], x[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-    }
-#pragma GCC unroll 2
-    for (int h = 0; h < 2; h++)
-#pragma GCC unroll 2
-        for (int i = 0; i < 2; i++) {
-            v8f low = t[4 * h + i], high = t[4 * h + i + 2];
-            u[4 * h + 2 * i] = PAIR(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
-            u[4 * h + 2 * i + 1] = PAIR(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
-        }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        x[i] = PAIR(u[i], u[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        x[i + 4] = PAIR(u[i], u[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    }
-}
-#undef PAIR
 
 #include "copies.inc.h"
 PACK(f32, 4)

@@ -5,43 +5,18 @@
 // rows and columns are apart, and inner elements are zeros in both. TDPBF16PS takes
 // subnormal numbers for zeros, operands and sums, and rounds to nearest (Intel 64 and IA-32
 // Architectures Software Developer's Manual, volume 2, TDPBF16PS).
-#include <immintrin.h>
 #include "elements.h"
 #include "panels.h"
+#include "cpu/amx.h"
 
 #define SIDE 32  // rows and columns of a block of four tiles
 #define PAIRS 16 // of inner elements in a tile
-#define TILE 512 // elements of a tile: 1024 bytes
 
 // Tile registers.
-#define SUMS_00 0
-#define SUMS_01 1
-#define SUMS_10 2
-#define SUMS_11 3
 #define A_0 4
 #define A_1 5
 #define B_0 6
 #define B_1 7
-
-// gcc 12 does not know that tiles are loaded from memory and stored to it.
-#define MEMORY __asm__ volatile("" ::: "memory")
-
-struct amx_panels_config { // as the processor loads it
-    uint8_t palette, start, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
-
-// The registers of a thread are zeros behind a call: nobody else has to save them.
-static void begin_tiles(void)
-{
-    static const struct amx_panels_config config = {
-        .palette = 1,
-        .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-        .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
-    _Static_assert(sizeof(config) == 64, "what LDTILECFG reads");
-    _tile_loadconfig(&config);
-}
 
 // 32 rows of a as tiles read them: packed, or where they lie. Strides in elements.
 struct amx_rows {
@@ -288,7 +263,7 @@ void cpu_panels_amx(const struct cpu_panels *p)
         cpu_panels_avx512(p);
         return;
     }
-    begin_tiles();
+    amx_begin();
     multiply_all(p);
     _tile_release();
 }

@@ -106,7 +106,8 @@ static bool is_sum(const tn_step *step)
 // bool is ordered as u8.
 static void name_of(const tn_step *step, char name[VARIANT_NAME])
 {
-    static const int32_t words[] = {[1] = TN_U8, [2] = TN_U16, [4] = TN_U32, [8] = TN_U64};
+    static const int32_t words[] = {
+        [1] = TN_U8, [2] = TN_U16, [4] = TN_U32, [8] = TN_U64, [16] = TN_COMPLEX128};
     tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
     if (strncmp(put_of(step), "set", 3) == 0)
         dtype = words[dtype_bytes(dtype)];
@@ -255,7 +256,11 @@ static const tn_operand_rule add_rules[] = {
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS}};
-// Of scatters that replace or compare.
+static const tn_operand_rule set_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                            {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                            {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                            {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS}};
+// Of scatters that compare.
 static const tn_operand_rule put_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
                                             {0, TN_NEEDS_CONTIGUOUS},
                                             {0, TN_NEEDS_CONTIGUOUS},
@@ -263,7 +268,7 @@ static const tn_operand_rule put_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
 OWN_KERNEL(take, "base.take/1", take_plan, KERNEL_OTHER, take_rules);
 OWN_KERNEL(scatter_add, "base.scatter_add/1", scatter_plan, KERNEL_OTHER, add_rules,
            .accepts = scatter_add_accepts, .scratch_size = scatter_scratch);
-OWN_KERNEL(scatter_set, "base.scatter_set/1", scatter_plan, KERNEL_OTHER, put_rules,
+OWN_KERNEL(scatter_set, "base.scatter_set/1", scatter_plan, KERNEL_OTHER, set_rules,
            .scratch_size = scatter_scratch);
 OWN_KERNEL(scatter_max, "base.scatter_max/1", scatter_plan, KERNEL_OTHER, put_rules,
            .scratch_size = scatter_scratch);

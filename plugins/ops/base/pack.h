@@ -328,6 +328,9 @@ tn_array *sum_along(const tn_build *build, const tn_array *x, int64_t axis, tn_d
 // count_outputs of a primitive that has an output for each input.
 tn_status output_each_input(const tn_infer *infer, uint64_t *out_count);
 
+// x with all axes merged into one.
+tn_array *flattened(const tn_build *build, const tn_array *x);
+
 // 0, 1, ... n - 1 along an axis that has `behind` axes of extent 1 behind it: i64.
 tn_array *counted(const tn_build *build, int64_t n, int32_t behind);
 

@@ -62,6 +62,7 @@ Test(registry, primitives_are_found_by_id_and_by_name)
     check_says(found("axpby"), "ambiguous, it may be: acme.axpby/1, ");
     cr_assert(eq(str, found("com.vendor.axpby"), "com.vendor.axpby/1"));
     check_says(found("acme.axpbi"), "did you mean 'acme.axpby");
+    cr_assert(eq(str, (add("base.axpby/1"), found("axpby")), "base.axpby/1"));
     check_says(found(""), "unknown primitive");
 }
 

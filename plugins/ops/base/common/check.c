@@ -155,6 +155,14 @@ tn_status output_each_input(const tn_infer *infer, uint64_t *out_count)
     return TN_OK;
 }
 
+tn_array *flattened(const tn_build *build, const tn_array *x)
+{
+    const tn_type *type = build->type(x);
+    return type ? with_shape(build, "base.reshape/1", x,
+                             ints_of(1, (int64_t[]){type_count(type)}))
+                : NULL;
+}
+
 tn_array *counted(const tn_build *build, int64_t n, int32_t behind)
 {
     tn_array *i = build->op(build, "base.arange/1", NULL, 0,

@@ -14,21 +14,12 @@ static tn_array *product_multiply(const tn_build *build, const tn_array *a,
     return build->expr(build, "a, b -> a * b", TN_IN(a, b), TN_NO_ATTRS);
 }
 
-static tn_array *product_flat(const tn_build *build, const tn_array *x, int32_t behind)
-{
-    tn_ints shape = {.count = (uint32_t)behind + 1, .given = 1, .value = {-1}};
-    for (int32_t i = 1; i <= behind; i++)
-        shape.value[i] = 1;
-    const tn_type *type = build->type(x);
-    if (type && type_count(type) == 0) // -1 would be any number
-        shape.value[0] = 0;
-    return with_shape(build, "base.reshape/1", x, shape);
-}
-
 DECOMPOSE(outer)
 {
-    outputs[0] = product_multiply(build, product_flat(build, rule->inputs[0], 1),
-                                  product_flat(build, rule->inputs[1], 0));
+    tn_array *column =
+        build->op(build, "base.expand_dims/1", TN_IN(flattened(build, rule->inputs[0])),
+                  tn_attrs("axis", TN_INTS(1)));
+    outputs[0] = product_multiply(build, column, flattened(build, rule->inputs[1]));
     return built(outputs[0]);
 }
 
@@ -186,10 +177,10 @@ DECOMPOSE(vdot)
                                  "a has %" PRId64 " elements and b %" PRId64
                                  ", expected as many",
                                  type_count(a), type_count(b));
-    tn_array *x = build->expr(build, "a, b -> conj(a) * b",
-                              TN_IN(product_flat(build, rule->inputs[0], 0),
-                                    product_flat(build, rule->inputs[1], 0)),
-                              TN_NO_ATTRS);
+    tn_array *x = build->expr(
+        build, "a, b -> conj(a) * b",
+        TN_IN(flattened(build, rule->inputs[0]), flattened(build, rule->inputs[1])),
+        TN_NO_ATTRS);
     outputs[0] = sum_along(build, x, -1, tn_dtype_promote(a->dtype, b->dtype));
     return built(outputs[0]);
 }

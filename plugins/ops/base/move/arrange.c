@@ -5,12 +5,6 @@
 
 #include <tenon/checked.h>
 
-// x with all axes merged into one.
-static tn_array *flattened(const tn_build *build, const tn_array *x)
-{
-    return with_shape(build, "base.reshape/1", x, ints_of(1, (int64_t[]){-1}));
-}
-
 // --- stack ------------------------------------------------------------------------------
 
 static const tn_input_info stack_inputs[] = {

@@ -107,8 +107,7 @@ DECOMPOSE(logcumsumexp)
     int32_t axis = 0;
     tn_status status = TN_OK;
     if (attrs->axis == TN_NO_AXIS)
-        x = with_shape(build, "base.reshape/1", x,
-                       ints_of(1, (int64_t[]){type_count(type)}));
+        x = flattened(build, x);
     else
         status = check_axis(build->host, attrs->axis, type->rank, &axis);
     if (status)

@@ -4,14 +4,6 @@
 // size that depends on data has a bound on it, `size`, and says how much of it counts.
 #include "../pack.h"
 
-static tn_array *search_flat(const tn_build *build, const tn_array *x)
-{
-    const tn_type *type = build->type(x);
-    return type ? with_shape(build, "base.reshape/1", x,
-                             ints_of(1, (int64_t[]){type_count(type)}))
-                : NULL;
-}
-
 // --- partition --------------------------------------------------------------------------
 
 typedef struct {
@@ -170,7 +162,7 @@ DECOMPOSE(isin)
 {
     const isin_attrs *attrs = rule->attrs;
     tn_array *values = build->op(build, "base.sort/1",
-                                 TN_IN(search_flat(build, rule->inputs[1])), TN_NO_ATTRS);
+                                 TN_IN(flattened(build, rule->inputs[1])), TN_NO_ATTRS);
     outputs[0] = build->expr(build, attrs->invert ? "a, b -> a == b" : "a, b -> a != b",
                              TN_IN(search_places(build, values, rule->inputs[0], 0),
                                    search_places(build, values, rule->inputs[0], 1)),
@@ -327,15 +319,14 @@ DECOMPOSE(histogram)
         return status;
     edges = edges ? edges : histogram_edges(build, x, attrs);
     int64_t bins = build->type(edges) ? build->type(edges)->extent[0] - 1 : 0;
-    x = search_flat(build, x);
+    x = flattened(build, x);
     // The last edge belongs to the last bin; what is out of range, NaN too, to none.
     tn_array *first = part_of_axis(build, edges, 0, 0, 1, 1);
     tn_array *last = part_of_axis(build, edges, 0, bins, 1, 1);
     tn_array *at = build->expr(
         build, "p, x, a, b -> x >= a & x < b ? p - 1 : x == b ? bins - 1 : bins",
         TN_IN(search_places(build, edges, x, 1), x, first, last), tn_attrs("bins", bins));
-    outputs[0] =
-        search_counts(build, at, weights ? search_flat(build, weights) : NULL, bins);
+    outputs[0] = search_counts(build, at, weights ? flattened(build, weights) : NULL, bins);
     outputs[1] = edges;
     if (attrs->density) {
         tn_array *sum = build->op(build, "base.sum/1", TN_IN(outputs[0]), TN_NO_ATTRS);

@@ -10,14 +10,6 @@ typedef struct {
     double fill_value;
 } bounded_attrs;
 
-static tn_array *unique_flat(const tn_build *build, const tn_array *x)
-{
-    const tn_type *type = build->type(x);
-    return type ? with_shape(build, "base.reshape/1", x,
-                             ints_of(1, (int64_t[]){type_count(type)}))
-                : NULL;
-}
-
 static tn_status unique_check_size(const tn_host *host, int64_t size)
 {
     if (size >= 0)
@@ -104,7 +96,7 @@ static tn_status nonzero_indices(const tn_build *build, const tn_rule *rule,
     tn_status status = unique_check_size(build->host, attrs->size);
     if (status)
         return status;
-    struct chosen c = unique_choose(build, unique_flat(build, x), attrs->size);
+    struct chosen c = unique_choose(build, flattened(build, x), attrs->size);
     tn_array *flat = unique_place(build, counted(build, c.n, 0), c.at, attrs->size, -1);
     int64_t inner = 1;
     for (int32_t axis = (int32_t)shape.count - 1; axis >= 0; axis--) {
@@ -179,8 +171,7 @@ DECOMPOSE(boolean_mask)
                           "mask has shape %s, expected the first extents of x, %s",
                           shape_text(mask->rank, mask->extent, got),
                           shape_text(x->rank, x->extent, of_x));
-    struct chosen c =
-        unique_choose(build, unique_flat(build, rule->inputs[1]), attrs->size);
+    struct chosen c = unique_choose(build, flattened(build, rule->inputs[1]), attrs->size);
     const tn_ints rows = bounded_shape(build, rule->inputs[0], c.n, (uint32_t)mask->rank);
     outputs[0] =
         unique_place(build, with_shape(build, "base.reshape/1", rule->inputs[0], rows),
@@ -225,7 +216,7 @@ static tn_status unique_results(const tn_build *build, const tn_rule *rule,
                                 tn_array **results)
 {
     const unique_attrs *attrs = rule->attrs;
-    tn_array *x = unique_flat(build, rule->inputs[0]);
+    tn_array *x = flattened(build, rule->inputs[0]);
     const tn_type *type = build->type(x);
     tn_status status = unique_check_size(build->host, attrs->size);
     if (status || !type)
