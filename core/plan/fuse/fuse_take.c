@@ -160,7 +160,7 @@ static bool find_axes(const struct plan_work *work, uint32_t p, uint32_t reader,
         const struct plan_value *v = &work->values[op->inputs[i].value];
         if (work->values[v->base].producer != p)
             continue;
-        if (read->dtype != made->dtype ||
+        if (read->dtype != work->values[v->base].layout.dtype ||
             (first ? !fuse_same_elements(read, first) : !match_axes(read, made, axes)))
             return false;
         first = read;
