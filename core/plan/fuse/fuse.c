@@ -21,7 +21,7 @@
 #include "../../base/shape.h"
 #include "../../expr/tree.h"
 
-#define FUNCTION_WEIGHT 8 // of other instructions
+#define FUNCTION_WEIGHT 8 // of other instructions: TN_DEVICE_COMPILES
 
 // --- conditions ------------------------------------------------------------------------
 
@@ -87,12 +87,11 @@ static uint32_t weight_of(const tn_expr_program *program)
     return weight;
 }
 
-// Whether a program is short enough for the device. Where it is compiled, a function takes
-// as long as some other instructions, and its code is as long; the processor has loops.
+// Whether a program is short enough for the device (TN_DEVICE_COMPILES).
 static bool is_short(const struct device *device, uint32_t insns, uint32_t weight)
 {
-    bool has_loops = device->info.flags & TN_DEVICE_HOST_MEMORY;
-    return (has_loops ? insns : weight) <= device->fusion_limit;
+    bool compiles = device->info.flags & TN_DEVICE_COMPILES;
+    return (compiles ? weight : insns) <= device->fusion_limit;
 }
 
 static bool may_join(struct fuser *f, uint32_t op, uint32_t g)

@@ -136,7 +136,7 @@ static void check_backend_numbers(struct kit *k, const tn_device_info *a,
     const uint32_t known = TN_DEVICE_SOFTWARE | TN_DEVICE_HOST_MEMORY |
                            TN_DEVICE_COMPUTES_NOTHING | TN_DEVICE_ROWS |
                            TN_DEVICE_HOST_POINTS | TN_DEVICE_FUSES | TN_DEVICE_TAKES |
-                           TN_DEVICE_GROUPS | TN_DEVICE_DEFERS;
+                           TN_DEVICE_GROUPS | TN_DEVICE_DEFERS | TN_DEVICE_COMPILES;
     if (a->flags & ~known)
         check_fail(k, "flags are %#x, which these headers do not know", a->flags);
     if (a->buffer_alignment == 0 || a->buffer_alignment & (a->buffer_alignment - 1))

@@ -85,6 +85,9 @@ enum {
     // of up to 128 KiB is not written again in the 16 steps behind the last one that reads
     // it, unless that one's result takes it over.
     TN_DEVICE_DEFERS = 256,
+    // Compiles programs: of fusion_limit an instruction of TN_EXPR_CLASS_FUNCTION counts as
+    // 8, since its code is as long and takes as long to compile.
+    TN_DEVICE_COMPILES = 512,
 };
 
 // Description of a device. Filled by device_info, up to the caller's struct_size; constant

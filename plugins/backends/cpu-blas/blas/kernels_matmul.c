@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // base.matmul/1: floats in Tenon's own loops ("panels"), which take any strides, where
 // these are faster, else in OpenBLAS, as most complex numbers are; integers in Tenon's own
-// loops
-// ("blocked"). For OpenBLAS a matrix with stride 1 along rows or columns (a transposed
-// view) is read in its own memory, with any gaps; others (broadcast or reversed axes) are
-// packed first. Half floats are computed in f32 and rounded once at the end.
+// loops ("blocked"). For OpenBLAS a matrix with stride 1 along rows or columns (a
+// transposed view) is read in its own memory, with any gaps; others (broadcast or reversed
+// axes) are packed first. Half floats are computed in f32 and rounded once at the end.
 //
 // OpenBLAS runs on one thread here and the pool splits the product, because two pools would
 // spin against each other. If OpenBLAS has threads nevertheless, it splits the product

@@ -7,8 +7,7 @@
 
 #define PART_ELEMENTS 16384 // least elements of a part
 #define MOST_PARTS 64
-#define SUMMED_ROWS                                                                        \
-    64 // whose sums over rows are f32, then added to those of the part, in f64
+#define SUMMED_ROWS 64 // whose sums are f32, then added to those of the part, in f64
 #define MOST_COLUMNS 65536
 #define FINISH_COLUMNS 128 // of a piece
 

@@ -348,7 +348,7 @@ tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *ou
     bool software = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     tn_device_info info = {
         .struct_size = out->struct_size,
-        .flags = TN_DEVICE_ROWS | TN_DEVICE_FUSES | TN_DEVICE_DEFERS |
+        .flags = TN_DEVICE_ROWS | TN_DEVICE_FUSES | TN_DEVICE_DEFERS | TN_DEVICE_COMPILES |
                  (software ? TN_DEVICE_SOFTWARE : 0u) |
                  (vk_has_host_points(&facts) ? TN_DEVICE_HOST_POINTS : 0u),
         .memory_size = local_memory(&facts),
