@@ -277,7 +277,9 @@ Test(preprocess, decimals_are_the_nearest_doubles)
             text[size++] = (char)('0' + next_random(&state) % 10);
         }
         int exponent = (int)(next_random(&state) % 700) - 360;
-        snprintf(text + size, sizeof(text) - size, i % 2 ? "e%d" : "", exponent);
+        text[size] = '\0';
+        if (i % 2)
+            snprintf(text + size, sizeof(text) - size, "e%d", exponent);
         check_decimal(text);
         // Between two doubles there is a number of up to 767 digits: a tie.
         uint64_t bits = (uint64_t)next_random(&state) << 31 | next_random(&state);
