@@ -178,7 +178,7 @@ static void fill(const struct case_input *input, float *numbers, uint64_t count,
                                  .begin = count / (uint64_t)n * (uint64_t)i,
                                  .end = i + 1 < n ? count / (uint64_t)n * (uint64_t)(i + 1)
                                                   : count,
-                                 .seed = (uint32_t)(index + 1) * 0x51ed270bu};
+                                 .seed = (uint32_t)((uint64_t)(index + 1) * 0x51ed270bu)};
         parts[i].started =
             i + 1 < n && pthread_create(&parts[i].thread, NULL, run_fill, &parts[i]) == 0;
         if (!parts[i].started)

@@ -203,17 +203,18 @@ int main(int argc, char **argv)
 {
     char folder[PATH_MAX];
     bool chosen[COUNT(benchmarks) + 1] = {false}; // last element: any benchmark is chosen
-    struct bench bench = {.out = stdout,
-                          .folder = folder,
-                          .python = getenv("TENON_BENCH_PYTHON"),
-                          .tenon = getenv("TENON_BENCH_COMMAND")};
+    const char *tenon = getenv("TENON_BENCH_COMMAND"),
+               *python = getenv("TENON_BENCH_PYTHON");
+    // Static: it holds its texts until the program ends.
+    static struct bench bench;
+    bench = (struct bench){.out = stdout, .folder = folder};
     ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
     folder[length > 0 ? length : 0] = '\0';
     if (strrchr(folder, '/'))
         *strrchr(folder, '/') = '\0';
     // The runtime warns of unknown TENON_ variables: copy these, then unset them.
-    bench.tenon = strdup(bench.tenon ? bench.tenon : "tenon");
-    bench.python = bench.python ? strdup(bench.python) : NULL;
+    bench.tenon = strdup(tenon ? tenon : "tenon");
+    bench.python = python ? strdup(python) : NULL;
     unsetenv("TENON_BENCH_COMMAND");
     unsetenv("TENON_BENCH_PYTHON");
     for (int i = 1; i < argc; i++) {
