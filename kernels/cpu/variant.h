@@ -26,6 +26,13 @@
 #define VECTORIZE _Pragma("GCC ivdep")
 #endif
 
+// Whether the processor multiplies and adds with one rounding.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define HAS_FMA 1
+#else
+#define HAS_FMA 0
+#endif
+
 // The bits of a float, and the float of these bits.
 static inline uint32_t bits_of_f32(float x)
 {

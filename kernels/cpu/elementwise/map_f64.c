@@ -1,28 +1,47 @@
 // SPDX-License-Identifier: MIT
-// Operations on f64. Functions are those of <tenon/ops/program.h>, mostly the C library's.
+// Operations on f64. Functions are vector loops where there are fused multiply-adds; the
+// others, and angles that these do not reduce, are those of <tenon/ops/program.h>, mostly
+// the C library's.
 #include <math.h>
 #include <tenon/ops/program.h>
 #include "map_loops.h"
 #include "variants.h"
+#include "math_f64.h"
 
 #define T double
 #define N f64
 #define JOIN VC(join_complex128)
 #define M(function) function
-#define CALL1(name, x) tn_float_function(TN_EXPR_##name, TN_F64, x)
+#define DEFINED1(name, x) tn_float_function(TN_EXPR_##name, TN_F64, x)
+#define CALL1(name, x) (HAS_FMA ? v_##name(x) : DEFINED1(name, x))
 #define CALL2(name, x, y) tn_float_operation(TN_EXPR_##name, TN_F64, x, y)
 
 #include "map_rare.inc.h"
 
-MAP1(SIN_f64, T, T, CALL1(SIN, x))
-MAP1(COS_f64, T, T, CALL1(COS, x))
-MAP1(TAN_f64, T, T, CALL1(TAN, x))
+// Functions without a vector loop.
+#define V_DEFINED(name)                                                                    \
+    static inline double v_##name(double x)                                                \
+    {                                                                                      \
+        return DEFINED1(name, x);                                                          \
+    }
+V_DEFINED(ASIN)
+V_DEFINED(ACOS)
+V_DEFINED(ATAN)
+V_DEFINED(ASINH)
+V_DEFINED(ACOSH)
+V_DEFINED(ATANH)
+V_DEFINED(ERFINV)
+
+#define IS_COMMON(x) (HAS_FMA && fabs(x) <= MOST_ANGLE)
+MAP1_RARE(SIN_f64, IS_COMMON(x), v_SIN(x), DEFINED1(SIN, x))
+MAP1_RARE(COS_f64, IS_COMMON(x), v_COS(x), DEFINED1(COS, x))
+MAP1_RARE(TAN_f64, IS_COMMON(x), v_TAN(x), DEFINED1(TAN, x))
 MAP2S(MOD_f64, T, T, CALL2(MOD, x, y))
 
 // FLOOR_DIV. A quotient that is rounded to a whole number n may lie below it; then n * y is
 // above x. Below 2^26, n times either half of y's bits is exact, and so is the difference
 // from x when n is near x / y.
-static inline bool floor_divide_is_common(double x, double y)
+static inline bool quotient_is_common(double x, double y)
 {
     return (fabs(x / y) < 67108864) & (fabs(y) < (double)INFINITY);
 }
@@ -36,7 +55,7 @@ static inline double floor_divide(double x, double y)
     return copysign(rest * copysign(1, y) < 0 ? n - 1 : n, quotient);
 }
 
-MAP2_RARE(FLOOR_DIV_f64, floor_divide_is_common(x, y), floor_divide(x, y),
+MAP2_RARE(FLOOR_DIV_f64, quotient_is_common(x, y), floor_divide(x, y),
           CALL_DEFINED(FLOOR_DIV, TN_F64, x, y))
 MAP2S(POW_f64, T, T, CALL2(POW, x, y))
 

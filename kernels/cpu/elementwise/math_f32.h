@@ -25,12 +25,6 @@
 #define LN2_HIGH 0.693359375f
 #define LN2_LOW -2.12194440e-4f
 
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define HAS_FMA 1
-#else
-#define HAS_FMA 0
-#endif
-
 // a b + c, rounded once where the processor has an instruction for it.
 static inline float fma_f32(float a, float b, float c)
 {

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT
+// Functions of f64, without branches, so that the compiler vectorises loops over them.
+//
+// They are made of fused multiply-adds: where the processor has none, map_f64.c calls the C
+// library. Polynomials are minimax ones, found by Remez's exchange algorithm in 50 digits;
+// the error of each is given beside it. Sums whose rounding would cost too much are kept in
+// two parts. Largest errors found among 20 million numbers each, in ulp, against
+// long double: exp 1.07, exp2 1.14, expm1 1.19, log 0.78, log2 0.70, log10 0.64, log1p
+// 0.79, sin 0.78, cos 0.79, tan 0.97, sinh 1.27, cosh 1.03, tanh 1.00, erf 1.16.
+//
+// Variants give the same bits: fma() is written wherever a product and a sum are rounded
+// once, and the compiler contracts nothing.
+#ifndef KERNELS_CPU_MATH_F64_H
+#define KERNELS_CPU_MATH_F64_H
+
+#include <math.h>
+#include "math_wide.h"
+#include "cpu/variant.h"
+
+// A function that must be part of its caller's loop, however long it is.
+#define INLINE static inline __attribute__((always_inline))
+
+// ln 2 in two parts: the product of the first one and an exponent is exact.
+#define LN2_HIGH 0x1.62e42fee00000p-1
+#define LN2_LOW 0x1.a39ef35793c76p-33
+
+// Below this magnitude x is the nearest f64 to expm1(x), log1p(x), sinh(x) and tanh(x).
+#define TINY 0x1p-54
+
+// A number in two parts, whose sum is more precise than either.
+struct f64_pair {
+    double high, low;
+};
+
+// The same sum, whose first part is the nearest f64.
+INLINE struct f64_pair normal_pair(struct f64_pair a)
+{
+    double high = a.high + a.low;
+    return (struct f64_pair){high, a.high - high + a.low};
+}
+
+// a / b of normal pairs: a reciprocal, and one step that corrects the quotient.
+INLINE double divide_pairs(struct f64_pair a, struct f64_pair b)
+{
+    double inverse = 1 / b.high, q = a.high * inverse;
+    double rest = fma(-q, b.high, a.high) + fma(-q, b.low, a.low);
+    return fma(rest, inverse, q);
+}
+
+// c + a, exact but for what a.low loses, where a.high and c are within 2^53 of each other.
+INLINE struct f64_pair add_to_pair(double c, struct f64_pair a)
+{
+    double high = c + a.high;
+    return (struct f64_pair){high, a.high - (high - c) + a.low};
+}
+
+// --- exponentials ----------------------------------------------------------------------
+
+// (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2, error 1.9e-17 of (exp(r) - 1).
+INLINE double exp_rest(double r)
+{
+    double q = 0x1.af75f437384e7p-26;
+    q = fma(q, r, 0x1.28a1e18260d52p-22);
+    q = fma(q, r, 0x1.71ddea8d0b891p-19);
+    q = fma(q, r, 0x1.a019a7805ed12p-16);
+    q = fma(q, r, 0x1.a01a01b591550p-13);
+    q = fma(q, r, 0x1.6c16c17ecd6bbp-10);
+    q = fma(q, r, 0x1.111111110e7c8p-7);
+    q = fma(q, r, 0x1.5555555552322p-5);
+    q = fma(q, r, 0x1.555555555555cp-3);
+    return fma(q, r, 0x1.0000000000005p-1);
+}
+
+// exp(r) 2^n, where n is shifted - WIDE_ROUNDER, at least -1082: n is added to the bits of
+// exp(r). Where the result may be subnormal, it is 2^64 times as large at first, and
+// rounded by a product.
+INLINE double exp_scaled(double r, double shifted)
+{
+    bool is_small = shifted < WIDE_ROUNDER - 1020;
+    double p = 1 + fma(exp_rest(r), r * r, r);
+    uint64_t exponent = bits_of_f64(shifted) + (is_small ? UINT64_C(64) : 0);
+    double result = f64_of_bits(bits_of_f64(p) + (exponent << 52));
+    return result * (is_small ? 0x1p-64 : 1.0);
+}
+
+// n + WIDE_ROUNDER for the n nearest to x / ln(2), |x| <= 750.
+INLINE double exp_shifted(double x)
+{
+    return fma(x, 0x1.71547652b82fep+0, WIDE_ROUNDER);
+}
+
+INLINE double v_EXP(double x)
+{
+    bool is_zero = x < -746; // computed of 0: a product that underflows takes long
+    double y = is_zero ? 0 : x, shifted = exp_shifted(y), n = shifted - WIDE_ROUNDER;
+    double r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, y)), result = exp_scaled(r, shifted);
+    result = is_zero ? 0 : result;
+    return x <= 0x1.62e42fefa39efp+9 ? result : x + (double)INFINITY; // NaN: itself
+}
+
+INLINE double v_EXP2(double x)
+{
+    double y = x < -1080 ? -1080 : x, shifted = y + WIDE_ROUNDER;
+    double r = (y - (shifted - WIDE_ROUNDER)) * 0x1.62e42fefa39efp-1;
+    double result = exp_scaled(r, shifted);
+    return x < 1024 ? result : x + (double)INFINITY; // NaN: itself
+}
+
+// (exp(x) - 1) / 4 for x between -60 and MOST_EXPONENT, whose cosh is infinite in f64.
+#define MOST_EXPONENT 710.6
+INLINE struct f64_pair quarter_expm1(double x)
+{
+    double shifted = exp_shifted(x), n = shifted - WIDE_ROUNDER;
+    double y = fma(n, -LN2_HIGH, x), r = fma(n, -LN2_LOW, y);
+    double r_low = fma(n, -LN2_LOW, y - r);
+    double scale = f64_of_bits((bits_of_f64(shifted) + 1021) << 52); // 2^n / 4
+    double whole = scale - 0.25, high = fma(scale, r, whole);
+    double low = fma(scale, r, whole - high);
+    return normal_pair(
+        (struct f64_pair){high, fma(scale, fma(exp_rest(r), r * r, r_low), low)});
+}
+
+INLINE double v_EXPM1(double x)
+{
+    double y = x > MOST_EXPONENT ? MOST_EXPONENT : x;
+    struct f64_pair t = quarter_expm1(y < -60 ? -60 : y);
+    y = 4 * t.high;
+    y = fabs(x) < TINY ? x : y;
+    return x == x ? y : x;
+}
+
+// With t = exp(2 |x|) - 1: t / (t + 2). 1 - tanh(22) is below half an ulp.
+INLINE double v_TANH(double x)
+{
+    double a = fabs(x), twice = a < 22 ? a + a : 44;
+    struct f64_pair t = quarter_expm1(twice);
+    double y = divide_pairs(t, add_to_pair(0.5, t));
+    y = a < TINY ? a : y;
+    return x == x ? copysign(y, x) : x;
+}
+
+// With t = exp(|x|) - 1: (t + t / (t + 1)) / 2.
+INLINE double v_SINH(double x)
+{
+    double a = fabs(x);
+    struct f64_pair t = quarter_expm1(a < MOST_EXPONENT ? a : MOST_EXPONENT);
+    double y = 0.5 * divide_pairs(t, add_to_pair(0.25, t)) + 2 * t.low;
+    y = 2 * t.high + y;
+    y = a < TINY ? a : y;
+    return x == x ? copysign(y, x) : x;
+}
+
+INLINE double v_COSH(double x)
+{
+    double a = fabs(x);
+    struct f64_pair e =
+        add_to_pair(0.25, quarter_expm1(a < MOST_EXPONENT ? a : MOST_EXPONENT));
+    double y = 2 * e.high + (2 * e.low + 0.125 / e.high);
+    return x == x ? y : x;
+}
+
+// --- logarithms ------------------------------------------------------------------------
+
+// x = 2^exponent (1 + f), with 1 + f in [sqrt(1/2), sqrt(2)). x is positive and finite.
+struct f64_parts {
+    double exponent, f;
+};
+INLINE struct f64_parts log_split(double x)
+{
+    const uint64_t root = UINT64_C(0x3fe6a09e667f3bcd), one = UINT64_C(0x3ff) << 52;
+    bool is_tiny = x < 0x1p-1022; // subnormals are scaled, to be normal
+    uint64_t bits = bits_of_f64(is_tiny ? x * 0x1p54 : x) + (one - root);
+    uint64_t fraction = (bits & ((UINT64_C(1) << 52) - 1)) + root;
+    uint64_t exponent = bits >> 52 | UINT64_C(0x433) << 52; // bits of 2^52 + exponent
+    double bias = is_tiny ? 0x1p52 + 1023 + 54 : 0x1p52 + 1023;
+    return (struct f64_parts){f64_of_bits(exponent) - bias, f64_of_bits(fraction) - 1};
+}
+
+// log(1 + f) = f - f^2 / 2 + s (f^2 / 2 + R(s^2)), where s = f / (2 + f) and R's error is
+// 1.6e-18 of the logarithm.
+INLINE struct f64_pair log_near(double f)
+{
+    double s = f / (2 + f), z = s * s, half = 0.5 * f;
+    double p = 0x1.2e36fcf8b7165p-3;
+    p = fma(p, z, 0x1.39b79d757c34cp-3);
+    p = fma(p, z, 0x1.74655472ea040p-3);
+    p = fma(p, z, 0x1.c71c56ed1fd5dp-3);
+    p = fma(p, z, 0x1.2492493b36fe1p-2);
+    p = fma(p, z, 0x1.9999999988a16p-2);
+    p = fma(p, z, 0x1.5555555555572p-1);
+    double high = fma(-half, f, f), low = fma(-half, f, f - high);
+    return (struct f64_pair){high, fma(s, fma(p, z, half * f), low)};
+}
+
+INLINE double v_LOG(double x)
+{
+    struct f64_parts at = log_split(x);
+    struct f64_pair near = log_near(at.f);
+    double low = fma(at.exponent, LN2_LOW, near.low) + near.high;
+    return log_edges(x, fma(at.exponent, LN2_HIGH, low));
+}
+
+// The logarithm to another base, whose logarithm of 2 is `two` and of e is `e`.
+INLINE double log_to_base(double x, struct f64_pair two, struct f64_pair e)
+{
+    struct f64_parts at = log_split(x);
+    struct f64_pair near = log_near(at.f);
+    double whole = at.exponent * two.high, p = near.high * e.high;
+    double low = fma(near.high, e.low, fma(near.high, e.high, -p));
+    low = fma(near.low, e.high, fma(at.exponent, two.low, low));
+    double high = whole + p;
+    return log_edges(x, high + (whole - high + p + low));
+}
+
+INLINE double v_LOG2(double x)
+{
+    return log_to_base(x, (struct f64_pair){1, 0},
+                       (struct f64_pair){0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56});
+}
+
+INLINE double v_LOG10(double x)
+{
+    return log_to_base(x, (struct f64_pair){0x1.3441350800000p-2, 0x1.f79fef311f12bp-34},
+                       (struct f64_pair){0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57});
+}
+
+// log(u + lost), where u is 1 + x rounded: log(u) + lost / u, the reciprocal within 2 % of
+// a magic number and one of Newton's steps. With exponent 0, x itself is f.
+INLINE double v_LOG1P(double x)
+{
+    double u = 1 + x, part = u - 1, lost = (1 - (u - part)) + (x - part);
+    struct f64_parts at = log_split(u);
+    bool is_near = at.exponent == 0;
+    struct f64_pair near = log_near(is_near ? x : at.f);
+    double v = u < 0x1p60 ? u : 0x1p60;
+    double inverse = f64_of_bits(UINT64_C(0x7fde623822fc16e6) - bits_of_f64(v));
+    inverse *= fma(-v, inverse, 2.0);
+    double low = fma(at.exponent, LN2_LOW, near.low);
+    low = (is_near ? low : fma(lost, inverse, low)) + near.high;
+    double y = log_edges(u, fma(at.exponent, LN2_HIGH, low));
+    y = fabs(x) < TINY ? x : y;
+    return x == x ? y : x;
+}
+
+// --- angles ----------------------------------------------------------------------------
+
+// The greatest angle that reduce_angle() takes. pi/2 is subtracted in three parts of 53
+// bits: the first difference is exact, for it is below 1 and a multiple of 2^-53; the
+// rounding of the second is kept.
+#define MOST_ANGLE 1e9
+
+struct f64_angle {
+    struct f64_pair r; // |r| <= pi/4
+    uint64_t quarters; // the multiple of pi/2, of which the low two bits count
+};
+INLINE struct f64_angle reduce_angle(double x)
+{
+    double shifted = fma(x, 0x1.45f306dc9c883p-1, WIDE_ROUNDER), n = shifted - WIDE_ROUNDER;
+    double first = fma(n, -0x1.921fb54442d18p+0, x), part = n * 0x1.1a62633145c07p-54;
+    double rounding = fma(n, 0x1.1a62633145c07p-54, -part);
+    double high = first - part, low = first - high - part - rounding;
+    low = fma(n, 0x1.f1976b7ed8fbcp-110, low);
+    return (struct f64_angle){{high, low}, bits_of_f64(shifted)};
+}
+
+// Sine and cosine. Errors: 3.9e-18 and 8.3e-20.
+INLINE struct f64_pair sin_near(struct f64_pair r)
+{
+    double z = r.high * r.high, p = 0x1.5d9ce2bd16b74p-33;
+    p = fma(p, z, -0x1.ae5e8ca07b2b4p-26);
+    p = fma(p, z, 0x1.71de35b005bb2p-19);
+    p = fma(p, z, -0x1.a01a019c5e374p-13);
+    p = fma(p, z, 0x1.111111110fb6dp-7);
+    p = fma(p, z, -0x1.555555555554bp-3);
+    double low = fma(-0.5 * z, r.low, r.low);
+    return (struct f64_pair){r.high, fma(r.high * z, p, low)};
+}
+INLINE struct f64_pair cos_near(struct f64_pair r)
+{
+    double z = r.high * r.high, p = -0x1.8feeb56390aa6p-37;
+    p = fma(p, z, 0x1.1eea70841bc01p-29);
+    p = fma(p, z, -0x1.27e4f8dc9400ap-22);
+    p = fma(p, z, 0x1.a01a019defbb3p-16);
+    p = fma(p, z, -0x1.6c16c16c15f8cp-10);
+    p = fma(p, z, 0x1.5555555555553p-5);
+    double half = 0.5 * z, high = 1 - half, low = (1 - high) - half;
+    return (struct f64_pair){high, fma(z * z, p, fma(-r.high, r.low, low))};
+}
+
+// The sine of x + quarters * pi/2.
+INLINE double sin_from(double x, uint64_t quarters)
+{
+    struct f64_angle at = reduce_angle(x);
+    quarters += at.quarters;
+    struct f64_pair sine = sin_near(at.r), cosine = cos_near(at.r);
+    double y = odd_even(quarters, cosine.high, sine.high) +
+               odd_even(quarters, cosine.low, sine.low);
+    y = f64_of_bits(bits_of_f64(y) ^ (quarters >> 1 << 63));
+    return y;
+}
+
+INLINE double v_SIN(double x)
+{
+    double y = sin_from(x, 0);
+    return x == 0 ? x : y; // keeps the sign of zero
+}
+
+INLINE double v_COS(double x)
+{
+    return sin_from(x, 1);
+}
+
+INLINE double v_TAN(double x)
+{
+    struct f64_angle at = reduce_angle(x);
+    struct f64_pair sine = normal_pair(sin_near(at.r)),
+                    cosine = normal_pair(cos_near(at.r));
+    struct f64_pair over = {odd_even(at.quarters, -cosine.high, sine.high),
+                            odd_even(at.quarters, -cosine.low, sine.low)};
+    struct f64_pair under = {odd_even(at.quarters, sine.high, cosine.high),
+                             odd_even(at.quarters, sine.low, cosine.low)};
+    double y = divide_pairs(over, under);
+    return x == 0 ? x : y;
+}
+
+// --- the error function ----------------------------------------------------------------
+
+// Below 1 a polynomial of x^2, error 7.3e-18; from there on 1 - exp(q), where q is a
+// polynomial of x - 1 that approximates log(erfc(x)), error 6.6e-18 of the result. 1 -
+// erf(6) is below half an ulp.
+INLINE double v_ERF(double x)
+{
+    double a = fabs(x), z = x * x, p = -0x1.abae491fac439p-31;
+    p = fma(p, z, 0x1.d71b0f1c4ad65p-27);
+    p = fma(p, z, -0x1.5c0726f07e275p-23);
+    p = fma(p, z, 0x1.b97fd3d99b4b6p-20);
+    p = fma(p, z, -0x1.f4ca4d6f3f463p-17);
+    p = fma(p, z, 0x1.f9a2baa8fef71p-14);
+    p = fma(p, z, -0x1.c02db03dd71f1p-11);
+    p = fma(p, z, 0x1.565bccf92b2fap-8);
+    p = fma(p, z, -0x1.b82ce311fa93ep-6);
+    p = fma(p, z, 0x1.ce2f21a040d16p-4);
+    p = fma(p, z, -0x1.812746b0379bdp-2);
+    p = fma(p, z, 0x1.06eba8214db68p-3);
+    double near = fma(x, p, x), y = (a < 6 ? a : 6) - 1, q = -0x1.5661e2443db8ep-38;
+    q = fma(q, y, 0x1.066cb506c4ec4p-33);
+    q = fma(q, y, -0x1.6a9ee80d6d361p-30);
+    q = fma(q, y, 0x1.24b8fb81be62ap-27);
+    q = fma(q, y, -0x1.1ed8ced6e78e6p-25);
+    q = fma(q, y, 0x1.f25cbadf6bf14p-25);
+    q = fma(q, y, 0x1.b7cf229e47067p-23);
+    q = fma(q, y, -0x1.1e24737140465p-19);
+    q = fma(q, y, 0x1.44846446f7ad2p-17);
+    q = fma(q, y, -0x1.c852aa0c0c9dbp-16);
+    q = fma(q, y, 0x1.b92dd9789242cp-16);
+    q = fma(q, y, 0x1.f1b04a8f38189p-13);
+    q = fma(q, y, -0x1.033f5a12fc692p-9);
+    q = fma(q, y, 0x1.48c9d37fc20b6p-7);
+    q = fma(q, y, -0x1.5477f099b6c88p-5);
+    q = fma(q, y, -0x1.afabc11a2afd9p-1);
+    q = fma(q, y, -0x1.51c9b0006c21ap+1);
+    q = fma(q, y, -0x1.d97fbf27aa2a1p+0);
+    double shifted = exp_shifted(q), n = shifted - WIDE_ROUNDER;
+    double r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, q));
+    double far = copysign(1 - exp_scaled(r, shifted), x);
+    return a >= 1 ? far : near; // NaN: near
+}
+
+#endif // KERNELS_CPU_MATH_F64_H
