@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Applies primitives and expressions: checks the inputs, infers the types, makes a node.
 // Computes nothing.
+#include "apply.h"
 #include "rules.h"
 
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
-#include "../plugin/load/primitives.h"
 
 // Up to this number of inputs, infer_by_rule() uses the stack; only variadic primitives
 // have more inputs.
@@ -43,9 +43,8 @@ static tn_status wrong_dtype(const tn_input_info *info, tn_dtype got)
                 may_convert ? ": convert it with base.astype first" : "");
 }
 
-// `num_inputs`: without runtime attributes.
-static tn_status check_inputs(const struct prim *prim, const tn_array *const *inputs,
-                              uint32_t num_inputs)
+tn_status apply_check_inputs(const struct prim *prim, const tn_array *const *inputs,
+                             uint32_t num_inputs)
 {
     const tn_primitive *record = &prim->record;
     uint32_t required = count_required(record);
@@ -248,8 +247,8 @@ static void application_finish(struct application *a)
         mem_free(a->types);
 }
 
-static tn_status count_outputs(const struct prim *prim, const tn_array *const *inputs,
-                               uint32_t num_inputs, const void *attrs, uint32_t *out_count)
+tn_status apply_count_outputs(const struct prim *prim, const tn_array *const *inputs,
+                              uint32_t num_inputs, const void *attrs, uint32_t *out_count)
 {
     struct application a;
     *out_count = prim->record.num_outputs;
@@ -302,10 +301,8 @@ static tn_status infer_node(const struct prim *prim, struct node *node, bool *ou
     return status;
 }
 
-// Prefixes the message with the primitive and the application's names of its inputs:
-// "base.matmul/1 (a = x, b = y): ".
-static void prefix_application(const struct prim *prim, const tn_array *const *inputs,
-                               uint32_t num_inputs)
+void apply_prefix(const struct prim *prim, const tn_array *const *inputs,
+                  uint32_t num_inputs)
 {
     const tn_primitive *record = &prim->record;
     char names[MOST_NAMES] = "";
@@ -327,9 +324,10 @@ static tn_status check_application(const struct prim *prim, const tn_array *cons
                                    uint64_t num_outputs)
 {
     uint32_t count = 0;
-    tn_status status = check_inputs(prim, inputs, num_inputs - prim->num_runtime);
+    tn_status status = apply_check_inputs(prim, inputs, num_inputs - prim->num_runtime);
     if (status == TN_OK)
-        status = count_outputs(prim, inputs, num_inputs - prim->num_runtime, attrs, &count);
+        status = apply_count_outputs(prim, inputs, num_inputs - prim->num_runtime, attrs,
+                                     &count);
     if (status == TN_OK && count != num_outputs)
         status = fail(TN_ERR_ARGUMENT, "has %u outputs, the call asks for %llu", count,
                       (unsigned long long)num_outputs);
@@ -364,7 +362,7 @@ tn_status graph_apply(tn_scope *scope, const struct prim *prim,
             status = fold_numbers(scope, node, outputs);
     }
     if (status != TN_OK)
-        prefix_application(prim, inputs, num_inputs);
+        apply_prefix(prim, inputs, num_inputs);
     return scope_take_failure(scope, status);
 }
 
@@ -440,18 +438,16 @@ static tn_status add_runtime(tn_scope *scope, const struct prim *prim, void *att
     return TN_OK;
 }
 
-// Applies a primitive that has runtime attributes. Their scalars are behind the record's
-// inputs, also where some of these are left out.
-static tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
-                               const tn_array *const *inputs, uint32_t num_inputs,
-                               void *attrs, const tn_array *const *arrays,
-                               tn_array **outputs, uint64_t num_outputs)
+tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
+                        const tn_array *const *inputs, uint32_t num_inputs, void *attrs,
+                        const tn_array *const *arrays, tn_array **outputs,
+                        uint64_t num_outputs)
 {
     const tn_primitive *record = &prim->record;
     struct given_inputs all = {.items = all.few, .count = num_inputs};
-    tn_status status = check_inputs(prim, inputs, num_inputs);
+    tn_status status = apply_check_inputs(prim, inputs, num_inputs);
     if (status != TN_OK) {
-        prefix_application(prim, inputs, num_inputs);
+        apply_prefix(prim, inputs, num_inputs);
         return scope_take_failure(scope, status);
     }
     if (all.count < record->num_inputs)
@@ -463,7 +459,7 @@ static tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
         all.items[i] = i < num_inputs ? inputs[i] : NULL;
     status = add_runtime(scope, prim, attrs, arrays, &all);
     if (status != TN_OK && scope->status == TN_OK) {
-        prefix_application(prim, inputs, num_inputs);
+        apply_prefix(prim, inputs, num_inputs);
         scope_take_failure(scope, status);
     }
     if (status == TN_OK)
@@ -472,98 +468,4 @@ static tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
     if (all.items != all.few)
         mem_free(all.items);
     return status;
-}
-
-// --- by name ----------------------------------------------------------------------------
-
-// An application by name: the primitive, and its attributes in `attrs`.
-struct named {
-    const struct prim *prim;
-    _Alignas(16) unsigned char small[512];
-    void *attrs;
-    const tn_array *arrays[MAX_ATTR_FIELDS]; // by field: of runtime attributes
-};
-
-static void named_finish(struct named *named)
-{
-    if (named->attrs != named->small)
-        mem_free(named->attrs);
-}
-
-// Finds the primitive and fills its attributes. On failure, which is the scope's then,
-// nothing needs finishing.
-static tn_status named_init(struct named *named, tn_scope *scope, const char *name,
-                            tn_attr_list list)
-{
-    tn_status status = life_check(&scope->runtime->life);
-    if (status == TN_OK)
-        status = name ? prim_find(scope->runtime, name, &named->prim)
-                      : fail(TN_ERR_ARGUMENT, "the primitive's name is NULL");
-    if (status != TN_OK)
-        return scope_take_failure(scope, status);
-    const tn_attr_table *table = &named->prim->record.attrs;
-    named->attrs = named->small;
-    memset(named->arrays, 0, sizeof(named->arrays));
-    if (table->size > sizeof(named->small) && !(named->attrs = mem_alloc(table->size)))
-        return scope_take_failure(scope, TN_ERR_MEMORY);
-    if (table->size > 0 || list.count > 0)
-        status = attrs_fill(&scope->interned, table, list, named->attrs, named->arrays);
-    if (status != TN_OK) {
-        fail_prefix("%s: ", named->prim->record.id);
-        scope_take_failure(scope, status);
-        named_finish(named);
-    }
-    return status;
-}
-
-tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *const *inputs,
-                  uint64_t num_inputs, tn_attr_list attrs, tn_array **outputs,
-                  uint64_t num_outputs)
-{
-    struct named named;
-    if (scope_begin(scope, "op",
-                    GIVEN({"inputs", inputs, num_inputs}, {"outputs", outputs, num_outputs},
-                          {"attrs.items", attrs.items, attrs.count})) != TN_OK)
-        return scope ? scope->status : TN_ERR_ARGUMENT;
-    tn_status status = named_init(&named, scope, name, attrs);
-    if (status != TN_OK)
-        return status;
-    if (named.prim->num_runtime)
-        status = apply_runtime(scope, named.prim, inputs, (uint32_t)num_inputs, named.attrs,
-                               named.arrays, outputs, num_outputs);
-    else
-        status = graph_apply(scope, named.prim, inputs, (uint32_t)num_inputs, named.attrs,
-                             outputs, num_outputs);
-    named_finish(&named);
-    return scope->status != TN_OK ? scope->status : status;
-}
-
-uint64_t tn_op_outputs(tn_scope *scope, const char *name, const tn_array *const *inputs,
-                       uint64_t num_inputs, tn_attr_list attrs)
-{
-    struct named named;
-    uint32_t count = 0;
-    if (scope_begin(scope, "op_outputs",
-                    GIVEN({"inputs", inputs, num_inputs},
-                          {"attrs.items", attrs.items, attrs.count})) != TN_OK ||
-        named_init(&named, scope, name, attrs) != TN_OK)
-        return 0;
-    tn_status status = check_inputs(named.prim, inputs, (uint32_t)num_inputs);
-    if (status == TN_OK)
-        status =
-            count_outputs(named.prim, inputs, (uint32_t)num_inputs, named.attrs, &count);
-    if (status != TN_OK) {
-        prefix_application(named.prim, inputs, (uint32_t)num_inputs);
-        scope_take_failure(scope, status);
-    }
-    named_finish(&named);
-    return status == TN_OK ? count : 0;
-}
-
-tn_array *tn_op(tn_scope *scope, const char *name, const tn_array *const *inputs,
-                uint64_t num_inputs, tn_attr_list attrs)
-{
-    tn_array *out = NULL;
-    tn_status status = tn_op_n(scope, name, inputs, num_inputs, attrs, &out, 1);
-    return status == TN_OK ? out : NULL;
 }

@@ -31,8 +31,9 @@ enum node_kind {
 // The evaluated elements of an array, on a device (device/device.h).
 struct value;
 
-// A node that lives as long as its outputs are referred to.
+// A node that lives as long as its outputs are referred to, and one that is being made.
 struct counted;
+struct direct;
 
 // One operation or leaf. Constant once built, but for `mark`, `position` and a lazy node.
 struct node {
@@ -67,10 +68,10 @@ struct tn_array {
     uint8_t donated;   // its memory was donated to a function: using the array is an error
     uint16_t reserved;
     tn_type type;
-    struct value *value; // NULL until evaluated; owns a reference. See array_value()
-    const char *name;    // given by the application; NULL: none. Borrowed
-    atomic_uint refs;    // counted arrays only
-    uint32_t mark, id;   // scratch of an evaluation: valid when mark is its epoch
+    struct value *value;   // NULL until evaluated; owns a reference. See array_value()
+    const char *name;      // given by the application; NULL: none. Borrowed
+    _Atomic uint64_t refs; // counted arrays only (counted.h)
+    uint32_t mark, id;     // scratch of an evaluation: valid when mark is its epoch
 };
 
 struct tn_scope {
@@ -91,6 +92,7 @@ struct tn_scope {
     uint32_t num_flows;     // transforms of this scope that are running
     bool tracing; // of a traced function or a decomposition: evaluation is an error
     bool frozen;  // holds the nodes of a graph: not counted as in use
+    struct direct *direct; // the next node is a counted one; NULL: the scope's
     // Of a graph that is being traced: the scope around it, whose arrays the body may use.
     tn_scope *outer;
     struct capture *capture;           // what the body used of it; NULL without `outer`

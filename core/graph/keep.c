@@ -8,9 +8,10 @@
 // When each output that is referred to has a value, the counted node is data, and refers to
 // its inputs no more.
 //
-// References to a counted array: the application's, those of counted nodes that read it,
-// and those of scopes that have a node for it. A scope refers to all outputs of a counted
-// node that is not data, so none of them is missing while the scope's node is in use.
+// References to a counted array: the application's, which are also counted apart, those of
+// counted nodes that read it, and those of scopes that have a node for it. A scope refers
+// to all outputs of a counted node that is not data, so none of them is missing while the
+// scope's node is in use.
 //
 // Threads. `refs` goes from 0 to 1 and from 1 to 0, and the members of a counted node
 // change, under tn_runtime.counted_lock. Nothing of a plugin is called meanwhile.
@@ -18,25 +19,7 @@
 #include <tenon/retain.h>
 #include "../base/fail.h"
 #include "../device/device.h"
-#include "graph.h"
-
-struct counted {
-    struct node node; // first: arrays point to it. Constant
-    tn_runtime *runtime;
-    struct expr_set *exprs;      // holds node.expr
-    struct intern_refs interned; // hold node.attrs
-    struct counted *next;        // in a list of struct settling
-    uint32_t num_live;           // outputs that are referred to
-    uint32_t num_pending;        // of those, the ones without a value
-    bool is_data;                // it has no references to inputs any more
-    bool has_effects;            // it or what it depends on
-    bool is_listed;              // in settling.list
-};
-
-static struct counted *counted_of(const tn_array *array)
-{
-    return (struct counted *)array->node;
-}
+#include "counted.h"
 
 static bool is_pending(const tn_array *array)
 {
@@ -76,7 +59,7 @@ static void counted_free(struct counted *c)
 static void take_reference(tn_array *array)
 {
     struct counted *c = counted_of(array);
-    if (atomic_fetch_add_explicit(&array->refs, 1, memory_order_relaxed) > 0)
+    if (references_of(atomic_fetch_add_explicit(&array->refs, 1, memory_order_relaxed)) > 0)
         return;
     c->num_live++;
     c->num_pending += is_pending(array);
@@ -91,10 +74,11 @@ static void look_at(struct settling *s, struct counted *c)
     s->list = c;
 }
 
-static void drop_reference(struct settling *s, tn_array *array)
+// `amount`: 1 or OWN_REFERENCE.
+static void drop_reference(struct settling *s, tn_array *array, uint64_t amount)
 {
     struct counted *c = counted_of(array);
-    if (atomic_fetch_sub_explicit(&array->refs, 1, memory_order_acq_rel) != 1)
+    if (atomic_fetch_sub_explicit(&array->refs, amount, memory_order_acq_rel) != amount)
         return;
     c->num_live--;
     c->num_pending -= is_pending(array);
@@ -123,7 +107,7 @@ static void settle(struct settling *s)
         }
         for (uint32_t i = 0; i < c->node.num_inputs && !c->is_data; i++)
             if (c->node.inputs[i])
-                drop_reference(s, c->node.inputs[i]);
+                drop_reference(s, c->node.inputs[i], 1);
         c->is_data = true;
     }
     unlock(s->runtime);
@@ -139,32 +123,38 @@ static void settle(struct settling *s)
 
 // In a child of fork() that inherited the runtime the lock may be held for ever: graph
 // stays where it is, in memory that goes with the process.
-static void release_inherited(tn_array *array)
+static void release_inherited(tn_array *array, uint64_t amount)
 {
     struct counted *c = counted_of(array);
-    if (atomic_fetch_sub(&array->refs, 1) != 1 || !c->is_data || c->node.num_outputs > 1)
+    if (atomic_fetch_sub(&array->refs, amount) != amount || !c->is_data ||
+        c->node.num_outputs > 1)
         return;
     value_release(array->value);
     mem_free(c);
 }
 
-void counted_release(tn_array *counted)
+static void give_back(tn_array *counted, uint64_t amount)
 {
     tn_runtime *runtime = counted_of(counted)->runtime;
     if (life_is_inherited(&runtime->life)) {
-        release_inherited(counted);
+        release_inherited(counted, amount);
         return;
     }
-    unsigned refs = atomic_load_explicit(&counted->refs, memory_order_relaxed);
-    while (refs > 1)
-        if (atomic_compare_exchange_weak_explicit(&counted->refs, &refs, refs - 1,
+    uint64_t refs = atomic_load_explicit(&counted->refs, memory_order_relaxed);
+    while (references_of(refs) > 1)
+        if (atomic_compare_exchange_weak_explicit(&counted->refs, &refs, refs - amount,
                                                   memory_order_release,
                                                   memory_order_relaxed))
             return;
     struct settling s = {.runtime = runtime};
     lock(runtime);
-    drop_reference(&s, counted);
+    drop_reference(&s, counted, amount);
     settle(&s);
+}
+
+void counted_release(tn_array *counted)
+{
+    give_back(counted, 1);
 }
 
 void counted_publish(const tn_array *array)
@@ -173,7 +163,7 @@ void counted_publish(const tn_array *array)
     tn_array *counted = &c->node.outputs[array->output];
     struct settling s = {.runtime = c->runtime};
     lock(c->runtime);
-    if (is_pending(counted) && counted->refs > 0) {
+    if (is_pending(counted) && references_of(counted->refs) > 0) {
         value_retain(array->value);
         __atomic_store_n(&counted->value, array->value, __ATOMIC_RELEASE);
         c->num_pending--;
@@ -260,9 +250,8 @@ static bool computes(const struct node *node)
     return node->kind == NODE_PRIM || node->kind == NODE_EXPR;
 }
 
-// A counted node like `from`, without references to inputs: one reference to each output.
-static struct counted *counted_create(tn_scope *scope, const struct node *from,
-                                      const tn_array *outputs)
+struct counted *counted_create(tn_scope *scope, const struct node *from,
+                               const tn_array *outputs)
 {
     struct cutter cutter = {0};
     cut_node(&cutter, NULL, from, outputs);
@@ -274,7 +263,7 @@ static struct counted *counted_create(tn_scope *scope, const struct node *from,
     c->runtime = scope->runtime;
     c->interned.set = scope->interned.set;
     c->num_live = from->num_outputs;
-    c->is_data = from->num_inputs == 0;
+    c->is_data = !computes(from);
     cutter = (struct cutter){(unsigned char *)c, 0};
     cut_node(&cutter, c, from, outputs);
     c->node.counted = NULL;
@@ -282,7 +271,7 @@ static struct counted *counted_create(tn_scope *scope, const struct node *from,
     return c;
 }
 
-static void counted_destroy(struct counted *c)
+void counted_destroy(struct counted *c)
 {
     for (uint32_t i = 0, count = c->node.num_outputs; i < count; i++)
         counted_release(&c->node.outputs[i]); // frees `c` in the end
@@ -295,6 +284,7 @@ tn_array *kept_create(tn_scope *scope, const tn_array *array)
     if (!c)
         return NULL;
     c->node.outputs[0].weak_kind = 0;
+    atomic_init(&c->node.outputs[0].refs, OWN_REFERENCE);
     life_add(&scope->runtime->life, LIFE_KEPT);
     return &c->node.outputs[0];
 }
@@ -304,7 +294,7 @@ tn_array *counted_follow(tn_scope *scope, tn_array *counted, const tn_type *type
 {
     const struct counted *c = counted_of(counted);
     // Of the only reference nobody makes another one meanwhile: it is the caller's.
-    if (atomic_load_explicit(&counted->refs, memory_order_acquire) == 1 &&
+    if (atomic_load_explicit(&counted->refs, memory_order_acquire) == OWN_REFERENCE &&
         c->node.kind == NODE_DATA && c->node.num_outputs == 1)
         return counted;
     const tn_array made = {.type = *type, .value = value};
@@ -410,7 +400,7 @@ static tn_array *retain_again(tn_scope *scope, tn_array *counted)
             scope_take_failure(scope, status);
         return NULL;
     }
-    atomic_fetch_add_explicit(&counted->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counted->refs, OWN_REFERENCE, memory_order_relaxed);
     life_add(life, LIFE_KEPT);
     return counted;
 }
@@ -441,7 +431,7 @@ void tn_release(tn_array *array)
     if (!array || array->scope) // arrays that are not counted belong to their scope
         return;
     struct life *life = &counted_of(array)->runtime->life;
-    counted_release(array);
+    give_back(array, OWN_REFERENCE);
     life_remove(life, LIFE_KEPT);
 }
 

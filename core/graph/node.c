@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes nodes and leaves in the scope's arena, which frees them.
-#include "graph.h"
+#include "counted.h"
 
 #include <string.h>
 #include "../base/dtype.h"
@@ -43,10 +43,12 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
         return NULL;
     size_t attrs_size = table ? (table->size + 15u) & ~15u : 0;
     size_t inputs_size = (num_inputs * sizeof(tn_array *) + 15u) & ~(size_t)15;
-    size_t node_size = (sizeof(struct node) + 15u) & ~(size_t)15;
+    bool is_direct = scope->direct != NULL;
+    size_t node_size =
+        ((is_direct ? sizeof(struct counted) : sizeof(struct node)) + 15u) & ~(size_t)15;
+    size_t size = node_size + attrs_size + inputs_size + num_outputs * sizeof(tn_array);
     unsigned char *memory =
-        arena_alloc(&scope->arena,
-                    node_size + attrs_size + inputs_size + num_outputs * sizeof(tn_array));
+        is_direct ? direct_begin(scope, size) : arena_alloc(&scope->arena, size);
     if (!memory) {
         scope_take_failure(scope, TN_ERR_MEMORY);
         return NULL;
@@ -55,7 +57,7 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
     node->kind = kind;
     node->num_inputs = num_inputs;
     node->num_outputs = num_outputs;
-    node->serial = scope->serial++;
+    node->serial = is_direct ? 0 : scope->serial++;
     node->device = scope->device;
     if (attrs_size > 0) {
         node->table = table;
@@ -66,10 +68,10 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
     node->outputs = (tn_array *)(memory + node_size + attrs_size + inputs_size);
     for (uint32_t i = 0; i < num_outputs; i++) {
         node->outputs[i].node = node;
-        node->outputs[i].scope = scope;
+        node->outputs[i].scope = is_direct ? NULL : scope;
         node->outputs[i].output = i;
     }
-    if (take_inputs(scope, node, inputs) != TN_OK)
+    if ((is_direct ? direct_inputs : take_inputs)(scope, node, inputs) != TN_OK)
         return NULL;
     node->hash = hash_node(node);
     return node;

@@ -92,6 +92,7 @@ void bench_matmul(struct bench *bench);
 void bench_axpby(struct bench *bench);
 void bench_replay(struct bench *bench);
 void bench_first(struct bench *bench);
+void bench_held(struct bench *bench);
 void bench_command(struct bench *bench);
 void bench_ops(struct bench *bench);
 void bench_lenet(struct bench *bench);

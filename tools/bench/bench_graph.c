@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Overhead of the core: replay of a traced function, and the first evaluation of a new
-// graph.
+// Overhead of the core: replay of a traced function, the first evaluation of a new graph,
+// operators whose arrays outlive their scope.
 #include "bench.h"
 
 #include <stdlib.h>
+#include <tenon/retain.h>
 
 // --- replay ----------------------------------------------------------------------------
 
@@ -124,5 +125,114 @@ void bench_first(struct bench *bench)
     contest(&c, 1, bench->rounds, 5);
     report(bench, &c, "%.3f us a node", c.median * 1e6 / FIRST_NODES);
     tn_release(f.input);
+    tn_scope_close(s);
+}
+
+// --- operators of a language's objects -------------------------------------------------
+
+#define HELD 256 // arrays, which are released together
+
+struct held {
+    struct bench *bench;
+    tn_array *input; // kept
+    tn_array *made[HELD];
+};
+
+// In a scope, which frees them when it closes.
+static double run_scope(struct contestant *self, uint64_t times)
+{
+    struct held *h = self->state;
+    double total = 0;
+    for (uint64_t i = 0; i < times; i++) {
+        tn_scope *s = tn_scope_open(h->bench->runtime);
+        tn_array *local = tn_op(s, "base.add/1", TN_IN(h->input, h->input), TN_NO_ATTRS);
+        double begin = now_seconds();
+        for (int k = 0; k < HELD; k++)
+            tn_op(s, "base.add/1", TN_IN(local, local), TN_NO_ATTRS);
+        total += now_seconds() - begin;
+        if (tn_scope_status(s))
+            total = failed_run(s);
+        tn_scope_close(s);
+    }
+    return total;
+}
+
+// Each outlives the scope.
+static double run_retained(struct contestant *self, uint64_t times)
+{
+    struct held *h = self->state;
+    double total = 0;
+    tn_scope *s = tn_scope_open(h->bench->runtime);
+    for (uint64_t i = 0; i < times && total >= 0; i++) {
+        double begin = now_seconds();
+        for (int k = 0; k < HELD; k++)
+            tn_op_retained_n(s, "base.add/1", TN_IN(h->input, h->input), TN_NO_ATTRS,
+                             &h->made[k], 1);
+        total += now_seconds() - begin;
+        if (tn_scope_status(s))
+            total = failed_run(s);
+        for (int k = 0; k < HELD && total >= 0; k++)
+            tn_release(h->made[k]);
+    }
+    tn_scope_close(s);
+    return total;
+}
+
+// The same without that entry: a scope and tn_retain for each.
+static double run_retain(struct contestant *self, uint64_t times)
+{
+    struct held *h = self->state;
+    double total = 0;
+    for (uint64_t i = 0; i < times && total >= 0; i++) {
+        double begin = now_seconds();
+        for (int k = 0; k < HELD; k++) {
+            tn_scope *s = tn_scope_open(h->bench->runtime);
+            h->made[k] = tn_retain(
+                s, tn_op(s, "base.add/1", TN_IN(h->input, h->input), TN_NO_ATTRS));
+            tn_scope_close(s);
+        }
+        total += now_seconds() - begin;
+        for (int k = 0; k < HELD; k++)
+            tn_release(h->made[k]);
+    }
+    return total;
+}
+
+// Made and released, as an object of a language that nobody keeps.
+static double run_both(struct contestant *self, uint64_t times)
+{
+    struct held *h = self->state;
+    tn_scope *s = tn_scope_open(h->bench->runtime);
+    double begin = now_seconds();
+    for (uint64_t i = 0; i < times * HELD; i++) {
+        tn_op_retained_n(s, "base.add/1", TN_IN(h->input, h->input), TN_NO_ATTRS, h->made,
+                         1);
+        tn_release(h->made[0]);
+    }
+    double total = now_seconds() - begin;
+    tn_scope_close(s);
+    return total;
+}
+
+void bench_held(struct bench *bench)
+{
+    static const float data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    struct held h = {.bench = bench};
+    tn_scope *s = tn_scope_open(bench->runtime);
+    h.input = tn_keep(s, tn_from_data(s, TN_F32, TN_SHAPE(8), data));
+    struct contestant list[] = {
+        {.name = "in a scope", .run = run_scope, .state = &h},
+        {.name = "retained", .run = run_retained, .state = &h},
+        {.name = "and released", .run = run_both, .state = &h},
+        {.name = "by a scope each", .run = run_retain, .state = &h}};
+    title(bench, "add(x, x) of arrays that outlive their scope (at most 60 ns more)");
+    if (!h.input)
+        failed_run(s);
+    else
+        contest(list, COUNT(list), bench->rounds, 200);
+    for (size_t i = 0; h.input && i < COUNT(list); i++)
+        report(bench, &list[i], "%.0f ns each, least %.0f", list[i].median * 1e9 / HELD,
+               bench_least(&list[i], bench->rounds) * 1e9 / HELD);
+    tn_release(h.input);
     tn_scope_close(s);
 }

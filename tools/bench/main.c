@@ -17,6 +17,7 @@ static const struct {
     {"axpby", "alpha * x + beta * y beside PyTorch and MLX", bench_axpby},
     {"replay", "a traced function of tiny nodes", bench_replay},
     {"first", "the first evaluation of a new graph", bench_first},
+    {"held", "operators of a language whose objects are arrays", bench_held},
     {"command", "the command from start to end", bench_command},
     {"ops", "single operators, small and large", bench_ops},
     {"lenet", "training beside PyTorch", bench_lenet},

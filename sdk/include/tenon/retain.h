@@ -42,6 +42,19 @@ extern "C" {
 // vmap, which have no data, and for an array that was given away.
 TN_API tn_array *tn_retain(tn_scope *scope, tn_array *array);
 
+// As tn_op_n, but gives references to arrays that outlive the scope, each as tn_retain
+// would: what an operator of a language costs that holds its arrays as objects. Of one
+// node, whose inputs are such arrays or numbers of `scope` (tn_float), the scope keeps
+// nothing, so a long-lived one does for each thread. Where the primitive has attributes
+// that are given while it runs, or is put together of others, it takes about as long as a
+// scope of its own.
+//
+// Gives outputs on success only. A function's body has tn_op_n alone.
+TN_API tn_status tn_op_retained_n(tn_scope *scope, const char *name,
+                                  const tn_array *const *inputs, uint64_t num_inputs,
+                                  tn_attr_list attrs, tn_array **outputs,
+                                  uint64_t num_outputs);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// Nodes of counted arrays (keep.c): how they are held, for those who make and count them.
+#ifndef CORE_GRAPH_COUNTED_H
+#define CORE_GRAPH_COUNTED_H
+
+#include "graph.h"
+
+struct counted {
+    struct node node; // first: arrays point to it. Constant
+    tn_runtime *runtime;
+    struct expr_set *exprs;      // holds node.expr
+    struct intern_refs interned; // hold node.attrs
+    struct counted *next;        // in a list of struct settling
+    uint32_t num_live;           // outputs that are referred to
+    uint32_t num_pending;        // of those, the ones without a value
+    bool is_data;                // it has no references to inputs any more
+    bool has_effects;            // it or what it depends on
+    bool is_listed;              // in settling.list
+    bool is_taken; // an evaluation is writing over what it depends on (held.c)
+};
+
+static inline struct counted *counted_of(const tn_array *array)
+{
+    return (struct counted *)array->node;
+}
+
+// A reference of a node or a scope is 1; the application's counts in the upper half, too.
+#define OWN_REFERENCE (UINT64_C(1) << 32 | 1)
+static inline uint32_t references_of(uint64_t refs)
+{
+    return (uint32_t)refs;
+}
+static inline uint32_t own_references_of(uint64_t refs)
+{
+    return (uint32_t)(refs >> 32);
+}
+
+// Whether the application refers to it.
+static inline bool counted_is_held(const tn_array *counted)
+{
+    return own_references_of(atomic_load_explicit(&counted->refs, memory_order_relaxed)) >
+           0;
+}
+
+// A counted node like `from`, without references to inputs: one reference to each output.
+// NULL with the scope's failure set.
+struct counted *counted_create(tn_scope *scope, const struct node *from,
+                               const tn_array *outputs);
+
+// Gives back one reference to each output.
+void counted_destroy(struct counted *c);
+
+// --- in place of a scope's node (direct.c) ---------------------------------------------
+
+// A counted node that node_create() makes in place of the scope's.
+struct direct {
+    struct counted *made; // NULL: none yet
+};
+
+// Gives `size` bytes, all 0, for the counted node with its parts. NULL: memory is short.
+void *direct_begin(tn_scope *scope, size_t size);
+
+// Gives the node references to inputs, which are counted, or numbers of the scope. With it
+// the node is one, with a reference to each output, also where an input is refused.
+tn_status direct_inputs(tn_scope *scope, struct node *node, const tn_array *const *inputs);
+
+// Whether direct_inputs() takes it.
+static inline bool direct_takes(const tn_scope *scope, const tn_array *array)
+{
+    return !array || !array->scope ||
+           (array->scope == scope && array->node->kind == NODE_NUMBER);
+}
+
+#endif // CORE_GRAPH_COUNTED_H
