@@ -26,6 +26,7 @@ LAYERS = {
     "plugins/formats/gguf": ["sdk/include", "plugins/formats/common"],
     "plugins/formats/huggingface": ["sdk/include", "plugins/formats/common"],
     "plugins/ops/ffi": ["sdk/include", "plugins/common/openblas"],
+    "plugins/ops/linalg": ["sdk/include", "plugins/common/openblas"],
     "plugins/tokenizers": ["sdk/include", "plugins/tokenizers/common"],
     "tools": ["application"],
     "tools/tenon/doctor": ["application", "kernels", "tools/tenon"],  # the processors that a backend would use

@@ -179,12 +179,13 @@ static json_t *read_how(struct kit *k, const tn_primitive *primitive, json_t *en
     int random = 1;
     if (!json_is_object(entry))
         return entry;
-    if (json_unpack(entry, "{s?o, s?b, s?F, s?F, s?F}", "examples", &list, "random",
+    if (json_unpack(entry, "{s?o, s?b, s?F, s?F, s?F, s?F}", "examples", &list, "random",
                     &random, "tolerance", &how->tolerance, "low", &how->low, "high",
-                    &how->high))
+                    &how->high, "diagonal", &how->diagonal))
         check_fail(k,
                    "%s: %s: expected a list of examples, or {\"examples\": [...], "
-                   "\"random\": ..., \"tolerance\": ..., \"low\": ..., \"high\": ...}",
+                   "\"random\": ..., \"tolerance\": ..., \"low\": ..., \"high\": ..., "
+                   "\"diagonal\": ...}",
                    k->examples, primitive->id);
     how->no_random = !random;
     return list;

@@ -150,6 +150,19 @@ static void fill_runtime(struct sample *s)
     }
 }
 
+static void add_to_diagonal(struct array *x, double value)
+{
+    const tn_layout *l = &x->tensor.layout;
+    if (value == 0 || l->rank < 2)
+        return;
+    int64_t rows = l->extent[l->rank - 2], columns = l->extent[l->rank - 1];
+    for (int64_t i = 0; i < x->count; i++) {
+        tn_complex128 v = array_get_complex(x, i);
+        v.re += i / columns % rows == i % columns ? value : 0;
+        array_set_complex(x, i, v);
+    }
+}
+
 void sample_fill(struct kit *k, struct sample *s)
 {
     bool any_float = false;
@@ -160,9 +173,10 @@ void sample_fill(struct kit *k, struct sample *s)
         if (dtype == TN_DTYPE_NONE)
             continue;
         s->in[i] = array_new(&s->types[i], PLAIN, 0x5a);
-        if (dtype_derives(dtype))
+        if (dtype_derives(dtype)) {
             array_fill(k, &s->in[i], s->low, s->high);
-        else if (any_float)
+            add_to_diagonal(&s->in[i], s->diagonal);
+        } else if (any_float)
             array_fill(k, &s->in[i], 0, 2); // integers beside floats: most likely indices
         else
             array_fill(k, &s->in[i], i ? 0 : -5, i ? 3 : 5);
@@ -192,5 +206,6 @@ void sampling_apply(const struct sampling *how, struct sample *s)
 {
     s->low = how->low;
     s->high = how->high;
+    s->diagonal = how->diagonal;
     s->tolerance = how->tolerance;
 }

@@ -10,10 +10,13 @@
 //                                 null],
 //                      "attrs": {"axes": [0], "inverse": true}, "tolerance": 1e-4}],
 //      "acme.log/1": {"low": 0.1, "high": 4, "tolerance": 1e-5, "random": true,
-//                     "examples": []}}
+//                     "examples": []},
+//      "acme.inverse/1": {"diagonal": 8}}
 //
-// `low` and `high` bound floating-point inputs; `tolerance` is the allowed error, relative
-// to the largest magnitude; with `random` false only the examples are used.
+// `low` and `high` bound floating-point inputs; `diagonal` is added where the indices along
+// the last two axes are equal, so that matrices are far from singular; `tolerance` is the
+// allowed error, relative to the largest magnitude; with `random` false only the examples
+// are used.
 #ifndef CONFORMANCE_PACK_SAMPLE_H
 #define CONFORMANCE_PACK_SAMPLE_H
 
@@ -35,6 +38,7 @@ struct sample {
     uint64_t attrs[MAX_ATTR_BYTES / 8]; // the primitive's attribute struct
     uint64_t given;                     // bit i: field i is not at its default
     double low, high;                   // of floating-point inputs
+    double diagonal;                    // added to the diagonals of their matrices
     double tolerance;                   // 0: computed from dtype and shapes
     struct array in[MAX_IN];            // filled by sample_fill
 };
@@ -101,7 +105,7 @@ const char *sample_text(const struct sample *s);
 
 // How random samples of a primitive are drawn.
 struct sampling {
-    double low, high, tolerance; // as in struct sample
+    double low, high, diagonal, tolerance; // as in struct sample
     bool no_random;
 };
 void sampling_apply(const struct sampling *how, struct sample *s);

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// The Cholesky factorisation, a = L L^H or U^H U.
+//
+// Derivatives: Murray, "Differentiation of the Cholesky decomposition", 2016, section 3.
+// As PyTorch's they are those of a Hermitian a: the gradient is Hermitian, of a tangent the
+// Hermitian part counts.
+#include "batch.h"
+
+static tn_status cholesky_infer(const tn_infer *infer, tn_type *types)
+{
+    tn_status status = check_square(infer->host, "a", &infer->types[0]);
+    if (status == TN_OK)
+        types[0] = infer->types[0];
+    return status;
+}
+
+// --- memory -----------------------------------------------------------------------------
+
+static struct batch_job cholesky_job(const tn_cpu_call *call, job_run run)
+{
+    const tn_layout *l = &call->outputs[0].layout;
+    double n = (double)l->extent[l->rank - 1];
+    struct batch_job job = {.call = call,
+                            .name = "linalg.cholesky",
+                            .run = run,
+                            .work = n * n * n / 3,
+                            .batch = job_batch(l, 2),
+                            .dtype = l->dtype};
+    job.count = tn_layout_count(&job.batch);
+    return job;
+}
+
+static bool is_upper(const struct batch_job *job)
+{
+    return ((const tn_cholesky_attrs *)job->call->attrs)->upper != 0;
+}
+
+static const char *explain(int code)
+{
+    (void)code;
+    return "is not positive definite";
+}
+
+// The definition, row by row of L; of an upper factor the matrices are read and written as
+// their adjoints. Returns the number of the first pivot that is not greater than 0, from 1.
+static int factor_plainly(const struct batch_job *job, int64_t index, char *room)
+{
+    struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
+    struct matrix_view l = job_matrix(job, &job->call->outputs[0], 2, index);
+    double sign = is_upper(job) ? -1 : 1;
+    tn_complex128 *rows = (tn_complex128 *)room; // of L, in f64
+    int64_t n = a.rows;
+    if (sign < 0)
+        a = matrix_transposed(a), l = matrix_transposed(l);
+    for (int64_t i = 0; i < n; i++) {
+        tn_complex128 *row = rows + i * n;
+        for (int64_t j = 0; j <= i; j++) {
+            const tn_complex128 *other = rows + j * n;
+            tn_complex128 sum = matrix_get(&a, i, j);
+            sum.im *= sign;
+            for (int64_t k = 0; k < j; k++) {
+                sum.re -= row[k].re * other[k].re + row[k].im * other[k].im;
+                sum.im -= row[k].im * other[k].re - row[k].re * other[k].im;
+            }
+            if (i == j && !(sum.re > 0))
+                return (int)(i + 1);
+            double pivot = i == j ? sqrt(sum.re) : other[j].re;
+            row[j] = i == j ? (tn_complex128){pivot, 0}
+                            : (tn_complex128){sum.re / pivot, sum.im / pivot};
+            matrix_set(&l, i, j, (tn_complex128){row[j].re, sign * row[j].im});
+        }
+        for (int64_t j = i + 1; j < n; j++)
+            matrix_set(&l, i, j, (tn_complex128){0, 0});
+    }
+    return 0;
+}
+
+static uint64_t cholesky_reference_scratch(const tn_kernel_query *query)
+{
+    const tn_layout *l = &query->outputs[0];
+    uint64_t n = (uint64_t)l->extent[l->rank - 1];
+    return tn_saturated_multiply(n * n, sizeof(tn_complex128));
+}
+
+static tn_status cholesky_reference(const tn_cpu_call *call)
+{
+    struct batch_job job = cholesky_job(call, factor_plainly);
+    int64_t index = 0;
+    int code = job_run_all(&job, &index);
+    return code == 0 ? TN_OK : job_fail(&job, index, explain(code));
+}
+
+// By rows the memory of L is, by columns, that of its transpose U: conj(a) = U^H U, and
+// conj(a) by columns is a by rows.
+static int factor(const struct batch_job *job, int64_t index, char *room)
+{
+    struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
+    struct matrix_view l = job_matrix(job, &job->call->outputs[0], 2, index);
+    int n = (int)l.rows, info = 0;
+    (void)room;
+    if (n == 0)
+        return 0;
+    matrix_copy_triangle(l, a, is_upper(job));
+    job->lapack->potrf(is_upper(job) ? "L" : "U", &n, l.data, &n, &info, 1);
+    for (int64_t i = 0; i < n && info == 0; i++) // OpenBLAS lets a NaN pass
+        if (!(matrix_get(&l, i, i).re > 0))
+            info = (int)(i + 1);
+    return info;
+}
+
+static uint64_t cholesky_scratch(const tn_kernel_query *query)
+{
+    (void)query;
+    return 0;
+}
+
+static tn_status cholesky_launch(const tn_cpu_call *call)
+{
+    struct batch_job job = cholesky_job(call, factor);
+    return job_launch(&job, explain);
+}
+
+// --- rules ------------------------------------------------------------------------------
+
+static tn_array *solve(const tn_build *build, tn_array *l, tn_array *b, int64_t transpose)
+{
+    return triangular_solution(
+        build, l, b,
+        &(const tn_solve_triangular_attrs){.lower = 1, .transpose = transpose});
+}
+
+// L of an application; conjugates and transposes are views or cheap.
+static tn_array *lower_factor(const tn_build *build, const tn_rule *rule)
+{
+    bool upper = ((const tn_cholesky_attrs *)rule->attrs)->upper != 0;
+    return upper ? adjoint(build, rule->outputs[0]) : rule->outputs[0];
+}
+
+// L^-H (P + P^H) L^-1 / 2 with P the lower triangle of L^H g, its diagonal halved.
+TN_VJP(cholesky_vjp)
+{
+    bool upper = ((const tn_cholesky_attrs *)rule->attrs)->upper != 0;
+    tn_array *l = lower_factor(build, rule), *g = cotangents[0];
+    if (!g)
+        return TN_OK;
+    g = upper ? adjoint(build, g) : g;
+    tn_array *p = half_triangle(build, product(build, adjoint(build, l), g));
+    tn_array *s = solve(build, l, hermitian_part(build, p), TN_LINALG_ADJOINT);
+    gradients[0] = adjoint(build, solve(build, l, adjoint(build, s), TN_LINALG_ADJOINT));
+    return TN_OK;
+}
+
+// L times the lower triangle of L^-1 t L^-H, its diagonal halved.
+TN_JVP(cholesky_jvp)
+{
+    bool upper = ((const tn_cholesky_attrs *)rule->attrs)->upper != 0;
+    tn_array *l = lower_factor(build, rule);
+    if (!tangents[0])
+        return TN_OK;
+    tn_array *x = solve(build, l, hermitian_part(build, tangents[0]), TN_LINALG_NONE);
+    tn_array *m = solve(build, l, adjoint(build, x), TN_LINALG_NONE);
+    tn_array *t = product(build, l, half_triangle(build, m));
+    out_tangents[0] = upper ? adjoint(build, t) : t;
+    return TN_OK;
+}
+
+TN_VMAP(cholesky_vmap)
+{
+    const tn_cholesky_attrs *attrs = rule->attrs;
+    return batched_matrices(build, rule, axes, "linalg.cholesky/1",
+                            tn_attrs("upper", attrs->upper), outputs, out_axes);
+}
+
+static const tn_attr_field fields[] = {
+    TN_BOOL_FIELD(tn_cholesky_attrs, upper, 0, "whether the factor is upper triangular"),
+};
+FACTORISATION(cholesky,
+              "The triangular factor of a Hermitian positive definite matrix, of which one "
+              "triangle is read.",
+              TN_INPUTS(linalg_a), .attrs = TN_ATTR_TABLE(tn_cholesky_attrs, fields),
+              .reference_scratch = cholesky_reference_scratch);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Finds LAPACK's functions, for each dtype once.
+#include "lapack.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "openblas/openblas.h"
+
+const tn_complex128 lapack_one_f64 = {1, 0};
+const tn_complex64 lapack_one_f32 = {1, 0};
+
+// The functions' names, and where a struct lapack has them.
+static const struct lapack_symbol {
+    const char *real, *complex;
+    size_t offset;
+} symbols[] = {
+#define LAPACK_SYMBOL(name, of_complex, arguments)                                         \
+    {#name, #of_complex, offsetof(struct lapack, name)},
+    LAPACK_SYMBOLS(LAPACK_SYMBOL)
+#undef LAPACK_SYMBOL
+};
+
+// The dtypes by the letters that names begin with.
+static const char letters[] = "sdcz";
+enum { NUM_DTYPES = sizeof(letters) - 1 };
+
+static size_t number_of(tn_dtype dtype)
+{
+    return (tn_dtype_real(dtype) == TN_F64) + 2 * (size_t)tn_is_complex(dtype);
+}
+
+static struct lapack tables[NUM_DTYPES];
+static bool found;
+static char failure[200]; // why `found` is false
+
+static bool read_symbols(void *handle, size_t number, struct lapack *out)
+{
+    char name[16];
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        const struct lapack_symbol *s = &symbols[i];
+        snprintf(name, sizeof(name), "%c%s_", letters[number],
+                 number >= 2 ? s->complex : s->real);
+        void *address = dlsym(handle, name);
+        if (!address) {
+            snprintf(failure, sizeof(failure), "it has no function '%s'", name);
+            return false;
+        }
+        memcpy((char *)out + s->offset, &address, sizeof(address));
+    }
+    return true;
+}
+
+// Never closed: OpenBLAS' threads live as long as the process.
+static void open_library(void)
+{
+    static const char *const names[] = {"libopenblas.so.0", "liblapack.so.3"};
+    for (size_t i = 0; i < 2 && !found; i++) {
+        void *handle = openblas_dlopen(names[i]);
+        const char *why = handle ? NULL : dlerror();
+        if (!handle) {
+            if (!failure[0])
+                snprintf(failure, sizeof(failure), "%s", why ? why : "unknown");
+            continue;
+        }
+        found = true;
+        for (size_t d = 0; d < NUM_DTYPES && found; d++)
+            found = read_symbols(handle, d, &tables[d]);
+    }
+}
+
+const struct lapack *lapack_find(tn_dtype dtype, const char **out_why)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, open_library);
+    if (out_why)
+        *out_why = failure;
+    return found ? &tables[number_of(dtype)] : NULL;
+}
+
+// Reserves a buffer for each processor's thread at the first call. They stay reserved until
+// the process ends.
+static tn_status reserve(const tn_host *host)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool done;
+    char message[OPENBLAS_MESSAGE];
+    tn_status status = TN_OK;
+    pthread_mutex_lock(&lock);
+    if (!done)
+        status = openblas_reserve((uint32_t)sysconf(_SC_NPROCESSORS_ONLN), message);
+    done = done || status == TN_OK;
+    pthread_mutex_unlock(&lock);
+    return status == TN_OK ? TN_OK : host->fail(host, status, "%s", message);
+}
+
+tn_status lapack_enter(const tn_cpu_call *call, tn_dtype dtype,
+                       const struct lapack **out_lapack)
+{
+    const char *why = NULL;
+    *out_lapack = lapack_find(dtype, &why);
+    if (!*out_lapack)
+        return call->host->fail(call->host, TN_ERR_UNSUPPORTED,
+                                "LAPACK cannot be opened (%s): install OpenBLAS (Debian: "
+                                "apt install libopenblas0-pthread)",
+                                why);
+    tn_status status = reserve(call->host);
+    if (status == TN_OK)
+        openblas_enter();
+    return status;
+}
+
+void lapack_leave(void)
+{
+    openblas_leave();
+}
+
+int32_t lapack_accepts(const tn_kernel_query *query)
+{
+    return lapack_find(query->inputs[0].dtype, NULL) != NULL;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// LAPACK and BLAS of OpenBLAS, as Fortran has them: matrices by columns, integers of 32
+// bits, arguments by address, lengths of texts behind all others.
+//
+// The library is opened when it is first asked for (openblas/openblas.h), and never linked.
+//
+// Threads. Any.
+#ifndef LINALG_LAPACK_H
+#define LINALG_LAPACK_H
+
+#include "pack.h"
+
+// X(name, name of complex numbers, arguments): the functions, named without the letter of
+// the dtype. `void *` are elements of the dtype.
+#define LAPACK_SYMBOLS(X)                                                                  \
+    X(potrf, potrf,                                                                        \
+      (const char *uplo, const int *n, void *a, const int *lda, int *info, size_t))        \
+    X(trsm, trsm,                                                                          \
+      (const char *side, const char *uplo, const char *trans, const char *diag,            \
+       const int *m, const int *n, const void *alpha, const void *a, const int *lda,       \
+       void *b, const int *ldb, size_t, size_t, size_t, size_t))                           \
+    X(trsv, trsv,                                                                          \
+      (const char *uplo, const char *trans, const char *diag, const int *n, const void *a, \
+       const int *lda, void *x, const int *step, size_t, size_t, size_t))
+
+// The functions of one dtype.
+struct lapack {
+#define LAPACK_MEMBER(name, of_complex, arguments) void(*name) arguments;
+    LAPACK_SYMBOLS(LAPACK_MEMBER)
+#undef LAPACK_MEMBER
+};
+
+// The functions of a dtype of LINALG_DTYPES; NULL when there is no library that has them,
+// and *out_why, which may be NULL, then says why.
+const struct lapack *lapack_find(tn_dtype dtype, const char **out_why);
+
+// Finds the functions for a call, and keeps fork() waiting until lapack_leave(). Fails with
+// the remedy when there are none, or no memory for the library's buffers.
+tn_status lapack_enter(const tn_cpu_call *call, tn_dtype dtype,
+                       const struct lapack **out_lapack);
+void lapack_leave(void);
+
+// 1 as an element of any dtype: the start of it.
+extern const tn_complex128 lapack_one_f64;
+extern const tn_complex64 lapack_one_f32;
+static inline const void *lapack_one(tn_dtype dtype)
+{
+    return tn_dtype_real(dtype) == TN_F32 ? (const void *)&lapack_one_f32 : &lapack_one_f64;
+}
+
+#endif // LINALG_LAPACK_H

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// Copies of matrices. Elements are moved as words of their size; a transposition goes by
+// blocks that the nearest cache holds.
+#include "matrix.h"
+
+#define BLOCK 16
+
+struct matrix_view matrix_by_rows(void *data, tn_dtype dtype, int64_t rows, int64_t columns)
+{
+    return (struct matrix_view){data, dtype, 0, rows, columns, columns, 1};
+}
+
+struct matrix_view matrix_by_columns(void *data, tn_dtype dtype, int64_t rows,
+                                     int64_t columns)
+{
+    return (struct matrix_view){data, dtype, 0, rows, columns, 1, rows};
+}
+
+struct matrix_view matrix_transposed(struct matrix_view a)
+{
+    return (struct matrix_view){a.data, a.dtype, 0, a.columns, a.rows, a.column, a.row};
+}
+
+tn_complex128 matrix_get(const struct matrix_view *a, int64_t i, int64_t j)
+{
+    const tn_tensor one = {.data = matrix_at(a, i, j), .layout = {.dtype = a->dtype}};
+    return tn_get_complex(&one, 0);
+}
+
+void matrix_set(const struct matrix_view *a, int64_t i, int64_t j, tn_complex128 value)
+{
+    const tn_tensor one = {.data = matrix_at(a, i, j), .layout = {.dtype = a->dtype}};
+    tn_set_complex(&one, 0, value);
+}
+
+// Elements as words, which may alias the numbers that they are.
+typedef uint32_t __attribute__((may_alias)) word32;
+typedef uint64_t __attribute__((may_alias)) word64;
+typedef struct matrix_word128 {
+    uint64_t word[2];
+} __attribute__((may_alias)) word128;
+
+// COPY_BLOCK(T): elements [i0, i1) x [j0, j1), each a T.
+#define COPY_BLOCK(T)                                                                      \
+    for (int64_t i = i0; i < i1; i++)                                                      \
+        for (int64_t j = j0; j < j1; j++)                                                  \
+    ((T *)to->data)[i * to->row + j * to->column] =                                        \
+        ((const T *)from->data)[i * from->row + j * from->column]
+
+static void copy_block(const struct matrix_view *to, const struct matrix_view *from,
+                       int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+{
+    switch (tn_dtype_bytes(to->dtype)) {
+    case 4:
+        COPY_BLOCK(word32);
+        break;
+    case 8:
+        COPY_BLOCK(word64);
+        break;
+    default:
+        COPY_BLOCK(word128);
+    }
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void matrix_copy(struct matrix_view to, struct matrix_view from)
+{
+    int64_t bytes = tn_dtype_bytes(to.dtype);
+    if (to.column != 1) {
+        to = matrix_transposed(to);
+        from = matrix_transposed(from);
+    }
+    if (to.column == 1 && from.column == 1) {
+        for (int64_t i = 0; i < to.rows && to.columns > 0; i++)
+            memcpy(matrix_at(&to, i, 0), matrix_at(&from, i, 0),
+                   (size_t)(to.columns * bytes));
+        return;
+    }
+    for (int64_t i = 0; i < to.rows; i += BLOCK)
+        for (int64_t j = 0; j < to.columns; j += BLOCK)
+            copy_block(&to, &from, i, least(i + BLOCK, to.rows), j,
+                       least(j + BLOCK, to.columns));
+}
+
+void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool upper)
+{
+    size_t bytes = (size_t)tn_dtype_bytes(to.dtype);
+    if (upper) {
+        to = matrix_transposed(to);
+        from = matrix_transposed(from);
+    }
+    for (int64_t i = 0; i < to.rows; i++) {
+        int64_t kept = least(i + 1, to.columns);
+        if (to.column == 1 && from.column == 1)
+            memcpy(matrix_at(&to, i, 0), matrix_at(&from, i, 0), (size_t)kept * bytes);
+        else
+            copy_block(&to, &from, i, i + 1, 0, kept);
+        for (int64_t j = kept; j < to.columns; j++)
+            memset(matrix_at(&to, i, j), 0, bytes);
+    }
+}
+
+void matrix_conjugate(struct matrix_view a)
+{
+    if (!tn_is_complex(a.dtype))
+        return;
+    for (int64_t i = 0; i < a.rows; i++)
+        for (int64_t j = 0; j < a.columns; j++)
+            if (tn_dtype_real(a.dtype) == TN_F32)
+                ((tn_complex64 *)matrix_at(&a, i, j))->im *= -1;
+            else
+                ((tn_complex128 *)matrix_at(&a, i, j))->im *= -1;
+}
+
+// Whether a number has an exponent of ones: all bits of `mask`.
+#define ROW_IS_FINITE(T, mask)                                                             \
+    {                                                                                      \
+        const T *words = at;                                                               \
+        for (int64_t j = 0; j < count; j++)                                                \
+            found |= (words[j] & (mask)) == (mask);                                        \
+    }
+
+bool matrix_is_finite(struct matrix_view a)
+{
+    bool single = tn_dtype_real(a.dtype) == TN_F32, found = false;
+    int64_t parts = tn_is_complex(a.dtype) ? 2 : 1;
+    if (a.column != 1)
+        a = matrix_transposed(a);
+    for (int64_t i = 0; i < a.rows && !found; i++) {
+        bool whole = a.column == 1;
+        for (int64_t first = 0; first < a.columns; first += whole ? a.columns : 1) {
+            const void *at = matrix_at(&a, i, first);
+            int64_t count = whole ? a.columns * parts : parts;
+            if (single)
+                ROW_IS_FINITE(word32, UINT32_C(0x7f800000))
+            else
+                ROW_IS_FINITE(word64, UINT64_C(0x7ff0000000000000))
+        }
+    }
+    return !found;
+}

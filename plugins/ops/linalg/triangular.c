@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+// Systems with triangular matrices, op(a) x = b.
+//
+// Derivatives: Giles, "Collected matrix derivative results for forward and reverse mode
+// algorithmic differentiation", 2008, section 2.3, of the triangle that is read.
+#include <tenon/ops/complex.h>
+#include "batch.h"
+
+static tn_status solve_triangular_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_type *a = &infer->types[0], *b = &infer->types[1];
+    tn_status status = check_square(infer->host, "a", a);
+    return status == TN_OK ? check_system(infer->host, a, b, &types[0]) : status;
+}
+
+// --- memory -----------------------------------------------------------------------------
+
+struct triangular_system {
+    struct matrix_view a, b, x;
+};
+
+// b of one axis is a column; so is x then.
+static int32_t core_of_b(const struct batch_job *job)
+{
+    return job->call->inputs[1].layout.rank == 1 ? 1 : 2;
+}
+
+static struct triangular_system matrices_of(const struct batch_job *job, int64_t index)
+{
+    int32_t core = core_of_b(job);
+    return (struct triangular_system){job_matrix(job, &job->call->inputs[0], 2, index),
+                                      job_matrix(job, &job->call->inputs[1], core, index),
+                                      job_matrix(job, &job->call->outputs[0], core, index)};
+}
+
+static struct batch_job triangular_job(const tn_cpu_call *call, job_run run)
+{
+    const tn_layout *out = &call->outputs[0].layout;
+    struct batch_job job = {
+        .call = call, .name = "linalg.solve_triangular", .run = run, .dtype = out->dtype};
+    job.batch = job_batch(out, core_of_b(&job));
+    job.count = tn_layout_count(&job.batch);
+    double n = (double)call->inputs[0].layout.extent[call->inputs[0].layout.rank - 1];
+    job.work = n * n * (core_of_b(&job) == 2 ? (double)out->extent[out->rank - 1] : 1);
+    return job;
+}
+
+static const char *explain(int code)
+{
+    (void)code;
+    return "is singular: there is a 0 on its diagonal";
+}
+
+static bool has_zero_pivot(const struct matrix_view *a,
+                           const tn_solve_triangular_attrs *attrs)
+{
+    for (int64_t i = 0; i < a->rows && !attrs->unit_diagonal; i++) {
+        tn_complex128 v = matrix_get(a, i, i);
+        if (v.re == 0 && v.im == 0)
+            return true;
+    }
+    return false;
+}
+
+// The definition: one row of x after the other, from the end of the triangle that has one
+// element. op(a) is a or its transpose, `sign` -1 where it is conjugated.
+static int solve_plainly(const struct batch_job *job, int64_t index, char *room)
+{
+    const tn_solve_triangular_attrs *attrs = job->call->attrs;
+    struct triangular_system m = matrices_of(job, index);
+    bool lower = (attrs->lower != 0) == (attrs->transpose == TN_LINALG_NONE);
+    double sign = attrs->transpose == TN_LINALG_ADJOINT ? -1 : 1;
+    tn_complex128 *x = (tn_complex128 *)room;
+    int64_t n = m.a.rows;
+    if (has_zero_pivot(&m.a, attrs))
+        return 1;
+    if (attrs->transpose != TN_LINALG_NONE)
+        m.a = matrix_transposed(m.a);
+    for (int64_t c = 0; c < m.b.columns; c++)
+        for (int64_t step = 0; step < n; step++) {
+            int64_t i = lower ? step : n - 1 - step;
+            tn_complex128 sum = matrix_get(&m.b, i, c);
+            for (int64_t k = lower ? 0 : i + 1; k < (lower ? i : n); k++) {
+                tn_complex128 v = matrix_get(&m.a, i, k);
+                v = tn_complex_multiply((tn_complex128){v.re, sign * v.im}, x[k]);
+                sum.re -= v.re;
+                sum.im -= v.im;
+            }
+            tn_complex128 pivot = matrix_get(&m.a, i, i);
+            pivot.im *= sign;
+            x[i] = attrs->unit_diagonal ? sum : tn_complex_divide(sum, pivot);
+            matrix_set(&m.x, i, c, x[i]);
+        }
+    return 0;
+}
+
+static uint64_t solve_triangular_reference_scratch(const tn_kernel_query *query)
+{
+    const tn_layout *a = &query->inputs[0];
+    return (uint64_t)a->extent[a->rank - 1] * sizeof(tn_complex128);
+}
+
+static tn_status solve_triangular_reference(const tn_cpu_call *call)
+{
+    struct batch_job job = triangular_job(call, solve_plainly);
+    int64_t index = 0;
+    int code = job_run_all(&job, &index);
+    return code == 0 ? TN_OK : job_fail(&job, index, explain(code));
+}
+
+// Whether LAPACK reads the matrix where it is: rows without gaps between their elements.
+static bool is_by_rows(const tn_layout *a)
+{
+    int64_t n = a->extent[a->rank - 1], row = a->stride[a->rank - 2];
+    return a->stride[a->rank - 1] == 1 && row >= n && row < INT32_MAX;
+}
+
+// By rows the memory of a is, by columns, a's transpose m, and that of x x's: x^T op(a)^T =
+// b^T, with op(a)^T = m, m^T, m^H.
+static int solve(const struct batch_job *job, int64_t index, char *room)
+{
+    const tn_solve_triangular_attrs *attrs = job->call->attrs;
+    static const char *const names[] = {"N", "T", "C"};
+    struct triangular_system m = matrices_of(job, index);
+    int n = (int)m.a.rows, k = (int)m.b.columns, lda = n, step = 1;
+    const char *uplo = attrs->lower ? "U" : "L", *diag = attrs->unit_diagonal ? "U" : "N";
+    if (n == 0 || k == 0)
+        return 0;
+    if (has_zero_pivot(&m.a, attrs))
+        return 1;
+    if (is_by_rows(&job->call->inputs[0].layout)) {
+        lda = (int)m.a.row;
+    } else {
+        struct matrix_view packed = matrix_by_rows(room, m.a.dtype, n, n);
+        matrix_copy(packed, m.a);
+        m.a = packed;
+    }
+    matrix_copy(m.x, m.b);
+    if (k > 1) {
+        job->lapack->trsm("R", uplo, names[attrs->transpose], diag, &k, &n,
+                          lapack_one(job->dtype), m.a.data, &lda, m.x.data, &k, 1, 1, 1, 1);
+        return 0;
+    }
+    // m^T x = b, m x = b, conj(m) x = b: the last one of conjugates.
+    bool conjugated = attrs->transpose == TN_LINALG_ADJOINT && tn_is_complex(job->dtype);
+    if (conjugated)
+        matrix_conjugate(m.x);
+    job->lapack->trsv(uplo, attrs->transpose == TN_LINALG_NONE ? "T" : "N", diag, &n,
+                      m.a.data, &lda, m.x.data, &step, 1, 1, 1);
+    if (conjugated)
+        matrix_conjugate(m.x);
+    return 0;
+}
+
+static uint64_t room_of(const tn_layout *a)
+{
+    uint64_t n = (uint64_t)a->extent[a->rank - 1];
+    return is_by_rows(a) ? 0
+                         : tn_saturated_multiply(n * n, (uint64_t)tn_dtype_bytes(a->dtype));
+}
+
+static uint64_t solve_triangular_scratch(const tn_kernel_query *query)
+{
+    const tn_layout *out = &query->outputs[0];
+    const tn_layout batch = job_batch(out, query->inputs[1].rank == 1 ? 1 : 2);
+    return job_scratch(query, tn_layout_count(&batch), room_of(&query->inputs[0]));
+}
+
+static tn_status solve_triangular_launch(const tn_cpu_call *call)
+{
+    struct batch_job job = triangular_job(call, solve);
+    job.room = room_of(&call->inputs[0].layout);
+    return job_launch(&job, explain);
+}
+
+// --- rules ------------------------------------------------------------------------------
+
+// The part of a matrix that is read.
+static tn_array *read_part(const tn_build *build, tn_array *a,
+                           const tn_solve_triangular_attrs *attrs)
+{
+    int64_t k = attrs->unit_diagonal ? (attrs->lower ? -1 : 1) : 0;
+    return triangle(build, a, !attrs->lower, k);
+}
+
+// op(a).
+static tn_array *operated(const tn_build *build, tn_array *a, int64_t transpose)
+{
+    if (transpose == TN_LINALG_NONE)
+        return a;
+    return transpose == TN_LINALG_ADJOINT ? adjoint(build, a) : transposed(build, a);
+}
+
+// op(a)^-H b. There is no system of a's conjugate: conjugates are solved for.
+static tn_array *adjoint_solution(const tn_build *build, tn_array *a, tn_array *b,
+                                  const tn_solve_triangular_attrs *attrs)
+{
+    tn_solve_triangular_attrs back = *attrs;
+    back.transpose =
+        attrs->transpose == TN_LINALG_NONE ? TN_LINALG_ADJOINT : TN_LINALG_NONE;
+    if (attrs->transpose != TN_LINALG_TRANSPOSE)
+        return triangular_solution(build, a, b, &back);
+    return conjugate(build, triangular_solution(build, a, conjugate(build, b), &back));
+}
+
+static bool has_vector(const tn_build *build, const tn_rule *rule)
+{
+    const tn_type *b = build->type(rule->inputs[1]);
+    return b && b->rank == 1;
+}
+
+// g' = op(a)^-H g for b, and -g' x^H for op(a).
+TN_VJP(solve_triangular_vjp)
+{
+    const tn_solve_triangular_attrs *attrs = rule->attrs;
+    tn_array *g = cotangents[0], *x = rule->outputs[0];
+    bool vector = has_vector(build, rule);
+    if (!g)
+        return TN_OK;
+    if (vector) {
+        g = as_column(build, g);
+        x = as_column(build, x);
+    }
+    g = adjoint_solution(build, rule->inputs[0], g, attrs);
+    gradients[1] = vector ? as_vector(build, g) : g;
+    if (!wants(wanted, 0))
+        return TN_OK;
+    tn_array *of_a = scaled(build, product(build, g, adjoint(build, x)), -1);
+    gradients[0] = read_part(build, operated(build, of_a, attrs->transpose), attrs);
+    return TN_OK;
+}
+
+// op(a)^-1 (t_b - op(t_a) x).
+TN_JVP(solve_triangular_jvp)
+{
+    const tn_solve_triangular_attrs *attrs = rule->attrs;
+    tn_array *t = tangents[1], *x = rule->outputs[0];
+    bool vector = has_vector(build, rule);
+    if (vector) {
+        t = t ? as_column(build, t) : NULL;
+        x = as_column(build, x);
+    }
+    if (tangents[0]) {
+        tn_array *of_a =
+            operated(build, read_part(build, tangents[0], attrs), attrs->transpose);
+        t = plus(build, t, scaled(build, product(build, of_a, x), -1));
+    }
+    if (!t)
+        return TN_OK;
+    t = triangular_solution(build, rule->inputs[0], t, attrs);
+    out_tangents[0] = vector ? as_vector(build, t) : t;
+    return TN_OK;
+}
+
+TN_VMAP(solve_triangular_vmap)
+{
+    const tn_solve_triangular_attrs *attrs = rule->attrs;
+    tn_array *a, *b;
+    bool vector = batched_system(build, rule, axes, &a, &b);
+    tn_array *x = triangular_solution(build, a, b, attrs);
+    outputs[0] = vector ? as_vector(build, x) : x;
+    out_axes[0] = 0;
+    return built(outputs[0]);
+}
+
+static const tn_input_info inputs[] = {
+    {"a", "triangular matrices", 0, LINALG_DTYPES},
+    {"b", "right-hand sides, columns of matrices; one vector if it has one axis", 0,
+     LINALG_DTYPES},
+};
+static const char *const transposes[] = {"none", "transpose", "adjoint", NULL};
+static const tn_attr_field fields[] = {
+    TN_BOOL_FIELD(tn_solve_triangular_attrs, lower, 0, "which triangle of a is read"),
+    TN_CHOICE_FIELD(tn_solve_triangular_attrs, transpose, TN_LINALG_NONE, transposes,
+                    "what of a is solved with"),
+    TN_BOOL_FIELD(tn_solve_triangular_attrs, unit_diagonal, 0,
+                  "whether the diagonal counts as ones, and is not read"),
+};
+FACTORISATION(solve_triangular,
+              "The solution of a x = b, a^T x = b or a^H x = b with triangular matrices a.",
+              TN_INPUTS(inputs), .attrs = TN_ATTR_TABLE(tn_solve_triangular_attrs, fields),
+              .reference_scratch = solve_triangular_reference_scratch);
