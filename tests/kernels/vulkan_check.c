@@ -9,7 +9,7 @@
 #include "vulkan_check.h"
 
 struct vulkan_bench bench;
-const tn_plugin *packs[2];
+const tn_plugin *packs[3];
 uint64_t seed;
 static uint64_t state;
 
@@ -84,7 +84,7 @@ void fill(unsigned char *memory, tn_dtype dtype, uint64_t bytes, int64_t limit)
 
 static const tn_primitive *find_primitive(const char *id)
 {
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3 && packs[k]; k++) {
         const tn_ops *ops = packs[k]->query(TN_IFACE_OPS);
         for (uint32_t i = 0; i < ops->num_primitives; i++)
             if (strcmp(ops->primitives[i]->id, id) == 0)
@@ -167,6 +167,23 @@ static void reduce_plainly(const tn_step *step, const tn_tensor *x, const tn_ten
     free(sums);
 }
 
+static uint64_t scratch_of(const tn_step *step, const tn_tensor *inputs,
+                           const tn_tensor *want)
+{
+    tn_layout layouts[6];
+    const tn_kernel_query query = {.struct_size = sizeof(query),
+                                   .inputs = layouts,
+                                   .outputs = &want->layout,
+                                   .attrs = step->attrs,
+                                   .num_inputs = step->num_inputs,
+                                   .num_outputs = 1,
+                                   .num_workers = 1};
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        layouts[i] = inputs[i].layout;
+    return step->primitive->reference_scratch ? step->primitive->reference_scratch(&query)
+                                              : 0;
+}
+
 static void compute_reference(const tn_step *step, const tn_tensor *want)
 {
     tn_tensor inputs[6];
@@ -178,9 +195,12 @@ static void compute_reference(const tn_step *step, const tn_tensor *want)
         reduce_plainly(step, &inputs[0], want);
         return;
     }
+    uint64_t size = scratch_of(step, inputs, want);
     tn_cpu_call call = {.struct_size = sizeof(call),
                         .host = &vb_host,
                         .inputs = inputs,
+                        .scratch = size ? malloc(size) : NULL,
+                        .scratch_size = size,
                         .outputs = want,
                         .attrs = step->attrs,
                         .num_inputs = step->num_inputs,
@@ -189,6 +209,7 @@ static void compute_reference(const tn_step *step, const tn_tensor *want)
                         .parallel_for = tn_loop_here};
     if (step->primitive->reference(&call) != TN_OK)
         cr_fatal("%s: reference: %s", step->label, vb_failure);
+    free(call.scratch);
 }
 
 static void compute_want(struct check *check)
@@ -259,6 +280,8 @@ void begin_checks(void)
         cr_skip("no device is here");
     packs[0] = vb_load(check_getenv("TENON_TEST_BASE"));
     packs[1] = vb_load(check_getenv("TENON_TEST_NN"));
+    if (getenv("TENON_TEST_LINALG"))
+        packs[2] = vb_load(getenv("TENON_TEST_LINALG"));
 }
 
 void end_checks(void)

@@ -7,7 +7,7 @@
 #include "vulkan_bench.h"
 
 extern struct vulkan_bench bench;
-extern const tn_plugin *packs[2]; // base and nn
+extern const tn_plugin *packs[3]; // base, nn and, where the test names it, linalg
 extern uint64_t seed;
 
 tn_layout row_major(tn_dtype dtype, int32_t rank, const int64_t *extent);

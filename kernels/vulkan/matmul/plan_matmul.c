@@ -42,7 +42,7 @@ static void fold_batches(struct product *p)
     }
 }
 
-struct product product_describe(const tn_layout *a, const tn_layout *b)
+struct product product_of_batches(const tn_layout *a, const tn_layout *b)
 {
     struct product p = {.rows = 1, .columns = 1, .batches = 1};
     int32_t a_last = a->rank - 1, b_last = b->rank - 1;
@@ -70,6 +70,12 @@ struct product product_describe(const tn_layout *a, const tn_layout *b)
         p.b_stride[at] = batch_stride(b, p.b.num_batch, num, axis);
         p.batches *= p.extent[at];
     }
+    return p;
+}
+
+struct product product_describe(const tn_layout *a, const tn_layout *b)
+{
+    struct product p = product_of_batches(a, b);
     fold_batches(&p);
     return p;
 }

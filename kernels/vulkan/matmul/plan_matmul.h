@@ -24,6 +24,8 @@ struct product {
 #define PRODUCT_FEW_COLUMNS 8
 
 struct product product_describe(const tn_layout *a, const tn_layout *b);
+// The same, each matrix by itself: batches of a whose rows follow each other are no rows.
+struct product product_of_batches(const tn_layout *a, const tn_layout *b);
 
 // Whether neighbouring terms of the operands are neighbours in memory: matmul.comp's
 // A_ALONG_K and B_ALONG_K.
