@@ -90,6 +90,7 @@ static void runtime_destroy(tn_runtime *runtime)
     intern_set_destroy(runtime->interned);
     trace_destroy(runtime->trace, runtime->config);
     config_destroy(runtime->config);
+    pthread_cond_destroy(&runtime->counted_given);
     pthread_mutex_destroy(&runtime->counted_lock);
     mem_free(runtime);
 }
@@ -109,6 +110,7 @@ tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_ru
     if (!runtime)
         return TN_ERR_MEMORY;
     pthread_mutex_init(&runtime->counted_lock, NULL);
+    pthread_cond_init(&runtime->counted_given, NULL);
     status = open_parts(runtime, &mine);
     if (status != TN_OK) {
         runtime_destroy(runtime);

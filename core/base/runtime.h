@@ -30,6 +30,7 @@ struct tn_runtime {
     struct device_set *devices; // device/:    opened devices in the order of TENON_BACKEND
     const void *graph_service;  // transform/: what TN_HOST_GRAPH is for plugins
     pthread_mutex_t counted_lock; // graph/:   of what counted arrays refer to
+    pthread_cond_t counted_given; // graph/:   nodes that were taken are so no more
     _Atomic uint64_t num_effects; // graph/:   nodes with effects that were built
     struct plan_cache *plans;     // plan/:      plans by signature
     // run/: traces of functions, for tn_stats

@@ -5,6 +5,8 @@
 
 #include "graph.h"
 
+struct held_graph;
+
 struct counted {
     struct node node; // first: arrays point to it. Constant
     tn_runtime *runtime;
@@ -16,7 +18,8 @@ struct counted {
     bool is_data;                // it has no references to inputs any more
     bool has_effects;            // it or what it depends on
     bool is_listed;              // in settling.list
-    bool is_taken; // an evaluation is writing over what it depends on (held.c)
+    // The evaluation that may be writing over what it depends on (held.c); NULL: none.
+    const struct held_graph *taken_by;
 };
 
 static inline struct counted *counted_of(const tn_array *array)
@@ -49,6 +52,16 @@ struct counted *counted_create(tn_scope *scope, const struct node *from,
 
 // Gives back one reference to each output.
 void counted_destroy(struct counted *c);
+
+// While one thread looks at many of them.
+static inline void counted_lock(tn_runtime *runtime)
+{
+    pthread_mutex_lock(&runtime->counted_lock);
+}
+static inline void counted_unlock(tn_runtime *runtime)
+{
+    pthread_mutex_unlock(&runtime->counted_lock);
+}
 
 // --- in place of a scope's node (direct.c) ---------------------------------------------
 

@@ -168,6 +168,9 @@ void counted_publish(const tn_array *array);
 // Empties a counted array that is given away to a function: gives its value.
 struct value *counted_empty(tn_array *counted);
 
+// The same for the counted array that a leaf of a scope stands for.
+struct value *counted_take(const tn_array *leaf);
+
 // Gives the array that follows a counted one whose data was given away: the same one, still
 // empty, where nothing else refers to it, else a kept one that shares this value. NULL:
 // memory is short.

@@ -19,6 +19,7 @@
 #include <tenon/retain.h>
 #include "../base/fail.h"
 #include "../device/device.h"
+#include "../plugin/host/host.h"
 #include "counted.h"
 
 static bool is_pending(const tn_array *array)
@@ -36,16 +37,6 @@ struct settling {
     struct value **values;
     uint32_t num_values, max_values;
 };
-
-static void lock(tn_runtime *runtime)
-{
-    pthread_mutex_lock(&runtime->counted_lock);
-}
-
-static void unlock(tn_runtime *runtime)
-{
-    pthread_mutex_unlock(&runtime->counted_lock);
-}
 
 static void counted_free(struct counted *c)
 {
@@ -110,7 +101,7 @@ static void settle(struct settling *s)
                 drop_reference(s, c->node.inputs[i], 1);
         c->is_data = true;
     }
-    unlock(s->runtime);
+    counted_unlock(s->runtime);
     for (uint32_t i = 0; i < s->num_values; i++)
         value_release(s->values[i]);
     mem_free(s->values);
@@ -147,7 +138,7 @@ static void give_back(tn_array *counted, uint64_t amount)
                                                   memory_order_relaxed))
             return;
     struct settling s = {.runtime = runtime};
-    lock(runtime);
+    counted_lock(runtime);
     drop_reference(&s, counted, amount);
     settle(&s);
 }
@@ -162,7 +153,7 @@ void counted_publish(const tn_array *array)
     struct counted *c = array->node->counted;
     tn_array *counted = &c->node.outputs[array->output];
     struct settling s = {.runtime = c->runtime};
-    lock(c->runtime);
+    counted_lock(c->runtime);
     if (is_pending(counted) && references_of(counted->refs) > 0) {
         value_retain(array->value);
         __atomic_store_n(&counted->value, array->value, __ATOMIC_RELEASE);
@@ -175,12 +166,17 @@ void counted_publish(const tn_array *array)
 struct value *counted_empty(tn_array *counted)
 {
     tn_runtime *runtime = counted_of(counted)->runtime;
-    lock(runtime);
+    counted_lock(runtime);
     struct value *value = counted->value;
     counted->donated = 1;
     counted->value = NULL;
-    unlock(runtime);
+    counted_unlock(runtime);
     return value;
+}
+
+struct value *counted_take(const tn_array *leaf)
+{
+    return counted_empty(&leaf->node->counted->node.outputs[leaf->output]);
 }
 
 // --- making counted nodes --------------------------------------------------------------
@@ -497,16 +493,29 @@ tn_array *scope_import(tn_scope *scope, tn_array *counted)
         scope_refuse_donated(scope);
         return NULL;
     }
-    lock(c->runtime);
+    counted_lock(c->runtime);
     struct node *node = node_for(scope, c);
     tn_status status = node ? share_values(scope, node, c) : scope->status;
     if (status == TN_OK)
         for (uint32_t i = 0; i < c->node.num_outputs; i++)
             take_reference(&c->node.outputs[i]);
-    unlock(c->runtime);
+    counted_unlock(c->runtime);
     if (status != TN_OK || stand_for(scope, node, c) != TN_OK)
         return NULL;
     return &node->outputs[counted->output];
+}
+
+// An evaluation that writes over what the node depends on gives it its value. The lock is
+// held, but while it waits.
+static tn_status wait_until_given(struct counted *c)
+{
+    while (c->taken_by) {
+        tn_status status = callback_check(c->runtime); // it would wait for itself
+        if (status != TN_OK)
+            return status;
+        pthread_cond_wait(&c->runtime->counted_given, &c->runtime->counted_lock);
+    }
+    return TN_OK;
 }
 
 tn_status counted_expand(tn_scope *scope, struct node *node)
@@ -516,14 +525,18 @@ tn_status counted_expand(tn_scope *scope, struct node *node)
     tn_array **inputs = arena_alloc(&scope->arena, count * sizeof(*inputs));
     if (!inputs)
         return scope_take_failure(scope, TN_ERR_MEMORY);
-    lock(c->runtime);
+    counted_lock(c->runtime);
+    tn_status status = wait_until_given(c);
     bool is_data = c->is_data;
-    tn_status status = is_data ? share_values(scope, node, c) : TN_OK;
-    for (uint32_t i = 0; i < count && !is_data; i++)
+    if (status == TN_OK && is_data)
+        status = share_values(scope, node, c);
+    for (uint32_t i = 0; i < count && !is_data && status == TN_OK; i++)
         if (c->node.inputs[i])
             take_reference(c->node.inputs[i]);
-    unlock(c->runtime);
+    counted_unlock(c->runtime);
     node->counted = c;
+    if (status != TN_OK)
+        return scope_take_failure(scope, status);
     for (uint32_t i = 0; i < count && !is_data; i++) {
         tn_array *input = c->node.inputs[i];
         if (!input)

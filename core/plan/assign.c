@@ -75,8 +75,7 @@ static bool only_read_in_order(const struct plan_work *work, const struct plan_o
 
 bool plan_is_donated(const struct plan_work *work, const struct plan_value *value)
 {
-    return task_donates(work->task, value->leaf) &&
-           work->task->leaves[value->leaf]->node->kind == NODE_INPUT;
+    return task_donates(work->task, value->leaf);
 }
 
 // Whether only the epilogue reads the memory of `base`: the kernel and its prologues read

@@ -5,9 +5,9 @@
 #include <tenon/stats.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
-#include "run.h"
+#include "eval.h"
 
-static tn_status find_plan(tn_runtime *runtime, struct task *task, struct plan **out_plan)
+tn_status eval_find_plan(tn_runtime *runtime, struct task *task, struct plan **out_plan)
 {
     *out_plan = plan_cache_get(runtime, task->signature);
     if (*out_plan)
@@ -18,8 +18,20 @@ static tn_status find_plan(tn_runtime *runtime, struct task *task, struct plan *
     return status;
 }
 
-static tn_status run_task(tn_scope *scope, const struct task *task, struct plan *plan,
-                          bool async)
+// Empties the leaves that were given away: their memory may hold outputs now.
+static void empty_leaves(const struct task *task)
+{
+    for (uint32_t i = 0; i < task->num_donated; i++) {
+        tn_array *leaf = task->leaves[i];
+        if (!task->donated[i])
+            continue;
+        value_release(counted_take(leaf));
+        value_release(leaf->value);
+        leaf->value = NULL;
+    }
+}
+
+tn_status eval_run(tn_scope *scope, const struct task *task, struct plan *plan, bool async)
 {
     uint64_t count = (uint64_t)task->num_leaves + task->num_outputs;
     struct value **values = arena_alloc(&scope->scratch, count * sizeof(*values));
@@ -28,9 +40,11 @@ static tn_status run_task(tn_scope *scope, const struct task *task, struct plan 
     struct value **outputs = values + task->num_leaves;
     for (uint32_t i = 0; i < task->num_leaves; i++)
         values[i] = task->leaves[i]->value;
-    bool has_begun; // of no interest: an evaluation is given no leaf
+    bool has_begun = false;
     tn_status status =
         plan_run(plan, values, outputs, async ? RUN_ASYNC : RUN_WAIT, &has_begun);
+    if (status == TN_OK || has_begun)
+        empty_leaves(task);
     for (uint32_t i = 0; status == TN_OK && i < task->num_outputs; i++) {
         tn_status set = scope_set_value(scope, task->outputs[i], outputs[i]);
         status = status == TN_OK ? set : status;
@@ -39,7 +53,7 @@ static tn_status run_task(tn_scope *scope, const struct task *task, struct plan 
 }
 
 // vmap placeholders have no buffer, so nothing built on them can be evaluated.
-static tn_status check_leaves(const struct task *task)
+tn_status eval_check_leaves(const struct task *task)
 {
     for (uint32_t i = 0; i < task->num_leaves; i++)
         if (!task->leaves[i]->value)
@@ -57,11 +71,11 @@ static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_
     tn_status status = task_create(scope, arrays, num_arrays, NULL, 0, &task);
     if (status != TN_OK)
         return status;
-    status = check_leaves(&task);
+    status = eval_check_leaves(&task);
     if (status == TN_OK)
-        status = find_plan(scope->runtime, &task, &plan);
+        status = eval_find_plan(scope->runtime, &task, &plan);
     if (status == TN_OK) {
-        status = run_task(scope, &task, plan, async);
+        status = eval_run(scope, &task, plan, async);
         plan_release(plan);
     }
     task_finish(&task);
@@ -79,10 +93,8 @@ static tn_status write_number(tn_scope *scope, tn_array *array)
     return status == TN_OK ? scope_set_value(scope, array, value) : status;
 }
 
-// Gives the arrays that need a plan to be evaluated, each once. Numbers are written at
-// once.
-static tn_status collect(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                         tn_array **pending, uint32_t *out_count)
+tn_status eval_collect(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                       tn_array **pending, uint32_t *out_count)
 {
     uint32_t count = 0, epoch = ++scope->epoch;
     for (uint64_t i = 0; i < num_arrays; i++) {
@@ -122,7 +134,7 @@ static tn_status eval_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
         return scope_take_failure(scope, TN_ERR_MEMORY);
     status = life_check(&scope->runtime->life);
     if (status == TN_OK)
-        status = collect(scope, arrays, num_arrays, pending, &count);
+        status = eval_collect(scope, arrays, num_arrays, pending, &count);
     if (status == TN_OK && count > 0)
         status = compute(scope, pending, count, async);
     arena_rewind(&scope->scratch, mark);

@@ -214,6 +214,23 @@ static double run_both(struct contestant *self, uint64_t times)
     return total;
 }
 
+// And evaluated, each by a call.
+static double run_evaluated(struct contestant *self, uint64_t times)
+{
+    struct held *h = self->state;
+    tn_scope *s = tn_scope_open(h->bench->runtime);
+    double begin = now_seconds();
+    for (uint64_t i = 0; i < times * HELD; i++) {
+        tn_op_retained_n(s, "base.add/1", TN_IN(h->input, h->input), TN_NO_ATTRS, h->made,
+                         1);
+        tn_eval_held_n(s, h->made, 1, 0);
+        tn_release(h->made[0]);
+    }
+    double total = tn_scope_status(s) ? failed_run(s) : now_seconds() - begin;
+    tn_scope_close(s);
+    return total;
+}
+
 void bench_held(struct bench *bench)
 {
     static const float data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -224,6 +241,7 @@ void bench_held(struct bench *bench)
         {.name = "in a scope", .run = run_scope, .state = &h},
         {.name = "retained", .run = run_retained, .state = &h},
         {.name = "and released", .run = run_both, .state = &h},
+        {.name = "and evaluated", .run = run_evaluated, .state = &h},
         {.name = "by a scope each", .run = run_retain, .state = &h}};
     title(bench, "add(x, x) of arrays that outlive their scope (at most 60 ns more)");
     if (!h.input)

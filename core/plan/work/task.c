@@ -129,8 +129,8 @@ static tn_status sort_by_effects(const struct task *task)
     return TN_OK;
 }
 
-tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
-                      tn_array *const *inputs, uint32_t num_inputs, struct task *out)
+tn_status task_order(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
+                     struct task *out)
 {
     struct task task = {.scope = scope,
                         .outputs = outputs,
@@ -140,20 +140,47 @@ tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_ou
         graph_order(scope, outputs, num_outputs, TO_DATA, &task.nodes, &task.num_nodes);
     if (status == TN_OK && scope->has_effects)
         status = sort_by_effects(&task);
-    task.epoch = ++scope->epoch;
-    task.signature = hash_start(num_inputs);
-    for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)
-        status = add_leaf(&task, inputs[i]);
-    for (uint32_t i = 0; i < task.num_nodes && status == TN_OK; i++)
-        status = add_node(&task, task.nodes[i]);
-    for (uint32_t i = 0; i < num_outputs && status == TN_OK; i++)
-        status = add_output(&task, outputs[i]);
-    if (status != TN_OK) {
+    if (status == TN_OK)
+        *out = task;
+    else
         task_finish(&task);
+    return status;
+}
+
+tn_status task_number(struct task *task, tn_array *const *inputs, uint32_t num_inputs)
+{
+    tn_status status = TN_OK;
+    task->epoch = ++task->scope->epoch;
+    task->signature = hash_start(num_inputs);
+    for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)
+        status = add_leaf(task, inputs[i]);
+    for (uint32_t i = 0; i < task->num_nodes && status == TN_OK; i++)
+        status = add_node(task, task->nodes[i]);
+    for (uint32_t i = 0; i < task->num_outputs && status == TN_OK; i++)
+        status = add_output(task, task->outputs[i]);
+    return status;
+}
+
+tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
+                      tn_array *const *inputs, uint32_t num_inputs, struct task *out)
+{
+    struct task task;
+    tn_status status = task_order(scope, outputs, num_outputs, &task);
+    if (status != TN_OK)
         return status;
-    }
-    *out = task;
-    return TN_OK;
+    status = task_number(&task, inputs, num_inputs);
+    if (status == TN_OK)
+        *out = task;
+    else
+        task_finish(&task);
+    return status;
+}
+
+void task_donate(struct task *task, const uint8_t *donated)
+{
+    task->donated = donated;
+    task->num_donated = task->num_leaves;
+    task->signature = hash_bytes(task->signature, donated, task->num_leaves);
 }
 
 void task_finish(struct task *task)

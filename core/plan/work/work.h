@@ -20,8 +20,8 @@ struct task {
     struct node **nodes;      // in topological order
     tn_array **leaves;        // in the order of their first use; without NODE_NUMBER
     tn_array *const *outputs; // borrowed
-    // tn_function: donated[i] is 1 when leaf i, one of the inputs, is donated and nothing
-    // outside of the run can read it; num_donated entries. Borrowed.
+    // donated[i] is 1 when leaf i is donated and nothing outside of the run can read it: an
+    // input of a tn_function, or what tn_eval_held_n takes; num_donated entries. Borrowed.
     const uint8_t *donated;
     uint32_t num_donated;
     bool plain_outputs; // they are to be contiguous, from the first byte of their memory on
@@ -37,6 +37,12 @@ struct task {
 // `inputs`, used or not.
 tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
                       tn_array *const *inputs, uint32_t num_inputs, struct task *out);
+// The two parts of it: between them outputs may be added, which are arrays of the graph.
+tn_status task_order(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
+                     struct task *out);
+tn_status task_number(struct task *task, tn_array *const *inputs, uint32_t num_inputs);
+// Donates leaves, which becomes part of the signature.
+void task_donate(struct task *task, const uint8_t *donated);
 void task_finish(struct task *task);
 // Adds captured data that the graph does not name: a copy on another device.
 tn_status task_add_captured(struct task *task, tn_array *leaf);

@@ -55,6 +55,24 @@ TN_API tn_status tn_op_retained_n(tn_scope *scope, const char *name,
                                   tn_attr_list attrs, tn_array **outputs,
                                   uint64_t num_outputs);
 
+enum { TN_EVAL_ASYNC = 1 }; // as tn_eval_async_n: returns as soon as the work is queued
+
+// Computes arrays that outlive their scopes, and with them those of their graph that the
+// application holds a reference to, so that none of these is computed twice: a loop whose
+// step updates what it holds, and names one result, has steps of one length. What is held
+// and not needed for the named ones stays graph.
+//
+// Writes results over data that nothing but this graph refers to, also where the run
+// before is still reading it: x = f(x) needs no memory of its own once the old x was
+// released. Other threads that use the same graph meanwhile wait for its values. When a
+// run fails after it has begun, what was computed in place of that data is lost, and its
+// users fail from then on as those of an array that was given away.
+//
+// `flags`: 0 or TN_EVAL_ASYNC. `scope` is where failures go; data that is made here goes to
+// its device.
+TN_API tn_status tn_eval_held_n(tn_scope *scope, tn_array *const *arrays,
+                                uint64_t num_arrays, uint32_t flags);
+
 #ifdef __cplusplus
 }
 #endif

@@ -293,3 +293,103 @@ Test(held, threads_apply_to_one_array)
     cr_assert(not(wrong));
     tn_release(x);
 }
+
+// --- evaluations of one graph -----------------------------------------------------------
+
+struct reader {
+    tn_runtime *runtime;
+    tn_array *y; // a reference of its own
+    int number;
+    bool wrong;
+};
+
+// Some name it, some what they make of it, in a scope or not.
+static void *read_one(void *argument)
+{
+    struct reader *r = argument;
+    tn_scope *s = tn_scope_open(r->runtime);
+    tn_array *own = NULL;
+    double expected = 4 * 7;
+    if (r->number % 4 == 0) {
+        r->wrong |= tn_eval_held_n(s, &r->y, 1, TN_EVAL_ASYNC) != TN_OK;
+        r->wrong |= tn_item(s, un(s, "sum", r->y)) != expected;
+    } else if (r->number % 4 == 1) {
+        r->wrong |= tn_item(s, un(s, "sum", r->y)) != expected;
+    } else {
+        r->wrong |= tn_op_retained_n(s, "sum", TN_IN(r->y), TN_NO_ATTRS, &own, 1) != TN_OK;
+        if (r->number % 4 == 2)
+            tn_release(r->y);
+        r->wrong |= tn_eval_held_n(s, &own, 1, 0) != TN_OK;
+        r->wrong |= tn_item(s, own) != expected;
+        tn_release(own);
+    }
+    r->wrong |= tn_scope_status(s) != TN_OK;
+    if (r->number % 4 != 2)
+        tn_release(r->y);
+    tn_scope_close(s);
+    return NULL;
+}
+
+Test(held, threads_evaluate_one_graph)
+{
+    enum { THREADS = 6, ROUNDS = 60 };
+    tn_scope *s = tn_scope_open(runtime);
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        struct reader readers[THREADS];
+        tn_array *x = kept_ramp(2, 2, 3, 0),
+                 *y = apply(s, "multiply", x, tn_int(s, 2), TN_NO_ATTRS);
+        tn_release(x);
+        for (int i = 0; i < THREADS; i++)
+            readers[i] = (struct reader){.runtime = runtime, .number = i + round};
+        tn_array *z = apply(s, "add", y, tn_int(s, 1), TN_NO_ATTRS);
+        tn_release(y);
+        for (int i = 0; i < THREADS; i++)
+            readers[i].y = tn_retain(NULL, z);
+        tn_release(z);
+        for (int i = 0; i < THREADS; i++)
+            cr_assert(eq(int, pthread_create(&threads[i], NULL, read_one, &readers[i]), 0));
+        bool wrong = false;
+        for (int i = 0; i < THREADS; i++) {
+            pthread_join(threads[i], NULL);
+            wrong |= readers[i].wrong;
+        }
+        cr_assert(not(wrong));
+    }
+    tn_scope_close(s);
+}
+
+// An allocation that fails leaves the graph, or what depends on the lost data says so.
+Test(held, each_allocation_of_an_evaluation_may_fail)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    int fine = 0, lost = 0;
+    for (int64_t n = 0; fine < 3; n++) {
+        tn_array *x = kept_ramp(2, 2, 3, 0);
+        tn_array *half = apply(s, "multiply", x, tn_float(s, 0.5), TN_NO_ATTRS);
+        tn_array *y = apply(s, "add", half, tn_float(s, 1), TN_NO_ATTRS);
+        tn_array *sum = apply(s, "sum", y, NULL, TN_NO_ATTRS);
+        tn_release(x), tn_release(half);
+        mem_fail_nth(n);
+        tn_status status = tn_eval_held_n(s, &sum, 1, 0);
+        mem_fail_nth(0);
+        cr_assert(status == TN_OK || status == TN_ERR_MEMORY, "allocation %d: %d", (int)n,
+                  (int)status);
+        fine = status == TN_OK && n > 0 ? fine + 1 : 0;
+        tn_scope_clear_error(s);
+        tn_scope *own = tn_scope_open(runtime);
+        double item = tn_item(own, un(own, "max", y));
+        bool given_away = tn_scope_status(own) != TN_OK;
+        if (given_away)
+            check_says(tn_scope_error(own), "given away");
+        else
+            cr_assert(item == 2.5);
+        lost += given_away;
+        tn_scope_close(own);
+        tn_release(y), tn_release(sum);
+    }
+    cr_assert(le(int, lost, 6));
+    tn_scope_close(s);
+    must(NULL, tn_runtime_close(runtime));
+    setup();
+}
