@@ -12,6 +12,7 @@ import sys
 
 import golden_composites
 import golden_numbers
+import golden_numpy
 import golden_operators
 import numpy as np
 
@@ -185,6 +186,7 @@ def main():
     golden_composites.make(add)
     DTYPES.update({np.dtype('complex64'): 14, np.dtype('complex128'): 15})
     golden_composites.make_complex(add)
+    golden_numpy.make(add)
     with open(sys.argv[1], 'wb') as out:
         out.write(struct.pack('<q', len(cases)))
         for name, attrs, inputs, results, roundings in cases:

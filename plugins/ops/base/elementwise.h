@@ -54,6 +54,19 @@
     X(conjugate, "conj(x)", "The complex conjugate; of a real number x itself.")           \
     X(angle, "x == 0 ? 0 : atan2(imag(x), real(x))",                                       \
       "The angle of a complex number in radians, from -pi to pi; 0 for 0.")                \
+    X(iscomplex, "imag(x) != 0", "Whether the imaginary part is not 0.")                   \
+    X(isreal, "imag(x) == 0", "Whether the imaginary part is 0.")                          \
+    X(cbrt,                                                                                \
+      "m = x == 0 | isinf(x) ? 1.0 : 1.0 * x; y = sign(m) * exp(log(abs(m)) / 3); "        \
+      "x == 0 ? sqrt(x == 0 ? 1.0 * x : 1.0) "                                             \
+      ": isinf(x) ? 1.0 * x : y - (y - m / (y * y)) / 3",                                  \
+      "The cube root, with x's sign.")                                                     \
+    X(bitwise_count,                                                                       \
+      "u = u64(x & x); a = x < 0 ? ~u + 1 : u; "                                           \
+      "b = a - (a >> 1 & 0x5555555555555555); "                                            \
+      "c = (b & 0x3333333333333333) + (b >> 2 & 0x3333333333333333); "                     \
+      "u8((c + (c >> 4) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56)",                \
+      "How many bits of abs(x) are set: u8.")                                              \
     X(copy, "x", "x in memory of its own, row-major without gaps.")
 
 #define BASE_BINARY(X)                                                                     \

@@ -162,6 +162,47 @@
     X(isin, "sort/search.c")                                                               \
     X(bincount, "sort/search.c")                                                           \
     X(histogram, "sort/search.c")                                                          \
+    X(fmod, "elementwise/parts.c")                                                         \
+    X(frexp, "elementwise/parts.c")                                                        \
+    X(ldexp, "elementwise/parts.c")                                                        \
+    X(gcd, "elementwise/parts.c")                                                          \
+    X(lcm, "elementwise/parts.c")                                                          \
+    X(i0, "elementwise/parts.c")                                                           \
+    X(indices, "index/places.c")                                                           \
+    X(diag_indices, "index/places.c")                                                      \
+    X(diag_indices_from, "index/places.c")                                                 \
+    X(tril_indices, "index/places.c")                                                      \
+    X(triu_indices, "index/places.c")                                                      \
+    X(tril_indices_from, "index/places.c")                                                 \
+    X(triu_indices_from, "index/places.c")                                                 \
+    X(ravel_multi_index, "index/places.c")                                                 \
+    X(unravel_index, "index/places.c")                                                     \
+    X(choose, "index/places.c")                                                            \
+    X(select, "index/places.c")                                                            \
+    X(delete, "move/change.c")                                                             \
+    X(insert, "move/change.c")                                                             \
+    X(resize, "move/change.c")                                                             \
+    X(diagflat, "move/change.c")                                                           \
+    X(ediff1d, "move/change.c")                                                            \
+    X(packbits, "move/change.c")                                                           \
+    X(unpackbits, "move/change.c")                                                         \
+    X(intersect1d, "sort/sets.c")                                                          \
+    X(setdiff1d, "sort/sets.c")                                                            \
+    X(setxor1d, "sort/sets.c")                                                             \
+    X(trim_zeros, "sort/sets.c")                                                           \
+    X(lexsort, "sort/sets.c")                                                              \
+    X(interp, "sort/sets.c")                                                               \
+    X(histogramdd, "sort/search.c")                                                        \
+    X(histogram2d, "sort/search.c")                                                        \
+    X(cov, "reduce/slopes.c")                                                              \
+    X(corrcoef, "reduce/slopes.c")                                                         \
+    X(gradient, "reduce/slopes.c")                                                         \
+    X(unwrap, "reduce/slopes.c")                                                           \
+    X(nanargmax, "reduce/slopes.c")                                                        \
+    X(nanargmin, "reduce/slopes.c")                                                        \
+    X(logspace, "create/spaces.c")                                                         \
+    X(geomspace, "create/spaces.c")                                                        \
+    X(vander, "create/spaces.c")                                                           \
     X(nonzero, "sort/unique.c")                                                            \
     X(argwhere, "sort/unique.c")                                                           \
     X(boolean_mask, "sort/unique.c")                                                       \
@@ -184,6 +225,7 @@
     X(squeeze, "move/view.c")                                                              \
     X(sum_to, "reduce/reduce_rules.c")                                                     \
     X(divmod, "elementwise/numbers.c")                                                     \
+    X(modf, "elementwise/parts.c")                                                         \
     X(gamma, "elementwise/special.c")                                                      \
     X(lgamma, "elementwise/special.c")                                                     \
     X(digamma, "elementwise/special.c")                                                    \

@@ -290,26 +290,48 @@ static tn_array *histogram_edges(const tn_build *build, tn_array *x,
         TN_IN(counted(build, attrs->bins + 1, 0), lo, hi), tn_attrs("bins", attrs->bins));
 }
 
+// `edges` is NULL where the attributes say them.
+static tn_status histogram_check(const tn_build *build, const histogram_attrs *attrs,
+                                 const tn_array *edges)
+{
+    const tn_host *host = build->host;
+    tn_status status =
+        edges ? search_check_vector(host, "edges", build->type(edges)) : TN_OK;
+    if (status)
+        return status;
+    if (edges && build->type(edges)->extent[0] < 2)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "got %" PRId64 " edges, expected at least 2",
+                          build->type(edges)->extent[0]);
+    if (!edges && (attrs->bins < 1 || attrs->bins > INT32_MAX))
+        return host->fail(host, TN_ERR_ARGUMENT, "bins is %" PRId64 ", expected at least 1",
+                          attrs->bins);
+    if (!edges && (isnan(attrs->lo) != isnan(attrs->hi) || attrs->lo > attrs->hi))
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "lo is %g and hi %g, expected both or none, and lo <= hi",
+                          attrs->lo, attrs->hi);
+    return TN_OK;
+}
+
+// The bins of a vector's elements. The last edge belongs to the last bin; what is out of
+// range, NaN too, has the number `bins`.
+static tn_array *histogram_at(const tn_build *build, tn_array *x, tn_array *edges,
+                              int64_t bins)
+{
+    tn_array *first = part_of_axis(build, edges, 0, 0, 1, 1);
+    tn_array *last = part_of_axis(build, edges, 0, bins, 1, 1);
+    return build->expr(
+        build, "p, x, a, b -> x >= a & x < b ? p - 1 : x == b ? bins - 1 : bins",
+        TN_IN(search_places(build, edges, x, 1), x, first, last), tn_attrs("bins", bins));
+}
+
 DECOMPOSE(histogram)
 {
     const histogram_attrs *attrs = rule->attrs;
     const tn_host *host = build->host;
     tn_array *x = rule->inputs[0], *edges = rule->num_inputs > 1 ? rule->inputs[1] : NULL;
     tn_array *weights = rule->num_inputs > 2 ? rule->inputs[2] : NULL;
-    tn_status status = TN_OK;
-    if (edges)
-        status = search_check_vector(host, "edges", build->type(edges));
-    else if (attrs->bins < 1 || attrs->bins > INT32_MAX)
-        status = host->fail(host, TN_ERR_ARGUMENT,
-                            "bins is %" PRId64 ", expected at least 1", attrs->bins);
-    else if (isnan(attrs->lo) != isnan(attrs->hi) || attrs->lo > attrs->hi)
-        status = host->fail(host, TN_ERR_ARGUMENT,
-                            "lo is %g and hi %g, expected both or none, and lo <= hi",
-                            attrs->lo, attrs->hi);
-    if (status == TN_OK && edges && build->type(edges)->extent[0] < 2)
-        status =
-            host->fail(host, TN_ERR_ARGUMENT, "got %" PRId64 " edges, expected at least 2",
-                       build->type(edges)->extent[0]);
+    tn_status status = histogram_check(build, attrs, edges);
     if (status == TN_OK && weights &&
         type_count(build->type(weights)) != type_count(build->type(x)))
         status = host->fail(host, TN_ERR_ARGUMENT,
@@ -319,13 +341,7 @@ DECOMPOSE(histogram)
         return status;
     edges = edges ? edges : histogram_edges(build, x, attrs);
     int64_t bins = build->type(edges) ? build->type(edges)->extent[0] - 1 : 0;
-    x = flattened(build, x);
-    // The last edge belongs to the last bin; what is out of range, NaN too, to none.
-    tn_array *first = part_of_axis(build, edges, 0, 0, 1, 1);
-    tn_array *last = part_of_axis(build, edges, 0, bins, 1, 1);
-    tn_array *at = build->expr(
-        build, "p, x, a, b -> x >= a & x < b ? p - 1 : x == b ? bins - 1 : bins",
-        TN_IN(search_places(build, edges, x, 1), x, first, last), tn_attrs("bins", bins));
+    tn_array *at = histogram_at(build, flattened(build, x), edges, bins);
     outputs[0] = search_counts(build, at, weights ? flattened(build, weights) : NULL, bins);
     outputs[1] = edges;
     if (attrs->density) {
@@ -342,3 +358,169 @@ DECOMPOSE(histogram)
 COMPOSITE(histogram, "How many elements fall into each of a row of bins.",
           TN_INPUTS(histogram_inputs), TN_OUTPUTS(histogram_outputs),
           .attrs = TN_ATTR_TABLE(histogram_attrs, histogram_fields));
+
+// --- histograms of several axes ---------------------------------------------------------
+
+typedef struct {
+    tn_ints bins;
+    int64_t density;
+    const tn_float_list *lo, *hi;
+} histograms_attrs;
+
+static const tn_attr_field histograms_fields[] = {
+    TN_INTS_FIELD(histograms_attrs, bins,
+                  "how many of equal width: of all axes, or of each; not given: 10"),
+    TN_BOOL_FIELD(histograms_attrs, density, 0, "the share of a bin by its volume"),
+    TN_FLOAT_LIST_FIELD(histograms_attrs, lo,
+                        "the first edges; not given: the least elements"),
+    TN_FLOAT_LIST_FIELD(histograms_attrs, hi,
+                        "the last edges; not given: the greatest ones"),
+};
+static const tn_input_info histogramdd_inputs[] = {
+    {"sample", "a row a point", TN_INPUT_CONSTANT, 0},
+    {"weights", "what each counts; not given: 1", TN_INPUT_OPTIONAL, 0},
+};
+static const tn_input_info histogram2d_inputs[] = {
+    {"x", "the first coordinates: a vector", TN_INPUT_CONSTANT, 0},
+    {"y", "the second ones", TN_INPUT_CONSTANT, 0},
+    {"weights", "what each counts; not given: 1", TN_INPUT_OPTIONAL, 0},
+    {"x_edges", "in ascending order; instead of bins",
+     TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
+    {"y_edges", "likewise", TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
+};
+static const tn_output_info histogramdd_outputs[] = {
+    {"counts", "the sum of weights in a bin, in a float dtype; then the edges of each axis",
+     0, 0}};
+static const tn_output_info histogram2d_outputs[] = {
+    {"counts", "the sum of weights in a bin, in a float dtype", 0, 0},
+    {"x_edges", "of the first axis", 0, 0},
+    {"y_edges", "of the second axis", 0, 0},
+};
+
+// The edges of axis i: those given, or `bins` of equal width.
+static tn_status histograms_edges(const tn_build *build, const histograms_attrs *attrs,
+                                  uint32_t i, tn_array *x, tn_array *given, tn_array **out)
+{
+    const tn_ints *bins = &attrs->bins;
+    int64_t own = !bins->count ? 10 : bins->value[bins->count == 1 ? 0 : i];
+    const histogram_attrs one = {.bins = own,
+                                 .lo = attrs->lo ? attrs->lo->value[i] : NAN,
+                                 .hi = attrs->hi ? attrs->hi->value[i] : NAN};
+    tn_status status = histogram_check(build, &one, given);
+    if (status)
+        return status;
+    *out = given ? given : histogram_edges(build, x, &one);
+    return built(*out);
+}
+
+// The counts by d coordinates of n points each; outputs[1 + i] have the edges given, or
+// NULL.
+static tn_status histograms_of(const tn_build *build, const histograms_attrs *attrs,
+                               tn_array *const *x, uint32_t d, tn_array *weights,
+                               tn_array **outputs)
+{
+    tn_ints shape = {d, 1, {0}};
+    int64_t total = 1, n = type_count(build->type(x[0]));
+    tn_array *at = NULL, *volume = NULL;
+    if (attrs->bins.count > 1 && attrs->bins.count != d)
+        return build->host->fail(build->host, TN_ERR_ARGUMENT,
+                                 "bins has %u values, expected 1 or %u", attrs->bins.count,
+                                 d);
+    if ((attrs->lo && attrs->lo->count != d) || (attrs->hi && attrs->hi->count != d))
+        return build->host->fail(build->host, TN_ERR_ARGUMENT,
+                                 "lo or hi has another number of values than %u", d);
+    if (weights && type_count(build->type(weights)) != n)
+        return build->host->fail(build->host, TN_ERR_ARGUMENT,
+                                 "weights has %" PRId64 " elements for %" PRId64 " points",
+                                 type_count(build->type(weights)), n);
+    for (uint32_t i = 0; i < d; i++) {
+        tn_status status =
+            histograms_edges(build, attrs, i, x[i], outputs[1 + i], &outputs[1 + i]);
+        if (status)
+            return status;
+        tn_array *edges = outputs[1 + i];
+        int64_t bins = build->type(edges)->extent[0] - 1;
+        tn_ints along = {d, 1, {1, 1, 1, 1, 1, 1, 1, 1}};
+        along.value[i] = shape.value[i] = bins;
+        if (!tn_checked_multiply_extents(total, bins, &total))
+            return build->host->fail(build->host, TN_ERR_ARGUMENT, "too many bins");
+        tn_array *own = histogram_at(build, x[i], edges, bins);
+        at = build->expr(build, "a, i -> a < 0 | i == bins ? -1 : a * bins + i",
+                         TN_IN(at ? at : build->scalar(build, TN_I64, 0), own),
+                         tn_attrs("bins", bins));
+        tn_array *width =
+            with_shape(build, "base.reshape/1",
+                       build->op(build, "base.diff/1", TN_IN(edges), TN_NO_ATTRS), along);
+        volume =
+            volume ? build->expr(build, "v, w -> v * w", TN_IN(volume, width), TN_NO_ATTRS)
+                   : width;
+    }
+    at = build->expr(build, "a -> a < 0 ? n : a", TN_IN(at), tn_attrs("n", total));
+    if (weights)
+        weights = flattened(build, weights);
+    tn_array *counts = search_counts(build, at, weights, total);
+    if (build->type(counts) && !tn_is_float(build->type(counts)->dtype))
+        counts = cast(build, counts, TN_F64);
+    if (attrs->density)
+        counts = build->expr(
+            build, "c, s -> c / s",
+            TN_IN(counts, build->op(build, "base.sum/1", TN_IN(counts), TN_NO_ATTRS)),
+            TN_NO_ATTRS);
+    counts = with_shape(build, "base.reshape/1", counts, shape);
+    if (attrs->density)
+        counts = build->expr(build, "c, v -> c / v", TN_IN(counts, volume), TN_NO_ATTRS);
+    outputs[0] = counts;
+    return built(counts);
+}
+
+static tn_status histogramdd_count(const tn_infer *infer, uint64_t *out_count)
+{
+    const tn_type *x = &infer->types[0];
+    char text[SHAPE_TEXT];
+    if (x->rank != 2 || x->extent[1] < 1 || x->extent[1] > TN_MAX_RANK)
+        return infer->host->fail(
+            infer->host, TN_ERR_ARGUMENT,
+            "sample has shape %s, expected rows of 1 .. %d coordinates",
+            shape_text(x->rank, x->extent, text), TN_MAX_RANK);
+    *out_count = 1 + (uint64_t)x->extent[1];
+    return TN_OK;
+}
+
+DECOMPOSE(histogramdd)
+{
+    uint32_t d = rule->num_outputs - 1;
+    tn_array *x[TN_MAX_RANK];
+    for (uint32_t i = 0; i < d; i++) {
+        x[i] = flattened(build, part_of_axis(build, rule->inputs[0], 1, i, 1, 1));
+        outputs[1 + i] = NULL;
+        if (!x[i])
+            return TN_ERR_ARGUMENT;
+    }
+    return histograms_of(build, rule->attrs, x, d,
+                         rule->num_inputs > 1 ? rule->inputs[1] : NULL, outputs);
+}
+
+DECOMPOSE(histogram2d)
+{
+    const tn_type *x = build->type(rule->inputs[0]), *y = build->type(rule->inputs[1]);
+    tn_status status = search_check_vector(build->host, "x", x);
+    if (status == TN_OK)
+        status = search_check_vector(build->host, "y", y);
+    if (status == TN_OK && x->extent[0] != y->extent[0])
+        status = build->host->fail(build->host, TN_ERR_ARGUMENT,
+                                   "x has %" PRId64 " elements, y %" PRId64, x->extent[0],
+                                   y->extent[0]);
+    if (status)
+        return status;
+    for (uint32_t i = 0; i < 2; i++)
+        outputs[1 + i] = rule->num_inputs > 3 + i ? rule->inputs[3 + i] : NULL;
+    return histograms_of(build, rule->attrs, rule->inputs, 2,
+                         rule->num_inputs > 2 ? rule->inputs[2] : NULL, outputs);
+}
+
+#define HISTOGRAMS .attrs = TN_ATTR_TABLE(histograms_attrs, histograms_fields)
+COMPOSITE(histogramdd, "How many points fall into each cell of a grid.",
+          TN_INPUTS(histogramdd_inputs), TN_OUTPUTS(histogramdd_outputs),
+          .count_outputs = histogramdd_count, HISTOGRAMS);
+COMPOSITE(histogram2d, "How many points of the plane fall into each cell of a grid.",
+          TN_INPUTS(histogram2d_inputs), TN_OUTPUTS(histogram2d_outputs), HISTOGRAMS);

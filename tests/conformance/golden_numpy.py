@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""Cases of golden.py for what NumPy has beside the array API: what its functions of the same names give.
+Where ours leave something to a bound or to an attribute, the case says it as NumPy's."""
+import warnings
+
+import numpy as np
+from golden_operators import B1, F4, F8, I4, I8, SOME, U1, real, whole
+
+NAN, INF = np.nan, np.inf
+
+
+def filled(y, size, value=0):
+    return np.concatenate([y, np.full(max(size - len(y), 0), value, y.dtype)])[:size]
+
+
+def numbers(add):
+    hard = np.array([0.0, -0.0, 1, -1, 2.5, -2.5, 3, -7.25, INF, -INF, NAN, 1e30, -8, 0.1])
+    for d in (F4, F8):
+        x = hard.astype(d)
+        add('base.cbrt', [x], np.cbrt(x), 4)
+        add('base.fmod', [x[:8], x[7::-1].copy()], np.fmod(x[:8], x[7::-1]))
+        add('base.fmod', [x, np.array(3, d)], np.fmod(x, d.type(3)))
+        add('base.modf', [x], np.modf(x))
+        add('base.frexp', [x], np.frexp(x))
+        add('base.ldexp', [x, np.array(-3)], np.ldexp(x, -3))
+        add('base.isreal', [x], np.isreal(x))
+        add('base.i0', [x[:7]], np.i0(x[:7].astype(F8)).astype(d), 16)
+    most = {F4: 300, F8: 2200}
+    for d, top in most.items():
+        i = np.array([-top, -top // 2, -1, 0, 5, top // 2, top], 'i4')
+        for start in (1.5, -3e-20, 1e30):
+            x = np.full(7, start, d)
+            add('base.ldexp', [x, i], np.ldexp(x, i))
+    x = np.array([5e-324, 3e-310, 1.7e308, -2.3e-308, 2**-1022])
+    add('base.frexp', [x], np.frexp(x))
+    add('base.cbrt', [x], np.cbrt(x), 4)
+    x = real(50) * 10.0**np.arange(-25, 25)
+    add('base.cbrt', [x], np.cbrt(x), 4)
+    x = np.array([0, 1, -3, 9, 20, 300, 705, -712.0])
+    # mpmath's values.
+    add('base.i0', [np.array([0.5, -3, 9, 20, 300, 705, -712.5])], np.array(
+        [1.0634833707413236, 4.8807925858650245, 1093.5883545113747, 43558282.559553534, 4.475847367935052e+128,
+         2.2620505526554727e+304, 4.068293090664341e+307]), 8)
+    for d in (I4, I8, U1, np.dtype('i1'), np.dtype('u8')):
+        info = np.iinfo(d)
+        x = np.array([0, 1, 12, 18, 100, 7, info.max, info.max - 1, 97, 64, info.min, info.min], d)
+        y = np.array([0, 0, 18, 12, 75, 21, 6, info.max, 89, 48, 6, 9], d)
+        add('base.gcd', [x[:10], y[:10]], np.gcd(x[:10], y[:10]))
+        small = [0, 1, 2, 3, 5, 9] if d.itemsize > 1 else [0, 1, 2, 3]
+        add('base.lcm', [x[small], y[small]], np.lcm(x[small], y[small]))
+        add('base.bitwise_count', [x], np.array([bin(abs(int(v))).count('1') for v in x], U1))
+        y = np.where(y == 0, 5, y).astype(d)
+        add('base.fmod', [x, y], np.fmod(x, y))
+    a, b = np.array([12586269025, 2**40, -36], 'i8'), np.array([7778742049, 6**15, 24], 'i8')
+    add('base.gcd', [a, b], np.gcd(a, b))
+    z = np.array([1 + 2j, 3, 0, -1j, complex(0, NAN)])
+    add('base.iscomplex', [z], np.iscomplex(z))
+    add('base.isreal', [z], np.isreal(z))
+
+
+def places(add):
+    for shape in [(2, 3), (4,), (0, 2), (), (2, 1, 3)]:
+        add('base.indices', [], np.indices(shape), dimensions=list(shape))
+    add('base.indices', [], np.indices((2, 2), dtype='f4'), dimensions=[2, 2], dtype='f32')
+    for n, ndim in [(3, 2), (0, 1), (2, 4)]:
+        add('base.diag_indices', [], np.diag_indices(n, ndim), n=n, ndim=ndim)
+    add('base.diag_indices_from', [np.ones((3, 3, 3))], np.diag_indices_from(np.ones((3, 3, 3))))
+    for n, m in [(3, 3), (2, 5), (5, 2), (0, 3), (1, 1)]:
+        for k in (-9, -2, -1, 0, 1, 3, 9):
+            for name in ('tril_indices', 'triu_indices'):
+                add('base.' + name, [], getattr(np, name)(n, k, m), n=n, k=k, m=m)
+                add('base.' + name + '_from', [np.ones((n, m), 'f4')], getattr(np, name)(n, k, m), k=k)
+    i, j = np.array([[3, 6], [6, 0]]), np.array([4, 1], 'i4')
+    for order in 'CF':
+        add('base.ravel_multi_index', [i, j], np.ravel_multi_index((i, j), (7, 6), order=order), dims=[7, 6], order=order)
+        add('base.ravel_multi_index', [i * 3 - 4, j * 3], np.ravel_multi_index((i * 3 - 4, j * 3), (7, 6), 'clip', order),
+            dims=[7, 6], order=order)
+        add('base.ravel_multi_index', [i * 3 - 4, j * 3], np.ravel_multi_index((i * 3 - 4, j * 3), (7, 6), 'wrap', order),
+            dims=[7, 6], order=order, mode='wrap')
+        add('base.unravel_index', [np.array([[22, 41], [37, 0]])], np.unravel_index([[22, 41], [37, 0]], (7, 2, 3), order),
+            shape=[7, 2, 3], order=order)
+    for d in SOME:
+        c = [whole(d, (2, 3)), whole(d, 3), whole(d, ())]
+        x = np.array([[0, 2, 1], [1, 0, 2]])
+        add('base.choose', [x, *c], np.choose(x, c))
+        for mode in ('clip', 'wrap'):
+            add('base.choose', [x * 3 - 2, *c], np.choose(x * 3 - 2, c, mode=mode), mode=mode)
+        y = whole(d, (2, 3))
+        if d != B1:
+            add('base.select', [y > 3, y, y == 0, c[1]], np.select([y > 3, y == 0], [y, c[1]]))
+        if d.kind == 'f':
+            add('base.select', [y > 3, y, y < -3, -y], np.select([y > 3, y < -3], [y, -y], d.type(-0.5)),
+                default_value=-0.5)
+    x = whole(I4, 4)
+    add('base.select', [x > 0, x], np.select([x > 0], [x], 0.5), default_value=0.5)
+
+
+def changing(add):
+    for d in SOME:
+        x = whole(d, (3, 4))
+        for at in ([1], [-1, 0, 1], [2, 2, -2], []):
+            given = np.array(at, int)
+            add('base.delete', [x], np.delete(x, given, 1), indices=at, axis=1)
+            add('base.delete', [x], np.delete(x, given), indices=at)
+        add('base.delete', [x], np.delete(x, [0, 1, 2], 0), indices=[2, 1, 0], axis=0)
+        for at in ([1], [3, 0], [4, 4, 0, -1]):
+            add('base.insert', [x, np.array(1, d)], np.insert(x, at, d.type(1), 1), indices=at, axis=1)
+            v = whole(d, (3, len(at)))
+            add('base.insert', [x, v], np.insert(x, at, v, 1), indices=at, axis=1)
+        add('base.insert', [x, x[0].copy()], np.insert(x, [2], x[0], 0), indices=[2], axis=0)
+        add('base.insert', [x, x[:2].copy()], np.insert(x, [1], x[:2], 0), indices=[1], axis=0)
+        add('base.insert', [x, x[0].copy()], np.insert(x, 5, x[0]), indices=[5])
+        for shape in [(2, 3), (7, 5), (0, 2), (12,), ()]:
+            add('base.resize', [x], np.resize(x, shape), shape=list(shape))
+        add('base.resize', [x[:0]], np.resize(x[:0], (2, 2)), shape=[2, 2])
+        add('base.diagflat', [x[:2, :2].copy()], np.diagflat(x[:2, :2], 1), k=1)
+        if d.kind == 'f' or d == I4:
+            add('base.ediff1d', [x], np.ediff1d(x))
+            add('base.ediff1d', [x, x[0].copy(), x[1, :2].copy()], np.ediff1d(x, x[0], x[1, :2]))
+    for n in (1, 7, 8, 9, 20):
+        for d in (B1, U1):
+            x = (whole(d, (3, n)) > 0).astype(d)
+            for order in ('big', 'little'):
+                for axis in (0, 1):
+                    add('base.packbits', [x], np.packbits(x, axis, order), axis=axis, bitorder=order)
+                add('base.packbits', [x], np.packbits(x, None, order), bitorder=order)
+    x = whole(U1, (3, 2), 0, 255)
+    for order in ('big', 'little'):
+        for count in (None, 5, -3, 30, 0):
+            given = {} if count is None else {'count': count}
+            for axis in (0, 1):
+                add('base.unpackbits', [x], np.unpackbits(x, axis, count, order), axis=axis, bitorder=order, **given)
+            add('base.unpackbits', [x], np.unpackbits(x, None, count, order), bitorder=order, **given)
+
+
+def sets(add):
+    for d in (F8, F4, I4, U1):
+        a, b = whole(d, (3, 4)), whole(d, 7)
+        for name in ('intersect1d', 'setdiff1d', 'setxor1d'):
+            want = getattr(np, name)(a, b)
+            for size in (20, 2):
+                add('base.' + name, [a, b], (filled(want, size), np.array(len(want))), size=size)
+            want = getattr(np, name)(a, b[:0])
+            add('base.' + name, [a, b[:0]], (filled(want, 5, 1), np.array(len(want))), size=5, fill_value=1)
+    a = np.array([3, NAN, 1, NAN])
+    add('base.setdiff1d', [a, np.array([1.0])], (np.array([3, NAN, 0]), np.array(2)), size=3)
+    for d in (F8, I4, U1):
+        x = np.array([0, 0, 3, 0, 1, 2, 0], d)
+        for trim in ('fb', 'f', 'b'):
+            for y in (x, x[:2], x[2:3], x[:0]):
+                want = np.trim_zeros(y, trim)
+                add('base.trim_zeros', [y], (filled(want, 6, 9), np.array(len(want))), size=6, trim=trim, fill_value=9)
+    a, b, c = whole(I4, (4, 9), 0, 2), real((4, 9)), whole(U1, (4, 9), 0, 3)
+    for keys in ([a], [b, a], [b, c, a], [a, a]):
+        add('base.lexsort', keys, np.lexsort(keys))
+        add('base.lexsort', keys, np.lexsort(keys, 0), axis=0)
+    xp, fp = np.sort(real(7)), real(7)
+    x = np.concatenate([real((2, 9)).ravel(), xp, [NAN, INF, -INF, 5, -5]])
+    add('base.interp', [x, xp, fp], np.interp(x, xp, fp), 16)
+    add('base.interp', [x, xp, fp, np.array(NAN), np.array(9.0)], np.interp(x, xp, fp, NAN, 9), 16)
+    add('base.interp', [x, xp, fp, None, np.array(9.0)], np.interp(x, xp, fp, None, 9), 16)
+    add('base.interp', [x[:-5], xp[:1], fp[:1]], np.interp(x[:-5], xp[:1], fp[:1]))
+    add('base.interp', [x[:-5], fp, xp], np.interp(x[:-5], fp, xp, period=1.5), 64, period=1.5)
+    add('base.interp', [np.array([1, 3]), np.array([0, 2, 4]), np.array([5, 7, 1])], np.array([6.0, 4.0]))
+    add('base.interp', [np.array(0.5), np.array([0, 1.0]), np.array([5, 7.0])], np.array(6.0))
+
+
+def samples(add):
+    x, y = real((3, 9)), real((2, 9))
+    for d in (F8, F4):
+        m, n, e = x.astype(d), y.astype(d), 64
+        add('base.cov', [m], np.cov(x.astype(d), dtype=F8).astype(d), e)
+        add('base.cov', [m, n], np.cov(m, n, dtype=F8).astype(d), e)
+        add('base.cov', [m.T.copy()], np.cov(m.T, rowvar=False, dtype=F8).astype(d), e, rowvar=False)
+        add('base.cov', [m], np.cov(m, bias=True, dtype=F8).astype(d), e, bias=True)
+        add('base.cov', [m], np.cov(m, ddof=3, dtype=F8).astype(d), e, ddof=3)
+        add('base.cov', [m[0].copy()], np.cov(m[0], dtype=F8).astype(d), e)
+        add('base.corrcoef', [m], np.corrcoef(m, dtype=F8).astype(d), e)
+        add('base.corrcoef', [m, n[0].copy()], np.corrcoef(m, n[0], dtype=F8).astype(d), e)
+    x = real((5, 6))
+    c0, c1 = np.cumsum(np.abs(real(5)) + 0.1), np.cumsum(np.abs(real(6)) + 0.1)
+    for order in (1, 2):
+        add('base.gradient', [x], tuple(np.gradient(x, edge_order=order)), 16, edge_order=order)
+        add('base.gradient', [x, np.array(0.5)], tuple(np.gradient(x, 0.5, edge_order=order)), 16, edge_order=order)
+        add('base.gradient', [x, c0, np.array(2.0)], tuple(np.gradient(x, c0, 2.0, edge_order=order)), 256, edge_order=order)
+        add('base.gradient', [x, c1], np.gradient(x, c1, axis=-1, edge_order=order), 256, edge_order=order, axis=[-1])
+        add('base.gradient', [x, c1, c0], tuple(np.gradient(x, c1, c0, axis=(1, 0), edge_order=order)), 256,
+            edge_order=order, axis=[1, 0])
+    add('base.gradient', [x[:2, :3].copy()], tuple(np.gradient(x[:2, :3])), 16)
+    add('base.gradient', [c1[:2].copy(), c0[:2].copy()], np.gradient(c1[:2], c0[:2]), 16)
+    p = np.cumsum(real((3, 20)) * 3, 1)
+    w = p % (2 * np.pi)
+    add('base.unwrap', [w], np.unwrap(w), 256)
+    add('base.unwrap', [w], np.unwrap(w, axis=0), 256, axis=0)
+    add('base.unwrap', [w, ], np.unwrap(w, 4.0), 256, discont=4.0)
+    add('base.unwrap', [p % 2], np.unwrap(p % 2, period=2), 256, period=2)
+    add('base.unwrap', [p[:, :0]], p[:, :0])
+    x = real((4, 5))
+    x[0, 1] = x[2, 2] = NAN
+    for d in (F8, F4):
+        for name in ('nanargmax', 'nanargmin'):
+            f = getattr(np, name)
+            add('base.' + name, [x.astype(d)], np.asarray(f(x)))
+            add('base.' + name, [x.astype(d)], f(x, 1, keepdims=True), axis=1, keepdims=True)
+    y = whole(I4, (3, 4))
+    add('base.nanargmax', [y], np.nanargmax(y, 0), axis=0)
+
+
+def spaces(add):
+    for start, stop, num, endpoint in [(0, 3, 7, True), (-2, 2.5, 9, False), (1, 1, 3, True), (2, 3, 1, True), (2, 3, 0, True)]:
+        given = {'start': start, 'stop': stop, 'num': num, 'endpoint': endpoint}
+        add('base.logspace', [], np.logspace(start, stop, num, endpoint), 256, **given)
+        add('base.logspace', [], np.logspace(start, stop, num, endpoint, 2), 256, base=2, **given)
+    for start, stop, num, endpoint in [(1, 1000, 4, True), (-3, -0.01, 9, True), (1, 256, 5, False), (2, 3, 1, True)]:
+        given = {'start': start, 'stop': stop, 'num': num, 'endpoint': endpoint}
+        add('base.geomspace', [], np.geomspace(start, stop, num, endpoint), 256, **given)
+    add('base.geomspace', [], np.geomspace(1, 1000, 4).astype('f4'), 64, start=1, stop=1000, num=4, dtype='f32')
+    for d in (F8, I4, U1):
+        x = whole(d, 5, -4, 4)
+        wide = np.vander(x).dtype if d.kind == 'i' else d if d.kind == 'f' else np.dtype('u8')
+        for n in (None, 0, 1, 3):
+            add('base.vander', [x], np.vander(x, n).astype(wide), **({} if n is None else {'n': n}))
+        add('base.vander', [x], np.vander(x, 4, True).astype(wide), n=4, increasing=True)
+
+
+def histograms(add):
+    x, y, w = real(40), real(40), np.abs(real(40))
+    ex, ey = np.array([-1.5, -1, 0, 0.25, 2]), np.array([-2.0, 0, 1.5])
+    for bins in (1, 4):
+        for density in (False, True):
+            h = np.histogram2d(x, y, bins, density=density)
+            add('base.histogram2d', [x, y], h, 64, bins=bins, density=density)
+    add('base.histogram2d', [x, y], np.histogram2d(x, y, (3, 5)), 16, bins=[3, 5])
+    add('base.histogram2d', [x, y, w, ex, ey], np.histogram2d(x, y, (ex, ey), weights=w), 64)
+    add('base.histogram2d', [x, y, None, None, ey], np.histogram2d(x, y, (3, ey)), 16, bins=3)
+    s = real((50, 3))
+    h, edges = np.histogramdd(s, (2, 3, 4))
+    add('base.histogramdd', [s], (h, *edges), 16, bins=[2, 3, 4])
+    v = np.abs(real(50))
+    h, edges = np.histogramdd(s[:, :2], 3, [(-1, 1.5), (-0.5, 2)], weights=v, density=True)
+    add('base.histogramdd', [s[:, :2].copy(), v], (h, *edges), 256, density=True, bins=3, lo=[-1, -0.5], hi=[1.5, 2])
+
+
+def make(add):
+    with np.errstate(all='ignore'), warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        for family in (numbers, places, changing, sets, samples, spaces, histograms):
+            family(add)
