@@ -83,11 +83,13 @@ const struct cpu_kernels *cpu_pick(uint32_t features)
 }
 
 // Holds for the loops of elementwise/ that are written with MAP2S, and for the fused
-// operations.
+// operations of several operands.
 bool cpu_takes_scalars(int32_t op, int32_t dtype)
 {
     const uint32_t wide = TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) |
                           TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64);
+    if (op == CPU_OP_FOURTH || op == CPU_OP_SIGMOID)
+        return false;
     return cpu_is_fused(op) ||
            (tn_dtype_in(dtype, wide) && tn_expr_operands((uint32_t)op) == 2);
 }

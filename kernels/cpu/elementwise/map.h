@@ -20,7 +20,11 @@
     X(MUL_MUL, 3)         /* a * b * c */                                                  \
     X(MUL_MUL_ADD, 4)     /* a * b * c + d */                                              \
     X(SUB_MUL_MUL, 4)     /* (a - b) * c * d */                                            \
-    X(SUB_MUL_MUL_ADD, 5) /* (a - b) * c * d + e */
+    X(SUB_MUL_MUL_ADD, 5) /* (a - b) * c * d + e */                                        \
+    X(FOURTH, 1)          /* (a * a) * (a * a) */                                          \
+    X(SIGMOID, 1)         /* e / (1 + e), e = min(exp(a), CPU_SIGMOID_MOST) */
+
+#define CPU_SIGMOID_MOST 1e30
 
 // Numbers of operations: those of the instructions of <tenon/expr.h>, then those of the
 // fused operations.
@@ -36,6 +40,14 @@ enum {
 static inline bool cpu_is_fused(int32_t op)
 {
     return op >= TN_EXPR_NUM_OPS;
+}
+
+// The class (TN_EXPR_CLASS_...) of `op`, by what it costs.
+static inline uint32_t cpu_op_class(int32_t op)
+{
+    if (cpu_is_fused(op))
+        return op == CPU_OP_SIGMOID ? TN_EXPR_CLASS_FUNCTION : TN_EXPR_CLASS_ARITHMETIC;
+    return tn_expr_class((uint32_t)op);
 }
 
 // The most operands of an operation.

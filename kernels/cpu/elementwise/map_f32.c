@@ -17,8 +17,8 @@
 
 #include "map_rare.inc.h"
 
-MAP1_RARE(SIN_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_sin((double)x), sinf(x))
-MAP1_RARE(COS_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_cos((double)x), cosf(x))
+MAP1_RARE(SIN_f32, fabsf(x) <= (T)WIDE_ANGLE, v_SIN(x), sinf(x))
+MAP1_RARE(COS_f32, fabsf(x) <= (T)WIDE_ANGLE, v_COS(x), cosf(x))
 MAP1_RARE(TAN_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_tan((double)x), tanf(x))
 MAP2_RARE(MOD_f32, mod_is_common((double)x, (double)y), wide_mod((double)x, (double)y),
           (T)tn_float_remainder((double)x, (double)y))

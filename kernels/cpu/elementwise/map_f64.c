@@ -18,6 +18,16 @@
 
 #include "map_rare.inc.h"
 
+#if !HAS_FMA
+static inline double sigmoid(double x)
+{
+    double e = exp(x);
+    e = e > CPU_SIGMOID_MOST ? CPU_SIGMOID_MOST : e; // NaN: itself
+    return e / (1 + e);
+}
+#define v_SIGMOID sigmoid
+#endif
+
 // Functions without a vector loop.
 #define V_DEFINED(name)                                                                    \
     static inline double v_##name(double x)                                                \

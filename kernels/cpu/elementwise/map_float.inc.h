@@ -125,6 +125,8 @@ FUSED3(F(ADD_MUL), (x + y) * z)
 FUSED3(F(SUB_THEN_MUL), (x - y) * z)
 FUSED3(F(MUL_MUL), x *y *z)
 MAP2S(F(SUB_THEN_EXP), T, T, CALL1(EXP, x - y))
+MAP1(F(FOURTH), T, T, (x * x) * (x * x))
+MAP1(F(SIGMOID), T, T, v_SIGMOID(x))
 
 static void F(MUL_ADD_MUL)(void *out_, const void *const *in, int64_t n, uint32_t scalars)
 {

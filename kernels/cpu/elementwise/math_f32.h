@@ -3,8 +3,10 @@
 // Polynomials were fitted at Chebyshev nodes, unless a comment says otherwise. Largest
 // errors found over all exponents, in ulp, and where there is no instruction for a fused
 // multiply-add: exp 0.88 and 0.96, exp2 0.89 and 0.97, log 0.87 and 0.87, tanh 1.49, erf
-// 0.97 and 1.35, erfinv 0.88. The other functions are computed in f64 (math_wide.h), within
-// 0.51 ulp; sin, cos and tan beyond 1e6 are the C library's.
+// 0.97 and 1.35, erfinv 0.88, sigmoid 1.46 and 1.46. With the instruction log2 1.00, log10
+// 0.94, log1p 0.95, sin 1.20, cos 1.20. The other functions, and these without it, are
+// computed in f64 (math_wide.h), within 0.51 ulp; sin, cos and tan beyond 1e6 are the C
+// library's.
 //
 // The compiler contracts no product and sum into one rounding: fma_f32() says where there
 // is one, so that all variants for processors with the instruction give the same bits.
@@ -94,6 +96,16 @@ static inline float v_EXP2(float x)
     return x < 128.0f ? result : x + INFINITY; // NaN: itself
 }
 
+// e / (1 + e), where what the sum and the quotient lose is added; from 64 on it is 1.
+static inline float v_SIGMOID(float x)
+{
+    float e = v_EXP(x > 64 ? 64 : x); // NaN: itself
+    if (!HAS_FMA)
+        return (float)((double)e / (1 + (double)e));
+    float sum = 1 + e, low = e - (sum - 1), inverse = 1 / sum, y = e * inverse;
+    return fma_f32(fma_f32(-y, sum, e) - y * low, inverse, y);
+}
+
 // exp(x) - 1 for n and r of x, |x| <= 44, where 2^n is far from overflow.
 static inline float expm1_of(float shifted, float r)
 {
@@ -124,16 +136,24 @@ static inline float v_TANH(float x)
     return copysignf(a >= 0.36f ? far : near, x); // NaN: near
 }
 
-static inline float v_LOG(float x)
+// x = 2^exponent (1 + f), with 1 + f in [sqrt(1/2), sqrt(2)). x is positive and finite.
+struct f32_parts {
+    float exponent, f;
+};
+static inline struct f32_parts f32_log_split(float x)
 {
     // Subnormals are scaled by 2^23 first, to be normal.
     int32_t tiny = x < 1.17549435e-38f;
-    float y = tiny ? x * 8388608.0f : x;
-    // The fraction in [sqrt(1/2), sqrt(2)).
-    uint32_t bits = bits_of_f32(y) - 0x3f3504f3u;
+    uint32_t bits = bits_of_f32(tiny ? x * 8388608.0f : x) - 0x3f3504f3u;
     int32_t exponent = ((int32_t)bits >> 23) - (tiny ? 23 : 0);
-    float f = f32_of_bits((bits & 0x007fffffu) + 0x3f3504f3u) - 1;
-    float p = 7.14788586e-2f;
+    float fraction = f32_of_bits((bits & 0x007fffffu) + 0x3f3504f3u);
+    return (struct f32_parts){(float)exponent, fraction - 1};
+}
+
+// log(1 + f) - f, for 1 + f as above.
+static inline float f32_log_rest(float f)
+{
+    float p = 7.14788586e-2f, square = f * f;
     p = fma_f32(p, f, -0.115707077f);
     p = fma_f32(p, f, 0.116619028f);
     p = fma_f32(p, f, -0.124111302f);
@@ -142,12 +162,98 @@ static inline float v_LOG(float x)
     p = fma_f32(p, f, 0.200007081f);
     p = fma_f32(p, f, -0.249999896f);
     p = fma_f32(p, f, 0.333333313f);
-    float n = (float)exponent, square = f * f;
-    float low = fma_f32(n, LN2_LOW, fma_f32(f * square, p, -0.5f * square));
-    float result = fma_f32(n, LN2_HIGH, low + f);
-    result = x == 0 ? -INFINITY : result;
-    result = x < 0 ? NAN : result;
-    return x < INFINITY ? result : x; // infinity, and NaN
+    return fma_f32(f * square, p, -0.5f * square);
+}
+
+// The result of a logarithm: y, but for an x that is not a positive finite number.
+static inline float f32_log_edges(float x, float y)
+{
+    y = x == 0 ? -INFINITY : y;
+    y = x < 0 ? NAN : y;
+    return x < INFINITY ? y : x; // infinity, and NaN
+}
+
+static inline float v_LOG(float x)
+{
+    struct f32_parts at = f32_log_split(x);
+    float low = fma_f32(at.exponent, LN2_LOW, f32_log_rest(at.f));
+    return f32_log_edges(x, fma_f32(at.exponent, LN2_HIGH, low + at.f));
+}
+
+// To another base, whose logarithm of 2 is two + two_low and of e is e + e_low.
+static inline float f32_log_to_base(float x, float two, float two_low, float e, float e_low)
+{
+    struct f32_parts at = f32_log_split(x);
+    float rest = fma_f32(f32_log_rest(at.f), e, at.f * e_low);
+    float y = fma_f32(at.exponent, two_low, fma_f32(at.f, e, rest));
+    return f32_log_edges(x, fma_f32(at.exponent, two, y));
+}
+
+static inline float v_LOG2(float x)
+{
+    return HAS_FMA ? f32_log_to_base(x, 1, 0, 0x1.715476p+0f, 0x1.4ae0cp-26f)
+                   : (float)wide_log2((double)x);
+}
+
+static inline float v_LOG10(float x)
+{
+    return HAS_FMA ? f32_log_to_base(x, 0x1.344p-2f, 0x1.3509f8p-18f, 0x1.bcb7b2p-2f,
+                                     -0x1.5b235ep-27f)
+                   : (float)wide_log10((double)x);
+}
+
+// log(u + lost), where u is 1 + x rounded: log(u) + lost / u, the reciprocal within 2 % of
+// a magic number and one of Newton's steps. With exponent 0, x itself is f.
+static inline float f32_log1p(float x)
+{
+    float u = 1 + x, part = u - 1, lost = (1 - (u - part)) + (x - part);
+    struct f32_parts at = f32_log_split(u);
+    bool is_near = at.exponent == 0;
+    float f = is_near ? x : at.f, v = u < 0x1p40f ? u : 0x1p40f;
+    float inverse = f32_of_bits(0x7ef311c7u - bits_of_f32(v));
+    inverse *= fma_f32(-v, inverse, 2.0f);
+    float low = fma_f32(at.exponent, LN2_LOW, f32_log_rest(f));
+    low = is_near ? low : fma_f32(lost, inverse, low);
+    float y = f32_log_edges(u, fma_f32(at.exponent, LN2_HIGH, low + f));
+    y = fabsf(x) < 0x1p-25f ? x : y;
+    return x == x ? y : x;
+}
+
+static inline float v_LOG1P(float x)
+{
+    return HAS_FMA ? f32_log1p(x) : (float)wide_log1p((double)x);
+}
+
+// The sine of x + quarters * pi/2 for |x| <= WIDE_ANGLE. pi/2 is subtracted in three parts:
+// the first difference is exact, for it is below 1 and a multiple of 2^-24; what the second
+// loses is kept. |r| <= 0.84, as the quotient is rounded. Errors of the polynomials: 6.5e-9
+// and 2.1e-10.
+static inline float f32_sin_from(float x, uint32_t quarters)
+{
+    float shifted = fma_f32(x, 0x1.45f306p-1f, ROUNDER), n = shifted - ROUNDER;
+    float first = fma_f32(n, -0x1.921fb6p+0f, x), part = n * 0x1.777a5cp-25f;
+    float r = first + part, low = fma_f32(n, 0x1.777a5cp-25f, -part);
+    low = fma_f32(n, 0x1.ee59dap-50f, first - r + part + low);
+    quarters += bits_of_f32(shifted);
+    float z = r * r, sine = fma_f32(-0x1.986672p-13f, z, 0x1.1104aap-7f);
+    sine = fma_f32(sine, z, -0x1.55553ep-3f);
+    sine = r + fma_f32(r * z, sine, low);
+    float cosine = fma_f32(0x1.993834p-16f, z, -0x1.6c09c8p-10f);
+    cosine = fma_f32(cosine, z, 0x1.555546p-5f);
+    cosine = fma_f32(fma_f32(cosine, z, -0.5f), z, 1);
+    float y = quarters & 1 ? cosine : sine;
+    return f32_of_bits(bits_of_f32(y) ^ (quarters >> 1 << 31));
+}
+
+static inline float v_SIN(float x)
+{
+    float y = HAS_FMA ? f32_sin_from(x, 0) : (float)wide_sin((double)x);
+    return x == 0 ? x : y; // keeps the sign of zero
+}
+
+static inline float v_COS(float x)
+{
+    return HAS_FMA ? f32_sin_from(x, 1) : (float)wide_cos((double)x);
 }
 
 // Below 1 a polynomial of x^2, error 1.3e-9; from there on 1 - exp(q), where the polynomial
@@ -183,9 +289,6 @@ static inline float v_ERF(float x)
         return (float)wide_##name((double)x);                                              \
     }
 V_WIDE(EXPM1, expm1)
-V_WIDE(LOG2, log2)
-V_WIDE(LOG10, log10)
-V_WIDE(LOG1P, log1p)
 V_WIDE(ASIN, asin)
 V_WIDE(ACOS, acos)
 V_WIDE(ATAN, atan)

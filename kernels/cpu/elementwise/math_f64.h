@@ -71,16 +71,21 @@ INLINE double exp_rest(double r)
     return fma(q, r, 0x1.0000000000005p-1);
 }
 
-// exp(r) 2^n, where n is shifted - WIDE_ROUNDER, at least -1082: n is added to the bits of
-// exp(r). Where the result may be subnormal, it is 2^64 times as large at first, and
-// rounded by a product.
-INLINE double exp_scaled(double r, double shifted)
+// p 2^n, where p is between 0.7 and 1.42 and n is shifted - WIDE_ROUNDER, at least -1082: n
+// is added to the bits of p. Where the result may be subnormal, it is 2^64 times as large
+// at first, and rounded by a product.
+INLINE double f64_scaled(double p, double shifted)
 {
     bool is_small = shifted < WIDE_ROUNDER - 1020;
-    double p = 1 + fma(exp_rest(r), r * r, r);
     uint64_t exponent = bits_of_f64(shifted) + (is_small ? UINT64_C(64) : 0);
     double result = f64_of_bits(bits_of_f64(p) + (exponent << 52));
     return result * (is_small ? 0x1p-64 : 1.0);
+}
+
+// exp(r) 2^n likewise.
+INLINE double f64_exp_scaled(double r, double shifted)
+{
+    return f64_scaled(1 + fma(exp_rest(r), r * r, r), shifted);
 }
 
 // n + WIDE_ROUNDER for the n nearest to x / ln(2), |x| <= 750.
@@ -93,16 +98,29 @@ INLINE double v_EXP(double x)
 {
     bool is_zero = x < -746; // computed of 0: a product that underflows takes long
     double y = is_zero ? 0 : x, shifted = exp_shifted(y), n = shifted - WIDE_ROUNDER;
-    double r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, y)), result = exp_scaled(r, shifted);
+    double r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, y)), result = f64_exp_scaled(r, shifted);
     result = is_zero ? 0 : result;
     return x <= 0x1.62e42fefa39efp+9 ? result : x + (double)INFINITY; // NaN: itself
+}
+
+// e / (1 + e), where what the sum and the quotient lose is added, and r is in two parts.
+INLINE double v_SIGMOID(double x)
+{
+    double y = x < -746 ? -746 : x > 64 ? 64 : x;
+    double shifted = exp_shifted(y), n = shifted - WIDE_ROUNDER;
+    double near = fma(n, -LN2_HIGH, y), r = fma(n, -LN2_LOW, near);
+    double r_low = fma(n, -LN2_LOW, near - r);
+    double e = f64_scaled(1 + (r + fma(exp_rest(r), r * r, r_low)), shifted);
+    struct f64_pair over = {e, 0};
+    y = divide_pairs(over, add_to_pair(1, over));
+    return x == x ? y : x;
 }
 
 INLINE double v_EXP2(double x)
 {
     double y = x < -1080 ? -1080 : x, shifted = y + WIDE_ROUNDER;
     double r = (y - (shifted - WIDE_ROUNDER)) * 0x1.62e42fefa39efp-1;
-    double result = exp_scaled(r, shifted);
+    double result = f64_exp_scaled(r, shifted);
     return x < 1024 ? result : x + (double)INFINITY; // NaN: itself
 }
 
@@ -362,7 +380,7 @@ INLINE double v_ERF(double x)
     q = fma(q, y, -0x1.d97fbf27aa2a1p+0);
     double shifted = exp_shifted(q), n = shifted - WIDE_ROUNDER;
     double r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, q));
-    double far = copysign(1 - exp_scaled(r, shifted), x);
+    double far = copysign(1 - f64_exp_scaled(r, shifted), x);
     return a >= 1 ? far : near; // NaN: near
 }
 

@@ -238,18 +238,49 @@ static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
     absorb(f, i, a, 1);
 }
 
-// Replaces x ** 2 by x * x, which is correctly rounded, and much faster.
-static void square(struct fusion_finder *f, uint32_t i)
+static bool is_number(const struct fusion_finder *f, uint32_t i, double number)
 {
     const tn_expr_insn *insn = &f->p->source->insns[i];
-    const tn_expr_insn *exponent = &f->p->source->insns[insn->b];
-    double two = 2;
-    if (exponent->op != TN_EXPR_CONST ||
-        memcmp(&f->p->source->constants[exponent->a], &two, sizeof(two)) != 0)
+    const uint64_t *bits = insn->op == TN_EXPR_CONST   ? &f->p->source->constants[insn->a]
+                           : insn->op == TN_EXPR_PARAM ? &f->p->step->params[insn->a]
+                                                       : NULL;
+    return bits && memcmp(bits, &number, sizeof(number)) == 0;
+}
+
+// Replaces x ** 2, x ** 3 and x ** 4 by products, which are much faster; each is rounded,
+// so that the last two are within 1.5 units of the last place.
+static void fuse_power(struct fusion_finder *f, uint32_t i)
+{
+    const tn_expr_insn *insn = &f->p->source->insns[i];
+    static const uint32_t products[] = {[2] = TN_EXPR_MUL, [3] = CPU_OP_MUL_MUL};
+    for (uint32_t n = 2; n < 4; n++) {
+        if (!is_number(f, insn->b, n))
+            continue;
+        f->p->fusions[i] = (struct fusion){
+            .op = products[n], .num_operands = n, .operands = {insn->a, insn->a, insn->a}};
+        for (uint32_t use = 1; use < n; use++)
+            count_use(f, insn->a);
+    }
+    if (is_number(f, insn->b, 4))
+        f->p->fusions[i] =
+            (struct fusion){.op = CPU_OP_FOURTH, .num_operands = 1, .operands = {insn->a}};
+}
+
+// Fuses e / (1 + e), where e is min(exp(x), CPU_SIGMOID_MOST): base.sigmoid.
+static void fuse_sigmoid(struct fusion_finder *f, uint32_t i, uint32_t e, uint32_t sum)
+{
+    const tn_expr_insn *insns = f->p->source->insns;
+    if (insns[e].op != TN_EXPR_MIN || f->uses[e] != 2 || f->has_absorbed[e] ||
+        (!is_number(f, insns[e].b, CPU_SIGMOID_MOST) && // of f32 rounded
+         !is_number(f, insns[e].b, (double)(float)CPU_SIGMOID_MOST)) ||
+        !is_free(f, insns[e].a, TN_EXPR_EXP) || !is_free(f, sum, TN_EXPR_ADD) ||
+        !is_number(f, insns[sum].a, 1) || insns[sum].b != e)
         return;
     f->p->fusions[i] = (struct fusion){
-        .op = TN_EXPR_MUL, .num_operands = 2, .operands = {insn->a, insn->a}};
-    count_use(f, insn->a);
+        .op = CPU_OP_SIGMOID, .num_operands = 1, .operands = {insns[insns[e].a].a}};
+    absorb(f, i, insns[e].a, 1);
+    absorb(f, i, e, 2);
+    absorb(f, i, sum, 1);
 }
 
 void prepare_fusions(struct prepare *p)
@@ -265,7 +296,7 @@ void prepare_fusions(struct prepare *p)
         if (f.uniform[i])
             continue;
         if (insn->op == TN_EXPR_POW)
-            square(&f, i);
+            fuse_power(&f, i);
         if (insn->op == TN_EXPR_ADD)
             fuse_sum(&f, i, insn->a, insn->b);
         else if (insn->op == TN_EXPR_SUB)
@@ -274,5 +305,7 @@ void prepare_fusions(struct prepare *p)
             fuse_product(&f, i, insn->a, insn->b);
         else if (insn->op == TN_EXPR_EXP)
             fuse_exponential(&f, i, insn->a);
+        else if (insn->op == TN_EXPR_DIV)
+            fuse_sigmoid(&f, i, insn->a, insn->b);
     }
 }

@@ -178,8 +178,7 @@ static int32_t loop_dtype(const struct prepare *p, uint32_t op, const uint32_t *
 static uint32_t map_cost(uint32_t op, int32_t dtype)
 {
     uint32_t size = cpu_dtype_size(dtype);
-    uint32_t kind =
-        cpu_is_fused((int32_t)op) ? TN_EXPR_CLASS_ARITHMETIC : tn_expr_class(op);
+    uint32_t kind = cpu_op_class((int32_t)op);
     bool function = kind == TN_EXPR_CLASS_FUNCTION || kind == TN_EXPR_CLASS_CIRCULAR ||
                     kind == TN_EXPR_CLASS_POWER ||
                     (tn_is_complex(dtype) && kind == TN_EXPR_CLASS_ROOT);

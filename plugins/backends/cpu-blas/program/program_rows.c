@@ -494,7 +494,8 @@ static bool writes_past_caches(const struct prepare *p)
 {
     for (uint32_t i = 0; i < p->source->num_insns; i++) {
         bool is_power = p->source->insns[i].op == TN_EXPR_POW; // or a product instead
-        uint32_t kind = tn_expr_class(is_power ? p->fusions[i].op : p->source->insns[i].op);
+        uint32_t op = is_power ? p->fusions[i].op : p->source->insns[i].op;
+        uint32_t kind = cpu_op_class((int32_t)op);
         if (kind == TN_EXPR_CLASS_FUNCTION || kind == TN_EXPR_CLASS_CIRCULAR ||
             kind == TN_EXPR_CLASS_POWER)
             return false;

@@ -29,6 +29,26 @@ int32_t cpu_ref_result(int32_t op, int32_t dtype)
     return cpu_is_fused(op) ? dtype : tn_expr_result((uint32_t)op, dtype);
 }
 
+// Its parts, each of which rounds to memory.
+static void ref_sigmoid(int32_t dtype, void *out, const void *const *in)
+{
+    uint64_t e = 0, most = 0, one = 0, sum = 0;
+    double values[] = {CPU_SIGMOID_MOST, 1};
+    cpu_ref_cast(TN_F64, dtype, &most, &values[0]);
+    cpu_ref_cast(TN_F64, dtype, &one, &values[1]);
+    cpu_ref_op(TN_EXPR_EXP, dtype, &e, in);
+    cpu_ref_op(TN_EXPR_MIN, dtype, &e, (const void *[]){&e, &most});
+    cpu_ref_op(TN_EXPR_ADD, dtype, &sum, (const void *[]){&one, &e});
+    cpu_ref_op(TN_EXPR_DIV, dtype, out, (const void *[]){&e, &sum});
+}
+
+static void ref_fourth(int32_t dtype, void *out, const void *const *in)
+{
+    uint64_t square = 0;
+    cpu_ref_op(TN_EXPR_MUL, dtype, &square, (const void *[]){in[0], in[0]});
+    cpu_ref_op(TN_EXPR_MUL, dtype, out, (const void *[]){&square, &square});
+}
+
 // A fused operation as its parts, each of which rounds to memory. The first one takes
 // operands 0 and 1, each later one the result so far and the next operand, or with the two
 // exchanged (SUB_MUL), or the product of the next two (MUL_ADD_MUL).
@@ -51,6 +71,10 @@ static bool fused_op(int32_t op, int32_t dtype, void *out, const void *const *in
     };
     if (dtype != TN_F32 && dtype != TN_F64)
         return false;
+    if (op == CPU_OP_SIGMOID || op == CPU_OP_FOURTH) {
+        (op == CPU_OP_SIGMOID ? ref_sigmoid : ref_fourth)(dtype, out, in);
+        return true;
+    }
     for (uint32_t i = 0; i < sizeof(fused) / sizeof(fused[0]); i++) {
         if (fused[i].op != op)
             continue;
