@@ -117,6 +117,114 @@ def triangular_systems_are_solved():
                         close(again.astype(d), want, f"solve_triangular of {d}{of_a} {of_b} {trans} {u}", 500)
 
 
+MATRICES = [[1, 1], [4, 4], [3, 4, 4], [5, 3], [3, 5], [2, 2, 33, 20], [0, 3], [3, 0], [0, 0], [0, 3, 2]]
+SQUARE = [[1, 1], [4, 4], [2, 3, 4, 4], [33, 33], [0, 0], [0, 3, 3]]
+
+
+def rebuilt(name, got, a, factor=200):
+    close(got.astype(a.dtype), a, name, factor)
+
+
+def orthonormal(name, q):
+    rebuilt(name + ": columns", adjoint(q) @ q, np.broadcast_to(np.eye(q.shape[-1], dtype=q.dtype), [*q.shape[:-2], q.shape[-1], q.shape[-1]]))
+
+
+def factors_give_the_matrix_again():
+    for d in DTYPES:
+        for shape in MATRICES:
+            a, name = numbers(d, *shape), f"{d}{shape}"
+            k = min(shape[-2:])
+            p, l, u, q, r, q2, r2, t = run("linalg.lu(a), linalg.qr(a), linalg.qr(a, mode=complete), linalg.qr(a.mT.mT)[1]", a=a)
+            rebuilt("lu of " + name, p @ l @ u, a)
+            assert l.shape[-1] == k and (np.triu(l, 1) == 0).all() and (np.tril(u, -1) == 0).all(), name
+            assert p.size == 0 or (np.sort(p.reshape(-1, shape[-2]), axis=-1)[:, -1] == 1).all(), name
+            for x, y, columns in ((q, r, k), (q2, r2, shape[-2])):
+                assert x.shape[-1] == columns and (np.tril(y, -1) == 0).all(), name
+                rebuilt("qr of " + name, x @ y, a)
+                orthonormal("q of " + name, x)
+            close(t, r, "r of " + name)
+            u, s, vh, s2, u2, s3, vh2 = run("linalg.svd(a), linalg.svdvals(a), linalg.svd(a, full_matrices=false)", a=a)
+            close(s, np.linalg.svd(a, compute_uv=False), "singular values of " + name, 200)
+            close(s2, s, "svdvals of " + name, 200)
+            close(s3, s, "values of a reduced svd of " + name, 200)
+            rebuilt("svd of " + name, u2 * s[..., None, :] @ vh2, a)
+            rebuilt("full svd of " + name, u[..., :k] * s[..., None, :] @ vh[..., :k, :], a)
+            for x in (u, adjoint(vh), u2, adjoint(vh2)):
+                orthonormal("svd of " + name, x)
+            assert u.shape[-1] == shape[-2] and vh.shape[-1] == shape[-1] and u2.shape[-1] == vh2.shape[-2] == k, name
+
+
+def eigenvalues_are_numpys():
+    for d in DTYPES:
+        for shape in SQUARE:
+            a, name = positive(d, *shape) - 2 * np.eye(shape[-1], dtype=d), f"{d}{shape}"
+            w, v, w2, v2, w3, w4 = run("l = tril(a) + triu(a * 7, k=1); u = triu(a) + tril(a * 7, k=-1);"
+                                       "linalg.eigh(l), linalg.eigh(u, uplo=U), linalg.eigvalsh(l), linalg.eigvalsh(u, uplo=U)", a=a)
+            for x in (w, w2, w3, w4):
+                close(x, np.linalg.eigvalsh(a), "eigvalsh of " + name, 200)
+            for x in (v, v2):
+                rebuilt("eigh of " + name, x * w[..., None, :] @ adjoint(x), a, 1000)
+                orthonormal("eigh of " + name, x)
+
+
+def systems_are_numpys():
+    for d in DTYPES:
+        for shape in SQUARE:
+            a, name = numbers(d, *shape) + 3 * np.eye(shape[-1], dtype=d), f"{d}{shape}"
+            n = shape[-1]
+            x, det, sign, size, adj, turned = run("linalg.inv(a), linalg.det(a), linalg.slogdet(a), linalg.adjugate(a), linalg.inv(a.mT)", a=a)
+            close(x, np.linalg.inv(a), "inv of " + name, 200)
+            close(turned, x.swapaxes(-1, -2), "inv of transposed " + name, 200)
+            s, z = np.linalg.slogdet(a)
+            close(sign, np.asarray(s, d), "sign of " + name, 200)
+            close(size, np.asarray(z), "logabsdet of " + name, 200)
+            if n < 10:
+                close(det, np.asarray(np.linalg.det(a), d), "det of " + name, 200)
+                wide = a.astype("c16" if a.dtype.kind == "c" else "f8")
+                close(adj, (np.linalg.inv(wide) * np.linalg.det(wide)[..., None, None]).astype(d), "adjugate of " + name, 400)
+            for of_b in ([n], [n, 1], [n, 3], [2, 1, n, 2] if len(shape) == 4 else [n, 0]):
+                b = numbers(d, *of_b, seed=1)
+                got, = run("linalg.solve(a, b)", a=a, b=b)
+                again = a @ (got[..., None] if len(of_b) == 1 else got)
+                again = again[..., 0] if len(of_b) == 1 else again
+                rebuilt(f"solve of {name} {of_b}", again, np.broadcast_to(b, again.shape))
+
+
+def singular_matrices_have_determinants_and_adjugates():
+    for a in (np.arange(9.0).reshape(3, 3), np.zeros((3, 3)), np.array([[1.0, 2], [2, 4]]), np.diag([1.0, 2, 0]),
+              np.array([[1j, 2], [2j, 4]]), np.zeros((1, 1)), np.ones((4, 4))):
+        n = len(a)
+        cofactors = np.array([[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for i in range(n)]
+                              for j in range(n)]).astype(a.dtype)
+        det, sign, size, adj = run("linalg.det(a), linalg.slogdet(a), linalg.adjugate(a)", a=a)
+        close(det, np.zeros((), a.dtype), f"det of {a}", 500)
+        close(adj, cofactors, f"adjugate of {a}", 500)
+        assert size == -np.inf or size < -30, (a, sign, size)
+        g, = run("d = linalg.det(a); real(d) + imag(d)", grad="a", a=a)
+        close(g, adjoint(cofactors) * (1 if a.dtype.kind == "f" else 1 + 1j), f"gradient of det of {a}", 500)
+
+
+def nan_and_infinity_come_to_an_end():
+    """Decompositions by iterations name the matrix; direct methods give NaN."""
+    for d in DTYPES:
+        for bad in (np.nan, np.inf):
+            for n in (2, 5, 40):
+                a = np.stack([np.eye(n, dtype=d), positive(d, n, n)])
+                a[1, n - 1, 0] = bad
+                with tempfile.TemporaryDirectory() as folder:
+                    path = os.path.join(folder, "a.npy")
+                    np.save(path, a)
+                    for name in ITERATIVE:
+                        refused("eval", f"linalg.{name}(a)", f"a={path}", env=CPU,
+                                saying=f"linalg.{name}: matrix 1 of 2 has a NaN or an infinity, expected finite elements")
+                if np.isnan(bad):
+                    for x in run("linalg.inv(a), linalg.det(a), linalg.slogdet(a)[1], linalg.solve(a, a), linalg.lu_factor(a)[0],"
+                                 "linalg.qr(a)[1], linalg.adjugate(a)", a=a):
+                        assert np.isfinite(x[0]).all() and np.isnan(x[1]).any(), (d, x)
+                else:
+                    run("linalg.inv(a), linalg.det(a), linalg.slogdet(a), linalg.solve(a, a), linalg.lu(a), linalg.qr(a)", a=a)
+
+
 # --- gradients ----------------------------------------------------------------------------
 
 # What is differentiated, of x, a square matrix, and y of the same shape: whatever is Hermitian is made so.
@@ -128,7 +236,30 @@ SMOOTH = {
     "solve_triangular adjoint": "linalg.solve_triangular(x + 3 * e, y, transpose=adjoint, unit_diagonal=true)",
     "solve_triangular of a vector": "linalg.solve_triangular(x + 3 * e, y[0], transpose=adjoint)",
 }
-SECOND = ["cholesky"]
+# Losses that no sign and no phase of a vector changes.
+SMOOTH |= {
+    "inv": "linalg.inv(x + 3 * e)",
+    "solve": "linalg.solve(x + 3 * e, y)",
+    "solve for the right side": "linalg.solve(y + 3 * e, x)",
+    "det": "expand_dims(linalg.det(x), axis=[-2, -1]) * y",
+    "slogdet": "s, l = linalg.slogdet(x); expand_dims(s * l, axis=[-2, -1]) * y",
+    "adjugate": "linalg.adjugate(x)",
+    "lu_factor": "linalg.lu_factor(x + 3 * e)[0]",
+    "lu": "p, l, u = linalg.lu(x + 3 * e); p @ l + u * 2",
+    "qr": "q, r = linalg.qr(x); q + 2 * r",
+    "svdvals": "expand_dims(linalg.svdvals(x), axis=[-2]) * y",
+    "svd": "u, s, v = linalg.svd(x); abs(u) ** 2 * y + abs(v) * expand_dims(s, axis=[-2])",
+    "svd with phases": "u, s, v = linalg.svd(x); (u * expand_dims(s, axis=[-2]) ** 2) @ v",
+    "eigvalsh": "expand_dims(linalg.eigvalsh(x + conjugate(x).mT), axis=[-2]) * y",
+    "eigh": "l, v = linalg.eigh(x + conjugate(x).mT); abs(v) ** 2 * expand_dims(l, axis=[-2])",
+    "eigh with phases": "l, v = linalg.eigh(x + conjugate(x).mT); (v * expand_dims(l, axis=[-2]) ** 3) @ conjugate(v).mT + y",
+}
+SECOND = ["cholesky", "inv", "solve", "det", "slogdet", "adjugate", "eigh", "eigvalsh", "svdvals", "svd", "qr", "solve_triangular"]
+
+
+def result(expression):
+    *before, last = expression.split("; ")
+    return "; ".join([*before, f"r = {last}"])
 
 
 def differences(loss, x, given, step=1e-6):
@@ -154,7 +285,7 @@ def gradients_are_those_of_differences():
         for name, expression in SMOOTH.items():
             w = numbers(d, 3, seed=5) if "vector" in name else numbers(d, 3, 3, seed=5)
             axes = "[-1]" if "vector" in name else "[-2, -1]"
-            losses = f"r = {expression}; z = r * w; sum(real(z) + 0.7 * imag(z), axis={axes})"
+            losses = f"{result(expression)}; z = r * w; sum(real(z) + 0.7 * imag(z), axis={axes})"
 
             def loss(batch, given, losses=losses):
                 return run(losses, **given, x=batch)[0]
@@ -168,7 +299,7 @@ def second_gradients_are_those_of_differences():
     for d in ("f8", "c16"):
         x, y, e, w = (numbers(d, 3, 3, seed=6), numbers(d, 3, 3, seed=4), np.eye(3, dtype=d), numbers(d, 3, 3, seed=5))
         for name in SECOND:
-            expression = (f"r = {SMOOTH[name]}; z = r * w; g = grad(sum(real(z) + 0.7 * imag(z)), x); v = g * y;"
+            expression = (f"{result(SMOOTH[name])}; z = r * w; g = grad(sum(real(z) + 0.7 * imag(z)), x); v = g * y;"
                           "sum(real(v) - 0.3 * imag(v), axis=[-2, -1])")
 
             def loss(batch, given, expression=expression):
@@ -185,6 +316,15 @@ REFUSED = [
     ("linalg.cholesky(x)", "x has shape"),
     ("linalg.cholesky(x[0])", "a has shape [3], expected a matrix: at least 2 axes"),
     ("linalg.cholesky(astype(x, f16)[:2, :2])", "input a is f16, expected one of f32, f64, complex64, complex128"),
+    *[(f"linalg.{name}(x)", "a has shape [2, 3], expected square matrices")
+      for name in ("inv", "det", "slogdet", "adjugate", "eigh", "eigvalsh")],
+    *[(f"linalg.{name}(x[0])", "a has shape [3], expected a matrix: at least 2 axes") for name in ("lu_factor", "qr", "svd", "svdvals")],
+    ("linalg.qr(broadcast_to(x[:, :1], [2, 2147483648]))", "a has shape [2, 2147483648], expected fewer than 2147483647 rows and columns"),
+    ("linalg.solve(x, x)", "a has shape [2, 3], expected square matrices"),
+    ("linalg.solve(x[:, :2], x.mT)", "a has shape [2, 2] and b [3, 2], expected 2 rows of b"),
+    ("linalg.eigh(astype(x, i32)[:, :2])", "input a is i32, expected one of f32, f64, complex64, complex128"),
+    ("linalg.lu_permutation(astype(x, i32), rows=2)", "pivots have shape [2, 3] and rows is 2, expected at least one row for each pivot"),
+    ("grad(sum(linalg.qr(x.mT, mode=complete)[0]), x)", "of mode complete with more rows than columns there is no derivative"),
     ("linalg.solve_triangular(x, x)", "a has shape [2, 3], expected square matrices"),
     ("linalg.solve_triangular(x[:, :2], x.mT)", "a has shape [2, 2] and b [3, 2], expected 2 rows of b"),
     ("linalg.solve_triangular(x[:, :2], astype(x, f32))", "a is f64 and b f32, expected one dtype"),
@@ -197,6 +337,8 @@ FAILS = [
     ("linalg.cholesky(x / 0.0 * 0.0)", "linalg.cholesky: matrix 0 of 3 is not positive definite"),
     ("linalg.solve_triangular(x, x)", "linalg.solve_triangular: matrix 1 of 3 is singular: there is a 0 on its diagonal"),
 ]
+FAILS += [(f"linalg.{name}", f"linalg.{name.split('(')[0]}: matrix 1 of 3 is singular") for name in ("inv(x)", "solve(x, x)", "solve(x, x[0, 0])")]
+ITERATIVE = ["svd", "svdvals", "eigh", "eigvalsh"]
 THREE = "x=[[[2.0, 1], [1, 2]], [[0.0, 0], [0, 0]], [[1.0, 0], [0, 1]]]"
 
 
@@ -231,5 +373,6 @@ def kernels_are_lapacks_on_the_cpu():
 
 if __name__ == "__main__":
     tap.run([kernels_are_lapacks_on_the_cpu, wrong_arguments_are_named, matrices_without_a_result_are_named] + (
-        [cholesky_is_numpys, triangular_systems_are_solved, gradients_are_those_of_differences,
+        [cholesky_is_numpys, triangular_systems_are_solved, factors_give_the_matrix_again, eigenvalues_are_numpys, systems_are_numpys,
+         singular_matrices_have_determinants_and_adjugates, nan_and_infinity_come_to_an_end, gradients_are_those_of_differences,
          second_gradients_are_those_of_differences, definitions_do_without_lapack] if np else []))

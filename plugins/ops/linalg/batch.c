@@ -7,6 +7,39 @@
 // Operations that are worth a thread of their own.
 #define WORK_OF_A_TASK 50e3
 
+struct batch_job job_start(const tn_cpu_call *call, const char *name, job_run run,
+                           const tn_layout *layout, int32_t core, double work)
+{
+    struct batch_job job = {.call = call,
+                            .name = name,
+                            .run = run,
+                            .work = work,
+                            .batch = job_batch(layout, core),
+                            .dtype = call->inputs[0].layout.dtype};
+    job.count = tn_layout_count(&job.batch);
+    return job;
+}
+
+void room_add(struct batch_room *room, int part, uint64_t count, uint64_t bytes)
+{
+    room->at[part] = room->size;
+    room->length[part] = (int64_t)count;
+    uint64_t added = tn_saturated_multiply(count, bytes);
+    added = tn_saturated_add(added, 63);
+    room->size = tn_saturated_add(room->size, added - added % 64);
+}
+
+void room_add_work(struct batch_room *room, int part, tn_dtype dtype, const void *answer)
+{
+    // Of f32 the answer is rounded: one unit of the last place more is enough.
+    double length = tn_dtype_real(dtype) == TN_F32
+                        ? (double)*(const float *)answer * (1 + 0x1p-22)
+                        : *(const double *)answer;
+    room->too_large |= !(length >= 0 && length < INT32_MAX);
+    room_add(room, part, room->too_large ? 0 : (uint64_t)ceil(length) + 1,
+             (uint64_t)tn_dtype_bytes(dtype));
+}
+
 tn_layout job_batch(const tn_layout *layout, int32_t core)
 {
     tn_layout batch = {.rank = layout->rank - core};
@@ -45,10 +78,10 @@ struct batch_progress {
     int code;
 };
 
-static void body(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void run_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     struct batch_progress *p = context;
-    char *room = (char *)p->job->call->scratch + worker * p->job->room;
+    char *room = (char *)p->job->call->scratch + worker * p->job->room.size;
     for (int64_t i = begin; i < end; i++) {
         int code = p->job->run(p->job, i, room);
         if (code == 0)
@@ -70,10 +103,10 @@ int job_run_all(struct batch_job *job, int64_t *out_index)
     if (job->count == 0)
         return 0;
     if (job->count == 1 || !job->call->parallel_for)
-        body(&p, 0, job->count, 0);
+        run_range(&p, 0, job->count, 0);
     else
-        job->call->parallel_for(job->call, job->count, grain < 1 ? 1 : (int64_t)grain, body,
-                                &p);
+        job->call->parallel_for(job->call, job->count, grain < 1 ? 1 : (int64_t)grain,
+                                run_range, &p);
     *out_index = p.failed;
     return p.code;
 }
@@ -93,13 +126,71 @@ tn_status job_fail(const struct batch_job *job, int64_t index, const char *what)
                       job->name, index, job->count, what);
 }
 
+const char *job_refused(int code)
+{
+    (void)code;
+    return "is refused by LAPACK";
+}
+
 tn_status job_launch(struct batch_job *job, const char *(*explain)(int code))
 {
     int64_t index = 0;
+    if (job->room.too_large)
+        return job->call->host->fail(job->call->host, TN_ERR_UNSUPPORTED,
+                                     "%s: LAPACK's integers of 32 bits do not count its "
+                                     "work array for matrices of this size",
+                                     job->name);
     tn_status status = lapack_enter(job->call, job->dtype, &job->lapack);
     if (status != TN_OK)
         return status;
     int code = job_run_all(job, &index);
     lapack_leave();
     return code == 0 ? TN_OK : job_fail(job, index, explain(code));
+}
+
+static uint64_t output_space(const tn_layout *l)
+{
+    uint64_t bytes = tn_saturated_multiply((uint64_t)tn_layout_count(l),
+                                           (uint64_t)tn_dtype_bytes(l->dtype));
+    bytes = tn_saturated_add(bytes, 63);
+    return bytes - bytes % 64;
+}
+
+static void make_contiguous(tn_layout *l)
+{
+    int64_t step = 1;
+    l->offset = 0;
+    for (int32_t i = l->rank - 1; i >= 0; i--) {
+        l->stride[i] = step;
+        step *= l->extent[i];
+    }
+}
+
+tn_status job_define(const tn_cpu_call *call, tn_status (*launch)(const tn_cpu_call *call))
+{
+    tn_tensor outputs[LINALG_MOST_OUTPUTS];
+    tn_cpu_call inner = *call;
+    for (uint32_t i = 0; i < call->num_outputs; i++) {
+        uint64_t bytes = output_space(&call->outputs[i].layout);
+        outputs[i] = call->outputs[i];
+        outputs[i].data = inner.scratch;
+        make_contiguous(&outputs[i].layout);
+        inner.scratch = (char *)inner.scratch + bytes;
+        inner.scratch_size -= bytes;
+    }
+    inner.outputs = outputs;
+    inner.parallel_for = NULL;
+    tn_status status = launch(&inner);
+    for (uint32_t i = 0; i < call->num_outputs && status == TN_OK; i++)
+        tn_copy_region(&call->outputs[i], &outputs[i]);
+    return status;
+}
+
+uint64_t job_define_scratch(const tn_kernel_query *query,
+                            uint64_t (*scratch)(const tn_kernel_query *query))
+{
+    uint64_t size = scratch(query);
+    for (uint32_t i = 0; i < query->num_outputs; i++)
+        size = tn_saturated_add(size, output_space(&query->outputs[i]));
+    return size;
 }

@@ -13,18 +13,38 @@ struct batch_job;
 // such as LAPACK's info.
 typedef int (*job_run)(const struct batch_job *job, int64_t index, char *room);
 
+// Parts of a thread's room, in an order that is the primitive's own, and LAPACK's lengths
+// of work arrays.
+enum { ROOM_PARTS = 10 };
+struct batch_room {
+    uint64_t at[ROOM_PARTS], size;
+    int64_t length[ROOM_PARTS]; // of a work array: elements
+    bool too_large;             // a work array is longer than LAPACK's integers count
+};
+
 struct batch_job {
     const tn_cpu_call *call;
     const char *name;            // the primitive's, for messages
     const struct lapack *lapack; // NULL: not used
     job_run run;
-    uint64_t room;    // bytes for each thread
+    struct batch_room room;
     int64_t count;    // matrices
     double work;      // about how many operations one takes
     tn_layout batch;  // the axes that count matrices; no strides
     tn_dtype dtype;   // of the matrices
     int32_t reserved; // 0
 };
+
+// A job on the matrices that `layout` has in its last `core` axes, each of which takes
+// about `work` operations.
+struct batch_job job_start(const tn_cpu_call *call, const char *name, job_run run,
+                           const tn_layout *layout, int32_t core, double work);
+
+// Adds part `part` to a room: `count` elements of `bytes`.
+void room_add(struct batch_room *room, int part, uint64_t count, uint64_t bytes);
+// Likewise a work array, of as many elements as LAPACK answered: of dtype `dtype`, whose
+// first element says how many.
+void room_add_work(struct batch_room *room, int part, tn_dtype dtype, const void *answer);
 
 // The axes of `layout` in front of its last `core`: those of a job.
 tn_layout job_batch(const tn_layout *layout, int32_t core);
@@ -46,8 +66,17 @@ uint64_t job_scratch(const tn_kernel_query *query, int64_t count, uint64_t room)
 // Records "linalg.inv: matrix 3 of 8 ..." with what went wrong. TN_ERR_ARGUMENT.
 tn_status job_fail(const struct batch_job *job, int64_t index, const char *what);
 
+// What to say of a code that no input gives.
+const char *job_refused(int code);
+
 // A kernel's or a reference's launch with LAPACK: finds it, runs the job, and tells of a
 // failed matrix what `explain` says of its code.
 tn_status job_launch(struct batch_job *job, const char *(*explain)(int code));
+
+// A launch as a reference: outputs of any layout are computed in scratch memory first, and
+// `launch` has what is behind that.
+tn_status job_define(const tn_cpu_call *call, tn_status (*launch)(const tn_cpu_call *call));
+uint64_t job_define_scratch(const tn_kernel_query *query,
+                            uint64_t (*scratch)(const tn_kernel_query *query));
 
 #endif // LINALG_BATCH_H

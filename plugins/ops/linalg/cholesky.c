@@ -20,22 +20,15 @@ static struct batch_job cholesky_job(const tn_cpu_call *call, job_run run)
 {
     const tn_layout *l = &call->outputs[0].layout;
     double n = (double)l->extent[l->rank - 1];
-    struct batch_job job = {.call = call,
-                            .name = "linalg.cholesky",
-                            .run = run,
-                            .work = n * n * n / 3,
-                            .batch = job_batch(l, 2),
-                            .dtype = l->dtype};
-    job.count = tn_layout_count(&job.batch);
-    return job;
+    return job_start(call, "linalg.cholesky", run, l, 2, n * n * n / 3);
 }
 
-static bool is_upper(const struct batch_job *job)
+static bool cholesky_is_upper(const struct batch_job *job)
 {
     return ((const tn_cholesky_attrs *)job->call->attrs)->upper != 0;
 }
 
-static const char *explain(int code)
+static const char *cholesky_explain(int code)
 {
     (void)code;
     return "is not positive definite";
@@ -43,11 +36,11 @@ static const char *explain(int code)
 
 // The definition, row by row of L; of an upper factor the matrices are read and written as
 // their adjoints. Returns the number of the first pivot that is not greater than 0, from 1.
-static int factor_plainly(const struct batch_job *job, int64_t index, char *room)
+static int cholesky_factor_plainly(const struct batch_job *job, int64_t index, char *room)
 {
     struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
     struct matrix_view l = job_matrix(job, &job->call->outputs[0], 2, index);
-    double sign = is_upper(job) ? -1 : 1;
+    double sign = cholesky_is_upper(job) ? -1 : 1;
     tn_complex128 *rows = (tn_complex128 *)room; // of L, in f64
     int64_t n = a.rows;
     if (sign < 0)
@@ -84,15 +77,15 @@ static uint64_t cholesky_reference_scratch(const tn_kernel_query *query)
 
 static tn_status cholesky_reference(const tn_cpu_call *call)
 {
-    struct batch_job job = cholesky_job(call, factor_plainly);
+    struct batch_job job = cholesky_job(call, cholesky_factor_plainly);
     int64_t index = 0;
     int code = job_run_all(&job, &index);
-    return code == 0 ? TN_OK : job_fail(&job, index, explain(code));
+    return code == 0 ? TN_OK : job_fail(&job, index, cholesky_explain(code));
 }
 
 // By rows the memory of L is, by columns, that of its transpose U: conj(a) = U^H U, and
 // conj(a) by columns is a by rows.
-static int factor(const struct batch_job *job, int64_t index, char *room)
+static int cholesky_factor(const struct batch_job *job, int64_t index, char *room)
 {
     struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
     struct matrix_view l = job_matrix(job, &job->call->outputs[0], 2, index);
@@ -100,8 +93,8 @@ static int factor(const struct batch_job *job, int64_t index, char *room)
     (void)room;
     if (n == 0)
         return 0;
-    matrix_copy_triangle(l, a, is_upper(job));
-    job->lapack->potrf(is_upper(job) ? "L" : "U", &n, l.data, &n, &info, 1);
+    matrix_copy_triangle(l, a, cholesky_is_upper(job));
+    job->lapack->potrf(cholesky_is_upper(job) ? "L" : "U", &n, l.data, &n, &info, 1);
     for (int64_t i = 0; i < n && info == 0; i++) // OpenBLAS lets a NaN pass
         if (!(matrix_get(&l, i, i).re > 0))
             info = (int)(i + 1);
@@ -116,13 +109,14 @@ static uint64_t cholesky_scratch(const tn_kernel_query *query)
 
 static tn_status cholesky_launch(const tn_cpu_call *call)
 {
-    struct batch_job job = cholesky_job(call, factor);
-    return job_launch(&job, explain);
+    struct batch_job job = cholesky_job(call, cholesky_factor);
+    return job_launch(&job, cholesky_explain);
 }
 
 // --- rules ------------------------------------------------------------------------------
 
-static tn_array *solve(const tn_build *build, tn_array *l, tn_array *b, int64_t transpose)
+static tn_array *factor_solution(const tn_build *build, tn_array *l, tn_array *b,
+                                 int64_t transpose)
 {
     return triangular_solution(
         build, l, b,
@@ -145,8 +139,9 @@ TN_VJP(cholesky_vjp)
         return TN_OK;
     g = upper ? adjoint(build, g) : g;
     tn_array *p = half_triangle(build, product(build, adjoint(build, l), g));
-    tn_array *s = solve(build, l, hermitian_part(build, p), TN_LINALG_ADJOINT);
-    gradients[0] = adjoint(build, solve(build, l, adjoint(build, s), TN_LINALG_ADJOINT));
+    tn_array *s = factor_solution(build, l, hermitian_part(build, p), TN_LINALG_ADJOINT);
+    gradients[0] =
+        adjoint(build, factor_solution(build, l, adjoint(build, s), TN_LINALG_ADJOINT));
     return TN_OK;
 }
 
@@ -157,8 +152,9 @@ TN_JVP(cholesky_jvp)
     tn_array *l = lower_factor(build, rule);
     if (!tangents[0])
         return TN_OK;
-    tn_array *x = solve(build, l, hermitian_part(build, tangents[0]), TN_LINALG_NONE);
-    tn_array *m = solve(build, l, adjoint(build, x), TN_LINALG_NONE);
+    tn_array *x =
+        factor_solution(build, l, hermitian_part(build, tangents[0]), TN_LINALG_NONE);
+    tn_array *m = factor_solution(build, l, adjoint(build, x), TN_LINALG_NONE);
     tn_array *t = product(build, l, half_triangle(build, m));
     out_tangents[0] = upper ? adjoint(build, t) : t;
     return TN_OK;
@@ -174,8 +170,7 @@ TN_VMAP(cholesky_vmap)
 static const tn_attr_field fields[] = {
     TN_BOOL_FIELD(tn_cholesky_attrs, upper, 0, "whether the factor is upper triangular"),
 };
-FACTORISATION(cholesky,
+FACTORISATION(cholesky, cholesky_reference, cholesky_reference_scratch,
               "The triangular factor of a Hermitian positive definite matrix, of which one "
               "triangle is read.",
-              TN_INPUTS(linalg_a), .attrs = TN_ATTR_TABLE(tn_cholesky_attrs, fields),
-              .reference_scratch = cholesky_reference_scratch);
+              TN_INPUTS(linalg_a), .attrs = TN_ATTR_TABLE(tn_cholesky_attrs, fields));

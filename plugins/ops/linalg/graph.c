@@ -60,6 +60,97 @@ tn_array *half_triangle(const tn_build *build, tn_array *a)
                        TN_NO_ATTRS);
 }
 
+// Elements [first, first + count) of `axis`: a view.
+static tn_array *part_of_axis(const tn_build *build, tn_array *x, int32_t axis,
+                              int64_t first, int64_t count)
+{
+    tn_ints start = {.count = (uint32_t)axis + 1, .given = 1}, stop = start;
+    for (int32_t i = 0; i < axis; i++)
+        start.value[i] = stop.value[i] = TN_SLICE_END;
+    start.value[axis] = first;
+    stop.value[axis] = first + count;
+    return build->op(
+        build, "base.slice/1", TN_IN(x),
+        tn_attrs("start", (const tn_ints *)&start, "stop", (const tn_ints *)&stop));
+}
+
+tn_array *rows_of(const tn_build *build, tn_array *a, int64_t first, int64_t count)
+{
+    const tn_type *type = build->type(a);
+    return type ? part_of_axis(build, a, type->rank - 2, first, count) : NULL;
+}
+
+tn_array *columns_of(const tn_build *build, tn_array *a, int64_t first, int64_t count)
+{
+    const tn_type *type = build->type(a);
+    return type ? part_of_axis(build, a, type->rank - 1, first, count) : NULL;
+}
+
+tn_array *beside(const tn_build *build, tn_array *a, tn_array *b)
+{
+    return build->op(build, "base.concatenate/1", TN_IN(a, b),
+                     tn_attrs("axis", INT64_C(-1)));
+}
+
+tn_array *above(const tn_build *build, tn_array *a, tn_array *b)
+{
+    return build->op(build, "base.concatenate/1", TN_IN(a, b),
+                     tn_attrs("axis", INT64_C(-2)));
+}
+
+tn_array *identity(const tn_build *build, int64_t n, tn_dtype dtype)
+{
+    return build->op(build, "base.eye/1", NULL, 0,
+                     tn_attrs("n", n, "dtype", (int64_t)dtype));
+}
+
+tn_array *elementwise(const tn_build *build, const char *expression, tn_array *a,
+                      tn_array *b)
+{
+    return build->expr(build, expression, TN_IN(a, b), TN_NO_ATTRS);
+}
+
+tn_array *diagonal_matrix(const tn_build *build, tn_array *x)
+{
+    const tn_type *type = build->type(x);
+    if (!type)
+        return NULL;
+    int64_t n = type->extent[type->rank - 1];
+    // Not by products: 0 times infinity is NaN.
+    return build->op(build, "base.where/1",
+                     TN_IN(identity(build, n, TN_BOOL), as_column(build, x),
+                           build->scalar(build, type->dtype, 0)),
+                     TN_NO_ATTRS);
+}
+
+tn_array *diagonal_of(const tn_build *build, tn_array *a)
+{
+    return build->op(build, "base.diagonal/1", TN_IN(a),
+                     tn_attrs("axis1", INT64_C(-2), "axis2", INT64_C(-1)));
+}
+
+tn_array *real_part(const tn_build *build, tn_array *a)
+{
+    const tn_type *type = build->type(a);
+    return type && tn_is_complex(type->dtype)
+               ? build->expr(build, "a -> real(a)", TN_IN(a), TN_NO_ATTRS)
+               : a;
+}
+
+tn_array *in_dtype(const tn_build *build, tn_array *x, const tn_type *type)
+{
+    const tn_type *own = build->type(x);
+    return own && type && own->dtype != type->dtype
+               ? build->op(build, "base.astype/1", TN_IN(x),
+                           tn_attrs("dtype", (int64_t)type->dtype))
+               : x;
+}
+
+tn_array *as_row(const tn_build *build, tn_array *x)
+{
+    return build->op(build, "base.expand_dims/1", TN_IN(x), tn_attrs("axis", TN_INTS(-2)));
+}
+
 tn_array *as_column(const tn_build *build, tn_array *x)
 {
     return build->op(build, "base.expand_dims/1", TN_IN(x), tn_attrs("axis", TN_INTS(-1)));

@@ -16,8 +16,8 @@ static const struct lapack_symbol {
     const char *real, *complex;
     size_t offset;
 } symbols[] = {
-#define LAPACK_SYMBOL(name, of_complex, arguments)                                         \
-    {#name, #of_complex, offsetof(struct lapack, name)},
+#define LAPACK_SYMBOL(name, of_real, of_complex, arguments)                                \
+    {of_real, of_complex, offsetof(struct lapack, name)},
     LAPACK_SYMBOLS(LAPACK_SYMBOL)
 #undef LAPACK_SYMBOL
 };
@@ -81,7 +81,7 @@ const struct lapack *lapack_find(tn_dtype dtype, const char **out_why)
 
 // Reserves a buffer for each processor's thread at the first call. They stay reserved until
 // the process ends.
-static tn_status reserve(const tn_host *host)
+static tn_status reserve_buffers(const tn_host *host)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static bool done;
@@ -105,7 +105,7 @@ tn_status lapack_enter(const tn_cpu_call *call, tn_dtype dtype,
                                 "LAPACK cannot be opened (%s): install OpenBLAS (Debian: "
                                 "apt install libopenblas0-pthread)",
                                 why);
-    tn_status status = reserve(call->host);
+    tn_status status = reserve_buffers(call->host);
     if (status == TN_OK)
         openblas_enter();
     return status;

@@ -10,22 +10,69 @@
 
 #include "pack.h"
 
-// X(name, name of complex numbers, arguments): the functions, named without the letter of
-// the dtype. `void *` are elements of the dtype.
+// X(member, name, name of complex numbers, arguments): the functions, named without the
+// letter of the dtype. `void *` are elements of the dtype. A function whose arguments
+// differ for complex numbers has two members, of which each is for its kind alone.
 #define LAPACK_SYMBOLS(X)                                                                  \
-    X(potrf, potrf,                                                                        \
+    X(potrf, "potrf", "potrf",                                                             \
       (const char *uplo, const int *n, void *a, const int *lda, int *info, size_t))        \
-    X(trsm, trsm,                                                                          \
+    X(trsm, "trsm", "trsm",                                                                \
       (const char *side, const char *uplo, const char *trans, const char *diag,            \
        const int *m, const int *n, const void *alpha, const void *a, const int *lda,       \
        void *b, const int *ldb, size_t, size_t, size_t, size_t))                           \
-    X(trsv, trsv,                                                                          \
+    X(trsv, "trsv", "trsv",                                                                \
       (const char *uplo, const char *trans, const char *diag, const int *n, const void *a, \
-       const int *lda, void *x, const int *step, size_t, size_t, size_t))
+       const int *lda, void *x, const int *step, size_t, size_t, size_t))                  \
+    X(getrf, "getrf", "getrf",                                                             \
+      (const int *m, const int *n, void *a, const int *lda, int *pivots, int *info))       \
+    X(getri, "getri", "getri",                                                             \
+      (const int *n, void *a, const int *lda, const int *pivots, void *work,               \
+       const int *lwork, int *info))                                                       \
+    X(getrs, "getrs", "getrs",                                                             \
+      (const char *trans, const int *n, const int *k, const void *a, const int *lda,       \
+       const int *pivots, void *b, const int *ldb, int *info, size_t))                     \
+    X(geqrf, "geqrf", "geqrf",                                                             \
+      (const int *m, const int *n, void *a, const int *lda, void *tau, void *work,         \
+       const int *lwork, int *info))                                                       \
+    X(orgqr, "orgqr", "ungqr",                                                             \
+      (const int *m, const int *n, const int *k, void *a, const int *lda, const void *tau, \
+       void *work, const int *lwork, int *info))                                           \
+    X(gesdd, "gesdd", "gesdd",                                                             \
+      (const char *jobz, const int *m, const int *n, void *a, const int *lda, void *s,     \
+       void *u, const int *ldu, void *vt, const int *ldvt, void *work, const int *lwork,   \
+       int *iwork, int *info, size_t))                                                     \
+    X(gesdd_complex, "gesdd", "gesdd",                                                     \
+      (const char *jobz, const int *m, const int *n, void *a, const int *lda, void *s,     \
+       void *u, const int *ldu, void *vt, const int *ldvt, void *work, const int *lwork,   \
+       void *rwork, int *iwork, int *info, size_t))                                        \
+    X(syevd, "syevd", "heevd",                                                             \
+      (const char *jobz, const char *uplo, const int *n, void *a, const int *lda, void *w, \
+       void *work, const int *lwork, int *iwork, const int *liwork, int *info, size_t,     \
+       size_t))                                                                            \
+    X(heevd, "syevd", "heevd",                                                             \
+      (const char *jobz, const char *uplo, const int *n, void *a, const int *lda, void *w, \
+       void *work, const int *lwork, void *rwork, const int *lrwork, int *iwork,           \
+       const int *liwork, int *info, size_t, size_t))                                      \
+    X(geev, "geev", "geev",                                                                \
+      (const char *jobvl, const char *jobvr, const int *n, void *a, const int *lda,        \
+       void *wr, void *wi, void *vl, const int *ldvl, void *vr, const int *ldvr,           \
+       void *work, const int *lwork, int *info, size_t, size_t))                           \
+    X(geev_complex, "geev", "geev",                                                        \
+      (const char *jobvl, const char *jobvr, const int *n, void *a, const int *lda,        \
+       void *w, void *vl, const int *ldvl, void *vr, const int *ldvr, void *work,          \
+       const int *lwork, void *rwork, int *info, size_t, size_t))                          \
+    X(gelsd, "gelsd", "gelsd",                                                             \
+      (const int *m, const int *n, const int *k, void *a, const int *lda, void *b,         \
+       const int *ldb, void *s, const void *rcond, int *rank, void *work,                  \
+       const int *lwork, int *iwork, int *info))                                           \
+    X(gelsd_complex, "gelsd", "gelsd",                                                     \
+      (const int *m, const int *n, const int *k, void *a, const int *lda, void *b,         \
+       const int *ldb, void *s, const void *rcond, int *rank, void *work,                  \
+       const int *lwork, void *rwork, int *iwork, int *info))
 
 // The functions of one dtype.
 struct lapack {
-#define LAPACK_MEMBER(name, of_complex, arguments) void(*name) arguments;
+#define LAPACK_MEMBER(name, of_real, of_complex, arguments) void(*name) arguments;
     LAPACK_SYMBOLS(LAPACK_MEMBER)
 #undef LAPACK_MEMBER
 };

@@ -62,7 +62,7 @@ static void copy_block(const struct matrix_view *to, const struct matrix_view *f
     }
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t lesser_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -82,8 +82,8 @@ void matrix_copy(struct matrix_view to, struct matrix_view from)
     }
     for (int64_t i = 0; i < to.rows; i += BLOCK)
         for (int64_t j = 0; j < to.columns; j += BLOCK)
-            copy_block(&to, &from, i, least(i + BLOCK, to.rows), j,
-                       least(j + BLOCK, to.columns));
+            copy_block(&to, &from, i, lesser_of(i + BLOCK, to.rows), j,
+                       lesser_of(j + BLOCK, to.columns));
 }
 
 void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool upper)
@@ -94,7 +94,7 @@ void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool u
         from = matrix_transposed(from);
     }
     for (int64_t i = 0; i < to.rows; i++) {
-        int64_t kept = least(i + 1, to.columns);
+        int64_t kept = lesser_of(i + 1, to.columns);
         if (to.column == 1 && from.column == 1)
             memcpy(matrix_at(&to, i, 0), matrix_at(&from, i, 0), (size_t)kept * bytes);
         else
@@ -116,30 +116,60 @@ void matrix_conjugate(struct matrix_view a)
                 ((tn_complex128 *)matrix_at(&a, i, j))->im *= -1;
 }
 
-// Whether a number has an exponent of ones: all bits of `mask`.
-#define ROW_IS_FINITE(T, mask)                                                             \
-    {                                                                                      \
-        const T *words = at;                                                               \
-        for (int64_t j = 0; j < count; j++)                                                \
-            found |= (words[j] & (mask)) == (mask);                                        \
-    }
+// Looks for a number whose bits without the sign are beyond `infinity`, those of infinity:
+// for a NaN; or at least as many.
+#define FIND(T, infinity, nan_only)                                                        \
+    for (int64_t j = 0; j < count; j++)                                                    \
+    found |= ((T)(((const T *)words)[j] << 1) >> 1) > (infinity) - !(nan_only)
 
-bool matrix_is_finite(struct matrix_view a)
+static bool find_in(const void *words, int64_t count, bool single, bool nan_only)
+{
+    bool found = false;
+    if (single)
+        FIND(word32, UINT32_C(0x7f800000), nan_only);
+    else
+        FIND(word64, UINT64_C(0x7ff0000000000000), nan_only);
+    return found;
+}
+
+static bool find_special(struct matrix_view a, bool nan_only)
 {
     bool single = tn_dtype_real(a.dtype) == TN_F32, found = false;
     int64_t parts = tn_is_complex(a.dtype) ? 2 : 1;
     if (a.column != 1)
         a = matrix_transposed(a);
     for (int64_t i = 0; i < a.rows && !found; i++) {
-        bool whole = a.column == 1;
-        for (int64_t first = 0; first < a.columns; first += whole ? a.columns : 1) {
-            const void *at = matrix_at(&a, i, first);
-            int64_t count = whole ? a.columns * parts : parts;
-            if (single)
-                ROW_IS_FINITE(word32, UINT32_C(0x7f800000))
-            else
-                ROW_IS_FINITE(word64, UINT64_C(0x7ff0000000000000))
+        if (a.column == 1) {
+            found = find_in(matrix_at(&a, i, 0), a.columns * parts, single, nan_only);
+            continue;
         }
+        for (int64_t j = 0; j < a.columns; j++)
+            found |= find_in(matrix_at(&a, i, j), parts, single, nan_only);
     }
-    return !found;
+    return found;
+}
+
+bool matrix_is_finite(struct matrix_view a)
+{
+    return !find_special(a, false);
+}
+
+bool matrix_has_nan(struct matrix_view a)
+{
+    return find_special(a, true);
+}
+
+void matrix_fill_nan(struct matrix_view a)
+{
+    double part = tn_is_complex(a.dtype) ? NAN : 0;
+    for (int64_t i = 0; i < a.rows; i++)
+        for (int64_t j = 0; j < a.columns; j++)
+            matrix_set(&a, i, j, (tn_complex128){NAN, part});
+}
+
+void matrix_fill_identity(struct matrix_view a)
+{
+    for (int64_t i = 0; i < a.rows; i++)
+        for (int64_t j = 0; j < a.columns; j++)
+            matrix_set(&a, i, j, (tn_complex128){i == j, 0});
 }

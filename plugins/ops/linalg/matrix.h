@@ -38,5 +38,8 @@ void matrix_copy(struct matrix_view to, struct matrix_view from);
 void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool upper);
 void matrix_conjugate(struct matrix_view a); // in place
 bool matrix_is_finite(struct matrix_view a);
+bool matrix_has_nan(struct matrix_view a);
+void matrix_fill_nan(struct matrix_view a);
+void matrix_fill_identity(struct matrix_view a);
 
 #endif // LINALG_MATRIX_H

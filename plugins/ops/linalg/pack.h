@@ -20,9 +20,21 @@
 // X(name, "file") for linalg_<name> and linalg_<name>_kernel.
 #define LINALG_FACTORISATIONS(X)                                                           \
     X(cholesky, "cholesky.c")                                                              \
-    X(solve_triangular, "triangular.c")
+    X(solve_triangular, "triangular.c")                                                    \
+    X(lu_factor, "lu.c")                                                                   \
+    X(lu_permutation, "permutation.c")                                                     \
+    X(solve, "solve.c")                                                                    \
+    X(inv, "solve.c")                                                                      \
+    X(det, "det.c")                                                                        \
+    X(slogdet, "det.c")                                                                    \
+    X(adjugate, "adjugate.c")                                                              \
+    X(qr, "qr.c")                                                                          \
+    X(svd, "svd.c")                                                                        \
+    X(svdvals, "svd.c")                                                                    \
+    X(eigh, "eigh.c")                                                                      \
+    X(eigvalsh, "eigh.c")
 // The others: X(name, "file") for linalg_<name>.
-#define LINALG_COMPOSITES(X)
+#define LINALG_COMPOSITES(X) X(lu, "lu.c")
 #define LINALG_DECLARE(name, ...) extern const tn_primitive linalg_##name;
 LINALG_FACTORISATIONS(LINALG_DECLARE)
 LINALG_COMPOSITES(LINALG_DECLARE)
@@ -31,15 +43,16 @@ LINALG_COMPOSITES(LINALG_DECLARE)
 LINALG_FACTORISATIONS(LINALG_DECLARE)
 #undef LINALG_DECLARE
 
-// The record of a primitive with a kernel, functions NAME_infer, NAME_reference, NAME_vjp,
-// NAME_jvp and NAME_vmap, and that kernel, NAME_launch and NAME_scratch. Further fields of
-// the primitive may follow.
-#define FACTORISATION(stem, sentence, ...)                                                 \
+// The record of a primitive with a kernel, functions NAME_infer, NAME_vjp, NAME_jvp and
+// NAME_vmap and a definition, and that kernel, NAME_launch and NAME_scratch. Further fields
+// of the primitive may follow.
+#define FACTORISATION(stem, definition, room, sentence, ...)                               \
     const tn_primitive linalg_##stem = {.struct_size = sizeof(tn_primitive),               \
                                         .id = "linalg." #stem "/1",                        \
                                         .doc = sentence,                                   \
                                         .infer = stem##_infer,                             \
-                                        .reference = stem##_reference,                     \
+                                        .reference = definition,                           \
+                                        .reference_scratch = room,                         \
                                         .vjp = stem##_vjp,                                 \
                                         .jvp = stem##_jvp,                                 \
                                         .vmap = stem##_vmap,                               \
@@ -56,6 +69,19 @@ LINALG_FACTORISATIONS(LINALG_DECLARE)
         .payload = &(const tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel),            \
                                           .launch = stem##_launch},                        \
     }
+// The same for one that LAPACK defines: the reference is the kernel, on one thread. `takes`
+// are its inputs.
+#define LAPACKS(stem, takes, sentence, ...)                                                \
+    static tn_status stem##_define(const tn_cpu_call *call)                                \
+    {                                                                                      \
+        return job_define(call, stem##_launch);                                            \
+    }                                                                                      \
+    static uint64_t stem##_define_scratch(const tn_kernel_query *query)                    \
+    {                                                                                      \
+        return job_define_scratch(query, stem##_scratch);                                  \
+    }                                                                                      \
+    FACTORISATION(stem, stem##_define, stem##_define_scratch, sentence, takes, __VA_ARGS__)
+enum { LINALG_MOST_OUTPUTS = 4 };
 // The record of one that is put together from others when it is applied.
 #define COMPOSITE(stem, sentence, ...)                                                     \
     const tn_primitive linalg_##stem = {.struct_size = sizeof(tn_primitive),               \
@@ -128,6 +154,25 @@ tn_array *half_triangle(const tn_build *build, tn_array *a);
 // x with an axis of extent 1 behind the last, and without it again.
 tn_array *as_column(const tn_build *build, tn_array *x);
 tn_array *as_vector(const tn_build *build, tn_array *x);
+
+// Rows, or columns, [first, first + count) of matrices: views.
+tn_array *rows_of(const tn_build *build, tn_array *a, int64_t first, int64_t count);
+tn_array *columns_of(const tn_build *build, tn_array *a, int64_t first, int64_t count);
+// a with b behind its columns, or below its rows.
+tn_array *beside(const tn_build *build, tn_array *a, tn_array *b);
+tn_array *above(const tn_build *build, tn_array *a, tn_array *b);
+// A diagonal matrix for each vector of x, and the diagonals of square matrices.
+tn_array *diagonal_matrix(const tn_build *build, tn_array *x);
+tn_array *diagonal_of(const tn_build *build, tn_array *a);
+// The identity of n rows, of dtype `dtype`.
+tn_array *identity(const tn_build *build, int64_t n, tn_dtype dtype);
+tn_array *real_part(const tn_build *build, tn_array *a); // of real numbers a itself
+// x converted to the dtype of `type`.
+tn_array *in_dtype(const tn_build *build, tn_array *x, const tn_type *type);
+// x[..., None, :] and x[..., :, None], which broadcast over rows, and over columns.
+tn_array *as_row(const tn_build *build, tn_array *x);
+tn_array *elementwise(const tn_build *build, const char *expression, tn_array *a,
+                      tn_array *b);
 
 // op(a)^-1 b; `transpose` is TN_LINALG_NONE ...
 tn_array *triangular_solution(const tn_build *build, tn_array *a, tn_array *b,

@@ -35,17 +35,14 @@ static struct triangular_system matrices_of(const struct batch_job *job, int64_t
 
 static struct batch_job triangular_job(const tn_cpu_call *call, job_run run)
 {
-    const tn_layout *out = &call->outputs[0].layout;
-    struct batch_job job = {
-        .call = call, .name = "linalg.solve_triangular", .run = run, .dtype = out->dtype};
-    job.batch = job_batch(out, core_of_b(&job));
-    job.count = tn_layout_count(&job.batch);
-    double n = (double)call->inputs[0].layout.extent[call->inputs[0].layout.rank - 1];
-    job.work = n * n * (core_of_b(&job) == 2 ? (double)out->extent[out->rank - 1] : 1);
-    return job;
+    const tn_layout *out = &call->outputs[0].layout, *a = &call->inputs[0].layout;
+    int32_t core = call->inputs[1].layout.rank == 1 ? 1 : 2;
+    double n = (double)a->extent[a->rank - 1];
+    double columns = core == 2 ? (double)out->extent[out->rank - 1] : 1;
+    return job_start(call, "linalg.solve_triangular", run, out, core, n * n * columns);
 }
 
-static const char *explain(int code)
+static const char *triangular_explain(int code)
 {
     (void)code;
     return "is singular: there is a 0 on its diagonal";
@@ -64,7 +61,7 @@ static bool has_zero_pivot(const struct matrix_view *a,
 
 // The definition: one row of x after the other, from the end of the triangle that has one
 // element. op(a) is a or its transpose, `sign` -1 where it is conjugated.
-static int solve_plainly(const struct batch_job *job, int64_t index, char *room)
+static int triangular_solve_plainly(const struct batch_job *job, int64_t index, char *room)
 {
     const tn_solve_triangular_attrs *attrs = job->call->attrs;
     struct triangular_system m = matrices_of(job, index);
@@ -102,10 +99,10 @@ static uint64_t solve_triangular_reference_scratch(const tn_kernel_query *query)
 
 static tn_status solve_triangular_reference(const tn_cpu_call *call)
 {
-    struct batch_job job = triangular_job(call, solve_plainly);
+    struct batch_job job = triangular_job(call, triangular_solve_plainly);
     int64_t index = 0;
     int code = job_run_all(&job, &index);
-    return code == 0 ? TN_OK : job_fail(&job, index, explain(code));
+    return code == 0 ? TN_OK : job_fail(&job, index, triangular_explain(code));
 }
 
 // Whether LAPACK reads the matrix where it is: rows without gaps between their elements.
@@ -117,7 +114,7 @@ static bool is_by_rows(const tn_layout *a)
 
 // By rows the memory of a is, by columns, a's transpose m, and that of x x's: x^T op(a)^T =
 // b^T, with op(a)^T = m, m^T, m^H.
-static int solve(const struct batch_job *job, int64_t index, char *room)
+static int triangular_solve(const struct batch_job *job, int64_t index, char *room)
 {
     const tn_solve_triangular_attrs *attrs = job->call->attrs;
     static const char *const names[] = {"N", "T", "C"};
@@ -152,7 +149,7 @@ static int solve(const struct batch_job *job, int64_t index, char *room)
     return 0;
 }
 
-static uint64_t room_of(const tn_layout *a)
+static uint64_t triangular_room(const tn_layout *a)
 {
     uint64_t n = (uint64_t)a->extent[a->rank - 1];
     return is_by_rows(a) ? 0
@@ -163,14 +160,14 @@ static uint64_t solve_triangular_scratch(const tn_kernel_query *query)
 {
     const tn_layout *out = &query->outputs[0];
     const tn_layout batch = job_batch(out, query->inputs[1].rank == 1 ? 1 : 2);
-    return job_scratch(query, tn_layout_count(&batch), room_of(&query->inputs[0]));
+    return job_scratch(query, tn_layout_count(&batch), triangular_room(&query->inputs[0]));
 }
 
 static tn_status solve_triangular_launch(const tn_cpu_call *call)
 {
-    struct batch_job job = triangular_job(call, solve);
-    job.room = room_of(&call->inputs[0].layout);
-    return job_launch(&job, explain);
+    struct batch_job job = triangular_job(call, triangular_solve);
+    job.room.size = triangular_room(&call->inputs[0].layout);
+    return job_launch(&job, triangular_explain);
 }
 
 // --- rules ------------------------------------------------------------------------------
@@ -184,7 +181,7 @@ static tn_array *read_part(const tn_build *build, tn_array *a,
 }
 
 // op(a).
-static tn_array *operated(const tn_build *build, tn_array *a, int64_t transpose)
+static tn_array *operated_matrix(const tn_build *build, tn_array *a, int64_t transpose)
 {
     if (transpose == TN_LINALG_NONE)
         return a;
@@ -203,7 +200,7 @@ static tn_array *adjoint_solution(const tn_build *build, tn_array *a, tn_array *
     return conjugate(build, triangular_solution(build, a, conjugate(build, b), &back));
 }
 
-static bool has_vector(const tn_build *build, const tn_rule *rule)
+static bool has_vector_side(const tn_build *build, const tn_rule *rule)
 {
     const tn_type *b = build->type(rule->inputs[1]);
     return b && b->rank == 1;
@@ -214,7 +211,7 @@ TN_VJP(solve_triangular_vjp)
 {
     const tn_solve_triangular_attrs *attrs = rule->attrs;
     tn_array *g = cotangents[0], *x = rule->outputs[0];
-    bool vector = has_vector(build, rule);
+    bool vector = has_vector_side(build, rule);
     if (!g)
         return TN_OK;
     if (vector) {
@@ -226,7 +223,7 @@ TN_VJP(solve_triangular_vjp)
     if (!wants(wanted, 0))
         return TN_OK;
     tn_array *of_a = scaled(build, product(build, g, adjoint(build, x)), -1);
-    gradients[0] = read_part(build, operated(build, of_a, attrs->transpose), attrs);
+    gradients[0] = read_part(build, operated_matrix(build, of_a, attrs->transpose), attrs);
     return TN_OK;
 }
 
@@ -235,14 +232,14 @@ TN_JVP(solve_triangular_jvp)
 {
     const tn_solve_triangular_attrs *attrs = rule->attrs;
     tn_array *t = tangents[1], *x = rule->outputs[0];
-    bool vector = has_vector(build, rule);
+    bool vector = has_vector_side(build, rule);
     if (vector) {
         t = t ? as_column(build, t) : NULL;
         x = as_column(build, x);
     }
     if (tangents[0]) {
         tn_array *of_a =
-            operated(build, read_part(build, tangents[0], attrs), attrs->transpose);
+            operated_matrix(build, read_part(build, tangents[0], attrs), attrs->transpose);
         t = plus(build, t, scaled(build, product(build, of_a, x), -1));
     }
     if (!t)
@@ -276,7 +273,7 @@ static const tn_attr_field fields[] = {
     TN_BOOL_FIELD(tn_solve_triangular_attrs, unit_diagonal, 0,
                   "whether the diagonal counts as ones, and is not read"),
 };
-FACTORISATION(solve_triangular,
+FACTORISATION(solve_triangular, solve_triangular_reference,
+              solve_triangular_reference_scratch,
               "The solution of a x = b, a^T x = b or a^H x = b with triangular matrices a.",
-              TN_INPUTS(inputs), .attrs = TN_ATTR_TABLE(tn_solve_triangular_attrs, fields),
-              .reference_scratch = solve_triangular_reference_scratch);
+              TN_INPUTS(inputs), .attrs = TN_ATTR_TABLE(tn_solve_triangular_attrs, fields));

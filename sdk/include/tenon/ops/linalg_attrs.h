@@ -44,4 +44,46 @@ typedef struct tn_solve_triangular_attrs {
     int64_t unit_diagonal; // 1: the diagonal counts as ones, and is not read; default 0
 } tn_solve_triangular_attrs;
 
+// linalg.lu_factor/1 (a: ..., m, n) -> lu: ..., m, n, and pivots, i32: ..., min(m, n): as
+// scipy.linalg.lu_factor. linalg.lu/1 (a) -> p, l, u with a = p l u, as scipy.linalg.lu.
+
+// linalg.lu_permutation/1 (pivots: i32 ..., k) -> i32 ..., rows: row i of l u is row out[i]
+// of a. A pivot out of range is the nearest row.
+typedef struct tn_lu_permutation_attrs {
+    int64_t rows; // of the factored matrices, at least k; required
+} tn_lu_permutation_attrs;
+
+// linalg.solve/1 (a: ..., n, n; b: ..., n, k, or n) -> x with a x = b; linalg.inv/1,
+// linalg.adjugate/1 (a) -> as a; linalg.det/1 (a) -> ...; linalg.slogdet/1 (a) -> sign and
+// logabsdet, which is real. None has attributes.
+
+// tn_qr_attrs.mode: how many columns q has.
+enum {
+    TN_LINALG_REDUCED = 0,  // min(m, n); the default
+    TN_LINALG_COMPLETE = 1, // m
+};
+
+// linalg.qr/1 (a: ..., m, n) -> q: ..., m, k, and r: ..., k, n.
+typedef struct tn_qr_attrs {
+    int64_t mode; // TN_LINALG_...
+} tn_qr_attrs;
+
+// linalg.svd/1 (a: ..., m, n) -> u, s, vh with a = u diag(s) vh; s is real, the largest
+// first. linalg.svdvals/1 (a) -> s.
+typedef struct tn_svd_attrs {
+    int64_t full_matrices; // 0: u has min(m, n) columns, vh as many rows; default 1: square
+} tn_svd_attrs;
+
+// tn_eigh_attrs.uplo: which triangle is read.
+enum {
+    TN_LINALG_LOWER = 0, // "L"; the default
+    TN_LINALG_UPPER = 1, // "U"
+};
+
+// linalg.eigh/1 (a: ..., n, n) -> w and v with a v = v diag(w); w is real, the least first.
+// linalg.eigvalsh/1 (a) -> w.
+typedef struct tn_eigh_attrs {
+    int64_t uplo; // TN_LINALG_...
+} tn_eigh_attrs;
+
 #endif // TENON_OPS_LINALG_ATTRS_H

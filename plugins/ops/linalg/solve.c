@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// Systems with general matrices, a x = b, and inverses.
+//
+// By rows the memory of a is, by columns, that of its transpose, whose factors serve a,
+// too. Derivatives: Giles, "Collected matrix derivative results", 2008, sections 2.2.3
+// and 2.3.1.
+#include "batch.h"
+
+static const char *explain_singular(int code)
+{
+    return code > 0 ? "is singular" : job_refused(code);
+}
+
+// --- memory -----------------------------------------------------------------------------
+
+enum { FACTORS, PIVOTS, SOLUTIONS, WORK = SOLUTIONS }; // parts of the room
+
+static int64_t last_extent(const tn_layout *l)
+{
+    return l->extent[l->rank - 1];
+}
+
+static struct batch_room solve_room(const tn_layout *a, const tn_layout *b)
+{
+    struct batch_room room = {.size = 0};
+    uint64_t n = (uint64_t)last_extent(a), bytes = (uint64_t)tn_dtype_bytes(a->dtype);
+    uint64_t columns = b->rank == 1 ? 1 : (uint64_t)last_extent(b);
+    room_add(&room, FACTORS, n * n, bytes);
+    room_add(&room, PIVOTS, n, sizeof(int));
+    room_add(&room, SOLUTIONS, columns == 1 ? 0 : tn_saturated_multiply(n, columns), bytes);
+    return room;
+}
+
+// Factors a's transpose in `to`. A NaN in a: INT32_MIN, since OpenBLAS may look for its
+// pivot outside of the matrix.
+static int factor_transposed(const struct batch_job *job, struct matrix_view a, void *to,
+                             int *pivots)
+{
+    int n = (int)a.rows, info = 0;
+    if (matrix_has_nan(a))
+        return INT32_MIN;
+    matrix_copy(matrix_by_rows(to, a.dtype, n, n), a);
+    job->lapack->getrf(&n, &n, to, &n, pivots, &info);
+    return info;
+}
+
+static int solve_system(const struct batch_job *job, int64_t index, char *room)
+{
+    int32_t core = job->call->inputs[1].layout.rank == 1 ? 1 : 2;
+    struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
+    struct matrix_view b = job_matrix(job, &job->call->inputs[1], core, index);
+    struct matrix_view x = job_matrix(job, &job->call->outputs[0], core, index);
+    char *factors = room + job->room.at[FACTORS];
+    int *pivots = (int *)(room + job->room.at[PIVOTS]);
+    int n = (int)a.rows, k = (int)b.columns;
+    if (n == 0 || k == 0)
+        return 0;
+    int info = factor_transposed(job, a, factors, pivots);
+    if (info == INT32_MIN) {
+        matrix_fill_nan(x);
+        return 0;
+    }
+    if (info != 0)
+        return info;
+    struct matrix_view solutions =
+        matrix_by_columns(k == 1 ? x.data : room + job->room.at[SOLUTIONS], x.dtype, n, k);
+    matrix_copy(solutions, b);
+    job->lapack->getrs("T", &n, &k, factors, &n, pivots, solutions.data, &n, &info, 1);
+    if (k > 1)
+        matrix_copy(x, solutions);
+    return info;
+}
+
+static uint64_t solve_scratch(const tn_kernel_query *query)
+{
+    const tn_layout *b = &query->inputs[1];
+    const tn_layout batch = job_batch(&query->outputs[0], b->rank == 1 ? 1 : 2);
+    return job_scratch(query, tn_layout_count(&batch),
+                       solve_room(&query->inputs[0], b).size);
+}
+
+static tn_status solve_launch(const tn_cpu_call *call)
+{
+    const tn_layout *a = &call->inputs[0].layout, *b = &call->inputs[1].layout;
+    double n = (double)last_extent(a), k = b->rank == 1 ? 1 : (double)last_extent(b);
+    struct batch_job job =
+        job_start(call, "linalg.solve", solve_system, &call->outputs[0].layout,
+                  b->rank == 1 ? 1 : 2, n * n * (n * 2 / 3 + 2 * k));
+    job.room = solve_room(a, b);
+    return job_launch(&job, explain_singular);
+}
+
+static struct batch_room inv_room(const struct lapack *lapack, const tn_layout *a)
+{
+    struct batch_room room = {.size = 0};
+    int n = (int)last_extent(a), query = -1, info = 0, pivot = 1;
+    tn_complex128 answer = {0, 0}, none = {0, 0};
+    room_add(&room, FACTORS, 0, 0);
+    room_add(&room, PIVOTS, (uint64_t)n, sizeof(int));
+    int lda = n > 0 ? n : 1;
+    if (lapack)
+        lapack->getri(&n, &none, &lda, &pivot, &answer, &query, &info);
+    room_add_work(&room, WORK, a->dtype, &answer);
+    return room;
+}
+
+static int invert_matrix(const struct batch_job *job, int64_t index, char *room)
+{
+    struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
+    struct matrix_view x = job_matrix(job, &job->call->outputs[0], 2, index);
+    int *pivots = (int *)(room + job->room.at[PIVOTS]);
+    int n = (int)a.rows, lwork = (int)job->room.length[WORK];
+    if (n == 0)
+        return 0;
+    int info = factor_transposed(job, a, x.data, pivots);
+    if (info == INT32_MIN) {
+        matrix_fill_nan(x);
+        return 0;
+    }
+    if (info == 0)
+        job->lapack->getri(&n, x.data, &n, pivots, room + job->room.at[WORK], &lwork,
+                           &info);
+    return info;
+}
+
+static uint64_t inv_scratch(const tn_kernel_query *query)
+{
+    const tn_layout *a = &query->inputs[0], batch = job_batch(a, 2);
+    return job_scratch(query, tn_layout_count(&batch),
+                       inv_room(lapack_find(a->dtype, NULL), a).size);
+}
+
+static tn_status inv_launch(const tn_cpu_call *call)
+{
+    const tn_layout *a = &call->inputs[0].layout;
+    double n = (double)last_extent(a);
+    struct batch_job job =
+        job_start(call, "linalg.inv", invert_matrix, a, 2, n * n * n * 2);
+    job.room = inv_room(lapack_find(a->dtype, NULL), a);
+    return job_launch(&job, explain_singular);
+}
+
+// --- types and rules --------------------------------------------------------------------
+
+static tn_status solve_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_type *a = &infer->types[0], *b = &infer->types[1];
+    tn_status status = check_square(infer->host, "a", a);
+    return status == TN_OK ? check_system(infer->host, a, b, &types[0]) : status;
+}
+
+static tn_status inv_infer(const tn_infer *infer, tn_type *types)
+{
+    tn_status status = check_square(infer->host, "a", &infer->types[0]);
+    if (status == TN_OK)
+        types[0] = infer->types[0];
+    return status;
+}
+
+static tn_array *system_solution(const tn_build *build, tn_array *a, tn_array *b)
+{
+    return build->op(build, "linalg.solve/1", TN_IN(a, b), TN_NO_ATTRS);
+}
+
+static bool is_vector_system(const tn_build *build, const tn_rule *rule)
+{
+    const tn_type *b = build->type(rule->inputs[1]);
+    return b && b->rank == 1;
+}
+
+// g' = a^-H g for b, and -g' x^H for a.
+TN_VJP(solve_vjp)
+{
+    tn_array *g = cotangents[0], *x = rule->outputs[0];
+    bool vector = is_vector_system(build, rule);
+    if (!g)
+        return TN_OK;
+    if (vector) {
+        g = as_column(build, g);
+        x = as_column(build, x);
+    }
+    g = system_solution(build, adjoint(build, rule->inputs[0]), g);
+    gradients[1] = vector ? as_vector(build, g) : g;
+    if (wants(wanted, 0))
+        gradients[0] = scaled(build, product(build, g, adjoint(build, x)), -1);
+    return TN_OK;
+}
+
+// a^-1 (t_b - t_a x).
+TN_JVP(solve_jvp)
+{
+    tn_array *t = tangents[1], *x = rule->outputs[0];
+    bool vector = is_vector_system(build, rule);
+    if (vector) {
+        t = t ? as_column(build, t) : NULL;
+        x = as_column(build, x);
+    }
+    if (tangents[0])
+        t = plus(build, t, scaled(build, product(build, tangents[0], x), -1));
+    if (!t)
+        return TN_OK;
+    t = system_solution(build, rule->inputs[0], t);
+    out_tangents[0] = vector ? as_vector(build, t) : t;
+    return TN_OK;
+}
+
+TN_VMAP(solve_vmap)
+{
+    tn_array *a, *b;
+    bool vector = batched_system(build, rule, axes, &a, &b);
+    tn_array *x = system_solution(build, a, b);
+    outputs[0] = vector ? as_vector(build, x) : x;
+    out_axes[0] = 0;
+    return built(outputs[0]);
+}
+
+TN_VJP(inv_vjp)
+{
+    tn_array *x = adjoint(build, rule->outputs[0]);
+    if (cotangents[0])
+        gradients[0] =
+            scaled(build, product(build, product(build, x, cotangents[0]), x), -1);
+    return TN_OK;
+}
+
+TN_JVP(inv_jvp)
+{
+    tn_array *x = rule->outputs[0];
+    if (tangents[0])
+        out_tangents[0] =
+            scaled(build, product(build, product(build, x, tangents[0]), x), -1);
+    return TN_OK;
+}
+
+TN_VMAP(inv_vmap)
+{
+    return batched_matrices(build, rule, axes, "linalg.inv/1", TN_NO_ATTRS, outputs,
+                            out_axes);
+}
+
+static const tn_input_info solve_inputs[] = {
+    {"a", "square matrices", 0, LINALG_DTYPES},
+    {"b", "right-hand sides, columns of matrices; one vector if it has one axis", 0,
+     LINALG_DTYPES},
+};
+LAPACKS(solve, TN_INPUTS(solve_inputs), "The solution of a x = b.");
+LAPACKS(inv, TN_INPUTS(linalg_a), "The inverse of matrices.");
