@@ -14,6 +14,7 @@ import golden_composites
 import golden_numbers
 import golden_numpy
 import golden_operators
+import golden_random
 import numpy as np
 
 DTYPES = {np.dtype(n): i + 1 for i, n in enumerate(
@@ -184,6 +185,7 @@ def main():
     golden_numbers.make(add)
     golden_operators.make(add, DTYPES)
     golden_composites.make(add)
+    golden_random.make(add)
     DTYPES.update({np.dtype('complex64'): 14, np.dtype('complex128'): 15})
     golden_composites.make_complex(add)
     golden_numpy.make(add)

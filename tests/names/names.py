@@ -34,7 +34,7 @@ def check(name):
             wrong.append(f"{theirs}: {text} is no operator")
         if kind == "missing":
             missing.append(theirs)
-            if theirs.split(".")[-1] in ours and not theirs.startswith("random."):
+            if theirs.split(".")[-1] in ours:
                 wrong.append(f"{theirs}: there is an operator of this name")
     print(f"# {name}: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
     print(f"# {name}: missing: " + " ".join(missing))

@@ -232,6 +232,27 @@ static const struct prim_case empties[] = {
     {"quant.quantized_matmul", "no rows", F, 2, {{2, {0, 32}}, {2, {3, 34}, TN_U8}}, {BLOCKS}, 0, NULL},
     {"quant.quantized_matmul", "no columns", F, 2, {{2, {2, 32}}, {2, {0, 34}, TN_U8}}, {BLOCKS}, 0, NULL},
     {"quant.quantized_matmul", "no terms", F, 2, {{2, {2, 0}}, {2, {3, 0}, TN_U8}}, {BLOCKS}, 0, NULL},
+    {"random.bits", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.random", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.standard_normal", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.uniform", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.normal", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.gumbel", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.laplace", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.exponential", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.bernoulli", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.randint", "none", F, 1, {{1, {2}, TN_U32}}, {{"shape", "[0, 3]"}}, 0, NULL},
+    {"random.split", "none", F, 1, {{1, {2}, TN_U32}}, {{"num", "0"}}, 0, NULL},
+    {"random.truncated_normal", "none", F, 3, {{1, {2}, TN_U32}, {1, {0}}, {0}}, {{0}}, 0, NULL},
+    {"random.permutation", "none", F, 2, {{1, {2}, TN_U32}, {2, {0, 3}}}, {{0}}, 0, NULL},
+    {"random.permutation", "rows", F, 2, {{1, {2}, TN_U32}, {2, {3, 0}}}, {{"independent", "true"}}, 0, NULL},
+    {"random.choice", "none", F, 2, {{1, {2}, TN_U32}, {2, {3, 0}}}, {{"shape", "[2]"}}, 0, NULL},
+    {"random.choice", "none of none", F, 2, {{1, {2}, TN_U32}, {1, {0}}}, {{"shape", "[0]"}}, 0, NULL},
+    {"random.categorical", "no rows", F, 2, {{1, {2}, TN_U32}, {2, {0, 3}}}, {{0}}, 0, NULL},
+    {"random.gamma", "none", F, 2, {{1, {2}, TN_U32}, {1, {0}}}, {{0}}, 0, NULL},
+    {"random.beta", "none", F, 3, {{1, {2}, TN_U32}, {1, {0}}, {1, {0}}}, {{0}}, 0, NULL},
+    {"random.dirichlet", "none", F, 2, {{1, {2}, TN_U32}, {2, {0, 3}}}, {{0}}, 0, NULL},
+    {"random.poisson", "none", F, 2, {{1, {2}, TN_U32}, {1, {0}}}, {{0}}, 0, NULL},
     {"quant.quantized_take", "no indices", F, 2, {{2, {3, 34}, TN_U8}, {1, {0}, TN_I64}}, {BLOCKS}, 0, NULL},
 };
 // clang-format on
@@ -265,11 +286,12 @@ static bool is_everywhere(const tn_primitive *record)
             strcmp(record->id, "quant.pack/1") != 0);
 }
 
-// As NumPy, these take no empty arrays at all.
+// As NumPy, these take no empty arrays at all; nor does a key of a number.
 static bool empty_refused(const tn_primitive *record)
 {
     return strcmp(record->id, "base.convolve/1") == 0 ||
-           strcmp(record->id, "base.correlate/1") == 0;
+           strcmp(record->id, "base.correlate/1") == 0 ||
+           strcmp(record->id, "random.fold_in/1") == 0;
 }
 
 void empty_tests(struct suite *s)

@@ -2,6 +2,8 @@
 // Builds graphs from samples, and implements the tn_build table that rules use.
 #include "apply.h"
 
+#include <tenon/control.h>
+
 uint32_t graph_inputs(tn_scope *scope, const struct sample *s, tn_array *in[MAX_IN])
 {
     uint32_t count = sample_given(s);
@@ -121,6 +123,39 @@ static tn_array *build_scalar(const tn_build *build, tn_dtype dtype, double valu
     return tn_scalar(build->scope, dtype, value);
 }
 
+// A body of a rule's own, with what it is called with.
+struct rule_body {
+    tn_build_body body;
+    void *user;
+    const tn_host *host;
+};
+
+static tn_status call_own(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                          tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    const struct rule_body *own = user;
+    tn_build build = graph_build(scope, own->host);
+    return own->body(&build, inputs, num_inputs, outputs, num_outputs, own->user);
+}
+
+static const tn_graph *build_trace(const tn_build *build, tn_build_body body, void *user,
+                                   const tn_type *inputs, uint64_t num_inputs,
+                                   uint64_t num_outputs, tn_captures *captures)
+{
+    struct rule_body own = {body, user, build->host};
+    const tn_graph *graph = NULL;
+    tn_status status = tn_graph_trace(build->scope, call_own, &own, inputs, num_inputs,
+                                      num_outputs, captures, &graph);
+    return status ? NULL : graph;
+}
+
+static tn_status build_call(const tn_build *build, const tn_graph *graph,
+                            tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs)
+{
+    return tn_graph_call(build->scope, graph, inputs, num_inputs, outputs, num_outputs);
+}
+
 tn_build graph_build(tn_scope *scope, const tn_host *host)
 {
     return (tn_build){.struct_size = sizeof(tn_build),
@@ -130,5 +165,7 @@ tn_build graph_build(tn_scope *scope, const tn_host *host)
                       .op_n = build_op_n,
                       .expr = build_expr,
                       .scalar = build_scalar,
-                      .type = tn_array_type};
+                      .type = tn_array_type,
+                      .trace = build_trace,
+                      .call = build_call};
 }

@@ -15,8 +15,9 @@
 static const char details[] =
     "ID is an installed plugin; an argument with a slash is a shared object, which is\n"
     "loaded. The functions are static and inline: they call tn_op with the operator's id,\n"
-    "and need nothing but <tenon/tenon.h>. Operators of Tenon's own packs are tn_NAME,\n"
-    "those of others PACK_NAME. Up to two attributes are plain arguments; more are a\n"
+    "and need nothing but <tenon/tenon.h>. Operators of Tenon's own packs are tn_NAME, of\n"
+    "pack random tn_rng_NAME, those of others PACK_NAME. Up to two attributes are plain "
+    "arguments; more are a\n"
     "struct with a function that gives the defaults.\n"
     "\n"
     "  tenon header com.acme.axpby -o acme.h\n"

@@ -13,7 +13,8 @@
 // <tenon/tenon.h> uses gets one more at its end.
 void header_identifier(const char *text, size_t length, char out[MAX_NAME]);
 
-// "base.add/1" of Tenon's own pack: tn_add; "acme.axpby/1": acme_axpby. If there is a newer
+// "base.add/1" of Tenon's own pack: tn_add; "random.bits/1": tn_rng_bits; "acme.axpby/1":
+// acme_axpby. If there is a newer
 // revision, the number of this one is added.
 void header_function_name(const char *plugin, const char *id, bool newest,
                           char out[MAX_NAME]);

@@ -5,35 +5,11 @@
 // Element i encrypts the 64-bit counter i under the key: the same key gives the same
 // numbers on every device, in any order. Each primitive is one expression, so it fuses with
 // its consumers.
+#include <tenon/ops/threefry.h>
 #include "../pack.h"
 
-// One round of the words x and y: x += y; y = rotate_left(y, left) ^ x. Expressions assign
-// a name once, so each round has names of its own: x and y are a<a> and b<b> before the
-// round, a<c> and b<d> after it. right = 32 - left.
-#define ROUND(a, b, c, d, left, right)                                                     \
-    "a" #c " = a" #a " + b" #b "; "                                                        \
-    "b" #d " = ((b" #b " << " #left ") | (b" #b " >> " #right ")) ^ a" #c "; "
-#define FOUR_ROUNDS(n, r0, l0, r1, l1, r2, l2, r3, l3)                                     \
-    ROUND(n##0, n##0, n##1, n##1, r0, l0)                                                  \
-    ROUND(n##1, n##1, n##2, n##2, r1, l1)                                                  \
-    ROUND(n##2, n##2, n##3, n##3, r2, l2)                                                  \
-    ROUND(n##3, n##3, n##4, n##4, r3, l3)
-#define ODD_ROUNDS(n) FOUR_ROUNDS(n, 13, 19, 15, 17, 26, 6, 6, 26)
-#define EVEN_ROUNDS(n) FOUR_ROUNDS(n, 17, 15, 29, 3, 16, 16, 24, 8)
-// Key injection after every four rounds: adds two key words and the number of the
-// injection.
-#define INJECT(from, to, ka, kb, count)                                                    \
-    "a" #to "0 = a" #from "4 + " #ka "; b" #to "0 = b" #from "4 + (" #kb " + " #count ");" \
-    " "
-
-// Definitions of an expression over the key words k0 and k1: two random words, a60 and b60.
-// 466688986 is 0x1BD11BDA, the parity constant of the key schedule.
-#define THREEFRY                                                                           \
-    "k2 = k0 ^ k1 ^ u32(466688986); "                                                      \
-    "a10 = u32(index) + k0; b10 = u32(index >> 32) + k1; " ODD_ROUNDS(1)                   \
-        INJECT(1, 2, k1, k2, 1) EVEN_ROUNDS(2) INJECT(2, 3, k2, k0, 2) ODD_ROUNDS(3)       \
-            INJECT(3, 4, k0, k1, 3) EVEN_ROUNDS(4) INJECT(4, 5, k1, k2, 4) ODD_ROUNDS(5)   \
-                INJECT(5, 6, k2, k0, 5)
+// Two random words of the element's number: a60 and b60.
+#define THREEFRY TN_THREEFRY_TEXT("u32(index)", "u32(index >> 32)")
 
 #define BITS "k0, k1 -> " THREEFRY "a60"
 

@@ -340,7 +340,8 @@ typedef struct tn_linspace_attrs {
 // number, so the same key gives the same numbers on every device. base.random_bits/1 gives
 // the words, base.random_uniform/1 numbers in [a, b), base.random_normal/1 the normal
 // distribution by the method of Box and Muller (1958). Uniform numbers are never b, with
-// both bounds rounded to the dtype; where a is not below b then, all are a.
+// both bounds rounded to the dtype; where a is not below b then, all are a. Pack "random"
+// has these distributions and others, with parameters that are arrays: use that one.
 typedef struct tn_random_attrs {
     tn_ints shape; // required
     int64_t dtype; // a float dtype; TN_DTYPE_NONE: f32. random_bits: not read, always u32
