@@ -67,7 +67,9 @@ static void draw_element(int32_t dtype, void *out)
         cpu_ref_cast(TN_F64, dtype, out, &x);
         return;
     }
-    if (draw() % 2)
+    if (draw() % 4 == 0)
+        i >>= draw() % 64;
+    else if (draw() % 2)
         i = i % 10;
     if (draw() % 16 == 0)
         i = draw() % 2 ? INT64_MIN : INT64_MAX;

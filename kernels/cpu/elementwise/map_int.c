@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Operations on integers and bool.
+#include <math.h>
 #include "map_loops.h"
 #include "variants.h"
+
+// Whether processors of the variant have an instruction that rounds a vector of floats.
+#if defined(__SSE4_1__) || defined(__aarch64__)
+#define ROUNDS_VECTORS 1
+#else
+#define ROUNDS_VECTORS 0
+#endif
+
+// Added to a whole number of up to 51 bits, MIDDLE gives a float that has it in its low
+// bits.
+#define MIDDLE 0x1.8p52
+#define MIDDLE_BITS UINT64_C(0x4338000000000000)
 
 // ENTRY, for TN_EXPR_OPS: a table entry for each instruction whose operands may be
 // integers, nothing for the others.

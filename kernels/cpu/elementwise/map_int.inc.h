@@ -31,6 +31,43 @@ static inline T F(modulo)(T x, T y)
 #endif
 }
 
+// The quotient of floats, rounded down, is that of integers where these have so few bits
+// that a float between a quotient and the next whole number cannot be missed. Where
+// processors round vectors, such loops are vectors; all integers of up to 32 bits are
+// common.
+#if W == 64
+static inline double F(widened)(T x) // |x| is at most 2^51
+{
+    return f64_of_bits((uint64_t)x + MIDDLE_BITS) - MIDDLE;
+}
+static inline bool F(is_common)(T x, T y)
+{
+    uint64_t half = IS_SIGNED ? UINT64_C(1) << 50 : 0;
+    return ((((uint64_t)x + half) | ((uint64_t)y + half)) >> 51) == 0;
+}
+#elif W == 32
+#define widened_i32 (double)
+#define widened_u32 (double)
+#endif
+#if W >= 32
+static inline T F(quick_divide)(T x, T y)
+{
+    double quotient = floor(F(widened)(x) / F(widened)(y == 0 ? 1 : y));
+    T result = (T)(bits_of_f64(quotient + MIDDLE) - MIDDLE_BITS);
+    return y == 0 ? 0 : result;
+}
+#else
+static inline T F(quick_divide)(T x, T y)
+{
+    int32_t result = (int32_t)floorf((float)x / (float)(y == 0 ? 1 : y));
+    return (T)(y == 0 ? 0 : result);
+}
+#endif
+static inline T F(quick_modulo)(T x, T y)
+{
+    return (T)(y == 0 ? 0 : x - F(quick_divide)(x, y) * y);
+}
+
 static inline T F(power)(T x, T y)
 {
     T result = 1;
@@ -67,8 +104,16 @@ MAP1(F(ABS), T, T, x)
 MAP1(F(SIGN), T, T, x != 0)
 MAPPER(F(SHR), T, T, y >= W ? 0 : x >> (y & (W - 1)))
 #endif
-MAPPER(F(DIV), T, T, F(divide)(x, y))
-MAPPER(F(MOD), T, T, F(modulo)(x, y))
+#if W < 64 || !ROUNDS_VECTORS
+MAPPER(F(DIV), T, T, ROUNDS_VECTORS ? F(quick_divide)(x, y) : F(divide)(x, y))
+MAPPER(F(MOD), T, T, ROUNDS_VECTORS ? F(quick_modulo)(x, y) : F(modulo)(x, y))
+#else
+#define spread F(spread)
+#include "map_rare.inc.h"
+MAP2_RARE(F(DIV), F(is_common)(x, y), F(quick_divide)(x, y), F(divide)(x, y))
+MAP2_RARE(F(MOD), F(is_common)(x, y), F(quick_modulo)(x, y), F(modulo)(x, y))
+#undef spread
+#endif
 MAPPER(F(POW), T, T, F(power)(x, y))
 MAPPER(F(MIN), T, T, x < y ? x : y)
 MAPPER(F(MAX), T, T, x > y ? x : y)

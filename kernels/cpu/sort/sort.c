@@ -7,6 +7,8 @@
 
 #define RUN_ITEMS 16    // so few are sorted by insertion
 #define LEAST_RADIX 768 // items: fewer are sorted by merging
+#define FEW_ITEMS 32    // so few first ones are put in their places one by one
+#define LOOK_AT 16      // elements that are passed over at once
 #define DIGIT_BITS CPU_SORT_DIGIT_BITS
 #define NUM_DIGITS CPU_SORT_DIGITS
 
@@ -62,6 +64,49 @@ static inline uint64_t key_of(const struct cpu_sort *s, const void *row, int64_t
     return s->descending ? bits ^ ones : bits;
 }
 
+// The first of elements [i, n) that is not certainly behind, or equal to, `last`; a NaN is
+// not certain, wherever it comes.
+#define FIND(T)                                                                            \
+    static int64_t find_##T(const T *x, int64_t i, int64_t n, T last, bool descending)     \
+    {                                                                                      \
+        for (int any = 0; i + LOOK_AT <= n; i += LOOK_AT) {                                \
+            if (descending)                                                                \
+                for (int64_t k = 0; k < LOOK_AT; k++)                                      \
+                    any |= !(x[i + k] <= last);                                            \
+            else                                                                           \
+                for (int64_t k = 0; k < LOOK_AT; k++)                                      \
+                    any |= !(x[i + k] >= last);                                            \
+            if (any)                                                                       \
+                break;                                                                     \
+        }                                                                                  \
+        while (i < n && (descending ? x[i] <= last : x[i] >= last))                        \
+            i++;                                                                           \
+        return i;                                                                          \
+    }
+FIND(float)
+FIND(double)
+FIND(int32_t)
+FIND(int64_t)
+#undef FIND
+
+// The first element from i on, or n, that may come before element `last` of the row.
+static int64_t next_candidate(const struct cpu_sort *s, const void *row, int64_t i,
+                              int64_t last)
+{
+    switch (s->dtype) {
+    case TN_F32:
+        return find_float(row, i, s->n, ((const float *)row)[last], s->descending);
+    case TN_F64:
+        return find_double(row, i, s->n, ((const double *)row)[last], s->descending);
+    case TN_I32:
+        return find_int32_t(row, i, s->n, ((const int32_t *)row)[last], s->descending);
+    case TN_I64:
+        return find_int64_t(row, i, s->n, ((const int64_t *)row)[last], s->descending);
+    default:
+        return i;
+    }
+}
+
 #define ITEM uint64_t
 #define NAME(word) word##_narrow
 #define DIGIT(item, pass) ((item) >> (32 + (pass)*DIGIT_BITS) & (NUM_DIGITS - 1))
@@ -69,6 +114,10 @@ static inline uint64_t key_of(const struct cpu_sort *s, const void *row, int64_t
 static inline uint64_t item_narrow(const struct cpu_sort *s, const void *row, int64_t i)
 {
     return key_of(s, row, i) << 32 | (uint64_t)i;
+}
+static inline int64_t place_narrow(uint64_t item)
+{
+    return (int64_t)(item & UINT32_MAX);
 }
 #include "sort_items.inc.h"
 #undef ITEM
@@ -84,6 +133,10 @@ static inline struct wide_item item_wide(const struct cpu_sort *s, const void *r
                                          int64_t i)
 {
     return (struct wide_item){key_of(s, row, i), (uint64_t)i};
+}
+static inline int64_t place_wide(struct wide_item item)
+{
+    return (int64_t)item.index;
 }
 #include "sort_items.inc.h"
 #undef ITEM

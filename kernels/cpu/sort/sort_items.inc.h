@@ -5,6 +5,7 @@
 //   NAME(word)    the names of this file's functions
 //   DIGIT(item, pass)  DIGIT_BITS bits of the key, the lowest in pass 0
 //   BEFORE(a, b)  whether a's key is less than b's
+//   NAME(item), NAME(place)  the item of an element of a row, and back
 
 static void NAME(insert)(ITEM *items, int64_t n)
 {
@@ -127,15 +128,42 @@ static void NAME(merge_part)(ITEM *to, const ITEM *items, int64_t n, int64_t wid
     NAME(merge)(to + first + begin, a + i, k - i, b + begin - i, end - k - (begin - i));
 }
 
-// The k first of n items in order, from keys that `next` makes: items that come behind the
-// k-th of those so far are left out, and the others are sorted whenever `room` are there.
-// Gives the sorted items.
+// The k first of n items in order, of which each is put in its place: few, so that elements
+// behind the k-th of those so far, which are most, are passed over without a key.
+static ITEM *NAME(select_few)(const struct cpu_sort *s, const void *row, ITEM *items)
+{
+    int64_t filled = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        if (filled == s->k) {
+            i = next_candidate(s, row, i, NAME(place)(items[s->k - 1]));
+            if (i == s->n)
+                break;
+        }
+        ITEM item = NAME(item)(s, row, i);
+        int64_t at = filled < s->k ? filled : s->k - 1;
+        if (filled == s->k && !BEFORE(item, items[at]))
+            continue;
+        for (; at > 0 && BEFORE(item, items[at - 1]); at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+        filled += filled < s->k;
+    }
+    return items;
+}
+
+// The k first of n items in order: items that come behind the k-th of those so far are left
+// out, and the others are sorted whenever `room` are there. Gives the sorted items.
 static ITEM *NAME(select)(const struct cpu_sort *s, const void *row, ITEM *items,
                           ITEM *other, int64_t room, uint32_t *counts)
 {
     int64_t filled = 0;
     bool full = false;
+    if (s->k <= FEW_ITEMS && s->k < s->n)
+        return NAME(select_few)(s, row, items);
     for (int64_t i = 0; i < s->n; i++) {
+        i = full ? next_candidate(s, row, i, NAME(place)(items[s->k - 1])) : i;
+        if (i == s->n)
+            break;
         ITEM item = NAME(item)(s, row, i);
         if (full && !BEFORE(item, items[s->k - 1]))
             continue;

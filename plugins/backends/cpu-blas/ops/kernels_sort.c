@@ -10,7 +10,7 @@
 #include "kernels.h"
 
 #define LANES 64
-#define LEAST_ROOM 1024  // items of a selection
+#define LEAST_ROOM 128   // items of a selection
 #define LEAST_PART 32768 // items of a part of a row
 #define MAX_PARTS 16
 #define PIECE_ITEMS 16384 // that a thread merges at once; parts are multiples of it
