@@ -11,6 +11,7 @@ import struct
 import sys
 
 import golden_composites
+import golden_matrices
 import golden_numbers
 import golden_numpy
 import golden_operators
@@ -186,9 +187,11 @@ def main():
     golden_operators.make(add, DTYPES)
     golden_composites.make(add)
     golden_random.make(add)
+    golden_matrices.make(add)
     DTYPES.update({np.dtype('complex64'): 14, np.dtype('complex128'): 15})
     golden_composites.make_complex(add)
     golden_numpy.make(add)
+    golden_matrices.make_complex(add)
     with open(sys.argv[1], 'wb') as out:
         out.write(struct.pack('<q', len(cases)))
         for name, attrs, inputs, results, roundings in cases:

@@ -216,6 +216,8 @@ static const struct prim_case empties[] = {
     {"fft.rfftn", "resized", F, 1, {{2, {0, 3}}}, {{"s", "[2, 3]"}}, 0, NULL},
     {"fft.irfftn", "resized", F, 1, {{2, {0, 3}, TN_COMPLEX64}}, {{"s", "[2, 4]"}}, 0, NULL},
     {"fft.istft", "no signals", F, 1, {{3, {0, 5, 3}, TN_COMPLEX64}}, {{0}}, 0, NULL},
+    {"linalg.cond", "no matrices", F, 1, {{3, {0, 3, 3}}}, {{0}}, 0, NULL},
+    {"linalg.lu_permutation", "no matrices", F, 1, {{2, {0, 3}, TN_I32}}, {{"rows", "3"}}, 0, NULL},
     {"libm.ldexp", "none", F, 2, {{1, {0}, TN_F64}, {1, {0}, TN_I32}}, {{0}}, 0, NULL},
     {"nn.adam", "a step", F, 5, {{1, {0}}, {1, {0}}, {1, {0}}, {1, {0}}, {0}}, {{0}}, 0, NULL},
     {"nn.layer_norm_grad", "no rows", F, 3, {{2, {0, 3}}, {1, {3}}, {2, {0, 3}}}, {{0}}, 0, NULL},

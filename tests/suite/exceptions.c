@@ -13,6 +13,8 @@ struct exception {
 static const struct exception today[] = {
     {"vulkan*", "base.matmul/* bool *", "no kernel for bool"},
     {"vulkan*", "what NumPy gives/fft.*", "transforms have kernels on the CPU alone"},
+    {"vulkan*", "what NumPy gives/linalg.@(cond|expm|matrix_rank|pinv) *",
+     "factors have kernels on the CPU alone"},
 };
 
 // What some drivers get wrong: a pass is no surprise.

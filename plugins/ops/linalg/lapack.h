@@ -23,6 +23,10 @@
     X(trsv, "trsv", "trsv",                                                                \
       (const char *uplo, const char *trans, const char *diag, const int *n, const void *a, \
        const int *lda, void *x, const int *step, size_t, size_t, size_t))                  \
+    X(gemm, "gemm", "gemm",                                                                \
+      (const char *of_a, const char *of_b, const int *m, const int *n, const int *k,       \
+       const void *alpha, const void *a, const int *lda, const void *b, const int *ldb,    \
+       const void *beta, void *c, const int *ldc, size_t, size_t))                         \
     X(getrf, "getrf", "getrf",                                                             \
       (const int *m, const int *n, void *a, const int *lda, int *pivots, int *info))       \
     X(getri, "getri", "getri",                                                             \

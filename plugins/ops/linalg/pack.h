@@ -32,9 +32,18 @@
     X(svd, "svd.c")                                                                        \
     X(svdvals, "svd.c")                                                                    \
     X(eigh, "eigh.c")                                                                      \
-    X(eigvalsh, "eigh.c")
+    X(eigvalsh, "eigh.c")                                                                  \
+    X(expm, "expm.c")
 // The others: X(name, "file") for linalg_<name>.
-#define LINALG_COMPOSITES(X) X(lu, "lu.c")
+#define LINALG_COMPOSITES(X)                                                               \
+    X(lu, "lu.c")                                                                          \
+    X(vector_norm, "norms.c")                                                              \
+    X(matrix_norm, "norms.c")                                                              \
+    X(norm, "norms.c")                                                                     \
+    X(cond, "norms.c")                                                                     \
+    X(matrix_power, "power.c")                                                             \
+    X(matrix_rank, "pinv.c")                                                               \
+    X(pinv, "pinv.c")
 #define LINALG_DECLARE(name, ...) extern const tn_primitive linalg_##name;
 LINALG_FACTORISATIONS(LINALG_DECLARE)
 LINALG_COMPOSITES(LINALG_DECLARE)
