@@ -101,17 +101,28 @@ int no_primitive(tn_runtime *runtime, const char *name)
 
 // --- collecting ------------------------------------------------------------------------
 
+// The dtypes that an input may have.
+static json_t *dtypes_json(const tn_input_info *input)
+{
+    json_t *list = json_array();
+    uint32_t set = input->dtypes ? input->dtypes : TN_FIRST_DTYPES;
+    for (tn_dtype dtype = TN_DTYPE_NONE + 1; dtype < TN_NUM_DTYPES; dtype++)
+        if (tn_dtype_in(dtype, set))
+            json_array_append_new(list, json_string(dtype_name(dtype)));
+    return list;
+}
+
 static json_t *inputs_json(const tn_primitive *primitive)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < primitive->num_inputs; i++) {
         const tn_input_info *input = &primitive->inputs[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:b, s:b, s:b}", "name", input->name,
-                                        "doc", input->doc ? input->doc : "", "optional",
-                                        (input->flags & TN_INPUT_OPTIONAL) != 0, "variadic",
-                                        (input->flags & TN_INPUT_VARIADIC) != 0, "constant",
-                                        (input->flags & TN_INPUT_CONSTANT) != 0));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:o, s:b, s:b, s:b}", "name", input->name, "doc",
+                            input->doc ? input->doc : "", "dtypes", dtypes_json(input),
+                            "optional", (input->flags & TN_INPUT_OPTIONAL) != 0, "variadic",
+                            (input->flags & TN_INPUT_VARIADIC) != 0, "constant",
+                            (input->flags & TN_INPUT_CONSTANT) != 0));
     }
     return list;
 }

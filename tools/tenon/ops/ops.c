@@ -61,13 +61,25 @@ static const char *plugin_of(const tn_runtime *runtime, const char *id)
     return "";
 }
 
-static json_t *list_ops(tn_runtime *runtime, const char *pattern, bool calls)
+// All that `tenon op` tells of the operator; NULL where its pack cannot be loaded.
+static json_t *described(tn_runtime *runtime, const char *id)
+{
+    const tn_primitive *primitive = tn_primitive_find(runtime, id);
+    return primitive ? op_json(runtime, primitive) : NULL;
+}
+
+static json_t *list_ops(tn_runtime *runtime, const char *pattern, bool calls, bool json)
 {
     json_t *rows = json_array();
     for (const char *const *id = tn_primitive_names(runtime); id && *id; id++) {
         if (!matches(*id, pattern))
             continue;
-        json_t *row = json_pack("{s:s, s:s}", "id", *id, "plugin", plugin_of(runtime, *id));
+        json_t *row = calls && json ? described(runtime, *id) : NULL;
+        if (row) {
+            json_array_append_new(rows, row);
+            continue;
+        }
+        row = json_pack("{s:s, s:s}", "id", *id, "plugin", plugin_of(runtime, *id));
         if (calls)
             add_call(row, runtime, *id);
         json_array_append_new(rows, row);
@@ -82,10 +94,11 @@ int cmd_ops(const struct command *self, int argc, char **argv)
     struct command mine = *self;
     mine.details = details;
     bool json = false, calls = false;
-    const struct option options[] = {
-        {"calls", 0, NULL, "load the plugins and show how each operator is called", NULL,
-         &calls},
-        {"json", 0, NULL, "print JSON", NULL, &json}};
+    const struct option options[] = {{"calls", 0, NULL,
+                                      "load the plugins and show how each operator is "
+                                      "called; in JSON, all that op tells",
+                                      NULL, &calls},
+                                     {"json", 0, NULL, "print JSON", NULL, &json}};
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 0, 1, argc, argv, &args);
     if (failed || args.help_shown)
@@ -95,7 +108,7 @@ int cmd_ops(const struct command *self, int argc, char **argv)
     if (failed)
         return failed;
     const char *pattern = args.count ? args.items[0] : NULL;
-    json_t *rows = list_ops(runtime, pattern, calls);
+    json_t *rows = list_ops(runtime, pattern, calls, json);
     if (!json_array_size(rows) && pattern && !strpbrk(pattern, "*?["))
         failed = no_primitive(runtime, pattern);
     else if (!json_array_size(rows) && pattern)
