@@ -180,7 +180,8 @@ def put_array(out, x):
     out.write(np.ascontiguousarray(x).tobytes())
 
 
-def main():
+def collect():
+    """Fills the list of cases."""
     for make in (promotion, division, slices, shapes, reductions, moving):
         make()
     golden_numbers.make(add)
@@ -192,6 +193,10 @@ def main():
     golden_composites.make_complex(add)
     golden_numpy.make(add)
     golden_matrices.make_complex(add)
+
+
+def main():
+    collect()
     with open(sys.argv[1], 'wb') as out:
         out.write(struct.pack('<q', len(cases)))
         for name, attrs, inputs, results, roundings in cases:
