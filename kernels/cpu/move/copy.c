@@ -10,10 +10,10 @@
 #define TILE_ROWS 64
 #define TILE_BYTES 64 // of a row: a cache line
 
-// Vectors of the squares that are transposed in registers, 4 x 4 of 32 bits and 2 x 2 of 64
-// bits; "loose" ones are loaded and stored without alignment. Bytes and 16-bit elements are
-// copied one by one. Elements of 64 bits may be pairs of 32-bit numbers, and are aligned as
-// these: Fourier transforms take rows of real numbers as rows of half as many complex ones.
+// Vectors of the squares that are transposed in registers, 16 x 16 of bytes, 8 x 8 of 16
+// bits, 4 x 4 of 32 and 2 x 2 of 64; "loose" ones are loaded and stored without alignment.
+// Elements of 64 bits may be pairs of 32-bit numbers, and are aligned as these: Fourier
+// transforms take rows of real numbers as rows of half as many complex ones.
 typedef uint32_t quad32 __attribute__((vector_size(16)));
 typedef uint32_t loose_quad32 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t pair64 __attribute__((vector_size(16)));
@@ -46,19 +46,33 @@ static inline void transpose_square_loose_uint64(loose_uint64 *to, const loose_u
     *(loose_pair64 *)(to + TILE_ROWS) = __builtin_shufflevector(a, b, 1, 3);
 }
 
-static inline void transpose_square_uint8_t(uint8_t *to, const uint8_t *from,
-                                            int64_t stride)
-{
-    (void)stride;
-    *to = *from;
-}
-
-static inline void transpose_square_uint16_t(uint16_t *to, const uint16_t *from,
-                                             int64_t stride)
-{
-    (void)stride;
-    *to = *from;
-}
+// Of N x N elements of one vector a row: rows i and i + N / 2 are interleaved, log2(N)
+// times.
+#define SQUARE(T, N, LOW, HIGH)                                                            \
+    static inline void transpose_square_##T(T *to, const T *from, int64_t stride)          \
+    {                                                                                      \
+        typedef T row __attribute__((vector_size(16)));                                    \
+        typedef T loose_row __attribute__((vector_size(16), aligned(1), may_alias));       \
+        row rows[N], turned[N];                                                            \
+        for (int i = 0; i < N; i++)                                                        \
+            rows[i] = *(const loose_row *)(from + i * stride);                             \
+        for (int round = 1; round < N; round *= 2) {                                       \
+            for (int i = 0; i < N / 2; i++) {                                              \
+                turned[2 * i] = __builtin_shufflevector(rows[i], rows[i + N / 2], LOW);    \
+                turned[2 * i + 1] =                                                        \
+                    __builtin_shufflevector(rows[i], rows[i + N / 2], HIGH);               \
+            }                                                                              \
+            memcpy(rows, turned, sizeof(rows));                                            \
+        }                                                                                  \
+        for (int i = 0; i < N; i++)                                                        \
+            *(loose_row *)(to + i * TILE_ROWS) = rows[i];                                  \
+    }
+#define LOW8 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH8 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+SQUARE(uint8_t, 16, LOW16, HIGH16)
+SQUARE(uint16_t, 8, LOW8, HIGH8)
 
 static inline void transpose_square_loose_pair64(loose_pair64 *to, const loose_pair64 *from,
                                                  int64_t stride)
@@ -140,8 +154,8 @@ static inline void transpose_square_loose_pair64(loose_pair64 *to, const loose_p
                 dst[c] = value;                                                            \
         }                                                                                  \
     }
-COPIES(uint8_t, 1)
-COPIES(uint16_t, 1)
+COPIES(uint8_t, 16)
+COPIES(uint16_t, 8)
 COPIES(uint32_t, 4)
 COPIES(loose_uint64, 2)
 COPIES(loose_pair64, 1)
