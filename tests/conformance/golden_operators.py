@@ -41,7 +41,7 @@ def arrangement(add, dtypes):
     add('base.repeat', [x], np.repeat(x, [2, 0, 0, 1], 2), repeats=[2, 0, 0, 1], axis=-1)
     add('base.repeat', [x], np.repeat(x, [0, 0, 0], 1), repeats=[0, 0, 0], axis=1)
     add('base.repeat', [x[:, :0]], np.repeat(x[:, :0], 2, 1), repeats=[2], axis=1)
-    for reps in [(2,), (0, 1), (1, 1, 1, 2), ()]:
+    for reps in [(2,), (0, 1), (1, 1, 1, 2), (), (2, 3, 1, 2, 1, 2)]:
         add('base.tile', [x], np.tile(x, reps), reps=list(reps))
     for k in (-5, -1, 2, END):
         small = min(k, 9)

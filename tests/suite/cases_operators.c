@@ -14,6 +14,7 @@ const struct prim_case operator_cases[] = {
     {"base.repeat", "each", F, 1, {{2, {3, 4}}}, {{"repeats", "[2, 0, 1]"}, {"axis", "0"}}, 0, NULL},
     {"base.repeat", "all", F, 1, {{2, {3, 4}}}, {{"repeats", "[2]"}}, 0, NULL},
     {"base.tile", "more axes", F, 1, {{2, {3, 4}}}, {{"reps", "[2, 1, 3]"}}, 0, NULL},
+    {"base.tile", "many axes", F, 1, {{3, {2, 1, 3}}}, {{"reps", "[2, 1, 3, 2, 3, 2]"}}, 0, NULL},
     {"base.tril", "lower", F, 1, {{2, {3, 4}}}, {{"k", "1"}}, 0, NULL},
     {"base.triu", "upper", F, 1, {{3, {2, 3, 3}}}, {{0}}, 0, NULL},
     {"base.eye", "square", F, 0, {{0}}, {{"n", "3"}}, 0, NULL},

@@ -290,8 +290,33 @@ static tn_status tile_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// One axis after the other, from the last: x as [before, 1, axis and those behind] is
-// broadcast along the new axis.
+#define TILED_AXES 3 // that are repeated in one copy: with a new axis each, 8 axes
+
+// Axes [low, high) of x, whose shape is given, as often as `times` says: a new axis before
+// each of them, along which x is broadcast.
+static tn_array *tile_axes(const tn_build *build, tn_array *x, tn_ints *shape, int32_t low,
+                           int32_t high, const int64_t *times)
+{
+    int64_t from[2 * TILED_AXES + 2] = {1}, to[2 * TILED_AXES + 2];
+    int32_t count = 1;
+    for (int32_t i = 0; i < low; i++)
+        from[0] *= shape->value[i];
+    to[0] = from[0];
+    for (int32_t i = low; i < high; i++, count += 2) {
+        from[count] = 1;
+        to[count] = times[i];
+        from[count + 1] = to[count + 1] = shape->value[i];
+        shape->value[i] *= times[i];
+    }
+    from[count] = 1;
+    for (int32_t i = high; i < (int32_t)shape->count; i++)
+        from[count] *= shape->value[i];
+    to[count] = from[count];
+    x = with_shape(build, "base.reshape/1", x, ints_of(count + 1, from));
+    x = with_shape(build, "base.broadcast_to/1", x, ints_of(count + 1, to));
+    return with_shape(build, "base.reshape/1", x, *shape);
+}
+
 DECOMPOSE(tile)
 {
     const tn_ints *reps = &((const tn_tile_attrs *)rule->attrs)->reps;
@@ -300,19 +325,18 @@ DECOMPOSE(tile)
     while (shape.count < reps->count)
         shape = tn_ints_after(1, &shape);
     int32_t rank = (int32_t)shape.count, shift = rank - (int32_t)reps->count;
+    int64_t times[TN_MAX_RANK];
+    for (int32_t i = 0; i < rank; i++)
+        times[i] = i < shift ? 1 : reps->value[i - shift];
     x = with_shape(build, "base.reshape/1", x, shape);
-    for (int32_t axis = rank - 1; axis >= shift; axis--) {
-        int64_t times = reps->value[axis - shift], before = 1, behind = 1;
-        for (int32_t i = 0; i < rank; i++)
-            *(i < axis ? &before : &behind) *= shape.value[i];
-        shape.value[axis] *= times;
-        if (times == 1)
-            continue;
-        x = with_shape(build, "base.reshape/1", x,
-                       ints_of(3, (int64_t[]){before, 1, behind}));
-        x = with_shape(build, "base.broadcast_to/1", x,
-                       ints_of(3, (int64_t[]){before, times, behind}));
-        x = with_shape(build, "base.reshape/1", x, shape);
+    for (int32_t high = rank; high > 0;) {
+        int32_t low = high > TILED_AXES ? high - TILED_AXES : 0;
+        int32_t repeats = 0;
+        for (int32_t i = low; i < high; i++)
+            repeats |= times[i] != 1;
+        if (repeats)
+            x = tile_axes(build, x, &shape, low, high, times);
+        high = low;
     }
     outputs[0] = x;
     return built(x);
