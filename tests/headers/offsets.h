@@ -973,6 +973,8 @@ PIN(sizeof(struct tn_svd_attrs) == 8, "tn_svd_attrs");
 PIN(offsetof(struct tn_svd_attrs, full_matrices) == 0, "tn_svd_attrs.full_matrices");
 PIN(sizeof(struct tn_eigh_attrs) == 8, "tn_eigh_attrs");
 PIN(offsetof(struct tn_eigh_attrs, uplo) == 0, "tn_eigh_attrs.uplo");
+PIN(sizeof(struct tn_lstsq_attrs) == 8, "tn_lstsq_attrs");
+PIN(offsetof(struct tn_lstsq_attrs, rcond) == 0, "tn_lstsq_attrs.rcond");
 PIN(sizeof(struct tn_conv2d_attrs) == 296, "tn_conv2d_attrs");
 PIN(offsetof(struct tn_conv2d_attrs, stride) == 0, "tn_conv2d_attrs.stride");
 PIN(offsetof(struct tn_conv2d_attrs, padding) == 72, "tn_conv2d_attrs.padding");

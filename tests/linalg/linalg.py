@@ -167,6 +167,61 @@ def eigenvalues_are_numpys():
                 orthonormal("eigh of " + name, x)
 
 
+def general_eigenvalues_are_numpys():
+    for d in DTYPES:
+        for shape in SQUARE:
+            a, name = numbers(d, *shape), f"{d}{shape}"
+            wide = np.result_type(d, "c8").type
+            w, v, w2 = run("linalg.eig(a), linalg.eigvals(a)", a=a)
+            want = np.linalg.eigvals(a).astype(wide)
+            for x in (w, w2):  # in any order
+                assert x.dtype == wide and x.shape == want.shape, name
+                distance = np.abs(x[..., :, None] - want[..., None, :])
+                assert distance.min(axis=-1, initial=9).max(initial=0) < 2e4 * np.finfo(d).eps, name
+            close(a @ v, (v * w[..., None, :]).astype(wide), "eig of " + name, 1000)
+            close(np.linalg.norm(v, axis=-2), np.ones(w.shape, np.finfo(d).dtype), "lengths of " + name)
+
+
+def least_squares_are_numpys():
+    for d in DTYPES:
+        for of_a, of_b in (((4, 4), (4,)), ((5, 3), (5, 2)), ((3, 5), (3,)), ((40, 7), (40, 9)), ((7, 40), (7, 1)), ((1, 1), (1,))):
+            a, b = numbers(d, *of_a), numbers(d, *of_b, seed=1)
+            deficient = a.copy()
+            deficient[:, -1] = deficient[:, 0]
+            for x in (a, deficient):
+                got, rest, rank, s = run("linalg.lstsq(a, b)", a=x, b=b)
+                want, _, r, values = np.linalg.lstsq(x, b, rcond=None)
+                name = f"lstsq of {d}{of_a} {of_b}"
+                close(got, want, name, 2000)
+                close(s, values, name, 200)
+                assert rank == r, name
+                m, n = of_a
+                both = np.abs(x @ want - b) ** 2
+                close(rest, np.atleast_1d(both.sum(axis=0)).astype(s.dtype) if m > n else np.zeros(0, s.dtype), name, 2000)
+        a, b = numbers(d, 2, 1, 5, 3), numbers(d, 3, 5, 2)
+        got = run("linalg.lstsq(a, b)", a=a, b=b)
+        for i in np.ndindex(2, 3):
+            want = np.linalg.lstsq(a[i[0], 0], b[i[1]], rcond=None)
+            for x, y in zip(got, want):
+                if x.dtype.kind == "i":
+                    assert x[i] == y
+                else:
+                    close(x[i], np.asarray(y), f"lstsq of batches of {d}", 2000)
+    for of_a, of_b in (((0, 3), (0,)), ((3, 0), (3, 2)), ((3, 2), (3, 0)), ((0, 3, 2), (3,))):
+        run("linalg.lstsq(a, b)", a=numbers("f8", *of_a), b=numbers("f8", *of_b))
+
+
+def inverses_of_factors_are_inverses():
+    for d in DTYPES:
+        for shape in SQUARE:
+            l, name = lower(d, *shape), f"{d}{shape}"
+            low, up, a, b = run("linalg.tri_inv(l), linalg.tri_inv(l.mT, upper=true), linalg.cholesky_inv(l), linalg.cholesky_inv(conjugate(l).mT, upper=true)", l=l)
+            close(low, np.linalg.inv(l), "tri_inv of " + name, 200)
+            close(up, low.swapaxes(-1, -2), "upper tri_inv of " + name, 200)
+            for x in (a, b):
+                close(x, np.linalg.inv(l @ adjoint(l)), "cholesky_inv of " + name, 500)
+
+
 def systems_are_numpys():
     for d in DTYPES:
         for shape in SQUARE:
@@ -250,6 +305,15 @@ SMOOTH |= {
     "svdvals": "expand_dims(linalg.svdvals(x), axis=[-2]) * y",
     "svd": "u, s, v = linalg.svd(x); abs(u) ** 2 * y + abs(v) * expand_dims(s, axis=[-2])",
     "svd with phases": "u, s, v = linalg.svd(x); (u * expand_dims(s, axis=[-2]) ** 2) @ v",
+    "eig": "l, v = linalg.eig(x); abs(v) ** 2 * expand_dims(l, axis=[-2])",
+    "eig with phases": "l, v = linalg.eig(x); (v * expand_dims(l, axis=[-2]) ** 2) @ linalg.inv(v)",
+    "eigvals": "expand_dims(linalg.eigvals(x) ** 2, axis=[-2]) * abs(y[0, 0])",
+    "lstsq": "a, r, k, s = linalg.lstsq(x[..., :2], y); concatenate([a, e[0, 0] * expand_dims(r, axis=[-2])], axis=-2)",
+    "lstsq of more columns": "linalg.lstsq(x[..., :2, :], y[:2])[0]",
+    "lstsq for the right side": "a, r, k, s = linalg.lstsq(y[:, :2], x); concatenate([a, e[0, 0] * expand_dims(r, axis=[-2])], axis=-2)",
+    "singular values of lstsq": "expand_dims(linalg.lstsq(x, y)[3], axis=[-2]) * abs(y)",
+    "tri_inv": "linalg.tri_inv(x + 3 * e, upper=true)",
+    "cholesky_inv": "linalg.cholesky_inv(x + 3 * e)",
     "eigvalsh": "expand_dims(linalg.eigvalsh(x + conjugate(x).mT), axis=[-2]) * y",
     "eigh": "l, v = linalg.eigh(x + conjugate(x).mT); abs(v) ** 2 * expand_dims(l, axis=[-2])",
     "eigh with phases": "l, v = linalg.eigh(x + conjugate(x).mT); (v * expand_dims(l, axis=[-2]) ** 3) @ conjugate(v).mT + y",
@@ -338,7 +402,7 @@ FAILS = [
     ("linalg.solve_triangular(x, x)", "linalg.solve_triangular: matrix 1 of 3 is singular: there is a 0 on its diagonal"),
 ]
 FAILS += [(f"linalg.{name}", f"linalg.{name.split('(')[0]}: matrix 1 of 3 is singular") for name in ("inv(x)", "solve(x, x)", "solve(x, x[0, 0])")]
-ITERATIVE = ["svd", "svdvals", "eigh", "eigvalsh"]
+ITERATIVE = ["svd", "svdvals", "eigh", "eigvalsh", "eig", "eigvals"]
 THREE = "x=[[[2.0, 1], [1, 2]], [[0.0, 0], [0, 0]], [[1.0, 0], [0, 1]]]"
 
 
@@ -373,6 +437,7 @@ def kernels_are_lapacks_on_the_cpu():
 
 if __name__ == "__main__":
     tap.run([kernels_are_lapacks_on_the_cpu, wrong_arguments_are_named, matrices_without_a_result_are_named] + (
-        [cholesky_is_numpys, triangular_systems_are_solved, factors_give_the_matrix_again, eigenvalues_are_numpys, systems_are_numpys,
+        [cholesky_is_numpys, triangular_systems_are_solved, factors_give_the_matrix_again, eigenvalues_are_numpys, general_eigenvalues_are_numpys, least_squares_are_numpys,
+         inverses_of_factors_are_inverses, systems_are_numpys,
          singular_matrices_have_determinants_and_adjugates, nan_and_infinity_come_to_an_end, gradients_are_those_of_differences,
          second_gradients_are_those_of_differences, definitions_do_without_lapack] if np else []))

@@ -4,7 +4,7 @@
 // Derivatives: Murray, "Differentiation of the Cholesky decomposition", 2016, section 3.
 // As PyTorch's they are those of a Hermitian a: the gradient is Hermitian, of a tangent the
 // Hermitian part counts.
-#include "batch.h"
+#include "memory/batch.h"
 
 static tn_status cholesky_infer(const tn_infer *infer, tn_type *types)
 {

@@ -2,7 +2,7 @@
 // Determinants, by LU factors: the product of their diagonal, and of a sign for each
 // exchange of rows. A determinant of a NaN is NaN.
 #include <tenon/ops/complex.h>
-#include "batch.h"
+#include "memory/batch.h"
 
 enum { FACTORS, PIVOTS }; // parts of the room
 

@@ -6,7 +6,7 @@
 // Hermitian a: the gradient is Hermitian, of a tangent the Hermitian part counts. Equal
 // eigenvalues divide by 0 where the vectors count; the phase of a complex vector does not
 // move, as PyTorch's.
-#include "batch.h"
+#include "memory/batch.h"
 
 enum { MATRIX, WORK, REALS, INTEGERS }; // parts of the room
 enum { NOT_FINITE = INT32_MIN };
@@ -126,22 +126,6 @@ static tn_status eigh_infer(const tn_infer *infer, tn_type *types)
     if (status == TN_OK)
         types[1] = infer->types[0];
     return status;
-}
-
-// w_j - w_i, 1 on the diagonal.
-static tn_array *value_differences(const tn_build *build, tn_array *w)
-{
-    const tn_type *type = build->type(w);
-    if (!type)
-        return NULL;
-    tn_array *one = identity(build, type->extent[type->rank - 1], type->dtype);
-    return build->expr(build, "r, c, e -> r - c + e",
-                       TN_IN(as_row(build, w), as_column(build, w), one), TN_NO_ATTRS);
-}
-
-static tn_array *without_diagonal(const tn_build *build, tn_array *a)
-{
-    return plus(build, triangle(build, a, false, -1), triangle(build, a, true, 1));
 }
 
 // v diag(x) v^H.

@@ -5,7 +5,7 @@
 //
 // The derivative along e is the upper right block of expm([[a, e], [0, a]]). By rows the
 // memory of a is, by columns, that of its transpose, whose exponential is expm(a)'s.
-#include "batch.h"
+#include "memory/batch.h"
 
 // --- approximants -----------------------------------------------------------------------
 

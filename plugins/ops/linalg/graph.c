@@ -205,3 +205,18 @@ bool batched_system(const tn_build *build, const tn_rule *rule, const int32_t *a
     *out_b = axis < 0 ? b : tn_batch_first(build, b, axis, rank);
     return vector;
 }
+
+tn_array *value_differences(const tn_build *build, tn_array *w)
+{
+    const tn_type *type = build->type(w);
+    if (!type)
+        return NULL;
+    tn_array *one = identity(build, type->extent[type->rank - 1], type->dtype);
+    return build->expr(build, "r, c, e -> r - c + e",
+                       TN_IN(as_row(build, w), as_column(build, w), one), TN_NO_ATTRS);
+}
+
+tn_array *without_diagonal(const tn_build *build, tn_array *a)
+{
+    return plus(build, triangle(build, a, false, -1), triangle(build, a, true, 1));
+}

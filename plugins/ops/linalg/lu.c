@@ -3,7 +3,7 @@
 //
 // Derivatives: of a square part by l^-1 (p t) u^-1, whose triangles belong to l and u; the
 // rows below it, and the columns beside it, follow from these by l u = p a.
-#include "batch.h"
+#include "memory/batch.h"
 
 enum { FACTORS, PIVOTS }; // parts of the room
 

@@ -33,10 +33,15 @@
     X(svdvals, "svd.c")                                                                    \
     X(eigh, "eigh.c")                                                                      \
     X(eigvalsh, "eigh.c")                                                                  \
+    X(eig, "eig.c")                                                                        \
+    X(eigvals, "eig.c")                                                                    \
+    X(lstsq, "lstsq.c")                                                                    \
     X(expm, "expm.c")
 // The others: X(name, "file") for linalg_<name>.
 #define LINALG_COMPOSITES(X)                                                               \
     X(lu, "lu.c")                                                                          \
+    X(tri_inv, "inverse.c")                                                                \
+    X(cholesky_inv, "inverse.c")                                                           \
     X(vector_norm, "norms.c")                                                              \
     X(matrix_norm, "norms.c")                                                              \
     X(norm, "norms.c")                                                                     \
@@ -173,6 +178,9 @@ tn_array *above(const tn_build *build, tn_array *a, tn_array *b);
 // A diagonal matrix for each vector of x, and the diagonals of square matrices.
 tn_array *diagonal_matrix(const tn_build *build, tn_array *x);
 tn_array *diagonal_of(const tn_build *build, tn_array *a);
+// w_j - w_i, 1 on the diagonal, of the values in each row of w.
+tn_array *value_differences(const tn_build *build, tn_array *w);
+tn_array *without_diagonal(const tn_build *build, tn_array *a);
 // The identity of n rows, of dtype `dtype`.
 tn_array *identity(const tn_build *build, int64_t n, tn_dtype dtype);
 tn_array *real_part(const tn_build *build, tn_array *a); // of real numbers a itself

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The order of rows that exchanges of rows give.
-#include "batch.h"
+#include "memory/batch.h"
 
 static tn_status lu_permutation_infer(const tn_infer *infer, tn_type *types)
 {

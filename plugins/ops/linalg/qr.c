@@ -4,7 +4,7 @@
 // Derivatives: Walter and Lehmann, "Algorithmic differentiation of linear algebra functions
 // with application in optimum experimental design", 2010, in PyTorch's form; of a wide
 // matrix, whose columns are [a1 a2] with a1 square, by r2 = q^H a2.
-#include "batch.h"
+#include "memory/batch.h"
 
 enum { FACTORS, TAU, FACTOR_WORK, FORM_WORK }; // parts of the room
 

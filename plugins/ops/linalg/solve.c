@@ -4,7 +4,7 @@
 // By rows the memory of a is, by columns, that of its transpose, whose factors serve a,
 // too. Derivatives: Giles, "Collected matrix derivative results", 2008, sections 2.2.3
 // and 2.3.1.
-#include "batch.h"
+#include "memory/batch.h"
 
 static const char *explain_singular(int code)
 {

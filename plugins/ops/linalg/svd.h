@@ -8,7 +8,7 @@
 #ifndef LINALG_SVD_H
 #define LINALG_SVD_H
 
-#include "batch.h"
+#include "memory/batch.h"
 
 // Parts of the room, of which svd_room_add fills those in front of SVD_PARTS.
 enum { SVD_MATRIX, SVD_WORK, SVD_REALS, SVD_INTEGERS, SVD_PARTS };

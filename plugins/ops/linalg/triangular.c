@@ -4,7 +4,7 @@
 // Derivatives: Giles, "Collected matrix derivative results for forward and reverse mode
 // algorithmic differentiation", 2008, section 2.3, of the triangle that is read.
 #include <tenon/ops/complex.h>
-#include "batch.h"
+#include "memory/batch.h"
 
 static tn_status solve_triangular_infer(const tn_infer *infer, tn_type *types)
 {

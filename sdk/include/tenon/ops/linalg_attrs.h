@@ -86,4 +86,13 @@ typedef struct tn_eigh_attrs {
     int64_t uplo; // TN_LINALG_...
 } tn_eigh_attrs;
 
+// linalg.eig/1 (a: ..., n, n) -> complex w and v with a v = v diag(w), columns of v of
+// length 1; linalg.eigvals/1 (a) -> w. No attributes.
+
+// linalg.lstsq/1 (a: ..., m, n; b: ..., m, k, or m) -> x, residuals (none when m <= n),
+// rank (i32) and singular values.
+typedef struct tn_lstsq_attrs {
+    double rcond; // default -1: the dtype's epsilon times max(m, n)
+} tn_lstsq_attrs;
+
 #endif // TENON_OPS_LINALG_ATTRS_H

@@ -6,7 +6,7 @@
 #define LINALG_MATRIX_H
 
 #include <tenon/ops/reference.h>
-#include "pack.h"
+#include "../pack.h"
 
 struct matrix_view {
     char *data; // of element (0, 0)

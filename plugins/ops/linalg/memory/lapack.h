@@ -8,7 +8,7 @@
 #ifndef LINALG_LAPACK_H
 #define LINALG_LAPACK_H
 
-#include "pack.h"
+#include "../pack.h"
 
 // X(member, name, name of complex numbers, arguments): the functions, named without the
 // letter of the dtype. `void *` are elements of the dtype. A function whose arguments
