@@ -290,30 +290,35 @@ static tn_status tile_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-#define TILED_AXES 3 // that are repeated in one copy: with a new axis each, 8 axes
+#define TILED_AXES 2 // that are repeated in one copy: room is left for axes of batches
 
 // Axes [low, high) of x, whose shape is given, as often as `times` says: a new axis before
-// each of them, along which x is broadcast.
+// each of them, along which x is broadcast. The others are one axis before and one behind.
 static tn_array *tile_axes(const tn_build *build, tn_array *x, tn_ints *shape, int32_t low,
                            int32_t high, const int64_t *times)
 {
-    int64_t from[2 * TILED_AXES + 2] = {1}, to[2 * TILED_AXES + 2];
-    int32_t count = 1;
-    for (int32_t i = 0; i < low; i++)
-        from[0] *= shape->value[i];
-    to[0] = from[0];
-    for (int32_t i = low; i < high; i++, count += 2) {
-        from[count] = 1;
-        to[count] = times[i];
-        from[count + 1] = to[count + 1] = shape->value[i];
+    tn_ints from = {.given = 1}, to;
+    int32_t rank = (int32_t)shape->count;
+    for (int32_t i = 0; i < rank; i++) {
+        int32_t is_outside = i < low || i >= high;
+        int32_t joins = is_outside && i > 0 && i != high;
+        if (!is_outside && times[i] != 1)
+            from.value[from.count++] = 1;
+        if (joins)
+            from.value[from.count - 1] *= shape->value[i];
+        else
+            from.value[from.count++] = shape->value[i];
+    }
+    to = from;
+    uint32_t at = low > 0 ? 1 : 0;
+    for (int32_t i = low; i < high; i++, at++) {
+        if (times[i] == 1)
+            continue;
+        to.value[at++] = times[i];
         shape->value[i] *= times[i];
     }
-    from[count] = 1;
-    for (int32_t i = high; i < (int32_t)shape->count; i++)
-        from[count] *= shape->value[i];
-    to[count] = from[count];
-    x = with_shape(build, "base.reshape/1", x, ints_of(count + 1, from));
-    x = with_shape(build, "base.broadcast_to/1", x, ints_of(count + 1, to));
+    x = with_shape(build, "base.reshape/1", x, from);
+    x = with_shape(build, "base.broadcast_to/1", x, to);
     return with_shape(build, "base.reshape/1", x, *shape);
 }
 
