@@ -44,6 +44,11 @@
      "conv2d_weight(x, g, padding=" #pad ", extent=[" #f "," #f "])", "conv2d_grad(g, x, w, 1, padding=" #pad ")", \
      .work = 2.0 * b * h * h * c * o * f * f, __VA_ARGS__}
 
+// Of b matrices of n x n, x, and a, whose diagonal is greater than the rest.
+#define DOMINANT(what, dtype, b, n, ours, theirs, ...) \
+    {"linalg", what " " #dtype " " #b " of " #n "x" #n, "x:" #dtype "~[" #b "," #n "," #n "]", \
+     "a = x + 4 * eye(" #n ", dtype=" #dtype "); " ours, "a = x + 4 * torch.eye(" #n ").to(x); " theirs, __VA_ARGS__}
+
 #define MATRIX "x:f32[{2048},{2048}]"
 #define NORM_GRADIENTS(rows, width, ...) \
     {"training", "layer norm of " #rows "x" #width ", gradients", \
@@ -251,6 +256,20 @@ const struct bench_case bench_cases[] = {
     {"fourier", "fft complex64 {{512}}x1024", "x:complex64[{{512}},1024]", "fft(x)", "torch.fft.fft(x)", .where = ON_CPU},
     {"fourier", "rfft f32 {{512}}x4096", "x:f32[{{512}},4096]", "rfft(x)", "torch.fft.rfft(x)", .where = ON_CPU},
     {"fourier", "fft2 complex64 {{1024}}x512", "x:complex64[{{1024}},512]", "fft2(x)", "torch.fft.fft2(x)", .where = ON_CPU},
+
+    DOMINANT("cholesky", f32, 1, 1024, "linalg.cholesky(a)", "torch.linalg.cholesky(a)"),
+    DOMINANT("cholesky", f32, {{256}}, 32, "linalg.cholesky(a)", "torch.linalg.cholesky(a)"),
+    DOMINANT("cholesky", f64, 1, 512, "linalg.cholesky(a)", "torch.linalg.cholesky(a)", .where = ON_CPU),
+    DOMINANT("solve_triangular", f32, 1, 1024, "linalg.solve_triangular(a, x)", "torch.linalg.solve_triangular(a, x, upper=True)"),
+    DOMINANT("solve_triangular", f32, {{256}}, 32, "linalg.solve_triangular(a, x)", "torch.linalg.solve_triangular(a, x, upper=True)"),
+    DOMINANT("solve", f32, 1, 512, "linalg.solve(a, x)", "torch.linalg.solve(a, x)", .where = ON_CPU),
+    DOMINANT("solve", f64, 256, 16, "linalg.solve(a, x)", "torch.linalg.solve(a, x)", .where = ON_CPU),
+    DOMINANT("inv", f32, 1, 512, "linalg.inv(a)", "torch.linalg.inv(a)", .where = ON_CPU),
+    DOMINANT("det", f32, 256, 16, "linalg.det(a * 0.25)", "torch.linalg.det(a * 0.25)", .where = ON_CPU),
+    DOMINANT("singular values", f32, 1, 256, "linalg.svdvals(a)", "torch.linalg.svdvals(a)", .where = ON_CPU),
+    DOMINANT("eigenvalues", f32, 1, 256, "linalg.eigvalsh(a)", "torch.linalg.eigvalsh(a)", .where = ON_CPU),
+    DOMINANT("expm", f32, 1, 256, "linalg.expm(x)", "torch.linalg.matrix_exp(x)", .where = ON_CPU),
+    DOMINANT("expm", f64, 64, 16, "linalg.expm(x)", "torch.linalg.matrix_exp(x)", .where = ON_CPU),
 
     NORM_GRADIENTS(8192, 64, .goal = GOAL_CPU),
     NORM_GRADIENTS(4096, 256, .goal = GOAL_CPU),
