@@ -126,14 +126,15 @@ static const struct {
     double f64;
     wide_fn *wide;
 } wide_bounds[] = {
-    {TN_EXPR_EXP, 1.2, expl},         {TN_EXPR_EXP2, 1.2, exp2l},
-    {TN_EXPR_EXPM1, 1.2, expm1l},     {TN_EXPR_LOG, 1, logl},
-    {TN_EXPR_LOG2, 1, log2l},         {TN_EXPR_LOG10, 1, log10l},
-    {TN_EXPR_LOG1P, 1, log1pl},       {TN_EXPR_SIN, 1, sinl},
-    {TN_EXPR_COS, 1, cosl},           {TN_EXPR_TAN, 1, tanl},
-    {TN_EXPR_SINH, 1.5, sinhl},       {TN_EXPR_COSH, 1.2, coshl},
-    {TN_EXPR_TANH, 1.2, tanhl},       {TN_EXPR_ERF, 1.3, erfl},
-    {CPU_OP_SUB_THEN_EXP, 1.2, expl}, {CPU_OP_SIGMOID, 1.5, wide_sigmoid},
+    // clang-format off
+    {TN_EXPR_EXP, 1.2, expl}, {TN_EXPR_EXP2, 1.2, exp2l}, {TN_EXPR_EXPM1, 1.2, expm1l},
+    {TN_EXPR_LOG, 1, logl}, {TN_EXPR_LOG2, 1, log2l}, {TN_EXPR_LOG10, 1, log10l},
+    {TN_EXPR_LOG1P, 1, log1pl}, {TN_EXPR_SIN, 1, sinl}, {TN_EXPR_COS, 1, cosl},
+    {TN_EXPR_TAN, 1, tanl}, {TN_EXPR_SINH, 1.5, sinhl}, {TN_EXPR_COSH, 1.2, coshl},
+    {TN_EXPR_TANH, 1.2, tanhl}, {TN_EXPR_ASIN, 1.5, asinl}, {TN_EXPR_ACOS, 1.5, acosl},
+    {TN_EXPR_ATAN, 1.5, atanl}, {TN_EXPR_ERF, 1.3, erfl}, {CPU_OP_SUB_THEN_EXP, 1.2, expl},
+    {CPU_OP_SIGMOID, 1.5, wide_sigmoid},
+    // clang-format on
 };
 
 // Whether `y` is the function of f64 that it should be; *out_known where it has a bound.

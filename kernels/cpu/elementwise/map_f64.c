@@ -34,9 +34,6 @@ static inline double sigmoid(double x)
     {                                                                                      \
         return DEFINED1(name, x);                                                          \
     }
-V_DEFINED(ASIN)
-V_DEFINED(ACOS)
-V_DEFINED(ATAN)
 V_DEFINED(ASINH)
 V_DEFINED(ACOSH)
 V_DEFINED(ATANH)

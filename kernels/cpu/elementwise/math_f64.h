@@ -4,9 +4,10 @@
 // They are made of fused multiply-adds: where the processor has none, map_f64.c calls the C
 // library. Polynomials are minimax ones, found by Remez's exchange algorithm in 50 digits;
 // the error of each is given beside it. Sums whose rounding would cost too much are kept in
-// two parts. Largest errors found among 20 million numbers each, in ulp, against
-// long double: exp 1.07, exp2 1.14, expm1 1.19, log 0.78, log2 0.70, log10 0.64, log1p
-// 0.79, sin 0.78, cos 0.79, tan 0.97, sinh 1.27, cosh 1.03, tanh 1.00, erf 1.16.
+// two parts. Largest errors found among 20 million numbers each, in ulp, against long
+// double: exp 1.07, exp2 1.14, expm1 1.19, log 0.78, log2 0.70, log10 0.64, log1p 0.79, sin
+// 0.78, cos 0.79, tan 0.97, asin 1.12, acos 1.09, atan 1.39, sinh 1.27, cosh 1.03, tanh
+// 1.00, erf 1.16, sigmoid 1.46.
 //
 // Variants give the same bits: fma() is written wherever a product and a sum are rounded
 // once, and the compiler contracts nothing.
@@ -339,6 +340,93 @@ INLINE double v_TAN(double x)
                              odd_even(at.quarters, sine.low, cosine.low)};
     double y = divide_pairs(over, under);
     return x == 0 ? x : y;
+}
+
+// --- inverses --------------------------------------------------------------------------
+
+#define HALF_PI 0x1.921fb54442d18p+0
+#define HALF_PI_LOW 0x1.1a62633145c07p-54
+
+// pi/2 - (a + b), where b is small and a between 0 and 1.5.
+INLINE double half_pi_minus(double a, double b)
+{
+    double high = HALF_PI - a, low = (HALF_PI - high) - a;
+    return high + (low - (b - HALF_PI_LOW));
+}
+
+// (asin(s) - s) for z = s^2 <= 1/4, error 1.3e-18 of s.
+INLINE double asin_rest(double s, double z)
+{
+    double p = 0x1.05812762ef92dp-5;
+    p = fma(p, z, -0x1.44b23b3304974p-6);
+    p = fma(p, z, 0x1.554fcd28e8925p-6);
+    p = fma(p, z, 0x1.0bbb8f634bd6ep-8);
+    p = fma(p, z, 0x1.5dc5453f2997bp-7);
+    p = fma(p, z, 0x1.762de2a2f1482p-7);
+    p = fma(p, z, 0x1.ca09884911357p-7);
+    p = fma(p, z, 0x1.1c4aedee8a611p-6);
+    p = fma(p, z, 0x1.6e8bcf817724ap-6);
+    p = fma(p, z, 0x1.f1c71b2ee8626p-6);
+    p = fma(p, z, 0x1.6db6db7045df3p-5);
+    p = fma(p, z, 0x1.3333333330d94p-4);
+    p = fma(p, z, 0x1.555555555555ep-3);
+    return s * (z * p);
+}
+
+// Above 1/2 by the half angle, asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)).
+INLINE double v_ASIN(double x)
+{
+    double a = fabs(x), half = 0.5 * (1 - a);
+    bool is_far = a > 0.5;
+    double s = is_far ? sqrt(half) : a, rest = asin_rest(s, is_far ? half : a * a);
+    double far = half_pi_minus(2 * s, 2 * rest);
+    return copysign(is_far ? far : a + rest, x); // beyond 1 NaN: of a negative root
+}
+
+INLINE double v_ACOS(double x)
+{
+    double a = fabs(x), half = 0.5 * (1 - a);
+    bool is_far = a > 0.5;
+    double s = is_far ? sqrt(half) : a, rest = asin_rest(s, is_far ? half : a * a);
+    double wide = 2 * HALF_PI - (2 * s + (2 * rest - 2 * HALF_PI_LOW));
+    double far = x > 0 ? 2 * (s + rest) : wide;
+    rest = copysign(rest, x);
+    double near = HALF_PI - (x + (rest - HALF_PI_LOW));
+    return is_far ? far : near; // NaN: near
+}
+
+// atan(a) for a <= 1, error 4.8e-18; above 1 pi/2 - atan(1 / a).
+INLINE double v_ATAN(double x)
+{
+    double a = fabs(x);
+    bool is_far = a > 1;
+    double b = a < 0x1p60 ? a : 0x1p60, inverse = 1 / b;
+    double lost = inverse * fma(-inverse, b, 1.0); // times the slope 1 / (1 + z), nearly
+    a = is_far ? inverse : a;
+    double z = a * a;
+    double p = 0x1.d58bc8c34d160p-17;
+    p = fma(p, z, -0x1.4f5d33172495dp-13);
+    p = fma(p, z, 0x1.c6d5515ac670bp-11);
+    p = fma(p, z, -0x1.87bd477a71c92p-9);
+    p = fma(p, z, 0x1.e508c8d86746ap-8);
+    p = fma(p, z, -0x1.d11c344418291p-7);
+    p = fma(p, z, 0x1.6d659558329c0p-6);
+    p = fma(p, z, -0x1.ee42ee51223c0p-6);
+    p = fma(p, z, 0x1.2d904b9333337p-5);
+    p = fma(p, z, -0x1.5a565124f43b6p-5);
+    p = fma(p, z, 0x1.8320edf0281fcp-5);
+    p = fma(p, z, -0x1.ae73d02ceb58ep-5);
+    p = fma(p, z, 0x1.e1c0a51e2e9f7p-5);
+    p = fma(p, z, -0x1.110ec1cd2f30bp-4);
+    p = fma(p, z, 0x1.3b13752e88443p-4);
+    p = fma(p, z, -0x1.745d1304543a3p-4);
+    p = fma(p, z, 0x1.c71c7194c7e36p-4);
+    p = fma(p, z, -0x1.24924923e46a8p-3);
+    p = fma(p, z, 0x1.99999999975c3p-3);
+    p = fma(p, z, -0x1.5555555555544p-2);
+    double rest = a * (z * p);
+    double far = half_pi_minus(a, fma(lost, fma(-0.5, z, 1.0), rest));
+    return copysign(is_far ? far : a + rest, x);
 }
 
 // --- the error function ----------------------------------------------------------------
