@@ -6,6 +6,7 @@
 #include "fft/variants.h"
 #include "matmul/variants.h"
 #include "move/variants.h"
+#include "random/variants.h"
 #include "reduce/variants.h"
 
 #define TEXT_(variant) #variant
@@ -40,6 +41,7 @@ const struct cpu_kernels V(cpu_kernels) = {
     .reduce = &V(cpu_reductions),
     .argmax = &V(cpu_argmax),
     .layer_norm_grad = V(cpu_layer_norm_grad),
+    .random = &V(cpu_random),
     .few = &few,
     .conv = &V(cpu_conv),
     .tiles = &V(cpu_tiles),

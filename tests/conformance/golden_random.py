@@ -12,7 +12,7 @@ def make(add):
     for name, key, inputs, attrs, dtype, values in random_values.CASES:
         want = np.array(values, dtype)
         if dtype.startswith('float'):
-            want = want.reshape(attrs['shape'])
+            want = want.reshape([*attrs['shape'], *([3] if name == 'multivariate_normal' else [])])
         if name == 'split':
             want = want.reshape(attrs['num'], 2)
         if name in ('categorical', 'choice'):

@@ -52,6 +52,9 @@ def jax_numbers(key, k, layout):
         add('categorical', key, r.categorical(k, logits, axis=0, shape=(4, 3)), [logits], axis=0, shape=[4, 3])
         add('categorical', key, r.categorical(k, logits, shape=(2, 2), replace=False), [logits], shape=[2, 2],
             replace=False)
+        cov = jnp.array([[2, 0.5, 0], [0.5, 1, -0.3], [0, -0.3, 3]], 'float32')
+        add('multivariate_normal', key, r.multivariate_normal(k, jnp.array([1, -2, 0.5], 'float32'), cov, (2,),
+                                                              'float32'), [[1, -2, 0.5], cov], shape=[2])
         p = jnp.array([0.1, 0, 0.6, 0.3], 'float32')
         add('permutation', key, r.permutation(k, 9), n=9)
         add('choice', key, r.choice(k, 4, (7,), p=p), [p], n=4, shape=[7])

@@ -90,7 +90,7 @@ FLOORS = {
         "programs": ["base", "files"],
     },
     "kernels/cpu": tower(("variant.h", "x86.h", "amx.h", "squares.h", "instruction_sets.h"), "lanes.h",
-                         ("conv", "elementwise", "matmul", "move", "quant", "reduce", "sort"), "fft", "cpu.h", "attention"),
+                         ("conv", "elementwise", "matmul", "move", "quant", "reduce", "sort"), ("fft", "random"), "cpu.h", "attention"),
     "plugins/backends/cpu-blas": tower("device", ("program", "ops"), ("run", "blas")),
 }
 

@@ -70,6 +70,8 @@ SAMPLES = [
     ("beta(k, 0.5, 0.5, shape=[{n}])", beta(0.5, 0.5), 1 / 2, 1 / 8),
     ("beta(k, 2.0, 5.0, shape=[{n}], dtype=f32)", beta(2, 5), 2 / 7, 10 / (49 * 8)),
     ("dirichlet(k, [1.0, 2.0, 4.0], shape=[{n}])[:, 2]", beta(4, 3), 4 / 7, 12 / (49 * 8)),
+    ("multivariate_normal(k, [1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], shape=[{n}]) @ [1.0, -1.0]",
+     lambda x: normal((x + 1) / math.sqrt(2)), -1, 2),
     ("poisson(k, 0.3, shape=[{n}])", poisson(0.3), 0.3, 0.3),
     ("poisson(k, 9.9, shape=[{n}], dtype=i32)", poisson(9.9), 9.9, 9.9),
     ("poisson(k, 10.0, shape=[{n}])", poisson(10), 10, 10),

@@ -254,6 +254,7 @@ static const struct prim_case empties[] = {
     {"random.gamma", "none", F, 2, {{1, {2}, TN_U32}, {1, {0}}}, {{0}}, 0, NULL},
     {"random.beta", "none", F, 3, {{1, {2}, TN_U32}, {1, {0}}, {1, {0}}}, {{0}}, 0, NULL},
     {"random.dirichlet", "none", F, 2, {{1, {2}, TN_U32}, {2, {0, 3}}}, {{0}}, 0, NULL},
+    {"random.multivariate_normal", "none", F, 3, {{1, {2}, TN_U32}, {2, {0, 2}}, {3, {0, 2, 2}}}, {{0}}, 0, NULL},
     {"random.poisson", "none", F, 2, {{1, {2}, TN_U32}, {1, {0}}}, {{0}}, 0, NULL},
     {"quant.quantized_take", "no indices", F, 2, {{2, {3, 34}, TN_U8}, {1, {0}, TN_I64}}, {BLOCKS}, 0, NULL},
 };

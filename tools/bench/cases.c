@@ -198,8 +198,10 @@ const struct bench_case bench_cases[] = {
     {"elementwise", "clip f32 {2048}x{2048}", MATRIX, "clip(x, lo=-0.5, hi=0.5)", "clip(x, -0.5, 0.5)"},
     {"elementwise", "cast f32 to f16 {2048}x{2048}", MATRIX, "astype(x, dtype=f16)", "x.half()"},
     {"elementwise", "cast bf16 to f32 {2048}x{2048}", "x:bf16[{2048},{2048}]", "astype(x, dtype=f32)", "x.float()"},
-    {"elementwise", "uniform f32 {2048}x{2048}", "k:u32<1000[2]", "random_uniform(k, shape=[{2048},{2048}])", "torch.rand({2048}, {2048}, device=device)", .allowed = -1},
-    {"elementwise", "normal f32 {2048}x{2048}", "k:u32<1000[2]", "random_normal(k, shape=[{2048},{2048}])", "torch.randn({2048}, {2048}, device=device)", .allowed = -1},
+    {"elementwise", "uniform f32 {2048}x{2048}", "k:u32<1000[2]", "random.uniform(k, shape=[{2048},{2048}])", "torch.rand({2048}, {2048}, device=device)", .allowed = -1},
+    {"elementwise", "normal f32 {2048}x{2048}", "k:u32<1000[2]", "random.normal(k, shape=[{2048},{2048}])", "torch.randn({2048}, {2048}, device=device)", .allowed = -1},
+    {"elementwise", "base.random_uniform f32 {2048}x{2048}", "k:u32<1000[2]", "base.random_uniform(k, shape=[{2048},{2048}])", "torch.rand({2048}, {2048}, device=device)", .allowed = -1},
+    {"elementwise", "base.random_normal f32 {2048}x{2048}", "k:u32<1000[2]", "base.random_normal(k, shape=[{2048},{2048}])", "torch.randn({2048}, {2048}, device=device)", .allowed = -1},
     {"elementwise", "dropout f32 {2048}x{2048}", MATRIX, "dropout(x, p=0.1)", "F.dropout(x, 0.1)", .allowed = -1},
 
     {"reductions", "sum f32 {2048}x{2048}, all", MATRIX, "sum(x)", .allowed = 1e-2},

@@ -38,7 +38,8 @@
     X(gamma)                                                                               \
     X(beta)                                                                                \
     X(dirichlet)                                                                           \
-    X(poisson)
+    X(poisson)                                                                             \
+    X(multivariate_normal)
 #define RANDOM_DECLARE(name) extern const tn_primitive random_##name;
 RANDOM_PRIMITIVES(RANDOM_DECLARE)
 #undef RANDOM_DECLARE

@@ -103,6 +103,12 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(dft, "ops/kernels_fft.c")                                                            \
     X(dft_of_real, "ops/kernels_fft.c")                                                    \
     X(dft_to_real, "ops/kernels_fft.c")                                                    \
+    X(base_random_bits, "ops/kernels_random.c")                                            \
+    X(base_random_uniform, "ops/kernels_random.c")                                         \
+    X(base_random_normal, "ops/kernels_random.c")                                          \
+    X(random_bits, "ops/kernels_random.c")                                                 \
+    X(random_floats, "ops/kernels_random.c")                                               \
+    X(random_normal, "ops/kernels_random.c")                                               \
     X(quant_packed, "blas/kernels_quant.c")                                                \
     X(quant_decoded, "blas/kernels_quant.c")                                               \
     X(quant_halves, "blas/kernels_halves.c")                                               \

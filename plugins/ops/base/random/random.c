@@ -4,7 +4,8 @@
 //
 // Element i encrypts the 64-bit counter i under the key: the same key gives the same
 // numbers on every device, in any order. Each primitive is one expression, so it fuses with
-// its consumers.
+// its consumers where a device has no kernel for it. Kernels have u32 and f32 between the
+// usual bounds, of which other bounds and half floats are made.
 #include <tenon/ops/threefry.h>
 #include "../pack.h"
 
@@ -116,6 +117,15 @@ static tn_array *to_dtype(const tn_build *build, tn_array *x, int64_t dtype)
     return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", dtype));
 }
 
+// Numbers of f32 between the usual bounds, of the rule's shape.
+static tn_array *usual_numbers(const tn_build *build, const tn_rule *rule,
+                               const char *primitive)
+{
+    const tn_random_attrs *attrs = rule->attrs;
+    return build->op(build, primitive, TN_IN(rule->inputs[0]),
+                     tn_attrs("shape", &attrs->shape));
+}
+
 static tn_status random_bits_decompose(const tn_build *build, const tn_rule *rule,
                                        tn_array **outputs)
 {
@@ -155,8 +165,13 @@ static tn_status random_uniform_decompose(const tn_build *build, const tn_rule *
     double last = fmax(first, rounded(dtype, high, -1));
     if (first >= rounded(dtype, high, 0)) // no number is left
         low = high = last = first;
+    tn_attr_list bounds = tn_attrs("low", low, "high", high, "last", last);
+    int is_usual = dtype == TN_F64 || (dtype == TN_F32 && low == 0 && high == 1);
     tn_array *x =
-        random_expr(build, rule, text, tn_attrs("low", low, "high", high, "last", last));
+        is_usual ? random_expr(build, rule, text, bounds)
+                 : build->expr(build, "x -> min(low + (high - low) * x, last)",
+                               TN_IN(usual_numbers(build, rule, "base.random_uniform/1")),
+                               bounds);
     outputs[0] = to_dtype(build, x, attrs->dtype);
     return built(outputs[0]);
 }
@@ -165,9 +180,15 @@ static tn_status random_normal_decompose(const tn_build *build, const tn_rule *r
                                          tn_array **outputs)
 {
     const tn_random_attrs *attrs = rule->attrs;
-    const char *text = attrs->dtype == TN_F64 ? NORMAL_F64 : NORMAL_F32;
+    tn_dtype dtype = attrs->dtype ? (tn_dtype)attrs->dtype : TN_F32;
+    const char *text = dtype == TN_F64 ? NORMAL_F64 : NORMAL_F32;
+    tn_attr_list places = tn_attrs("mean", attrs->a, "deviation", attrs->b);
+    int is_usual = dtype == TN_F64 || (dtype == TN_F32 && attrs->a == 0 && attrs->b == 1);
     tn_array *x =
-        random_expr(build, rule, text, tn_attrs("mean", attrs->a, "deviation", attrs->b));
+        is_usual ? random_expr(build, rule, text, places)
+                 : build->expr(build, "x -> mean + deviation * x",
+                               TN_IN(usual_numbers(build, rule, "base.random_normal/1")),
+                               places);
     outputs[0] = to_dtype(build, x, attrs->dtype);
     return built(outputs[0]);
 }

@@ -16,9 +16,9 @@
 // scheme. The form is that of Giles, "Approximating the erfinv function" (GPU Computing
 // Gems, Jade Edition, 2012); the coefficients, of least relative error, are found by
 // Remez's exchange algorithm in kernels/vulkan/program/coefficients.py.
-static inline double tn_erfinv_ratio(double w)
+static inline double tn_erfinv_near_ratio(double w) // for w < 5
 {
-    double s = w - 2.5, t = __builtin_sqrt(w) - 4;
+    double s = w - 2.5;
     double near = 3.354794382071423e-10 * s - 8.772759437327671e-09;
     near = near * s + 1.8038577885340642e-08;
     near = near * s + 4.6589227349895353e-07;
@@ -28,7 +28,12 @@ static inline double tn_erfinv_ratio(double w)
     near = near * s - 0.001252744631742482;
     near = near * s - 0.004177339442247151;
     near = near * s + 0.24664028760693155;
-    near = near * s + 1.5014093535192832;
+    return near * s + 1.5014093535192832;
+}
+
+static inline double tn_erfinv_ratio(double w)
+{
+    double t = __builtin_sqrt(w) - 4, near = tn_erfinv_near_ratio(w);
     double far = -3.980044845022253e-07 * t + 1.5999180794054668e-06;
     far = far * t + 1.53877612919488e-06;
     far = far * t - 1.563113172144979e-05;

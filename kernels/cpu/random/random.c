@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Threefry-2x32 over neighbouring counters, a lane each, and floats of its words.
+#include <math.h>
+#include <tenon/ops/program.h>
+#include <tenon/ops/threefry.h>
+#include "cpu/elementwise/math_wide.h"
+#include "cpu/elementwise/variants.h"
+#include "variants.h"
+
+// Defines words_NAME: the words (a, b) of each counter, of which `keep` writes some.
+#define WORDS(name, keep)                                                                  \
+    static void words_##name(uint32_t *x, uint32_t *y, const struct cpu_counters *c,       \
+                             int64_t n)                                                    \
+    {                                                                                      \
+        const uint32_t k0 = c->key[0], k1 = c->key[1];                                     \
+        const uint32_t first0 = c->first[0], first1 = c->first[1];                         \
+        const uint32_t mask0 = c->mask[0], mask1 = c->mask[1];                             \
+        (void)y;                                                                           \
+        VECTORIZE for (int64_t i = 0; i < n; i++)                                          \
+        {                                                                                  \
+            uint32_t a = first0 + ((uint32_t)i & mask0);                                   \
+            uint32_t b = first1 + ((uint32_t)i & mask1);                                   \
+            TN_THREEFRY(uint32_t, a, b, k0, k1);                                           \
+            keep;                                                                          \
+        }                                                                                  \
+    }
+WORDS(first, x[i] = a)
+WORDS(folded, x[i] = a ^ b)
+WORDS(both, (x[i] = a, y[i] = b))
+
+// Words and floats of one memory.
+typedef uint32_t word __attribute__((may_alias));
+typedef float number __attribute__((may_alias));
+
+#define BELOW_ONE 0x1.fffffep-1f
+#define ABOVE_MINUS_ONE (-BELOW_ONE)
+
+// Defines unit_NAME: the number `expression` of the word w.
+#define UNIT(name, expression)                                                             \
+    static void unit_##name(void *words, int64_t n)                                        \
+    {                                                                                      \
+        const word *in = words;                                                            \
+        number *out = words;                                                               \
+        VECTORIZE for (int64_t i = 0; i < n; i++)                                          \
+        {                                                                                  \
+            uint32_t w = in[i];                                                            \
+            out[i] = expression;                                                           \
+        }                                                                                  \
+    }
+
+static inline float unit_of_word(uint32_t w)
+{
+    float u = (float)w * 0x1p-32f;
+    return u < BELOW_ONE ? u : BELOW_ONE;
+}
+
+static inline float signed_of(float u)
+{
+    float x = u * 2.0f + ABOVE_MINUS_ONE;
+    return x > ABOVE_MINUS_ONE ? x : ABOVE_MINUS_ONE;
+}
+
+UNIT(23, (float)(int32_t)(w >> 9) * 0x1p-23f)
+UNIT(24, (float)(int32_t)(w >> 8) * 0x1p-24f)
+UNIT(24_after, (float)(int32_t)((w >> 8) + 1) * 0x1p-24f)
+UNIT(32, unit_of_word(w))
+UNIT(signed_23, signed_of((float)(int32_t)(w >> 9) * 0x1p-23f))
+UNIT(signed_32, signed_of(unit_of_word(w)))
+UNIT(angle, (float)(int32_t)(w >> 8) * 3.7450702e-7f)
+
+#define NEAR 0.996f // up to it w of v_ERFINV is below 5
+#define GROUP 32    // numbers that are computed by the map if one is beyond
+
+// v_ERFINV of math_f32.h without what numbers beyond NEAR need.
+static inline float erfinv_near(float x)
+{
+    double a = fabs((double)x);
+    struct parts at = wide_parts((1 - a) * (1 + a));
+    double log2 = at.exponent + wide_log_near(at.fraction - 1) * WIDE_LOG2_E;
+    return copysignf((float)(a * tn_erfinv_near_ratio(log2 * -WIDE_LN2)), x);
+}
+
+static void erfinv_numbers(float *x, int64_t n)
+{
+    for (int64_t at = 0; at < n; at += GROUP) {
+        int64_t count = n - at < GROUP ? n - at : GROUP;
+        const void *in = x + at;
+        int32_t beyond = count < GROUP;
+        for (int64_t i = 0; i < count; i++)
+            beyond |= !(fabsf(x[at + i]) <= NEAR);
+        if (beyond) {
+            V(cpu_map_f32)[TN_EXPR_ERFINV](x + at, &in, count, 0);
+            continue;
+        }
+        VECTORIZE for (int64_t i = 0; i < GROUP; i++) x[at + i] = erfinv_near(x[at + i]);
+    }
+}
+
+static void scale_numbers(float *x, int64_t n, float factor)
+{
+    VECTORIZE for (int64_t i = 0; i < n; i++) x[i] *= factor;
+}
+
+static void multiply_numbers(float *x, const float *y, int64_t n)
+{
+    VECTORIZE for (int64_t i = 0; i < n; i++) x[i] = 0.0f + x[i] * y[i];
+}
+
+const struct cpu_random_kernels V(cpu_random) = {
+    .words = {words_first, words_folded, words_both},
+    .unit = {unit_23, unit_24, unit_24_after, unit_32, unit_signed_23, unit_signed_32,
+             unit_angle},
+    .erfinv = erfinv_numbers,
+    .scale = scale_numbers,
+    .multiply = multiply_numbers,
+};
