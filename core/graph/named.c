@@ -22,7 +22,7 @@ static void named_finish(struct named *named)
         mem_free(named->attrs);
 }
 
-static tn_status find(tn_scope *scope, const char *name, const struct prim **out_prim)
+static tn_status find_named(tn_scope *scope, const char *name, const struct prim **out_prim)
 {
     tn_status status = life_check(&scope->runtime->life);
     if (status == TN_OK)
@@ -57,7 +57,7 @@ static tn_status named_init(struct named *named, tn_scope *scope, const char *na
                             tn_attr_list list)
 {
     const struct prim *prim = NULL;
-    tn_status status = find(scope, name, &prim);
+    tn_status status = find_named(scope, name, &prim);
     return status == TN_OK ? named_fill(named, scope, prim, &scope->interned, list)
                            : status;
 }
@@ -227,7 +227,7 @@ tn_status tn_op_retained_n(tn_scope *scope, const char *name, const tn_array *co
         return tn_scope_fail(scope, TN_ERR_ARGUMENT,
                              "op_retained: the arrays of a body end with it: tn_op_n gives "
                              "them");
-    if (find(scope, name, &prim) != TN_OK)
+    if (find_named(scope, name, &prim) != TN_OK)
         return scope->status;
     return is_direct(scope, prim, inputs, num_inputs)
                ? apply_direct(scope, prim, inputs, (uint32_t)num_inputs, attrs, outputs,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// tn_plugin_describe(): makes the text of plugin.json for a shared object. The identity
-// comes from the ELF note; the rest from the plugin's tables, for which the plugin is
-// initialised.
+// tn_plugin_describe(), tn_plugin_describe_ops(): make the texts of plugin.json and
+// ops.json for a shared object. The identity comes from the ELF note; the rest from the
+// plugin's tables, for which the plugin is initialised.
+#include "describe.h"
 #include "load/load.h"
 
 #include <errno.h>
@@ -264,28 +265,78 @@ static tn_status open_file(struct subject *subject)
     return status;
 }
 
+static tn_status check_arguments(const char *function, tn_runtime *runtime,
+                                 const char *file, char **out_json)
+{
+    tn_status status = fail_if_null(function, "the runtime", runtime);
+    if (status == TN_OK)
+        status = fail_if_null(function, "the file", file);
+    if (status == TN_OK)
+        status = fail_if_null(function, "out_json", out_json);
+    return status == TN_OK ? life_check(&runtime->life) : status;
+}
+
+static tn_status begin(struct subject *subject)
+{
+    tn_status status = open_file(subject);
+    if (status == TN_OK)
+        status = find_directory(subject->file, &subject->plugin.directory);
+    return status == TN_OK ? start(subject) : status;
+}
+
 tn_status tn_plugin_describe(tn_runtime *runtime, const char *file, char **out_json)
 {
-    tn_status status = fail_if_null("plugin_describe", "the runtime", runtime);
-    if (status == TN_OK)
-        status = fail_if_null("plugin_describe", "the file", file);
-    if (status == TN_OK)
-        status = fail_if_null("plugin_describe", "out_json", out_json);
-    if (status == TN_OK)
-        status = life_check(&runtime->life);
+    tn_status status = check_arguments("plugin_describe", runtime, file, out_json);
     if (status != TN_OK)
         return status;
     struct subject subject = {
         .file = file,
         .plugin = {.set = runtime->plugins, .state = PLUGIN_DESCRIBED},
     };
-    status = open_file(&subject);
-    if (status == TN_OK)
-        status = find_directory(file, &subject.plugin.directory);
-    if (status == TN_OK)
-        status = start(&subject);
+    status = begin(&subject);
     if (status == TN_OK)
         status = print(describe_root(&subject), out_json);
+    finish(&subject);
+    return status;
+}
+
+static tn_status describe_operators(tn_runtime *runtime, const struct subject *subject,
+                                    char **out_json)
+{
+    const tn_ops *ops = subject->plugin.ops;
+    uint32_t count = ops->num_primitives, made = 0;
+    json_t **items = mem_zalloc((count + 1) * sizeof(json_t *));
+    tn_status status = items ? TN_OK : TN_ERR_MEMORY;
+    while (made < count && status == TN_OK) {
+        status = describe_operator(runtime, ops->primitives[made], &items[made]);
+        made += status == TN_OK;
+    }
+    json_t *list = items ? sorted_array(items, made, by_id) : NULL;
+    mem_free(items);
+    if (status == TN_OK)
+        return print(json_pack("{s:i, s:s, s:s, s:o}", "format", OPS_FORMAT, "id",
+                               subject->note.id, "version", subject->note.version,
+                               "operators", list),
+                     out_json);
+    json_decref(list);
+    return status;
+}
+
+tn_status tn_plugin_describe_ops(tn_runtime *runtime, const char *file, char **out_json)
+{
+    tn_status status = check_arguments("plugin_describe_ops", runtime, file, out_json);
+    if (status != TN_OK)
+        return status;
+    struct subject subject = {
+        .file = file,
+        .plugin = {.set = runtime->plugins, .state = PLUGIN_DESCRIBED},
+    };
+    char *text = NULL;
+    status = begin(&subject);
+    if (status == TN_OK && subject.plugin.ops && subject.plugin.ops->num_primitives)
+        status = describe_operators(runtime, &subject, &text);
+    if (status == TN_OK)
+        *out_json = text;
     finish(&subject);
     return status;
 }

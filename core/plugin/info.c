@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "../base/fail.h"
 #include "find/names.h"
+#include "host/host.h"
 
 static const char *const no_names[] = {NULL};
 
@@ -131,6 +132,39 @@ tn_status tn_plugin_load(tn_runtime *runtime, const char *id)
     if (!plugin)
         plugin = find_directory(runtime->plugins, id);
     return plugin ? plugin_load(plugin) : no_plugin(runtime->plugins, id);
+}
+
+tn_status tn_plugin_read(tn_runtime *runtime, const char *id, const char *name,
+                         uint64_t most, char **out_text, uint64_t *out_size)
+{
+    tn_status status = fail_if_null("plugin_read", "the runtime", runtime);
+    if (status == TN_OK)
+        status = fail_if_null("plugin_read", "the plugin's id", id);
+    if (status == TN_OK)
+        status = fail_if_null("plugin_read", "the file's name", name);
+    if (status == TN_OK)
+        status = fail_if_null("plugin_read", "out_text", out_text);
+    if (status != TN_OK)
+        return status;
+    const struct plugin *plugin = find_id(runtime->plugins, id);
+    if (!plugin)
+        return no_plugin(runtime->plugins, id);
+    const struct manifest_file *file = plugin_file(plugin, name);
+    if (!file)
+        return fail(TN_ERR_NOT_FOUND, "'%s' is not among the files of %s/" MANIFEST_FILE,
+                    name, plugin->directory);
+    if (file->size > most)
+        return fail(TN_ERR_REFUSED, "%s/%s: %" PRIu64 " bytes, at most %" PRIu64,
+                    plugin->directory, name, file->size, most);
+    size_t size = 0;
+    char *text = NULL;
+    status = plugin_read_file(plugin, name, file, &text, &size);
+    if (status != TN_OK)
+        return status;
+    *out_text = text;
+    if (out_size)
+        *out_size = size;
+    return TN_OK;
 }
 
 // --- versions --------------------------------------------------------------------------

@@ -43,6 +43,7 @@ const struct check_info all_checks[] = {
     {"entry.vendor", "P9", "a vendor's name"},
     {"entry.query", "P9", "query is there"},
     {"entry.identity", "P8", "symbol and note say the same"},
+    {"entry.operators", "P8", "ops.json beside it, if any, says what its tables say"},
     {"entry.unknown", "P10", "query gives NULL for ids that it does not know"},
     {"entry.constant", "P10", "query gives the same table each time"},
     {"entry.brings", "P10", "it brings something, and all that it lists"},

@@ -110,7 +110,7 @@ class Bench:
             assert path in error and ":1:" in error, error
 
     def damaged(self):
-        """what is no shared object, and a manifest of another file, are found"""
+        """what is no shared object, a manifest of another file, and an ops.json that lies, are found"""
         text = self.file("text.so", "no shared object")
         report = self.report(text, "--only", "file.*", status=1)
         assert [r["check"] for r in report["results"]] == ["file.format"], report
@@ -121,6 +121,11 @@ class Bench:
         report = self.report(str(plugin), "--only", "file.*", status=1)
         failed = [r["check"] for r in report["results"] if r["outcome"] == "fail"]
         assert failed == ["file.manifest"], report
+        (plugin.parent / "ops.json").write_text("{\n}\n")
+        report = self.report(str(plugin), "--only", "entry.*", status=1)
+        failed = [(r["check"], r["detail"]) for r in report["results"] if r["outcome"] == "fail"]
+        assert [f[0] for f in failed] == ["entry.operators"], report
+        assert "something else than its tables, from line 2 on" in failed[0][1], failed
 
     def beside(self):
         """files that lie beside a plugin count"""

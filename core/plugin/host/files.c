@@ -16,9 +16,9 @@ static const struct manifest *manifest_of(const struct plugin *plugin)
     return plugin->newer ? &plugin->newer->manifest : &plugin->manifest;
 }
 
-static const struct manifest_file *find_file(const struct manifest *manifest,
-                                             const char *name)
+const struct manifest_file *plugin_file(const struct plugin *plugin, const char *name)
 {
+    const struct manifest *manifest = manifest_of(plugin);
     for (uint32_t i = 0; i < manifest->num_files; i++)
         if (strcmp(manifest->files[i].name, name) == 0)
             return &manifest->files[i];
@@ -30,10 +30,7 @@ static const char *files_directory(const tn_host *host)
     return host->self->plugin->directory;
 }
 
-// `listed` is the file's entry in plugin.json, which the content must match. NULL while
-// tn_plugin_describe() runs: plugin.json does not exist yet, so each file of the directory
-// may be read.
-static tn_status read_file(const struct plugin *plugin, const char *name,
+tn_status plugin_read_file(const struct plugin *plugin, const char *name,
                            const struct manifest_file *listed, char **out_data,
                            size_t *out_size)
 {
@@ -57,13 +54,13 @@ static tn_status files_read(const tn_host *host, const char *name, void **out_da
                             uint64_t *out_size)
 {
     const struct plugin *plugin = host->self->plugin;
-    const struct manifest_file *file = find_file(manifest_of(plugin), name);
+    const struct manifest_file *file = plugin_file(plugin, name);
     char *data = NULL;
     size_t size = 0;
     bool is_described = plugin->state == PLUGIN_DESCRIBED && file_name_valid(name);
     tn_status status = TN_ERR_NOT_FOUND;
     if (file || is_described)
-        status = read_file(plugin, name, file, &data, &size);
+        status = plugin_read_file(plugin, name, file, &data, &size);
     if (status == TN_ERR_NOT_FOUND)
         return fail(status, "'%s' is not among the files of %s%s", name, plugin->directory,
                     is_described ? "" : "/" MANIFEST_FILE);

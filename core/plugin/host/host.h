@@ -17,6 +17,16 @@ const tn_host_interfaces *interfaces_service(void); // interface.c
 const tn_host_callbacks *callbacks_service(void);   // callback.c
 const tn_host_files *files_service(void);           // files.c
 
+// A file's entry in the manifest of the version that is loaded; NULL: it is not listed.
+const struct manifest_file *plugin_file(const struct plugin *plugin, const char *name);
+
+// Reads a file of the plugin's directory. `listed` is its entry, which the content must
+// match. NULL while tn_plugin_describe() runs: plugin.json does not exist yet, so each file
+// of the directory may be read. mem_free the data, behind which a 0 stands.
+tn_status plugin_read_file(const struct plugin *plugin, const char *name,
+                           const struct manifest_file *listed, char **out_data,
+                           size_t *out_size);
+
 // TN_ERR_ARGUMENT when waiting for the runtime would deadlock: the calling thread is in a
 // callback that a kernel of this runtime called, or the runtime was inherited by fork().
 tn_status callback_check(const tn_runtime *runtime);

@@ -3,6 +3,8 @@
 // and expressions of primitives are validated by the core, when entry.accepted loads the
 // plugin.
 #include <dlfcn.h>
+#include <libgen.h>
+#include <limits.h>
 #include <regex.h>
 #include <tenon/launches.h>
 #include "groups.h"
@@ -381,6 +383,56 @@ static void check_entry_started(struct kit *k, struct subject *s)
     fake_host_finish(&host);
 }
 
+// The file's text, ended by a NUL; free it. NULL: it cannot be read.
+static char *text_of_file(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = NULL;
+    size_t size = 0;
+    if (file && getdelim(&text, &size, 0, file) < 0) {
+        free(text);
+        text = NULL;
+    }
+    if (file)
+        fclose(file);
+    return text;
+}
+
+// The number of the first line in which the texts differ.
+static size_t line_of_difference(const char *a, const char *b)
+{
+    size_t line = 1;
+    for (; *a && *a == *b; a++, b++)
+        line += *a == '\n';
+    return line;
+}
+
+static void check_entry_operators(struct kit *k)
+{
+    char folder[PATH_MAX], path[PATH_MAX + 16], *told = NULL;
+    tn_runtime *runtime = NULL;
+    if (!check_begin(k, "entry.operators", NULL))
+        return;
+    format_text(folder, sizeof(folder), "%s", k->file);
+    format_text(path, sizeof(path), "%s/ops.json", dirname(folder));
+    char *said = text_of_file(path);
+    if (!said)
+        check_skip(k, "there is no ops.json beside it");
+    else if (tn_runtime_open(NULL, &runtime) ||
+             tn_plugin_describe_ops(runtime, k->file, &told))
+        check_fail(k, "%s", tn_last_error());
+    else if (!told || strcmp(told, said) != 0)
+        check_fail(k,
+                   "ops.json beside it says something else than its tables, from line %zu "
+                   "on: make both files anew, `tenon plugin describe FILE -o plugin.json "
+                   "--ops ops.json`",
+                   line_of_difference(told ? told : "", said));
+    tn_text_free(told);
+    tn_runtime_close(runtime);
+    free(said);
+    check_end(k);
+}
+
 void group_entry(struct kit *k)
 {
     struct subject s;
@@ -413,4 +465,5 @@ void group_entry(struct kit *k)
         check_entry_started(k, &s);
     }
     subject_unload(&s, &none);
+    check_entry_operators(k);
 }

@@ -481,6 +481,19 @@ TN_API const char *tn_installed_folder(const char *name);
 // plugin's tables, and calls deinit. `file` need not be installed. Any thread.
 TN_API tn_status tn_plugin_describe(tn_runtime *runtime, const char *file, char **out_json);
 
+// The same of what the plugin's operators take (ops.json): inputs, outputs, attributes with
+// kinds and defaults, documents. NULL where it has none. A plugin whose manifest lists the
+// file is described by it, without being loaded (tn_plugin_read). Any thread.
+TN_API tn_status tn_plugin_describe_ops(tn_runtime *runtime, const char *file,
+                                        char **out_json);
+
+// Gives a file that an installed plugin's manifest lists, checked against its hash there,
+// for tn_text_free; a 0 stands behind it. Loads nothing. TN_ERR_NOT_FOUND where the
+// manifest does not list it, TN_ERR_REFUSED where it is longer than `most` bytes or another
+// file. `out_size` may be NULL. Any thread.
+TN_API tn_status tn_plugin_read(tn_runtime *runtime, const char *id, const char *name,
+                                uint64_t most, char **out_text, uint64_t *out_size);
+
 // Checks a plugin's directory as loading would, without loading: manifest, owner, modes,
 // hashes, ELF note. TN_OK, or a failure whose message says what is wrong.
 TN_API tn_status tn_plugin_verify(const char *directory);

@@ -4,6 +4,7 @@
 #include "plugins/find.h"
 #include "base/file.h"
 #include "header.h"
+#include "ops/described.h"
 #include "plugins/install.h"
 #include "files/paths.h"
 
@@ -13,11 +14,12 @@
 #include <string.h>
 
 static const char details[] =
-    "ID is an installed plugin; an argument with a slash is a shared object, which is\n"
-    "loaded. The functions are static and inline: they call tn_op with the operator's id,\n"
-    "and need nothing but <tenon/tenon.h>. Operators of Tenon's own packs are tn_NAME, of\n"
-    "pack random tn_rng_NAME, those of others PACK_NAME. Up to two attributes are plain "
-    "arguments; more are a\n"
+    "ID is an installed plugin, whose ops.json is read; an argument with a slash is a\n"
+    "shared object, which is loaded. The functions are static and inline: they call tn_op\n"
+    "with the operator's id, and need nothing but <tenon/tenon.h>. Operators of Tenon's "
+    "own\n"
+    "packs are tn_NAME, of pack random tn_rng_NAME, those of others PACK_NAME. Up to two\n"
+    "attributes are plain arguments; more are a\n"
     "struct with a function that gives the defaults.\n"
     "\n"
     "  tenon header com.acme.axpby -o acme.h\n"
@@ -89,7 +91,7 @@ static bool is_newest(const char *const *id)
     return !id[1] || strncmp(id[0], id[1], bare + 1) != 0;
 }
 
-static int emit_header(FILE *out, tn_runtime *runtime, const tn_plugin_info *info)
+static int emit_header(FILE *out, struct described *described, const tn_plugin_info *info)
 {
     char guard[MAX_NAME];
     header_identifier(info->id, strlen(info->id), guard);
@@ -105,9 +107,10 @@ static int emit_header(FILE *out, tn_runtime *runtime, const tn_plugin_info *inf
         "#ifndef %s_OPS_H\n#define %s_OPS_H\n\n%s",
         info->id, info->version, guard, guard, prologue);
     for (const char *const *id = info->primitives; id && *id; id++) {
-        const tn_primitive *primitive = tn_primitive_find(runtime, *id);
-        if (!primitive)
-            return oops_library();
+        const tn_primitive *primitive = NULL;
+        int failed = described_find(described, *id, &primitive);
+        if (failed)
+            return failed;
         header_emit(out, info->id, primitive, is_newest(id));
     }
     fprintf(out, "\n#endif // %s_OPS_H\n", guard);
@@ -128,7 +131,11 @@ static int write_header(tn_runtime *runtime, const char *id, const char *output)
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return oops_memory();
-    int failed = emit_header(stream, runtime, &info);
+    struct described *described = NULL;
+    int failed = described_create(runtime, &described);
+    if (!failed)
+        failed = emit_header(stream, described, &info);
+    described_free(described);
     if (fclose(stream))
         failed = oops_memory();
     if (!failed)

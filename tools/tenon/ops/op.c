@@ -5,6 +5,7 @@
 #include "plugins/find.h"
 #include "base/table.h"
 #include "describe.h"
+#include "described.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,11 +229,12 @@ static json_t *kernels_json(const tn_runtime *runtime, const char *id)
     return list;
 }
 
+// The plugin in use whose manifest lists the operator.
 static const char *provider(const tn_runtime *runtime, const char *primitive)
 {
     for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
-        if (tn_plugin_get(runtime, i, &info) || info.state != TN_PLUGIN_LOADED)
+        if (tn_plugin_get(runtime, i, &info) || !plugin_is_in_use(&info))
             continue;
         for (const char *const *id = info.primitives; id && *id; id++)
             if (strcmp(*id, primitive) == 0)
@@ -241,7 +243,7 @@ static const char *provider(const tn_runtime *runtime, const char *primitive)
     return "";
 }
 
-json_t *op_json(tn_runtime *runtime, const tn_primitive *primitive)
+json_t *op_json(const tn_runtime *runtime, const tn_primitive *primitive)
 {
     char *call = signature(primitive);
     json_t *all = json_pack(
@@ -320,6 +322,17 @@ static int print_op(const json_t *all)
     return failed;
 }
 
+static int find_op(struct described *described, tn_runtime *runtime, const char *name,
+                   const tn_primitive **out_primitive)
+{
+    const char *id = described_id(runtime, name);
+    if (!id) {
+        const tn_primitive *found = tn_primitive_find(runtime, name);
+        id = found ? found->id : NULL;
+    }
+    return id ? described_find(described, id, out_primitive) : no_primitive(runtime, name);
+}
+
 int cmd_op(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
@@ -334,14 +347,17 @@ int cmd_op(const struct command *self, int argc, char **argv)
     failed = open_runtime(&runtime);
     if (failed)
         return failed;
-    const tn_primitive *primitive = tn_primitive_find(runtime, args.items[0]);
-    if (primitive) {
+    struct described *described = NULL;
+    const tn_primitive *primitive = NULL;
+    failed = described_create(runtime, &described);
+    if (!failed)
+        failed = find_op(described, runtime, args.items[0], &primitive);
+    if (!failed) {
         json_t *all = op_json(runtime, primitive);
         failed = json ? json_print(all) : print_op(all);
         json_decref(all);
-    } else {
-        failed = no_primitive(runtime, args.items[0]);
     }
+    described_free(described);
     tn_runtime_close(runtime);
     return failed;
 }

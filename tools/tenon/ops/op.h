@@ -10,6 +10,6 @@
 int no_primitive(tn_runtime *runtime, const char *name);
 
 // All facts about a primitive, as JSON.
-json_t *op_json(tn_runtime *runtime, const tn_primitive *primitive);
+json_t *op_json(const tn_runtime *runtime, const tn_primitive *primitive);
 
 #endif // TOOLS_TENON_OPS_OP_H

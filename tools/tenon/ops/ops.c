@@ -4,6 +4,7 @@
 #include "op.h"
 #include "base/table.h"
 #include "describe.h"
+#include "described.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 static const char details[] =
     "PATTERN is a glob over ids (\"nn.*\"), or a part of one (\"conv\"). Listing reads\n"
-    "manifests only: no plugin's code is loaded, except with --calls.\n"
+    "manifests only: no plugin's code is loaded.\n"
     "\n"
     "  tenon ops random\n"
     "  tenon ops 'nn.*' --calls  how each is called\n"
@@ -29,15 +30,18 @@ static bool matches(const char *id, const char *pattern)
     return strstr(id, pattern) != NULL;
 }
 
-// Adds to the row how the operator is called, which only the plugin's code knows.
-static void add_call(json_t *row, tn_runtime *runtime, const char *id)
+// Adds to the row how the operator is called.
+static void add_call(json_t *row, struct described *described, const char *id)
 {
-    const tn_primitive *primitive = tn_primitive_find(runtime, id);
-    char *text = primitive ? signature(primitive) : NULL;
+    const tn_primitive *primitive = NULL;
+    int failed = described_find(described, id, &primitive);
+    char *text = failed ? NULL : signature(primitive);
     json_object_set_new(row, "signature", json_string(text ? text : ""));
-    // A pack that cannot be loaded leaves its failure in the row, and the list is printed.
-    const char *doc = primitive ? primitive->doc : tn_last_error();
+    // A pack that cannot be read leaves its failure in the row, and the list is printed.
+    const char *doc = failed ? oops_text() : primitive->doc;
     json_object_set_new(row, "doc", json_string(doc ? doc : ""));
+    if (failed)
+        forget_oops();
     free(text);
 }
 
@@ -61,27 +65,32 @@ static const char *plugin_of(const tn_runtime *runtime, const char *id)
     return "";
 }
 
-// All that `tenon op` tells of the operator; NULL where its pack cannot be loaded.
-static json_t *described(tn_runtime *runtime, const char *id)
+// All that `tenon op` tells of the operator; NULL where its pack cannot be read.
+static json_t *whole(const tn_runtime *runtime, struct described *described, const char *id)
 {
-    const tn_primitive *primitive = tn_primitive_find(runtime, id);
-    return primitive ? op_json(runtime, primitive) : NULL;
+    const tn_primitive *primitive = NULL;
+    if (described_find(described, id, &primitive) == 0)
+        return op_json(runtime, primitive);
+    forget_oops();
+    return NULL;
 }
 
-static json_t *list_ops(tn_runtime *runtime, const char *pattern, bool calls, bool json)
+// `described`: NULL without calls.
+static json_t *list_ops(tn_runtime *runtime, const char *pattern,
+                        struct described *described, bool json)
 {
     json_t *rows = json_array();
     for (const char *const *id = tn_primitive_names(runtime); id && *id; id++) {
         if (!matches(*id, pattern))
             continue;
-        json_t *row = calls && json ? described(runtime, *id) : NULL;
+        json_t *row = described && json ? whole(runtime, described, *id) : NULL;
         if (row) {
             json_array_append_new(rows, row);
             continue;
         }
         row = json_pack("{s:s, s:s}", "id", *id, "plugin", plugin_of(runtime, *id));
-        if (calls)
-            add_call(row, runtime, *id);
+        if (described)
+            add_call(row, described, *id);
         json_array_append_new(rows, row);
     }
     return rows;
@@ -94,11 +103,10 @@ int cmd_ops(const struct command *self, int argc, char **argv)
     struct command mine = *self;
     mine.details = details;
     bool json = false, calls = false;
-    const struct option options[] = {{"calls", 0, NULL,
-                                      "load the plugins and show how each operator is "
-                                      "called; in JSON, all that op tells",
-                                      NULL, &calls},
-                                     {"json", 0, NULL, "print JSON", NULL, &json}};
+    const struct option options[] = {
+        {"calls", 0, NULL, "show how each operator is called; in JSON, all that op tells",
+         NULL, &calls},
+        {"json", 0, NULL, "print JSON", NULL, &json}};
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 0, 1, argc, argv, &args);
     if (failed || args.help_shown)
@@ -108,14 +116,19 @@ int cmd_ops(const struct command *self, int argc, char **argv)
     if (failed)
         return failed;
     const char *pattern = args.count ? args.items[0] : NULL;
-    json_t *rows = list_ops(runtime, pattern, calls, json);
-    if (!json_array_size(rows) && pattern && !strpbrk(pattern, "*?["))
+    struct described *described = NULL;
+    failed = calls ? described_create(runtime, &described) : 0;
+    json_t *rows = failed ? NULL : list_ops(runtime, pattern, described, json);
+    if (failed)
+        ;
+    else if (!json_array_size(rows) && pattern && !strpbrk(pattern, "*?["))
         failed = no_primitive(runtime, pattern);
     else if (!json_array_size(rows) && pattern)
         failed = oops("no operator matches '%s'", pattern);
     else
         failed = json ? json_print(rows) : table_print(rows, calls ? called : columns, 2);
     json_decref(rows);
+    described_free(described);
     tn_runtime_close(runtime);
     return failed;
 }

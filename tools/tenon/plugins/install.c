@@ -96,10 +96,10 @@ int plugin_of_archive(const char *file, const struct folder *folder, char id[ID_
     return failed;
 }
 
-// Gives the manifest of a shared object, which a child process loads.
-static int describe(const char *file, char **out_text)
+// Gives the manifest of a shared object, which a child process loads, and writes ops.json.
+static int describe(const char *file, const char *ops, char **out_text)
 {
-    const char *const args[] = {"plugin", "describe", file, NULL};
+    const char *const args[] = {"plugin", "describe", file, "--ops", ops, NULL};
     char fault[CHILD_FAULT];
     struct child child;
     int failed = child_run(args, NULL, DESCRIBE_SECONDS, &child);
@@ -135,8 +135,9 @@ static int copy_object(const char *source, const struct folder *folder)
 }
 
 #define DESCRIBED ".described"
+#define OPS "ops.json"
 
-// Makes <folder>/.described with the object and the manifest.
+// Makes <folder>/.described with the object, the manifest, and ops.json where there is one.
 static int write_described(const char *source, const char *text,
                            const struct folder *folder, struct identity *out)
 {
@@ -149,6 +150,8 @@ static int write_described(const char *source, const char *text,
     failed = file_write_at(fresh.fd, MANIFEST, fresh.path, text, strlen(text));
     if (!failed)
         failed = copy_object(source, &fresh);
+    if (!failed && renameat(folder->fd, OPS, fresh.fd, OPS) && errno != ENOENT)
+        failed = oops("cannot write %s/" OPS ": %s", fresh.path, strerror(errno));
     if (!failed)
         failed = manifest_identity(&fresh, out);
     folder_close(&fresh);
@@ -157,9 +160,9 @@ static int write_described(const char *source, const char *text,
 
 int plugin_of_object(const char *file, const struct folder *folder, char id[ID_SIZE])
 {
-    char *text = NULL;
+    char *text = NULL, *ops = path_join(folder->path, OPS);
     struct identity identity;
-    int failed = describe(file, &text);
+    int failed = ops ? describe(file, ops, &text) : oops_memory();
     if (!failed)
         failed = write_described(file, text, folder, &identity);
     if (!failed && renameat(folder->fd, DESCRIBED, folder->fd, identity.id))
@@ -169,6 +172,7 @@ int plugin_of_object(const char *file, const struct folder *folder, char id[ID_S
     if (!failed)
         memcpy(id, identity.id, ID_SIZE);
     free(text);
+    free(ops);
     return failed;
 }
 

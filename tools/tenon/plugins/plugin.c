@@ -3,10 +3,12 @@
 // others.
 #include "commands.h"
 #include "find.h"
+#include "seal.h"
 #include "base/table.h"
 #include "base/file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void print_list(const char *title, const char *const *list)
@@ -67,29 +69,62 @@ static int run_show(const struct command *self, int argc, char **argv)
     return failed;
 }
 
+// Writes what the operators take, if there are some, and lists the file in the manifest.
+static int describe_ops(tn_runtime *runtime, const char *file, const char *output,
+                        char **manifest)
+{
+    char *text = NULL, *whole = NULL;
+    const char *slash = strrchr(output, '/');
+    if (tn_plugin_describe_ops(runtime, file, &text))
+        return oops_library();
+    if (!text)
+        return 0;
+    int failed = text_write(output, text);
+    if (!failed)
+        failed = seal_text(*manifest, slash ? slash + 1 : output, text, &whole);
+    tn_text_free(text);
+    if (failed)
+        return failed;
+    free(*manifest);
+    *manifest = whole;
+    return 0;
+}
+
+static int describe(const char *file, const char *ops, char **out_text)
+{
+    char *text = NULL;
+    tn_runtime *runtime;
+    int failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    if (tn_plugin_describe(runtime, file, &text))
+        failed = oops_library();
+    else if (!(*out_text = strdup(text)))
+        failed = oops_memory();
+    else if (ops)
+        failed = describe_ops(runtime, file, ops, out_text);
+    tn_text_free(text);
+    tn_runtime_close(runtime);
+    return failed;
+}
+
 static int run_describe(const struct command *self, int argc, char **argv)
 {
-    const char *output = "-";
+    const char *output = "-", *ops = NULL;
+    char *text = NULL;
     const struct option options[] = {
-        {"output", 'o', "FILE", "write the manifest there", &output, NULL}};
+        {"output", 'o', "FILE", "write the manifest there", &output, NULL},
+        {"ops", 0, "FILE", "write what the operators take there, and list it", &ops, NULL}};
     struct args args;
     int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
-    char *text = NULL;
-    tn_runtime *runtime;
-    failed = open_runtime(&runtime);
-    if (failed)
-        return failed;
-    if (tn_plugin_describe(runtime, args.items[0], &text))
-        failed = oops_library();
-    tn_runtime_close(runtime);
-    if (failed)
-        return failed;
-    failed = text_write(output, text);
+    failed = describe(args.items[0], ops, &text);
+    if (!failed)
+        failed = text_write(output, text);
     if (!failed && strcmp(output, "-") == 0 && text[0] && text[strlen(text) - 1] != '\n')
         putchar('\n');
-    tn_text_free(text);
+    free(text);
     return failed;
 }
 

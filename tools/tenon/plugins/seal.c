@@ -236,6 +236,32 @@ static int write_manifest(const struct folder *folder, json_t *manifest)
     return failed;
 }
 
+int seal_text(const char *manifest, const char *name, const char *content,
+              char **out_manifest)
+{
+    struct sha256_ctx state;
+    unsigned char digest[32];
+    char hex[65];
+    json_t *root = NULL;
+    int failed = parse(manifest, MANIFEST, &root);
+    if (failed)
+        return failed;
+    sha256_init(&state);
+    sha256_update(&state, strlen(content), (const uint8_t *)content);
+    sha256_digest(&state, sizeof(digest), digest);
+    sodium_bin2hex(hex, sizeof(hex), digest, sizeof(digest));
+    json_t *entry = json_pack("{s:s, s:I, s:s}", "name", name, "size",
+                              (json_int_t)strlen(content), "sha256", hex);
+    failed =
+        json_array_append_new(json_object_get(root, "files"), entry) ? oops_memory() : 0;
+    if (!failed)
+        failed = sort_entries(root);
+    if (!failed && !(*out_manifest = print(root)))
+        failed = oops_memory();
+    json_decref(root);
+    return failed;
+}
+
 int seal(const struct folder *folder, enum seal_mode mode)
 {
     struct tree tree;

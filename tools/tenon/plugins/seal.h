@@ -30,6 +30,11 @@ int manifest_read(const struct folder *folder, char **out_text, uint64_t *out_si
 // Reads id and version from plugin.json in `folder`.
 int manifest_identity(const struct folder *folder, struct identity *out);
 
+// Lists a file with this content in the text of a plugin.json, in new memory: free
+// *out_manifest.
+int seal_text(const char *manifest, const char *name, const char *content,
+              char **out_manifest);
+
 // Compares a plugin's files with plugin.json, and writes the list anew if `mode` adds to
 // it. Fails when a file differs or is missing, or is not listed (with SEAL_CHECK; with
 // SEAL_ADD when the plugin is signed).
