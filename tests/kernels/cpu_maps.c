@@ -133,7 +133,7 @@ static const struct {
     {TN_EXPR_TAN, 1, tanl}, {TN_EXPR_SINH, 1.5, sinhl}, {TN_EXPR_COSH, 1.2, coshl},
     {TN_EXPR_TANH, 1.2, tanhl}, {TN_EXPR_ASIN, 1.5, asinl}, {TN_EXPR_ACOS, 1.5, acosl},
     {TN_EXPR_ATAN, 1.5, atanl}, {TN_EXPR_ERF, 1.3, erfl}, {CPU_OP_SUB_THEN_EXP, 1.2, expl},
-    {CPU_OP_SIGMOID, 1.5, wide_sigmoid},
+    {CPU_OP_SIGMOID, 1.5, wide_sigmoid}, {TN_EXPR_ATANH, 1.5, atanhl},
     // clang-format on
 };
 

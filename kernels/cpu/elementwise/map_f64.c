@@ -36,7 +36,6 @@ static inline double sigmoid(double x)
     }
 V_DEFINED(ASINH)
 V_DEFINED(ACOSH)
-V_DEFINED(ATANH)
 V_DEFINED(ERFINV)
 
 #define IS_COMMON(x) (HAS_FMA && fabs(x) <= MOST_ANGLE)
