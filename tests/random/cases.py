@@ -117,8 +117,8 @@ def other_signature(case, random):
         try:
             evaluate(case.program, data)
             return data
-        except (ValueError, IndexError, TypeError, np.linalg.LinAlgError):
-            continue
+        except (KeyError, ValueError, IndexError, TypeError, np.linalg.LinAlgError):
+            continue  # KeyError: another number of results
     return None
 
 

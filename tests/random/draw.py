@@ -4,16 +4,18 @@ import numpy as np
 
 
 # Of packs without rules for these.
-NO_DERIVATIVES = {'fdim', 'lgamma', 'tgamma', 'potrf', 'eigvalsh', 'nextafter', 'copysign', 'fmod',
-                  'blas.iamax', 'cbrt'}
+NO_DERIVATIVES = {'fdim', 'tgamma', 'potrf', 'nextafter', 'blas.iamax', 'cbrt',
+                  'linalg.eigvalsh', 'linalg.cholesky'}  # these two: of a Hermitian matrix
 
 NO_BATCHES = {'blas.axpby', 'blas.dot', 'blas.gemv', 'blas.ger', 'blas.nrm2', 'blas.asum', 'blas.iamax', 'blas.gemm'}
 # What they give of NaN and infinities is not told element by element.
-FINITE = {'einsum', 'scaled_dot_product_attention', 'cross_entropy', 'rope', 'conv2d', 'max_pool2d', 'group_norm', 'solve'}
+FINITE = {'einsum', 'scaled_dot_product_attention', 'cross_entropy', 'rope', 'conv2d', 'max_pool2d', 'group_norm', 'linalg.solve', 'linalg.inv',
+          'linalg.det', 'linalg.eigvalsh', 'linalg.cholesky', 'linalg.matrix_power', 'linalg.svdvals',
+          'linalg.vector_norm', 'linalg.matrix_norm'}
 # Whose operands have one dtype, so that another signature cannot mix them.
 STRICT = {'matmul', 'einsum', 'concatenate', 'stack', 'scatter', 'scatter_add', 'scatter_max', 'scatter_min',
           'scatter_set', 'put_along_axis', 'slice_update', 'dynamic_slice_update', 'hypot', 'copysign', 'nextafter',
-          'fmod', 'fdim', 'fma', 'solve', 'scaled_dot_product_attention', 'rope', 'sgd', 'adam', 'layer_norm',
+          'fmod', 'fdim', 'fma', 'linalg.solve', 'scaled_dot_product_attention', 'rope', 'sgd', 'adam', 'layer_norm',
           'rms_norm', 'group_norm', 'conv2d', 'scan', *NO_BATCHES}
 
 

@@ -122,7 +122,7 @@ def adam(p, g, m, v, step, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_dec
 
 rule('sgd', sgd, ulps=2, sums=True, dtype=like_first, results=2)
 rule('adam', adam, ulps=8, sums=True, dtype=like_first, results=3)
-rule('dropout', lambda x, p=0.5, training=True: x * 0 if training and p == 1 else np.array(x), dtype=like_first)
+rule('dropout', lambda x, p=0.5, training=True: np.zeros_like(x) if training and p == 1 else np.array(x), dtype=like_first)
 
 # --- Fourier transforms -------------------------------------------------------------------
 

@@ -479,11 +479,15 @@ def blas(d):
     return 'blas.' + name, [first, second, d.of(dtype, (shape[0], n))], factor
 
 
-@operator('solve', 'potrf', 'eigvalsh')
+@operator('linalg.solve', 'linalg.cholesky', 'linalg.eigvalsh', 'linalg.inv', 'linalg.det', 'linalg.matrix_power',
+          'potrf', weight=2)
 def linear(d):
     dtype, n = d.one([np.dtype('f4'), np.dtype('f8')]), d.number(1, 4)
-    i, name = d.make(dtype, (n, n), 'definite'), d.one(['solve', 'potrf', 'eigvalsh'])
-    return name, [i, d.of(dtype, (n, 2))] if name == 'solve' else [i], {}
+    i, name = d.make(dtype, (n, n), 'definite'), d.one(
+        ['linalg.' + f for f in ('solve', 'cholesky', 'eigvalsh', 'inv', 'det', 'matrix_power')] + ['potrf'])
+    if name == 'linalg.matrix_power':
+        return name, [i], {'n': d.number(-1, 3)}
+    return name, [i, d.of(dtype, (n, 2))] if name == 'linalg.solve' else [i], {}
 
 
 # --- layers -------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ errors of rounding amount to in this program at these values, however ill condit
 import numpy as np
 import layers  # noqa: F401: fills RULES
 from draw import FINITE, NO_BATCHES, NO_DERIVATIVES, Draw, Number, Retry
+import vocabulary  # noqa: F401 (adds operators)
 from operators import OPERATORS
 from rules import DTYPES, RULES
 

@@ -235,7 +235,9 @@ TORCH.update({
     'blas.gemm': lambda a, b, c, alpha=1, beta=1: torch.addmm(c, a, b, alpha=alpha, beta=beta),
     'blas.ger': lambda x, y, a, alpha=1: torch.addr(a, x, y, alpha=alpha),
     'blas.axpby': lambda x, y, alpha=1, beta=1: alpha * x + beta * y,
-    'potrf': lambda a: torch.linalg.cholesky(a) + torch.triu(a, 1), 'eigvalsh': torch.linalg.eigvalsh, 'solve': torch.linalg.solve})
+    'potrf': lambda a: torch.linalg.cholesky(a) + torch.triu(a, 1), 'linalg.eigvalsh': torch.linalg.eigvalsh,
+    'linalg.solve': torch.linalg.solve, 'linalg.inv': torch.linalg.inv, 'linalg.det': torch.linalg.det,
+    'linalg.cholesky': torch.linalg.cholesky})
 
 # --- layers -------------------------------------------------------------------------------
 
