@@ -86,21 +86,35 @@ void matrix_copy(struct matrix_view to, struct matrix_view from)
                        lesser_of(j + BLOCK, to.columns));
 }
 
+static void fill_zeros_in_row(const struct matrix_view *a, int64_t i, int64_t first,
+                              int64_t end)
+{
+    size_t bytes = (size_t)tn_dtype_bytes(a->dtype);
+    if (a->column == 1 && first < end)
+        memset(matrix_at(a, i, first), 0, (size_t)(end - first) * bytes);
+    else
+        for (int64_t j = first; j < end; j++)
+            memset(matrix_at(a, i, j), 0, bytes);
+}
+
 void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool upper)
 {
     size_t bytes = (size_t)tn_dtype_bytes(to.dtype);
-    if (upper) {
+    if (to.column != 1) { // by rows of what is written
         to = matrix_transposed(to);
         from = matrix_transposed(from);
+        upper = !upper;
     }
     for (int64_t i = 0; i < to.rows; i++) {
-        int64_t kept = lesser_of(i + 1, to.columns);
-        if (to.column == 1 && from.column == 1)
-            memcpy(matrix_at(&to, i, 0), matrix_at(&from, i, 0), (size_t)kept * bytes);
+        int64_t first = upper ? lesser_of(i, to.columns) : 0;
+        int64_t end = upper ? to.columns : lesser_of(i + 1, to.columns);
+        fill_zeros_in_row(&to, i, 0, first);
+        fill_zeros_in_row(&to, i, end, to.columns);
+        if (to.column == 1 && from.column == 1 && first < end)
+            memcpy(matrix_at(&to, i, first), matrix_at(&from, i, first),
+                   (size_t)(end - first) * bytes);
         else
-            copy_block(&to, &from, i, i + 1, 0, kept);
-        for (int64_t j = kept; j < to.columns; j++)
-            memset(matrix_at(&to, i, j), 0, bytes);
+            copy_block(&to, &from, i, i + 1, first, end);
     }
 }
 
@@ -116,20 +130,23 @@ void matrix_conjugate(struct matrix_view a)
                 ((tn_complex128 *)matrix_at(&a, i, j))->im *= -1;
 }
 
-// Looks for a number whose bits without the sign are beyond `infinity`, those of infinity:
-// for a NaN; or at least as many.
-#define FIND(T, infinity, nan_only)                                                        \
-    for (int64_t j = 0; j < count; j++)                                                    \
-    found |= ((T)(((const T *)words)[j] << 1) >> 1) > (infinity) - !(nan_only)
+// Looks for a number whose bits without the sign are more than `most`: a difference that is
+// negative.
+#define FIND(T, sign, most)                                                                \
+    {                                                                                      \
+        T least = 0;                                                                       \
+        for (int64_t j = 0; j < count; j++)                                                \
+            least |= (most) - (((const T *)words)[j] & (sign));                            \
+        return least < 0;                                                                  \
+    }
+typedef int32_t __attribute__((may_alias)) signed32;
+typedef int64_t __attribute__((may_alias)) signed64;
 
 static bool find_in(const void *words, int64_t count, bool single, bool nan_only)
 {
-    bool found = false;
     if (single)
-        FIND(word32, UINT32_C(0x7f800000), nan_only);
-    else
-        FIND(word64, UINT64_C(0x7ff0000000000000), nan_only);
-    return found;
+        FIND(signed32, INT32_MAX, INT32_C(0x7f800000) - !nan_only)
+    FIND(signed64, INT64_MAX, INT64_C(0x7ff0000000000000) - !nan_only)
 }
 
 static bool find_special(struct matrix_view a, bool nan_only)
