@@ -3,7 +3,7 @@
 import copy
 
 import numpy as np
-from draw import STRICT
+from draw import SIZED, STRICT
 from programs import Generator, Input, Node, evaluate
 
 # What each of ten cases is: how it is computed, and of what.
@@ -106,6 +106,8 @@ def beside(case, random, inputs):
 def other_signature(case, random):
     """Data of other dtypes or extents with which the program has a meaning, if some is found."""
     inputs = case.program.inputs()
+    if case.program.operators() & SIZED:
+        return None
     for _ in range(4):
         extents = sorted({n for x in inputs for n in x.shape if n > 1})
         old = random.choice(extents) if extents else 0

@@ -4,7 +4,7 @@ import numpy as np
 
 
 # Of packs without rules for these.
-NO_DERIVATIVES = {'fdim', 'tgamma', 'potrf', 'nextafter', 'blas.iamax', 'cbrt',
+NO_DERIVATIVES = {'fdim', 'tgamma', 'potrf', 'nextafter', 'blas.iamax', 'cbrt', 'divmod',
                   'linalg.eigvalsh', 'linalg.cholesky'}  # these two: of a Hermitian matrix
 
 NO_BATCHES = {'blas.axpby', 'blas.dot', 'blas.gemv', 'blas.ger', 'blas.nrm2', 'blas.asum', 'blas.iamax', 'blas.gemm'}
@@ -17,6 +17,10 @@ STRICT = {'matmul', 'einsum', 'concatenate', 'stack', 'scatter', 'scatter_add', 
           'scatter_set', 'put_along_axis', 'slice_update', 'dynamic_slice_update', 'hypot', 'copysign', 'nextafter',
           'fmod', 'fdim', 'fma', 'linalg.solve', 'scaled_dot_product_attention', 'rope', 'sgd', 'adam', 'layer_norm',
           'rms_norm', 'group_norm', 'conv2d', 'scan', *NO_BATCHES}
+
+
+# Whose extents mean something, or decide how many results there are: another signature cannot change them.
+SIZED = {'cross', 'unstack', 'slice_update'}
 
 
 class Retry(Exception):

@@ -87,8 +87,9 @@ rule('ptp', lambda x, axis=None, keepdims=False: np.max(x, axis=axes_of(axis), k
 rule('minmax', lambda x, axis=None, keepdims=False: (np.min(x, axis=axes_of(axis), keepdims=keepdims),
                                                     np.max(x, axis=axes_of(axis), keepdims=keepdims)), results=2)
 rule('count_nonzero', counted)
-rule('median nanmedian', lambda x, axis=None, keepdims=False: np.asarray(np.nanmedian(x, axis=axes_of(axis),
-     keepdims=keepdims)), dtype=like_first, floats=True)
+for name in ('median', 'nanmedian'):
+    rule(name, lambda x, axis=None, keepdims=False, f=getattr(np, name): np.asarray(f(x, axis=axes_of(axis),
+         keepdims=keepdims)), dtype=like_first, floats=True)
 
 
 @operator('nansum', 'nanprod', 'nanmean', 'nanmax', 'nanmin', 'nanvar', 'nanstd', 'ptp', 'minmax', 'count_nonzero',
