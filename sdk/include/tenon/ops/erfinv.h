@@ -16,7 +16,8 @@
 // scheme. The form is that of Giles, "Approximating the erfinv function" (GPU Computing
 // Gems, Jade Edition, 2012); the coefficients, of least relative error, are found by
 // Remez's exchange algorithm in kernels/vulkan/program/coefficients.py.
-static inline double tn_erfinv_near_ratio(double w) // for w < 5
+// This is the first of them: w is below 5.
+static inline double tn_erfinv_near_ratio(double w)
 {
     double s = w - 2.5;
     double near = 3.354794382071423e-10 * s - 8.772759437327671e-09;
@@ -31,6 +32,7 @@ static inline double tn_erfinv_near_ratio(double w) // for w < 5
     return near * s + 1.5014093535192832;
 }
 
+// The same for any w, by the second polynomial from 5 on.
 static inline double tn_erfinv_ratio(double w)
 {
     double t = __builtin_sqrt(w) - 4, near = tn_erfinv_near_ratio(w);
