@@ -17,6 +17,9 @@ struct capture {
     struct map inputs; // array of the scope around it -> input
     tn_array **own;    // by number in `list`: the input
     uint32_t num_own, max_own;
+    bool is_open;       // the body says how many outputs there are
+    tn_array **outputs; // that tn_graph_outputs gave, in the trace's memory
+    uint64_t num_outputs;
 };
 
 static void graph_destroy(struct interned_graph *head)
@@ -232,6 +235,47 @@ static tn_status graph_create(tn_scope *trace, tn_array **inputs, uint32_t num_i
     return TN_OK;
 }
 
+// Calls a body that says by tn_graph_outputs what its outputs are.
+static tn_status open_body_call(tn_scope *trace, const struct trace_request *request,
+                                tn_array *const *arguments)
+{
+    trace->capture->is_open = true;
+    fail_clear();
+    scope_take_failure(trace, request->body(trace, arguments, request->num_inputs, NULL, 0,
+                                            request->user));
+    if (trace->status == TN_OK && !trace->capture->outputs)
+        tn_scope_fail(trace, TN_ERR_ARGUMENT,
+                      "the body gave no outputs: expected a call of tn_graph_outputs");
+    return trace->status;
+}
+
+tn_status tn_graph_outputs(tn_scope *scope, tn_array *const *outputs, uint64_t num_outputs)
+{
+    tn_status status =
+        scope_begin(scope, "graph_outputs", GIVEN({"outputs", outputs, num_outputs}));
+    if (status != TN_OK)
+        return status;
+    struct capture *c = scope->capture;
+    if (!c || !c->is_open || c->outputs)
+        return tn_scope_fail(
+            scope, TN_ERR_ARGUMENT,
+            "graph_outputs: expected one call, in the scope of a body that is "
+            "traced with TN_OUTPUTS_ANY");
+    tn_array **all = arena_alloc(&scope->arena, (num_outputs + 1) * sizeof(*all));
+    if (!all)
+        return scope_take_failure(scope, TN_ERR_MEMORY);
+    for (uint64_t i = 0; i < num_outputs; i++) {
+        if (!outputs[i])
+            return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                                 "graph_outputs: output %llu is NULL",
+                                 (unsigned long long)i);
+        all[i] = scope_local(scope, outputs[i]);
+    }
+    c->outputs = all;
+    c->num_outputs = num_outputs;
+    return scope->status;
+}
+
 // Calls the body, and gives the arguments followed by what it used beside them.
 static tn_status run_body(tn_scope *trace, const struct trace_request *request,
                           tn_array ***out_inputs, uint32_t *out_count, tn_array **outputs)
@@ -249,8 +293,9 @@ static tn_status run_body(tn_scope *trace, const struct trace_request *request,
     }
     tn_status status = capture_earlier(trace);
     if (status == TN_OK)
-        status = body_call(request->body, request->user, trace, arguments, count, outputs,
-                           request->num_outputs);
+        status = outputs ? body_call(request->body, request->user, trace, arguments, count,
+                                     outputs, request->num_outputs)
+                         : open_body_call(trace, request, arguments);
     const struct capture *c = trace->capture;
     tn_array **all = arena_alloc(&trace->arena, (count + c->num_own + 1) * sizeof(*all));
     if (status != TN_OK || !all)
@@ -268,19 +313,24 @@ static tn_status trace_in(tn_scope *trace, const struct trace_request *request,
 {
     tn_array **inputs = NULL;
     uint32_t count = 0;
-    tn_array **outputs =
-        arena_alloc(&trace->arena, (request->num_outputs + 1) * sizeof(*outputs));
-    if (!outputs)
+    bool is_open = request->num_outputs == TN_OUTPUTS_ANY;
+    uint64_t num_outputs = is_open ? 0 : request->num_outputs;
+    tn_array **outputs = NULL;
+    if (!is_open &&
+        !(outputs = arena_alloc(&trace->arena, (num_outputs + 1) * sizeof(*outputs))))
         return TN_ERR_MEMORY;
     tn_status status = run_body(trace, request, &inputs, &count, outputs);
+    if (is_open) {
+        outputs = trace->capture->outputs;
+        num_outputs = trace->capture->num_outputs;
+    }
     // What the scope around it has from here on is none of the graph's.
     trace->outer = NULL;
     trace->capture = NULL;
     trace->bodies = NULL;
     if (status != TN_OK)
         return status;
-    return graph_create(trace, inputs, count, outputs, (uint32_t)request->num_outputs,
-                        out_graph);
+    return graph_create(trace, inputs, count, outputs, (uint32_t)num_outputs, out_graph);
 }
 
 tn_status graph_trace(tn_scope *scope, const struct trace_request *request,
@@ -322,7 +372,7 @@ tn_status tn_graph_trace(tn_scope *scope, tn_function_body body, void *user,
                           {"out_graph", out_graph, 1}));
     if (status != TN_OK)
         return status;
-    if (num_outputs > MAX_GIVEN)
+    if (num_outputs > MAX_GIVEN && num_outputs != TN_OUTPUTS_ANY)
         return tn_scope_fail(scope, TN_ERR_ARGUMENT,
                              "graph_trace: %llu outputs, expected at most %u",
                              (unsigned long long)num_outputs, MAX_GIVEN);

@@ -17,6 +17,7 @@ LAYERS = {
     "sdk/include": [],
     "kernels": ["sdk/include"],
     "core": ["sdk/include"],
+    "sdk/python": ["sdk/include"],  # the package for Python stands on libtenon, too
     "sdk/lm": ["sdk/include"],  # an application's library; it stands on libtenon
     "plugins/backends": ["sdk/include", "kernels"],
     "plugins/backends/cpu-blas": ["sdk/include", "kernels", "plugins/common/openblas"],
@@ -97,6 +98,8 @@ FLOORS = {
 # Libraries and who may use them; what is in none is taken for the C library's and must be in
 # C_LIBRARY or below sys/.
 LIBRARIES = {
+    "Python.h": ["sdk/python"],
+    "structmember.h": ["sdk/python"],
     "ffi.h": ["plugins/ops/ffi"],
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],

@@ -39,6 +39,11 @@ extern "C" {
 
 // --- graphs as values ------------------------------------------------------------------
 
+// As num_outputs of tn_graph_trace: the body says how many outputs there are. It is called
+// with `outputs` NULL and 0 of them, and calls tn_graph_outputs: a language whose functions
+// give lists learns the number by calling one.
+#define TN_OUTPUTS_ANY UINT64_MAX
+
 // Traces `body` for inputs of these types, and gives its graph, for an attribute of a
 // primitive or tn_graph_call. The scope holds the graph: it lives until the scope is
 // closed, or longer by tn_graph_retain.
@@ -50,6 +55,12 @@ TN_API tn_status tn_graph_trace(tn_scope *scope, tn_function_body body, void *us
                                 const tn_type *inputs, uint64_t num_inputs,
                                 uint64_t num_outputs, tn_captures *captures,
                                 const tn_graph **out_graph);
+
+// Gives the outputs of a body that is traced with TN_OUTPUTS_ANY, in its scope, once, and
+// copies the list. Returns the scope's first failure. TN_ERR_ARGUMENT: an output is NULL, a
+// second call, another scope.
+TN_API tn_status tn_graph_outputs(tn_scope *scope, tn_array *const *outputs,
+                                  uint64_t num_outputs);
 
 // Puts the nodes of a graph in the scope: gives outputs[0 .. num_outputs), as many as the
 // graph has, for the first of `inputs`. TN_ERR_ARGUMENT: fewer inputs than the graph has,

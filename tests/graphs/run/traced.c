@@ -189,6 +189,48 @@ Test(traced, arrays_around_become_inputs_in_one_order)
     tn_release(kept);
 }
 
+// A body that has as many outputs as its user says.
+BODY(gives_several)
+{
+    UNUSED;
+    const int *count = user;
+    tn_array *outputs[4] = {in[0], NULL, in[0], in[0]};
+    if (*count > 1)
+        outputs[1] = tn_expr(scope, "x -> x + 1", TN_IN(in[0]), TN_NO_ATTRS);
+    tn_status status =
+        tn_graph_outputs(scope, outputs, (uint64_t)(*count < 0 ? 2 : *count));
+    return *count == 4 ? tn_graph_outputs(scope, outputs, 1) : status;
+}
+
+Test(traced, a_body_says_how_many_outputs_it_has)
+{
+    const tn_graph *graph = NULL;
+    tn_array *y[3], *x = tn_f32(s, 4);
+    for (int count = 0; count <= 3; count++) {
+        must(s, tn_graph_trace(s, gives_several, &count, &scalar, 1, TN_OUTPUTS_ANY, NULL,
+                               &graph));
+        cr_assert_eq(graph->num_outputs, (uint32_t)count);
+    }
+    must(s, tn_graph_call(s, graph, &x, 1, y, 3));
+    cr_assert(tn_item(s, y[0]) == 4 && tn_item(s, y[1]) == 5 && tn_item(s, y[2]) == 4);
+    static const struct {
+        tn_function_body body;
+        int count;
+        const char *text;
+    } wrong[] = {{gives_several, -1, "output 1 is NULL"},
+                 {gives_several, 4, "expected one call"},
+                 {gives_nothing, 0, "the body gave no outputs"}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        int count = wrong[i].count;
+        cr_assert_eq(tn_graph_trace(s, wrong[i].body, &count, &scalar, 1, TN_OUTPUTS_ANY,
+                                    NULL, &graph),
+                     TN_ERR_ARGUMENT);
+        says(wrong[i].text);
+    }
+    cr_assert_eq(tn_graph_outputs(s, &x, 1), TN_ERR_ARGUMENT);
+    says("expected one call, in the scope of a body");
+}
+
 Test(traced, what_does_not_fit_is_refused_by_number)
 {
     const tn_graph *graph = plus(1, &scalar), *none = NULL;

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+// The type Array: its life, its properties, and the operators of Python's syntax. Methods
+// with the names of operators are added by the package, in Python.
+#include "trace.h"
+
+#include <structmember.h>
+#include <tenon/retain.h>
+
+PyTypeObject *array_type;
+
+// Lets go of what the object holds.
+static void drop(struct py_array *self)
+{
+    if (self->trace)
+        trace_release(self->trace);
+    else
+        tn_release(self->array);
+    self->array = NULL;
+    self->trace = NULL;
+}
+
+static void drop_held(struct py_held *held)
+{
+    drop((struct py_array *)((char *)held - offsetof(struct py_array, held)));
+}
+
+static _Thread_local long watching;
+
+PyObject *watch_arrays(PyObject *module, PyObject *change)
+{
+    (void)module;
+    long by = PyLong_AsLong(change);
+    if (by == -1 && PyErr_Occurred())
+        return NULL;
+    watching += by;
+    Py_RETURN_NONE;
+}
+
+PyObject *unwatch_array(PyObject *module, PyObject *array)
+{
+    (void)module;
+    if (array_check(array))
+        ((struct py_array *)array)->is_watched = watching > 0;
+    Py_RETURN_NONE;
+}
+
+tn_array *array_to_read(PyObject *object, const struct py_building *b, tn_array *array)
+{
+    if (!array || !((struct py_array *)object)->is_watched)
+        return array;
+    return tn_op(b->scope, "base.copy/1", TN_IN(array), TN_NO_ATTRS);
+}
+
+PyObject *array_wrap(tn_array *array, struct py_trace *trace)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(array_type, Py_tp_alloc);
+    struct py_array *self = (struct py_array *)alloc(array_type, 0);
+    if (!self) {
+        if (trace)
+            trace_release(trace);
+        else
+            tn_release(array);
+        return NULL;
+    }
+    self->array = array;
+    self->trace = trace;
+    self->is_watched = watching > 0;
+    held_add(&self->held, drop_held);
+    return (PyObject *)self;
+}
+
+static void array_dealloc(PyObject *object)
+{
+    struct py_array *self = (struct py_array *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs(object);
+    held_remove(&self->held);
+    drop(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+tn_array *array_get(PyObject *object, const struct py_building *b)
+{
+    struct py_array *self = (struct py_array *)object;
+    if (self->trace && !self->trace->scope) {
+        PyErr_Format(
+            PyExc_ValueError,
+            "tenon: this array belongs to the body of a %s that has ended; return it "
+            "from the body instead of keeping it",
+            self->trace->what);
+        return NULL;
+    }
+    if (self->trace && !b->trace) {
+        PyErr_Format(
+            PyExc_ValueError,
+            "tenon: an array within the body of a %s has no value yet: nothing there "
+            "can be printed, read or branched on; use tenon.where or tenon.cond, or "
+            "return it",
+            self->trace->what);
+        return NULL;
+    }
+    if (!self->array)
+        PyErr_SetString(PyExc_ValueError,
+                        "tenon: this array was given away (donate=), so it has no value");
+    return self->array;
+}
+
+static const tn_type *type_of(PyObject *object)
+{
+    const struct py_array *self = (struct py_array *)object;
+    if (self->trace && !self->trace->scope) {
+        struct py_building none = {0};
+        array_get(object, &none);
+        return NULL;
+    }
+    const tn_type *type = tn_array_type(self->array);
+    if (!type)
+        PyErr_SetString(PyExc_ValueError,
+                        "tenon: this array was given away (donate=), so it has no type");
+    return type;
+}
+
+// --- properties
+// ------------------------------------------------------------------------------
+
+static PyObject *get_shape(PyObject *self, void *unused)
+{
+    (void)unused;
+    const tn_type *type = type_of(self);
+    PyObject *shape = type ? PyTuple_New(type->rank) : NULL;
+    for (int32_t i = 0; shape && i < type->rank; i++) {
+        PyObject *extent = PyLong_FromLongLong(type->extent[i]);
+        if (!extent || PyTuple_SetItem(shape, i, extent) != 0)
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+static PyObject *get_dtype(PyObject *self, void *unused)
+{
+    (void)unused;
+    const tn_type *type = type_of(self);
+    return type ? dtype_object(type->dtype) : NULL;
+}
+
+static PyObject *get_ndim(PyObject *self, void *unused)
+{
+    (void)unused;
+    const tn_type *type = type_of(self);
+    return type ? PyLong_FromLong(type->rank) : NULL;
+}
+
+static int64_t elements_of(const tn_type *type)
+{
+    int64_t count = 1;
+    for (int32_t i = 0; i < type->rank; i++)
+        count *= type->extent[i];
+    return count;
+}
+
+static PyObject *get_size(PyObject *self, void *unused)
+{
+    (void)unused;
+    const tn_type *type = type_of(self);
+    return type ? PyLong_FromLongLong(elements_of(type)) : NULL;
+}
+
+static PyObject *get_nbytes(PyObject *self, void *unused)
+{
+    (void)unused;
+    const tn_type *type = type_of(self);
+    return type ? PyLong_FromLongLong(elements_of(type) * tn_dtype_bytes(type->dtype))
+                : NULL;
+}
+
+static PyObject *get_op(PyObject *self, void *unused)
+{
+    (void)unused;
+    return type_of(self)
+               ? PyUnicode_FromString(tn_array_op(((struct py_array *)self)->array))
+               : NULL;
+}
+
+static Py_ssize_t array_length(PyObject *self)
+{
+    const tn_type *type = type_of(self);
+    if (type && type->rank == 0)
+        PyErr_SetString(PyExc_TypeError, "len() of an array without axes");
+    return type && type->rank > 0 ? (Py_ssize_t)type->extent[0] : -1;
+}
+
+// --- operators
+// ---------------------------------------------------------------------------------
+
+#define UNARY(slot, name)                                                                  \
+    static PyObject *slot(PyObject *x)                                                     \
+    {                                                                                      \
+        return apply_unary(name, x);                                                       \
+    }
+#define BINARY(slot, name)                                                                 \
+    static PyObject *slot(PyObject *x, PyObject *y)                                        \
+    {                                                                                      \
+        return apply_binary(name, x, y);                                                   \
+    }
+UNARY(array_negative, "base.negative/1")
+UNARY(array_positive, "base.positive/1")
+UNARY(array_absolute, "base.abs/1")
+UNARY(array_invert, "base.invert/1")
+BINARY(array_add, "base.add/1")
+BINARY(array_subtract, "base.subtract/1")
+BINARY(array_multiply, "base.multiply/1")
+BINARY(array_divide, "base.divide/1")
+BINARY(array_floor_divide, "base.floor_divide/1")
+BINARY(array_remainder, "base.remainder/1")
+BINARY(array_matmul, "base.matmul/1")
+BINARY(array_and, "base.bitwise_and/1")
+BINARY(array_or, "base.bitwise_or/1")
+BINARY(array_xor, "base.bitwise_xor/1")
+BINARY(array_left_shift, "base.left_shift/1")
+BINARY(array_right_shift, "base.right_shift/1")
+#undef UNARY
+#undef BINARY
+
+static PyObject *array_power(PyObject *x, PyObject *y, PyObject *modulus)
+{
+    if (modulus == Py_None)
+        return apply_binary("base.power/1", x, y);
+    PyErr_SetString(PyExc_TypeError, "pow() of arrays takes no modulus");
+    return NULL;
+}
+
+static PyObject *array_compare(PyObject *x, PyObject *y, int op)
+{
+    static const char *const names[] = {
+        [Py_LT] = "base.less/1",    [Py_LE] = "base.less_equal/1",
+        [Py_EQ] = "base.equal/1",   [Py_NE] = "base.not_equal/1",
+        [Py_GT] = "base.greater/1", [Py_GE] = "base.greater_equal/1"};
+    return apply_binary(names[op], x, y);
+}
+
+static int array_bool(PyObject *self)
+{
+    PyObject *number = array_number(self);
+    int truth = number ? PyObject_IsTrue(number) : -1;
+    Py_XDECREF(number);
+    return truth;
+}
+
+// The element converted by a function of Python's numbers.
+static PyObject *element_as(PyObject *self, PyObject *(*convert)(PyObject *))
+{
+    PyObject *number = array_number(self);
+    PyObject *result = number ? convert(number) : NULL;
+    Py_XDECREF(number);
+    return result;
+}
+
+static PyObject *array_int(PyObject *self)
+{
+    return element_as(self, PyNumber_Long);
+}
+
+static PyObject *array_float(PyObject *self)
+{
+    return element_as(self, PyNumber_Float);
+}
+
+static PyObject *array_index(PyObject *self)
+{
+    return element_as(self, PyNumber_Index);
+}
+
+// replace(other): takes the value of another Array, for []= and +=. The object's former
+// value is let go of, which leaves the other's graph its only holder.
+static PyObject *array_replace(PyObject *object, PyObject *other)
+{
+    struct py_array *self = (struct py_array *)object, *from = (struct py_array *)other;
+    if (!array_check(other)) {
+        PyErr_SetString(PyExc_TypeError, "expected an Array");
+        return NULL;
+    }
+    struct py_building b;
+    if (!building_begin(&b))
+        return NULL;
+    tn_array *array = array_get(other, &b);
+    struct py_array before = *self;
+    if (array) {
+        // The reference of a temporary is moved; other objects get one more.
+        self->trace = from->trace ? trace_retain(from->trace) : NULL;
+        self->array = from->trace ? array : tn_retain(NULL, array);
+        before.ob_base = self->ob_base;
+        drop(&before);
+    }
+    building_end(&b);
+    return array ? Py_NewRef(object) : NULL;
+}
+
+static PyMethodDef array_methods[] = {
+    {"item", array_item, METH_NOARGS,
+     "item()\n--\n\nThe one element as a number of Python."},
+    {"tolist", array_tolist, METH_NOARGS, "tolist()\n--\n\nNested lists of numbers."},
+    {"_replace", array_replace, METH_O, NULL},
+    {"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
+     "The array as a DLPack tensor of the host."},
+    {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "(1, 0): the host."},
+    {"__complex__", array_item, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef array_properties[] = {
+    {"shape", get_shape, NULL, "The extents, outermost axis first.", NULL},
+    {"dtype", get_dtype, NULL, "The element type.", NULL},
+    {"ndim", get_ndim, NULL, "The number of axes.", NULL},
+    {"size", get_size, NULL, "The number of elements.", NULL},
+    {"nbytes", get_nbytes, NULL, "The bytes of all elements.", NULL},
+    {"op", get_op, NULL, "The id of the operator that made it; \"\" for data.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef array_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct py_array, weakrefs), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static const char documentation[] =
+    "An array: lazy, immutable data behind an object that may take another value.";
+
+static PyType_Slot array_slots[] = {
+    {Py_tp_doc, (void *)(uintptr_t)documentation},
+    {Py_tp_dealloc, array_dealloc},
+    {Py_tp_methods, array_methods},
+    {Py_tp_getset, array_properties},
+    {Py_tp_members, array_members},
+    {Py_tp_richcompare, array_compare},
+    {Py_tp_hash, PyObject_HashNotImplemented},
+    {Py_sq_length, array_length},
+    {Py_mp_length, array_length},
+    {Py_nb_add, array_add},
+    {Py_nb_subtract, array_subtract},
+    {Py_nb_multiply, array_multiply},
+    {Py_nb_true_divide, array_divide},
+    {Py_nb_floor_divide, array_floor_divide},
+    {Py_nb_remainder, array_remainder},
+    {Py_nb_power, array_power},
+    {Py_nb_matrix_multiply, array_matmul},
+    {Py_nb_and, array_and},
+    {Py_nb_or, array_or},
+    {Py_nb_xor, array_xor},
+    {Py_nb_lshift, array_left_shift},
+    {Py_nb_rshift, array_right_shift},
+    {Py_nb_negative, array_negative},
+    {Py_nb_positive, array_positive},
+    {Py_nb_absolute, array_absolute},
+    {Py_nb_invert, array_invert},
+    {Py_nb_bool, array_bool},
+    {Py_nb_int, array_int},
+    {Py_nb_float, array_float},
+    {Py_nb_index, array_index},
+    {Py_bf_getbuffer, array_getbuffer},
+    {Py_bf_releasebuffer, array_releasebuffer},
+    {0, NULL},
+};
+
+static PyType_Spec array_spec = {
+    .name = "tenon.Array",
+    .basicsize = sizeof(struct py_array),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = array_slots,
+};
+
+bool array_init(PyObject *module)
+{
+    array_type = (PyTypeObject *)PyType_FromSpec(&array_spec);
+    return array_type &&
+           PyModule_AddObjectRef(module, "Array", (PyObject *)array_type) == 0;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// Shared by the files of module tenon._core: Tenon's C functions for Python.
+//
+// The module is compiled against CPython's limited API of 3.11, so one build serves every
+// later version. What is convenient but not hot (trees, indexing, formatting, documents) is
+// Python, in the package beside this folder.
+//
+// An Array object outside a trace holds a retained array, which any scope may use. Within a
+// trace (trace.h) it holds an array of the trace's scope, and is dead once that has ended.
+//
+// Threads. All functions hold the GIL but for evaluating and reading, which release it.
+#ifndef TENON_PYTHON_CORE_H
+#define TENON_PYTHON_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <tenon/tenon.h>
+
+struct py_trace;
+
+// What an object of Python holds of the runtime, in a ring of all such objects: the runtime
+// is closed when the interpreter exits, before it frees them.
+struct py_held {
+    struct py_held *next, *prev;
+    void (*drop)(struct py_held *self); // lets go of that; may be called again
+};
+
+// An Array object. `array` is NULL once it was given away or the trace has ended.
+struct py_array {
+    PyObject ob_base;
+    tn_array *array;
+    struct py_trace *trace; // whose scope has the array, referred to; NULL: retained
+    PyObject *weakrefs;     // of CPython
+    bool is_watched; // reading it computes a copy, so that derivatives go on through it
+    struct py_held held;
+};
+
+// --- runtime.c: the runtime, failures --------------------------------------------------
+
+// The process's runtime, opened at first use; NULL with an exception set.
+tn_runtime *runtime_get(void);
+// Closes the runtime; what is used afterwards raises. For atexit.
+PyObject *runtime_close(PyObject *module, PyObject *unused);
+void held_add(struct py_held *held, void (*drop)(struct py_held *self));
+void held_remove(struct py_held *held); // zeros are fine
+// Sets the exception that a status stands for, with `message`. Returns NULL.
+PyObject *raise_status(tn_status status, const char *message);
+// Sets the exception of the scope's first failure, which the scope forgets. Returns NULL.
+PyObject *raise_scope(tn_scope *scope);
+// Creates DeviceError and the like in the module.
+bool errors_init(PyObject *module);
+
+// --- building.c: a scope to build in
+// ------------------------------------------------------
+
+// Where an operation is applied: the innermost trace of this thread, or a scope of its own.
+struct py_building {
+    tn_scope *scope;
+    struct py_trace *trace;
+    bool
+        is_kept; // the scope is this thread's own, which applications of single nodes share
+};
+
+// False with an exception set.
+bool building_begin(struct py_building *b);
+// As building_begin, never in a trace: for reading and evaluating.
+bool building_begin_apart(struct py_building *b);
+// As building_begin, for one node of Arrays and numbers alone, of which a scope keeps
+// nothing.
+bool building_begin_node(struct py_building *b);
+void building_end(struct py_building *b);
+// Applies a primitive of one output, or of several into `outputs`, and gives Array objects.
+// NULL and false with the scope's failure raised.
+PyObject *building_apply(struct py_building *b, const char *name,
+                         const tn_array *const *inputs, uint64_t num_inputs,
+                         tn_attr_list attrs);
+bool building_apply_n(struct py_building *b, const char *name,
+                      const tn_array *const *inputs, uint64_t num_inputs,
+                      tn_attr_list attrs, PyObject **outputs, uint64_t num_outputs);
+// Closes this thread's scope: the runtime is about to be closed, or the device was changed.
+void thread_scope_close(void);
+// set_device(name or None): where operations of this thread are applied from now on. Gives
+// the name before.
+PyObject *set_device(PyObject *module, PyObject *name);
+// Gives an Array object of an array of the scope. NULL with the scope's failure raised.
+PyObject *building_array(struct py_building *b, tn_array *array);
+
+// Arrays of a list of Python, in the scope of a building. `items` is to be freed, after a
+// failure too.
+struct array_list {
+    tn_array **items;
+    uint64_t count;
+};
+
+// False with an exception set.
+bool array_list_get(struct py_building *b, PyObject *list, struct array_list *out);
+// A list of Array objects; NULL with an exception set.
+PyObject *array_list_wrap(struct py_building *b, tn_array *const *arrays, uint64_t count);
+
+// --- array.c: the type Array
+// ---------------------------------------------------------------
+
+extern PyTypeObject *array_type;
+bool array_init(PyObject *module);
+// Gives an Array object. Takes the reference `array`, or the array of `trace`'s scope; on
+// failure too.
+PyObject *array_wrap(tn_array *array, struct py_trace *trace);
+static inline bool array_check(PyObject *object)
+{
+    return Py_TYPE(object) == array_type || PyType_IsSubtype(Py_TYPE(object), array_type);
+}
+// watch(change): adds to the number of derivatives that this thread is taking: arrays made
+// meanwhile are watched. unwatch(array): it is read itself from now on.
+PyObject *watch_arrays(PyObject *module, PyObject *change);
+PyObject *unwatch_array(PyObject *module, PyObject *array);
+// What is read of an Array object in the place of `array`: itself, or a copy where it is
+// watched.
+tn_array *array_to_read(PyObject *object, const struct py_building *b, tn_array *array);
+// The tn_array of an Array object, for the scope of `b`; NULL with an exception set for one
+// that was given away, or of a trace that has ended.
+tn_array *array_get(PyObject *object, const struct py_building *b);
+
+// --- from_python.c: Python's objects to arrays
+// ---------------------------------------------------
+
+// The array of an operand in the scope of `b`: an Array, a number (without a dtype of its
+// own where `weak`), or whatever array_from_object takes. NULL with an exception set.
+tn_array *operand_get(struct py_building *b, PyObject *object, bool weak);
+// The array of nested lists, a buffer, a DLPack tensor or a number, copied; `dtype`
+// TN_DTYPE_NONE: the object's. NULL with an exception set.
+tn_array *array_from_object(struct py_building *b, PyObject *object, tn_dtype dtype);
+// A dtype from a tenon.dtype, a name ("f32", "float32"), a type of Python or of NumPy.
+// False with an exception set.
+bool dtype_from_object(PyObject *object, tn_dtype *out_dtype);
+// The tenon.dtype object. New reference.
+PyObject *dtype_object(tn_dtype dtype);
+PyObject *set_dtypes(PyObject *module, PyObject *list);
+
+// --- read.c: arrays to Python's objects
+// -------------------------------------------------------
+
+// Whether memory of arrays is in the hands of other libraries: then the runtime stays open.
+bool has_exports(void);
+int array_getbuffer(PyObject *self, Py_buffer *view, int flags);
+void array_releasebuffer(PyObject *self, Py_buffer *view);
+PyObject *array_item(PyObject *self, PyObject *unused);
+PyObject *array_tolist(PyObject *self, PyObject *unused);
+PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
+// The one element as a number of Python; NULL with an exception set.
+PyObject *array_number(PyObject *self);
+// from_dlpack(object): an array of another library, in place where the device permits.
+PyObject *from_dlpack(PyObject *module, PyObject *object);
+
+// --- operators.c: any primitive as a function of Python
+// --------------------------------------
+
+// Applies an operator of one output to one or two operands: for +, - and the like.
+PyObject *apply_unary(const char *name, PyObject *x);
+PyObject *apply_binary(const char *name, PyObject *x, PyObject *y);
+// operator(name): the function of Python that applies a primitive.
+PyObject *make_operator(PyObject *module, PyObject *name);
+// operators(): the ids of installed primitives. Loads no plugin.
+PyObject *list_operators(PyObject *module, PyObject *unused);
+PyObject *apply_expression(PyObject *module, PyObject *args);
+// Fills `list` from attributes of Python by the table. See attrs.c.
+#define MAX_ATTRS 32
+struct attr_room {
+    tn_attr items[MAX_ATTRS];
+    tn_ints ints[MAX_ATTRS];
+    tn_int_list int_lists[MAX_ATTRS];
+    tn_float_list float_lists[MAX_ATTRS];
+    void *lists[MAX_ATTRS]; // to be freed
+    uint32_t count;
+};
+// Adds the value of one attribute. False with an exception set.
+bool attr_add(struct py_building *b, struct attr_room *room, const tn_attr_field *field,
+              PyObject *value);
+void attr_room_free(struct attr_room *room);
+
+// --- evaluate.c: functions of the module, which says their arguments
+// -------------------------
+
+PyObject *eval_arrays(PyObject *module, PyObject *args);
+PyObject *vjp_arrays(PyObject *module, PyObject *args);
+PyObject *jvp_arrays(PyObject *module, PyObject *args);
+PyObject *explain_arrays(PyObject *module, PyObject *args);
+PyObject *load_file(PyObject *module, PyObject *args);
+PyObject *save_file(PyObject *module, PyObject *args);
+PyObject *list_devices(PyObject *module, PyObject *unused);
+PyObject *runtime_stats(PyObject *module, PyObject *unused);
+
+#endif // TENON_PYTHON_CORE_H

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// Evaluating, derivatives, explanations, files, devices.
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/file.h>
+#include <tenon/stats.h>
+
+static void drop_watched(PyObject *list, struct array_list *arrays)
+{
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < arrays->count; i++) {
+        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
+        if (item && !(array_check(item) && ((struct py_array *)item)->is_watched))
+            arrays->items[kept++] = arrays->items[i];
+        Py_XDECREF(item);
+    }
+    arrays->count = kept;
+}
+
+// eval(list, is_async). What is watched is left to be computed when it is read.
+PyObject *eval_arrays(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *list;
+    int is_async;
+    struct py_building b;
+    if (!PyArg_ParseTuple(args, "Op:eval", &list, &is_async) || !building_begin_apart(&b))
+        return NULL;
+    struct array_list arrays;
+    PyObject *result = NULL;
+    if (array_list_get(&b, list, &arrays)) {
+        tn_status status;
+        drop_watched(list, &arrays);
+        Py_BEGIN_ALLOW_THREADS status =
+            is_async ? tn_eval_async_n(b.scope, arrays.items, arrays.count)
+                     : tn_eval_n(b.scope, arrays.items, arrays.count);
+        Py_END_ALLOW_THREADS result =
+            status == TN_OK ? Py_NewRef(Py_None) : raise_scope(b.scope);
+    }
+    free(arrays.items);
+    building_end(&b);
+    return result;
+}
+
+// Three lists: `outputs` and `wrt` of arrays, `given` cotangents of outputs or tangents of
+// wrt, or None.
+static PyObject *differentiate(PyObject *args, bool forward)
+{
+    PyObject *lists[3];
+    struct py_building b;
+    if (!PyArg_ParseTuple(args, "OOO", &lists[0], &lists[1], &lists[2]) ||
+        !building_begin(&b))
+        return NULL;
+    struct array_list outputs = {0}, given = {0}, wrt = {0};
+    bool has_lists = array_list_get(&b, lists[0], &outputs) &&
+                     (lists[1] == Py_None || array_list_get(&b, lists[1], &given)) &&
+                     array_list_get(&b, lists[2], &wrt);
+    uint64_t count = forward ? outputs.count : wrt.count;
+    tn_array **results = has_lists ? calloc(count + 1, sizeof(*results)) : NULL;
+    PyObject *result = NULL;
+    if (results) {
+        tn_status status = forward ? tn_jvp(b.scope, outputs.items, outputs.count,
+                                            wrt.items, given.items, wrt.count, results)
+                                   : tn_vjp(b.scope, outputs.items, given.items,
+                                            outputs.count, wrt.items, wrt.count, results);
+        result =
+            status == TN_OK ? array_list_wrap(&b, results, count) : raise_scope(b.scope);
+    } else if (has_lists) {
+        PyErr_NoMemory();
+    }
+    free(results);
+    free(wrt.items);
+    free(given.items);
+    free(outputs.items);
+    building_end(&b);
+    return result;
+}
+
+PyObject *vjp_arrays(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return differentiate(args, false);
+}
+
+PyObject *jvp_arrays(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return differentiate(args, true);
+}
+
+// explain(list, as_dot): JSON of tn_explain, or DOT of the graph.
+PyObject *explain_arrays(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *list;
+    int as_dot;
+    struct py_building b;
+    if (!PyArg_ParseTuple(args, "Op:explain", &list, &as_dot) || !building_begin_apart(&b))
+        return NULL;
+    char *text = NULL;
+    struct array_list arrays;
+    PyObject *result = NULL;
+    if (array_list_get(&b, list, &arrays)) {
+        tn_status status = as_dot
+                               ? tn_graph_dot(b.scope, arrays.items, arrays.count, 1, &text)
+                               : tn_explain(b.scope, arrays.items, arrays.count, &text);
+        result = status == TN_OK ? PyUnicode_FromString(text) : raise_scope(b.scope);
+    }
+    tn_text_free(text);
+    free(arrays.items);
+    building_end(&b);
+    return result;
+}
+
+// --- files
+// -------------------------------------------------------------------------------------------
+
+static PyObject *file_arrays(struct py_building *b, const tn_file *file)
+{
+    PyObject *dict = PyDict_New();
+    const char *name;
+    for (uint64_t i = 0; dict && (name = tn_file_name(file, i)); i++) {
+        PyObject *array = building_array(b, tn_file_array(b->scope, file, name));
+        if (!array || PyDict_SetItemString(dict, name, array) != 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(array);
+    }
+    return dict;
+}
+
+// load(path): a dict of arrays by name.
+PyObject *load_file(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *path;
+    struct py_building b;
+    tn_file *file;
+    if (!PyArg_ParseTuple(args, "O&:load", PyUnicode_FSConverter, &path))
+        return NULL;
+    PyObject *dict = NULL;
+    if (building_begin_apart(&b)) {
+        tn_status status =
+            tn_file_open(tn_scope_runtime(b.scope), PyBytes_AsString(path), NULL, &file);
+        if (status == TN_OK) {
+            dict = file_arrays(&b, file);
+            tn_file_close(file);
+        } else {
+            raise_status(status, tn_last_error());
+        }
+        building_end(&b);
+    }
+    Py_DECREF(path);
+    return dict;
+}
+
+// save(path, names, arrays).
+PyObject *save_file(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *path, *names, *list;
+    struct py_building b;
+    if (!PyArg_ParseTuple(args, "O&OO:save", PyUnicode_FSConverter, &path, &names, &list))
+        return NULL;
+    struct array_list arrays = {0};
+    bool begun = building_begin_apart(&b);
+    bool has_names = begun && array_list_get(&b, list, &arrays);
+    const char **texts = has_names ? calloc(arrays.count + 1, sizeof(*texts)) : NULL;
+    if (has_names && !texts)
+        PyErr_NoMemory();
+    has_names = texts != NULL;
+    for (uint64_t i = 0; has_names && i < arrays.count; i++) {
+        PyObject *name = PyList_GetItem(names, (Py_ssize_t)i);
+        texts[i] = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+        has_names = texts[i] != NULL;
+    }
+    PyObject *result = NULL;
+    if (has_names) {
+        bool is_one = arrays.count == 1 && texts[0][0] == '\0';
+        tn_status status;
+        Py_BEGIN_ALLOW_THREADS status =
+            tn_save(b.scope, PyBytes_AsString(path), arrays.items, is_one ? NULL : texts,
+                    arrays.count, NULL);
+        Py_END_ALLOW_THREADS result =
+            status == TN_OK ? Py_NewRef(Py_None) : raise_scope(b.scope);
+    }
+    free(texts);
+    free(arrays.items);
+    if (begun)
+        building_end(&b);
+    Py_DECREF(path);
+    return result;
+}
+
+// --- devices, statistics
+// -----------------------------------------------------------------------------
+
+// devices(): dicts of every device of every installed backend. Loads the backends.
+PyObject *list_devices(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    tn_device_summary devices[64];
+    uint64_t count = 64;
+    tn_runtime *runtime = runtime_get();
+    if (!runtime)
+        return NULL;
+    memset(devices, 0, sizeof(devices));
+    devices[0].struct_size = sizeof(devices[0]);
+    tn_status status = tn_devices(runtime, devices, &count);
+    if (status != TN_OK)
+        return raise_status(status, tn_last_error());
+    PyObject *list = PyList_New(0);
+    for (uint64_t i = 0; list && i < count && i < 64; i++) {
+        const tn_device_summary *d = &devices[i];
+        PyObject *row = Py_BuildValue(
+            "{s:s,s:I,s:s,s:s,s:I,s:K,s:s,s:s,s:s,s:s}", "backend", d->backend, "index",
+            d->index, "name", d->name, "driver", d->driver, "selected", d->selected,
+            "memory_size", (unsigned long long)d->memory_size, "reason", d->reason,
+            "warning", d->warning, "remedy", d->remedy, "plugin", d->plugin);
+        if (!row || PyList_Append(list, row) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+// stats(): counters of the runtime, and the memory that it holds.
+PyObject *runtime_stats(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    tn_runtime *runtime = runtime_get();
+    if (!runtime)
+        return NULL;
+    tn_stats s = {.struct_size = sizeof(s)};
+    tn_runtime_stats(runtime, &s);
+    return Py_BuildValue(
+        "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "plans_made",
+        (unsigned long long)s.plans_made, "plan_hits", (unsigned long long)s.plan_hits,
+        "submissions", (unsigned long long)s.submissions, "steps",
+        (unsigned long long)s.steps, "transfers", (unsigned long long)s.transfers,
+        "buffer_bytes", (unsigned long long)s.buffer_bytes, "buffer_peak",
+        (unsigned long long)s.buffer_peak, "bytes_written",
+        (unsigned long long)s.bytes_written, "traces_made",
+        (unsigned long long)s.traces_made);
+}

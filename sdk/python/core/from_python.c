@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: MIT
+// Python's objects to arrays: numbers, nested lists, buffers, DLPack tensors; dtypes by
+// name.
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/checked.h>
+#include <tenon/dlpack.h>
+
+// --- dtypes
+// ------------------------------------------------------------------------------------
+
+static PyObject *dtype_objects; // a list, by number
+
+PyObject *set_dtypes(PyObject *module, PyObject *list)
+{
+    (void)module;
+    Py_XDECREF(dtype_objects);
+    dtype_objects = Py_NewRef(list);
+    Py_RETURN_NONE;
+}
+
+PyObject *dtype_object(tn_dtype dtype)
+{
+    PyObject *object = dtype_objects ? PyList_GetItem(dtype_objects, dtype) : NULL;
+    if (!dtype_objects)
+        PyErr_SetString(PyExc_RuntimeError, "tenon: the package is not imported");
+    return object ? Py_NewRef(object) : NULL;
+}
+
+static bool dtype_of_name(const char *name, tn_dtype *out_dtype)
+{
+#define NAMES(name_, short_name, type, kind, precision, computed, numpy)                   \
+    {short_name, numpy},
+    static const char *const names[TN_NUM_DTYPES][2] = {{"", ""}, TN_DTYPES(NAMES)};
+#undef NAMES
+    for (tn_dtype d = 1; d < TN_NUM_DTYPES; d++)
+        if (strcmp(name, names[d][0]) == 0 || strcmp(name, names[d][1]) == 0) {
+            *out_dtype = d;
+            return true;
+        }
+    return false;
+}
+
+// The dtype of Python's numbers where nothing else says one.
+static bool dtype_of_type(PyObject *type, tn_dtype *out_dtype)
+{
+    const struct {
+        PyTypeObject *type;
+        tn_dtype dtype;
+    } known[] = {{&PyBool_Type, TN_BOOL},
+                 {&PyLong_Type, TN_I64},
+                 {&PyFloat_Type, TN_F32},
+                 {&PyComplex_Type, TN_COMPLEX64}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (type == (PyObject *)known[i].type) {
+            *out_dtype = known[i].dtype;
+            return true;
+        }
+    return false;
+}
+
+bool dtype_from_object(PyObject *object, tn_dtype *out_dtype)
+{
+    if (dtype_of_type(object, out_dtype))
+        return true;
+    PyObject *name = PyUnicode_Check(object) ? Py_NewRef(object) : NULL;
+    if (!name && !(name = PyObject_GetAttrString(object, "name"))) {
+        PyErr_Clear();
+        name = PyObject_GetAttrString(object, "__name__");
+    }
+    const char *text =
+        name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    bool found = text && dtype_of_name(text, out_dtype);
+    if (!found) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError,
+                     "%R is no dtype; expected one of tenon's, such as "
+                     "tenon.float32, or its name",
+                     object);
+    }
+    Py_XDECREF(name);
+    return found;
+}
+
+// --- numbers
+// -------------------------------------------------------------------------------------
+
+static tn_array *integer(struct py_building *b, PyObject *object, bool weak)
+{
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (value == -1 && PyErr_Occurred())
+        return NULL;
+    if (!overflow)
+        return weak ? tn_int(b->scope, value) : tn_i64(b->scope, value);
+    unsigned long long large = PyLong_AsUnsignedLongLong(object);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_OverflowError, "%R fits neither int64 nor uint64", object);
+        return NULL;
+    }
+    return weak ? tn_uint(b->scope, large)
+                : tn_from_data(b->scope, TN_U64, TN_SCALAR, &(uint64_t){large});
+}
+
+static tn_array *complex_number(struct py_building *b, PyObject *object, bool weak)
+{
+    double re = PyComplex_RealAsDouble(object), im = PyComplex_ImagAsDouble(object);
+    return weak ? tn_complex(b->scope, re, im)
+                : tn_from_data(b->scope, TN_COMPLEX64, TN_SCALAR,
+                               &(tn_complex64){(float)re, (float)im});
+}
+
+// The array of a number of Python's own types; NULL without an exception for anything else.
+static tn_array *number(struct py_building *b, PyObject *object, bool weak)
+{
+    if (PyBool_Check(object))
+        return tn_bool(b->scope, object == Py_True);
+    if (PyLong_CheckExact(object))
+        return integer(b, object, weak);
+    if (PyFloat_CheckExact(object)) {
+        double value = PyFloat_AsDouble(object);
+        return weak ? tn_float(b->scope, value) : tn_f32(b->scope, (float)value);
+    }
+    if (PyComplex_CheckExact(object))
+        return complex_number(b, object, weak);
+    return NULL;
+}
+
+// --- nested lists
+// ----------------------------------------------------------------------------------
+
+// A list of lists of numbers, as it is walked over: first its extents and the kind of its
+// numbers, then the numbers.
+struct nested {
+    tn_shape shape;
+    uint64_t count;   // of numbers that were stored
+    uint32_t kind;    // TN_KIND_...: the widest of the numbers
+    bool is_large;    // an integer is above INT64_MAX
+    bool is_negative; // one is below 0
+    double *reals;    // pairs for complex numbers
+    int64_t *whole;   // bits, for integers
+};
+
+static bool is_sequence(PyObject *object)
+{
+    return PyList_Check(object) || PyTuple_Check(object);
+}
+
+static bool extents_of(struct nested *n, PyObject *object)
+{
+    PyObject *at = object;
+    while (is_sequence(at)) {
+        Py_ssize_t size = PySequence_Size(at);
+        if (n->shape.rank == TN_MAX_RANK) {
+            PyErr_Format(PyExc_ValueError, "lists nested deeper than %d", TN_MAX_RANK);
+            return false;
+        }
+        n->shape.extent[n->shape.rank++] = size;
+        if (size == 0)
+            break;
+        at = PyList_Check(at) ? PyList_GetItem(at, 0) : PyTuple_GetItem(at, 0);
+    }
+    return true;
+}
+
+static uint32_t kind_of(PyObject *object)
+{
+    if (PyBool_Check(object))
+        return TN_KIND_BOOL;
+    if (PyLong_Check(object))
+        return TN_KIND_SIGNED;
+    if (PyFloat_Check(object))
+        return TN_KIND_FLOAT;
+    if (PyComplex_Check(object))
+        return TN_KIND_COMPLEX;
+    return TN_KIND_NONE;
+}
+
+// Scalars of other libraries: what has __index__ is an integer, what has __float__ a float.
+static PyObject *plain_number(PyObject *object)
+{
+    if (kind_of(object) != TN_KIND_NONE)
+        return Py_NewRef(object);
+    PyObject *result = NULL;
+    if (PyUnicode_Check(object) || PyBytes_Check(object))
+        PyErr_SetString(PyExc_TypeError, "");
+    else if (PyIndex_Check(object))
+        result = PyNumber_Index(object);
+    if (!result) {
+        PyErr_Clear();
+        result = PyUnicode_Check(object) ? NULL : PyNumber_Float(object);
+    }
+    if (!result) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%R in a list is no number", object);
+    }
+    return result;
+}
+
+static bool store(struct nested *n, PyObject *object)
+{
+    uint32_t kind = kind_of(object);
+    n->kind = kind > n->kind ? kind : n->kind;
+    if (kind == TN_KIND_COMPLEX) {
+        n->reals[2 * n->count] = PyComplex_RealAsDouble(object);
+        n->reals[2 * n->count++ + 1] = PyComplex_ImagAsDouble(object);
+        return true;
+    }
+    if (kind == TN_KIND_SIGNED || kind == TN_KIND_BOOL) {
+        int overflow;
+        n->whole[n->count] = PyLong_AsLongLongAndOverflow(object, &overflow);
+        if (overflow) {
+            n->whole[n->count] = (int64_t)PyLong_AsUnsignedLongLong(object);
+            n->is_large = true;
+        } else if (n->whole[n->count] < 0) {
+            n->is_negative = true;
+        }
+        if (!PyErr_Occurred() && n->is_large && n->is_negative)
+            PyErr_SetString(PyExc_OverflowError,
+                            "integers below 0 beside some above those of int64");
+        if (PyErr_Occurred())
+            return false;
+        // Beside a float it counts as one.
+        n->reals[2 * n->count] = PyLong_AsDouble(object);
+    } else {
+        n->reals[2 * n->count] = PyFloat_AsDouble(object);
+    }
+    n->reals[2 * n->count++ + 1] = 0;
+    return true;
+}
+
+static bool store_all(struct nested *n, PyObject *object, int32_t axis)
+{
+    if (axis == n->shape.rank) {
+        PyObject *plain = is_sequence(object) ? NULL : plain_number(object);
+        if (is_sequence(object))
+            PyErr_SetString(PyExc_ValueError, "a ragged list: lists stand beside numbers");
+        bool stored = plain && store(n, plain);
+        Py_XDECREF(plain);
+        return stored;
+    }
+    Py_ssize_t size = is_sequence(object) ? PySequence_Size(object) : -1;
+    if (size != n->shape.extent[axis]) {
+        PyErr_Format(PyExc_ValueError,
+                     "a ragged list: on axis %d one part has %lld elements, another %lld",
+                     axis, (long long)n->shape.extent[axis],
+                     (long long)(size < 0 ? 0 : size));
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < size; i++) {
+        PyObject *item =
+            PyList_Check(object) ? PyList_GetItem(object, i) : PyTuple_GetItem(object, i);
+        if (!item || !store_all(n, item, axis + 1))
+            return false;
+    }
+    return true;
+}
+
+// Whether a dtype of integers holds all numbers; else an OverflowError is set.
+static bool fits(const struct nested *n, tn_dtype dtype)
+{
+    bool is_signed = tn_dtype_in(dtype, TN_SIGNED_DTYPES);
+    int32_t bits = tn_dtype_precision(dtype);
+    for (uint64_t i = 0; i < n->count; i++) {
+        int64_t value = n->whole[i];
+        bool is_outside = n->is_large && value < 0 ? dtype != TN_U64
+                          : value >= 0             ? bits < 63 && value >> bits != 0
+                          : is_signed ? bits < 63 && value < -((int64_t)1 << bits)
+                                      : true;
+        if (is_outside) {
+            PyErr_Format(PyExc_OverflowError, "a number of %lld is out of the range of %s",
+                         (long long)value, tn_dtype_name(dtype));
+            return false;
+        }
+    }
+    return true;
+}
+
+// The numbers as an array of their own dtype: i64 (u64), f32, complex64, or, where another
+// dtype is wanted, of the widest of the kind.
+static tn_array *nested_array(struct py_building *b, struct nested *n, tn_dtype dtype)
+{
+    if (n->count == 0 && n->kind == TN_KIND_NONE)
+        n->kind = TN_KIND_FLOAT;
+    if (n->kind == TN_KIND_BOOL || n->kind == TN_KIND_SIGNED) {
+        if (tn_dtype_in(dtype, TN_INTEGER_DTYPES) && !fits(n, dtype))
+            return NULL;
+        tn_dtype whole = n->is_large ? TN_U64 : TN_I64;
+        tn_array *x = tn_from_data(b->scope, whole, &n->shape, n->whole);
+        tn_dtype wanted = dtype ? dtype : n->kind == TN_KIND_BOOL ? TN_BOOL : whole;
+        return wanted == whole ? x
+                               : tn_op(b->scope, "base.astype/1", TN_IN(x),
+                                       tn_attrs("dtype", (int64_t)wanted));
+    }
+    bool is_complex = n->kind == TN_KIND_COMPLEX;
+    for (uint64_t i = 0; !is_complex && i < n->count; i++)
+        n->reals[i] = n->reals[2 * i];
+    tn_array *x =
+        tn_from_data(b->scope, is_complex ? TN_COMPLEX128 : TN_F64, &n->shape, n->reals);
+    tn_dtype wanted = dtype ? dtype : is_complex ? TN_COMPLEX64 : TN_F32;
+    return wanted == (is_complex ? TN_COMPLEX128 : TN_F64)
+               ? x
+               : tn_op(b->scope, "base.astype/1", TN_IN(x),
+                       tn_attrs("dtype", (int64_t)wanted));
+}
+
+static tn_array *list_array(struct py_building *b, PyObject *object, tn_dtype dtype)
+{
+    struct nested n = {0};
+    uint64_t count = 1, bytes;
+    bool fits_memory = extents_of(&n, object);
+    for (int32_t i = 0; fits_memory && i < n.shape.rank; i++)
+        fits_memory = tn_checked_multiply(count, (uint64_t)n.shape.extent[i], &count);
+    if (PyErr_Occurred())
+        return NULL;
+    fits_memory = fits_memory && tn_checked_multiply(count + 1, 3 * sizeof(double), &bytes);
+    n.reals = fits_memory ? malloc(bytes) : NULL;
+    if (!n.reals) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    n.whole = (int64_t *)(n.reals + 2 * (count + 1));
+    tn_array *x = store_all(&n, object, 0) ? nested_array(b, &n, dtype) : NULL;
+    free(n.reals);
+    return x;
+}
+
+// --- buffers
+// --------------------------------------------------------------------------------------
+
+// The dtype of a format of module struct, native byte order. NONE for all else.
+static tn_dtype dtype_of_format(const char *format, Py_ssize_t size)
+{
+    format += strspn(format, "@=");
+    if (*format == '<') // of this machine
+        format++;
+    if (strcmp(format, "Zf") == 0)
+        return TN_COMPLEX64;
+    if (strcmp(format, "Zd") == 0)
+        return TN_COMPLEX128;
+    if (strlen(format) != 1)
+        return TN_DTYPE_NONE;
+    static const tn_dtype with_sign[] = {
+        [1] = TN_I8, [2] = TN_I16, [4] = TN_I32, [8] = TN_I64};
+    static const tn_dtype without[] = {
+        [1] = TN_U8, [2] = TN_U16, [4] = TN_U32, [8] = TN_U64};
+    if (size > 8)
+        return TN_DTYPE_NONE;
+    if (strchr("bhilqn", *format))
+        return with_sign[size];
+    if (strchr("BHILQN", *format))
+        return without[size];
+    return *format == '?'   ? TN_BOOL
+           : *format == 'e' ? TN_F16
+           : *format == 'f' ? TN_F32
+           : *format == 'd' ? TN_F64
+                            : TN_DTYPE_NONE;
+}
+
+static tn_array *view_array(struct py_building *b, PyObject *object, Py_buffer *view)
+{
+    tn_dtype dtype = dtype_of_format(view->format ? view->format : "B", view->itemsize);
+    tn_shape shape = {.rank = view->ndim};
+    if (!dtype || view->ndim > TN_MAX_RANK) {
+        PyErr_Format(
+            PyExc_TypeError,
+            "%s of elements of format \"%s\" and %d axes: no dtype of tenon, or more "
+            "than %d axes",
+            "an object", view->format ? view->format : "B", view->ndim, TN_MAX_RANK);
+        (void)object;
+        return NULL;
+    }
+    for (int i = 0; i < view->ndim; i++)
+        shape.extent[i] = view->shape[i];
+    if (PyBuffer_IsContiguous(view, 'C'))
+        return tn_from_data(b->scope, dtype, &shape, view->buf);
+    void *bytes = malloc((size_t)view->len + 1);
+    tn_array *x = NULL;
+    if (!bytes)
+        PyErr_NoMemory();
+    else if (PyBuffer_ToContiguous(bytes, view, view->len, 'C') == 0)
+        x = tn_from_data(b->scope, dtype, &shape, bytes);
+    free(bytes);
+    return x;
+}
+
+static tn_array *buffer_array(struct py_building *b, PyObject *object)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) != 0)
+        return NULL;
+    tn_array *x = view_array(b, object, &view);
+    PyBuffer_Release(&view);
+    return x;
+}
+
+// --- any object
+// -----------------------------------------------------------------------------------
+
+// The array of an object that has a method which gives it in another form.
+static tn_array *array_by_method(struct py_building *b, PyObject *object,
+                                 const char *method,
+                                 tn_array *(*convert)(struct py_building *, PyObject *))
+{
+    PyObject *other = PyObject_CallMethod(object, method, NULL);
+    tn_array *x = other ? convert(b, other) : NULL;
+    Py_XDECREF(other);
+    return x;
+}
+
+static tn_array *capsule_array(struct py_building *b, PyObject *capsule)
+{
+    DLManagedTensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
+    if (!tensor || PyCapsule_SetName(capsule, "used_dltensor") != 0)
+        return NULL;
+    return tn_array_import(b->scope, tensor);
+}
+
+static tn_array *unconverted(struct py_building *b, PyObject *object)
+{
+    if (array_check(object))
+        return array_get(object, b);
+    if (PyObject_CheckBuffer(object))
+        return buffer_array(b, object);
+    if (PyObject_HasAttrString(object, "__dlpack__"))
+        return array_by_method(b, object, "__dlpack__", capsule_array);
+    if (PyObject_HasAttrString(object, "__array__"))
+        return array_by_method(b, object, "__array__", buffer_array);
+    PyErr_Format(PyExc_TypeError, "%R of type %R is no array, number or list of numbers",
+                 object, (PyObject *)Py_TYPE(object));
+    return NULL;
+}
+
+// A number of a dtype that was asked for: exact for integers, an error where it does not
+// fit.
+static tn_array *number_of(struct py_building *b, PyObject *object, tn_dtype dtype)
+{
+    struct nested n = {0};
+    double reals[4];
+    int64_t whole[2];
+    n.reals = reals;
+    n.whole = whole;
+    return store(&n, object) ? nested_array(b, &n, dtype) : NULL;
+}
+
+tn_array *array_from_object(struct py_building *b, PyObject *object, tn_dtype dtype)
+{
+    if (is_sequence(object))
+        return list_array(b, object, dtype);
+    if (kind_of(object) != TN_KIND_NONE && dtype)
+        return number_of(b, object, dtype);
+    tn_array *x = number(b, object, false);
+    if (!x && !PyErr_Occurred() && tn_scope_status(b->scope) == TN_OK)
+        x = unconverted(b, object);
+    if (x && dtype && tn_array_type(x)->dtype != dtype)
+        x = tn_op(b->scope, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
+    return x;
+}
+
+tn_array *operand_get(struct py_building *b, PyObject *object, bool weak)
+{
+    if (array_check(object))
+        return array_get(object, b);
+    tn_array *x = number(b, object, weak);
+    if (!x && !PyErr_Occurred() && tn_scope_status(b->scope) == TN_OK)
+        x = is_sequence(object) ? list_array(b, object, 0) : unconverted(b, object);
+    if (!x && !PyErr_Occurred())
+        raise_scope(b->scope);
+    return x;
+}
+
+PyObject *from_dlpack(PyObject *module, PyObject *object)
+{
+    (void)module;
+    struct py_building b;
+    if (!building_begin(&b))
+        return NULL;
+    tn_array *x = NULL;
+    if (PyCapsule_CheckExact(object))
+        x = capsule_array(&b, object);
+    else
+        x = array_by_method(&b, object, "__dlpack__", capsule_array);
+    PyObject *result = x || !PyErr_Occurred() ? building_array(&b, x) : NULL;
+    building_end(&b);
+    return result;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// The module tenon._core: the list of its functions.
+#include "trace.h"
+
+// array(object, dtype or None): a new Array.
+static PyObject *make_array(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *object, *kind = Py_None;
+    tn_dtype dtype = TN_DTYPE_NONE;
+    if (!PyArg_ParseTuple(args, "O|O:array", &object, &kind) ||
+        (kind != Py_None && !dtype_from_object(kind, &dtype)))
+        return NULL;
+    struct py_building b;
+    if (!building_begin(&b))
+        return NULL;
+    tn_array *array = array_from_object(&b, object, dtype);
+    PyObject *result = PyErr_Occurred() ? NULL : building_array(&b, array);
+    building_end(&b);
+    return result;
+}
+
+// is_tracing(): whether a body of a function, batch, branch or loop is running.
+static PyObject *is_tracing(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(trace_current() != NULL);
+}
+
+static PyMethodDef functions[] = {
+    {"array", make_array, METH_VARARGS, NULL},
+    {"from_dlpack", from_dlpack, METH_O, NULL},
+    {"operator", make_operator, METH_O, NULL},
+    {"operators", list_operators, METH_NOARGS, NULL},
+    {"expr", apply_expression, METH_VARARGS, NULL},
+    {"eval", eval_arrays, METH_VARARGS, NULL},
+    {"vjp", vjp_arrays, METH_VARARGS, NULL},
+    {"jvp", jvp_arrays, METH_VARARGS, NULL},
+    {"explain", explain_arrays, METH_VARARGS, NULL},
+    {"load", load_file, METH_VARARGS, NULL},
+    {"save", save_file, METH_VARARGS, NULL},
+    {"devices", list_devices, METH_NOARGS, NULL},
+    {"stats", runtime_stats, METH_NOARGS, NULL},
+    {"set_device", set_device, METH_O, NULL},
+    {"set_dtypes", set_dtypes, METH_O, NULL},
+    {"graph_trace", graph_trace, METH_VARARGS, NULL},
+    {"graph_call", graph_call, METH_VARARGS, NULL},
+    {"function", function_create, METH_VARARGS, NULL},
+    {"vmap", vmap_graph, METH_VARARGS, NULL},
+    {"cond", control_cond, METH_VARARGS, NULL},
+    {"while_loop", control_while, METH_VARARGS, NULL},
+    {"scan", control_scan, METH_VARARGS, NULL},
+    {"checkpoint", control_checkpoint, METH_VARARGS, NULL},
+    {"is_tracing", is_tracing, METH_NOARGS, NULL},
+    {"watch", watch_arrays, METH_O, NULL},
+    {"unwatch", unwatch_array, METH_O, NULL},
+    {"close", runtime_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                            "tenon._core",
+                                            "Tenon's C functions.",
+                                            -1,
+                                            functions,
+                                            NULL,
+                                            NULL,
+                                            NULL,
+                                            NULL};
+    PyObject *module = PyModule_Create(&definition);
+    if (!module)
+        return NULL;
+    if (!errors_init(module) || !array_init(module) || !trace_init(module) ||
+        PyModule_AddStringConstant(module, "version", TN_VERSION) != 0)
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: MIT
+// Any primitive as a function of Python: one trampoline over the tables of inputs and
+// attributes.
+#include "core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_INPUTS 64
+#define MAX_APPLIED 1024 // arrays of one application, as the core takes them
+
+// What a function of Python refers to: its primitive, and its texts for CPython.
+struct py_operator {
+    PyObject ob_base;
+    const tn_primitive *primitive; // the runtime's
+    PyMethodDef method;
+    char *name, *document;
+};
+
+static PyTypeObject *operator_type;
+
+static const tn_input_info *input_at(const tn_primitive *p, uint32_t i)
+{
+    return (const tn_input_info *)((const char *)p->inputs + (size_t)i * p->input_size);
+}
+
+static const tn_attr_field *field_at(const tn_primitive *p, uint32_t i)
+{
+    return (const tn_attr_field *)((const char *)p->attrs.fields + i * p->attrs.field_size);
+}
+
+// --- applying
+// -----------------------------------------------------------------------------------
+
+// The arguments of a call by parameter: inputs, then attributes. NULL: not given.
+struct py_arguments {
+    PyObject *value[MAX_INPUTS + MAX_ATTRS];
+};
+
+static int32_t parameter_named(const tn_primitive *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->num_inputs; i++)
+        if (strcmp(input_at(p, i)->name, name) == 0)
+            return (int32_t)i;
+    for (uint32_t i = 0; i < p->attrs.num_fields; i++)
+        if (strcmp(field_at(p, i)->name, name) == 0)
+            return (int32_t)(p->num_inputs + i);
+    return -1;
+}
+
+static bool bind_names(const struct py_operator *op, struct py_arguments *a,
+                       PyObject *const *values, PyObject *names)
+{
+    for (Py_ssize_t i = 0, n = names ? PyTuple_Size(names) : 0; i < n; i++) {
+        const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, i), NULL);
+        if (!name)
+            return false;
+        int32_t at = parameter_named(op->primitive, name);
+        if (at < 0 || a->value[at]) {
+            PyErr_Format(PyExc_TypeError,
+                         at < 0 ? "%s() got an unexpected argument '%s'"
+                                : "%s() got two values for argument '%s'",
+                         op->name, name);
+            return false;
+        }
+        a->value[at] = values[i];
+    }
+    return true;
+}
+
+static bool bind_arguments(const struct py_operator *op, struct py_arguments *a,
+                           PyObject *const *values, Py_ssize_t count, PyObject *names)
+{
+    const tn_primitive *p = op->primitive;
+    uint32_t parameters = p->num_inputs + p->attrs.num_fields;
+    if (count > (Py_ssize_t)parameters) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %u arguments, got %zd", op->name,
+                     parameters, count);
+        return false;
+    }
+    memcpy(a->value, values, (size_t)count * sizeof(*values));
+    memset(a->value + count, 0, (parameters - (size_t)count) * sizeof(*values));
+    return bind_names(op, a, values + count, names);
+}
+
+// Arrays of one application, in the scope of `b`.
+struct applied {
+    tn_array *few[MAX_INPUTS];
+    tn_array **all; // `few`, or more
+    uint32_t count;
+};
+
+static bool is_number(PyObject *object)
+{
+    return PyFloat_CheckExact(object) || PyLong_CheckExact(object) ||
+           PyBool_Check(object) || PyComplex_CheckExact(object);
+}
+
+// Whether operands are Arrays, numbers or nothing: those of which a scope keeps nothing.
+static bool are_plain(PyObject *const *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (values[i] && !array_check(values[i]) && !is_number(values[i]) &&
+            values[i] != Py_None)
+            return false;
+    return true;
+}
+
+// Numbers have no dtype of their own beside an array.
+static bool has_array(const struct py_arguments *a, uint32_t num_inputs)
+{
+    for (uint32_t i = 0; i < num_inputs; i++)
+        if (a->value[i] && a->value[i] != Py_None && !is_number(a->value[i]))
+            return true;
+    return false;
+}
+
+static bool add_many(struct py_building *b, struct applied *in, PyObject *sequence)
+{
+    Py_ssize_t more = PySequence_Size(sequence);
+    if (in->count + more > MAX_APPLIED) {
+        PyErr_Format(PyExc_ValueError, "%zd arrays, expected at most %d", more,
+                     MAX_APPLIED);
+        return false;
+    }
+    if (in->count + more > MAX_INPUTS) {
+        in->all = malloc((in->count + (size_t)more) * sizeof(*in->all));
+        if (!in->all)
+            return PyErr_NoMemory(), false;
+        memcpy(in->all, in->few, in->count * sizeof(*in->all));
+    }
+    for (Py_ssize_t i = 0; i < more; i++) {
+        PyObject *item = PySequence_GetItem(sequence, i);
+        in->all[in->count] = item ? operand_get(b, item, false) : NULL;
+        Py_XDECREF(item);
+        if (!in->all[in->count++])
+            return false;
+    }
+    return true;
+}
+
+static bool add_inputs(const struct py_operator *op, struct py_building *b,
+                       const struct py_arguments *a, struct applied *in)
+{
+    const tn_primitive *p = op->primitive;
+    bool weak = has_array(a, p->num_inputs);
+    for (uint32_t i = 0; i < p->num_inputs; i++) {
+        const tn_input_info *info = input_at(p, i);
+        PyObject *value = a->value[i];
+        if (value == Py_None)
+            value = NULL;
+        if (!value && !(info->flags & TN_INPUT_OPTIONAL)) {
+            PyErr_Format(PyExc_TypeError, "%s() misses argument '%s': %s", op->name,
+                         info->name, info->doc);
+            return false;
+        }
+        if (value && (info->flags & TN_INPUT_VARIADIC) &&
+            (PyList_Check(value) || PyTuple_Check(value))) {
+            if (!add_many(b, in, value))
+                return false;
+            continue;
+        }
+        in->all[in->count] = value ? operand_get(b, value, weak) : NULL;
+        if (value && !in->all[in->count])
+            return false;
+        in->count++;
+    }
+    while (in->count > 0 && !in->all[in->count - 1])
+        in->count--;
+    return true;
+}
+
+static bool add_attrs(const struct py_operator *op, struct py_building *b,
+                      const struct py_arguments *a, struct attr_room *room)
+{
+    const tn_primitive *p = op->primitive;
+    for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
+        PyObject *value = a->value[p->num_inputs + i];
+        if (value && value != Py_None && !attr_add(b, room, field_at(p, i), value))
+            return false;
+    }
+    return true;
+}
+
+static PyObject *apply_many(struct py_building *b, const tn_primitive *p,
+                            const struct applied *in, tn_attr_list attrs)
+{
+    PyObject *outputs[MAX_APPLIED];
+    const tn_array *const *inputs = (const tn_array *const *)in->all;
+    uint64_t count = p->count_outputs
+                         ? tn_op_outputs(b->scope, p->id, inputs, in->count, attrs)
+                         : p->num_outputs;
+    if (count == 0 || count > MAX_APPLIED)
+        return raise_scope(b->scope);
+    if (!building_apply_n(b, p->id, inputs, in->count, attrs, outputs, count))
+        return NULL;
+    PyObject *tuple = PyTuple_New((Py_ssize_t)count);
+    for (uint64_t i = 0; i < count; i++) {
+        if (tuple)
+            PyTuple_SetItem(tuple, (Py_ssize_t)i, outputs[i]);
+        else
+            Py_DECREF(outputs[i]);
+    }
+    return tuple;
+}
+
+static PyObject *apply(const struct py_operator *op, struct py_building *b,
+                       const struct py_arguments *a)
+{
+    const tn_primitive *p = op->primitive;
+    struct applied in = {.all = in.few};
+    struct attr_room room;
+    PyObject *result = NULL;
+    room.count = 0;
+    if (add_inputs(op, b, a, &in) && add_attrs(op, b, a, &room)) {
+        tn_attr_list attrs = TN_ATTR_LIST(room.items, room.count);
+        if (p->count_outputs || p->num_outputs > 1)
+            result = apply_many(b, p, &in, attrs);
+        else
+            result =
+                building_apply(b, p->id, (const tn_array *const *)in.all, in.count, attrs);
+    }
+    attr_room_free(&room);
+    if (in.all != in.few)
+        free(in.all);
+    return result;
+}
+
+static PyObject *operator_call(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                               PyObject *names)
+{
+    const struct py_operator *op = (const struct py_operator *)self;
+    struct py_arguments a;
+    struct py_building b;
+    if (!bind_arguments(op, &a, args, count, names) ||
+        !(are_plain(a.value, op->primitive->num_inputs) ? building_begin_node(&b)
+                                                        : building_begin(&b)))
+        return NULL;
+    PyObject *result = apply(op, &b, &a);
+    building_end(&b);
+    return result;
+}
+
+static PyObject *apply_operands(const char *name, PyObject *const *operands, uint32_t count)
+{
+    tn_array *in[2];
+    struct py_building b;
+    if (!(are_plain(operands, count) ? building_begin_node(&b) : building_begin(&b)))
+        return NULL;
+    PyObject *result = NULL;
+    uint32_t done = 0;
+    while (done < count && (in[done] = operand_get(&b, operands[done], true)))
+        done++;
+    if (done == count)
+        result = building_apply(&b, name, (const tn_array *const *)in, count, TN_NO_ATTRS);
+    building_end(&b);
+    return result;
+}
+
+PyObject *apply_unary(const char *name, PyObject *x)
+{
+    return apply_operands(name, &x, 1);
+}
+
+// Whether an object stands beside an Array in Python's own syntax.
+static bool is_operand(PyObject *object)
+{
+    return array_check(object) || is_number(object) || PyObject_CheckBuffer(object) ||
+           PyObject_HasAttrString(object, "__dlpack__");
+}
+
+PyObject *apply_binary(const char *name, PyObject *x, PyObject *y)
+{
+    PyObject *const operands[] = {x, y};
+    if (!is_operand(x) || !is_operand(y))
+        Py_RETURN_NOTIMPLEMENTED;
+    return apply_operands(name, operands, 2);
+}
+
+// --- expressions
+// -----------------------------------------------------------------------------------
+
+// Every attribute of an expression is a number.
+static bool add_expression_attrs(struct py_building *b, struct attr_room *room,
+                                 PyObject *dict)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(dict, &at, &key, &value)) {
+        const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
+        if (!name)
+            return false;
+        if (room->count == MAX_ATTRS) {
+            PyErr_Format(PyExc_ValueError, "more than %d attributes", MAX_ATTRS);
+            return false;
+        }
+        const tn_attr_field field = {
+            .name = name, .kind = PyLong_Check(value) ? TN_ATTR_I64 : TN_ATTR_F64};
+        if (!attr_add(b, room, &field, value))
+            return false;
+    }
+    return true;
+}
+
+PyObject *apply_expression(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *text;
+    PyObject *arrays, *dict;
+    if (!PyArg_ParseTuple(args, "sO!O!:expr", &text, &PyTuple_Type, &arrays, &PyDict_Type,
+                          &dict))
+        return NULL;
+    struct py_building b;
+    if (!building_begin(&b))
+        return NULL;
+    struct applied in = {.all = in.few};
+    struct attr_room room;
+    room.count = 0;
+    PyObject *result = NULL;
+    if (add_many(&b, &in, arrays) && add_expression_attrs(&b, &room, dict))
+        result =
+            building_array(&b, tn_expr(b.scope, text, (const tn_array *const *)in.all,
+                                       in.count, TN_ATTR_LIST(room.items, room.count)));
+    attr_room_free(&room);
+    if (in.all != in.few)
+        free(in.all);
+    building_end(&b);
+    return result;
+}
+
+// --- functions of Python
+// ----------------------------------------------------------------------------
+
+// A text that grows.
+struct py_text {
+    char *bytes;
+    size_t size, room;
+};
+
+__attribute__((format(printf, 2, 3))) static void text_add(struct py_text *t,
+                                                           const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int more = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    if (t->size + (size_t)more + 1 > t->room) {
+        t->room = 2 * (t->size + (size_t)more + 1);
+        char *bytes = realloc(t->bytes, t->room);
+        if (!bytes)
+            free(t->bytes);
+        t->bytes = bytes;
+    }
+    if (!t->bytes)
+        return;
+    va_start(list, format);
+    t->size += (size_t)vsnprintf(t->bytes + t->size, t->room - t->size, format, list);
+    va_end(list);
+}
+
+// A default as Python writes it; what inspect cannot read as a literal is None.
+static void add_default(struct py_text *t, const tn_attr_field *field)
+{
+    double f = field->default_f;
+    switch (field->kind) {
+    case TN_ATTR_BOOL:
+        text_add(t, "=%s", field->default_i ? "True" : "False");
+        break;
+    case TN_ATTR_I64:
+    case TN_ATTR_BITS:
+        text_add(t, "=%lld", (long long)field->default_i);
+        break;
+    case TN_ATTR_F64:
+        if (f - f == 0)
+            text_add(t, "=%.17g", f);
+        else
+            text_add(t, "=None");
+        break;
+    case TN_ATTR_CHOICE:
+        text_add(t, "='%s'", field->choices[field->default_i]);
+        break;
+    default:
+        text_add(t, "=None");
+    }
+}
+
+// "name(x, y=None, *, axis=None)\n--\n\n", as inspect.signature reads it.
+static void add_signature(struct py_text *t, const char *name, const tn_primitive *p)
+{
+    bool has_default = false, is_keyword = false;
+    text_add(t, "%s(", name);
+    for (uint32_t i = 0; i < p->num_inputs; i++) {
+        bool is_optional = input_at(p, i)->flags & TN_INPUT_OPTIONAL;
+        text_add(t, "%s%s%s", i ? ", " : "", input_at(p, i)->name,
+                 is_optional ? "=None" : "");
+        has_default = has_default || is_optional;
+    }
+    for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
+        const tn_attr_field *field = field_at(p, i);
+        bool is_required = field->flags & TN_ATTR_REQUIRED;
+        text_add(t, "%s", i + p->num_inputs ? ", " : "");
+        if (is_required && has_default && !is_keyword) {
+            text_add(t, "*, ");
+            is_keyword = true;
+        }
+        text_add(t, "%s", field->name);
+        if (!is_required)
+            add_default(t, field);
+        has_default = has_default || !is_required;
+    }
+    text_add(t, ")\n--\n\n");
+}
+
+static void add_rows(struct py_text *t, const tn_primitive *p)
+{
+    text_add(t, "%s\n", p->doc);
+    if (p->num_inputs + p->attrs.num_fields)
+        text_add(t, "\n");
+    for (uint32_t i = 0; i < p->num_inputs; i++)
+        text_add(t, "%s: %s%s\n", input_at(p, i)->name, input_at(p, i)->doc,
+                 input_at(p, i)->flags & TN_INPUT_VARIADIC ? " (a list of arrays)" : "");
+    for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
+        const tn_attr_field *field = field_at(p, i);
+        text_add(t, "%s: %s", field->name, field->doc);
+        for (const char *const *c = field->kind == TN_ATTR_CHOICE ? field->choices : NULL;
+             c && *c; c++)
+            text_add(t, "%s'%s'", c == field->choices ? "; one of " : ", ", *c);
+        text_add(t, "\n");
+    }
+}
+
+static void operator_dealloc(PyObject *object)
+{
+    struct py_operator *op = (struct py_operator *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    free(op->name);
+    free(op->document);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static bool operator_init(void)
+{
+    static PyType_Slot slots[] = {{Py_tp_dealloc, operator_dealloc}, {0, NULL}};
+    static PyType_Spec spec = {.name = "tenon._core.Operator",
+                               .basicsize = sizeof(struct py_operator),
+                               .flags =
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .slots = slots};
+    if (!operator_type)
+        operator_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return operator_type != NULL;
+}
+
+// "softmax" of "nn.softmax/1".
+static char *short_name(const char *id)
+{
+    const char *dot = strchr(id, '.');
+    const char *name = dot ? dot + 1 : id;
+    return strndup(name, strcspn(name, "/"));
+}
+
+static PyObject *function_of(const tn_primitive *p)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(operator_type, Py_tp_alloc);
+    struct py_operator *op = (struct py_operator *)alloc(operator_type, 0);
+    if (!op)
+        return NULL;
+    struct py_text text = {0};
+    op->primitive = p;
+    op->name = short_name(p->id);
+    if (op->name)
+        add_signature(&text, op->name, p);
+    add_rows(&text, p);
+    op->document = text.bytes;
+    op->method = (PyMethodDef){op->name, (PyCFunction)(void (*)(void))operator_call,
+                               METH_FASTCALL | METH_KEYWORDS, op->document};
+    PyObject *pack = PyUnicode_FromFormat("tenon.%.*s", (int)strcspn(p->id, "."), p->id);
+    PyObject *function = NULL;
+    if (!op->name || !op->document)
+        PyErr_NoMemory();
+    else if (pack)
+        function = PyCFunction_NewEx(&op->method, (PyObject *)op, pack);
+    Py_XDECREF(pack);
+    Py_DECREF((PyObject *)op);
+    return function;
+}
+
+PyObject *make_operator(PyObject *module, PyObject *name)
+{
+    (void)module;
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    tn_runtime *runtime = text && operator_init() ? runtime_get() : NULL;
+    if (!runtime)
+        return NULL;
+    const tn_primitive *p = tn_primitive_find(runtime, text);
+    return p ? function_of(p) : raise_status(TN_ERR_NOT_FOUND, tn_last_error());
+}
+
+PyObject *list_operators(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    tn_runtime *runtime = runtime_get();
+    PyObject *list = runtime ? PyList_New(0) : NULL;
+    for (const char *const *id = list ? tn_primitive_names(runtime) : NULL; id && *id;
+         id++) {
+        PyObject *text = PyUnicode_FromString(*id);
+        if (!text || PyList_Append(list, text) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(text);
+        if (!list)
+            break;
+    }
+    return list;
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+// Arrays to Python's objects: buffers, DLPack tensors, numbers, nested lists.
+#include "core.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/dlpack.h>
+#include <tenon/retain.h>
+
+// Dtypes that Python reads no format of are read as f32, which holds their numbers exactly.
+static bool is_narrow(tn_dtype dtype)
+{
+    return tn_dtype_in(dtype, TN_FLOAT8_DTYPES) || dtype == TN_BF16 || dtype == TN_F16;
+}
+
+// --- memory that is lent
+// ----------------------------------------------------------------------------
+
+static atomic_ulong lent_tensors;
+
+bool has_exports(void)
+{
+    return atomic_load(&lent_tensors) > 0;
+}
+
+// A tensor of the core behind one whose deleter counts.
+struct counted_tensor {
+    DLManagedTensorVersioned versioned; // or, of an older receiver,
+    DLManagedTensor plain;
+    DLManagedTensorVersioned *inner;
+};
+
+static void counted_free(struct counted_tensor *t)
+{
+    if (t->inner->deleter)
+        t->inner->deleter(t->inner);
+    free(t);
+    atomic_fetch_sub(&lent_tensors, 1);
+}
+
+static void versioned_free(DLManagedTensorVersioned *self)
+{
+    counted_free(self->manager_ctx);
+}
+
+static void plain_free(DLManagedTensor *self)
+{
+    counted_free(self->manager_ctx);
+}
+
+// Takes `inner`; NULL without memory.
+static struct counted_tensor *counted(DLManagedTensorVersioned *inner)
+{
+    struct counted_tensor *t = malloc(sizeof(*t));
+    if (!t) {
+        if (inner->deleter)
+            inner->deleter(inner);
+        return NULL;
+    }
+    t->inner = inner;
+    t->versioned = *inner;
+    t->versioned.manager_ctx = t;
+    t->versioned.deleter = versioned_free;
+    t->plain = (DLManagedTensor){inner->dl_tensor, t, plain_free};
+    atomic_fetch_add(&lent_tensors, 1);
+    return t;
+}
+
+// The elements on the host, as a tensor that its deleter frees. `widened`: of is_narrow as
+// f32.
+static DLManagedTensorVersioned *tensor_of(PyObject *self, bool widened)
+{
+    struct py_building b;
+    DLManagedTensorVersioned *tensor = NULL;
+    if (!building_begin_apart(&b))
+        return NULL;
+    tn_array *x = array_to_read(self, &b, array_get(self, &b));
+    if (x && widened && is_narrow(tn_array_type(x)->dtype))
+        x = tn_op(b.scope, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)TN_F32));
+    if (x) {
+        Py_BEGIN_ALLOW_THREADS tensor = tn_array_export_versioned(b.scope, x);
+        Py_END_ALLOW_THREADS
+    }
+    if (!tensor && !PyErr_Occurred())
+        raise_scope(b.scope);
+    building_end(&b);
+    return tensor;
+}
+
+static void tensor_free(DLManagedTensorVersioned *tensor)
+{
+    if (tensor && tensor->deleter)
+        tensor->deleter(tensor);
+}
+
+static const char *first_byte(const DLTensor *t)
+{
+    return (const char *)t->data + t->byte_offset;
+}
+
+// --- numbers and lists
+// --------------------------------------------------------------------------
+
+static PyObject *element(const char *at, DLDataType type)
+{
+    union {
+        uint8_t u8;
+        uint16_t u16;
+        uint32_t u32;
+        uint64_t u64;
+        int8_t i8;
+        int16_t i16;
+        int32_t i32;
+        int64_t i64;
+        float f32[2];
+        double f64[2];
+    } v;
+    memcpy(&v, at, (size_t)type.bits / 8);
+    switch (type.code) {
+    case kDLBool:
+        return PyBool_FromLong(v.u8);
+    case kDLInt:
+        return PyLong_FromLongLong(type.bits == 8    ? v.i8
+                                   : type.bits == 16 ? v.i16
+                                   : type.bits == 32 ? v.i32
+                                                     : v.i64);
+    case kDLUInt:
+        return PyLong_FromUnsignedLongLong(type.bits == 8    ? v.u8
+                                           : type.bits == 16 ? v.u16
+                                           : type.bits == 32 ? v.u32
+                                                             : v.u64);
+    case kDLComplex:
+        return type.bits == 64 ? PyComplex_FromDoubles((double)v.f32[0], (double)v.f32[1])
+                               : PyComplex_FromDoubles(v.f64[0], v.f64[1]);
+    default:
+        return PyFloat_FromDouble(type.bits == 32 ? (double)v.f32[0] : v.f64[0]);
+    }
+}
+
+static PyObject *list_of(const DLTensor *t, int axis, const char *at)
+{
+    if (axis == t->ndim)
+        return element(at, t->dtype);
+    int64_t stride = t->dtype.bits / 8;
+    if (t->strides)
+        stride *= t->strides[axis];
+    else
+        for (int i = axis + 1; i < t->ndim; i++)
+            stride *= t->shape[i];
+    PyObject *list = PyList_New((Py_ssize_t)t->shape[axis]);
+    for (int64_t i = 0; list && i < t->shape[axis]; i++) {
+        PyObject *item = list_of(t, axis + 1, at + i * stride);
+        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) != 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *array_tolist(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    DLManagedTensorVersioned *tensor = tensor_of(self, true);
+    PyObject *list =
+        tensor ? list_of(&tensor->dl_tensor, 0, first_byte(&tensor->dl_tensor)) : NULL;
+    tensor_free(tensor);
+    return list;
+}
+
+PyObject *array_number(PyObject *self)
+{
+    DLManagedTensorVersioned *tensor = tensor_of(self, true);
+    if (!tensor)
+        return NULL;
+    const DLTensor *t = &tensor->dl_tensor;
+    int64_t count = 1;
+    for (int i = 0; i < t->ndim; i++)
+        count *= t->shape[i];
+    PyObject *number = count == 1 ? element(first_byte(t), t->dtype) : NULL;
+    if (count != 1)
+        PyErr_Format(PyExc_ValueError, "an array of %lld elements is no single number",
+                     (long long)count);
+    tensor_free(tensor);
+    return number;
+}
+
+PyObject *array_item(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return array_number(self);
+}
+
+// --- buffers
+// ---------------------------------------------------------------------------------------
+
+// What a view of the buffer protocol points to until it is released.
+struct lent {
+    DLManagedTensorVersioned *tensor;
+    Py_ssize_t shape[TN_MAX_RANK + 1], strides[TN_MAX_RANK + 1];
+};
+
+static const char *format_of(DLDataType type)
+{
+    bool is_integer = type.code == kDLInt || type.code == kDLUInt;
+    static const char *const integers[][2] = {
+        [1] = {"b", "B"}, [2] = {"h", "H"}, [4] = {"i", "I"}, [8] = {"q", "Q"}};
+    if (is_integer)
+        return integers[type.bits / 8][type.code == kDLUInt];
+    if (type.code == kDLBool)
+        return "?";
+    if (type.code == kDLComplex)
+        return type.bits == 64 ? "Zf" : "Zd";
+    if (type.code == kDLFloat)
+        return type.bits == 16 ? "e" : type.bits == 32 ? "f" : "d";
+    return NULL;
+}
+
+static void fill_view(Py_buffer *view, struct lent *lent, const char *format)
+{
+    const DLTensor *t = &lent->tensor->dl_tensor;
+    Py_ssize_t size = t->dtype.bits / 8, count = 1;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        lent->shape[i] = (Py_ssize_t)t->shape[i];
+        lent->strides[i] = t->strides ? (Py_ssize_t)t->strides[i] * size : count * size;
+        count *= lent->shape[i];
+    }
+    *view = (Py_buffer){.buf = (void *)(uintptr_t)first_byte(t),
+                        .len = count * size,
+                        .itemsize = size,
+                        .readonly = 1,
+                        .ndim = t->ndim,
+                        .format = (char *)(uintptr_t)format,
+                        .shape = lent->shape,
+                        .strides = lent->strides,
+                        .internal = lent};
+}
+
+int array_getbuffer(PyObject *self, Py_buffer *view, int flags)
+{
+    view->obj = NULL;
+    if (flags & PyBUF_WRITABLE) {
+        PyErr_SetString(PyExc_BufferError,
+                        "arrays of tenon are immutable: copy the elements");
+        return -1;
+    }
+    struct lent *lent = calloc(1, sizeof(*lent));
+    if (!lent)
+        return PyErr_NoMemory(), -1;
+    lent->tensor = tensor_of(self, false);
+    struct counted_tensor *t = lent->tensor ? counted(lent->tensor) : NULL;
+    if (lent->tensor && !t)
+        PyErr_NoMemory();
+    lent->tensor = t ? &t->versioned : NULL;
+    const char *format = lent->tensor ? format_of(lent->tensor->dl_tensor.dtype) : NULL;
+    if (!format) {
+        if (lent->tensor)
+            PyErr_SetString(
+                PyExc_BufferError,
+                "Python has no format of this dtype: use astype(tenon.float32)");
+        tensor_free(lent->tensor);
+        free(lent);
+        return -1;
+    }
+    fill_view(view, lent, format);
+    view->obj = Py_NewRef(self);
+    bool wants_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+    if (!wants_strides && !PyBuffer_IsContiguous(view, 'C')) {
+        PyErr_SetString(PyExc_BufferError, "the array is not contiguous");
+        Py_CLEAR(view->obj);
+        tensor_free(lent->tensor);
+        free(lent);
+        return -1;
+    }
+    if (!(flags & PyBUF_FORMAT))
+        view->format = NULL;
+    if (!(flags & PyBUF_ND))
+        view->shape = NULL;
+    if (!wants_strides)
+        view->strides = NULL;
+    return 0;
+}
+
+void array_releasebuffer(PyObject *self, Py_buffer *view)
+{
+    (void)self;
+    struct lent *lent = view->internal;
+    tensor_free(lent->tensor);
+    free(lent);
+}
+
+// --- DLPack
+// ------------------------------------------------------------------------------------------
+
+static void free_capsule(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
+        tensor_free(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        DLManagedTensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
+        if (tensor->deleter)
+            tensor->deleter(tensor);
+    }
+}
+
+PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char stream_name[] = "stream", version_name[] = "max_version";
+    static char device_name[] = "dl_device", copy_name[] = "copy";
+    static char *names[] = {stream_name, version_name, device_name, copy_name, NULL};
+    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__", names, &stream,
+                                     &version, &device, &copy))
+        return NULL;
+    int kind = 1, index = 0;
+    if (device != Py_None && !PyArg_ParseTuple(device, "ii", &kind, &index))
+        return NULL;
+    if (stream != Py_None || kind != 1 || copy == Py_True) {
+        PyErr_SetString(PyExc_BufferError,
+                        "__dlpack__: expected no stream, the host as device, and no copy");
+        return NULL;
+    }
+    int major = 0, minor = 0;
+    if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
+        return NULL;
+    DLManagedTensorVersioned *tensor = tensor_of(self, false);
+    struct counted_tensor *t = tensor ? counted(tensor) : NULL;
+    if (!t)
+        return tensor ? PyErr_NoMemory() : NULL;
+    PyObject *capsule =
+        major < 1 ? PyCapsule_New(&t->plain, "dltensor", free_capsule)
+                  : PyCapsule_New(&t->versioned, "dltensor_versioned", free_capsule);
+    if (!capsule)
+        counted_free(t);
+    return capsule;
+}
+
+PyObject *array_dlpack_device(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return Py_BuildValue("(ii)", 1, 0);
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// The runtime of the process, and failures of the core as exceptions.
+#include "core.h"
+
+static tn_runtime *runtime;
+static bool is_closed;
+static PyObject *device_error, *plugin_error;
+
+static struct py_held ring = {.next = &ring, .prev = &ring};
+
+void held_add(struct py_held *held, void (*drop)(struct py_held *self))
+{
+    *held = (struct py_held){.next = &ring, .prev = ring.prev, .drop = drop};
+    ring.prev->next = held;
+    ring.prev = held;
+}
+
+void held_remove(struct py_held *held)
+{
+    if (!held->next)
+        return;
+    held->next->prev = held->prev;
+    held->prev->next = held->next;
+}
+
+tn_runtime *runtime_get(void)
+{
+    if (runtime)
+        return runtime;
+    if (is_closed) {
+        PyErr_SetString(PyExc_RuntimeError, "tenon: the interpreter is being shut down");
+        return NULL;
+    }
+    tn_status status = tn_runtime_open(NULL, &runtime);
+    if (status != TN_OK)
+        raise_status(status, tn_last_error());
+    return runtime;
+}
+
+PyObject *runtime_close(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    is_closed = true;
+    if (runtime) {
+        for (struct py_held *held = ring.next; held != &ring; held = held->next)
+            held->drop(held);
+        thread_scope_close();
+        // Exported memory may be in use still: then the process ends with the runtime open.
+        if (!has_exports() && tn_runtime_close(runtime) == TN_OK)
+            runtime = NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *raise_status(tn_status status, const char *message)
+{
+    PyObject *kind = status == TN_ERR_ARGUMENT      ? PyExc_ValueError
+                     : status == TN_ERR_UNSUPPORTED ? PyExc_NotImplementedError
+                     : status == TN_ERR_NOT_FOUND   ? PyExc_LookupError
+                     : status == TN_ERR_MEMORY      ? PyExc_MemoryError
+                     : status == TN_ERR_DEVICE      ? device_error
+                     : status == TN_ERR_IO          ? PyExc_OSError
+                     : status == TN_ERR_REFUSED     ? plugin_error
+                                                    : PyExc_RuntimeError;
+    // A body of Python that failed has set its own exception, which is the cause.
+    if (!PyErr_Occurred())
+        PyErr_SetString(kind, message && *message ? message : tn_status_name(status));
+    return NULL;
+}
+
+PyObject *raise_scope(tn_scope *scope)
+{
+    raise_status(tn_scope_status(scope), tn_scope_error(scope));
+    tn_scope_clear_error(scope);
+    return NULL;
+}
+
+bool errors_init(PyObject *module)
+{
+    device_error = PyErr_NewExceptionWithDoc("tenon.DeviceError",
+                                             "A device was lost: close and open it again.",
+                                             PyExc_RuntimeError, NULL);
+    plugin_error = PyErr_NewExceptionWithDoc(
+        "tenon.PluginError", "A plugin or file is damaged, untrusted or incompatible.",
+        PyExc_RuntimeError, NULL);
+    return device_error && plugin_error &&
+           PyModule_AddObjectRef(module, "DeviceError", device_error) == 0 &&
+           PyModule_AddObjectRef(module, "PluginError", plugin_error) == 0;
+}

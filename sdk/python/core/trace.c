@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: MIT
+// Bodies in Python: traced once into a graph, which functions replay, and which batches,
+// branches and loops put in place.
+#include "trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// --- traces
+// ------------------------------------------------------------------------------------
+
+static _Thread_local struct py_trace *innermost;
+
+struct py_trace *trace_current(void)
+{
+    return innermost;
+}
+
+struct py_trace *trace_retain(struct py_trace *trace)
+{
+    trace->refs++;
+    return trace;
+}
+
+void trace_release(struct py_trace *trace)
+{
+    if (--trace->refs == 0)
+        free(trace);
+}
+
+static struct py_trace *trace_begin(const char *what, tn_scope *scope)
+{
+    struct py_trace *trace = malloc(sizeof(*trace));
+    if (!trace)
+        return NULL;
+    *trace = (struct py_trace){.refs = 1, .what = what, .scope = scope, .outer = innermost};
+    innermost = trace;
+    return trace;
+}
+
+static void trace_end(struct py_trace *trace)
+{
+    innermost = trace->outer;
+    trace->scope = NULL;
+    trace_release(trace);
+}
+
+// --- graphs
+// ----------------------------------------------------------------------------------------
+
+struct py_graph {
+    PyObject ob_base;
+    const tn_graph *graph; // a reference
+    struct py_held held;
+};
+
+static PyTypeObject *graph_type;
+
+static void drop_graph(struct py_held *held)
+{
+    struct py_graph *self =
+        (struct py_graph *)((char *)held - offsetof(struct py_graph, held));
+    tn_graph_release(self->graph);
+    self->graph = NULL;
+}
+
+static void graph_dealloc(PyObject *object)
+{
+    struct py_graph *self = (struct py_graph *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    held_remove(&self->held);
+    drop_graph(&self->held);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static const tn_graph *graph_get(PyObject *object)
+{
+    bool is_graph = Py_TYPE(object) == graph_type;
+    const tn_graph *graph = is_graph ? ((struct py_graph *)object)->graph : NULL;
+    if (!graph)
+        PyErr_SetString(PyExc_TypeError, is_graph ? "the interpreter is being shut down"
+                                                  : "expected a graph");
+    return graph;
+}
+
+static PyObject *graph_wrap(const tn_graph *graph)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(graph_type, Py_tp_alloc);
+    struct py_graph *self = (struct py_graph *)alloc(graph_type, 0);
+    if (!self)
+        return NULL;
+    self->graph = tn_graph_retain(graph);
+    held_add(&self->held, drop_graph);
+    return (PyObject *)self;
+}
+
+// A body in Python, while it is traced.
+struct python_body {
+    const char *what;
+    PyObject *callable; // from a list of Arrays to a list of Arrays
+};
+
+static PyObject *call_with(struct py_trace *trace, PyObject *callable,
+                           tn_array *const *inputs, uint64_t count)
+{
+    struct py_building b = {.scope = trace->scope, .trace = trace};
+    PyObject *list = array_list_wrap(&b, inputs, count);
+    PyObject *result = list ? PyObject_CallFunctionObjArgs(callable, list, NULL) : NULL;
+    Py_XDECREF(list);
+    return result;
+}
+
+static tn_status run_python(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    (void)outputs, (void)num_outputs;
+    const struct python_body *body = user;
+    struct py_trace *trace = trace_begin(body->what, scope);
+    if (!trace)
+        return TN_ERR_MEMORY;
+    struct py_building b = {.scope = scope, .trace = trace};
+    struct array_list results = {0};
+    PyObject *list = call_with(trace, body->callable, inputs, num_inputs);
+    bool returned = list && array_list_get(&b, list, &results);
+    tn_status status = returned ? tn_graph_outputs(scope, results.items, results.count)
+                                : tn_scope_fail(scope, TN_ERR_ARGUMENT, "the body raised");
+    free(results.items);
+    Py_XDECREF(list);
+    trace_end(trace);
+    return status;
+}
+
+// The types of a body's arguments: those of the arrays, without the axes in `axes`.
+static bool argument_types(const struct array_list *arrays, PyObject *axes, tn_type *types)
+{
+    for (uint64_t i = 0; i < arrays->count; i++) {
+        types[i] = *tn_array_type(arrays->items[i]);
+        PyObject *item = axes == Py_None ? NULL : PySequence_GetItem(axes, (Py_ssize_t)i);
+        long axis = item ? PyLong_AsLong(item) : -1;
+        Py_XDECREF(item);
+        if (PyErr_Occurred())
+            return false;
+        if (axis >= types[i].rank) {
+            PyErr_Format(PyExc_ValueError,
+                         "vmap: input %llu has %d axes, none of number %ld",
+                         (unsigned long long)i, types[i].rank, axis);
+            return false;
+        }
+        if (axis < 0)
+            continue;
+        types[i].rank--;
+        for (int32_t k = (int32_t)axis; k < types[i].rank; k++)
+            types[i].extent[k] = types[i].extent[k + 1];
+        types[i].extent[types[i].rank] = 0;
+    }
+    return true;
+}
+
+static PyObject *trace_graph(struct py_building *b, const struct python_body *body,
+                             const tn_type *types, uint64_t count)
+{
+    tn_captures captures = {0};
+    const tn_graph *graph;
+    if (tn_graph_trace(b->scope, run_python, (void *)(uintptr_t)body, types, count,
+                       TN_OUTPUTS_ANY, &captures, &graph) != TN_OK)
+        return raise_scope(b->scope);
+    PyObject *object = graph_wrap(graph);
+    PyObject *used = object ? array_list_wrap(b, captures.arrays, captures.count) : NULL;
+    PyObject *pair = used ? PyTuple_Pack(2, object, used) : NULL;
+    Py_XDECREF(object);
+    Py_XDECREF(used);
+    return pair;
+}
+
+PyObject *graph_trace(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const char *const known[] = {"function",   "vmap", "cond",
+                                        "while_loop", "scan", "checkpoint"};
+    const char *what;
+    struct python_body body = {.what = "graph"};
+    PyObject *list, *axes = Py_None;
+    if (!PyArg_ParseTuple(args, "sOO|O:graph_trace", &what, &body.callable, &list, &axes))
+        return NULL;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(what, known[i]) == 0)
+            body.what = known[i];
+    struct py_building b;
+    if (!building_begin(&b))
+        return NULL;
+    struct array_list arrays;
+    PyObject *result = NULL;
+    bool has_arrays = array_list_get(&b, list, &arrays);
+    tn_type *types = has_arrays ? calloc(arrays.count + 1, sizeof(*types)) : NULL;
+    if (types && argument_types(&arrays, axes, types))
+        result = trace_graph(&b, &body, types, arrays.count);
+    else if (has_arrays && !types)
+        PyErr_NoMemory();
+    free(types);
+    free(arrays.items);
+    building_end(&b);
+    return result;
+}
+
+// --- graphs in place
+// ---------------------------------------------------------------------------------
+
+// A graph with the arrays of the enclosing scope that its body used: a body in C.
+struct py_bound {
+    const tn_graph *graph;
+    struct array_list used;
+};
+
+static tn_status bound_call(const struct py_bound *body, tn_scope *scope,
+                            tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs)
+{
+    tn_array **all = malloc((num_inputs + body->used.count + 1) * sizeof(*all));
+    if (!all)
+        return TN_ERR_MEMORY;
+    if (num_inputs)
+        memcpy(all, inputs, num_inputs * sizeof(*all));
+    if (body->used.count)
+        memcpy(all + num_inputs, body->used.items, body->used.count * sizeof(*all));
+    tn_status status = tn_graph_call(scope, body->graph, all, num_inputs + body->used.count,
+                                     outputs, num_outputs);
+    free(all);
+    return status;
+}
+
+static tn_status run_first(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                           tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    return bound_call(user, scope, inputs, num_inputs, outputs, num_outputs);
+}
+
+static tn_status run_second(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    return bound_call((const struct py_bound *)user + 1, scope, inputs, num_inputs, outputs,
+                      num_outputs);
+}
+
+// From a pair (graph, arrays that it used), or None.
+static bool bound_get(struct py_building *b, PyObject *pair, struct py_bound *out)
+{
+    PyObject *graph, *used;
+    *out = (struct py_bound){0};
+    if (pair == Py_None)
+        return true;
+    if (!PyArg_ParseTuple(pair, "OO", &graph, &used))
+        return false;
+    out->graph = graph_get(graph);
+    return out->graph && array_list_get(b, used, &out->used);
+}
+
+// A call with up to two bodies on a list of arrays, and room for its results.
+struct bodies {
+    struct py_building b;
+    struct py_bound body[2];
+    struct array_list inputs;
+    tn_array **outputs;
+    uint64_t num_outputs;
+};
+
+static bool bodies_begin(struct bodies *c, PyObject *first, PyObject *second,
+                         PyObject *inputs)
+{
+    memset(c, 0, sizeof(*c));
+    if (!building_begin(&c->b))
+        return false;
+    if (!bound_get(&c->b, first, &c->body[0]) || !bound_get(&c->b, second, &c->body[1]) ||
+        !array_list_get(&c->b, inputs, &c->inputs))
+        return false;
+    c->num_outputs = (c->body[0].graph ? c->body[0].graph : c->body[1].graph)->num_outputs;
+    c->outputs = calloc(c->num_outputs + 1, sizeof(tn_array *));
+    if (!c->outputs)
+        PyErr_NoMemory();
+    return c->outputs != NULL;
+}
+
+static PyObject *bodies_end(struct bodies *c, bool begun, tn_status status)
+{
+    PyObject *result = NULL;
+    if (begun)
+        result = status == TN_OK ? array_list_wrap(&c->b, c->outputs, c->num_outputs)
+                                 : raise_scope(c->b.scope);
+    free(c->outputs);
+    free(c->inputs.items);
+    free(c->body[0].used.items);
+    free(c->body[1].used.items);
+    if (c->b.scope)
+        building_end(&c->b);
+    return result;
+}
+
+PyObject *graph_call(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *pair, *list;
+    struct bodies c;
+    if (!PyArg_ParseTuple(args, "OO:graph_call", &pair, &list))
+        return NULL;
+    bool begun = bodies_begin(&c, pair, Py_None, list);
+    return bodies_end(&c, begun,
+                      begun ? bound_call(&c.body[0], c.b.scope, c.inputs.items,
+                                         c.inputs.count, c.outputs, c.num_outputs)
+                            : TN_OK);
+}
+
+PyObject *control_cond(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *pred, *then, *otherwise, *list;
+    struct bodies c;
+    if (!PyArg_ParseTuple(args, "OOOO:cond", &pred, &then, &otherwise, &list))
+        return NULL;
+    bool begun = bodies_begin(&c, then, otherwise, list);
+    tn_array *condition = begun ? operand_get(&c.b, pred, false) : NULL;
+    begun = begun && condition;
+    return bodies_end(&c, begun,
+                      begun ? tn_cond_call(c.b.scope, condition, run_first, run_second,
+                                           c.body, c.inputs.items, c.inputs.count,
+                                           c.outputs, c.num_outputs)
+                            : TN_OK);
+}
+
+PyObject *control_while(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *body, *cond, *list;
+    long long times;
+    struct bodies c;
+    if (!PyArg_ParseTuple(args, "OOLO:while_loop", &body, &cond, &times, &list))
+        return NULL;
+    bool begun = bodies_begin(&c, body, cond, list);
+    tn_function_body test = begun && c.body[1].graph ? run_second : NULL;
+    return bodies_end(&c, begun,
+                      begun ? tn_while_call(c.b.scope, test, run_first, c.body, times,
+                                            c.inputs.items, c.inputs.count, c.outputs)
+                            : TN_OK);
+}
+
+PyObject *control_scan(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *body, *list;
+    tn_scan_call_options options = {.struct_size = sizeof(options)};
+    unsigned long long carries;
+    long long length;
+    int reverse;
+    struct bodies c;
+    if (!PyArg_ParseTuple(args, "OKLpO:scan", &body, &carries, &length, &reverse, &list))
+        return NULL;
+    options.carries = carries;
+    options.length = length;
+    options.reverse = reverse;
+    bool begun = bodies_begin(&c, body, Py_None, list);
+    return bodies_end(&c, begun,
+                      begun ? tn_scan_call(c.b.scope, run_first, c.body, &options,
+                                           c.inputs.items, c.inputs.count, c.outputs,
+                                           c.num_outputs)
+                            : TN_OK);
+}
+
+PyObject *control_checkpoint(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *body, *list;
+    struct bodies c;
+    if (!PyArg_ParseTuple(args, "OO:checkpoint", &body, &list))
+        return NULL;
+    bool begun = bodies_begin(&c, body, Py_None, list);
+    return bodies_end(&c, begun,
+                      begun
+                          ? tn_checkpoint_call(c.b.scope, run_first, c.body, c.inputs.items,
+                                               c.inputs.count, c.outputs, c.num_outputs)
+                          : TN_OK);
+}
+
+// Axes from a list of as many integers; -1 where an array has none. NULL with an exception.
+static int32_t *axes_get(PyObject *list, uint64_t count)
+{
+    int32_t *axes = calloc(count + 1, sizeof(*axes));
+    if (!axes)
+        return PyErr_NoMemory(), NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
+        axes[i] = item ? (int32_t)PyLong_AsLong(item) : 0;
+        Py_XDECREF(item);
+        if (PyErr_Occurred())
+            return free(axes), NULL;
+    }
+    return axes;
+}
+
+PyObject *vmap_graph(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *body, *list, *in, *out;
+    struct bodies c;
+    if (!PyArg_ParseTuple(args, "OOOO:vmap", &body, &list, &in, &out))
+        return NULL;
+    bool begun = bodies_begin(&c, body, Py_None, list);
+    int32_t *in_axes = begun ? axes_get(in, c.inputs.count) : NULL;
+    int32_t *out_axes = in_axes ? axes_get(out, c.num_outputs) : NULL;
+    begun = begun && out_axes;
+    PyObject *result = bodies_end(
+        &c, begun,
+        begun ? tn_vmap_call(c.b.scope, run_first, c.body, c.inputs.items, in_axes,
+                             c.inputs.count, c.outputs, out_axes, c.num_outputs)
+              : TN_OK);
+    free(in_axes);
+    free(out_axes);
+    return result;
+}
+
+// --- functions that replay
+// ------------------------------------------------------------------------
+
+struct py_function {
+    PyObject ob_base;
+    tn_function *function;
+    PyObject *graph; // of its body
+    struct py_held held;
+};
+
+static PyTypeObject *function_type;
+
+static void drop_function(struct py_held *held)
+{
+    struct py_function *self =
+        (struct py_function *)((char *)held - offsetof(struct py_function, held));
+    tn_function_destroy(self->function);
+    self->function = NULL;
+}
+
+static void function_dealloc(PyObject *object)
+{
+    struct py_function *self = (struct py_function *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    held_remove(&self->held);
+    drop_function(&self->held);
+    Py_XDECREF(self->graph);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static tn_status run_graph(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                           tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    return tn_graph_call(scope, user, inputs, num_inputs, outputs, num_outputs);
+}
+
+static PyObject *function_call(PyObject *object, PyObject *list)
+{
+    struct py_function *self = (struct py_function *)object;
+    const tn_graph *graph = graph_get(self->graph);
+    struct py_building b;
+    struct array_list inputs;
+    if (!graph || !building_begin(&b))
+        return NULL;
+    PyObject *result = NULL;
+    bool has_inputs = array_list_get(&b, list, &inputs);
+    tn_array **outputs =
+        has_inputs ? calloc(graph->num_outputs + 1, sizeof(*outputs)) : NULL;
+    if (outputs) {
+        tn_status status;
+        Py_BEGIN_ALLOW_THREADS status =
+            tn_function_call(self->function, b.scope, inputs.items, inputs.count, outputs,
+                             graph->num_outputs);
+        Py_END_ALLOW_THREADS result = status == TN_OK
+                                          ? array_list_wrap(&b, outputs, graph->num_outputs)
+                                          : raise_scope(b.scope);
+    } else if (has_inputs) {
+        PyErr_NoMemory();
+    }
+    free(outputs);
+    free(inputs.items);
+    building_end(&b);
+    return result;
+}
+
+PyObject *function_create(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *graph, *list;
+    uint32_t donated[1024];
+    tn_function_options options = {.struct_size = sizeof(options), .donated = donated};
+    if (!PyArg_ParseTuple(args, "OO:function", &graph, &list) || !graph_get(graph))
+        return NULL;
+    Py_ssize_t count = PySequence_Size(list);
+    if (count < 0 || count > 1024) {
+        PyErr_SetString(PyExc_ValueError, "at most 1024 inputs are given away");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        donated[i] = item ? (uint32_t)PyLong_AsUnsignedLong(item) : 0;
+        Py_XDECREF(item);
+    }
+    options.num_donated = (uint64_t)count;
+    tn_runtime *runtime = PyErr_Occurred() ? NULL : runtime_get();
+    allocfunc alloc = (allocfunc)PyType_GetSlot(function_type, Py_tp_alloc);
+    struct py_function *self =
+        runtime ? (struct py_function *)alloc(function_type, 0) : NULL;
+    if (!self)
+        return NULL;
+    self->graph = Py_NewRef(graph);
+    held_add(&self->held, drop_function);
+    tn_status status = tn_function_create(
+        runtime, run_graph, (void *)(uintptr_t)graph_get(graph), &options, &self->function);
+    if (status == TN_OK)
+        return (PyObject *)self;
+    Py_DECREF((PyObject *)self);
+    return raise_status(status, tn_last_error());
+}
+
+bool trace_init(PyObject *module)
+{
+    (void)module;
+    static PyMethodDef methods[] = {{"call", function_call, METH_O, NULL},
+                                    {NULL, NULL, 0, NULL}};
+    static PyType_Slot function_slots[] = {
+        {Py_tp_dealloc, function_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+    static PyType_Slot graph_slots[] = {{Py_tp_dealloc, graph_dealloc}, {0, NULL}};
+    static PyType_Spec function_spec = {.name = "tenon._core.Function",
+                                        .basicsize = sizeof(struct py_function),
+                                        .flags = Py_TPFLAGS_DEFAULT |
+                                                 Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                        .slots = function_slots};
+    static PyType_Spec graph_spec = {.name = "tenon._core.Graph",
+                                     .basicsize = sizeof(struct py_graph),
+                                     .flags = Py_TPFLAGS_DEFAULT |
+                                              Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                     .slots = graph_slots};
+    function_type = (PyTypeObject *)PyType_FromSpec(&function_spec);
+    graph_type = (PyTypeObject *)PyType_FromSpec(&graph_spec);
+    return function_type && graph_type;
+}

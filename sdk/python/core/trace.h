@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Traces: bodies of functions, batches, branches and loops, which build graph in a scope
+// that ends with the body.
+#ifndef TENON_PYTHON_TRACE_H
+#define TENON_PYTHON_TRACE_H
+
+#include "core.h"
+
+#include <tenon/control.h>
+
+// A running body. Its Array objects refer to it, so that one which outlives the body says
+// so.
+struct py_trace {
+    uint32_t refs;
+    const char *what;       // "function", "vmap": for messages; static
+    tn_scope *scope;        // borrowed from the core; NULL: the body has ended
+    struct py_trace *outer; // that this thread returns to
+};
+
+// The innermost trace of this thread, or NULL. Borrowed.
+struct py_trace *trace_current(void);
+struct py_trace *trace_retain(struct py_trace *trace);
+void trace_release(struct py_trace *trace);
+
+// graph_trace(what, body, types): calls body(list of Arrays), which returns a list of
+// Arrays. Gives (Graph, list of the Arrays of the enclosing scope that the body used).
+PyObject *graph_trace(PyObject *module, PyObject *args);
+// graph_call(graph, arrays): the graph's outputs, in place.
+PyObject *graph_call(PyObject *module, PyObject *args);
+// function(graph, donated): an object whose call(arrays) replays the graph.
+PyObject *function_create(PyObject *module, PyObject *args);
+// vmap(graph, arrays, in_axes, out_axes).
+PyObject *vmap_graph(PyObject *module, PyObject *args);
+// cond(pred, then, otherwise, arrays), while_loop(cond, body, times, arrays),
+// scan(body, carries, length, reverse, arrays), checkpoint(body, arrays): bodies are
+// callables from list to list.
+PyObject *control_cond(PyObject *module, PyObject *args);
+PyObject *control_while(PyObject *module, PyObject *args);
+PyObject *control_scan(PyObject *module, PyObject *args);
+PyObject *control_checkpoint(PyObject *module, PyObject *args);
+bool trace_init(PyObject *module);
+
+#endif // TENON_PYTHON_TRACE_H

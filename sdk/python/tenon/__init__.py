@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""Tenon: lazy arrays, derivatives, and every operator of the installed op packs.
+
+    import tenon as tn
+    x = tn.array([1., 2., 3.])
+    print(tn.softmax(x))
+    print(tn.grad(lambda x: tn.sum(x * x))(x))
+
+`tenon.NAME` is an operator of the packs, `tenon.PACK.NAME` one of a pack; help() says what each
+takes. Arrays are computed when they are read: by print, float, numpy.asarray, tenon.eval.
+"""
+
+import atexit as _atexit
+import contextlib as _contextlib
+import json as _json
+import math as _math
+import types as _types
+
+from . import _core
+from ._core import Array, DeviceError, PluginError, from_dlpack
+from ._dtypes import dtype, dtypes as _dtypes
+from . import _array
+from ._dtypes import as_dtype
+from ._index import op as _op
+from ._info import Info as _Info, finfo, iinfo, isdtype
+from ._transforms import (checkpoint, cond, function, grad, jvp, scan, stop_gradient, value_and_grad, vjp, vmap,
+                          while_loop)
+from ._tree import flatten as tree_flatten, map_tree as tree_map, unflatten as tree_unflatten
+
+__version__ = _core.version
+__array_api_version__ = "2024.12"
+_atexit.register(_core.close)
+
+globals().update(_dtypes)
+e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
+
+
+def array(object, dtype=None):
+    """An array of a number, nested lists, or an array of another library, copied. Integers become
+    int64, floats float32, complex numbers complex64, unless `dtype` says otherwise; elements of
+    other libraries keep their dtype."""
+    return _core.array(object, dtype)
+
+
+def asarray(object, dtype=None, device=None, copy=None):
+    """As array(); an Array of the dtype is given back as it is."""
+    if isinstance(object, Array) and not copy and (dtype is None or object.dtype == dtype):
+        return object
+    return _core.array(object, dtype)
+
+
+def eval(*trees):
+    """Computes the arrays in trees, and returns when they are done."""
+    _core.eval([leaf for leaf in tree_flatten(trees)[0] if isinstance(leaf, Array)], False)
+
+
+def async_eval(*trees):
+    """Starts computing the arrays in trees, and returns at once."""
+    _core.eval([leaf for leaf in tree_flatten(trees)[0] if isinstance(leaf, Array)], True)
+
+
+def expr(text, *arrays, **attrs):
+    """Applies an expression to arrays: expr("x, y -> alpha * x + y", x, y, alpha=2.0)."""
+    return _core.expr(text, arrays, attrs)
+
+
+def load(path):
+    """The array of a file (npy), or a dict of its arrays by name (npz, safetensors, gguf)."""
+    arrays = _core.load(path)
+    return arrays[""] if list(arrays) == [""] else arrays
+
+
+def save(path, arrays):
+    """Writes an array, or a dict of arrays by name, in the format of the path's extension."""
+    named = {"": arrays} if isinstance(arrays, Array) else dict(arrays)
+    _core.save(path, list(named), list(named.values()))
+
+
+@_contextlib.contextmanager
+def device(name):
+    """Within: operations are applied on a device, "vulkan:0" say, of those of TENON_BACKEND."""
+    before = _core.set_device(name)
+    try:
+        yield
+    finally:
+        _core.set_device(before)
+
+
+def devices():
+    """Every device of every installed backend, as dicts."""
+    return _core.devices()
+
+
+def stats():
+    """Counters of plans, steps, copies, and bytes of memory."""
+    return _core.stats()
+
+
+def why(*arrays):
+    """How the graph of arrays would run: device and kernel of each step, and why others were
+    turned down. A dict, as C's tn_explain describes it."""
+    return _json.loads(_core.explain(list(arrays), False))
+
+
+def graph(*arrays):
+    """The planned graph of arrays in the language of Graphviz."""
+    return _core.explain(list(arrays), True)
+
+
+# --- operators whose arguments NumPy orders otherwise -----------------------------------------------
+
+
+def einsum(equation, *arrays):
+    """Sums of products by an equation: einsum("ij,jk->ik", a, b)."""
+    return _op("einsum")(list(arrays), equation=equation)
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+    """Numbers from start (0) to before stop; int64 where all are integers."""
+    if stop is None:
+        start, stop = 0, start
+    if dtype is None:
+        dtype = int64 if all(isinstance(v, int) for v in (start, stop, step)) else float32
+    return _op("arange")(start, stop, step, dtype)
+
+
+def meshgrid(*arrays, indexing="xy", sparse=False):
+    """Coordinates of a grid, an array for each of `arrays`."""
+    return list(_op("meshgrid")(list(arrays), indexing, sparse))
+
+
+def broadcast_arrays(*arrays):
+    """The arrays with one shape."""
+    return list(_op("broadcast_arrays")(list(arrays)))
+
+
+def permute_dims(x, axes):
+    """Axes in another order."""
+    return _op("transpose")(x, axes)
+
+
+def concat(arrays, axis=0):
+    """Arrays joined along an axis; None: flattened."""
+    if axis is None:
+        arrays, axis = [_op("flatten")(x) for x in arrays], 0
+    return _op("concatenate")(list(arrays), axis)
+
+
+def where(condition, x, y):
+    """x where the condition holds, else y."""
+    return _op("where")(condition, x, y)
+
+
+def astype(x, dtype, /, *, copy=True, device=None):
+    """The elements of x converted to a dtype."""
+    return x.astype(dtype, copy)
+
+
+def can_cast(from_, to, /):
+    """Whether the array API's promotion takes a dtype, or that of an array, to another."""
+    from_ = as_dtype(getattr(from_, "dtype", from_))
+    try:
+        return result_type(from_, to) == to
+    except ValueError:
+        return False
+
+
+def result_type(*operands):
+    """The dtype that operands (arrays, dtypes, numbers of Python) have together."""
+    arrays = [x if isinstance(x, Array) else _core.array([], x) for x in operands
+              if not isinstance(x, (bool, int, float, complex))]
+    numbers = [x for x in operands if isinstance(x, (bool, int, float, complex))]
+    if not arrays:
+        raise ValueError("result_type: at least one array or dtype is expected")
+    result = _op("zeros")([], arrays[0].dtype)
+    for x in arrays[1:]:
+        result = _op("where")(True, result, _op("zeros")([], x.dtype))
+    for x in numbers:
+        result = _op("where")(True, result, x)
+    return result.dtype
+
+
+def broadcast_shapes(*shapes):
+    """The shape that arrays of these shapes have together."""
+    arrays = [_op("zeros")(list(shape), dtype=bool) for shape in shapes]
+    return _op("broadcast_arrays")(arrays)[0].shape if arrays else ()
+
+
+def __array_namespace_info__():
+    """What the array API asks of a namespace."""
+    return _Info()
+
+
+# --- every other operator, on first use ----------------------------------------------------------------
+
+# The array API's names of operators that have another one here.
+_ALIASES = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
+            "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
+            "bitwise_right_shift": "right_shift", "conj": "conjugate", "pow": "power", "absolute": "abs"}
+
+# Packs whose operators go by their names alone, in this order.
+_PACKS = ("base", "nn", "fft", "linalg", "random", "quant")
+
+
+def _ids():
+    """Installed operators: the newest id by pack and name."""
+    table = {}
+    for text in _core.operators():
+        pack, _, rest = text.partition(".")
+        table.setdefault(pack, {})[rest.partition("/")[0]] = text
+    return table
+
+
+class _Pack(_types.ModuleType):
+    """The operators of one pack."""
+
+    def __init__(self, pack, ids):
+        super().__init__(f"tenon.{pack}", f"Operators of pack {pack}.")
+        self.__dict__["_ids"] = ids
+
+    def __getattr__(self, name):
+        text = self._ids.get(_ALIASES.get(name, name)) if not name.startswith("_") else None
+        if text is None:
+            raise AttributeError(f"{self.__name__} has no operator '{name}'")
+        function = _core.operator(text)
+        setattr(self, name, function)
+        return function
+
+    def __dir__(self):
+        return sorted(self._ids)
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    table = _ids()
+    if name in table:
+        pack = globals()[name] = _Pack(name, table[name])
+        return pack
+    wanted = _ALIASES.get(name, name)
+    packs = [p for p in _PACKS if wanted in table.get(p, {})] or [p for p in table if wanted in table[p]]
+    if not packs:
+        raise AttributeError(f"tenon has no operator '{name}': no installed op pack brings it")
+    function = globals()[name] = _core.operator(table[packs[0]][wanted])
+    return function
+
+
+def __dir__():
+    table = _ids()
+    return sorted({*globals(), *table, *(name for pack in _PACKS for name in table.get(pack, {}))})

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: MIT
+"""Derivatives, batches, functions that replay, branches and loops over trees of arrays."""
+
+import functools
+import inspect
+
+from . import _core
+from ._core import Array
+from ._index import op
+from ._tree import flatten, unflatten
+
+
+def _is_array(leaf):
+    return isinstance(leaf, Array)
+
+
+def _as_arrays(leaves):
+    return [leaf if _is_array(leaf) else _core.array(leaf) for leaf in leaves]
+
+
+def _fresh(x):
+    """The same elements as another node, so that derivatives by it are those by one argument."""
+    if not _is_array(x):
+        x = _core.array(x)
+    return op("copy")(x)
+
+
+def _check_float(leaves, what):
+    for leaf in leaves:
+        if leaf.dtype.kind not in "fc":
+            raise TypeError(f"{what}: got {leaf.dtype.name}, expected floats or complex numbers")
+
+
+def _positions(argnums):
+    single = isinstance(argnums, int)
+    return single, (argnums,) if single else tuple(argnums)
+
+
+def value_and_grad(function, argnums=0, has_aux=False):
+    """A function that gives function(*args) and its gradient by arguments `argnums` (a number, or
+    several), as a tree of their structure. `function` gives one number; with `has_aux` a pair of
+    that and anything else, which is handed through."""
+    single, positions = _positions(argnums)
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        args = list(args)
+        leaves, places = [], []
+        for position in positions:
+            if position >= len(args):
+                raise TypeError(f"grad: argument {position} of {len(args)}: it has to be given by position")
+            part, structure = flatten(args[position])
+            fresh = [_fresh(leaf) for leaf in part]
+            places.append((structure, len(fresh)))
+            args[position] = unflatten(structure, fresh)
+            leaves += fresh
+        _check_float(leaves, "grad: an argument")
+        with _Watching():
+            result = function(*args, **kwargs)
+        value, aux = result if has_aux else (result, None)
+        if not _is_array(value) or value.size != 1:
+            shape = value.shape if _is_array(value) else type(value).__name__
+            raise ValueError(f"grad: the function gave {shape}, expected an array of one element")
+        gradients = _core.vjp([value], None, leaves)
+        _unwatch(result)
+        trees, at = [], 0
+        for structure, count in places:
+            trees.append(unflatten(structure, gradients[at : at + count]))
+            at += count
+        gradient = trees[0] if single else tuple(trees)
+        return (value, aux) if has_aux else value, gradient
+
+    return wrapper
+
+
+def grad(function, argnums=0, has_aux=False):
+    """A function that gives the gradient of function(*args); with `has_aux`, it and the rest."""
+    both = value_and_grad(function, argnums, has_aux)
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapper
+
+
+class _Watching:
+    """Within: arrays that are made are watched: reading them computes a copy, so that derivatives
+    go on through them."""
+
+    def __enter__(self):
+        _core.watch(1)
+
+    def __exit__(self, *unused):
+        _core.watch(-1)
+
+
+def _unwatch(tree):
+    """Results that nothing is differentiated by any more are read themselves."""
+    for leaf in flatten(tree)[0]:
+        _core.unwatch(leaf)
+
+
+def vjp(function, *primals):
+    """function(*primals), and a function from cotangents of its outputs to those of primals."""
+    leaves, structure = flatten(tuple(primals))
+    leaves = [_fresh(leaf) for leaf in leaves]
+    with _Watching():
+        result = function(*unflatten(structure, leaves))
+    outputs, shape = flatten(result)
+
+    def pull(cotangents):
+        given, its = flatten(cotangents)
+        if its != shape:
+            raise ValueError(f"vjp: cotangents of structure {its}, expected that of the outputs, {shape}")
+        gradients = unflatten(structure, _core.vjp(outputs, _as_arrays(given), leaves))
+        return gradients
+
+    # The results that the caller reads are others than those that `pull` goes through.
+    return unflatten(shape, [op("copy")(output) if _is_array(output) else output for output in outputs]), pull
+
+
+def jvp(function, primals, tangents):
+    """function(*primals), and the tangents of its outputs for those of the primals."""
+    leaves, structure = flatten(tuple(primals))
+    given, its = flatten(tuple(tangents))
+    if its != structure:
+        raise ValueError(f"jvp: tangents of structure {its}, expected that of the primals, {structure}")
+    leaves = [_fresh(leaf) for leaf in leaves]
+    given = [op("astype")(_core.array(t), leaf.dtype) for t, leaf in zip(given, leaves)]
+    with _Watching():
+        result = function(*unflatten(structure, leaves))
+    outputs, shape = flatten(result)
+    tangents = _core.jvp(outputs, given, leaves)
+    _unwatch(result)
+    return result, unflatten(shape, tangents)
+
+
+def stop_gradient(x):
+    """x, of which derivatives are zero."""
+    return op("stop_gradient")(x)
+
+
+# --- bodies ------------------------------------------------------------------------------------
+
+
+class _Body:
+    """A function over a tree as one over a list, which learns the structure of its result."""
+
+    def __init__(self, function, structure):
+        self.function, self.structure, self.result = function, structure, None
+
+    def __call__(self, leaves):
+        outputs, self.result = flatten(self.function(*unflatten(self.structure, leaves)))
+        return _as_arrays(outputs)
+
+
+def _trace(what, function, leaves, structure, axes=None):
+    body = _Body(function, structure)
+    pair = _core.graph_trace(what, body, leaves, axes)
+    return pair, body.result
+
+
+def vmap(function, in_axes=0, out_axes=0):
+    """A function mapped over a new axis: in_axes is the axis of each argument (None: the same for
+    all), or of all; out_axes the axis of the results."""
+
+    @functools.wraps(function)
+    def wrapper(*args):
+        axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+        if len(axes) != len(args):
+            raise ValueError(f"vmap: {len(axes)} axes for {len(args)} arguments")
+        leaves, structure = flatten(tuple(args))
+        leaves = _as_arrays(leaves)
+        numbers = []
+        for arg, axis in zip(args, axes):
+            for leaf in _as_arrays(flatten(arg)[0]):
+                if axis is not None and not -leaf.ndim <= axis < leaf.ndim:
+                    raise ValueError(f"vmap: axis {axis} of an array of {leaf.ndim} axes")
+                numbers.append(-1 if axis is None else axis % leaf.ndim)
+        if all(n < 0 for n in numbers):
+            raise ValueError("vmap: no argument has an axis to map over")
+        pair, result = _trace("vmap", function, leaves, structure, numbers)
+        count = len(flatten_structure(result))
+        outs = out_axes if isinstance(out_axes, (tuple, list)) else (out_axes,) * count
+        return unflatten(result, _core.vmap(pair, leaves, numbers, list(outs)))
+
+    return wrapper
+
+
+def flatten_structure(structure):
+    """One item a leaf of a structure."""
+    if structure is None:
+        return []
+    if not isinstance(structure, tuple):
+        return [structure]
+    return [leaf for part in structure[2] for leaf in flatten_structure(part)]
+
+
+class _Static:
+    """A static argument as part of a key."""
+
+    def __init__(self, value):
+        self.value = value
+        try:
+            self.key = hash(value)
+        except TypeError:
+            raise TypeError(
+                f"function: a value of type {type(value).__name__} is neither an array nor can it be hashed"
+            ) from None
+
+    def __hash__(self):
+        return self.key
+
+    def __eq__(self, other):
+        return type(self.value) is type(other.value) and self.value == other.value
+
+
+class function:
+    """A function that is traced once for each signature (structure, shapes and dtypes of its
+    arrays, and the values of all else), then replayed: `body` is not called again. Arguments
+    numbered in `donate` are given away: their memory may become that of results."""
+
+    def __init__(self, body, donate=(), static=()):
+        functools.update_wrapper(self, body)
+        self.body = body
+        self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
+        self.static = (static,) if isinstance(static, int) else tuple(static)
+        self.entries = {}
+        self.traces = 0
+
+    def __call__(self, *args, **kwargs):
+        leaves, structure = flatten((args, kwargs))
+        arrays, key, plan = [], [structure], []
+        static = set()
+        if self.static:
+            for i in self.static:
+                static.update(map(id, flatten(args[i])[0]))
+        for leaf in leaves:
+            if _is_array(leaf) or (type(leaf) in (int, float, complex) and id(leaf) not in static):
+                array = leaf if _is_array(leaf) else _core.array(leaf)
+                arrays.append(array)
+                key.append((array.shape, array.dtype.name))
+                plan.append(None)
+            elif hasattr(leaf, "__array__"):
+                array = _core.array(leaf)
+                arrays.append(array)
+                key.append((array.shape, array.dtype.name))
+                plan.append(None)
+            else:
+                key.append(_Static(leaf))
+                plan.append(leaf)
+        key = tuple(key)
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = self.entries[key] = self._trace(arrays, structure, plan, args)
+        call, used, result = entry
+        return unflatten(result, call(arrays + used))
+
+    def _trace(self, arrays, structure, plan, args):
+        def body(*leaves):
+            it = iter(leaves)
+            inside = [next(it) if item is None else item for item in plan]
+            positional, named = unflatten(structure, inside)
+            return self.body(*positional, **named)
+
+        flat = (tuple, None, (_LEAF_STRUCTURE,) * len(arrays))
+        pair, result = _trace("function", body, arrays, flat)
+        self.traces += 1
+        if _core.is_tracing():
+            return (lambda leaves: _core.graph_call((pair[0], []), leaves)), pair[1], result
+        given, at = [], 0
+        for i, arg in enumerate(args):
+            count = sum(_is_array(leaf) for leaf in flatten(arg)[0])
+            given += range(at, at + count) if i in self.donate else ()
+            at += count
+        return _core.function(pair[0], list(given)).call, pair[1], result
+
+
+_LEAF_STRUCTURE = flatten(0)[1]
+
+
+def checkpoint(body):
+    """A function whose reverse-mode derivative computes its inner values again instead of keeping
+    them."""
+
+    @functools.wraps(body)
+    def wrapper(*args):
+        leaves, structure = flatten(tuple(args))
+        leaves = _as_arrays(leaves)
+        pair, result = _trace("checkpoint", body, leaves, structure)
+        return unflatten(result, _core.checkpoint(pair, leaves))
+
+    return wrapper
+
+
+def cond(pred, then, otherwise, *args):
+    """then(*args) where `pred` holds, else otherwise(*args); both give one structure."""
+    leaves, structure = flatten(tuple(args))
+    leaves = _as_arrays(leaves)
+    first, result = _trace("cond", then, leaves, structure)
+    second, other = _trace("cond", otherwise, leaves, structure)
+    if result != other:
+        raise ValueError(f"cond: the branches give {result} and {other}")
+    pred = pred if _is_array(pred) else _core.array(pred)
+    return unflatten(result, _core.cond(op("astype")(pred, "bool"), first, second, leaves))
+
+
+def while_loop(condition, body, init, times=-1):
+    """body(...body(init)) as long as condition(value) holds, at most `times` times (-1: any);
+    `condition` may be None. Values keep their structure, shapes and dtypes."""
+    leaves, structure = flatten(init)
+    leaves = _as_arrays(leaves)
+    whole = (tuple, None, (structure,))
+    pair, result = _trace("while_loop", body, leaves, whole)
+    if result != structure:
+        raise ValueError(f"while_loop: the body gives {result}, expected {structure}")
+    test = None if condition is None else _trace("while_loop", condition, leaves, whole)[0]
+    return unflatten(structure, _core.while_loop(pair, test, times, leaves))
+
+
+def scan(body, init, xs=None, length=None, reverse=False):
+    """As JAX's: body(carry, x) -> (carry, y) at each position of xs' first axis; gives the last
+    carry, and the y of all positions stacked."""
+    carries, structure = flatten(init)
+    slices, shape = flatten(xs)
+    carries, slices = _as_arrays(carries), _as_arrays(slices)
+    if not slices and length is None:
+        raise ValueError("scan: xs has no arrays: give length")
+    both = (tuple, None, (structure, shape))
+    axes = [-1] * len(carries) + [0] * len(slices)
+    pair, result = _trace("scan", body, carries + slices, both, axes)
+    if result is None or result[0] is not tuple or len(result[2]) != 2 or result[2][0] != structure:
+        raise ValueError(f"scan: the body gives {result}, expected (carry of {structure}, y)")
+    outputs = _core.scan(pair, len(carries), -1 if length is None else length, reverse, carries + slices)
+    return unflatten(structure, outputs[: len(carries)]), unflatten(result[2][1], outputs[len(carries) :])
