@@ -91,7 +91,7 @@ def each_manifest_is_made_into_a_pack_and_installed_to_a_folder():
         tenon("ffi", "check", MANIFESTS / f"{name}.json")
         tenon("ffi", "make", MANIFESTS / f"{name}.json", "-o", FOLDER)
         assert sorted(os.listdir(FOLDER / f"org.tenon.{name}")) == [
-            f"org.tenon.{name}.so", "plugin.json"]
+            "ops.json", f"org.tenon.{name}.so", "plugin.json"]
     listed = {p["id"]: p for p in json.loads(tenon("plugins", "--json", env=environment()).stdout)}
     for name, count in ("blas", 9), ("lapack", 5), ("libm", 17):
         plugin = listed[f"org.tenon.{name}"]

@@ -294,7 +294,7 @@ class New(bench.Bench):
         self.run("meson", "install", "-C", self.folder / "projects/pack0/build", "--no-rebuild",
                  env={"DESTDIR": str(place)})
         found = sorted(p.name for p in place.glob("**/tenon/plugins/com.example.pack0/*"))
-        assert found == ["LICENSE", "com.example.pack0.so", "pack0.h", "plugin.json"], found
+        assert found == ["LICENSE", "com.example.pack0.so", "ops.json", "pack0.h", "plugin.json"], found
 
 
 def tests_of(new):

@@ -309,7 +309,7 @@ static const struct prim_case more_cases[] = {
      F,
      1,
      {{1, {2}, TN_U32, 0, 4e9}},
-     {{"shape", "[7]"}, {"dtype", "f32"}},
+     {{"shape", "[7]"}, {"dtype", "f64"}},
      0,
      NULL},
     {"base.mean", "wide", F, 1, {{2, {3, 4}, TN_I64, 3e18, 9e18}}, {{0}}, 0, NULL},

@@ -196,7 +196,8 @@ def transfers_and_uploads_are_in_the_trace():
 
 
 def labels_are_short_and_the_text_is_there_when_asked_for():
-    expression, key = "exp(random_normal(k, shape=[3])) + 1", 'k=astype([1, 2], dtype="u32")'
+    expression = 'exp(random_normal(k, shape=[3], dtype="f64")) + 1'
+    key = 'k=astype([1, 2], dtype="u32")'
     env = {"TENON_BACKEND": "cpu-blas"}
     plan = json.loads(tenon("why", "--json", expression, key, env=env).stdout)
     steps = [s for g in plan["segments"] for s in g["steps"]]

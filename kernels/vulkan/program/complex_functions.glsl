@@ -34,12 +34,15 @@ float op_MODULUS_c(vec2 a)
     return large == 0.0 ? large : large * sqrt(1.0 + ratio * ratio);
 }
 
-// By Smith's method, scaled where sums of large parts would overflow. Of 0: each part divided by 0.
+// By Smith's method, scaled where sums of large parts would overflow. By 0: each part divided by
+// 0. By NaN: NaN, which some drivers' reciprocals are not.
 vec2 op_DIV_c(vec2 a, vec2 b)
 {
     float x = abs(b.x), y = abs(b.y), back = 1.0;
     if (x == 0.0 && y == 0.0)
         return vec2(a.x / x, a.y / x);
+    if (is_nan(x) || is_nan(y))
+        return vec2(not_a_number());
     if (max(abs(a.x), abs(a.y)) > 1.0e37) {
         a *= 0.25;
         back = 4.0;
