@@ -20,9 +20,8 @@ from . import _core
 from ._core import Array, DeviceError, PluginError, from_dlpack
 from ._dtypes import dtype, dtypes as _dtypes
 from . import _array
-from ._dtypes import as_dtype
-from ._index import op as _op
 from ._info import Info as _Info, finfo, iinfo, isdtype
+from . import _standard
 from ._transforms import (checkpoint, cond, function, grad, jvp, scan, stop_gradient, value_and_grad, vjp, vmap,
                           while_loop)
 from ._tree import flatten as tree_flatten, map_tree as tree_map, unflatten as tree_unflatten
@@ -32,6 +31,7 @@ __array_api_version__ = "2024.12"
 _atexit.register(_core.close)
 
 globals().update(_dtypes)
+globals().update((name, getattr(_standard, name)) for name in _standard.NAMES)
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
 
@@ -107,85 +107,6 @@ def graph(*arrays):
     return _core.explain(list(arrays), True)
 
 
-# --- operators whose arguments NumPy orders otherwise -----------------------------------------------
-
-
-def einsum(equation, *arrays):
-    """Sums of products by an equation: einsum("ij,jk->ik", a, b)."""
-    return _op("einsum")(list(arrays), equation=equation)
-
-
-def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
-    """Numbers from start (0) to before stop; int64 where all are integers."""
-    if stop is None:
-        start, stop = 0, start
-    if dtype is None:
-        dtype = int64 if all(isinstance(v, int) for v in (start, stop, step)) else float32
-    return _op("arange")(start, stop, step, dtype)
-
-
-def meshgrid(*arrays, indexing="xy", sparse=False):
-    """Coordinates of a grid, an array for each of `arrays`."""
-    return list(_op("meshgrid")(list(arrays), indexing, sparse))
-
-
-def broadcast_arrays(*arrays):
-    """The arrays with one shape."""
-    return list(_op("broadcast_arrays")(list(arrays)))
-
-
-def permute_dims(x, axes):
-    """Axes in another order."""
-    return _op("transpose")(x, axes)
-
-
-def concat(arrays, axis=0):
-    """Arrays joined along an axis; None: flattened."""
-    if axis is None:
-        arrays, axis = [_op("flatten")(x) for x in arrays], 0
-    return _op("concatenate")(list(arrays), axis)
-
-
-def where(condition, x, y):
-    """x where the condition holds, else y."""
-    return _op("where")(condition, x, y)
-
-
-def astype(x, dtype, /, *, copy=True, device=None):
-    """The elements of x converted to a dtype."""
-    return x.astype(dtype, copy)
-
-
-def can_cast(from_, to, /):
-    """Whether the array API's promotion takes a dtype, or that of an array, to another."""
-    from_ = as_dtype(getattr(from_, "dtype", from_))
-    try:
-        return result_type(from_, to) == to
-    except ValueError:
-        return False
-
-
-def result_type(*operands):
-    """The dtype that operands (arrays, dtypes, numbers of Python) have together."""
-    arrays = [x if isinstance(x, Array) else _core.array([], x) for x in operands
-              if not isinstance(x, (bool, int, float, complex))]
-    numbers = [x for x in operands if isinstance(x, (bool, int, float, complex))]
-    if not arrays:
-        raise ValueError("result_type: at least one array or dtype is expected")
-    result = _op("zeros")([], arrays[0].dtype)
-    for x in arrays[1:]:
-        result = _op("where")(True, result, _op("zeros")([], x.dtype))
-    for x in numbers:
-        result = _op("where")(True, result, x)
-    return result.dtype
-
-
-def broadcast_shapes(*shapes):
-    """The shape that arrays of these shapes have together."""
-    arrays = [_op("zeros")(list(shape), dtype=bool) for shape in shapes]
-    return _op("broadcast_arrays")(arrays)[0].shape if arrays else ()
-
-
 def __array_namespace_info__():
     """What the array API asks of a namespace."""
     return _Info()
@@ -218,6 +139,8 @@ class _Pack(_types.ModuleType):
         super().__init__(f"tenon.{pack}", f"Operators of pack {pack}.")
         self.__dict__["_ids"] = ids
 
+        self.__dict__.update(_standard.PACKS[pack]() if pack in _standard.PACKS else {})
+
     def __getattr__(self, name):
         text = self._ids.get(_ALIASES.get(name, name)) if not name.startswith("_") else None
         if text is None:
@@ -227,7 +150,7 @@ class _Pack(_types.ModuleType):
         return function
 
     def __dir__(self):
-        return sorted(self._ids)
+        return sorted({*self._ids, *(name for name in self.__dict__ if not name.startswith("_"))})
 
 
 def __getattr__(name):
