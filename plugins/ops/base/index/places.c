@@ -327,7 +327,7 @@ DECOMPOSE(choose)
         return status;
     if (attrs->mode == PLACE_WRAP)
         x = build->expr(build, "x -> i64(x) % n", TN_IN(x), tn_attrs("n", (int64_t)n));
-    for (uint32_t i = n; i-- > 0;)
+    for (int32_t i = (int32_t)n - 1; i >= 0; i--)
         result = build->expr(
             build, "x, c, r -> x <= i ? c : r",
             TN_IN(x, rule->inputs[1 + i], result ? result : rule->inputs[1 + i]),
