@@ -81,7 +81,8 @@ struct batch_progress {
 static void run_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     struct batch_progress *p = context;
-    char *room = (char *)p->job->call->scratch + worker * p->job->room.size;
+    char *scratch = p->job->call->scratch;
+    char *room = scratch ? scratch + worker * p->job->room.size : NULL;
     for (int64_t i = begin; i < end; i++) {
         int code = p->job->run(p->job, i, room);
         if (code == 0)
