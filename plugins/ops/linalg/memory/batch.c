@@ -78,11 +78,17 @@ struct batch_progress {
     int code;
 };
 
+// Of a call that needs none, a place of no bytes.
+static char *scratch_of(const tn_cpu_call *call)
+{
+    static char nothing[1];
+    return call->scratch ? call->scratch : nothing;
+}
+
 static void run_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     struct batch_progress *p = context;
-    char *scratch = p->job->call->scratch;
-    char *room = scratch ? scratch + worker * p->job->room.size : NULL;
+    char *room = scratch_of(p->job->call) + worker * p->job->room.size;
     for (int64_t i = begin; i < end; i++) {
         int code = p->job->run(p->job, i, room);
         if (code == 0)
@@ -171,6 +177,7 @@ tn_status job_define(const tn_cpu_call *call, tn_status (*launch)(const tn_cpu_c
 {
     tn_tensor outputs[LINALG_MOST_OUTPUTS];
     tn_cpu_call inner = *call;
+    inner.scratch = scratch_of(call);
     for (uint32_t i = 0; i < call->num_outputs; i++) {
         uint64_t bytes = output_space(&call->outputs[i].layout);
         outputs[i] = call->outputs[i];
