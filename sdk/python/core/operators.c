@@ -117,6 +117,27 @@ static bool has_array(const struct py_arguments *a, uint32_t num_inputs)
     return false;
 }
 
+// A number as an operand: of a composite, which is other operators in a row, it has the
+// dtype of the first array where that holds its kind, as it would have beside that alone.
+static tn_array *number_get(struct py_building *b, const tn_primitive *p, PyObject *number,
+                            const struct py_arguments *a)
+{
+    const tn_type *first = NULL;
+    for (uint32_t i = 0; i < p->num_inputs && !first; i++)
+        if (a->value[i] && array_check(a->value[i]))
+            first = tn_array_type(((struct py_array *)a->value[i])->array);
+    uint32_t kind = first ? tn_dtype_kind(first->dtype) : TN_KIND_NONE;
+    bool holds = PyComplex_Check(number) ? kind == TN_KIND_COMPLEX
+                 : PyFloat_Check(number) ? kind == TN_KIND_FLOAT || kind == TN_KIND_COMPLEX
+                                         : kind != TN_KIND_NONE && kind != TN_KIND_BOOL;
+    if (p->infer || p->expr || !holds)
+        return operand_get(b, number, true);
+    tn_array *x = array_from_object(b, number, first->dtype);
+    if (!x && !PyErr_Occurred())
+        raise_scope(b->scope);
+    return x;
+}
+
 static bool add_many(struct py_building *b, struct applied *in, PyObject *sequence)
 {
     Py_ssize_t more = PySequence_Size(sequence);
@@ -162,7 +183,9 @@ static bool add_inputs(const struct py_operator *op, struct py_building *b,
                 return false;
             continue;
         }
-        in->all[in->count] = value ? operand_get(b, value, weak) : NULL;
+        in->all[in->count] = !value                     ? NULL
+                             : weak && is_number(value) ? number_get(b, p, value, a)
+                                                        : operand_get(b, value, weak);
         if (value && !in->all[in->count])
             return false;
         in->count++;

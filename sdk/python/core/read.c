@@ -314,14 +314,16 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
     int kind = 1, index = 0;
     if (device != Py_None && !PyArg_ParseTuple(device, "ii", &kind, &index))
         return NULL;
-    if (stream != Py_None || kind != 1 || copy == Py_True) {
+    if (stream != Py_None || kind != 1) {
         PyErr_SetString(PyExc_BufferError,
-                        "__dlpack__: expected no stream, the host as device, and no copy");
+                        "__dlpack__: expected no stream, and the host as device");
         return NULL;
     }
     int major = 0, minor = 0;
     if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
         return NULL;
+    // Arrays are immutable: a copy differs from the array by nothing that a receiver may
+    // do.
     DLManagedTensorVersioned *tensor = tensor_of(self, false);
     struct counted_tensor *t = tensor ? counted(tensor) : NULL;
     if (!t)

@@ -17,9 +17,10 @@ import math as _math
 import types as _types
 
 from . import _core
-from ._core import Array, DeviceError, PluginError, from_dlpack
+from ._core import Array, DeviceError, PluginError
 from ._dtypes import dtype, dtypes as _dtypes
 from . import _array
+from ._index import op as _op
 from ._info import Info as _Info, finfo, iinfo, isdtype
 from . import _standard
 from ._transforms import (checkpoint, cond, function, grad, jvp, scan, stop_gradient, value_and_grad, vjp, vmap,
@@ -47,6 +48,12 @@ def asarray(object, dtype=None, device=None, copy=None):
     if isinstance(object, Array) and not copy and (dtype is None or object.dtype == dtype):
         return object
     return _core.array(object, dtype)
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    """An array of another library by its __dlpack__(), in place where the device permits."""
+    array = _core.from_dlpack(x)
+    return _op("copy")(array) if copy else array
 
 
 def eval(*trees):

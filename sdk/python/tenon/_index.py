@@ -216,7 +216,20 @@ class Plan:
         return value
 
 
+def _truths(index):
+    """An index without masks of no axis, and whether all of those are true; None: there are none."""
+    items = index if isinstance(index, tuple) else (index,)
+    masks = [i for i in items if isinstance(i, bool) or (getattr(i, "ndim", 1) == 0 and str(getattr(i, "dtype", "")).endswith("bool"))]
+    if not masks:
+        return index, None
+    return tuple(i for i in items if not any(i is m for m in masks)), all(bool(m) for m in masks)
+
+
 def get(x, index):
+    index, truth = _truths(index)
+    if truth is not None:
+        part = op("expand_dims")(get(x, index), [0])
+        return part if truth else op("slice")(part, [0], [0])
     plan = Plan(x.shape, index)
     return plan.arranged(plan.gathered(plan.sliced(x)))
 
@@ -227,6 +240,9 @@ _BINARY = {"add": "add", "subtract": "subtract", "multiply": "multiply", "divide
 
 def update(x, index, value, mode="set"):
     """x with the elements at an index set to a value, or combined with it."""
+    index, truth = _truths(index)
+    if truth is False:
+        return x
     plan = Plan(x.shape, index)
     value = value if isinstance(value, Array) else _core.array(value, x.dtype)
     if value.dtype is not x.dtype:

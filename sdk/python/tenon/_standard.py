@@ -50,7 +50,8 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 def eye(n_rows, n_cols=None, /, k=0, dtype=None, device=None):
     """Ones on a diagonal, zeros elsewhere."""
     _no_device(device)
-    return op("eye")(n_rows, -1 if n_cols is None else n_cols, k, dtype)
+    columns = n_rows if n_cols is None else n_cols
+    return op("eye")(n_rows, columns, max(-n_rows, min(k, columns)), dtype)
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
@@ -400,6 +401,24 @@ def _linalg():
         """U, singular values and Vh, x = U @ diag(S) @ Vh."""
         return pack("svd")(x, full_matrices=full_matrices)
 
+    def pinv(x, /, *, rtol=None):
+        """The pseudo-inverses of matrices; singular values up to rtol of the greatest count as 0."""
+        if not isinstance(rtol, Array):
+            return pack("pinv")(x, rtol=rtol)
+        if rtol.size == 1:
+            return pack("pinv")(x, rtol=rtol.item())
+        # One bound a matrix: by the singular values themselves.
+        u, s, vh = pack("svd")(x, full_matrices=False)
+        least = op("max")(s, -1, True) * op("expand_dims")(rtol, -1)
+        inverse = op("where")(s > least, 1 / op("where")(s > least, s, 1), 0)
+        turned = op("conjugate")(op("matrix_transpose")(vh)) * op("expand_dims")(inverse, -2)
+        return op("matmul")(turned, op("conjugate")(op("matrix_transpose")(u)))
+
+    def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+        """Norms of matrices: \"fro\", \"nuc\", 1, 2, inf and their negatives."""
+        text = ord if isinstance(ord, str) else f"{ord:g}"
+        return pack("matrix_norm")(x, ord=text, keepdims=keepdims)
+
     def cross(x1, x2, /, *, axis=-1):
         """Products of vectors of three elements."""
         return op("cross")(x1, x2, axis)
@@ -429,7 +448,7 @@ def _linalg():
         """Sums of products along an axis, of x1's conjugate."""
         return op("vecdot")(x1, x2, axis)
 
-    return {f.__name__: f for f in (eigh, qr, slogdet, svd, cross, diagonal, matmul, matrix_transpose, outer, trace,
+    return {f.__name__: f for f in (eigh, qr, slogdet, svd, pinv, matrix_norm, cross, diagonal, matmul, matrix_transpose, outer, trace,
                                     vecdot)} | {"tensordot": tensordot}
 
 
