@@ -297,6 +297,17 @@ static PyObject *array_replace(PyObject *object, PyObject *other)
     return array ? Py_NewRef(object) : NULL;
 }
 
+static PyObject *array_complex(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *number = array_number(self);
+    PyObject *result =
+        number ? PyObject_CallFunctionObjArgs((PyObject *)&PyComplex_Type, number, NULL)
+               : NULL;
+    Py_XDECREF(number);
+    return result;
+}
+
 static PyMethodDef array_methods[] = {
     {"item", array_item, METH_NOARGS,
      "item()\n--\n\nThe one element as a number of Python."},
@@ -305,7 +316,7 @@ static PyMethodDef array_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
      "The array as a DLPack tensor of the host."},
     {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "(1, 0): the host."},
-    {"__complex__", array_item, METH_NOARGS, NULL},
+    {"__complex__", array_complex, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

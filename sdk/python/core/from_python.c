@@ -184,6 +184,8 @@ static PyObject *plain_number(PyObject *object)
 {
     if (kind_of(object) != TN_KIND_NONE)
         return Py_NewRef(object);
+    if (array_check(object))
+        return array_number(object);
     PyObject *result = NULL;
     if (PyUnicode_Check(object) || PyBytes_Check(object))
         PyErr_SetString(PyExc_TypeError, "");

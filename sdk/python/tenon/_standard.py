@@ -2,6 +2,7 @@
 """Functions whose arguments the array API and NumPy order otherwise than the operators, or that
 give named tuples: thin layers over the operators, each with the standard's signature."""
 
+import builtins
 import collections
 import operator as _operator
 
@@ -35,12 +36,12 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     if stop is None:
         start, stop = 0, start
     if dtype is None:
-        dtype = dtypes["int64" if all(isinstance(v, int) for v in (start, stop, step)) else "float32"]
+        dtype = dtypes["int64" if builtins.all(isinstance(v, int) for v in (start, stop, step)) else "float32"]
     dtype = as_dtype(dtype)
     count = max(0, -int((start - stop) // step)) if step else op("arange")(start, stop, step)
     # Computed from the count in the widest dtype, so that steps are exact and each number is in range.
     wide = "float64" if dtype.kind == "f" else "int64"
-    if dtype.kind in "iu" and all(isinstance(v, int) for v in (start, stop, step)):
+    if dtype.kind in "iu" and builtins.all(isinstance(v, int) for v in (start, stop, step)):
         x = op("arange")(0, count, 1, "int64") * step + start if count else op("zeros")([0], "int64")
     else:
         x = op("arange")(0, count, 1, "float64") * float(step) + float(start) if count else op("zeros")([0], wide)
@@ -284,6 +285,24 @@ def _narrowed(x, dtype):
 sum, prod = _reduction("sum"), _reduction("prod")
 
 
+def _truth(name):
+    def function(x, /, axis=None, keepdims=False):
+        return op(name)(x != 0 if x.dtype.kind == "c" else x, axis, keepdims)
+
+    function.__name__, function.__doc__ = name, f"Whether {name} elements over axes are not 0."
+    return function
+
+
+all, any = _truth("all"), _truth("any")
+
+
+def round(x, /, decimals=0):
+    """x to so many decimals, halves to the even one; complex numbers part by part."""
+    if x.dtype.kind != "c":
+        return op("round")(x, decimals)
+    return op("astype")(op("round")(op("real")(x), decimals) + op("round")(op("imag")(x), decimals) * 1j, x.dtype)
+
+
 def _spread(name):
     def function(x, /, axis=None, correction=0.0, keepdims=False):
         return op(name)(x, axis, keepdims, correction)
@@ -414,6 +433,11 @@ def _linalg():
         turned = op("conjugate")(op("matrix_transpose")(vh)) * op("expand_dims")(inverse, -2)
         return op("matmul")(turned, op("conjugate")(op("matrix_transpose")(u)))
 
+    def solve(x1, x2, /):
+        """The x of x1 @ x = x2."""
+        dtype = result_type(x1, x2)
+        return pack("solve")(op("astype")(x1, dtype), op("astype")(x2, dtype))
+
     def matrix_norm(x, /, *, keepdims=False, ord="fro"):
         """Norms of matrices: \"fro\", \"nuc\", 1, 2, inf and their negatives."""
         text = ord if isinstance(ord, str) else f"{ord:g}"
@@ -448,7 +472,7 @@ def _linalg():
         """Sums of products along an axis, of x1's conjugate."""
         return op("vecdot")(x1, x2, axis)
 
-    return {f.__name__: f for f in (eigh, qr, slogdet, svd, pinv, matrix_norm, cross, diagonal, matmul, matrix_transpose, outer, trace,
+    return {f.__name__: f for f in (eigh, qr, slogdet, svd, pinv, solve, matrix_norm, cross, diagonal, matmul, matrix_transpose, outer, trace,
                                     vecdot)} | {"tensordot": tensordot}
 
 
