@@ -303,6 +303,23 @@ def round(x, /, decimals=0):
     return op("astype")(op("round")(op("real")(x), decimals) + op("round")(op("imag")(x), decimals) * 1j, x.dtype)
 
 
+def sign(x, /):
+    """-1, 0 or 1; of complex numbers x / abs(x), 0 of 0."""
+    x = _array(x)
+    if x.dtype.kind != "c":
+        return op("sign")(x)
+    size = op("abs")(x)
+    return op("where")(size == 0, op("zeros_like")(x), x / op("where")(size == 0, 1, size))
+
+
+def diff(x, /, axis=-1, n=1, prepend=None, append=None):
+    """Differences of neighbours, n times; complex numbers part by part."""
+    if x.dtype.kind != "c":
+        return op("diff")(x, prepend, append, n, axis)
+    parts = [op("diff")(*(y if y is None else op(p)(y) for y in (x, prepend, append)), n, axis) for p in ("real", "imag")]
+    return op("astype")(parts[0] + parts[1] * 1j, x.dtype)
+
+
 def _spread(name):
     def function(x, /, axis=None, correction=0.0, keepdims=False):
         return op(name)(x, axis, keepdims, correction)
@@ -433,6 +450,13 @@ def _linalg():
         turned = op("conjugate")(op("matrix_transpose")(vh)) * op("expand_dims")(inverse, -2)
         return op("matmul")(turned, op("conjugate")(op("matrix_transpose")(u)))
 
+    def matrix_rank(x, /, *, rtol=None):
+        """The numbers of singular values above rtol times the greatest."""
+        if not isinstance(rtol, Array):
+            return pack("matrix_rank")(x, rtol=rtol)
+        s = pack("svdvals")(x)
+        return op("count_nonzero")(s > op("max")(s, -1, True) * op("expand_dims")(rtol, -1), -1)
+
     def solve(x1, x2, /):
         """The x of x1 @ x = x2."""
         dtype = result_type(x1, x2)
@@ -472,7 +496,7 @@ def _linalg():
         """Sums of products along an axis, of x1's conjugate."""
         return op("vecdot")(x1, x2, axis)
 
-    return {f.__name__: f for f in (eigh, qr, slogdet, svd, pinv, solve, matrix_norm, cross, diagonal, matmul, matrix_transpose, outer, trace,
+    return {f.__name__: f for f in (eigh, qr, slogdet, svd, pinv, matrix_rank, solve, matrix_norm, cross, diagonal, matmul, matrix_transpose, outer, trace,
                                     vecdot)} | {"tensordot": tensordot}
 
 
