@@ -211,6 +211,39 @@ class Transforms(unittest.TestCase):
         step = tn.function(tn.value_and_grad(lambda w: tn.sum(w * w)))
         self.assertEqual(step(self.x)[1].tolist(), [2, 4, 6])
 
+    def test_what_was_read_keeps_outer_derivatives_and_objects_that_took_new_values(self):
+        total = tn.array(0.0)
+
+        def f(x):
+            self.assertEqual(x.item(), 2)
+            total[...] = x * x
+            self.assertEqual(total.item(), 4)
+            return total * x
+
+        self.assertEqual(tn.grad(f)(tn.array(2.0)).item(), 12)
+        self.assertEqual(tn.grad(tn.grad(f))(tn.array(2.0)).item(), 12)
+
+    def test_only_arguments_that_were_named_are_given_away(self):
+        f = tn.function(lambda k, x, y: x * k + y, donate=2)
+        x, y = self.x + 0, self.x + 1
+        for _ in range(2):
+            y = f(2.0, x, y)
+        self.assertEqual((x.tolist(), y.tolist()), ([1, 2, 3], [6, 11, 16]))
+        g = tn.function(lambda k, x: x * k, static=0)
+        self.assertEqual([g(3, self.x).tolist()[0], g(4, self.x).tolist()[0], g.traces], [3, 4, 2])
+
+    def test_a_function_within_a_trace_leaves_nothing_of_it_behind(self):
+        holder = []
+        f = tn.function(lambda x: x * holder[0])
+
+        def outer(x):
+            holder[:] = [x + 1]
+            return f(x)
+
+        self.assertEqual(tn.function(outer)(self.x).tolist(), [2, 6, 12])
+        holder[:] = [self.x]
+        self.assertEqual(f(self.x).tolist(), [1, 4, 9])
+
     def test_a_donated_array_is_given_away(self):
         f = tn.function(lambda x, y: x + y, donate=0)
         given = self.x + 0
@@ -270,6 +303,7 @@ class Failures(unittest.TestCase):
             (TypeError, "expected floats", lambda: tn.grad(lambda a: tn.sum(a))(tn.array([1]))),
             (ValueError, "structure", lambda: tn.vjp(lambda a: (a, a), x)[1](x)),
             (ValueError, "branches", lambda: tn.cond(tn.array(True), lambda a: a, lambda a: (a, a), x)),
+            (ValueError, "out_axes", lambda: tn.vmap(lambda a: a, out_axes=-1)(x)),
             (ValueError, "no argument", lambda: tn.vmap(lambda a: a, in_axes=None)(x)),
             (ZeroDivisionError, "", lambda: tn.function(lambda a: a / (1 // 0))(x)),
             (LookupError, "no installed plugin", lambda: tn.save("/nonexistent/x.qqq", x)),

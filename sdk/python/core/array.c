@@ -122,8 +122,7 @@ static const tn_type *type_of(PyObject *object)
     return type;
 }
 
-// --- properties
-// ------------------------------------------------------------------------------
+// --- properties ---
 
 static PyObject *get_shape(PyObject *self, void *unused)
 {
@@ -191,8 +190,7 @@ static Py_ssize_t array_length(PyObject *self)
     return type && type->rank > 0 ? (Py_ssize_t)type->extent[0] : -1;
 }
 
-// --- operators
-// ---------------------------------------------------------------------------------
+// --- operators ---
 
 #define UNARY(slot, name)                                                                  \
     static PyObject *slot(PyObject *x)                                                     \
@@ -288,6 +286,7 @@ static PyObject *array_replace(PyObject *object, PyObject *other)
     struct py_array before = *self;
     if (array) {
         // The reference of a temporary is moved; other objects get one more.
+        self->is_watched = from->is_watched;
         self->trace = from->trace ? trace_retain(from->trace) : NULL;
         self->array = from->trace ? array : tn_retain(NULL, array);
         before.ob_base = self->ob_base;

@@ -36,7 +36,7 @@ struct py_array {
     struct py_held held;
 };
 
-// --- runtime.c: the runtime, failures --------------------------------------------------
+// --- runtime.c: the runtime, failures ---------------------------------------------------
 
 // The process's runtime, opened at first use; NULL with an exception set.
 tn_runtime *runtime_get(void);
@@ -51,8 +51,7 @@ PyObject *raise_scope(tn_scope *scope);
 // Creates DeviceError and the like in the module.
 bool errors_init(PyObject *module);
 
-// --- building.c: a scope to build in
-// ------------------------------------------------------
+// --- building.c: a scope to build in ---
 
 // Where an operation is applied: the innermost trace of this thread, or a scope of its own.
 struct py_building {
@@ -98,8 +97,7 @@ bool array_list_get(struct py_building *b, PyObject *list, struct array_list *ou
 // A list of Array objects; NULL with an exception set.
 PyObject *array_list_wrap(struct py_building *b, tn_array *const *arrays, uint64_t count);
 
-// --- array.c: the type Array
-// ---------------------------------------------------------------
+// --- array.c: the type Array ---
 
 extern PyTypeObject *array_type;
 bool array_init(PyObject *module);
@@ -121,8 +119,7 @@ tn_array *array_to_read(PyObject *object, const struct py_building *b, tn_array 
 // that was given away, or of a trace that has ended.
 tn_array *array_get(PyObject *object, const struct py_building *b);
 
-// --- from_python.c: Python's objects to arrays
-// ---------------------------------------------------
+// --- from_python.c: Python's objects to arrays ---
 
 // The array of an operand in the scope of `b`: an Array, a number (without a dtype of its
 // own where `weak`), or whatever array_from_object takes. NULL with an exception set.
@@ -137,8 +134,7 @@ bool dtype_from_object(PyObject *object, tn_dtype *out_dtype);
 PyObject *dtype_object(tn_dtype dtype);
 PyObject *set_dtypes(PyObject *module, PyObject *list);
 
-// --- read.c: arrays to Python's objects
-// -------------------------------------------------------
+// --- read.c: arrays to Python's objects ---
 
 // Whether memory of arrays is in the hands of other libraries: then the runtime stays open.
 bool has_exports(void);
@@ -153,8 +149,7 @@ PyObject *array_number(PyObject *self);
 // from_dlpack(object): an array of another library, in place where the device permits.
 PyObject *from_dlpack(PyObject *module, PyObject *object);
 
-// --- operators.c: any primitive as a function of Python
-// --------------------------------------
+// --- operators.c: any primitive as a function of Python ---
 
 // Applies an operator of one output to one or two operands: for +, - and the like.
 PyObject *apply_unary(const char *name, PyObject *x);
@@ -179,8 +174,7 @@ bool attr_add(struct py_building *b, struct attr_room *room, const tn_attr_field
               PyObject *value);
 void attr_room_free(struct attr_room *room);
 
-// --- evaluate.c: functions of the module, which says their arguments
-// -------------------------
+// --- evaluate.c: functions of the module, which says their arguments ---
 
 PyObject *eval_arrays(PyObject *module, PyObject *args);
 PyObject *vjp_arrays(PyObject *module, PyObject *args);

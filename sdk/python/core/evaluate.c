@@ -33,11 +33,11 @@ PyObject *eval_arrays(PyObject *module, PyObject *args)
     if (array_list_get(&b, list, &arrays)) {
         tn_status status;
         drop_watched(list, &arrays);
-        Py_BEGIN_ALLOW_THREADS status =
-            is_async ? tn_eval_async_n(b.scope, arrays.items, arrays.count)
-                     : tn_eval_n(b.scope, arrays.items, arrays.count);
-        Py_END_ALLOW_THREADS result =
-            status == TN_OK ? Py_NewRef(Py_None) : raise_scope(b.scope);
+        Py_BEGIN_ALLOW_THREADS;
+        status = is_async ? tn_eval_async_n(b.scope, arrays.items, arrays.count)
+                          : tn_eval_n(b.scope, arrays.items, arrays.count);
+        Py_END_ALLOW_THREADS;
+        result = status == TN_OK ? Py_NewRef(Py_None) : raise_scope(b.scope);
     }
     free(arrays.items);
     building_end(&b);
@@ -114,8 +114,7 @@ PyObject *explain_arrays(PyObject *module, PyObject *args)
     return result;
 }
 
-// --- files
-// -------------------------------------------------------------------------------------------
+// --- files ---
 
 static PyObject *file_arrays(struct py_building *b, const tn_file *file)
 {
@@ -179,11 +178,11 @@ PyObject *save_file(PyObject *module, PyObject *args)
     if (has_names) {
         bool is_one = arrays.count == 1 && texts[0][0] == '\0';
         tn_status status;
-        Py_BEGIN_ALLOW_THREADS status =
-            tn_save(b.scope, PyBytes_AsString(path), arrays.items, is_one ? NULL : texts,
-                    arrays.count, NULL);
-        Py_END_ALLOW_THREADS result =
-            status == TN_OK ? Py_NewRef(Py_None) : raise_scope(b.scope);
+        Py_BEGIN_ALLOW_THREADS;
+        status = tn_save(b.scope, PyBytes_AsString(path), arrays.items,
+                         is_one ? NULL : texts, arrays.count, NULL);
+        Py_END_ALLOW_THREADS;
+        result = status == TN_OK ? Py_NewRef(Py_None) : raise_scope(b.scope);
     }
     free(texts);
     free(arrays.items);
@@ -193,8 +192,7 @@ PyObject *save_file(PyObject *module, PyObject *args)
     return result;
 }
 
-// --- devices, statistics
-// -----------------------------------------------------------------------------
+// --- devices, statistics ---
 
 // devices(): dicts of every device of every installed backend. Loads the backends.
 PyObject *list_devices(PyObject *module, PyObject *unused)

@@ -8,8 +8,7 @@
 #include <tenon/checked.h>
 #include <tenon/dlpack.h>
 
-// --- dtypes
-// ------------------------------------------------------------------------------------
+// --- dtypes ---
 
 static PyObject *dtype_objects; // a list, by number
 
@@ -84,8 +83,7 @@ bool dtype_from_object(PyObject *object, tn_dtype *out_dtype)
     return found;
 }
 
-// --- numbers
-// -------------------------------------------------------------------------------------
+// --- numbers ---
 
 static tn_array *integer(struct py_building *b, PyObject *object, bool weak)
 {
@@ -129,8 +127,7 @@ static tn_array *number(struct py_building *b, PyObject *object, bool weak)
     return NULL;
 }
 
-// --- nested lists
-// ----------------------------------------------------------------------------------
+// --- nested lists ---
 
 // A list of lists of numbers, as it is walked over: first its extents and the kind of its
 // numbers, then the numbers.
@@ -330,8 +327,7 @@ static tn_array *list_array(struct py_building *b, PyObject *object, tn_dtype dt
     return x;
 }
 
-// --- buffers
-// --------------------------------------------------------------------------------------
+// --- buffers ---
 
 // The dtype of a format of module struct, native byte order. NONE for all else.
 static tn_dtype dtype_of_format(const char *format, Py_ssize_t size)
@@ -399,8 +395,7 @@ static tn_array *buffer_array(struct py_building *b, PyObject *object)
     return x;
 }
 
-// --- any object
-// -----------------------------------------------------------------------------------
+// --- any object ---
 
 // The array of an object that has a method which gives it in another form.
 static tn_array *array_by_method(struct py_building *b, PyObject *object,

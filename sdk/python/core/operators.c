@@ -31,8 +31,7 @@ static const tn_attr_field *field_at(const tn_primitive *p, uint32_t i)
     return (const tn_attr_field *)((const char *)p->attrs.fields + i * p->attrs.field_size);
 }
 
-// --- applying
-// -----------------------------------------------------------------------------------
+// --- applying ---
 
 // The arguments of a call by parameter: inputs, then attributes. NULL: not given.
 struct py_arguments {
@@ -302,8 +301,7 @@ PyObject *apply_binary(const char *name, PyObject *x, PyObject *y)
     return apply_operands(name, operands, 2);
 }
 
-// --- expressions
-// -----------------------------------------------------------------------------------
+// --- expressions ---
 
 // Every attribute of an expression is a number.
 static bool add_expression_attrs(struct py_building *b, struct attr_room *room,
@@ -353,8 +351,7 @@ PyObject *apply_expression(PyObject *module, PyObject *args)
     return result;
 }
 
-// --- functions of Python
-// ----------------------------------------------------------------------------
+// --- functions of Python ---
 
 // A text that grows.
 struct py_text {

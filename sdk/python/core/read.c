@@ -14,8 +14,7 @@ static bool is_narrow(tn_dtype dtype)
     return tn_dtype_in(dtype, TN_FLOAT8_DTYPES) || dtype == TN_BF16 || dtype == TN_F16;
 }
 
-// --- memory that is lent
-// ----------------------------------------------------------------------------
+// --- memory that is lent ---
 
 static atomic_ulong lent_tensors;
 
@@ -79,8 +78,9 @@ static DLManagedTensorVersioned *tensor_of(PyObject *self, bool widened)
     if (x && widened && is_narrow(tn_array_type(x)->dtype))
         x = tn_op(b.scope, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)TN_F32));
     if (x) {
-        Py_BEGIN_ALLOW_THREADS tensor = tn_array_export_versioned(b.scope, x);
-        Py_END_ALLOW_THREADS
+        Py_BEGIN_ALLOW_THREADS;
+        tensor = tn_array_export_versioned(b.scope, x);
+        Py_END_ALLOW_THREADS;
     }
     if (!tensor && !PyErr_Occurred())
         raise_scope(b.scope);
@@ -99,8 +99,7 @@ static const char *first_byte(const DLTensor *t)
     return (const char *)t->data + t->byte_offset;
 }
 
-// --- numbers and lists
-// --------------------------------------------------------------------------
+// --- numbers and lists ---
 
 static PyObject *element(const char *at, DLDataType type)
 {
@@ -190,8 +189,7 @@ PyObject *array_item(PyObject *self, PyObject *unused)
     return array_number(self);
 }
 
-// --- buffers
-// ---------------------------------------------------------------------------------------
+// --- buffers ---
 
 // What a view of the buffer protocol points to until it is released.
 struct lent {
@@ -288,8 +286,7 @@ void array_releasebuffer(PyObject *self, Py_buffer *view)
     free(lent);
 }
 
-// --- DLPack
-// ------------------------------------------------------------------------------------------
+// --- DLPack ---
 
 static void free_capsule(PyObject *capsule)
 {

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- traces
-// ------------------------------------------------------------------------------------
+// --- traces ---
 
 static _Thread_local struct py_trace *innermost;
 
@@ -45,8 +44,7 @@ static void trace_end(struct py_trace *trace)
     trace_release(trace);
 }
 
-// --- graphs
-// ----------------------------------------------------------------------------------------
+// --- graphs ---
 
 struct py_graph {
     PyObject ob_base;
@@ -203,8 +201,7 @@ PyObject *graph_trace(PyObject *module, PyObject *args)
     return result;
 }
 
-// --- graphs in place
-// ---------------------------------------------------------------------------------
+// --- graphs in place ---
 
 // A graph with the arrays of the enclosing scope that its body used: a body in C.
 struct py_bound {
@@ -416,8 +413,7 @@ PyObject *vmap_graph(PyObject *module, PyObject *args)
     return result;
 }
 
-// --- functions that replay
-// ------------------------------------------------------------------------
+// --- functions that replay ---
 
 struct py_function {
     PyObject ob_base;
@@ -467,12 +463,12 @@ static PyObject *function_call(PyObject *object, PyObject *list)
         has_inputs ? calloc(graph->num_outputs + 1, sizeof(*outputs)) : NULL;
     if (outputs) {
         tn_status status;
-        Py_BEGIN_ALLOW_THREADS status =
-            tn_function_call(self->function, b.scope, inputs.items, inputs.count, outputs,
-                             graph->num_outputs);
-        Py_END_ALLOW_THREADS result = status == TN_OK
-                                          ? array_list_wrap(&b, outputs, graph->num_outputs)
-                                          : raise_scope(b.scope);
+        Py_BEGIN_ALLOW_THREADS;
+        status = tn_function_call(self->function, b.scope, inputs.items, inputs.count,
+                                  outputs, graph->num_outputs);
+        Py_END_ALLOW_THREADS;
+        result = status == TN_OK ? array_list_wrap(&b, outputs, graph->num_outputs)
+                                 : raise_scope(b.scope);
     } else if (has_inputs) {
         PyErr_NoMemory();
     }

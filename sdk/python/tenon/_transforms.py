@@ -18,11 +18,11 @@ def _as_arrays(leaves):
     return [leaf if _is_array(leaf) else _core.array(leaf) for leaf in leaves]
 
 
-def _fresh(x):
-    """The same elements as another node, so that derivatives by it are those by one argument."""
-    if not _is_array(x):
-        x = _core.array(x)
-    return op("copy")(x)
+def _fresh(leaves):
+    """The same elements as other nodes, so that derivatives by them are those by one argument.
+    They are watched: what reads one computes a copy, through which an outer derivative goes on."""
+    with _Watching():
+        return [op("copy")(x) for x in _as_arrays(leaves)]
 
 
 def _check_float(leaves, what):
@@ -50,7 +50,7 @@ def value_and_grad(function, argnums=0, has_aux=False):
             if position >= len(args):
                 raise TypeError(f"grad: argument {position} of {len(args)}: it has to be given by position")
             part, structure = flatten(args[position])
-            fresh = [_fresh(leaf) for leaf in part]
+            fresh = _fresh(part)
             places.append((structure, len(fresh)))
             args[position] = unflatten(structure, fresh)
             leaves += fresh
@@ -105,7 +105,7 @@ def _unwatch(tree):
 def vjp(function, *primals):
     """function(*primals), and a function from cotangents of its outputs to those of primals."""
     leaves, structure = flatten(tuple(primals))
-    leaves = [_fresh(leaf) for leaf in leaves]
+    leaves = _fresh(leaves)
     with _Watching():
         result = function(*unflatten(structure, leaves))
     outputs, shape = flatten(result)
@@ -127,7 +127,7 @@ def jvp(function, primals, tangents):
     given, its = flatten(tuple(tangents))
     if its != structure:
         raise ValueError(f"jvp: tangents of structure {its}, expected that of the primals, {structure}")
-    leaves = [_fresh(leaf) for leaf in leaves]
+    leaves = _fresh(leaves)
     given = [op("astype")(_core.array(t), leaf.dtype) for t, leaf in zip(given, leaves)]
     with _Watching():
         result = function(*unflatten(structure, leaves))
@@ -184,7 +184,9 @@ def vmap(function, in_axes=0, out_axes=0):
         pair, result = _trace("vmap", function, leaves, structure, numbers)
         count = len(flatten_structure(result))
         outs = out_axes if isinstance(out_axes, (tuple, list)) else (out_axes,) * count
-        return unflatten(result, _core.vmap(pair, leaves, numbers, list(outs)))
+        if len(outs) != count or any(o is not None and o < 0 for o in outs):
+            raise ValueError(f"vmap: out_axes {outs} for {count} results: expected an axis from 0, or None, for each")
+        return unflatten(result, _core.vmap(pair, leaves, numbers, [-1 if o is None else o for o in outs]))
 
     return wrapper
 
@@ -232,52 +234,50 @@ class function:
 
     def __call__(self, *args, **kwargs):
         leaves, structure = flatten((args, kwargs))
+        owner = self._owners(args) if self.static else ()
         arrays, key, plan = [], [structure], []
-        static = set()
-        if self.static:
-            for i in self.static:
-                static.update(map(id, flatten(args[i])[0]))
-        for leaf in leaves:
-            if _is_array(leaf) or (type(leaf) in (int, float, complex) and id(leaf) not in static):
+        for i, leaf in enumerate(leaves):
+            is_static = i < len(owner) and owner[i] in self.static
+            if _is_array(leaf) or hasattr(leaf, "__array__") or (type(leaf) in (int, float, complex) and not is_static):
                 array = leaf if _is_array(leaf) else _core.array(leaf)
                 arrays.append(array)
                 key.append((array.shape, array.dtype.name))
-                plan.append(None)
-            elif hasattr(leaf, "__array__"):
-                array = _core.array(leaf)
-                arrays.append(array)
-                key.append((array.shape, array.dtype.name))
-                plan.append(None)
+                plan.append(_TRACED)
             else:
                 key.append(_Static(leaf))
                 plan.append(leaf)
         key = tuple(key)
         entry = self.entries.get(key)
         if entry is None:
+            if _core.is_tracing():  # the enclosing trace has it all: what this body uses ends with that
+                return self.body(*args, **kwargs)
             entry = self.entries[key] = self._trace(arrays, structure, plan, args)
         call, used, result = entry
         return unflatten(result, call(arrays + used))
 
+    @staticmethod
+    def _owners(args):
+        """For each leaf of the positional arguments the number of its argument."""
+        return [i for i, arg in enumerate(args) for _ in flatten(arg)[0]]
+
     def _trace(self, arrays, structure, plan, args):
         def body(*leaves):
             it = iter(leaves)
-            inside = [next(it) if item is None else item for item in plan]
+            inside = [next(it) if item is _TRACED else item for item in plan]
             positional, named = unflatten(structure, inside)
             return self.body(*positional, **named)
 
         flat = (tuple, None, (_LEAF_STRUCTURE,) * len(arrays))
         pair, result = _trace("function", body, arrays, flat)
         self.traces += 1
-        if _core.is_tracing():
-            return (lambda leaves: _core.graph_call((pair[0], []), leaves)), pair[1], result
-        given, at = [], 0
-        for i, arg in enumerate(args):
-            count = sum(_is_array(leaf) for leaf in flatten(arg)[0])
-            given += range(at, at + count) if i in self.donate else ()
-            at += count
-        return _core.function(pair[0], list(given)).call, pair[1], result
+        owners = iter(self._owners(args))
+        # The argument of each traced leaf, in order; those by name are none of the positional ones.
+        of_arrays = [owner for item in plan for owner in [next(owners, None)] if item is _TRACED]
+        given = [k for k, owner in enumerate(of_arrays) if owner in self.donate]
+        return _core.function(pair[0], given).call, pair[1], result
 
 
+_TRACED = object()
 _LEAF_STRUCTURE = flatten(0)[1]
 
 
