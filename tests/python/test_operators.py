@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Operators: those of the language, and those of packs with their signatures."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import tenon as tn
+
+BINARY = [lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y, lambda x, y: x // y,
+          lambda x, y: x % y, lambda x, y: abs(x) ** y, lambda x, y: x @ y, lambda x, y: x < y, lambda x, y: x >= y,
+          lambda x, y: x == y, lambda x, y: -x, lambda x, y: +x]
+BITS = [lambda x, y: x & y, lambda x, y: x | y, lambda x, y: x ^ y, lambda x, y: x << y, lambda x, y: x >> y,
+        lambda x, y: ~x]
+
+
+@pytest.mark.parametrize("f", BINARY)
+def test_arithmetic_is_numpys(f):
+    a, b = np.array([7.0, -7, 0.5]), np.array([2.0, 3, -4])
+    np.testing.assert_allclose(np.asarray(f(tn.array(a), tn.array(b))), f(a, b), rtol=1e-15)
+
+
+@pytest.mark.parametrize("f", BITS)
+def test_bits_are_numpys(f):
+    a, b = np.array([12, 5]), np.array([3, 1])
+    np.testing.assert_array_equal(f(tn.array(a), tn.array(b)), f(a, b))
+
+
+def test_beside_arrays_of_numpy():
+    np.testing.assert_array_equal(np.ones(2) + tn.array([1.0, 2.0]), np.array([2.0, 3.0]))
+    assert isinstance(np.ones(2) * tn.array([1.0, 2.0]), tn.Array)
+
+
+def test_operators_describe_themselves():
+    assert str(inspect.signature(tn.sum)).split(",")[0] == "(x"
+    assert "axis" in inspect.signature(tn.softmax).parameters
+    assert "layer_norm" in dir(tn.nn)
+    assert "softmax" in dir(tn)
+    assert "The sum" in tn.sum.__doc__

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""Derivatives, batches, functions that replay, branches and loops."""
+
+import numpy as np
+import pytest
+
+import tenon as tn
+
+X = tn.array([1.0, 2.0, 3.0])
+
+
+def test_gradients_over_trees():
+    def loss(p, x):
+        return tn.sum(p["w"] * x) + p["b"][0] * 2
+
+    value, gradient = tn.value_and_grad(loss)({"w": tn.array([1.0, 1.0, 1.0]), "b": (tn.array(3.0),)}, X)
+    assert value.item() == 12
+    assert gradient["w"].tolist() == [1, 2, 3]
+    assert gradient["b"][0].item() == 2
+    assert tn.grad(lambda x, y: tn.sum(x * y), argnums=(0, 1))(X, X)[1].tolist() == [1, 2, 3]
+
+
+def test_a_value_that_was_read_midway_keeps_its_derivative():
+    def f(x):
+        y = x * x
+        assert float(y) == 9
+        tn.eval(y)
+        return y * y if y > 5 else y
+
+    assert tn.grad(f)(tn.array(3.0)).item() == 108
+    result, pull = tn.vjp(f, tn.array(3.0))
+    assert float(result) == 81
+    assert pull(tn.array(1.0))[0].item() == 108
+
+
+def test_second_derivatives_and_tangents():
+    assert tn.grad(tn.grad(lambda x: x * x * x))(tn.array(2.0)).item() == 12
+    value, tangent = tn.jvp(lambda x: x * x, (X,), (tn.ones_like(X),))
+    assert (value.tolist(), tangent.tolist()) == ([1, 4, 9], [2, 4, 6])
+    assert tn.grad(lambda x: tn.sum(tn.stop_gradient(x) * x))(X).tolist() == [1, 2, 3]
+
+
+def test_batches():
+    m = tn.reshape(tn.arange(6.0), [2, 3])
+    assert tn.vmap(lambda a: tn.sum(a) + X[0])(m).tolist() == [4, 13]
+    assert tn.vmap(lambda a, b: a @ b, in_axes=(0, None))(m, X).tolist() == [8, 26]
+    both = tn.vmap(lambda a: {"s": tn.sum(a), "d": a * 2}, in_axes=1)(m)
+    assert (both["s"].tolist(), both["d"].shape) == ([3, 5, 7], (3, 2))
+    per_sample = tn.vmap(tn.grad(lambda a: tn.sum(a * a)))(m)
+    assert per_sample.tolist() == [[0, 2, 4], [6, 8, 10]]
+
+
+def test_functions_are_traced_once_a_signature():
+    calls = []
+
+    @tn.function
+    def f(p, k, mode):
+        calls.append(mode)
+        return {"sum": p["a"] + p["b"] * k, "mode": p["a"]}
+
+    p = {"a": X, "b": X}
+    for _ in range(3):
+        assert f(p, 2.0, "x")["sum"].tolist() == [3, 6, 9]
+    assert f(p, 3.0, "x")["sum"].tolist() == [4, 8, 12]
+    assert calls == ["x"]
+    f(p, 2.0, "y")
+    f({"a": X[:2], "b": X[:2]}, 2.0, "x")
+    assert calls == ["x", "y", "x"]
+    outer = tn.function(lambda x: f({"a": x, "b": x}, 2.0, "z")["sum"] + X)
+    assert outer(X).tolist() == [4, 8, 12]
+    step = tn.function(tn.value_and_grad(lambda w: tn.sum(w * w)))
+    assert step(X)[1].tolist() == [2, 4, 6]
+
+
+def test_what_was_read_keeps_outer_derivatives_and_objects_that_took_new_values():
+    total = tn.array(0.0)
+
+    def f(x):
+        assert x.item() == 2
+        total[...] = x * x
+        assert total.item() == 4
+        return total * x
+
+    assert tn.grad(f)(tn.array(2.0)).item() == 12
+    assert tn.grad(tn.grad(f))(tn.array(2.0)).item() == 12
+
+
+def test_only_arguments_that_were_named_are_given_away():
+    f = tn.function(lambda k, x, y: x * k + y, donate=2)
+    x, y = X + 0, X + 1
+    for _ in range(2):
+        y = f(2.0, x, y)
+    assert (x.tolist(), y.tolist()) == ([1, 2, 3], [6, 11, 16])
+    g = tn.function(lambda k, x: x * k, static=0)
+    assert [g(3, X).tolist()[0], g(4, X).tolist()[0], g.traces] == [3, 4, 2]
+
+
+def test_a_function_within_a_trace_leaves_nothing_of_it_behind():
+    holder = []
+    f = tn.function(lambda x: x * holder[0])
+
+    def outer(x):
+        holder[:] = [x + 1]
+        return f(x)
+
+    assert tn.function(outer)(X).tolist() == [2, 6, 12]
+    holder[:] = [X]
+    assert f(X).tolist() == [1, 4, 9]
+
+
+def test_a_donated_array_is_given_away():
+    f = tn.function(lambda x, y: x + y, donate=0)
+    given = X + 0
+    assert f(given, X).tolist() == [2, 4, 6]
+    with pytest.raises(ValueError):
+        given.tolist()
+
+
+def test_branches_and_loops():
+    for flag, want in [(True, 2), (False, 0)]:
+        assert tn.cond(tn.array(flag), lambda a: a + 1, lambda a: a - X[0], X[0]).item() == want
+    assert tn.while_loop(lambda v: tn.sum(v) < 100, lambda v: v * 2, X).tolist() == [32, 64, 96]
+    carry, ys = tn.scan(lambda c, a: (c + a, c * a), tn.array(0.0), X)
+    assert (carry.item(), ys.tolist()) == (6, [0, 2, 9])
+    f = tn.checkpoint(lambda a: tn.sum(tn.exp(a) * X))
+    np.testing.assert_allclose(tn.grad(f)(X).tolist(), np.exp([1, 2, 3]) * [1, 2, 3], rtol=1e-6)
