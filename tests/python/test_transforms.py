@@ -72,6 +72,19 @@ def test_functions_are_traced_once_a_signature():
     assert step(X)[1].tolist() == [2, 4, 6]
 
 
+def test_a_function_that_replays_has_derivatives():
+    x, one = tn.array(3.0), tn.array(1.0)
+    f = tn.function(lambda x: x * x)
+    for _ in range(2):  # the second time of each has been traced before
+        assert f(x).item() == 9
+        assert [tn.grad(f)(x).item(), tn.grad(tn.grad(f))(x).item()] == [6, 2]
+        assert [t.item() for t in tn.jvp(f, (x,), (one,))] == [9, 6]
+        assert tn.vjp(f, x)[1](one)[0].item() == 6
+        assert tn.vmap(tn.grad(f))(tn.array([1.0, 2.0, 3.0])).tolist() == [2, 4, 6]
+        assert tn.grad(lambda w: tn.function(lambda a: a * w)(x))(x).item() == 3
+        assert tn.function(tn.grad(f))(x).item() == 6
+
+
 def test_what_was_read_keeps_outer_derivatives_and_objects_that_took_new_values():
     total = tn.array(0.0)
 

@@ -36,6 +36,12 @@ PyObject *watch_arrays(PyObject *module, PyObject *change)
     Py_RETURN_NONE;
 }
 
+PyObject *is_watching(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(watching > 0);
+}
+
 PyObject *unwatch_array(PyObject *module, PyObject *array)
 {
     (void)module;

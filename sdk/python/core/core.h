@@ -109,8 +109,10 @@ static inline bool array_check(PyObject *object)
     return Py_TYPE(object) == array_type || PyType_IsSubtype(Py_TYPE(object), array_type);
 }
 // watch(change): adds to the number of derivatives that this thread is taking: arrays made
-// meanwhile are watched. unwatch(array): it is read itself from now on.
+// meanwhile are watched. unwatch(array): it is read itself from now on. is_watching():
+// whether that number is not 0.
 PyObject *watch_arrays(PyObject *module, PyObject *change);
+PyObject *is_watching(PyObject *module, PyObject *unused);
 PyObject *unwatch_array(PyObject *module, PyObject *array);
 // What is read of an Array object in the place of `array`: itself, or a copy where it is
 // watched.

@@ -52,6 +52,7 @@ static PyMethodDef functions[] = {
     {"scan", control_scan, METH_VARARGS, NULL},
     {"checkpoint", control_checkpoint, METH_VARARGS, NULL},
     {"is_tracing", is_tracing, METH_NOARGS, NULL},
+    {"is_watching", is_watching, METH_NOARGS, NULL},
     {"watch", watch_arrays, METH_O, NULL},
     {"unwatch", unwatch_array, METH_O, NULL},
     {"close", runtime_close, METH_NOARGS, NULL},

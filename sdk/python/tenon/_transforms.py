@@ -252,8 +252,10 @@ class function:
             if _core.is_tracing():  # the enclosing trace has it all: what this body uses ends with that
                 return self.body(*args, **kwargs)
             entry = self.entries[key] = self._trace(arrays, structure, plan, args)
-        call, used, result = entry
-        return unflatten(result, call(arrays + used))
+        replay, graph, used, result = entry
+        if _core.is_watching():  # a derivative is being taken: the graph itself, since results of a replay have none
+            return unflatten(result, _core.graph_call((graph, used), arrays))
+        return unflatten(result, replay.call(arrays + used))
 
     @staticmethod
     def _owners(args):
@@ -274,7 +276,7 @@ class function:
         # The argument of each traced leaf, in order; those by name are none of the positional ones.
         of_arrays = [owner for item in plan for owner in [next(owners, None)] if item is _TRACED]
         given = [k for k, owner in enumerate(of_arrays) if owner in self.donate]
-        return _core.function(pair[0], given).call, pair[1], result
+        return _core.function(pair[0], given), *pair, result
 
 
 _TRACED = object()
