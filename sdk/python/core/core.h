@@ -40,6 +40,9 @@ struct py_array {
 
 // The process's runtime, opened at first use; NULL with an exception set.
 tn_runtime *runtime_get(void);
+// set_path_finder(function): what is called when the runtime is opened, for the folders of
+// plugins to search before all others, as a text.
+PyObject *set_path_finder(PyObject *module, PyObject *function);
 // Closes the runtime; what is used afterwards raises. For atexit.
 PyObject *runtime_close(PyObject *module, PyObject *unused);
 void held_add(struct py_held *held, void (*drop)(struct py_held *self));

@@ -41,6 +41,7 @@ static PyMethodDef functions[] = {
     {"save", save_file, METH_VARARGS, NULL},
     {"devices", list_devices, METH_NOARGS, NULL},
     {"stats", runtime_stats, METH_NOARGS, NULL},
+    {"set_path_finder", set_path_finder, METH_O, NULL},
     {"set_device", set_device, METH_O, NULL},
     {"set_dtypes", set_dtypes, METH_O, NULL},
     {"graph_trace", graph_trace, METH_VARARGS, NULL},

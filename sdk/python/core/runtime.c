@@ -5,6 +5,7 @@
 static tn_runtime *runtime;
 static bool is_closed;
 static PyObject *device_error, *plugin_error;
+static PyObject *path_finder; // gives the folders of plugins in installed wheels
 
 static struct py_held ring = {.next = &ring, .prev = &ring};
 
@@ -31,10 +32,28 @@ tn_runtime *runtime_get(void)
         PyErr_SetString(PyExc_RuntimeError, "tenon: the interpreter is being shut down");
         return NULL;
     }
-    tn_status status = tn_runtime_open(NULL, &runtime);
+    PyObject *path = path_finder ? PyObject_CallNoArgs(path_finder) : NULL;
+    if (path_finder && !path)
+        return NULL;
+    const char *folders = path ? PyUnicode_AsUTF8AndSize(path, NULL) : "";
+    if (!folders)
+        return Py_DECREF(path), NULL;
+    const tn_runtime_options options = {.struct_size = sizeof(options),
+                                        .plugin_path = *folders ? folders : NULL};
+    tn_status status = tn_runtime_open(&options, &runtime);
+    Py_XDECREF(path);
     if (status != TN_OK)
         raise_status(status, tn_last_error());
     return runtime;
+}
+
+PyObject *set_path_finder(PyObject *module, PyObject *function)
+{
+    (void)module;
+    PyObject *before = path_finder;
+    path_finder = Py_NewRef(function);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
 }
 
 PyObject *runtime_close(PyObject *module, PyObject *unused)

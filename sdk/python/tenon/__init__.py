@@ -22,7 +22,7 @@ from ._dtypes import dtype, dtypes as _dtypes
 from . import _array
 from ._index import op as _op
 from ._info import Info as _Info, finfo, iinfo, isdtype
-from . import _standard
+from . import _plugins, _standard
 from ._transforms import (checkpoint, cond, function, grad, jvp, scan, stop_gradient, value_and_grad, vjp, vmap,
                           while_loop)
 from ._tree import flatten as tree_flatten, map_tree as tree_map, unflatten as tree_unflatten
@@ -30,6 +30,7 @@ from ._tree import flatten as tree_flatten, map_tree as tree_map, unflatten as t
 __version__ = _core.version
 __array_api_version__ = "2024.12"
 _atexit.register(_core.close)
+_core.set_path_finder(_plugins.path)
 
 globals().update(_dtypes)
 globals().update((name, getattr(_standard, name)) for name in _standard.NAMES)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Builds the wheel `tenon-array`: what pip calls (PEP 517), and what tools/wheel does.
+
+meson-python builds the module and the package in Python; the wheel gets libtenon and the plugins
+beside them, in tenon/lib, where the library finds them by its own path. They come from
+
+    --config-settings tenon=DIR
+        a build folder of Tenon's, which is built already, or the prefix of an installation: an absolute
+        path. Else Tenon is built from the sources around this folder
+    --config-settings tenon-args=ARGS
+        what meson gets for that, "-Dvulkan=disabled" say
+
+A wheel cannot hold links, so libtenon.so.0 is a file.
+"""
+
+import contextlib
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import wheel_file
+
+HERE = pathlib.Path(__file__).resolve().parent.parent  # sdk/python
+ROOT = HERE.parent.parent
+LIBRARY = "libtenon.so.0"
+TAG = "cp311-abi3"
+
+
+def fail(text):
+    sys.exit(f"tenon-array: {text}")
+
+
+def run(*command, **options):
+    print("+", shlex.join(map(str, command)), flush=True)
+    if subprocess.run(list(map(str, command)), check=False, **options).returncode:
+        fail(f"{command[0]} failed")
+
+
+def is_built(folder):
+    return (folder / "meson-info/intro-projectinfo.json").exists()
+
+
+def from_sources(folder, arguments):
+    """Configures and builds Tenon; gives the build folder."""
+    if not (ROOT / "core/runtime.c").exists():
+        fail(f"{ROOT} has no sources of Tenon: install from a checkout, or with --config-settings tenon=DIR")
+    run("meson", "setup", "-Dpython=disabled", "-Dtests=false", "-Dprefix=/usr/local", "-Dlibdir=lib",
+        *arguments, folder, ROOT)
+    run("ninja", "-C", folder)
+    return folder
+
+
+def one(folder, pattern, what):
+    found = sorted(folder.rglob(pattern))
+    if not found:
+        fail(f"{folder} has no {pattern}: expected {what}")
+    return found[0]
+
+
+class Installation:
+    """An installed Tenon, below any folder."""
+
+    def __init__(self, folder):
+        self.pkgconfig = one(folder, "pkgconfig/tenon.pc", "an installation of Tenon").parent
+        self.libraries = self.pkgconfig.parent
+        self.library = self.libraries / LIBRARY
+        self.plugins = self.libraries / "tenon/plugins"
+        self.command = one(folder, "bin/tenon", "the command tenon")
+
+
+def find_tenon(settings, scratch):
+    """The installation that goes into the wheel."""
+    given = settings.pop("tenon", None)
+    arguments = shlex.split(settings.pop("tenon-args", "") or "")
+    folder = pathlib.Path(given).resolve() if given else None
+    if folder and not folder.is_dir():
+        fail(f"--config-settings tenon={given} is no folder")
+    if folder and not is_built(folder):
+        return Installation(folder)
+    stage = scratch / "stage"
+    strip = [] if folder else ["--strip"]
+    build = folder or from_sources(scratch / "build", arguments)
+    run("meson", "install", "-C", build, "--no-rebuild", "--quiet", *strip, "--destdir", stage)
+    return Installation(stage)
+
+
+def build_module(settings, directory, tenon, scratch):
+    """The wheel that meson-python makes of a copy of this folder, so that nothing is written to the sources."""
+    import mesonpy  # pylint: disable=import-outside-toplevel
+
+    source = scratch / "python"
+    shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    before = os.environ.get("PKG_CONFIG_PATH")
+    os.environ["PKG_CONFIG_PATH"] = str(tenon.pkgconfig)
+    try:
+        with contextlib.chdir(source):
+            return mesonpy.build_wheel(str(directory), settings or None)
+    finally:
+        del os.environ["PKG_CONFIG_PATH"]
+        if before is not None:
+            os.environ["PKG_CONFIG_PATH"] = before
+
+
+def carry(tenon, folder):
+    """Puts libtenon and the plugins into an unpacked wheel."""
+    lib = folder / "tenon/lib"
+    lib.mkdir()
+    shutil.copyfile(tenon.library, lib / LIBRARY)
+    shutil.copytree(tenon.plugins, lib / "tenon/plugins", copy_function=shutil.copyfile)
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """PEP 517: gives the name of the wheel that it makes in a folder."""
+    directory, settings = pathlib.Path(wheel_directory).resolve(), dict(config_settings or {})
+    with tempfile.TemporaryDirectory(prefix="tenon-array-") as name:
+        scratch = pathlib.Path(name)
+        tenon = find_tenon(settings, scratch)
+        made = scratch / build_module(settings, scratch, tenon, scratch)
+        folder = scratch / "wheel"
+        wheel_file.unpack(made, folder)
+        carry(tenon, folder)
+        platform = made.stem.rpartition("-")[2]
+        return wheel_file.pack(folder, directory, f"{TAG}-{platform}").name
