@@ -58,5 +58,7 @@ class Tap:
         elif report.skipped:  # a whole file
             self.line(True, report.nodeid, f" # SKIP {report.longrepr[2]}")
 
-    def pytest_sessionfinish(self):
+    def pytest_sessionfinish(self, session, exitstatus):
         print(f"1..{self.count}")
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.count:  # the file was skipped
+            session.exitstatus = 0

@@ -218,7 +218,7 @@ BINARY(array_multiply, "base.multiply/1")
 BINARY(array_divide, "base.divide/1")
 BINARY(array_floor_divide, "base.floor_divide/1")
 BINARY(array_remainder, "base.remainder/1")
-BINARY(array_matmul, "base.matmul/1")
+BINARY(array_matmul_alike, "base.matmul/1")
 BINARY(array_and, "base.bitwise_and/1")
 BINARY(array_or, "base.bitwise_or/1")
 BINARY(array_xor, "base.bitwise_xor/1")
@@ -226,6 +226,22 @@ BINARY(array_left_shift, "base.left_shift/1")
 BINARY(array_right_shift, "base.right_shift/1")
 #undef UNARY
 #undef BINARY
+
+// Products take arrays of one dtype: Python converts others.
+static PyObject *array_matmul(PyObject *x, PyObject *y)
+{
+    if (!array_check(x) || !array_check(y))
+        return array_matmul_alike(x, y);
+    const tn_type *left = type_of(x), *right = left ? type_of(y) : NULL;
+    if (!right)
+        return NULL;
+    if (left->dtype == right->dtype)
+        return array_matmul_alike(x, y);
+    PyObject *module = PyImport_ImportModule("tenon._standard");
+    PyObject *result = module ? PyObject_CallMethod(module, "matmul", "OO", x, y) : NULL;
+    Py_XDECREF(module);
+    return result;
+}
 
 static PyObject *array_power(PyObject *x, PyObject *y, PyObject *modulus)
 {

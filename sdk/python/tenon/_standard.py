@@ -230,6 +230,16 @@ _UNIQUE = {"unique_all": ("values", "indices", "inverse_indices", "counts"), "un
 _BY_ELEMENT = ("inverse_indices",)
 
 
+def _unique_complex(x, fields, kind):
+    """Of complex numbers, ordered by their real, then imaginary parts: by the ranks of both."""
+    real, imag = (unique_inverse(op(part)(x)) for part in ("real", "imag"))
+    ranks = real.inverse_indices * max(imag.values.size, 1) + imag.inverse_indices
+    found = unique_all(ranks)
+    # The rank of a NaN tells it from all others, as array_api_strict and NumPy do.
+    found = found._replace(values=op("take")(op("flatten")(x), found.indices))
+    return kind(*(getattr(found, f) for f in fields)) if fields else found.values
+
+
 def _unique(name):
     fields = _UNIQUE.get(name)
     kind = collections.namedtuple(f"{name}_result", fields) if fields else None
@@ -241,6 +251,8 @@ def _unique(name):
             shapes = [x.shape if f in _BY_ELEMENT else (0,) for f in fields or ("values",)]
             parts = [op("zeros")(list(s), x.dtype if k == 0 else "int64") for k, s in enumerate(shapes)]
             return kind(*parts) if kind else parts[0]
+        if x.dtype.kind == "c":
+            return _unique_complex(x, fields, kind)
         *parts, count = op(name)(x, size=x.size)
         count = _count(count, name)
         if not fields:
@@ -300,7 +312,9 @@ def round(x, /, decimals=0):
     """x to so many decimals, halves to the even one; complex numbers part by part."""
     if x.dtype.kind != "c":
         return op("round")(x, decimals)
-    return op("astype")(op("round")(op("real")(x), decimals) + op("round")(op("imag")(x), decimals) * 1j, x.dtype)
+    # Not re + im * 1j, which is NaN where one part is infinite.
+    parts = [op("round")(op(part)(x), decimals) for part in ("real", "imag")]
+    return op("squeeze")(op("view")(op("stack")(parts, -1), x.dtype), -1)
 
 
 def sign(x, /):
@@ -313,11 +327,15 @@ def sign(x, /):
 
 
 def diff(x, /, axis=-1, n=1, prepend=None, append=None):
-    """Differences of neighbours, n times; complex numbers part by part."""
+    """Differences of neighbours, n times."""
     if x.dtype.kind != "c":
         return op("diff")(x, prepend, append, n, axis)
-    parts = [op("diff")(*(y if y is None else op(p)(y) for y in (x, prepend, append)), n, axis) for p in ("real", "imag")]
-    return op("astype")(parts[0] + parts[1] * 1j, x.dtype)
+    joined = [part for part in (prepend, x, append) if part is not None]
+    x = op("concatenate")(joined, axis) if len(joined) > 1 else x
+    before = (slice(None),) * (axis % x.ndim)
+    for _ in range(n):
+        x = x[(*before, slice(1, None))] - x[(*before, slice(None, -1))]
+    return x
 
 
 def _spread(name):
@@ -329,6 +347,15 @@ def _spread(name):
 
 
 var, std = _spread("var"), _spread("std")
+
+
+def matmul(x1, x2, /):
+    """Products of matrices, of one dtype together."""
+    x1, x2 = _array(x1), _array(x2)
+    if x1.dtype is not x2.dtype:
+        dtype = result_type(x1, x2)
+        x1, x2 = op("astype")(x1, dtype), op("astype")(x2, dtype)
+    return op("matmul")(x1, x2)
 
 
 def where(condition, x1, x2, /):
@@ -474,10 +501,6 @@ def _linalg():
     def diagonal(x, /, *, offset=0):
         """The diagonals of the last two axes."""
         return op("diagonal")(x, offset, -2, -1)
-
-    def matmul(x1, x2, /):
-        """Products of matrices."""
-        return op("matmul")(x1, x2)
 
     def matrix_transpose(x, /):
         """The last two axes swapped."""
