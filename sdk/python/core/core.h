@@ -159,8 +159,9 @@ PyObject *from_dlpack(PyObject *module, PyObject *object);
 // Applies an operator of one output to one or two operands: for +, - and the like.
 PyObject *apply_unary(const char *name, PyObject *x);
 PyObject *apply_binary(const char *name, PyObject *x, PyObject *y);
-// operator(name): the function of Python that applies a primitive.
-PyObject *make_operator(PyObject *module, PyObject *name);
+// operator(id, document=""): the function of Python that applies a primitive. Its document
+// begins with its signature, as CPython's own.
+PyObject *make_operator(PyObject *module, PyObject *args);
 // operators(): the ids of installed primitives. Loads no plugin.
 PyObject *list_operators(PyObject *module, PyObject *unused);
 PyObject *apply_expression(PyObject *module, PyObject *args);
@@ -178,6 +179,14 @@ struct attr_room {
 bool attr_add(struct py_building *b, struct attr_room *room, const tn_attr_field *field,
               PyObject *value);
 void attr_room_free(struct attr_room *room);
+
+// --- plugins.c: installed plugins; functions of the module, which says their arguments ---
+
+// A list of texts, which are ended by NULL; NULL with an exception set.
+PyObject *text_list(const char *const *texts);
+PyObject *list_plugins(PyObject *module, PyObject *unused);
+PyObject *read_plugin_file(PyObject *module, PyObject *args);
+PyObject *describe_plugin(PyObject *module, PyObject *args);
 
 // --- evaluate.c: functions of the module, which says their arguments ---
 

@@ -30,8 +30,11 @@ static PyObject *is_tracing(PyObject *module, PyObject *unused)
 static PyMethodDef functions[] = {
     {"array", make_array, METH_VARARGS, NULL},
     {"from_dlpack", from_dlpack, METH_O, NULL},
-    {"operator", make_operator, METH_O, NULL},
+    {"operator", make_operator, METH_VARARGS, NULL},
     {"operators", list_operators, METH_NOARGS, NULL},
+    {"plugins", list_plugins, METH_NOARGS, NULL},
+    {"plugin_file", read_plugin_file, METH_VARARGS, NULL},
+    {"describe_plugin", describe_plugin, METH_VARARGS, NULL},
     {"expr", apply_expression, METH_VARARGS, NULL},
     {"eval", eval_arrays, METH_VARARGS, NULL},
     {"vjp", vjp_arrays, METH_VARARGS, NULL},

@@ -3,8 +3,6 @@
 // attributes.
 #include "core.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +12,9 @@
 // What a function of Python refers to: its primitive, and its texts for CPython.
 struct py_operator {
     PyObject ob_base;
-    const tn_primitive *primitive; // the runtime's
+    const tn_primitive *primitive; // the runtime's; NULL until the first call
     PyMethodDef method;
-    char *name, *document;
+    char *id, *name, *document;
 };
 
 static PyTypeObject *operator_type;
@@ -250,12 +248,27 @@ static PyObject *apply(const struct py_operator *op, struct py_building *b,
     return result;
 }
 
+static bool find_primitive(struct py_operator *op)
+{
+    tn_runtime *runtime = runtime_get();
+    if (!runtime)
+        return false;
+    op->primitive = tn_primitive_find(runtime, op->id);
+    if (op->primitive)
+        return true;
+    tn_status status = tn_primitive_check(runtime, op->id); // find gives none
+    raise_status(status ? status : TN_ERR_NOT_FOUND, tn_last_error());
+    return false;
+}
+
 static PyObject *operator_call(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *names)
 {
-    const struct py_operator *op = (const struct py_operator *)self;
+    struct py_operator *op = (struct py_operator *)self;
     struct py_arguments a;
     struct py_building b;
+    if (!op->primitive && !find_primitive(op))
+        return NULL;
     if (!bind_arguments(op, &a, args, count, names) ||
         !(are_plain(a.value, op->primitive->num_inputs) ? building_begin_node(&b)
                                                         : building_begin(&b)))
@@ -353,108 +366,11 @@ PyObject *apply_expression(PyObject *module, PyObject *args)
 
 // --- functions of Python ---
 
-// A text that grows.
-struct py_text {
-    char *bytes;
-    size_t size, room;
-};
-
-__attribute__((format(printf, 2, 3))) static void text_add(struct py_text *t,
-                                                           const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    int more = vsnprintf(NULL, 0, format, list);
-    va_end(list);
-    if (t->size + (size_t)more + 1 > t->room) {
-        t->room = 2 * (t->size + (size_t)more + 1);
-        char *bytes = realloc(t->bytes, t->room);
-        if (!bytes)
-            free(t->bytes);
-        t->bytes = bytes;
-    }
-    if (!t->bytes)
-        return;
-    va_start(list, format);
-    t->size += (size_t)vsnprintf(t->bytes + t->size, t->room - t->size, format, list);
-    va_end(list);
-}
-
-// A default as Python writes it; what inspect cannot read as a literal is None.
-static void add_default(struct py_text *t, const tn_attr_field *field)
-{
-    double f = field->default_f;
-    switch (field->kind) {
-    case TN_ATTR_BOOL:
-        text_add(t, "=%s", field->default_i ? "True" : "False");
-        break;
-    case TN_ATTR_I64:
-    case TN_ATTR_BITS:
-        text_add(t, "=%lld", (long long)field->default_i);
-        break;
-    case TN_ATTR_F64:
-        if (f - f == 0)
-            text_add(t, "=%.17g", f);
-        else
-            text_add(t, "=None");
-        break;
-    case TN_ATTR_CHOICE:
-        text_add(t, "='%s'", field->choices[field->default_i]);
-        break;
-    default:
-        text_add(t, "=None");
-    }
-}
-
-// "name(x, y=None, *, axis=None)\n--\n\n", as inspect.signature reads it.
-static void add_signature(struct py_text *t, const char *name, const tn_primitive *p)
-{
-    bool has_default = false, is_keyword = false;
-    text_add(t, "%s(", name);
-    for (uint32_t i = 0; i < p->num_inputs; i++) {
-        bool is_optional = input_at(p, i)->flags & TN_INPUT_OPTIONAL;
-        text_add(t, "%s%s%s", i ? ", " : "", input_at(p, i)->name,
-                 is_optional ? "=None" : "");
-        has_default = has_default || is_optional;
-    }
-    for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
-        const tn_attr_field *field = field_at(p, i);
-        bool is_required = field->flags & TN_ATTR_REQUIRED;
-        text_add(t, "%s", i + p->num_inputs ? ", " : "");
-        if (is_required && has_default && !is_keyword) {
-            text_add(t, "*, ");
-            is_keyword = true;
-        }
-        text_add(t, "%s", field->name);
-        if (!is_required)
-            add_default(t, field);
-        has_default = has_default || !is_required;
-    }
-    text_add(t, ")\n--\n\n");
-}
-
-static void add_rows(struct py_text *t, const tn_primitive *p)
-{
-    text_add(t, "%s\n", p->doc);
-    if (p->num_inputs + p->attrs.num_fields)
-        text_add(t, "\n");
-    for (uint32_t i = 0; i < p->num_inputs; i++)
-        text_add(t, "%s: %s%s\n", input_at(p, i)->name, input_at(p, i)->doc,
-                 input_at(p, i)->flags & TN_INPUT_VARIADIC ? " (a list of arrays)" : "");
-    for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
-        const tn_attr_field *field = field_at(p, i);
-        text_add(t, "%s: %s", field->name, field->doc);
-        for (const char *const *c = field->kind == TN_ATTR_CHOICE ? field->choices : NULL;
-             c && *c; c++)
-            text_add(t, "%s'%s'", c == field->choices ? "; one of " : ", ", *c);
-        text_add(t, "\n");
-    }
-}
-
 static void operator_dealloc(PyObject *object)
 {
     struct py_operator *op = (struct py_operator *)object;
     PyTypeObject *type = Py_TYPE(object);
+    free(op->id);
     free(op->name);
     free(op->document);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
@@ -482,24 +398,22 @@ static char *short_name(const char *id)
     return strndup(name, strcspn(name, "/"));
 }
 
-static PyObject *function_of(const tn_primitive *p)
+// Its primitive is looked for when the function is first called: that may load a plugin.
+static PyObject *function_of(const char *id, const char *document)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(operator_type, Py_tp_alloc);
     struct py_operator *op = (struct py_operator *)alloc(operator_type, 0);
     if (!op)
         return NULL;
-    struct py_text text = {0};
-    op->primitive = p;
-    op->name = short_name(p->id);
-    if (op->name)
-        add_signature(&text, op->name, p);
-    add_rows(&text, p);
-    op->document = text.bytes;
+    op->primitive = NULL;
+    op->id = strdup(id);
+    op->name = short_name(id);
+    op->document = strdup(document);
     op->method = (PyMethodDef){op->name, (PyCFunction)(void (*)(void))operator_call,
                                METH_FASTCALL | METH_KEYWORDS, op->document};
-    PyObject *pack = PyUnicode_FromFormat("tenon.%.*s", (int)strcspn(p->id, "."), p->id);
+    PyObject *pack = PyUnicode_FromFormat("tenon.%.*s", (int)strcspn(id, "."), id);
     PyObject *function = NULL;
-    if (!op->name || !op->document)
+    if (!op->id || !op->name || !op->document)
         PyErr_NoMemory();
     else if (pack)
         function = PyCFunction_NewEx(&op->method, (PyObject *)op, pack);
@@ -508,30 +422,18 @@ static PyObject *function_of(const tn_primitive *p)
     return function;
 }
 
-PyObject *make_operator(PyObject *module, PyObject *name)
+PyObject *make_operator(PyObject *module, PyObject *args)
 {
+    const char *id, *document = "";
     (void)module;
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
-    tn_runtime *runtime = text && operator_init() ? runtime_get() : NULL;
-    if (!runtime)
+    if (!PyArg_ParseTuple(args, "s|s:operator", &id, &document) || !operator_init())
         return NULL;
-    const tn_primitive *p = tn_primitive_find(runtime, text);
-    return p ? function_of(p) : raise_status(TN_ERR_NOT_FOUND, tn_last_error());
+    return function_of(id, document);
 }
 
 PyObject *list_operators(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     tn_runtime *runtime = runtime_get();
-    PyObject *list = runtime ? PyList_New(0) : NULL;
-    for (const char *const *id = list ? tn_primitive_names(runtime) : NULL; id && *id;
-         id++) {
-        PyObject *text = PyUnicode_FromString(*id);
-        if (!text || PyList_Append(list, text) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(text);
-        if (!list)
-            break;
-    }
-    return list;
+    return runtime ? text_list(tn_primitive_names(runtime)) : NULL;
 }

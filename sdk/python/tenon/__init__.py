@@ -22,7 +22,7 @@ from ._dtypes import dtype, dtypes as _dtypes
 from . import _array
 from ._index import op as _op
 from ._info import Info as _Info, finfo, iinfo, isdtype
-from . import _plugins, _standard
+from . import _operators, _plugins, _standard
 from ._transforms import (checkpoint, cond, function, grad, jvp, scan, stop_gradient, value_and_grad, vjp, vmap,
                           while_loop)
 from ._tree import flatten as tree_flatten, map_tree as tree_map, unflatten as tree_unflatten
@@ -153,7 +153,7 @@ class _Pack(_types.ModuleType):
         text = self._ids.get(_ALIASES.get(name, name)) if not name.startswith("_") else None
         if text is None:
             raise AttributeError(f"{self.__name__} has no operator '{name}'")
-        function = _core.operator(text)
+        function = _operators.make(text)
         setattr(self, name, function)
         return function
 
@@ -172,7 +172,7 @@ def __getattr__(name):
     packs = [p for p in _PACKS if wanted in table.get(p, {})] or [p for p in table if wanted in table[p]]
     if not packs:
         raise AttributeError(f"tenon has no operator '{name}': no installed op pack brings it")
-    function = globals()[name] = _core.operator(table[packs[0]][wanted])
+    function = globals()[name] = _operators.make(table[packs[0]][wanted])
     return function
 
 
