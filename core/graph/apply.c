@@ -334,9 +334,9 @@ static tn_status check_application(const struct prim *prim, const tn_array *cons
     return status;
 }
 
-tn_status graph_apply(tn_scope *scope, const struct prim *prim,
-                      const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
-                      tn_array **outputs, uint64_t num_outputs)
+static tn_status apply_node(tn_scope *scope, const struct prim *prim,
+                            const tn_array *const *inputs, uint32_t num_inputs,
+                            const void *attrs, tn_array **outputs, uint64_t num_outputs)
 {
     if (scope->status != TN_OK)
         return scope->status;
@@ -364,6 +364,64 @@ tn_status graph_apply(tn_scope *scope, const struct prim *prim,
     if (status != TN_OK)
         apply_prefix(prim, inputs, num_inputs);
     return scope_take_failure(scope, status);
+}
+
+// --- the dtype of the result ------------------------------------------------------------
+
+// The array converted; itself where it has the dtype.
+static tn_status apply_cast(tn_scope *scope, const tn_array *array, tn_dtype dtype,
+                            tn_array **out)
+{
+    const struct expr *same;
+    *out = (tn_array *)(uintptr_t)array; // a node's already: see graph_node()
+    if (array->type.dtype == dtype)
+        return TN_OK;
+    tn_status status = expr_parse_arrow(scope->runtime, "x -> x", &same);
+    return status == TN_OK
+               ? graph_apply_expr(scope, same, TN_IN(array), NULL, NULL, &dtype, out)
+               : status;
+}
+
+// Applies it in the dtype that an attribute gives: see TN_ATTR_RESULT.
+static tn_status apply_in_dtype(tn_scope *scope, const struct prim *prim, tn_dtype dtype,
+                                const tn_array *const *inputs, uint32_t num_inputs,
+                                const void *attrs, tn_array **outputs, uint64_t num_outputs)
+{
+    const tn_attr_table *table = &prim->record.attrs;
+    const tn_array **given = arena_alloc(&scope->arena, num_inputs * sizeof(*given));
+    void *rest = arena_alloc(&scope->arena, table->size);
+    if (!given || !rest)
+        return scope_take_failure(scope, TN_ERR_MEMORY);
+    memcpy(given, inputs, num_inputs * sizeof(*given));
+    memcpy(rest, attrs, table->size);
+    attrs_reset(table, prim->result_dtype - 1, rest);
+    tn_array *first = NULL;
+    tn_status status = apply_cast(scope, inputs[0], dtype, &first);
+    given[0] = first;
+    if (status == TN_OK)
+        status = apply_node(scope, prim, given, num_inputs, rest, outputs, num_outputs);
+    for (uint64_t i = 0; i < num_outputs && status == TN_OK; i++) {
+        bool is_part = tn_is_complex(dtype) && !tn_is_complex(outputs[i]->type.dtype);
+        status = apply_cast(scope, outputs[i], is_part ? tn_dtype_real(dtype) : dtype,
+                            &outputs[i]);
+    }
+    return status;
+}
+
+tn_status graph_apply(tn_scope *scope, const struct prim *prim,
+                      const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
+                      tn_array **outputs, uint64_t num_outputs)
+{
+    int64_t dtype = 0;
+    if (prim->result_dtype && num_inputs && inputs[0])
+        memcpy(&dtype,
+               (const char *)attrs +
+                   prim->record.attrs.fields[prim->result_dtype - 1].offset,
+               sizeof(dtype));
+    return dtype && scope->status == TN_OK
+               ? apply_in_dtype(scope, prim, (tn_dtype)dtype, inputs, num_inputs, attrs,
+                                outputs, num_outputs)
+               : apply_node(scope, prim, inputs, num_inputs, attrs, outputs, num_outputs);
 }
 
 // --- runtime attributes -----------------------------------------------------------------

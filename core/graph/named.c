@@ -116,13 +116,29 @@ tn_array *tn_op(tn_scope *scope, const char *name, const tn_array *const *inputs
 
 // --- arrays that outlive their scope ----------------------------------------------------
 
+// Whether the attribute of the result's dtype is among those given.
+static bool gives_dtype(const struct prim *prim, tn_attr_list attrs)
+{
+    for (uint64_t i = 0; prim->result_dtype && i < attrs.count; i++) {
+        tn_attr room;
+        const tn_attr *item = attr_list_item(attrs, i, &room);
+        const tn_attr_field *field =
+            attrs_field(&prim->record.attrs, prim->result_dtype - 1);
+        if (item->name && strcmp(item->name, field->name) == 0)
+            return true;
+    }
+    return false;
+}
+
 // Whether the application makes one node, of inputs that a counted node takes: numbers
 // alone may become a number, and what follows from others is built in a scope.
 static bool is_direct(const tn_scope *scope, const struct prim *prim,
-                      const tn_array *const *inputs, uint64_t num_inputs)
+                      const tn_array *const *inputs, uint64_t num_inputs,
+                      tn_attr_list attrs)
 {
     bool is_weak = num_inputs > 0;
-    if (prim->num_runtime || prim_is_composite(prim))
+    // The dtype of a result means a conversion before, and one behind.
+    if (prim->num_runtime || prim_is_composite(prim) || gives_dtype(prim, attrs))
         return false;
     for (uint64_t i = 0; i < num_inputs; i++) {
         if (!direct_takes(scope, inputs[i]))
@@ -229,7 +245,7 @@ tn_status tn_op_retained_n(tn_scope *scope, const char *name, const tn_array *co
                              "them");
     if (find_named(scope, name, &prim) != TN_OK)
         return scope->status;
-    return is_direct(scope, prim, inputs, num_inputs)
+    return is_direct(scope, prim, inputs, num_inputs, attrs)
                ? apply_direct(scope, prim, inputs, (uint32_t)num_inputs, attrs, outputs,
                               num_outputs)
                : apply_apart(scope, name, inputs, num_inputs, attrs, outputs, num_outputs);

@@ -129,7 +129,8 @@ static int add_attribute(json_t *list, const tn_attr_field *field)
                                         "dtype", "word",     "ints",       "bits",
                                         "text",  "int list", "float list", "graph"};
     static const struct flag_name flags[] = {{TN_ATTR_REQUIRED, "required"},
-                                             {TN_ATTR_RUNTIME, "runtime"}};
+                                             {TN_ATTR_RUNTIME, "runtime"},
+                                             {TN_ATTR_RESULT, "result"}};
     json_t *object = named_object(field->name, field->doc), *value = default_of(field);
     int failed = json_object_set_new(object, "kind", json_string(kinds[field->kind]));
     failed |= SET_WORDS(object, "flags", flags, field->flags);

@@ -259,7 +259,7 @@ static tn_status check_field(const tn_attr_table *table, uint32_t index)
     if (field->kind < TN_ATTR_BOOL || field->kind > TN_ATTR_GRAPH)
         return fail(TN_ERR_REFUSED, "attribute '%s': unknown kind %u", field->name,
                     field->kind);
-    const uint32_t known = TN_ATTR_REQUIRED | TN_ATTR_RUNTIME;
+    const uint32_t known = TN_ATTR_REQUIRED | TN_ATTR_RUNTIME | TN_ATTR_RESULT;
     if (field->flags & ~known)
         return fail(TN_ERR_REFUSED, "attribute '%s': unknown flags 0x%x", field->name,
                     field->flags & ~known);
@@ -268,6 +268,13 @@ static tn_status check_field(const tn_attr_table *table, uint32_t index)
         return fail(TN_ERR_REFUSED,
                     "attribute '%s': a runtime attribute of kind %u, expected F64 or I64",
                     field->name, field->kind);
+    if (field->flags & TN_ATTR_RESULT &&
+        (field->kind != TN_ATTR_DTYPE || field->flags != TN_ATTR_RESULT ||
+         field->default_i))
+        return fail(TN_ERR_REFUSED,
+                    "attribute '%s': expected a dtype without a default, as "
+                    "that of the result",
+                    field->name);
     uint64_t size = field_bytes(field);
     if (field->offset % 8 || field->offset > table->size ||
         table->size - field->offset < size)
@@ -535,6 +542,11 @@ static tn_status parse_meaning(tn_runtime *runtime, struct arena *arena, tn_prim
     for (uint32_t i = 0; i < p->attrs.num_fields; i++)
         if (p->attrs.fields[i].flags & TN_ATTR_RUNTIME)
             prim->runtime[prim->num_runtime++] = (uint8_t)i;
+        else if (p->attrs.fields[i].flags & TN_ATTR_RESULT) {
+            if (prim->result_dtype || p->num_inputs == 0)
+                return fail(TN_ERR_REFUSED, "the dtype of a result: one, and an input");
+            prim->result_dtype = i + 1;
+        }
     if (!p->expr)
         return TN_OK;
     for (uint32_t i = 0; i < p->num_inputs; i++)

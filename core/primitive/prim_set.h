@@ -81,7 +81,8 @@ struct prim {
     // the record's, and of `expr`.
     uint32_t num_runtime;
     uint8_t runtime[MAX_ATTR_FIELDS];
-    uint32_t domain; // 1 + the number of its record.effects in this runtime; 0: none
+    uint32_t result_dtype; // 1 + number of the field with TN_ATTR_RESULT; 0: none
+    uint32_t domain;       // 1 + the number of its record.effects in this runtime; 0: none
 };
 
 // Whether an application is replaced by its decomposition at once, which types follow from.

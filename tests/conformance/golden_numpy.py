@@ -241,8 +241,104 @@ def histograms(add):
     add('base.histogramdd', [s[:, :2].copy(), v], (h, *edges), 256, density=True, bins=3, lo=[-1, -0.5], hi=[1.5, 2])
 
 
+# Rows of MLX's matrices of 12, 20 and 28: bit j of row i says that element j is -1.
+HADAMARD = {
+    12: [0x2, 0xaab, 0x3c8, 0x96e, 0xf20, 0x5ba, 0xc8c, 0x6e6, 0x23c, 0xb96, 0x8f0, 0xe5a],
+    20: [0x6cc3e, 0xd1c5d, 0xab89b, 0x5f117, 0xb660f, 0x9cbde, 0x397bd, 0x72b7b, 0xe52f7, 0xca5ef, 0xf79ac, 0xef758,
+         0xdeeb1, 0xbdd63, 0x7bec6, 0xf0592, 0xe8b05, 0xd922a, 0xba074, 0x7c0c9],
+    28: [0x32961fe, 0x65283fd, 0xc85477b, 0x92a8e77, 0x2751c6f, 0x4ca785f, 0x994b0bf, 0x4b9bf3c, 0x9537ef8, 0x2a6fdf1,
+         0x54dbbe3, 0xa9b37c7, 0x5366f8f, 0xa4cdf9e, 0x79f8cda, 0xf1f5935, 0xe3ef26a, 0xc7de4d5, 0x8fbc9ab, 0x1f7d356,
+         0x3cfe62d, 0xfd0ed66, 0xfa1dacd, 0xf63b51b, 0xee72ab6, 0xdee15ec, 0xbfc2b59, 0x7f856b3]}
+
+
+def transforms(add):
+    for m, rows in HADAMARD.items():
+        h = np.array([[-1 if row >> j & 1 else 1 for j in range(m)] for row in rows])
+        for power in (1, 2, 16, 128):
+            if power > 1:
+                h2 = np.ones((1, 1))
+                while len(h2) < power:
+                    h2 = np.block([[h2, h2], [h2, -h2]])
+                whole_h = np.kron(h, h2)
+            else:
+                whole_h = h
+            x = real((2, m * power))
+            add('base.hadamard_transform', [x], x @ whole_h, 1024, scale=1)
+        add('base.hadamard_transform', [x[:, :m].astype(F4)], (x[:, :m].astype(F4) @ h / np.sqrt(m)).astype(F4), 64)
+
+
+NAMES = {'f8': 'f64', 'f4': 'f32', 'i4': 'i32', 'i8': 'i64', 'u1': 'u8', 'u8': 'u64', 'c8': 'complex64', 'c16': 'complex128',
+         '?': 'bool'}
+
+
+def results(add):
+    """dtype= of reductions and running results."""
+    for d in (F8, F4, I4, U1, B1):
+        x = whole(d, (3, 4), 0, 5)
+        for to, name in NAMES.items():
+            t = np.dtype(to)
+            if t.kind != '?':
+                for axis in (None, 1):
+                    given = {'dtype': name} if axis is None else {'dtype': name, 'axis': [axis]}
+                    for f in ('sum', 'prod', 'nansum', 'nanprod'):
+                        add('base.' + f, [x], np.asarray(getattr(np, f)(x, axis, dtype=t)), 8, **given)
+                for f in ('cumsum', 'cumprod', 'nancumsum', 'nancumprod'):
+                    add('base.' + f, [x], getattr(np, f)(x, 1, dtype=t), 8, axis=1, dtype=name)
+                add('base.cumulative_sum', [x], np.cumsum(x, 0, dtype=t), 8, axis=0, dtype=name)
+            if t.kind in 'fc':
+                add('base.mean', [x], np.mean(x, 0, dtype=t), 16, axis=[0], dtype=name)
+                add('base.nanmean', [x], np.mean(x, 0, dtype=t), 16, axis=[0], dtype=name)
+            if t.kind == 'f':
+                add('base.var', [x], np.var(x, 0, dtype=t), 64, axis=[0], dtype=name)
+                add('base.std', [x], np.std(x, 0, dtype=t, ddof=1), 64, axis=[0], ddof=1, dtype=name)
+                add('base.nanvar', [x], np.var(x, 0, dtype=t), 64, axis=[0], dtype=name)
+    z = real((3, 4)) + 1j * real((3, 4))
+    add('base.sum', [z.astype('c8')], z.astype('c8').sum(0, dtype='c16'), 8, axis=[0], dtype='complex128')
+
+
+def complexes(add):
+    for d in ('c8', 'c16'):
+        z = (real((3, 4)) + 1j * real((3, 4))).astype(d)
+        holes = z.copy()
+        holes[0, 1], holes[2, 2], holes[1, 1] = complex(NAN, 1), complex(0, INF), 0
+        for axis in (0, 1):
+            for f in ('cumsum', 'cumprod'):
+                add('base.' + f, [z], getattr(np, f)(z, axis), 64, axis=axis)
+                add('base.' + f, [z], np.flip(getattr(np, f)(np.flip(z, axis), axis), axis), 64, axis=axis, reverse=True)
+            add('base.nancumsum', [np.where(np.isinf(holes), 1, holes).astype(d)],
+                np.nancumsum(np.where(np.isinf(holes), 1, holes).astype(d), axis), 64, axis=axis)
+            for f in ('var', 'std'):
+                add('base.' + f, [z], getattr(np, f)(z, axis), 64, axis=[axis])
+                add('base.' + f, [z], np.asarray(getattr(np, f)(z, ddof=1)), 64, ddof=1)
+            for f in ('all', 'any'):
+                add('base.' + f, [z * (z.real > 0)], getattr(np, f)(z * (z.real > 0), axis), axis=[axis])
+        add('base.cumsum', [z], np.cumsum(z), 64)
+        add('base.cumprod', [z], np.cumprod(z), 64)
+        add('base.nansum', [z], np.asarray(np.nansum(z)), 64)
+        add('base.cumulative_prod', [z], np.cumprod(z, 1), 64, axis=1)
+        add('base.round', [z * 10], np.round(z * 10), 4)
+        add('base.round', [z * 10], np.round(z * 10, 2), 8, decimals=2)
+        add('base.nan_to_num', [holes], np.nan_to_num(holes))
+        near = np.where(np.isinf(holes), 1, holes).astype(d)
+        add('base.isclose', [near, near], np.isclose(near, near))
+        add('base.sigmoid', [z], 1 / (1 + np.exp(-z.astype('c16'))).astype(d), 64)
+        add('base.sigmoid', [np.array([-800 + 1j, 90 + 2j, -90 - 3j, 0], d)],
+            np.array([0, 1, np.exp(-90 - 3j) if d == 'c16' else np.exp(-90) * np.exp(-3j), 0.5], d), 64)
+        for f in ('nanvar', 'nanstd'):
+            hole = np.where(np.isinf(holes), 1, holes).astype(d)
+            add('base.' + f, [hole], getattr(np, f)(hole, axis=1), 64, axis=[1])
+        add('base.diff', [z], np.diff(z), 8)
+        add('base.ediff1d', [z], np.ediff1d(z), 8)
+        add('base.gradient', [z[0].copy()], np.gradient(z[0]), 8)
+        add('base.average', [z, np.arange(4.0)], np.average(z, 1, np.arange(4.0)), 64, axis=[1])
+        add('base.addmm', [z[:, :3].copy(), z, z.T.copy()], z[:, :3] + z @ z.T, 64)
+        add('base.insert', [z, z[:, :1].copy()], np.insert(z, [2], z[:, :1], 1), indices=[2], axis=1)
+        add('base.vander', [z[0].copy()], np.vander(z[0]).astype(d), 64)
+        add('base.cov', [z], np.cov(z.astype('c16')).astype(d), 64)
+
+
 def make(add):
     with np.errstate(all='ignore'), warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        for family in (numbers, places, changing, sets, samples, spaces, histograms):
+        for family in (numbers, places, changing, sets, samples, spaces, histograms, transforms, results, complexes):
             family(add)

@@ -171,6 +171,7 @@ const struct prim_case operator_cases[] = {
     {"fft.stft", "frames", F, 2, {{2, {2, 24}}, {1, {8}}}, {{"n_fft", "8"}, {"hop_length", "3"}}, 0, NULL},
     {"base.degrees", "a matrix", F, 1, {{2, {3, 4}}}, {{0}}, 0, NULL},
     {"base.radians", "a matrix", F, 1, {{2, {3, 4}}}, {{0}}, 0, NULL},
+    {"base.sigmoid", "a matrix", F, 1, {{2, {3, 4}}}, {{0}}, 0, NULL},
     {"base.sinc", "a matrix", F, 1, {{2, {3, 4}}}, {{0}}, 0, NULL},
     {"base.positive", "a matrix", F, 1, {{2, {3, 4}}}, {{0}}, 0, NULL},
     {"base.isposinf", "a matrix", F, 1, {{2, {3, 4}}}, {{0}}, 0, NULL},

@@ -100,7 +100,7 @@ def mistakes_are_shown_with_a_caret():
         ("x + zebra", "unknown name 'zebra'", 4), ("x +", "got the end", 3), ("x ) 1", "got ')'", 2),
         ("x @ x", "matmul", 2), ("x[5]", "outside axis 0", 2), ("x[0, 0, 0]", "3 indices", 1),
         ("1 < 2 < 3", "do not chain", 6), ("summ(x)", "did you mean sum", 0), ("x[0:1:0]", "cannot be 0", 2),
-        ("sum(x, 1, 2, 3)", "too many arguments", 13), ("sum(x, axes=[0])", "did you mean 'axis'", 0), ("'abc", "no end", 0),
+        ("sum(x, 1, true, f32, 3)", "too many arguments", 21), ("sum(x, axes=[0])", "did you mean 'axis'", 0), ("'abc", "no end", 0),
         (r"sum(x, 'a\q')", r"expected one of \\", 9), (r"sum(x, 'a\x00')", "no zero byte", 9), ("sum(x, [true])", "expected a number here", 8),
         ("[[1], [1, 2]]", "has 2 elements", 6), ("[1, [2]]", "expected", 1), ("99999999999999999999", "64 bits", 0),
         ("x.Q", "expected '(' after it, or .T or .mT", 0), ("x[0].mT", "last two axes", 5), ("(x).Q", "got '.Q'", 4),

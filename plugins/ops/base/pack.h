@@ -269,6 +269,23 @@ BASE_BATCHED(BASE_DECLARE)
     static tn_status name##_decompose(const tn_build *build, const tn_rule *rule,          \
                                       tn_array **outputs)
 
+// Attributes with the dtype of the result behind: rules, which never see it, take the first
+// member for the whole.
+typedef struct {
+    tn_reduce_attrs of;
+    int64_t dtype;
+} reduce_dtype_attrs;
+typedef struct {
+    tn_var_attrs of;
+    int64_t dtype;
+} var_dtype_attrs;
+typedef struct {
+    tn_cumulative_attrs of;
+    int64_t dtype;
+} cumulative_dtype_attrs;
+#define RESULT_DTYPE(type)                                                                 \
+    TN_RESULT_DTYPE_FIELD(type, dtype, "dtype of the result, in which it is computed")
+
 // Primitives that only move elements. On a CPU their reference is as fast as any kernel and
 // faster than their decomposition, so the reference is registered as a kernel, too. X(name)
 #define BASE_CPU_KERNELS(X)                                                                \

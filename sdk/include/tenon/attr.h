@@ -57,6 +57,8 @@ enum {
     TN_ATTR_REQUIRED = 1, // no default: leaving it out fails with TN_ERR_ARGUMENT
     // F64 and I64 only: the value is data and part of no plan. See below.
     TN_ATTR_RUNTIME = 2,
+    // DTYPE only, one a primitive that has an input: the dtype of the result. See below.
+    TN_ATTR_RESULT = 4,
 };
 
 // Runtime attributes: a learning rate, a scale, a position, a seed, whatever a schedule
@@ -75,6 +77,11 @@ enum {
 // that a traced function (tn_function) takes it as an input; given as a number there it is
 // a constant of the trace.
 
+// The dtype of the result, NumPy's `dtype=` of a sum: where it is given, the core converts
+// the first input to it, applies the primitive without it, and converts the outputs; real
+// outputs of complex inputs become the real dtype of its parts. Nodes do not have the
+// attribute, so no rule, reference or kernel sees it.
+
 // One field of an attribute struct. Written by the primitive's author, through the macros
 // below as a rule; static until the plugin's deinit. The core checks it when the plugin is
 // loaded: fields lie within the struct, at multiples of 8, and do not overlap; defaults are
@@ -84,7 +91,7 @@ typedef struct tn_attr_field {
     const char *name;           // a C identifier of at most 63 bytes
     const char *doc;            // one sentence, no full stop
     uint32_t kind;              // TN_ATTR_BOOL .. TN_ATTR_GRAPH
-    uint32_t flags;             // TN_ATTR_REQUIRED, TN_ATTR_RUNTIME, or 0
+    uint32_t flags;             // TN_ATTR_REQUIRED, TN_ATTR_RUNTIME, TN_ATTR_RESULT or 0
     uint64_t offset;            // bytes from the start of the struct
     int64_t default_i;          // for BOOL, I64, DTYPE, CHOICE, BITS; else 0: texts,
                                 // lists and graphs are absent until given
@@ -145,6 +152,11 @@ typedef struct tn_attr_table {
 #define TN_BITS_FIELD(type, member, value, text)                                           \
     {                                                                                      \
         #member, text, TN_ATTR_BITS, 0, offsetof(type, member), value, 0.0, NULL           \
+    }
+// The dtype of the result.
+#define TN_RESULT_DTYPE_FIELD(type, member, text)                                          \
+    {                                                                                      \
+        #member, text, TN_ATTR_DTYPE, TN_ATTR_RESULT, offsetof(type, member), 0, 0.0, NULL \
     }
 // A runtime attribute, a double or an int64_t.
 #define TN_RUNTIME_F64_FIELD(type, member, value, text)                                    \

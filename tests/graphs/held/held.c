@@ -66,6 +66,21 @@ Test(held, an_operator_gives_an_array_that_outlives_its_scope)
     tn_release(z);
 }
 
+Test(held, the_dtype_of_a_result_is_a_conversion)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *x = kept_ramp(2, 3, 1, 1);
+    tn_array *sum = apply(s, "sum", x, NULL, tn_attrs("axis", TN_INTS(1), "dtype", "f64"));
+    cr_assert(eq(i32, tn_array_type(sum)->dtype, TN_F64));
+    tn_array *own = apply(s, "sum", x, NULL, tn_attrs("dtype", "f32"));
+    cr_assert(eq(str, (char *)tn_array_op(own), "base.sum/1"));
+    tn_scope_close(s);
+    cr_assert(sum_of(sum) == 21 && sum_of(own) == 21);
+    tn_release(x);
+    tn_release(sum);
+    tn_release(own);
+}
+
 // What follows from several nodes, from attributes that are inputs, from numbers alone and
 // from a scope's arrays is the same as in a scope, which keeps nothing of it.
 Test(held, each_kind_of_operator_does)

@@ -111,3 +111,32 @@ Test(reductions, reductions_by_role_have_the_attributes_that_the_core_sets)
         refused(&r, "needs one input and one output, got 2 and 1");
     }
 }
+
+// --- the dtype of the result ------------------------------------------------------------
+
+struct attrs {
+    int64_t a, b;
+};
+
+Test(reductions, the_dtype_of_a_result_is_one_attribute_of_its_kind)
+{
+    static const tn_attr_field fields[] = {
+        {.name = "a", .kind = TN_ATTR_I64, .flags = TN_ATTR_RESULT},
+        {.name = "a", .kind = TN_ATTR_DTYPE, .flags = TN_ATTR_RESULT | TN_ATTR_REQUIRED},
+        {.name = "a", .kind = TN_ATTR_DTYPE, .flags = TN_ATTR_RESULT, .default_i = TN_F32},
+    };
+    static const tn_attr_field two[] = {TN_RESULT_DTYPE_FIELD(struct attrs, a, ""),
+                                        TN_RESULT_DTYPE_FIELD(struct attrs, b, "")};
+    tn_primitive r = record("a.b/1");
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        r.attrs =
+            (tn_attr_table){sizeof(struct attrs), 1, sizeof(tn_attr_field), &fields[i]};
+        refused(&r, "'a': expected a dtype without a default");
+    }
+    r.attrs = (tn_attr_table){sizeof(struct attrs), 2, sizeof(tn_attr_field), two};
+    refused(&r, "the dtype of a result: one");
+    r.attrs.num_fields = 1;
+    r.num_inputs = 0;
+    r.expr = "1";
+    refused(&r, "and an input");
+}

@@ -30,6 +30,21 @@ static bool has_runtime(const tn_attr_table *table)
     return false;
 }
 
+// The dtype of the result is no argument of its own: tn_astype() says the same. It is a
+// member where there is a struct.
+static bool is_left_out(const struct emitter *e, const tn_attr_field *field)
+{
+    return !e->has_struct && field->flags & TN_ATTR_RESULT;
+}
+
+static uint32_t count_plain(const tn_attr_table *table)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < table->num_fields; i++)
+        count += !(attr_field(table, i).flags & TN_ATTR_RESULT);
+    return count;
+}
+
 // Whether the call returns a status, and its arrays through arguments.
 static bool gives_status(const tn_primitive *p)
 {
@@ -78,6 +93,8 @@ static void emit_comment(const struct emitter *e)
     }
     for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
         tn_attr_field field = attr_field(&p->attrs, i);
+        if (is_left_out(e, &field))
+            continue;
         fprintf(e->out, "//   %s: ", field.name);
         emit_words(e->out, field.doc);
         fprintf(e->out, " (%s)\n", attr_default(&field, value, sizeof(value)));
@@ -165,6 +182,8 @@ static void emit_parameters(const struct emitter *e)
     }
     for (uint32_t i = 0; !e->has_struct && i < p->attrs.num_fields; i++) {
         tn_attr_field field = attr_field(&p->attrs, i);
+        if (is_left_out(e, &field))
+            continue;
         header_identifier(field.name, strlen(field.name), name);
         fprintf(e->out, ", %s%s", c_type(&field), name);
     }
@@ -230,7 +249,8 @@ static void emit_attrs(const struct emitter *e)
             table->num_fields);
     for (uint32_t i = 0; i < table->num_fields; i++) {
         tn_attr_field field = attr_field(table, i);
-        emit_attr(e, &field);
+        if (!is_left_out(e, &field))
+            emit_attr(e, &field);
     }
     fprintf(e->out,
             "    const tn_attr_list list_ = {attrs_, count_, sizeof(tn_attr), 0};\n");
@@ -348,7 +368,7 @@ void header_emit(FILE *out, const char *plugin, const tn_primitive *primitive, b
 {
     struct emitter e = {.out = out,
                         .primitive = primitive,
-                        .has_struct = primitive->attrs.num_fields > PLAIN_ATTRS ||
+                        .has_struct = count_plain(&primitive->attrs) > PLAIN_ATTRS ||
                                       has_runtime(&primitive->attrs)};
     char array[MAX_NAME], count[MAX_NAME + 32];
     header_function_name(plugin, primitive->id, newest, e.name);

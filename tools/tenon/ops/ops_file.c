@@ -296,7 +296,8 @@ static int ops_read_kind(const struct ops_reader *r, const json_t *item, uint32_
 static int ops_read_attributes(struct ops_reader *r, const json_t *object, tn_primitive *p)
 {
     static const struct ops_word words[] = {{TN_ATTR_REQUIRED, "required"},
-                                            {TN_ATTR_RUNTIME, "runtime"}};
+                                            {TN_ATTR_RUNTIME, "runtime"},
+                                            {TN_ATTR_RESULT, "result"}};
     const json_t *list;
     int failed = ops_read_list(r, object, "attributes", &list);
     if (failed)

@@ -51,15 +51,17 @@ const tn_primitive base_where = {
 // The expression has exp(x) in the place of exp(-x), which overflows where the result is a
 // subnormal number; and unsigned integers cannot be negated. The bound keeps infinity over
 // infinity away, and divisors above 2^126, of which Vulkan promises nothing: from there on
-// the quotient is 1. The rules compute s * (1 - s) from the result s, which takes less than
-// the symbolic derivative.
+// the quotient is 1. Of complex numbers the power that does not overflow is taken; of real
+// ones imag(x) == 0 is constant, nothing is left of that branch, and sin(imag(r)) gives its
+// 0 the dtype of exp(x). The rules compute s * (1 - s) from the result s, which takes less
+// than the symbolic derivative.
 
 static tn_status sigmoid_vjp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *cotangents, const uint64_t *wanted,
                              tn_array **gradients)
 {
     (void)wanted;
-    gradients[0] = build->expr(build, "g, s -> g * s * (1 - s)",
+    gradients[0] = build->expr(build, "g, s -> g * conj(s) * (1 - conj(s))",
                                TN_IN(cotangents[0], rule->outputs[0]), TN_NO_ATTRS);
     return built(gradients[0]);
 }
@@ -75,9 +77,11 @@ static tn_status sigmoid_jvp(const tn_build *build, const tn_rule *rule,
 const tn_primitive base_sigmoid = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.sigmoid/1",
-    .doc = "1 / (1 + exp(-x)): from 0 to 1.",
-    TN_INPUTS(base_x),
-    .expr = "min(exp(x), 1e30) / (1 + min(exp(x), 1e30))",
+    .doc = "1 / (1 + exp(-x)): of real numbers from 0 to 1.",
+    TN_INPUTS(base_number_x),
+    .expr = "r = real(x); e = exp(r > 0 ? sin(imag(r)) - x : x); "
+            "imag(x) == 0 ? min(exp(r), 1e30) / (1 + min(exp(r), 1e30)) "
+            ": (r > 0 ? 1 : e) / (1 + e)",
     .vjp = sigmoid_vjp,
     .jvp = sigmoid_jvp,
 };

@@ -24,6 +24,22 @@ const tn_primitive base_divmod = {
     .expr = "x // y, x % y",
 };
 
+// The primitive of both parts of complex numbers.
+static tn_status number_of_parts(const tn_build *build, const char *primitive,
+                                 tn_array *const *inputs, tn_attr_list attrs,
+                                 tn_array **outputs)
+{
+    tn_array *part[2];
+    for (int32_t i = 0; i < 2; i++)
+        part[i] = build->op(build, primitive,
+                            TN_IN(build->expr(build, i ? "x -> imag(x)" : "x -> real(x)",
+                                              TN_IN(inputs[0]), TN_NO_ATTRS)),
+                            attrs);
+    outputs[0] =
+        build->expr(build, "a, b -> complex(a, b)", TN_IN(part[0], part[1]), TN_NO_ATTRS);
+    return built(outputs[0]);
+}
+
 // --- round ------------------------------------------------------------------------------
 
 typedef struct {
@@ -41,10 +57,12 @@ DECOMPOSE(round)
     tn_array *x = rule->inputs[0];
     const tn_type *type = build->type(x);
     double factor = pow(10, fabs((double)attrs->decimals));
+    if (tn_is_complex(type->dtype))
+        return number_of_parts(build, "base.round/1", rule->inputs,
+                               tn_attrs("decimals", attrs->decimals), outputs);
     if (attrs->decimals == 0)
         outputs[0] = build->expr(build, "x -> round(x)", TN_IN(x), TN_NO_ATTRS);
-    else if (attrs->decimals > 0 && !tn_is_float(type->dtype) &&
-             !tn_is_complex(type->dtype))
+    else if (attrs->decimals > 0 && !tn_is_float(type->dtype))
         outputs[0] = x;
     else if (!tn_is_float(type->dtype)) // whole numbers, to tens, hundreds, ...
         outputs[0] = cast(build,
@@ -60,7 +78,7 @@ DECOMPOSE(round)
 }
 
 COMPOSITE(round, "The nearest number of so many decimals, halves to the even one.",
-          TN_INPUTS(base_x), .attrs = TN_ATTR_TABLE(round_attrs, round_fields));
+          TN_INPUTS(base_number_x), .attrs = TN_ATTR_TABLE(round_attrs, round_fields));
 
 // --- isclose, allclose, array_equal -----------------------------------------------------
 
@@ -80,6 +98,10 @@ static const tn_attr_field equal_fields[] = {
 static const tn_input_info any_two[] = {
     {"x", "the left operand", TN_INPUT_CONSTANT, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
     {"y", "the right operand", TN_INPUT_CONSTANT, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
+};
+static const tn_input_info equal_two[] = {
+    {"x", "the left operand", TN_INPUT_CONSTANT, TN_ALL_DTYPES},
+    {"y", "the right operand", TN_INPUT_CONSTANT, TN_ALL_DTYPES},
 };
 
 // Integers in f64, so that differences do not wrap.
@@ -139,7 +161,7 @@ DECOMPOSE(array_equal)
 COMPOSITE(isclose, "Whether x and y differ by at most atol + rtol * abs(y).", CLOSE);
 COMPOSITE(allclose, "Whether all elements of x and y are close.", CLOSE);
 COMPOSITE(array_equal, "Whether x and y have equal extents and elements.",
-          TN_INPUTS(any_two), .attrs = TN_ATTR_TABLE(close_attrs, equal_fields));
+          TN_INPUTS(equal_two), .attrs = TN_ATTR_TABLE(close_attrs, equal_fields));
 
 // --- nan_to_num -------------------------------------------------------------------------
 
@@ -169,6 +191,11 @@ DECOMPOSE(nan_to_num)
     tn_array *x = rule->inputs[0];
     tn_dtype dtype = build->type(x)->dtype;
     double most = number_most(dtype);
+    if (tn_is_complex(dtype))
+        return number_of_parts(
+            build, "base.nan_to_num/1", rule->inputs,
+            tn_attrs("nan", attrs->nan, "posinf", attrs->posinf, "neginf", attrs->neginf),
+            outputs);
     outputs[0] = x;
     if (tn_is_float(dtype))
         outputs[0] = build->expr(
@@ -181,7 +208,8 @@ DECOMPOSE(nan_to_num)
 }
 
 COMPOSITE(nan_to_num, "x with numbers in the place of NaN and infinities.",
-          TN_INPUTS(base_x), .attrs = TN_ATTR_TABLE(nan_to_num_attrs, nan_to_num_fields));
+          TN_INPUTS(base_number_x),
+          .attrs = TN_ATTR_TABLE(nan_to_num_attrs, nan_to_num_fields));
 
 // --- bits -------------------------------------------------------------------------------
 

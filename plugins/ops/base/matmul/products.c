@@ -324,9 +324,10 @@ typedef struct {
 } addmm_attrs;
 
 static const tn_input_info addmm_inputs[] = {
-    {"c", "what the product is added to; broadcasts to it", 0, 0},
-    {"a", "the left matrices", 0, 0},
-    {"b", "the right matrices", 0, 0},
+    {"c", "what the product is added to; broadcasts to it", 0,
+     TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
+    {"a", "the left matrices", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
+    {"b", "the right matrices", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 static const tn_attr_field addmm_fields[] = {
     TN_F64_FIELD(addmm_attrs, alpha, 1, "factor of the product"),

@@ -135,7 +135,46 @@ static tn_array *hadamard_matrix(const tn_build *build, int64_t h, tn_dtype dtyp
     return cast(build, sign, dtype);
 }
 
-// The transform of n = h * rest elements is that of h, at distance rest, and of rest.
+// Matrices of other sizes, as MLX has them. Of 12: blocks of two by the residues of 5. Of
+// 20 and 28: four by four blocks, in each of which a row is the one above moved by one
+// place; bits of a word are the signs of a block's first row.
+//
+// Paley, "On orthogonal matrices", 1933; Williamson, "Hadamard's determinant theorem and
+// the sum of four squares", 1944.
+static tn_array *hadamard_other(const tn_build *build, int64_t m, tn_dtype dtype)
+{
+    const int64_t words[2][4] = {{0x933de, 0x637c1, 0x0fa53, 0xf7a6d},
+                                 {0xcd69e7e, 0xb467f43, 0x87fb325, 0xfcf1299}};
+    const int64_t *w = words[m == 28];
+    tn_array *i = counted(build, m, 1), *j = counted(build, m, 0), *sign;
+    if (m == 12)
+        sign =
+            build->expr(build,
+                        "i, j -> p = i // 2; q = j // 2; r = (q - p) % 5; "
+                        "b = p == q ? (i | j) & 1 "
+                        ": i & j & 1 ^ (p * q == 0 | r == 1 | r == 4 ? 0 : 1); 1 - 2 * b",
+                        TN_IN(i, j), TN_NO_ATTRS);
+    else
+        sign = build->expr(build,
+                           "i, j -> r = i // side; w = r == 0 ? first : r == 1 ? second "
+                           ": r == 2 ? third : last; "
+                           "1 - 2 * (w >> j // side * side + (j - i) % side & 1)",
+                           TN_IN(i, j),
+                           tn_attrs("side", m / 4, "first", w[0], "second", w[1], "third",
+                                    w[2], "last", w[3]));
+    return cast(build, sign, dtype);
+}
+
+// The middle axis of [outside, matrix's, inside] transformed.
+static tn_array *hadamard_step(const tn_build *build, tn_array *matrix, tn_array *x,
+                               int64_t outside, int64_t h, int64_t inside)
+{
+    x = with_shape(build, "base.reshape/1", x, ints_of(3, (int64_t[]){outside, h, inside}));
+    return build->op(build, "base.matmul/1", TN_IN(matrix, x), TN_NO_ATTRS);
+}
+
+// The transform of n = m * h * rest elements, rest and h powers of two, is that of m, at
+// distance h * rest, of h, at distance rest, and of rest.
 DECOMPOSE(hadamard_transform)
 {
     const hadamard_attrs *attrs = rule->attrs;
@@ -143,23 +182,26 @@ DECOMPOSE(hadamard_transform)
     const tn_type *type = build->type(x);
     const tn_ints shape = tn_extents(build, x);
     int64_t n = shape.count ? shape.value[shape.count - 1] : 0;
-    if (n < 1 || (n & (n - 1)))
-        return build->host->fail(
-            build->host, TN_ERR_ARGUMENT,
-            "the last axis has extent %" PRId64 ", expected a power of two", n);
-    tn_dtype dtype = tn_is_float(type->dtype) ? type->dtype : TN_F32;
-    x = as_dtype(build, x, tn_dtype_computed(dtype));
+    int64_t twos = n > 0 ? n & -n : 0;           // the greatest power of two in n
+    int64_t power = n == twos ? twos : twos / 4; // 12, 20 and 28 have four of it
+    int64_t m = power > 0 ? n / power : 0;
+    if (n < 1 || (m != 1 && m != 12 && m != 20 && m != 28))
+        return build->host->fail(build->host, TN_ERR_ARGUMENT,
+                                 "the last axis has extent %" PRId64
+                                 ", expected a power of two, or 12, 20 or 28 times one",
+                                 n);
+    tn_dtype dtype = tn_is_float(type->dtype) ? type->dtype : TN_F32,
+             wide = tn_dtype_computed(dtype);
+    x = as_dtype(build, x, wide);
     int64_t outside = type_count(type) / n;
-    for (int64_t left = n; left > 1;) {
-        int64_t h = left < HADAMARD_STEP ? left : HADAMARD_STEP, inside = n / left;
+    for (int64_t left = power; left > 1;) {
+        int64_t h = left < HADAMARD_STEP ? left : HADAMARD_STEP, inside = power / left;
         left /= h;
-        // [outside * left, h, inside]: the middle axis is transformed.
-        x = with_shape(build, "base.reshape/1", x,
-                       ints_of(3, (int64_t[]){outside * left, h, inside}));
-        x = build->op(build, "base.matmul/1",
-                      TN_IN(hadamard_matrix(build, h, tn_dtype_computed(dtype)), x),
-                      TN_NO_ATTRS);
+        x = hadamard_step(build, hadamard_matrix(build, h, wide), x, outside * m * left, h,
+                          inside);
     }
+    if (m > 1)
+        x = hadamard_step(build, hadamard_other(build, m, wide), x, outside, m, power);
     x = with_shape(build, "base.reshape/1", x, shape);
     double scale = isnan(attrs->scale) ? 1 / sqrt((double)n) : attrs->scale;
     x = build->expr(build, "x -> x * scale", TN_IN(x), tn_attrs("scale", scale));

@@ -383,9 +383,14 @@ static tn_status triangle(const tn_build *build, const tn_rule *rule, int is_upp
     tn_array *kept =
         build->expr(build, is_upper ? "i, j -> j - i >= i64(k)" : "i, j -> j - i <= i64(k)",
                     TN_IN(counted(build, m, 1), counted(build, n, 0)), tn_attrs("k", k));
-    outputs[0] = build->expr(
-        build, x->dtype == TN_BOOL ? "c, x -> c & x" : "c, x -> select(c, x, 0)",
-        TN_IN(kept, rule->inputs[0]), TN_NO_ATTRS);
+    if (tn_dtype_in(x->dtype, TN_FLOAT8_DTYPES)) // no number is of these
+        outputs[0] = build->expr(
+            build, "c, x, z -> select(c, x, z)",
+            TN_IN(kept, rule->inputs[0], build->scalar(build, x->dtype, 0)), TN_NO_ATTRS);
+    else
+        outputs[0] = build->expr(
+            build, x->dtype == TN_BOOL ? "c, x -> c & x" : "c, x -> select(c, x, 0)",
+            TN_IN(kept, rule->inputs[0]), TN_NO_ATTRS);
     return built(outputs[0]);
 }
 
@@ -400,6 +405,6 @@ DECOMPOSE(triu)
 }
 
 DECOMPOSED(tril, tn_diagonal_attrs, diagonal_fields,
-           "x with zeros above a diagonal of its last two axes.", TN_INPUTS(base_number_x));
+           "x with zeros above a diagonal of its last two axes.", TN_INPUTS(base_any_x));
 DECOMPOSED(triu, tn_diagonal_attrs, diagonal_fields,
-           "x with zeros below a diagonal of its last two axes.", TN_INPUTS(base_number_x));
+           "x with zeros below a diagonal of its last two axes.", TN_INPUTS(base_any_x));

@@ -187,7 +187,7 @@ DECOMPOSE(diagflat)
     return built(outputs[0]);
 }
 
-COMPOSITE(diagflat, "The matrix with x's elements on a diagonal.", TN_INPUTS(base_number_x),
+COMPOSITE(diagflat, "The matrix with x's elements on a diagonal.", TN_INPUTS(base_any_x),
           .attrs = TN_ATTR_TABLE(tn_diagonal_attrs, diagflat_fields));
 
 static const tn_input_info ediff1d_inputs[] = {

@@ -124,7 +124,7 @@ DECOMPOSE(diag)
 }
 
 COMPOSITE(diag, "A diagonal of a matrix, or the matrix with the vector x on one.",
-          TN_INPUTS(base_number_x), .attrs = TN_ATTR_TABLE(tn_diagonal_attrs, diag_fields));
+          TN_INPUTS(base_any_x), .attrs = TN_ATTR_TABLE(tn_diagonal_attrs, diag_fields));
 
 // --- diff -------------------------------------------------------------------------------
 
@@ -133,10 +133,11 @@ typedef struct {
 } diff_attrs;
 
 static const tn_input_info diff_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
     {"prepend", "put in front of x along the axis; a scalar is one element",
-     TN_INPUT_OPTIONAL, 0},
-    {"append", "put behind x, likewise", TN_INPUT_OPTIONAL, 0},
+     TN_INPUT_OPTIONAL, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
+    {"append", "put behind x, likewise", TN_INPUT_OPTIONAL,
+     TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 static const tn_attr_field diff_fields[] = {
     TN_I64_FIELD(diff_attrs, n, 1, "how many times differences are taken"),

@@ -2,10 +2,19 @@
 // cumsum, cumprod, cummax, cummin: running results along an axis.
 #include "../pack.h"
 
+#include <tenon/ops/program.h>
+
 static const tn_attr_field cumulative_fields[] = {
     TN_I64_FIELD(tn_cumulative_attrs, axis, TN_NO_AXIS,
                  "axis to run along; not given: x flattened in row-major order"),
     TN_BOOL_FIELD(tn_cumulative_attrs, reverse, 0, "run from the end"),
+};
+
+static const tn_attr_field total_fields[] = {
+    TN_I64_FIELD(tn_cumulative_attrs, axis, TN_NO_AXIS,
+                 "axis to run along; not given: x flattened in row-major order"),
+    TN_BOOL_FIELD(tn_cumulative_attrs, reverse, 0, "run from the end"),
+    RESULT_DTYPE(cumulative_dtype_attrs),
 };
 
 // --- types ------------------------------------------------------------------------------
@@ -28,14 +37,16 @@ static tn_status cumulative_infer(const tn_infer *infer, tn_dtype dtype, tn_type
 }
 
 // Sums and products have the dtypes of base.sum and base.prod.
+static tn_dtype total_dtype(tn_dtype dtype)
+{
+    return dtype == TN_BOOL || tn_dtype_in(dtype, TN_SIGNED_DTYPES) ? TN_I64
+           : tn_dtype_in(dtype, TN_UNSIGNED_DTYPES)                 ? TN_U64
+                                                                    : dtype;
+}
+
 static tn_status total_infer(const tn_infer *infer, tn_type *types)
 {
-    tn_dtype dtype = infer->types[0].dtype;
-    if (dtype == TN_BOOL || tn_dtype_in(dtype, TN_SIGNED_DTYPES))
-        dtype = TN_I64;
-    else if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES))
-        dtype = TN_U64;
-    return cumulative_infer(infer, dtype, types);
+    return cumulative_infer(infer, total_dtype(infer->types[0].dtype), types);
 }
 
 static tn_status extreme_infer(const tn_infer *infer, tn_type *types)
@@ -76,8 +87,15 @@ static void run_row(const tn_cpu_call *call, int kind, int64_t from, int64_t ste
     tn_dtype dtype = x->layout.dtype;
     double f = 0;
     int64_t k = 0;
+    tn_complex128 z = {0, 0};
     for (int64_t i = 0; i < n; i++, from += step, to += out_step) {
-        if (tn_is_float(dtype)) {
+        if (tn_is_complex(dtype)) {
+            tn_complex128 v = tn_get_complex(x, from);
+            z = !i            ? v
+                : kind == SUM ? tn_complex_operation(TN_EXPR_ADD, z, v)
+                              : tn_complex_multiply(z, v);
+            tn_set_complex(out, to, z);
+        } else if (tn_is_float(dtype)) {
             double v = tn_get_f64(x, from);
             f = i ? next_float(kind, f, v) : v;
             tn_set_f64(out, to, f);
@@ -101,7 +119,9 @@ static void run_flat(const tn_cpu_call *call, int kind, int64_t reverse)
     // The elements first, so that the row can run within the output.
     do {
         int64_t from = tn_offset_at(&x->layout, index);
-        if (tn_is_float(out->layout.dtype))
+        if (tn_is_complex(out->layout.dtype))
+            tn_set_complex(out, at, tn_get_complex(x, from));
+        else if (tn_is_float(out->layout.dtype))
             tn_set_f64(out, at, tn_get_f64(x, from));
         else
             tn_set_i64(out, at, tn_get_i64(x, from));
@@ -220,6 +240,49 @@ static tn_array *moved(const tn_build *build, tn_array *x, int32_t axis, int64_t
     return joined(build, parts, 2, axis);
 }
 
+// By doubling, for devices without a kernel: after k steps each element has the result of
+// the 2^k up to it. `unit` is what no elements give.
+static tn_status by_doubling(const tn_build *build, const tn_rule *rule, const char *text,
+                             double unit, tn_array **outputs)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    int32_t axis;
+    tn_array *x = as_rows(build, rule, rule->inputs[0], &axis);
+    const tn_type *type = build->type(x);
+    if (!type)
+        return TN_ERR_ARGUMENT;
+    tn_dtype dtype = total_dtype(type->dtype);
+    int64_t n = type->extent[axis];
+    x = as_dtype(build, x, tn_dtype_computed(dtype));
+    for (int64_t k = 1; k < n && x; k *= 2)
+        x = build->expr(build, text,
+                        TN_IN(x, moved(build, x, axis, k, attrs->reverse, unit)),
+                        TN_NO_ATTRS);
+    outputs[0] = as_dtype(build, x, dtype);
+    return built(outputs[0]);
+}
+
+DECOMPOSE(cumsum)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    tn_array *x = rule->inputs[0], *part[2];
+    if (!x || !tn_is_complex(build->type(x)->dtype))
+        return by_doubling(build, rule, "x, y -> x + y", 0, outputs);
+    for (int32_t i = 0; i < 2; i++)
+        part[i] = cumulative(
+            build, "base.cumsum/1",
+            build->expr(build, i ? "x -> imag(x)" : "x -> real(x)", TN_IN(x), TN_NO_ATTRS),
+            attrs->axis, attrs->reverse);
+    outputs[0] =
+        build->expr(build, "a, b -> complex(a, b)", TN_IN(part[0], part[1]), TN_NO_ATTRS);
+    return built(outputs[0]);
+}
+
+DECOMPOSE(cumprod)
+{
+    return by_doubling(build, rule, "x, y -> x * y", 1, outputs);
+}
+
 // y[i] = b[i] + a[i] y[i - 1], or with `reverse` y[i + 1].
 static tn_array *recurrence(const tn_build *build, tn_array *a, tn_array *b, int32_t axis,
                             int64_t reverse)
@@ -255,11 +318,14 @@ static tn_status cumprod_vjp(const tn_build *build, const tn_rule *rule,
     (void)wanted;
     if (!type || type->extent[axis] == 0)
         return type ? TN_OK : TN_ERR_ARGUMENT;
+    if (tn_is_complex(type->dtype))
+        x = build->expr(build, "x -> conj(x)", TN_IN(x), TN_NO_ATTRS);
     tn_array *next = moved(build, x, axis, 1, !attrs->reverse, 0);
     tn_array *sums = recurrence(build, next, cotangents[0], axis, !attrs->reverse);
     tn_array *before = product_before(build, rule->outputs[0], axis, attrs->reverse);
-    gradients[0] = as_x(
-        build, rule, build->expr(build, "s, p -> s * p", TN_IN(sums, before), TN_NO_ATTRS));
+    gradients[0] =
+        as_x(build, rule,
+             build->expr(build, "s, p -> s * conj(p)", TN_IN(sums, before), TN_NO_ATTRS));
     return built(gradients[0]);
 }
 
@@ -349,7 +415,7 @@ static tn_status batch(const tn_build *build, const tn_rule *rule, const char *p
     return built(outputs[0]);
 }
 
-#define CUMULATIVE(name, kind, rules, type_rule, sentence)                                 \
+#define CUMULATIVE(name, kind, rules, type_rule, x, type, fields, parts, sentence)         \
     static tn_status name##_reference(const tn_cpu_call *call)                             \
     {                                                                                      \
         return run_reference(call, kind);                                                  \
@@ -363,18 +429,23 @@ static tn_status batch(const tn_build *build, const tn_rule *rule, const char *p
         .struct_size = sizeof(tn_primitive),                                               \
         .id = "base." #name "/1",                                                          \
         .doc = sentence,                                                                   \
-        TN_INPUTS(base_x),                                                                 \
-        .attrs = TN_ATTR_TABLE(tn_cumulative_attrs, cumulative_fields),                    \
+        TN_INPUTS(x),                                                                      \
+        .attrs = TN_ATTR_TABLE(type, fields),                                              \
         .infer = type_rule,                                                                \
+        .decompose = parts,                                                                \
         .reference = name##_reference,                                                     \
         .vjp = rules##_vjp,                                                                \
         .jvp = rules##_jvp,                                                                \
         .vmap = name##_vmap,                                                               \
     }
-CUMULATIVE(cumsum, SUM, cumsum, total_infer, "At each element the sum of those up to it.");
-CUMULATIVE(cumprod, PROD, cumprod, total_infer,
-           "At each element the product of those up to it.");
-CUMULATIVE(cummax, MAX, extreme, extreme_infer,
-           "At each element the greatest of those up to it; NaN behind a NaN.");
-CUMULATIVE(cummin, MIN, extreme, extreme_infer,
-           "At each element the least of those up to it; NaN behind a NaN.");
+#define TOTAL(name) base_number_x, cumulative_dtype_attrs, total_fields, name##_decompose
+#define EXTREME base_x, tn_cumulative_attrs, cumulative_fields, NULL
+#define RUNNING(...) CUMULATIVE(__VA_ARGS__)
+RUNNING(cumsum, SUM, cumsum, total_infer, TOTAL(cumsum),
+        "At each element the sum of those up to it.");
+RUNNING(cumprod, PROD, cumprod, total_infer, TOTAL(cumprod),
+        "At each element the product of those up to it.");
+RUNNING(cummax, MAX, extreme, extreme_infer, EXTREME,
+        "At each element the greatest of those up to it; NaN behind a NaN.");
+RUNNING(cummin, MIN, extreme, extreme_infer, EXTREME,
+        "At each element the least of those up to it; NaN behind a NaN.");

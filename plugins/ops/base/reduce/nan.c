@@ -7,10 +7,16 @@ static const tn_attr_field nan_fields[] = {
     TN_INTS_FIELD(tn_var_attrs, axis, "axes to reduce, one or several; not given: all"),
     TN_BOOL_FIELD(tn_var_attrs, keepdims, 0, "keep reduced axes with extent 1"),
 };
+static const tn_attr_field nansum_fields[] = {
+    TN_INTS_FIELD(tn_var_attrs, axis, "axes to reduce, one or several; not given: all"),
+    TN_BOOL_FIELD(tn_var_attrs, keepdims, 0, "keep reduced axes with extent 1"),
+    RESULT_DTYPE(var_dtype_attrs),
+};
 static const tn_attr_field nanvar_fields[] = {
     TN_INTS_FIELD(tn_var_attrs, axis, "axes to reduce, one or several; not given: all"),
     TN_BOOL_FIELD(tn_var_attrs, keepdims, 0, "keep reduced axes with extent 1"),
     TN_F64_FIELD(tn_var_attrs, ddof, 0, "how much the divisor is less than the count"),
+    RESULT_DTYPE(var_dtype_attrs),
 };
 
 // x with `value` in the place of NaN, in x's dtype.
@@ -87,13 +93,17 @@ static tn_status nan_variance(const tn_build *build, const tn_rule *rule, const 
     const tn_var_attrs *attrs = rule->attrs;
     tn_dtype dtype = nan_mean_dtype(build->type(rule->inputs[0])->dtype);
     tn_array *x = as_dtype(build, rule->inputs[0], tn_dtype_computed(dtype));
-    tn_array *squares = build->expr(build, "x, m -> isnan(x) ? 0 * m : (x - m) * (x - m)",
-                                    TN_IN(x, nan_mean(build, rule, 1)), TN_NO_ATTRS);
+    tn_array *squares = build->expr(
+        build,
+        tn_is_complex(dtype) ? "x, m -> isnan(x) ? 0 * abs(m) : real((x - m) * conj(x - m))"
+                             : "x, m -> isnan(x) ? 0 * m : (x - m) * (x - m)",
+        TN_IN(x, nan_mean(build, rule, 1)), TN_NO_ATTRS);
     tn_array *sum =
         reduced_over(build, "base.sum/1", squares, &attrs->axis, attrs->keepdims);
     const tn_type *type = build->type(sum);
     tn_array *count = as_dtype(build, nan_count(build, rule, attrs->keepdims),
                                type ? type->dtype : TN_F32);
+    dtype = tn_dtype_real(dtype); // of complex numbers the squares of magnitudes
     // NumPy's: NaN where no more than ddof numbers are there.
     outputs[0] = build->expr(build, text, TN_IN(sum, count), tn_attrs("ddof", attrs->ddof));
     outputs[0] = as_dtype(build, outputs[0], dtype);
@@ -138,18 +148,19 @@ DECOMPOSE(nanmin)
     return nan_extreme(build, rule, "base.min/1", INFINITY, outputs);
 }
 
-#define NAN_REDUCTION(name, sentence)                                                      \
-    COMPOSITE(name, sentence, TN_INPUTS(base_x),                                           \
-              .attrs = TN_ATTR_TABLE(tn_var_attrs, nan_fields))
-NAN_REDUCTION(nansum, "The sum of the elements that are no NaN.");
-NAN_REDUCTION(nanprod, "The product of the elements that are no NaN.");
-NAN_REDUCTION(nanmean, "The mean of the elements that are no NaN; NaN of none.");
-NAN_REDUCTION(nanmax, "The greatest of the elements that are no NaN; NaN of none.");
-NAN_REDUCTION(nanmin, "The least of the elements that are no NaN; NaN of none.");
-COMPOSITE(nanvar, "The variance of the elements that are no NaN.", TN_INPUTS(base_x),
-          .attrs = TN_ATTR_TABLE(tn_var_attrs, nanvar_fields));
+#define NAN_SUM                                                                            \
+    TN_INPUTS(base_number_x), .attrs = TN_ATTR_TABLE(var_dtype_attrs, nansum_fields)
+#define NAN_EXTREME TN_INPUTS(base_x), .attrs = TN_ATTR_TABLE(tn_var_attrs, nan_fields)
+COMPOSITE(nansum, "The sum of the elements that are no NaN.", NAN_SUM);
+COMPOSITE(nanprod, "The product of the elements that are no NaN.", NAN_SUM);
+COMPOSITE(nanmean, "The mean of the elements that are no NaN; NaN of none.", NAN_SUM);
+COMPOSITE(nanmax, "The greatest of the elements that are no NaN; NaN of none.",
+          NAN_EXTREME);
+COMPOSITE(nanmin, "The least of the elements that are no NaN; NaN of none.", NAN_EXTREME);
+COMPOSITE(nanvar, "The variance of the elements that are no NaN.", TN_INPUTS(base_number_x),
+          .attrs = TN_ATTR_TABLE(var_dtype_attrs, nanvar_fields));
 COMPOSITE(nanstd, "The standard deviation of the elements that are no NaN.",
-          TN_INPUTS(base_x), .attrs = TN_ATTR_TABLE(tn_var_attrs, nanvar_fields));
+          TN_INPUTS(base_number_x), .attrs = TN_ATTR_TABLE(var_dtype_attrs, nanvar_fields));
 
 // --- counts and ranges ------------------------------------------------------------------
 
@@ -193,8 +204,9 @@ COMPOSITE(ptp, "The greatest element less the least.", TN_INPUTS(base_x),
 // --- average ----------------------------------------------------------------------------
 
 static const tn_input_info average_inputs[] = {
-    {"x", "the array", 0, 0},
-    {"weights", "of x's extents, or of one axis", TN_INPUT_OPTIONAL, 0},
+    {"x", "the array", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
+    {"weights", "of x's extents, or of one axis", TN_INPUT_OPTIONAL,
+     TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 
 DECOMPOSE(average)

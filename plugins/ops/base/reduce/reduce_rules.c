@@ -6,6 +6,11 @@ static const tn_attr_field reduce_fields[] = {
     TN_INTS_FIELD(tn_reduce_attrs, axis, "axes to reduce, one or several; not given: all"),
     TN_BOOL_FIELD(tn_reduce_attrs, keepdims, 0, "keep reduced axes with extent 1"),
 };
+static const tn_attr_field total_fields[] = {
+    TN_INTS_FIELD(tn_reduce_attrs, axis, "axes to reduce, one or several; not given: all"),
+    TN_BOOL_FIELD(tn_reduce_attrs, keepdims, 0, "keep reduced axes with extent 1"),
+    RESULT_DTYPE(reduce_dtype_attrs),
+};
 static const tn_attr_field argmax_fields[] = {
     TN_I64_FIELD(tn_argmax_attrs, axis, TN_NO_AXIS,
                  "axis to search; not given: x flattened in row-major order"),
@@ -104,7 +109,7 @@ const tn_primitive base_sum = {
     .doc = "The sum over axes. Narrow integers and bool are summed in 64 bits.",
     .role = TN_ROLE_SUM,
     TN_INPUTS(base_number_x),
-    .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
+    .attrs = TN_ATTR_TABLE(reduce_dtype_attrs, total_fields),
     .infer = sum_infer,
     .reference = sum_reference,
     .vjp = sum_vjp,
@@ -218,7 +223,7 @@ const tn_primitive base_prod = {
     .doc = "The product over axes. Narrow integers and bool are multiplied in 64 bits.",
     .role = TN_ROLE_PROD,
     TN_INPUTS(base_number_x),
-    .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
+    .attrs = TN_ATTR_TABLE(reduce_dtype_attrs, total_fields),
     .infer = sum_infer,
     .reference = prod_reference,
     .vjp = prod_vjp,
@@ -272,7 +277,7 @@ const tn_primitive base_mean = {
     .doc = "The mean over axes, in f64 for integers.",
     .role = TN_ROLE_MEAN,
     TN_INPUTS(base_number_x),
-    .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
+    .attrs = TN_ATTR_TABLE(reduce_dtype_attrs, total_fields),
     .infer = mean_infer,
     .decompose = mean_decompose,
     .vjp = mean_vjp,

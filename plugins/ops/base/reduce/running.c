@@ -10,8 +10,7 @@ typedef struct {
 static const tn_attr_field running_fields[] = {
     TN_I64_FIELD(running_attrs, axis, TN_NO_AXIS,
                  "the axis; not given: of a vector its own"),
-    TN_DTYPE_FIELD(running_attrs, dtype, 0,
-                   "dtype of the result; not given: as cumsum has it"),
+    RESULT_DTYPE(running_attrs),
     TN_BOOL_FIELD(running_attrs, include_initial, 0, "what no elements give comes first"),
 };
 
@@ -28,11 +27,7 @@ static tn_status running_build(const tn_build *build, const tn_rule *rule,
         check_axis(build->host, attrs->axis == TN_NO_AXIS ? 0 : attrs->axis, rank, &axis);
     if (status)
         return status;
-    if (attrs->dtype)
-        x = as_dtype(build, x, (tn_dtype)attrs->dtype);
     x = build->op(build, primitive, TN_IN(x), tn_attrs("axis", (int64_t)axis));
-    if (attrs->dtype)
-        x = as_dtype(build, x, (tn_dtype)attrs->dtype);
     if (attrs->include_initial && build->type(x)) {
         tn_ints shape = tn_extents(build, x);
         shape.value[axis] = 1;
@@ -54,16 +49,21 @@ DECOMPOSE(cumulative_prod)
     return running_build(build, rule, "base.cumprod/1", 1, outputs);
 }
 
-COMPOSITE(cumulative_sum, "At each element the sum of those up to it.", TN_INPUTS(base_x),
-          .attrs = TN_ATTR_TABLE(running_attrs, running_fields));
+COMPOSITE(cumulative_sum, "At each element the sum of those up to it.",
+          TN_INPUTS(base_number_x), .attrs = TN_ATTR_TABLE(running_attrs, running_fields));
 COMPOSITE(cumulative_prod, "At each element the product of those up to it.",
-          TN_INPUTS(base_x), .attrs = TN_ATTR_TABLE(running_attrs, running_fields));
+          TN_INPUTS(base_number_x), .attrs = TN_ATTR_TABLE(running_attrs, running_fields));
 
 // --- without NaN ------------------------------------------------------------------------
 
 static const tn_attr_field cumulative_fields[] = {
     TN_I64_FIELD(tn_cumulative_attrs, axis, TN_NO_AXIS, "the axis; not given: x flattened"),
     TN_BOOL_FIELD(tn_cumulative_attrs, reverse, 0, "from the end"),
+};
+static const tn_attr_field nan_running_fields[] = {
+    TN_I64_FIELD(tn_cumulative_attrs, axis, TN_NO_AXIS, "the axis; not given: x flattened"),
+    TN_BOOL_FIELD(tn_cumulative_attrs, reverse, 0, "from the end"),
+    RESULT_DTYPE(cumulative_dtype_attrs),
 };
 
 static tn_status nan_running(const tn_build *build, const tn_rule *rule,
@@ -72,7 +72,7 @@ static tn_status nan_running(const tn_build *build, const tn_rule *rule,
     const tn_cumulative_attrs *attrs = rule->attrs;
     tn_array *x = rule->inputs[0];
     tn_dtype dtype = build->type(x)->dtype;
-    if (tn_is_float(dtype))
+    if (tn_is_float(dtype) || tn_is_complex(dtype))
         x = build->expr(build, "x, u -> isnan(x) ? u : x",
                         TN_IN(x, build->scalar(build, dtype, unit)), TN_NO_ATTRS);
     outputs[0] = build->op(build, primitive, TN_IN(x),
@@ -90,10 +90,10 @@ DECOMPOSE(nancumprod)
     return nan_running(build, rule, "base.cumprod/1", 1, outputs);
 }
 
-COMPOSITE(nancumsum, "cumsum, where NaN counts as 0.", TN_INPUTS(base_x),
-          .attrs = TN_ATTR_TABLE(tn_cumulative_attrs, cumulative_fields));
-COMPOSITE(nancumprod, "cumprod, where NaN counts as 1.", TN_INPUTS(base_x),
-          .attrs = TN_ATTR_TABLE(tn_cumulative_attrs, cumulative_fields));
+COMPOSITE(nancumsum, "cumsum, where NaN counts as 0.", TN_INPUTS(base_number_x),
+          .attrs = TN_ATTR_TABLE(cumulative_dtype_attrs, nan_running_fields));
+COMPOSITE(nancumprod, "cumprod, where NaN counts as 1.", TN_INPUTS(base_number_x),
+          .attrs = TN_ATTR_TABLE(cumulative_dtype_attrs, nan_running_fields));
 
 // --- logcumsumexp -----------------------------------------------------------------------
 

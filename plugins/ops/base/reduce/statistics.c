@@ -87,9 +87,9 @@ DECOMPOSE(any)
 }
 
 DECOMPOSED(all, tn_reduce_attrs, reduce_fields, "Whether all elements are nonzero or true.",
-           TN_INPUTS(base_x), .vjp = zero_vjp, .jvp = zero_jvp);
+           TN_INPUTS(base_number_x), .vjp = zero_vjp, .jvp = zero_jvp);
 DECOMPOSED(any, tn_reduce_attrs, reduce_fields, "Whether an element is nonzero or true.",
-           TN_INPUTS(base_x), .vjp = zero_vjp, .jvp = zero_jvp);
+           TN_INPUTS(base_number_x), .vjp = zero_vjp, .jvp = zero_jvp);
 
 // --- var and std ------------------------------------------------------------------------
 
@@ -97,6 +97,7 @@ static const tn_attr_field var_fields[] = {
     TN_INTS_FIELD(tn_var_attrs, axis, "axes to reduce, one or several; not given: all"),
     TN_BOOL_FIELD(tn_var_attrs, keepdims, 0, "keep reduced axes with extent 1"),
     TN_F64_FIELD(tn_var_attrs, ddof, 0, "how much the divisor is less than the count"),
+    RESULT_DTYPE(var_dtype_attrs),
 };
 
 static tn_status var_infer(const tn_infer *infer, tn_type *types)
@@ -105,7 +106,10 @@ static tn_status var_infer(const tn_infer *infer, tn_type *types)
     const tn_reduce_attrs reduced = {attrs->axis, attrs->keepdims};
     tn_infer as_mean = *infer;
     as_mean.attrs = &reduced;
-    return mean_infer(&as_mean, types);
+    tn_status status = mean_infer(&as_mean, types);
+    if (status == TN_OK) // of complex numbers the mean square of magnitudes
+        types[0].dtype = tn_dtype_real(types[0].dtype);
+    return status;
 }
 #define std_infer var_infer
 
@@ -126,7 +130,8 @@ static tn_array *computed(const tn_build *build, tn_array *x)
 {
     const tn_type *type = build->type(x);
     tn_dtype dtype = type ? type->dtype : TN_F32;
-    tn_dtype wide = tn_is_float(dtype) ? tn_dtype_computed(dtype) : TN_F64;
+    tn_dtype wide =
+        tn_is_float(dtype) || tn_is_complex(dtype) ? tn_dtype_computed(dtype) : TN_F64;
     return wide == dtype ? x : cast(build, x, wide);
 }
 
@@ -146,9 +151,11 @@ static tn_status spread_of(const tn_build *build, const tn_rule *rule, const cha
 {
     const tn_var_attrs *attrs = rule->attrs;
     const tn_type *x = build->type(rule->inputs[0]);
+    int is_complex = x && tn_is_complex(x->dtype);
     tn_attr items[2];
     tn_array *squares =
-        build->expr(build, "d -> d * d", TN_IN(distances(build, rule)), TN_NO_ATTRS);
+        build->expr(build, is_complex ? "d -> real(d * conj(d))" : "d -> d * d",
+                    TN_IN(distances(build, rule)), TN_NO_ATTRS);
     tn_array *sum = build->op(build, "base.sum/1", TN_IN(squares),
                               reduced_as(&attrs->axis, attrs->keepdims, items));
     outputs[0] = build->expr(build, text, TN_IN(sum), tn_attrs("n", divisor(build, rule)));
@@ -190,10 +197,12 @@ static tn_status std_jvp(const tn_build *build, const tn_rule *rule,
                          tn_array *const *tangents, tn_array **out_tangents)
 {
     const tn_var_attrs *attrs = rule->attrs;
-    const tn_type *out = build->type(rule->outputs[0]);
+    const tn_type *out = build->type(rule->outputs[0]), *x = build->type(rule->inputs[0]);
+    int is_complex = x && tn_is_complex(x->dtype);
     tn_attr items[2];
-    tn_array *terms = build->expr(build, "t, d -> t * d",
-                                  TN_IN(tangents[0], distances(build, rule)), TN_NO_ATTRS);
+    tn_array *terms =
+        build->expr(build, is_complex ? "t, d -> real(t * conj(d))" : "t, d -> t * d",
+                    TN_IN(tangents[0], distances(build, rule)), TN_NO_ATTRS);
     tn_array *sum = build->op(build, "base.sum/1", TN_IN(terms),
                               reduced_as(&attrs->axis, attrs->keepdims, items));
     sum = build->expr(build, "t, s -> select(s == 0, 0, t / (s * n))",
@@ -204,8 +213,8 @@ static tn_status std_jvp(const tn_build *build, const tn_rule *rule,
     return built(out_tangents[0]);
 }
 
-DECOMPOSED(var, tn_var_attrs, var_fields, "The mean square of the distance from the mean.",
-           TN_INPUTS(base_x));
-DECOMPOSED(std, tn_var_attrs, var_fields,
+DECOMPOSED(var, var_dtype_attrs, var_fields,
+           "The mean square of the distance from the mean.", TN_INPUTS(base_number_x));
+DECOMPOSED(std, var_dtype_attrs, var_fields,
            "The square root of the mean square of the distance from the mean.",
-           TN_INPUTS(base_x), .vjp = std_vjp, .jvp = std_jvp);
+           TN_INPUTS(base_number_x), .vjp = std_vjp, .jvp = std_jvp);

@@ -107,8 +107,7 @@ DECOMPOSE(trim_zeros)
     return set_keep(build, rule->inputs[0], mask, &bound, outputs);
 }
 
-static const tn_input_info trim_inputs[] = {
-    {"x", "a vector", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES}};
+static const tn_input_info trim_inputs[] = {{"x", "a vector", 0, TN_ALL_DTYPES}};
 #define SET                                                                                \
     TN_INPUTS(set_inputs), TN_OUTPUTS(set_outputs),                                        \
         .attrs = TN_ATTR_TABLE(set_attrs, set_fields)

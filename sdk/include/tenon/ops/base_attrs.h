@@ -69,7 +69,9 @@ typedef struct tn_astype_attrs {
 //
 // Result: sums and products of bool and signed integers are i64, of unsigned ones u64; mean
 // and logsumexp of bool and integers are f64; others keep x's dtype. F16 and BF16 are
-// accumulated in f32. max and min of a NaN are NaN, and of no elements an error.
+// accumulated in f32. `dtype`, which sum, prod, mean, var, std and running sums and
+// products have, is TN_ATTR_RESULT: no kernel and no rule sees it. max and min of a NaN are
+// NaN, and of no elements an error.
 //
 // base.all/1, base.any/1 (x): whether all elements, or one, are nonzero or true: bool. Of
 // no elements all is true and any false.

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Wrong arguments of operators: each gives one sentence that says what was got, and what is expected. A bound that
+is too small is none: the first elements are there, and `count` says how many there are."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+import tap  # noqa: E402
+
+GIVEN = ("x=[1.0, 2, 3]", "i=[1, 2, 3]")
+WRONG = """
+pad(x, before=[-1], after=[0])|before of axis 0 is -1, expected at least 0
+pad(x[:0], before=[1], after=[0], mode=reflect)|axis 0 has no elements: only mode constant pads it
+pad(x, before=[1, 1], after=[0])|before has 2 counts, expected one for each of 1 axes
+pad_constant(x, before=[-1], after=[0])|before is -1 for axis 0, expected at least 0
+zeros([-1, 2])|shape is [-1, 2], expected extents of at least 0
+eye(-1)|n is -1 and m -1, expected n at least 0
+tri(2, m=-3)|shape is [2, -3], expected extents of at least 0
+linspace(0, 1, -1)|num -1, expected finite numbers and num at least 0
+broadcast_to(x, [-1])|shape is [-1], expected extents of at least 0
+tile(x, [-1])|reps[0] is -1, expected at least 0
+repeat(x, [-1])|repeats[0] is -1, expected at least 0
+resize(x, [-2])|shape is [-2], expected extents of at least 0
+indices([-1])|shape is [-1], expected extents of at least 0
+diag_indices(-1)|n is -1, expected at least 0
+diag_indices(2, ndim=0)|ndim is 0, expected 1 .. 8
+diag_indices_from(x)|x has shape [3], expected equal extents of 2 axes or more
+tril_indices(-1)|-1 rows and -1 columns, expected 0 .. 1073741824
+boolean_mask(x, [true], size=1)|mask has shape [1], expected the first extents of x, [3]
+boolean_mask(x, [[true, false, true]], size=1)|mask has shape [1, 3], expected the first extents of x, [3]
+boolean_mask(x, [true, false, true], size=-1)|size is -1, expected at least 0
+nonzero(x, size=-1)|size is -1, expected at least 0
+argwhere(x, size=-1)|size is -1, expected at least 0
+unique_values(x, size=-2)|size is -2, expected at least 0
+intersect1d(x, x, size=-1)|size is -1, expected at least 0
+trim_zeros(x, size=-1)|size is -1, expected at least 0
+trim_zeros([[1]], size=2)|x has rank 2, expected 1
+bincount(i, length=-1)|length is -1, expected at least 0
+histogram(x, bins=0)|bins is 0, expected at least 1
+histogram2d(x, x[:2])|x has 3 elements, y 2
+histogram2d(x, x, bins=[1, 2, 3])|bins has 3 values, expected 1 or 2
+histogramdd(x)|sample has shape [3], expected rows of 1 .. 8 coordinates
+histogramdd([[1.0, 2]], lo=[1])|lo or hi has another number of values than 2
+unravel_index(i, [0, 2])|shape is [0, 2], expected extents of at least 1
+unravel_index(i, [])|shape is [], expected at least one extent
+ravel_multi_index(i, i, dims=[2])|2 arrays of indices, expected 1, one an extent
+delete(x, [3])|index 3 is out of range for axis 0 with 3 elements
+insert(x, 1.0, [-4])|index -4 is out of range for axis 0 with 3 elements
+select([true], x, [true])|got 3 arrays, expected pairs of a condition and a choice
+choose(x, x)|x is f64, expected an integer dtype
+packbits(x)|x is f64, expected an integer dtype
+unpackbits(i)|x is i64, expected u8
+lexsort(x, [1, 2])|key 1 has shape [2], expected that of key 0, [3]
+interp(x, [1.0, 2], [1.0])|xp has shape [2] and fp [1], expected equal vectors of at least one element
+cov([[[1.0]]])|x has rank 3, expected at most 2
+gradient(x[:1])|axis 0 has 1 elements, expected at least 2
+gradient(x, x[:2])|spacing of axis 0 has rank 1 and 2 elements, expected a number or 3
+gradient(x, edge_order=3)|edge_order is 3, expected 1 or 2
+gradient(x, 1.0, 2.0)|got 2 spacings, expected one, or one for each of 1 axes
+gradient(1.0)|no axis to go along
+unwrap(x, axis=1)|axis 1 is out of range for rank 1
+geomspace(-1, 1)|start is -1 and stop 1, expected finite numbers of one sign
+vander(x, -2)|x has rank 1 and n is -2, expected rank 1 and at least 0
+hadamard_transform([1, 2, 3, 4, 5, 6])|extent 6, expected a power of two, or 12, 20 or 28 times one
+gcd(x, i)|x is f64, expected an integer dtype
+ldexp(x, x)|i is f64, expected an integer dtype
+sum(x, dtype=f8_e4m3)|input x is f8_e4m3, expected one of bool, i8
+cumsum(x, axis=1, dtype=f32)|axis 1 is out of range for rank 1
+nanargmax(x[:0])|x has shape [0], expected at least one element to reduce
+"""
+SMALL = """
+unique_values([3, 1, 2, 1], size=2)|[1 2]|3
+nonzero([5, 0, 7, 8], size=2)|[0 2]|3
+boolean_mask(x, [true, true, true], size=0)|[]|3
+setxor1d([1, 2], [2, 3, 4], size=1)|[1]|3
+trim_zeros([0, 1, 2, 0], size=1)|[1]|2
+"""
+
+
+def rows(table):
+    return [line.split("|") for line in table.strip().splitlines()]
+
+
+def wrong_arguments_are_told():
+    for call, sentence in rows(WRONG):
+        message = tap.refused("eval", call, *GIVEN, saying=sentence).stderr
+        first, *rest = message.splitlines()
+        assert first.startswith("tenon: base.") and sentence in first, f"{call}: {message}"
+        assert all(line.startswith("  ") for line in rest), f"{call}: more than a sentence: {message}"
+
+
+def a_small_bound_keeps_the_first():
+    for call, values, count in rows(SMALL):
+        out = tap.tenon("eval", call, *GIVEN).stdout.splitlines()
+        assert [out[1], out[3]] == [values, count], f"{call}: {out}"
+
+
+if __name__ == "__main__":
+    tap.run([wrong_arguments_are_told, a_small_bound_keeps_the_first])
