@@ -92,6 +92,7 @@ const struct check_info all_checks[] = {
     // attributes
     {"attrs.parse", "P25", "attributes, printed and parsed, are the same"},
     {"attrs.extremes", "P25", "odd attributes are refused or computed with"},
+    {"attrs.result", "P25", "the dtype of a result means conversions around the node"},
     // references
     {"reference.repeat", "P23", "the same inputs give the same outputs"},
     {"reference.complete", "P23", "every element of the outputs is written"},

@@ -22,7 +22,7 @@ static bool dtypes_fit(const tn_kernel *kernel, const struct sample *s)
         const tn_operand_rule *rule = rule_of(kernel, operand);
         if (dtype == TN_DTYPE_NONE)
             continue;
-        if (rule->dtypes && !tn_dtype_in(dtype, rule->dtypes))
+        if (!tn_dtype_in(dtype, rule->dtypes ? rule->dtypes : TN_FIRST_DTYPES))
             return false;
         if (kernel->flags & TN_KERNEL_SAME_DTYPE && one != TN_DTYPE_NONE && one != dtype)
             return false;

@@ -178,6 +178,8 @@ static void draw_attrs(struct kit *k, struct sample *s)
     const tn_attr_table *table = &s->primitive->attrs;
     for (uint32_t i = 0; i < table->num_fields && i < MAX_FIELDS; i++) {
         const tn_attr_field *field = &table->fields[i];
+        if (field->flags & TN_ATTR_RESULT)
+            continue; // nodes do not have it: attrs.result asks for it
         if (!(field->flags & TN_ATTR_REQUIRED) && random_below(k, 2))
             continue;
         s->given |= UINT64_C(1) << i;

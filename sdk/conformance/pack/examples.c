@@ -144,6 +144,8 @@ static const char *read_attrs(json_t *attrs, struct sample *s)
             i++;
         if (i == count)
             return "an attribute is not one of the primitive's";
+        if (s->primitive->attrs.fields[i].flags & TN_ATTR_RESULT)
+            return "the dtype of a result is asked for by attrs.result alone";
         if (!read_attr(s, i, value))
             return "an attribute has what is no value of its kind";
     }

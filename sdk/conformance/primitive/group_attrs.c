@@ -229,6 +229,86 @@ static void check_attrs_extremes(struct kit *k, struct pack *pack, const tn_prim
     check_end(k);
 }
 
+// --- the dtype of the result ------------------------------------------------------------
+
+static tn_array *graph_cast(tn_scope *scope, const tn_array *x, tn_dtype dtype)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "x -> %s(x)", tn_dtype_name(dtype));
+    return x ? tn_expr(scope, text, TN_IN(x), TN_NO_ATTRS) : NULL;
+}
+
+// Applies the primitive with the dtype given, or between conversions to it.
+static tn_status evaluate_result(struct pack *pack, struct sample *s, uint32_t field,
+                                 tn_dtype dtype, bool is_given, struct array out[MAX_OUT])
+{
+    tn_attr items[MAX_FIELDS];
+    tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
+    tn_scope *scope = tn_scope_open(pack->maker.runtime);
+    uint32_t count = graph_inputs(scope, s, in);
+    s->given |= (uint64_t)is_given << field;
+    *(int64_t *)sample_field(s, &s->primitive->attrs.fields[field]) = dtype;
+    tn_attr_list list = sample_attr_list(s, items);
+    s->given &= ~(UINT64_C(1) << field);
+    if (!is_given)
+        in[0] = graph_cast(scope, in[0], dtype);
+    tn_op_n(scope, s->primitive->id, (const tn_array *const *)in, count, list, results,
+            s->num_outputs);
+    for (uint32_t i = 0; i < s->num_outputs && !is_given; i++) {
+        const tn_type *type = results[i] ? tn_array_type(results[i]) : NULL;
+        bool is_part = type && tn_is_complex(dtype) && !tn_is_complex(type->dtype);
+        results[i] = graph_cast(scope, results[i], is_part ? tn_dtype_real(dtype) : dtype);
+    }
+    tn_status status = graph_read_all(scope, s, results, out);
+    tn_scope_close(scope);
+    return status;
+}
+
+static void result_sample(struct kit *k, struct pack *pack, struct sample *s,
+                          uint32_t field)
+{
+    static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_I32, TN_U8, TN_COMPLEX64};
+    struct array want[MAX_OUT], got[MAX_OUT];
+    sample_fill(k, s);
+    for (size_t i = 0; i < COUNT(dtypes); i++) {
+        bool is_computed = evaluate_result(pack, s, field, dtypes[i], false, want) == TN_OK;
+        bool is_given = evaluate_result(pack, s, field, dtypes[i], true, got) == TN_OK;
+        const char *dtype = tn_dtype_name(dtypes[i]), *failure = NULL;
+        check_case(k);
+        if (is_computed != is_given)
+            check_fail(k, "%s, %s=%s: %s, and between conversions %s", sample_text(s),
+                       s->primitive->attrs.fields[field].name, dtype,
+                       is_given ? "is computed" : "fails", is_given ? "fails" : "does not");
+        else if (is_given && (failure = outputs_compare(s, got, want, 0)))
+            check_fail(k, "%s, %s=%s: differs from what is between conversions: %s",
+                       sample_text(s), s->primitive->attrs.fields[field].name, dtype,
+                       failure);
+        if (is_computed)
+            outputs_free(want);
+        if (is_given)
+            outputs_free(got);
+    }
+    sample_free(s);
+}
+
+static void check_attrs_result(struct kit *k, struct pack *pack, const tn_primitive *p)
+{
+    static struct sample samples[4];
+    uint32_t field = 0;
+    while (field < p->attrs.num_fields && !(p->attrs.fields[field].flags & TN_ATTR_RESULT))
+        field++;
+    if (field == p->attrs.num_fields || !check_begin(k, "attrs.result", "%s", p->id))
+        return;
+    uint32_t count =
+        pack->maker.runtime ? samples_make(&pack->maker, p, samples, COUNT(samples)) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        result_sample(k, pack, &samples[i], field);
+    if (k->cases == 0)
+        check_skip(k, pack->maker.runtime ? "no application was found"
+                                          : "no backend here computes");
+    check_end(k);
+}
+
 void group_attrs(struct kit *k)
 {
     struct pack pack;
@@ -241,6 +321,7 @@ void group_attrs(struct kit *k)
         check_attrs_parse(k, &pack, p);
         if (p->infer)
             check_attrs_extremes(k, &pack, p);
+        check_attrs_result(k, &pack, p);
     }
     pack_close(&pack);
 }
