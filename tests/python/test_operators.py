@@ -38,3 +38,13 @@ def test_operators_describe_themselves():
     assert "layer_norm" in dir(tn.nn)
     assert "softmax" in dir(tn)
     assert "The sum" in tn.sum.__doc__
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float32", "float64", "complex64"])
+def test_reductions_take_the_dtype_of_their_result(dtype):
+    x = np.arange(-6, 6, dtype=np.int8).reshape(3, 4)
+    for name in ("sum", "prod", "cumsum", "cumprod", "mean"):
+        if name != "mean" or np.dtype(dtype).kind in "fc":
+            want = getattr(np, name)(x, axis=1, dtype=dtype)
+            for got in getattr(tn, name)(tn.array(x), axis=1, dtype=dtype), getattr(tn.array(x), name)(axis=1, dtype=dtype):
+                assert np.asarray(got).dtype == dtype and np.allclose(np.asarray(got), want)

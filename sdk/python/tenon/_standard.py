@@ -282,39 +282,13 @@ def clip(x, /, min=None, max=None):
 
 def _reduction(name):
     def function(x, /, axis=None, dtype=None, keepdims=False):
-        if dtype is not None:
-            x = op("astype")(x, dtype)
-        return _narrowed(op(name)(x, axis, keepdims), dtype)
+        return op(name)(x, axis, keepdims, dtype)
 
     function.__name__, function.__doc__ = name, f"The {name} over axes, as operator base.{name}; `dtype` is that of the result."
     return function
 
 
-def _narrowed(x, dtype):
-    return x if dtype is None or x.dtype is as_dtype(dtype) else op("astype")(x, dtype)
-
-
-sum, prod = _reduction("sum"), _reduction("prod")
-
-
-def _truth(name):
-    def function(x, /, axis=None, keepdims=False):
-        return op(name)(x != 0 if x.dtype.kind == "c" else x, axis, keepdims)
-
-    function.__name__, function.__doc__ = name, f"Whether {name} elements over axes are not 0."
-    return function
-
-
-all, any = _truth("all"), _truth("any")
-
-
-def round(x, /, decimals=0):
-    """x to so many decimals, halves to the even one; complex numbers part by part."""
-    if x.dtype.kind != "c":
-        return op("round")(x, decimals)
-    # Not re + im * 1j, which is NaN where one part is infinite.
-    parts = [op("round")(op(part)(x), decimals) for part in ("real", "imag")]
-    return op("squeeze")(op("view")(op("stack")(parts, -1), x.dtype), -1)
+sum, prod, mean = map(_reduction, ("sum", "prod", "mean"))
 
 
 def sign(x, /):
@@ -328,19 +302,12 @@ def sign(x, /):
 
 def diff(x, /, axis=-1, n=1, prepend=None, append=None):
     """Differences of neighbours, n times."""
-    if x.dtype.kind != "c":
-        return op("diff")(x, prepend, append, n, axis)
-    joined = [part for part in (prepend, x, append) if part is not None]
-    x = op("concatenate")(joined, axis) if len(joined) > 1 else x
-    before = (slice(None),) * (axis % x.ndim)
-    for _ in range(n):
-        x = x[(*before, slice(1, None))] - x[(*before, slice(None, -1))]
-    return x
+    return op("diff")(x, prepend, append, n, axis)
 
 
 def _spread(name):
-    def function(x, /, axis=None, correction=0.0, keepdims=False):
-        return op(name)(x, axis, keepdims, correction)
+    def function(x, /, axis=None, correction=0.0, keepdims=False, dtype=None):
+        return op(name)(x, axis, keepdims, correction, dtype)
 
     function.__name__, function.__doc__ = name, f"As operator {name}; `correction` is its ddof."
     return function
@@ -512,8 +479,7 @@ def _linalg():
 
     def trace(x, /, *, offset=0, dtype=None):
         """The sum of the diagonal of the last two axes."""
-        x = x if dtype is None else op("astype")(x, dtype)
-        return _narrowed(op("sum")(op("diagonal")(x, offset, -2, -1), -1), dtype)
+        return op("sum")(op("diagonal")(x, offset, -2, -1), -1, False, dtype)
 
     def vecdot(x1, x2, /, *, axis=-1):
         """Sums of products along an axis, of x1's conjugate."""
