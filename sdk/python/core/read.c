@@ -75,10 +75,12 @@ static DLManagedTensorVersioned *tensor_of(PyObject *self, bool widened)
     if (!building_begin_apart(&b))
         return NULL;
     tn_array *x = array_to_read(self, &b, array_get(self, &b));
-    if (x && widened && is_narrow(tn_array_type(x)->dtype))
-        x = tn_op(b.scope, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)TN_F32));
     if (x) {
         Py_BEGIN_ALLOW_THREADS;
+        // Rounded to its dtype first, which one program with the conversion would not do.
+        if (widened && is_narrow(tn_array_type(x)->dtype) && tn_eval(b.scope, x) == TN_OK)
+            x = tn_op(b.scope, "base.astype/1", TN_IN(x),
+                      tn_attrs("dtype", (int64_t)TN_F32));
         tensor = tn_array_export_versioned(b.scope, x);
         Py_END_ALLOW_THREADS;
     }

@@ -231,12 +231,17 @@ _BY_ELEMENT = ("inverse_indices",)
 
 
 def _unique_complex(x, fields, kind):
-    """Of complex numbers, ordered by their real, then imaginary parts: by the ranks of both."""
-    real, imag = (unique_inverse(op(part)(x)) for part in ("real", "imag"))
-    ranks = real.inverse_indices * max(imag.values.size, 1) + imag.inverse_indices
-    found = unique_all(ranks)
-    # The rank of a NaN tells it from all others, as array_api_strict and NumPy do.
-    found = found._replace(values=op("take")(op("flatten")(x), found.indices))
+    """Of complex numbers, in NumPy's order: without NaN, NaN imaginary, NaN real, both; then by the
+    real parts, then by the imaginary ones. Each NaN differs from all others."""
+    flat = op("flatten")(x)
+    parts = [op(part)(flat) for part in ("real", "imag")]
+    gaps = [op("isnan")(part) for part in parts]
+    ranks = [op("where")(gap, 0, unique_inverse(part).inverse_indices) for gap, part in zip(gaps, parts)]
+    order = gaps[0] * 2 + gaps[1] * 1
+    for rank in (*ranks, op("where")(order > 0, op("arange")(0, flat.size, 1, "int64"), 0)):
+        order = unique_inverse(order * flat.size + rank).inverse_indices
+    found = unique_all(op("reshape")(order, list(x.shape)))
+    found = found._replace(values=op("take")(flat, found.indices))
     return kind(*(getattr(found, f) for f in fields)) if fields else found.values
 
 
