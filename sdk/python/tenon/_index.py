@@ -2,6 +2,7 @@
 """NumPy's indexing: x[...], x[...] = v, x.at[...]. Numbers and slices become one slice; arrays
 of integers become a gather over the axes that they index; masks become such arrays."""
 
+import math
 import operator
 
 from . import _core
@@ -238,6 +239,34 @@ _BINARY = {"add": "add", "subtract": "subtract", "multiply": "multiply", "divide
            "max": "maximum", "min": "minimum"}
 
 
+def _applied(mode, x, y):
+    result = op(_BINARY[mode])(x, y)
+    if result.dtype is not x.dtype:
+        raise TypeError(f"at[...].{mode}: gives {result.dtype.name} where the array is {x.dtype.name}: convert it with astype")
+    return result
+
+
+def _multiplied(arrays, extents, value):
+    """Indices in order, and the products of values at equal ones: each of those up to it, so that the
+    last has all."""
+    front = arrays[0].shape if len(arrays) == 1 else op("broadcast_arrays")(arrays)[0].shape
+    count = math.prod(front)
+    arrays = [op("flatten")(op("broadcast_to")(op("astype")(a, "int64"), list(front))) for a in arrays]
+    rest = list(value.shape[len(front):])
+    value = op("reshape")(value, [count, *rest])
+    place = 0
+    for array, extent in zip(arrays, extents):
+        place = place * extent + op("where")(array < 0, array + extent, array)
+    order = op("argsort")(place)
+    place, value, *arrays = (op("take")(x, order, 0) for x in (place, value, *arrays))
+    step = 1
+    while step < count:
+        is_same = op("reshape")(place[step:] == place[:-step], [count - step] + [1] * len(rest))
+        value = op("concatenate")([value[:step], op("where")(is_same, value[step:] * value[:-step], value[step:])], 0)
+        step *= 2
+    return arrays, value
+
+
 def update(x, index, value, mode="set"):
     """x with the elements at an index set to a value, or combined with it."""
     index, truth = _truths(index)
@@ -251,17 +280,20 @@ def update(x, index, value, mode="set"):
     if not plan.arrays:
         value = plan.disarranged(value, part.shape)
         if mode != "set":
-            value = op(_BINARY[mode])(part, value)
+            value = _applied(mode, part, value)
         return value if plan.is_whole() else op("slice_update")(x, value, plan.start, plan.stop, plan.step)
     if plan.is_empty_mask:
         return x
-    gathered = plan.gathered(part)
-    value = plan.disarranged(value, gathered.shape)
+    value = plan.disarranged(value, plan.gathered(part).shape)
     if mode in ("subtract",):
         value, mode = op("negative")(value), "add"
-    elif mode in ("multiply", "divide", "power"):
-        value, mode = op(_BINARY[mode])(gathered, value), "set"
-    part = op("scatter")(part, value, list(plan.arrays.values()), axes=list(plan.arrays), mode=mode)
+    arrays = list(plan.arrays.values())
+    if mode in ("multiply", "divide", "power"):
+        arrays, value = _multiplied(arrays, [part.shape[a] for a in plan.arrays], value)
+        factors = op("scatter")(op("ones_like")(part), value, arrays, axes=list(plan.arrays))
+        part = _applied(mode, part, factors)
+    else:
+        part = op("scatter")(part, value, arrays, axes=list(plan.arrays), mode=mode)
     return part if plan.is_whole() else op("slice_update")(x, part, plan.start, plan.stop, plan.step)
 
 
