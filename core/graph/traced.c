@@ -423,6 +423,8 @@ static tn_status copy_node(tn_scope *scope, tn_array **map, const struct node *n
     copy->prim = node->prim;
     copy->expr = node->expr;
     copy->hash = node->hash;
+    if (node->device) // the body chose it
+        copy->device = node->device;
     node_order_effects(scope, copy);
     copy->typed = node->typed;
     for (uint32_t i = 0; i < node->num_outputs; i++) {

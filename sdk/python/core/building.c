@@ -10,6 +10,23 @@
 // The device that operations are applied on; NULL: the first that can.
 static _Thread_local PyObject *device;
 
+// As scope_choose_device, also where none is chosen.
+static bool scope_set_device(tn_scope *scope)
+{
+    const char *name = device ? PyUnicode_AsUTF8AndSize(device, NULL) : NULL;
+    if (device && !name)
+        return false;
+    if (tn_scope_device(scope, name) == TN_OK)
+        return true;
+    raise_scope(scope);
+    return false;
+}
+
+bool scope_choose_device(tn_scope *scope)
+{
+    return !device || scope_set_device(scope);
+}
+
 PyObject *set_device(PyObject *module, PyObject *name)
 {
     (void)module;
@@ -21,17 +38,26 @@ PyObject *set_device(PyObject *module, PyObject *name)
     thread_scope_close();
     PyObject *before = device ? device : Py_NewRef(Py_None);
     device = name == Py_None ? NULL : Py_NewRef(name);
+    const struct py_trace *trace = trace_current();
+    if (trace && !scope_set_device(trace->scope)) {
+        Py_XDECREF(device);
+        device = before == Py_None ? NULL : before;
+        return NULL;
+    }
     return before;
+}
+
+PyObject *current_device(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_NewRef(device ? device : Py_None);
 }
 
 // False with an exception set, and the scope closed.
 static bool choose_device(struct py_building *b)
 {
-    const char *name = PyUnicode_AsUTF8AndSize(device, NULL);
-    if (name && tn_scope_device(b->scope, name) == TN_OK)
+    if (scope_set_device(b->scope))
         return true;
-    if (name)
-        raise_scope(b->scope);
     tn_scope_close(b->scope);
     b->scope = NULL;
     return false;

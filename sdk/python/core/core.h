@@ -85,6 +85,11 @@ void thread_scope_close(void);
 // set_device(name or None): where operations of this thread are applied from now on. Gives
 // the name before.
 PyObject *set_device(PyObject *module, PyObject *name);
+// current_device(): that name, or None.
+PyObject *current_device(PyObject *module, PyObject *unused);
+// The scope's operations are applied on this thread's device, where one is chosen. False
+// with an exception set.
+bool scope_choose_device(tn_scope *scope);
 // Gives an Array object of an array of the scope. NULL with the scope's failure raised.
 PyObject *building_array(struct py_building *b, tn_array *array);
 

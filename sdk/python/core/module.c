@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The module tenon._core: the list of its functions.
+#include "define.h"
 #include "trace.h"
 
 // array(object, dtype or None): a new Array.
@@ -46,6 +47,7 @@ static PyMethodDef functions[] = {
     {"stats", runtime_stats, METH_NOARGS, NULL},
     {"set_path_finder", set_path_finder, METH_O, NULL},
     {"set_device", set_device, METH_O, NULL},
+    {"current_device", current_device, METH_NOARGS, NULL},
     {"set_dtypes", set_dtypes, METH_O, NULL},
     {"graph_trace", graph_trace, METH_VARARGS, NULL},
     {"graph_call", graph_call, METH_VARARGS, NULL},
@@ -55,6 +57,13 @@ static PyMethodDef functions[] = {
     {"while_loop", control_while, METH_VARARGS, NULL},
     {"scan", control_scan, METH_VARARGS, NULL},
     {"checkpoint", control_checkpoint, METH_VARARGS, NULL},
+    {"custom_rules", custom_rules, METH_VARARGS, NULL},
+    {"custom_call", custom_call, METH_VARARGS, NULL},
+    {"define_expression", define_expression, METH_VARARGS, NULL},
+    {"define_callback", define_callback, METH_VARARGS, NULL},
+    {"glsl", compile_glsl, METH_VARARGS, NULL},
+    {"define_shader", define_shader, METH_VARARGS, NULL},
+    {"apply_shader", apply_shader, METH_VARARGS, NULL},
     {"is_tracing", is_tracing, METH_NOARGS, NULL},
     {"is_watching", is_watching, METH_NOARGS, NULL},
     {"watch", watch_arrays, METH_O, NULL},

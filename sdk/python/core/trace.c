@@ -27,7 +27,7 @@ void trace_release(struct py_trace *trace)
         free(trace);
 }
 
-static struct py_trace *trace_begin(const char *what, tn_scope *scope)
+struct py_trace *trace_begin(const char *what, tn_scope *scope)
 {
     struct py_trace *trace = malloc(sizeof(*trace));
     if (!trace)
@@ -37,7 +37,7 @@ static struct py_trace *trace_begin(const char *what, tn_scope *scope)
     return trace;
 }
 
-static void trace_end(struct py_trace *trace)
+void trace_end(struct py_trace *trace)
 {
     innermost = trace->outer;
     trace->scope = NULL;
@@ -72,7 +72,7 @@ static void graph_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-static const tn_graph *graph_get(PyObject *object)
+const tn_graph *graph_get(PyObject *object)
 {
     bool is_graph = Py_TYPE(object) == graph_type;
     const tn_graph *graph = is_graph ? ((struct py_graph *)object)->graph : NULL;
@@ -82,7 +82,7 @@ static const tn_graph *graph_get(PyObject *object)
     return graph;
 }
 
-static PyObject *graph_wrap(const tn_graph *graph)
+PyObject *graph_wrap(const tn_graph *graph)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(graph_type, Py_tp_alloc);
     struct py_graph *self = (struct py_graph *)alloc(graph_type, 0);
@@ -119,7 +119,9 @@ static tn_status run_python(tn_scope *scope, tn_array *const *inputs, uint64_t n
         return TN_ERR_MEMORY;
     struct py_building b = {.scope = scope, .trace = trace};
     struct array_list results = {0};
-    PyObject *list = call_with(trace, body->callable, inputs, num_inputs);
+    PyObject *list = scope_choose_device(scope)
+                         ? call_with(trace, body->callable, inputs, num_inputs)
+                         : NULL;
     bool returned = list && array_list_get(&b, list, &results);
     tn_status status = returned ? tn_graph_outputs(scope, results.items, results.count)
                                 : tn_scope_fail(scope, TN_ERR_ARGUMENT, "the body raised");
@@ -174,8 +176,9 @@ static PyObject *trace_graph(struct py_building *b, const struct python_body *bo
 PyObject *graph_trace(PyObject *module, PyObject *args)
 {
     (void)module;
-    static const char *const known[] = {"function",   "vmap", "cond",
-                                        "while_loop", "scan", "checkpoint"};
+    static const char *const known[] = {"function",        "vmap",   "cond",
+                                        "while_loop",      "scan",   "checkpoint",
+                                        "custom_function", "kernel", "saved graph"};
     const char *what;
     struct python_body body = {.what = "graph"};
     PyObject *list, *axes = Py_None;

@@ -22,6 +22,26 @@ struct py_trace *trace_current(void);
 struct py_trace *trace_retain(struct py_trace *trace);
 void trace_release(struct py_trace *trace);
 
+// Begins a body in `scope`, until trace_end; `what` is static. NULL without memory.
+struct py_trace *trace_begin(const char *what, tn_scope *scope);
+void trace_end(struct py_trace *trace);
+
+// The graph of a Graph object, borrowed; NULL with an exception set. And an object of one.
+const tn_graph *graph_get(PyObject *object);
+PyObject *graph_wrap(const tn_graph *graph);
+
+// --- custom.c: rules of derivatives and batching in Python ---
+
+// custom_rules(vjp, jvp, vmap): an object for custom_call, of callables or None, which
+// lives as long as the process:
+//   vjp(inputs, outputs, cotangents, wanted) -> a list, an Array or None for each input
+//   jvp(inputs, outputs, tangents) -> a list for the outputs
+//   vmap(inputs, axes, size) -> (outputs, axes of outputs)
+// Lists have None for an array that is not given, and for no axis.
+PyObject *custom_rules(PyObject *module, PyObject *args);
+// custom_call(graph, rules, arrays): the outputs of a graph with rules of its own.
+PyObject *custom_call(PyObject *module, PyObject *args);
+
 // graph_trace(what, body, types): calls body(list of Arrays), which returns a list of
 // Arrays. Gives (Graph, list of the Arrays of the enclosing scope that the body used).
 PyObject *graph_trace(PyObject *module, PyObject *args);

@@ -12,6 +12,7 @@ takes. Arrays are computed when they are read: by print, float, numpy.asarray, t
 
 import atexit as _atexit
 import contextlib as _contextlib
+import importlib as _importlib
 import json as _json
 import math as _math
 import types as _types
@@ -23,6 +24,7 @@ from . import _array
 from ._index import op as _op
 from ._info import Info as _Info, finfo, iinfo, isdtype
 from . import _operators, _plugins, _standard
+from ._custom import custom_function
 from ._transforms import (checkpoint, cond, function, grad, jvp, scan, stop_gradient, value_and_grad, vjp, vmap,
                           while_loop)
 from ._tree import flatten as tree_flatten, map_tree as tree_map, unflatten as tree_unflatten
@@ -65,11 +67,6 @@ def eval(*trees):
 def async_eval(*trees):
     """Starts computing the arrays in trees, and returns at once."""
     _core.eval([leaf for leaf in tree_flatten(trees)[0] if isinstance(leaf, Array)], True)
-
-
-def expr(text, *arrays, **attrs):
-    """Applies an expression to arrays: expr("x, y -> alpha * x + y", x, y, alpha=2.0)."""
-    return _core.expr(text, arrays, attrs)
 
 
 def load(path):
@@ -161,9 +158,16 @@ class _Pack(_types.ModuleType):
         return sorted({*self._ids, *(name for name in self.__dict__ if not name.startswith("_"))})
 
 
+# What lies in modules that are imported when it is first used.
+_LATER = {"KernelError": "_kernels", "expr": "_kernels", "vulkan_kernel": "_vulkan", "cpu_kernel": "_c"}
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _LATER:
+        value = globals()[name] = getattr(_importlib.import_module("." + _LATER[name], __name__), name)
+        return value
     table = _ids()
     if name in table:
         pack = globals()[name] = _Pack(name, table[name])
@@ -178,4 +182,4 @@ def __getattr__(name):
 
 def __dir__():
     table = _ids()
-    return sorted({*globals(), *table, *(name for pack in _PACKS for name in table.get(pack, {}))})
+    return sorted({*globals(), *_LATER, *table, *(name for pack in _PACKS for name in table.get(pack, {}))})

@@ -235,7 +235,7 @@ class function:
     def __call__(self, *args, **kwargs):
         leaves, structure = flatten((args, kwargs))
         owner = self._owners(args) if self.static else ()
-        arrays, key, plan = [], [structure], []
+        arrays, key, plan = [], [structure, _core.current_device()], []
         for i, leaf in enumerate(leaves):
             is_static = i < len(owner) and owner[i] in self.static
             if _is_array(leaf) or hasattr(leaf, "__array__") or (type(leaf) in (int, float, complex) and not is_static):

@@ -6,6 +6,11 @@
 #include "../device/device.h"
 #include "../dispatch/plan_program.h"
 
+#include <tenon/glsl.h>
+
+// The compiler as an interface of the plugin: glsl.c.
+extern const tn_glsl jit_glsl;
+
 // A module of family vulkan.glsl/1. `name` is for messages.
 tn_status jit_compile_module(tn_device *device, const char *name,
                              const tn_vulkan_module *module, struct vk_code *out);

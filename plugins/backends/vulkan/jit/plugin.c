@@ -10,6 +10,8 @@
 #include "vulkan/record.h"
 #include "vulkan/records.h"
 
+#include <tenon/launches.h>
+
 const char own_family[] = TN_FAMILY_VULKAN_GLSL;
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
@@ -63,8 +65,13 @@ static const tn_ops jit_ops = OWN_KERNELS_OPS;
 
 static const void *query(const char *id)
 {
+    static const char *const own[] = {TN_IFACE_LAUNCHES, TN_IFACE_GLSL, NULL};
     if (strcmp(id, TN_IFACE_BACKEND) == 0)
         return &jit_backend;
+    if (strcmp(id, TN_IFACE_GLSL) == 0)
+        return &jit_glsl;
+    if (strcmp(id, TN_IFACE_LIST) == 0)
+        return own;
     return strcmp(id, TN_IFACE_OPS) == 0 ? &jit_ops : vk_query(id);
 }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Primitives that are defined while the process runs: expressions, kernels of GPUs, C
+// functions. What is registered lives until the runtime is closed.
+#ifndef TENON_PYTHON_DEFINE_H
+#define TENON_PYTHON_DEFINE_H
+
+#include "core.h"
+
+#include <tenon/plugin.h>
+
+// --- define.c ---
+
+// Room for the record of a primitive with inputs and outputs of these names (sequences of
+// texts), and `more` bytes behind that for whoever registers it. NULL with an exception
+// set.
+struct py_definition {
+    tn_primitive record;
+    tn_input_info inputs[64];
+    tn_output_info outputs[8];
+    tn_attr_field fields[MAX_ATTRS];
+};
+struct py_definition *definition_create(const char *id, const char *doc, PyObject *inputs,
+                                        PyObject *outputs, size_t more);
+// Registers a definition and its kernel, or NULL. False with an exception set.
+bool definition_register(struct py_definition *definition, const tn_kernel *kernel);
+// A copy of a text of Python that lives as long as the process; NULL with an exception.
+char *text_keep(PyObject *text);
+
+// define_expression(id, doc, expression, inputs, outputs, attributes: a dict of numbers).
+PyObject *define_expression(PyObject *module, PyObject *args);
+// define_callback(id, signature, address, is_serial): a C function (<tenon/ffi.h>).
+PyObject *define_callback(PyObject *module, PyObject *args);
+
+// --- shader.c ---
+
+// glsl(text, name): SPIR-V as bytes, or a tuple (message, file, line, column) of the first
+// error.
+PyObject *compile_glsl(PyObject *module, PyObject *args);
+// define_shader(id, doc, inputs, outputs, features, modules, has_body): modules are SPIR-V:
+// the kernel, five that copy and five that fill elements of 1, 2, 4, 8 and 16 bytes, which
+// may be left out (see shader.c).
+PyObject *define_shader(PyObject *module, PyObject *args);
+// apply_shader(id, arrays, launch: a list of integers, body: a Graph or None, outputs).
+PyObject *apply_shader(PyObject *module, PyObject *args);
+
+#endif // TENON_PYTHON_DEFINE_H

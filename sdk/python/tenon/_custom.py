@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Functions with derivatives and batching of one's own."""
+
+import functools
+
+from . import _core
+from ._core import Array
+from ._index import op
+from ._tree import describe, flatten, leaves_under, unflatten
+
+
+class custom_function:
+    """A function whose derivatives, or whose mapping over a batch, are given beside it:
+
+        @tenon.custom_function
+        def rounded(x):
+            return tenon.round(x)
+
+        @rounded.vjp
+        def _(primals, cotangents, outputs):
+            return cotangents
+
+    Rules get `primals` as the function got its arguments: the one, or a tuple of several.
+    vjp gives the cotangents of the primals (None: zero), of their structure;
+    jvp(primals, tangents) gives the tangents of the outputs; vmap(primals, axes) gives the
+    outputs and the axis of each, where `axes` is one number or None, or a tuple of such.
+    What is not given follows from the function. Arguments are given by position; what is no
+    array is handed to the rules as it is. The function is traced: it has no values to read."""
+
+    def __init__(self, function, name=None):
+        if function:
+            functools.update_wrapper(self, function)
+        else:
+            self.__name__ = name
+        self.function = function
+        self._rules = {"vjp": None, "jvp": None, "vmap": None}
+        self._made = {}
+
+    def _rule(self, name, rule):
+        if not callable(rule):
+            raise TypeError(f"custom_function: {name} is {rule!r}, expected a function")
+        self._rules[name] = rule
+        self._made.clear()
+        return self
+
+    def vjp(self, rule):
+        """Takes the rule of reverse mode."""
+        return self._rule("vjp", rule)
+
+    def jvp(self, rule):
+        """Takes the rule of forward mode."""
+        return self._rule("jvp", rule)
+
+    def vmap(self, rule):
+        """Takes the rule of batching."""
+        return self._rule("vmap", rule)
+
+    def __call__(self, *args):
+        return self._apply(self.function, args)
+
+    def _apply(self, function, args):
+        args = tuple(args)
+        if not any(self._rules.values()):
+            return function(*args)
+        leaves, structure = flatten(args)
+        is_array = tuple(isinstance(leaf, Array) or hasattr(leaf, "__array__") for leaf in leaves)
+        arrays = [leaf if isinstance(leaf, Array) else _core.array(leaf) for leaf, of in zip(leaves, is_array) if of]
+        call = _Call(self, function, structure, leaves, is_array)
+        graph, used = _core.graph_trace("custom_function", call.body, arrays)
+        outputs = _core.custom_call(graph, call.rules(len(used)), arrays + used)
+        return unflatten(call.result, outputs)
+
+
+class _Call:
+    """A call: where the arrays are among the leaves, and the rules of lists for that."""
+
+    def __init__(self, owner, function, structure, leaves, is_array):
+        self.owner, self.function, self.structure, self.is_array = owner, function, structure, is_array
+        self.leaves = [None if of else leaf for leaf, of in zip(leaves, is_array)]
+        self.result = None
+
+    def tree(self, arrays):
+        """The arguments with these in the place of arrays: the one argument, or the tuple."""
+        arrays = iter(arrays)
+        args = unflatten(self.structure, [next(arrays) if of else leaf
+                                          for leaf, of in zip(self.leaves, self.is_array)])
+        return args[0] if len(args) == 1 else args
+
+    def body(self, arrays):
+        args = self.tree(arrays)
+        many = len(self.structure[2]) != 1
+        outputs, self.result = flatten(self.function(*args) if many else self.function(args))
+        return [leaf if isinstance(leaf, Array) else _core.array(leaf) for leaf in outputs]
+
+    def rules(self, num_used):
+        """The object of the core for rules of such calls, made once for each kind of call."""
+        key = (self.structure, self.is_array, self.result, num_used)
+        try:
+            key += tuple((type(leaf), leaf) for leaf in self.leaves)
+            known = self.owner._made.get(key)
+        except TypeError:  # an argument that is no array and has no hash
+            key = known = None
+        if known is None:
+            given = self.owner._rules
+            known = _core.custom_rules(*(getattr(self, name) if given[name] else None for name in ("vjp", "jvp", "vmap")))
+            if key is not None:
+                self.owner._made[key] = known
+        return known
+
+    def _name(self):
+        return getattr(self.owner, "__name__", "custom_function")
+
+    def _own(self, arrays, what, is_given):
+        """Those of the arguments. The others are arrays that the body uses beside them."""
+        count = sum(self.is_array)
+        if any(is_given(item) for item in arrays[count:]):
+            raise ValueError(f"{self._name()}: a {what} is asked for by an array that the function uses and that is "
+                             "not among its arguments, of which its rules know nothing: pass it as an argument")
+        return arrays[:count]
+
+    def _results(self, tree, structure, rule, what):
+        leaves, its = flatten(tree)
+        if its != structure:
+            raise ValueError(f"{self._name()}: rule {rule} gave {describe(its)}, expected {what}, {describe(structure)}")
+        return leaves
+
+    def vjp(self, inputs, outputs, cotangents, wanted):
+        self._own(wanted, "derivative", bool)
+        count = sum(self.is_array)
+        cotangents = [op("zeros_like")(y) if g is None else g for g, y in zip(cotangents, outputs)]
+        given = self.owner._rules["vjp"](self.tree(inputs), unflatten(self.result, cotangents),
+                                         unflatten(self.result, outputs))
+        parts = self._gradients(given)
+        gradients = [part for part, of in zip(parts, self.is_array) if of]
+        for number, (x, g) in enumerate(zip(inputs, gradients)):
+            if isinstance(g, Array) and g.shape != x.shape:
+                raise ValueError(f"{self._name()}: rule vjp gave shape {g.shape} for array {number} of its "
+                                 f"arguments, which has {x.shape}")
+        return gradients + [None] * (len(inputs) - count)
+
+    def _gradients(self, given):
+        """The leaf for each leaf of the arguments in what a vjp gave; None where it gave None."""
+        expected = self.structure if len(self.structure[2]) != 1 else self.structure[2][0]
+        parts = leaves_under(expected, tuple(given) if isinstance(given, list) and expected is self.structure else given)
+        if parts is None:
+            raise ValueError(f"{self._name()}: rule vjp gave {describe(flatten(given)[1])}, expected cotangents as the "
+                             f"arguments are, {describe(expected)}")
+        return parts
+
+    def jvp(self, inputs, outputs, tangents):
+        primals = inputs[: sum(self.is_array)]
+        given = self._own(tangents, "derivative", lambda t: t is not None)
+        given = [op("zeros_like")(x) if t is None else t for t, x in zip(given, primals)]
+        result = self.owner._rules["jvp"](self.tree(primals), self.tree(given))
+        return self._results(result, self.result, "jvp", "tangents as the outputs are")
+
+    def vmap(self, inputs, axes, size):
+        primals = inputs[: sum(self.is_array)]
+        given = self._own(axes, "batch", lambda a: a is not None)
+        result = self.owner._rules["vmap"](self.tree(primals), self.tree(given))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ValueError(f"{self._name()}: rule vmap gave {type(result).__name__}, expected (outputs, axes)")
+        outputs = self._results(result[0], self.result, "vmap", "outputs as without a batch")
+        places = result[1]
+        if isinstance(places, int) or places is None:
+            places = [places] * len(outputs)
+        places = list(places)
+        if len(places) != len(outputs):
+            raise ValueError(f"{self._name()}: rule vmap gave {len(places)} axes for {len(outputs)} outputs")
+        return outputs, places
