@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+// An integer beyond 64 bits stays an OverflowError.
 static bool refuse(const tn_attr_field *field, const char *expected, PyObject *value)
 {
+    PyObject *kind =
+        PyErr_ExceptionMatches(PyExc_OverflowError) ? PyExc_OverflowError : PyExc_TypeError;
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "attribute %s: got %R, expected %s", field->name, value,
-                 expected);
+    PyErr_Format(kind, "attribute %s: got %R, expected %s", field->name, value, expected);
     return false;
 }
 
@@ -59,11 +61,14 @@ static bool add_ints(struct attr_room *room, tn_attr *attr, const tn_attr_field 
 {
     tn_ints *ints = &room->ints[room->count];
     uint64_t count = length_of(value);
-    if (count > TN_MAX_RANK)
-        return refuse(field, "at most 8 integers", value);
+    if (count > TN_MAX_RANK) {
+        PyErr_Format(PyExc_ValueError, "attribute %s: got %R, expected at most %d integers",
+                     field->name, value, TN_MAX_RANK);
+        return false;
+    }
     *ints = (tn_ints){.count = (uint32_t)count, .given = 1};
     if (!each_element(value, ints->value, store_int))
-        return refuse(field, "an integer or a list of integers", value);
+        return refuse(field, "an integer or a list of integers of 64 bits", value);
     attr->ints = ints;
     return true;
 }

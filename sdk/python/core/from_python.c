@@ -250,9 +250,11 @@ static bool store_all(struct nested *n, PyObject *object, int32_t axis)
         return false;
     }
     for (Py_ssize_t i = 0; i < size; i++) {
-        PyObject *item =
-            PyList_Check(object) ? PyList_GetItem(object, i) : PyTuple_GetItem(object, i);
-        if (!item || !store_all(n, item, axis + 1))
+        // Referred to: converting it may call what takes it out of the list.
+        PyObject *item = PySequence_GetItem(object, i);
+        bool stored = item && store_all(n, item, axis + 1);
+        Py_XDECREF(item);
+        if (!stored)
             return false;
     }
     return true;
@@ -278,6 +280,34 @@ static bool fits(const struct nested *n, tn_dtype dtype)
     return true;
 }
 
+// As fits, for floats, which are cut to integers; complex numbers are no others.
+static bool reals_fit(const struct nested *n, tn_dtype dtype)
+{
+    if (!dtype || tn_dtype_in(dtype, TN_COMPLEX_DTYPES) || dtype == TN_BOOL)
+        return true;
+    if (n->kind == TN_KIND_COMPLEX) {
+        PyErr_Format(PyExc_TypeError,
+                     "complex numbers for an array of %s: take tenon.real of them",
+                     tn_dtype_name(dtype));
+        return false;
+    }
+    if (!tn_dtype_in(dtype, TN_INTEGER_DTYPES))
+        return true;
+    double end = (double)((uint64_t)1 << (tn_dtype_precision(dtype) - 1)) * 2;
+    double start = tn_dtype_in(dtype, TN_SIGNED_DTYPES) ? -end : 0;
+    for (uint64_t i = 0; i < n->count; i++) {
+        double value = n->reals[2 * i];
+        if ((value > start - 1 || value >= start) && value < end)
+            continue;
+        char text[32];
+        PyOS_snprintf(text, sizeof(text), "%g", value);
+        PyErr_Format(PyExc_OverflowError, "a number of %s is out of the range of %s", text,
+                     tn_dtype_name(dtype));
+        return false;
+    }
+    return true;
+}
+
 // The numbers as an array of their own dtype: i64 (u64), f32, complex64, or, where another
 // dtype is wanted, of the widest of the kind.
 static tn_array *nested_array(struct py_building *b, struct nested *n, tn_dtype dtype)
@@ -294,6 +324,8 @@ static tn_array *nested_array(struct py_building *b, struct nested *n, tn_dtype 
                                : tn_op(b->scope, "base.astype/1", TN_IN(x),
                                        tn_attrs("dtype", (int64_t)wanted));
     }
+    if (!reals_fit(n, dtype))
+        return NULL;
     bool is_complex = n->kind == TN_KIND_COMPLEX;
     for (uint64_t i = 0; !is_complex && i < n->count; i++)
         n->reals[i] = n->reals[2 * i];
@@ -362,13 +394,15 @@ static tn_array *view_array(struct py_building *b, PyObject *object, Py_buffer *
 {
     tn_dtype dtype = dtype_of_format(view->format ? view->format : "B", view->itemsize);
     tn_shape shape = {.rank = view->ndim};
-    if (!dtype || view->ndim > TN_MAX_RANK) {
-        PyErr_Format(
-            PyExc_TypeError,
-            "%s of elements of format \"%s\" and %d axes: no dtype of tenon, or more "
-            "than %d axes",
-            "an object", view->format ? view->format : "B", view->ndim, TN_MAX_RANK);
-        (void)object;
+    if (!dtype) {
+        PyErr_Format(PyExc_TypeError,
+                     "elements of format \"%s\" of %R: no dtype of tenon's",
+                     view->format ? view->format : "B", (PyObject *)Py_TYPE(object));
+        return NULL;
+    }
+    if (view->ndim > TN_MAX_RANK) {
+        PyErr_Format(PyExc_ValueError, "%d axes, expected at most %d", view->ndim,
+                     TN_MAX_RANK);
         return NULL;
     }
     for (int i = 0; i < view->ndim; i++)
@@ -410,6 +444,18 @@ static tn_array *array_by_method(struct py_building *b, PyObject *object,
 
 static tn_array *capsule_array(struct py_building *b, PyObject *capsule)
 {
+    if (!PyCapsule_IsValid(capsule, "dltensor")) {
+        const char *name =
+            PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
+        if (name && strcmp(name, "used_dltensor") == 0)
+            PyErr_SetString(PyExc_ValueError,
+                            "a DLPack capsule that was taken before: each is taken once");
+        else if (!PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError,
+                         "%R is no DLPack capsule: expected one named \"dltensor\"",
+                         capsule);
+        return NULL;
+    }
     DLManagedTensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
     if (!tensor || PyCapsule_SetName(capsule, "used_dltensor") != 0)
         return NULL;
@@ -480,6 +526,11 @@ PyObject *from_dlpack(PyObject *module, PyObject *object)
         x = capsule_array(&b, object);
     else
         x = array_by_method(&b, object, "__dlpack__", capsule_array);
+    if (!x && PyErr_ExceptionMatches(PyExc_AttributeError) &&
+        !PyObject_HasAttrString(object, "__dlpack__")) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "from_dlpack: %R has no __dlpack__", object);
+    }
     PyObject *result = x || !PyErr_Occurred() ? building_array(&b, x) : NULL;
     building_end(&b);
     return result;

@@ -311,6 +311,13 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
                                      &version, &device, &copy))
         return NULL;
     int kind = 1, index = 0;
+    if ((device != Py_None && !PyTuple_Check(device)) ||
+        (version != Py_None && !PyTuple_Check(version))) {
+        PyErr_SetString(
+            PyExc_TypeError,
+            "__dlpack__: expected dl_device and max_version as pairs of integers");
+        return NULL;
+    }
     if (device != Py_None && !PyArg_ParseTuple(device, "ii", &kind, &index))
         return NULL;
     if (stream != Py_None || kind != 1) {

@@ -48,13 +48,17 @@ def array(object, dtype=None):
 
 def asarray(object, dtype=None, device=None, copy=None):
     """As array(); an Array of the dtype is given back as it is."""
+    _standard._no_device(device)
     if isinstance(object, Array) and not copy and (dtype is None or object.dtype == dtype):
         return object
+    if copy is False:
+        raise ValueError("asarray: copy=False, and this object can only be copied (tenon.from_dlpack takes memory in place)")
     return _core.array(object, dtype)
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
     """An array of another library by its __dlpack__(), in place where the device permits."""
+    _standard._no_device(device)
     array = _core.from_dlpack(x)
     return _op("copy")(array) if copy else array
 

@@ -103,6 +103,8 @@ def to_device(self, device, /, *, stream=None):
     """The array itself: an array lies where its last result was computed."""
     if stream is not None:
         raise ValueError("to_device: tenon has no streams")
+    if device != "default":
+        raise ValueError(f"to_device: got {device!r}, expected \"default\"; a block of `with tenon.device(...)` chooses devices")
     return self
 
 

@@ -75,7 +75,8 @@ class Plan:
         if not any(i is Ellipsis for i in items):
             items.append(Ellipsis)
         at = next(k for k, i in enumerate(items) if i is Ellipsis)
-        items[at : at + 1] = [slice(None)] * (len(shape) - used)
+        # Of no axes it still stands between what is before and behind it.
+        items[at : at + 1] = [slice(None)] * (len(shape) - used) or [Ellipsis]
         self.shape = shape
         self.start, self.stop, self.step = [], [], []
         self.dropped = []  # axes of the slice that integers index
@@ -90,6 +91,8 @@ class Plan:
         axis = 0
         last = None  # position in items of the last array
         for k, item in enumerate(items):
+            if item is Ellipsis:
+                continue
             if item is None:
                 self.layout.append(None)
                 continue

@@ -4,6 +4,7 @@ give named tuples: thin layers over the operators, each with the standard's sign
 
 import builtins
 import collections
+import math as _math
 import operator as _operator
 
 from . import _core
@@ -38,6 +39,8 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     if dtype is None:
         dtype = dtypes["int64" if builtins.all(isinstance(v, int) for v in (start, stop, step)) else "float32"]
     dtype = as_dtype(dtype)
+    if not builtins.all(map(_math.isfinite, (start, stop, step))):
+        raise ValueError(f"arange: start is {start}, stop {stop} and step {step}, expected finite numbers")
     count = max(0, -int((start - stop) // step)) if step else op("arange")(start, stop, step)
     # Computed from the count in the widest dtype, so that steps are exact and each number is in range.
     wide = "float64" if dtype.kind == "f" else "int64"
