@@ -137,3 +137,58 @@ def test_branches_and_loops():
     assert (carry.item(), ys.tolist()) == (6, [0, 2, 9])
     f = tn.checkpoint(lambda a: tn.sum(tn.exp(a) * X))
     np.testing.assert_allclose(tn.grad(f)(X).tolist(), np.exp([1, 2, 3]) * [1, 2, 3], rtol=1e-6)
+
+
+def test_what_a_mapped_body_reads_keeps_its_derivative():
+    v, w = tn.array([1.0, 2.0, 3.0]), tn.array(3.0)
+
+    def f(w):
+        def body(a, b):
+            y = w * w
+            assert (float(y), tn.sum(b).item(), f"{y}") == (9, 6, "9.0")
+            y[...] = y * 1
+            return a * y if y > 5 else a
+
+        return tn.sum(tn.vmap(body, in_axes=(0, None))(v, v))
+
+    assert f(w).item() == 54
+    assert [tn.grad(f)(w).item(), tn.grad(tn.grad(f))(w).item()] == [36, 12]
+    assert tn.jvp(f, (w,), (tn.array(1.0),))[1].item() == 36
+    assert tn.vmap(tn.vmap(lambda a: a * float(v[0] + 1)))(tn.stack([v, v])).tolist() == [[2, 4, 6]] * 2
+    assert tn.vmap(tn.function(lambda a: a * v[1]))(v).tolist() == [2, 4, 6]
+    assert tn.vmap(lambda a: (a, v), out_axes=(0, None))(v)[1].tolist() == [1, 2, 3]
+    assert tn.function(tn.vmap(tn.grad(lambda a: a * a)))(v).tolist() == [2, 4, 6]
+
+
+def test_a_read_in_a_body_that_builds_a_graph_names_the_line():
+    x = tn.array([1.0, 2.0])
+    for transform, words in [(tn.function, "body of a function has no value yet"), (tn.vmap, "stands for each slice"),
+                             (lambda f: lambda x: tn.cond(x[0] > 0, f, f, x), "body of a cond"),
+                             (lambda f: tn.function(tn.vmap(f)), "stands for each slice"),
+                             (lambda f: tn.function(tn.grad(f)), "body of a function")]:
+        for read in [print, float, bool, str, lambda y: y.tolist(), tn.eval]:
+            with pytest.raises(ValueError) as caught:
+                transform(lambda a: read(tn.sum(a * 2)) or a)(x)
+            assert "test_transforms.py:" in str(caught.value) and words in str(caught.value)
+
+
+def test_a_body_that_changes_what_is_outside_says_so():
+    x, state = tn.array([1.0, 2.0]), tn.array([0.0, 0.0])
+
+    def assign(a):
+        state[...] = a
+        return a
+
+    for transform in [tn.function, tn.vmap, tn.checkpoint]:
+        with pytest.raises(ValueError, match=r"test_transforms.py:\d+: the body of a .* changes an array"):
+            transform(assign)(x)
+        assert state.tolist() == [0, 0]
+
+    def inside(a):
+        b = tn.zeros(2)
+        b[0] = a[1]
+        a += 1
+        return a + b
+
+    assert tn.function(inside)(x).tolist() == [4, 3]
+    assert x.tolist() == [1, 2]

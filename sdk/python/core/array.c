@@ -3,6 +3,7 @@
 // with the names of operators are added by the package, in Python.
 #include "trace.h"
 
+#include <string.h>
 #include <structmember.h>
 #include <tenon/retain.h>
 
@@ -87,6 +88,52 @@ static void array_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+// The line of the application that is running, as "train.py:12"; None where it is not
+// known.
+static PyObject *line_running(void)
+{
+    PyObject *package = PyImport_ImportModule("tenon._where");
+    PyObject *line = package ? PyObject_CallMethod(package, "line", NULL) : NULL;
+    Py_XDECREF(package);
+    PyErr_Clear();
+    return line ? line : Py_NewRef(Py_None);
+}
+
+static void raise_without_value(const char *what)
+{
+    PyObject *line = line_running();
+    PyErr_Format(
+        PyExc_ValueError,
+        strcmp(what, "vmap") == 0
+            ? "tenon: %S: an array within the body of a %s stands for each slice, so it "
+              "has no one value: nothing there can be printed, read or branched on; "
+              "use tenon.where or tenon.cond, or return it"
+            : "tenon: %S: an array within the body of a %s has no value yet: nothing there "
+              "can be printed, read or branched on; use tenon.where or tenon.cond, or "
+              "return it",
+        line, what);
+    Py_DECREF(line);
+}
+
+// Within the body of a vmap, what depends on no slice has a value: the object becomes one
+// that any scope may use. False where it has none.
+static bool leave_trace(struct py_array *self)
+{
+    struct py_trace *trace = self->trace;
+    if (strcmp(trace->what, "vmap") != 0)
+        return false;
+    tn_array *retained = tn_retain(trace->scope, self->array);
+    if (!retained) {
+        tn_scope_clear_error(trace->scope);
+        return false;
+    }
+    self->array = retained;
+    self->trace = NULL;
+    self->has_left = true;
+    trace_release(trace);
+    return true;
+}
+
 tn_array *array_get(PyObject *object, const struct py_building *b)
 {
     struct py_array *self = (struct py_array *)object;
@@ -98,13 +145,8 @@ tn_array *array_get(PyObject *object, const struct py_building *b)
             self->trace->what);
         return NULL;
     }
-    if (self->trace && !b->trace) {
-        PyErr_Format(
-            PyExc_ValueError,
-            "tenon: an array within the body of a %s has no value yet: nothing there "
-            "can be printed, read or branched on; use tenon.where or tenon.cond, or "
-            "return it",
-            self->trace->what);
+    if (self->trace && !b->trace && !leave_trace(self)) {
+        raise_without_value(self->trace->what);
         return NULL;
     }
     if (!self->array)
@@ -292,6 +334,18 @@ static PyObject *array_index(PyObject *self)
     return element_as(self, PyNumber_Index);
 }
 
+// What a body writes into an object from outside would be lost when the body ends.
+static void raise_changed_outside(const char *what)
+{
+    PyObject *line = line_running();
+    PyErr_Format(
+        PyExc_ValueError,
+        "tenon: %S: the body of a %s changes an array that was made outside of it; "
+        "return the new value instead, or change a copy",
+        line, what);
+    Py_DECREF(line);
+}
+
 // replace(other): takes the value of another Array, for []= and +=. The object's former
 // value is let go of, which leaves the other's graph its only holder.
 static PyObject *array_replace(PyObject *object, PyObject *other)
@@ -306,6 +360,10 @@ static PyObject *array_replace(PyObject *object, PyObject *other)
         return NULL;
     tn_array *array = array_get(other, &b);
     struct py_array before = *self;
+    if (array && b.trace && self->trace != b.trace && !self->has_left) {
+        raise_changed_outside(b.trace->what);
+        array = NULL;
+    }
     if (array) {
         // The reference of a temporary is moved; other objects get one more.
         self->is_watched = from->is_watched;

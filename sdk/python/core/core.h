@@ -32,6 +32,7 @@ struct py_array {
     tn_array *array;
     struct py_trace *trace; // whose scope has the array, referred to; NULL: retained
     PyObject *weakrefs;     // of CPython
+    bool has_left;   // it was made in a body, and belongs to no trace since it was read
     bool is_watched; // reading it computes a copy, so that derivatives go on through it
     struct py_held held;
 };

@@ -52,7 +52,7 @@ static PyMethodDef functions[] = {
     {"graph_trace", graph_trace, METH_VARARGS, NULL},
     {"graph_call", graph_call, METH_VARARGS, NULL},
     {"function", function_create, METH_VARARGS, NULL},
-    {"vmap", vmap_graph, METH_VARARGS, NULL},
+    {"vmap", vmap_body, METH_VARARGS, NULL},
     {"cond", control_cond, METH_VARARGS, NULL},
     {"while_loop", control_while, METH_VARARGS, NULL},
     {"scan", control_scan, METH_VARARGS, NULL},

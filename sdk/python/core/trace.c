@@ -395,24 +395,80 @@ static int32_t *axes_get(PyObject *list, uint64_t count)
     return axes;
 }
 
-PyObject *vmap_graph(PyObject *module, PyObject *args)
+// A body of vmap, which builds in the scope around it: what it builds of arrays that are
+// not mapped has a value there.
+struct mapped_body {
+    PyObject *callable; // from a list of Arrays to (list of Arrays, axes)
+    tn_array **slices;  // room for as many as there are inputs
+    struct array_list outputs;
+    int32_t *out_axes;
+};
+
+static tn_status run_mapped(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    (void)outputs, (void)num_outputs;
+    struct mapped_body *body = user;
+    PyObject *list, *axes;
+    struct py_trace *trace = trace_begin("vmap", scope);
+    if (!trace)
+        return TN_ERR_MEMORY;
+    struct py_building b = {.scope = scope, .trace = trace};
+    if (num_inputs)
+        memcpy(body->slices, inputs, num_inputs * sizeof(*inputs));
+    PyObject *pair = call_with(trace, body->callable, inputs, num_inputs);
+    bool done = pair && PyArg_ParseTuple(pair, "OO", &list, &axes) &&
+                array_list_get(&b, list, &body->outputs);
+    body->out_axes = done ? axes_get(axes, body->outputs.count) : NULL;
+    Py_XDECREF(pair);
+    trace_end(trace);
+    return body->out_axes ? TN_OK
+                          : tn_scope_fail(scope, TN_ERR_ARGUMENT, "the body raised");
+}
+
+static tn_status map_body(tn_scope *scope, struct mapped_body *body,
+                          const struct array_list *inputs, const int32_t *in_axes,
+                          tn_array ***out_batches)
+{
+    tn_status status = tn_vmap_call(scope, run_mapped, body, inputs->items, in_axes,
+                                    inputs->count, inputs->items, NULL, 0);
+    if (status == TN_OK)
+        *out_batches = calloc(body->outputs.count + 1, sizeof(**out_batches));
+    if (status == TN_OK && !*out_batches)
+        return tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory");
+    return status == TN_OK
+               ? tn_vmap(scope, body->outputs.items, body->out_axes, body->outputs.count,
+                         body->slices, inputs->items, in_axes, inputs->count, *out_batches)
+               : status;
+}
+
+PyObject *vmap_body(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *body, *list, *in, *out;
-    struct bodies c;
-    if (!PyArg_ParseTuple(args, "OOOO:vmap", &body, &list, &in, &out))
+    PyObject *list, *in, *result = NULL;
+    struct mapped_body body = {0};
+    struct py_building b;
+    if (!PyArg_ParseTuple(args, "OOO:vmap", &body.callable, &list, &in) ||
+        !building_begin(&b))
         return NULL;
-    bool begun = bodies_begin(&c, body, Py_None, list);
-    int32_t *in_axes = begun ? axes_get(in, c.inputs.count) : NULL;
-    int32_t *out_axes = in_axes ? axes_get(out, c.num_outputs) : NULL;
-    begun = begun && out_axes;
-    PyObject *result = bodies_end(
-        &c, begun,
-        begun ? tn_vmap_call(c.b.scope, run_first, c.body, c.inputs.items, in_axes,
-                             c.inputs.count, c.outputs, out_axes, c.num_outputs)
-              : TN_OK);
+    struct array_list inputs;
+    tn_array **batches = NULL;
+    int32_t *in_axes =
+        array_list_get(&b, list, &inputs) ? axes_get(in, inputs.count) : NULL;
+    body.slices = in_axes ? calloc(inputs.count + 1, sizeof(*body.slices)) : NULL;
+    if (body.slices)
+        result = map_body(b.scope, &body, &inputs, in_axes, &batches) == TN_OK
+                     ? array_list_wrap(&b, batches, body.outputs.count)
+                     : raise_scope(b.scope);
+    else if (in_axes)
+        PyErr_NoMemory();
+    free(batches);
+    free(body.slices);
+    free(body.outputs.items);
+    free(body.out_axes);
     free(in_axes);
-    free(out_axes);
+    free(inputs.items);
+    building_end(&b);
     return result;
 }
 

@@ -49,8 +49,9 @@ PyObject *graph_trace(PyObject *module, PyObject *args);
 PyObject *graph_call(PyObject *module, PyObject *args);
 // function(graph, donated): an object whose call(arrays) replays the graph.
 PyObject *function_create(PyObject *module, PyObject *args);
-// vmap(graph, arrays, in_axes, out_axes).
-PyObject *vmap_graph(PyObject *module, PyObject *args);
+// vmap(body, arrays, in_axes): calls body(list of Arrays), which returns (list of Arrays,
+// axes of these); axes are -1 for none.
+PyObject *vmap_body(PyObject *module, PyObject *args);
 // cond(pred, then, otherwise, arrays), while_loop(cond, body, times, arrays),
 // scan(body, carries, length, reverse, arrays), checkpoint(body, arrays): bodies are
 // callables from list to list.

@@ -181,12 +181,19 @@ def vmap(function, in_axes=0, out_axes=0):
                 numbers.append(-1 if axis is None else axis % leaf.ndim)
         if all(n < 0 for n in numbers):
             raise ValueError("vmap: no argument has an axis to map over")
-        pair, result = _trace("vmap", function, leaves, structure, numbers)
-        count = len(flatten_structure(result))
-        outs = out_axes if isinstance(out_axes, (tuple, list)) else (out_axes,) * count
-        if len(outs) != count or any(o is not None and o < 0 for o in outs):
-            raise ValueError(f"vmap: out_axes {outs} for {count} results: expected an axis from 0, or None, for each")
-        return unflatten(result, _core.vmap(pair, leaves, numbers, [-1 if o is None else o for o in outs]))
+        results = []
+
+        def body(slices):
+            outputs, result = flatten(function(*unflatten(structure, slices)))
+            results.append(result)
+            outs = out_axes if isinstance(out_axes, (tuple, list)) else (out_axes,) * len(outputs)
+            if len(outs) != len(outputs) or any(o is not None and o < 0 for o in outs):
+                raise ValueError(
+                    f"vmap: out_axes {outs} for {len(outputs)} results: expected an axis from 0, or None, for each")
+            return _as_arrays(outputs), [-1 if o is None else o for o in outs]
+
+        batches = _core.vmap(body, leaves, numbers)
+        return unflatten(results[0], batches)
 
     return wrapper
 
@@ -253,7 +260,7 @@ class function:
                 return self.body(*args, **kwargs)
             entry = self.entries[key] = self._trace(arrays, structure, plan, args)
         replay, graph, used, result = entry
-        if _core.is_watching():  # a derivative is being taken: the graph itself, since results of a replay have none
+        if _core.is_watching() or _core.is_tracing():  # a derivative is being taken: the graph itself, since results of a replay have none
             return unflatten(result, _core.graph_call((graph, used), arrays))
         return unflatten(result, replay.call(arrays + used))
 
