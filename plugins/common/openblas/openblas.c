@@ -4,6 +4,8 @@
 #include "openblas.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -230,8 +232,30 @@ static void *open_with_variables(const char *name)
     return handle;
 }
 
-void *openblas_dlopen(const char *name)
+// The OpenBLAS in folder `tenon` beside libtenon, which wheels for Python carry; else
+// `name`.
+static const char *carried_or(const char *name, char path[PATH_MAX])
 {
+    struct link_map *map = NULL;
+    void *tenon = strcmp(name, LIBRARY) == 0
+                      ? dlopen("libtenon.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)
+                      : NULL;
+    if (!tenon)
+        return name;
+    const char *slash =
+        dlinfo(tenon, RTLD_DI_LINKMAP, &map) == 0 ? strrchr(map->l_name, '/') : NULL;
+    int size = slash && map->l_name[0] == '/'
+                   ? snprintf(path, PATH_MAX, "%.*s/tenon/" LIBRARY,
+                              (int)(slash - map->l_name), map->l_name)
+                   : PATH_MAX;
+    dlclose(tenon);
+    return size < PATH_MAX && access(path, R_OK) == 0 ? path : name;
+}
+
+void *openblas_dlopen(const char *wanted)
+{
+    char path[PATH_MAX];
+    const char *name = carried_or(wanted, path);
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&lock);

@@ -16,6 +16,7 @@ A wheel cannot hold links, so libtenon.so.0 is a file.
 import contextlib
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -54,6 +55,12 @@ def from_sources(folder, arguments):
     return folder
 
 
+def installer(build):
+    """The command that installs a build folder: of the meson that configured it, which need not be pip's."""
+    found = re.search(r"^ COMMAND = (.*) install --no-rebuild$", (build / "build.ninja").read_text(), re.MULTILINE)
+    return [*(shlex.split(found.group(1)) if found else ["meson"]), "install", "--no-rebuild", "--quiet", "-C", build]
+
+
 def one(folder, pattern, what):
     found = sorted(folder.rglob(pattern))
     if not found:
@@ -65,6 +72,7 @@ class Installation:
     """An installed Tenon, below any folder."""
 
     def __init__(self, folder):
+        self.root = folder
         self.pkgconfig = one(folder, "pkgconfig/tenon.pc", "an installation of Tenon").parent
         self.libraries = self.pkgconfig.parent
         self.library = self.libraries / LIBRARY
@@ -82,9 +90,8 @@ def find_tenon(settings, scratch):
     if folder and not is_built(folder):
         return Installation(folder)
     stage = scratch / "stage"
-    strip = [] if folder else ["--strip"]
     build = folder or from_sources(scratch / "build", arguments)
-    run("meson", "install", "-C", build, "--no-rebuild", "--quiet", *strip, "--destdir", stage)
+    run(*installer(build), "--strip", "--destdir", stage)
     return Installation(stage)
 
 
@@ -105,12 +112,30 @@ def build_module(settings, directory, tenon, scratch):
             os.environ["PKG_CONFIG_PATH"] = before
 
 
+def licenses(folder):
+    """Where an unpacked wheel has the texts of licences."""
+    place = wheel_file.info_folder(folder) / "licenses"
+    place.mkdir(exist_ok=True)
+    return place
+
+
 def carry(tenon, folder):
     """Puts libtenon and the plugins into an unpacked wheel."""
     lib = folder / "tenon/lib"
     lib.mkdir()
     shutil.copyfile(tenon.library, lib / LIBRARY)
     shutil.copytree(tenon.plugins, lib / "tenon/plugins", copy_function=shutil.copyfile)
+    if (ROOT / "LICENSE").exists():
+        shutil.copyfile(ROOT / "LICENSE", licenses(folder) / "LICENSE")
+
+
+def leave_out(folder, plugins):
+    """Takes plugins out of an unpacked wheel."""
+    for name in plugins:
+        place = folder / "tenon/lib/tenon/plugins" / name
+        if not place.is_dir():
+            fail(f"there is no plugin {name}; there are {', '.join(sorted(p.name for p in place.parent.iterdir()))}")
+        shutil.rmtree(place)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
