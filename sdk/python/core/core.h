@@ -193,6 +193,7 @@ PyObject *text_list(const char *const *texts);
 PyObject *list_plugins(PyObject *module, PyObject *unused);
 PyObject *read_plugin_file(PyObject *module, PyObject *args);
 PyObject *describe_plugin(PyObject *module, PyObject *args);
+PyObject *verify_plugin(PyObject *module, PyObject *args);
 
 // --- evaluate.c: functions of the module, which says their arguments ---
 

@@ -36,6 +36,7 @@ static PyMethodDef functions[] = {
     {"plugins", list_plugins, METH_NOARGS, NULL},
     {"plugin_file", read_plugin_file, METH_VARARGS, NULL},
     {"describe_plugin", describe_plugin, METH_VARARGS, NULL},
+    {"verify_plugin", verify_plugin, METH_VARARGS, NULL},
     {"expr", apply_expression, METH_VARARGS, NULL},
     {"eval", eval_arrays, METH_VARARGS, NULL},
     {"vjp", vjp_arrays, METH_VARARGS, NULL},

@@ -248,6 +248,14 @@ static PyObject *apply(const struct py_operator *op, struct py_building *b,
     return result;
 }
 
+static bool is_listed(tn_runtime *runtime, const char *id)
+{
+    const char *const *listed = tn_primitive_names(runtime);
+    while (listed && *listed && strcmp(*listed, id) != 0)
+        listed++;
+    return listed && *listed;
+}
+
 static bool find_primitive(struct py_operator *op)
 {
     tn_runtime *runtime = runtime_get();
@@ -256,8 +264,9 @@ static bool find_primitive(struct py_operator *op)
     op->primitive = tn_primitive_find(runtime, op->id);
     if (op->primitive)
         return true;
-    tn_status status = tn_primitive_check(runtime, op->id); // find gives none
-    raise_status(status ? status : TN_ERR_NOT_FOUND, tn_last_error());
+    // What a manifest lists and cannot be had is a fault of that plugin.
+    bool is_fault = is_listed(runtime, op->id);
+    raise_status(is_fault ? TN_ERR_REFUSED : TN_ERR_NOT_FOUND, tn_last_error());
     return false;
 }
 

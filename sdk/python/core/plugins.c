@@ -90,3 +90,16 @@ PyObject *describe_plugin(PyObject *module, PyObject *args)
     tn_text_free(text);
     return result;
 }
+
+// verify_plugin(directory): checks all files of a plugin, as loading would.
+PyObject *verify_plugin(PyObject *module, PyObject *args)
+{
+    const char *directory;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s:verify_plugin", &directory))
+        return NULL;
+    tn_status status = tn_plugin_verify(directory);
+    if (status != TN_OK)
+        return raise_status(status, tn_last_error());
+    Py_RETURN_NONE;
+}

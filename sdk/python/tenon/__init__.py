@@ -179,7 +179,7 @@ def __getattr__(name):
     wanted = _ALIASES.get(name, name)
     packs = [p for p in _PACKS if wanted in table.get(p, {})] or [p for p in table if wanted in table[p]]
     if not packs:
-        raise AttributeError(f"tenon has no operator '{name}': no installed op pack brings it")
+        raise AttributeError(f"tenon has no operator '{name}': no installed op pack brings it{_plugins.refused()}")
     function = globals()[name] = _operators.make(table[packs[0]][wanted])
     return function
 

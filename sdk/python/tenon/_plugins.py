@@ -7,6 +7,8 @@ import os
 import sys
 import warnings
 
+from . import _core
+
 _GROUP = "tenon.plugins"
 
 
@@ -56,6 +58,13 @@ def folders():
             places = list(spec.submodule_search_locations or []) if spec else []
             found += [(wheel, package, place) for place in places or [None]]
     return found
+
+
+def refused():
+    """What is wrong with the plugins that are not used, for the end of a sentence."""
+    reasons = [plugin["reason"] for plugin in _core.plugins() if plugin["state"] == "refused"]
+    more = f" (and {len(reasons) - 1} more: see python -m tenon.doctor)" if len(reasons) > 1 else ""
+    return f"; a plugin is refused: {reasons[0]}{more}" if reasons else ""
 
 
 def path():
