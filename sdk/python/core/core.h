@@ -44,6 +44,8 @@ tn_runtime *runtime_get(void);
 // set_path_finder(function): what is called when the runtime is opened, for the folders of
 // plugins to search before all others, as a text.
 PyObject *set_path_finder(PyObject *module, PyObject *function);
+// is_open(): whether the runtime was opened, and has read the environment.
+PyObject *runtime_is_open(PyObject *module, PyObject *unused);
 // Closes the runtime; what is used afterwards raises. For atexit.
 PyObject *runtime_close(PyObject *module, PyObject *unused);
 void held_add(struct py_held *held, void (*drop)(struct py_held *self));

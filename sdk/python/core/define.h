@@ -36,9 +36,9 @@ PyObject *define_callback(PyObject *module, PyObject *args);
 // glsl(text, name): SPIR-V as bytes, or a tuple (message, file, line, column) of the first
 // error.
 PyObject *compile_glsl(PyObject *module, PyObject *args);
-// define_shader(id, doc, inputs, outputs, features, modules, has_body): modules are SPIR-V:
-// the kernel, five that copy and five that fill elements of 1, 2, 4, 8 and 16 bytes, which
-// may be left out (see shader.c).
+// define_shader(id, doc, inputs, outputs, features, modules, hash, has_body): modules are
+// SPIR-V: the kernel, five that copy and five that fill elements of 1, 2, 4, 8 and 16
+// bytes, which may be left out (see shader.c).
 PyObject *define_shader(PyObject *module, PyObject *args);
 // apply_shader(id, arrays, launch: a list of integers, body: a Graph or None, outputs).
 PyObject *apply_shader(PyObject *module, PyObject *args);

@@ -232,13 +232,21 @@ PyObject *runtime_stats(PyObject *module, PyObject *unused)
         return NULL;
     tn_stats s = {.struct_size = sizeof(s)};
     tn_runtime_stats(runtime, &s);
-    return Py_BuildValue(
-        "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "plans_made",
-        (unsigned long long)s.plans_made, "plan_hits", (unsigned long long)s.plan_hits,
-        "submissions", (unsigned long long)s.submissions, "steps",
-        (unsigned long long)s.steps, "transfers", (unsigned long long)s.transfers,
-        "buffer_bytes", (unsigned long long)s.buffer_bytes, "buffer_peak",
-        (unsigned long long)s.buffer_peak, "bytes_written",
-        (unsigned long long)s.bytes_written, "traces_made",
-        (unsigned long long)s.traces_made);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } counters[] = {{"plans_made", s.plans_made},   {"plan_hits", s.plan_hits},
+                    {"submissions", s.submissions}, {"steps", s.steps},
+                    {"transfers", s.transfers},     {"buffer_bytes", s.buffer_bytes},
+                    {"buffer_peak", s.buffer_peak}, {"spare_bytes", s.spare_bytes},
+                    {"plan_bytes", s.plan_bytes},   {"bytes_written", s.bytes_written},
+                    {"traces_made", s.traces_made}};
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < sizeof(counters) / sizeof(counters[0]); i++) {
+        PyObject *value = PyLong_FromUnsignedLongLong(counters[i].value);
+        if (!value || PyDict_SetItemString(dict, counters[i].name, value) != 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
 }

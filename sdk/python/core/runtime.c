@@ -56,6 +56,12 @@ PyObject *set_path_finder(PyObject *module, PyObject *function)
     Py_RETURN_NONE;
 }
 
+PyObject *runtime_is_open(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(runtime != NULL);
+}
+
 PyObject *runtime_close(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;

@@ -4,9 +4,9 @@
 //
 // All that differs between applications is in the attribute `launch`, a list of integers:
 //
-//   flags, groups x, y, z, invocations of a group, number of pushed words, these words,
-//   number of outputs, and for each dtype, rank, extents; with SHADER_FILLS four words
-//   more, with which the outputs are filled first, for each output.
+//   flags, hash of the kernel's module, groups x, y, z, invocations of a group, number of
+//   pushed words, these words, number of outputs, and for each dtype, rank, extents; with
+//   SHADER_FILLS four words more, with which the outputs are filled first, for each output.
 //
 // The kernel's own module is number 0. It finds each array from the first element of its
 // binding on: an input that begins elsewhere in its memory is copied to scratch memory by
@@ -37,6 +37,7 @@ struct py_shader {
     tn_kernel kernel;
     tn_vulkan_kernel payload;
     tn_vulkan_module modules[MODULES];
+    int64_t code; // hash of the kernel's module
 };
 
 // --- reading `launch` ---
@@ -53,7 +54,7 @@ static int64_t next(struct py_launch_reader *r)
 }
 
 struct py_shader_launch {
-    int64_t flags;
+    int64_t flags, code;
     uint32_t groups[3];
     uint32_t num_push;
     uint32_t push[64];
@@ -65,6 +66,7 @@ static struct py_shader_launch read_launch(const void *attrs)
 {
     struct py_launch_reader r = {((const struct py_shader_attrs *)attrs)->launch, 0};
     struct py_shader_launch launch = {.flags = next(&r)};
+    launch.code = next(&r);
     for (int i = 0; i < 3; i++)
         launch.groups[i] = (uint32_t)next(&r);
     launch.num_push = (uint32_t)next(&r);
@@ -197,7 +199,15 @@ static tn_status shader_plan(const tn_vulkan_plan *plan)
     struct py_shader_launch given = read_launch(step->attrs);
     tn_vulkan_operand operands[64 + 8];
     uint64_t scratch = 0;
-    tn_status status = TN_OK;
+    const tn_vulkan_kernel *payload = step->kernel->payload;
+    const struct py_shader *shader =
+        (const struct py_shader *)((const char *)payload -
+                                   offsetof(struct py_shader, payload));
+    tn_status status =
+        shader->code == given.code
+            ? TN_OK
+            : plan->host->fail(plan->host, TN_ERR_REFUSED,
+                               "the graph was saved with another text of this kernel");
     for (uint32_t i = 0; i < step->num_inputs && status == TN_OK; i++) {
         uint64_t size = copied_bytes(&tn_step_input(step, i)->layout);
         operands[i] =
@@ -296,14 +306,16 @@ PyObject *define_shader(PyObject *module, PyObject *args)
     static const tn_operand_rule rules[] = {{TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS, 0, 0}};
     const char *id, *doc;
     PyObject *inputs, *outputs, *features, *modules;
+    long long code;
     int has_body;
-    if (!PyArg_ParseTuple(args, "ssOOOOp:define_shader", &id, &doc, &inputs, &outputs,
-                          &features, &modules, &has_body))
+    if (!PyArg_ParseTuple(args, "ssOOOOLp:define_shader", &id, &doc, &inputs, &outputs,
+                          &features, &modules, &code, &has_body))
         return NULL;
     struct py_shader *shader = (struct py_shader *)definition_create(
         id, doc, inputs, outputs, sizeof(struct py_shader) - sizeof(struct py_definition));
     if (!shader || !add_modules(shader, modules))
         return NULL;
+    shader->code = code;
     tn_attr_field *fields = shader->definition.fields;
     fields[0] = (tn_attr_field)TN_INT_LIST_FIELD(struct py_shader_attrs, launch,
                                                  "what differs between applications");

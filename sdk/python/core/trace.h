@@ -61,4 +61,13 @@ PyObject *control_scan(PyObject *module, PyObject *args);
 PyObject *control_checkpoint(PyObject *module, PyObject *args);
 bool trace_init(PyObject *module);
 
+// --- graphs.c: files of graphs ---
+
+// save_graph(path, list of (name, graph, names of inputs, of outputs, arrays that the body
+// used)).
+PyObject *graphs_save(PyObject *module, PyObject *args);
+// load_graph(path): a list of (name, graph, names of inputs, their types as (shape, dtype),
+// names of outputs, their types, constants).
+PyObject *graphs_load(PyObject *module, PyObject *args);
+
 #endif // TENON_PYTHON_TRACE_H

@@ -15,6 +15,7 @@ import contextlib as _contextlib
 import importlib as _importlib
 import json as _json
 import math as _math
+import os as _os
 import types as _types
 
 from . import _core
@@ -75,14 +76,25 @@ def async_eval(*trees):
 
 def load(path):
     """The array of a file (npy), or a dict of its arrays by name (npz, safetensors, gguf)."""
+    if _os.fspath(path)[-4:] in (".npz", b".npz"):
+        from ._npz import load as load_npz
+
+        return load_npz(path)
     arrays = _core.load(path)
     return arrays[""] if list(arrays) == [""] else arrays
 
 
 def save(path, arrays):
     """Writes an array, or a dict of arrays by name, in the format of the path's extension."""
-    named = {"": arrays} if isinstance(arrays, Array) else dict(arrays)
-    _core.save(path, list(named), list(named.values()))
+    named = {"": arrays} if isinstance(arrays, Array) else arrays
+    if not isinstance(named, dict) or not all(isinstance(key, str) for key in named):
+        raise TypeError("save: expected an Array, or a dict of arrays whose keys are texts")
+    if _os.fspath(path)[-4:] in (".npz", b".npz"):
+        from ._npz import save as save_npz
+
+        save_npz(path, {"arr_0": arrays} if named is not arrays else named)
+    else:
+        _core.save(path, list(named), list(named.values()))
 
 
 @_contextlib.contextmanager
@@ -101,19 +113,38 @@ def devices():
 
 
 def stats():
-    """Counters of plans, steps, copies, and bytes of memory."""
+    """Counters since the process began: plans, steps, copies, bytes that were written; and memory()."""
     return _core.stats()
 
 
-def why(*arrays):
+def memory():
+    """Bytes of memory: `bytes` that arrays and plans have now, `peak`, the most so far, `spare`, which is kept for
+    reuse, and `plans`, host memory of cached plans."""
+    counted = _core.stats()
+    return {key: counted[name] for key, name in
+            [("bytes", "buffer_bytes"), ("peak", "buffer_peak"), ("spare", "spare_bytes"), ("plans", "plan_bytes")]}
+
+
+def trace(path):
+    """Writes what kernels and the host do from now on to a file, which https://ui.perfetto.dev and Chrome's
+    about:tracing show; it is complete when the process ends. Before the first operation."""
+    if _core.is_open():
+        raise RuntimeError("tenon: trace() comes too late, an operation was applied before: call it first, or set TENON_TRACE")
+    _os.environ["TENON_TRACE"] = _os.fspath(path)
+
+
+def why(*trees):
     """How the graph of arrays would run: device and kernel of each step, and why others were
     turned down. A dict, as C's tn_explain describes it."""
-    return _json.loads(_core.explain(list(arrays), False))
+    return _json.loads(_core.explain(tree_flatten(trees)[0], False))
 
 
-def graph(*arrays):
-    """The planned graph of arrays in the language of Graphviz."""
-    return _core.explain(list(arrays), True)
+def graph(*trees):
+    """The planned graph of arrays: a picture in a notebook; str() gives it in the language of Graphviz, save() writes
+    x.svg or x.dot."""
+    from ._pictures import Graph
+
+    return Graph(_core.explain(tree_flatten(trees)[0], True))
 
 
 def __array_namespace_info__():
@@ -163,7 +194,8 @@ class _Pack(_types.ModuleType):
 
 
 # What lies in modules that are imported when it is first used.
-_LATER = {"KernelError": "_kernels", "expr": "_kernels", "vulkan_kernel": "_vulkan", "cpu_kernel": "_c"}
+_LATER = {"KernelError": "_kernels", "expr": "_kernels", "vulkan_kernel": "_vulkan", "cpu_kernel": "_c",
+          "save_graph": "_graphs", "load_graph": "_graphs"}
 
 
 def __getattr__(name):

@@ -2,6 +2,7 @@
 """Kernels of GPUs from GLSL, compiled by the project's own compiler."""
 
 import functools
+import hashlib
 import math
 import re
 import struct
@@ -165,7 +166,7 @@ class VulkanKernel:
         words = variant.words([x.shape for x in arrays] + [shape for shape, _ in types], sizes)
         groups = [-(-n // t) for n, t in zip(sizes, threads)]
         flags = (value["init_value"] is not None) + 2 * variant.in_rows
-        launch = [flags, *groups, len(words), *words, len(types)]
+        launch = [flags, variant.code, *groups, len(words), *words, len(types)]
         for shape, name in types:
             launch += [_NUMBER[name], len(shape), *shape]
         for _, name in types if value["init_value"] is not None else []:
@@ -265,9 +266,10 @@ class _Variant:
         code = self._compile(self._text(names, kinds, threads, defines))
         features = sorted({_FEATURES[w[0]] for op, w in _instructions(code) if op == 17 and w[0] in _FEATURES})
         self.pushes = any(op == 59 and w[2] == 9 for op, w in _instructions(code))
+        self.code = int.from_bytes(hashlib.sha256(code).digest()[:7], "little")
         self.id = new_id("vulkan_kernel", kernel.name)
         _core.define_shader(self.id, "A kernel in GLSL.", kernel.inputs, kernel.outputs, ",".join(features),
-                            [code, *_helpers(fills)], kernel._reference is not None)
+                            [code, *_helpers(fills)], self.code, kernel._reference is not None)
 
     def _text(self, names, kinds, threads, defines):
         header = kernel_lines = self.kernel._header.text.split("\n")
