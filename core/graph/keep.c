@@ -431,6 +431,16 @@ void tn_release(tn_array *array)
     life_remove(life, LIFE_KEPT);
 }
 
+void tn_hold(tn_array *array, int32_t held)
+{
+    if (!array || array->scope)
+        return;
+    if (held)
+        atomic_fetch_add_explicit(&array->refs, OWN_REFERENCE - 1, memory_order_relaxed);
+    else
+        atomic_fetch_sub_explicit(&array->refs, OWN_REFERENCE - 1, memory_order_relaxed);
+}
+
 // --- using counted arrays in a scope ---------------------------------------------------
 
 // Gives the node the values that the counted one has; the lock is held.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // tn_eval_held_n: evaluates named arrays with those of their graph that the application
 // holds, in the memory of data that nothing else refers to.
+#include <tenon/checked.h>
 #include <tenon/retain.h>
 #include "../base/fail.h"
+#include "../base/shape.h"
+#include "../device/device.h"
 #include "../graph/held.h"
 #include "eval.h"
 
@@ -26,7 +29,37 @@ static tn_status add_held(tn_scope *scope, uint32_t named, struct task *task)
     return TN_OK;
 }
 
-static tn_status run_taken(tn_scope *scope, struct task *task, bool async)
+// The work of a moment: it loops nowhere, reads and writes little, and waits for nothing.
+#define MOST_BRIEF (UINT64_C(1) << 20) // bytes
+
+static tn_status check_brief(const struct task *task, const struct plan *plan)
+{
+    uint64_t bytes = 0;
+    bool is_brief = plan && plan->num_hosts == 0;
+    for (uint32_t i = 0; is_brief && i < plan->num_segments; i++)
+        bytes = tn_saturated_add(bytes, plan->segments[i].bytes_written);
+    for (uint32_t i = 0; is_brief && i < task->num_leaves; i++) {
+        bytes = tn_saturated_add(bytes, type_bytes(&task->leaves[i]->type));
+        is_brief = storage_is_idle(task->leaves[i]->value->storage);
+    }
+    return is_brief && bytes <= MOST_BRIEF
+               ? TN_OK
+               : fail(TN_ERR_UNSUPPORTED, "eval_held: it may take longer than a moment");
+}
+
+static tn_status find_plan(tn_scope *scope, struct task *task, uint32_t flags,
+                           struct plan **out_plan)
+{
+    if (!(flags & TN_EVAL_BRIEF))
+        return eval_find_plan(scope->runtime, task, out_plan);
+    *out_plan = plan_cache_get(scope->runtime, task->signature);
+    tn_status status = check_brief(task, *out_plan);
+    if (status != TN_OK)
+        plan_release(*out_plan);
+    return status;
+}
+
+static tn_status run_taken(tn_scope *scope, struct task *task, uint32_t flags)
 {
     struct plan *plan;
     uint8_t *given = arena_alloc(&scope->scratch, (uint64_t)task->num_leaves + 1);
@@ -44,9 +77,9 @@ static tn_status run_taken(tn_scope *scope, struct task *task, bool async)
         return status;
     if (any)
         task_donate(task, given);
-    status = eval_find_plan(scope->runtime, task, &plan);
+    status = find_plan(scope, task, flags, &plan);
     if (status == TN_OK) {
-        status = eval_run(scope, task, plan, async);
+        status = eval_run(scope, task, plan, flags & TN_EVAL_ASYNC);
         plan_release(plan);
     }
     if (any)
@@ -56,7 +89,7 @@ static tn_status run_taken(tn_scope *scope, struct task *task, bool async)
 
 // In a scope of its own, which refers to nothing but what is computed.
 static tn_status eval_inside(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                             bool async)
+                             uint32_t flags)
 {
     struct task task;
     uint32_t count = 0;
@@ -76,15 +109,16 @@ static tn_status eval_inside(tn_scope *scope, tn_array *const *arrays, uint64_t 
     if (status == TN_OK)
         status = eval_check_leaves(&task);
     if (status == TN_OK)
-        status = run_taken(scope, &task, async);
+        status = run_taken(scope, &task, flags);
     task_finish(&task);
     return status;
 }
 
 static tn_status check_arrays(tn_array *const *arrays, uint64_t num_arrays, uint32_t flags)
 {
-    if (flags & ~(uint32_t)TN_EVAL_ASYNC)
-        return fail(TN_ERR_ARGUMENT, "eval_held: flags are 0x%x, expected TN_EVAL_ASYNC",
+    if (flags & ~(uint32_t)(TN_EVAL_ASYNC | TN_EVAL_BRIEF))
+        return fail(TN_ERR_ARGUMENT,
+                    "eval_held: flags are 0x%x, expected TN_EVAL_ASYNC and TN_EVAL_BRIEF",
                     flags);
     for (uint64_t i = 0; i < num_arrays; i++)
         if (!arrays[i] || arrays[i]->scope)
@@ -95,9 +129,31 @@ static tn_status check_arrays(tn_array *const *arrays, uint64_t num_arrays, uint
     return TN_OK;
 }
 
+// What has its values is waited for, but where nothing may last.
+static tn_status wait_held(tn_array *const *arrays, uint64_t num_arrays, uint32_t flags)
+{
+    tn_status status = TN_OK;
+    for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++) {
+        struct storage *storage = array_value(arrays[i])->storage;
+        if ((flags & TN_EVAL_BRIEF) && !storage_is_idle(storage))
+            return check_brief(NULL, NULL);
+        status = storage_wait_outside(storage);
+    }
+    return status;
+}
+
+static bool have_values(tn_array *const *arrays, uint64_t num_arrays)
+{
+    for (uint64_t i = 0; i < num_arrays; i++)
+        if (!array_value(arrays[i]))
+            return false;
+    return true;
+}
+
 tn_status tn_eval_held_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                          uint32_t flags)
 {
+    tn_scope *inner = NULL;
     tn_status status =
         scope_begin(scope, "eval_held", GIVEN({"arrays", arrays, num_arrays}));
     if (status != TN_OK)
@@ -109,16 +165,16 @@ tn_status tn_eval_held_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_
     status = life_check(&scope->runtime->life);
     if (status == TN_OK)
         status = check_arrays(arrays, num_arrays, flags);
-    tn_scope *inner = status == TN_OK ? tn_scope_open(scope->runtime) : NULL;
-    if (inner) {
-        inner->device = scope->device;
-        status = eval_inside(inner, arrays, num_arrays, flags & TN_EVAL_ASYNC);
-        status = scope_take_failure(inner, status);
-    } else if (status == TN_OK) {
-        status = TN_ERR_MEMORY;
+    if (status == TN_OK && !have_values(arrays, num_arrays)) {
+        inner = tn_scope_open(scope->runtime);
+        if (inner) {
+            inner->device = scope->device;
+            status = eval_inside(inner, arrays, num_arrays, flags);
+        }
+        status = inner ? scope_take_failure(inner, status) : TN_ERR_MEMORY;
     }
-    for (uint64_t i = 0; i < num_arrays && status == TN_OK && !(flags & TN_EVAL_ASYNC); i++)
-        status = storage_wait_outside(array_value(arrays[i])->storage);
+    if (status == TN_OK && !(flags & TN_EVAL_ASYNC))
+        status = wait_held(arrays, num_arrays, flags);
     scope_take_failure(scope, status);
     tn_scope_close(inner);
     return scope->status;

@@ -45,7 +45,7 @@ def test_an_object_takes_a_new_value_and_others_keep_theirs():
     x[0] = 9
     assert (y.tolist(), part.tolist()) == ([9, 2], [1])
     x += 1
-    assert (x.tolist(), y.tolist()) == ([10, 3], [9, 2])
+    assert (x.tolist(), y.tolist(), part.tolist(), y is x) == ([10, 3], [10, 3], [1], True)
     assert copy.deepcopy(x).tolist() == [10, 3]
 
 

@@ -55,7 +55,18 @@ TN_API tn_status tn_op_retained_n(tn_scope *scope, const char *name,
                                   tn_attr_list attrs, tn_array **outputs,
                                   uint64_t num_outputs);
 
-enum { TN_EVAL_ASYNC = 1 }; // as tn_eval_async_n: returns as soon as the work is queued
+enum {
+    TN_EVAL_ASYNC = 1, // as tn_eval_async_n: returns as soon as the work is queued
+    // Fails with TN_ERR_UNSUPPORTED, and computes nothing, where the work may last: it has
+    // loops, waits for other work, moves more than 1 MiB, or has yet to be planned. For
+    // threads that have to stay responsive: they leave it to another one then.
+    TN_EVAL_BRIEF = 2,
+};
+
+// Whether the caller's reference to an array that tn_retain or tn_op_retained_n gave counts
+// as held for tn_eval_held_n: at first it does, and when tn_release takes it it has to. One
+// that does not keeps the array as it is: graph that derivatives still go through.
+TN_API void tn_hold(tn_array *array, int32_t held);
 
 // Computes arrays that outlive their scopes, and with them those of their graph that the
 // application holds a reference to, so that none of these is computed twice: a loop whose
@@ -68,7 +79,7 @@ enum { TN_EVAL_ASYNC = 1 }; // as tn_eval_async_n: returns as soon as the work i
 // run fails after it has begun, what was computed in place of that data is lost, and its
 // users fail from then on as those of an array that was given away.
 //
-// `flags`: 0 or TN_EVAL_ASYNC. `scope` is where failures go; data that is made here goes to
+// `flags`: of TN_EVAL_... `scope` is where failures go; data that is made here goes to
 // its device.
 TN_API tn_status tn_eval_held_n(tn_scope *scope, tn_array *const *arrays,
                                 uint64_t num_arrays, uint32_t flags);

@@ -9,9 +9,18 @@
 
 PyTypeObject *array_type;
 
+// What derivatives go through is not computed with other arrays.
+static void set_watched(struct py_array *self, bool is_watched)
+{
+    if (self->is_watched != is_watched && self->array && !self->trace)
+        tn_hold(self->array, !is_watched);
+    self->is_watched = is_watched;
+}
+
 // Lets go of what the object holds.
 static void drop(struct py_array *self)
 {
+    set_watched(self, false);
     if (self->trace)
         trace_release(self->trace);
     else
@@ -22,10 +31,16 @@ static void drop(struct py_array *self)
 
 static void drop_held(struct py_held *held)
 {
-    drop((struct py_array *)((char *)held - offsetof(struct py_array, held)));
+    struct py_array *self =
+        (struct py_array *)((char *)held - offsetof(struct py_array, held));
+    if (self->uses == 0) // else a thread that goes on has it
+        drop(self);
 }
 
-static _Thread_local long watching;
+void array_set_watched(PyObject *array, bool is_watched)
+{
+    set_watched((struct py_array *)array, is_watched);
+}
 
 PyObject *watch_arrays(PyObject *module, PyObject *change)
 {
@@ -33,29 +48,34 @@ PyObject *watch_arrays(PyObject *module, PyObject *change)
     long by = PyLong_AsLong(change);
     if (by == -1 && PyErr_Occurred())
         return NULL;
-    watching += by;
+    py_thread.watching += by;
     Py_RETURN_NONE;
-}
-
-PyObject *is_watching(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyBool_FromLong(watching > 0);
 }
 
 PyObject *unwatch_array(PyObject *module, PyObject *array)
 {
     (void)module;
     if (array_check(array))
-        ((struct py_array *)array)->is_watched = watching > 0;
+        set_watched((struct py_array *)array, py_thread.watching > 0);
     Py_RETURN_NONE;
 }
 
-tn_array *array_to_read(PyObject *object, const struct py_building *b, tn_array *array)
+void array_use(PyObject *array)
 {
-    if (!array || !((struct py_array *)object)->is_watched)
-        return array;
-    return tn_op(b->scope, "base.copy/1", TN_IN(array), TN_NO_ATTRS);
+    struct py_array *self = (struct py_array *)array;
+    Py_INCREF(array);
+    self->uses++;
+    self->is_used = true;
+}
+
+void array_unuse(PyObject *array)
+{
+    struct py_array *self = (struct py_array *)array;
+    if (--self->uses == 0) {
+        self->is_used = false;
+        Py_CLEAR(self->older);
+    }
+    Py_DECREF(array);
 }
 
 PyObject *array_wrap(tn_array *array, struct py_trace *trace)
@@ -71,7 +91,7 @@ PyObject *array_wrap(tn_array *array, struct py_trace *trace)
     }
     self->array = array;
     self->trace = trace;
-    self->is_watched = watching > 0;
+    set_watched(self, py_thread.watching > 0);
     held_add(&self->held, drop_held);
     return (PyObject *)self;
 }
@@ -84,6 +104,7 @@ static void array_dealloc(PyObject *object)
         PyObject_ClearWeakRefs(object);
     held_remove(&self->held);
     drop(self);
+    Py_XDECREF(self->older);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
     Py_DECREF(type);
 }
@@ -130,6 +151,8 @@ static bool leave_trace(struct py_array *self)
     self->array = retained;
     self->trace = NULL;
     self->has_left = true;
+    if (self->is_watched)
+        tn_hold(retained, 0);
     trace_release(trace);
     return true;
 }
@@ -155,7 +178,82 @@ tn_array *array_get(PyObject *object, const struct py_building *b)
     return self->array;
 }
 
-static const tn_type *type_of(PyObject *object)
+PyObject *alias_array(PyObject *module, PyObject *object)
+{
+    (void)module;
+    struct py_array *self = (struct py_array *)object;
+    if (!array_check(object))
+        return Py_NewRef(object);
+    PyObject *other = self->trace ? array_wrap(self->array, trace_retain(self->trace))
+                                  : array_wrap(tn_retain(NULL, self->array), NULL);
+    if (other)
+        set_watched((struct py_array *)other, self->is_watched);
+    return other;
+}
+
+// --- other values ---
+
+// What a body writes into an object from outside would be lost when the body ends.
+static void raise_changed_outside(const char *what)
+{
+    PyObject *line = line_running();
+    PyErr_Format(
+        PyExc_ValueError,
+        "tenon: %S: the body of a %s changes an array that was made outside of it; "
+        "return the new value instead, or change a copy",
+        line, what);
+    Py_DECREF(line);
+}
+
+// Keeps a value that a call without the GIL uses.
+static bool keep_used(struct py_array *self, struct py_array *before)
+{
+    PyObject *kept = array_wrap(before->array, before->trace);
+    if (!kept)
+        return false;
+    ((struct py_array *)kept)->older = self->older;
+    self->older = kept;
+    self->is_used = false;
+    return true;
+}
+
+PyObject *array_replace(PyObject *object, PyObject *other)
+{
+    struct py_array *self = (struct py_array *)object, *from = (struct py_array *)other;
+    bool is_watched = array_check(other) && from->is_watched;
+    struct py_building b;
+    if (!array_check(other)) {
+        PyErr_SetString(PyExc_TypeError, "expected an Array");
+        return NULL;
+    }
+    if (!building_begin(&b))
+        return NULL;
+    tn_array *array = array_get(other, &b);
+    bool is_outside = array && b.trace && self->trace != b.trace && !self->has_left;
+    tn_array *taken = !array || is_outside ? NULL
+                      : from->trace        ? array
+                                           : tn_retain(NULL, array);
+    building_end(&b);
+    if (is_outside)
+        raise_changed_outside(b.trace->what);
+    else if (array && !taken)
+        raise_status(TN_ERR_ARGUMENT, tn_last_error());
+    if (!taken)
+        return NULL;
+    // What the object has had is let go of, so the other's graph is its only holder.
+    set_watched(self, false);
+    struct py_array before = *self;
+    self->trace = from->trace ? trace_retain(from->trace) : NULL;
+    self->array = taken;
+    set_watched(self, is_watched);
+    if (!self->is_used)
+        drop(&before);
+    else if (!keep_used(self, &before))
+        return NULL;
+    return Py_NewRef(object);
+}
+
+const tn_type *array_type_of(PyObject *object)
 {
     const struct py_array *self = (struct py_array *)object;
     if (self->trace && !self->trace->scope) {
@@ -175,7 +273,7 @@ static const tn_type *type_of(PyObject *object)
 static PyObject *get_shape(PyObject *self, void *unused)
 {
     (void)unused;
-    const tn_type *type = type_of(self);
+    const tn_type *type = array_type_of(self);
     PyObject *shape = type ? PyTuple_New(type->rank) : NULL;
     for (int32_t i = 0; shape && i < type->rank; i++) {
         PyObject *extent = PyLong_FromLongLong(type->extent[i]);
@@ -188,14 +286,14 @@ static PyObject *get_shape(PyObject *self, void *unused)
 static PyObject *get_dtype(PyObject *self, void *unused)
 {
     (void)unused;
-    const tn_type *type = type_of(self);
+    const tn_type *type = array_type_of(self);
     return type ? dtype_object(type->dtype) : NULL;
 }
 
 static PyObject *get_ndim(PyObject *self, void *unused)
 {
     (void)unused;
-    const tn_type *type = type_of(self);
+    const tn_type *type = array_type_of(self);
     return type ? PyLong_FromLong(type->rank) : NULL;
 }
 
@@ -210,14 +308,14 @@ static int64_t elements_of(const tn_type *type)
 static PyObject *get_size(PyObject *self, void *unused)
 {
     (void)unused;
-    const tn_type *type = type_of(self);
+    const tn_type *type = array_type_of(self);
     return type ? PyLong_FromLongLong(elements_of(type)) : NULL;
 }
 
 static PyObject *get_nbytes(PyObject *self, void *unused)
 {
     (void)unused;
-    const tn_type *type = type_of(self);
+    const tn_type *type = array_type_of(self);
     return type ? PyLong_FromLongLong(elements_of(type) * tn_dtype_bytes(type->dtype))
                 : NULL;
 }
@@ -225,14 +323,14 @@ static PyObject *get_nbytes(PyObject *self, void *unused)
 static PyObject *get_op(PyObject *self, void *unused)
 {
     (void)unused;
-    return type_of(self)
+    return array_type_of(self)
                ? PyUnicode_FromString(tn_array_op(((struct py_array *)self)->array))
                : NULL;
 }
 
 static Py_ssize_t array_length(PyObject *self)
 {
-    const tn_type *type = type_of(self);
+    const tn_type *type = array_type_of(self);
     if (type && type->rank == 0)
         PyErr_SetString(PyExc_TypeError, "len() of an array without axes");
     return type && type->rank > 0 ? (Py_ssize_t)type->extent[0] : -1;
@@ -266,15 +364,33 @@ BINARY(array_or, "base.bitwise_or/1")
 BINARY(array_xor, "base.bitwise_xor/1")
 BINARY(array_left_shift, "base.left_shift/1")
 BINARY(array_right_shift, "base.right_shift/1")
+#define IN_PLACE(slot, name)                                                               \
+    static PyObject *slot(PyObject *x, PyObject *y)                                        \
+    {                                                                                      \
+        return apply_in_place(name, x, y);                                                 \
+    }
+IN_PLACE(array_add_to, "base.add/1")
+IN_PLACE(array_subtract_from, "base.subtract/1")
+IN_PLACE(array_multiply_by, "base.multiply/1")
+IN_PLACE(array_divide_by, "base.divide/1")
+IN_PLACE(array_floor_divide_by, "base.floor_divide/1")
+IN_PLACE(array_remainder_by, "base.remainder/1")
+IN_PLACE(array_matmul_by, "base.matmul/1")
+IN_PLACE(array_and_with, "base.bitwise_and/1")
+IN_PLACE(array_or_with, "base.bitwise_or/1")
+IN_PLACE(array_xor_with, "base.bitwise_xor/1")
+IN_PLACE(array_left_shift_by, "base.left_shift/1")
+IN_PLACE(array_right_shift_by, "base.right_shift/1")
 #undef UNARY
 #undef BINARY
+#undef IN_PLACE
 
 // Products take arrays of one dtype: Python converts others.
 static PyObject *array_matmul(PyObject *x, PyObject *y)
 {
     if (!array_check(x) || !array_check(y))
         return array_matmul_alike(x, y);
-    const tn_type *left = type_of(x), *right = left ? type_of(y) : NULL;
+    const tn_type *left = array_type_of(x), *right = left ? array_type_of(y) : NULL;
     if (!right)
         return NULL;
     if (left->dtype == right->dtype)
@@ -291,6 +407,12 @@ static PyObject *array_power(PyObject *x, PyObject *y, PyObject *modulus)
         return apply_binary("base.power/1", x, y);
     PyErr_SetString(PyExc_TypeError, "pow() of arrays takes no modulus");
     return NULL;
+}
+
+static PyObject *array_power_by(PyObject *x, PyObject *y, PyObject *modulus)
+{
+    (void)modulus;
+    return apply_in_place("base.power/1", x, y);
 }
 
 static PyObject *array_compare(PyObject *x, PyObject *y, int op)
@@ -332,48 +454,6 @@ static PyObject *array_float(PyObject *self)
 static PyObject *array_index(PyObject *self)
 {
     return element_as(self, PyNumber_Index);
-}
-
-// What a body writes into an object from outside would be lost when the body ends.
-static void raise_changed_outside(const char *what)
-{
-    PyObject *line = line_running();
-    PyErr_Format(
-        PyExc_ValueError,
-        "tenon: %S: the body of a %s changes an array that was made outside of it; "
-        "return the new value instead, or change a copy",
-        line, what);
-    Py_DECREF(line);
-}
-
-// replace(other): takes the value of another Array, for []= and +=. The object's former
-// value is let go of, which leaves the other's graph its only holder.
-static PyObject *array_replace(PyObject *object, PyObject *other)
-{
-    struct py_array *self = (struct py_array *)object, *from = (struct py_array *)other;
-    if (!array_check(other)) {
-        PyErr_SetString(PyExc_TypeError, "expected an Array");
-        return NULL;
-    }
-    struct py_building b;
-    if (!building_begin(&b))
-        return NULL;
-    tn_array *array = array_get(other, &b);
-    struct py_array before = *self;
-    if (array && b.trace && self->trace != b.trace && !self->has_left) {
-        raise_changed_outside(b.trace->what);
-        array = NULL;
-    }
-    if (array) {
-        // The reference of a temporary is moved; other objects get one more.
-        self->is_watched = from->is_watched;
-        self->trace = from->trace ? trace_retain(from->trace) : NULL;
-        self->array = from->trace ? array : tn_retain(NULL, array);
-        before.ob_base = self->ob_base;
-        drop(&before);
-    }
-    building_end(&b);
-    return array ? Py_NewRef(object) : NULL;
 }
 
 static PyObject *array_complex(PyObject *self, PyObject *unused)
@@ -440,6 +520,19 @@ static PyType_Slot array_slots[] = {
     {Py_nb_xor, array_xor},
     {Py_nb_lshift, array_left_shift},
     {Py_nb_rshift, array_right_shift},
+    {Py_nb_inplace_add, array_add_to},
+    {Py_nb_inplace_subtract, array_subtract_from},
+    {Py_nb_inplace_multiply, array_multiply_by},
+    {Py_nb_inplace_true_divide, array_divide_by},
+    {Py_nb_inplace_floor_divide, array_floor_divide_by},
+    {Py_nb_inplace_remainder, array_remainder_by},
+    {Py_nb_inplace_power, array_power_by},
+    {Py_nb_inplace_matrix_multiply, array_matmul_by},
+    {Py_nb_inplace_and, array_and_with},
+    {Py_nb_inplace_or, array_or_with},
+    {Py_nb_inplace_xor, array_xor_with},
+    {Py_nb_inplace_lshift, array_left_shift_by},
+    {Py_nb_inplace_rshift, array_right_shift_by},
     {Py_nb_negative, array_negative},
     {Py_nb_positive, array_positive},
     {Py_nb_absolute, array_absolute},

@@ -4,17 +4,18 @@
 #include "trace.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <tenon/retain.h>
 
-// The device that operations are applied on; NULL: the first that can.
-static _Thread_local PyObject *device;
+_Thread_local struct py_thread py_thread;
 
 // As scope_choose_device, also where none is chosen.
 static bool scope_set_device(tn_scope *scope)
 {
-    const char *name = device ? PyUnicode_AsUTF8AndSize(device, NULL) : NULL;
-    if (device && !name)
+    const char *name =
+        py_thread.device ? PyUnicode_AsUTF8AndSize(py_thread.device, NULL) : NULL;
+    if (py_thread.device && !name)
         return false;
     if (tn_scope_device(scope, name) == TN_OK)
         return true;
@@ -24,7 +25,7 @@ static bool scope_set_device(tn_scope *scope)
 
 bool scope_choose_device(tn_scope *scope)
 {
-    return !device || scope_set_device(scope);
+    return !py_thread.device || scope_set_device(scope);
 }
 
 PyObject *set_device(PyObject *module, PyObject *name)
@@ -36,12 +37,12 @@ PyObject *set_device(PyObject *module, PyObject *name)
         return NULL;
     }
     thread_scope_close();
-    PyObject *before = device ? device : Py_NewRef(Py_None);
-    device = name == Py_None ? NULL : Py_NewRef(name);
+    PyObject *before = py_thread.device ? py_thread.device : Py_NewRef(Py_None);
+    py_thread.device = name == Py_None ? NULL : Py_NewRef(name);
     const struct py_trace *trace = trace_current();
     if (trace && !scope_set_device(trace->scope)) {
-        Py_XDECREF(device);
-        device = before == Py_None ? NULL : before;
+        Py_XDECREF(py_thread.device);
+        py_thread.device = before == Py_None ? NULL : before;
         return NULL;
     }
     return before;
@@ -50,7 +51,7 @@ PyObject *set_device(PyObject *module, PyObject *name)
 PyObject *current_device(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    return Py_NewRef(device ? device : Py_None);
+    return Py_NewRef(py_thread.device ? py_thread.device : Py_None);
 }
 
 // False with an exception set, and the scope closed.
@@ -70,11 +71,8 @@ bool building_begin_apart(struct py_building *b)
     b->is_kept = false;
     b->scope = runtime ? tn_scope_open(runtime) : NULL;
     if (runtime && !b->scope)
-        PyErr_SetString(
-            PyExc_RuntimeError,
-            "tenon: no scope: out of memory, or this process was forked from one "
-            "that uses the runtime; start it with multiprocessing's \"spawn\"");
-    return b->scope && (!device || choose_device(b));
+        raise_status(TN_ERR_MEMORY, tn_last_error());
+    return b->scope && (!py_thread.device || choose_device(b));
 }
 
 bool building_begin(struct py_building *b)
@@ -87,51 +85,75 @@ bool building_begin(struct py_building *b)
 }
 
 // A scope for each thread, closed when that ends.
-static pthread_key_t thread_scope;
+static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
+static atomic_uint num_scopes;
 
 static void close_scope(void *scope)
 {
     tn_scope_close(scope);
+    atomic_fetch_sub(&num_scopes, 1);
+}
+
+// A child of fork() asks for a scope anew, which fails with a sentence.
+static void forget_scope(void)
+{
+    py_thread.scope = NULL;
 }
 
 static void make_key(void)
 {
-    if (pthread_key_create(&thread_scope, close_scope))
+    if (pthread_key_create(&thread_key, close_scope) ||
+        pthread_atfork(NULL, NULL, forget_scope))
         Py_FatalError("tenon: no key for a thread's scope");
+}
+
+bool threads_have_scopes(void)
+{
+    return atomic_load(&num_scopes) > 0;
 }
 
 void thread_scope_close(void)
 {
-    pthread_once(&thread_once, make_key);
-    tn_scope_close(pthread_getspecific(thread_scope));
-    pthread_setspecific(thread_scope, NULL);
+    if (!py_thread.scope)
+        return;
+    pthread_setspecific(thread_key, NULL);
+    close_scope(py_thread.scope);
+    py_thread.scope = NULL;
 }
 
 // The scope keeps the numbers of its applications: it is closed after so many applications.
 #define KEPT_APPLICATIONS 256
-static _Thread_local uint32_t applications;
+
+bool building_begin_kept(struct py_building *b)
+{
+    *b = (struct py_building){.scope = py_thread.scope, .is_kept = true};
+    py_thread.depth += b->scope != NULL;
+    if (b->scope)
+        return true;
+    pthread_once(&thread_once, make_key);
+    if (!building_begin_apart(b))
+        return false;
+    b->is_kept = pthread_setspecific(thread_key, b->scope) == 0;
+    if (b->is_kept) {
+        atomic_fetch_add(&num_scopes, 1);
+        py_thread.scope = b->scope;
+        py_thread.depth = 1;
+    }
+    return true;
+}
 
 bool building_begin_node(struct py_building *b)
 {
-    struct py_trace *trace = trace_current();
-    if (trace)
-        return building_begin(b);
-    pthread_once(&thread_once, make_key);
-    *b = (struct py_building){.scope = pthread_getspecific(thread_scope), .is_kept = true};
-    if (b->scope)
-        return true;
-    if (!building_begin_apart(b))
-        return false;
-    b->is_kept = pthread_setspecific(thread_scope, b->scope) == 0;
-    return true;
+    return trace_current() ? building_begin(b) : building_begin_kept(b);
 }
 
 void building_end(struct py_building *b)
 {
     if (!b->trace && !b->is_kept)
         tn_scope_close(b->scope);
-    if (b->is_kept && ++applications % KEPT_APPLICATIONS == 0)
+    if (b->is_kept && --py_thread.depth == 0 &&
+        ++py_thread.applications % KEPT_APPLICATIONS == 0)
         thread_scope_close();
 }
 

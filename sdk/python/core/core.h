@@ -8,13 +8,14 @@
 // An Array object outside a trace holds a retained array, which any scope may use. Within a
 // trace (trace.h) it holds an array of the trace's scope, and is dead once that has ended.
 //
-// Threads. All functions hold the GIL but for evaluating and reading, which release it.
+// Threads. All functions hold the GIL but for planning, evaluating and reading, which
+// release it. What may last is left to another thread (waiting.c), so that signals are
+// handled meanwhile.
 #ifndef TENON_PYTHON_CORE_H
 #define TENON_PYTHON_CORE_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdbool.h>
+#include "../base/base.h"
+
 #include <tenon/tenon.h>
 
 struct py_trace;
@@ -32,10 +33,24 @@ struct py_array {
     tn_array *array;
     struct py_trace *trace; // whose scope has the array, referred to; NULL: retained
     PyObject *weakrefs;     // of CPython
+    PyObject *older;        // values that it had while they were used; NULL: none
+    uint32_t uses;          // calls that use it without the GIL
+    bool is_used;           // its value is among what they use
     bool has_left;   // it was made in a body, and belongs to no trace since it was read
     bool is_watched; // reading it computes a copy, so that derivatives go on through it
     struct py_held held;
 };
+
+// What a thread has of its own: all in one place, which is found once a call.
+struct py_thread {
+    struct py_trace *innermost; // trace
+    PyObject *device;           // that operations are applied on; NULL: the first that can
+    tn_scope *scope;            // for single nodes and evaluations; NULL: none yet
+    uint32_t applications;      // in that scope
+    uint32_t depth;             // of calls that use it: finalizers may run within others
+    long watching;              // derivatives that are being taken
+};
+extern _Thread_local struct py_thread py_thread;
 
 // --- runtime.c: the runtime, failures ---------------------------------------------------
 
@@ -74,6 +89,8 @@ bool building_begin_apart(struct py_building *b);
 // As building_begin, for one node of Arrays and numbers alone, of which a scope keeps
 // nothing.
 bool building_begin_node(struct py_building *b);
+// As building_begin_apart, in this thread's own scope: for what leaves nothing there.
+bool building_begin_kept(struct py_building *b);
 void building_end(struct py_building *b);
 // Applies a primitive of one output, or of several into `outputs`, and gives Array objects.
 // NULL and false with the scope's failure raised.
@@ -85,6 +102,8 @@ bool building_apply_n(struct py_building *b, const char *name,
                       tn_attr_list attrs, PyObject **outputs, uint64_t num_outputs);
 // Closes this thread's scope: the runtime is about to be closed, or the device was changed.
 void thread_scope_close(void);
+// Whether any thread has one.
+bool threads_have_scopes(void);
 // set_device(name or None): where operations of this thread are applied from now on. Gives
 // the name before.
 PyObject *set_device(PyObject *module, PyObject *name);
@@ -120,17 +139,25 @@ static inline bool array_check(PyObject *object)
     return Py_TYPE(object) == array_type || PyType_IsSubtype(Py_TYPE(object), array_type);
 }
 // watch(change): adds to the number of derivatives that this thread is taking: arrays made
-// meanwhile are watched. unwatch(array): it is read itself from now on. is_watching():
-// whether that number is not 0.
+// meanwhile are watched. unwatch(array): it is read itself from now on.
 PyObject *watch_arrays(PyObject *module, PyObject *change);
-PyObject *is_watching(PyObject *module, PyObject *unused);
 PyObject *unwatch_array(PyObject *module, PyObject *array);
-// What is read of an Array object in the place of `array`: itself, or a copy where it is
-// watched.
-tn_array *array_to_read(PyObject *object, const struct py_building *b, tn_array *array);
+void array_set_watched(PyObject *array, bool is_watched);
+// The type of an Array object; NULL with an exception set.
+const tn_type *array_type_of(PyObject *object);
+// alias(array): another object of the same value, which keeps it when the first gets
+// another.
+PyObject *alias_array(PyObject *module, PyObject *array);
+// From a use to its end the value that an Array has at its beginning stays, also when
+// another thread gives the object another one.
+void array_use(PyObject *array); // and takes a reference
+void array_unuse(PyObject *array);
 // The tn_array of an Array object, for the scope of `b`; NULL with an exception set for one
 // that was given away, or of a trace that has ended.
 tn_array *array_get(PyObject *object, const struct py_building *b);
+
+// array._replace(other): takes the value of another Array.
+PyObject *array_replace(PyObject *object, PyObject *other);
 
 // --- from_python.c: Python's objects to arrays ---
 
@@ -166,6 +193,8 @@ PyObject *from_dlpack(PyObject *module, PyObject *object);
 
 // Applies an operator of one output to one or two operands: for +, - and the like.
 PyObject *apply_unary(const char *name, PyObject *x);
+// As x += y: the object takes the result as its value, which has its shape and dtype.
+PyObject *apply_in_place(const char *name, PyObject *x, PyObject *y);
 PyObject *apply_binary(const char *name, PyObject *x, PyObject *y);
 // operator(id, document=""): the function of Python that applies a primitive. Its document
 // begins with its signature, as CPython's own.
@@ -199,7 +228,10 @@ PyObject *verify_plugin(PyObject *module, PyObject *args);
 
 // --- evaluate.c: functions of the module, which says their arguments ---
 
-PyObject *eval_arrays(PyObject *module, PyObject *args);
+// Computes the value of one array that is in use; false with an exception set.
+bool evaluate_array(tn_array *array);
+PyObject *async_eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count);
+PyObject *eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count);
 PyObject *vjp_arrays(PyObject *module, PyObject *args);
 PyObject *jvp_arrays(PyObject *module, PyObject *args);
 PyObject *explain_arrays(PyObject *module, PyObject *args);

@@ -5,44 +5,208 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/file.h>
+#include <tenon/retain.h>
 #include <tenon/stats.h>
 
-static void drop_watched(PyObject *list, struct array_list *arrays)
+// --- evaluating ---
+
+// Arrays of a tree, each in use.
+struct py_leaves {
+    PyObject **objects;
+    tn_array **arrays;
+    uint32_t count, max;
+    PyObject *few_objects[16];
+    tn_array *few_arrays[16];
+};
+
+static bool leaves_grow(struct py_leaves *l)
 {
-    uint64_t kept = 0;
-    for (uint64_t i = 0; i < arrays->count; i++) {
-        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
-        if (item && !(array_check(item) && ((struct py_array *)item)->is_watched))
-            arrays->items[kept++] = arrays->items[i];
-        Py_XDECREF(item);
+    uint32_t max = l->max * 4;
+    PyObject **objects = malloc(max * sizeof(*objects));
+    tn_array **arrays = malloc(max * sizeof(*arrays));
+    if (!objects || !arrays) {
+        free(objects);
+        free(arrays);
+        return PyErr_NoMemory(), false;
     }
-    arrays->count = kept;
+    memcpy(objects, l->objects, l->count * sizeof(*objects));
+    memcpy(arrays, l->arrays, l->count * sizeof(*arrays));
+    if (l->objects != l->few_objects) {
+        free(l->objects);
+        free(l->arrays);
+    }
+    l->objects = objects;
+    l->arrays = arrays;
+    l->max = max;
+    return true;
 }
 
-// eval(list, is_async). What is watched is left to be computed when it is read.
-PyObject *eval_arrays(PyObject *module, PyObject *args)
+// What is watched is left to be computed when it is read.
+static bool leaves_add(struct py_leaves *l, PyObject *object)
+{
+    static const struct py_building nowhere;
+    tn_array *array = array_get(object, &nowhere);
+    if (array && ((struct py_array *)object)->is_watched)
+        return true;
+    if (!array || (l->count == l->max && !leaves_grow(l)))
+        return false;
+    array_use(object);
+    l->objects[l->count] = object;
+    l->arrays[l->count++] = array;
+    return true;
+}
+
+static bool leaves_collect(struct py_leaves *l, PyObject *tree);
+
+static bool collect_parts(struct py_leaves *l, PyObject *tree)
+{
+    Py_ssize_t at = 0, count = PySequence_Size(tree);
+    PyObject *key, *value;
+    bool collected = true;
+    if (PyDict_Check(tree)) {
+        while (collected && PyDict_Next(tree, &at, &key, &value))
+            collected = leaves_collect(l, value);
+        return collected;
+    }
+    for (; collected && at < count; at++) {
+        PyObject *item = PySequence_GetItem(tree, at);
+        collected = item && leaves_collect(l, item);
+        Py_XDECREF(item);
+    }
+    return collected;
+}
+
+static bool leaves_collect(struct py_leaves *l, PyObject *tree)
+{
+    if (array_check(tree))
+        return leaves_add(l, tree);
+    if (!PyDict_Check(tree) && !PyList_Check(tree) && !PyTuple_Check(tree))
+        return true;
+    if (Py_EnterRecursiveCall(" in a tree"))
+        return false;
+    bool collected = collect_parts(l, tree);
+    Py_LeaveRecursiveCall();
+    return collected;
+}
+
+static void leaves_end(struct py_leaves *l)
+{
+    for (uint32_t i = 0; i < l->count; i++)
+        array_unuse(l->objects[i]);
+    if (l->objects == l->few_objects)
+        return;
+    free(l->objects);
+    free(l->arrays);
+}
+
+// An evaluation that may last.
+struct py_evaluation {
+    struct py_work work;
+    tn_scope *scope;
+    tn_array **arrays; // with references
+    uint64_t count;
+};
+
+static void evaluation_run(struct py_work *work)
+{
+    struct py_evaluation *e = (struct py_evaluation *)work;
+    tn_eval_held_n(e->scope, e->arrays, e->count, 0);
+}
+
+static void evaluation_finish(struct py_work *work)
+{
+    struct py_evaluation *e = (struct py_evaluation *)work;
+    tn_scope_close(e->scope);
+    for (uint64_t i = 0; i < e->count; i++)
+        tn_release(e->arrays[i]);
+    free(e);
+}
+
+static bool evaluate_apart(tn_array *const *arrays, uint64_t count)
+{
+    struct py_building b;
+    if (!building_begin_apart(&b))
+        return false;
+    struct py_evaluation *e = malloc(sizeof(*e) + count * sizeof(tn_array *));
+    if (!e) {
+        building_end(&b);
+        return PyErr_NoMemory(), false;
+    }
+    *e =
+        (struct py_evaluation){.work = {.run = evaluation_run, .finish = evaluation_finish},
+                               .scope = b.scope,
+                               .arrays = (tn_array **)(e + 1)};
+    for (; e->count < count; e->count++)
+        if (!(e->arrays[e->count] = tn_retain(NULL, arrays[e->count])))
+            break;
+    bool is_retained = e->count == count;
+    if (!is_retained)
+        raise_status(TN_ERR_ARGUMENT, tn_last_error());
+    else if (!work_wait(&e->work))
+        return false;
+    bool is_done = is_retained && tn_scope_status(e->scope) == TN_OK;
+    if (is_retained && !is_done)
+        raise_scope(e->scope);
+    evaluation_finish(&e->work);
+    return is_done;
+}
+
+// Computes arrays in use, and with them what other Arrays have of their graph, but for what
+// derivatives go through.
+static bool evaluate(tn_array *const *arrays, uint64_t count, bool is_async)
+{
+    uint32_t flags = is_async ? TN_EVAL_ASYNC : TN_EVAL_BRIEF;
+    struct py_building b;
+    tn_status status;
+    if (count == 0)
+        return true;
+    if (!building_begin_kept(&b))
+        return false;
+    Py_BEGIN_ALLOW_THREADS;
+    status = tn_eval_held_n(b.scope, arrays, count, flags);
+    Py_END_ALLOW_THREADS;
+    bool is_long = status == TN_ERR_UNSUPPORTED && !is_async;
+    if (is_long)
+        tn_scope_clear_error(b.scope);
+    else if (status != TN_OK)
+        raise_scope(b.scope);
+    building_end(&b);
+    return is_long ? evaluate_apart(arrays, count) : status == TN_OK;
+}
+
+bool evaluate_array(tn_array *array)
+{
+    return evaluate(&array, 1, false);
+}
+
+static PyObject *evaluate_trees(PyObject *const *trees, Py_ssize_t count, bool is_async)
+{
+    struct py_leaves l;
+    l.objects = l.few_objects;
+    l.arrays = l.few_arrays;
+    l.count = 0;
+    l.max = sizeof(l.few_arrays) / sizeof(l.few_arrays[0]);
+    bool done = true;
+    for (Py_ssize_t i = 0; done && i < count; i++)
+        done = leaves_collect(&l, trees[i]);
+    done = done && evaluate(l.arrays, l.count, is_async);
+    leaves_end(&l);
+    return done ? Py_NewRef(Py_None) : NULL;
+}
+
+PyObject *eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count)
 {
     (void)module;
-    PyObject *list;
-    int is_async;
-    struct py_building b;
-    if (!PyArg_ParseTuple(args, "Op:eval", &list, &is_async) || !building_begin_apart(&b))
-        return NULL;
-    struct array_list arrays;
-    PyObject *result = NULL;
-    if (array_list_get(&b, list, &arrays)) {
-        tn_status status;
-        drop_watched(list, &arrays);
-        Py_BEGIN_ALLOW_THREADS;
-        status = is_async ? tn_eval_async_n(b.scope, arrays.items, arrays.count)
-                          : tn_eval_n(b.scope, arrays.items, arrays.count);
-        Py_END_ALLOW_THREADS;
-        result = status == TN_OK ? Py_NewRef(Py_None) : raise_scope(b.scope);
-    }
-    free(arrays.items);
-    building_end(&b);
-    return result;
+    return evaluate_trees(trees, count, false);
 }
+
+PyObject *async_eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count)
+{
+    (void)module;
+    return evaluate_trees(trees, count, true);
+}
+
+// --- derivatives, explanations ---
 
 // Three lists: `outputs` and `wrt` of arrays, `given` cotangents of outputs or tangents of
 // wrt, or None.

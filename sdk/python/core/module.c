@@ -28,6 +28,20 @@ static PyObject *is_tracing(PyObject *module, PyObject *unused)
     return PyBool_FromLong(trace_current() != NULL);
 }
 
+static const char eval_text[] =
+    "eval(*trees)\n--\n\n"
+    "Computes the arrays in trees, and returns when they are done.";
+static const char async_eval_text[] =
+    "async_eval(*trees)\n--\n\n"
+    "Starts computing the arrays in trees, and returns at once.";
+static const char flatten_text[] =
+    "tree_flatten(tree)\n--\n\n"
+    "The leaves of a tree, in order, and what tree_unflatten() makes the tree of again.\n"
+    "None is a tree without leaves; keys of dicts are sorted.";
+static const char unflatten_text[] =
+    "tree_unflatten(structure, leaves)\n--\n\n"
+    "The tree of a structure that tree_flatten() gave, with other leaves.";
+
 static PyMethodDef functions[] = {
     {"array", make_array, METH_VARARGS, NULL},
     {"from_dlpack", from_dlpack, METH_O, NULL},
@@ -38,7 +52,12 @@ static PyMethodDef functions[] = {
     {"describe_plugin", describe_plugin, METH_VARARGS, NULL},
     {"verify_plugin", verify_plugin, METH_VARARGS, NULL},
     {"expr", apply_expression, METH_VARARGS, NULL},
-    {"eval", eval_arrays, METH_VARARGS, NULL},
+    {"eval", (PyCFunction)(void (*)(void))eval_arrays, METH_FASTCALL, eval_text},
+    {"async_eval", (PyCFunction)(void (*)(void))async_eval_arrays, METH_FASTCALL,
+     async_eval_text},
+    {"alias", alias_array, METH_O, NULL},
+    {"flatten", tree_flatten, METH_O, flatten_text},
+    {"unflatten", tree_unflatten, METH_VARARGS, unflatten_text},
     {"vjp", vjp_arrays, METH_VARARGS, NULL},
     {"jvp", jvp_arrays, METH_VARARGS, NULL},
     {"explain", explain_arrays, METH_VARARGS, NULL},
@@ -52,7 +71,6 @@ static PyMethodDef functions[] = {
     {"set_dtypes", set_dtypes, METH_O, NULL},
     {"graph_trace", graph_trace, METH_VARARGS, NULL},
     {"graph_call", graph_call, METH_VARARGS, NULL},
-    {"function", function_create, METH_VARARGS, NULL},
     {"vmap", vmap_body, METH_VARARGS, NULL},
     {"cond", control_cond, METH_VARARGS, NULL},
     {"while_loop", control_while, METH_VARARGS, NULL},
@@ -69,7 +87,6 @@ static PyMethodDef functions[] = {
     {"load_graph", graphs_load, METH_VARARGS, NULL},
     {"is_open", runtime_is_open, METH_NOARGS, NULL},
     {"is_tracing", is_tracing, METH_NOARGS, NULL},
-    {"is_watching", is_watching, METH_NOARGS, NULL},
     {"watch", watch_arrays, METH_O, NULL},
     {"unwatch", unwatch_array, METH_O, NULL},
     {"close", runtime_close, METH_NOARGS, NULL},
@@ -93,6 +110,7 @@ PyMODINIT_FUNC PyInit__core(void)
     if (!module)
         return NULL;
     if (!errors_init(module) || !array_init(module) || !trace_init(module) ||
+        !trees_init() || !function_init(module) ||
         PyModule_AddStringConstant(module, "version", TN_VERSION) != 0)
         Py_CLEAR(module);
     return module;

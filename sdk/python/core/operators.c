@@ -323,6 +323,63 @@ PyObject *apply_binary(const char *name, PyObject *x, PyObject *y)
     return apply_operands(name, operands, 2);
 }
 
+// The order in which NumPy's "same_kind" converts.
+static int rank_of_kind(tn_dtype dtype)
+{
+    static const int ranks[] = {
+        [TN_KIND_BOOL] = 1,   [TN_KIND_UNSIGNED] = 2, [TN_KIND_SIGNED] = 3,
+        [TN_KIND_FLOAT8] = 4, [TN_KIND_FLOAT] = 4,    [TN_KIND_COMPLEX] = 5};
+    return ranks[tn_dtype_kind(dtype)];
+}
+
+// The result in the dtype of `x`, as NumPy's "same_kind" allows. Takes `result`.
+static PyObject *fit_in_place(PyObject *x, PyObject *result)
+{
+    struct py_building b;
+    const tn_type *to = tn_array_type(((struct py_array *)x)->array);
+    const tn_type *from = tn_array_type(((struct py_array *)result)->array);
+    bool fits = to && from->rank == to->rank;
+    for (int32_t i = 0; fits && i < to->rank; i++)
+        fits = from->extent[i] == to->extent[i];
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError,
+                        "the result has another shape than the array that takes it: write "
+                        "x = x + y instead of x += y");
+        Py_DECREF(result);
+        return NULL;
+    }
+    if (from->dtype == to->dtype)
+        return result;
+    if (rank_of_kind(from->dtype) > rank_of_kind(to->dtype)) {
+        PyErr_Format(PyExc_TypeError,
+                     "the result is %s, which an array of %s cannot take: write x = x + y "
+                     "instead of x += y",
+                     tn_dtype_name(from->dtype), tn_dtype_name(to->dtype));
+        Py_DECREF(result);
+        return NULL;
+    }
+    PyObject *fitted = NULL;
+    if (building_begin_node(&b)) {
+        const tn_array *in[] = {((struct py_array *)result)->array};
+        fitted = building_apply(&b, "base.astype/1", in, 1,
+                                tn_attrs("dtype", (int64_t)to->dtype));
+        building_end(&b);
+    }
+    Py_DECREF(result);
+    return fitted;
+}
+
+PyObject *apply_in_place(const char *name, PyObject *x, PyObject *y)
+{
+    PyObject *result = apply_binary(name, x, y);
+    if (!result || !array_check(result) || !array_check(x))
+        return result;
+    result = fit_in_place(x, result);
+    PyObject *same = result ? array_replace(x, result) : NULL;
+    Py_XDECREF(result);
+    return same;
+}
+
 // --- expressions ---
 
 // Every attribute of an expression is a number.

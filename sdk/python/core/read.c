@@ -66,34 +66,93 @@ static struct counted_tensor *counted(DLManagedTensorVersioned *inner)
     return t;
 }
 
-// The elements on the host, as a tensor that its deleter frees. `widened`: of is_narrow as
-// f32.
-static DLManagedTensorVersioned *tensor_of(PyObject *self, bool widened)
-{
-    struct py_building b;
-    DLManagedTensorVersioned *tensor = NULL;
-    if (!building_begin_apart(&b))
-        return NULL;
-    tn_array *x = array_to_read(self, &b, array_get(self, &b));
-    if (x) {
-        Py_BEGIN_ALLOW_THREADS;
-        // Rounded to its dtype first, which one program with the conversion would not do.
-        if (widened && is_narrow(tn_array_type(x)->dtype) && tn_eval(b.scope, x) == TN_OK)
-            x = tn_op(b.scope, "base.astype/1", TN_IN(x),
-                      tn_attrs("dtype", (int64_t)TN_F32));
-        tensor = tn_array_export_versioned(b.scope, x);
-        Py_END_ALLOW_THREADS;
-    }
-    if (!tensor && !PyErr_Occurred())
-        raise_scope(b.scope);
-    building_end(&b);
-    return tensor;
-}
-
 static void tensor_free(DLManagedTensorVersioned *tensor)
 {
     if (tensor && tensor->deleter)
         tensor->deleter(tensor);
+}
+
+// An array on its way to the host.
+struct py_export {
+    struct py_work work;
+    tn_scope *scope;
+    tn_array *array; // with a reference
+    bool is_copied;  // a copy is computed, so that derivatives go on through the array
+    bool is_widened; // of is_narrow as f32
+    DLManagedTensorVersioned *tensor;
+};
+
+static void export_run(struct py_work *work)
+{
+    struct py_export *e = (struct py_export *)work;
+    tn_array *x = e->array;
+    if (e->is_copied)
+        x = tn_op(e->scope, "base.copy/1", TN_IN(x), TN_NO_ATTRS);
+    // Rounded to its dtype first, which one program with the conversion would not do.
+    if (x && e->is_widened && is_narrow(tn_array_type(x)->dtype) &&
+        tn_eval(e->scope, x) == TN_OK)
+        x = tn_op(e->scope, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)TN_F32));
+    e->tensor = x ? tn_array_export_versioned(e->scope, x) : NULL;
+}
+
+static void export_finish(struct py_work *work)
+{
+    struct py_export *e = (struct py_export *)work;
+    tensor_free(e->tensor);
+    tn_scope_close(e->scope);
+    tn_release(e->array);
+    free(e);
+}
+
+static struct py_export *export_begin(PyObject *self, tn_array *array, bool widened)
+{
+    struct py_building b;
+    if (!building_begin_apart(&b))
+        return NULL;
+    struct py_export *e = malloc(sizeof(*e));
+    tn_array *retained = e ? tn_retain(NULL, array) : NULL;
+    if (!retained) {
+        building_end(&b);
+        free(e);
+        return e ? (void *)raise_status(TN_ERR_ARGUMENT, tn_last_error())
+                 : (void *)PyErr_NoMemory();
+    }
+    *e = (struct py_export){.work = {.run = export_run, .finish = export_finish},
+                            .scope = b.scope,
+                            .array = retained,
+                            .is_copied = ((struct py_array *)self)->is_watched,
+                            .is_widened = widened};
+    return e;
+}
+
+// The elements on the host, as a tensor that its deleter frees. `widened`: of is_narrow as
+// f32.
+static DLManagedTensorVersioned *tensor_of(PyObject *self, bool widened)
+{
+    static const struct py_building nowhere;
+    tn_array *array = array_get(self, &nowhere);
+    struct py_export *e = array ? export_begin(self, array, widened) : NULL;
+    if (!e)
+        return NULL;
+    // A copy is computed of what derivatives go through.
+    bool is_apart = e->is_copied;
+    if (!is_apart && !evaluate_array(e->array)) {
+        export_finish(&e->work);
+        return NULL;
+    }
+    if (is_apart && !work_wait(&e->work))
+        return NULL;
+    if (!is_apart) {
+        Py_BEGIN_ALLOW_THREADS;
+        export_run(&e->work);
+        Py_END_ALLOW_THREADS;
+    }
+    DLManagedTensorVersioned *tensor = e->tensor;
+    e->tensor = NULL;
+    if (!tensor)
+        raise_scope(e->scope);
+    export_finish(&e->work);
+    return tensor;
 }
 
 static const char *first_byte(const DLTensor *t)

@@ -2,6 +2,8 @@
 // The runtime of the process, and failures of the core as exceptions.
 #include "core.h"
 
+#include <pthread.h>
+
 static tn_runtime *runtime;
 static bool is_closed;
 static PyObject *device_error, *plugin_error;
@@ -24,8 +26,27 @@ void held_remove(struct py_held *held)
     held->prev->next = held->next;
 }
 
+static bool is_forked;
+
+static void note_fork(void)
+{
+    is_forked = runtime != NULL;
+}
+
+// The core's sentence, and what helps.
+static tn_runtime *refuse_forked(void)
+{
+    tn_scope_close(tn_scope_open(runtime));
+    PyErr_Format(PyExc_RuntimeError,
+                 "tenon: %s; with multiprocessing, start processes by \"spawn\"",
+                 tn_last_error());
+    return NULL;
+}
+
 tn_runtime *runtime_get(void)
 {
+    if (is_forked)
+        return refuse_forked();
     if (runtime)
         return runtime;
     if (is_closed) {
@@ -44,6 +65,8 @@ tn_runtime *runtime_get(void)
     Py_XDECREF(path);
     if (status != TN_OK)
         raise_status(status, tn_last_error());
+    else
+        pthread_atfork(NULL, NULL, note_fork);
     return runtime;
 }
 
@@ -65,13 +88,18 @@ PyObject *runtime_is_open(PyObject *module, PyObject *unused)
 PyObject *runtime_close(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
+    bool is_idle = work_wait_left();
+    if (!is_idle)
+        PyErr_Clear();
     is_closed = true;
-    if (runtime) {
+    // Work that a second signal left running uses the runtime to the end of the process.
+    if (runtime && is_idle) {
         for (struct py_held *held = ring.next; held != &ring; held = held->next)
             held->drop(held);
         thread_scope_close();
-        // Exported memory may be in use still: then the process ends with the runtime open.
-        if (!has_exports() && tn_runtime_close(runtime) == TN_OK)
+        // Exported memory and threads may use it still: then the process ends with the
+        // runtime open.
+        if (!has_exports() && !threads_have_scopes() && tn_runtime_close(runtime) == TN_OK)
             runtime = NULL;
     }
     Py_RETURN_NONE;

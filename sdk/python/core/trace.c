@@ -8,13 +8,6 @@
 
 // --- traces ---
 
-static _Thread_local struct py_trace *innermost;
-
-struct py_trace *trace_current(void)
-{
-    return innermost;
-}
-
 struct py_trace *trace_retain(struct py_trace *trace)
 {
     trace->refs++;
@@ -32,14 +25,15 @@ struct py_trace *trace_begin(const char *what, tn_scope *scope)
     struct py_trace *trace = malloc(sizeof(*trace));
     if (!trace)
         return NULL;
-    *trace = (struct py_trace){.refs = 1, .what = what, .scope = scope, .outer = innermost};
-    innermost = trace;
+    *trace = (struct py_trace){
+        .refs = 1, .what = what, .scope = scope, .outer = py_thread.innermost};
+    py_thread.innermost = trace;
     return trace;
 }
 
 void trace_end(struct py_trace *trace)
 {
-    innermost = trace->outer;
+    py_thread.innermost = trace->outer;
     trace->scope = NULL;
     trace_release(trace);
 }
@@ -472,125 +466,15 @@ PyObject *vmap_body(PyObject *module, PyObject *args)
     return result;
 }
 
-// --- functions that replay ---
-
-struct py_function {
-    PyObject ob_base;
-    tn_function *function;
-    PyObject *graph; // of its body
-    struct py_held held;
-};
-
-static PyTypeObject *function_type;
-
-static void drop_function(struct py_held *held)
-{
-    struct py_function *self =
-        (struct py_function *)((char *)held - offsetof(struct py_function, held));
-    tn_function_destroy(self->function);
-    self->function = NULL;
-}
-
-static void function_dealloc(PyObject *object)
-{
-    struct py_function *self = (struct py_function *)object;
-    PyTypeObject *type = Py_TYPE(object);
-    held_remove(&self->held);
-    drop_function(&self->held);
-    Py_XDECREF(self->graph);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
-    Py_DECREF(type);
-}
-
-static tn_status run_graph(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
-                           tn_array **outputs, uint64_t num_outputs, void *user)
-{
-    return tn_graph_call(scope, user, inputs, num_inputs, outputs, num_outputs);
-}
-
-static PyObject *function_call(PyObject *object, PyObject *list)
-{
-    struct py_function *self = (struct py_function *)object;
-    const tn_graph *graph = graph_get(self->graph);
-    struct py_building b;
-    struct array_list inputs;
-    if (!graph || !building_begin(&b))
-        return NULL;
-    PyObject *result = NULL;
-    bool has_inputs = array_list_get(&b, list, &inputs);
-    tn_array **outputs =
-        has_inputs ? calloc(graph->num_outputs + 1, sizeof(*outputs)) : NULL;
-    if (outputs) {
-        tn_status status;
-        Py_BEGIN_ALLOW_THREADS;
-        status = tn_function_call(self->function, b.scope, inputs.items, inputs.count,
-                                  outputs, graph->num_outputs);
-        Py_END_ALLOW_THREADS;
-        result = status == TN_OK ? array_list_wrap(&b, outputs, graph->num_outputs)
-                                 : raise_scope(b.scope);
-    } else if (has_inputs) {
-        PyErr_NoMemory();
-    }
-    free(outputs);
-    free(inputs.items);
-    building_end(&b);
-    return result;
-}
-
-PyObject *function_create(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *graph, *list;
-    uint32_t donated[1024];
-    tn_function_options options = {.struct_size = sizeof(options), .donated = donated};
-    if (!PyArg_ParseTuple(args, "OO:function", &graph, &list) || !graph_get(graph))
-        return NULL;
-    Py_ssize_t count = PySequence_Size(list);
-    if (count < 0 || count > 1024) {
-        PyErr_SetString(PyExc_ValueError, "at most 1024 inputs are given away");
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = PySequence_GetItem(list, i);
-        donated[i] = item ? (uint32_t)PyLong_AsUnsignedLong(item) : 0;
-        Py_XDECREF(item);
-    }
-    options.num_donated = (uint64_t)count;
-    tn_runtime *runtime = PyErr_Occurred() ? NULL : runtime_get();
-    allocfunc alloc = (allocfunc)PyType_GetSlot(function_type, Py_tp_alloc);
-    struct py_function *self =
-        runtime ? (struct py_function *)alloc(function_type, 0) : NULL;
-    if (!self)
-        return NULL;
-    self->graph = Py_NewRef(graph);
-    held_add(&self->held, drop_function);
-    tn_status status = tn_function_create(
-        runtime, run_graph, (void *)(uintptr_t)graph_get(graph), &options, &self->function);
-    if (status == TN_OK)
-        return (PyObject *)self;
-    Py_DECREF((PyObject *)self);
-    return raise_status(status, tn_last_error());
-}
-
 bool trace_init(PyObject *module)
 {
     (void)module;
-    static PyMethodDef methods[] = {{"call", function_call, METH_O, NULL},
-                                    {NULL, NULL, 0, NULL}};
-    static PyType_Slot function_slots[] = {
-        {Py_tp_dealloc, function_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
     static PyType_Slot graph_slots[] = {{Py_tp_dealloc, graph_dealloc}, {0, NULL}};
-    static PyType_Spec function_spec = {.name = "tenon._core.Function",
-                                        .basicsize = sizeof(struct py_function),
-                                        .flags = Py_TPFLAGS_DEFAULT |
-                                                 Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                        .slots = function_slots};
     static PyType_Spec graph_spec = {.name = "tenon._core.Graph",
                                      .basicsize = sizeof(struct py_graph),
                                      .flags = Py_TPFLAGS_DEFAULT |
                                               Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                      .slots = graph_slots};
-    function_type = (PyTypeObject *)PyType_FromSpec(&function_spec);
     graph_type = (PyTypeObject *)PyType_FromSpec(&graph_spec);
-    return function_type && graph_type;
+    return graph_type != NULL;
 }

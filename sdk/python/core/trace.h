@@ -18,7 +18,10 @@ struct py_trace {
 };
 
 // The innermost trace of this thread, or NULL. Borrowed.
-struct py_trace *trace_current(void);
+static inline struct py_trace *trace_current(void)
+{
+    return py_thread.innermost;
+}
 struct py_trace *trace_retain(struct py_trace *trace);
 void trace_release(struct py_trace *trace);
 
@@ -47,8 +50,6 @@ PyObject *custom_call(PyObject *module, PyObject *args);
 PyObject *graph_trace(PyObject *module, PyObject *args);
 // graph_call(graph, arrays): the graph's outputs, in place.
 PyObject *graph_call(PyObject *module, PyObject *args);
-// function(graph, donated): an object whose call(arrays) replays the graph.
-PyObject *function_create(PyObject *module, PyObject *args);
 // vmap(body, arrays, in_axes): calls body(list of Arrays), which returns (list of Arrays,
 // axes of these); axes are -1 for none.
 PyObject *vmap_body(PyObject *module, PyObject *args);
@@ -69,5 +70,10 @@ PyObject *graphs_save(PyObject *module, PyObject *args);
 // load_graph(path): a list of (name, graph, names of inputs, their types as (shape, dtype),
 // names of outputs, their types, constants).
 PyObject *graphs_load(PyObject *module, PyObject *args);
+
+// --- function.c ---
+
+// The type Function: see there.
+bool function_init(PyObject *module);
 
 #endif // TENON_PYTHON_TRACE_H

@@ -19,7 +19,7 @@ import os as _os
 import types as _types
 
 from . import _core
-from ._core import Array, DeviceError, PluginError
+from ._core import Array, DeviceError, PluginError, async_eval, eval
 from ._dtypes import dtype, dtypes as _dtypes
 from . import _array
 from ._index import op as _op
@@ -62,16 +62,6 @@ def from_dlpack(x, /, *, device=None, copy=None):
     _standard._no_device(device)
     array = _core.from_dlpack(x)
     return _op("copy")(array) if copy else array
-
-
-def eval(*trees):
-    """Computes the arrays in trees, and returns when they are done."""
-    _core.eval([leaf for leaf in tree_flatten(trees)[0] if isinstance(leaf, Array)], False)
-
-
-def async_eval(*trees):
-    """Starts computing the arrays in trees, and returns at once."""
-    _core.eval([leaf for leaf in tree_flatten(trees)[0] if isinstance(leaf, Array)], True)
 
 
 def load(path):

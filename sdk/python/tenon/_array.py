@@ -67,7 +67,7 @@ def __array__(self, dtype=None, copy=None):
     import numpy
 
     if self.dtype.name == "bfloat16" or self.dtype.name.startswith("float8"):
-        _core.eval([self], False)  # rounded to its dtype, which one program with the conversion would not do
+        _core.eval(self)  # rounded to its dtype, which one program with the conversion would not do
         result = numpy.asarray(op("astype")(self, "float32"))
     else:
         result = numpy.asarray(memoryview(self))

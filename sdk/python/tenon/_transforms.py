@@ -25,6 +25,11 @@ def _fresh(leaves):
         return [op("copy")(x) for x in _as_arrays(leaves)]
 
 
+def _given(structure, leaves):
+    """A tree of other objects, so that []= and += within a function leave `leaves` as they are."""
+    return unflatten(structure, [_core.alias(leaf) for leaf in leaves])
+
+
 def _check_float(leaves, what):
     for leaf in leaves:
         if leaf.dtype.kind not in "fc":
@@ -52,7 +57,7 @@ def value_and_grad(function, argnums=0, has_aux=False):
             part, structure = flatten(args[position])
             fresh = _fresh(part)
             places.append((structure, len(fresh)))
-            args[position] = unflatten(structure, fresh)
+            args[position] = _given(structure, fresh)
             leaves += fresh
         _check_float(leaves, "grad: an argument")
         with _Watching():
@@ -107,7 +112,7 @@ def vjp(function, *primals):
     leaves, structure = flatten(tuple(primals))
     leaves = _fresh(leaves)
     with _Watching():
-        result = function(*unflatten(structure, leaves))
+        result = function(*_given(structure, leaves))
     outputs, shape = flatten(result)
 
     def pull(cotangents):
@@ -130,7 +135,7 @@ def jvp(function, primals, tangents):
     leaves = _fresh(leaves)
     given = [op("astype")(_core.array(t), leaf.dtype) for t, leaf in zip(given, leaves)]
     with _Watching():
-        result = function(*unflatten(structure, leaves))
+        result = function(*_given(structure, leaves))
     outputs, shape = flatten(result)
     tangents = _core.jvp(outputs, given, leaves)
     _unwatch(result)
@@ -207,26 +212,16 @@ def flatten_structure(structure):
     return [leaf for part in structure[2] for leaf in flatten_structure(part)]
 
 
-class _Static:
-    """A static argument as part of a key."""
-
-    def __init__(self, value):
-        self.value = value
-        try:
-            self.key = hash(value)
-        except TypeError:
-            raise TypeError(
-                f"function: a value of type {type(value).__name__} is neither an array nor can it be hashed"
-            ) from None
-
-    def __hash__(self):
-        return self.key
-
-    def __eq__(self, other):
-        return type(self.value) is type(other.value) and self.value == other.value
+def _numbers(what, value):
+    """Numbers of positional arguments, from one or several."""
+    numbers = (value,) if isinstance(value, int) else tuple(value)
+    for number in numbers:
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise TypeError(f"function: {what} is {value!r}, expected numbers of positional arguments")
+    return numbers
 
 
-class function:
+class function(_core.Function):
     """A function that is traced once for each signature (structure, shapes and dtypes of its
     arrays, and the values of all else), then replayed: `body` is not called again. Arguments
     numbered in `donate` are given away: their memory may become that of results."""
@@ -234,59 +229,31 @@ class function:
     def __init__(self, body, donate=(), static=()):
         functools.update_wrapper(self, body)
         self.body = body
-        self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
-        self.static = (static,) if isinstance(static, int) else tuple(static)
-        self.entries = {}
+        self.donate, self.static = _numbers("donate", donate), _numbers("static", static)
         self.traces = 0
+        super().__init__(body, tuple(i in self.static for i in range(max(self.static, default=-1) + 1)))
 
-    def __call__(self, *args, **kwargs):
-        leaves, structure = flatten((args, kwargs))
-        owner = self._owners(args) if self.static else ()
-        arrays, key, plan = [], [structure, _core.current_device()], []
-        for i, leaf in enumerate(leaves):
-            is_static = i < len(owner) and owner[i] in self.static
-            if _is_array(leaf) or hasattr(leaf, "__array__") or (type(leaf) in (int, float, complex) and not is_static):
-                array = leaf if _is_array(leaf) else _core.array(leaf)
-                arrays.append(array)
-                key.append((array.shape, array.dtype.name))
-                plan.append(_TRACED)
-            else:
-                key.append(_Static(leaf))
-                plan.append(leaf)
-        key = tuple(key)
-        entry = self.entries.get(key)
-        if entry is None:
-            if _core.is_tracing():  # the enclosing trace has it all: what this body uses ends with that
-                return self.body(*args, **kwargs)
-            entry = self.entries[key] = self._trace(arrays, structure, plan, args)
-        replay, graph, used, result = entry
-        if _core.is_watching() or _core.is_tracing():  # a derivative is being taken: the graph itself, since results of a replay have none
-            return unflatten(result, _core.graph_call((graph, used), arrays))
-        return unflatten(result, replay.call(arrays + used))
+    def _trace(self, arrays, plan, args, kwargs):
+        """For a call of a new signature: the graph, the arrays that it used, the numbers of those
+        that are given away, and the structure of its result. `plan` has all leaves, TRACED for arrays."""
+        structure = flatten((args, kwargs))[1]
 
-    @staticmethod
-    def _owners(args):
-        """For each leaf of the positional arguments the number of its argument."""
-        return [i for i, arg in enumerate(args) for _ in flatten(arg)[0]]
-
-    def _trace(self, arrays, structure, plan, args):
         def body(*leaves):
             it = iter(leaves)
-            inside = [next(it) if item is _TRACED else item for item in plan]
+            inside = [next(it) if item is _core.TRACED else item for item in plan]
             positional, named = unflatten(structure, inside)
             return self.body(*positional, **named)
 
         flat = (tuple, None, (_LEAF_STRUCTURE,) * len(arrays))
         pair, result = _trace("function", body, arrays, flat)
         self.traces += 1
-        owners = iter(self._owners(args))
         # The argument of each traced leaf, in order; those by name are none of the positional ones.
-        of_arrays = [owner for item in plan for owner in [next(owners, None)] if item is _TRACED]
+        owners = iter([i for i, arg in enumerate(args) for _ in flatten(arg)[0]])
+        of_arrays = [owner for item in plan for owner in [next(owners, None)] if item is _core.TRACED]
         given = [k for k, owner in enumerate(of_arrays) if owner in self.donate]
-        return _core.function(pair[0], given), *pair, result
+        return pair[0], pair[1], given, result
 
 
-_TRACED = object()
 _LEAF_STRUCTURE = flatten(0)[1]
 
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// What module tenon._core needs of Python alone: trees of its objects, and work that may
+// last while its signals are handled.
+#ifndef TENON_PYTHON_BASE_H
+#define TENON_PYTHON_BASE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+// --- trees.c: nested dicts, lists and tuples of arrays and other values ---------------
+
+bool trees_init(void);
+PyObject *tree_flatten(PyObject *module, PyObject *tree);
+PyObject *tree_unflatten(PyObject *module, PyObject *args);
+// The tree of a structure that tree_flatten() gave, with other leaves.
+PyObject *tree_of(PyObject *structure, PyObject *const *leaves, uint64_t count);
+// The keys of a dict, sorted, as a list; NULL with an exception set.
+PyObject *tree_keys(PyObject *dict);
+
+// --- waiting.c: work that may last -----------------------------------------------------
+
+// Work that another thread does, while this one waits for it and for signals.
+struct py_work {
+    void (*run)(struct py_work *self);    // without the GIL, in any thread
+    void (*finish)(struct py_work *self); // frees it; the same
+    bool is_done, is_left;
+};
+
+// False with an exception set: a signal's handler raised, and the work is no longer yours.
+bool work_wait(struct py_work *work);
+// Waits for work that was left. False: a signal's handler raised.
+bool work_wait_left(void);
+
+#endif // TENON_PYTHON_BASE_H

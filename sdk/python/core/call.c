@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// Arguments of a call: one walk over their tree makes the signature and lists the arrays.
+#include "call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// The first word of a node: its kind, and how many parts it has, or a dtype and a rank.
+enum {
+    NODE_NONE = 1,
+    NODE_LIST,
+    NODE_TUPLE,
+    NODE_SEQUENCE, // of another type, an object
+    NODE_DICT,     // keys are objects
+    NODE_ARRAY,    // extents follow
+    NODE_STATIC,   // an object
+};
+#define WORD(kind, more) ((uint64_t)(kind) << 48 | (uint64_t)(more))
+
+static PyObject *traced; // stands for an array in a plan
+
+void call_init(struct py_call *c)
+{
+    c->words = c->few_words;
+    c->objects = c->few_objects;
+    c->leaves = c->few_leaves;
+    c->plan = NULL;
+    c->num_words = c->num_objects = c->num_leaves = 0;
+    c->max_words = sizeof(c->few_words) / sizeof(c->few_words[0]);
+    c->max_objects = sizeof(c->few_objects) / sizeof(c->few_objects[0]);
+    c->max_leaves = sizeof(c->few_leaves) / sizeof(c->few_leaves[0]);
+}
+
+void call_finish(struct py_call *c)
+{
+    for (uint32_t i = 0; i < c->num_objects; i++)
+        Py_DECREF(c->objects[i]);
+    for (uint32_t i = 0; i < c->num_leaves; i++)
+        Py_DECREF(c->leaves[i]);
+    if (c->words != c->few_words)
+        free(c->words);
+    if (c->objects != c->few_objects)
+        free(c->objects);
+    if (c->leaves != c->few_leaves)
+        free(c->leaves);
+}
+
+// Four times the room for a list of words or pointers. NULL with an exception set.
+static void *grown(void *list, const void *few, uint32_t *max)
+{
+    size_t size = (size_t)*max * sizeof(uint64_t);
+    void *larger = *max < UINT32_MAX / 8 ? malloc(4 * size) : NULL;
+    if (!larger)
+        return PyErr_NoMemory();
+    memcpy(larger, list, size);
+    if (list != few)
+        free(list);
+    *max *= 4;
+    return larger;
+}
+
+static bool add_word(struct py_call *c, uint64_t word)
+{
+    if (c->num_words == c->max_words) {
+        uint64_t *words = grown(c->words, c->few_words, &c->max_words);
+        if (!words)
+            return false;
+        c->words = words;
+    }
+    c->words[c->num_words++] = word;
+    return true;
+}
+
+static bool add_object(struct py_call *c, PyObject *object)
+{
+    if (c->num_objects == c->max_objects) {
+        PyObject **objects = grown(c->objects, c->few_objects, &c->max_objects);
+        if (!objects)
+            return false;
+        c->objects = objects;
+    }
+    c->objects[c->num_objects++] = Py_NewRef(object);
+    return true;
+}
+
+static bool add_leaf(struct py_call *c, PyObject *array)
+{
+    if (c->num_leaves == c->max_leaves) {
+        PyObject **leaves = grown(c->leaves, c->few_leaves, &c->max_leaves);
+        if (!leaves)
+            return false;
+        c->leaves = leaves;
+    }
+    c->leaves[c->num_leaves++] = Py_NewRef(array);
+    return true;
+}
+
+static PyObject *to_array(PyObject *object)
+{
+    struct py_building b;
+    if (!building_begin(&b))
+        return NULL;
+    tn_array *array = array_from_object(&b, object, TN_DTYPE_NONE);
+    PyObject *made = PyErr_Occurred() ? NULL : building_array(&b, array);
+    building_end(&b);
+    return made;
+}
+
+static bool add_array(struct py_call *c, PyObject *array)
+{
+    const tn_type *type = array_type_of(array);
+    if (!type ||
+        !add_word(c, WORD(NODE_ARRAY, (uint32_t)type->dtype << 8 | (uint32_t)type->rank)))
+        return false;
+    for (int32_t i = 0; i < type->rank; i++)
+        if (!add_word(c, (uint64_t)type->extent[i]))
+            return false;
+    return add_leaf(c, array) && (!c->plan || PyList_Append(c->plan, traced) == 0);
+}
+
+static bool add_static(struct py_call *c, PyObject *object)
+{
+    Py_hash_t hash = PyObject_Hash(object);
+    if (hash == -1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            PyErr_Format(PyExc_TypeError,
+                         "function: a value of type %R is neither an array nor can it be "
+                         "hashed",
+                         (PyObject *)Py_TYPE(object));
+        return false;
+    }
+    return add_word(c, WORD(NODE_STATIC, 0)) && add_word(c, (uint64_t)hash) &&
+           add_object(c, object) && (!c->plan || PyList_Append(c->plan, object) == 0);
+}
+
+static bool add_leaf_object(struct py_call *c, PyObject *object, bool is_static)
+{
+    if (array_check(object))
+        return add_array(c, object);
+    bool is_array = PyFloat_CheckExact(object) || PyLong_CheckExact(object) ||
+                            PyComplex_CheckExact(object)
+                        ? !is_static
+                    : PyUnicode_CheckExact(object) || PyBool_Check(object)
+                        ? false
+                        : PyObject_HasAttrString(object, "__array__");
+    if (!is_array)
+        return add_static(c, object);
+    PyObject *array = to_array(object);
+    bool added = array && add_array(c, array);
+    Py_XDECREF(array);
+    return added;
+}
+
+static bool add_tree(struct py_call *c, PyObject *tree, bool is_static);
+
+static bool add_dict(struct py_call *c, PyObject *dict, bool is_static)
+{
+    PyObject *keys = tree_keys(dict);
+    Py_ssize_t count = keys ? PyList_Size(keys) : 0;
+    bool added = keys && add_word(c, WORD(NODE_DICT, count));
+    for (Py_ssize_t i = 0; added && i < count; i++) {
+        PyObject *key = PyList_GetItem(keys, i);
+        PyObject *item = Py_XNewRef(PyDict_GetItemWithError(dict, key));
+        if (!item && !PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, "a dict changed while it was flattened");
+        Py_hash_t hash = item ? PyObject_Hash(key) : -1;
+        added = item && add_word(c, (uint64_t)hash) && add_object(c, key) &&
+                add_tree(c, item, is_static);
+        Py_XDECREF(item);
+    }
+    Py_XDECREF(keys);
+    return added;
+}
+
+static bool add_sequence(struct py_call *c, PyObject *tree, bool is_static)
+{
+    bool is_tuple = PyTuple_CheckExact(tree), is_list = PyList_CheckExact(tree);
+    Py_ssize_t count = PySequence_Size(tree);
+    uint32_t kind = is_tuple ? NODE_TUPLE : is_list ? NODE_LIST : NODE_SEQUENCE;
+    bool added = count >= 0 && add_word(c, WORD(kind, count)) &&
+                 (kind != NODE_SEQUENCE || add_object(c, (PyObject *)Py_TYPE(tree)));
+    for (Py_ssize_t i = 0; added && i < count; i++) {
+        PyObject *item = is_tuple  ? Py_XNewRef(PyTuple_GetItem(tree, i))
+                         : is_list ? Py_XNewRef(PyList_GetItem(tree, i))
+                                   : PySequence_GetItem(tree, i);
+        added = item && add_tree(c, item, is_static);
+        Py_XDECREF(item);
+    }
+    return added;
+}
+
+static bool add_tree(struct py_call *c, PyObject *tree, bool is_static)
+{
+    if (tree == Py_None)
+        return add_word(c, WORD(NODE_NONE, 0));
+    bool is_dict = PyDict_Check(tree);
+    if (!is_dict && !PyList_Check(tree) && !PyTuple_Check(tree))
+        return add_leaf_object(c, tree, is_static);
+    if (Py_EnterRecursiveCall(" in a tree"))
+        return false;
+    bool added = is_dict ? add_dict(c, tree, is_static) : add_sequence(c, tree, is_static);
+    Py_LeaveRecursiveCall();
+    return added;
+}
+
+bool call_add(struct py_call *c, PyObject *args, PyObject *named, PyObject *is_static)
+{
+    Py_ssize_t count = PyTuple_Size(args), marks = PyTuple_Size(is_static);
+    bool added = add_object(c, py_thread.device ? py_thread.device : Py_None) &&
+                 add_word(c, WORD(NODE_TUPLE, count));
+    for (Py_ssize_t i = 0; added && i < count; i++)
+        added = add_tree(c, PyTuple_GetItem(args, i),
+                         i < marks && PyTuple_GetItem(is_static, i) == Py_True);
+    return added && (!named || add_dict(c, named, false));
+}
+
+int call_is_same(PyObject *a, PyObject *b)
+{
+    if (a == b)
+        return 1;
+    if (Py_TYPE(a) != Py_TYPE(b))
+        return 0;
+    if (PyFloat_CheckExact(a)) {
+        double x = PyFloat_AsDouble(a), y = PyFloat_AsDouble(b);
+        return memcmp(&x, &y, sizeof(x)) == 0;
+    }
+    if (PyComplex_CheckExact(a)) {
+        double x[] = {PyComplex_RealAsDouble(a), PyComplex_ImagAsDouble(a)};
+        double y[] = {PyComplex_RealAsDouble(b), PyComplex_ImagAsDouble(b)};
+        return memcmp(x, y, sizeof(x)) == 0;
+    }
+    return PyObject_RichCompareBool(a, b, Py_EQ);
+}
+
+bool call_init_module(PyObject *module)
+{
+    traced = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
+    return traced && PyModule_AddObjectRef(module, "TRACED", traced) == 0;
+}
