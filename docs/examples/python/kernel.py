@@ -2,8 +2,8 @@
 """A primitive of one's own on a GPU: heat that spreads in a plate, a kernel in GLSL with its derivative. Run it with
 TENON_BACKEND=vulkan-jit or vulkan; elsewhere `reference` computes the same. Prints:
 
-sum 1.000, peak 0.0312
-gradient of the peak: 0.0312 at the middle, 0.0000 at a corner
+sum 1.000, peak 0.0748
+gradient of the peak: 0.0748 at the middle, 0.0000 at a corner
 """
 
 import tenon as tn
