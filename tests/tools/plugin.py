@@ -3,6 +3,7 @@
 
 import json
 import os
+import ast
 import pathlib
 import shutil
 
@@ -89,6 +90,15 @@ def the_header_of_operators_is_written():
     assert not os.path.exists("x.h")
 
 
+def the_stub_of_operators_is_written():
+    tenon("header", "org.tenon.base", "--python", "-o", "base.pyi")
+    tree = ast.parse(pathlib.Path("base.pyi").read_text())
+    stubs = {node.name: ast.unparse(node).splitlines()[0] for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert stubs["argmax"] == "def argmax(x: ArrayLike, axis: int | None=None, keepdims: bool | None=False) -> Array:"
+    assert "hi: float | None=1e309" in stubs["clip"] and "-> tuple[Array, ...]:" in stubs["split"], stubs["clip"]
+    refused("header", "org.tenon.null", "--python", saying="no operators")
+
+
 def the_header_of_a_shared_object_is_the_same():
     os.mkdir("tmp")
     tenon("header", "org.tenon.base", "-o", "installed.h")
@@ -109,4 +119,4 @@ def the_header_of_a_shared_object_is_the_same():
 
 tap.run([a_plugin_is_installed_found_and_removed, installing_again_replaces, a_bad_plugin_leaves_the_installed_one,
          links_are_not_copied, ids_stay_within_the_directory, the_manifest_is_described,
-         the_header_of_operators_is_written, the_header_of_a_shared_object_is_the_same])
+         the_header_of_operators_is_written, the_stub_of_operators_is_written, the_header_of_a_shared_object_is_the_same])

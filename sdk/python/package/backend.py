@@ -138,6 +138,16 @@ def leave_out(folder, plugins):
         shutil.rmtree(place)
 
 
+def write_stubs(tenon, folder):
+    """Stubs of the operators that the wheel brings, for those who check types."""
+    hidden = ("TENON_PLUGIN_PATH", "TENON_PLUGINS_DISABLE", "TENON_TRUST")
+    variables = {name: value for name, value in os.environ.items() if name not in hidden}
+    # The command, too, finds the wheel's libtenon, and with that the wheel's plugins.
+    variables |= {"PYTHONPATH": str(folder), "LD_LIBRARY_PATH": str(folder / "tenon/lib"), "XDG_DATA_HOME": str(folder / "none"),
+                  "PYTHONDONTWRITEBYTECODE": "1"}
+    run(sys.executable, HERE / "package/stubs.py", folder / "tenon", tenon.command, env=variables)
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """PEP 517: gives the name of the wheel that it makes in a folder."""
     directory, settings = pathlib.Path(wheel_directory).resolve(), dict(config_settings or {})
@@ -148,5 +158,6 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         folder = scratch / "wheel"
         wheel_file.unpack(made, folder)
         carry(tenon, folder)
+        write_stubs(tenon, folder)
         platform = made.stem.rpartition("-")[2]
         return wheel_file.pack(folder, directory, f"{TAG}-{platform}").name

@@ -30,6 +30,11 @@ from ._transforms import (checkpoint, cond, function, grad, jvp, scan, stop_grad
                           while_loop)
 from ._tree import flatten as tree_flatten, map_tree as tree_map, unflatten as tree_unflatten
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # names that are made while the program runs, for those who check types
+    from ._all import *
+del TYPE_CHECKING
+
 __version__ = _core.version
 __array_api_version__ = "2024.12"
 _atexit.register(_core.close)

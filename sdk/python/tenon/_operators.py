@@ -6,7 +6,6 @@ import functools
 import json
 
 from . import _core
-from ._dtypes import dtypes
 from ._core import PluginError
 
 _NOT_GIVEN = -(2**63)  # the default of integers that need not be given
@@ -58,8 +57,6 @@ def _default(field):
         return "None" if number != number else repr(number).replace("inf", "1e999")
     if kind == "bits":
         return str(int(value, 16))
-    if kind == "dtype":
-        return repr(next((name for name, each in dtypes.items() if each == value), value))
     return repr(value)
 
 

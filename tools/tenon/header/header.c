@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tenon header: writes a C header with one typed function for each operator of a plugin.
+// tenon header: writes a C header, or a stub for Python, with one typed function for each
+// operator of a plugin.
 #include "commands.h"
 #include "plugins/find.h"
 #include "base/file.h"
@@ -20,10 +21,19 @@ static const char details[] =
     "own\n"
     "packs are tn_NAME, of pack random tn_rng_NAME, those of others PACK_NAME. Up to two\n"
     "attributes are plain arguments; more are a\n"
-    "struct with a function that gives the defaults.\n"
+    "struct with a function that gives the defaults. With --python: the same as a stub "
+    "for\n"
+    "who checks types of Python (.pyi); the functions are those of tenon.PACK.\n"
     "\n"
     "  tenon header com.acme.axpby -o acme.h\n"
-    "  tenon header build/com.acme.axpby.so\n";
+    "  tenon header build/com.acme.axpby.so\n"
+    "  tenon header com.acme.axpby --python -o axpby.pyi\n";
+
+// What is written, and where.
+struct header_request {
+    const char *output;
+    bool python;
+};
 
 static const char prologue[] =
     "#include <stddef.h>\n"
@@ -117,7 +127,31 @@ static int emit_header(FILE *out, struct described *described, const tn_plugin_i
     return 0;
 }
 
-static int write_header(tn_runtime *runtime, const char *id, const char *output)
+static int emit_stubs(FILE *out, struct described *described, const tn_plugin_info *info)
+{
+    fprintf(out,
+            "# SPDX-License-Identifier: MIT\n"
+            "# Operators of plugin %s, version %s. Made by `tenon header --python`: do not "
+            "edit.\n"
+            "from collections.abc import Sequence\n"
+            "from typing import Any, Literal\n"
+            "\n"
+            "from tenon import Array\n"
+            "from tenon._types import ArrayLike, DTypeLike\n",
+            info->id, info->version);
+    for (const char *const *id = info->primitives; id && *id; id++) {
+        const tn_primitive *primitive = NULL;
+        int failed = is_newest(id) ? described_find(described, *id, &primitive) : 0;
+        if (failed)
+            return failed;
+        if (primitive)
+            header_emit_stub(out, primitive);
+    }
+    return 0;
+}
+
+static int write_header(tn_runtime *runtime, const char *id,
+                        const struct header_request *wanted)
 {
     tn_plugin_info info;
     if (!plugin_find(runtime, id, &info))
@@ -134,30 +168,32 @@ static int write_header(tn_runtime *runtime, const char *id, const char *output)
     struct described *described = NULL;
     int failed = described_create(runtime, &described);
     if (!failed)
-        failed = emit_header(stream, described, &info);
+        failed = wanted->python ? emit_stubs(stream, described, &info)
+                                : emit_header(stream, described, &info);
     described_free(described);
     if (fclose(stream))
         failed = oops_memory();
     if (!failed)
-        failed = text_write(output, text);
+        failed = text_write(wanted->output, text);
     free(text);
     return failed;
 }
 
-static int header_of_installed(const char *id, const char *output)
+static int header_of_installed(const char *id, const struct header_request *wanted)
 {
     tn_runtime *runtime;
     int failed = open_runtime(&runtime);
     if (failed)
         return failed;
-    failed = write_header(runtime, id, output);
+    failed = write_header(runtime, id, wanted);
     tn_runtime_close(runtime);
     return failed;
 }
 
 // --- a shared object that is not installed ----------------------------------------------
 
-static int header_of_plugin_in(const char *folder, const char *id, const char *output)
+static int header_of_plugin_in(const char *folder, const char *id,
+                               const struct header_request *wanted)
 {
     const char *const variables[] = {"TENON_PLUGINS_ONLY=1", NULL};
     const tn_runtime_options options = {
@@ -165,12 +201,12 @@ static int header_of_plugin_in(const char *folder, const char *id, const char *o
     tn_runtime *runtime = NULL;
     if (tn_runtime_open(&options, &runtime))
         return oops_library();
-    int failed = write_header(runtime, id, output);
+    int failed = write_header(runtime, id, wanted);
     tn_runtime_close(runtime);
     return failed;
 }
 
-static int header_of_file(const char *file, const char *output)
+static int header_of_file(const char *file, const struct header_request *wanted)
 {
     struct folder folder;
     char id[ID_SIZE];
@@ -179,7 +215,7 @@ static int header_of_file(const char *file, const char *output)
         return failed;
     failed = plugin_of_object(file, &folder, id);
     if (!failed)
-        failed = header_of_plugin_in(folder.path, id, output);
+        failed = header_of_plugin_in(folder.path, id, wanted);
     folder_discard(&folder);
     return failed;
 }
@@ -188,14 +224,16 @@ int cmd_header(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
     mine.details = details;
-    const char *output = "-";
+    struct header_request wanted = {.output = "-"};
     const struct option options[] = {
-        {"output", 'o', "FILE", "write the header there", &output, NULL}};
+        {"output", 'o', "FILE", "write the header there", &wanted.output, NULL},
+        {"python", 0, NULL, "a stub for Python (.pyi), not a header", NULL,
+         &wanted.python}};
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
     const char *what = args.items[0];
-    return strchr(what, '/') || ends_with(what, ".so") ? header_of_file(what, output)
-                                                       : header_of_installed(what, output);
+    return strchr(what, '/') || ends_with(what, ".so") ? header_of_file(what, &wanted)
+                                                       : header_of_installed(what, &wanted);
 }

@@ -22,4 +22,7 @@ void header_function_name(const char *plugin, const char *id, bool newest,
 // Writes the function of one operator, with the struct of its attributes.
 void header_emit(FILE *out, const char *plugin, const tn_primitive *primitive, bool newest);
 
+// Writes the stub of one operator, for Python.
+void header_emit_stub(FILE *out, const tn_primitive *primitive);
+
 #endif // TOOLS_TENON_HEADER_HEADER_H

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""stubs.py PACKAGE TENON: writes stubs (.pyi) for those who check types into the folder of the package: a file for each pack
+of ours, by `tenon header --python`, and _all.pyi, the names of the namespace `tenon` that are made while it runs.
+
+Run by an interpreter that can import that package.
+"""
+
+import inspect
+import pathlib
+import re
+import subprocess
+import sys
+
+OURS = "org.tenon."
+
+
+def stub_of(command, plugin, replaced):
+    """The stub of a plugin, with what the package itself defines in a pack instead of the operators."""
+    text = subprocess.run([command, "header", plugin, "--python"], check=True, capture_output=True, text=True).stdout
+    for name in replaced:
+        text = re.sub(rf'^def {name}\(.*\n    """.*"""\n\n?', "", text, flags=re.MULTILINE)
+    rows = [f"\ndef {name}{bare(function)} -> Any: ...\n" for name, function in sorted(replaced.items())]
+    return text + "".join(rows)
+
+
+def bare(function):
+    """A signature whose defaults are literals."""
+    signature = inspect.signature(function)
+    kept = [p.replace(default=p.default if isinstance(p.default, (bool, int, float, str, type(None), type(p.empty))) else None,
+                      annotation=p.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=kept, return_annotation=inspect.Signature.empty))
+
+
+def namespace(tenon, operators, defined):
+    """The stub of what `tenon` has without a line in its __init__.py. `operators`: names by pack."""
+    from tenon import _standard  # pylint: disable=import-outside-toplevel
+
+    rows = ["# SPDX-License-Identifier: MIT", "# Made by stubs.py: do not edit."]
+    rows += [f"from . import {pack} as {pack}" for pack in operators]
+    rows += ["from ._dtypes import dtype as _dtype"]
+    rows += [f"{name}: _dtype" for name in tenon._dtypes]
+    rows += [f"from ._standard import {name} as {name}" for name in _standard.NAMES]
+    seen = {*tenon._dtypes, *_standard.NAMES, *defined, *operators}
+    alias = {name: old for name, old in tenon._ALIASES.items()}
+    for pack in [p for p in tenon._PACKS if p in operators] + [p for p in operators if p not in tenon._PACKS]:
+        for name in sorted({*operators[pack], *(new for new, old in alias.items() if old in operators[pack])} - seen):
+            rows.append(f"from .{pack} import {alias.get(name, name) if name not in operators[pack] else name} as {name}")
+            seen.add(name)
+    return "\n".join([*rows, ""])
+
+
+def main():
+    package, command = pathlib.Path(sys.argv[1]), sys.argv[2]
+    import tenon  # pylint: disable=import-outside-toplevel
+    from tenon import _core, _standard  # pylint: disable=import-outside-toplevel
+
+    if pathlib.Path(tenon.__file__).parent.resolve() != package.resolve():
+        sys.exit(f"stubs.py: imported {tenon.__file__}, expected a package in {package}")
+    defined = set(vars(tenon)) - set(_standard.NAMES)
+    operators = {}
+    for plugin in _core.plugins():
+        if plugin["id"].startswith(OURS) and plugin["operators"] and plugin["state"] in ("found", "loaded"):
+            pack = plugin["operators"][0].partition(".")[0]
+            replaced = _standard.PACKS[pack]() if pack in _standard.PACKS else {}
+            text = stub_of(command, plugin["id"], replaced)
+            (package / f"{pack}.pyi").write_text(text)
+            operators[pack] = set(re.findall(r"^def (\w+)\(", text, re.MULTILINE))
+    (package / "_all.pyi").write_text(namespace(tenon, operators, defined))
+
+
+if __name__ == "__main__":
+    main()
