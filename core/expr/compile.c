@@ -6,6 +6,7 @@
 // collects the dtypes in which each node's value is wanted. A weakly typed node is computed
 // in the dtype wanted (so 2 * alpha * x is all f32); any other node is computed once, in
 // its own dtype, and then cast. The second pass emits instructions from the leaves up.
+#include <math.h>
 #include <string.h>
 #include "assemble.h"
 
@@ -184,11 +185,41 @@ static uint32_t emit_part(struct compiler *c, int op, tn_dtype dtype, uint32_t a
     return op == TN_EXPR_IMAG ? assemble_constant(a, dtype, 0) : arg;
 }
 
+// z / |z|, and 0 of 0, of a complex number. As NumPy: of one infinite part its own sign, of
+// two NaN.
+static uint32_t emit_complex_sign(struct assembler *a, tn_dtype dtype, uint32_t z)
+{
+    tn_dtype real = tn_dtype_real(dtype);
+    uint32_t part[2], is_inf[2], zero = assemble_constant(a, real, 0);
+    for (int i = 0; i < 2; i++) {
+        part[i] = assemble(a, i ? TN_EXPR_IMAG : TN_EXPR_REAL, real, z, 0, 0);
+        is_inf[i] = assemble(a, TN_EXPR_ISINF, TN_BOOL, part[i], 0, 0);
+    }
+    for (int i = 0; i < 2; i++)
+        part[i] = assemble(a, TN_EXPR_SELECT, real, is_inf[i],
+                           assemble(a, TN_EXPR_SIGN, real, part[i], 0, 0),
+                           assemble(a, TN_EXPR_SELECT, real, is_inf[1 - i], zero, part[i]));
+    uint32_t both = assemble(a, TN_EXPR_AND, TN_BOOL, is_inf[0], is_inf[1], 0);
+    uint32_t size =
+        assemble(a, TN_EXPR_MODULUS, real,
+                 assemble(a, TN_EXPR_COMPLEX, dtype, part[0], part[1], 0), 0, 0);
+    uint32_t is_zero = assemble(a, TN_EXPR_EQ, TN_BOOL, size, zero, 0);
+    size = assemble(a, TN_EXPR_SELECT, real, is_zero,
+                    assemble_constant(a, real, double_to_bits(1)), size);
+    size = assemble(a, TN_EXPR_SELECT, real, both,
+                    assemble_constant(a, real, double_to_bits(NAN)), size);
+    return assemble(a, TN_EXPR_COMPLEX, dtype,
+                    assemble(a, TN_EXPR_DIV, real, part[0], size, 0),
+                    assemble(a, TN_EXPR_DIV, real, part[1], size, 0), 0);
+}
+
 static uint32_t emit_sign(struct compiler *c, int op, tn_dtype dtype, uint32_t arg)
 {
     struct assembler *a = &c->assembler;
     if (op == TN_EXPR_ABS && a->status == TN_OK && tn_is_complex(a->insns[arg].dtype))
         return assemble(a, TN_EXPR_MODULUS, dtype, arg, 0, 0);
+    if (op == TN_EXPR_SIGN && tn_is_complex(dtype))
+        return emit_complex_sign(a, dtype, arg);
     if (op == TN_EXPR_CONJ
             ? !tn_is_complex(dtype)
             : op == TN_EXPR_ABS && !dtype_is_float(dtype) && !tn_is_signed(dtype))

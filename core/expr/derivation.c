@@ -183,7 +183,8 @@ static bool leaves_complex(const struct derivation *d)
         subtree node = d->walk.nodes[i];
         bool to_real = node->op == TN_EXPR_CAST && dtype_is_float(node->dtype);
         bool is_part = node->op == TN_EXPR_REAL || node->op == TN_EXPR_IMAG ||
-                       node->op == TN_EXPR_CONJ || node->op == TN_EXPR_ABS;
+                       node->op == TN_EXPR_CONJ || node->op == TN_EXPR_ABS ||
+                       node->op == TN_EXPR_SIGN;
         if ((to_real || is_part) && d->derived[walk_position(&d->walk, node->args[0])])
             return true;
     }

@@ -110,6 +110,17 @@ static subtree modulus(struct tree *t, subtree node, subtree g)
                    divide(t, along, node));
 }
 
+// The tangent of s = a / |a|: what of g is across s, divided by |a|; 0 at 0, and of a real
+// number, all of which is along.
+static subtree direction(struct tree *t, subtree node, subtree g)
+{
+    subtree a = node->args[0], zero = tree_int(t, 0);
+    subtree along =
+        derive_part(t, TN_EXPR_REAL, mul(t, g, derive_part(t, TN_EXPR_CONJ, node)));
+    return tree_op(t, TN_EXPR_SELECT, tree_op(t, TN_EXPR_EQ, a, zero, NULL), zero,
+                   divide(t, sub(t, g, mul(t, node, along)), call(t, TN_EXPR_ABS, a)));
+}
+
 subtree derive_add(struct tree *t, subtree a, subtree b)
 {
     if (!a || !b)
@@ -259,6 +270,8 @@ static subtree chain_unary(struct tree *t, subtree node, subtree g)
         if (t->has_complex)
             return modulus(t, node, g);
         return mul(t, g, call(t, TN_EXPR_SIGN, a));
+    case TN_EXPR_SIGN:
+        return direction(t, node, g);
     case TN_EXPR_SQRT:
         return divide(t, scale(t, g, 0.5), node);
     case TN_EXPR_RSQRT:
@@ -346,7 +359,7 @@ subtree derive_spread(struct tree *t, subtree node, subtree g)
 // --- the chain rule --------------------------------------------------------------------
 
 // True when the derivative is zero wherever it exists.
-static bool is_flat(int op)
+static bool is_flat(const struct tree *t, int op)
 {
     switch (op_table[op].class) {
     case TN_EXPR_CLASS_ROUND:
@@ -357,13 +370,13 @@ static bool is_flat(int op)
     case TN_EXPR_CLASS_LOGIC:
         return true;
     default:
-        return op == TN_EXPR_SIGN || op == TN_EXPR_FLOOR_DIV;
+        return (op == TN_EXPR_SIGN && !t->has_complex) || op == TN_EXPR_FLOOR_DIV;
     }
 }
 
 subtree derive_chain(struct tree *t, subtree node, uint32_t k, subtree g)
 {
-    if (!g || is_flat(node->op))
+    if (!g || is_flat(t, node->op))
         return NULL;
     if (node->op == TN_EXPR_CAST && !dtype_is_inexact(node->dtype))
         return NULL;

@@ -235,6 +235,7 @@ static bool takes_complex(int op)
     switch (op) {
     case TN_EXPR_CAST:
     case TN_EXPR_ABS:
+    case TN_EXPR_SIGN:
     case TN_EXPR_REDUCE_SUM:
     case TN_EXPR_REDUCE_PROD:
     case TREE_MEAN:

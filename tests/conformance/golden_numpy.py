@@ -337,8 +337,60 @@ def complexes(add):
         add('base.cov', [z], np.cov(z.astype('c16')).astype(d), 64)
 
 
+def directions(z):
+    """numpy.sign of complex numbers, as NumPy 2 has it."""
+    parts = np.stack([z.real, z.imag], -1)
+    infinite, size = np.isinf(parts), np.hypot(z.real, z.imag)[..., None]
+    at_end = np.where(infinite.all(-1, keepdims=True), NAN, np.where(infinite, np.sign(parts), 0))
+    return np.where(infinite.any(-1, keepdims=True), at_end, np.where(size == 0, 0, parts / size))
+
+
+def ends(add):
+    """Complex numbers at infinities and NaN, and moves of them."""
+    for d in ('c8', 'c16'):
+        ends_of = (0, 1, -2.5, INF, -INF, NAN)
+        z = np.array([complex(a, b) for a in ends_of for b in ends_of], d)
+        add('base.sign', [z], directions(z).astype(z.real.dtype).view(d)[:, 0], 8)
+        # The array API's: NumPy's has NaN in parts of expm1, and other signs of 0 in tanh.
+        z = np.array([complex(INF, 0), complex(-INF, 0), complex(INF, 1), complex(-INF, 1), complex(-INF, INF), complex(INF, INF),
+                      complex(-INF, NAN), complex(INF, NAN), complex(NAN, 0), complex(NAN, 1)], d)
+        add('base.expm1', [z], np.array([complex(INF, 0), -1, complex(INF, INF), -1, -1, complex(INF, NAN), -1, complex(INF, NAN),
+                                         complex(NAN, 0), complex(NAN, NAN)], d))
+        z = np.array([complex(INF, 2), complex(-INF, 2), complex(INF, INF), complex(-INF, -INF), complex(INF, -2), complex(NAN, 0)], d)
+        add('base.tanh', [z], np.array([1, -1, 1, -1, 1, complex(NAN, 0)], d))
+        x = np.concatenate([whole(F8, (12,), -2, 2) + 1j * whole(F8, (12,), -1, 1),
+                            [complex(1, NAN), complex(NAN, 0), 0, complex(-2, NAN)]]).astype(d)
+        order = sorted(range(len(x)), key=lambda i: (np.isnan(x[i].real) * 2 + np.isnan(x[i].imag), np.nan_to_num(x[i].real),
+                                                     np.nan_to_num(x[i].imag)))
+        starts = [not k or x[i] != x[order[k - 1]] for k, i in enumerate(order)]
+        first, inverse = np.array(order)[starts], np.empty(len(x), 'i8')
+        inverse[order] = np.cumsum(starts) - 1
+        add('base.unique_all', [x], (x[first], first, inverse, np.bincount(inverse), np.array(len(first))), size=len(first))
+        u, v = ((real((3, 4)) + 1j * real((3, 4))).astype(d) for _ in range(2))
+        i, j = np.array([2, 0]), np.array([[1], [-1]])
+        for mode in ('set', 'add'):
+            out = u.copy()
+            if mode == 'set':
+                out[i, j] = v[:2, :2]
+            else:
+                np.add.at(out, (i, j), v[:2, :2])
+            add('base.scatter', [u, v[:2, :2].copy(), i, j], out, 8, mode=mode)
+        out = u.copy()
+        np.add.at(out, [0, 2, 0], v)
+        add('base.scatter_add', [u, np.array([0, 2, 0]), v], out, 8)
+        out = u.copy()
+        out[[2, 0]] = v[:2]
+        add('base.scatter_set', [u, np.array([2, 0]), v[:2].copy()], out)
+        add('base.gather', [u, i, j], u[i, j])
+        add('base.take', [u, i], u[:, i], axis=1)
+        add('base.where', [u.real > 0, u, v], np.where(u.real > 0, u, v))
+        add('base.concatenate', [u, v], np.concatenate([u, v], 1), axis=1)
+        for mode in ('reflect', 'symmetric', 'edge', 'constant'):
+            add('base.pad', [u], np.pad(u, ((1, 0), (2, 1)), mode), before=[1, 2], after=[0, 1], mode=mode)
+
+
 def make(add):
     with np.errstate(all='ignore'), warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        for family in (numbers, places, changing, sets, samples, spaces, histograms, transforms, results, complexes):
+        for family in (numbers, places, changing, sets, samples, spaces, histograms, transforms, results, complexes, ends):
             family(add)

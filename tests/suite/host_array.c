@@ -199,13 +199,15 @@ static bool is_near(double got, double want, double relative, double absolute)
     return fabs(got - want) <= absolute + relative * fabs(want);
 }
 
-// Of complex numbers: both parts to within the magnitude of what is wanted.
+// Of complex numbers: both parts to within the magnitude of what is wanted; beside a NaN of
+// the other part.
 static bool is_near_complex(const struct host_array *got, const struct host_array *want,
                             int64_t i, double relative, double absolute)
 {
     const tn_complex128 x = tn_get_complex(&got->tensor, i),
                         y = tn_get_complex(&want->tensor, i);
-    double beside = absolute + fmax(relative, 0) * hypot(y.re, y.im);
+    double size = hypot(isnan(y.re) ? 0 : y.re, isnan(y.im) ? 0 : y.im),
+           beside = absolute + fmax(relative, 0) * size;
     return is_near(x.re, y.re, 0, beside) && is_near(x.im, y.im, 0, beside);
 }
 

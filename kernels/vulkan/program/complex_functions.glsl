@@ -130,6 +130,8 @@ vec2 op_EXPM1_c(vec2 a)
         return op_EXP_c(a);
     if (a.y == 0.0)
         return vec2(op_EXPM1(a.x), a.y);
+    if (is_inf(a.x))
+        return op_EXP_c(a) - vec2(1.0, 0.0);
     float half_ = op_SIN(0.5 * a.y);
     return vec2(op_EXPM1(a.x) * op_COS(a.y) - 2.0 * half_ * half_, op_EXP(a.x) * op_SIN(a.y));
 }

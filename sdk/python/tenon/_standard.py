@@ -233,21 +233,6 @@ _UNIQUE = {"unique_all": ("values", "indices", "inverse_indices", "counts"), "un
 _BY_ELEMENT = ("inverse_indices",)
 
 
-def _unique_complex(x, fields, kind):
-    """Of complex numbers, in NumPy's order: without NaN, NaN imaginary, NaN real, both; then by the
-    real parts, then by the imaginary ones. Each NaN differs from all others."""
-    flat = op("flatten")(x)
-    parts = [op(part)(flat) for part in ("real", "imag")]
-    gaps = [op("isnan")(part) for part in parts]
-    ranks = [op("where")(gap, 0, unique_inverse(part).inverse_indices) for gap, part in zip(gaps, parts)]
-    order = gaps[0] * 2 + gaps[1] * 1
-    for rank in (*ranks, op("where")(order > 0, op("arange")(0, flat.size, 1, "int64"), 0)):
-        order = unique_inverse(order * flat.size + rank).inverse_indices
-    found = unique_all(op("reshape")(order, list(x.shape)))
-    found = found._replace(values=op("take")(flat, found.indices))
-    return kind(*(getattr(found, f) for f in fields)) if fields else found.values
-
-
 def _unique(name):
     fields = _UNIQUE.get(name)
     kind = collections.namedtuple(f"{name}_result", fields) if fields else None
@@ -259,8 +244,6 @@ def _unique(name):
             shapes = [x.shape if f in _BY_ELEMENT else (0,) for f in fields or ("values",)]
             parts = [op("zeros")(list(s), x.dtype if k == 0 else "int64") for k, s in enumerate(shapes)]
             return kind(*parts) if kind else parts[0]
-        if x.dtype.kind == "c":
-            return _unique_complex(x, fields, kind)
         *parts, count = op(name)(x, size=x.size)
         count = _count(count, name)
         if not fields:
@@ -297,15 +280,6 @@ def _reduction(name):
 
 
 sum, prod, mean = map(_reduction, ("sum", "prod", "mean"))
-
-
-def sign(x, /):
-    """-1, 0 or 1; of complex numbers x / abs(x), 0 of 0."""
-    x = _array(x)
-    if x.dtype.kind != "c":
-        return op("sign")(x)
-    size = op("abs")(x)
-    return op("where")(size == 0, op("zeros_like")(x), x / op("where")(size == 0, 1, size))
 
 
 def diff(x, /, axis=-1, n=1, prepend=None, append=None):

@@ -50,6 +50,7 @@ static const char *const texts[] = {
     "z, w, r -> max(abs(z), r) * w + atan2(imag(z), real(w))",
     "z, w, r -> conj(conj(z) * w) / abs(z) + r ** 2",
     "z, w, r -> acosh(z) * w + log1p(r * z) + tanh(w)",
+    "z, w, r -> sign(z * w) * sign(w) + sign(r) * z + expm1(sign(w) * r)",
 };
 
 struct point {

@@ -193,7 +193,7 @@ typedef struct {
 } unique_attrs;
 
 static const tn_input_info unique_inputs[] = {
-    {"x", "the array", TN_INPUT_CONSTANT, 0},
+    {"x", "the array", TN_INPUT_CONSTANT, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 static const tn_attr_field unique_fields[] = {
     TN_REQUIRED_FIELD(unique_attrs, size, TN_ATTR_I64, "the most values"),
@@ -210,6 +210,23 @@ enum {
     UNIQUE_RESULTS
 };
 
+// The order that sorts a vector. Of complex numbers NumPy's: by real, then imaginary part,
+// and behind all others those with a NaN in the imaginary part, in the real one, in both.
+static tn_array *unique_order(const tn_build *build, tn_array *x, tn_dtype dtype)
+{
+    static const char *const texts[] = {
+        "x -> imag(x)", "x -> real(x)",
+        "x -> (isnan(imag(x)) ? 1 : 0) + (isnan(real(x)) ? 2 : 0)"};
+    tn_array *keys[3];
+    if (!tn_is_complex(dtype))
+        return build->op(build, "base.argsort/1", TN_IN(x), TN_NO_ATTRS);
+    for (int32_t i = 0; i < 3; i++)
+        keys[i] = as_dtype(build, build->expr(build, texts[i], TN_IN(x), TN_NO_ATTRS),
+                           tn_dtype_real(dtype));
+    return build->op(build, "base.lexsort/1", TN_IN(keys[0], keys[1], keys[2]),
+                     TN_NO_ATTRS);
+}
+
 // x sorted, the first of equal elements marked; each value's number is that of the marks
 // before it.
 static tn_status unique_results(const tn_build *build, const tn_rule *rule,
@@ -223,13 +240,13 @@ static tn_status unique_results(const tn_build *build, const tn_rule *rule,
         return status ? status : TN_ERR_ARGUMENT;
     int64_t n = type->extent[0];
     const tn_ints shape = tn_extents(build, rule->inputs[0]);
-    tn_array *order = build->op(build, "base.argsort/1", TN_IN(x), TN_NO_ATTRS);
+    tn_array *order = unique_order(build, x, type->dtype);
     tn_array *sorted =
         n ? build->op(build, "base.take/1", TN_IN(x, order), TN_NO_ATTRS) : x;
     tn_array *before =
         n ? build->op(build, "base.roll/1", TN_IN(sorted), tn_attrs("shift", TN_INTS(1)))
           : x;
-    int both = tn_is_float(type->dtype) && attrs->equal_nan;
+    int both = attrs->equal_nan && (tn_is_float(type->dtype) || tn_is_complex(type->dtype));
     tn_array *first =
         build->expr(build,
                     both ? "a, b, i -> i == 0 | (a != b & !(isnan(a) & isnan(b)))"

@@ -18,7 +18,9 @@
 //   tn_complex_test         yes or no: finite? equal?
 //
 // What is defined for complex numbers is in the DTYPES column of TN_EXPR_OPS; what needs an
-// order (min, max, <, floor, remainders, sign) is not, nor are bits and shifts.
+// order (min, max, <, floor, remainders, sign) is not, nor are bits and shifts. (Texts have
+// sign(z), z / abs(z) and 0 of 0, which the core compiles to other instructions: their
+// programs have no SIGN of complex numbers.)
 //
 // Derivatives are the core's, in PyTorch's convention: the cotangent of z = x + iy is dL/dx
 // + i dL/dy, so that of a holomorphic f it is the cotangent of f(z) times conj(f'(z)).
@@ -125,12 +127,29 @@ static inline tn_complex128 tn_complex_divide(tn_complex128 a, tn_complex128 b)
 //   exp(x + iy) - 1 = expm1(x) cos(y) - 2 sin(y / 2)^2 + i exp(x) sin(y)
 //
 // since exp(x) cos(y) - 1 is expm1(x) cos(y) + cos(y) - 1, and 1 - cos(y) = 2 sin(y / 2)^2.
+// Where x is not finite exp(a) - 1, as in the array API: of infinity + 0i infinity + 0i, of
+// -infinity -1 beside any y, of infinity beside an infinite y or a NaN infinity + NaN i, of
+// NaN + 0i itself. NumPy's formula multiplies 0 by infinity there: its first result is
+// infinity + NaN i, its second NaN where y is not finite.
 static inline tn_complex128 tn_complex_expm1(tn_complex128 a)
 {
+    tn_complex128 power = tn_complex_library(TN_EXPR_EXP, a);
+    power.re -= 1;
+    if (!__builtin_isfinite(a.re))
+        return power;
     double half = __builtin_sin(a.im / 2);
     tn_complex128 result = {__builtin_expm1(a.re) * __builtin_cos(a.im) - 2 * half * half,
                             __builtin_exp(a.re) * __builtin_sin(a.im)};
     return result;
+}
+
+// TANH, as the C library's; of an infinite real part 1 or -1, with a zero of the sign of
+// the imaginary part, as in the array API, where C and NumPy have that of its sine. What
+// stands beside an infinite real part, a NaN even, has no other effect.
+static inline tn_complex128 tn_complex_tanh(tn_complex128 a)
+{
+    tn_complex128 limit = {__builtin_copysign(1, a.re), __builtin_copysign(0, a.im)};
+    return __builtin_isinf(a.re) ? limit : tn_complex_library(TN_EXPR_TANH, a);
 }
 
 // LOG1P, log(1 + a), without loss of digits near 0. The real part is half the logarithm of
@@ -184,7 +203,7 @@ static inline tn_complex128 tn_complex_power(tn_complex128 a, tn_complex128 b)
 //   RSQRT          1 / sqrt(a)
 //   EXP2           exp(log(2) a)
 //   LOG2, LOG10    log(a), each part scaled
-//   EXPM1, LOG1P   see above
+//   EXPM1, LOG1P, TANH   see above
 //   the others     tn_complex_library()
 static inline tn_complex128 tn_complex_function(uint32_t op, tn_complex128 a)
 {
@@ -210,6 +229,8 @@ static inline tn_complex128 tn_complex_function(uint32_t op, tn_complex128 a)
         return tn_complex_expm1(a);
     case TN_EXPR_LOG1P:
         return tn_complex_log1p(a);
+    case TN_EXPR_TANH:
+        return tn_complex_tanh(a);
     default:
         return tn_complex_library(op, a);
     }
