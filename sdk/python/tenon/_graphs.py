@@ -6,6 +6,7 @@ import inspect
 from . import _core
 from ._core import Array
 from ._kernels import arrays_of
+from ._transforms import function
 
 
 def _key(key, what):
@@ -42,18 +43,18 @@ def _tree(named):
     return items
 
 
-def _parameters(function, count):
+def _parameters(called, count):
     """Names of the positional arguments of a call."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(inspect.signature(called).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:count]
     return names + [f"x{i}" for i in range(len(names), count)]
 
 
-def _traced(name, function, args, kwargs):
-    given = {**dict(zip(_parameters(function, len(args)), args)), **kwargs}
+def _traced(name, called, args, kwargs):
+    given = {**dict(zip(_parameters(called, len(args)), args)), **kwargs}
     leaves = [pair for key, arg in given.items() for pair in _leaves(arg, key, f"argument {key}", [])]
     for key, leaf in leaves:
         if not isinstance(leaf, (Array, int, float, complex)) and not hasattr(leaf, "__array__"):
@@ -73,7 +74,7 @@ def _traced(name, function, args, kwargs):
                 return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
             return None if tree is None else next(inside)
 
-        result = function(*[rebuilt(arg) for arg in args], **{key: rebuilt(arg) for key, arg in kwargs.items()})
+        result = called(*[rebuilt(arg) for arg in args], **{key: rebuilt(arg) for key, arg in kwargs.items()})
         outputs.extend([("out", result)] if isinstance(result, Array) else _leaves(result, "", "the result", []))
         if isinstance(result, dict) and list(result) == ["out"]:
             raise ValueError("save_graph: the result has the one key 'out', which stands for an array alone: use another")
@@ -83,17 +84,17 @@ def _traced(name, function, args, kwargs):
     return name, graph, [key for key, _ in leaves], [key for key, _ in outputs], used
 
 
-def save_graph(path, function, /, *args, **kwargs):
-    """Writes the graph of function(*args, **kwargs), arrays by name, which load_graph reads in another process and
+def save_graph(path, called, /, *args, **kwargs):
+    """Writes the graph of called(*args, **kwargs), arrays by name, which load_graph reads in another process and
     `tenon eval @FILE` runs. Arrays of the arguments say dtypes and shapes; what the function uses besides is in the file.
     Arguments are arrays, in dicts, lists and tuples.
 
     save_graph(path, {"step": (step, args), ...}) writes several under names."""
-    if isinstance(function, dict):
-        parts = [_traced(name, f, tuple(given), {}) for name, (f, given) in function.items()]
+    if isinstance(called, dict):
+        parts = [_traced(name, f, tuple(given), {}) for name, (f, given) in called.items()]
     else:
-        name = getattr(function, "__name__", "")
-        parts = [_traced(name if name.isidentifier() else "main", function, args, kwargs)]
+        name = getattr(called, "__name__", "")
+        parts = [_traced(name if name.isidentifier() else "main", called, args, kwargs)]
     _core.save_graph(path, parts)
 
 
@@ -104,9 +105,8 @@ class SavedGraph:
     def __init__(self, name, graph, inputs, input_types, outputs, output_types, constants):
         self.__name__ = self.name = name
         self.inputs, self.outputs = dict(zip(inputs, input_types)), dict(zip(outputs, output_types))
-        self._pair = graph, constants
+        self._replayed = function(lambda *arrays: _core.graph_call((graph, constants), list(arrays)))
         self._parameters = list(dict.fromkeys(key.partition(".")[0] for key in inputs))
-        self._replay = None
 
     def __repr__(self):
         def rows(types):
@@ -129,13 +129,7 @@ class SavedGraph:
             raise TypeError(f"{self.name}(): " + "; ".join(
                 f"{what} {', '.join(keys)}" for what, keys in [("misses", missing), ("got an unexpected", extra)] if keys))
         arrays = self._converted(leaves)
-        graph, constants = self._pair
-        if _core.is_watching() or _core.is_tracing():
-            outputs = _core.graph_call(self._pair, arrays)
-        else:
-            self._replay = self._replay or _core.function(graph, [])
-            outputs = self._replay.call(arrays + constants)
-        named = dict(zip(self.outputs, outputs))
+        named = dict(zip(self.outputs, self._replayed(*arrays)))
         return named["out"] if list(named) == ["out"] else _tree(named)
 
     def _converted(self, leaves):
