@@ -73,8 +73,7 @@ static tn_dtype operand_dtype(const struct compiler *c, uint32_t i, tn_dtype dty
     case TN_EXPR_CLASS_CAST:
         return is_number(arg) ? dtype : type_computed(arg);
     case TN_EXPR_CLASS_TEST:
-        return is_number(arg) || dtype_is_inexact(arg.dtype) ? type_computed(arg)
-                                                             : TN_DTYPE_NONE;
+        return dtype_is_inexact(type_computed(arg)) ? type_computed(arg) : TN_DTYPE_NONE;
     case TN_EXPR_CLASS_COMPARE:
         return type_compared(arg, c->types[position_of(c, node->args[1 - k])]);
     case TN_EXPR_CLASS_LOGIC:

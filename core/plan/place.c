@@ -66,10 +66,14 @@ static tn_status place_view(struct plan_work *work, const struct nodes *nodes,
     tn_status status = place_value_for(work, nodes, node->inputs[0], &source);
     if (status != TN_OK)
         return status;
-    if (work->values[source].is_number)
-        return add_number(work, &node->outputs[0].type, work->values[source].number,
-                          work->values[source].weak_kind,
+    const struct plan_value *from = &work->values[source];
+    if (from->is_number && from->layout.dtype == node->outputs[0].type.dtype)
+        return add_number(work, &node->outputs[0].type, from->number, from->weak_kind,
                           &nodes->value_of[node->outputs[0].id]);
+    if (from->is_number) // its bytes are asked for
+        status = place_copy(work, from->device, source, &source);
+    if (status != TN_OK)
+        return status;
     status = ask_view(node, &work->values[source].layout, &layout);
     if (status == TN_ERR_UNSUPPORTED) {
         status = place_copy(work, work->values[source].device, source, &source);
