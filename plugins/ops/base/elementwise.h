@@ -6,6 +6,13 @@
 #ifndef BASE_ELEMENTWISE_H
 #define BASE_ELEMENTWISE_H
 
+// Near 0 by the series, as the quotient's derivative is a difference of near numbers.
+#define SINC                                                                               \
+    "t = pi * x; u = t * t; abs(x) < 0.25 ? 1 - u * (1 / 6.0) * (1 - u * (1 / 20.0) * "    \
+    "(1 - u * (1 / 42.0) * (1 - u * (1 / 72.0) * (1 - u * (1 / 110.0) * "                  \
+    "(1 - u * (1 / 156.0) * (1 - u * (1 / 210.0) * (1 - u * (1 / 272.0)))))))) : "         \
+    "sin(t) / t"
+
 #define BASE_UNARY(X)                                                                      \
     X(negative, "-x", "Minus x.")                                                          \
     X(abs, "abs(x)", "The absolute value; of a complex number its distance from 0.")       \
@@ -41,7 +48,7 @@
     X(positive, "+x", "x itself.")                                                         \
     X(degrees, "x * (180 / pi)", "An angle in radians in degrees.")                        \
     X(radians, "x * (pi / 180)", "An angle in degrees in radians.")                        \
-    X(sinc, "x == 0 ? 1 : sin(pi * x) / (pi * x)", "sin(pi x) / (pi x); 1 at 0.")          \
+    X(sinc, SINC, "sin(pi x) / (pi x); 1 at 0.")                                           \
     X(isposinf, "x == inf", "Whether x is infinity.")                                      \
     X(isneginf, "x == -inf", "Whether x is minus infinity.")                               \
     X(isnan, "isnan(x)", "Whether x is not a number.")                                     \

@@ -36,7 +36,8 @@ const tn_primitive base_modf = {
     .doc = "The fraction of x, and x without it.",
     TN_INPUTS(base_x),
     TN_OUTPUTS(modf_outputs),
-    .expr = "y = 1.0 * x; isinf(y) ? 0 * sign(y) : y - trunc(y), trunc(y)",
+    .expr = "y = 1.0 * x; a = abs(y); f = a - trunc(a); "
+            "isinf(y) ? 0 * sign(y) : y == 0 ? y : y < 0 ? -f : f, trunc(y)",
 };
 
 // --- frexp and ldexp --------------------------------------------------------------------
