@@ -102,7 +102,7 @@ def check_values(case, k, answers, slack):
         theirs = theirs.resolve_conj().numpy().astype(answer.dtype)
         if theirs.shape != answer.shape:
             return f'{case.program.name_of(o)} has shape {answer.shape}, PyTorch gives {theirs.shape}'
-        tolerance = compare.value_tolerance(want[o], [m[o] for m in moved], 2 * slack) if answer.dtype.kind in 'fc' \
+        tolerance = compare.value_tolerance(want[o], [m[o] for m in moved], 2 * slack, 4) if answer.dtype.kind in 'fc' \
             else np.where(np.logical_and.reduce([m[o] == want[o] for m in moved]), 0, np.inf)
         wrong = compare.check_close(case.program.name_of(o), answer, theirs, tolerance)
         if wrong:

@@ -64,10 +64,10 @@ def is_derivable(program, value, values):
     return values[value].dtype in (np.dtype('f4'), np.dtype('f8'))
 
 
-def draw_program(random, way, derive):
+def draw_program(random, way, derive, most):
     hostile = not derive and random.random() < 0.1
     for _ in range(50):
-        generator = Generator(random, hostile, derive is not None, way == 'vmap')
+        generator = Generator(random, hostile, derive is not None, way == 'vmap', most)
         program = generator.generate()
         if program is None:
             continue
@@ -106,13 +106,13 @@ def beside(case, random, inputs):
 def other_signature(case, random):
     """Data of other dtypes or extents with which the program has a meaning, if some is found."""
     inputs = case.program.inputs()
-    if case.program.operators() & SIZED:
+    if case.program.nodes() & SIZED:
         return None
     for _ in range(4):
         extents = sorted({n for x in inputs for n in x.shape if n > 1})
         old = random.choice(extents) if extents else 0
         new = int(random.choice([n for n in (1, 2, 3, 5) if n != old]))
-        retypes = random.random() < 0.4 and not case.program.operators() & STRICT
+        retypes = random.random() < 0.4 and not case.program.nodes() & STRICT
         to = {np.dtype('f4'): 'f8', np.dtype('f8'): 'f4'} if retypes else {}
         data = [Input(to.get(x.dtype, x.dtype), x.shape if to else tuple(new if n == old else n for n in x.shape),
                       x.style).draw(random) for x in inputs]
@@ -152,11 +152,11 @@ def draw_slices(case, random):
     case.out_axes = [int(random.integers(0, x.ndim, endpoint=True)) for x in shapes]
 
 
-def draw_case(seed, number):
+def draw_case(seed, number, most=45):
     random = np.random.default_rng([seed, number])
     way, derive = KINDS[number % len(KINDS)]
     while True:
-        case = Case(draw_program(random, way, derive), way, derive)
+        case = Case(draw_program(random, way, derive, most), way, derive)
         case.wrt = list_wrt(case.program) if derive else []
         try:
             if way == 'call':

@@ -7,8 +7,14 @@ errors of rounding amount to in this program at these values, however ill condit
 import numpy as np
 import layers  # noqa: F401: fills RULES
 from draw import FINITE, NO_BATCHES, NO_DERIVATIVES, Draw, Number, Retry
-import vocabulary  # noqa: F401 (adds operators)
+import elements  # noqa: F401: these add operators
+import matrices  # noqa: F401
+import samples  # noqa: F401
+import searches  # noqa: F401
+import vocabulary  # noqa: F401
+from entries import PHRASES, covered
 from operators import OPERATORS
+from records import constants_of
 from rules import DTYPES, RULES
 
 NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
@@ -18,10 +24,10 @@ INFIX = {'add': '+', 'subtract': '-', 'multiply': '*', 'divide': '/', 'floor_div
          'power': '**', 'matmul': '@', 'bitwise_and': '&', 'bitwise_or': '|', 'bitwise_xor': '^',
          'left_shift': '<<', 'right_shift': '>>', 'equal': '==', 'not_equal': '!=', 'less': '<',
          'less_equal': '<=', 'greater': '>', 'greater_equal': '>='}
-# Operands that have no derivative, or a derivative of 0 wherever there is one.
+# Operands that have a derivative of 0 wherever there is one; those that have none are told by records.
 CONSTANTS = {'stop_gradient': [0], 'adam': [4], 'floor': [0], 'ceil': [0], 'trunc': [0], 'round': [0], 'sign': [0],
              'floor_divide': [0, 1]}
-TEXTS = ('body', 'then', 'otherwise', 'equation')
+TEXTS = ('body', 'then', 'otherwise', 'equation', 'ord')
 
 
 def code(dtype):
@@ -40,6 +46,10 @@ def wide(x, capped=False):
 def draw_float(random, shape, style):
     if style == 'positive':
         return random.uniform(0.1, 3, shape)
+    if style in ('share', 'percent'):
+        return random.uniform(0.02, 0.98, shape) * (1 if style == 'share' else 100)
+    if style == 'sorted':
+        return np.cumsum(random.uniform(0.2, 1, shape), -1) - 2
     if style == 'whole':
         return random.integers(-3, 4, shape).astype('f8')
     x = random.uniform(-2, 2, shape)
@@ -51,13 +61,17 @@ def draw_float(random, shape, style):
     if style == 'definite':
         x = x @ np.swapaxes(x, -1, -2)
         x = np.round((x + np.swapaxes(x, -1, -2)) * 8) / 8 + 3 * np.eye(shape[-1])
+    if style in ('dominant', 'tall'):
+        x = x + 6 * np.eye(*shape[-2:]) * random.uniform(0.8, 1.2, shape[-1])
     return x
 
 
 def draw_integer(random, dtype, shape, style):
     info = np.iinfo(dtype)
-    if style == 'hostile':
+    if style in ('hostile', 'key'):
         return random.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    if style == 'sorted':
+        return np.sort(random.integers(max(-4, int(info.min)), 6, shape)).astype(dtype)
     low, high = {'index': (-3, 6), 'positive': (1, 6)}.get(style, (-4, 6))
     return random.integers(max(low, int(info.min)), high, shape).astype(dtype)
 
@@ -136,9 +150,11 @@ class Program:
             return f' {INFIX[node.name]} '.join(given)
         if node.name == 'einsum':
             return f"einsum('{node.attrs['equation']}', {', '.join(given)})"
-        for key, value in node.attrs.items():
-            value = f'"{value}"' if key in TEXTS else str(value).lower()
-            given.append(f'{key}={value}')
+        told = {key: str(value).lower() if not isinstance(value, str) else f'"{value}"' if key in TEXTS else value
+                for key, value in node.attrs.items()}
+        if node.name in PHRASES:
+            return PHRASES[node.name][1].format(*given, n=node.first, **told)
+        given += [f'{key}={value}' for key, value in told.items()]
         return f"{node.name}({', '.join(given)})"
 
     def text(self):
@@ -146,11 +162,15 @@ class Program:
         for node in self.steps:
             if isinstance(node, Node):
                 names = ', '.join(f't{node.first + k}' for k in range(node.count))
-                lines.append(f'{names} = {self.text_of(node)}')
+                *before, value = self.text_of(node).split('; ')
+                lines += [*before, f'{names} = {value}']
         return '; '.join(lines + [', '.join(self.name_of(o) for o in self.outputs)])
 
-    def operators(self):
+    def nodes(self):
         return {n.name for n in self.steps if isinstance(n, Node)}
+
+    def operators(self):
+        return covered(self.nodes())
 
 
 # --- evaluating ---------------------------------------------------------------------------
@@ -161,7 +181,7 @@ def operand_arrays(node, values):
     arrays = [None if isinstance(o, Number) else values[o] for o in node.operands]
     for k, o in enumerate(node.operands):
         if arrays[k] is None:
-            beside = arrays[1 - k].dtype
+            beside = arrays[abs(1 - k)].dtype
             whole = isinstance(o.value, int)
             arrays[k] = np.asarray(o.value, beside if beside.kind in 'fcgG' or whole else 'f8')
     return arrays
@@ -181,14 +201,32 @@ def are_finite(arrays):
 
 class Rounding:
     """Moves what was rounded; None of it: computes as well as it goes. `smooth`: rounds nothing, for
-    differences. `frozen`: operands without a derivative by node. `least`: of the rounding errors."""
+    differences. `frozen`: operands without a derivative by node. `least`: of the rounding errors.
 
-    def __init__(self, random=None, smooth=False, frozen=None, least=0):
-        self.random, self.smooth, self.frozen, self.least = random, smooth, frozen, least
+    `sign`: of all moves, so that of a pair one is on either side of a jump.
+
+    Sides of a difference are moved alike: begin() forgets what was drawn, again() draws the same."""
+
+    def __init__(self, random=None, smooth=False, frozen=None, least=0, sign=1):
+        self.random, self.smooth, self.frozen, self.least, self.sign = random, smooth, frozen, least, sign
+        self.drawn, self.at = [], 0
+
+    def begin(self):
+        self.drawn, self.at = [], 0
+
+    def again(self):
+        self.at = 0
 
     def draw(self, shape):
         """From 1/2 to 1 to either side: two of them seldom cancel each other."""
-        return (self.random.integers(0, 2, shape) * 2 - 1) * self.random.uniform(0.5, 1, shape)
+        self.at += 1
+        if self.at <= len(self.drawn) and self.drawn[self.at - 1].shape == shape:
+            return self.drawn[self.at - 1]
+        x = self.random.uniform(0.5, 1.5, shape)
+        x = np.asarray(np.where(x < 1, x, x - 2)) * self.sign
+        if self.at > len(self.drawn):
+            self.drawn.append(x)
+        return x
 
     def move(self, x, eps, where=True, unit=False):
         if self.random is None or x.dtype.kind not in 'fc' or not x.size:
@@ -198,11 +236,44 @@ class Rounding:
         size = np.abs(x)
         if unit == 'norm':
             size = np.max(size)
-        elif unit:
-            size = size + 1
+        elif unit is not False:
+            size = size + np.longdouble(unit)
         if x.dtype.kind == 'c':
             signs = signs + 1j * self.draw(x.shape)
         return np.where(where, x + eps * size * signs, x)
+
+    def anything(self, x):
+        """NaN, or a number that nothing gives; moved something else each time."""
+        if self.random is None and x.dtype.kind in 'iu':
+            return np.full_like(x, np.iinfo(x.dtype).max - 3)
+        if self.random is None or x.dtype.kind == 'b':
+            return np.full_like(x, np.nan if x.dtype.kind in 'fc' else self.random is not None)
+        return (self.random.choice([1e30, -1e30, 1], x.shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
+
+    def move_tangents(self, sides, eps):
+        """The differences of two sides, operand by operand: so far rounding moves derivatives."""
+        if self.random is None or len(sides) != 2:
+            return
+        eps = max(eps, self.least)
+        for k, (a, b) in enumerate(zip(*sides)):
+            if a.dtype.char in 'gG' and a.size and a.shape == b.shape and a is not b:
+                far = (a - b) * (eps / 2) * self.random.uniform(-1, 1, a.shape)
+                sides[0][k], sides[1][k] = a + far, b - far
+
+    def move_results(self, sides, results, eps):
+        """What is computed in several steps loses as much as each part of the tangent is large: a relative
+        change of an operand, times the result."""
+        if self.random is None or len(sides) != 2:
+            return
+        change = np.longdouble(0)
+        for a, b in zip(*sides):
+            if a.dtype.char in 'gG' and a.size and a.shape == b.shape and a is not b:
+                size = min(np.max(np.abs(a)), 1)
+                change += np.max(np.abs(a - b)) / size if size > 0 else 0
+        for k, (a, b) in enumerate(zip(*results)):
+            if a.dtype.char in 'gG' and a.size and a.shape == b.shape:
+                far = np.max(np.abs(a)) * change * (max(eps, self.least) / 2) * self.random.uniform(-1, 1, a.shape)
+                results[0][k], results[1][k] = a + far, b - far
 
 
 def is_exact_sum(x):
@@ -233,7 +304,7 @@ def apply(node, arrays, dtypes, rounding):
         if dtype.kind in 'fc':
             inexact = rounding.smooth or (r != r.astype(dtype)) | (rule.ulps > 0)
             eps = np.finfo(dtype).eps * max(rule.ulps, 1)
-            moved = rounding.move(r, eps, inexact, rule.unit)
+            moved = rounding.move(r, eps, inexact, rule.unit(*operands) if callable(rule.unit) else rule.unit)
             rounded = moved if rounding.smooth else moved.astype(dtype)
         out.append(rounded)
     return out
@@ -241,27 +312,56 @@ def apply(node, arrays, dtypes, rounding):
 
 def evaluate(program, inputs, rounding=None):
     """All values of a program, by their numbers."""
-    rounding, values, stored = rounding or Rounding(), {}, {}
-    given = iter(inputs)
+    return evaluate_sides(program, [inputs], rounding)[0]
+
+
+def evaluate_sides(program, sides, rounding=None):
+    """evaluate() of several inputs, whose values are moved alike."""
+    rounding, values, stored = rounding or Rounding(), [{} for _ in sides], {}
+    given = iter(zip(*sides))
     with np.errstate(all='ignore'):
         for step in program.steps:
             if isinstance(step, Input):
                 x = next(given)
-                stored[step.number] = x.dtype if not rounding.smooth else step.stored
-                values[step.number] = x
+                stored[step.number] = x[0].dtype if not rounding.smooth else step.stored
+                for v, one in zip(values, x):
+                    v[step.number] = one
                 continue
-            arrays = operand_arrays(step, values)
-            key = (step.first, *[code(stored[o]) for o in step.operands if not isinstance(o, Number)])
-            if key not in program.types:
-                program.types[key] = result_dtypes(RULES[step.name], step, promoted(step, arrays))
-            for k in CONSTANTS.get(step.name, ()) if rounding.frozen is not None else ():
-                arrays[k] = rounding.frozen.setdefault((step.first, k), arrays[k])
-            results = apply(step, arrays, program.types[key], rounding)
-            if step.name in FINITE and not are_finite(arrays):  # anything goes
-                results = [np.full_like(r, np.nan if rounding.random is None else np.inf) for r in results]
-            for i, x in enumerate(results):
-                values[step.first + i], stored[step.first + i] = x, program.types[key][i]
+            types = evaluate_node(program, step, values, stored, rounding)
+            for i, dtype in enumerate(types):
+                stored[step.first + i] = dtype
     return values
+
+
+def evaluate_node(program, step, values, stored, rounding):
+    """One node's results on all sides; gives their dtypes."""
+    sides = [operand_arrays(step, v) for v in values]
+    key = (step.first, *[code(stored[o]) for o in step.operands if not isinstance(o, Number)])
+    if key not in program.types:
+        program.types[key] = result_dtypes(RULES[step.name], step, promoted(step, sides[0]))
+    types, rule = program.types[key], RULES[step.name]
+    if rounding.frozen is not None:
+        for k in {*CONSTANTS.get(step.name, ()), *constants_of(step.name, len(sides[0]))}:
+            kept = rounding.frozen.setdefault((step.first, k), sides[0][k])
+            for arrays in sides:
+                arrays[k] = kept
+    if rounding.smooth and types[0].kind in 'fc':
+        rounding.move_tangents(sides, np.finfo(types[0]).eps * min(max(rule.ulps, 1), 8))
+    rounding.begin()
+    results_of = []
+    for arrays in sides:
+        rounding.again()
+        results_of.append(apply(step, arrays, types, rounding))
+    if rounding.smooth and types[0].kind in 'fc' and (rule.ulps or rule.sums):
+        rounding.move_results(sides, results_of, np.finfo(types[0]).eps * min(max(rule.ulps, 1), 8))
+    for arrays, results, v in zip(sides, results_of, values):
+        if step.name in FINITE and not are_finite(arrays):  # anything goes
+            results = [rounding.anything(r) for r in results]
+        elif rounding.random is not None and rule.ties and rule.ties(*arrays, **step.attrs):
+            results = [rounding.anything(r) for r in results]
+        for i, x in enumerate(results):
+            v[step.first + i] = x
+    return types
 
 
 def promoted(node, arrays):
@@ -275,8 +375,8 @@ def promoted(node, arrays):
 
 
 class Generator:
-    def __init__(self, random, hostile=False, derived=False, mapped=False):
-        self.random, self.hostile, self.derived, self.mapped = random, hostile, derived, mapped
+    def __init__(self, random, hostile=False, derived=False, mapped=False, most=45):
+        self.random, self.hostile, self.derived, self.mapped, self.most = random, hostile, derived, mapped, most
         self.program, self.values, self.data = Program(), [], []
         rank = random.integers(0, 5)
         self.base = [int(n) for n in random.choice([0, 1, 2, 3, 4, 5, 6], rank, p=[.02, .13, .25, .25, .2, .1, .05])]
@@ -340,7 +440,7 @@ class Generator:
     def generate(self):
         for _ in range(self.random.integers(2, 5)):
             self.make_first()
-        for _ in range(self.random.integers(8, 45)):
+        for _ in range(self.random.integers(min(8, self.most // 2), self.most)):
             self.add_node()
         return self.choose_outputs()
 

@@ -15,13 +15,14 @@ class Rule:
     exact has to come out. `sums`: adds up products or elements in any order. `double`: NumPy has
     it in f64 at most. `narrow`: is computed in the operands' dtype. `dtype`: of the results by the
     operands' dtypes, where it is not NumPy's. `unit`: numbers near 1 are rounded on the way,
-    whatever the size of the result; 'norm': as large ones as the greatest result."""
+    whatever the size of the result; 'norm': as large ones as the greatest result; a function of the
+    operands tells their size. `ties`: tells of operands whether rounding decides by jumps."""
 
     def __init__(self, function, promotes=False, floats=False, ulps=0, sums=False, double=False,
-                 narrow=False, dtype=None, results=1, unit=False):
+                 narrow=False, dtype=None, results=1, unit=False, ties=None):
         self.function, self.promotes, self.floats = function, promotes, floats
         self.ulps, self.sums, self.double, self.narrow = ulps, sums, double, narrow
-        self.dtype, self.results, self.unit = dtype, results, unit
+        self.dtype, self.results, self.unit, self.ties = dtype, results, unit, ties
 
 
 def like_first(*dtypes, **attrs):

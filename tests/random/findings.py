@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""What random programs found wrong once, each as small as it became: program, inputs, what is right (within
+some units in the last place), and tangents where a derivative was wrong."""
+import numpy as np
+
+F4, F8, I4 = np.dtype('f4'), np.dtype('f8'), np.dtype('i4')
+NAN, INF = np.nan, np.inf
+NEAR_0 = np.array([0.0, 1e-6, 1e-3, 0.0189, 0.2, 0.26, -0.7, 2.5])
+
+
+def slope_of_sinc(x):
+    t = np.pi * x.astype('g')
+    series = -t / 3 * (1 - t**2 / 10 * (1 - t**2 / 28 * (1 - t**2 / 54 * (1 - t**2 / 88))))
+    with np.errstate(all='ignore'):
+        return np.pi * np.where(np.abs(t) < 0.2, series, (np.cos(t) - np.sin(t) / t) / t)
+
+
+FINDINGS = [
+    ('a whole literal beside isnan', 'fmax(x, 2), fmin(x, 2)', [np.array([NAN, 1, 3])],
+     [np.array([2.0, 2, 3]), np.array([2.0, 1, 2])], 0, None),
+    ('the bits of a constant', 'view(full(shape=[2], value=1065353216, dtype=i32), dtype=f32) * x', [np.array([-1.5, 2], F4)],
+     [np.array([-1.5, 2], F4)], 0, None),
+    ('halves of a constant', 'view(full(shape=[2], value=5, dtype=i64), dtype=i32)', [], [np.array([5, 0, 5, 0], I4)], 0, None),
+    ('ldexp by a literal', 'ldexp(x, 1)', [np.array([-1.25, 2], F4)], [np.array([-2.5, 4], F4)], 0, None),
+    ('ldexp by a constant', 'ldexp(x, ones(shape=[], dtype=i32))', [np.array([-1.25, 2], F4)], [np.array([-2.5, 4], F4)], 0, None),
+    ("the fraction's sign", 'f, w = modf(x); 1 / f, 1 / w', [np.array([-3.0, -0.0, 0.0])],
+     [np.array([-INF, -INF, INF]), np.array([-1 / 3, -INF, INF])], 0, None),
+    ('sinc', 'sinc(x)', [NEAR_0.astype(F4)], [np.sinc(NEAR_0.astype(F4).astype(F8)).astype(F4)], 2, None),
+    ('slopes of sinc near 0', 'sinc(x)', [NEAR_0.astype(F4)], [slope_of_sinc(NEAR_0.astype(F4)).astype(F4)], 24,
+     [np.ones(8, F4)]),
+    ('slopes of sinc near 0', 'sinc(x)', [NEAR_0], [slope_of_sinc(NEAR_0).astype(F8)], 24, [np.ones(8)]),
+    ('NaN that is dropped', 'fmin(dropout(x, p=1), y), fmin(dropout(x, p=0), y)', [np.array([NAN, 3.0]), np.array([2.0, 2])],
+     [np.array([0.0, 0]), np.array([2.0, 2])], 0, None),
+]
+
+
+def check(driver):
+    """Sentences of what is wrong."""
+    wrong = []
+    for name, program, inputs, want, units, tangents in FINDINGS:
+        names = ['x', 'y'][:len(inputs)]
+        request = {'program': program, 'names': names, 'outputs': len(want), 'way': 'value', 'wrt': []}
+        if tangents is not None:
+            request.update(derive='jvp', wrt=list(range(len(tangents))))
+        got = driver.ask(request, inputs + (tangents or []))
+        if isinstance(got, str):
+            wrong.append(f'{name}: {program} is refused: {got}')
+            continue
+        for g, w in zip(got, want):
+            size = units * np.finfo(w.dtype).eps * np.maximum(np.abs(w), 0) if w.dtype.kind == 'f' else 0
+            with np.errstate(all='ignore'):
+                near = (g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= size + (units > 0) * np.finfo('f4').tiny)
+            if g.dtype != w.dtype or g.shape != w.shape or not np.all(near):
+                wrong.append(f'{name}: {program} is {g.dtype} {g.tolist()}, expected {w.dtype} {w.tolist()}')
+    return wrong
