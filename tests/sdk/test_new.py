@@ -126,6 +126,26 @@ class New(bench.Bench):
             self.run("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
                      "-fsyntax-only", *includes, "plugin.c", cwd=project)
 
+    def makes_wheel(self):
+        """pip makes a wheel of an op pack, which is then there in the package for Python"""
+        if self.args.sanitize != "none":
+            raise bench.Skip("an interpreter without a sanitizer imports no module that has one")
+        try:
+            package = self.installed("tenon/_core.abi3.so").parent.parent
+        except RuntimeError:
+            raise bench.Skip("the package for Python is not built") from None
+        project, packages = self.new("op-pack", "wheeled", "--python"), self.folder / "packages"
+        offline = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check"]
+        self.run(sys.executable, "-m", "pip", "install", *offline, "--target", packages, project)
+        code = """if True:
+            import inspect, tenon as tn
+            x, y = tn.array([1.0, 2.0]), tn.array([10.0, 20.0])
+            print(inspect.signature(tn.wheeled.axpby), tn.wheeled.axpby(x, y, alpha=4, beta=2).tolist())
+            print(tn.grad(lambda x: tn.sum(tn.wheeled.axpby(x, y, alpha=4)))(x).tolist())"""
+        env = {"PYTHONPATH": f"{packages}:{package}", "LD_LIBRARY_PATH": str(self.installed("libtenon.so.0").parent)}
+        said = self.run(sys.executable, "-c", code, env=env).splitlines()
+        assert said == ["(x, y, alpha=1.0, beta=1.0) [24.0, 48.0]", "[4.0, 4.0]"], said
+
     def begins_backend(self):
         """a new backend builds, passes its tests, and computes"""
         build = self.run_tests(self.new("backend", "plain", "--id", "com.acme.plain-one"))
@@ -306,7 +326,7 @@ def tests_of(new):
         tests.append((f"kernels {' '.join(flags)} build and pass their tests",
                       new.begins_kernels, (flags, listed)))
     return tests + [(t.__doc__, t, ()) for t in (
-        new.is_quick, new.translates, new.begins_backend, new.begins_format, new.begins_model, new.compiles_all, new.writes_licenses,
+        new.is_quick, new.translates, new.makes_wheel, new.begins_backend, new.begins_format, new.begins_model, new.compiles_all, new.writes_licenses,
         new.runs_from_build, new.refuses, new.keeps_folders, new.leaves_nothing_half,
         new.blames_lines, new.blames_push_constants,
         new.blames_attributes, new.emits_defaults, new.installs_documents, new.installs_for_all)]

@@ -138,6 +138,7 @@ static int set_common(struct project *project, struct new_options *o)
     failed = failed ? failed : project_set(project, "c", "%s", o->c ? "1" : "");
     failed = failed ? failed : project_set(project, "glsl", "%s", o->glsl ? "1" : "");
     failed = failed ? failed : project_set(project, "vjp", "%s", o->with_vjp ? "1" : "");
+    failed = failed ? failed : project_set(project, "python", "%s", o->python ? "1" : "");
     return failed
                ? failed
                : project_set(project, "PACKAGES",
@@ -169,6 +170,10 @@ static int add_op_pack(struct project *project, const struct new_options *o)
     if (!failed && o->glsl)
         failed = project_add(project, "op-pack/shader.comp", shader);
     failed = failed ? failed : project_add(project, "op-pack/test.c", "test.c");
+    if (!failed && o->python)
+        failed = project_add(project, "op-pack/pyproject.toml", "pyproject.toml");
+    if (!failed && o->python)
+        failed = project_add(project, "op-pack/wheel.py", "wheel.py");
     return failed ? failed : project_add(project, "op-pack/README.md", "README.md");
 }
 
@@ -257,6 +262,7 @@ static int run_op_pack(const struct command *self, int argc, char **argv)
         {"c", 0, NULL, "add a kernel in C", NULL, &o.c},
         {"glsl", 0, NULL, "add a kernel in GLSL, also compiled to SPIR-V", NULL, &o.glsl},
         {"with-vjp", 0, NULL, "add a derivative written by hand", NULL, &o.with_vjp},
+        {"python", 0, NULL, "add what pip makes a wheel of", NULL, &o.python},
         {"op", 0, "NAME", "of the operator (axpby)", &o.op, NULL},
         NEW_OPTIONS(o)};
     struct args args;
@@ -269,6 +275,8 @@ static int run_op_pack(const struct command *self, int argc, char **argv)
     if (!failed)
         say("  tenon eval '%s.%s(x, y, alpha=4, beta=2)' x=[1,2] y=[10,20]\n", o.name,
             o.op);
+    if (!failed && o.python)
+        say("\nand for Python\n\n  pip install ./%s\n", o.name);
     return failed;
 }
 
