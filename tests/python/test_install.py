@@ -4,6 +4,7 @@ and it computes there without the sources, without variables, and with the libra
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -175,3 +176,28 @@ def test_types_are_checked_by_the_stubs(installed):
     assert len(said) == len(MISTAKES), done.stdout + done.stderr
     for line, (mistake, words) in zip(said, MISTAKES):
         assert words in line, (mistake, line)
+
+
+def blocks(path):
+    """The programs in Python of a document."""
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / path).read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("path", ["README.md", "sdk/python/README.md"])
+def test_documents_print_what_their_comments_say(installed, path):
+    for code in blocks(path):
+        said = iter(installed.run("-c", code, TENON_BACKEND="cpu-blas").splitlines())
+        for line in re.findall(r"^ *print\(.*", code, re.MULTILINE):
+            shown = next(said)
+            assert shown == line.partition("  # ")[2].strip() or "  # " not in line, line
+
+
+def test_packs_are_imported_as_modules(installed):
+    code = "import tenon.linalg, tenon.nn as nn; from tenon.fft import rfft; print(tenon.linalg.inv, nn.softmax, rfft)"
+    assert installed.run("-c", code).count("<built-in method") == 3
+    said = installed.run("-c", """
+try:
+    import tenon.qqq
+except ModuleNotFoundError as error:
+    print(error)""")
+    assert "tenon.qqq" in said

@@ -40,7 +40,8 @@ def namespace(tenon, operators, defined):
     rows += ["from ._dtypes import dtype as _dtype"]
     rows += [f"{name}: _dtype" for name in tenon._dtypes]
     rows += [f"from ._standard import {name} as {name}" for name in _standard.NAMES]
-    seen = {*tenon._dtypes, *_standard.NAMES, *defined, *operators}
+    rows += [f"from .{module} import {name} as {name}" for name, module in tenon._LATER.items()]
+    seen = {*tenon._dtypes, *tenon._LATER, *_standard.NAMES, *defined, *operators}
     alias = {name: old for name, old in tenon._ALIASES.items()}
     for pack in [p for p in tenon._PACKS if p in operators] + [p for p in operators if p not in tenon._PACKS]:
         for name in sorted({*operators[pack], *(new for new, old in alias.items() if old in operators[pack])} - seen):

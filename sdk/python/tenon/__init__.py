@@ -13,9 +13,11 @@ takes. Arrays are computed when they are read: by print, float, numpy.asarray, t
 import atexit as _atexit
 import contextlib as _contextlib
 import importlib as _importlib
+import importlib.machinery as _machinery
 import json as _json
 import math as _math
 import os as _os
+import sys as _sys
 import types as _types
 
 from . import _core
@@ -187,6 +189,27 @@ class _Pack(_types.ModuleType):
     def __dir__(self):
         return sorted({*self._ids, *(name for name in self.__dict__ if not name.startswith("_"))})
 
+
+class _Finder:
+    """import tenon.PACK: asked for modules that are no files."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        parent, _, pack = name.rpartition(".")
+        if parent != __name__ or pack.startswith("_") or pack not in _ids():
+            return None
+        return _machinery.ModuleSpec(name, _Finder)
+
+    @staticmethod
+    def create_module(spec):
+        return getattr(_sys.modules[__name__], spec.name.rpartition(".")[2])
+
+    @staticmethod
+    def exec_module(module):
+        """There is nothing to execute."""
+
+
+_sys.meta_path.append(_Finder)
 
 # What lies in modules that are imported when it is first used.
 _LATER = {"KernelError": "_kernels", "expr": "_kernels", "vulkan_kernel": "_vulkan", "cpu_kernel": "_c",
