@@ -88,6 +88,33 @@ def test_a_function_has_the_rules_that_it_is_given():
     near(tn.vmap(lambda x: scaled(x, Y[0], 3)["out"])(X), np.sin([1, 2, 3]) * 4 + 1000)
 
 
+def test_batches_keep_the_rules_of_derivatives():
+    rounded = tn.custom_function(tn.round)
+    rounded.vjp(lambda primals, cotangents, outputs: cotangents * 2)
+    near(tn.grad(lambda x: tn.sum(tn.vmap(rounded)(x)))(X), [2, 2, 2])
+    near(tn.grad(lambda x: tn.sum(tn.vmap(tn.vmap(rounded))(x)))(tn.stack([X, Y])), [[2] * 3] * 2)
+    made = tn.stats()["plans_made"]
+    for _ in range(3):
+        near(tn.grad(lambda x: tn.sum(tn.vmap(rounded)(x)))(X), [2, 2, 2])
+    assert tn.stats()["plans_made"] == made  # the same rules each time
+
+    w = tn.array(5.0)
+    f = tn.custom_function(lambda a, b, n: {"y": tn.round(a) * w + tn.sum(b) * n})
+    f.vjp(lambda p, g, outputs: (g["y"] * 10 * p[1][0], tn.ones_like(p[1]) * g["y"] * p[0], None))
+    b = tn.array([3.0, 4.0])
+    shared = tn.grad(lambda a, b: tn.sum(tn.vmap(lambda a, b: f(a, b, 2)["y"], in_axes=(0, None))(a, b)), argnums=(0, 1))
+    near(shared(X, b)[0], [30, 30, 30])
+    near(shared(X, b)[1], [6, 6])
+    columns = tn.matrix_transpose(tn.stack([b, b * 2, b * 3]))
+    own = tn.grad(lambda a, b: tn.sum(tn.vmap(lambda a, b: f(a, b, 2)["y"], in_axes=(0, 1))(a, b)), argnums=(0, 1))
+    near(own(X, columns)[0], [30, 60, 90])
+    near(own(X, columns)[1], [[1, 2, 3]] * 2)
+
+    forward = tn.custom_function(tn.round)
+    forward.jvp(lambda primals, tangents: tangents * 7)
+    near(tn.jvp(tn.vmap(forward), (X,), (Y,))[1], [28, 35, 42])
+
+
 def test_rules_over_trees_may_leave_parts_out():
     @tn.custom_function
     def f(p, n):

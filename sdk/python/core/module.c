@@ -70,6 +70,7 @@ static PyMethodDef functions[] = {
     {"current_device", current_device, METH_NOARGS, NULL},
     {"set_dtypes", set_dtypes, METH_O, NULL},
     {"graph_trace", graph_trace, METH_VARARGS, NULL},
+    {"graph_address", graph_address, METH_O, NULL},
     {"graph_call", graph_call, METH_VARARGS, NULL},
     {"vmap", vmap_body, METH_VARARGS, NULL},
     {"cond", control_cond, METH_VARARGS, NULL},

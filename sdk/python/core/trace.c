@@ -87,6 +87,13 @@ PyObject *graph_wrap(const tn_graph *graph)
     return (PyObject *)self;
 }
 
+PyObject *graph_address(PyObject *module, PyObject *object)
+{
+    (void)module;
+    const tn_graph *graph = graph_get(object);
+    return graph ? PyLong_FromVoidPtr((void *)(uintptr_t)graph) : NULL;
+}
+
 // A body in Python, while it is traced.
 struct python_body {
     const char *what;

@@ -32,6 +32,9 @@ void trace_end(struct py_trace *trace);
 // The graph of a Graph object, borrowed; NULL with an exception set. And an object of one.
 const tn_graph *graph_get(PyObject *object);
 PyObject *graph_wrap(const tn_graph *graph);
+// graph_address(graph): a number that graphs of equal structure have while one of them
+// lives.
+PyObject *graph_address(PyObject *module, PyObject *object);
 
 // --- custom.c: rules of derivatives and batching in Python ---
 

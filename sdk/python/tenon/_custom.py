@@ -24,7 +24,7 @@ class custom_function:
     vjp gives the cotangents of the primals (None: zero), of their structure;
     jvp(primals, tangents) gives the tangents of the outputs; vmap(primals, axes) gives the
     outputs and the axis of each, where `axes` is one number or None, or a tuple of such.
-    What is not given follows from the function. Arguments are given by position; what is no
+    Without vmap a batch is mapped, with the given derivatives. What else is not given follows from the function. Arguments are given by position; what is no
     array is handed to the rules as it is. The function is traced: it has no values to read."""
 
     def __init__(self, function, name=None):
@@ -66,8 +66,8 @@ class custom_function:
         is_array = tuple(isinstance(leaf, Array) or hasattr(leaf, "__array__") for leaf in leaves)
         arrays = [leaf if isinstance(leaf, Array) else _core.array(leaf) for leaf, of in zip(leaves, is_array) if of]
         call = _Call(self, function, structure, leaves, is_array)
-        graph, used = _core.graph_trace("custom_function", call.body, arrays)
-        outputs = _core.custom_call(graph, call.rules(len(used)), arrays + used)
+        call.graph, used = _core.graph_trace("custom_function", call.body, arrays)
+        outputs = _core.custom_call(call.graph, call.rules(len(used)), arrays + used)
         return unflatten(call.result, outputs)
 
 
@@ -77,7 +77,8 @@ class _Call:
     def __init__(self, owner, function, structure, leaves, is_array):
         self.owner, self.function, self.structure, self.is_array = owner, function, structure, is_array
         self.leaves = [None if of else leaf for leaf, of in zip(leaves, is_array)]
-        self.result = None
+        self.result = self.graph = None
+        self.batches = {}  # of _Mapped
 
     def tree(self, arrays):
         """The arguments with these in the place of arrays: the one argument, or the tuple."""
@@ -94,15 +95,17 @@ class _Call:
 
     def rules(self, num_used):
         """The object of the core for rules of such calls, made once for each kind of call."""
+        given = self.owner._rules
         key = (self.structure, self.is_array, self.result, num_used)
+        if not given["vmap"]:  # then the rule maps the graph
+            key += (_core.graph_address(self.graph),)
         try:
             key += tuple((type(leaf), leaf) for leaf in self.leaves)
             known = self.owner._made.get(key)
         except TypeError:  # an argument that is no array and has no hash
             key = known = None
         if known is None:
-            given = self.owner._rules
-            known = _core.custom_rules(*(getattr(self, name) if given[name] else None for name in ("vjp", "jvp", "vmap")))
+            known = _core.custom_rules(self.vjp if given["vjp"] else None, self.jvp if given["jvp"] else None, self.vmap)
             if key is not None:
                 self.owner._made[key] = known
         return known
@@ -155,6 +158,8 @@ class _Call:
         return self._results(result, self.result, "jvp", "tangents as the outputs are")
 
     def vmap(self, inputs, axes, size):
+        if not self.owner._rules["vmap"]:
+            return _Mapped(self, self.graph, axes, self.owner._rules).apply(inputs)
         primals = inputs[: sum(self.is_array)]
         given = self._own(axes, "batch", lambda a: a is not None)
         result = self.owner._rules["vmap"](self.tree(primals), self.tree(given))
@@ -168,3 +173,68 @@ class _Call:
         if len(places) != len(outputs):
             raise ValueError(f"{self._name()}: rule vmap gave {len(places)} axes for {len(outputs)} outputs")
         return outputs, places
+
+
+class _Mapped:
+    """A batch of calls whose derivatives are batches of the rules' results: what vmap makes where no rule of it is
+    given."""
+
+    def __init__(self, call, graph, axes, given):
+        self.call, self.graph, self.given = call, graph, given
+        self.axes = [-1 if axis is None else axis for axis in axes]
+        self.batches = {}
+
+    def apply(self, inputs):
+        """The outputs, and their axes."""
+        def body(arrays):
+            return _core.vmap(lambda slices: _all_along_0(_core.graph_call((self.graph, []), slices)), arrays, self.axes)
+
+        whole, _ = _core.graph_trace("custom_function", body, inputs)
+        key = tuple(self.axes), _core.graph_address(whole)
+        known = self.call.batches.get(key)
+        if known is None:
+            inner = _Mapped(self, whole, (), self.given)
+            rules = _core.custom_rules(self.vjp if self.given["vjp"] else None, self.jvp if self.given["jvp"] else None,
+                                       inner.vmap)
+            known = self.call.batches[key] = rules, whole
+        outputs = _core.custom_call(whole, known[0], inputs)
+        return outputs, [0] * len(outputs)
+
+    def vmap(self, inputs, axes, size):
+        """The rule of a batch of this batch."""
+        return _Mapped(self.call, self.graph, axes, self.given).apply(inputs)
+
+    def vjp(self, inputs, outputs, cotangents, wanted):
+        cotangents = [op("zeros_like")(y) if g is None else g for g, y in zip(cotangents, outputs)]
+        count, many = len(inputs), len(outputs)
+        places = []
+
+        def body(slices):
+            gradients = self.call.vjp(slices[:count], slices[count : count + many], slices[count + many :], wanted)
+            places.extend(i for i, g in enumerate(gradients) if g is not None)
+            return _all_along_0([op("astype")(gradients[i], slices[i].dtype) for i in places])
+
+        batches = _core.vmap(body, [*inputs, *outputs, *cotangents], self.axes + [0] * (2 * many))
+        gradients = [None] * count
+        for i, batch in zip(places, batches):
+            gradients[i] = op("sum")(batch, axis=0) if self.axes[i] < 0 else op("moveaxis")(batch, 0, self.axes[i])
+        return gradients
+
+    def jvp(self, inputs, outputs, tangents):
+        count = len(inputs)
+        given = [i for i, t in enumerate(tangents) if t is not None]
+
+        def body(slices):
+            inner = [None] * count
+            for i, t in zip(given, slices[count:]):
+                inner[i] = t
+            # The outputs' slices are asked for by their types alone.
+            return _all_along_0(self.call.jvp(slices[:count], None, inner))
+
+        axes = self.axes + [self.axes[i] for i in given]
+        return _core.vmap(body, [*inputs, *(tangents[i] for i in given)], axes)
+
+
+def _all_along_0(arrays):
+    """For the core's vmap: arrays, and axis 0 for the batch of each."""
+    return list(arrays), [0] * len(arrays)
