@@ -115,6 +115,21 @@ def test_batches_keep_the_rules_of_derivatives():
     near(tn.jvp(tn.vmap(forward), (X,), (Y,))[1], [28, 35, 42])
 
 
+def test_one_derivative_gives_the_other():
+    forward, back = tn.custom_function(lambda x, y: tn.round(x) * y), tn.custom_function(lambda x, y: (tn.round(x), y))
+    forward.jvp(lambda primals, tangents: tangents[0] * 7 * primals[1] + tangents[1])
+    back.vjp(lambda primals, g, outputs: (g[0] * 2 + g[1] * primals[1], g[1] * 3))
+    assert [g.tolist() for g in tn.grad(lambda x, y: tn.sum(forward(x, y)), argnums=(0, 1))(X, Y)] == [[28, 35, 42], [1] * 3]
+    near(tn.grad(lambda x: tn.sum(tn.vmap(forward)(x, Y)))(X), [28, 35, 42])
+    near(tn.vmap(tn.grad(forward))(X, Y), [28, 35, 42])
+    for f in [back, tn.vmap(back), tn.function(back)]:
+        first, second = tn.jvp(f, (X, Y), (X, Y))[1]
+        near(first, [2, 4, 6])
+        near(second, [4 + 12, 10 + 15, 18 + 18])
+    near(tn.grad(lambda x: tn.sum(tn.grad(lambda x: tn.sum(forward(x, x) ** 2))(x)))(X), [2 * (7 * v + 1) ** 2 + 14 * v * v
+                                                                                       for v in (1, 2, 3)])
+
+
 def test_rules_over_trees_may_leave_parts_out():
     @tn.custom_function
     def f(p, n):

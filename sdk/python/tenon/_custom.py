@@ -24,8 +24,10 @@ class custom_function:
     vjp gives the cotangents of the primals (None: zero), of their structure;
     jvp(primals, tangents) gives the tangents of the outputs; vmap(primals, axes) gives the
     outputs and the axis of each, where `axes` is one number or None, or a tuple of such.
-    Without vmap a batch is mapped, with the given derivatives. What else is not given follows from the function. Arguments are given by position; what is no
-    array is handed to the rules as it is. The function is traced: it has no values to read."""
+    Of vjp and jvp one gives the other, which is its transpose; without vmap a batch is mapped, with
+    these derivatives. Where neither is given, they are the function's own. Arguments are given by
+    position; what is no array is handed to the rules as it is. The function is traced: it has no
+    values to read."""
 
     def __init__(self, function, name=None):
         if function:
@@ -105,7 +107,8 @@ class _Call:
         except TypeError:  # an argument that is no array and has no hash
             key = known = None
         if known is None:
-            known = _core.custom_rules(self.vjp if given["vjp"] else None, self.jvp if given["jvp"] else None, self.vmap)
+            has_any = given["vjp"] or given["jvp"]
+            known = _core.custom_rules(self.vjp if has_any else None, self.jvp if has_any else None, self.vmap)
             if key is not None:
                 self.owner._made[key] = known
         return known
@@ -131,6 +134,8 @@ class _Call:
         self._own(wanted, "derivative", bool)
         count = sum(self.is_array)
         cotangents = [op("zeros_like")(y) if g is None else g for g, y in zip(cotangents, outputs)]
+        if not self.owner._rules["vjp"]:
+            return self._transposed_jvp(inputs, outputs, cotangents)
         given = self.owner._rules["vjp"](self.tree(inputs), unflatten(self.result, cotangents),
                                          unflatten(self.result, outputs))
         parts = self._gradients(given)
@@ -150,7 +155,32 @@ class _Call:
                              f"arguments are, {describe(expected)}")
         return parts
 
+    def _transposed_jvp(self, inputs, outputs, cotangents):
+        """The vjp of a function that has a jvp: that is linear in the tangents."""
+        count = sum(self.is_array)
+        tangents = [op("zeros_like")(x) for x in inputs[:count]]
+        results = self.jvp(inputs, outputs, tangents + [None] * (len(inputs) - count))
+        places = [i for i, x in enumerate(tangents) if _is_float(x)]
+        gradients = [None] * len(inputs)
+        for i, g in zip(places, _vjp(results, cotangents, [tangents[i] for i in places])):
+            gradients[i] = g
+        return gradients
+
+    def _transposed_vjp(self, inputs, outputs, tangents):
+        """The jvp of a function that has a vjp: that is linear in the cotangents."""
+        cotangents = [op("zeros_like")(y) for y in outputs]
+        gradients = self.vjp(inputs, outputs, cotangents, [t is not None for t in tangents])
+        pairs = [(g, t) for g, t in zip(gradients, tangents) if g is not None and t is not None]
+        places = [i for i, c in enumerate(cotangents) if _is_float(c)]
+        results = [None] * len(outputs)
+        found = _vjp([g for g, _ in pairs], [t for _, t in pairs], [cotangents[i] for i in places])
+        for i, t in zip(places, found):
+            results[i] = t
+        return results
+
     def jvp(self, inputs, outputs, tangents):
+        if not self.owner._rules["jvp"]:
+            return self._transposed_vjp(inputs, outputs, tangents)
         primals = inputs[: sum(self.is_array)]
         given = self._own(tangents, "derivative", lambda t: t is not None)
         given = [op("zeros_like")(x) if t is None else t for t, x in zip(given, primals)]
@@ -194,8 +224,8 @@ class _Mapped:
         known = self.call.batches.get(key)
         if known is None:
             inner = _Mapped(self, whole, (), self.given)
-            rules = _core.custom_rules(self.vjp if self.given["vjp"] else None, self.jvp if self.given["jvp"] else None,
-                                       inner.vmap)
+            has_any = self.given["vjp"] or self.given["jvp"]
+            rules = _core.custom_rules(self.vjp if has_any else None, self.jvp if has_any else None, inner.vmap)
             known = self.call.batches[key] = rules, whole
         outputs = _core.custom_call(whole, known[0], inputs)
         return outputs, [0] * len(outputs)
@@ -221,18 +251,35 @@ class _Mapped:
         return gradients
 
     def jvp(self, inputs, outputs, tangents):
-        count = len(inputs)
+        count, many = len(inputs), len(outputs)
         given = [i for i, t in enumerate(tangents) if t is not None]
+        places = []
 
         def body(slices):
             inner = [None] * count
-            for i, t in zip(given, slices[count:]):
+            for i, t in zip(given, slices[count + many :]):
                 inner[i] = t
-            # The outputs' slices are asked for by their types alone.
-            return _all_along_0(self.call.jvp(slices[:count], None, inner))
+            results = self.call.jvp(slices[:count], slices[count : count + many], inner)
+            places.extend(i for i, t in enumerate(results) if t is not None)
+            return _all_along_0([results[i] for i in places])
 
-        axes = self.axes + [self.axes[i] for i in given]
-        return _core.vmap(body, [*inputs, *(tangents[i] for i in given)], axes)
+        axes = self.axes + [0] * many + [self.axes[i] for i in given]
+        results = [None] * many
+        for i, t in zip(places, _core.vmap(body, [*inputs, *outputs, *(tangents[i] for i in given)], axes)):
+            results[i] = t
+        return results
+
+
+def _is_float(x):
+    return x.dtype.kind in "fc"
+
+
+def _vjp(outputs, cotangents, wrt):
+    """The core's, of what has derivatives, in the outputs' dtypes and shapes."""
+    rows = [(y, g) for y, g in zip(outputs, cotangents) if isinstance(y, Array) and _is_float(y)]
+    if not rows or not wrt:
+        return [None] * len(wrt)
+    return _core.vjp([y for y, _ in rows], [op("astype")(g, y.dtype) for y, g in rows], wrt)
 
 
 def _all_along_0(arrays):
