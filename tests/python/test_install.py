@@ -98,6 +98,21 @@ for file in glob.glob(os.path.dirname(tenon.__file__) + "/lib/tenon/plugins/*/*.
     assert all(line.split()[1] == "found" for line in said.splitlines()), said
 
 
+@pytest.mark.parametrize("arguments, words", [
+    (["--tenon", "/nowhere"], "/nowhere is no folder"),
+    (["--tenon", "/etc"], "expected an installation of Tenon"),
+    (["--openblas", "/nowhere"], "/nowhere"),
+    (["--openblas", "/etc/passwd"], "is no shared object"),
+    (["--without", "org.tenon.qqq"], "there is no plugin org.tenon.qqq; there are org.tenon.base"),
+])
+def test_the_tool_says_what_is_wrong(arguments, words, tmp_path):
+    given = arguments if "--tenon" in arguments else [*arguments, "--tenon", os.environ["TEST_BUILD"]]
+    done = subprocess.run([sys.executable, ROOT / "tools/wheel", *given, "-o", tmp_path], capture_output=True, text=True,
+                          check=False, env=plain())
+    assert done.returncode == 1 and words in done.stderr, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
+
+
 def test_pip_says_what_is_wrong_with_its_settings(installed):
     done = subprocess.run([sys.executable, "-m", "pip", "wheel", *OFFLINE[:-1], "--config-settings=tenon=/nowhere",
                            str(ROOT / "sdk/python")], capture_output=True, text=True, check=False, env=plain(), cwd=installed.home)

@@ -28,6 +28,7 @@ import wheel_file
 HERE = pathlib.Path(__file__).resolve().parent.parent  # sdk/python
 ROOT = HERE.parent.parent
 LIBRARY = "libtenon.so.0"
+PLUGINS = "tenon/lib/tenon/plugins"  # in a wheel
 TAG = "cp311-abi3"
 
 
@@ -124,18 +125,15 @@ def carry(tenon, folder):
     lib = folder / "tenon/lib"
     lib.mkdir()
     shutil.copyfile(tenon.library, lib / LIBRARY)
-    shutil.copytree(tenon.plugins, lib / "tenon/plugins", copy_function=shutil.copyfile)
+    shutil.copytree(tenon.plugins, folder / PLUGINS, copy_function=shutil.copyfile)
     if (ROOT / "LICENSE").exists():
         shutil.copyfile(ROOT / "LICENSE", licenses(folder) / "LICENSE")
 
 
-def leave_out(folder, plugins):
-    """Takes plugins out of an unpacked wheel."""
-    for name in plugins:
-        place = folder / "tenon/lib/tenon/plugins" / name
-        if not place.is_dir():
-            fail(f"there is no plugin {name}; there are {', '.join(sorted(p.name for p in place.parent.iterdir()))}")
-        shutil.rmtree(place)
+def check_plugins(folder, names):
+    for name in names:
+        if not (folder / name / "plugin.json").exists():
+            fail(f"there is no plugin {name}; there are {', '.join(sorted(place.name for place in folder.iterdir()))}")
 
 
 def write_stubs(tenon, folder):
