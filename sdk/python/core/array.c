@@ -127,8 +127,8 @@ static void raise_without_value(const char *what)
         PyExc_ValueError,
         strcmp(what, "vmap") == 0
             ? "tenon: %S: an array within the body of a %s stands for each slice, so it "
-              "has no one value: nothing there can be printed, read or branched on; "
-              "use tenon.where or tenon.cond, or return it"
+              "has no one value to read or branch on; use tenon.where or tenon.cond, or "
+              "return it"
             : "tenon: %S: an array within the body of a %s has no value yet: nothing there "
               "can be printed, read or branched on; use tenon.where or tenon.cond, or "
               "return it",
@@ -136,9 +136,7 @@ static void raise_without_value(const char *what)
     Py_DECREF(line);
 }
 
-// Within the body of a vmap, what depends on no slice has a value: the object becomes one
-// that any scope may use. False where it has none.
-static bool leave_trace(struct py_array *self)
+bool array_leave_trace(struct py_array *self)
 {
     struct py_trace *trace = self->trace;
     if (strcmp(trace->what, "vmap") != 0)
@@ -168,7 +166,7 @@ tn_array *array_get(PyObject *object, const struct py_building *b)
             self->trace->what);
         return NULL;
     }
-    if (self->trace && !b->trace && !leave_trace(self)) {
+    if (self->trace && !b->trace && !array_leave_trace(self)) {
         raise_without_value(self->trace->what);
         return NULL;
     }

@@ -155,6 +155,9 @@ void array_unuse(PyObject *array);
 // The tn_array of an Array object, for the scope of `b`; NULL with an exception set for one
 // that was given away, or of a trace that has ended.
 tn_array *array_get(PyObject *object, const struct py_building *b);
+// Within the body of a vmap, what depends on no slice has a value: the object becomes one
+// that any scope may use. False where it has none.
+bool array_leave_trace(struct py_array *self);
 
 // array._replace(other): takes the value of another Array.
 PyObject *array_replace(PyObject *object, PyObject *other);

@@ -72,6 +72,7 @@ static PyMethodDef functions[] = {
     {"graph_trace", graph_trace, METH_VARARGS, NULL},
     {"graph_address", graph_address, METH_O, NULL},
     {"graph_call", graph_call, METH_VARARGS, NULL},
+    {"batch_of", batch_of, METH_O, NULL},
     {"vmap", vmap_body, METH_VARARGS, NULL},
     {"cond", control_cond, METH_VARARGS, NULL},
     {"while_loop", control_while, METH_VARARGS, NULL},

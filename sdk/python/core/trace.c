@@ -401,6 +401,7 @@ static int32_t *axes_get(PyObject *list, uint64_t count)
 struct mapped_body {
     PyObject *callable; // from a list of Arrays to (list of Arrays, axes)
     tn_array **slices;  // room for as many as there are inputs
+    struct py_mapping mapping;
     struct array_list outputs;
     int32_t *out_axes;
 };
@@ -417,6 +418,7 @@ static tn_status run_mapped(tn_scope *scope, tn_array *const *inputs, uint64_t n
     struct py_building b = {.scope = scope, .trace = trace};
     if (num_inputs)
         memcpy(body->slices, inputs, num_inputs * sizeof(*inputs));
+    trace->mapping = &body->mapping;
     PyObject *pair = call_with(trace, body->callable, inputs, num_inputs);
     bool done = pair && PyArg_ParseTuple(pair, "OO", &list, &axes) &&
                 array_list_get(&b, list, &body->outputs);
@@ -431,6 +433,8 @@ static tn_status map_body(tn_scope *scope, struct mapped_body *body,
                           const struct array_list *inputs, const int32_t *in_axes,
                           tn_array ***out_batches)
 {
+    body->mapping =
+        (struct py_mapping){body->slices, inputs->items, in_axes, inputs->count};
     tn_status status = tn_vmap_call(scope, run_mapped, body, inputs->items, in_axes,
                                     inputs->count, inputs->items, NULL, 0);
     if (status == TN_OK)
@@ -471,6 +475,21 @@ PyObject *vmap_body(PyObject *module, PyObject *args)
     free(inputs.items);
     building_end(&b);
     return result;
+}
+
+PyObject *batch_of(PyObject *module, PyObject *object)
+{
+    (void)module;
+    struct py_array *self = (struct py_array *)object;
+    struct py_trace *trace = array_check(object) ? self->trace : NULL;
+    if (!trace || !trace->scope || !trace->mapping || array_leave_trace(self))
+        Py_RETURN_NONE;
+    const struct py_mapping *m = trace->mapping;
+    struct py_building b = {.scope = trace->scope, .trace = trace->outer};
+    tn_array *batch;
+    tn_status status = tn_vmap(b.scope, &self->array, NULL, 1, m->slices, m->inputs,
+                               m->axes, m->count, &batch);
+    return status == TN_OK ? building_array(&b, batch) : raise_scope(b.scope);
 }
 
 bool trace_init(PyObject *module)

@@ -12,9 +12,17 @@
 // so.
 struct py_trace {
     uint32_t refs;
-    const char *what;       // "function", "vmap": for messages; static
-    tn_scope *scope;        // borrowed from the core; NULL: the body has ended
-    struct py_trace *outer; // that this thread returns to
+    const char *what;                 // "function", "vmap": for messages; static
+    tn_scope *scope;                  // borrowed from the core; NULL: the body has ended
+    struct py_trace *outer;           // that this thread returns to
+    const struct py_mapping *mapping; // of a vmap
+};
+
+// What the body of a vmap is mapped over. Borrowed.
+struct py_mapping {
+    tn_array *const *slices, *const *inputs;
+    const int32_t *axes;
+    uint64_t count;
 };
 
 // The innermost trace of this thread, or NULL. Borrowed.
@@ -56,6 +64,9 @@ PyObject *graph_call(PyObject *module, PyObject *args);
 // vmap(body, arrays, in_axes): calls body(list of Arrays), which returns (list of Arrays,
 // axes of these); axes are -1 for none.
 PyObject *vmap_body(PyObject *module, PyObject *args);
+// batch_of(array): within the body of a vmap, all slices of an Array of it, along axis 0;
+// None for an array that is not of one, or the same for each slice.
+PyObject *batch_of(PyObject *module, PyObject *array);
 // cond(pred, then, otherwise, arrays), while_loop(cond, body, times, arrays),
 // scan(body, carries, length, reverse, arrays), checkpoint(body, arrays): bodies are
 // callables from list to list.

@@ -171,7 +171,10 @@ def _number(x):
 
 
 def text(x):
-    """The elements, in brackets."""
+    """The elements, in brackets; within the body of a vmap those of all slices."""
+    batch = _core.batch_of(x)
+    if batch is not None:
+        return f"<each slice of {text(batch)}>"
     return _body(x, " ", "") if x.ndim else _number(x)
 
 
