@@ -258,19 +258,20 @@ DECOMPOSE(nextafter)
     x = as_dtype(build, x, dtype);
     y = as_dtype(build, y, dtype);
     tn_dtype bits = float_bits(dtype);
-    // Away from 0 is one more in x's bits, towards 0 one less; from 0 it is the least
-    // subnormal number with y's sign.
+    // Keys: integers in the order of the numbers, from their bits. Subnormal numbers have
+    // keys of their own also on devices whose comparisons take them for 0.
     tn_array *least = build->scalar(build, bits,
                                     dtype == TN_F64   ? (double)INT64_MIN
                                     : dtype == TN_F32 ? (double)INT32_MIN
                                                       : (double)INT16_MIN);
+    tn_array *one = build->scalar(build, bits, 1);
     tn_array *next = build->expr(
         build,
-        "x, y, b, least, one -> x == 0 ? (y > 0 ? one : least + one) "
-        ": (y > x) == (x > 0) ? b + one : b - one",
-        TN_IN(x, y, number_view(build, x, bits), least, build->scalar(build, bits, 1)),
+        "a, b, least, one -> k = a < 0 ? least - a : a; to = b < 0 ? least - b : b; "
+        "n = to > k ? k + one : k - one; to == k ? b : n < 0 ? least - n : n",
+        TN_IN(number_view(build, x, bits), number_view(build, y, bits), least, one),
         TN_NO_ATTRS);
-    outputs[0] = build->expr(build, "x, y, n -> x == y ? y : x != x ? x : y != y ? y : n",
+    outputs[0] = build->expr(build, "x, y, n -> x != x ? x : y != y ? y : n",
                              TN_IN(x, y, number_view(build, next, dtype)), TN_NO_ATTRS);
     return built(outputs[0]);
 }

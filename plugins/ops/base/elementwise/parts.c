@@ -218,7 +218,9 @@ DECOMPOSE(i0)
 {
     tn_array *x = rule->inputs[0];
     outputs[0] = build->expr(
-        build, "x, s -> h = exp(abs(x) / 2); h * s * h",
+        build,
+        "x, s -> a = abs(x); is_large = a > 80; "
+        "s * (is_large ? 6.235149080811617e27 : 1) * exp(is_large ? a - 64 : a)",
         TN_IN(x, build->op(build, "base.i0e/1", TN_IN(x), TN_NO_ATTRS)), TN_NO_ATTRS);
     return built(outputs[0]);
 }
