@@ -222,10 +222,15 @@ static const struct group_tile {
 // those of workgroups: 64x4096x4096 takes 23 us on an H200, and 30.
 #define PARTS_TERMS 2048
 
+// Of so few terms the stores decide: 4096x64x4096 takes 75 us on an H100, 88 in tiles of
+// subgroups.
+#define THIN_TERMS 64
+
 // The tile of a product on matrix units of workgroups; NULL: it runs without them. They
-// take what those of subgroups do not, where loads by element give zeros at the edges, and
-// products so small that each tile of 32x64 has a processor to itself. Microseconds on an
-// H200 (rows, terms, columns), beside the kernels without units and those of subgroups:
+// take thin products and what those of subgroups do not, where loads by element give zeros
+// at the edges, and products so small that each tile of 32x64 has a processor to itself.
+// Microseconds on an H200 (rows, terms, columns), beside the kernels without units and
+// those of subgroups:
 //   4095x4095x4095    838    3863        512x512x512     6.6     8.9
 //   2047x2047x2047    108     513        256x256x256     4.8     6.3
 //   1023x1023x1023     27      97        4096x4096x64     27      44
@@ -249,6 +254,8 @@ static const struct group_tile *choose_group(const tn_vulkan_limits *limits,
     if (is_small && product_aligned(step, p, MATRIX_ALIGNMENT) &&
         ((uint64_t)out->offset | p->columns) % MATRIX_ALIGNMENT == 0)
         return &group_aligned;
+    if (p->terms <= THIN_TERMS)
+        return is_small ? &group_32 : &group_64;
     if (matrix_tile(limits, step, p))
         return NULL;
     return is_small ? &group_32 : takes_128(p) ? &group_128 : &group_64;

@@ -21,10 +21,11 @@ struct tiles {
 static const struct tiles of_f32 = {32, 128, 512, 1024, 4096, 2},
                           of_halves = {64, 64, 256, 256, 1024, 4};
 
-// Products of f32 of many terms and much work get the largest tile that they fill, and so
-// many parts that a large device has work. On an H100: 64x8192x8192 takes 238 us, 443 in 2
-// parts of tiles that are half empty; 384x16384x384 166, 300; 384x16384x1536 625, 911;
-// 32x4096x4096 49, 57.
+// Products of many terms and much work get the largest tile that they fill, and so many
+// parts that a large device has work. On an H100, of f32: 64x8192x8192 takes 238 us, 443 in
+// 2 parts of tiles that are half empty; 384x16384x384 166, 300; 384x16384x1536 625, 911;
+// 32x4096x4096 49, 57. Of f16: 384x16384x1536 takes 140 us, 194 in tiles of 64 x 64.
+#define LONG_TILE 128
 #define LONG_TERMS 4096
 #define LONG_WORK (UINT64_C(1) << 29)
 #define LONG_TILES 64
@@ -46,6 +47,12 @@ static uint64_t count_long_parts(const struct product *p)
     return parts;
 }
 
+// Halves have one such tile.
+static bool fills_long_tile(const struct product *p)
+{
+    return p->rows >= LONG_TILE && p->columns >= LONG_TILE;
+}
+
 // The parts, by shapes alone, as scratch memory is sized before a device is known; 1: the
 // whole. `a`: the left operand.
 static uint32_t count_parts(const tn_layout *a, const struct product *p)
@@ -59,7 +66,7 @@ static uint32_t count_parts(const tn_layout *a, const struct product *p)
                               ceil_div(p->rows, 8) * ceil_div(p->columns, 8) > LEAST_BLOCKS;
     if (!fits || p->num_axes > 0 || p->batches != 1 || p->rows <= PRODUCT_FEW_ROWS)
         return 1; // few rows: workgroups have strips of columns
-    uint64_t long_parts = is_half ? 1 : count_long_parts(p);
+    uint64_t long_parts = is_half && !fills_long_tile(p) ? 1 : count_long_parts(p);
     if (long_parts > 1)
         return (uint32_t)long_parts;
     uint64_t most = tiles < t->few                                 ? MOST_PARTS
@@ -93,9 +100,10 @@ uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
         return 1;
     split(&in_parts, parts);
     if (tiling->in_parts) {
-        tiling->rows = tiling->columns = of_halves.tile;
+        bool is_long = fills_long_tile(p) && count_long_parts(p) > 1;
+        tiling->rows = tiling->columns = is_long ? LONG_TILE : of_halves.tile;
         snprintf(tiling->name, sizeof(tiling->name), "matmul_matrix_%s_%u_parts",
-                 dtype_glsl(a->dtype), of_halves.tile);
+                 dtype_glsl(a->dtype), tiling->rows);
     } else {
         *tiling = product_tiling(limits, step, &in_parts);
     }
