@@ -101,7 +101,7 @@ FAULTS = [  # the kind, words, a call with a folder
     (OSError, "No such file", lambda d: tn.load_graph(d / "nothing.graph")),
     (tn.PluginError, "", lambda d: [(d / "x.graph").write_bytes(b"hello " * 20), tn.load_graph(d / "x.graph")]),
     (ValueError, "ends in .svg or .dot", lambda d: tn.graph(W + 1).save(d / "x.png")),
-    (RuntimeError, "too late", lambda d: tn.trace(d / "x.json")),
+    (RuntimeError, "too late", lambda d: tn.profile(d / "x.json")),
 ]
 CALLS = [  # of a loaded graph of (params, x)
     (TypeError, "misses x", lambda f: f({"w": W})),
@@ -147,7 +147,7 @@ def test_pictures(tmp_path):
 
 
 def test_a_trace_tells_kernels(tmp_path):
-    program = "import sys, tenon as tn; tn.trace(sys.argv[1]); print(tn.exp(tn.array([0.0]))[0])"
+    program = "import sys, tenon as tn; tn.profile(sys.argv[1]); print(tn.exp(tn.array([0.0]))[0])"
     done = subprocess.run([sys.executable, "-c", program, tmp_path / "x.json"], capture_output=True, text=True, check=True)
     assert done.stdout == "1.0\n"
     assert "exp" in json.dumps(json.loads((tmp_path / "x.json").read_text())["traceEvents"])

@@ -48,3 +48,10 @@ def test_reductions_take_the_dtype_of_their_result(dtype):
             want = getattr(np, name)(x, axis=1, dtype=dtype)
             for got in getattr(tn, name)(tn.array(x), axis=1, dtype=dtype), getattr(tn.array(x), name)(axis=1, dtype=dtype):
                 assert np.asarray(got).dtype == dtype and np.allclose(np.asarray(got), want)
+
+
+def test_no_function_of_the_package_hides_an_operator():
+    names = {name for ids in tn._ids().values() for name in ids}
+    own = {name for name in names & vars(tn).keys() if inspect.isfunction(vars(tn)[name]) or inspect.isclass(vars(tn)[name])}
+    transforms = {"checkpoint", "cond", "scan", "stop_gradient", "while_loop"}
+    assert own - set(tn._standard.NAMES) == transforms

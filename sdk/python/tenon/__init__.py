@@ -35,6 +35,10 @@ from ._tree import flatten as tree_flatten, map_tree as tree_map, unflatten as t
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # names that are made while the program runs, for those who check types
     from ._all import *
+    from ._c import cpu_kernel
+    from ._graphs import load_graph, save_graph
+    from ._kernels import KernelError, expr
+    from ._vulkan import vulkan_kernel
 del TYPE_CHECKING
 
 __version__ = _core.version
@@ -122,11 +126,11 @@ def memory():
             [("bytes", "buffer_bytes"), ("peak", "buffer_peak"), ("spare", "spare_bytes"), ("plans", "plan_bytes")]}
 
 
-def trace(path):
+def profile(path):
     """Writes what kernels and the host do from now on to a file, which https://ui.perfetto.dev and Chrome's
     about:tracing show; it is complete when the process ends. Before the first operation."""
     if _core.is_open():
-        raise RuntimeError("tenon: trace() comes too late, an operation was applied before: call it first, or set TENON_TRACE")
+        raise RuntimeError("tenon: profile() comes too late, an operation was applied before: call it first, or set TENON_TRACE")
     _os.environ["TENON_TRACE"] = _os.fspath(path)
 
 
