@@ -71,9 +71,9 @@ def _private_folder():
 
 
 @functools.lru_cache(maxsize=None)
-def _compiler():
-    """The compiler's command, and its version."""
-    command = shlex.split(os.environ.get("CC", "cc"))
+def _compiler(command):
+    """The words of the compiler's command, and its version."""
+    command = shlex.split(command)
     try:
         version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
@@ -84,7 +84,7 @@ def _compiler():
 
 def _compile(what, text, symbol, prototype, flags):
     result, parameters, _ = prototype
-    command, version = _compiler()
+    command, version = _compiler(os.environ.get("CC") or "cc")
     check = (f"\n#line 1 \"signature\"\n{result} (*const tenon_signature)({', '.join(parameters) or 'void'}) "
              f"= {symbol};\n")
     source = _HEAD + '#line 1 "source"\n' + text.text + check

@@ -79,6 +79,8 @@ def _instructions(code):
 
 
 def _literal(what, key, value):
+    if not isinstance(key, str) or not re.fullmatch(r"[A-Za-z_]\w*", key, re.A):
+        raise ValueError(f"{what}: template has the name {key!r}, expected one of letters, digits and _")
     if isinstance(value, _dtype):
         return _TYPES[value.name]
     if isinstance(value, bool):
@@ -87,9 +89,9 @@ def _literal(what, key, value):
         return str(value) if value >= 0 else f"({value})"
     if isinstance(value, float) and math.isfinite(value):
         return f"({value!r})"
-    if isinstance(value, str):
+    if isinstance(value, str) and "\n" not in value:
         return value
-    raise TypeError(f"{what}: template value {key} is {value!r}, expected a number, a dtype or a text of GLSL")
+    raise TypeError(f"{what}: template value {key} is {value!r}, expected a number, a dtype or a line of GLSL")
 
 
 def _extents(what, shape, number):
@@ -216,7 +218,7 @@ class VulkanKernel:
     def _variant(self, arrays, types, threads, is_line, value):
         kinds = tuple((x.dtype.name, x.ndim) for x in arrays) + tuple((name, len(shape)) for shape, name in types)
         template = dict(value["template"] or {})
-        defines = tuple((key, _literal(self._what, key, template[key])) for key in sorted(template))
+        defines = tuple(sorted((key, _literal(self._what, key, template[key])) for key in template))
         fills = value["init_value"] is not None
         key = kinds, threads, is_line, defines, fills
         if key not in self._variants:
