@@ -68,6 +68,23 @@ ldexp(x, x)|i is f64, expected an integer dtype
 sum(x, dtype=f8_e4m3)|input x is f8_e4m3, expected one of bool, i8
 cumsum(x, axis=1, dtype=f32)|axis 1 is out of range for rank 1
 nanargmax(x[:0])|x has shape [0], expected at least one element to reduce
+split(x)|got neither sections nor indices, expected one of them
+split(x, 1, indices=[1])|got both sections and indices, expected one of them
+random_bits(x, [2])|key is f64[3], expected u32[2]
+random_uniform(i[:2], [2])|key is i64[2], expected u32[2]
+random_normal(astype(i[:2], u64), [2])|key is u64[2], expected u32[2]
+random.bits(i[:2], [2])|key is i64[2], expected u32[2]: random.key makes one of a seed
+random.uniform(astype(i, u32), [2])|key is u32[3], expected u32[2]: random.key makes one of a seed
+random.normal(astype(i[:2], i32), [2])|key is i32[2], expected u32[2]: random.key makes one of a seed
+random.split(1.0)|key is f64[], expected u32[2]: random.key makes one of a seed
+random.split(random.key(1), -1)|num is -1, expected at least 0
+random.uniform(random.key(1), shape=[-1])|shape is [-1], expected extents of at least 0
+random.choice(random.key(1), x, shape=[5], replace=false)|5 of 3 are to be chosen, expected at most as many without replace
+random.multivariate_normal(random.key(1), [1.0, 2], [[1.0]])|cov has shape [1, 1], expected [..., 2, 2] for means of 2
+linalg.inv([[1.0, 2, 3]])|a has shape [1, 3], expected square matrices
+linalg.cholesky(x)|a has shape [3], expected a matrix: at least 2 axes
+linalg.solve_triangular([[1.0, 2], [0, 3]], x)|a has shape [2, 2] and b [3], expected 2 rows of b
+linalg.cholesky([[1, 2], [2, 5]])|input a is i64, expected one of f32, f64, complex64, complex128
 """
 SMALL = """
 unique_values([3, 1, 2, 1], size=2)|[1 2]|3
@@ -86,7 +103,7 @@ def wrong_arguments_are_told():
     for call, sentence in rows(WRONG):
         message = tap.refused("eval", call, *GIVEN, saying=sentence).stderr
         first, *rest = message.splitlines()
-        assert first.startswith("tenon: base.") and sentence in first, f"{call}: {message}"
+        assert first.startswith(("tenon: base.", "tenon: random.", "tenon: linalg.")) and sentence in first, f"{call}: {message}"
         assert all(line.startswith("  ") for line in rest), f"{call}: more than a sentence: {message}"
 
 

@@ -106,7 +106,7 @@ def mistakes_are_shown_with_a_caret():
         ("x.Q", "expected '(' after it, or .T or .mT", 0), ("x[0].mT", "last two axes", 5), ("(x).Q", "got '.Q'", 4),
         ("y = x + .5; sgd(y, y, y) + 1", "got the operator's 2 outputs", 12),
         ("y = x + .5; sgd(y, y, y)[2]", "output 2 of 2: expected -2 .. 1", 25),
-        ("split(x)", "got neither sections and indices", 0), ("split(x, 2)[2]", "output 2 of 2", 12), ("split(x, 5)", "no multiple of 5", 0),
+        ("split(x)", "got neither sections nor indices", 0), ("split(x, 2)[2]", "output 2 of 2", 12), ("split(x, 5)", "no multiple of 5", 0),
         ("y = x + .5; sgd(y, y, y)[0, 0]", "by one whole number", 24), ("x $ 2", "'$'", 2), ("a, b = 1", "2 names for 1", 0), ("sum(axis=0, x)", "come before", 12), ("take(x, 0, x=x)", "'x' is given twice", 11),
         ("einsum('ij,jk', x, x)", "column 4: 'j' has extent 2", 0), ("sum(none)", "unknown name 'none'", 4), ("einsum('a', 'b', x)", "a string is no array", 12)]:
         stderr = refused("eval", text, X, saying=message).stderr.rstrip("\n").split("\n")

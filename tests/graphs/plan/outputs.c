@@ -125,7 +125,7 @@ Test(outputs, a_wrong_number_is_refused)
         {"test.copies", tn_attrs("count", -4), 1, "test.copies/1: got -4 copies"},
         {"split", tn_attrs("sections", 7), 6,
          "base.split/1: has 7 outputs, the call asks for 6"},
-        {"split", TN_NO_ATTRS, 1, "got neither sections and indices, expected one of them"},
+        {"split", TN_NO_ATTRS, 1, "got neither sections nor indices, expected one of them"},
         {"split", tn_attrs("sections", 2, "indices", TN_INT_LIST(1)), 2,
          "got both sections and indices"},
         {"split", tn_attrs("sections", 65), 65, "got 65 parts, expected 1 to 64"},

@@ -60,7 +60,10 @@ static const tn_attr_field swapaxes_fields[] = {
 static tn_status axes_swap(const tn_build *build, tn_array *x, int64_t axis1, int64_t axis2,
                            tn_array **out)
 {
-    int32_t rank = build->type(x)->rank, a, b;
+    const tn_type *type = build->type(x);
+    if (!type)
+        return TN_ERR_ARGUMENT; // said where it could not be built
+    int32_t rank = type->rank, a, b;
     tn_ints order = {(uint32_t)rank, 1, {0, 1, 2, 3, 4, 5, 6, 7}};
     tn_status status = check_axis(build->host, axis1, rank, &a);
     if (status == TN_OK)

@@ -266,8 +266,10 @@ static tn_status pad_constant_infer(const tn_infer *infer, tn_type *types)
                                   i);
         }
     }
-    types[0] = out;
-    return check_holds(host, "value", attrs->value, out.dtype);
+    tn_status status = check_holds(host, "value", attrs->value, out.dtype);
+    if (status == TN_OK)
+        types[0] = out;
+    return status;
 }
 
 struct padding {

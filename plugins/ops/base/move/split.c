@@ -20,9 +20,9 @@ static tn_status split_count(const tn_infer *infer, uint64_t *out_count)
 {
     const tn_split_attrs *attrs = infer->attrs;
     if ((attrs->sections != 0) == (attrs->indices != NULL))
-        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
-                                 "got %s sections and indices, expected one of them",
-                                 attrs->indices ? "both" : "neither");
+        return infer->host->fail(
+            infer->host, TN_ERR_ARGUMENT, "got %s, expected one of them",
+            attrs->indices ? "both sections and indices" : "neither sections nor indices");
     if (count_parts(attrs) < 1 || count_parts(attrs) > TN_MAX_OUTPUTS)
         return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
                                  "got %lld parts, expected 1 to %d",
