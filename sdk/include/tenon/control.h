@@ -63,8 +63,10 @@ TN_API tn_status tn_graph_outputs(tn_scope *scope, tn_array *const *outputs,
                                   uint64_t num_outputs);
 
 // Puts the nodes of a graph in the scope: gives outputs[0 .. num_outputs), as many as the
-// graph has, for the first of `inputs`. TN_ERR_ARGUMENT: fewer inputs than the graph has,
-// or one of another type; the message has the number, what was got and what was expected.
+// graph has, for the first of `inputs`. Nodes keep the device that the body chose
+// (tn_scope_device); others get the scope's. TN_ERR_ARGUMENT: fewer inputs than the graph
+// has, or one of another type; the message has the number, what was got and what was
+// expected.
 TN_API tn_status tn_graph_call(tn_scope *scope, const tn_graph *graph,
                                tn_array *const *inputs, uint64_t num_inputs,
                                tn_array **outputs, uint64_t num_outputs);

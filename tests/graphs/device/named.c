@@ -4,6 +4,8 @@
 #include "device/device.h"
 #include "../support/common.h"
 
+#include <tenon/control.h>
+
 static void open_two(void)
 {
     runtime = open_with((const char *const[]){"TENON_BACKEND=cpu-blas,null", NULL});
@@ -92,6 +94,33 @@ Test(named, what_is_derived_or_batched_runs_there_too)
     g = tn_expr(s, "x -> x / sum(x)", TN_IN(x), TN_NO_ATTRS);
     cr_assert(ge(int, steps_on(s, g, "null:0"), 2));
     cr_assert(eq(int, steps_on(s, g, "cpu-blas:0"), 1));
+    tn_scope_close(s);
+}
+
+// exp on the second device, whose result is negated on that of the scope around.
+static tn_status exp_elsewhere(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
+                               tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    (void)num_inputs, (void)num_outputs, (void)user;
+    tn_scope_device(s, "null");
+    tn_array *y = un(s, "exp", inputs[0]);
+    tn_scope_device(s, NULL);
+    outputs[0] = un(s, "negative", y);
+    return tn_scope_status(s);
+}
+
+Test(named, a_graph_in_place_keeps_the_devices_that_its_body_chose)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *x = ramp(s, 2, 2, 0, 1), *y = NULL;
+    const tn_graph *graph = NULL;
+    must(s, tn_graph_trace(s, exp_elsewhere, NULL, tn_array_type(x), 1, 1, NULL, &graph));
+    must(s, tn_graph_call(s, graph, &x, 1, &y, 1));
+    cr_assert(eq(int, steps_on(s, y, "null:0"), 1));
+    cr_assert(eq(int, steps_on(s, y, "cpu-blas:0"), 1 + 1)); // and x
+    must(s, tn_scope_device(s, "null"));
+    must(s, tn_graph_call(s, graph, &x, 1, &y, 1));
+    cr_assert(eq(int, steps_on(s, y, "null:0"), 2));
     tn_scope_close(s);
 }
 
