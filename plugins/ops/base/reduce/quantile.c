@@ -104,6 +104,10 @@ static tn_array *ranked_unless_nan(const tn_build *build, const struct ranked *r
                        TN_IN(x, ranked_at(build, r, r->count - 1)), TN_NO_ATTRS);
 }
 
+// The mean of two elements: exactly the one where they are equal, with both slopes.
+#define MIDDLE_OF(inputs)                                                                  \
+    inputs " -> a == b & isfinite(a) ? a + (b - a) * 0.5 : a * 0.5 + b * 0.5"
+
 DECOMPOSE(median)
 {
     struct ranked r;
@@ -112,7 +116,7 @@ DECOMPOSE(median)
         return status;
     tn_array *low = ranked_at(build, &r, (r.count - 1) / 2);
     if (r.count % 2 == 0)
-        low = build->expr(build, "a, b -> a == b ? a : a * 0.5 + b * 0.5",
+        low = build->expr(build, MIDDLE_OF("a, b"),
                           TN_IN(low, ranked_at(build, &r, r.count / 2)), TN_NO_ATTRS);
     low = as_dtype(build, ranked_unless_nan(build, &r, low), r.dtype);
     outputs[0] = with_shape(build, "base.reshape/1", low, r.left);
@@ -134,9 +138,9 @@ static const char *const above[] = {"p -> i64(ceil(p))", "p -> i64(floor(p))",
                                     "p -> i64(round(p))"};
 static const char *const shares[] = {
     ("p, a, b -> t = p - floor(p); d = b - a; "
-     "t == 0 | a == b ? a : t < 0.5 ? a + d * t : b - d * (1 - t)"),
-    "p, a, b -> a + 0 * (p == p)", "p, a, b -> a + 0 * (p == p)",
-    "p, a, b -> a == b ? a : a * 0.5 + b * 0.5", "p, a, b -> a + 0 * (p == p)"};
+     "t == 0 | (a == b & isinf(a)) ? a : t < 0.5 ? a + d * t : b - d * (1 - t)"),
+    "p, a, b -> a + 0 * (p == p)", "p, a, b -> a + 0 * (p == p)", MIDDLE_OF("p, a, b"),
+    "p, a, b -> a + 0 * (p == p)"};
 
 // Quantiles of the sorted rows at positions [..., k] or [k]: [..., k].
 static tn_array *quantile_between(const tn_build *build, const struct ranked *r,
