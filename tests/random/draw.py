@@ -20,7 +20,7 @@ STRICT = {'matmul', 'einsum', 'concatenate', 'stack', 'scatter', 'scatter_add', 
 
 
 # Whose extents mean something, or decide how many results there are: another signature cannot change them.
-SIZED = {'cross', 'unstack', 'slice_update', 'partition', 'argpartition', 'conv2d_input', 'conv2d_weight'}
+SIZED = {'cross', 'histogram', 'searchsorted', 'digitize', 'interp', 'unstack', 'slice_update', 'partition', 'argpartition', 'conv2d_input', 'conv2d_weight'}
 
 
 class Retry(Exception):

@@ -57,9 +57,9 @@ entry('gamma', vectorised(math.gamma), unary(fits=within(0.2, 12)), ulps=16, dou
 entry('i0e i1e', {'i0e': bessel(0), 'i1e': bessel(1)}, unary(fits=within(-99, 99)), ulps=16, unit=True, dtype=like_first)
 entry('positive', lambda x: np.array(x), unary('iufc'), finite=False)
 entry('bitwise_count', np.vectorize(lambda v: bin(abs(int(v))).count('1'), otypes=['u1']), unary('iu'), finite=False)
-entry('modf', lambda x: np.modf(x), unary(fits=wide_float), results=2, finite=False)
+entry('modf', lambda x: np.modf(x), unary(fits=wide_float), results=2, finite=False, derived=False)
 entry('frexp', np.frexp, unary(fits=wide_float), results=2, dtype=None, derived=False)
-entry('ldexp', lambda x, i: np.ldexp(x, i.astype('i4')), lambda d: (lambda i: ([i, d.like(
+entry('ldexp', lambda x, i: np.ldexp(x, np.clip(i.astype('f8'), -4000, 4000).astype('i4')), lambda d: (lambda i: ([i, d.like(
     i, lambda x: is_int(x) and x.dtype.itemsize < 8 and bool(np.all(np.abs(x.astype('f8')) < 9)))], {}))(
         d.pick(wide_float)), dtype=lambda x, i: np.dtype(x))
 

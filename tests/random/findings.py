@@ -29,6 +29,9 @@ FINDINGS = [
     ('slopes of sinc near 0', 'sinc(x)', [NEAR_0.astype(F4)], [slope_of_sinc(NEAR_0.astype(F4)).astype(F4)], 24,
      [np.ones(8, F4)]),
     ('slopes of sinc near 0', 'sinc(x)', [NEAR_0], [slope_of_sinc(NEAR_0).astype(F8)], 24, [np.ones(8)]),
+    ('slopes of quantiles of equal elements', 'median(x), quantile(x, 0.1), percentile(x, 10, method=midpoint)',
+     [np.array([2.0, 1, 1, 3])], [np.array(6.0), np.array(0.7 * 2 + 0.3 * 4), np.array(3.0)], 4,
+     [np.array([8.0, 2, 4, 16])]),
     ('NaN that is dropped', 'fmin(dropout(x, p=1), y), fmin(dropout(x, p=0), y)', [np.array([NAN, 3.0]), np.array([2.0, 2])],
      [np.array([0.0, 0]), np.array([2.0, 2])], 0, None),
 ]

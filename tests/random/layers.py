@@ -47,9 +47,9 @@ def cross_entropy(logits, labels):
 
 rule('softmax', softmax, ulps=3, sums=True, dtype=like_first)
 rule('log_softmax', log_softmax, ulps=3, sums=True, unit=True, dtype=like_first)
-rule('layer_norm', layer_norm, promotes=True, ulps=3, sums=True, dtype=like_first)
-rule('rms_norm', rms_norm, promotes=True, ulps=3, sums=True, dtype=like_first)
-rule('group_norm', group_norm, promotes=True, ulps=3, sums=True, dtype=like_first)
+rule('layer_norm', layer_norm, promotes=True, ulps=3, sums=True, dtype=like_first, unit='norm')
+rule('rms_norm', rms_norm, promotes=True, ulps=3, sums=True, dtype=like_first, unit='norm')
+rule('group_norm', group_norm, promotes=True, ulps=3, sums=True, dtype=like_first, unit='norm')
 rule('cross_entropy', cross_entropy, ulps=3, sums=True, unit=True, dtype=like_first)
 
 # --- images -------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def norm(x, ord=None, axis=None, keepdims=False):  # noqa: A002: the operator's 
     return np.asarray(np.linalg.norm(x, ord, axes_of(axis), keepdims))
 
 
-entry('linalg.adjugate', lambda a: np.linalg.det(a)[..., None, None] * np.linalg.inv(a), of_matrix(), **SOLVED)
+entry('linalg.adjugate', lambda a: np.linalg.det(a)[..., None, None] * np.linalg.inv(a) if a.shape[-1] > 1 else np.ones_like(a), of_matrix(), **SOLVED)
 entry('linalg.cholesky_inv', lambda a: np.linalg.inv(np.tril(a) @ turned(np.tril(a))), of_matrix('definite'), **SOLVED)
 entry('linalg.tri_inv', lambda a, upper=False: np.linalg.inv(triangle(a, not upper)), lambda d: ([matrix(d)], given(
     upper=True if d.chance(0.5) else None)), **SOLVED)

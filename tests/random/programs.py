@@ -248,7 +248,7 @@ class Rounding:
             return np.full_like(x, np.iinfo(x.dtype).max - 3)
         if self.random is None or x.dtype.kind == 'b':
             return np.full_like(x, np.nan if x.dtype.kind in 'fc' else self.random is not None)
-        return (self.random.choice([1e30, -1e30, 1], x.shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
+        return (self.random.choice([np.inf, -np.inf, 1], x.shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
 
     def move_tangents(self, sides, eps):
         """The differences of two sides, operand by operand: so far rounding moves derivatives."""
@@ -271,7 +271,7 @@ class Rounding:
                 size = min(np.max(np.abs(a)), 1)
                 change += np.max(np.abs(a - b)) / size if size > 0 else 0
         for k, (a, b) in enumerate(zip(*results)):
-            if a.dtype.char in 'gG' and a.size and a.shape == b.shape:
+            if a.dtype.kind in 'fc' and a.size and a.shape == b.shape:
                 far = np.max(np.abs(a)) * change * (max(eps, self.least) / 2) * self.random.uniform(-1, 1, a.shape)
                 results[0][k], results[1][k] = a + far, b - far
 

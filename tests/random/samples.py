@@ -147,7 +147,7 @@ def bounded(name, call, holds, *styles):
     call = call.replace('SHAPE', 'shape={shape}, dtype={dtype}')
     phrase('bounds_of_' + name, 'random_' + name[4:] if name.startswith('old_') else 'random.' + name,
            f'a{{n}} = {call}; b{{n}} = {call}; where(all(({holds.replace("z", "a{n}")}) & (a{{n}} == b{{n}})), {{0}}, {{0}} - 1000)',
-           same, draw, weight=0.5)
+           same, draw, weight=0.5, finite=False)
 
 
 bounded('gamma', 'random.gamma({1}, {2}, SHAPE)', '(z >= 0) & isfinite(z)', 'positive')

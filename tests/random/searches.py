@@ -116,7 +116,7 @@ def axis_of(d, fits=is_number):
 
 for name in ('nanargmax', 'nanargmin'):
     entry(name, lambda x, axis=None, keepdims=False, f=getattr(np, name): np.asarray(f(x, axis=axis, keepdims=keepdims)), lambda d: (
-        lambda i, a: ([i], given(axis=d.one([None, a]), keepdims=True if d.chance(0.3) else None)))(*axis_of(d)))
+        lambda i, a: ([i], given(axis=d.one([None, a]), keepdims=True if d.chance(0.3) else None)))(*axis_of(d)), finite=False)
 
 
 def nonzero(x, size):

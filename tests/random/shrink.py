@@ -98,8 +98,9 @@ def same_kind(text, wrong):
 
 
 def shrink(case, wrong, judge, most=300):
-    """A smaller case that fails, and its failure."""
+    """A smaller case that fails, and its failure; of what does not answer few are tried."""
     tried, again = 0, True
+    most = min(most, 3) if 'does not answer' in wrong else most
     while again and tried < most:
         again = False
         for ways in (fewer_outputs, fewer_instances, cut_nodes):

@@ -3,8 +3,9 @@
 most of them of one array and an axis."""
 import numpy as np
 from draw import Retry, given, is_bool, is_float, is_int, is_number, is_real, is_signed, is_wide
+from elements import bessel
 from operators import operator
-from rules import axes_of, like_first, rule
+from rules import RULES, axes_of, like_first, rule
 
 
 def nonempty(x):
@@ -13,9 +14,9 @@ def nonempty(x):
 
 # --- one array, element by element --------------------------------------------------------
 
-for name in ('degrees', 'radians', 'sinc', 'i0'):
-    rule(name, getattr(np, name), dtype=like_first, floats=True, ulps=8 if name == 'i0' else 4, double=name == 'i0',
-         unit=name == 'sinc')
+for name in ('degrees', 'radians', 'sinc'):
+    rule(name, getattr(np, name), dtype=like_first, floats=True, ulps=4, unit=name == 'sinc')
+rule('i0', lambda x: bessel(0)(x) * np.exp(np.abs(x)), dtype=like_first, floats=True, ulps=8)
 for name in ('signbit', 'isposinf', 'isneginf', 'zeros_like', 'ones_like', 'iscomplex', 'isreal'):
     rule(name, getattr(np, name))
 rule('nan_to_num', np.nan_to_num, narrow=True)
@@ -279,3 +280,11 @@ def select(d):
     j = d.pick(lambda x: is_signed(x) and x.shape == shape)
     dtype = d.values[j].dtype
     return 'select', [i, j, d.of(np.dtype('?'), shape), d.of(dtype, shape)], {}
+
+# --- where rounding decides ---------------------------------------------------------------
+
+for name in ('copysign', 'signbit'):  # NaN has either sign
+    RULES[name].ties = lambda *x: bool(np.any(np.isnan(x[-1])))
+for name in ('remainder', 'floor_divide', 'fmod', 'divmod'):  # no digit is left, or steps are narrow
+    RULES[name].ties = lambda x, y: np.result_type(x, y).kind == 'f' and bool(
+        np.any(np.abs(x / np.where(y == 0, 1, y)) > 1e4))
