@@ -7,7 +7,7 @@ import inspect
 from . import _core
 from ._core import Array
 from ._index import op
-from ._tree import flatten, unflatten
+from ._tree import describe, flatten, unflatten
 
 
 def _is_array(leaf):
@@ -118,7 +118,7 @@ def vjp(function, *primals):
     def pull(cotangents):
         given, its = flatten(cotangents)
         if its != shape:
-            raise ValueError(f"vjp: cotangents of structure {its}, expected that of the outputs, {shape}")
+            raise ValueError(f"vjp: cotangents of structure {describe(its)}, expected that of the outputs, {describe(shape)}")
         gradients = unflatten(structure, _core.vjp(outputs, _as_arrays(given), leaves))
         return gradients
 
@@ -131,7 +131,7 @@ def jvp(function, primals, tangents):
     leaves, structure = flatten(tuple(primals))
     given, its = flatten(tuple(tangents))
     if its != structure:
-        raise ValueError(f"jvp: tangents of structure {its}, expected that of the primals, {structure}")
+        raise ValueError(f"jvp: tangents of structure {describe(its)}, expected that of the primals, {describe(structure)}")
     leaves = _fresh(leaves)
     given = [op("astype")(_core.array(t), leaf.dtype) for t, leaf in zip(given, leaves)]
     with _Watching():
@@ -278,7 +278,7 @@ def cond(pred, then, otherwise, *args):
     first, result = _trace("cond", then, leaves, structure)
     second, other = _trace("cond", otherwise, leaves, structure)
     if result != other:
-        raise ValueError(f"cond: the branches give {result} and {other}")
+        raise ValueError(f"cond: the branches give {describe(result)} and {describe(other)}")
     pred = pred if _is_array(pred) else _core.array(pred)
     return unflatten(result, _core.cond(op("astype")(pred, "bool"), first, second, leaves))
 
@@ -291,7 +291,7 @@ def while_loop(condition, body, init, times=-1):
     whole = (tuple, None, (structure,))
     pair, result = _trace("while_loop", body, leaves, whole)
     if result != structure:
-        raise ValueError(f"while_loop: the body gives {result}, expected {structure}")
+        raise ValueError(f"while_loop: the body gives {describe(result)}, expected {describe(structure)}")
     test = None if condition is None else _trace("while_loop", condition, leaves, whole)[0]
     return unflatten(structure, _core.while_loop(pair, test, times, leaves))
 
@@ -308,6 +308,6 @@ def scan(body, init, xs=None, length=None, reverse=False):
     axes = [-1] * len(carries) + [0] * len(slices)
     pair, result = _trace("scan", body, carries + slices, both, axes)
     if result is None or result[0] is not tuple or len(result[2]) != 2 or result[2][0] != structure:
-        raise ValueError(f"scan: the body gives {result}, expected (carry of {structure}, y)")
+        raise ValueError(f"scan: the body gives {describe(result)}, expected (carry of {describe(structure)}, y)")
     outputs = _core.scan(pair, len(carries), -1 if length is None else length, reverse, carries + slices)
     return unflatten(structure, outputs[: len(carries)]), unflatten(result[2][1], outputs[len(carries) :])
