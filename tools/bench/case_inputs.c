@@ -217,8 +217,9 @@ tn_array *case_array(tn_scope *s, const struct case_input *input, int index)
         return NULL;
     }
     fill(input, numbers, count, index);
-    tn_array *x = tn_from_data(s, is_complex ? input->type.dtype : TN_F32, &shape, numbers);
-    if (!is_complex && input->type.dtype != TN_F32)
+    tn_dtype made = is_complex ? tn_dtype_complex(TN_F32) : TN_F32;
+    tn_array *x = tn_from_data(s, made, &shape, numbers);
+    if (input->type.dtype != made)
         x = tn_op(s, "base.astype/1", TN_IN(x),
                   tn_attrs("dtype", (int64_t)input->type.dtype));
     return tn_keep(s, x);

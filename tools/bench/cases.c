@@ -49,6 +49,11 @@
     {"linalg", what " " #dtype " " #b " of " #n "x" #n, "x:" #dtype "~[" #b "," #n "," #n "]", \
      "a = x + 4 * eye(" #n ", dtype=" #dtype "); " ours, "a = x + 4 * torch.eye(" #n ").to(x); " theirs, __VA_ARGS__}
 
+// Rows of n numbers, complex and real.
+#define FFT_ROWS(rows, n) \
+    {"fourier", "fft complex64 " #rows "x" #n, "x:complex64[" #rows "," #n "]", "fft(x)", "torch.fft.fft(x)", .where = ON_CPU}, \
+    {"fourier", "rfft f32 " #rows "x" #n, "x:f32[" #rows "," #n "]", "rfft(x)", "torch.fft.rfft(x)", .where = ON_CPU}
+
 #define MATRIX "x:f32[{2048},{2048}]"
 #define NORM_GRADIENTS(rows, width, ...) \
     {"training", "layer norm of " #rows "x" #width ", gradients", \
@@ -255,9 +260,17 @@ const struct bench_case bench_cases[] = {
     {"indices", "topk f32 40 of 1x131072", "x:f32[1,131072]", "y, i = topk(x, k=40); y", "torch.topk(x, 40)[0]", .goal = GOAL_GPU},
     {"indices", "topk f32 8 of {{2048}}x1024", "x:f32[{{2048}},1024]", "y, i = topk(x, k=8); y", "torch.topk(x, 8)[0]", .goal = GOAL_GPU},
 
-    {"fourier", "fft complex64 {{512}}x1024", "x:complex64[{{512}},1024]", "fft(x)", "torch.fft.fft(x)", .where = ON_CPU},
-    {"fourier", "rfft f32 {{512}}x4096", "x:f32[{{512}},4096]", "rfft(x)", "torch.fft.rfft(x)", .where = ON_CPU},
-    {"fourier", "fft2 complex64 {{1024}}x512", "x:complex64[{{1024}},512]", "fft2(x)", "torch.fft.fft2(x)", .where = ON_CPU},
+    FFT_ROWS(8192, 64), FFT_ROWS(2048, 256), FFT_ROWS(512, 1024), FFT_ROWS(256, 2048), FFT_ROWS(128, 4096),
+    FFT_ROWS(1024, 360), FFT_ROWS(512, 1000), FFT_ROWS(256, 1536),
+    FFT_ROWS(4096, 97), FFT_ROWS(2048, 251), FFT_ROWS(512, 1009), FFT_ROWS(128, 4099),
+    {"fourier", "ifft complex64 512x1024", "x:complex64[512,1024]", "ifft(x)", "torch.fft.ifft(x)", .where = ON_CPU},
+    {"fourier", "irfft f32 512x1024", "x:complex64[512,513]", "irfft(x)", "torch.fft.irfft(x)", .where = ON_CPU},
+    {"fourier", "fft complex128 256x1024", "x:complex128[256,1024]", "fft(x)", "torch.fft.fft(x)", .where = ON_CPU},
+    {"fourier", "rfft f64 512x1000", "x:f64[512,1000]", "rfft(x)", "torch.fft.rfft(x)", .where = ON_CPU},
+    {"fourier", "fft complex128 128x4099", "x:complex128[128,4099]", "fft(x)", "torch.fft.fft(x)", .where = ON_CPU},
+    {"fourier", "rfft f32 512x4096", "x:f32[512,4096]", "rfft(x)", "torch.fft.rfft(x)", .where = ON_CPU},
+    {"fourier", "fft complex64 1x65536", "x:complex64[1,65536]", "fft(x)", "torch.fft.fft(x)", .where = ON_CPU},
+    {"fourier", "fft2 complex64 1024x512", "x:complex64[1024,512]", "fft2(x)", "torch.fft.fft2(x)", .where = ON_CPU},
 
     DOMINANT("cholesky", f32, 1, 1024, "linalg.cholesky(a)", "torch.linalg.cholesky(a)"),
     DOMINANT("cholesky", f32, {{256}}, 32, "linalg.cholesky(a)", "torch.linalg.cholesky(a)"),

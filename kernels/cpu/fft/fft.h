@@ -6,11 +6,11 @@
 // A plan has the factors and tables for one length n of one precision. Lengths whose prime
 // factors are at most CPU_FFT_MAX_RADIX are computed by mixed radices (Stockham's order: no
 // reversal of bits), long ones as n = a * b by transforms of length a and b (Bailey's
-// four steps). Others are convolutions with a chirp (Bluestein): of a length that has such
-// factors.
+// four steps), primes by a convolution of n - 1 where that has such factors (Rader). Others
+// are convolutions with a chirp (Bluestein): of a length that has such factors.
 //
 // A transform runs in the lanes of vectors: each lane is a row, or one of the transforms of
-// length a or b. Every variant gives the same bits.
+// length a or b. Every variant with fused multiply-adds gives the same bits.
 #ifndef KERNELS_CPU_FFT_H
 #define KERNELS_CPU_FFT_H
 
@@ -18,14 +18,14 @@
 #include <stdint.h>
 
 enum {
-    CPU_FFT_LANE_BYTES = 64, // of a vector: 16 lanes of f32, 8 of f64
+    CPU_FFT_LANE_BYTES = 64, // of the widest vector: 16 lanes of f32, 8 of f64
     CPU_FFT_MAX_RADIX = 31,
     CPU_FFT_MAX_PASSES = 16,  // 4^16 is over CPU_FFT_MAX_LANES
     CPU_FFT_MAX_LANES = 1024, // longest transform in lanes
     CPU_FFT_ALIGNMENT = 64,   // bytes: of plans and of scratch memory
 };
 
-enum cpu_fft_kind { CPU_FFT_LANES, CPU_FFT_PARTS, CPU_FFT_CHIRP };
+enum cpu_fft_kind { CPU_FFT_LANES, CPU_FFT_PRIME, CPU_FFT_PARTS, CPU_FFT_CHIRP };
 
 // A pass of Stockham's algorithm: `groups` times `stride` butterflies of `radix` elements.
 struct cpu_fft_pass {
@@ -44,16 +44,19 @@ struct cpu_fft {
     // LANES
     int32_t num_passes;
     struct cpu_fft_pass passes[CPU_FFT_MAX_PASSES];
-    // PARTS: n = first->n * second->n
+    // PARTS: n = first->n * second->n. The factor exp(-2 pi i r c / n) of row r of first->n
+    // and column c of second->n is steps[r][c], real parts before all imaginary ones; of
+    // long rows it is the product of steps[r][lane], by rows, and bases[block][r], of
+    // blocks of lanes of the widest vector, the last of which ends with the columns.
     const struct cpu_fft *first, *second;
-    // exp(-2 pi i r c / n) for row r of first->n and column c of second->n is the product
-    // of steps[r][c % lanes], as a vector of real parts and one of imaginary parts, and
-    // bases[c / lanes][r].
     const void *steps, *bases;
-    // CHIRP
+    uint64_t between; // bytes of scratch memory between the parts, before that of a part
+    // PRIME, CHIRP
     const struct cpu_fft *convolution;
-    const void *chirp;    // [n]: exp(-pi i j j / n)
-    const void *spectrum; // [convolution->n]: of the chirp's conjugate, over convolution->n
+    const void *spectrum; // [convolution->n], over convolution->n: of the roots, PRIME;
+                          // of the chirp's conjugate, CHIRP
+    const void *chirp;    // CHIRP: [n]: exp(-pi i j j / n)
+    const int32_t *order; // PRIME: [n - 1] places of what is read, and [n - 1] of results
 };
 
 // Rows of n complex numbers, real part first, each `in_row` and `out_row` numbers apart.
@@ -70,17 +73,23 @@ struct cpu_fft_call {
 };
 typedef void cpu_fft_fn(const struct cpu_fft_call *call);
 
-// Bytes: of a plan with its tables, and of the scratch memory of a run, or of making it.
-// `part` is 0 where the plan has no parts.
-struct cpu_fft_size {
-    uint64_t plan, scratch, part;
+// What is transformed: rows of n > 0 numbers; of how many depends the kind of plan.
+struct cpu_fft_rows {
+    int64_t n, rows;
+    bool is_f64;
 };
-struct cpu_fft_size cpu_fft_measure(int64_t n, bool is_f64); // n > 0
+
+// Bytes: of a plan with its tables, and of the scratch memory of a run, or of making it.
+// `part` is 0 where the plan has no parts; `between`: of theirs.
+struct cpu_fft_size {
+    uint64_t plan, scratch, part, between;
+};
+struct cpu_fft_size cpu_fft_measure(const struct cpu_fft_rows *of);
 
 // Writes a plan to `memory`, with `run` of the same precision, of any variant. Gives the
 // plan, which lies at `memory`. Sizes are those of cpu_fft_measure.
-const struct cpu_fft *cpu_fft_plan(void *memory, int64_t n, bool is_f64, cpu_fft_fn *run,
-                                   void *scratch);
+const struct cpu_fft *cpu_fft_plan(void *memory, const struct cpu_fft_rows *of,
+                                   cpu_fft_fn *run, void *scratch);
 
 // Both parts of a row of a plan of kind PARTS, the second after all of the first, in blocks
 // of as many columns, or rows, as a vector has lanes: threads may share them out.

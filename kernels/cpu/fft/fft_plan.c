@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define PI 3.14159265358979323846
-#define SHORTEST_PARTS 128 // shorter transforms are not divided
-#define LEAST_PART 8
+#define LANE_ROWS 0         // instead of a number of rows: a transform in lanes
+#define LONGEST_TABLE 16384 // of factors between parts; longer ones have two
 
 // --- memory ------------------------------------------------------------------------------
 
@@ -18,10 +18,15 @@ struct room {
     uint64_t used;
 };
 
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + CPU_FFT_ALIGNMENT - 1) / CPU_FFT_ALIGNMENT * CPU_FFT_ALIGNMENT;
+}
+
 static void *take(struct room *room, uint64_t bytes)
 {
     void *memory = room->base ? room->base + room->used : NULL;
-    room->used += (bytes + CPU_FFT_ALIGNMENT - 1) / CPU_FFT_ALIGNMENT * CPU_FFT_ALIGNMENT;
+    room->used += aligned(bytes);
     return memory;
 }
 
@@ -75,12 +80,31 @@ static void set_root(void *table, int64_t at, struct root root, bool is_f64)
 
 // --- factors -----------------------------------------------------------------------------
 
+// Of the twos of a length: as many factors of 8 as leave none of 2.
+static int64_t power_of_two(int64_t n)
+{
+    int twos = 0;
+    while ((n & 1) == 0 && twos < 62) {
+        n >>= 1;
+        twos++;
+    }
+    switch (twos % 3) {
+    case 1:
+        return twos == 1 ? 2 : 16;
+    case 2:
+        return twos == 2 ? 4 : twos == 5 ? 8 : 16;
+    default:
+        return twos == 0 ? 1 : 8;
+    }
+}
+
 // The radix of the next pass, or 0 where the least prime factor is too large.
 static int64_t next_radix(int64_t n)
 {
-    if (n % 4 == 0)
-        return 4;
-    for (int64_t radix = 2; radix <= CPU_FFT_MAX_RADIX; radix++)
+    int64_t power = power_of_two(n);
+    if (power > 1)
+        return power;
+    for (int64_t radix = 3; radix <= CPU_FFT_MAX_RADIX; radix += 2)
         if (n % radix == 0)
             return radix;
     return 0;
@@ -94,14 +118,45 @@ static bool is_smooth(int64_t n)
     return true;
 }
 
-// The largest divisor of n that is at most its square root, and short enough for lanes.
-static int64_t part_of(int64_t n)
+static bool is_prime(int64_t n)
 {
-    int64_t part = (int64_t)sqrt((double)n);
-    part = part < CPU_FFT_MAX_LANES ? part : CPU_FFT_MAX_LANES;
-    while (n % part)
-        part--;
-    return part;
+    for (int64_t i = 2; i * i <= n; i++)
+        if (n % i == 0)
+            return false;
+    return n > 1;
+}
+
+static int64_t power_modulo(int64_t base, int64_t exponent, int64_t n)
+{
+    int64_t power = 1;
+    for (; exponent > 0; exponent /= 2, base = base * base % n)
+        if (exponent % 2)
+            power = power * base % n;
+    return power;
+}
+
+// A number whose powers modulo a prime n are all but 0.
+static int64_t generator_of(int64_t n)
+{
+    for (int64_t g = 2; g < n; g++) {
+        bool good = true;
+        for (int64_t factor = 2, left = n - 1; left > 1 && good; factor++) {
+            if (left % factor)
+                continue;
+            good = power_modulo(g, (n - 1) / factor, n) != 1;
+            while (left % factor == 0)
+                left /= factor;
+        }
+        if (good)
+            return g;
+    }
+    return 1;
+}
+
+// Whether lanes can transform it, each one of that length.
+static bool fits_lanes(int64_t n)
+{
+    return n <= CPU_FFT_MAX_LANES && (is_smooth(n) || (is_prime(n) && is_smooth(n - 1)));
 }
 
 // The least length of at least `least` with the prime factors 2, 3 and 5 that divides into
@@ -119,6 +174,98 @@ static int64_t convolution_length(int64_t least)
     return best;
 }
 
+// --- costs -------------------------------------------------------------------------------
+//
+// About the cycles that a vector of numbers takes where it is one of 16 floats.
+
+#define COST_TRANSPOSE 9
+#define COST_TURN 4
+#define COST_ROOM (1.0 / 128) // of a vector between the passes of a part
+#define COST_ROW 60           // of a row of parts, once
+#define COST_CHIRP 180        // of a convolution with a chirp
+#define CACHED_LANES 160      // whose vectors lie in the first-level cache
+#define COST_UNCACHED 1.25    // of longer ones
+
+static double cost_of_lanes(int64_t n)
+{
+    static const double costs[] = {[2] = 5, [3] = 7, [4] = 6, [5] = 9, [8] = 8, [16] = 12};
+    double cost = 0, factor = n > CACHED_LANES ? COST_UNCACHED : 1;
+    if (!is_smooth(n))
+        return 2 * cost_of_lanes(n - 1) + 12 * factor;
+    for (int64_t left = n, radix; left > 1; left /= radix) {
+        radix = next_radix(left);
+        cost += radix <= 16 && costs[radix] > 0 ? costs[radix] : 2 * (double)radix;
+    }
+    return cost * factor;
+}
+
+// Times as much as is computed where not all lanes are used.
+static double waste_of(int64_t size, int64_t lanes)
+{
+    return size ? (double)((size + lanes - 1) / lanes * lanes) / (double)size : 1;
+}
+
+static double cost_of_rows(const struct cpu_fft_rows *of, int64_t lanes)
+{
+    return (cost_of_lanes(of->n) + 2 * COST_TRANSPOSE) * waste_of(of->rows, lanes);
+}
+
+static double cost_of_parts(int64_t first, int64_t second, int64_t lanes)
+{
+    double room = (double)(first + 2 * second) * COST_ROOM; // in the first-level cache
+    return (cost_of_lanes(first) + COST_TURN) * waste_of(second, lanes) +
+           (cost_of_lanes(second) + COST_TRANSPOSE) * waste_of(first, lanes) + room +
+           COST_ROW * (double)lanes / (double)(first * second);
+}
+
+// The first of two parts that lanes can transform, which cost least; 0: there are none.
+static int64_t best_part(int64_t n, int64_t lanes, double *out_cost)
+{
+    int64_t best = 0;
+    for (int64_t first = 2; first <= CPU_FFT_MAX_LANES && first <= n / 2; first++) {
+        if (n % first || !fits_lanes(first) || !fits_lanes(n / first))
+            continue;
+        double cost = cost_of_parts(first, n / first, lanes);
+        if (best && cost > *out_cost)
+            continue;
+        *out_cost = cost;
+        best = first;
+    }
+    return best;
+}
+
+// The largest divisor of n that is at most its square root, and short enough for lanes.
+static int64_t middle_part(int64_t n)
+{
+    int64_t part = (int64_t)sqrt((double)n);
+    part = part < CPU_FFT_MAX_LANES ? part : CPU_FFT_MAX_LANES;
+    while (n % part)
+        part--;
+    return part;
+}
+
+static enum cpu_fft_kind kind_of_lanes(int64_t n)
+{
+    return is_smooth(n) ? CPU_FFT_LANES : CPU_FFT_PRIME;
+}
+
+static enum cpu_fft_kind kind_of(const struct cpu_fft_rows *of, int64_t *out_part)
+{
+    int64_t n = of->n, lanes = lanes_of(of->is_f64);
+    double cost = 0;
+    *out_part = best_part(n, lanes, &cost);
+    if (fits_lanes(n)) {
+        double rows = cost_of_rows(of, lanes);
+        bool is_best = *out_part == 0 || rows <= cost;
+        if (is_best && (is_smooth(n) || rows <= COST_CHIRP))
+            return kind_of_lanes(n);
+    }
+    if (*out_part)
+        return CPU_FFT_PARTS;
+    *out_part = is_smooth(n) ? middle_part(n) : 0;
+    return *out_part ? CPU_FFT_PARTS : CPU_FFT_CHIRP;
+}
+
 // --- plans -------------------------------------------------------------------------------
 
 struct planner {
@@ -128,8 +275,7 @@ struct planner {
     void *scratch;
 };
 
-// `divides`: whether a transform that is short enough for lanes may be divided.
-static const struct cpu_fft *build(struct planner *planner, int64_t n, bool divides,
+static const struct cpu_fft *build(struct planner *planner, int64_t n, int64_t rows,
                                    uint64_t *out_scratch);
 
 static void fill_pass(const struct planner *planner, struct cpu_fft_pass *pass, int64_t n,
@@ -169,57 +315,88 @@ static uint64_t largest(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-// Of a transform of n in lanes: two arrays of vectors of real and imaginary parts.
+// Of a transform of n in lanes: three arrays of vectors of real and imaginary parts.
 static uint64_t lanes_scratch(int64_t n)
 {
-    return (uint64_t)n * 4 * CPU_FFT_LANE_BYTES;
+    return (uint64_t)n * 6 * CPU_FFT_LANE_BYTES;
 }
 
-static void fill_steps(const struct planner *planner, struct cpu_fft *plan, void *steps,
-                       void *bases)
+static int64_t count_blocks(int64_t size, int64_t lanes)
+{
+    return (size + lanes - 1) / lanes;
+}
+
+static void fill_bases(const struct planner *planner, const struct cpu_fft *plan,
+                       void *steps, void *bases)
 {
     int64_t lanes = lanes_of(planner->is_f64), rows = plan->first->n;
-    int64_t blocks = (plan->second->n + lanes - 1) / lanes;
+    int64_t columns = plan->second->n;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t lane = 0; lane < lanes; lane++) {
             struct root root = root_of(r * lane, plan->n);
             set_number(steps, 2 * r * lanes + lane, root.re, planner->is_f64);
             set_number(steps, (2 * r + 1) * lanes + lane, root.im, planner->is_f64);
         }
-    for (int64_t block = 0; block < blocks; block++)
+    for (int64_t block = 0; block < count_blocks(columns, lanes); block++) {
+        bool is_last = (block + 1) * lanes > columns && columns >= lanes;
+        int64_t column = is_last ? columns - lanes : block * lanes;
         for (int64_t r = 0; r < rows; r++)
-            set_root(bases, block * rows + r, root_of(r * lanes * block, plan->n),
+            set_root(bases, block * rows + r, root_of(r * column, plan->n),
                      planner->is_f64);
-    plan->steps = steps;
-    plan->bases = bases;
+    }
 }
 
-// The row between the parts, and up to the alignment of what follows.
-static uint64_t between_bytes(int64_t n, bool is_f64)
+static void fill_steps(const struct planner *planner, const struct cpu_fft *plan,
+                       void *steps)
 {
-    return (uint64_t)n * complex_bytes(is_f64) + CPU_FFT_ALIGNMENT;
+    int64_t columns = plan->second->n;
+    for (int64_t at = 0; at < plan->n; at++) {
+        struct root root = root_of(at / columns * (at % columns), plan->n);
+        set_number(steps, at, root.re, planner->is_f64);
+        set_number(steps, plan->n + at, root.im, planner->is_f64);
+    }
+}
+
+// Bytes of what lies between the parts: tiles of lanes, of whose last rows too many are
+// read; or a row, where the second part is long.
+static uint64_t between_bytes(int64_t first, int64_t second, bool is_f64)
+{
+    int64_t lanes = lanes_of(is_f64);
+    int64_t columns = fits_lanes(second) ? count_blocks(second, lanes) * lanes : second;
+    uint64_t bytes = (uint64_t)(columns * first) * complex_bytes(is_f64);
+    return aligned(bytes) + (uint64_t)(2 * lanes) * CPU_FFT_LANE_BYTES;
 }
 
 static void build_parts(struct planner *planner, struct cpu_fft *plan, int64_t n,
                         int64_t part, uint64_t *out_scratch)
 {
     int64_t other = n / part, lanes = lanes_of(planner->is_f64);
-    uint64_t size = complex_bytes(planner->is_f64), scratch[2];
-    const struct cpu_fft *first = build(planner, part, false, &scratch[0]);
-    const struct cpu_fft *second = build(planner, other, false, &scratch[1]);
-    void *steps = take(&planner->room, 2 * CPU_FFT_LANE_BYTES * (uint64_t)part);
-    void *bases =
-        take(&planner->room, (uint64_t)((other + lanes - 1) / lanes * part) * size);
-    // The transposed array; what either part needs, and rows where those of the second are
-    // not computed in lanes.
-    if (other > CPU_FFT_MAX_LANES)
-        scratch[1] += (uint64_t)(lanes * other) * size;
-    *out_scratch = between_bytes(n, planner->is_f64) + largest(scratch[0], scratch[1]);
+    uint64_t size = complex_bytes(planner->is_f64), scratch[2], between;
+    const struct cpu_fft *first = build(planner, part, LANE_ROWS, &scratch[0]);
+    const struct cpu_fft *second =
+        build(planner, other, fits_lanes(other) ? LANE_ROWS : 1, &scratch[1]);
+    bool is_long = n > LONGEST_TABLE;
+    uint64_t blocks = (uint64_t)count_blocks(other, lanes);
+    // A vector more is read where there are fewer columns than a vector has.
+    void *steps = take(&planner->room, is_long ? 2 * CPU_FFT_LANE_BYTES * (uint64_t)part
+                                               : (uint64_t)n * size + CPU_FFT_LANE_BYTES);
+    void *bases = is_long ? take(&planner->room, blocks * (uint64_t)part * size) : NULL;
+    // Rows of the second that are not computed in lanes, or vectors for groups of rows.
+    scratch[1] += fits_lanes(other) ? (uint64_t)(2 * lanes) * CPU_FFT_LANE_BYTES
+                                    : (uint64_t)(lanes * other) * size;
+    between = between_bytes(part, other, planner->is_f64);
+    *out_scratch = between + largest(scratch[0], scratch[1]);
     if (!plan)
         return;
     plan->first = first;
     plan->second = second;
-    fill_steps(planner, plan, steps, bases);
+    plan->steps = steps;
+    plan->bases = bases;
+    plan->between = between;
+    if (is_long)
+        fill_bases(planner, plan, steps, bases);
+    else
+        fill_steps(planner, plan, steps);
 }
 
 // The spectrum of the chirp's conjugate, which is wrapped around the convolution's end.
@@ -250,7 +427,7 @@ static void build_chirp(struct planner *planner, struct cpu_fft *plan, int64_t n
 {
     int64_t m = convolution_length(2 * n - 1);
     uint64_t size = complex_bytes(planner->is_f64), scratch;
-    const struct cpu_fft *convolution = build(planner, m, true, &scratch);
+    const struct cpu_fft *convolution = build(planner, m, 1, &scratch);
     void *chirp = take(&planner->room, (uint64_t)n * size);
     void *spectrum = take(&planner->room, (uint64_t)m * size);
     *out_scratch = (uint64_t)m * size + CPU_FFT_ALIGNMENT + scratch;
@@ -264,30 +441,64 @@ static void build_chirp(struct planner *planner, struct cpu_fft *plan, int64_t n
     plan->spectrum = spectrum;
 }
 
-static enum cpu_fft_kind kind_of(int64_t n, bool divides, int64_t *out_part)
+// Of lanes: the spectrum of exp(-2 pi i g^-q / n), over n - 1, and the places g^q and
+// g^-q, for a g whose powers are all but 0.
+static void fill_prime(const struct planner *planner, const struct cpu_fft *plan,
+                       void *spectrum, int32_t *order)
 {
-    bool is_long = n > CPU_FFT_MAX_LANES;
-    *out_part = 1;
-    if (!is_smooth(n))
-        return CPU_FFT_CHIRP;
-    if (is_long || (divides && n >= SHORTEST_PARTS))
-        *out_part = part_of(n);
-    return is_long || *out_part >= LEAST_PART ? CPU_FFT_PARTS : CPU_FFT_LANES;
+    int64_t n = plan->n, m = n - 1, g = generator_of(n), at = 1;
+    for (int64_t q = 0; q < m; q++, at = at * g % n) {
+        order[q] = (int32_t)at;
+        order[m + (m - q) % m] = (int32_t)at;
+        set_root(spectrum, (m - q) % m, root_of(at, n), planner->is_f64);
+    }
+    const struct cpu_fft_call call = {.plan = plan->convolution,
+                                      .in = spectrum,
+                                      .out = spectrum,
+                                      .rows = 1,
+                                      .scale = 1.0 / (double)m,
+                                      .scratch = planner->scratch};
+    planner->run(&call);
 }
 
-static const struct cpu_fft *build(struct planner *planner, int64_t n, bool divides,
+static void build_prime(struct planner *planner, struct cpu_fft *plan, int64_t n,
+                        uint64_t *out_scratch)
+{
+    uint64_t size = complex_bytes(planner->is_f64), scratch;
+    const struct cpu_fft *convolution = build(planner, n - 1, LANE_ROWS, &scratch);
+    void *spectrum = take(&planner->room, (uint64_t)(n - 1) * size);
+    int32_t *order = take(&planner->room, (uint64_t)(n - 1) * 2 * sizeof(*order));
+    *out_scratch = lanes_scratch(n);
+    if (!plan)
+        return;
+    plan->convolution = convolution;
+    plan->order = order;
+    fill_prime(planner, plan, spectrum, order);
+    plan->spectrum = spectrum;
+}
+
+static const struct cpu_fft *build(struct planner *planner, int64_t n, int64_t rows,
                                    uint64_t *out_scratch)
 {
     struct cpu_fft *plan = take(&planner->room, sizeof(*plan));
     int64_t part;
-    enum cpu_fft_kind kind = kind_of(n, divides, &part);
+    enum cpu_fft_kind kind =
+        rows == LANE_ROWS
+            ? kind_of_lanes(n)
+            : kind_of(&(struct cpu_fft_rows){n, rows, planner->is_f64}, &part);
     if (plan)
         *plan = (struct cpu_fft){.n = n, .kind = kind, .is_f64 = planner->is_f64};
-    if (kind == CPU_FFT_CHIRP) {
+    switch (kind) {
+    case CPU_FFT_CHIRP:
         build_chirp(planner, plan, n, out_scratch);
-    } else if (kind == CPU_FFT_PARTS) {
+        break;
+    case CPU_FFT_PRIME:
+        build_prime(planner, plan, n, out_scratch);
+        break;
+    case CPU_FFT_PARTS:
         build_parts(planner, plan, n, part, out_scratch);
-    } else {
+        break;
+    default:
         build_lanes(planner, plan, n);
         *out_scratch = lanes_scratch(n);
     }
@@ -296,24 +507,26 @@ static const struct cpu_fft *build(struct planner *planner, int64_t n, bool divi
     return plan;
 }
 
-struct cpu_fft_size cpu_fft_measure(int64_t n, bool is_f64)
+struct cpu_fft_size cpu_fft_measure(const struct cpu_fft_rows *of)
 {
-    struct planner planner = {.is_f64 = is_f64};
+    struct planner planner = {.is_f64 = of->is_f64};
     struct cpu_fft_size size = {0};
     int64_t part;
-    (void)build(&planner, n, true, &size.scratch);
+    (void)build(&planner, of->n, of->rows, &size.scratch);
     size.plan = planner.room.used;
-    if (kind_of(n, true, &part) == CPU_FFT_PARTS)
-        size.part = size.scratch - between_bytes(n, is_f64);
+    if (kind_of(of, &part) != CPU_FFT_PARTS)
+        return size;
+    size.between = between_bytes(part, of->n / part, of->is_f64);
+    size.part = size.scratch - size.between;
     return size;
 }
 
-const struct cpu_fft *cpu_fft_plan(void *memory, int64_t n, bool is_f64, cpu_fft_fn *run,
-                                   void *scratch)
+const struct cpu_fft *cpu_fft_plan(void *memory, const struct cpu_fft_rows *of,
+                                   cpu_fft_fn *run, void *scratch)
 {
-    struct planner planner = {{memory, 0}, is_f64, run, scratch};
+    struct planner planner = {{memory, 0}, of->is_f64, run, scratch};
     uint64_t size;
-    return build(&planner, n, true, &size);
+    return build(&planner, of->n, of->rows, &size);
 }
 
 void cpu_fft_turns(void *turns, int64_t half, bool is_f64)

@@ -65,14 +65,15 @@ static struct fft_step describe(enum kind kind, const tn_layout *in, const tn_la
         s.rows *= in->extent[i];
     // Rows in lanes of vectors; longer ones are divided over the lanes each.
     s.block = s.length <= CPU_FFT_MAX_LANES ? 2 * CPU_FFT_LANE_BYTES / number_bytes(&s) : 1;
-    struct cpu_fft_size size = cpu_fft_measure(s.length, s.is_f64);
+    const struct cpu_fft_rows of = {s.length, s.rows, s.is_f64};
+    struct cpu_fft_size size = cpu_fft_measure(&of);
     s.plan_bytes = aligned(size.plan);
     s.making = size.scratch;
     s.run_bytes = s.part = aligned(size.scratch);
     s.is_shared =
         size.part > 0 && s.length >= SHARED_LENGTH && (kind == COMPLEX || s.is_half);
     if (s.is_shared) {
-        s.between = aligned((uint64_t)(s.length * number_bytes(&s)));
+        s.between = aligned(size.between);
         s.part = aligned(size.part);
     }
     if (kind != COMPLEX && !s.is_half)
@@ -311,7 +312,8 @@ static tn_status fft_prepare(const tn_cpu_call *call, enum kind kind, bool is_in
     d.run = d.is_f64 ? kernels->fft_f64 : kernels->fft_f32;
     d.run_part = d.is_f64 ? kernels->fft_part_f64 : kernels->fft_part_f32;
     d.fold = d.is_f64 ? kernels->fft_fold_f64 : kernels->fft_fold_f32;
-    d.plan = cpu_fft_plan(memory + head, d.length, d.is_f64, d.run, scratch);
+    const struct cpu_fft_rows of = {d.length, d.rows, d.is_f64};
+    d.plan = cpu_fft_plan(memory + head, &of, d.run, scratch);
     d.turns = memory + head + d.plan_bytes;
     if (d.is_half)
         cpu_fft_turns(memory + head + d.plan_bytes, d.length, d.is_f64);

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// Vectors of complex numbers in memory: rows that are their columns, and transposes.
+// Included by fft.inc.h.
+
+typedef REAL vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef REAL loose_vector
+    __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
+typedef double wide __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef double loose_wide
+    __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
+
+// LANES complex numbers.
+struct lanes {
+    vector re, im;
+};
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+
+// --- memory ------------------------------------------------------------------------------
+
+INLINE struct lanes load(const REAL *in, bool swaps)
+{
+    vector a = *(const loose_vector *)in, b = *(const loose_vector *)(in + LANES);
+    vector even = SHUFFLE(a, b, EVEN), odd = SHUFFLE(a, b, ODD);
+    return swaps ? (struct lanes){odd, even} : (struct lanes){even, odd};
+}
+
+INLINE void store(REAL *out, struct lanes a, bool swaps)
+{
+    vector even = swaps ? a.im : a.re, odd = swaps ? a.re : a.im;
+    *(loose_vector *)out = SHUFFLE(even, odd, LOW);
+    *(loose_vector *)(out + LANES) = SHUFFLE(even, odd, HIGH);
+}
+
+// The first `count` numbers; other lanes are 0.
+static struct lanes load_some(const REAL *in, int64_t count, bool swaps)
+{
+    REAL part[2 * LANES] = {0};
+    memcpy(part, in, (size_t)(2 * count) * sizeof(REAL));
+    return load(part, swaps);
+}
+
+// Lanes from `first` to before `end`; the first of all would go to `out`.
+static void store_some(REAL *out, struct lanes a, int64_t first, int64_t end, bool swaps)
+{
+    REAL part[2 * LANES];
+    store(part, a, swaps);
+    memcpy(out + 2 * first, part + 2 * first, (size_t)(2 * (end - first)) * sizeof(REAL));
+}
+
+// Rows of `count` complex numbers each, `stride` numbers apart.
+static void load_columns(struct lanes *to, const REAL *in, int64_t rows, int64_t stride,
+                         int64_t count, bool swaps)
+{
+    if (count < LANES)
+        for (int64_t r = 0; r < rows; r++)
+            to[r] = load_some(in + 2 * r * stride, count, swaps);
+    else if (swaps)
+        for (int64_t r = 0; r < rows; r++)
+            to[r] = load(in + 2 * r * stride, true);
+    else
+        for (int64_t r = 0; r < rows; r++)
+            to[r] = load(in + 2 * r * stride, false);
+}
+
+// Lanes of rows, of which those from `first` to before `end` are written.
+struct fft_columns {
+    REAL *out;
+    int64_t stride, first, end;
+    bool swaps;
+    REAL scale;
+};
+
+static void store_columns(const struct fft_columns *to, const struct lanes *from,
+                          int64_t rows)
+{
+    REAL scale = to->scale;
+    bool swaps = to->swaps;
+    for (int64_t r = 0; r < rows; r++) {
+        struct lanes a = {scale * from[r].re, scale * from[r].im};
+        REAL *out = to->out + 2 * r * to->stride;
+        if (to->first > 0 || to->end < LANES)
+            store_some(out, a, to->first, to->end, swaps);
+        else
+            store(out, a, swaps);
+    }
+}
+
+// --- transposes --------------------------------------------------------------------------
+
+#define LANES_16 (VECTOR_BYTES / 16) // 16 bytes each, of a vector
+
+// A square of 16 bytes each.
+INLINE void transpose_16_bytes(wide *r)
+{
+#if VECTOR_BYTES == 64
+    wide a = SHUFFLE(r[0], r[1], LANES_EVEN), b = SHUFFLE(r[0], r[1], LANES_ODD);
+    wide c = SHUFFLE(r[2], r[3], LANES_EVEN), d = SHUFFLE(r[2], r[3], LANES_ODD);
+    r[0] = SHUFFLE(a, c, LANES_EVEN);
+    r[1] = SHUFFLE(b, d, LANES_EVEN);
+    r[2] = SHUFFLE(a, c, LANES_ODD);
+    r[3] = SHUFFLE(b, d, LANES_ODD);
+#elif VECTOR_BYTES == 32
+    wide a = r[0];
+    r[0] = SHUFFLE(a, r[1], LANES_EVEN);
+    r[1] = SHUFFLE(a, r[1], LANES_ODD);
+#else
+    (void)r;
+#endif
+}
+
+// A square of doubles.
+INLINE void transpose_8_bytes(wide *r)
+{
+    wide low[LANES_16], high[LANES_16];
+    for (int i = 0; i < LANES_16; i++) {
+        low[i] = SHUFFLE(r[2 * i], r[2 * i + 1], PAIRS_LOW);
+        high[i] = SHUFFLE(r[2 * i], r[2 * i + 1], PAIRS_HIGH);
+    }
+    transpose_16_bytes(low);
+    transpose_16_bytes(high);
+    for (int i = 0; i < LANES_16; i++) {
+        r[2 * i] = low[i];
+        r[2 * i + 1] = high[i];
+    }
+}
+
+// A square of numbers, one part of LANES complex ones a row.
+#if REAL_BYTES == 4
+INLINE void transpose_parts(vector *r)
+{
+    wide part[4][LANES_16];
+    for (int i = 0; i < LANES_16; i++) {
+        vector *four = r + 4 * i;
+        wide a = (wide)SHUFFLE(four[0], four[1], FOURS_LOW);
+        wide b = (wide)SHUFFLE(four[0], four[1], FOURS_HIGH);
+        wide c = (wide)SHUFFLE(four[2], four[3], FOURS_LOW);
+        wide d = (wide)SHUFFLE(four[2], four[3], FOURS_HIGH);
+        part[0][i] = SHUFFLE(a, c, PAIRS_LOW);
+        part[1][i] = SHUFFLE(a, c, PAIRS_HIGH);
+        part[2][i] = SHUFFLE(b, d, PAIRS_LOW);
+        part[3][i] = SHUFFLE(b, d, PAIRS_HIGH);
+    }
+    for (int k = 0; k < 4; k++) {
+        transpose_16_bytes(part[k]);
+        for (int i = 0; i < LANES_16; i++)
+            r[4 * i + k] = (vector)part[k][i];
+    }
+}
+#else
+INLINE void transpose_parts(vector *r)
+{
+    wide part[LANES];
+    for (int i = 0; i < LANES; i++)
+        part[i] = (wide)r[i];
+    transpose_8_bytes(part);
+    for (int i = 0; i < LANES; i++)
+        r[i] = (vector)part[i];
+}
+#endif
+
+#define COLUMNS (LANES / 2) // complex numbers of a vector
+
+// A square of complex numbers.
+INLINE void transpose_numbers(wide *r)
+{
+    if (REAL_BYTES == 4)
+        transpose_8_bytes(r);
+    else
+        transpose_16_bytes(r);
+}
+
+// COLUMNS numbers of `count` rows, to a lane each; other lanes are like the last.
+INLINE void load_block(struct lanes *to, const REAL *in, int64_t stride, int64_t count,
+                       bool swaps)
+{
+    wide a[COLUMNS], b[COLUMNS];
+    for (int64_t i = 0; i < COLUMNS; i++) {
+        int64_t j = i + COLUMNS;
+        a[i] = *(const loose_wide *)(in + 2 * stride * (i < count ? i : count - 1));
+        b[i] = *(const loose_wide *)(in + 2 * stride * (j < count ? j : count - 1));
+    }
+    transpose_numbers(a);
+    transpose_numbers(b);
+    for (int64_t i = 0; i < COLUMNS; i++) {
+        vector even = SHUFFLE((vector)a[i], (vector)b[i], EVEN);
+        vector odd = SHUFFLE((vector)a[i], (vector)b[i], ODD);
+        to[i] = swaps ? (struct lanes){odd, even} : (struct lanes){even, odd};
+    }
+}
+
+INLINE void store_block(REAL *out, const struct lanes *from, int64_t stride, int64_t count,
+                        bool swaps, REAL scale)
+{
+    wide a[COLUMNS], b[COLUMNS];
+    for (int64_t i = 0; i < COLUMNS; i++) {
+        vector even = scale * (swaps ? from[i].im : from[i].re);
+        vector odd = scale * (swaps ? from[i].re : from[i].im);
+        a[i] = (wide)SHUFFLE(even, odd, LOW);
+        b[i] = (wide)SHUFFLE(even, odd, HIGH);
+    }
+    transpose_numbers(a);
+    transpose_numbers(b);
+    for (int64_t i = 0; i < COLUMNS; i++) {
+        if (i < count)
+            *(loose_wide *)(out + 2 * stride * i) = a[i];
+        if (i + COLUMNS < count)
+            *(loose_wide *)(out + 2 * stride * (i + COLUMNS)) = b[i];
+    }
+}
+
+// `count` rows of n complex numbers to a lane each. The last block begins within the one
+// before.
+static void load_rows(struct lanes *to, const REAL *in, int64_t n, int64_t stride,
+                      int64_t count, bool swaps)
+{
+    for (int64_t c = 0; c < n && n >= COLUMNS; c += COLUMNS) {
+        c = c + COLUMNS <= n ? c : n - COLUMNS;
+        if (count == LANES)
+            load_block(to + c, in + 2 * c, stride, LANES, swaps);
+        else
+            load_block(to + c, in + 2 * c, stride, count, swaps);
+    }
+    for (int64_t c = 0; c < n && n < COLUMNS; c++)
+        for (int64_t r = 0; r < LANES; r++) {
+            const REAL *from = in + 2 * (stride * (r < count ? r : count - 1) + c);
+            to[c].re[r] = from[swaps];
+            to[c].im[r] = from[!swaps];
+        }
+}
+
+static void store_rows(REAL *out, const struct lanes *from, int64_t n, int64_t stride,
+                       int64_t count, bool swaps, REAL scale)
+{
+    for (int64_t c = 0; c < n && n >= COLUMNS; c += COLUMNS) {
+        c = c + COLUMNS <= n ? c : n - COLUMNS;
+        if (count == LANES)
+            store_block(out + 2 * c, from + c, stride, LANES, swaps, scale);
+        else
+            store_block(out + 2 * c, from + c, stride, count, swaps, scale);
+    }
+    for (int64_t c = 0; c < n && n < COLUMNS; c++)
+        for (int64_t r = 0; r < count; r++) {
+            REAL *to = out + 2 * (stride * r + c);
+            to[swaps] = scale * from[c].re[r];
+            to[!swaps] = scale * from[c].im[r];
+        }
+}
