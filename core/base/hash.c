@@ -64,7 +64,13 @@ struct hash hash_text(struct hash h, const char *text)
 
 struct hash hash_join(struct hash h, struct hash other)
 {
-    return step(step(h, other.lo), other.hi);
+    // `other` is mixed already, and each lane takes its own half, turned so that the order
+    // counts.
+    uint64_t low = other.lo << 17 | other.lo >> 47;
+    return (struct hash){
+        mix(h.lo ^ low, UINT64_C(0xbf58476d1ce4e5b9)) + UINT64_C(0x9ae16a3b2f90404f),
+        mix(h.hi + other.hi * UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0x94d049bb133111eb)) ^
+            UINT64_C(0x3c6ef372fe94f82b)};
 }
 
 // --- map -------------------------------------------------------------------------------

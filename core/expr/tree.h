@@ -71,6 +71,8 @@ struct expr_set {
 struct interned_expr {
     struct expr expr; // first, so that pointers convert
     struct expr_set *set;
+    // Of one output: its dtype where all inputs are of one, by that; 0: not known yet.
+    _Atomic uint8_t alike[TN_NUM_DTYPES];
 };
 
 // The set that interns an expression. Derived expressions go there, too, because their

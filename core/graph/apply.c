@@ -74,13 +74,20 @@ static tn_status infer_expr(const struct expr *expr, const struct node *node,
     struct expr_input inputs[TN_EXPR_MAX_INPUTS];
     tn_dtype inferred[TN_EXPR_MAX_OUTPUTS];
     tn_type type = {0};
+    tn_dtype checked = TN_DTYPE_NONE; // an input has the shape in this dtype
     *out_weak = node->num_inputs > 0;
     for (uint32_t i = 0; i < node->num_inputs; i++) {
         const tn_array *input = node->inputs[i];
         inputs[i] = array_promoted(input);
         *out_weak = *out_weak && input->weak_kind;
+        if (i == 0) {
+            type = input->type;
+            checked = type.dtype;
+            continue;
+        }
         if (shape_equal(&type, &input->type))
             continue;
+        checked = TN_DTYPE_NONE;
         tn_status status = shape_broadcast(&type, &input->type, &type);
         if (status != TN_OK)
             return status;
@@ -94,7 +101,7 @@ static tn_status infer_expr(const struct expr *expr, const struct node *node,
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         type.dtype = dtypes[i];
         // Shapes that are small enough may broadcast to one that is too large.
-        tn_status status = type_check(&type);
+        tn_status status = dtypes[i] == checked ? TN_OK : type_check(&type);
         if (status != TN_OK)
             return status;
         node->outputs[i].type = type;

@@ -157,6 +157,8 @@ void prims_forget(tn_runtime *runtime, const struct plugin *plugin, const char *
     struct prim_set *set = runtime->prims;
     pthread_mutex_lock(&set->lock);
     kernels_remove(set, plugin_id);
+    for (uint32_t i = 0; i < NUM_RECENT; i++)
+        atomic_store(&set->recent[i], NULL);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < set->num_prims; i++) {
         struct prim *prim = set->prims[i];
@@ -271,11 +273,27 @@ static struct hash key_of(const char *text)
     return hash_text(hash_start(0), text);
 }
 
-const struct prim *prim_recall(const struct prim_set *set, const char *name)
+// Under the lock: what prims_forget() has removed is not found any more.
+static const struct prim *remember(struct prim_set *set,
+                                   _Atomic(const struct prim *) *place, struct hash key)
 {
-    struct hash key = key_of(name);
+    pthread_mutex_lock(&set->lock);
     const struct prim *prim = lookup_get(&set->by_id, key);
-    return prim ? prim : lookup_get(&set->by_text, key);
+    atomic_store_explicit(place, prim, memory_order_release);
+    pthread_mutex_unlock(&set->lock);
+    return prim;
+}
+
+const struct prim *prim_recall(struct prim_set *set, const char *name)
+{
+    uintptr_t at = (uintptr_t)name;
+    _Atomic(const struct prim *) *place = &set->recent[(at >> 3 ^ at >> 9) % NUM_RECENT];
+    const struct prim *prim = atomic_load_explicit(place, memory_order_acquire);
+    if (prim && strcmp(prim->record.id, name) == 0)
+        return prim;
+    struct hash key = key_of(name);
+    prim = lookup_get(&set->by_id, key);
+    return prim ? remember(set, place, key) : lookup_get(&set->by_text, key);
 }
 
 tn_status prim_match(struct prim_set *set, const char *name, const struct prim **out_prim)

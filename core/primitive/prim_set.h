@@ -108,7 +108,7 @@ void prims_forget(tn_runtime *runtime, const struct plugin *plugin, const char *
 
 // The registered primitive with this id, or the cached result of prim_match for this name.
 // NULL: neither. Takes no lock.
-const struct prim *prim_recall(const struct prim_set *set, const char *name);
+const struct prim *prim_recall(struct prim_set *set, const char *name);
 
 // Finds a registered primitive by its id, by its id without a revision, or by its name
 // without the pack; of several revisions the newest. *out_prim is NULL when none matches.

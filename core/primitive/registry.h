@@ -10,6 +10,8 @@
 
 #define MAX_TEXTS 1024 // names in by_text; further ones are matched each time
 
+#define NUM_RECENT 64
+
 // Primitives in one list, in the order of their registration, and in lookup tables. by_text
 // caches the results of prim_match until the next registration, by_role those of
 // prim_with_role. Kernels of a primitive that is not registered wait in a list of their
@@ -18,6 +20,8 @@ struct prim_set {
     pthread_mutex_t lock; // for all writes; by_... and lists of kernels are read without it
     struct arena arena;
     struct lookup by_id, by_text, by_role;
+    // Primitives that were found by their ids, by the place of the text in memory.
+    _Atomic(const struct prim *) recent[NUM_RECENT];
     uint32_t num_texts;               // in by_text, at most MAX_TEXTS
     const char *domains[MAX_DOMAINS]; // of effects, by number
     uint32_t num_domains;
