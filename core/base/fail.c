@@ -12,6 +12,7 @@
 #include "text.h"
 
 static _Thread_local char message[FAIL_TEXT_SIZE];
+static _Thread_local bool about_dtype;
 
 tn_status fail_v(tn_status status, const char *format, va_list list)
 {
@@ -20,7 +21,19 @@ tn_status fail_v(tn_status status, const char *format, va_list list)
     vsnprintf(text, sizeof(text), format, list);
     text_make_printable(text, sizeof(text), TN_TEXT_INDENT);
     memcpy(message, text, strlen(text) + 1);
+    about_dtype = false;
     return status;
+}
+
+tn_status fail_dtype(void)
+{
+    about_dtype = true;
+    return TN_ERR_ARGUMENT;
+}
+
+bool fail_is_dtype(void)
+{
+    return about_dtype;
 }
 
 tn_status fail(tn_status status, const char *format, ...)

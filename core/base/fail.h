@@ -8,6 +8,7 @@
 #define CORE_BASE_FAIL_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <tenon/status.h>
 
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
@@ -15,6 +16,10 @@
 // Replaces the thread's message; returns `status`.
 tn_status fail(tn_status status, const char *format, ...) PRINTF_LIKE(2, 3);
 tn_status fail_v(tn_status status, const char *format, va_list list);
+
+// Marks the thread's message as one about the dtype of an operand; TN_ERR_ARGUMENT.
+tn_status fail_dtype(void);
+bool fail_is_dtype(void);
 
 // Puts text in front of the thread's message: "base.matmul: " + "inner extents ...". The
 // message stays as it is when the prefix fills the buffer.

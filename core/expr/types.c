@@ -107,17 +107,26 @@ static const char *type_text(struct value_type type, char text[NUMBER_TEXT])
                                      : "an integer";
 }
 
-static tn_status refuse(const struct expr_node *node, const struct value_type *args,
-                        const char *expected)
+static tn_status say_refused(const struct expr_node *node, const struct value_type *args,
+                             const char *expected)
 {
     const char *text = op_table[node->op].text;
     uint32_t first = node->num_args == 3; // of SELECT the operands that it chooses from
     char a[NUMBER_TEXT], b[NUMBER_TEXT];
     if (node->num_args == 1)
-        return fail(TN_ERR_ARGUMENT, "'%s' of %s: expected %s", text, type_text(args[0], a),
-                    expected);
-    return fail(TN_ERR_ARGUMENT, "'%s' of %s and %s: expected %s", text,
-                type_text(args[first], a), type_text(args[first + 1], b), expected);
+        fail(TN_ERR_ARGUMENT, "'%s' of %s: expected %s", text, type_text(args[0], a),
+             expected);
+    else
+        fail(TN_ERR_ARGUMENT, "'%s' of %s and %s: expected %s", text,
+             type_text(args[first], a), type_text(args[first + 1], b), expected);
+    return TN_ERR_ARGUMENT;
+}
+
+static tn_status refuse(const struct expr_node *node, const struct value_type *args,
+                        const char *expected)
+{
+    say_refused(node, args, expected);
+    return fail_dtype();
 }
 
 // Refuses integer numbers that the result's dtype does not hold. A conversion wraps them,
@@ -135,7 +144,7 @@ static tn_status check_numbers(const struct expr_node *node, const struct value_
         snprintf(expected, sizeof(expected),
                  "a number that %s holds: convert the other operand first",
                  dtype_name(dtype));
-        return refuse(node, args, expected);
+        return say_refused(node, args, expected);
     }
     return TN_OK;
 }

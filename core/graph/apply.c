@@ -38,9 +38,10 @@ static tn_status wrong_dtype(const tn_input_info *info, tn_dtype got)
                                      used ? ", " : "", dtype_name(dtype));
     bool may_convert =
         tn_dtype_in(got, TN_FLOAT8_DTYPES) && (info->dtypes & TN_FLOAT_DTYPES);
-    return fail(TN_ERR_ARGUMENT, "input %s is %s, expected %s%s%s", info->name,
-                dtype_name(got), strchr(names, ',') ? "one of " : "", names,
-                may_convert ? ": convert it with base.astype first" : "");
+    fail(TN_ERR_ARGUMENT, "input %s is %s, expected %s%s%s", info->name, dtype_name(got),
+         strchr(names, ',') ? "one of " : "", names,
+         may_convert ? ": convert it with base.astype first" : "");
+    return fail_dtype();
 }
 
 tn_status apply_check_inputs(const struct prim *prim, const tn_array *const *inputs,

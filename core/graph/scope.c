@@ -84,11 +84,17 @@ void tn_scope_clear_error(tn_scope *scope)
     scope->error = NULL;
 }
 
+uint32_t tn_scope_error_kind(const tn_scope *scope)
+{
+    return scope && scope->status == TN_ERR_ARGUMENT ? scope->error_kind : 0;
+}
+
 tn_status scope_take_failure(tn_scope *scope, tn_status status)
 {
     if (status != TN_OK && scope->status == TN_OK) {
         scope->status = status;
         scope->error = mem_strdup(fail_text());
+        scope->error_kind = fail_is_dtype() ? TN_ERROR_OF_DTYPE : 0;
     }
     return scope->status;
 }

@@ -143,6 +143,10 @@ FAULTS = [
     (TypeError, "two values for argument 'x'", lambda: tn.add(X, x=X)),
     (TypeError, "axis: got 'q'", lambda: tn.sum(X, axis="q")),
     (AttributeError, "no operator 'foo'", lambda: tn.foo),
+    (TypeError, "'&' of f32 and f32: expected integers or bool", lambda: X & X),
+    (TypeError, "'-' of bool and bool", lambda: (X > 0) - (X > 0)),
+    (TypeError, "input a is i32, expected one of f32", lambda: tn.linalg.cholesky(tn.zeros([2, 2], dtype="int32"))),
+    (TypeError, "'&' of f32", lambda: tn.function(lambda x: x & x)(X)),
     (ValueError, "do not broadcast", lambda: X + tn.array([1.0, 2.0, 3.0])),
     (ValueError, "do not fill", lambda: tn.reshape(X, [7])),
     # What an array is not.

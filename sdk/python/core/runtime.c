@@ -123,7 +123,10 @@ PyObject *raise_status(tn_status status, const char *message)
 
 PyObject *raise_scope(tn_scope *scope)
 {
-    raise_status(tn_scope_status(scope), tn_scope_error(scope));
+    if (tn_scope_error_kind(scope) != TN_ERROR_OF_DTYPE)
+        raise_status(tn_scope_status(scope), tn_scope_error(scope));
+    else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, tn_scope_error(scope));
     tn_scope_clear_error(scope);
     return NULL;
 }
