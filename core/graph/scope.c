@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <tenon/retain.h>
 #include "../base/fail.h"
 #include "../device/device.h"
 

@@ -84,6 +84,14 @@ TN_API void tn_hold(tn_array *array, int32_t held);
 TN_API tn_status tn_eval_held_n(tn_scope *scope, tn_array *const *arrays,
                                 uint64_t num_arrays, uint32_t flags);
 
+enum {
+    TN_ERROR_OF_DTYPE = 1, // the primitive takes other dtypes than that of an input
+};
+
+// What kind of TN_ERR_ARGUMENT the scope's failure is, for languages that tell them apart:
+// TN_ERROR_OF_DTYPE, or 0 for all else, among that what a pack's rule says of dtypes.
+TN_API uint32_t tn_scope_error_kind(const tn_scope *scope);
+
 #ifdef __cplusplus
 }
 #endif

@@ -103,14 +103,6 @@ TN_API void tn_scope_close(tn_scope *scope);
 TN_API tn_status tn_scope_status(const tn_scope *scope);
 TN_API const char *tn_scope_error(const tn_scope *scope);
 
-enum {
-    TN_ERROR_OF_DTYPE = 1, // the primitive takes other dtypes than that of an input
-};
-
-// What kind of TN_ERR_ARGUMENT the scope's failure is, for languages that tell them apart:
-// TN_ERROR_OF_DTYPE, or 0 for all else, among that what a pack's rule says of dtypes.
-TN_API uint32_t tn_scope_error_kind(const tn_scope *scope);
-
 // Forgets the failure: the scope can be used again.
 TN_API void tn_scope_clear_error(tn_scope *scope);
 

@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <pthread.h>
+#include <tenon/retain.h>
 
 static tn_runtime *runtime;
 static bool is_closed;
