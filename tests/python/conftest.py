@@ -7,6 +7,8 @@
 --tap: one line a case in the Test Anything Protocol, which meson counts.
 """
 
+import ctypes
+import gc
 import os
 import sys
 
@@ -30,6 +32,14 @@ def pytest_configure(config):
     if config.getoption("tap"):
         config.pluginmanager.unregister(name="terminalreporter")
         config.pluginmanager.register(Tap())
+
+
+def lost_memory():
+    """Whether the address sanitizer, where it is preloaded, finds memory that nothing refers to, of which
+    it writes to stderr. The interpreter still refers to all that is its own."""
+    look = getattr(ctypes.CDLL(None), "__lsan_do_recoverable_leak_check", None)
+    gc.collect()
+    return look() != 0 if look else None
 
 
 class Tap:
@@ -59,6 +69,10 @@ class Tap:
             self.line(True, report.nodeid, f" # SKIP {report.longrepr[2]}")
 
     def pytest_sessionfinish(self, session, exitstatus):
+        lost = lost_memory()
+        if lost is not None:
+            self.line(not lost, "no memory was lost")
+            session.exitstatus = session.exitstatus or lost
         print(f"1..{self.count}")
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.count:  # the file was skipped
             session.exitstatus = 0

@@ -366,8 +366,8 @@ static PyObject *replay_call(PyObject *self, struct py_entry *e, const struct py
     ((struct py_function *)self)->uses++;
     PyObject *result = used == count ? replay(self, e, inputs, count) : NULL;
     ((struct py_function *)self)->uses--;
-    while (used-- > 0)
-        array_unuse(used < c->num_leaves ? c->leaves[used] : e->used[used - c->num_leaves]);
+    for (uint64_t i = 0; i < used; i++)
+        array_unuse(i < c->num_leaves ? c->leaves[i] : e->used[i - c->num_leaves]);
     if (inputs != few)
         free(inputs);
     return result;
