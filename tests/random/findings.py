@@ -32,6 +32,8 @@ FINDINGS = [
     ('slopes of quantiles of equal elements', 'median(x), quantile(x, 0.1), percentile(x, 10, method=midpoint)',
      [np.array([2.0, 1, 1, 3])], [np.array(6.0), np.array(0.7 * 2 + 0.3 * 4), np.array(3.0)], 4,
      [np.array([8.0, 2, 4, 16])]),
+    ('a slope of expm along a large matrix', 'linalg.expm(x) * 0.000001', [np.eye(2, dtype=F4)],
+     [np.full((2, 2), np.e, F4)], 8, [np.full((2, 2), 1e6, F4)]),
     ('NaN that is dropped', 'fmin(dropout(x, p=1), y), fmin(dropout(x, p=0), y)', [np.array([NAN, 3.0]), np.array([2.0, 2])],
      [np.array([0.0, 0]), np.array([2.0, 2])], 0, None),
 ]

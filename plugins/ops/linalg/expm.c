@@ -228,16 +228,33 @@ static tn_status expm_infer(const tn_infer *infer, tn_type *types)
 
 // --- derivatives ------------------------------------------------------------------------
 
+// The greatest magnitude of each matrix, a constant; 1 of zeros.
+static tn_array *expm_size(const tn_build *build, tn_array *e)
+{
+    tn_array *size = build->expr(build, "e -> abs(e)", TN_IN(e), TN_NO_ATTRS);
+    size = build->op(build, "base.max/1", TN_IN(size),
+                     tn_attrs("axis", TN_INTS(-2, -1), "keepdims", INT64_C(1)));
+    size = build->op(build, "base.stop_gradient/1", TN_IN(size), TN_NO_ATTRS);
+    return build->expr(build, "s -> s == 0 ? 1 : s", TN_IN(size), TN_NO_ATTRS);
+}
+
+// The derivative is linear in e, which is made as small as 1: a large one would have the
+// whole block halved more often, and each squaring loses digits.
 static tn_array *expm_derivative(const tn_build *build, tn_array *a, tn_array *e)
 {
     const tn_type *type = build->type(a);
     if (!type || !e)
         return NULL;
     int64_t n = type->extent[type->rank - 1];
+    if (n == 0)
+        return e;
+    tn_array *size = expm_size(build, e);
+    e = build->expr(build, "e, s -> e / s", TN_IN(e, size), TN_NO_ATTRS);
     tn_array *none = build->op(build, "base.zeros_like/1", TN_IN(a), TN_NO_ATTRS);
     tn_array *both = above(build, beside(build, a, e), beside(build, none, a));
     both = build->op(build, "linalg.expm/1", TN_IN(both), TN_NO_ATTRS);
-    return columns_of(build, rows_of(build, both, 0, n), n, n);
+    both = columns_of(build, rows_of(build, both, 0, n), n, n);
+    return build->expr(build, "x, s -> x * s", TN_IN(both, size), TN_NO_ATTRS);
 }
 
 TN_VJP(expm_vjp)
