@@ -5,6 +5,8 @@
 
 #include "../launch.h"
 
+#include <tenon/ops/base_attrs.h>
+
 // The rows, and the layout of the scratch memory: keys and places, twice, from `begin` on.
 struct vk_order {
     uint64_t rows, n, inner;
@@ -21,6 +23,10 @@ struct vk_order {
 
 // Fills the fields at the end. False: more bytes than 64 bits can count.
 bool vk_order_measure(struct vk_order *order);
+
+// Fills *out for the rows of x. False likewise.
+bool vk_order_describe(const tn_layout *x, const tn_sort_attrs *attrs,
+                       struct vk_order *out);
 
 // Keys, or with `is_key` false places, of buffer `which`, 0 or 1.
 tn_vulkan_operand vk_order_pairs(const struct vk_order *order, uint32_t which, bool is_key,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// base.argsort/1: blocks of rows are sorted in shared memory, and runs merged in pairs
-// until one is left (argsort.comp).
+// base.argsort/1: by digits (radix.h); or, where there is little to sort, blocks of rows
+// are sorted in shared memory, and runs merged in pairs until one is left (argsort.comp).
 #include "../record.h"
-#include "order.h"
+#include "radix.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>
-#include <tenon/ops/base_attrs.h>
 
 #define BLOCK 1024
 
@@ -25,8 +24,7 @@ bool vk_order_measure(struct vk_order *o)
            tn_checked_multiply(both, 2, &o->bytes);
 }
 
-// Fills *out. False: more bytes than 64 bits can count.
-static bool describe(const tn_layout *x, const tn_sort_attrs *attrs, struct vk_order *out)
+bool vk_order_describe(const tn_layout *x, const tn_sort_attrs *attrs, struct vk_order *out)
 {
     int32_t axis = tn_axis(attrs->axis, x->rank);
     *out = (struct vk_order){.rows = 1,
@@ -44,8 +42,11 @@ static bool describe(const tn_layout *x, const tn_sort_attrs *attrs, struct vk_o
 static uint64_t argsort_scratch(const tn_kernel_query *query)
 {
     struct vk_order o;
-    bool fits = describe(&query->inputs[0], query->attrs, &o);
-    return !fits ? UINT64_MAX : o.blocks > 1 ? o.bytes : 0;
+    if (!vk_order_describe(&query->inputs[0], query->attrs, &o))
+        return UINT64_MAX;
+    if (vk_radix_suits(&o))
+        return vk_radix_scratch(&o, true);
+    return o.blocks > 1 ? o.bytes : 0;
 }
 
 tn_vulkan_operand vk_order_pairs(const struct vk_order *o, uint32_t which, bool is_key,
@@ -138,11 +139,11 @@ static tn_status argsort_plan(const tn_vulkan_plan *plan)
     struct vk_order o;
     if (layout_count(x) == 0)
         return TN_OK;
-    if (!describe(x, plan->step->attrs, &o))
+    if (!vk_order_describe(x, plan->step->attrs, &o))
         return plan->host->fail(plan->host, TN_ERR_MEMORY,
                                 "%llu elements are too many to be sorted",
                                 (unsigned long long)layout_count(x));
-    return vk_plan_order(plan, &o);
+    return vk_radix_suits(&o) ? vk_plan_radix(plan, &o, true) : vk_plan_order(plan, &o);
 }
 
 // --- records ---------------------------------------------------------------------------

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// Radix sorts of rows, for base.sort/1 and base.argsort/1.
+#ifndef KERNELS_VULKAN_SORT_RADIX_H
+#define KERNELS_VULKAN_SORT_RADIX_H
+
+#include "order.h"
+
+// Whether the rows of an order, which is measured, are sorted faster so than by merging.
+bool vk_radix_suits(const struct vk_order *order);
+
+// Bytes of scratch memory for vk_plan_radix. UINT64_MAX: more than 64 bits can count.
+uint64_t vk_radix_scratch(const struct vk_order *order, bool places);
+
+// Sorts the rows of input 0: output `order->output` has the elements, or with `places`
+// their places.
+tn_status vk_plan_radix(const tn_vulkan_plan *plan, const struct vk_order *order,
+                        bool places);
+
+#endif // KERNELS_VULKAN_SORT_RADIX_H
