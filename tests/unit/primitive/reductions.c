@@ -51,9 +51,10 @@ Test(reductions, expressions_that_reduce_have_an_axis)
         {"x / y", {0}, 0, 0},
         {"max(x, y)", {0}, 0, 0},
     };
+    static char ids[sizeof(cases) / sizeof(*cases)][16]; // live as long as their records
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        char id[16];
-        snprintf(id, sizeof(id), "a.b%zu/1", i);
+        char *id = ids[i];
+        snprintf(id, sizeof(ids[i]), "a.b%zu/1", i);
         tn_primitive r = record(id);
         r.expr = cases[i].expr;
         if (cases[i].field.name)
