@@ -25,14 +25,16 @@ static void *carve(char **at, uint64_t count, size_t size)
 static struct run_record *run_record_create(const struct plan *plan)
 {
     uint64_t devices = plan->num_devices, queues = (devices + 1) / 2 * 2;
+    // Those of list_causes(): one a slot, and all that an open list may hold.
+    uint64_t causes = (uint64_t)plan->max_slots + plan->num_segments + plan->num_transfers;
     size_t size =
         sizeof(struct run_record) + plan->num_segments * sizeof(struct submitted) +
         plan->num_transfers * sizeof(struct submitted) +
         devices * (sizeof(struct open_list) + sizeof(struct storage *) + sizeof(uint64_t)) +
         plan->num_storages * sizeof(struct storage *) +
         plan->num_made * sizeof(struct value *) + plan->max_slots * sizeof(tn_binding) +
-        plan->max_slots * (sizeof(struct storage *) + sizeof(struct outcome *)) +
-        plan->num_segments * sizeof(struct outcome *) + queues * sizeof(uint32_t);
+        plan->max_slots * sizeof(struct storage *) + causes * sizeof(struct outcome *) +
+        queues * sizeof(uint32_t);
     char *at = mem_zalloc(size);
     struct run_record *record = at ? carve(&at, 1, sizeof(*record)) : NULL;
     if (!record)
@@ -45,8 +47,7 @@ static struct run_record *run_record_create(const struct plan *plan)
     record->made = carve(&at, plan->num_made, sizeof(*record->made));
     record->bindings = carve(&at, plan->max_slots, sizeof(*record->bindings));
     record->bound = carve(&at, plan->max_slots, sizeof(*record->bound));
-    record->causes =
-        carve(&at, plan->max_slots + plan->num_segments, sizeof(*record->causes));
+    record->causes = carve(&at, causes, sizeof(*record->causes));
     record->reads = carve(&at, devices, sizeof(*record->reads));
     record->queues = carve(&at, queues, sizeof(*record->queues));
     return record;

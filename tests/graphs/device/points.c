@@ -260,6 +260,59 @@ Test(points, what_is_copied_is_not_overwritten_before)
     tn_function_destroy(function);
 }
 
+// The sum of `count` results of the gate, of x, 2 x, 3 x, ...: each is copied to and fro.
+static tn_array *fan_out(tn_scope *s, tn_array *x, int count)
+{
+    tn_array *sum = NULL;
+    for (int i = 1; i <= count; i++) {
+        tn_array *y = un(s, "test.gate", bin(s, "multiply", x, tn_float(s, i)));
+        sum = sum ? bin(s, "add", sum, y) : y;
+    }
+    return sum;
+}
+
+static tn_status body_that_fans_out(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                                    tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out;
+    out[0] = fan_out(s, in[0], *(const int *)user);
+    return tn_scope_status(s);
+}
+
+static void starts_many_copies(tn_function *function, int count)
+{
+    float got[N], sum = (float)(count * (count + 1) / 2);
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *x = ramp(s, 1, N, 3, 1), *y = NULL;
+    atomic_store(&gate.is_open, false); // no copy ends before all are queued
+    if (function)
+        must(s, tn_function_call(function, s, &x, 1, &y, 1));
+    else
+        must(s, tn_eval_async(s, y = fan_out(s, x, count)));
+    atomic_store(&gate.is_open, true);
+    must(s, tn_read(s, y, got, sizeof(got)));
+    for (int i = 0; i < N; i++)
+        cr_assert(eq(flt, got[i], sum * (float)(3 + i) + (float)count));
+    tn_scope_close(s);
+}
+
+// Work may depend on more copies into its arena than it has slots and the plan segments.
+Test(points, work_depends_on_any_number_of_copies, .timeout = 60)
+{
+    static const int counts[] = {2, 4, 6, 8, 16, 48};
+    must_wait_for_host();
+    for (size_t row = 0; row < sizeof(counts) / sizeof(counts[0]); row++) {
+        int count = counts[row];
+        tn_function *function;
+        must(NULL,
+             tn_function_create(runtime, body_that_fans_out, &count, NULL, &function));
+        starts_many_copies(NULL, count);
+        starts_many_copies(function, count);
+        tn_function_destroy(function);
+    }
+    cr_assert(not(atomic_load(&gate.gave_up)));
+}
+
 Test(points, a_failure_goes_with_the_copy_and_no_further)
 {
     tn_scope *s = tn_scope_open(runtime);
