@@ -399,6 +399,19 @@ static void build_parts(struct planner *planner, struct cpu_fft *plan, int64_t n
         fill_steps(planner, plan, steps);
 }
 
+// Transforms the factors of a convolution in place, over its length.
+static void transform_spectrum(const struct planner *planner, const struct cpu_fft *plan,
+                               void *spectrum)
+{
+    const struct cpu_fft_call call = {.plan = plan->convolution,
+                                      .in = spectrum,
+                                      .out = spectrum,
+                                      .rows = 1,
+                                      .scale = 1.0 / (double)plan->convolution->n,
+                                      .scratch = planner->scratch};
+    planner->run(&call);
+}
+
 // The spectrum of the chirp's conjugate, which is wrapped around the convolution's end.
 static void fill_spectrum(const struct planner *planner, const struct cpu_fft *plan,
                           void *spectrum)
@@ -413,13 +426,7 @@ static void fill_spectrum(const struct planner *planner, const struct cpu_fft *p
         if (j > 0)
             set_root(spectrum, m - j, root, is_f64);
     }
-    const struct cpu_fft_call call = {.plan = plan->convolution,
-                                      .in = spectrum,
-                                      .out = spectrum,
-                                      .rows = 1,
-                                      .scale = 1.0 / (double)m,
-                                      .scratch = planner->scratch};
-    planner->run(&call);
+    transform_spectrum(planner, plan, spectrum);
 }
 
 static void build_chirp(struct planner *planner, struct cpu_fft *plan, int64_t n,
@@ -452,13 +459,7 @@ static void fill_prime(const struct planner *planner, const struct cpu_fft *plan
         order[m + (m - q) % m] = (int32_t)at;
         set_root(spectrum, (m - q) % m, root_of(at, n), planner->is_f64);
     }
-    const struct cpu_fft_call call = {.plan = plan->convolution,
-                                      .in = spectrum,
-                                      .out = spectrum,
-                                      .rows = 1,
-                                      .scale = 1.0 / (double)m,
-                                      .scratch = planner->scratch};
-    planner->run(&call);
+    transform_spectrum(planner, plan, spectrum);
 }
 
 static void build_prime(struct planner *planner, struct cpu_fft *plan, int64_t n,
