@@ -114,6 +114,17 @@ if torch:
                 x = 0.86 * (x @ one)
         return x
 
+    def by_numpy(function, *xs):
+        """What PyTorch does not have."""
+        return torch.from_numpy(numpy.asarray(function(*(x.numpy() for x in xs))))
+
+    def hadamard(x):
+        n = x.shape[-1]
+        for width in (1 << i for i in range(n.bit_length() - 1)):
+            pairs = x.reshape(-1, n // (2 * width), 2, width)
+            x = torch.stack((pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]), 2)
+        return x.reshape(-1, n) * n ** -0.5
+
     def adam(p, g, m, v):
         if "adam" not in state:
             state["adam"] = torch.optim.Adam([p], fused=True)
