@@ -138,6 +138,9 @@ tn_array **scope_locals(tn_scope *scope, const char *function, tn_array *const *
 // with the scope's failure set when the array belongs to another scope or was donated.
 tn_array *scope_local(tn_scope *scope, const tn_array *array);
 
+// As tn_array_type(), but NULL for NULL, as rules of plugins expect.
+const tn_type *array_type_or_null(const tn_array *array);
+
 void scope_refuse_donated(tn_scope *scope); // an array that is empty
 
 // The number of the device to which data of this scope goes.

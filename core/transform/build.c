@@ -121,7 +121,7 @@ tn_build graph_build(tn_scope *scope, const tn_host *host)
         .op_n = build_op_n,
         .expr = build_expr,
         .scalar = build_scalar,
-        .type = tn_array_type,
+        .type = array_type_or_null,
         .trace = build_trace,
         .call = build_call,
         .vjp = build_vjp,

@@ -24,13 +24,18 @@ static tn_array *build_expr(const tn_build *build, const char *text,
     return tn_expr(build->scope, text, inputs, num_inputs, attrs);
 }
 
+static const tn_type *build_type(const tn_array *array)
+{
+    return array ? tn_array_type(array) : NULL;
+}
+
 static tn_build build_over(tn_scope *scope)
 {
     return (tn_build){.struct_size = sizeof(tn_build),
                       .scope = scope,
                       .op = build_op,
                       .expr = build_expr,
-                      .type = tn_array_type};
+                      .type = build_type};
 }
 
 // 0, 1, 2, ... of these extents.

@@ -133,15 +133,16 @@ static bool weigh(struct suite *s, struct derivative *d)
 {
     tn_array *arrays[MAX_OPERANDS];
     tn_scope *scope = tn_scope_open(s->runtime);
-    const tn_type *type = tn_array_type(apply(scope, d, arrays));
-    if (type) {
+    const tn_array *out = apply(scope, d, arrays);
+    const tn_type *type = tn_array_type(out);
+    if (out) {
         d->weights = host_array_new(TN_F64, type->rank, type->extent);
         host_array_fill(s, &d->weights, 0.5, 1.5);
     } else {
         check(s, tn_scope_error(scope), "%s", d->primitive);
     }
     tn_scope_close(scope);
-    return type != NULL;
+    return out != NULL;
 }
 
 static void free_all(struct derivative *d)
@@ -346,8 +347,8 @@ static bool has_derivative(struct suite *s, const struct prim_case *c)
         case_inputs(s, c, TN_F64, d.in);
         d.num_outputs = output_count(s, c, &d);
         tn_scope *scope = tn_scope_open(s->runtime);
-        const tn_type *type = tn_array_type(apply(scope, &d, arrays));
-        is_float = !type || tn_dtype_in(type->dtype, TN_FLOAT_DTYPES);
+        const tn_array *out = apply(scope, &d, arrays);
+        is_float = !out || tn_dtype_in(tn_array_type(out)->dtype, TN_FLOAT_DTYPES);
         tn_scope_close(scope);
         free_all(&d);
     }

@@ -174,9 +174,9 @@ bool read_was_unsupported(void)
 bool host_array_read(tn_scope *scope, tn_array *array, struct host_array *out)
 {
     const tn_type *type = tn_array_type(array);
-    tn_status status = type ? tn_eval(scope, array) : tn_scope_status(scope);
+    tn_status status = array ? tn_eval(scope, array) : tn_scope_status(scope);
     was_unsupported = status == TN_ERR_UNSUPPORTED;
-    if (!type || status != TN_OK)
+    if (!array || status != TN_OK)
         return false;
     *out = host_array_new(type->dtype, type->rank, type->extent);
     uint64_t size = (uint64_t)(out->count * tn_dtype_bytes(type->dtype));

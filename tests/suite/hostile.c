@@ -178,7 +178,7 @@ static void check_shift(struct suite *s, bool left, tn_dtype a, tn_dtype b)
         TN_IN(host_array_upload(scope, &x, PLAIN), host_array_upload(scope, &y, PLAIN)),
         TN_NO_ATTRS);
     const tn_type *type = tn_array_type(out);
-    if (type) {
+    if (out) {
         struct host_array want = host_array_new(type->dtype, 2, type->extent);
         for (int64_t i = 0; i < want.count; i++)
             tn_set_i64(&want.tensor, i,

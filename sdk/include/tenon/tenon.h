@@ -251,8 +251,8 @@ TN_API tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *cons
 // failure.
 TN_API tn_array *tn_name(tn_scope *scope, tn_array *array, const char *name);
 
-// The dtype and extents of an array, known without evaluation. NULL for NULL. Borrowed from
-// the array.
+// The dtype and extents of an array, known without evaluation. Borrowed from the array. For
+// NULL, as failed functions give: TN_DTYPE_NONE, and TN_MAX_RANK extents that are all 1.
 TN_API const tn_type *tn_array_type(const tn_array *array);
 
 // The id of the primitive that made the array ("" for data), for messages. Borrowed.

@@ -46,7 +46,7 @@ void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const tn_type *type = tn_array_type(read);
-    if (model->source.load != file_load || !type)
+    if (model->source.load != file_load || !read)
         return;
     uint64_t size = (uint64_t)tn_dtype_bytes(type->dtype);
     for (int32_t i = 0; i < type->rank; i++)

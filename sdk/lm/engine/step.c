@@ -62,7 +62,7 @@ static tn_array *step_weight(const tn_model_step *base, const char *name)
 static bool is_half(const tn_array *array)
 {
     const tn_type *type = tn_array_type(array);
-    return type && (type->dtype == TN_F16 || type->dtype == TN_BF16);
+    return type->dtype == TN_F16 || type->dtype == TN_BF16;
 }
 
 // x times all rows of the matrix that has the weight. Equal products of a step are computed
@@ -349,7 +349,7 @@ static tn_status read_rows(tn_scope *scope, tn_array *array, int64_t rows,
                            float *const *outputs, int64_t num_outputs)
 {
     const tn_type *type = tn_array_type(array);
-    if (!type)
+    if (!array)
         return lm_fail_scope(scope);
     uint64_t row = (uint64_t)rows * (uint64_t)type->extent[1];
     if (type->extent[0] == rows * num_outputs && are_in_order(outputs, num_outputs, row)) {

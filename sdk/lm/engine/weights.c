@@ -269,7 +269,7 @@ static tn_array *as_read(tn_scope *scope, const struct lm_weight *weight, tn_arr
                              : tn_op(scope, "quant.dequantize/1", TN_IN(array),
                                      tn_attrs("format", format));
     const tn_type *type = tn_array_type(array);
-    return !type || type->dtype == TN_F32 || stays_half(weight->flags, type->dtype)
+    return !array || type->dtype == TN_F32 || stays_half(weight->flags, type->dtype)
                ? array
                : tn_op(scope, "base.astype/1", TN_IN(array), tn_attrs("dtype", "f32"));
 }
@@ -325,7 +325,7 @@ tn_array *lm_rows_in_halves(tn_scope *scope, tn_array *array,
                             const struct lm_weight *weight, bool back)
 {
     const tn_type *type = tn_array_type(array);
-    if (!type || weight->paired == 0)
+    if (!array || weight->paired == 0)
         return array;
     const tn_shape shape = {.rank = 1, .extent = {type->extent[0]}};
     int64_t *from = lm_alloc((uint64_t)shape.extent[0], sizeof(*from));

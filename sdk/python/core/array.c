@@ -259,7 +259,7 @@ const tn_type *array_type_of(PyObject *object)
         array_get(object, &none);
         return NULL;
     }
-    const tn_type *type = tn_array_type(self->array);
+    const tn_type *type = self->array ? tn_array_type(self->array) : NULL;
     if (!type)
         PyErr_SetString(PyExc_ValueError,
                         "tenon: this array was given away (donate=), so it has no type");

@@ -104,7 +104,7 @@ Test(share, a_view_keeps_the_memory)
 static void same(tn_scope *s, tn_array *got, tn_array *want)
 {
     const tn_type *type = tn_array_type(want);
-    if (!type)
+    if (!want)
         cr_fatal("%s", tn_scope_error(s));
     uint64_t size = (uint64_t)tn_dtype_bytes(type->dtype);
     for (int32_t i = 0; i < type->rank; i++)

@@ -208,7 +208,10 @@ Test(null, nulls_that_mean_nothing_are_fine)
     tn_text_free(NULL);
     must(NULL, tn_runtime_close(NULL));
     tn_runtime_stats(rt, NULL);
-    cr_assert(eq(ptr, tn_array_type(NULL), NULL));
+    cr_assert(eq(int, tn_array_type(NULL)->dtype, TN_DTYPE_NONE));
+    cr_assert(eq(int, tn_array_type(NULL)->rank, TN_MAX_RANK));
+    for (int32_t i = 0; i < TN_MAX_RANK; i++)
+        cr_assert(eq(i64, tn_array_type(NULL)->extent[i], 1));
     cr_assert(eq(str, tn_array_op(NULL), ""));
     cr_assert(eq(ptr, tn_config(NULL, "TENON_LOG"), NULL));
     cr_assert(eq(ptr, tn_config(rt, NULL), NULL));

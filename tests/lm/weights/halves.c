@@ -140,7 +140,7 @@ static tn_array *real_load(const tn_lm_source *source, tn_scope *scope, const ch
     if (format)
         array = tn_op(scope, "quant.dequantize", TN_IN(array), tn_attrs("format", format));
     const tn_type *type = tn_array_type(array);
-    if (!type || type->rank < 2)
+    if (!array || type->rank < 2)
         return array;
     array = tn_op(scope, "base.astype", TN_IN(array),
                   tn_attrs("dtype", tn_dtype_name(real->half)));

@@ -82,7 +82,7 @@ void host_array_finish(struct host_array *array)
 int host_array_read(tn_scope *scope, tn_array *array, struct host_array *out)
 {
     const tn_type *type = tn_array_type(array);
-    if (!type)
+    if (!array)
         return oops_scope(scope);
     struct host_array mine = {.dtype = type->dtype, .shape.rank = type->rank};
     memcpy(mine.shape.extent, type->extent, sizeof(mine.shape.extent));

@@ -87,11 +87,11 @@ static int index_array(struct indexing *x, uint32_t index, int32_t axis)
     if (failed)
         return failed;
     const tn_type *type = tn_array_type(x->indices);
-    if (!type || !(TN_DTYPE_BIT(type->dtype) & TN_INTEGER_DTYPES))
+    if (!x->indices || !(TN_DTYPE_BIT(type->dtype) & TN_INTEGER_DTYPES))
         return node_oops(x->e, node,
                          "an index is a whole number or an array of integers, "
                          "got %s",
-                         type ? dtype_name(type->dtype) : "nothing");
+                         x->indices ? dtype_name(type->dtype) : "nothing");
     return 0;
 }
 
@@ -163,7 +163,7 @@ static tn_array *apply(struct indexing *x, tn_array *array)
     tn_ints axes = *squeezed;
     const tn_type *indices = tn_array_type(x->indices);
     for (uint32_t i = 0; i < axes.count; i++)
-        if (indices && axes.value[i] > x->take_axis)
+        if (x->indices && axes.value[i] > x->take_axis)
             axes.value[i] += indices->rank - 1;
     const tn_ints *moved = &axes;
     if (axes.count)
