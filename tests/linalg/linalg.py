@@ -245,6 +245,39 @@ def systems_are_numpys():
                 rebuilt(f"solve of {name} {of_b}", again, np.broadcast_to(b, again.shape))
 
 
+def small_matrices_of_a_batch_are_numpys():
+    """Side by side: more of them than lanes, axes that end within a vector, broadcasts, each instruction set."""
+    for cpu in ("baseline", "avx2", "avx512"):
+        for d in ("f4", "f8"):
+            for of_a, of_b in (((17, 3, 3), (17, 3, 2)), ((3, 5, 4, 4), (5, 4, 1)), ((1, 32, 32), (21, 32, 33)), ((2, 1, 9, 9), (7, 9, 64))):
+                a, b = positive(d, *of_a), numbers(d, *of_b, seed=1)
+                x, turned, inv, det, sign, size, low, up, tri = run(
+                    "linalg.solve(a.mT, b), linalg.solve(a, b + 0), linalg.inv(a), linalg.det(a / 4), linalg.slogdet(a), linalg.cholesky(a),"
+                    "linalg.cholesky(a, upper=true), linalg.solve_triangular(a, b, transpose=transpose)", env={**CPU, "TENON_CPU": cpu}, a=a, b=b)
+                name = f"{d} {of_a} {of_b} {cpu}"
+                wide = a.astype("f8")
+                close(x, np.linalg.solve(wide, np.broadcast_to(b, x.shape)).astype(d), "solve " + name, 2000)
+                close(turned, x, "solve of transposed " + name, 2000)
+                close(inv, np.linalg.inv(wide).astype(d), "inv " + name, 2000)
+                close(det, np.linalg.det(wide / 4).astype(d), "det " + name, 2000)
+                close(sign, np.ones_like(sign), "sign " + name)
+                close(size, np.linalg.slogdet(wide)[1].astype(d), "logabsdet " + name, 2000)
+                close(low, np.linalg.cholesky(wide).astype(d), "cholesky " + name, 2000)
+                close(up, low.swapaxes(-1, -2), "upper cholesky " + name, 2000)
+                rebuilt("solve_triangular " + name, np.tril(a) @ tri, np.broadcast_to(b, tri.shape))
+    # Of 20 matrices the one that is named, and NaN that stays in its own.
+    a = np.stack([np.eye(3)] * 20)
+    a[17, 1, 1] = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a.npy")
+        np.save(path, a)
+        for call in ("inv(a)", "solve(a, a)", "cholesky(a)", "solve_triangular(a, a)"):
+            refused("eval", f"linalg.{call}", f"a={path}", env=CPU, saying=f"linalg.{call.split('(')[0]}: matrix 17 of 20 is")
+    a[17, 1, 1], a[11, 2, 0] = 1, np.nan
+    for x in run("linalg.inv(a), linalg.det(a), linalg.slogdet(a)[1], linalg.solve(a, a)", a=a):
+        assert np.isnan(x[11]).all() and np.isfinite(np.delete(x, 11, 0)).all(), x
+
+
 def singular_matrices_have_determinants_and_adjugates():
     for a in (np.arange(9.0).reshape(3, 3), np.zeros((3, 3)), np.array([[1.0, 2], [2, 4]]), np.diag([1.0, 2, 0]),
               np.array([[1j, 2], [2j, 4]]), np.zeros((1, 1)), np.ones((4, 4))):
@@ -438,6 +471,6 @@ def kernels_are_lapacks_on_the_cpu():
 if __name__ == "__main__":
     tap.run([kernels_are_lapacks_on_the_cpu, wrong_arguments_are_named, matrices_without_a_result_are_named] + (
         [cholesky_is_numpys, triangular_systems_are_solved, factors_give_the_matrix_again, eigenvalues_are_numpys, general_eigenvalues_are_numpys, least_squares_are_numpys,
-         inverses_of_factors_are_inverses, systems_are_numpys,
+         inverses_of_factors_are_inverses, systems_are_numpys, small_matrices_of_a_batch_are_numpys,
          singular_matrices_have_determinants_and_adjugates, nan_and_infinity_come_to_an_end, gradients_are_those_of_differences,
          second_gradients_are_those_of_differences, definitions_do_without_lapack] if np else []))

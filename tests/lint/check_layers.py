@@ -27,7 +27,7 @@ LAYERS = {
     "plugins/formats/gguf": ["sdk/include", "plugins/formats/common"],
     "plugins/formats/huggingface": ["sdk/include", "plugins/formats/common"],
     "plugins/ops/ffi": ["sdk/include", "plugins/common/openblas"],
-    "plugins/ops/linalg": ["sdk/include", "plugins/common/openblas"],
+    "plugins/ops/linalg": ["sdk/include", "kernels", "plugins/common/openblas"],
     "plugins/tokenizers": ["sdk/include", "plugins/tokenizers/common"],
     "tools": ["application"],
     "tools/tenon/doctor": ["application", "kernels", "tools/tenon"],  # the processors that a backend would use
@@ -91,7 +91,7 @@ FLOORS = {
         "programs": ["base", "files"],
     },
     "kernels/cpu": tower(("variant.h", "x86.h", "amx.h", "squares.h", "instruction_sets.h"), "lanes.h",
-                         ("conv", "elementwise", "matmul", "move", "quant", "reduce", "sort"), ("fft", "random"), "cpu.h", "attention"),
+                         ("conv", "elementwise", "linalg", "matmul", "move", "quant", "reduce", "sort"), ("fft", "random"), "cpu.h", "attention"),
     "plugins/backends/cpu-blas": tower("device", ("program", "ops"), ("run", "blas")),
 }
 

@@ -101,15 +101,49 @@ static int cholesky_factor(const struct batch_job *job, int64_t index, char *roo
     return info;
 }
 
+// An upper factor is that of the transposed matrix, transposed.
+static int cholesky_group(const struct batch_job *job, int64_t index, int64_t count,
+                          char *room, int64_t *out_failed)
+{
+    const tn_cpu_call *call = job->call;
+    const tn_layout *l = &call->outputs[0].layout;
+    int64_t n = l->extent[l->rank - 1];
+    struct small_places from = job_places(job, &call->inputs[0], 2, index, count);
+    struct small_places to = job_places(job, &call->outputs[0], 2, index, count);
+    struct small_group group = job_group(job, room, n, 0);
+    struct small_answer answer = {.zero = {0}};
+    if (cholesky_is_upper(job)) {
+        int64_t row = from.row;
+        from.row = from.column, from.column = row;
+        row = to.row;
+        to.row = to.column, to.column = row;
+    }
+    job->small->load(&group, &from, 0, n);
+    job->small->cholesky(&group, &answer);
+    int code = job_group_zero(&answer, index, count, out_failed);
+    if (code == 0)
+        job->small->store(&group, &to, 0, n, count);
+    return code;
+}
+
+static struct batch_room cholesky_room(const tn_layout *l)
+{
+    struct batch_room room = {.size = 0};
+    room_add_group(&room, l->dtype, l->extent[l->rank - 1], 0);
+    return room;
+}
+
 static uint64_t cholesky_scratch(const tn_kernel_query *query)
 {
-    (void)query;
-    return 0;
+    const tn_layout *l = &query->outputs[0], batch = job_batch(l, 2);
+    return job_scratch(query, tn_layout_count(&batch), cholesky_room(l).size);
 }
 
 static tn_status cholesky_launch(const tn_cpu_call *call)
 {
     struct batch_job job = cholesky_job(call, cholesky_factor);
+    job.room = cholesky_room(&call->outputs[0].layout);
+    job_use_groups(&job, cholesky_group);
     return job_launch(&job, cholesky_explain);
 }
 

@@ -12,6 +12,7 @@ static struct batch_room det_room(const tn_layout *a)
     uint64_t n = (uint64_t)a->extent[a->rank - 1];
     room_add(&room, FACTORS, n * n, (uint64_t)tn_dtype_bytes(a->dtype));
     room_add(&room, PIVOTS, n, sizeof(int));
+    room_add_group(&room, a->dtype, (int64_t)n, 0);
     return room;
 }
 
@@ -58,26 +59,21 @@ static void store_number(const struct batch_job *job, uint32_t output, int64_t i
     tn_set_complex(out, tn_offset_at(&out->layout, at), v);
 }
 
-static int multiply_pivots(const struct batch_job *job, int64_t index, char *room)
+static void multiply_pivots(const struct batch_job *job, int64_t index,
+                            struct matrix_view lu, double sign)
 {
-    struct matrix_view lu = factored_matrix(job, index, room);
-    tn_complex128 v = {1, 0};
-    if (lu.rows > 0 && !number_is_nan(matrix_get(&lu, 0, 0)))
-        v.re = swaps_sign(job, lu.rows, room);
+    tn_complex128 v = {sign, 0};
     for (int64_t i = 0; i < lu.rows; i++)
         v = tn_complex_multiply(v, matrix_get(&lu, i, i));
     store_number(job, 0, index, v);
-    return 0;
 }
 
 // Of a singular matrix the sign is 0 and the logarithm -inf.
-static int add_logarithms(const struct batch_job *job, int64_t index, char *room)
+static void add_logarithms(const struct batch_job *job, int64_t index,
+                           struct matrix_view lu, double swaps)
 {
-    struct matrix_view lu = factored_matrix(job, index, room);
-    tn_complex128 sign = {1, 0}, zero = {0, 0};
+    tn_complex128 sign = {swaps, 0}, zero = {0, 0};
     double sum = 0;
-    if (lu.rows > 0 && !number_is_nan(matrix_get(&lu, 0, 0)))
-        sign.re = swaps_sign(job, lu.rows, room);
     for (int64_t i = 0; i < lu.rows; i++) {
         tn_complex128 v = matrix_get(&lu, i, i);
         double size = hypot(v.re, v.im);
@@ -90,6 +86,60 @@ static int add_logarithms(const struct batch_job *job, int64_t index, char *room
     }
     store_number(job, 0, index, sign);
     store_number(job, 1, index, (tn_complex128){sum, 0});
+}
+
+static int det_of_one(const struct batch_job *job, int64_t index, char *room)
+{
+    struct matrix_view lu = factored_matrix(job, index, room);
+    bool nan = lu.rows > 0 && number_is_nan(matrix_get(&lu, 0, 0));
+    double sign = lu.rows == 0 || nan ? 1 : swaps_sign(job, lu.rows, room);
+    if (job->call->num_outputs == 1)
+        multiply_pivots(job, index, lu, sign);
+    else
+        add_logarithms(job, index, lu, sign);
+    return 0;
+}
+
+// The determinants of a group, whose diagonals have a column for each lane.
+static void store_products(const struct batch_job *job, int64_t index, int64_t count,
+                           int64_t n, double diagonals[][SMALL_MOST_LANES],
+                           const struct small_answer *answer)
+{
+    const struct small_places to = job_places(job, &job->call->outputs[0], 0, index, count);
+    for (int64_t lane = 0; lane < count; lane++) {
+        double v = answer->nan[lane] ? NAN : answer->sign[lane];
+        for (int64_t i = 0; i < n; i++)
+            v *= diagonals[i][lane];
+        if (job->dtype == TN_F32)
+            *(float *)to.at[lane] = (float)v;
+        else
+            *(double *)to.at[lane] = v;
+    }
+}
+
+static int det_of_group(const struct batch_job *job, int64_t index, int64_t count,
+                        char *room, int64_t *out_failed)
+{
+    const tn_tensor *a = &job->call->inputs[0];
+    int64_t n = a->layout.extent[a->layout.rank - 1];
+    struct small_places from = job_places(job, a, 2, index, count);
+    struct small_group group = job_group(job, room, n, 0);
+    struct small_answer answer;
+    double diagonals[SMALL_MOST_ROWS][SMALL_MOST_LANES];
+    (void)out_failed;
+    job->small->load(&group, &from, 0, n);
+    job->small->factor(&group, &answer);
+    for (int64_t i = 0; i < n; i++)
+        job->small->diagonal(&group, i, diagonals[i]);
+    if (job->call->num_outputs == 1)
+        store_products(job, index, count, n, diagonals, &answer);
+    for (int64_t lane = 0; lane < count && job->call->num_outputs == 2; lane++) {
+        struct matrix_view lu = {
+            (char *)&diagonals[0][lane], TN_F64, 0, n, n, SMALL_MOST_LANES, 0};
+        if (answer.nan[lane])
+            diagonals[0][lane] = NAN;
+        add_logarithms(job, index + lane, lu, answer.sign[lane]);
+    }
     return 0;
 }
 
@@ -100,23 +150,24 @@ static uint64_t det_scratch(const tn_kernel_query *query)
 }
 #define slogdet_scratch det_scratch
 
-static tn_status det_launch_as(const tn_cpu_call *call, const char *name, job_run run)
+static tn_status det_launch_as(const tn_cpu_call *call, const char *name)
 {
     const tn_layout *a = &call->inputs[0].layout;
     double n = (double)a->extent[a->rank - 1];
-    struct batch_job job = job_start(call, name, run, a, 2, n * n * n * 2 / 3);
+    struct batch_job job = job_start(call, name, det_of_one, a, 2, n * n * n * 2 / 3);
     job.room = det_room(a);
+    job_use_groups(&job, det_of_group);
     return job_launch(&job, job_refused);
 }
 
 static tn_status det_launch(const tn_cpu_call *call)
 {
-    return det_launch_as(call, "linalg.det", multiply_pivots);
+    return det_launch_as(call, "linalg.det");
 }
 
 static tn_status slogdet_launch(const tn_cpu_call *call)
 {
-    return det_launch_as(call, "linalg.slogdet", add_logarithms);
+    return det_launch_as(call, "linalg.slogdet");
 }
 
 // --- types and rules --------------------------------------------------------------------

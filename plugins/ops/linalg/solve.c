@@ -28,6 +28,8 @@ static struct batch_room solve_room(const tn_layout *a, const tn_layout *b)
     room_add(&room, FACTORS, n * n, bytes);
     room_add(&room, PIVOTS, n, sizeof(int));
     room_add(&room, SOLUTIONS, columns == 1 ? 0 : tn_saturated_multiply(n, columns), bytes);
+    if (columns > 0)
+        room_add_group(&room, a->dtype, (int64_t)n, (int64_t)columns);
     return room;
 }
 
@@ -71,6 +73,31 @@ static int solve_system(const struct batch_job *job, int64_t index, char *room)
     return info;
 }
 
+// Small systems side by side, each with its own exchanges of rows.
+static int solve_group(const struct batch_job *job, int64_t index, int64_t count,
+                       char *room, int64_t *out_failed)
+{
+    const tn_cpu_call *call = job->call;
+    int32_t core = call->inputs[1].layout.rank == 1 ? 1 : 2;
+    int64_t n = last_extent(&call->inputs[0].layout);
+    struct small_places a = job_places(job, &call->inputs[0], 2, index, count);
+    struct small_places b = job_places(job, &call->inputs[1], core, index, count);
+    struct small_places x = job_places(job, &call->outputs[0], core, index, count);
+    int64_t k = core == 1 ? 1 : last_extent(&call->inputs[1].layout);
+    struct small_group group = job_group(job, room, n, k);
+    struct small_answer answer;
+    job->small->load(&group, &a, 0, n);
+    job->small->load(&group, &b, n, k);
+    job->small->factor(&group, &answer);
+    int code = job_group_zero(&answer, index, count, out_failed);
+    if (code != 0)
+        return code;
+    job->small->solve(&group, false, false);
+    job->small->store(&group, &x, n, k, count);
+    job_group_fill_nan(job, core, index, count, &answer);
+    return 0;
+}
+
 static uint64_t solve_scratch(const tn_kernel_query *query)
 {
     const tn_layout *b = &query->inputs[1];
@@ -87,6 +114,7 @@ static tn_status solve_launch(const tn_cpu_call *call)
         job_start(call, "linalg.solve", solve_system, &call->outputs[0].layout,
                   b->rank == 1 ? 1 : 2, n * n * (n * 2 / 3 + 2 * k));
     job.room = solve_room(a, b);
+    job_use_groups(&job, solve_group);
     return job_launch(&job, explain_singular);
 }
 
@@ -101,6 +129,7 @@ static struct batch_room inv_room(const struct lapack *lapack, const tn_layout *
     if (lapack)
         lapack->getri(&n, &none, &lda, &pivot, &answer, &query, &info);
     room_add_work(&room, WORK, a->dtype, &answer);
+    room_add_group(&room, a->dtype, n, n);
     return room;
 }
 
@@ -123,6 +152,27 @@ static int invert_matrix(const struct batch_job *job, int64_t index, char *room)
     return info;
 }
 
+static int invert_group(const struct batch_job *job, int64_t index, int64_t count,
+                        char *room, int64_t *out_failed)
+{
+    const tn_cpu_call *call = job->call;
+    int64_t n = last_extent(&call->inputs[0].layout);
+    struct small_places a = job_places(job, &call->inputs[0], 2, index, count);
+    struct small_places x = job_places(job, &call->outputs[0], 2, index, count);
+    struct small_group group = job_group(job, room, n, n);
+    struct small_answer answer;
+    job->small->load(&group, &a, 0, n);
+    job->small->load_identity(&group, n);
+    job->small->factor(&group, &answer);
+    int code = job_group_zero(&answer, index, count, out_failed);
+    if (code != 0)
+        return code;
+    job->small->solve(&group, false, false);
+    job->small->store(&group, &x, n, n, count);
+    job_group_fill_nan(job, 2, index, count, &answer);
+    return 0;
+}
+
 static uint64_t inv_scratch(const tn_kernel_query *query)
 {
     const tn_layout *a = &query->inputs[0], batch = job_batch(a, 2);
@@ -137,6 +187,7 @@ static tn_status inv_launch(const tn_cpu_call *call)
     struct batch_job job =
         job_start(call, "linalg.inv", invert_matrix, a, 2, n * n * n * 2);
     job.room = inv_room(lapack_find(a->dtype, NULL), a);
+    job_use_groups(&job, invert_group);
     return job_launch(&job, explain_singular);
 }
 

@@ -149,24 +149,71 @@ static int triangular_solve(const struct batch_job *job, int64_t index, char *ro
     return 0;
 }
 
-static uint64_t triangular_room(const tn_layout *a)
+static void mark_zero_pivots(const struct batch_job *job, const struct small_group *group,
+                             struct small_answer *answer)
 {
+    double pivots[SMALL_MOST_LANES];
+    for (int64_t i = 0; i < group->n; i++) {
+        job->small->diagonal(group, i, pivots);
+        for (int64_t lane = 0; lane < job->small->lanes; lane++)
+            if (pivots[lane] == 0)
+                answer->zero[lane] = 1;
+    }
+}
+
+// op(a) is read, of which the other triangle may have anything.
+static int triangular_group(const struct batch_job *job, int64_t index, int64_t count,
+                            char *room, int64_t *out_failed)
+{
+    const tn_solve_triangular_attrs *attrs = job->call->attrs;
+    const tn_cpu_call *call = job->call;
+    int32_t core = core_of_b(job);
+    bool turned = attrs->transpose != TN_LINALG_NONE;
+    struct triangular_system m = matrices_of(job, index);
+    struct small_places a = job_places(job, &call->inputs[0], 2, index, count);
+    struct small_places b = job_places(job, &call->inputs[1], core, index, count);
+    struct small_places x = job_places(job, &call->outputs[0], core, index, count);
+    struct small_group group = job_group(job, room, m.a.rows, m.b.columns);
+    struct small_answer answer = {.zero = {0}};
+    if (turned)
+        a.row = m.a.column, a.column = m.a.row;
+    job->small->load(&group, &a, 0, m.a.rows);
+    if (!attrs->unit_diagonal)
+        mark_zero_pivots(job, &group, &answer);
+    int code = job_group_zero(&answer, index, count, out_failed);
+    if (code != 0)
+        return code;
+    job->small->load(&group, &b, m.a.rows, m.b.columns);
+    job->small->solve(&group, (attrs->lower != 0) != turned, attrs->unit_diagonal != 0);
+    job->small->store(&group, &x, m.a.rows, m.b.columns, count);
+    return 0;
+}
+
+static struct batch_room triangular_room(const tn_layout *a, const tn_layout *b)
+{
+    struct batch_room room = {.size = 0};
     uint64_t n = (uint64_t)a->extent[a->rank - 1];
-    return is_by_rows(a) ? 0
-                         : tn_saturated_multiply(n * n, (uint64_t)tn_dtype_bytes(a->dtype));
+    int64_t columns = b->rank == 1 ? 1 : b->extent[b->rank - 1];
+    if (!is_by_rows(a))
+        room_add(&room, 0, n * n, (uint64_t)tn_dtype_bytes(a->dtype));
+    if (columns > 0)
+        room_add_group(&room, a->dtype, (int64_t)n, columns);
+    return room;
 }
 
 static uint64_t solve_triangular_scratch(const tn_kernel_query *query)
 {
-    const tn_layout *out = &query->outputs[0];
-    const tn_layout batch = job_batch(out, query->inputs[1].rank == 1 ? 1 : 2);
-    return job_scratch(query, tn_layout_count(&batch), triangular_room(&query->inputs[0]));
+    const tn_layout *out = &query->outputs[0], *b = &query->inputs[1];
+    const tn_layout batch = job_batch(out, b->rank == 1 ? 1 : 2);
+    return job_scratch(query, tn_layout_count(&batch),
+                       triangular_room(&query->inputs[0], b).size);
 }
 
 static tn_status solve_triangular_launch(const tn_cpu_call *call)
 {
     struct batch_job job = triangular_job(call, triangular_solve);
-    job.room.size = triangular_room(&call->inputs[0].layout);
+    job.room = triangular_room(&call->inputs[0].layout, &call->inputs[1].layout);
+    job_use_groups(&job, triangular_group);
     return job_launch(&job, triangular_explain);
 }
 

@@ -63,9 +63,9 @@ struct matrix_view job_matrix(const struct batch_job *job, const tn_tensor *tens
     return (struct matrix_view){
         .data = tn_element(tensor, offset),
         .dtype = l->dtype,
-        .rows = l->extent[l->rank - core],
+        .rows = core > 0 ? l->extent[l->rank - core] : 1,
         .columns = core == 2 ? l->extent[l->rank - 1] : 1,
-        .row = l->stride[l->rank - core],
+        .row = core > 0 ? l->stride[l->rank - core] : 1,
         .column = core == 2 ? l->stride[l->rank - 1] : 1,
     };
 }
@@ -88,14 +88,21 @@ static char *scratch_of(const tn_cpu_call *call)
 static void run_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     struct batch_progress *p = context;
-    char *room = scratch_of(p->job->call) + worker * p->job->room.size;
-    for (int64_t i = begin; i < end; i++) {
-        int code = p->job->run(p->job, i, room);
+    const struct batch_job *job = p->job;
+    char *room = scratch_of(job->call) + worker * job->room.size;
+    int64_t some = 1;
+    for (int64_t i = begin; i < end; i += some) {
+        int64_t failed = i;
+        some = !job->run_group               ? 1
+               : end - i < job->small->lanes ? end - i
+                                             : job->small->lanes;
+        int code = job->run_group ? job->run_group(job, i, some, room, &failed)
+                                  : job->run(job, i, room);
         if (code == 0)
             continue;
         pthread_mutex_lock(&p->lock);
-        if (p->code == 0 || i < p->failed) {
-            p->failed = i;
+        if (p->code == 0 || failed < p->failed) {
+            p->failed = failed;
             p->code = code;
         }
         pthread_mutex_unlock(&p->lock);
@@ -107,6 +114,8 @@ int job_run_all(struct batch_job *job, int64_t *out_index)
 {
     struct batch_progress p = {.job = job, .lock = PTHREAD_MUTEX_INITIALIZER};
     double grain = WORK_OF_A_TASK / (job->work + 100);
+    if (job->run_group) // whole vectors, which take about as long as one matrix
+        grain = (double)job->small->lanes * (1 + floor(grain));
     if (job->count == 0)
         return 0;
     if (job->count == 1 || !job->call->parallel_for)
@@ -147,11 +156,13 @@ tn_status job_launch(struct batch_job *job, const char *(*explain)(int code))
                                      "%s: LAPACK's integers of 32 bits do not count its "
                                      "work array for matrices of this size",
                                      job->name);
-    tn_status status = lapack_enter(job->call, job->dtype, &job->lapack);
+    tn_status status =
+        job->run_group ? TN_OK : lapack_enter(job->call, job->dtype, &job->lapack);
     if (status != TN_OK)
         return status;
     int code = job_run_all(job, &index);
-    lapack_leave();
+    if (!job->run_group)
+        lapack_leave();
     return code == 0 ? TN_OK : job_fail(job, index, explain(code));
 }
 

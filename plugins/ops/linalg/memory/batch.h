@@ -5,6 +5,7 @@
 #ifndef LINALG_BATCH_H
 #define LINALG_BATCH_H
 
+#include "cpu/linalg/small.h"
 #include "lapack.h"
 #include "matrix.h"
 
@@ -13,9 +14,14 @@ struct batch_job;
 // such as LAPACK's info.
 typedef int (*job_run)(const struct batch_job *job, int64_t index, char *room);
 
-// Parts of a thread's room, in an order that is the primitive's own, and LAPACK's lengths
-// of work arrays.
-enum { ROOM_PARTS = 10 };
+// The same for `count` matrices from `index` on, of which `*out_failed` is the first that
+// went wrong: small ones, side by side (group.c).
+typedef int (*job_run_group)(const struct batch_job *job, int64_t index, int64_t count,
+                             char *room, int64_t *out_failed);
+
+// Parts of a thread's room, in an order that is the primitive's own, the last for groups,
+// and LAPACK's lengths of work arrays.
+enum { ROOM_PARTS = 10, ROOM_GROUP = ROOM_PARTS - 1 };
 struct batch_room {
     uint64_t at[ROOM_PARTS], size;
     int64_t length[ROOM_PARTS]; // of a work array: elements
@@ -27,6 +33,8 @@ struct batch_job {
     const char *name;            // the primitive's, for messages
     const struct lapack *lapack; // NULL: not used
     job_run run;
+    job_run_group run_group;           // NULL: none
+    const struct small_kernels *small; // NULL: not used
     struct batch_room room;
     int64_t count;    // matrices
     double work;      // about how many operations one takes
@@ -46,11 +54,28 @@ void room_add(struct batch_room *room, int part, uint64_t count, uint64_t bytes)
 // first element says how many.
 void room_add_work(struct batch_room *room, int part, tn_dtype dtype, const void *answer);
 
+// Adds the part of groups where matrices of n rows, with k columns beside them, are small
+// enough: it has a length then.
+void room_add_group(struct batch_room *room, tn_dtype dtype, int64_t n, int64_t k);
+// Lets a job whose room has that part use it. `run` is NULL where LAPACK computes all.
+void job_use_groups(struct batch_job *job, job_run_group run);
+// The group of n rows and k columns beside them in a thread's room.
+struct small_group job_group(const struct batch_job *job, char *room, int64_t n, int64_t k);
+// Where an operand has `count` matrices from `index` on; lanes behind have the last one.
+struct small_places job_places(const struct batch_job *job, const tn_tensor *tensor,
+                               int32_t core, int64_t index, int64_t count);
+// The first of `count` lanes with a pivot of 0 and no NaN: its code, or 0.
+int job_group_zero(const struct small_answer *answer, int64_t index, int64_t count,
+                   int64_t *out_failed);
+// NaN for each matrix of output 0 whose lane has one.
+void job_group_fill_nan(const struct batch_job *job, int32_t core, int64_t index,
+                        int64_t count, const struct small_answer *answer);
+
 // The axes of `layout` in front of its last `core`: those of a job.
 tn_layout job_batch(const tn_layout *layout, int32_t core);
 
 // The matrix of an operand with number `index` of the job; `core` axes are its own: 1 for a
-// vector, which is a column. Axes in front broadcast.
+// vector, which is a column, 0 for a number. Axes in front broadcast.
 struct matrix_view job_matrix(const struct batch_job *job, const tn_tensor *tensor,
                               int32_t core, int64_t index);
 
@@ -69,8 +94,8 @@ tn_status job_fail(const struct batch_job *job, int64_t index, const char *what)
 // What to say of a code that no input gives.
 const char *job_refused(int code);
 
-// A kernel's or a reference's launch with LAPACK: finds it, runs the job, and tells of a
-// failed matrix what `explain` says of its code.
+// A kernel's or a reference's launch with LAPACK, or in groups without: finds it, runs the
+// job, and tells of a failed matrix what `explain` says of its code.
 tn_status job_launch(struct batch_job *job, const char *(*explain)(int code));
 
 // A launch as a reference: outputs of any layout are computed in scratch memory first, and

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Small matrices of real numbers, several side by side: element (i, j) of all of them is
+// one vector of 64 bytes, so that each lane has a matrix, with its own order of rows.
+//
+// Threads. Pure functions over memory.
+#ifndef KERNELS_CPU_LINALG_SMALL_H
+#define KERNELS_CPU_LINALG_SMALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SMALL_VECTOR = 64, SMALL_MOST_LANES = 16, SMALL_MOST_ROWS = 32 };
+
+// A group of n x n matrices, with k columns of right-hand sides behind each row.
+struct small_group {
+    unsigned char *work; // n rows of n + k vectors; aligned to SMALL_VECTOR
+    int64_t n, k;
+};
+
+// Matrices in memory: the first element of each lane's, and the distances of rows and of
+// columns in elements.
+struct small_places {
+    char *at[SMALL_MOST_LANES];
+    int64_t row, column;
+};
+
+// What a factorisation says of a lane.
+struct small_answer {
+    int zero[SMALL_MOST_LANES];    // 0, or the number of a pivot that is 0, from 1
+    bool nan[SMALL_MOST_LANES];    // there is a NaN: no number in the group means anything
+    double sign[SMALL_MOST_LANES]; // -1 after an odd number of exchanges
+};
+
+// Of one dtype and one instruction set. Columns are counted from the matrix's first, right-
+// hand sides from n.
+struct small_kernels {
+    int64_t lanes;
+    void (*load)(const struct small_group *group, const struct small_places *from,
+                 int64_t first, int64_t columns);
+    void (*load_identity)(const struct small_group *group, int64_t first);
+    // Of the first `count` lanes.
+    void (*store)(const struct small_group *group, const struct small_places *to,
+                  int64_t first, int64_t columns, int64_t count);
+    // LU factors by exchanges of rows, the right-hand sides with them: L^-1 of these is
+    // left.
+    void (*factor)(const struct small_group *group, struct small_answer *out);
+    // Replaces right-hand sides by the solutions of a triangle.
+    void (*solve)(const struct small_group *group, bool lower, bool unit_diagonal);
+    // The lower factor, zeros above it. `zero` tells a pivot that is not above 0.
+    void (*cholesky)(const struct small_group *group, struct small_answer *out);
+    // Element (i, i) of each lane.
+    void (*diagonal)(const struct small_group *group, int64_t i, double *out);
+};
+
+// For each instruction set: of a vector of matrices, and of one matrix, with the same bits.
+#define SMALL_NAME_(dtype, variant) small_kernels_##dtype##_##variant
+#define SMALL_NAME(dtype, variant) SMALL_NAME_(dtype, variant)
+#define SMALL_DECLARE(variant)                                                             \
+    extern const struct small_kernels small_kernels_f32_##variant,                         \
+        small_kernels_f64_##variant, small_kernels_f32_one_##variant,                      \
+        small_kernels_f64_one_##variant
+SMALL_DECLARE(baseline);
+#ifdef CPU_BUILD_X86
+SMALL_DECLARE(avx2);
+SMALL_DECLARE(avx512);
+#endif
+
+#endif // KERNELS_CPU_LINALG_SMALL_H

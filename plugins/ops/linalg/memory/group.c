@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// Small matrices of a job, as many at once as a vector has lanes.
+//
+// LAPACK computes none of them: the bits of a matrix depend neither on threads nor on what
+// stands beside it, which vmap relies on where a matrix is nearly singular.
+#include "batch.h"
+
+#include <pthread.h>
+#include "cpu/instruction_sets.h"
+
+#define MOST_COLUMNS 64
+#define LEAST_COUNT 4 // matrices of a job that are worth lanes
+
+void room_add_group(struct batch_room *room, tn_dtype dtype, int64_t n, int64_t k)
+{
+    if (!tn_is_complex(dtype) && n > 0 && n <= SMALL_MOST_ROWS && k >= 0 &&
+        k <= MOST_COLUMNS)
+        room_add(room, ROOM_GROUP, (uint64_t)(n * (n + k)) + 1, SMALL_VECTOR);
+}
+
+#define VARIANT(name, single, one)                                                         \
+    ((single) ? (one) ? &small_kernels_f32_one_##name : &small_kernels_f32_##name          \
+     : (one)  ? &small_kernels_f64_one_##name                                              \
+              : &small_kernels_f64_##name)
+
+#ifdef CPU_BUILD_X86
+static uint32_t features; // of the processor
+
+// Asked for once: a virtual machine takes microseconds to answer.
+static void read_features(void)
+{
+    features = cpu_features();
+}
+
+// The features that TENON_CPU allows.
+static uint32_t allowed_features(const tn_host *host)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const char *text = host->config(host, "TENON_CPU");
+    pthread_once(&once, read_features);
+    if (text && strcmp(text, "baseline") == 0)
+        return 0;
+    return text && strcmp(text, "avx2") == 0 ? features & CPU_HAS_AVX2 : features;
+}
+#endif
+
+// The variant for this processor; `one`: of one matrix.
+static const struct small_kernels *pick(const tn_host *host, bool single, bool one)
+{
+#ifdef CPU_BUILD_X86
+    uint32_t has = allowed_features(host);
+    if (has & CPU_HAS_AVX512)
+        return VARIANT(avx512, single, one);
+    if (has & CPU_HAS_AVX2)
+        return VARIANT(avx2, single, one);
+#else
+    (void)host;
+#endif
+    return VARIANT(baseline, single, one);
+}
+
+void job_use_groups(struct batch_job *job, job_run_group run)
+{
+    if (job->room.length[ROOM_GROUP] == 0)
+        return;
+    job->small = pick(job->call->host, job->dtype == TN_F32, job->count < LEAST_COUNT);
+    job->run_group = run;
+}
+
+struct small_group job_group(const struct batch_job *job, char *room, int64_t n, int64_t k)
+{
+    uintptr_t at = (uintptr_t)(room + job->room.at[ROOM_GROUP]);
+    size_t gap = (SMALL_VECTOR - at % SMALL_VECTOR) % SMALL_VECTOR;
+    return (struct small_group){(unsigned char *)room + job->room.at[ROOM_GROUP] + gap, n,
+                                k};
+}
+
+// The distance of neighbours along the last axis of the batch, in bytes.
+static int64_t step_of(const struct batch_job *job, const tn_layout *l, int32_t core)
+{
+    int32_t axis = l->rank - core - 1;
+    return job->batch.rank > 0 && axis >= 0 && l->extent[axis] > 1
+               ? l->stride[axis] * tn_dtype_bytes(l->dtype)
+               : 0;
+}
+
+struct small_places job_places(const struct batch_job *job, const tn_tensor *tensor,
+                               int32_t core, int64_t index, int64_t count)
+{
+    int64_t inner = job->batch.rank > 0 ? job->batch.extent[job->batch.rank - 1] : 1;
+    int64_t step = step_of(job, &tensor->layout, core), place = index % inner;
+    struct matrix_view view = job_matrix(job, tensor, core, index);
+    struct small_places places = {.row = view.row, .column = view.column};
+    for (int64_t lane = 0; lane < SMALL_MOST_LANES; lane++) {
+        places.at[lane] = view.data;
+        if (lane + 1 >= count)
+            continue;
+        if (++place < inner) {
+            view.data += step;
+        } else {
+            view = job_matrix(job, tensor, core, index + lane + 1);
+            place = 0;
+        }
+    }
+    return places;
+}
+
+int job_group_zero(const struct small_answer *answer, int64_t index, int64_t count,
+                   int64_t *out_failed)
+{
+    for (int64_t lane = 0; lane < count; lane++) {
+        if (answer->zero[lane] == 0 || answer->nan[lane])
+            continue;
+        *out_failed = index + lane;
+        return answer->zero[lane];
+    }
+    return 0;
+}
+
+void job_group_fill_nan(const struct batch_job *job, int32_t core, int64_t index,
+                        int64_t count, const struct small_answer *answer)
+{
+    for (int64_t lane = 0; lane < count; lane++)
+        if (answer->nan[lane])
+            matrix_fill_nan(job_matrix(job, &job->call->outputs[0], core, index + lane));
+}
