@@ -112,6 +112,8 @@ static uint32_t computed_set(const struct compiler *c, uint32_t i)
 static void want_operands(struct compiler *c, uint32_t i)
 {
     const struct expr_node *node = c->walk.nodes[i];
+    if (scalars_position(c->expr, node) >= 0)
+        return; // a param
     uint32_t set = computed_set(c, i);
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
         if (!(set >> dtype & 1))
@@ -266,11 +268,20 @@ static uint32_t emit_comparison(struct compiler *c, const struct expr_node *node
     return assemble(a, node->op, TN_BOOL, args[0], args[1], 0);
 }
 
+static uint32_t num_attr_params(const struct compiler *c)
+{
+    return c->expr->num_attrs * (c->split_attrs ? 2 : 1);
+}
+
 static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
 {
     const struct expr_node *node = c->walk.nodes[i];
     struct assembler *a = &c->assembler;
     uint32_t args[3] = {0};
+    int scalar = scalars_position(c->expr, node);
+    if (scalar >= 0)
+        return assemble(a, TN_EXPR_PARAM, dtype, num_attr_params(c) + (uint32_t)scalar, 0,
+                        0);
     for (uint32_t k = 0; k < node->num_args; k++) {
         tn_dtype operand = operand_dtype(c, i, dtype, k);
         args[k] = operand ? c->at[position_of(c, node->args[k])][operand] : ASSEMBLE_NONE;
@@ -380,7 +391,7 @@ static tn_status make_program(struct compiler *c, const tn_dtype *given_dtypes,
         .num_insns = c->assembler.num_insns,
         .constants = c->assembler.constants,
         .num_constants = c->assembler.num_constants,
-        .num_params = expr->num_attrs * (c->split_attrs ? 2 : 1),
+        .num_params = num_attr_params(c) + expr->num_scalars,
         .input_dtypes = input_dtypes,
         .num_inputs = expr->num_inputs,
         .output_dtypes = output_dtypes,

@@ -163,11 +163,12 @@ static subtree power_base(struct tree *t, subtree node, subtree g)
 }
 
 // g * d(a ** b)/db = g * a ** b * log(a). Set to 0 at a == 0; NaN for negative a, where no
-// derivative exists.
+// derivative exists but beside complex numbers.
 static subtree power_exponent(struct tree *t, subtree node, subtree g)
 {
     subtree a = node->args[0];
-    subtree slope = mul(t, node, call(t, TN_EXPR_LOG, a));
+    subtree base = t->has_complex ? add(t, a, tree_imaginary(t, 0)) : a;
+    subtree slope = mul(t, node, call(t, TN_EXPR_LOG, base));
     if (a->op == TREE_NUMBER)
         return is_number(a, 0) ? NULL : mul(t, g, slope);
     subtree at_zero = tree_op(t, TN_EXPR_EQ, a, tree_int(t, 0), NULL);

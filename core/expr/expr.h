@@ -30,6 +30,8 @@ struct expr {
     const char *const *input_names;
     uint32_t num_attrs; // attributes in the trees, in the order of first appearance
     const char *const *attr_names;
+    uint32_t num_scalars; // operations on attributes and numbers alone
+    const struct expr_node **scalars;
     const struct expr_node *const *outputs;
     uint64_t inputs_used; // bit i: input i is in a tree; i < 64
     bool uses_index;      // `index`, the element's row-major number, is in a tree
@@ -143,10 +145,11 @@ int expr_is_input(const struct expr *expr);
 
 // Compiles for these dtypes (output_dtypes NULL: as inferred) and gives an interned program
 // (borrowed). The values of params come from expr_params: param i is attribute
-// attr_names[i]. When some attribute is needed as a float and as an integer, num_params is
-// twice num_attrs and the second half has the integers. A weakly typed input is loaded in
-// its dtype and cast to the dtype of the other operand. Integers compare exactly: where no
-// dtype holds both operands (u64 and i64), and where a number is too large for the other's.
+// attr_names[i]. When some attribute is needed as a float and as an integer, there are
+// twice num_attrs and the second half has the integers. Behind them are the scalars. A
+// weakly typed input is loaded in its dtype and cast to the dtype of the other operand.
+// Integers compare exactly: where no dtype holds both operands (u64 and i64), and where a
+// number is too large for the other's.
 tn_status expr_compile(const struct expr *expr, const struct expr_input *inputs,
                        const tn_dtype *output_dtypes, const tn_expr_program **out_program);
 

@@ -205,11 +205,24 @@ static uint64_t param_bits(const tn_attr_field *field, const void *attrs, bool a
     return scalar_cast(from, as_float ? TN_F64 : from == TN_U64 ? TN_U64 : TN_I64, bits);
 }
 
+// A number, or the attribute in the struct, as the bits of a double.
+static uint64_t leaf_as_float(const struct expr_node *node, const tn_attr_table *table,
+                              const void *attrs)
+{
+    if (node->op == TREE_ATTR)
+        return param_bits(
+            attrs_field(table, (uint32_t)attrs_field_index(table, node->name)), attrs,
+            true);
+    return scalar_cast(type_to_dtype((struct value_type){.kind = node->kind}), TN_F64,
+                       node->bits);
+}
+
 tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
                       const tn_attr_table *table, const void *attrs, uint64_t *params)
 {
     const struct interned_program *interned = (const struct interned_program *)program;
-    for (uint32_t i = 0; i < program->num_params; i++) {
+    uint32_t count = program->num_params - expr->num_scalars;
+    for (uint32_t i = 0; i < count; i++) {
         const char *name = expr->attr_names[i % expr->num_attrs];
         int index = table ? attrs_field_index(table, name) : -1;
         if (index < 0)
@@ -224,6 +237,13 @@ tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
                         : field->kind == TN_ATTR_GRAPH ? "graph"
                                                        : "list");
         params[i] = param_bits(field, attrs, interned->param_is_float[i]);
+    }
+    for (uint32_t i = 0; i < expr->num_scalars; i++) {
+        const struct expr_node *node = expr->scalars[i];
+        uint64_t args[3] = {0};
+        for (uint32_t k = 0; k < node->num_args; k++)
+            args[k] = leaf_as_float(node->args[k], table, attrs);
+        params[count + i] = scalar_op(node->op, TN_F64, TN_F64, args[0], args[1], args[2]);
     }
     return TN_OK;
 }

@@ -227,7 +227,7 @@ const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype, const struct e
 
 // True for operations that are folded when all operands are literals and the result is a
 // float.
-static bool can_fold(int op)
+bool op_folds(int op)
 {
     switch (op_table[op].class) {
     case TN_EXPR_CLASS_SIGN:
@@ -255,7 +255,7 @@ static const struct expr_node *fold(struct tree *t, const struct expr_node *node
         values[i] = node->args[i]->bits;
     }
     // Type errors are reported when the expression is used, when all dtypes are known.
-    if (!can_fold(node->op) || args[0].dtype || args[1].dtype ||
+    if (!op_folds(node->op) || args[0].dtype || args[1].dtype ||
         node_type(node, NULL, args, &type) != TN_OK)
         return NULL;
     if (type.kind != KIND_FLOAT || args[0].kind == KIND_COMPLEX)
@@ -307,7 +307,7 @@ static bool is_complex_itself(const struct expr_node *node)
            (node->op == TREE_NUMBER && node->kind == KIND_COMPLEX);
 }
 
-// Fills attr_names (in the order of first appearance), inputs_used, and the flags.
+// Fills attr_names (in the order of first appearance), scalars, inputs_used, and the flags.
 // The set's lock is held.
 static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
                                 const struct walk *walk)
@@ -331,7 +331,7 @@ static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
         return TN_ERR_MEMORY;
     memcpy(copy, names, expr->num_attrs * sizeof(*copy));
     expr->attr_names = copy;
-    return TN_OK;
+    return scalars_collect(expr, &set->arena, walk);
 }
 
 static struct expr *make_expr(struct expr_set *set, const struct expr *like,

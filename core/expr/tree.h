@@ -225,6 +225,16 @@ static inline uint64_t double_to_bits(double value)
     return v.u;
 }
 
+// Whether `op` of real numbers alone may be computed beforehand, in f64 (tree.c).
+bool op_folds(int op);
+
+// --- scalars (scalars.c) ---------------------------------------------------------------
+
+// Fills the scalars of an expression whose attributes are known.
+tn_status scalars_collect(struct expr *expr, struct arena *arena, const struct walk *walk);
+// The position of a node among the scalars; -1: it is none.
+int scalars_position(const struct expr *expr, const struct expr_node *node);
+
 // --- texts -----------------------------------------------------------------------------
 
 // Prints the outputs, with shared subexpressions as definitions in front; mem_free the

@@ -38,7 +38,7 @@ def bessel(order):
     """exp(-|x|) I(x): the series, whose terms are of one sign; of large numbers the asymptotic one."""
     def f(x):
         x = np.asarray(x, 'g')
-        near, far = np.where(np.abs(x) < 25, x, 0), np.maximum(np.abs(x), 25)
+        near, far = np.where(np.abs(x) < 25, x, 0), np.clip(np.abs(x), 25, np.longdouble('1e4900'))
         term = (near / 2) ** order
         total, tail, last = term, 1, np.longdouble(1)
         for k in range(1, 60):

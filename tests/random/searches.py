@@ -182,9 +182,14 @@ def quantile(x, q, axis=None, keepdims=False, method='linear', of=1):
     return out
 
 
+def size_of_place(x, q):
+    """A place among n numbers is known to n roundings of what lies between two."""
+    return x.size * float(np.nanmax(x) - np.nanmin(x)) / 8 if np.any(np.isfinite(x)) else 0
+
+
 for name in ('quantile', 'nanquantile', 'percentile', 'nanpercentile'):
     entry(name, lambda x, q, of=100 if 'percent' in name else 1, **attrs: quantile(x, q, of=of, **attrs), draw_quantile,
-          dtype=like_first, ulps=2, sums=True, unit='norm')
+          dtype=like_first, ulps=2, sums=True, unit=size_of_place)
 
 
 def average(x, w=None, axis=None, keepdims=False):

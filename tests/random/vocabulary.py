@@ -268,10 +268,6 @@ def searching(d):
 
 # --- borders, rounding --------------------------------------------------------------------
 
-rule('quantile', lambda x, q, axis=None, keepdims=False, method='linear': np.asarray(
-    np.quantile(x, q, axes_of(axis), keepdims=keepdims, method=method)), dtype=lambda x, q, **attrs: np.dtype(x),
-     ulps=2)
-
 
 @operator('select', weight=2)
 def select(d):

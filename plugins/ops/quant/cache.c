@@ -102,7 +102,8 @@ static tn_status update_infer(const tn_infer *infer, tn_type *types)
     for (uint32_t i = 2; i < 4 && status == TN_OK; i++)
         status =
             check_numbers(host, update_inputs[i].name, &infer->types[i], rows->extent[0]);
-    types[0] = infer->types[0];
+    if (status == TN_OK)
+        types[0] = infer->types[0];
     return status;
 }
 
@@ -138,9 +139,11 @@ static tn_status attention_infer(const tn_infer *infer, tn_type *types)
     for (uint32_t i = 3; i < 5 && status == TN_OK; i++)
         status =
             check_numbers(host, attention_inputs[i].name, &infer->types[i], q->extent[0]);
+    if (status)
+        return status;
     types[0] = *q;
     types[0].extent[3] = v.extent[3];
-    return status;
+    return TN_OK;
 }
 
 // --- the reference of cache_update -------------------------------------------------------

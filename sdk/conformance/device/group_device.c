@@ -128,7 +128,7 @@ static bool trial_compare(struct trial *t, struct sample *s, evaluation evaluate
                    t->why);
     } else if (is_known) {
         double tolerance = sample_tolerance(s, t->device->is_exact);
-        const char *failure = outputs_compare(s, got, want, tolerance);
+        const char *failure = apply_compare(&t->pack->maker, s, got, want, tolerance);
         check_case(t->kit);
         if (failure && apply_is_sound(&t->pack->maker, s, want, tolerance))
             check_fail(t->kit, "%s: on %s %s", sample_text(s), t->device->name, failure);

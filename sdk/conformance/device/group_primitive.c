@@ -45,7 +45,7 @@ static bool try_sample(struct primitive_trial *t, const struct sample *s,
     if (status == TN_OK) {
         check_case(k);
         double tolerance = sample_tolerance(s, t->is_exact);
-        const char *failure = outputs_compare(s, got, want, tolerance);
+        const char *failure = apply_compare(&t->maker, s, got, want, tolerance);
         if (failure && apply_is_sound(&t->maker, s, want, tolerance))
             check_fail(k, "%s: %s", sample_text(s), failure);
         outputs_free(got);

@@ -95,7 +95,7 @@ static void kernel_compare(struct kit *k, const struct cpu_launch *l,
                    l->pack->host.failures ? l->pack->host.text : "without a message");
     } else {
         double tolerance = sample_tolerance(l->s, true);
-        const char *failure = outputs_compare(l->s, out, l->want, tolerance);
+        const char *failure = apply_compare(&l->pack->maker, l->s, out, l->want, tolerance);
         if (failure && apply_is_sound(&l->pack->maker, l->s, l->want, tolerance))
             check_fail(k, "%s (%s): %s", sample_text(l->s), how, failure);
     }
@@ -171,8 +171,8 @@ static void check_kernel_in_place(struct kit *k, struct cpu_launch *l)
         array_copy(&out[pair.output], &l->s->in[pair.input]);
         inputs[pair.input] = out[pair.output]; // shared
         if (kernel_launch_once(k, l, inputs, out, cpu_features_here(), 3) == TN_OK) {
-            const char *failure =
-                outputs_compare(l->s, out, l->want, sample_tolerance(l->s, true));
+            const char *failure = apply_compare(&l->pack->maker, l->s, out, l->want,
+                                                sample_tolerance(l->s, true));
             if (failure)
                 check_fail(k, "%s: with output %d in the memory of input %d: %s",
                            sample_text(l->s), pair.output, pair.input, failure);

@@ -44,10 +44,12 @@ void array_fill(struct kit *k, struct array *array, double lo, double hi);
 double array_largest(const struct array *array);
 
 // NULL when all elements agree within `tolerance` times the greater of `least` and the
-// largest magnitude in `want`; NaN agrees with NaN, an infinity with the same infinity.
-// Else a message in static memory.
+// largest magnitude in `want`; NaN agrees with NaN, an infinity with the same infinity, and
+// a complex number that is not finite with any such. Element i may differ by spread[i]
+// more, unless `spread` is NULL; by INFINITY also from NaN. Else a message in static
+// memory.
 const char *array_compare(const struct array *got, const struct array *want,
-                          double tolerance, double least);
+                          double tolerance, double least, const double *spread);
 
 // Writes types as "f32[2,3] i64[3]". Returns `out`.
 const char *types_text(char *out, size_t size, const tn_type *types, uint32_t count);

@@ -24,7 +24,8 @@ static bool exceptions_add(struct exceptions *exceptions, char *line)
 {
     char *rest = line, *kind = next_field(&rest);
     char *pattern = kind ? next_field(&rest) : NULL;
-    if (!pattern || (strcmp(kind, "never") != 0 && strcmp(kind, "today") != 0))
+    if (!pattern || (strcmp(kind, "never") != 0 && strcmp(kind, "today") != 0 &&
+                     strcmp(kind, "sometimes") != 0))
         return false;
     rest += strspn(rest, " \t");
     if (!*rest)
@@ -58,8 +59,10 @@ bool exceptions_read(struct exceptions *exceptions, const char *path)
         memcpy(copy, line, sizeof(line));
         good = exceptions_add(exceptions, copy);
         if (!good)
-            fprintf(stderr, "%s:%d: got \"%s\", expected: never|today PATTERN the reason\n",
-                    path, number, line);
+            fprintf(
+                stderr,
+                "%s:%d: got \"%s\", expected: never|today|sometimes PATTERN the reason\n",
+                path, number, line);
     }
     fclose(file);
     return good;

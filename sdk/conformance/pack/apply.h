@@ -51,6 +51,16 @@ bool apply_repeats(struct sample_maker *maker, const struct sample *s);
 bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
                     const struct array want[MAX_OUT], double tolerance);
 
+// NULL when the outputs, or one of them, agree with the definition's to within `tolerance`,
+// or an element to within some times what it moves by when the inputs are moved by a
+// rounding (condition.c). Else a message.
+const char *apply_compare(struct sample_maker *maker, const struct sample *s,
+                          const struct array *got, const struct array *want,
+                          double tolerance);
+const char *apply_compare_output(struct sample_maker *maker, const struct sample *s,
+                                 uint32_t output, const struct array *got,
+                                 const struct array *want, double tolerance);
+
 // --- graphs ----------------------------------------------------------------------------
 
 // Uploads the inputs of a sample; an input that is not given is NULL in `in`. Returns the

@@ -277,7 +277,7 @@ bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
     bool agrees = true;
     for (uint32_t i = 0; i < s->num_outputs; i++)
         agrees = agrees && !array_compare(&other[i], &want[i], tolerance,
-                                          sample_magnitude(s, &want[i]));
+                                          sample_magnitude(s, &want[i]), NULL);
     outputs_free(other);
     return agrees;
 }

@@ -20,8 +20,8 @@ const char *outputs_compare(const struct sample *s, const struct array *got,
                             const struct array *want, double tolerance)
 {
     for (uint32_t i = 0; i < s->num_outputs; i++) {
-        const char *failure =
-            array_compare(&got[i], &want[i], tolerance, sample_magnitude(s, &want[i]));
+        const char *failure = array_compare(&got[i], &want[i], tolerance,
+                                            sample_magnitude(s, &want[i]), NULL);
         if (failure)
             return failure;
     }

@@ -168,7 +168,7 @@ static void check_reference_layouts(struct pack *pack, struct kit *k, struct sam
         const char *failure =
             first != second ? "it fails with one of them"
             : first         ? NULL
-                            : outputs_compare(s, out, plain, sample_tolerance(s, true));
+                    : apply_compare(&pack->maker, s, out, plain, sample_tolerance(s, true));
         if (failure)
             check_differs(pack, k, s, "inputs %s, outputs %s: %s", layout_names[kind],
                           layout_names[out_kind], failure);
@@ -196,7 +196,8 @@ static void compare_meanings(struct pack *pack, struct kit *k, struct sample *s)
         const char *why = apply_meaning(&pack->maker, s, m, got);
         check_case(k);
         const char *failure =
-            why ? why : outputs_compare(s, got, want, sample_tolerance(s, true));
+            why ? why
+                : apply_compare(&pack->maker, s, got, want, sample_tolerance(s, true));
         if (failure)
             check_differs(pack, k, s, "its %s and its %s differ: %s", names[m],
                           names[first], failure);

@@ -48,6 +48,15 @@ static struct array slice_of(const struct array *array, int32_t axis, int number
     return slice;
 }
 
+// Whether the outputs have room for another axis.
+static bool has_room(const struct sample *s)
+{
+    for (uint32_t i = 0; i < s->num_outputs; i++)
+        if (s->outputs[i].rank == TN_MAX_RANK)
+            return false;
+    return true;
+}
+
 // Chooses the batch axis of each input, -1 for none; at least one input has one. False: no
 // input can have one.
 static bool draw_axes(struct vmap_batch *b)
@@ -106,7 +115,7 @@ static void batch_free(struct vmap_batch *b)
 
 static bool batch_make(struct vmap_batch *b)
 {
-    if (!draw_axes(b))
+    if (!has_room(b->s) || !draw_axes(b))
         return false;
     for (int n = 0; n < BATCH; n++)
         if (!fill_slice(b, n))
@@ -156,8 +165,8 @@ static void compare_output(struct vmap_batch *b, const struct array *got, int32_
         struct sample one = *b->s;
         memcpy(one.in, b->slices[n], sizeof(one.in));
         const char *failure =
-            array_compare(&slice, &b->want[n][output], sample_tolerance(&one, true),
-                          sample_magnitude(&one, &slice));
+            apply_compare_output(&b->pack->maker, &one, output, &slice, &b->want[n][output],
+                                 sample_tolerance(&one, true));
         if (failure)
             check_fail(b->kit, "%s, batch on axes %s: slice %d of output %u: %s",
                        sample_text(b->s), axes_text(b), n, output, failure);

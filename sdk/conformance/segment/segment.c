@@ -40,7 +40,7 @@ void segment_compare(struct fixture *f, tn_buffer *buffer, struct array *got,
 {
     if (!fixture_computes(f) || !fixture_read(f, buffer, 0, got->memory, got->size))
         return;
-    const char *failure = array_compare(got, want, 0, 0);
+    const char *failure = array_compare(got, want, 0, 0, NULL);
     if (failure)
         check_fail(f->kit, "%s: %s", what, failure);
     else if (!array_guards_hold(got, 0x5a))

@@ -210,9 +210,17 @@ tn_array *take_kept(const tn_build *build, tn_array *g, tn_array *indices, const
                     const tn_take_attrs *attrs)
 {
     int32_t axis = tn_axis(attrs->axis, x->rank);
-    tn_ints column = tn_extents(build, indices);
-    for (int32_t i = axis + 1; i < x->rank; i++)
+    tn_ints column = tn_extents(build, indices), shape = ints_of(axis, x->extent);
+    for (uint32_t i = 0; i < column.count; i++)
+        shape.value[shape.count++] = column.value[i];
+    for (int32_t i = axis + 1; i < x->rank; i++) {
         column.value[column.count++] = 1;
+        shape.value[shape.count++] = x->extent[i];
+    }
+    if (x->extent[axis] == 0) // all are dropped
+        return build->op(
+            build, "base.full/1", NULL, 0,
+            tn_attrs("shape", (const tn_ints *)&shape, "dtype", (int64_t)x->dtype));
     tn_array *taken =
         build->op(build, "base.take/1", TN_IN(g, indices), tn_attrs("axis", attrs->axis));
     tn_array *kept =

@@ -80,6 +80,8 @@ static tn_array *last_updates(const tn_build *build, const tn_rule *rule, tn_arr
     if (!x || !u || !indices)
         return NULL;
     int32_t axis = tn_axis(((const tn_take_attrs *)rule->attrs)->axis, x->rank);
+    if (x->extent[axis] == 0) // all are dropped
+        return zeros_like(build, rule->inputs[2], x->dtype);
     tn_array *number =
         with_shape(build, "base.reshape/1", counted(build, type_count(indices), 0),
                    ints_of(indices->rank, indices->extent));

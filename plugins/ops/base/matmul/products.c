@@ -192,41 +192,64 @@ COMPOSITE(vdot, "The sum of conj(a) * b over all elements, in order.",
 
 // --- kron -------------------------------------------------------------------------------
 
-// Each axis of the result is one of a with one of b inside; axes of extent 1 need no place
-// of their own while the products are made.
+// a with each element as often as b has some, times b as often as a has elements: needs no
+// more axes than the result.
+static tn_array *kron_repeated(const tn_build *build, tn_array *x, tn_array *y,
+                               const tn_ints *a, const tn_ints *b)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        tn_int_list times = {1, &b->value[i]};
+        if (b->value[i] != 1)
+            x = build->op(
+                build, "base.repeat/1", TN_IN(x),
+                tn_attrs("repeats", (const tn_int_list *)&times, "axis", (int64_t)i));
+    }
+    y = build->op(build, "base.tile/1", TN_IN(y), tn_attrs("reps", a));
+    return product_multiply(build, x, y);
+}
+
+// Each axis of the result is one of a with one of b inside.
+static tn_array *kron_outer(const tn_build *build, tn_array *x, tn_array *y,
+                            const tn_ints *a, const tn_ints *b, tn_ints shape)
+{
+    tn_ints wide_a = {.given = 1}, wide_b = wide_a;
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (a->value[i] != 1) {
+            wide_a.value[wide_a.count++] = a->value[i];
+            wide_b.value[wide_b.count++] = 1;
+        }
+        if (b->value[i] != 1) {
+            wide_a.value[wide_a.count++] = 1;
+            wide_b.value[wide_b.count++] = b->value[i];
+        }
+    }
+    tn_array *product =
+        product_multiply(build, with_shape(build, "base.reshape/1", x, wide_a),
+                         with_shape(build, "base.reshape/1", y, wide_b));
+    return with_shape(build, "base.reshape/1", product, shape);
+}
+
+// Axes of extent 1 need no place of their own in the outer product; a batch does.
 DECOMPOSE(kron)
 {
     tn_ints a = tn_extents(build, rule->inputs[0]), b = tn_extents(build, rule->inputs[1]);
-    tn_ints wide_a = {.given = 1}, wide_b = wide_a, all = wide_a;
+    tn_ints shape = {.given = 1};
     while (a.count < b.count)
         a = tn_ints_after(1, &a);
     while (b.count < a.count)
         b = tn_ints_after(1, &b);
     uint32_t places = 0;
-    for (uint32_t i = 0; i < a.count; i++)
-        places += (a.value[i] != 1) + (b.value[i] != 1);
-    if (places > TN_MAX_RANK)
-        return build->host->fail(
-            build->host, TN_ERR_ARGUMENT,
-            "a and b have %u axes of extents above 1, expected at most %d", places,
-            TN_MAX_RANK);
     for (uint32_t i = 0; i < a.count; i++) {
-        if (!tn_checked_multiply_extents(a.value[i], b.value[i], &all.value[all.count++]))
+        if (!tn_checked_multiply_extents(a.value[i], b.value[i],
+                                         &shape.value[shape.count++]))
             return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                      "axis %u has too many elements", i);
-        if (a.value[i] != 1) {
-            wide_a.value[wide_a.count++] = a.value[i];
-            wide_b.value[wide_b.count++] = 1;
-        }
-        if (b.value[i] != 1) {
-            wide_a.value[wide_a.count++] = 1;
-            wide_b.value[wide_b.count++] = b.value[i];
-        }
+        places += (a.value[i] != 1) + (b.value[i] != 1);
     }
-    tn_array *product = product_multiply(
-        build, with_shape(build, "base.reshape/1", rule->inputs[0], wide_a),
-        with_shape(build, "base.reshape/1", rule->inputs[1], wide_b));
-    outputs[0] = with_shape(build, "base.reshape/1", product, all);
+    tn_array *x = with_shape(build, "base.reshape/1", rule->inputs[0], a);
+    tn_array *y = with_shape(build, "base.reshape/1", rule->inputs[1], b);
+    outputs[0] = places < TN_MAX_RANK ? kron_outer(build, x, y, &a, &b, shape)
+                                      : kron_repeated(build, x, y, &a, &b);
     return built(outputs[0]);
 }
 

@@ -189,11 +189,6 @@ static tn_status as_strided_view(const tn_view *view, tn_layout *out)
     const strided_attrs *attrs = view->attrs;
     const tn_layout *in = view->input;
     int64_t expected = 1;
-    for (int32_t i = in->rank - 1; i >= 0; i--) {
-        if (in->extent[i] != 1 && in->stride[i] != expected)
-            return TN_ERR_UNSUPPORTED;
-        expected *= in->extent[i];
-    }
     *out = (tn_layout){.dtype = in->dtype,
                        .rank = view->output->rank,
                        .offset = in->offset + attrs->offset};
@@ -201,8 +196,15 @@ static tn_status as_strided_view(const tn_view *view, tn_layout *out)
         out->extent[i] = view->output->extent[i];
         out->stride[i] = attrs->strides.value[i];
     }
-    if (tn_layout_count(out) == 0) // reads nothing, whatever the offset
+    if (tn_layout_count(out) == 0) { // reads nothing, whatever the offset
         out->offset = 0;
+        return TN_OK;
+    }
+    for (int32_t i = in->rank - 1; i >= 0; i--) {
+        if (in->extent[i] != 1 && in->stride[i] != expected)
+            return TN_ERR_UNSUPPORTED;
+        expected *= in->extent[i];
+    }
     return TN_OK;
 }
 
