@@ -23,6 +23,8 @@ struct indexing {
     const tn_tensor *indices;
     bool clamps;    // indices that are out of range; else they are -1
     int64_t *index; // counted from the front; NULL: each is used once, and read there
+    // Of a scatter of single elements, or NULL.
+    void (*put)(void *to, const void *from, const void *index, int64_t count, int64_t n);
     const char *from;
     char *to;
     int32_t dtype;
@@ -310,11 +312,61 @@ static void put_run(const struct indexing *s, char *to, const char *from, int64_
     }
 }
 
-static void add_elements_f32(const struct indexing *s, float *to, const float *from)
+// Of runs of one element: `count` updates along an axis of n, as their indices stand in
+// memory. What is out of range goes to `nowhere`, without a branch, which no processor
+// foresees of a mask.
+typedef void put_elements_fn(void *to, const void *from, const void *index, int64_t count,
+                             int64_t n);
+#define PUT_ELEMENTS(name, T, I, put)                                                      \
+    static void name(void *to, const void *from, const void *index, int64_t count,         \
+                     int64_t n)                                                            \
+    {                                                                                      \
+        const T *x = from;                                                                 \
+        const I *at = index;                                                               \
+        T nowhere = *x, *out = to;                                                         \
+        for (int64_t i = 0; i < count; i++) {                                              \
+            int64_t front = at[i] < 0 ? at[i] + n : at[i];                                 \
+            T *place = (uint64_t)front < (uint64_t)n ? &out[front] : &nowhere;             \
+            *place put x[i];                                                               \
+        }                                                                                  \
+    }
+#define PUT_BOTH(name, T, put)                                                             \
+    PUT_ELEMENTS(name##_by_i32, T, int32_t, put)                                           \
+    PUT_ELEMENTS(name##_by_i64, T, int64_t, put)
+PUT_BOTH(add_f32, float, +=)
+PUT_BOTH(add_f64, double, +=)
+PUT_BOTH(add_32, uint32_t, +=) // integers wrap
+PUT_BOTH(add_64, uint64_t, +=)
+PUT_BOTH(set_8, uint8_t, =)
+PUT_BOTH(set_16, uint16_t, =)
+PUT_BOTH(set_32, uint32_t, =)
+PUT_BOTH(set_64, uint64_t, =)
+PUT_BOTH(set_128, tn_complex128, =)
+#undef PUT_ELEMENTS
+#undef PUT_BOTH
+
+// The loop for runs of one element; NULL: there is none.
+static put_elements_fn *elements_put(const struct indexing *s)
 {
-    for (int64_t i = 0; i < s->count; i++)
-        if (s->index[i] >= 0)
-            to[s->index[i]] += from[i];
+    static put_elements_fn *const set[][2] = {{set_8_by_i32, set_8_by_i64},
+                                              {set_16_by_i32, set_16_by_i64},
+                                              {set_32_by_i32, set_32_by_i64},
+                                              {set_64_by_i32, set_64_by_i64},
+                                              {set_128_by_i32, set_128_by_i64}};
+    static put_elements_fn *const add[TN_NUM_DTYPES][2] = {
+        [TN_F32] = {add_f32_by_i32, add_f32_by_i64},
+        [TN_F64] = {add_f64_by_i32, add_f64_by_i64},
+        [TN_I32] = {add_32_by_i32, add_32_by_i64},
+        [TN_U32] = {add_32_by_i32, add_32_by_i64},
+        [TN_I64] = {add_64_by_i32, add_64_by_i64},
+        [TN_U64] = {add_64_by_i32, add_64_by_i64},
+    };
+    int32_t index = s->indices->layout.dtype;
+    if (s->inner != 1 || (index != TN_I32 && index != TN_I64))
+        return NULL;
+    return s->op == REPLACE       ? set[__builtin_ctz(s->size)][index == TN_I64]
+           : s->op == TN_EXPR_ADD ? add[s->dtype][index == TN_I64]
+                                  : NULL;
 }
 
 // The loop runs over units: a part of the axis, for one outer element. A unit adds the
@@ -329,8 +381,8 @@ static void scatter_units(void *context, int64_t begin, int64_t end, uint32_t wo
         int64_t outer = unit / s->parts, low = unit % s->parts * part, high = low + part;
         char *to = s->to + outer * s->n * bytes;
         const char *from = s->from + outer * s->count * bytes;
-        if (s->inner == 1 && s->dtype == TN_F32 && s->op == TN_EXPR_ADD) {
-            add_elements_f32(s, (void *)to, (const void *)from);
+        if (s->put) {
+            s->put(to, from, first_element(s->indices), s->count, s->n);
             continue;
         }
         for (int64_t i = 0; i < s->count; i++)
@@ -350,9 +402,11 @@ static tn_status scatter(const tn_cpu_call *call, int32_t op)
         return TN_OK;
     start_from_x(call, &s);
     set_indices(call, false, &s);
-    read_indices(call, &s);
+    s.put = elements_put(&s);
     if (s.count == 0)
         return TN_OK;
+    if (!s.put)
+        read_indices(call, &s);
     s.from = first_element(&call->inputs[2]);
     int64_t each = s.count * s.inner;
     if (s.outer.count < call->num_threads && s.inner >= LEAST_RUN &&

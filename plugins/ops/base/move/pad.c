@@ -115,6 +115,27 @@ static tn_array *pad_border(const tn_build *build, tn_array *x, int32_t axis, in
     return with_shape(build, "base.broadcast_to/1", as_dtype(build, one, dtype), shape);
 }
 
+// `count` elements in front of an axis of n, or behind it, in modes up to PAD_WRAP; NULL:
+// so many are no part of x.
+static tn_array *pad_repeated(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
+                              int64_t count, int is_behind, int64_t mode)
+{
+    int64_t most = mode == PAD_EDGE ? INT64_MAX : mode == PAD_REFLECT ? n - 1 : n;
+    if (count > most)
+        return NULL;
+    if (mode == PAD_EDGE) {
+        tn_ints shape = tn_extents(build, x);
+        shape.value[axis] = count;
+        return with_shape(build, "base.broadcast_to/1",
+                          part_of_axis(build, x, axis, is_behind ? n - 1 : 0, 1, 1), shape);
+    }
+    if (mode == PAD_WRAP)
+        return part_of_axis(build, x, axis, is_behind ? 0 : n - count, 1, count);
+    int64_t inward = mode == PAD_REFLECT;
+    return part_of_axis(build, x, axis, is_behind ? n - 1 - inward : count - 1 + inward, -1,
+                        count);
+}
+
 // x with one axis padded, in another mode than "constant".
 static tn_status pad_axis(const tn_build *build, tn_array **x, int32_t axis,
                           const pad_attrs *attrs)
@@ -129,7 +150,12 @@ static tn_status pad_axis(const tn_build *build, tn_array **x, int32_t axis,
         return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                  "axis %d has no elements: only mode constant pads it",
                                  axis);
-    if (attrs->mode <= PAD_WRAP) {
+    int repeats = attrs->mode <= PAD_WRAP;
+    tn_array *front = repeats ? pad_repeated(build, *x, axis, n, before, 0, attrs->mode)
+                              : pad_border(build, *x, axis, before, 0, attrs);
+    tn_array *back = repeats ? pad_repeated(build, *x, axis, n, after, 1, attrs->mode)
+                             : pad_border(build, *x, axis, after, 1, attrs);
+    if (repeats && (!front || !back)) {
         tn_array *i = build->expr(build, "i -> i - before",
                                   TN_IN(counted(build, before + n + after, 0)),
                                   tn_attrs("before", before));
@@ -138,10 +164,10 @@ static tn_status pad_axis(const tn_build *build, tn_array **x, int32_t axis,
         return built(*x);
     }
     if (before)
-        parts[count++] = pad_border(build, *x, axis, before, 0, attrs);
+        parts[count++] = front;
     parts[count++] = *x;
     if (after)
-        parts[count++] = pad_border(build, *x, axis, after, 1, attrs);
+        parts[count++] = back;
     *x = joined(build, parts, count, axis);
     return built(*x);
 }

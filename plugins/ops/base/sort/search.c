@@ -271,23 +271,32 @@ static const tn_attr_field histogram_fields[] = {
     TN_BOOL_FIELD(histogram_attrs, density, 0, "the share of a bin by its width"),
 };
 
-// lo, lo + step, ... hi in f64; one apart where both are equal, as NumPy has it.
-static tn_array *histogram_edges(const tn_build *build, tn_array *x,
-                                 const histogram_attrs *attrs)
+// The first and the last edge in f64; one apart where both would be equal, as NumPy has it.
+static void histogram_range(const tn_build *build, tn_array *x,
+                            const histogram_attrs *attrs, tn_array *range[2])
 {
     int is_given = !isnan(attrs->lo) && !isnan(attrs->hi),
         is_empty = type_count(build->type(x)) == 0;
-    tn_array *lo = build->scalar(build, TN_F64, is_given ? attrs->lo : 0);
-    tn_array *hi = build->scalar(build, TN_F64, is_given ? attrs->hi : is_empty ? 1 : 0);
+    range[0] = build->scalar(build, TN_F64, is_given ? attrs->lo : 0);
+    range[1] = build->scalar(build, TN_F64, is_given ? attrs->hi : is_empty ? 1 : 0);
     if (!is_given && !is_empty) {
-        lo = cast(build, build->op(build, "base.min/1", TN_IN(x), TN_NO_ATTRS), TN_F64);
-        hi = cast(build, build->op(build, "base.max/1", TN_IN(x), TN_NO_ATTRS), TN_F64);
+        range[0] =
+            cast(build, build->op(build, "base.min/1", TN_IN(x), TN_NO_ATTRS), TN_F64);
+        range[1] =
+            cast(build, build->op(build, "base.max/1", TN_IN(x), TN_NO_ATTRS), TN_F64);
     }
+}
+
+#define WITH_RANGE "l = lo == hi ? lo - 0.5 : lo; h = lo == hi ? hi + 0.5 : hi; "
+
+// lo, lo + step, ... hi.
+static tn_array *histogram_edges(const tn_build *build, tn_array *const range[2],
+                                 int64_t bins)
+{
     return build->expr(
         build,
-        "i, lo, hi -> l = lo == hi ? lo - 0.5 : lo; h = lo == hi ? hi + 0.5 : hi; "
-        "i == bins ? h : l + f64(i) * ((h - l) / f64(bins))",
-        TN_IN(counted(build, attrs->bins + 1, 0), lo, hi), tn_attrs("bins", attrs->bins));
+        "i, lo, hi -> " WITH_RANGE "i == bins ? h : l + f64(i) * ((h - l) / f64(bins))",
+        TN_IN(counted(build, bins + 1, 0), range[0], range[1]), tn_attrs("bins", bins));
 }
 
 // `edges` is NULL where the attributes say them.
@@ -325,6 +334,23 @@ static tn_array *histogram_at(const tn_build *build, tn_array *x, tn_array *edge
         TN_IN(search_places(build, edges, x, 1), x, first, last), tn_attrs("bins", bins));
 }
 
+// The same for edges of equal distance, in one step, as NumPy finds them: the bin by the
+// distance from the first edge, or the one beside it where the edges, computed as above,
+// say so.
+static tn_array *histogram_at_distance(const tn_build *build, tn_array *x,
+                                       tn_array *const range[2], int64_t bins)
+{
+    return build->expr(
+        build,
+        "x, lo, hi -> " WITH_RANGE
+        "t = f64(x); w = (h - l) / f64(bins); in = t >= l & t < h; "
+        "p = min(in ? i64(floor((t - l) / (h - l) * f64(bins))) : 0, bins - 1); "
+        "q = t < l + f64(p) * w ? p - 1 : p + 1 < bins & t >= l + f64(p + 1) * w ? p + 1 : "
+        "p; "
+        "in ? max(q, 0) : t == h ? bins - 1 : bins",
+        TN_IN(x, range[0], range[1]), tn_attrs("bins", bins));
+}
+
 DECOMPOSE(histogram)
 {
     const histogram_attrs *attrs = rule->attrs;
@@ -339,9 +365,15 @@ DECOMPOSE(histogram)
                             type_count(build->type(weights)), type_count(build->type(x)));
     if (status)
         return status;
-    edges = edges ? edges : histogram_edges(build, x, attrs);
-    int64_t bins = build->type(edges) ? build->type(edges)->extent[0] - 1 : 0;
-    tn_array *at = histogram_at(build, flattened(build, x), edges, bins);
+    tn_array *range[2], *at;
+    int64_t bins = edges ? build->type(edges)->extent[0] - 1 : attrs->bins;
+    if (edges) {
+        at = histogram_at(build, flattened(build, x), edges, bins);
+    } else {
+        histogram_range(build, x, attrs, range);
+        edges = histogram_edges(build, range, bins);
+        at = histogram_at_distance(build, flattened(build, x), range, bins);
+    }
     outputs[0] = search_counts(build, at, weights ? flattened(build, weights) : NULL, bins);
     outputs[1] = edges;
     if (attrs->density) {
@@ -409,7 +441,9 @@ static tn_status histograms_edges(const tn_build *build, const histograms_attrs 
     tn_status status = histogram_check(build, &one, given);
     if (status)
         return status;
-    *out = given ? given : histogram_edges(build, x, &one);
+    tn_array *range[2];
+    histogram_range(build, x, &one, range);
+    *out = given ? given : histogram_edges(build, range, one.bins);
     return built(*out);
 }
 

@@ -52,10 +52,17 @@ struct chosen {
 static struct chosen unique_choose(const tn_build *build, tn_array *mask, int64_t size)
 {
     struct chosen c = {.n = build->type(mask) ? build->type(mask)->extent[0] : 0};
-    tn_array *is = build->expr(build, "m -> i64(bool(m))", TN_IN(mask), TN_NO_ATTRS);
-    tn_array *running = build->op(build, "base.cumsum/1", TN_IN(is), tn_attrs("axis", 0));
-    c.at = build->expr(build, "m, r -> m != 0 ? r - 1 : size", TN_IN(is, running),
-                       tn_attrs("size", size));
+    // Half the memory where 32 bits count.
+    int is_short = c.n < INT32_MAX && size < INT32_MAX;
+    tn_array *is = build->expr(build, is_short ? "m -> i32(bool(m))" : "m -> i64(bool(m))",
+                               TN_IN(mask), TN_NO_ATTRS);
+    tn_array *running =
+        build->op(build, "base.cumsum/1", TN_IN(is),
+                  tn_attrs("axis", 0, "dtype", (int64_t)(is_short ? TN_I32 : TN_I64)));
+    c.at = build->expr(build,
+                       is_short ? "m, r -> m != 0 ? r - 1 : i32(size)"
+                                : "m, r -> m != 0 ? r - 1 : size",
+                       TN_IN(is, running), tn_attrs("size", size));
     c.count = build->op(build, "base.sum/1", TN_IN(is), TN_NO_ATTRS);
     return c;
 }
@@ -97,12 +104,19 @@ static tn_status nonzero_indices(const tn_build *build, const tn_rule *rule,
     if (status)
         return status;
     struct chosen c = unique_choose(build, flattened(build, x), attrs->size);
-    tn_array *flat = unique_place(build, counted(build, c.n, 0), c.at, attrs->size, -1);
+    tn_array *places = counted(build, c.n, 0);
+    int is_short = c.n < INT32_MAX;
+    if (is_short)
+        places = cast(build, places, TN_I32);
+    tn_array *flat = unique_place(build, places, c.at, attrs->size, -1);
     int64_t inner = 1;
     for (int32_t axis = (int32_t)shape.count - 1; axis >= 0; axis--) {
         int64_t n = shape.value[axis];
         indices[axis] = build->expr(
-            build, "f -> f < 0 ? i64(fill) : f // inner % n", TN_IN(flat),
+            build,
+            is_short ? "f -> f < 0 ? i64(fill) : i64(f // i32(inner) % i32(n))"
+                     : "f -> f < 0 ? i64(fill) : f // inner % n",
+            TN_IN(flat),
             tn_attrs("inner", inner, "n", n ? n : 1, "fill", (int64_t)attrs->fill_value));
         inner *= n ? n : 1; // at most the number of elements
     }
