@@ -294,14 +294,23 @@ void vb_set(tn_step *step, uint32_t operand, uint32_t slot, const tn_layout *lay
     *value = (tn_value){.slot = slot, .layout = *layout};
 }
 
+// Whether the kernel's rules and its own function take these operands, where they lie.
+static bool takes(const tn_kernel *kernel, const tn_kernel_query *query)
+{
+    for (uint32_t i = 0; i < query->num_inputs + query->num_outputs; i++) {
+        uint32_t last = kernel->num_operands - 1;
+        uint32_t dtypes =
+            kernel->operands ? kernel->operands[i < last ? i : last].dtypes : 0;
+        tn_dtype dtype = query->inputs[i].dtype;
+        if (dtypes && dtype != TN_DTYPE_NONE && !(dtypes & TN_DTYPE_BIT(dtype)))
+            return false;
+    }
+    return !kernel->accepts || kernel->accepts(query);
+}
+
 bool vb_use_kernel(struct vulkan_bench *b, tn_step *step, const char *primitive)
 {
     const tn_ops *ops = b->plugin->query(TN_IFACE_OPS);
-    for (uint32_t i = 0; i < ops->num_kernels && !step->kernel; i++)
-        if (strcmp(ops->kernels[i]->primitive, primitive) == 0)
-            step->kernel = ops->kernels[i];
-    if (!step->kernel)
-        return false;
     tn_layout layouts[32];
     for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++)
         layouts[i] = tn_step_input(step, i)->layout;
@@ -310,8 +319,15 @@ bool vb_use_kernel(struct vulkan_bench *b, tn_step *step, const char *primitive)
                              .outputs = layouts + step->num_inputs,
                              .attrs = step->attrs,
                              .num_inputs = step->num_inputs,
-                             .num_outputs = step->num_outputs};
-    if (step->kernel->accepts && !step->kernel->accepts(&query))
+                             .num_outputs = step->num_outputs,
+                             .num_workers = 1};
+    for (uint32_t i = 0; i < ops->num_kernels; i++) {
+        const tn_kernel *kernel = ops->kernels[i];
+        if (strcmp(kernel->primitive, primitive) == 0 && takes(kernel, &query) &&
+            (!step->kernel || kernel->priority > step->kernel->priority))
+            step->kernel = kernel;
+    }
+    if (!step->kernel)
         return false;
     if (step->kernel->scratch_size)
         step->scratch_size = step->kernel->scratch_size(&query);

@@ -360,7 +360,14 @@ static uint32_t used_features(void)
 // 128 x 128 x 128             164 131     75  62    111  84     84  76     40  38
 // 64 x 120 x 84               148 154     76  82     83 109     78  69     41  36
 // 16 x 16 x 16                 72  95     54  66      8  13     53  40     32  24
-static bool panels_are_faster(const struct product *p)
+//
+// On another Xeon (Sapphire Rapids, the core of a virtual machine), in turns with MKL, of
+// f32 1024 x 1024 x 1024 OpenBLAS reaches 153 (MKL 156) and panels 137 (MKL 148), 2048 x
+// 2048 x 2048 157 (158) and 147 (158), 384 x 16384 x 384 137 and 135; of f64 512 x 512 x
+// 512 62 and
+// 71. Several threads share one copy of b in panels: 1024 x 1024 x 1024 on 16 takes 2.2 ms.
+#define LARGE_SIDE 1024
+static bool panels_are_faster(const struct product *p, uint32_t workers)
 {
     const bool is_half = p->operand != p->element, is_wide = p->dtype == TN_F64;
     const uint32_t features = used_features();
@@ -385,6 +392,9 @@ static bool panels_are_faster(const struct product *p)
     if (few_rows || few_columns)
         return work / (double)(few_rows ? p->m : p->n) >= (double)few_least ||
                (!(features & CPU_HAS_AVX512) && p->n > 1);
+    if (workers == 1 && !is_half && !is_wide && p->m >= LARGE_SIDE && p->n >= LARGE_SIDE &&
+        p->k >= LARGE_SIDE)
+        return false;
     if (features & CPU_HAS_AVX512 || is_half)
         return work >= 1 << 20;
     // Without AVX-512.
@@ -395,7 +405,7 @@ static int32_t panels_accepts(const tn_kernel_query *query)
 {
     struct product p;
     product_read_unpacked(&query->inputs[0], &query->inputs[1], &p);
-    if (blas_open() && !panels_are_faster(&p))
+    if (blas_open() && !panels_are_faster(&p, query->num_workers))
         return 0;
     return !query->fused || product_choose_block(&p, p.operand_dtype);
 }
