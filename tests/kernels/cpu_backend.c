@@ -7,6 +7,7 @@
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/nn_attrs.h>
 #include <tenon/ops/reference.h>
+#include "../sanitized.h"
 #include "device_harness.h"
 
 static const tn_plugin *cpu, *packs[2];
@@ -254,7 +255,7 @@ static void check_products(int rounds)
 
 Test(cpu_backend, products_agree)
 {
-    check_products(900);
+    check_products(ROUNDS(900));
 }
 
 // A product that many threads share has parts of few rows.
@@ -264,7 +265,7 @@ Test(cpu_backend, products_on_many_threads_agree)
     harness_threads = "16"; // however many processors there are
     harness_open(&harness, cpu);
     harness_threads = NULL;
-    check_products(4000);
+    check_products(ROUNDS(4000));
 }
 
 // --- reductions ------------------------------------------------------------------------
@@ -279,7 +280,7 @@ static tn_dtype sum_dtype(tn_dtype dtype)
 Test(cpu_backend, reductions_agree)
 {
     static const char *const ids[] = {"base.sum/1", "base.max/1", "base.min/1"};
-    for (int round = 0; round < 600; round++) {
+    for (int round = 0; round < ROUNDS(600); round++) {
         int kind = (int)between(0, 2);
         tn_dtype dtype = (tn_dtype)between(1, 13);
         int32_t rank = (int32_t)between(1, 4);
@@ -318,7 +319,7 @@ Test(cpu_backend, reductions_agree)
 
 Test(cpu_backend, argmax_agrees)
 {
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < ROUNDS(300); round++) {
         int64_t extent[3] = {between(1, 9), between(1, 40), between(1, 9)}, kept[3], n = 0;
         if (between(0, 3) == 0)
             extent[between(0, 2)] = between(1, 400);
@@ -386,7 +387,7 @@ static void draw_indexing(struct application *a, tn_take_attrs *attrs, int scatt
 Test(cpu_backend, taking_and_scattering_agree)
 {
     int taken = 0;
-    for (int round = 0; round < 600; round++) {
+    for (int round = 0; round < ROUNDS(600); round++) {
         tn_take_attrs attrs = {0};
         struct application a = {.attrs = &attrs, .limit = 9};
         draw_indexing(&a, &attrs, round % 2);
@@ -395,7 +396,7 @@ Test(cpu_backend, taking_and_scattering_agree)
         check(&a);
         taken++;
     }
-    cr_assert(taken > 300);
+    cr_assert(taken > ROUNDS(300));
 }
 
 // --- networks --------------------------------------------------------------------------
@@ -462,7 +463,7 @@ static void check_convolution(const char *kernel, struct window_case *c, tn_dtyp
 
 Test(cpu_backend, convolutions_agree)
 {
-    for (int round = 0; round < 120; round++) {
+    for (int round = 0; round < ROUNDS(120); round++) {
         struct window_case c;
         draw_convolution(&c, 0);
         check_convolution("openblas", &c, TN_F32, 0);
@@ -475,7 +476,7 @@ static const tn_dtype tile_floats[] = {TN_F32, TN_F16, TN_F32, TN_BF16};
 // at its end.
 Test(cpu_backend, convolutions_in_tiles_agree)
 {
-    for (int round = 0; round < 160; round++) {
+    for (int round = 0; round < ROUNDS(160); round++) {
         struct window_case c;
         draw_convolution(&c, 0);
         check_convolution("tiles", &c, tile_floats[round % 4], between(0, 2) ? 0 : 40);
@@ -544,7 +545,7 @@ Test(cpu_backend, gradients_of_one_tall_image_agree)
 Test(cpu_backend, depthwise_convolutions_agree)
 {
     static const tn_dtype floats[] = {TN_F32, TN_F16, TN_F32, TN_BF16, TN_F64};
-    for (int round = 0; round < 250; round++) {
+    for (int round = 0; round < ROUNDS(250); round++) {
         struct window_case c;
         draw_convolution(&c, 1);
         check_convolution("depthwise", &c, floats[round % 5], between(0, 2) ? 0 : 40);
@@ -573,7 +574,7 @@ Test(cpu_backend, large_depthwise_convolutions_agree)
 
 Test(cpu_backend, pooling_agrees)
 {
-    for (int round = 0; round < 120; round++) {
+    for (int round = 0; round < ROUNDS(120); round++) {
         tn_pool2d_attrs attrs = {0};
         int64_t x[4] = {between(1, 3), 0, 0, between(1, 9)}, out[4] = {x[0], 0, 0, x[3]};
         int64_t window[2], stride[2], pad[2];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every loop of every variant that this processor can run against its definition, on
-// hostile values
-//
+// hostile values.
 // Lengths go around each vector width, starts are not aligned, canaries stand on both sides
 // of the output, and operands are given as arrays and as scalars. All variants must give
 // the same bits, but see differs_without_fma(); how far they may be from the definition is
@@ -12,6 +11,7 @@
 #include <time.h>
 #include <tenon/ops/reference.h>
 #include "cpu/cpu.h"
+#include "../sanitized.h"
 #include "cpu/ref/ops_ref.h"
 
 static uint64_t seed, state;
@@ -411,7 +411,7 @@ Test(cpu_maps, functions_of_f64_hold_their_bounds_on_many_points)
 {
     static double x[1000], y[1000], out[1000], alone[1000];
     for (size_t f = 0; f < sizeof(wide_bounds) / sizeof(wide_bounds[0]); f++)
-        for (int round = 0; round < 40; round++) {
+        for (int round = 0; round < ROUNDS(40); round++) {
             int32_t op = wide_bounds[f].op;
             fill_wide_points(x, 1000);
             for (int64_t i = 0; round == 0 && i < 1000; i++) // a block without rare cases
@@ -435,7 +435,7 @@ Test(cpu_maps, functions_hold_their_bounds_on_many_points)
 {
     static float x[1000], y[1000], out[1000], first[1000];
     for (int32_t op = 0; op < CPU_NUM_OPS; op++) {
-        for (int round = 0; is_function(op) && round < 40; round++) {
+        for (int round = 0; is_function(op) && round < ROUNDS(40); round++) {
             const struct cpu_kernels *before = NULL;
             fill_points(x, 1000);
             fill_points(y, 1000);

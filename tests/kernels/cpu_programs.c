@@ -8,6 +8,7 @@
 #include "check.h"
 
 #include <math.h>
+#include "../sanitized.h"
 #include "device_harness.h"
 #include "cpu/ref/ops_ref.h"
 
@@ -454,8 +455,8 @@ static void stream_from(int round, int rounds)
 
 Test(cpu_programs, random_programs_agree)
 {
-    for (int round = 0; round < 1500; round++) {
-        stream_from(round, 1500);
+    for (int round = 0; round < ROUNDS(1500); round++) {
+        stream_from(round, ROUNDS(1500));
         struct example e = {0};
         draw_program(&e);
         draw_layouts(&e);
@@ -466,8 +467,8 @@ Test(cpu_programs, random_programs_agree)
 // Rows of one block, of several, and so long that none of their elements are kept.
 Test(cpu_programs, random_row_programs_agree)
 {
-    for (int round = 0; round < 600; round++) {
-        stream_from(round, 600);
+    for (int round = 0; round < ROUNDS(600); round++) {
+        stream_from(round, ROUNDS(600));
         struct example e = {.row = between(1, ONE_BLOCK)};
         if (round % 60 == 0)
             e.row = round == 0 ? MOST_ROW : between(1000, 4000);
@@ -481,8 +482,8 @@ Test(cpu_programs, random_row_programs_agree)
 // nothing, and are run by rows where an input has one element for each.
 Test(cpu_programs, random_groups_of_rows_agree)
 {
-    for (int round = 0; round < 600; round++) {
-        stream_from(round, 600);
+    for (int round = 0; round < ROUNDS(600); round++) {
+        stream_from(round, ROUNDS(600));
         int64_t row = between(1, 3) * (between(0, 1) ? 32 : between(1, 100));
         struct example e = {.row = round % 3 && row <= 150 ? row : 0};
         draw_program(&e);
@@ -519,7 +520,7 @@ static void draw_permuted(struct example *e, int32_t dtype)
 
 Test(cpu_programs, copies_in_any_order_of_axes_agree)
 {
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < ROUNDS(300); round++) {
         struct example e = {0};
         int32_t dtype = (int32_t)between(TN_BOOL, TN_F64);
         add(&e, TN_EXPR_LOAD, computed_dtype(dtype), 0, 0, 0);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "cpu/cpu.h"
+#include "../sanitized.h"
 #include "quant_fixtures.h"
 
 static bool can_run(const struct cpu_quant_kernels *k)
@@ -281,7 +282,7 @@ Test(cpu_quant, rows_are_rounded_to_nearest)
 {
     state = 5;
     for (const struct cpu_quant_kernels *const *k = cpu_quant_variants(); *k; k++)
-        for (int round = 0; can_run(*k) && round < 300; round++) {
+        for (int round = 0; can_run(*k) && round < ROUNDS(300); round++) {
             float x[32], size = ldexpf(1, round % 60 - 30), most = 0;
             for (int i = 0; i < 32; i++) {
                 x[i] = size * next_float();

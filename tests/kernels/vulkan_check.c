@@ -6,6 +6,7 @@
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/reference.h>
 #include <tenon/ops/stages.h>
+#include "../sanitized.h"
 #include "vulkan_check.h"
 
 struct vulkan_bench bench;
@@ -212,9 +213,22 @@ static void compute_reference(const tn_step *step, const tn_tensor *want)
     free(call.scratch);
 }
 
+// Sanitizers look at the host, and take minutes for the references of large products and
+// convolutions, which agree in the build without.
+static bool has_reference(const tn_step *step)
+{
+    enum { MOST = 1 << 12 }; // elements
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        if (tn_layout_count(&tn_step_input(step, i)->layout) > MOST)
+            return !IS_SANITIZED;
+    return !IS_SANITIZED || tn_layout_count(&tn_step_output(step, 0)->layout) <= MOST;
+}
+
 static void compute_want(struct check *check)
 {
     const tn_layout *layout = &tn_step_output(check->step, 0)->layout;
+    if (!has_reference(check->step))
+        return;
     check->want = (tn_tensor){calloc(1, span(layout) + 16), *layout};
     cr_assert(ne(ptr, check->want.data, NULL));
     compute_reference(check->step, &check->want);
@@ -236,7 +250,8 @@ static void compare(const struct check *check)
     uint64_t bytes = span(&out->layout);
     tn_tensor got = {bench.memory[out->slot] + GUARD, out->layout};
     double tolerance = tolerance_of(check);
-    for (int64_t i = 0; i < tn_layout_count(&out->layout); i++) {
+    int64_t count = check->want.data ? tn_layout_count(&out->layout) : 0;
+    for (int64_t i = 0; i < count; i++) {
         tn_complex128 x = tn_get_complex(&got, i), y = tn_get_complex(&check->want, i);
         bool same = x.im == y.im && (x.re == y.re || (isnan(x.re) && isnan(y.re)));
         if (!same &&

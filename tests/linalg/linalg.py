@@ -102,19 +102,19 @@ def triangular_systems_are_solved():
         for of_a, of_b in shapes:
             a, b = lower(d, *of_a), numbers(d, *of_b, seed=1)
             column = b[..., None] if b.ndim == 1 else b
-            for trans, op in (("none", lambda x: x), ("transpose", lambda x: x.swapaxes(-1, -2)), ("adjoint", adjoint)):
-                for unit in (False, True):
-                    one = a - np.tril(np.triu(a)) + np.eye(of_a[-1]) if unit else a
-                    u = str(unit).lower()
-                    # The other triangle is not read: a has numbers there.
-                    got = run(f"f = a + triu(c, k=1); linalg.solve_triangular(f, b, lower=true, transpose={trans}, unit_diagonal={u}),"
-                              f" linalg.solve_triangular(f.mT, b, transpose={trans}, unit_diagonal={u})",
-                              a=a, b=b, c=numbers(d, *of_a, seed=2))
-                    for x, factor in zip(got, (one, one.swapaxes(-1, -2))):
-                        again = op(factor) @ (x[..., None] if b.ndim == 1 else x)
-                        again = again[..., 0] if b.ndim == 1 else again
-                        want = np.broadcast_to(column[..., 0] if b.ndim == 1 else b, again.shape)
-                        close(again.astype(d), want, f"solve_triangular of {d}{of_a} {of_b} {trans} {u}", 500)
+            ways = [(trans, op, unit) for trans, op in (("none", lambda x: x), ("transpose", lambda x: x.swapaxes(-1, -2)), ("adjoint", adjoint))
+                    for unit in (False, True)]
+            # The other triangle is not read: a has numbers there.
+            solved = run("f = a + triu(c, k=1); " + ", ".join(
+                f"linalg.solve_triangular({f}, b{more}, transpose={trans}, unit_diagonal={str(unit).lower()})"
+                for trans, _, unit in ways for f, more in (("f", ", lower=true"), ("f.mT", ""))), a=a, b=b, c=numbers(d, *of_a, seed=2))
+            for i, (trans, op, unit) in enumerate(ways):
+                one = a - np.tril(np.triu(a)) + np.eye(of_a[-1]) if unit else a
+                for x, factor in zip(solved[2 * i:], (one, one.swapaxes(-1, -2))):
+                    again = op(factor) @ (x[..., None] if b.ndim == 1 else x)
+                    again = again[..., 0] if b.ndim == 1 else again
+                    want = np.broadcast_to(column[..., 0] if b.ndim == 1 else b, again.shape)
+                    close(again.astype(d), want, f"solve_triangular of {d}{of_a} {of_b} {trans} {unit}", 500)
 
 
 MATRICES = [[1, 1], [4, 4], [3, 4, 4], [5, 3], [3, 5], [2, 2, 33, 20], [0, 3], [3, 0], [0, 0], [0, 3, 2]]
@@ -295,14 +295,14 @@ def singular_matrices_have_determinants_and_adjugates():
 def nan_and_infinity_come_to_an_end():
     """Decompositions by iterations name the matrix; direct methods give NaN."""
     for d in DTYPES:
-        for bad in (np.nan, np.inf):
-            for n in (2, 5, 40):
+        for k, bad in enumerate((np.nan, np.inf)):
+            for i, n in enumerate((2, 5, 40)):
                 a = np.stack([np.eye(n, dtype=d), positive(d, n, n)])
                 a[1, n - 1, 0] = bad
                 with tempfile.TemporaryDirectory() as folder:
                     path = os.path.join(folder, "a.npy")
                     np.save(path, a)
-                    for name in ITERATIVE:
+                    for name in ITERATIVE[(i + k) % 3::3]:
                         refused("eval", f"linalg.{name}(a)", f"a={path}", env=CPU,
                                 saying=f"linalg.{name}: matrix 1 of 2 has a NaN or an infinity, expected finite elements")
                 if np.isnan(bad):

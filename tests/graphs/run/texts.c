@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Expressions of applications are forgotten once nobody uses them: memory is bounded
 // however many texts there are, and what live nodes and plans refer to stays.
+#include "../../sanitized.h"
 #include "../support/common.h"
 
 #include <malloc.h>
 
-#define TEXTS 60000
-#define EVALUATED 4000
+#define TEXTS ROUNDS(60000)
+#define EVALUATED ROUNDS(4000)
 #define MOST_BYTES ((size_t)12 << 20) // more than before, after any number of texts
 
 // What is allocated; sanitizers count for themselves and say 0.
