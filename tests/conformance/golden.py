@@ -12,6 +12,7 @@ import sys
 
 import golden_composites
 import golden_matrices
+import golden_nn
 import golden_numbers
 import golden_numpy
 import golden_operators
@@ -188,6 +189,7 @@ def collect():
     golden_operators.make(add, DTYPES)
     golden_composites.make(add)
     golden_random.make(add)
+    golden_nn.make(add)
     golden_matrices.make(add)
     DTYPES.update({np.dtype('complex64'): 14, np.dtype('complex128'): 15})
     golden_composites.make_complex(add)

@@ -38,9 +38,9 @@ PLUGINS = {"nn": ("plugins/ops/nn", None, None),
 BACKENDS = ("cpu-blas", "vulkan", "vulkan-jit")
 VALUES = [[-3.5, -0.25, 0.0, 1.0, 2.75, 0.5], [4.0, -6.0, 1.5, 0.75, 6.0, -1.0]]
 # Expressions, whether the gate is first, and how near the result is.
-CASES = {"glu(astype(x, f32))": (False, 1e-6), "glu(astype(x, f32), gate_first=true)": (True, 1e-6),
-         "glu(x)": (False, 1e-14), "glu(astype(x, f16))": (False, 4e-3)}
-VARIANTS = {"vulkan": ("glu_f32", "glu_f64", "glu_f16"), "vulkan-jit": ("glu_f32", "glu_f64", "glu_f16")}
+CASES = {"sglu(astype(x, f32))": (False, 1e-6), "sglu(astype(x, f32), gate_first=true)": (True, 1e-6),
+         "sglu(x)": (False, 1e-14), "sglu(astype(x, f16))": (False, 4e-3)}
+VARIANTS = {"vulkan": ("sglu_f32", "sglu_f64", "sglu_f16"), "vulkan-jit": ("sglu_f32", "sglu_f64", "sglu_f16")}
 
 
 PACKED = "org.tenon.o4_r16" # the packed rows of the format
@@ -202,20 +202,20 @@ class Tree:
              "--license", self.source / "LICENSE", "--stamp", self.made / "stamp", out])
 
 
-def glu(row, gate_first):
+def sglu(row, gate_first):
     n = len(row) // 2
     gate, value = (row[:n], row[n:]) if gate_first else (row[n:], row[:n])
     return [v / (1 + math.exp(-g)) for v, g in zip(value, gate)]
 
 
 def check(build, backend, plugins, cache):
-    """That the backend runs its kernels, and they compute glu."""
+    """That the backend runs its kernels, and they compute sglu."""
     env = dict(os.environ, TENON_PLUGIN_PATH=str(plugins), TENON_BACKEND=backend,
                TENON_CACHE_DIR=str(cache), TENON_CHECK="1")
     command, x = build / "tools/tenon/tenon", "x=" + json.dumps(VALUES)
     expression = ", ".join(CASES)
-    told = run([command, "why", "glu(astype(x, f32))", x], env=env)
-    runs = re.search(r"^nn\.glu/1, .* with kernel '\w+' of org\.tenon\.%s\.$" % backend, told, re.M)
+    told = run([command, "why", "sglu(astype(x, f32))", x], env=env)
+    runs = re.search(r"^nn\.sglu/1, .* with kernel '\w+' of org\.tenon\.%s\.$" % backend, told, re.M)
     if not runs:
         sys.exit("%s: got no kernel of its own, expected one\n%s" % (backend, told))
     listed = run([command, "kernels", expression, x], env=env) if backend in VARIANTS else ""
@@ -224,7 +224,7 @@ def check(build, backend, plugins, cache):
             sys.exit("%s: got no launch of %s, expected one\n%s" % (backend, kernel, listed))
     results = json.loads(run([command, "eval", expression, x, "--json"], env=env))["results"]
     for (case, (gate_first, near)), result in zip(CASES.items(), results):
-        expected = [value for row in VALUES for value in glu(row, gate_first)]
+        expected = [value for row in VALUES for value in sglu(row, gate_first)]
         got = sum(result["data"], []) if isinstance(result["data"][0], list) else result["data"]
         for a, b in zip(got, expected, strict=True):
             if not abs(a - b) <= near * abs(b):

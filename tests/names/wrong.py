@@ -85,6 +85,45 @@ linalg.inv([[1.0, 2, 3]])|a has shape [1, 3], expected square matrices
 linalg.cholesky(x)|a has shape [3], expected a matrix: at least 2 axes
 linalg.solve_triangular([[1.0, 2], [0, 3]], x)|a has shape [2, 2] and b [3], expected 2 rows of b
 linalg.cholesky([[1, 2], [2, 5]])|input a is i64, expected one of f32, f64, complex64, complex128
+conv1d(x, x)|x has shape [3], expected 3 axes: N, L, C
+conv1d(ones([1, 3, 1]), ones([1, 4, 1]))|w has 4 elements along L, which reach over 4, expected no more than the 3 of x with its padding
+conv1d(ones([1, 3, 1]), ones([2, 1, 2]))|x has 1 channels, w takes 2 and has 2 filters: expected groups of them, groups is 1
+conv1d(ones([1, 1, 3]), ones([2, 1, 2]), axis=0)|axis is 0, expected 1 or 2
+conv2d(ones([1, 3, 3, 2]), ones([3, 2, 2, 1]), groups=2)|x has 2 channels, w takes 1 and has 3 filters: expected groups of them, groups is 2
+conv2d(ones([1, 3, 3, 1]), ones([1, 2, 2, 1]), padding=[1, 2, 3])|padding has 3 values, expected 1, 2, or 4: two an axis
+conv3d(ones([1, 3, 3, 3, 1]), ones([1, 2, 2, 2, 1]), stride=[1, 0, 1])|stride is 0, expected at least 1 and at most 2147483647
+conv3d(ones([1, 3, 3, 3, 1]), ones([1, 2, 2, 2, 1]), ones([2]))|bias has shape [2], expected [1]
+conv_transpose1d(ones([1, 3, 1]), ones([2, 3, 1]))|x has 1 channels, w takes 2: expected as many, in groups, and groups is 1
+conv_transpose2d(ones([1, 1, 1, 1]), ones([1, 1, 1, 1]), padding=3)|padding is 3 and 3 along H, and nothing is left of the result: expected less than 1 together
+conv_transpose1d(ones([1, 0, 1]), ones([1, 3, 1]))|x has 0 elements along L, expected at least 1, and at most 2147483647 of the result
+conv_transpose1d(ones([1, 9, 1]), ones([1, 1, 1]), stride=2147483647)|x has 9 elements along L, expected at least 1, and at most 2147483647 of the result
+conv1d(ones([1, 9, 1]), ones([1, 1, 1]), input_dilation=2147483647)|input_dilation is 2147483647, too much for 9 elements
+max_pool1d(ones([1, 3, 1]), window=5)|window is 5, expected no more than the 3 elements of x with its padding, of which x has one
+max_pool1d(ones([1, 3, 1]), window=2, padding=2)|padding is 2 and 2, expected at most half of the window's 2
+avg_pool2d(ones([1, 3, 3]), window=2)|x has shape [1, 3, 3], expected 4 axes: N, H, W, C
+avg_pool3d(ones([1, 3, 3, 3, 1]), window=[2, 2])|window has 2 values, expected 1, or 3 for depth, rows and columns
+adaptive_avg_pool1d(ones([1, 3, 1]), output_size=0)|output_size is 0, expected at least 1 and at most 2147483647
+adaptive_max_pool1d(ones([1, 0, 1]), output_size=2)|x has no elements along axis 1, expected at least 1
+global_avg_pool(ones([2, 3]))|x has shape [2, 3] and axis is -1, expected 3 axes or more, and axis 1 or -1
+mean_pool2d(ones([1, 3, 3, 1]), window=2, stride=2, before=0, after=0, extent=9)|9 windows of 2, 2 apart from -0 on, expected all to begin in 3 elements and 0 behind them, each number at most 536870911
+celu(x, alpha=0)|alpha is 0, expected another number
+glu(x)|x has 3 elements along axis 0, expected an even number: values and their gates
+glu(ones([2, 2]), axis=2)|axis is 2, expected one of x's 2
+prelu(ones([2, 3]), ones([2]))|weight has shape [2], expected [3]
+mse_loss(x, x[:2])|target has shape [2], expected [3]
+l1_loss(x, astype(x, f32))|target is f32, expected f64
+binary_cross_entropy(x, x, x[:1])|weight has shape [1], expected [3]
+kl_div(x, x[:1])|target has shape [1], expected [3]
+gaussian_nll_loss(x, x, x[:2])|shape [2] does not broadcast to [3]
+normalize(x, p=0)|p is 0, expected more than 0
+margin_ranking_loss(x, x, x[:1])|target has shape [1], expected [3]
+cosine_embedding_loss(ones([2, 2, 2]), ones([2, 2, 2]), ones([2, 2]))|x1 has shape [2, 2, 2], expected rank 2: N, D
+triplet_margin_loss(x, x, x, p=-1)|p is -1, expected more than 0
+nll_loss(ones([3, 2], dtype=f64), i[:2])|labels has shape [2], expected [3]
+nll_loss(ones([3, 2], dtype=f64), i, x)|weight has shape [3], expected [2]
+cross_entropy(ones([3, 2], dtype=f64), i, label_smoothing=2)|label_smoothing is 2, expected 0 to 1
+cross_entropy(ones([3, 2], dtype=f64), x)|labels has shape [3], expected [3, 2]
+cross_entropy(ones([3, 0], dtype=f64), i)|there are no classes along axis 1
 """
 SMALL = """
 unique_values([3, 1, 2, 1], size=2)|[1 2]|3

@@ -9,6 +9,7 @@ import layers  # noqa: F401: fills RULES
 from draw import FINITE, NO_BATCHES, NO_DERIVATIVES, Draw, Number, Retry
 import elements  # noqa: F401: these add operators
 import matrices  # noqa: F401
+import networks  # noqa: F401
 import samples  # noqa: F401
 import searches  # noqa: F401
 import vocabulary  # noqa: F401

@@ -72,6 +72,8 @@ def compared(facts, ids):
     found = {}
     for name in {case[0] for case in golden.cases} - {n for n in ids if n.startswith("random.")}:
         found[name] = ["NumPy"]
+    for case in golden.golden_nn.nn_values.CASES:
+        found["nn." + case[0]] = ["PyTorch"]
     for name in ids:
         if name.split(".", 1)[1] in rules.RULES and name.split(".")[0] in ("base", "nn", "fft"):
             found.setdefault(name, []).append("NumPy")
@@ -153,11 +155,12 @@ def beside_cell(name, theirs, facts):
 
 def rows(ops, facts):
     owners, tests = names(), compared(facts, [op["id"].split("/")[0] for op in ops])
+    newest = {name: int(revision) for name, revision in sorted(op["id"].split("/") for op in ops)}
     for op in ops:
-        name = op["id"].split("/")[0]
+        name, revision = op["id"].split("/")
         if name.split(".")[0] in SAMPLES:
             continue
-        cells = [f"`{name}`", dtypes_cell(op), kernels_cell(op, facts)]
+        cells = [f"`{name if int(revision) == newest[name] else op['id']}`", dtypes_cell(op), kernels_cell(op, facts)]
         cells += [rule_cell(op, rule, facts) for rule in ("vjp", "jvp", "vmap")]
         cells += [oracle_cell(name, tests, facts), beside_cell(name, owners.get(name, {}), facts)]
         yield name, cells

@@ -136,7 +136,7 @@ static tn_array *mean_loss(tn_scope *s, const struct lenet_step *step)
     tn_array *labels = tn_take(s, step->labels, step->indices, 0);
     labels = tn_astype(s, labels, TN_I32);
     tn_array *scores = lenet_scores(s, step->state, images);
-    return tn_mean(s, tn_cross_entropy(s, scores, labels), NULL, false);
+    return tn_mean(s, tn_cross_entropy(s, scores, labels, NULL, NULL), NULL, false);
 }
 
 tn_status lenet_step(tn_scope *s, const struct lenet_step *step, tn_array **out_loss,

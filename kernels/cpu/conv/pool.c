@@ -13,6 +13,15 @@ static void add_into_f32(float *acc, const float *x, int64_t n)
 static void pool_max_f32(float *acc, const float *x, int64_t pixels, int64_t channels,
                          int64_t step)
 {
+    if (channels == 1) {
+        VECTORIZE for (int64_t p = 0; p < pixels; p++)
+        {
+            float a = acc[p], b = x[p * step];
+            float most = b > a ? b : a;
+            acc[p] = b != b ? b : most;
+        }
+        return;
+    }
     for (int64_t p = 0; p < pixels; p++, acc += channels, x += step) {
         VECTORIZE for (int64_t i = 0; i < channels; i++)
         {
@@ -21,6 +30,51 @@ static void pool_max_f32(float *acc, const float *x, int64_t pixels, int64_t cha
             acc[i] = b != b ? b : most;
         }
     }
+}
+
+// A tap's elements are side by side where images have one channel and windows no distance.
+static void pool_add_f32(float *acc, const float *x, int64_t pixels, int64_t channels,
+                         int64_t step)
+{
+    if (step == channels) {
+        add_into_f32(acc, x, pixels * channels);
+        return;
+    }
+    if (channels == 1) {
+        VECTORIZE for (int64_t p = 0; p < pixels; p++)
+        {
+            acc[p] += x[p * step];
+        }
+        return;
+    }
+    for (int64_t p = 0; p < pixels; p++, acc += channels, x += step)
+        add_into_f32(acc, x, channels);
+}
+
+static void scale_into_f32(float *acc, const float *x, int64_t n, float factor)
+{
+    VECTORIZE for (int64_t i = 0; i < n; i++)
+    {
+        acc[i] += x[i] * factor;
+    }
+}
+
+static void pool_share_f32(float *to, const float *g, int64_t pixels, int64_t channels,
+                           int64_t step, float share)
+{
+    if (step == channels) {
+        scale_into_f32(to, g, pixels * channels, share);
+        return;
+    }
+    if (channels == 1) {
+        VECTORIZE for (int64_t p = 0; p < pixels; p++)
+        {
+            to[p * step] += g[p] * share;
+        }
+        return;
+    }
+    for (int64_t p = 0; p < pixels; p++, g += channels, to += step)
+        scale_into_f32(to, g, channels, share);
 }
 
 static void pool_grad_f32(float *gx, const float *x, const float *out, const float *g,
@@ -45,5 +99,7 @@ static void pool_grad_f32(float *gx, const float *x, const float *out, const flo
 const struct cpu_conv_kernels V(cpu_conv) = {
     .add_into_f32 = add_into_f32,
     .pool_max_f32 = pool_max_f32,
+    .pool_add_f32 = pool_add_f32,
+    .pool_share_f32 = pool_share_f32,
     .pool_grad_f32 = pool_grad_f32,
 };

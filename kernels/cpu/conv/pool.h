@@ -14,6 +14,13 @@ struct cpu_conv_kernels {
     // win.
     void (*pool_max_f32)(float *acc, const float *x, int64_t pixels, int64_t channels,
                          int64_t step);
+    // acc += x, likewise.
+    void (*pool_add_f32)(float *acc, const float *x, int64_t pixels, int64_t channels,
+                         int64_t step);
+    // Its transpose: to += g * share, where the pixel of output pixel p is at to + p *
+    // step.
+    void (*pool_share_f32)(float *to, const float *g, int64_t pixels, int64_t channels,
+                           int64_t step, float share);
     // The gradient of max pooling, for one element of the window as in pool_max_f32. The
     // first element of a window that equals the maximum `out` gets the gradient: where x ==
     // out and taken is 0, gx += g and taken = 1. Call for the elements in row-major order,

@@ -12,9 +12,10 @@ static tn_status same_infer(const tn_infer *infer, tn_type *types)
 
 // --- gelu -------------------------------------------------------------------------------
 
-static const char *const forms[] = {"none", "tanh", NULL};
+static const char *const forms[] = {"none", "tanh", "sigmoid", NULL};
 static const tn_attr_field gelu_fields[] = {
-    TN_CHOICE_FIELD(tn_gelu_attrs, approximate, 0, forms, "none: by erf; or by tanh"),
+    TN_CHOICE_FIELD(tn_gelu_attrs, approximate, 0, forms,
+                    "none: by erf; or by tanh; sigmoid: x * sigmoid(1.702 * x)"),
 };
 
 // 0.7071067811865476 is sqrt(1 / 2), and 0.7978845608028654 sqrt(2 / pi).
@@ -22,6 +23,14 @@ static tn_status gelu_decompose(const tn_build *build, const tn_rule *rule,
                                 tn_array **outputs)
 {
     const tn_gelu_attrs *attrs = rule->attrs;
+    if (attrs->approximate == 2) {
+        tn_array *u =
+            build->expr(build, "x -> 1.702 * x", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
+        u = build->op(build, "base.sigmoid/1", TN_IN(u), TN_NO_ATTRS);
+        outputs[0] =
+            build->expr(build, "x, s -> x * s", TN_IN(rule->inputs[0], u), TN_NO_ATTRS);
+        return built(outputs[0]);
+    }
     const char *text = attrs->approximate
                            ? "x -> 0.5 * x * (1 + tanh(0.7978845608028654 * "
                              "(x + 0.044715 * x * x * x)))"

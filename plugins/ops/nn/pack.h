@@ -24,6 +24,51 @@
     X(conv2d_weight, "conv.c")                                                             \
     X(max_pool2d, "pool.c")                                                                \
     X(max_pool2d_grad, "pool.c")
+// Those in NN_COMPOSITES are put together from others when they are applied.
+#define NN_COMPOSITES(X)                                                                   \
+    X(conv1d, "images/convolutions.c")                                                     \
+    X(conv2d_2, "images/convolutions.c")                                                   \
+    X(conv3d, "images/convolutions.c")                                                     \
+    X(conv_transpose1d, "images/convolutions.c")                                           \
+    X(conv_transpose2d, "images/convolutions.c")                                           \
+    X(conv_transpose3d, "images/convolutions.c")                                           \
+    X(max_pool1d, "images/pooling.c")                                                      \
+    X(max_pool2d_2, "images/pooling.c")                                                    \
+    X(max_pool3d, "images/pooling.c")                                                      \
+    X(avg_pool1d, "images/pooling.c")                                                      \
+    X(avg_pool2d, "images/pooling.c")                                                      \
+    X(avg_pool3d, "images/pooling.c")                                                      \
+    X(adaptive_max_pool1d, "images/pooling.c")                                             \
+    X(adaptive_max_pool2d, "images/pooling.c")                                             \
+    X(adaptive_max_pool3d, "images/pooling.c")                                             \
+    X(adaptive_avg_pool1d, "images/pooling.c")                                             \
+    X(adaptive_avg_pool2d, "images/pooling.c")                                             \
+    X(adaptive_avg_pool3d, "images/pooling.c")                                             \
+    X(global_avg_pool, "images/pooling.c")                                                 \
+    X(global_max_pool, "images/pooling.c")                                                 \
+    X(softmin, "functions/activations.c")                                                  \
+    X(glu, "functions/activations.c")                                                      \
+    X(prelu, "functions/activations.c")                                                    \
+    X(mse_loss, "functions/losses.c")                                                      \
+    X(l1_loss, "functions/losses.c")                                                       \
+    X(smooth_l1_loss, "functions/losses.c")                                                \
+    X(huber_loss, "functions/losses.c")                                                    \
+    X(log_cosh_loss, "functions/losses.c")                                                 \
+    X(hinge_loss, "functions/losses.c")                                                    \
+    X(hinge_embedding_loss, "functions/losses.c")                                          \
+    X(soft_margin_loss, "functions/losses.c")                                              \
+    X(binary_cross_entropy, "functions/losses.c")                                          \
+    X(binary_cross_entropy_with_logits, "functions/losses.c")                              \
+    X(kl_div, "functions/losses.c")                                                        \
+    X(poisson_nll_loss, "functions/losses.c")                                              \
+    X(gaussian_nll_loss, "functions/losses.c")                                             \
+    X(normalize, "functions/distances.c")                                                  \
+    X(cosine_similarity, "functions/distances.c")                                          \
+    X(margin_ranking_loss, "functions/distances.c")                                        \
+    X(cosine_embedding_loss, "functions/distances.c")                                      \
+    X(triplet_margin_loss, "functions/distances.c")                                        \
+    X(nll_loss, "functions/classes.c")                                                     \
+    X(cross_entropy_2, "functions/classes.c")
 #define NN_PRIMITIVES(X)                                                                   \
     X(relu, "activation.c")                                                                \
     X(softmax, "norm.c")                                                                   \
@@ -40,6 +85,27 @@
     X(rope, "rope.c")                                                                      \
     X(scaled_dot_product_attention, "attention.c")                                         \
     X(attention_grad, "attention.c")                                                       \
+    X(mean_pool2d, "images/mean_pool.c")                                                   \
+    X(mean_pool2d_input, "images/mean_pool.c")                                             \
+    X(relu6, "functions/activations.c")                                                    \
+    X(relu2, "functions/activations.c")                                                    \
+    X(selu, "functions/activations.c")                                                     \
+    X(mish, "functions/activations.c")                                                     \
+    X(hardswish, "functions/activations.c")                                                \
+    X(hardsigmoid, "functions/activations.c")                                              \
+    X(logsigmoid, "functions/activations.c")                                               \
+    X(softsign, "functions/activations.c")                                                 \
+    X(tanhshrink, "functions/activations.c")                                               \
+    X(leaky_relu, "functions/activations.c")                                               \
+    X(elu, "functions/activations.c")                                                      \
+    X(celu, "functions/activations.c")                                                     \
+    X(hardshrink, "functions/activations.c")                                               \
+    X(softshrink, "functions/activations.c")                                               \
+    X(squareplus, "functions/activations.c")                                               \
+    X(softplus, "functions/activations.c")                                                 \
+    X(hardtanh, "functions/activations.c")                                                 \
+    X(threshold, "functions/activations.c")                                                \
+    NN_COMPOSITES(X)                                                                       \
     NN_BATCHED(X)
 #define NN_DECLARE(name, ...) extern const tn_primitive nn_##name;
 NN_PRIMITIVES(NN_DECLARE)
@@ -53,7 +119,20 @@ tn_status layer_norm_vjp(const tn_build *build, const tn_rule *rule,
                          tn_array *const *cotangents, const uint64_t *wanted,
                          tn_array **gradients); // norm_grad.c
 
-// --- checks (check.c) -------------------------------------------------------------------
+// The head of a decomposition, and the record of a composite, "nn." `id`, of function
+// NAME_decompose; further fields may follow.
+#define DECOMPOSE(name)                                                                    \
+    static tn_status name##_decompose(const tn_build *build, const tn_rule *rule,          \
+                                      tn_array **outputs)
+#define COMPOSITE(name, text, sentence, ...)                                               \
+    const tn_primitive nn_##name = {.struct_size = sizeof(tn_primitive),                   \
+                                    .id = "nn." text,                                      \
+                                    .doc = sentence,                                       \
+                                    .decompose = name##_decompose,                         \
+                                    __VA_ARGS__}
+
+// --- checks (common/check.c)
+// -------------------------------------------------------------------
 
 #define SHAPE_TEXT 200
 // Writes "[256, 512]" to `buffer`, and returns `buffer`.
@@ -73,6 +152,9 @@ tn_status check_extents(const tn_host *host, const char *input, const tn_type *t
 // not given. Fails on more values, and on one below `least` or above INT32_MAX.
 tn_status read_pair(const tn_host *host, const char *name, const tn_ints *list,
                     int64_t absent, int64_t least, int64_t out[2]);
+
+// Gives `axis` counted from the front; fails when it is none of `rank`.
+tn_status axis_within(const tn_host *host, int64_t axis, int32_t rank, int32_t *out);
 
 // --- graph building ---------------------------------------------------------------------
 

@@ -83,6 +83,8 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(conv2d_weight_depthwise, "blas/kernels_depthwise.c")                                 \
     X(max_pool2d, "ops/kernels_pool.c")                                                    \
     X(max_pool2d_grad, "ops/kernels_pool.c")                                               \
+    X(mean_pool2d, "ops/kernels_mean_pool.c")                                              \
+    X(mean_pool2d_input, "ops/kernels_mean_pool.c")                                        \
     X(take, "ops/kernels_index.c")                                                         \
     X(scatter_add, "ops/kernels_index.c")                                                  \
     X(scatter_set, "ops/kernels_index.c")                                                  \

@@ -45,6 +45,20 @@ typedef struct tn_pool2d_attrs {
         padding; // minus infinities on each side, at most half of the window; not given: 0
 } tn_pool2d_attrs;
 
+// nn.mean_pool2d/1 (x: N,H,W,C) -> N,extent,C: the mean of each window, channel by channel,
+// where x has zeros around: what average pooling is made of. Window i of an axis begins at
+// element i * stride - before. nn.mean_pool2d_input/1 (gradient) -> N,extent,C, the images,
+// is its transpose. Each list has two numbers, of rows and columns, or one for both.
+typedef struct tn_mean_pool2d_attrs {
+    tn_ints window; // rows and columns of a window; required, as all lists
+    tn_ints stride; // elements between windows
+    tn_ints before; // zeros above and left of x
+    tn_ints after;  // zeros below and right of x that count; those behind them do not
+    tn_ints extent; // rows and columns of the result
+    int64_t count_padding; // 0: a mean is of elements of x alone; default 1
+    int64_t divisor;       // what sums are divided by; 0: the elements that count
+} tn_mean_pool2d_attrs;
+
 // nn.softmax/1 (x): exp(x) / sum(exp(x)) along an axis. nn.log_softmax/1 (x): its
 // logarithm, x - log(sum(exp(x))). Both subtract the maximum first, so that exp does not
 // overflow. Of integers they are f64.
@@ -89,7 +103,8 @@ typedef struct tn_cross_entropy_attrs {
 
 // nn.gelu/1 (x): x times the normal distribution up to x, as torch.nn.functional.gelu.
 typedef struct tn_gelu_attrs {
-    int64_t approximate; // 0, "none": by erf. 1, "tanh": by a tanh, off by 1e-3 at most
+    int64_t approximate; // 0, "none": by erf. 1, "tanh": by a tanh, off by 1e-3 at most;
+                         // 2, "sigmoid": x * sigmoid(1.702 * x), off by 0.02
 } tn_gelu_attrs;
 
 // nn.dropout/1 (x): x with each element zero with probability p, and the others divided by

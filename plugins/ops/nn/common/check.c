@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks of arguments, and graph-building helpers: see pack.h.
-#include "pack.h"
+#include "../pack.h"
 #include <stdio.h>
 
 // --- checks -----------------------------------------------------------------------------
@@ -74,6 +74,15 @@ tn_status read_pair(const tn_host *host, const char *name, const tn_ints *list,
                               "%s is %" PRId64 ", expected at least %" PRId64
                               " and at most %d",
                               name, out[i], least, INT32_MAX);
+    return TN_OK;
+}
+
+tn_status axis_within(const tn_host *host, int64_t axis, int32_t rank, int32_t *out)
+{
+    if (axis < -rank || axis >= rank)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "axis is %" PRId64 ", expected one of x's %d", axis, rank);
+    *out = (int32_t)(axis < 0 ? axis + rank : axis);
     return TN_OK;
 }
 

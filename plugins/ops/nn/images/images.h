@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// What convolutions and pooling of 1 to 3 dimensions share: lists of attributes, and the
+// order of axes.
+#ifndef NN_IMAGES_H
+#define NN_IMAGES_H
+
+#include "../pack.h"
+
+#define MOST_SPATIAL 3 // axes between those of images and channels
+
+// Extents and numbers of one axis between those of images and channels.
+struct spatial {
+    int64_t size;          // of x
+    int64_t window;        // elements
+    int64_t stride;        // from one window to the next
+    int64_t before, after; // padding
+    int64_t dilation;      // from one element of a window to the next
+    int64_t out;           // windows
+};
+
+// The letter of axis i of n: of vectors L, of images H and W, of volumes D, too.
+static inline char letter_of(int32_t n, int32_t i)
+{
+    return "LHWDHW"[n * (n - 1) / 2 + i];
+}
+
+// Fills the numbers of `n` axes from a list of one for all, or one an axis; `absent` where
+// it is not given. Fails on one below `least` or above INT32_MAX.
+tn_status read_numbers(const tn_host *host, const char *name, const tn_ints *list,
+                       int32_t n, int64_t absent, int64_t least, int64_t out[MOST_SPATIAL]);
+// Padding: one number for all, one an axis, or two an axis, before and behind it.
+tn_status read_padding(const tn_host *host, const tn_ints *list, int32_t n,
+                       struct spatial axes[MOST_SPATIAL]);
+
+// Checks x, of `n` axes beside images and channels, channels at `axis`, 1 or the last one.
+tn_status check_images(const tn_host *host, const char *input, const tn_type *type,
+                       int32_t n, int64_t axis);
+
+// An array of rank n + 2 with its axis 1 moved to the end where `axis` is 1, and back.
+tn_array *channels_last(const tn_build *build, tn_array *x, int32_t n, int64_t axis);
+tn_array *channels_back(const tn_build *build, tn_array *x, int32_t n, int64_t axis);
+
+// x, channels last, with `value` around: before and after of each of `n` axes. Those below
+// 0 count as 0.
+tn_array *padded_images(const tn_build *build, tn_array *x, int32_t n,
+                        const struct spatial axes[MOST_SPATIAL], double value);
+
+#define AXIS_FIELD(type)                                                                   \
+    TN_I64_FIELD(type, axis, -1, "of channels: the last one, or 1, as PyTorch has it")
+
+#endif // NN_IMAGES_H

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes nn_values.py: what PyTorch's functions give, computed in f64. Run by hand, with PyTorch installed:
+make_nn.py > nn_values.py"""
+import torch
+import torch.nn.functional as F
+from golden_nn import numbers
+
+cases = []
+
+
+def add(name, inputs, f, torch_inputs=None, **attrs):
+    """`inputs`: shapes of numbers(), or lists of values, or None. `f` gets tensors."""
+    given = [None if x is None else torch.tensor(numbers(i, x) if isinstance(x, tuple) else x)
+             for i, x in enumerate(inputs)]
+    given = [x.double() if x is not None and x.is_floating_point() else x for x in given]
+    results = f(*given)
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    cases.append((name, inputs, attrs, [(list(r.shape), [float(f'{v:.13g}') for v in r.double().flatten().tolist()])
+                                        for r in results]))
+
+
+def last(x, *channels_first):
+    """A tensor, and further ones, with axis 1 moved to the end."""
+    out = [None if t is None else t.movedim(1, -1) for t in (x, *channels_first)]
+    return out if channels_first else out[0]
+
+
+def first(*tensors):
+    return [None if t is None else t.movedim(-1, 1) for t in tensors]
+
+
+# --- convolutions -------------------------------------------------------------------------
+
+def convolution(n, x, w, bias=False, transpose=False, **attrs):
+    """Channels first, and the same with channels last."""
+    f = getattr(F, f'conv_transpose{n}d' if transpose else f'conv{n}d')
+    theirs = {k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
+    pads = theirs.pop('padding', 0)
+    turned, steps = theirs.pop('flip', False), theirs.pop('input_dilation', None)
+
+    def call(x, w, b=None):
+        if turned:
+            w = w.flip(*range(2, n + 2))
+        if steps:
+            wide = x.new_zeros(*x.shape[:2], *((s - 1) * d + 1 for s, d in zip(x.shape[2:], steps)))
+            wide[(slice(None), slice(None), *(slice(None, None, d) for d in steps))] = x
+            x = wide
+        if isinstance(pads, tuple) and len(pads) == 2 * n:
+            if transpose:
+                out = f(x, w, b, **theirs)
+                return out[(..., *(slice(pads[2 * i], out.shape[i + 2] - pads[2 * i + 1]) for i in range(n)))]
+            return f(F.pad(x, [p for i in reversed(range(n)) for p in pads[2 * i:2 * i + 2]]), w, b, **theirs)
+        return f(x, w, b, padding=pads, **theirs)
+    name = ('conv_transpose' if transpose else 'conv') + f'{n}d'
+    groups = attrs.get('groups', 1)
+    shapes = [x, w] + ([(w[1] * groups if transpose else w[0],)] if bias else [])
+    add(name, shapes, call, axis=1, **attrs)
+    moved = [(s[0], *s[2:], s[1]) for s in shapes[:2]] + shapes[2:]
+    add(name, moved, lambda x, w, b=None: last(call(*first(x, w), b)), **attrs)
+
+
+convolution(1, (2, 3, 7), (4, 3, 3), True)
+convolution(1, (1, 4, 9), (4, 2, 2), stride=2, padding=1, dilation=2, groups=2)
+convolution(1, (1, 2, 5), (2, 2, 3), padding=[2, 0])
+convolution(1, (1, 3, 6), (3, 1, 4), True, padding=[3, 0], groups=3, flip=True)
+convolution(1, (1, 2, 4), (1, 2, 3), padding=2, input_dilation=[3])
+convolution(2, (1, 2, 5, 4), (2, 2, 3, 2), True)
+convolution(2, (1, 2, 5, 6), (2, 1, 2, 3), stride=[2, 1], padding=[1, 0, 0, 2], groups=2)
+convolution(2, (1, 2, 3, 3), (1, 2, 2, 2), flip=True, padding=1, input_dilation=[2, 1])
+convolution(3, (1, 2, 3, 4, 3), (2, 2, 2, 2, 2), True)
+convolution(3, (1, 4, 4, 3, 4), (2, 2, 2, 3, 2), stride=[2, 1, 1], padding=1, dilation=[2, 1, 1], groups=2)
+convolution(3, (1, 2, 4, 3, 3), (4, 1, 3, 2, 2), True, padding=[2, 0, 1, 0, 0, 0], groups=2)
+convolution(1, (2, 3, 4), (3, 2, 3), True, True)
+convolution(1, (1, 2, 4), (2, 1, 2), True, True, stride=3, padding=1, output_padding=2, groups=2)
+convolution(1, (1, 2, 3), (2, 2, 2), False, True, stride=2, dilation=3, output_padding=2)
+convolution(1, (1, 1, 4), (1, 1, 3), False, True, stride=2, padding=[0, 2])
+convolution(2, (1, 2, 3, 2), (2, 2, 2, 3), True, True)
+convolution(2, (1, 4, 2, 3), (4, 1, 3, 2), True, True, stride=[2, 3], padding=[1, 0], output_padding=[1, 2], groups=2)
+convolution(2, (1, 2, 2, 3), (2, 1, 3, 2), False, True, stride=2, padding=[0, 1, 2, 0], dilation=[1, 2], flip=True)
+convolution(3, (1, 2, 2, 3, 2), (2, 2, 2, 2, 3), True, True)
+convolution(3, (1, 2, 2, 2, 2), (2, 1, 3, 2, 2), False, True, stride=2, padding=1, output_padding=1, groups=2)
+
+# --- pooling ------------------------------------------------------------------------------
+
+def pooling(name, x, **attrs):
+    theirs = {'kernel_size' if k == 'window' else k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
+
+    def call(x):
+        if name.startswith('global'):
+            axes = tuple(range(2, x.ndim))
+            return x.mean(axes, keepdim=True) if 'avg' in name else x.amax(axes, keepdim=True)
+        return getattr(F, name)(x, **theirs)
+    add(name, [x], call, axis=1, **attrs)
+    add(name, [(x[0], *x[2:], x[1])], lambda x: last(call(*first(x))), **attrs)
+
+
+for kind in ('max', 'avg'):
+    pooling(f'{kind}_pool1d', (2, 2, 7), window=[3], stride=2)
+    pooling(f'{kind}_pool1d', (1, 2, 6), window=4, stride=3, padding=2, ceil_mode=True)
+    pooling(f'{kind}_pool2d', (1, 2, 5, 6), window=2)
+    pooling(f'{kind}_pool2d', (1, 3, 5, 7), window=[3, 2], stride=[2, 3], padding=[1, 0], ceil_mode=True)
+    pooling(f'{kind}_pool2d', (1, 1, 4, 4), window=3, stride=2, padding=1, ceil_mode=True)
+    pooling(f'{kind}_pool3d', (1, 2, 3, 4, 5), window=2)
+    pooling(f'{kind}_pool3d', (1, 2, 4, 3, 5), window=[3, 2, 2], stride=[2, 1, 3], padding=[1, 0, 1], ceil_mode=True)
+    pooling(f'adaptive_{kind}_pool1d', (2, 2, 7), output_size=[3])
+    pooling(f'adaptive_{kind}_pool1d', (1, 2, 2), output_size=[5])
+    pooling(f'adaptive_{kind}_pool2d', (1, 2, 4, 6), output_size=[2, 3])
+    pooling(f'adaptive_{kind}_pool2d', (1, 2, 5, 7), output_size=[3, 2])
+    pooling(f'adaptive_{kind}_pool3d', (1, 2, 3, 5, 4), output_size=[2, 3, 4])
+    pooling(f'global_{kind}_pool', (2, 3, 2, 5))
+pooling('avg_pool1d', (1, 2, 6), window=3, stride=2, padding=1, count_include_pad=False)
+pooling('avg_pool2d', (1, 2, 5, 6), window=[3, 4], stride=2, padding=[1, 2], count_include_pad=False, ceil_mode=True)
+pooling('avg_pool2d', (1, 2, 5, 4), window=3, stride=1, padding=1, divisor_override=5)
+pooling('avg_pool3d', (1, 1, 4, 3, 3), window=[3, 2, 2], stride=2, padding=[1, 1, 0], count_include_pad=False)
+pooling('avg_pool3d', (1, 1, 4, 3, 3), window=2, divisor_override=3)
+
+# --- activations --------------------------------------------------------------------------
+
+X = (3, 7)
+WIDE = [-100.0, -21.5, -6.25, -3.0, -1.0, -0.5, -0.125, 0.0, 0.125, 0.5, 1.0, 3.0, 6.0, 6.25, 21.5, 100.0]
+for name in 'relu6 selu mish hardswish hardsigmoid logsigmoid softsign tanhshrink leaky_relu elu celu hardshrink softshrink ' \
+            'softplus hardtanh silu'.split():
+    add(name, [WIDE], getattr(F, name))
+add('relu2', [WIDE], lambda x: x.relu() ** 2)
+add('squareplus', [WIDE], lambda x: (x + (x * x + 4).sqrt()) / 2)
+add('gelu', [X], lambda x: x * torch.sigmoid(1.702 * x), approximate='sigmoid')
+for name, attrs in [('leaky_relu', {'negative_slope': 0.2}), ('elu', {'alpha': 1.5}), ('celu', {'alpha': 2.0}),
+                    ('hardshrink', {'lambd': 1.0}), ('softshrink', {'lambd': 1.0}), ('softplus', {'beta': 2.0, 'threshold': 5.0}),
+                    ('hardtanh', {'min_val': -2.0, 'max_val': 0.5}), ('threshold', {'threshold': 0.125, 'value': -7.0})]:
+    add(name, [WIDE], lambda x, f=getattr(F, name), a=attrs: f(x, **a), **attrs)
+add('softmin', [X], lambda x: F.softmin(x, 0), axis=0)
+add('glu', [(2, 6)], F.glu)
+add('glu', [(4, 3)], lambda x: F.glu(x, 0), axis=0)
+add('prelu', [(2, 3, 4), (3,)], F.prelu, axis=1)
+add('prelu', [(2, 3, 4), (4,)], lambda x, w: last(F.prelu(x.movedim(-1, 1), w)))
+add('prelu', [(2, 3), (1,)], F.prelu)
+
+# --- losses -------------------------------------------------------------------------------
+
+SIGNS = [[1.0, -1.0, 1.0, 1.0], [-1.0, 1.0, -1.0, 1.0]]
+SHARES = [[0.5, 0.25, 0.125, 0.0], [1.0, 0.75, 0.0, 0.5]]
+COUNTS = [[0.0, 1.0, 2.0, 5.0], [3.0, 0.0, 1.0, 7.0]]
+P = (2, 4)
+REDUCTIONS = ('none', 'mean', 'sum')
+
+
+def losses(name, inputs, f=None, **attrs):
+    f = f or getattr(F, name)
+    for reduction in REDUCTIONS[1:] if attrs else REDUCTIONS:
+        def call(*x, r=reduction):
+            return f(*x, reduction=r, **attrs)
+        add(name, inputs, call, **({} if reduction == 'mean' else {'reduction': reduction}), **attrs)
+
+
+def reduced(f):
+    return lambda *x, reduction, **attrs: {'none': lambda v: v, 'mean': torch.mean, 'sum': torch.sum}[reduction](f(*x, **attrs))
+
+
+def weighted(f, **names):
+    """A function whose operands from the third on are called otherwise."""
+    return lambda x, y, *more, **attrs: f(x, y, **{k: more[v] for k, v in names.items() if more[v] is not None}, **attrs)
+
+
+losses('mse_loss', [P, P])
+losses('l1_loss', [P, P])
+losses('smooth_l1_loss', [P, P])
+losses('smooth_l1_loss', [P, P], beta=2.5)
+losses('smooth_l1_loss', [P, P], beta=0.0)
+losses('huber_loss', [P, P])
+losses('huber_loss', [P, P], delta=2.5)
+losses('log_cosh_loss', [P, P], reduced(lambda x, y: torch.logaddexp(x - y, y - x) - torch.tensor(2.0).double().log()))
+losses('hinge_loss', [P, SIGNS], reduced(lambda x, y: (1 - x * y).relu()))
+losses('hinge_embedding_loss', [P, SIGNS])
+losses('hinge_embedding_loss', [P, SIGNS], margin=0.5)
+losses('soft_margin_loss', [P, SIGNS])
+losses('binary_cross_entropy', [SHARES, SHARES])
+losses('binary_cross_entropy', [SHARES, SHARES[::-1], P], weighted(F.binary_cross_entropy, weight=0))
+losses('binary_cross_entropy_with_logits', [P, SHARES])
+losses('binary_cross_entropy_with_logits', [P, SHARES, P, (4,)],
+       weighted(F.binary_cross_entropy_with_logits, weight=0, pos_weight=1))
+losses('binary_cross_entropy_with_logits', [P, SHARES, None, [3.0]],
+       weighted(F.binary_cross_entropy_with_logits, weight=0, pos_weight=1))
+losses('kl_div', [P, SHARES])
+losses('kl_div', [P, P], log_target=True)
+add('kl_div', [P, SHARES], lambda x, y: F.kl_div(x, y, reduction='batchmean'), reduction='batchmean')
+losses('poisson_nll_loss', [P, COUNTS])
+losses('poisson_nll_loss', [P, COUNTS], full=True)
+losses('poisson_nll_loss', [SHARES, COUNTS], log_input=False)
+losses('gaussian_nll_loss', [P, P, SHARES])
+losses('gaussian_nll_loss', [P, P, [[0.5], [2.0]]], full=True, eps=0.75)
+add('normalize', [(3, 4)], lambda x: F.normalize(x, dim=-1))
+add('normalize', [(3, 4)], lambda x: F.normalize(x, 1, 0), p=1.0, axis=0)
+add('normalize', [[[0.0, 0.0], [3.0, 4.0]]], lambda x: F.normalize(x, 3, 1), p=3.0)
+add('cosine_similarity', [(3, 4), (3, 4)], lambda x, y: F.cosine_similarity(x, y, -1))
+add('cosine_similarity', [(3, 4), (3, 4)], lambda x, y: F.cosine_similarity(x, y, 0), axis=0)
+losses('margin_ranking_loss', [P, P, SIGNS])
+losses('margin_ranking_loss', [P, P, SIGNS], margin=1.5)
+losses('cosine_embedding_loss', [(3, 4), (3, 4), [1.0, -1.0, 1.0]])
+losses('cosine_embedding_loss', [(3, 4), (3, 4), [1.0, -1.0, -1.0]], margin=0.25)
+losses('triplet_margin_loss', [(3, 4)] * 3)
+losses('triplet_margin_loss', [(3, 4)] * 3, margin=2.0, p=1.0, swap=True)
+
+LABELS = [2, 0, 3, 2, 1, 2]
+logits = (6, 4)
+losses('nll_loss', [logits, LABELS])
+losses('nll_loss', [logits, LABELS], ignore_index=2)
+losses('nll_loss', [logits, LABELS, [0.5, 2.0, 1.0, 0.25]], lambda x, y, w, **a: F.nll_loss(x, y, w, **a), ignore_index=0)
+add('nll_loss', [(2, 3, 4), [[0, 1, 2, 1], [2, 0, 1, 0]]], F.nll_loss, axis=1)
+for given in ({}, {'ignore_index': 2}, {'label_smoothing': 0.1}, {'label_smoothing': 0.25, 'ignore_index': 0}):
+    for weight in (None, [0.5, 2.0, 0.0, 0.25]):
+        for reduction in REDUCTIONS:
+            add('cross_entropy', [logits, LABELS] + ([weight] if weight else []),
+                lambda x, y, w=None, r=reduction, a=given: F.cross_entropy(x, y, w, reduction=r, **a),
+                **({} if reduction == 'none' else {'reduction': reduction}), **given)
+add('cross_entropy', [P, SHARES], lambda x, y: F.cross_entropy(x, y, reduction='mean'), reduction='mean')
+add('cross_entropy', [P, SHARES, (4,)], lambda x, y, w: F.cross_entropy(x, y, w, reduction='none', label_smoothing=0.5),
+    label_smoothing=0.5)
+add('cross_entropy', [(2, 3, 4), [[0, 1, 2, 1], [2, 0, 1, 0]]],
+    lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1), axis=1, label_smoothing=0.1, reduction='mean')
+
+# --- the file -----------------------------------------------------------------------------
+
+print('# SPDX-License-Identifier: MIT')
+print(f'"""What functions of PyTorch {torch.__version__.split("+")[0]} give; printed by make_nn.py. A case: the operator, '
+      'shapes of inputs or their\nvalues, attributes, and shapes and values of the results."""')
+print('CASES = [')
+for case in cases:
+    print(f'    {case},')
+print(']')

@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: MIT
+"""Operators of pack nn that the other files leave out: convolutions, pooling, activations, losses."""
+import numpy as np
+from draw import given
+from entries import entry, require, unary, wide_float, within
+from layers import log_softmax, softmax
+from rules import like_first
+
+FACTS = {'ulps': 8, 'sums': True, 'unit': True, 'dtype': like_first}
+
+
+def ensure(condition):
+    if not condition:
+        raise ValueError('shapes that do not fit')
+
+
+# --- images -------------------------------------------------------------------------------
+
+
+def lists(x, n, value, absent=1):
+    value = absent if value is None else value
+    value = value if isinstance(value, list) else [value]
+    return value * n if len(value) == 1 else value
+
+
+def sides(n, padding):
+    padding = lists(None, n, padding, 0)
+    return [tuple(padding[2 * i:2 * i + 2]) for i in range(n)] if len(padding) == 2 * n > n else [(p, p) for p in padding]
+
+
+def channels_last(f):
+    """A function of arrays with channels last, by `axis`."""
+    def call(x, *others, axis=-1, **attrs):
+        if axis == 1:
+            x = np.moveaxis(x, 1, -1)
+            others = [np.moveaxis(w, 1, -1) if w is not None and w.ndim > 1 else w for w in others]
+        out = f(x, *others, **attrs)
+        return np.moveaxis(out, -1, 1) if axis == 1 else out
+    return call
+
+
+@channels_last
+def convolution(x, w, bias=None, stride=None, padding=None, dilation=None, input_dilation=None, groups=1, flip=False):
+    n = x.ndim - 2
+    stride, dilation, steps = (lists(x, n, v) for v in (stride, dilation, input_dilation))
+    w = np.flip(w, tuple(range(1, n + 1))) if flip else w
+    wide = np.zeros((x.shape[0], *((s - 1) * d + 1 for s, d in zip(x.shape[1:-1], steps)), x.shape[-1]), x.dtype)
+    wide[(slice(None), *(slice(None, None, d) for d in steps))] = x
+    x = np.pad(wide, [(0, 0), *sides(n, padding), (0, 0)])
+    sizes = [(s - d * (k - 1) - 1) // t + 1 for s, d, k, t in zip(x.shape[1:-1], dilation, w.shape[1:-1], stride)]
+    ensure(min(sizes) > 0)
+    out = np.zeros((x.shape[0], *sizes, w.shape[0]), x.dtype)
+    inputs, outputs = w.shape[-1], w.shape[0] // groups
+    for at in np.ndindex(*w.shape[1:-1]):
+        part = x[(slice(None), *(slice(a * d, a * d + (s - 1) * t + 1, t)
+                                 for a, d, s, t in zip(at, dilation, sizes, stride)))]
+        for g in range(groups):
+            of = slice(g * outputs, (g + 1) * outputs)
+            out[..., of] += part[..., g * inputs:(g + 1) * inputs] @ w[(of, *at)].T
+    return out if bias is None else out + bias
+
+
+@channels_last
+def transpose(x, w, bias=None, stride=None, padding=None, dilation=None, output_padding=None, groups=1, flip=False):
+    n = x.ndim - 2
+    stride, dilation = (lists(x, n, v) for v in (stride, dilation))
+    more = lists(x, n, output_padding, 0)
+    w = np.flip(w, tuple(range(1, n + 1))) if flip else w
+    full = [(s - 1) * t + d * (k - 1) + 1 for s, t, d, k in zip(x.shape[1:-1], stride, dilation, w.shape[1:-1])]
+    inputs, outputs = w.shape[0] // groups, w.shape[-1]
+    out = np.zeros((x.shape[0], *(f + m for f, m in zip(full, more)), outputs * groups), x.dtype)
+    for at in np.ndindex(*w.shape[1:-1]):
+        to = (slice(None), *(slice(a * d, a * d + (s - 1) * t + 1, t)
+                             for a, d, s, t in zip(at, dilation, x.shape[1:-1], stride)))
+        for g in range(groups):
+            of = slice(g * inputs, (g + 1) * inputs)
+            out[to + (slice(g * outputs, (g + 1) * outputs),)] += x[..., of] @ w[(of, *at)]
+    kept = [(low, f + m - high) for (low, high), f, m in zip(sides(n, padding), full, more)]
+    ensure(all(low < high for low, high in kept))
+    out = out[(slice(None), *(slice(*k) for k in kept))]
+    return out if bias is None else out + bias
+
+
+def some_images(d, n, channels=None):
+    shape = [d.number(1, 2), *(d.number(1, 6 - n) for _ in range(n)), channels or d.number(1, 3)]
+    axis = d.one([None, 1])
+    if axis == 1:
+        shape = [shape[0], shape[-1], *shape[1:-1]]
+    i = d.pick(lambda x: wide_float(x) and x.ndim == n + 2 and x.size > 0) if d.chance(0.4) and not channels else d.make(
+        d.one([np.dtype('f4'), np.dtype('f8')]), shape, 'any')
+    return i, axis
+
+
+def pads(d, n, most=1):
+    return d.one([None, d.number(0, most), [d.number(0, most) for _ in range(n)],
+                  [d.number(0, most) for _ in range(2 * n)]])
+
+
+def filters(d, transposed):
+    n = int(d.name[-2])
+    groups = d.one([1, 1, 2])
+    i, axis = some_images(d, n, d.number(1, 2) * groups)
+    x = d.values[i]
+    channels = x.shape[1 if axis == 1 else -1]
+    window = [d.number(1, 3 if n < 3 else 2) for _ in range(n)]
+    ends = (channels, d.number(1, 2)) if transposed else (d.number(1, 2) * groups, channels // groups)
+    w = d.of(x.dtype, (ends[0], ends[1], *window) if axis == 1 else (ends[0], *window, ends[1]))
+    bias = [d.of(x.dtype, (ends[1] * groups if transposed else ends[0],))] if d.chance(0.3) else []
+    attrs = given(axis=axis, groups=groups if groups > 1 else None, stride=d.one([None, d.number(1, 2)]), padding=pads(d, n),
+                  dilation=d.one([None, 2]), flip=d.one([None, True]),
+                  output_padding=d.one([None, d.number(0, 2)]) if transposed else None,
+                  input_dilation=d.one([None, 2]) if not transposed else None)
+    return [i, w, *bias], attrs
+
+
+entry('conv1d conv3d', convolution, lambda d: filters(d, False), sums=True)
+entry('conv_transpose1d conv_transpose2d conv_transpose3d', transpose, lambda d: filters(d, True), sums=True)
+
+
+def pooled(f):
+    @channels_last
+    def call(x, window, stride=None, padding=None, ceil_mode=False, count_include_pad=True, divisor_override=0):
+        n = x.ndim - 2
+        window = lists(x, n, window)
+        stride, around = lists(x, n, stride) if stride else window, sides(n, padding)
+        sizes = []
+        for s, k, t, (low, high) in zip(x.shape[1:-1], window, stride, around):
+            ensure(k <= s + low + high and 2 * max(low, high) <= k)
+            count = (s + low + high - k + (t - 1 if ceil_mode else 0)) // t + 1
+            sizes.append(count - (ceil_mode and (count - 1) * t >= s + low))
+        out = np.zeros((x.shape[0], *sizes, x.shape[-1]), x.dtype)
+        for at in np.ndindex(*sizes):
+            first = [a * t - low for a, t, (low, _) in zip(at, stride, around)]
+            part = x[(slice(None), *(slice(max(a, 0), a + k) for a, k in zip(first, window)))]
+            counted = [min(a + k, s + (high if count_include_pad else 0)) - (a if count_include_pad else max(a, 0))
+                       for a, k, s, (_, high) in zip(first, window, x.shape[1:-1], around)]
+            out[(slice(None), *at)] = f(part, divisor_override or int(np.prod(counted)))
+        return out
+    return call
+
+
+def divided(f):
+    @channels_last
+    def call(x, output_size):
+        n = x.ndim - 2
+        output_size = lists(x, n, output_size)
+        out = np.zeros((x.shape[0], *output_size, x.shape[-1]), x.dtype)
+        for at in np.ndindex(*output_size):
+            part = x[(slice(None), *(slice(a * s // o, -(-(a + 1) * s // o))
+                                     for a, s, o in zip(at, x.shape[1:-1], output_size)))]
+            out[(slice(None), *at)] = f(part, int(np.prod(part.shape[1:-1])))
+        return out
+    return call
+
+
+def greatest(part, count):
+    return np.max(part, axis=tuple(range(1, part.ndim - 1)))
+
+
+def mean(part, count):
+    return np.sum(part, axis=tuple(range(1, part.ndim - 1))) / count
+
+
+def windows(d):
+    n = int(d.name[-2])
+    i, axis = some_images(d, n)
+    attrs = {'window': [d.number(1, 3) for _ in range(n)], 'axis': axis, 'stride': d.one([None, d.number(1, 3)]),
+             'padding': pads(d, n), 'ceil_mode': d.one([None, True])}
+    if d.name.startswith('avg'):
+        attrs['count_include_pad'] = d.one([None, False])
+    return [i], given(**attrs)
+
+
+def outputs(d):
+    n = int(d.name[-2])
+    i, axis = some_images(d, n)
+    return [i], given(output_size=[d.number(1, 4) for _ in range(n)], axis=axis)
+
+
+entry('max_pool1d max_pool3d', pooled(greatest), windows)
+entry('avg_pool1d avg_pool2d avg_pool3d', pooled(mean), windows, ulps=4, sums=True, dtype=like_first)
+for n in '123':
+    entry(f'adaptive_max_pool{n}d', divided(greatest), outputs)
+    entry(f'adaptive_avg_pool{n}d', divided(mean), outputs, ulps=4, sums=True, dtype=like_first)
+
+
+def all_but(x, axis):
+    return tuple(a for a in range(1, x.ndim) if a != axis % x.ndim)
+
+
+entry('global_avg_pool global_max_pool', {
+    'global_avg_pool': lambda x, axis=-1, keepdims=True: np.mean(x, axis=all_but(x, axis), keepdims=keepdims),
+    'global_max_pool': lambda x, axis=-1, keepdims=True: np.max(x, axis=all_but(x, axis), keepdims=keepdims)},
+      unary(fits=lambda x: wide_float(x) and x.ndim > 2 and x.size > 0, axis=lambda d: d.one([None, 1]),
+            keepdims=lambda d: d.one([None, False])), ulps=2, sums=True, dtype=like_first)
+
+
+def plane(d):
+    """mean_pool2d and its transpose, which avg_pool2d checks and counts for."""
+    i, _ = some_images(d, 2)
+    x = d.values[i]
+    require(x.ndim == 4)
+    window, stride = [d.number(1, 3) for _ in 'ab'], [d.number(1, 2) for _ in 'ab']
+    before = [d.number(0, k // 2) for k in window]
+    if d.name == 'mean_pool2d':
+        extent = [(s + b - k) // t + 1 for s, b, k, t in zip(x.shape[1:3], before, window, stride)]
+    else:
+        extent = [(s - 1) * t + k - b for s, b, k, t in zip(x.shape[1:3], before, window, stride)]
+    require(min(extent) > 0)
+    return [i], given(window=window, stride=stride, before=before, after=[0, 0], extent=extent,
+                      count_padding=d.one([None, False]), divisor=d.one([None, 3]))
+
+
+def spread(x, window, stride, before, after, extent, count_padding=True, divisor=0):
+    """Each element is shared out among its window's."""
+    out = np.zeros((x.shape[0], *extent, x.shape[3]), x.dtype)
+    for at in np.ndindex(*x.shape[1:3]):
+        first = [a * t - b for a, t, b in zip(at, stride, before)]
+        ends = [min(a + k, s) for a, k, s in zip(first, window, extent)]
+        count = [e - (a if count_padding else max(a, 0)) for a, e in zip(first, ends)]
+        to = out[:, max(first[0], 0):ends[0], max(first[1], 0):ends[1]]
+        to += (x[:, at[0], at[1]] / (divisor or count[0] * count[1]))[:, None, None]
+    return out
+
+
+def means(x, window, stride, before, after, extent, count_padding=True, divisor=0):
+    out = np.zeros((x.shape[0], *extent, x.shape[3]), x.dtype)
+    for at in np.ndindex(*extent):
+        first = [a * t - b for a, t, b in zip(at, stride, before)]
+        ends = [min(a + k, s) for a, k, s in zip(first, window, x.shape[1:3])]
+        count = [e - (a if count_padding else max(a, 0)) for a, e in zip(first, ends)]
+        part = x[:, max(first[0], 0):ends[0], max(first[1], 0):ends[1]]
+        out[:, at[0], at[1]] = np.sum(part, axis=(1, 2)) / (divisor or count[0] * count[1])
+    return out
+
+
+entry('mean_pool2d mean_pool2d_input', {'mean_pool2d': means, 'mean_pool2d_input': spread}, plane, ulps=4, sums=True,
+      dtype=like_first)
+
+# --- activations --------------------------------------------------------------------------
+
+
+def logsigmoid(x):
+    return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
+
+
+def elu(x, alpha=1.0):
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def softplus(x, beta=1.0, threshold=20.0):
+    u = beta * x
+    return np.where(u > threshold, x, np.log1p(np.exp(np.minimum(u, threshold))) / beta)
+
+
+ACTIVATIONS = {
+    'relu6': lambda x: np.clip(x, 0, 6), 'relu2': lambda x: np.where(x <= 0, 0 * x, x * x),
+    'selu': lambda x: 1.0507009873554805 * elu(x, 1.6732632423543772),
+    'mish': lambda x: x * np.tanh(softplus(x)), 'hardswish': lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    'hardsigmoid': lambda x: np.clip(x / 6 + x.dtype.type(0.5), 0, 1), 'logsigmoid': logsigmoid,
+    'softsign': lambda x: x / (1 + np.abs(x)), 'tanhshrink': lambda x: x - np.tanh(x)}
+NUMBERS = {
+    'leaky_relu': (lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x), 'negative_slope'),
+    'elu': (elu, 'alpha'), 'celu': (lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha)), 'alpha'),
+    'hardshrink': (lambda x, lambd=0.5: np.where(np.abs(x) <= lambd, 0 * x, x), 'lambd'),
+    'softshrink': (lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0), 'lambd'),
+    'squareplus': (lambda x, b=4.0: np.where(x >= 0, (x + np.sqrt(x * x + b)) / 2, b / 2 / (np.sqrt(x * x + b) - x)), 'b')}
+
+
+def smooth(x):
+    """Away from bends, which are at these numbers."""
+    return within(-30, 30)(x) and all(bool(np.all(np.abs(x - bend) > 1e-2)) for bend in (0, 0.5, -0.5, 1, -1, 3, -3, 6, 20))
+
+
+entry(' '.join(ACTIVATIONS), ACTIVATIONS, unary(fits=smooth), weight=0.4, **FACTS)
+for name, (f, attr) in NUMBERS.items():
+    entry(name, f, unary(fits=smooth, **{attr: lambda d: d.one([None, 1.0])}), weight=0.4, **FACTS)
+entry('softplus', softplus, unary(fits=smooth, beta=lambda d: d.one([None, 1.0])), **FACTS)
+entry('hardtanh', lambda x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val),
+      unary(fits=smooth, min_val=lambda d: d.one([None, -3.0])), **FACTS)
+entry('threshold', lambda x, threshold, value: np.where(x > threshold, x, x.dtype.type(value)),
+      unary(fits=smooth, threshold=lambda d: d.one([0.5, -1.0]), value=lambda d: 7.0), **FACTS)
+
+
+def axis_of_float(d, fits=lambda x: True):
+    i = d.pick(lambda x: within(-30, 30)(x) and wide_float(x) and x.ndim > 0 and x.size > 0 and fits(x))
+    return i, d.axis(i)
+
+
+def softmin_of(d):
+    i, axis = axis_of_float(d)
+    return [i], {'axis': axis}
+
+
+def glu_of(d):
+    i, axis = axis_of_float(d)
+    require(d.values[i].shape[axis] % 2 == 0)
+    return [i], {'axis': axis}
+
+
+def glu(x, axis=-1):
+    a, b = np.split(x, 2, axis)
+    return a / (1 + np.exp(-b))
+
+
+def prelu_of(d):
+    i, axis = axis_of_float(d, smooth)
+    x = d.values[i]
+    return [i, d.of(x.dtype, (d.one([1, x.shape[axis]]),))], {'axis': axis}
+
+
+def prelu(x, weight, axis=-1):
+    return np.where(x > 0, x, np.moveaxis(np.moveaxis(x, axis, -1) * weight, -1, axis))
+
+
+entry('softmin', lambda x, axis=-1: softmax(-x, axis), softmin_of, **FACTS)
+entry('glu', glu, glu_of, **FACTS)
+entry('prelu', prelu, prelu_of, **FACTS)
+
+# --- losses -------------------------------------------------------------------------------
+
+
+def losses(*functions, others=1, signs=False, positive=False, fits=lambda x: True, **attrs):
+    """`functions`: by name, of elements. Operands beside the first: as many, of its shape."""
+    table = functions[0]
+
+    def draw(d):
+        i = d.pick(lambda x: wide_float(x) and x.size > 0 and within(-9, 9)(x) and fits(x))
+        x = d.values[i]
+        more = [d.make(x.dtype, x.shape, 'share') for _ in range(others)]
+        return [i, *more], given(reduction=d.one([None, 'none', 'sum']), **{k: v(d) for k, v in attrs.items()})
+
+    def reduced(f):
+        def call(*x, reduction='mean', **attrs):
+            return {'none': lambda v: v, 'mean': np.mean, 'sum': np.sum}[reduction](f(*x, **attrs))
+        return call
+    entry(' '.join(table), {k: reduced(f) for k, f in table.items()}, draw, weight=0.5, **FACTS)
+
+
+def huber(x, y, delta=1.0):
+    d = np.abs(x - y)
+    return np.where(d < delta, d * d / 2, delta * (d - delta / 2))
+
+
+def smooth_l1(x, y, beta=1.0):
+    d = np.abs(x - y)
+    return np.where(d < beta, d * d / 2 / beta, d - beta / 2)
+
+
+def logits_loss(x, y):
+    return (1 - y) * x - logsigmoid(x)
+
+
+losses({'mse_loss': lambda x, y: (x - y) ** 2, 'l1_loss': lambda x, y: np.abs(x - y),
+        'log_cosh_loss': lambda x, y: np.logaddexp(x - y, y - x) - np.log(np.asarray(2, x.dtype)),
+        'hinge_loss': lambda x, y: np.maximum(1 - x * y, 0), 'soft_margin_loss': lambda x, y: -logsigmoid(x * y)})
+losses({'huber_loss': huber}, delta=lambda d: d.one([None, 0.75]))
+losses({'smooth_l1_loss': smooth_l1}, beta=lambda d: d.one([None, 0.75]))
+losses({'hinge_embedding_loss': lambda x, y, margin=1.0: np.maximum(margin - x, 0) + x})
+losses({'binary_cross_entropy': lambda x, y: -(y * np.log(x) + (1 - y) * np.log1p(-x))},
+       fits=lambda x: bool(np.all((x > 0.01) & (x < 0.99))))
+losses({'binary_cross_entropy_with_logits': logits_loss})
+losses({'kl_div': lambda x, y: np.exp(y) * (y - x)}, log_target=lambda d: True)
+losses({'poisson_nll_loss': lambda x, y: np.exp(x) - y * x})
+losses({'gaussian_nll_loss': lambda x, y, v: (np.log(np.maximum(v, 1)) + (x - y) ** 2 / np.maximum(v, 1)) / 2},
+       others=2, eps=lambda d: 1.0)
+losses({'margin_ranking_loss': lambda a, b, y, margin=0.0: np.maximum(-y * (a - b) + margin, 0)}, others=2,
+       margin=lambda d: d.one([None, 0.25]))
+
+
+def vectors(d):
+    """Two or three of a shape, whose lengths are no 0."""
+    shape = (d.number(1, 3), d.number(2, 4))
+    count = {'normalize': 1, 'triplet_margin_loss': 3}.get(d.name, 2)
+    dtype = d.one([np.dtype('f4'), np.dtype('f8')])
+    found = [d.make(dtype, shape, 'share') for _ in range(count)]
+    require(all(np.all(np.abs(d.values[i]) > 1e-2) for i in found))
+    if d.name == 'cosine_embedding_loss':
+        found.append(d.make(dtype, shape[:1], 'share'))
+    return found, {}
+
+
+def cosine(x, y, axis=-1, more=0):
+    return np.sum(x * y, axis) / np.sqrt((np.sum(x * x, axis) + more) * (np.sum(y * y, axis) + more))
+
+
+def triplet(a, p, n):
+    near, far = (np.sqrt(np.sum((a - b + np.asarray(1e-6, a.dtype)) ** 2, -1)) for b in (p, n))
+    return np.mean(np.maximum(near - far + 1, 0))
+
+
+entry('normalize cosine_similarity triplet_margin_loss cosine_embedding_loss', {
+    'normalize': lambda x: x / np.sqrt(np.sum(x * x, -1, keepdims=True)), 'cosine_similarity': cosine,
+    'triplet_margin_loss': triplet, 'cosine_embedding_loss': lambda x, y, t: np.mean(0 * cosine(x, y) + 0 * t)},
+      vectors, weight=0.5, **FACTS)
+
+
+def nll(x, labels, axis=-1, reduction='mean'):
+    logs = np.moveaxis(x, axis, -1)
+    known = (labels >= 0) & (labels < logs.shape[-1])
+    own = -np.take_along_axis(logs, np.where(known, labels, 0).astype('i8')[..., None], -1)[..., 0]
+    own = np.where(known, own, 0)
+    if reduction == 'mean':
+        return np.sum(own) / x.dtype.type(known.sum())
+    return own if reduction == 'none' else np.sum(own)
+
+
+def labelled(d):
+    i, axis = axis_of_float(d)
+    shape = d.values[i].shape
+    at = axis % len(shape)
+    return [i, d.of(np.dtype('i4'), shape[:at] + shape[at + 1:], 'index')], given(
+        axis=axis, reduction=d.one([None, 'none', 'sum']))
+
+
+entry('nll_loss', nll, labelled, **FACTS)
