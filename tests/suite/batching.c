@@ -470,11 +470,8 @@ static void batch_elementwise(struct suite *s, const char *id, const tn_primitiv
 static void batch_cases(struct suite *s, const char *id, const struct prim_case *cases,
                         size_t count)
 {
-    size_t length = strcspn(id, "/");
     for (size_t k = 0; k < count; k++)
-        if (strlen(cases[k].primitive) == length &&
-            strncmp(cases[k].primitive, id, length) == 0 &&
-            strcmp(cases[k].label, "long") != 0)
+        if (case_is_of(cases[k].primitive, id) && strcmp(cases[k].label, "long") != 0)
             batch_case(s, &cases[k]);
 }
 

@@ -45,6 +45,13 @@ extern const uint32_t num_prim_cases;
 extern const struct prim_case operator_cases[];
 extern const uint32_t num_operator_cases;
 
+// Whether a case's primitive, with or without its revision, has this id.
+static inline bool case_is_of(const char *primitive, const char *id)
+{
+    size_t length = strlen(primitive);
+    return strncmp(primitive, id, length) == 0 && (id[length] == '/' || id[length] == '\0');
+}
+
 // The attributes of a case; `items` has room for MAX_ATTRS.
 tn_attr_list case_attrs(const struct prim_case *c, tn_attr *items);
 // An integer list or number of a case's attribute; `absent` when it has none.

@@ -367,7 +367,7 @@ static void case_gradients(struct suite *s, const struct prim_case *c)
     if (strcmp(c->primitive, "nn.max_pool2d_grad") ==
         0) { // its second is max_pool2d(first)
         tn_scope *scope = tn_scope_open(s->runtime);
-        tn_array *y = tn_op(scope, "nn.max_pool2d",
+        tn_array *y = tn_op(scope, "nn.max_pool2d/1",
                             TN_IN(host_array_upload(scope, &d.in[0], PLAIN)), d.list);
         host_array_free(&d.in[1]);
         if (!host_array_read(scope, y, &d.in[1]))
@@ -377,7 +377,9 @@ static void case_gradients(struct suite *s, const struct prim_case *c)
     if (weigh(s, &d))
         for (uint32_t k = 0; k < c->num_inputs; k++) {
             uint32_t info = k < prim->num_inputs ? k : prim->num_inputs - 1;
-            if (!(prim->inputs[info].flags & TN_INPUT_CONSTANT) && d.in[k].count > 0)
+            bool is_constant = prim->inputs[info].flags & TN_INPUT_CONSTANT ||
+                               tn_dtype_in(d.in[k].tensor.layout.dtype, TN_INTEGER_DTYPES);
+            if (!is_constant && d.in[k].count > 0)
                 check_input(s, &d, k, c->label);
         }
     free_all(&d);

@@ -268,8 +268,8 @@ static struct row_results read_row(const struct host_array *x, int64_t row, int6
 
 enum { MAX, MIN, SUM, LOGSUMEXP, ARGMAX, LOSS, SOFTMAX, LOG_SOFTMAX, NUM_ROW_OPS };
 static const char *const row_ops[NUM_ROW_OPS] = {
-    "base.max",    "base.min",         "base.sum",   "base.logsumexp",
-    "base.argmax", "nn.cross_entropy", "nn.softmax", "nn.log_softmax"};
+    "base.max",    "base.min",           "base.sum",   "base.logsumexp",
+    "base.argmax", "nn.cross_entropy/1", "nn.softmax", "nn.log_softmax"};
 
 static void fill_wanted(const struct host_array *x, int64_t n,
                         struct host_array want[NUM_ROW_OPS])
@@ -426,7 +426,7 @@ static void check_pool(struct suite *s, int64_t channels)
     snprintf(what, sizeof(what), "%d channels", (int)channels);
     check_array(
         s, scope,
-        tn_op(scope, "nn.max_pool2d", TN_IN(host_array_upload(scope, &images, PLAIN)),
+        tn_op(scope, "nn.max_pool2d/1", TN_IN(host_array_upload(scope, &images, PLAIN)),
               tn_attrs("window", TN_INTS(3), "stride", TN_INTS(1), "padding", TN_INTS(1))),
         &want, 0, what);
     tn_scope_close(scope);

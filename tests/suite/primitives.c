@@ -79,7 +79,7 @@ static void fix_inputs(struct suite *s, const struct prim_case *c, struct host_a
     if (strcmp(c->primitive, "nn.max_pool2d_grad") != 0)
         return;
     struct prim_case forward = *c;
-    forward.primitive = "nn.max_pool2d";
+    forward.primitive = "nn.max_pool2d/1";
     forward.num_inputs = 1;
     run_reference(s, &(struct run){&forward, in}, &in[1]);
 }
