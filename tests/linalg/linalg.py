@@ -278,6 +278,43 @@ def small_matrices_of_a_batch_are_numpys():
         assert np.isnan(x[11]).all() and np.isfinite(np.delete(x, 11, 0)).all(), x
 
 
+def large_matrices_are_factored_by_threads():
+    """By blocks of columns: numbers of rows beside multiples of these, each dtype, more rows than columns, and less; with threads of
+    OpenBLAS' own beside them; and what has no result."""
+    residuals = {"solve": "a @ linalg.solve(a, b) - b", "inv": "a @ linalg.inv(a) - e", "cholesky": "l = linalg.cholesky(p); l @ conjugate(l.mT) - p",
+                 "upper cholesky": "u = linalg.cholesky(p, upper=true); conjugate(u.mT) @ u - p", "other triangle": "triu(linalg.cholesky(p), k=1)",
+                 "other upper triangle": "tril(linalg.cholesky(p, upper=true), k=-1)",
+                 "solve_triangular": "tril(p) @ linalg.solve_triangular(p, b, lower=true) - b", "lu of columns": "p, l, u = linalg.lu(a[:, :280]); p @ l @ u - a[:, :280]",
+                 "lu of rows": "p, l, u = linalg.lu(a[:280]); p @ l @ u - a[:280]"}
+    text = "; ".join(f"{e.rsplit('; ', 1)[0]}; r{i} = max(abs({e.rsplit('; ', 1)[1]}))" if "; " in e else f"r{i} = max(abs({e}))"
+                     for i, e in enumerate(residuals.values())).replace("p, l, u", "q, l, u").replace("p @ l @ u", "q @ l @ u")
+    for d, n, more in (("f4", 300, {}), ("f8", 320, {"OPENBLAS_NUM_THREADS": "2"}), ("c16", 289, {})):
+        threads = {**CPU, "TENON_THREADS": "4", **more}
+        pos = positive(d, n, n) + np.eye(n, dtype=d)
+        a = (numbers(d, n, n) + 30 * np.eye(n, dtype=d))[::-1].copy()  # rows have to be exchanged
+        *got, sign, size = run(text + "; " + ", ".join(f"r{i}" for i in range(len(residuals))) + ", linalg.slogdet(a)", env=threads,
+                               a=a, b=numbers(d, n, 70, seed=1), p=pos, e=np.eye(n, dtype=d))
+        for name, off in zip(residuals, got):
+            bound = 0 if "other" in name else 5000 * np.finfo(d).eps * (1000 if name == "solve_triangular" else 1)
+            assert off <= bound, f"{name} of {d} {n} {more}: off by {off}, allowed {bound}"
+        s, z = np.linalg.slogdet(a)
+        close(sign, np.asarray(s, d), f"sign of {d}", 2000)
+        close(size, np.asarray(z), f"logabsdet of {d}", 2000)
+    threads, bad, batch = {**CPU, "TENON_THREADS": "4"}, np.eye(300), positive("f8", 20, 64, 64)
+    for more in ({}, {"OPENBLAS_NUM_THREADS": "2"}):
+        off, = run("max(abs(a @ linalg.inv(a) - e))", env={**threads, **more}, a=batch, e=np.eye(64))
+        assert off < 1e-9, f"inv of 20 {more}: off by {off}"
+    bad[290, 290] = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a.npy")
+        np.save(path, bad)
+        for call, saying in (("inv(a)", "is singular"), ("solve(a, a)", "is singular"), ("cholesky(a)", "is not positive definite")):
+            refused("eval", f"linalg.{call}", f"a={path}", env=threads, saying=f"linalg.{call.split('(')[0]}: matrix 0 of 1 {saying}")
+    assert run("linalg.det(a)", env=threads, a=bad)[0] == 0
+    bad[5, 5] = np.nan
+    assert np.isnan(run("linalg.solve(a, a)", env=threads, a=bad)[0]).all()
+
+
 def singular_matrices_have_determinants_and_adjugates():
     for a in (np.arange(9.0).reshape(3, 3), np.zeros((3, 3)), np.array([[1.0, 2], [2, 4]]), np.diag([1.0, 2, 0]),
               np.array([[1j, 2], [2j, 4]]), np.zeros((1, 1)), np.ones((4, 4))):
@@ -472,5 +509,6 @@ if __name__ == "__main__":
     tap.run([kernels_are_lapacks_on_the_cpu, wrong_arguments_are_named, matrices_without_a_result_are_named] + (
         [cholesky_is_numpys, triangular_systems_are_solved, factors_give_the_matrix_again, eigenvalues_are_numpys, general_eigenvalues_are_numpys, least_squares_are_numpys,
          inverses_of_factors_are_inverses, systems_are_numpys, small_matrices_of_a_batch_are_numpys,
+         large_matrices_are_factored_by_threads,
          singular_matrices_have_determinants_and_adjugates, nan_and_infinity_come_to_an_end, gradients_are_those_of_differences,
          second_gradients_are_those_of_differences, definitions_do_without_lapack] if np else []))

@@ -170,7 +170,8 @@ static int run_all(struct bench *bench, const bool *chosen, int argc, char **arg
         pin(bench->threads);
     snprintf(threads, sizeof(threads), "%d", bench->threads);
     setenv("TENON_THREADS", threads, 1);
-    setenv("OPENBLAS_NUM_THREADS", threads, 1);
+    if (!bench->pinned) // tables of cases: as users have it
+        setenv("OPENBLAS_NUM_THREADS", threads, 1);
     if (tn_runtime_open(NULL, &bench->runtime)) {
         fprintf(stderr, "tenon: %s\n", tn_last_error());
         return 1;

@@ -4,7 +4,7 @@
 // Derivatives: Murray, "Differentiation of the Cholesky decomposition", 2016, section 3.
 // As PyTorch's they are those of a Hermitian a: the gradient is Hermitian, of a tangent the
 // Hermitian part counts.
-#include "memory/batch.h"
+#include "memory/threads.h"
 
 static tn_status cholesky_infer(const tn_infer *infer, tn_type *types)
 {
@@ -94,7 +94,7 @@ static int cholesky_factor(const struct batch_job *job, int64_t index, char *roo
     if (n == 0)
         return 0;
     matrix_copy_triangle(l, a, cholesky_is_upper(job));
-    job->lapack->potrf(cholesky_is_upper(job) ? "L" : "U", &n, l.data, &n, &info, 1);
+    threads_cholesky(job, !cholesky_is_upper(job), n, l.data, &info);
     for (int64_t i = 0; i < n && info == 0; i++) // OpenBLAS lets a NaN pass
         if (!(matrix_get(&l, i, i).re > 0))
             info = (int)(i + 1);

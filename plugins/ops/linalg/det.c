@@ -2,7 +2,7 @@
 // Determinants, by LU factors: the product of their diagonal, and of a sign for each
 // exchange of rows. A determinant of a NaN is NaN.
 #include <tenon/ops/complex.h>
-#include "memory/batch.h"
+#include "memory/threads.h"
 
 enum { FACTORS, PIVOTS }; // parts of the room
 
@@ -26,8 +26,7 @@ static struct matrix_view factored_matrix(const struct batch_job *job, int64_t i
         matrix_by_rows(room + job->room.at[FACTORS], a.dtype, a.rows, a.rows);
     matrix_copy(to, a);
     if (n > 0 && !matrix_has_nan(a))
-        job->lapack->getrf(&n, &n, to.data, &n, (int *)(room + job->room.at[PIVOTS]),
-                           &info);
+        threads_lu(job, n, n, to.data, n, (int *)(room + job->room.at[PIVOTS]), &info);
     else if (n > 0)
         matrix_set(&to, 0, 0, (tn_complex128){NAN, 0});
     return to;

@@ -3,7 +3,7 @@
 //
 // Derivatives: of a square part by l^-1 (p t) u^-1, whose triangles belong to l and u; the
 // rows below it, and the columns beside it, follow from these by l u = p a.
-#include "memory/batch.h"
+#include "memory/threads.h"
 
 enum { FACTORS, PIVOTS }; // parts of the room
 
@@ -33,7 +33,7 @@ static int lu_factor_one(const struct batch_job *job, int64_t index, char *room)
         matrix_fill_nan(lu);
     } else {
         matrix_copy(packed, a);
-        job->lapack->getrf(&m, &n, packed.data, &m, pivots, &info);
+        threads_lu(job, m, n, packed.data, m, pivots, &info);
         matrix_copy(lu, packed);
     }
     for (int64_t i = 0; i < out.rows; i++)

@@ -4,7 +4,7 @@
 // By rows the memory of a is, by columns, that of its transpose, whose factors serve a,
 // too. Derivatives: Giles, "Collected matrix derivative results", 2008, sections 2.2.3
 // and 2.3.1.
-#include "memory/batch.h"
+#include "memory/threads.h"
 
 static const char *explain_singular(int code)
 {
@@ -13,6 +13,7 @@ static const char *explain_singular(int code)
 
 // --- memory -----------------------------------------------------------------------------
 
+enum { INVERSE_THREADS = 4 }; // from which they are quicker than getri
 enum { FACTORS, PIVOTS, SOLUTIONS, WORK = SOLUTIONS }; // parts of the room
 
 static int64_t last_extent(const tn_layout *l)
@@ -42,7 +43,7 @@ static int factor_transposed(const struct batch_job *job, struct matrix_view a, 
     if (matrix_has_nan(a))
         return INT32_MIN;
     matrix_copy(matrix_by_rows(to, a.dtype, n, n), a);
-    job->lapack->getrf(&n, &n, to, &n, pivots, &info);
+    threads_lu(job, n, n, to, n, pivots, &info);
     return info;
 }
 
@@ -67,7 +68,7 @@ static int solve_system(const struct batch_job *job, int64_t index, char *room)
     struct matrix_view solutions =
         matrix_by_columns(k == 1 ? x.data : room + job->room.at[SOLUTIONS], x.dtype, n, k);
     matrix_copy(solutions, b);
-    job->lapack->getrs("T", &n, &k, factors, &n, pivots, solutions.data, &n, &info, 1);
+    threads_solve(job, "T", n, k, factors, pivots, solutions.data, &info);
     if (k > 1)
         matrix_copy(x, solutions);
     return info;
@@ -123,7 +124,9 @@ static struct batch_room inv_room(const struct lapack *lapack, const tn_layout *
     struct batch_room room = {.size = 0};
     int n = (int)last_extent(a), query = -1, info = 0, pivot = 1;
     tn_complex128 answer = {0, 0}, none = {0, 0};
-    room_add(&room, FACTORS, 0, 0);
+    bool may_thread = n >= LINALG_LEAST_THREADED; // then factors are beside the result
+    room_add(&room, FACTORS, may_thread ? (uint64_t)n * (uint64_t)n : 0,
+             (uint64_t)tn_dtype_bytes(a->dtype));
     room_add(&room, PIVOTS, (uint64_t)n, sizeof(int));
     int lda = n > 0 ? n : 1;
     if (lapack)
@@ -141,12 +144,19 @@ static int invert_matrix(const struct batch_job *job, int64_t index, char *room)
     int n = (int)a.rows, lwork = (int)job->room.length[WORK];
     if (n == 0)
         return 0;
-    int info = factor_transposed(job, a, x.data, pivots);
+    // Solving for the identity takes half as much arithmetic again as getri.
+    bool threads = n >= LINALG_LEAST_THREADED && job_has_threads(job) &&
+                   job->call->num_threads >= INVERSE_THREADS;
+    char *factors = threads ? room + job->room.at[FACTORS] : x.data;
+    int info = factor_transposed(job, a, factors, pivots);
     if (info == INT32_MIN) {
         matrix_fill_nan(x);
         return 0;
     }
-    if (info == 0)
+    if (info == 0 && threads) {
+        matrix_fill_identity(x);
+        threads_solve(job, "N", n, n, factors, pivots, x.data, &info);
+    } else if (info == 0)
         job->lapack->getri(&n, x.data, &n, pivots, room + job->room.at[WORK], &lwork,
                            &info);
     return info;

@@ -4,7 +4,7 @@
 // Derivatives: Giles, "Collected matrix derivative results for forward and reverse mode
 // algorithmic differentiation", 2008, section 2.3, of the triangle that is read.
 #include <tenon/ops/complex.h>
-#include "memory/batch.h"
+#include "memory/threads.h"
 
 static tn_status solve_triangular_infer(const tn_infer *infer, tn_type *types)
 {
@@ -134,8 +134,8 @@ static int triangular_solve(const struct batch_job *job, int64_t index, char *ro
     }
     matrix_copy(m.x, m.b);
     if (k > 1) {
-        job->lapack->trsm("R", uplo, names[attrs->transpose], diag, &k, &n,
-                          lapack_one(job->dtype), m.a.data, &lda, m.x.data, &k, 1, 1, 1, 1);
+        threads_triangular(job, uplo, names[attrs->transpose], diag, k, n, m.a.data, lda,
+                           m.x.data);
         return 0;
     }
     // m^T x = b, m x = b, conj(m) x = b: the last one of conjugates.

@@ -118,11 +118,17 @@ int job_run_all(struct batch_job *job, int64_t *out_index)
         grain = (double)job->small->lanes * (1 + floor(grain));
     if (job->count == 0)
         return 0;
-    if (job->count == 1 || !job->call->parallel_for)
-        run_range(&p, 0, job->count, 0);
-    else
+    bool in_threads = job->count > 1 && job->call->parallel_for;
+    bool is_limited = in_threads && job->lapack;
+    if (is_limited)
+        lapack_limit_threads();
+    if (in_threads)
         job->call->parallel_for(job->call, job->count, grain < 1 ? 1 : (int64_t)grain,
                                 run_range, &p);
+    else
+        run_range(&p, 0, job->count, 0);
+    if (is_limited)
+        lapack_free_threads();
     *out_index = p.failed;
     return p.code;
 }

@@ -116,6 +116,51 @@ void lapack_leave(void)
     openblas_leave();
 }
 
+// --- threads ---------------------------------------------------------------------------
+
+static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;
+static int num_limits;  // brackets that are open
+static int num_threads; // of OpenBLAS, before the first of them
+
+static int count_threads(void)
+{
+    const struct openblas *blas = openblas_find();
+    return blas && blas->get_threads ? blas->get_threads() : 1;
+}
+
+bool lapack_is_threaded(void)
+{
+    return count_threads() > 1;
+}
+
+static void set_threads(int count)
+{
+    const struct openblas *blas = openblas_find();
+    void (*set)(int);
+    *(void **)&set = blas ? dlsym(blas->handle, "openblas_set_num_threads") : NULL;
+    if (set)
+        set(count);
+}
+
+void lapack_limit_threads(void)
+{
+    pthread_mutex_lock(&limit_lock);
+    if (num_limits++ == 0) {
+        num_threads = count_threads();
+        if (num_threads > 1)
+            set_threads(1);
+    }
+    pthread_mutex_unlock(&limit_lock);
+}
+
+void lapack_free_threads(void)
+{
+    pthread_mutex_lock(&limit_lock);
+    if (--num_limits == 0 && num_threads > 1)
+        set_threads(num_threads);
+    pthread_mutex_unlock(&limit_lock);
+}
+
 int32_t lapack_accepts(const tn_kernel_query *query)
 {
     return lapack_find(query->inputs[0].dtype, NULL) != NULL;

@@ -23,6 +23,10 @@
     X(trsv, "trsv", "trsv",                                                                \
       (const char *uplo, const char *trans, const char *diag, const int *n, const void *a, \
        const int *lda, void *x, const int *step, size_t, size_t, size_t))                  \
+    X(herk, "syrk", "herk",                                                                \
+      (const char *uplo, const char *trans, const int *n, const int *k, const void *alpha, \
+       const void *a, const int *lda, const void *beta, void *c, const int *ldc, size_t,   \
+       size_t))                                                                            \
     X(gemm, "gemm", "gemm",                                                                \
       (const char *of_a, const char *of_b, const int *m, const int *n, const int *k,       \
        const void *alpha, const void *a, const int *lda, const void *b, const int *ldb,    \
@@ -90,6 +94,14 @@ const struct lapack *lapack_find(tn_dtype dtype, const char **out_why);
 tn_status lapack_enter(const tn_cpu_call *call, tn_dtype dtype,
                        const struct lapack **out_lapack);
 void lapack_leave(void);
+
+// Whether OpenBLAS has threads of its own, because OPENBLAS_NUM_THREADS says so or the
+// application opened it first.
+bool lapack_is_threaded(void);
+// Bracket loops of several threads that call it: each call then has one thread. Counted,
+// for the whole process.
+void lapack_limit_threads(void);
+void lapack_free_threads(void);
 
 // 1 as an element of any dtype: the start of it.
 extern const tn_complex128 lapack_one_f64;

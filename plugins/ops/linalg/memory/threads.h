@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Factors and solutions of one large matrix by the threads of the call, as LAPACK gives
+// them; without these, or of a small one, by LAPACK. Matrices are by columns.
+//
+// What a task computes does not depend on how many threads there are, if there are several.
+#ifndef LINALG_THREADS_H
+#define LINALG_THREADS_H
+
+#include "batch.h"
+
+// Rows of the least matrix that threads factor.
+#define LINALG_LEAST_THREADED 256
+
+// Whether the job is one matrix for which the call has threads, and OpenBLAS none.
+bool job_has_threads(const struct batch_job *job);
+
+// As getrf, getrs and potrf; *info likewise.
+void threads_lu(const struct batch_job *job, int m, int n, void *a, int lda, int *pivots,
+                int *info);
+void threads_solve(const struct batch_job *job, const char *trans, int n, int k,
+                   const void *factors, const int *pivots, void *b, int *info);
+void threads_cholesky(const struct batch_job *job, bool upper, int n, void *a, int *info);
+// As trsm from the right, with the arguments that are not told here: k rows of b, n x n a.
+void threads_triangular(const struct batch_job *job, const char *uplo, const char *trans,
+                        const char *diag, int k, int n, const void *a, int lda, void *b);
+
+#endif // LINALG_THREADS_H
