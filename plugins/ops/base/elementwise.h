@@ -8,7 +8,7 @@
 
 // Near 0 by the series, as the quotient's derivative is a difference of near numbers.
 #define SINC                                                                               \
-    "t = pi * x; u = t * t; abs(x) < 0.25 ? 1 - u * (1 / 6.0) * (1 - u * (1 / 20.0) * "    \
+    "t = pi * x; u = t * t; abs(t) < 0.785 ? 1 - u * (1 / 6.0) * (1 - u * (1 / 20.0) * "   \
     "(1 - u * (1 / 42.0) * (1 - u * (1 / 72.0) * (1 - u * (1 / 110.0) * "                  \
     "(1 - u * (1 / 156.0) * (1 - u * (1 / 210.0) * (1 - u * (1 / 272.0)))))))) : "         \
     "sin(t) / t"
@@ -59,8 +59,8 @@
     X(real, "real(x)", "The real part; of a real number x itself.")                        \
     X(imag, "imag(x)", "The imaginary part; of a real number 0.")                          \
     X(conjugate, "conj(x)", "The complex conjugate; of a real number x itself.")           \
-    X(angle, "x == 0 ? 0 : atan2(imag(x), real(x))",                                       \
-      "The angle of a complex number in radians, from -pi to pi; 0 for 0.")                \
+    X(angle, "atan2(imag(x), real(x))",                                                    \
+      "The angle of a complex number in radians, from -pi to pi, as atan2 has it.")        \
     X(iscomplex, "imag(x) != 0", "Whether the imaginary part is not 0.")                   \
     X(isreal, "imag(x) == 0", "Whether the imaginary part is 0.")                          \
     X(cbrt,                                                                                \
@@ -104,7 +104,7 @@
       "m == n ? m / 2 + n / 2 + 1 : m + log1p(exp2(n - m)) / log(2)",                      \
       "log2(exp2(x) + exp2(y)) without overflow.")                                         \
     X(hypot,                                                                               \
-      "a = abs(x); b = abs(y); m = max(a, b); r = min(a, b) / m; "                         \
+      "a = abs(1.0 * x); b = abs(1.0 * y); m = max(a, b); r = min(a, b) / m; "             \
       "isinf(x) | isinf(y) ? inf : m == 0 ? x * x + y * y : m * sqrt(1 + r * r)",          \
       "sqrt(x * x + y * y) without overflow.")                                             \
     X(logical_and, "bool(x) & bool(y)", "Whether both are nonzero or true.")               \

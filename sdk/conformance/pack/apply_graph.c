@@ -66,7 +66,7 @@ tn_status graph_decompose(tn_scope *scope, const struct sample *s, tn_array *con
 tn_status graph_read(tn_scope *scope, tn_array *array, struct array *out)
 {
     const tn_type *type = tn_array_type(array);
-    if (!type || tn_scope_status(scope) != TN_OK)
+    if (!array || tn_scope_status(scope) != TN_OK)
         return tn_scope_fail(scope, TN_ERR_INTERNAL, "an output was not built");
     struct array result = array_new(type, PLAIN, 0);
     int64_t bytes = tn_dtype_bytes(type->dtype);
@@ -156,6 +156,12 @@ static tn_status build_call(const tn_build *build, const tn_graph *graph,
     return tn_graph_call(build->scope, graph, inputs, num_inputs, outputs, num_outputs);
 }
 
+// Rules get NULL for an input that is not given, or was not built.
+static const tn_type *build_type(const tn_array *array)
+{
+    return array ? tn_array_type(array) : NULL;
+}
+
 tn_build graph_build(tn_scope *scope, const tn_host *host)
 {
     return (tn_build){.struct_size = sizeof(tn_build),
@@ -165,7 +171,7 @@ tn_build graph_build(tn_scope *scope, const tn_host *host)
                       .op_n = build_op_n,
                       .expr = build_expr,
                       .scalar = build_scalar,
-                      .type = tn_array_type,
+                      .type = build_type,
                       .trace = build_trace,
                       .call = build_call};
 }

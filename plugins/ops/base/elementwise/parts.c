@@ -15,12 +15,12 @@ DECOMPOSE(fmod)
 {
     tn_dtype dtype = tn_dtype_promote(build->type(rule->inputs[0])->dtype,
                                       build->type(rule->inputs[1])->dtype);
-    outputs[0] =
-        build->expr(build,
-                    tn_is_float(dtype)
-                        ? "x, y -> r = abs(x) % abs(y); x < 0 ? -r : r == 0 ? 0 * x + r : r"
-                        : "x, y -> r = x % y; r != 0 & (r < 0) != (x < 0) ? r - y : r",
-                    TN_IN(rule->inputs[0], rule->inputs[1]), TN_NO_ATTRS);
+    outputs[0] = build->expr(
+        build,
+        tn_is_float(dtype)
+            ? "x, y -> r = abs(x) % abs(y); x < 0 ? -r : r == 0 & x == 0 ? x : r"
+            : "x, y -> r = x % y; r != 0 & (r < 0) != (x < 0) ? r - y : r",
+        TN_IN(rule->inputs[0], rule->inputs[1]), TN_NO_ATTRS);
     return built(outputs[0]);
 }
 
@@ -219,7 +219,7 @@ DECOMPOSE(i0)
     tn_array *x = rule->inputs[0];
     outputs[0] = build->expr(
         build,
-        "x, s -> a = abs(x); is_large = a > 80; "
+        "x, s -> a = abs(x * 1.0); is_large = a > 80; "
         "s * (is_large ? 6.235149080811617e27 : 1) * exp(is_large ? a - 64 : a)",
         TN_IN(x, build->op(build, "base.i0e/1", TN_IN(x), TN_NO_ATTRS)), TN_NO_ATTRS);
     return built(outputs[0]);

@@ -128,8 +128,8 @@ COMPOSITE(median, "The middle element, or the mean of the two in the middle.",
 
 // --- quantiles --------------------------------------------------------------------------
 
-// By method, from the position, p, between elements 0 and n - 1: the element below, the one
-// above, and the share of the second.
+// By method, from the position, p, between elements 0 and n - 1, which has fraction t: the
+// element below, the one above, and the share of the second.
 static const char *const below[] = {"p -> i64(floor(p))", "p -> i64(floor(p))",
                                     "p -> i64(ceil(p))", "p -> i64(floor(p))",
                                     "p -> i64(round(p))"};
@@ -137,10 +137,10 @@ static const char *const above[] = {"p -> i64(ceil(p))", "p -> i64(floor(p))",
                                     "p -> i64(ceil(p))", "p -> i64(ceil(p))",
                                     "p -> i64(round(p))"};
 static const char *const shares[] = {
-    ("p, a, b -> t = p - floor(p); d = b - a; "
+    ("t, a, b -> d = b - a; "
      "t == 0 | (a == b & isinf(a)) ? a : t < 0.5 ? a + d * t : b - d * (1 - t)"),
-    "p, a, b -> a + 0 * (p == p)", "p, a, b -> a + 0 * (p == p)", MIDDLE_OF("p, a, b"),
-    "p, a, b -> a + 0 * (p == p)"};
+    "t, a, b -> a + 0 * (t == t)", "t, a, b -> a + 0 * (t == t)", MIDDLE_OF("t, a, b"),
+    "t, a, b -> a + 0 * (t == t)"};
 
 // Quantiles of the sorted rows at positions [..., k] or [k]: [..., k].
 static tn_array *quantile_between(const tn_build *build, const struct ranked *r,
@@ -158,8 +158,10 @@ static tn_array *quantile_between(const tn_build *build, const struct ranked *r,
         at = with_shape(build, "base.broadcast_to/1", at, shape);
         ends[i] = build->op(build, "base.take_along_axis/1", TN_IN(r->x, at), TN_NO_ATTRS);
     }
-    position = as_dtype(build, position, type->dtype);
-    return build->expr(build, shares[method], TN_IN(position, ends[0], ends[1]),
+    // In the position's dtype: its fraction has lost digits in f32.
+    tn_array *share = build->expr(build, "p -> p - floor(p)", TN_IN(position), TN_NO_ATTRS);
+    return build->expr(build, shares[method],
+                       TN_IN(as_dtype(build, share, type->dtype), ends[0], ends[1]),
                        TN_NO_ATTRS);
 }
 
@@ -238,11 +240,11 @@ DECOMPOSE(nanmedian)
 {
     tn_array *in[] = {rule->inputs[0], build->scalar(build, TN_F64, 0.5)};
     const quantile_attrs *attrs = rule->attrs;
-    const quantile_attrs linear = {attrs->axis, attrs->keepdims, QUANTILE_LINEAR};
+    const quantile_attrs middle = {attrs->axis, attrs->keepdims, QUANTILE_MIDPOINT};
     tn_rule as_quantile = *rule;
     as_quantile.inputs = in;
     as_quantile.num_inputs = 2;
-    as_quantile.attrs = &linear;
+    as_quantile.attrs = &middle;
     return in[1] ? quantile_build(build, &as_quantile, 1, 1, outputs) : TN_ERR_ARGUMENT;
 }
 

@@ -207,7 +207,8 @@ static inline tn_complex128 tn_complex_power(tn_complex128 a, tn_complex128 b)
 //   the others     tn_complex_library()
 static inline tn_complex128 tn_complex_function(uint32_t op, tn_complex128 a)
 {
-    tn_complex128 one = {1, 0}, log2 = {0.69314718055994530942, 0}, result;
+    tn_complex128 one = {1, 0}, result;
+    double log2 = 0.69314718055994530942;
     double scale = op == TN_EXPR_LOG2 ? 1.4426950408889634074 : 0.43429448190325182765;
     switch (op) {
     case TN_EXPR_NEG:
@@ -218,7 +219,9 @@ static inline tn_complex128 tn_complex_function(uint32_t op, tn_complex128 a)
     case TN_EXPR_RSQRT:
         return tn_complex_divide(one, tn_complex_library(TN_EXPR_SQRT, a));
     case TN_EXPR_EXP2:
-        return tn_complex_library(TN_EXPR_EXP, tn_complex_multiply(log2, a));
+        a.re *= log2;
+        a.im *= log2;
+        return tn_complex_library(TN_EXPR_EXP, a);
     case TN_EXPR_LOG2:
     case TN_EXPR_LOG10:
         result = tn_complex_library(TN_EXPR_LOG, a);
