@@ -189,7 +189,15 @@ void storage_retain(struct storage *storage);
 void storage_release(struct storage *storage); // NULL is fine
 
 // Records that work up to this point uses the storage.
-void storage_use(struct storage *storage, tn_point point);
+static inline void storage_use(struct storage *storage, tn_point point)
+{
+    atomic_uint_fast64_t *last = &storage->last_use[point.queue];
+    uint64_t seen = atomic_load_explicit(last, memory_order_relaxed);
+    while (seen < point.value &&
+           !atomic_compare_exchange_weak_explicit(
+               last, &seen, point.value, memory_order_release, memory_order_relaxed))
+        ;
+}
 
 // Blocks until no submitted work uses the storage. Fails when the device is lost.
 tn_status storage_drain(struct storage *storage);
@@ -278,6 +286,10 @@ tn_status value_share(struct storage *storage, uint64_t offset, const tn_layout 
                       struct value **out);
 void value_retain(struct value *value);
 void value_release(struct value *value);
+
+// Whether nothing but one reference to this value refers to its memory, which begins with
+// the value and may be written.
+bool value_is_sole(const struct value *value);
 
 // Copies elements from the host, row-major without gaps, to device number `device`.
 tn_status value_from_host(tn_runtime *runtime, uint32_t device, const tn_type *type,

@@ -492,16 +492,6 @@ void storage_release(struct storage *storage)
         device_sweep(device, number);
 }
 
-void storage_use(struct storage *storage, tn_point point)
-{
-    atomic_uint_fast64_t *last = &storage->last_use[point.queue];
-    uint64_t seen = atomic_load_explicit(last, memory_order_relaxed);
-    while (seen < point.value &&
-           !atomic_compare_exchange_weak_explicit(
-               last, &seen, point.value, memory_order_release, memory_order_relaxed))
-        ;
-}
-
 tn_status storage_drain(struct storage *storage)
 {
     struct device *device = storage->device;

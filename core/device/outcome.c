@@ -104,9 +104,32 @@ tn_status outcome_known(const struct outcome *outcome)
                                  : "earlier work that this needs failed");
 }
 
-// A sorted insert, because threads that submit to one queue arrive here in any order.
-void outcome_begin(struct outcome *outcome, uint64_t value)
+// The lock is held.
+static tn_point backlog_of(const struct device_queue *queue, uint32_t number)
 {
+    tn_point point = {.queue = number};
+    if (queue->num_outcomes <= MAX_UNSETTLED)
+        return point;
+    const struct outcome *outcome = queue->oldest;
+    for (uint32_t i = 0; i < DRAINED; i++)
+        outcome = outcome->next;
+    point.value = outcome->value;
+    return point;
+}
+
+tn_point outcomes_backlog(struct device *device, uint32_t number)
+{
+    struct device_queue *queue = &device->queues[number];
+    pthread_mutex_lock(&queue->lock);
+    tn_point point = backlog_of(queue, number);
+    pthread_mutex_unlock(&queue->lock);
+    return point;
+}
+
+// A sorted insert, because threads that submit to one queue arrive here in any order.
+tn_point outcome_begin(struct outcome *outcome, uint64_t value)
+{
+
     struct device_queue *queue = queue_of(outcome);
     outcome->value = value;
     outcome_retain(outcome);
@@ -121,22 +144,9 @@ void outcome_begin(struct outcome *outcome, uint64_t value)
     if (!outcome->next)
         queue->newest = outcome;
     queue->num_outcomes++;
+    tn_point backlog = backlog_of(queue, outcome->queue);
     pthread_mutex_unlock(&queue->lock);
-}
-
-tn_point outcomes_backlog(struct device *device, uint32_t number)
-{
-    struct device_queue *queue = &device->queues[number];
-    tn_point point = {.queue = number};
-    pthread_mutex_lock(&queue->lock);
-    if (queue->num_outcomes > MAX_UNSETTLED) {
-        const struct outcome *outcome = queue->oldest;
-        for (uint32_t i = 0; i < DRAINED; i++)
-            outcome = outcome->next;
-        point.value = outcome->value;
-    }
-    pthread_mutex_unlock(&queue->lock);
-    return point;
+    return backlog;
 }
 
 // The status and a copy of the message of the first cause that failed. Under the lock of

@@ -20,8 +20,8 @@ tn_status outcome_create(struct device *device, uint32_t queue,
                          struct outcome *const *causes, uint32_t num_causes,
                          struct outcome **out);
 // Lists the outcome after the submission; `value` is that of the work's point. Called
-// before another thread can know the outcome.
-void outcome_begin(struct outcome *outcome, uint64_t value);
+// before another thread can know the outcome. Gives outcomes_backlog().
+tn_point outcome_begin(struct outcome *outcome, uint64_t value);
 void outcome_retain(struct outcome *outcome);
 void outcome_release(struct outcome *outcome); // NULL is fine
 

@@ -43,6 +43,13 @@ void value_release(struct value *value)
     mem_free(value);
 }
 
+bool value_is_sole(const struct value *value)
+{
+    return atomic_load_explicit(&value->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&value->storage->refs, memory_order_acquire) == 1 &&
+           value->offset == 0 && storage_is_reusable(value->storage);
+}
+
 tn_status value_from_host(tn_runtime *runtime, uint32_t device, const tn_type *type,
                           const void *data, struct value **out)
 {

@@ -45,6 +45,12 @@ static inline bool counted_is_held(const tn_array *counted)
            0;
 }
 
+// Whether it has yet to be computed.
+static inline bool counted_is_pending(const tn_array *counted)
+{
+    return !counted->value && !counted->donated;
+}
+
 // A counted node like `from`, without references to inputs: one reference to each output.
 // NULL with the scope's failure set.
 struct counted *counted_create(tn_scope *scope, const struct node *from,
@@ -52,6 +58,8 @@ struct counted *counted_create(tn_scope *scope, const struct node *from,
 
 // Gives back one reference to each output.
 void counted_destroy(struct counted *c);
+
+// --- under the lock ---------------------------------------------------------------------
 
 // While one thread looks at many of them.
 static inline void counted_lock(tn_runtime *runtime)
@@ -62,6 +70,29 @@ static inline void counted_unlock(tn_runtime *runtime)
 {
     pthread_mutex_unlock(&runtime->counted_lock);
 }
+
+// One more reference of a node or a scope.
+void counted_refer(tn_array *counted);
+
+// Waits until an evaluation gives back nodes that it took: what was seen before the wait
+// may be no more. Fails in a callback.
+tn_status counted_wait(tn_runtime *runtime);
+
+// What is not referred to any more is collected, and freed at the end. `runtime` is the
+// caller's to set.
+struct settling {
+    tn_runtime *runtime;
+    struct counted *list; // nodes that may be dead, or data by now
+    struct counted *dead;
+    struct value **values;
+    uint32_t num_values, max_values;
+};
+
+// `amount`: 1, or OWN_REFERENCE for the application's.
+void settling_drop(struct settling *s, tn_array *counted, uint64_t amount);
+// As counted_publish().
+void settling_fill(struct settling *s, tn_array *counted, struct value *value);
+void settling_end(struct settling *s); // releases the lock
 
 // --- in place of a scope's node (direct.c) ---------------------------------------------
 

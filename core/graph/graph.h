@@ -56,7 +56,9 @@ struct node {
     uint32_t device;
     uint32_t is_lazy; // 1: without inputs until node_expand() takes those of `counted`
     uint32_t typed;   // NODE_EXPR: 1 when the outputs' dtypes were given, not inferred
-    uint32_t mark, position; // scratch of a graph walk: valid when mark is the walk's epoch
+    // Scratch of a graph walk: valid when mark is the walk's epoch. Of a counted node under
+    // counted_lock, and mark is 0 when that is released.
+    uint32_t mark, position;
 };
 
 // One output of a node. A counted array belongs to no scope.
@@ -71,7 +73,7 @@ struct tn_array {
     struct value *value;   // NULL until evaluated; owns a reference. See array_value()
     const char *name;      // given by the application; NULL: none. Borrowed
     _Atomic uint64_t refs; // counted arrays only (counted.h)
-    uint32_t mark, id;     // scratch of an evaluation: valid when mark is its epoch
+    uint32_t mark, id;     // scratch of an evaluation, as the node's
 };
 
 struct tn_scope {
@@ -96,7 +98,9 @@ struct tn_scope {
     struct direct *direct; // the next node is a counted one; NULL: the scope's
     // Of a graph that is being traced: the scope around it, whose arrays the body may use.
     tn_scope *outer;
-    struct capture *capture;           // what the body used of it; NULL without `outer`
+    const struct held_graph
+        *taking;             // the graph that is computed by this scope's plan (held.h)
+    struct capture *capture; // what the body used of it; NULL without `outer`
     const struct running_body *bodies; // of functions, around what is built here
 };
 
@@ -166,14 +170,11 @@ tn_array *kept_create(tn_scope *scope, const tn_array *array);
 // failure set.
 tn_array *scope_import(tn_scope *scope, tn_array *counted);
 
-// Gives the value of an array of this scope to the counted array that it stands for.
-void counted_publish(const tn_array *array);
+// Gives a counted array that is pending a value, with a reference of its own.
+void counted_publish(tn_array *counted, struct value *value);
 
 // Empties a counted array that is given away to a function: gives its value.
 struct value *counted_empty(tn_array *counted);
-
-// The same for the counted array that a leaf of a scope stands for.
-struct value *counted_take(const tn_array *leaf);
 
 // Gives the array that follows a counted one whose data was given away: the same one, still
 // empty, where nothing else refers to it, else a kept one that shares this value. NULL:

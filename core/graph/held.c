@@ -2,12 +2,9 @@
 // Counts who refers to the counted arrays of a graph that is about to be computed.
 //
 // A node is spent by the evaluation when each of its outputs gets a value, or is referred
-// to by spent nodes and the evaluation's own scope alone: it refers to its inputs no more.
-// A leaf that spent nodes alone refer to may be written over.
-//
-// Threads. All is decided under tn_runtime.counted_lock, and spent nodes are marked as
-// taken before it is released. Who referred to something of the graph before is counted, so
-// nothing is taken from under it; who comes to a spent node later waits for its value.
+// to by spent nodes alone: it refers to its inputs no more. A leaf that spent nodes alone
+// refer to may be written over. Another evaluation that runs refers to its outputs and to
+// the values of its leaves, so nothing is taken from under it.
 #include "held.h"
 
 #include "../base/shape.h"
@@ -19,18 +16,24 @@ uint32_t held_outputs(struct node *const *nodes, uint32_t num_nodes, uint32_t na
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < num_nodes; i++) {
-        const struct counted *c = nodes[i]->counted;
-        for (uint32_t k = 0; c && k < nodes[i]->num_outputs; k++) {
-            tn_array *local = &nodes[i]->outputs[k];
-            if (local->value || local->mark == named ||
-                !counted_is_held(&c->node.outputs[k]))
+        for (uint32_t k = 0; k < nodes[i]->num_outputs; k++) {
+            tn_array *array = &nodes[i]->outputs[k];
+            if (array->value || array->mark == named || !counted_is_held(array))
                 continue;
             if (count < most)
-                out[count] = local;
+                out[count] = array;
             count++;
         }
     }
     return count;
+}
+
+bool held_is_taken(struct node *const *nodes, uint32_t num_nodes)
+{
+    for (uint32_t i = 0; i < num_nodes; i++)
+        if (counted_of(nodes[i]->outputs)->taken_by)
+            return true;
+    return false;
 }
 
 // References of spent nodes, by tn_array.id; of outputs AN_OUTPUT.
@@ -43,75 +46,120 @@ static uint64_t refs_of(const tn_array *counted)
 
 static bool is_spent(const struct node *node, const uint32_t *edges)
 {
-    const struct counted *c = node->counted;
-    if (!c || c->is_data || c->taken_by)
-        return false;
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         uint32_t spent = edges[node->outputs[i].id];
         if (!node->outputs[i].value && spent != AN_OUTPUT &&
-            refs_of(&c->node.outputs[i]) != UINT64_C(1) + spent)
+            refs_of(&node->outputs[i]) != spent)
             return false;
     }
     return true;
 }
 
-// From users to inputs.
-static void find_spent(const struct held_graph *graph, uint32_t *edges)
+static bool is_sole(const tn_array *leaf, const uint32_t *edges)
 {
+    const struct value *value = leaf->value;
+    return edges[leaf->id] != AN_OUTPUT && refs_of(leaf) == edges[leaf->id] &&
+           value_is_sole(value) && layout_is_plain(&value->layout);
+}
+
+// From users to inputs. `position` says who is spent.
+void held_find(struct held_graph *graph, uint32_t *edges)
+{
+    for (uint32_t i = 0; i < graph->num_outputs; i++)
+        edges[graph->outputs[i]->id] = AN_OUTPUT;
     for (uint32_t i = graph->num_nodes; i > 0; i--) {
-        const struct node *node = graph->nodes[i - 1];
-        if (!is_spent(node, edges))
-            continue;
-        node->counted->taken_by = graph;
-        for (uint32_t k = 0; k < node->num_inputs; k++)
+        struct node *node = graph->nodes[i - 1];
+        node->position = is_spent(node, edges);
+        for (uint32_t k = 0; node->position && k < node->num_inputs; k++)
             if (node->inputs[k] && edges[node->inputs[k]->id] != AN_OUTPUT)
                 edges[node->inputs[k]->id]++;
     }
-}
-
-// Two refer to a value: the counted array, and what stands for it.
-static bool is_sole(const tn_array *leaf, const uint32_t *edges)
-{
-    const struct counted *c = leaf->node->counted;
-    const struct value *value = leaf->value;
-    if (!c || !value || edges[leaf->id] == AN_OUTPUT)
-        return false;
-    const tn_array *counted = &c->node.outputs[leaf->output];
-    return counted->value == value && refs_of(counted) == UINT64_C(1) + edges[leaf->id] &&
-           atomic_load_explicit(&value->refs, memory_order_acquire) == 2 &&
-           atomic_load_explicit(&value->storage->refs, memory_order_acquire) == 1 &&
-           value->offset == 0 && layout_is_plain(&value->layout) &&
-           storage_is_reusable(value->storage);
-}
-
-tn_status held_take(const struct held_graph *graph, uint8_t *given, bool *out_any)
-{
-    uint32_t *edges = mem_zalloc((graph->num_ids + UINT64_C(1)) * sizeof(*edges));
-    bool any = false;
-    if (!edges)
-        return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < graph->num_outputs; i++)
-        edges[graph->outputs[i]->id] = AN_OUTPUT;
-    counted_lock(graph->runtime);
-    find_spent(graph, edges);
+    graph->gives = false;
     for (uint32_t i = 0; i < graph->num_leaves; i++) {
-        given[i] = is_sole(graph->leaves[i], edges);
-        any = any || given[i];
+        graph->given[i] = is_sole(graph->leaves[i], edges);
+        graph->gives |= graph->given[i];
     }
-    counted_unlock(graph->runtime);
-    mem_free(edges);
-    if (!any)
-        held_give(graph);
-    *out_any = any;
-    return TN_OK;
 }
 
-void held_give(const struct held_graph *graph)
+static bool is_given(const struct held_graph *graph, uint32_t leaf)
 {
-    counted_lock(graph->runtime);
-    for (uint32_t i = 0; i < graph->num_nodes; i++)
-        if (graph->nodes[i]->counted && graph->nodes[i]->counted->taken_by == graph)
-            graph->nodes[i]->counted->taken_by = NULL;
+    return graph->gives && graph->given[leaf];
+}
+
+void held_begin(struct held_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->num_outputs; i++)
+        counted_refer(graph->outputs[i]);
+    for (uint32_t i = 0; i < graph->num_leaves; i++) {
+        graph->values[i] = graph->leaves[i]->value;
+        value_retain(graph->values[i]);
+        if (is_given(graph, i))
+            counted_refer(graph->leaves[i]);
+    }
+    for (uint32_t i = 0; graph->gives && i < graph->num_nodes; i++) {
+        struct node *node = graph->nodes[i];
+        for (uint32_t k = 0; k < node->num_outputs; k++)
+            counted_refer(&node->outputs[k]);
+        if (node->position)
+            counted_of(node->outputs)->taken_by = graph;
+    }
+}
+
+// Lets go of the nodes, which are known to be there, and of what was given.
+static void give_back(const struct held_graph *graph, struct settling *s, bool is_over)
+{
+    for (uint32_t i = 0; i < graph->num_leaves; i++) {
+        tn_array *leaf = graph->given[i] ? graph->leaves[i] : NULL;
+        if (leaf && is_over) {
+            leaf->donated = 1;
+            leaf->value = NULL;
+        }
+        if (leaf)
+            settling_drop(s, leaf, 1);
+    }
+    for (uint32_t i = 0; i < graph->num_nodes; i++) {
+        struct node *node = graph->nodes[i];
+        struct counted *c = counted_of(node->outputs);
+        if (c->taken_by == graph)
+            c->taken_by = NULL;
+        for (uint32_t k = 0; k < node->num_outputs; k++)
+            settling_drop(s, &node->outputs[k], 1);
+    }
     pthread_cond_broadcast(&graph->runtime->counted_given);
-    counted_unlock(graph->runtime);
+}
+
+void held_end(const struct held_graph *graph, struct value *const *results, bool is_over)
+{
+    struct settling s = {.runtime = graph->runtime};
+    counted_lock(graph->runtime);
+    for (uint32_t i = 0; results && i < graph->num_outputs; i++)
+        settling_fill(&s, graph->outputs[i], results[i]);
+    if (graph->gives)
+        give_back(graph, &s, is_over);
+    for (uint32_t i = 0; i < graph->num_outputs; i++)
+        settling_drop(&s, graph->outputs[i], 1);
+    settling_end(&s);
+    for (uint32_t i = 0; results && i < graph->num_outputs; i++)
+        value_release(results[i]);
+    for (uint32_t i = 0; i < graph->num_leaves; i++) {
+        if (is_over && is_given(graph, i))
+            value_release(graph->values[i]); // that of the leaf
+        value_release(graph->values[i]);
+    }
+}
+
+void held_unmark(struct node *const *nodes, uint32_t num_nodes, tn_array *const *arrays,
+                 uint64_t num_arrays)
+{
+    for (uint32_t i = 0; i < num_nodes; i++) {
+        struct node *node = nodes[i];
+        node->mark = 0;
+        for (uint32_t k = 0; k < node->num_inputs; k++)
+            if (node->inputs[k])
+                node->inputs[k]->mark = 0;
+        for (uint32_t k = 0; k < node->num_outputs; k++)
+            node->outputs[k].mark = 0;
+    }
+    for (uint64_t i = 0; i < num_arrays; i++)
+        arrays[i]->mark = 0;
 }

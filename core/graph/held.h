@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: MIT
-// What an evaluation gives and takes besides the arrays that were named: those that the
-// application holds, and data that nothing else refers to.
+// What an evaluation of counted arrays gives and takes besides those that were named: those
+// that the application holds, and data that nothing else refers to.
+//
+// Threads. All but held_end() is called under tn_runtime.counted_lock.
 #ifndef CORE_GRAPH_HELD_H
 #define CORE_GRAPH_HELD_H
 
 #include "graph.h"
 
-// A graph that is about to be computed, of a scope that has nothing but what stands for
-// counted arrays. Its arrays are numbered (tn_array.id).
+// A graph that is about to be computed: counted nodes themselves, and their arrays, which
+// are numbered (tn_array.id). After held_begin() they may change but for what that says.
 struct held_graph {
     tn_runtime *runtime;
     struct node *const *nodes; // in topological order
     tn_array *const *leaves;   // data
     tn_array *const *outputs;  // that it computes
     uint32_t num_nodes, num_leaves, num_outputs, num_ids;
+    // By leaf: 1 where nothing but this graph refers to it once it is computed, which may
+    // be written over. And whether there are some.
+    uint8_t *given;
+    bool gives;
+    struct value **values; // of the leaves
 };
 
 // The number of arrays without a value that nodes have and the application holds, those
@@ -21,10 +28,23 @@ struct held_graph {
 uint32_t held_outputs(struct node *const *nodes, uint32_t num_nodes, uint32_t named,
                       uint32_t most, tn_array **out);
 
-// Finds the leaves to which nothing but this graph refers once it is computed: given[i] is
-// 1 for those. Where there are some, the nodes that read them are taken until held_give():
-// other threads that come to them wait.
-tn_status held_take(const struct held_graph *graph, uint8_t *given, bool *out_any);
-void held_give(const struct held_graph *graph);
+// Whether another evaluation has taken a node.
+bool held_is_taken(struct node *const *nodes, uint32_t num_nodes);
+
+// Fills in `given` and `gives`. `edges`: num_ids zeros.
+void held_find(struct held_graph *graph, uint32_t *edges);
+
+// Refers to the outputs and to the values of the leaves, and fills in these. Where leaves
+// are given, the nodes that read them are taken until held_end(): other threads that come
+// to them wait.
+void held_begin(struct held_graph *graph);
+
+// Takes `results`, the outputs' values; NULL: there are none. `is_over`: work may have
+// written over what was given, which is emptied. Without the lock.
+void held_end(const struct held_graph *graph, struct value *const *results, bool is_over);
+
+// Removes marks from the nodes, from what they read and give, and from arrays.
+void held_unmark(struct node *const *nodes, uint32_t num_nodes, tn_array *const *arrays,
+                 uint64_t num_arrays);
 
 #endif // CORE_GRAPH_HELD_H

@@ -14,154 +14,14 @@
 // scope's node is in use.
 //
 // Threads. `refs` goes from 0 to 1 and from 1 to 0, and the members of a counted node
-// change, under tn_runtime.counted_lock. Nothing of a plugin is called meanwhile.
+// change, under tn_runtime.counted_lock. Nothing of a plugin is called meanwhile. The last
+// reference to a node of one output needs no lock (refs.c).
 #include <string.h>
 #include <tenon/retain.h>
 #include "../base/fail.h"
 #include "../device/device.h"
 #include "../plugin/host/host.h"
 #include "counted.h"
-
-static bool is_pending(const tn_array *array)
-{
-    return !array->value && !array->donated;
-}
-
-// --- references ------------------------------------------------------------------------
-
-// What is not referred to any more is collected under the lock, and freed without it.
-struct settling {
-    tn_runtime *runtime;
-    struct counted *list; // nodes that may be dead, or data by now
-    struct counted *dead;
-    struct value **values;
-    uint32_t num_values, max_values;
-};
-
-static void counted_free(struct counted *c)
-{
-    for (uint32_t i = 0; i < c->node.num_outputs; i++)
-        value_release(c->node.outputs[i].value);
-    expr_set_release(c->exprs);
-    intern_refs_release(&c->interned);
-    mem_free(c);
-}
-
-static void take_reference(tn_array *array)
-{
-    struct counted *c = counted_of(array);
-    if (references_of(atomic_fetch_add_explicit(&array->refs, 1, memory_order_relaxed)) > 0)
-        return;
-    c->num_live++;
-    c->num_pending += is_pending(array);
-}
-
-static void look_at(struct settling *s, struct counted *c)
-{
-    if (c->is_listed || (c->num_live > 0 && (c->is_data || c->num_pending > 0)))
-        return;
-    c->is_listed = true;
-    c->next = s->list;
-    s->list = c;
-}
-
-// `amount`: 1 or OWN_REFERENCE.
-static void drop_reference(struct settling *s, tn_array *array, uint64_t amount)
-{
-    struct counted *c = counted_of(array);
-    if (atomic_fetch_sub_explicit(&array->refs, amount, memory_order_acq_rel) != amount)
-        return;
-    c->num_live--;
-    c->num_pending -= is_pending(array);
-    look_at(s, c);
-    // Without memory for the list, the value goes with its node.
-    if (!array->value || c->num_live == 0 ||
-        mem_grow((void **)&s->values, &s->max_values, s->num_values + 1,
-                 sizeof(struct value *)) != TN_OK)
-        return;
-    s->values[s->num_values++] = array->value;
-    array->value = NULL;
-}
-
-// Ends with the lock released. A chain of nodes goes without recursion.
-static void settle(struct settling *s)
-{
-    while (s->list) {
-        struct counted *c = s->list;
-        s->list = c->next;
-        c->is_listed = false;
-        if (c->num_live == 0) {
-            c->next = s->dead;
-            s->dead = c;
-        } else if (c->num_pending > 0) {
-            continue; // another thread refers to an output again
-        }
-        for (uint32_t i = 0; i < c->node.num_inputs && !c->is_data; i++)
-            if (c->node.inputs[i])
-                drop_reference(s, c->node.inputs[i], 1);
-        c->is_data = true;
-    }
-    counted_unlock(s->runtime);
-    for (uint32_t i = 0; i < s->num_values; i++)
-        value_release(s->values[i]);
-    mem_free(s->values);
-    while (s->dead) {
-        struct counted *c = s->dead;
-        s->dead = c->next;
-        counted_free(c);
-    }
-}
-
-// In a child of fork() that inherited the runtime the lock may be held for ever: graph
-// stays where it is, in memory that goes with the process.
-static void release_inherited(tn_array *array, uint64_t amount)
-{
-    struct counted *c = counted_of(array);
-    if (atomic_fetch_sub(&array->refs, amount) != amount || !c->is_data ||
-        c->node.num_outputs > 1)
-        return;
-    value_release(array->value);
-    mem_free(c);
-}
-
-static void give_back(tn_array *counted, uint64_t amount)
-{
-    tn_runtime *runtime = counted_of(counted)->runtime;
-    if (life_is_inherited(&runtime->life)) {
-        release_inherited(counted, amount);
-        return;
-    }
-    uint64_t refs = atomic_load_explicit(&counted->refs, memory_order_relaxed);
-    while (references_of(refs) > 1)
-        if (atomic_compare_exchange_weak_explicit(&counted->refs, &refs, refs - amount,
-                                                  memory_order_release,
-                                                  memory_order_relaxed))
-            return;
-    struct settling s = {.runtime = runtime};
-    counted_lock(runtime);
-    drop_reference(&s, counted, amount);
-    settle(&s);
-}
-
-void counted_release(tn_array *counted)
-{
-    give_back(counted, 1);
-}
-
-void counted_publish(const tn_array *array)
-{
-    struct counted *c = array->node->counted;
-    tn_array *counted = &c->node.outputs[array->output];
-    struct settling s = {.runtime = c->runtime};
-    counted_lock(c->runtime);
-    if (is_pending(counted) && references_of(counted->refs) > 0) {
-        value_retain(array->value);
-        __atomic_store_n(&counted->value, array->value, __ATOMIC_RELEASE);
-        c->num_pending--;
-        look_at(&s, c);
-    }
-    settle(&s);
-}
 
 struct value *counted_empty(tn_array *counted)
 {
@@ -172,11 +32,6 @@ struct value *counted_empty(tn_array *counted)
     counted->value = NULL;
     counted_unlock(runtime);
     return value;
-}
-
-struct value *counted_take(const tn_array *leaf)
-{
-    return counted_empty(&leaf->node->counted->node.outputs[leaf->output]);
 }
 
 // --- making counted nodes --------------------------------------------------------------
@@ -235,7 +90,7 @@ static void cut_node(struct cutter *cutter, struct counted *c, const struct node
         atomic_init(&output->refs, 1);
         if (output->value)
             value_retain(output->value);
-        c->num_pending += is_pending(output);
+        c->num_pending += counted_is_pending(output);
     }
     if (c)
         c->node = node;
@@ -263,7 +118,7 @@ struct counted *counted_create(tn_scope *scope, const struct node *from,
     cutter = (struct cutter){(unsigned char *)c, 0};
     cut_node(&cutter, c, from, outputs);
     c->node.counted = NULL;
-    c->node.is_lazy = 0;
+    c->node.is_lazy = c->node.mark = 0;
     return c;
 }
 
@@ -422,15 +277,6 @@ tn_array *tn_retain(tn_scope *scope, tn_array *array)
     return retain_again(scope, counted);
 }
 
-void tn_release(tn_array *array)
-{
-    if (!array || array->scope) // arrays that are not counted belong to their scope
-        return;
-    struct life *life = &counted_of(array)->runtime->life;
-    give_back(array, OWN_REFERENCE);
-    life_remove(life, LIFE_KEPT);
-}
-
 void tn_hold(tn_array *array, int32_t held)
 {
     if (!array || array->scope)
@@ -508,24 +354,29 @@ tn_array *scope_import(tn_scope *scope, tn_array *counted)
     tn_status status = node ? share_values(scope, node, c) : scope->status;
     if (status == TN_OK)
         for (uint32_t i = 0; i < c->node.num_outputs; i++)
-            take_reference(&c->node.outputs[i]);
+            counted_refer(&c->node.outputs[i]);
     counted_unlock(c->runtime);
     if (status != TN_OK || stand_for(scope, node, c) != TN_OK)
         return NULL;
     return &node->outputs[counted->output];
 }
 
-// An evaluation that writes over what the node depends on gives it its value. The lock is
-// held, but while it waits.
-static tn_status wait_until_given(struct counted *c)
+tn_status counted_wait(tn_runtime *runtime)
 {
-    while (c->taken_by) {
-        tn_status status = callback_check(c->runtime); // it would wait for itself
-        if (status != TN_OK)
-            return status;
-        pthread_cond_wait(&c->runtime->counted_given, &c->runtime->counted_lock);
-    }
-    return TN_OK;
+    tn_status status = callback_check(runtime); // it would wait for itself
+    if (status == TN_OK)
+        pthread_cond_wait(&runtime->counted_given, &runtime->counted_lock);
+    return status;
+}
+
+// An evaluation that writes over what the node depends on gives it its value, unless it is
+// this scope's. The lock is held.
+static tn_status wait_until_given(const tn_scope *scope, struct counted *c)
+{
+    tn_status status = TN_OK;
+    while (c->taken_by && c->taken_by != scope->taking && status == TN_OK)
+        status = counted_wait(c->runtime);
+    return status;
 }
 
 tn_status counted_expand(tn_scope *scope, struct node *node)
@@ -536,13 +387,13 @@ tn_status counted_expand(tn_scope *scope, struct node *node)
     if (!inputs)
         return scope_take_failure(scope, TN_ERR_MEMORY);
     counted_lock(c->runtime);
-    tn_status status = wait_until_given(c);
+    tn_status status = wait_until_given(scope, c);
     bool is_data = c->is_data;
     if (status == TN_OK && is_data)
         status = share_values(scope, node, c);
     for (uint32_t i = 0; i < count && !is_data && status == TN_OK; i++)
         if (c->node.inputs[i])
-            take_reference(c->node.inputs[i]);
+            counted_refer(c->node.inputs[i]);
     counted_unlock(c->runtime);
     node->counted = c;
     if (status != TN_OK)

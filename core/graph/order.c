@@ -61,6 +61,10 @@ static tn_status enter(struct walk *walk, const tn_array *array)
 {
     if (array->node->mark == walk->epoch)
         return TN_OK;
+    if (array->donated && walk->part == TO_DATA) {
+        scope_refuse_donated(walk->scope);
+        return walk->scope->status;
+    }
     tn_status status = walk->part == TO_DATA && !array->value
                            ? node_expand(walk->scope, array->node)
                            : TN_OK;
@@ -91,6 +95,11 @@ tn_status graph_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arr
     for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++)
         if (arrays[i])
             status = visit(&walk, arrays[i]);
+    // Counted nodes are without marks between walks.
+    for (uint32_t i = 0; status != TN_OK && i < walk.num_stack; i++)
+        walk.stack[i]->mark = 0;
+    for (uint32_t i = 0; status != TN_OK && i < walk.num_order; i++)
+        walk.order[i]->mark = 0;
     mem_free(walk.stack);
     if (status != TN_OK) {
         mem_free(walk.order);

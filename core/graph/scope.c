@@ -7,6 +7,7 @@
 #include <tenon/retain.h>
 #include "../base/fail.h"
 #include "../device/device.h"
+#include "counted.h"
 
 tn_scope *tn_scope_open(tn_runtime *runtime)
 {
@@ -206,6 +207,6 @@ tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value)
         scope->evaluated[scope->num_evaluated++] = array;
     array->value = value;
     if (array->node->counted)
-        counted_publish(array);
+        counted_publish(&array->node->counted->node.outputs[array->output], value);
     return TN_OK;
 }

@@ -7,7 +7,7 @@
 #include "../base/fail.h"
 #include "eval.h"
 
-tn_status eval_find_plan(tn_runtime *runtime, struct task *task, struct plan **out_plan)
+static tn_status find_plan(tn_runtime *runtime, struct task *task, struct plan **out_plan)
 {
     *out_plan = plan_cache_get(runtime, task->signature);
     if (*out_plan)
@@ -18,20 +18,8 @@ tn_status eval_find_plan(tn_runtime *runtime, struct task *task, struct plan **o
     return status;
 }
 
-// Empties the leaves that were given away: their memory may hold outputs now.
-static void empty_leaves(const struct task *task)
-{
-    for (uint32_t i = 0; i < task->num_donated; i++) {
-        tn_array *leaf = task->leaves[i];
-        if (!task->donated[i])
-            continue;
-        value_release(counted_take(leaf));
-        value_release(leaf->value);
-        leaf->value = NULL;
-    }
-}
-
-tn_status eval_run(tn_scope *scope, const struct task *task, struct plan *plan, bool async)
+static tn_status run_task(tn_scope *scope, const struct task *task, struct plan *plan,
+                          bool async)
 {
     uint64_t count = (uint64_t)task->num_leaves + task->num_outputs;
     struct value **values = arena_alloc(&scope->scratch, count * sizeof(*values));
@@ -43,8 +31,6 @@ tn_status eval_run(tn_scope *scope, const struct task *task, struct plan *plan, 
     bool has_begun = false;
     tn_status status =
         plan_run(plan, values, outputs, async ? RUN_ASYNC : RUN_WAIT, &has_begun);
-    if (status == TN_OK || has_begun)
-        empty_leaves(task);
     for (uint32_t i = 0; status == TN_OK && i < task->num_outputs; i++) {
         tn_status set = scope_set_value(scope, task->outputs[i], outputs[i]);
         status = status == TN_OK ? set : status;
@@ -52,7 +38,6 @@ tn_status eval_run(tn_scope *scope, const struct task *task, struct plan *plan, 
     return status;
 }
 
-// vmap placeholders have no buffer, so nothing built on them can be evaluated.
 tn_status eval_check_leaves(const struct task *task)
 {
     for (uint32_t i = 0; i < task->num_leaves; i++)
@@ -73,28 +58,27 @@ static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_
         return status;
     status = eval_check_leaves(&task);
     if (status == TN_OK)
-        status = eval_find_plan(scope->runtime, &task, &plan);
+        status = find_plan(scope->runtime, &task, &plan);
     if (status == TN_OK) {
-        status = eval_run(scope, &task, plan, async);
+        status = run_task(scope, &task, plan, async);
         plan_release(plan);
     }
     task_finish(&task);
     return status;
 }
 
-// A number needs no plan: it is written to the first device.
-static tn_status write_number(tn_scope *scope, tn_array *array)
+tn_status eval_number(tn_scope *scope, const tn_array *number, struct value **out)
 {
     unsigned char element[DTYPE_MAX_SIZE] = {0};
-    struct value *value;
-    dtype_store_bits(array->type.dtype, element, array->node->number);
-    tn_status status = value_from_host(scope->runtime, scope_data_device(scope),
-                                       &array->type, element, &value);
-    return status == TN_OK ? scope_set_value(scope, array, value) : status;
+    dtype_store_bits(number->type.dtype, element, number->node->number);
+    return value_from_host(scope->runtime, scope_data_device(scope), &number->type, element,
+                           out);
 }
 
-tn_status eval_collect(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                       tn_array **pending, uint32_t *out_count)
+// Gives the arrays that need a plan to be evaluated, each once. Numbers are written at
+// once.
+static tn_status collect(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                         tn_array **pending, uint32_t *out_count)
 {
     uint32_t count = 0, epoch = ++scope->epoch;
     for (uint64_t i = 0; i < num_arrays; i++) {
@@ -110,7 +94,10 @@ tn_status eval_collect(tn_scope *scope, tn_array *const *arrays, uint64_t num_ar
             pending[count++] = array;
             continue;
         }
-        tn_status status = write_number(scope, array);
+        struct value *value;
+        tn_status status = eval_number(scope, array, &value);
+        if (status == TN_OK)
+            status = scope_set_value(scope, array, value);
         if (status != TN_OK)
             return status;
     }
@@ -134,7 +121,7 @@ static tn_status eval_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
         return scope_take_failure(scope, TN_ERR_MEMORY);
     status = life_check(&scope->runtime->life);
     if (status == TN_OK)
-        status = eval_collect(scope, arrays, num_arrays, pending, &count);
+        status = collect(scope, arrays, num_arrays, pending, &count);
     if (status == TN_OK && count > 0)
         status = compute(scope, pending, count, async);
     arena_rewind(&scope->scratch, mark);

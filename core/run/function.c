@@ -35,13 +35,6 @@ static tn_array *plain_input(tn_scope *scope, tn_array *input, uint32_t i)
     return is_plain(input) ? input : read_copied(scope, input);
 }
 
-bool value_is_sole(const struct value *value)
-{
-    return atomic_load_explicit(&value->refs, memory_order_acquire) == 1 &&
-           atomic_load_explicit(&value->storage->refs, memory_order_acquire) == 1 &&
-           value->offset == 0 && storage_is_reusable(value->storage);
-}
-
 // Finds the donated inputs whose memory may be written: out_donated[i] is 1 for those. An
 // array that is an input twice does not count. It is the one owner of its value, so the
 // count of references does not tell: `donated` marks the array meanwhile.

@@ -4,9 +4,11 @@
 #include <math.h>
 #include <string.h>
 #include <tenon/ops/reference.h>
+#include <tenon/retain.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../device/outcome.h"
 #include "run.h"
 
 tn_array *read_evaluated(tn_scope *scope, const char *function, tn_array *array)
@@ -112,6 +114,19 @@ static tn_array *ready_soon(tn_scope *scope, tn_array *array)
 static uint64_t first_byte(const struct value *value)
 {
     return value->offset + (uint64_t)value->layout.offset * dtype_size(value->layout.dtype);
+}
+
+const void *tn_array_elements(const tn_array *array)
+{
+    const struct value *value = array && !array->scope ? array_value(array) : NULL;
+    if (!value || !storage_is_idle(value->storage) ||
+        !outcome_succeeded(value->storage->outcome) ||
+        !layout_is_contiguous(&value->layout))
+        return NULL;
+    const struct device *device = value->storage->device;
+    return atomic_load(&device->lost) || life_is_inherited(&device->runtime->life)
+               ? NULL
+               : read_in_place(value);
 }
 
 tn_status tn_read(tn_scope *scope, tn_array *array, void *data, uint64_t size)

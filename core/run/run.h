@@ -19,10 +19,6 @@ enum run_mode {
 tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value **outputs,
                    enum run_mode mode, bool *out_has_begun);
 
-// Whether nothing but one reference to this value refers to its memory, which begins with
-// the value and may be written (function.c).
-bool value_is_sole(const struct value *value);
-
 // Calls a primitive's `run`. Gives its outputs, contiguous, from their memory's first byte
 // on, and also on failure whether work was queued. `inputs`: NULL where not given.
 tn_status host_run(const struct plan *plan, const struct plan_host *host,

@@ -424,14 +424,12 @@ static tn_status submit_segment(struct run *run, const struct plan_segment *segm
         outcome_release(outcome);
         return status;
     }
-    if (outcome)
-        outcome_begin(outcome, value);
+    tn_point backlog = outcome ? outcome_begin(outcome, value) : (tn_point){0};
     *state = (struct submitted){.outcome = outcome, .value = value};
     note_use(run, segment, state);
     if (outcome) {
         note_open(&run->record->open[segment->device], segment, state);
-        device_drain(device,
-                     outcomes_backlog(device, run->record->queues[segment->device]));
+        device_drain(device, backlog);
     }
     struct counts *work = &device_stats(runtime)->work;
     counts_add_as(work, run->thread, STATS_SUBMISSIONS, 1);

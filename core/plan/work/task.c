@@ -25,8 +25,10 @@ static struct hash hash_layout(struct hash h, const tn_layout *layout)
 
 static void hash_leaf(struct task *task, const tn_array *leaf)
 {
-    struct hash h =
-        hash_u64(task->signature, (uint64_t)leaf->weak_kind << 32 | leaf->node->kind);
+    uint32_t kind = leaf->node->kind;
+    if (leaf->value && kind != NODE_NUMBER)
+        kind = NODE_DATA; // whatever it was computed by
+    struct hash h = hash_u64(task->signature, (uint64_t)leaf->weak_kind << 32 | kind);
     if (leaf->value) {
         const struct value *value = leaf->value;
         h = hash_layout(h, &value->layout);
@@ -130,7 +132,7 @@ static tn_status sort_by_effects(const struct task *task)
 }
 
 tn_status task_order(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
-                     struct task *out)
+                     const bool *has_effects, struct task *out)
 {
     struct task task = {.scope = scope,
                         .outputs = outputs,
@@ -138,7 +140,7 @@ tn_status task_order(tn_scope *scope, tn_array *const *outputs, uint32_t num_out
                         .first_captured = NONE};
     tn_status status =
         graph_order(scope, outputs, num_outputs, TO_DATA, &task.nodes, &task.num_nodes);
-    if (status == TN_OK && scope->has_effects)
+    if (status == TN_OK && *has_effects)
         status = sort_by_effects(&task);
     if (status == TN_OK)
         *out = task;
@@ -165,7 +167,7 @@ tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_ou
                       tn_array *const *inputs, uint32_t num_inputs, struct task *out)
 {
     struct task task;
-    tn_status status = task_order(scope, outputs, num_outputs, &task);
+    tn_status status = task_order(scope, outputs, num_outputs, &scope->has_effects, &task);
     if (status != TN_OK)
         return status;
     status = task_number(&task, inputs, num_inputs);

@@ -38,8 +38,9 @@ struct task {
 tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
                       tn_array *const *inputs, uint32_t num_inputs, struct task *out);
 // The two parts of it: between them outputs may be added, which are arrays of the graph.
+// `has_effects`: whether a node has some, known when the walk is done.
 tn_status task_order(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
-                     struct task *out);
+                     const bool *has_effects, struct task *out);
 tn_status task_number(struct task *task, tn_array *const *inputs, uint32_t num_inputs);
 // Donates leaves, which becomes part of the signature.
 void task_donate(struct task *task, const uint8_t *donated);

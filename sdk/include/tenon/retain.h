@@ -84,6 +84,11 @@ TN_API void tn_hold(tn_array *array, int32_t held);
 TN_API tn_status tn_eval_held_n(tn_scope *scope, tn_array *const *arrays,
                                 uint64_t num_arrays, uint32_t flags);
 
+// The elements of an array that outlives its scopes, row-major without gaps, where they
+// need neither be computed nor waited for nor copied; else NULL. They stay while the
+// reference does and nothing gives the array away.
+TN_API const void *tn_array_elements(const tn_array *array);
+
 enum {
     TN_ERROR_OF_DTYPE = 1, // the primitive takes other dtypes than that of an input
 };

@@ -190,6 +190,26 @@ Test(held_eval, brief_work_is_done_and_other_work_is_not)
     tn_scope_close(scope);
 }
 
+// Elements can be had without a call once nothing is left to do.
+Test(held_eval, elements_are_there_once_they_are_computed)
+{
+    scope = tn_scope_open(runtime);
+    tn_array *x = kept(2, SIDE, 0, 1), *y = made("negative", x, NULL), *turned = NULL;
+    must(scope, tn_op_retained_n(scope, "transpose", TN_IN(y), TN_NO_ATTRS, &turned, 1));
+    cr_assert(tn_array_elements(NULL) == NULL && tn_array_elements(y) == NULL);
+    cr_assert(tn_array_elements(ramp(scope, 2, 2, 0, 1)) == NULL);
+    eval(turned, 0);
+    eval(y, 0);
+    const float *elements = tn_array_elements(y);
+    cr_assert(elements || !is_cpu());
+    for (int i = 0; elements && i < 2 * SIDE; i++)
+        cr_assert(elements[i] == (float)-i);
+    if (is_cpu()) // a view: its rows are not one behind the other
+        cr_assert(tn_array_elements(turned) == NULL);
+    tn_release(x), tn_release(y), tn_release(turned);
+    tn_scope_close(scope);
+}
+
 // --- who else refers to it --------------------------------------------------------------
 
 enum other {
