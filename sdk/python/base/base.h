@@ -8,6 +8,8 @@
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <tenon/attr.h>
+#include <tenon/dlpack.h>
 
 // --- trees.c: nested dicts, lists and tuples of arrays and other values ---------------
 
@@ -18,6 +20,29 @@ PyObject *tree_unflatten(PyObject *module, PyObject *args);
 PyObject *tree_of(PyObject *structure, PyObject *const *leaves, uint64_t count);
 // The keys of a dict, sorted, as a list; NULL with an exception set.
 PyObject *tree_keys(PyObject *dict);
+
+// --- index.c: x[index] ---------------------------------------------------------------
+
+// What an index of numbers, slices, None and ... does to an array of a shape: a slice of
+// every axis, then the result's shape.
+struct py_index {
+    const int64_t *extent; // of the array
+    int32_t rank;
+    tn_ints start, stop, step, shape;
+    int32_t axis;  // the next one
+    bool is_whole; // so far
+};
+
+// Fills in what the index does. False, maybe with an exception set: it has arrays, or says
+// what cannot be.
+bool index_read(struct py_index *x, PyObject *index);
+
+// --- lists.c: elements as objects --------------------------------------------------------
+
+// The element at an address; NULL with an exception set.
+PyObject *element_of(const char *at, DLDataType type);
+// Nested lists of the elements from an address on, from an axis of the tensor on.
+PyObject *lists_of(const DLTensor *t, int axis, const char *at);
 
 // --- waiting.c: work that may last -----------------------------------------------------
 

@@ -8,6 +8,8 @@
 #include <tenon/retain.h>
 
 PyTypeObject *array_type;
+static allocfunc array_alloc; // of that type
+static freefunc array_free;
 
 // What derivatives go through is not computed with other arrays.
 static void set_watched(struct py_array *self, bool is_watched)
@@ -80,8 +82,7 @@ void array_unuse(PyObject *array)
 
 PyObject *array_wrap(tn_array *array, struct py_trace *trace)
 {
-    allocfunc alloc = (allocfunc)PyType_GetSlot(array_type, Py_tp_alloc);
-    struct py_array *self = (struct py_array *)alloc(array_type, 0);
+    struct py_array *self = (struct py_array *)array_alloc(array_type, 0);
     if (!self) {
         if (trace)
             trace_release(trace);
@@ -105,7 +106,7 @@ static void array_dealloc(PyObject *object)
     held_remove(&self->held);
     drop(self);
     Py_XDECREF(self->older);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    array_free(object);
     Py_DECREF(type);
 }
 
@@ -505,6 +506,7 @@ static PyType_Slot array_slots[] = {
     {Py_tp_hash, PyObject_HashNotImplemented},
     {Py_sq_length, array_length},
     {Py_mp_length, array_length},
+    {Py_mp_subscript, array_subscript},
     {Py_nb_add, array_add},
     {Py_nb_subtract, array_subtract},
     {Py_nb_multiply, array_multiply},
@@ -554,6 +556,9 @@ static PyType_Spec array_spec = {
 bool array_init(PyObject *module)
 {
     array_type = (PyTypeObject *)PyType_FromSpec(&array_spec);
-    return array_type &&
-           PyModule_AddObjectRef(module, "Array", (PyObject *)array_type) == 0;
+    if (!array_type)
+        return false;
+    array_alloc = (allocfunc)PyType_GetSlot(array_type, Py_tp_alloc);
+    array_free = (freefunc)PyType_GetSlot(array_type, Py_tp_free);
+    return PyModule_AddObjectRef(module, "Array", (PyObject *)array_type) == 0;
 }

@@ -68,7 +68,7 @@ bool building_begin_apart(struct py_building *b)
 {
     tn_runtime *runtime = runtime_get();
     b->trace = NULL;
-    b->is_kept = false;
+    b->kept = NULL;
     b->scope = runtime ? tn_scope_open(runtime) : NULL;
     if (runtime && !b->scope)
         raise_status(TN_ERR_MEMORY, tn_last_error());
@@ -125,36 +125,47 @@ void thread_scope_close(void)
 // The scope keeps the numbers of its applications: it is closed after so many applications.
 #define KEPT_APPLICATIONS 256
 
-bool building_begin_kept(struct py_building *b)
+static bool open_kept(struct py_building *b, struct py_thread *thread)
 {
-    *b = (struct py_building){.scope = py_thread.scope, .is_kept = true};
-    py_thread.depth += b->scope != NULL;
-    if (b->scope)
-        return true;
     pthread_once(&thread_once, make_key);
     if (!building_begin_apart(b))
         return false;
-    b->is_kept = pthread_setspecific(thread_key, b->scope) == 0;
-    if (b->is_kept) {
-        atomic_fetch_add(&num_scopes, 1);
-        py_thread.scope = b->scope;
-        py_thread.depth = 1;
-    }
+    if (pthread_setspecific(thread_key, b->scope) != 0)
+        return true;
+    atomic_fetch_add(&num_scopes, 1);
+    b->kept = thread;
+    thread->scope = b->scope;
+    thread->depth = 1;
     return true;
+}
+
+static inline bool begin_kept(struct py_building *b, struct py_thread *thread)
+{
+    *b = (struct py_building){.scope = thread->scope, .kept = thread};
+    if (!b->scope)
+        return open_kept(b, thread);
+    thread->depth++;
+    return true;
+}
+
+bool building_begin_kept(struct py_building *b)
+{
+    return begin_kept(b, &py_thread);
 }
 
 bool building_begin_node(struct py_building *b)
 {
-    return trace_current() ? building_begin(b) : building_begin_kept(b);
+    struct py_thread *thread = &py_thread;
+    return thread->innermost ? building_begin(b) : begin_kept(b, thread);
 }
 
 void building_end(struct py_building *b)
 {
-    if (!b->trace && !b->is_kept)
-        tn_scope_close(b->scope);
-    if (b->is_kept && --py_thread.depth == 0 &&
-        ++py_thread.applications % KEPT_APPLICATIONS == 0)
+    if (b->kept && --b->kept->depth == 0 &&
+        ++b->kept->applications % KEPT_APPLICATIONS == 0)
         thread_scope_close();
+    if (!b->trace && !b->kept)
+        tn_scope_close(b->scope);
 }
 
 // More outputs than an operator has but few.
@@ -204,6 +215,14 @@ PyObject *building_array(struct py_building *b, tn_array *array)
         return array_wrap(array, trace_retain(b->trace));
     tn_array *retained = tn_retain(b->scope, array);
     return retained ? array_wrap(retained, NULL) : raise_scope(b->scope);
+}
+
+PyObject *building_data(struct py_building *b, tn_array *array)
+{
+    if (!array || b->trace || *tn_array_op(array)) // what is computed stays graph
+        return building_array(b, array);
+    tn_array *kept = tn_keep(b->scope, array);
+    return kept ? array_wrap(kept, NULL) : raise_scope(b->scope);
 }
 
 bool array_list_get(struct py_building *b, PyObject *list, struct array_list *out)

@@ -135,8 +135,6 @@ static bool add_static(struct py_call *c, PyObject *object)
 
 static bool add_leaf_object(struct py_call *c, PyObject *object, bool is_static)
 {
-    if (array_check(object))
-        return add_array(c, object);
     bool is_array = PyFloat_CheckExact(object) || PyLong_CheckExact(object) ||
                             PyComplex_CheckExact(object)
                         ? !is_static
@@ -191,6 +189,8 @@ static bool add_sequence(struct py_call *c, PyObject *tree, bool is_static)
 
 static bool add_tree(struct py_call *c, PyObject *tree, bool is_static)
 {
+    if (array_check(tree))
+        return add_array(c, tree);
     if (tree == Py_None)
         return add_word(c, WORD(NODE_NONE, 0));
     bool is_dict = PyDict_Check(tree);

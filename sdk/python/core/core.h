@@ -78,8 +78,9 @@ bool errors_init(PyObject *module);
 struct py_building {
     tn_scope *scope;
     struct py_trace *trace;
-    bool
-        is_kept; // the scope is this thread's own, which applications of single nodes share
+    // The calling thread's, whose own scope it is, which applications of single nodes
+    // share; NULL: another scope.
+    struct py_thread *kept;
 };
 
 // False with an exception set.
@@ -114,6 +115,9 @@ PyObject *current_device(PyObject *module, PyObject *unused);
 bool scope_choose_device(tn_scope *scope);
 // Gives an Array object of an array of the scope. NULL with the scope's failure raised.
 PyObject *building_array(struct py_building *b, tn_array *array);
+// The same for data that was made in this scope, in fewer steps; not for numbers, which
+// are constants of plans.
+PyObject *building_data(struct py_building *b, tn_array *array);
 
 // Arrays of a list of Python, in the scope of a building. `items` is to be freed, after a
 // failure too.
@@ -161,6 +165,10 @@ bool array_leave_trace(struct py_array *self);
 
 // array._replace(other): takes the value of another Array.
 PyObject *array_replace(PyObject *object, PyObject *other);
+
+// --- index.c: x[index] ---
+
+PyObject *array_subscript(PyObject *self, PyObject *index);
 
 // --- from_python.c: Python's objects to arrays ---
 

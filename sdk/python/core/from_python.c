@@ -308,6 +308,29 @@ static bool reals_fit(const struct nested *n, tn_dtype dtype)
     return true;
 }
 
+// Integers in the room of those of 64 bits, as a dtype that holds them, or bool. False for
+// other dtypes.
+static bool cut_whole(struct nested *n, tn_dtype dtype)
+{
+    char *at = (char *)n->whole;
+    if (dtype != TN_BOOL && !tn_dtype_in(dtype, TN_INTEGER_DTYPES))
+        return false;
+    size_t size = (size_t)tn_dtype_bytes(dtype);
+    for (uint64_t i = 0; i < n->count; i++, at += size) {
+        int64_t value = dtype == TN_BOOL ? n->whole[i] != 0 : n->whole[i];
+        memcpy(at, &value, size); // the low bytes come first
+    }
+    return true;
+}
+
+// Reals, or pairs, in the room of those of 64 bits, as f32.
+static void round_reals(struct nested *n, bool are_pairs)
+{
+    float *to = (float *)(void *)n->reals;
+    for (uint64_t i = 0; i < n->count * (are_pairs ? 2 : 1); i++)
+        to[i] = (float)n->reals[are_pairs ? i : 2 * i];
+}
+
 // The numbers as an array of their own dtype: i64 (u64), f32, complex64, or, where another
 // dtype is wanted, of the widest of the kind.
 static tn_array *nested_array(struct py_building *b, struct nested *n, tn_dtype dtype)
@@ -318,20 +341,25 @@ static tn_array *nested_array(struct py_building *b, struct nested *n, tn_dtype 
         if (tn_dtype_in(dtype, TN_INTEGER_DTYPES) && !fits(n, dtype))
             return NULL;
         tn_dtype whole = n->is_large ? TN_U64 : TN_I64;
-        tn_array *x = tn_from_data(b->scope, whole, &n->shape, n->whole);
         tn_dtype wanted = dtype ? dtype : n->kind == TN_KIND_BOOL ? TN_BOOL : whole;
-        return wanted == whole ? x
-                               : tn_op(b->scope, "base.astype/1", TN_IN(x),
-                                       tn_attrs("dtype", (int64_t)wanted));
+        bool is_cut = cut_whole(n, wanted);
+        tn_array *x = tn_from_data(b->scope, is_cut ? wanted : whole, &n->shape, n->whole);
+        return is_cut || wanted == whole ? x
+                                         : tn_op(b->scope, "base.astype/1", TN_IN(x),
+                                                 tn_attrs("dtype", (int64_t)wanted));
     }
     if (!reals_fit(n, dtype))
         return NULL;
     bool is_complex = n->kind == TN_KIND_COMPLEX;
+    tn_dtype wanted = dtype ? dtype : is_complex ? TN_COMPLEX64 : TN_F32;
+    if (wanted == (is_complex ? TN_COMPLEX64 : TN_F32)) {
+        round_reals(n, is_complex);
+        return tn_from_data(b->scope, wanted, &n->shape, n->reals);
+    }
     for (uint64_t i = 0; !is_complex && i < n->count; i++)
         n->reals[i] = n->reals[2 * i];
     tn_array *x =
         tn_from_data(b->scope, is_complex ? TN_COMPLEX128 : TN_F64, &n->shape, n->reals);
-    tn_dtype wanted = dtype ? dtype : is_complex ? TN_COMPLEX64 : TN_F32;
     return wanted == (is_complex ? TN_COMPLEX128 : TN_F64)
                ? x
                : tn_op(b->scope, "base.astype/1", TN_IN(x),

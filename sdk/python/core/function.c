@@ -256,7 +256,7 @@ static PyObject *wrap_results(struct py_building *b, const struct py_entry *e,
         !(objects = malloc(e->num_outputs * sizeof(*objects))))
         return PyErr_NoMemory();
     uint32_t count = 0;
-    while (count < e->num_outputs && (objects[count] = building_array(b, outputs[count])))
+    while (count < e->num_outputs && (objects[count] = building_data(b, outputs[count])))
         count++;
     PyObject *tree =
         count == e->num_outputs ? tree_of(e->result, objects, e->num_outputs) : NULL;

@@ -16,7 +16,10 @@ static PyObject *make_array(PyObject *module, PyObject *args)
     if (!building_begin(&b))
         return NULL;
     tn_array *array = array_from_object(&b, object, dtype);
-    PyObject *result = PyErr_Occurred() ? NULL : building_array(&b, array);
+    bool is_data = array && !array_check(object) && tn_array_type(array)->rank > 0;
+    PyObject *result = PyErr_Occurred() ? NULL
+                       : is_data        ? building_data(&b, array)
+                                        : building_array(&b, array);
     building_end(&b);
     return result;
 }

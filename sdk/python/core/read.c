@@ -125,12 +125,36 @@ static struct py_export *export_begin(PyObject *self, tn_array *array, bool wide
     return e;
 }
 
+// The elements where they are there, as they are, and nobody uses the array without the
+// GIL; else NULL.
+static const void *elements_of(PyObject *self, const tn_array *array)
+{
+    const struct py_array *a = (const struct py_array *)self;
+    return a->is_watched || a->uses > 0 ? NULL : tn_array_elements(array);
+}
+
+// A tensor of elements that are there.
+static DLManagedTensorVersioned *tensor_of_elements(tn_array *array)
+{
+    struct py_building b;
+    if (!building_begin_kept(&b))
+        return NULL;
+    DLManagedTensorVersioned *tensor = tn_array_export_versioned(b.scope, array);
+    if (!tensor)
+        raise_scope(b.scope);
+    building_end(&b);
+    return tensor;
+}
+
 // The elements on the host, as a tensor that its deleter frees. `widened`: of is_narrow as
 // f32.
 static DLManagedTensorVersioned *tensor_of(PyObject *self, bool widened)
 {
     static const struct py_building nowhere;
     tn_array *array = array_get(self, &nowhere);
+    if (array && elements_of(self, array) &&
+        !(widened && is_narrow(tn_array_type(array)->dtype)))
+        return tensor_of_elements(array);
     struct py_export *e = array ? export_begin(self, array, widened) : NULL;
     if (!e)
         return NULL;
@@ -162,81 +186,91 @@ static const char *first_byte(const DLTensor *t)
 
 // --- numbers and lists ---
 
-static PyObject *element(const char *at, DLDataType type)
+// The type of dtypes that element_of() reads. False for those that are widened.
+static bool plain_type(tn_dtype dtype, DLDataType *out)
 {
-    union {
-        uint8_t u8;
-        uint16_t u16;
-        uint32_t u32;
-        uint64_t u64;
-        int8_t i8;
-        int16_t i16;
-        int32_t i32;
-        int64_t i64;
-        float f32[2];
-        double f64[2];
-    } v;
-    memcpy(&v, at, (size_t)type.bits / 8);
-    switch (type.code) {
-    case kDLBool:
-        return PyBool_FromLong(v.u8);
-    case kDLInt:
-        return PyLong_FromLongLong(type.bits == 8    ? v.i8
-                                   : type.bits == 16 ? v.i16
-                                   : type.bits == 32 ? v.i32
-                                                     : v.i64);
-    case kDLUInt:
-        return PyLong_FromUnsignedLongLong(type.bits == 8    ? v.u8
-                                           : type.bits == 16 ? v.u16
-                                           : type.bits == 32 ? v.u32
-                                                             : v.u64);
-    case kDLComplex:
-        return type.bits == 64 ? PyComplex_FromDoubles((double)v.f32[0], (double)v.f32[1])
-                               : PyComplex_FromDoubles(v.f64[0], v.f64[1]);
-    default:
-        return PyFloat_FromDouble(type.bits == 32 ? (double)v.f32[0] : v.f64[0]);
-    }
+    static const uint8_t codes[] = {[TN_KIND_BOOL] = kDLBool,
+                                    [TN_KIND_UNSIGNED] = kDLUInt,
+                                    [TN_KIND_SIGNED] = kDLInt,
+                                    [TN_KIND_FLOAT] = kDLFloat,
+                                    [TN_KIND_COMPLEX] = kDLComplex};
+    uint32_t kind = tn_dtype_kind(dtype);
+    if (is_narrow(dtype) || kind == TN_KIND_NONE || kind >= sizeof(codes))
+        return false;
+    *out = (DLDataType){codes[kind], (uint8_t)(8 * tn_dtype_bytes(dtype)), 1};
+    return true;
 }
 
-static PyObject *list_of(const DLTensor *t, int axis, const char *at)
+// The list of elements that are there. NULL with no exception set: they are not.
+static PyObject *list_there(PyObject *self)
 {
-    if (axis == t->ndim)
-        return element(at, t->dtype);
-    int64_t stride = t->dtype.bits / 8;
-    if (t->strides)
-        stride *= t->strides[axis];
-    else
-        for (int i = axis + 1; i < t->ndim; i++)
-            stride *= t->shape[i];
-    PyObject *list = PyList_New((Py_ssize_t)t->shape[axis]);
-    for (int64_t i = 0; list && i < t->shape[axis]; i++) {
-        PyObject *item = list_of(t, axis + 1, at + i * stride);
-        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) != 0)
-            Py_CLEAR(list);
-    }
+    static const struct py_building nowhere;
+    tn_array *array = array_get(self, &nowhere);
+    const void *elements = array ? elements_of(self, array) : NULL;
+    DLTensor t = {.data = (void *)(uintptr_t)elements};
+    if (!elements || !plain_type(tn_array_type(array)->dtype, &t.dtype))
+        return NULL;
+    tn_type type = *tn_array_type(array);
+    t.shape = type.extent;
+    t.ndim = type.rank;
+    array_use(self); // making objects may run others
+    PyObject *list = lists_of(&t, 0, elements);
+    array_unuse(self);
     return list;
 }
 
 PyObject *array_tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    PyObject *there = list_there(self);
+    if (there || PyErr_Occurred())
+        return there;
     DLManagedTensorVersioned *tensor = tensor_of(self, true);
     PyObject *list =
-        tensor ? list_of(&tensor->dl_tensor, 0, first_byte(&tensor->dl_tensor)) : NULL;
+        tensor ? lists_of(&tensor->dl_tensor, 0, first_byte(&tensor->dl_tensor)) : NULL;
     tensor_free(tensor);
     return list;
 }
 
+// The one element where it is there; NULL with no exception set: it has to be computed, or
+// there are several.
+static PyObject *number_there(PyObject *self)
+{
+    static const struct py_building nowhere;
+    tn_array *array = array_get(self, &nowhere);
+    const tn_type *type = tn_array_type(array);
+    DLDataType plain;
+    if (!type || !plain_type(type->dtype, &plain))
+        return NULL;
+    for (int32_t i = 0; i < type->rank; i++)
+        if (type->extent[i] != 1)
+            return NULL;
+    if (!((struct py_array *)self)->is_watched && !tn_array_elements(array)) {
+        // Another number may be computed meanwhile, but none is given away.
+        array_use(self);
+        bool is_there = evaluate_array(array);
+        array_unuse(self);
+        if (!is_there)
+            return NULL;
+    }
+    const void *elements = elements_of(self, array);
+    return elements ? element_of(elements, plain) : NULL;
+}
+
 PyObject *array_number(PyObject *self)
 {
-    DLManagedTensorVersioned *tensor = tensor_of(self, true);
+    PyObject *there = number_there(self);
+    DLManagedTensorVersioned *tensor =
+        there || PyErr_Occurred() ? NULL : tensor_of(self, true);
+    if (there)
+        return there;
     if (!tensor)
         return NULL;
     const DLTensor *t = &tensor->dl_tensor;
     int64_t count = 1;
     for (int i = 0; i < t->ndim; i++)
         count *= t->shape[i];
-    PyObject *number = count == 1 ? element(first_byte(t), t->dtype) : NULL;
+    PyObject *number = count == 1 ? element_of(first_byte(t), t->dtype) : NULL;
     if (count != 1)
         PyErr_Format(PyExc_ValueError, "an array of %lld elements is no single number",
                      (long long)count);

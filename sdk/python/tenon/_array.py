@@ -45,10 +45,6 @@ def astype(self, dtype, copy=True):
     return self if dtype is self.dtype and not copy else op("astype")(self, dtype)
 
 
-def __getitem__(self, index):
-    return _index.get(self, index)
-
-
 def __setitem__(self, index, value):
     self._replace(_index.update(self, index, value))
 
@@ -110,7 +106,7 @@ def to_device(self, device, /, *, stream=None):
 
 for _name, _value in list(globals().items()):
     if _name in ("reshape", "transpose", "astype", "to_device") or (
-        _name in ("__getitem__", "__setitem__", "__iter__", "__contains__", "__array__", "__array_namespace__",
+        _name in ("__setitem__", "__iter__", "__contains__", "__array__", "__array_namespace__",
                   "__reduce__", "__copy__", "__format__")
     ):
         setattr(Array, _name, _value)
