@@ -106,7 +106,7 @@ void held_begin(struct held_graph *graph)
 }
 
 // Lets go of the nodes, which are known to be there, and of what was given.
-static void give_back(const struct held_graph *graph, struct settling *s, bool is_over)
+static void held_let_go(const struct held_graph *graph, struct settling *s, bool is_over)
 {
     for (uint32_t i = 0; i < graph->num_leaves; i++) {
         tn_array *leaf = graph->given[i] ? graph->leaves[i] : NULL;
@@ -135,7 +135,7 @@ void held_end(const struct held_graph *graph, struct value *const *results, bool
     for (uint32_t i = 0; results && i < graph->num_outputs; i++)
         settling_fill(&s, graph->outputs[i], results[i]);
     if (graph->gives)
-        give_back(graph, &s, is_over);
+        held_let_go(graph, &s, is_over);
     for (uint32_t i = 0; i < graph->num_outputs; i++)
         settling_drop(&s, graph->outputs[i], 1);
     settling_end(&s);

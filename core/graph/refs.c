@@ -64,7 +64,7 @@ void settling_end(struct settling *s)
         for (uint32_t i = 0; i < c->node.num_inputs && !c->is_data; i++)
             if (c->node.inputs[i])
                 settling_drop(s, c->node.inputs[i], 1);
-        // With it this thread is done with a node that is alive: see drop().
+        // With it this thread is done with a node that is alive: see counted_drop().
         __atomic_store_n(&c->is_data, true, __ATOMIC_RELEASE);
     }
     counted_unlock(s->runtime);
@@ -92,7 +92,7 @@ static void release_inherited(tn_array *array, uint64_t amount)
 
 // Drops a reference. Gives the node where it was the last one and the lock is not needed:
 // of one output nobody makes another reference, and who gave it a value is done with it.
-static struct counted *drop(tn_array *counted, uint64_t amount)
+static struct counted *counted_drop(tn_array *counted, uint64_t amount)
 {
     struct counted *c = counted_of(counted);
     uint64_t refs = atomic_load_explicit(&counted->refs, memory_order_acquire);
@@ -117,14 +117,14 @@ static void give_back(tn_array *counted, uint64_t amount)
         release_inherited(counted, amount);
         return;
     }
-    struct counted *dead = drop(counted, amount), *next;
+    struct counted *dead = counted_drop(counted, amount), *next;
     if (dead)
         dead->next = NULL;
     for (; dead; dead = next) {
         next = dead->next;
         for (uint32_t i = 0; i < dead->node.num_inputs && !dead->is_data; i++) {
             tn_array *input = dead->node.inputs[i];
-            struct counted *c = input ? drop(input, 1) : NULL;
+            struct counted *c = input ? counted_drop(input, 1) : NULL;
             if (!c)
                 continue;
             c->next = next;

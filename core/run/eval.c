@@ -7,7 +7,8 @@
 #include "../base/fail.h"
 #include "eval.h"
 
-static tn_status find_plan(tn_runtime *runtime, struct task *task, struct plan **out_plan)
+static tn_status eval_find_plan(tn_runtime *runtime, struct task *task,
+                                struct plan **out_plan)
 {
     *out_plan = plan_cache_get(runtime, task->signature);
     if (*out_plan)
@@ -48,8 +49,8 @@ tn_status eval_check_leaves(const struct task *task)
     return TN_OK;
 }
 
-static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_arrays,
-                         bool async)
+static tn_status eval_compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_arrays,
+                              bool async)
 {
     struct task task;
     struct plan *plan;
@@ -58,7 +59,7 @@ static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_
         return status;
     status = eval_check_leaves(&task);
     if (status == TN_OK)
-        status = find_plan(scope->runtime, &task, &plan);
+        status = eval_find_plan(scope->runtime, &task, &plan);
     if (status == TN_OK) {
         status = run_task(scope, &task, plan, async);
         plan_release(plan);
@@ -77,8 +78,8 @@ tn_status eval_number(tn_scope *scope, const tn_array *number, struct value **ou
 
 // Gives the arrays that need a plan to be evaluated, each once. Numbers are written at
 // once.
-static tn_status collect(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                         tn_array **pending, uint32_t *out_count)
+static tn_status eval_collect(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                              tn_array **pending, uint32_t *out_count)
 {
     uint32_t count = 0, epoch = ++scope->epoch;
     for (uint64_t i = 0; i < num_arrays; i++) {
@@ -121,9 +122,9 @@ static tn_status eval_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
         return scope_take_failure(scope, TN_ERR_MEMORY);
     status = life_check(&scope->runtime->life);
     if (status == TN_OK)
-        status = collect(scope, arrays, num_arrays, pending, &count);
+        status = eval_collect(scope, arrays, num_arrays, pending, &count);
     if (status == TN_OK && count > 0)
-        status = compute(scope, pending, count, async);
+        status = eval_compute(scope, pending, count, async);
     arena_rewind(&scope->scratch, mark);
     return scope_take_failure(scope, status);
 }

@@ -132,7 +132,8 @@ static tn_status order_graph(struct held_run *run, tn_array *const *arrays,
 }
 
 // Gives the graph's plan, if it has one, and refers to what is needed to compute it.
-static tn_status begin(struct held_run *run, tn_array *const *arrays, uint64_t num_arrays)
+static tn_status held_start(struct held_run *run, tn_array *const *arrays,
+                            uint64_t num_arrays)
 {
     tn_status status = TN_OK;
     bool is_taken = true;
@@ -164,7 +165,7 @@ static tn_status begin(struct held_run *run, tn_array *const *arrays, uint64_t n
 // --- a plan for it ----------------------------------------------------------------------
 
 // *out_again: another thread has computed some of the graph meanwhile.
-static tn_status make_plan(struct held_run *run, tn_scope *inner, bool *out_again)
+static tn_status held_make_plan(struct held_run *run, tn_scope *inner, bool *out_again)
 {
     const struct held_graph *graph = &run->graph;
     struct task task;
@@ -188,7 +189,7 @@ static tn_status make_plan(struct held_run *run, tn_scope *inner, bool *out_agai
     return status;
 }
 
-static tn_status find_plan(struct held_run *run, bool *out_again)
+static tn_status held_find_plan(struct held_run *run, bool *out_again)
 {
     tn_scope *inner = run->plan ? NULL : tn_scope_open(run->scope->runtime);
     if (run->plan)
@@ -197,7 +198,7 @@ static tn_status find_plan(struct held_run *run, bool *out_again)
         return TN_ERR_MEMORY;
     inner->device = run->scope->device;
     inner->taking = &run->graph;
-    tn_status status = make_plan(run, inner, out_again);
+    tn_status status = held_make_plan(run, inner, out_again);
     tn_scope_close(inner);
     return status;
 }
@@ -210,11 +211,11 @@ static tn_status run_once(tn_scope *scope, tn_array *const *arrays, uint64_t num
     struct held_run run = {.scope = scope, .flags = flags};
     bool is_over = false;
     *out_again = false;
-    tn_status status = begin(&run, arrays, num_arrays);
+    tn_status status = held_start(&run, arrays, num_arrays);
     if (status == TN_OK && run.task.num_outputs > 0) {
         struct value **results = run.graph.values + run.graph.num_leaves;
         bool has_results = false;
-        status = find_plan(&run, out_again);
+        status = held_find_plan(&run, out_again);
         if (status == TN_OK && !*out_again) {
             status = plan_run(run.plan, run.graph.values, results,
                               flags & TN_EVAL_ASYNC ? RUN_ASYNC : RUN_WAIT, &is_over);
@@ -245,8 +246,8 @@ static tn_status write_numbers(tn_scope *scope, tn_array *const *arrays,
     return status;
 }
 
-static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                         uint32_t flags)
+static tn_status held_compute(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                              uint32_t flags)
 {
     struct arena_mark mark = arena_mark(&scope->scratch);
     tn_status status = write_numbers(scope, arrays, num_arrays);
@@ -309,7 +310,7 @@ tn_status tn_eval_held_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_
     if (status == TN_OK)
         status = check_arrays(arrays, num_arrays, flags);
     if (status == TN_OK && !have_values(arrays, num_arrays))
-        status = compute(scope, arrays, num_arrays, flags);
+        status = held_compute(scope, arrays, num_arrays, flags);
     if (status == TN_OK && !(flags & TN_EVAL_ASYNC))
         status = wait_held(arrays, num_arrays, flags);
     return scope_take_failure(scope, status);

@@ -18,7 +18,7 @@ static bool add_extent(struct py_index *x, int64_t extent)
     return true;
 }
 
-static bool add_number(struct py_index *x, PyObject *item)
+static bool index_add_number(struct py_index *x, PyObject *item)
 {
     int64_t extent = x->extent[x->axis], at = PyLong_AsLongLong(item);
     if (at == -1 && PyErr_Occurred()) {
@@ -33,7 +33,7 @@ static bool add_number(struct py_index *x, PyObject *item)
 }
 
 // Python's bounds of the axis may be found by calls, which may raise.
-static bool add_slice(struct py_index *x, PyObject *item)
+static bool index_add_slice(struct py_index *x, PyObject *item)
 {
     Py_ssize_t start, stop, step;
     int64_t extent = x->extent[x->axis];
@@ -48,7 +48,7 @@ static bool add_slice(struct py_index *x, PyObject *item)
     return add_extent(x, count);
 }
 
-static bool add_rest(struct py_index *x, int32_t count)
+static bool index_add_rest(struct py_index *x, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
         int64_t extent = x->extent[x->axis];
@@ -77,10 +77,10 @@ static bool index_add_all(struct py_index *x, PyObject *const *items, Py_ssize_t
     bool is_read = true;
     for (Py_ssize_t i = 0; i < count && is_read; i++)
         is_read = items[i] == Py_None           ? add_extent(x, 1)
-                  : items[i] == Py_Ellipsis     ? add_rest(x, x->rank - used)
-                  : PyLong_CheckExact(items[i]) ? add_number(x, items[i])
-                                                : add_slice(x, items[i]);
-    return is_read && add_rest(x, x->rank - x->axis);
+                  : items[i] == Py_Ellipsis     ? index_add_rest(x, x->rank - used)
+                  : PyLong_CheckExact(items[i]) ? index_add_number(x, items[i])
+                                                : index_add_slice(x, items[i]);
+    return is_read && index_add_rest(x, x->rank - x->axis);
 }
 
 bool index_read(struct py_index *x, PyObject *index)
