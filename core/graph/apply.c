@@ -184,6 +184,25 @@ static void give_outputs(struct node *node, tn_array **outputs)
         outputs[i] = &node->outputs[i];
 }
 
+// Of an expression and what it reads of attributes, whatever table these are in: a derived
+// expression has that of its primitive, so equal ones of two primitives differ in it.
+static struct hash hash_expr(struct hash h, const struct expr *expr,
+                             const tn_attr_table *table, const void *attrs)
+{
+    h = hash_join(h, expr->hash);
+    for (uint32_t i = 0; table && i < expr->num_attrs + expr->reduces; i++) {
+        int index =
+            attrs_field_index(table, i < expr->num_attrs ? expr->attr_names[i] : "axis");
+        uint64_t bits;
+        if (index < 0)
+            continue;
+        const tn_attr_field *field = attrs_field(table, (uint32_t)index);
+        memcpy(&bits, (const char *)attrs + field->offset, sizeof(bits));
+        h = hash_u64(hash_u64(h, field->kind), bits);
+    }
+    return h;
+}
+
 tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
                            const tn_array *const *inputs, uint32_t num_inputs,
                            const tn_attr_table *table, const void *attrs,
@@ -202,7 +221,7 @@ tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
             return scope->status;
         node->expr = expr;
         node->typed = dtypes != NULL;
-        node->hash = hash_join(node->hash, expr->hash);
+        node->hash = hash_expr(node->hash, expr, table, attrs);
         for (uint32_t i = 0; dtypes && i < expr->num_outputs; i++)
             node->hash = hash_u64(node->hash, (uint64_t)dtypes[i]);
         bool weak;

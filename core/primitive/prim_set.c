@@ -15,6 +15,9 @@ struct name_list {
     const char *names[];
 };
 
+// Runs once for each plugin, or before a failure: small rather than quick.
+#define RARE __attribute__((cold))
+
 tn_status prim_set_create(tn_runtime *runtime)
 {
     struct prim_set *set = mem_zalloc(sizeof(*set));
@@ -51,7 +54,7 @@ static const char *owner_of(const struct prim *prim)
     return prim->plugin_id ? prim->plugin_id : "the core";
 }
 
-static tn_status add(struct prim_set *set, const struct prim *like)
+RARE static tn_status add(struct prim_set *set, const struct prim *like)
 {
     struct prim *known = lookup_get(&set->by_id, like->id_hash);
     if (known)
@@ -80,7 +83,7 @@ static tn_status add(struct prim_set *set, const struct prim *like)
 
 // Numbers the domains of effects in the order in which they are first named. The lock is
 // held.
-static tn_status number_domain(struct prim_set *set, struct prim *prim)
+RARE static tn_status number_domain(struct prim_set *set, struct prim *prim)
 {
     const char *name = prim->record.effects;
     uint32_t i = 0;
@@ -116,7 +119,7 @@ static bool keep(struct arena *arena, void *array, uint64_t bytes)
 }
 
 // Copies the tables of a checked record into the arena.
-static bool keep_tables(struct arena *arena, tn_primitive *p)
+RARE static bool keep_tables(struct arena *arena, tn_primitive *p)
 {
     return keep(arena, &p->inputs, p->num_inputs * sizeof(*p->inputs)) &&
            keep(arena, &p->outputs, p->num_outputs * sizeof(*p->outputs)) &&
@@ -125,8 +128,8 @@ static bool keep_tables(struct arena *arena, tn_primitive *p)
            keep(arena, &p->attrs.fields, p->attrs.num_fields * sizeof(*p->attrs.fields));
 }
 
-tn_status prim_register(tn_runtime *runtime, const struct provider *provider,
-                        const tn_primitive *record)
+RARE tn_status prim_register(tn_runtime *runtime, const struct provider *provider,
+                             const tn_primitive *record)
 {
     struct prim_set *set = runtime->prims;
     struct prim prim = {0};
@@ -152,7 +155,8 @@ tn_status prim_register(tn_runtime *runtime, const struct provider *provider,
     return status;
 }
 
-void prims_forget(tn_runtime *runtime, const struct plugin *plugin, const char *plugin_id)
+RARE void prims_forget(tn_runtime *runtime, const struct plugin *plugin,
+                       const char *plugin_id)
 {
     struct prim_set *set = runtime->prims;
     pthread_mutex_lock(&set->lock);
@@ -211,8 +215,8 @@ static bool matches(const struct parts *asked, const struct parts *have)
     return same(asked->name, asked->name_size, have->name, have->name_size);
 }
 
-static tn_status ambiguous(const struct prim_set *set, const struct parts *asked,
-                           const char *text)
+RARE static tn_status ambiguous(const struct prim_set *set, const struct parts *asked,
+                                const char *text)
 {
     char list[400] = "";
     size_t used = 0;
@@ -225,16 +229,19 @@ static tn_status ambiguous(const struct prim_set *set, const struct parts *asked
     return fail(TN_ERR_ARGUMENT, "'%s' is ambiguous, it may be: %s", text, list);
 }
 
-static bool is_of_base(const struct parts *parts)
+// Which pack a bare name means: base, whose names are NumPy's, then nn, then none.
+static int rank_of(const struct parts *parts)
 {
-    return strncmp(parts->start, "base.", 5) == 0;
+    return strncmp(parts->start, "base.", 5) == 0 ? 2
+                                                  : strncmp(parts->start, "nn.", 3) == 0;
 }
 
 // The newest revision among the registered primitives that match, or NULL. Where those of
-// several packs do it is base's, whose names are NumPy's; else TN_ERR_ARGUMENT.
+// several packs do it is the one of the highest rank; else TN_ERR_ARGUMENT.
 static tn_status find_registered(struct prim_set *set, const char *text, struct prim **out)
 {
     struct parts asked = split(text), best = {0};
+    int best_rank = 0;
     bool several = false;
     *out = NULL;
     for (uint32_t i = 0; i < set->num_prims; i++) {
@@ -242,16 +249,18 @@ static tn_status find_registered(struct prim_set *set, const char *text, struct 
         if (!matches(&asked, &have))
             continue;
         bool other = *out && !same(best.start, best.size, have.start, have.size);
+        int rank = rank_of(&have);
         several |= other;
-        if (!*out || (other ? is_of_base(&have) : have.revision > best.revision)) {
+        if (!*out || (other ? rank > best_rank : have.revision > best.revision)) {
             *out = set->prims[i];
             best = have;
+            best_rank = rank;
         }
     }
-    return several && !is_of_base(&best) ? ambiguous(set, &asked, text) : TN_OK;
+    return several && !best_rank ? ambiguous(set, &asked, text) : TN_OK;
 }
 
-tn_status prim_unknown(struct prim_set *set, const char *text)
+RARE tn_status prim_unknown(struct prim_set *set, const char *text)
 {
     pthread_mutex_lock(&set->lock);
     const char **names = mem_zalloc((set->num_prims + 1) * sizeof(*names));

@@ -16,6 +16,7 @@ import golden_nn
 import golden_numbers
 import golden_numpy
 import golden_operators
+import golden_optim
 import golden_random
 import numpy as np
 
@@ -194,6 +195,7 @@ def collect():
     DTYPES.update({np.dtype('complex64'): 14, np.dtype('complex128'): 15})
     golden_composites.make_complex(add)
     golden_numpy.make(add)
+    golden_optim.make(add)
     golden_matrices.make_complex(add)
 
 

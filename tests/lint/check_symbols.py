@@ -21,7 +21,7 @@ SANITIZER_LIBRARIES = r"lib(asan|ubsan|tsan|gcc_s|clang_rt\..*)\.so.*"
 LIBTENON_LIMIT = 420 * 1000  # bytes, stripped
 PLUGIN_LIMITS = {"org.tenon.vulkan-jit": 680 * 1000, "org.tenon.vulkan": 4100 * 1000}
 NO_LIBRARIES = ["org.tenon.null", "org.tenon.base", "org.tenon.fft", "org.tenon.nn",
-                "org.tenon.quant", "org.tenon.random"]  # but C's
+                "org.tenon.optim", "org.tenon.quant", "org.tenon.random"]  # but C's
 
 
 def run(*command):

@@ -135,7 +135,7 @@ def real(function):
     return [(p.name, p.kind == p.KEYWORD_ONLY, "none" if p.default is p.empty else p.default) for p in rows]
 
 count = 0
-for pack in ("base", "fft", "linalg", "nn", "quant", "random"):
+for pack in ("base", "fft", "linalg", "nn", "optim", "quant", "random"):
     tree = ast.parse((pathlib.Path(tn.__file__).parent / f"{pack}.pyi").read_text())
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     module = getattr(tn, pack)

@@ -36,7 +36,7 @@ def test_signatures_and_documents_load_no_plugin():
 import inspect, pydoc
 import tenon as tn
 from tenon import _core
-for pack in ("base", "nn", "fft", "linalg", "random", "quant"):
+for pack in ("base", "nn", "fft", "linalg", "random", "optim", "quant"):
     module = getattr(tn, pack)
     for name in dir(module):
         function = getattr(module, name)

@@ -240,8 +240,14 @@ static tn_status infer_by_core(struct sample_maker *maker, struct sample *s)
             in[i] = graph_data(scope, &zeros);
             array_free(&zeros);
         }
-    tn_status status = tn_op_n(scope, s->primitive->id, (const tn_array *const *)in, count,
-                               sample_attr_list(s, items), out, s->num_outputs);
+    const tn_array *const *inputs = (const tn_array *const *)in;
+    const tn_attr_list attrs = sample_attr_list(s, items);
+    uint64_t outputs = TN_HAS(s->primitive, count_outputs)
+                           ? tn_op_outputs(scope, s->primitive->id, inputs, count, attrs)
+                           : s->num_outputs;
+    s->num_outputs = outputs && outputs <= MAX_OUT ? (uint32_t)outputs : 1;
+    tn_status status =
+        tn_op_n(scope, s->primitive->id, inputs, count, attrs, out, s->num_outputs);
     for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
         s->outputs[i] = *tn_array_type(out[i]);
     tn_scope_close(scope);

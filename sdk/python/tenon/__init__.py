@@ -161,7 +161,7 @@ _ALIASES = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "ar
             "bitwise_right_shift": "right_shift", "conj": "conjugate", "pow": "power", "absolute": "abs"}
 
 # Packs whose operators go by their names alone, in this order.
-_PACKS = ("base", "nn", "fft", "linalg", "random", "quant")
+_PACKS = ("base", "nn", "fft", "linalg", "random", "optim", "quant")
 
 
 def _ids():

@@ -36,6 +36,27 @@ Test(eval, a_plan_is_found_again_with_other_data)
     cr_assert(eq(u64, after.plan_hits - before.plan_hits, 2));
 }
 
+// Of equal texts: attributes in another order, and derivatives of operators whose tables of
+// attributes differ.
+Test(eval, equal_expressions_with_other_attributes_are_other_graphs)
+{
+    const float one = 1, two = 2;
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *x = tn_from_data(s, TN_F32, TN_SCALAR, &two), *out[3], *slope;
+    tn_array *y = tn_expr(s, "x -> a * x + b", TN_IN(x), tn_attrs("a", 3.0, "b", 10.0));
+    cr_assert(eq(dbl, tn_item(s, y), 16));
+    y = tn_expr(s, "x -> a * x + b", TN_IN(x), tn_attrs("b", 3.0, "a", 10.0));
+    cr_assert(eq(dbl, tn_item(s, y), 23));
+    tn_array *g = tn_from_data(s, TN_F32, TN_SCALAR, &one);
+    must(s, tn_op_n(s, "optim.lion", TN_IN(x, g, g), tn_attrs("lr", 0.5), out, 2));
+    must(s, tn_vjp(s, out, NULL, 1, &x, 1, &slope));
+    cr_assert(eq(dbl, tn_item(s, slope), 1));
+    must(s, tn_op_n(s, "optim.adamw", TN_IN(x, g, g, g, g), tn_attrs("lr", 0.5), out, 3));
+    must(s, tn_vjp(s, out, NULL, 1, &x, 1, &slope));
+    cr_assert(fabs(tn_item(s, slope) - 0.995) < 1e-6);
+    tn_scope_close(s);
+}
+
 Test(eval, a_leaf_used_twice_is_another_graph_than_two_leaves)
 {
     tn_scope *s = tn_scope_open(runtime);
