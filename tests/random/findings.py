@@ -51,6 +51,8 @@ FINDINGS = [
      [np.array(0.14391196, F4)], 2, None),
     ('a middle that cancels', 'nanmedian(x)', [np.array([-11.03603744506836, 10.86817022, NAN, INF, -INF], F4)],
      [np.array(-0.08393383, F4)], 1, None),
+    ('tangents of equal maxima', 'max_pool2d(x, window=[2, 2])', [np.ones((1, 2, 2, 1))], [np.full((1, 1, 1, 1), 5.0)], 0,
+     [np.array([5.0, 2, 3, 4]).reshape(1, 2, 2, 1)]),
     ('NaN that is dropped', 'fmin(dropout(x, p=1), y), fmin(dropout(x, p=0), y)', [np.array([NAN, 3.0]), np.array([2.0, 2])],
      [np.array([0.0, 0]), np.array([2.0, 2])], 0, None),
 ]

@@ -192,6 +192,7 @@ const tn_primitive nn_max_pool2d = {
     .reference = max_pool2d_reference,
     .decompose = max_pool2d_decompose,
     .vjp = max_pool2d_vjp,
+    .jvp = max_pool2d_jvp,
     .vmap = max_pool2d_vmap,
 };
 

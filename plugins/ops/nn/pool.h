@@ -19,6 +19,8 @@ tn_status pool_of(const tn_host *host, const tn_pool2d_attrs *attrs, const tn_ty
 
 tn_status max_pool2d_decompose(const tn_build *build, const tn_rule *rule,
                                tn_array **outputs);
+tn_status max_pool2d_jvp(const tn_build *build, const tn_rule *rule,
+                         tn_array *const *tangents, tn_array **out_tangents);
 tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
                                     tn_array **outputs);
 

@@ -46,6 +46,46 @@ static tn_array *put(const tn_build *build, const struct pool *p, tn_array *imag
     return add(build, image, window_update(build, zero_image, part, tap));
 }
 
+// Whether a tap's element is its window's first that equals the maximum; *unmatched says
+// whether no tap so far was, and is NULL before the first. A NaN in x is the maximum of its
+// window.
+static tn_array *first_hit(const tn_build *build, tn_array *part, tn_array *y,
+                           tn_array **unmatched)
+{
+    tn_array *hit =
+        build->expr(build, "x, y -> (x == y) | isnan(x)", TN_IN(part, y), TN_NO_ATTRS);
+    tn_array *first = *unmatched ? build->expr(build, "h, f -> h & f",
+                                               TN_IN(hit, *unmatched), TN_NO_ATTRS)
+                                 : hit;
+    *unmatched = *unmatched ? build->expr(build, "f, h -> f & !h", TN_IN(*unmatched, hit),
+                                          TN_NO_ATTRS)
+                            : build->expr(build, "h -> !h", TN_IN(hit), TN_NO_ATTRS);
+    return first;
+}
+
+// The tangent of the element that the gradient goes to.
+tn_status max_pool2d_jvp(const tn_build *build, const tn_rule *rule,
+                         tn_array *const *tangents, tn_array **out_tangents)
+{
+    struct pool p;
+    if (read_pool(build, rule, &p))
+        return TN_ERR_ARGUMENT;
+    tn_array *x = pad_image(build, rule->inputs[0], p.padding, -INFINITY);
+    tn_array *t = pad_image(build, tangents[0], p.padding, 0), *unmatched = NULL;
+    tn_array *out = zeros(build, dtype_of(build, t), 4,
+                          (int64_t[]){p.images, p.out[0], p.out[1], p.channels});
+    for (int64_t row = 0; row < p.window[0]; row++)
+        for (int64_t column = 0; column < p.window[1]; column++) {
+            struct window tap = tap_at(&p, row, column);
+            tn_array *first = first_hit(build, window_slice(build, x, &tap),
+                                        rule->outputs[0], &unmatched);
+            out = build->expr(build, "h, t, o -> select(h, t, o)",
+                              TN_IN(first, window_slice(build, t, &tap), out), TN_NO_ATTRS);
+        }
+    out_tangents[0] = out;
+    return built(out);
+}
+
 tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
                                     tn_array **outputs)
 {
@@ -65,16 +105,7 @@ tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
         for (int64_t column = 0; column < p.window[1]; column++) {
             struct window tap = tap_at(&p, row, column);
             tn_array *part = window_slice(build, x, &tap);
-            // The gradient goes to the window's first element that equals the maximum. A
-            // NaN in x is the maximum of its window.
-            tn_array *hit = build->expr(build, "x, y -> (x == y) | isnan(x)",
-                                        TN_IN(part, y), TN_NO_ATTRS);
-            tn_array *first = unmatched ? build->expr(build, "h, f -> h & f",
-                                                      TN_IN(hit, unmatched), TN_NO_ATTRS)
-                                        : hit;
-            unmatched = unmatched ? build->expr(build, "f, h -> f & !h",
-                                                TN_IN(unmatched, hit), TN_NO_ATTRS)
-                                  : build->expr(build, "h -> !h", TN_IN(hit), TN_NO_ATTRS);
+            tn_array *first = first_hit(build, part, y, &unmatched);
             tn_array *share =
                 build->expr(build, "h, g -> select(h, g, 0)", TN_IN(first, g), TN_NO_ATTRS);
             out = put(build, &p, out, zero_image, share, &tap);
