@@ -88,6 +88,14 @@ static NOINLINE tn_complex128 power(tn_complex128 x, tn_complex128 y)
     return tn_complex_power(x, y);
 }
 
+// Squares of f32 are exact in f64 and do not overflow. An infinite part counts beside NaN.
+static inline float modulus_f32(float re, float im)
+{
+    double a = (double)re, b = (double)im, size = sqrt(a * a + b * b);
+    return is_infinite(a) || is_infinite(b) ? INFINITY : (float)size;
+}
+
+#define MODULUS_OF modulus_f32
 #define T tn_complex64
 #define N complex64
 #define PART float
@@ -97,7 +105,9 @@ static NOINLINE tn_complex128 power(tn_complex128 x, tn_complex128 y)
 #undef N
 #undef PART
 #undef PART_DTYPE
+#undef MODULUS_OF
 
+#define MODULUS_OF hypot
 #define T tn_complex128
 #define N complex128
 #define PART double

@@ -28,7 +28,7 @@ COMPLEX2(F(NE), uint8_t, (uint8_t)(x.re != y.re || x.im != y.im))
 SELECT(F(SELECT), T)
 
 // Through <tenon/ops/program.h>, in double.
-COMPLEX1(F(MODULUS), PART, (PART)hypot((double)x.re, (double)x.im))
+COMPLEX1(F(MODULUS), PART, MODULUS_OF(x.re, x.im))
 COMPLEX2(F(DIV), T, F(narrow)(tn_complex_divide(F(wide)(x), F(wide)(y))))
 COMPLEX2(F(POW), T, F(narrow)(power(F(wide)(x), F(wide)(y))))
 // The choice by `op` costs little beside the function, and one loop takes less room.

@@ -108,6 +108,11 @@ static void randint_bounds(const tn_build *build, const tn_rule *rule, tn_dtype 
     "small = ((h % m) * (r * r % m) + l % m) % m; "                                        \
     "low + (s == 0 ? h : s1 == 0 ? small : product)"
 
+// Spans that are known, of which no step of this has more than 50 bits: it is divided in
+// vectors. The same numbers as MODULO_64.
+#define FEW_BITS (INT64_C(1) << 24)
+#define MODULO_FEW "h, l -> (i64(h) % span * rest + i64(l) % span) % span + low"
+
 DECOMPOSE(randint)
 {
     const randint_attrs *attrs = rule->attrs;
@@ -130,8 +135,17 @@ DECOMPOSE(randint)
         words[i] =
             draw_numbers(build, "random.bits/1", split_key(build, s.key, 2, i, s.layout),
                          &s.shape, is_wide ? TN_U64 : TN_U32, s.layout);
-    tn_array *x = build->expr(build, is_wide ? MULTIPLIED_128 : MODULO_64,
-                              TN_IN(words[0], words[1], span, low), TN_NO_ATTRS);
+    tn_array *x;
+    if (!is_wide && rule->num_inputs == 1 && attrs->high != NO_BOUND &&
+        attrs->high - attrs->low <= FEW_BITS) {
+        int64_t few = attrs->high - attrs->low;
+        x = build->expr(
+            build, MODULO_FEW, TN_IN(words[0], words[1]),
+            tn_attrs("span", few, "rest", (INT64_C(1) << 32) % few, "low", attrs->low));
+    } else {
+        x = build->expr(build, is_wide ? MULTIPLIED_128 : MODULO_64,
+                        TN_IN(words[0], words[1], span, low), TN_NO_ATTRS);
+    }
     outputs[0] = random_cast(build, x, dtype);
     return built(outputs[0]);
 }
