@@ -118,8 +118,10 @@ static void OF(cholesky_one)(const struct small_group *group, struct small_answe
         row[k] = ROOT(row[k]);
         for (int64_t j = k + 1; j < n; j++)
             row[j] /= row[k];
-        for (int64_t i = k + 1; i < n; i++)
-            OF(subtract_one)(OF(one_row)(group, i) + i, row + i, row[i], n - i);
+        for (int64_t i = k + 1; i < n; i++) {
+            int64_t first = i - i % 8; // whole vectors: what is left of i is overwritten
+            OF(subtract_one)(OF(one_row)(group, i) + first, row + first, row[i], n - first);
+        }
     }
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i + 1; j < n; j++) {

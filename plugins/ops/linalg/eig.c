@@ -41,21 +41,25 @@ static struct batch_room eig_room(const tn_layout *a, uint32_t num_outputs)
 
 // Of a real matrix vector j is column j, or, where j and j + 1 are conjugates, columns j +
 // i (j + 1) and their conjugates.
-static void unpack_vectors(const struct matrix_view *v, const struct matrix_view *packed,
-                           const struct matrix_view *imaginary)
-{
-    for (int64_t j = 0; j < v->columns; j++) {
-        bool pair = matrix_get(imaginary, j, 0).re != 0 && j + 1 < v->columns;
-        for (int64_t i = 0; i < v->rows; i++) {
-            double re = matrix_get(packed, i, j).re;
-            double im = pair ? matrix_get(packed, i, j + 1).re : 0;
-            matrix_set(v, i, j, (tn_complex128){re, im});
-            if (pair)
-                matrix_set(v, i, j + 1, (tn_complex128){re, -im});
-        }
-        j += pair;
+#define UNPACK_VECTORS(name, T, C)                                                         \
+    static void name(const struct matrix_view *v, const T *packed, const T *imaginary)     \
+    {                                                                                      \
+        C *out = (void *)v->data;                                                          \
+        for (int64_t j = 0; j < v->columns; j++, packed += v->rows) {                      \
+            bool pair = imaginary[j] != 0 && j + 1 < v->columns;                           \
+            const T *im = pair ? packed + v->rows : NULL;                                  \
+            for (int64_t i = 0; i < v->rows; i++) {                                        \
+                C *to = &out[i * v->row + j * v->column];                                  \
+                *to = (C){packed[i], pair ? im[i] : 0};                                    \
+                if (pair)                                                                  \
+                    to[v->column] = (C){packed[i], -im[i]};                                \
+            }                                                                              \
+            packed += pair ? v->rows : 0;                                                  \
+            j += pair;                                                                     \
+        }                                                                                  \
     }
-}
+UNPACK_VECTORS(unpack_f32, float, tn_complex64)
+UNPACK_VECTORS(unpack_f64, double, tn_complex128)
 
 static int eig_decompose(const struct batch_job *job, int64_t index, char *room)
 {
@@ -90,8 +94,10 @@ static int eig_decompose(const struct batch_job *job, int64_t index, char *room)
     for (int64_t i = 0; i < n && info == 0; i++)
         matrix_set(&w, i, 0,
                    (tn_complex128){matrix_get(&re, i, 0).re, matrix_get(&im, i, 0).re});
-    if (info == 0 && v.rows > 0)
-        unpack_vectors(&v, &packed, &im);
+    if (info == 0 && v.rows > 0 && a.dtype == TN_F32)
+        unpack_f32(&v, (const void *)packed.data, (const void *)im.data);
+    else if (info == 0 && v.rows > 0)
+        unpack_f64(&v, (const void *)packed.data, (const void *)im.data);
     return info;
 }
 

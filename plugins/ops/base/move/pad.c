@@ -115,60 +115,58 @@ static tn_array *pad_border(const tn_build *build, tn_array *x, int32_t axis, in
     return with_shape(build, "base.broadcast_to/1", as_dtype(build, one, dtype), shape);
 }
 
-// `count` elements in front of an axis of n, or behind it, in modes up to PAD_WRAP; NULL:
-// so many are no part of x.
-static tn_array *pad_repeated(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
-                              int64_t count, int is_behind, int64_t mode)
+// Border elements of one axis of `x`, which has its border already, from elements between:
+// each is taken from there, and put in its place, which of a value that nobody else reads
+// copies the border alone.
+static tn_array *pad_repeat(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
+                            const pad_attrs *attrs)
 {
-    int64_t most = mode == PAD_EDGE ? INT64_MAX : mode == PAD_REFLECT ? n - 1 : n;
-    if (count > most)
-        return NULL;
-    if (mode == PAD_EDGE) {
-        tn_ints shape = tn_extents(build, x);
-        shape.value[axis] = count;
-        return with_shape(build, "base.broadcast_to/1",
-                          part_of_axis(build, x, axis, is_behind ? n - 1 : 0, 1, 1), shape);
-    }
-    if (mode == PAD_WRAP)
-        return part_of_axis(build, x, axis, is_behind ? 0 : n - count, 1, count);
-    int64_t inward = mode == PAD_REFLECT;
-    return part_of_axis(build, x, axis, is_behind ? n - 1 - inward : count - 1 + inward, -1,
-                        count);
+    int64_t before = attrs->before.value[axis], after = attrs->after.value[axis];
+    tn_array *at = build->expr(build, "i -> i < before ? i : i + n",
+                               TN_IN(counted(build, before + after, 0)),
+                               tn_attrs("before", before, "n", n));
+    tn_array *from =
+        build->expr(build, "i -> i - before", TN_IN(at), tn_attrs("before", before));
+    from = build->expr(build, repeated[attrs->mode], TN_IN(from), tn_attrs("n", n));
+    from = build->expr(build, "i -> i + before", TN_IN(from), tn_attrs("before", before));
+    tn_array *border =
+        build->op(build, "base.take/1", TN_IN(x, from), tn_attrs("axis", (int64_t)axis));
+    return build->op(build, "base.scatter_set/1", TN_IN(x, at, border),
+                     tn_attrs("axis", (int64_t)axis));
 }
 
-// x with one axis padded, in another mode than "constant".
-static tn_status pad_axis(const tn_build *build, tn_array **x, int32_t axis,
+// x with one axis padded, in a mode from PAD_LINEAR_RAMP on.
+static tn_array *pad_axis(const tn_build *build, tn_array *x, int32_t axis,
                           const pad_attrs *attrs)
 {
-    int64_t n = build->type(*x) ? build->type(*x)->extent[axis] : 0;
     int64_t before = attrs->before.value[axis], after = attrs->after.value[axis];
     tn_array *parts[3];
     uint64_t count = 0;
-    if (before == 0 && after == 0)
-        return TN_OK;
-    if (n == 0)
-        return build->host->fail(build->host, TN_ERR_ARGUMENT,
-                                 "axis %d has no elements: only mode constant pads it",
-                                 axis);
-    int repeats = attrs->mode <= PAD_WRAP;
-    tn_array *front = repeats ? pad_repeated(build, *x, axis, n, before, 0, attrs->mode)
-                              : pad_border(build, *x, axis, before, 0, attrs);
-    tn_array *back = repeats ? pad_repeated(build, *x, axis, n, after, 1, attrs->mode)
-                             : pad_border(build, *x, axis, after, 1, attrs);
-    if (repeats && (!front || !back)) {
-        tn_array *i = build->expr(build, "i -> i - before",
-                                  TN_IN(counted(build, before + n + after, 0)),
-                                  tn_attrs("before", before));
-        i = build->expr(build, repeated[attrs->mode], TN_IN(i), tn_attrs("n", n));
-        *x = build->op(build, "base.take/1", TN_IN(*x, i), tn_attrs("axis", (int64_t)axis));
-        return built(*x);
-    }
     if (before)
-        parts[count++] = front;
-    parts[count++] = *x;
+        parts[count++] = pad_border(build, x, axis, before, 0, attrs);
+    parts[count++] = x;
     if (after)
-        parts[count++] = back;
-    *x = joined(build, parts, count, axis);
+        parts[count++] = pad_border(build, x, axis, after, 1, attrs);
+    return joined(build, parts, count, axis);
+}
+
+// Modes whose border depends on x: axis after axis.
+static tn_status pad_from_elements(const tn_build *build, tn_array **x,
+                                   const pad_attrs *attrs)
+{
+    const tn_ints shape = tn_extents(build, *x);
+    for (uint32_t i = 0; i < shape.count; i++)
+        if (shape.value[i] == 0 && (attrs->before.value[i] || attrs->after.value[i]))
+            return build->host->fail(build->host, TN_ERR_ARGUMENT,
+                                     "axis %u has no elements: only mode constant pads it",
+                                     i);
+    if (attrs->mode <= PAD_WRAP)
+        *x = pad_with_constant(build, *x, &attrs->before, &attrs->after, 0);
+    for (uint32_t i = 0; i < shape.count && *x; i++)
+        if (attrs->before.value[i] || attrs->after.value[i])
+            *x = attrs->mode <= PAD_WRAP
+                     ? pad_repeat(build, *x, (int32_t)i, shape.value[i], attrs)
+                     : pad_axis(build, *x, (int32_t)i, attrs);
     return built(*x);
 }
 
@@ -224,9 +222,7 @@ DECOMPOSE(pad)
         x = pad_with_constant(build, x, &attrs->before, &attrs->after,
                               attrs->mode == PAD_EMPTY ? 0 : attrs->value);
     else
-        for (int32_t axis = 0; axis < (int32_t)attrs->before.count && status == TN_OK;
-             axis++)
-            status = pad_axis(build, &x, axis, attrs);
+        status = pad_from_elements(build, &x, attrs);
     outputs[0] = x;
     return status == TN_OK ? built(x) : status;
 }
