@@ -319,6 +319,8 @@ def run(text, timeout=60, env=None):
 LONG = {
     "eval": "tn.eval(work())", "item": "float(work()[0, 0])", "function": "tn.function(lambda: work())()",
     "loop": "tn.eval(tn.while_loop(None, lambda x: tn.sin(x), X[0], times=10**7))",
+    "suddenly": "f = tn.function(lambda n: tn.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] @ X), (tn.array(0), X))); "
+                "[f(tn.array(0)) for _ in range(3)]; f(tn.array(600))",
     "read": "y = work(12); tn.async_eval(y); y.tolist()",
     "derivative": "tn.grad(lambda x: (lambda y: y * float(y))(tn.sum(work() * x)))(X)",
 }

@@ -49,6 +49,7 @@ struct py_thread {
     uint32_t applications;      // in that scope
     uint32_t depth;             // of calls that use it: finalizers may run within others
     long watching;              // derivatives that are being taken
+    long branches;              // calls so far of what lasts as long as its data says
 };
 extern _Thread_local struct py_thread py_thread;
 

@@ -23,6 +23,7 @@ struct py_entry {
     PyObject **used;  // Arrays of the enclosing scope, references
     PyObject *result; // structure
     long long last;   // how long the last call took, in milliseconds; -1: none yet
+    bool may_vary;    // the next one may take longer, by branches or loops in the body
 };
 
 #define TABLE 64
@@ -185,6 +186,7 @@ static PyObject *call_trace(struct py_function *self, PyObject *args, PyObject *
 static struct py_entry *make_entry(struct py_function *self, const struct py_call *c,
                                    uint64_t hash, PyObject *args, PyObject *named)
 {
+    long branches = py_thread.branches;
     PyObject *made = call_trace(self, args, named);
     struct py_entry *e = made ? calloc(1, sizeof(*e)) : NULL;
     if (made && !e)
@@ -197,6 +199,7 @@ static struct py_entry *make_entry(struct py_function *self, const struct py_cal
     if (!e)
         return NULL;
     e->hash = hash;
+    e->may_vary = py_thread.branches != branches;
     e->next = self->table[hash % TABLE];
     self->table[hash % TABLE] = e;
     self->recent = e;
@@ -206,7 +209,8 @@ static struct py_entry *make_entry(struct py_function *self, const struct py_cal
 // --- replaying ---
 
 #define FEW_OUTPUTS 16
-// A call that took as long is left to another thread from then on, in milliseconds.
+// A call that took as long is left to another thread from then on, in milliseconds; so is
+// each one that may_vary.
 #define MOST_BRIEF 20
 
 // A call on its way. The inputs have references where it may be left.
@@ -333,7 +337,8 @@ static PyObject *replay(PyObject *self, struct py_entry *e, tn_array *const *inp
     struct py_building b;
     long long begin = now_in_milliseconds();
     bool is_brief = trace_current() || py_thread.watching > 0 ||
-                    (e->last >= 0 && e->last <= MOST_BRIEF);
+                    (e->last >= 0 && e->last <= MOST_BRIEF && !e->may_vary);
+    py_thread.branches += e->may_vary; // of the body around it, too
     PyObject *result = NULL;
     if (!is_brief) {
         result = replay_apart(self, e, inputs, count);

@@ -299,6 +299,7 @@ static PyObject *bodies_end(struct bodies *c, bool begun, tn_status status)
 PyObject *graph_call(PyObject *module, PyObject *args)
 {
     (void)module;
+    py_thread.branches++; // of a file: it may have some
     PyObject *pair, *list;
     struct bodies c;
     if (!PyArg_ParseTuple(args, "OO:graph_call", &pair, &list))
@@ -317,6 +318,7 @@ PyObject *control_cond(PyObject *module, PyObject *args)
     struct bodies c;
     if (!PyArg_ParseTuple(args, "OOOO:cond", &pred, &then, &otherwise, &list))
         return NULL;
+    py_thread.branches++;
     bool begun = bodies_begin(&c, then, otherwise, list);
     tn_array *condition = begun ? operand_get(&c.b, pred, false) : NULL;
     begun = begun && condition;
@@ -335,6 +337,7 @@ PyObject *control_while(PyObject *module, PyObject *args)
     struct bodies c;
     if (!PyArg_ParseTuple(args, "OOLO:while_loop", &body, &cond, &times, &list))
         return NULL;
+    py_thread.branches++;
     bool begun = bodies_begin(&c, body, cond, list);
     tn_function_body test = begun && c.body[1].graph ? run_second : NULL;
     return bodies_end(&c, begun,
