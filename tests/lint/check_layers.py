@@ -19,6 +19,7 @@ LAYERS = {
     "core": ["sdk/include"],
     "sdk/python": ["sdk/include"],  # the package for Python stands on libtenon, too
     "sdk/lm": ["sdk/include"],  # an application's library; it stands on libtenon
+    "sdk/train": ["sdk/include"],  # likewise
     "plugins/backends": ["sdk/include", "kernels"],
     "plugins/backends/cpu-blas": ["sdk/include", "kernels", "plugins/common/openblas"],
     "plugins": ["sdk/include"],
@@ -179,6 +180,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/file.h") |
                             self.reachable("sdk/include/tenon/retain.h") |
                             self.reachable("sdk/include/tenon/stats.h") |
+                            self.reachable("sdk/include/tenon/train.h") |
                             self.reachable("sdk/include/tenon/cache_file.h") |
                             self.reachable("sdk/include/tenon/launches.h") |
                             self.reachable("sdk/include/tenon/graph_format.h") |

@@ -23,7 +23,7 @@ DOT, SVG = ROOT / "docs/layers.dot", ROOT / "docs/layers.svg"
 # Colour of a part of the tree, its text, and its boxes: folders, in rows.
 PARTS = {
     "tools": ("#f4f4f4", "applications", [["tools/tenon", "tools/lm", "tools/bench"]]),
-    "libraries": ("#f9f0fa", "libraries for applications", [["sdk/lm", "sdk/python", "sdk/conformance"]]),
+    "libraries": ("#f9f0fa", "libraries for applications", [["sdk/lm", "sdk/train", "sdk/python", "sdk/conformance"]]),
     "core": ("#e8f0fa", "libtenon.so: no operator, no device", [["core"]]),
     "plugins": ("#eaf6ea", "shared objects, found at run time, linked by nothing", [
         ["plugins/ops", "plugins/formats", "plugins/models", "plugins/tokenizers"],

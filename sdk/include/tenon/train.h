@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+// For applications: training of networks, on libtenon: parameters by name, layers as
+// functions, one step as one traced function, data, checkpoints.
+//
+//   #include <tenon/train.h> // link with -ltenon-train; pkg-config knows it as
+//   "tenon-train"
+//
+//   static tn_array *loss(tn_net *n, tn_array *const *in, void *user) // in: a batch's
+//   columns
+//   {
+//       tn_array *h = tn_op(n->scope, "nn.relu", TN_IN(tn_net_linear(n, "in", in[0], 128)),
+//       TN_NO_ATTRS); return tn_net_loss(n, tn_net_linear(n, "out", h, 10), in[1]);
+//   }
+//   tn_params_create(rt, 1, &params);
+//   tn_trainer_create(params, loss, NULL, &(tn_trainer_options){.optimiser = "adam"},
+//   &trainer); tn_fit(trainer, loader, &(tn_fit_options){.steps = 1000, .save =
+//   "model.safetensors"});
+//
+// Path of data. A table holds rows in the host's memory. A loader shuffles row numbers by
+// its seed and the epoch alone, gathers batches on a thread ahead of their use, and gives
+// each as arrays. The trainer runs the step: loss, gradients, optimiser. Parameters, the
+// state of the optimiser and the number of the step go from step to step on the device, in
+// place; the host reads a loss only where somebody asks for it.
+//
+// Parameters are made by the layers at their first use: the first step runs the loss once
+// as plain graph for that, before it is traced. From then on their number is fixed.
+//
+// Ownership. What a _create or _read function gives, the function's _destroy or _finish
+// takes back. Arrays belong to scopes, as in <tenon/tenon.h>. Destroy trainers before their
+// parameters, loaders before their tables, all before the runtime is closed.
+//
+// Threads. An object is used by one thread at a time; different objects by any. A loader's
+// own thread touches its tables, which stay as they are.
+//
+// Errors. Functions with a scope or a tn_net record in the scope, as building functions do;
+// the others return a status, and tn_train_error() has the sentence. On failure nothing is
+// lost: parameters keep their values from before, files at their path stay as they were.
+#ifndef TENON_TRAIN_H
+#define TENON_TRAIN_H
+
+#include <tenon/tenon.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The message of the last failed call of this header on this thread that takes no scope;
+// "".
+TN_API const char *tn_train_error(void);
+
+// --- parameters ------------------------------------------------------------------------
+
+// Named parameters, the optimiser's state of each, the number of steps done, and the seed
+// from which initial values and random numbers come. Names are paths: "block0.q.weight".
+typedef struct tn_params tn_params;
+
+// Gives an empty set. The same seed gives the same values, for the same names and shapes.
+TN_API tn_status tn_params_create(tn_runtime *runtime, uint64_t seed,
+                                  tn_params **out_params);
+TN_API void tn_params_destroy(tn_params *params); // NULL is fine
+
+// The number of parameters so far, the name of parameter `index` in the order of first use
+// (NULL behind the last), and the array with the name, a kept one (NULL: none). Borrowed.
+TN_API uint64_t tn_params_count(const tn_params *params);
+TN_API const char *tn_params_name(const tn_params *params, uint64_t index);
+TN_API tn_array *tn_params_array(const tn_params *params, const char *name);
+
+// The number of elements of all parameters, and of steps done.
+TN_API uint64_t tn_params_elements(const tn_params *params);
+TN_API uint64_t tn_params_step(const tn_params *params);
+
+// Writes parameters, state, step and seed to a safetensors file, which appears complete or
+// not at all. TN_ERR_ARGUMENT: a parameter is NaN or infinite, and the file before is worth
+// more.
+TN_API tn_status tn_params_save(tn_params *params, const char *path);
+
+// Reads such a file into a set whose layers have not run: training goes on as if it had
+// never stopped, bit for bit on the same device. A parameter that has another shape than
+// its layer wants, and one that no layer uses, fail at the first step with both names.
+TN_API tn_status tn_params_load(tn_params *params, const char *path);
+
+// --- networks --------------------------------------------------------------------------
+
+// What layers take: the parameters and the scope that graph is built in. Made by the
+// trainer for the body of a loss; by the application, with `training` 0, to apply a
+// network. Zeros at first but for these members.
+typedef struct tn_net {
+    tn_params *params;
+    tn_scope *scope;
+    tn_array *key;    // of random numbers in this step; NULL: none are drawn
+    uint32_t draws;   // of random numbers so far
+    int32_t training; // not 0: dropout drops
+    char path[256];   // of the layers around: tn_net_enter
+} tn_net;
+
+// Layers until tn_net_leave are below `name` ("%" is the number): "block%" and 3 give
+// "block3.q.weight". Nested calls nest.
+TN_API void tn_net_enter(tn_net *net, const char *name, int64_t number);
+TN_API void tn_net_leave(tn_net *net);
+
+// The f32 parameter `name` below the path, made at its first use. `init`: "zeros", "ones",
+// "normal" (deviation `scale`), "uniform" (between -scale and scale), "xavier" (uniform,
+// Glorot's bound times scale) or "he" (normal, of fan-in, times scale); the last two take
+// the first extent as the outputs and the others as the inputs of a unit.
+TN_API tn_array *tn_net_param(tn_net *net, const char *name, const tn_shape *shape,
+                              const char *init, double scale);
+
+// x [..., inputs] times a weight [outputs, inputs], plus a bias [outputs], as PyTorch's
+// Linear, whose initial values have the same distribution.
+TN_API tn_array *tn_net_linear(tn_net *net, const char *name, tn_array *x, int64_t outputs);
+
+// Rows of a weight [count, width], from a normal distribution, by whole numbers.
+TN_API tn_array *tn_net_embedding(tn_net *net, const char *name, tn_array *ids,
+                                  int64_t count, int64_t width);
+
+// Layer norm of the last axis, with weight and bias.
+TN_API tn_array *tn_net_norm(tn_net *net, const char *name, tn_array *x);
+
+// Convolution of images [n, rows, columns, channels] by `outputs` square filters of `size`.
+TN_API tn_array *tn_net_conv2d(tn_net *net, const char *name, tn_array *x, int64_t outputs,
+                               int64_t size, int64_t stride, int64_t padding);
+
+// Attention of x [batch, time, width] to itself: projections q, k, v and out, in `heads` of
+// equal width; `causal` not 0: to positions up to the own one.
+TN_API tn_array *tn_net_attention(tn_net *net, const char *name, tn_array *x, int64_t heads,
+                                  int32_t causal);
+
+// An LSTM over x [batch, time, inputs]: its outputs [batch, time, width], from zeros.
+// Weights and gates are ordered as PyTorch's.
+TN_API tn_array *tn_net_lstm(tn_net *net, const char *name, tn_array *x, int64_t width);
+
+// Zero for a share `p` of the elements, the others divided by 1 - p, while training.
+TN_API tn_array *tn_net_dropout(tn_net *net, tn_array *x, double p);
+
+// The mean cross entropy of scores [..., classes] and whole labels [...], and the share of
+// rows whose greatest score is the label's.
+TN_API tn_array *tn_net_loss(tn_net *net, tn_array *scores, tn_array *labels);
+TN_API tn_array *tn_net_accuracy(tn_net *net, tn_array *scores, tn_array *labels);
+
+// --- steps -----------------------------------------------------------------------------
+
+// Builds the loss of a batch, one number, by layers. NULL after a failure.
+typedef tn_array *(*tn_loss_body)(tn_net *net, tn_array *const *batch, void *user);
+
+// All zero is the default.
+typedef struct tn_trainer_options {
+    uint32_t struct_size;  // sizeof(tn_trainer_options); 0: that of ABI 1.0
+    uint32_t flags;        // 0
+    const char *optimiser; // of pack "optim", such as "adamw"; NULL: "adam"
+    double lr;             // 0: the optimiser's own
+    double clip;           // greatest norm of all gradients as one vector; 0: any
+    tn_attr_list attrs;    // further attributes of the optimiser: numbers. Copied
+    // Gives the learning rate as a number of f32 from the steps done, a scalar; NULL: lr.
+    tn_array *(*schedule)(tn_scope *scope, tn_array *step, void *user);
+} tn_trainer_options;
+
+// A loss with its optimiser.
+typedef struct tn_trainer tn_trainer;
+
+// Gives a trainer. Keeps `params` and `user` until it is destroyed. TN_ERR_ARGUMENT: an
+// optimiser that is not known; the message lists those that are.
+TN_API tn_status tn_trainer_create(tn_params *params, tn_loss_body loss, void *user,
+                                   const tn_trainer_options *options,
+                                   tn_trainer **out_trainer);
+TN_API void tn_trainer_destroy(tn_trainer *trainer); // NULL is fine
+
+// One step on a batch: gives the loss before the step, an array of `scope` that nobody has
+// waited for. Returns the scope's first failure; then the parameters are as before.
+TN_API tn_status tn_trainer_step(tn_trainer *trainer, tn_scope *scope,
+                                 tn_array *const *batch, uint64_t num_batch,
+                                 tn_array **out_loss);
+
+// --- data ------------------------------------------------------------------------------
+
+// Rows in the host's memory: the first axis counts them.
+typedef struct tn_table {
+    tn_dtype dtype;
+    uint32_t reserved; // 0
+    tn_shape shape;
+    void *data; // row-major without gaps
+} tn_table;
+
+// Reads a file, whole: IDX by its first bytes, ".npy" and ".csv" (numbers with commas, a
+// first line of names is skipped: f32) by the name's end, others as text, a byte a row.
+// Fails, with the place, for a file that holds less or more than it says.
+TN_API tn_status tn_table_read(tn_runtime *runtime, const char *path, tn_table *out_table);
+TN_API void tn_table_finish(tn_table *table); // zeros are fine
+
+// All zero is the default, but for `batch`.
+typedef struct tn_loader_options {
+    uint32_t struct_size; // sizeof(tn_loader_options); 0: that of ABI 1.0
+    uint32_t flags;       // 0
+    int64_t batch;        // rows of a batch, at least 1; the rest of an epoch is left out
+    // Of one table of bytes: a sample is this many rows behind each other, and the batch
+    // two arrays of i32, the samples and those one row later; 0: a sample is a row of each
+    // table.
+    int64_t window;
+    uint64_t seed;     // of the order
+    int32_t in_order;  // not 0: without shuffling
+    uint32_t reserved; // 0
+} tn_loader_options;
+
+// Batches of tables with equally many rows, epoch after epoch.
+typedef struct tn_loader tn_loader;
+
+// Gives a loader, whose thread begins at once. Keeps the tables until it is destroyed.
+TN_API tn_status tn_loader_create(const tn_table *tables, uint64_t num_tables,
+                                  const tn_loader_options *options, tn_loader **out_loader);
+TN_API void tn_loader_destroy(tn_loader *loader); // NULL is fine
+
+// The number of arrays of a batch, and of batches of an epoch.
+TN_API uint64_t tn_loader_arrays(const tn_loader *loader);
+TN_API uint64_t tn_loader_batches(const tn_loader *loader);
+
+// The next batch is number `batch` from now on, as after tn_params_load: the order depends
+// on seed and number alone.
+TN_API void tn_loader_seek(tn_loader *loader, uint64_t batch);
+
+// Gives the next batch, tn_loader_arrays() of them. Returns the scope's first failure.
+TN_API tn_status tn_loader_next(tn_loader *loader, tn_scope *scope, tn_array **out_batch);
+
+// --- the loop --------------------------------------------------------------------------
+
+// All zero is the default, but for `steps`.
+typedef struct tn_fit_options {
+    uint32_t struct_size; // sizeof(tn_fit_options); 0: that of ABI 1.0
+    uint32_t flags;       // 0
+    uint64_t steps;       // until so many are done, those before tn_params_load included
+    uint64_t every;       // steps from report to report; 0: 100
+    const char *save;     // a checkpoint is written there at each report; NULL: none
+    const char *plot;     // and the losses as a picture (SVG); NULL: none
+    // Called at each report with the mean loss since the one before; NULL: a line is
+    // printed to stderr. Other than 0 ends the loop with TN_OK.
+    int32_t (*report)(uint64_t step, double loss, void *user);
+    void *user; // for report
+} tn_fit_options;
+
+// Steps through the batches of a loader, from the one that follows the steps done.
+// TN_ERR_ARGUMENT: a loss is no finite number; the message has the step, and the checkpoint
+// before stays.
+TN_API tn_status tn_fit(tn_trainer *trainer, tn_loader *loader,
+                        const tn_fit_options *options);
+
+// Writes a line through `count` numbers as an SVG picture, not finite ones left out.
+TN_API tn_status tn_plot_svg(const char *path, const char *title, const double *values,
+                             uint64_t count);
+
+// --- transforms ------------------------------------------------------------------------
+
+// The value of `body`, whose one output is a number, and its derivatives by inputs 0 ..
+// num_wrt - 1, each of the type of the input. `out_value` may be NULL.
+TN_API tn_status tn_value_and_grad(tn_scope *scope, tn_function_body body, void *user,
+                                   tn_array *const *inputs, uint64_t num_inputs,
+                                   uint64_t num_wrt, tn_array **out_value,
+                                   tn_array **gradients);
+
+// The derivative of `body` by input 0 alone. NULL after a failure.
+TN_API tn_array *tn_grad(tn_scope *scope, tn_function_body body, void *user,
+                         tn_array *const *inputs, uint64_t num_inputs);
+
+// Derivatives of each element of the one output of `body` by each of input 0: the output's
+// axes, then the input's. By rows, reverse mode.
+TN_API tn_array *tn_jacobian(tn_scope *scope, tn_function_body body, void *user,
+                             tn_array *const *inputs, uint64_t num_inputs);
+
+// Second derivatives of a number by input 0: its axes two times. Forward over reverse.
+TN_API tn_array *tn_hessian(tn_scope *scope, tn_function_body body, void *user,
+                            tn_array *const *inputs, uint64_t num_inputs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TENON_TRAIN_H

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// What the files of libtenon-train share: messages, numbers from seeds, parameters.
+#ifndef TRAIN_INTERNAL_H
+#define TRAIN_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <tenon/train.h>
+
+// --- messages (fail.c) ------------------------------------------------------------------
+
+// Sets the message of tn_train_error(), and returns `status`.
+__attribute__((format(printf, 2, 3))) tn_status train_fail(tn_status status,
+                                                           const char *format, ...);
+tn_status train_fail_memory(void);
+// The failure of the last call of the core, or of a scope; TN_OK without one.
+tn_status train_fail_core(tn_status status);
+tn_status train_fail_scope(const tn_scope *scope);
+
+// --- numbers ----------------------------------------------------------------------------
+
+// A number that depends on nothing but its arguments (SplitMix64's mixing).
+static inline uint64_t train_random(uint64_t seed, uint64_t stream, uint64_t counter)
+{
+    uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) ^ stream << 40 ^ counter;
+    for (int i = 0; i < 2; i++) {
+        x += UINT64_C(0x9e3779b97f4a7c15);
+        x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+        x ^= x >> 31;
+    }
+    return x;
+}
+
+// The elements of a type; the shape as "[2, 3]".
+uint64_t train_elements(const tn_type *type);
+#define SHAPE_TEXT 200
+const char *train_shape_text(const tn_type *type, char text[SHAPE_TEXT]);
+
+// --- parameters (params.c) --------------------------------------------------------------
+
+enum { MOST_STATES = 3 };
+
+struct train_param {
+    char *name;
+    tn_array *value;              // kept
+    tn_array *state[MOST_STATES]; // of the optimiser, kept; NULL: none yet
+    bool used;                    // by a layer
+};
+
+struct tn_params {
+    tn_runtime *runtime;
+    uint64_t seed, step;
+    struct train_param *items;
+    uint64_t count, room;
+    bool fixed;             // the step is traced: no parameter can be added
+    tn_array *const *place; // while a body is traced: what stands for each parameter
+    char optimiser[32];     // whose state there is; "": none
+    char *source;           // the checkpoint that was read; NULL: none
+};
+
+// The index of a parameter, or -1.
+int64_t params_find(const struct tn_params *params, const char *name);
+
+// Adds a parameter. Takes a reference to `value`, on success only.
+tn_status params_add(struct tn_params *params, const char *name, tn_array *value,
+                     struct train_param **out_param);
+
+// The set that a trainer changes (trainer.c).
+tn_params *trainer_params(const tn_trainer *trainer);
+
+#endif // TRAIN_INTERNAL_H

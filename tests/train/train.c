@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: MIT
+// libtenon-train: layers beside PyTorch, training that is resumed to the bit, loaders,
+// derivatives, and what is told of bad input.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "check.h"
+#include <tenon/file.h>
+#include <tenon/train.h>
+
+static tn_runtime *rt;
+static char folder[] = "/tmp/tenon-train-XXXXXX", path_text[4][256];
+
+static void begin(void)
+{
+    cr_assert(eq(int, tn_runtime_open(NULL, &rt), TN_OK), "%s", tn_last_error());
+    cr_assert(mkdtemp(folder) != NULL);
+}
+
+static void finish(void)
+{
+    char command[300];
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert(eq(int, system(command), 0));
+    cr_assert(eq(int, tn_runtime_close(rt), TN_OK), "%s", tn_last_error());
+}
+
+TestSuite(train, .init = begin, .fini = finish, .timeout = 100);
+
+static char *in_folder(int slot, const char *name)
+{
+    snprintf(path_text[slot], sizeof(path_text[slot]), "%s/%s", folder, name);
+    return path_text[slot];
+}
+
+static char *write_file(int slot, const char *name, const void *bytes, size_t size)
+{
+    FILE *file = fopen(in_folder(slot, name), "wb");
+    cr_assert(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
+    return path_text[slot];
+}
+
+static void must(tn_status status)
+{
+    if (status != TN_OK)
+        cr_fatal("%s", tn_train_error());
+}
+
+static void must_scope(const tn_scope *s)
+{
+    if (tn_scope_status(s))
+        cr_fatal("%s", tn_scope_error(s));
+}
+
+// --- layers -----------------------------------------------------------------------------
+
+static tn_array *filled(tn_scope *s, const tn_shape *shape, double k, double scale)
+{
+    float data[64];
+    for (int i = 0; i < 64; i++)
+        data[i] = (float)(scale * 0.4 * sin(0.7 * i + k));
+    return tn_from_data(s, TN_F32, shape, data);
+}
+
+// Parameters of these values, through a file.
+static tn_params *given(const char *const *names, const tn_shape *const *shapes, int count)
+{
+    static const char *const keys[] = {"format", "step", "seed", "optimiser"};
+    static const char *const texts[] = {"tenon.train/1", "0", "1", ""};
+    const tn_save_options options = {
+        .struct_size = sizeof(options), .keys = keys, .texts = texts, .num_texts = 4};
+    tn_array *arrays[8];
+    tn_params *params;
+    tn_scope *s = tn_scope_open(rt);
+    for (int i = 0; i < count; i++)
+        arrays[i] = filled(s, shapes[i], i, 1);
+    tn_save(s, in_folder(0, "given.safetensors"), arrays, names, (uint64_t)count, &options);
+    must_scope(s);
+    tn_scope_close(s);
+    must(tn_params_create(rt, 1, &params));
+    must(tn_params_load(params, path_text[0]));
+    return params;
+}
+
+static void near(tn_scope *s, tn_array *array, const double *wanted, int count)
+{
+    const float *got = tn_data(s, array);
+    must_scope(s);
+    for (int i = 0; i < count; i++)
+        if (!(fabs(got[i] - wanted[i]) < 2e-6))
+            cr_fatal("element %d is %.8g, PyTorch's %.8g", i, got[i], wanted[i]);
+}
+
+Test(train, an_lstm_is_that_of_pytorch_with_its_gradient)
+{
+    static const double wanted[] = {
+        -0.1235346, 0.1501192, 0.0934725, 0.1199251, -0.2276501, 0.2035983,
+        0.1197971,  0.0876854, 0.0450846, 0.031899,  0.2350691,  0.1169447,
+        -0.1283057, 0.151775,  0.0932464, 0.1183191, -0.2266487, 0.2014536,
+        0.1208729,  0.0878019, 0.0461138, 0.0316365, 0.2345699,  0.1173204};
+    static const double slopes[] = {-0.0550119, -0.0741101, -0.0583532,
+                                    -0.023793,  -0.0679093, -0.0800868};
+    static const char *const names[] = {"l.bias_hh", "l.bias_ih", "l.weight_hh",
+                                        "l.weight_ih"};
+    tn_params *params = given(names,
+                              (const tn_shape *const[]){TN_SHAPE(16), TN_SHAPE(16),
+                                                        TN_SHAPE(16, 4), TN_SHAPE(16, 3)},
+                              4);
+    tn_scope *s = tn_scope_open(rt);
+    tn_net n = {.params = params, .scope = s};
+    tn_array *x = filled(s, TN_SHAPE(2, 3, 3), 9, 2), *slope = NULL;
+    tn_array *y = tn_net_lstm(&n, "l", x, 4);
+    near(s, y, wanted, 24);
+    tn_array *squares = tn_expr(s, "y -> y * y", TN_IN(y), TN_NO_ATTRS);
+    tn_array *loss = tn_op(s, "base.sum", TN_IN(squares), TN_NO_ATTRS);
+    tn_vjp(s, &loss, NULL, 1, &x, 1, &slope);
+    near(s, slope, slopes, 6);
+    tn_scope_close(s);
+    tn_params_destroy(params);
+}
+
+Test(train, attention_is_that_of_pytorch)
+{
+    static const double wanted[] = {
+        -0.0609194, 0.6915491, 0.1072269,  0.273472,  -0.0704518, 0.7151165,
+        0.0723478,  0.3156323, -0.0562188, 0.6919749, 0.101724,   0.2834162,
+        -0.1166103, 0.7801443, -0.0040349, 0.3945436, -0.0510986, 0.693541,
+        0.0936525,  0.2970604, -0.0817334, 0.729375,  0.0567601,  0.3307481};
+    static const char *const names[] = {"b2.a.q.weight",   "b2.a.k.weight", "b2.a.v.weight",
+                                        "b2.a.out.weight", "b2.a.q.bias",   "b2.a.k.bias",
+                                        "b2.a.v.bias",     "b2.a.out.bias"};
+    const tn_shape *w = TN_SHAPE(4, 4), *b = TN_SHAPE(4);
+    tn_params *params = given(names, (const tn_shape *const[]){w, w, w, w, b, b, b, b}, 8);
+    tn_scope *s = tn_scope_open(rt);
+    tn_net n = {.params = params, .scope = s};
+    tn_net_enter(&n, "b%", 2);
+    near(s, tn_net_attention(&n, "a", filled(s, TN_SHAPE(2, 3, 4), 9, 1), 2, 1), wanted,
+         24);
+    tn_net_leave(&n);
+    cr_assert(eq(str, n.path, ""));
+    tn_scope_close(s);
+    tn_params_destroy(params);
+}
+
+// --- training ---------------------------------------------------------------------------
+
+enum { ROWS = 24, BATCH = 5 };
+
+static tn_array *small_loss(tn_net *n, tn_array *const *batch, void *user)
+{
+    (void)user;
+    tn_array *h = tn_net_norm(n, "norm", tn_net_linear(n, "in", batch[0], 6));
+    h = tn_net_dropout(n, tn_op(n->scope, "nn.relu", TN_IN(h), TN_NO_ATTRS), 0.3);
+    return tn_net_loss(n, tn_net_linear(n, "out", h, 3), batch[1]);
+}
+
+struct small {
+    float x[ROWS][4];
+    unsigned char y[ROWS];
+    tn_table tables[2];
+    tn_loader *loader;
+    tn_params *params;
+    tn_trainer *trainer;
+};
+
+// The loader of the data as they are now; while one lives they stay so.
+static void small_load(struct small *m)
+{
+    must(tn_loader_create(m->tables, 2, &(tn_loader_options){.batch = BATCH, .seed = 7},
+                          &m->loader));
+}
+
+static void small_open(struct small *m, const char *optimiser, double lr)
+{
+    for (int i = 0; i < ROWS; i++) {
+        m->y[i] = (unsigned char)(i % 3);
+        for (int k = 0; k < 4; k++)
+            m->x[i][k] = (float)sin(i * 1.3 + k) + (float)(m->y[i] == k);
+    }
+    m->tables[0] = (tn_table){TN_F32, 0, {.rank = 2, .extent = {ROWS, 4}}, m->x};
+    m->tables[1] = (tn_table){TN_U8, 0, {.rank = 1, .extent = {ROWS}}, m->y};
+    small_load(m);
+    must(tn_params_create(rt, 3, &m->params));
+    must(tn_trainer_create(
+        m->params, small_loss, NULL,
+        &(tn_trainer_options){.optimiser = optimiser, .lr = lr, .clip = 1}, &m->trainer));
+}
+
+static void small_close(struct small *m)
+{
+    tn_trainer_destroy(m->trainer);
+    tn_params_destroy(m->params);
+    tn_loader_destroy(m->loader);
+}
+
+static double reported;
+static int32_t quiet(uint64_t step, double loss, void *user)
+{
+    (void)step, (void)user;
+    reported = loss;
+    return 0;
+}
+
+static tn_status fit(struct small *m, uint64_t steps, const char *save)
+{
+    return tn_fit(
+        m->trainer, m->loader,
+        &(tn_fit_options){.steps = steps, .every = 4, .save = save, .report = quiet});
+}
+
+static size_t read_bytes(const char *path, char *out, size_t room)
+{
+    FILE *file = fopen(path, "rb");
+    size_t size = file ? fread(out, 1, room, file) : 0;
+    if (file)
+        fclose(file);
+    return size;
+}
+
+Test(train, what_is_resumed_is_the_same_to_the_bit)
+{
+    static char whole[1 << 16], parts[1 << 16];
+    struct small a, b, c;
+    small_open(&a, "adamw", 0.05);
+    must(fit(&a, 10, in_folder(0, "whole")));
+    small_open(&b, "adamw", 0.05);
+    must(fit(&b, 6, in_folder(1, "parts")));
+    small_open(&c, "adamw", 0.05);
+    must(tn_params_load(c.params, path_text[1]));
+    cr_assert(eq(u64, tn_params_step(c.params), 6));
+    must(fit(&c, 10, path_text[1]));
+    size_t size = read_bytes(path_text[0], whole, sizeof(whole));
+    cr_assert(gt(sz, size, 1000));
+    cr_assert(eq(sz, read_bytes(path_text[1], parts, sizeof(parts)), size));
+    cr_assert(memcmp(whole, parts, size) == 0);
+    cr_assert(eq(u64, tn_params_count(a.params), 6));
+    cr_assert(eq(u64, tn_params_elements(a.params), 4 * 6 + 6 + 2 * 6 + 6 * 3 + 3));
+    cr_assert(eq(str, (char *)(uintptr_t)tn_params_name(a.params, 0), "in.weight"));
+    small_close(&a), small_close(&b), small_close(&c);
+}
+
+Test(train, every_optimiser_lowers_the_loss)
+{
+    static const struct {
+        const char *name;
+        double lr;
+    } rows[] = {{"adam", 0.05},
+                {"adamw", 0.05},
+                {"amsgrad", 0.05},
+                {"adamax", 0.05},
+                {"adagrad", 0.1},
+                {"adadelta", 5},
+                {"rmsprop", 0.02},
+                {"rmsprop_momentum", 0.02},
+                {"rmsprop_centered", 0.02},
+                {"sgd", 0.3},
+                {"lion", 0.02},
+                {"adafactor", 0.1},
+                {"adafactor_vector", 0.1},
+                {"muon", 0.05}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct small m;
+        small_open(&m, rows[i].name, rows[i].lr);
+        must(fit(&m, 4, NULL));
+        double first = reported;
+        must(fit(&m, 80, NULL));
+        cr_assert(reported < 0.8 * first, "%s: %g behind %g", rows[i].name, reported,
+                  first);
+        small_close(&m);
+    }
+}
+
+static tn_array *warm_up(tn_scope *s, tn_array *step, void *user)
+{
+    (void)user;
+    return tn_op(s, "optim.linear_schedule", TN_IN(step),
+                 tn_attrs("init", 0.0, "end", 0.1, "steps", 10));
+}
+
+Test(train, a_schedule_is_part_of_the_step)
+{
+    struct small m;
+    small_open(&m, "sgd", 0);
+    tn_trainer_destroy(m.trainer);
+    must(tn_trainer_create(m.params, small_loss, NULL,
+                           &(tn_trainer_options){.optimiser = "sgd", .schedule = warm_up},
+                           &m.trainer));
+    float before[24], after[24];
+    must(fit(&m, 1, NULL)); // at rate 0
+    tn_scope *s = tn_scope_open(rt);
+    tn_read(s, tn_params_array(m.params, "in.weight"), before, sizeof(before));
+    must(fit(&m, 1, NULL));
+    must(fit(&m, 2, NULL));
+    tn_scope *t = tn_scope_open(rt);
+    tn_read(t, tn_params_array(m.params, "in.weight"), after, sizeof(after));
+    must_scope(s), must_scope(t);
+    struct small fresh;
+    small_open(&fresh, "sgd", 1);
+    must(fit(&fresh, 1, NULL));
+    cr_assert(memcmp(before, after, sizeof(before)) != 0);
+    tn_scope_close(s), tn_scope_close(t);
+    small_close(&m), small_close(&fresh);
+}
+
+// --- bad input --------------------------------------------------------------------------
+
+static tn_array *odd_loss(tn_net *n, tn_array *const *batch, void *user)
+{
+    int kind = *(const int *)user;
+    tn_array *x = batch[0];
+    if (kind == 0)
+        x = tn_net_attention(n, "attention", x, 2, 1);
+    if (kind == 1)
+        return tn_net_linear(n, "in", x, 6);
+    if (kind == 2)
+        tn_net_linear(n, "in", tn_net_linear(n, "in", x, 6), 5);
+    if (kind == 3)
+        tn_net_param(n, "w", TN_SHAPE(2), "random", 1);
+    if (kind == 4)
+        tn_net_enter(n, "block%", 3);
+    if (kind == 5)
+        return tn_op(n->scope, "base.sum", TN_IN(x), TN_NO_ATTRS);
+    if (kind == 6)
+        tn_net_conv2d(n, "conv", x, 2, 3, 1, 0);
+    tn_array *out = tn_net_linear(n, "in", x, 6);
+    return tn_op(n->scope, "base.sum", TN_IN(out), TN_NO_ATTRS);
+}
+
+Test(train, layers_that_do_not_fit_are_told_by_name)
+{
+    static const struct {
+        int kind;
+        const char *says;
+    } rows[] = {
+        {0, "attention 'attention': x is [5, 4], expected 3 axes"},
+        {1, "the loss has rank 2, expected one number"},
+        {2, "parameter 'in.weight' is f32[6, 4], its layer wants f32[5, 6]"},
+        {3, "parameter 'w': init is 'random', expected zeros"},
+        {4, "tn_net_leave is missing behind 'block3.'"},
+        {5, "the loss has no parameters"},
+        {6, "conv2d 'conv': x is [5, 4], expected 4 axes"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct small m;
+        int kind = rows[i].kind;
+        small_open(&m, "adam", 0);
+        tn_trainer_destroy(m.trainer);
+        must(tn_trainer_create(m.params, odd_loss, &kind, NULL, &m.trainer));
+        cr_assert(fit(&m, 1, NULL) != TN_OK);
+        check_says(tn_train_error(), rows[i].says);
+        small_close(&m);
+    }
+    tn_trainer *none;
+    tn_params *params;
+    must(tn_params_create(rt, 1, &params));
+    cr_assert(tn_trainer_create(params, odd_loss, NULL,
+                                &(tn_trainer_options){.optimiser = "adamm"},
+                                &none) != TN_OK);
+    check_says(tn_train_error(), "optimiser 'adamm' is not known, expected one of: adam, ");
+    tn_params_destroy(params);
+}
+
+Test(train, a_loss_that_is_nan_is_told_with_its_step)
+{
+    char before[1 << 14], after[1 << 14];
+    struct small m;
+    small_open(&m, "sgd", 0.1);
+    must(fit(&m, 4, in_folder(0, "kept")));
+    size_t size = read_bytes(path_text[0], before, sizeof(before));
+    tn_loader_destroy(m.loader);
+    for (int i = 0; i < ROWS; i++)
+        m.x[i][1] = NAN;
+    small_load(&m);
+    cr_assert(fit(&m, 20, path_text[0]) != TN_OK);
+    check_says(tn_train_error(), "step 5: the loss is NaN, the checkpoint before stays: ");
+    cr_assert(eq(sz, read_bytes(path_text[0], after, sizeof(after)), size));
+    cr_assert(memcmp(before, after, size) == 0);
+    cr_assert(tn_params_save(m.params, path_text[0]) != TN_OK);
+    check_says(tn_train_error(), "has a NaN behind step 8");
+    small_close(&m);
+}
+
+Test(train, checkpoints_of_others_are_refused)
+{
+    static char bytes[1 << 14];
+    struct small m, other;
+    int kind = 7; // one layer alone
+    small_open(&m, "adam", 0.1);
+    must(fit(&m, 4, in_folder(0, "saved")));
+    size_t size = read_bytes(path_text[0], bytes, sizeof(bytes));
+    const struct {
+        const char *path, *says, *optimiser;
+        bool loads;
+    } rows[] = {
+        {write_file(1, "cut", bytes, size - 40), "cut", "adam", false},
+        {write_file(2, "head", bytes, 60), "head", "adam", false},
+        {in_folder(3, "absent"), "absent", "adam", false},
+        {path_text[0], "the optimiser is 'sgd', ", "sgd", true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        small_open(&other, rows[i].optimiser, 0.1);
+        tn_status status = tn_params_load(other.params, rows[i].path);
+        cr_assert(eq(int, status == TN_OK, rows[i].loads), "%s", tn_train_error());
+        if (rows[i].loads)
+            cr_assert(fit(&other, 8, NULL) != TN_OK);
+        check_says(tn_train_error(), rows[i].says);
+        if (!rows[i].loads) // nothing was lost
+            must(fit(&other, 1, NULL));
+        small_close(&other);
+    }
+    small_open(&other, "adam", 0.1);
+    must(tn_params_load(other.params, path_text[0]));
+    tn_trainer_destroy(other.trainer);
+    must(tn_trainer_create(other.params, odd_loss, &kind, NULL, &other.trainer));
+    cr_assert(fit(&other, 8, NULL) != TN_OK);
+    check_says(tn_train_error(), "belongs to no layer: the file is another model's");
+    cr_assert(tn_params_load(m.params, path_text[0]) != TN_OK);
+    check_says(tn_train_error(), "the set has 6 parameters already");
+    small_close(&other), small_close(&m);
+}
+
+// --- data -------------------------------------------------------------------------------
+
+Test(train, files_of_data_are_read_and_those_that_lie_are_told)
+{
+#define BYTES(text) text, sizeof(text) - 1
+    static const struct {
+        const char *name, *bytes;
+        size_t size;
+        const char *says; // NULL: it is read
+        tn_dtype dtype;
+        int64_t rows, columns;
+        double last;
+    } files[] = {
+        {"a.idx",
+         BYTES("\0\0\x08\x02\0\0\0\x02\0\0\0\x03"
+               "abcdef"),
+         NULL, TN_U8, 2, 3, 'f'},
+        {"b.idx", BYTES("\0\0\x0b\x01\0\0\0\x02\0\x01\xff\xfe"), NULL, TN_I16, 2, 1, -2},
+        {"c.idx",
+         BYTES("\0\0\x08\x02\0\0\0\x02\0\0\0\x03"
+               "abcde"),
+         "the extents say 6 elements of 1 bytes, the file has 5 bytes for them", 0, 0, 0,
+         0},
+        {"d.idx",
+         BYTES("\0\0\x08\x02\xff\xff\xff\xff\xff\xff\xff\xff"
+               "abcde"),
+         "elements of 1 bytes, the file has 5", 0, 0, 0, 0},
+        {"e.idx",
+         BYTES("\0\0\x07\x01\0\0\0\x01"
+               "a"),
+         "IDX type 0x07 is not known", 0, 0, 0, 0},
+        {"f.idx", BYTES("\0\0\x08\x09"), "an IDX file of 9 axes", 0, 0, 0, 0},
+        {"g.csv", BYTES("x,y\n1, 2\n3,4.5\n"), NULL, TN_F32, 2, 2, 4.5},
+        {"h.csv", BYTES("1,2\r\n3,4\r\n5,-6e1"), NULL, TN_F32, 3, 2, -60},
+        {"i.csv", BYTES("1,2\n3\n"), "i.csv:2: 1 columns, expected 2 as before", 0, 0, 0,
+         0},
+        {"j.csv", BYTES("1,2\n3,x\n"), "j.csv:2: column 2 is 'x', expected a number", 0, 0,
+         0, 0},
+        {"k.csv", BYTES("1,2,\n"), "k.csv:1: the line ends in a comma", 0, 0, 0, 0},
+        {"l.csv", BYTES("a,b\n"), "no rows of numbers", 0, 0, 0, 0},
+        {"m.txt", BYTES("hello"), NULL, TN_U8, 5, 1, 'o'},
+        {"n.npy", BYTES("\x93NUMPY\x01"), "n.npy", 0, 0, 0, 0},
+    };
+#undef BYTES
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        tn_table table;
+        tn_status status = tn_table_read(
+            rt, write_file(0, files[i].name, files[i].bytes, files[i].size), &table);
+        cr_assert(eq(int, status != TN_OK, files[i].says != NULL), "%s: %s", files[i].name,
+                  tn_train_error());
+        if (files[i].says) {
+            check_says(tn_train_error(), files[i].says);
+            continue;
+        }
+        int64_t columns = table.shape.rank > 1 ? table.shape.extent[1] : 1;
+        int64_t at = table.shape.extent[0] * columns - 1;
+        cr_assert(eq(int, table.dtype, files[i].dtype));
+        cr_assert(eq(i64, table.shape.extent[0], files[i].rows), "%s", files[i].name);
+        cr_assert(eq(i64, columns, files[i].columns), "%s", files[i].name);
+        double last = table.dtype == TN_F32   ? (double)((float *)table.data)[at]
+                      : table.dtype == TN_I16 ? ((int16_t *)table.data)[at]
+                                              : ((unsigned char *)table.data)[at];
+        cr_assert(eq(dbl, last, files[i].last), "%s", files[i].name);
+        tn_table_finish(&table);
+    }
+}
+
+Test(train, an_epoch_has_each_row_once_and_seeking_repeats_it)
+{
+    struct small m;
+    uint64_t seen[2][8];
+    small_open(&m, "adam", 0);
+    cr_assert(eq(u64, tn_loader_batches(m.loader), ROWS / BATCH));
+    tn_loader_destroy(m.loader);
+    for (int i = 0; i < ROWS; i++)
+        m.x[i][0] = (float)i;
+    small_load(&m);
+    for (int round = 0; round < 2; round++) {
+        uint64_t rows = 0;
+        tn_loader_seek(m.loader, 100); // elsewhere, then back to where an epoch begins
+        tn_loader_seek(m.loader, 8);
+        for (int k = 0; k < 8; k++) {
+            tn_array *batch[2];
+            float x[BATCH][4];
+            tn_scope *s = tn_scope_open(rt);
+            tn_loader_next(m.loader, s, batch);
+            tn_read(s, batch[0], x, sizeof(x));
+            must_scope(s);
+            tn_scope_close(s);
+            seen[round][k] = 0;
+            for (int i = 0; i < BATCH; i++)
+                seen[round][k] |= UINT64_C(1) << (int)x[i][0];
+            rows = k % 4 ? rows | seen[round][k] : seen[round][k];
+            if (k % 4 == 3)
+                cr_assert(eq(int, __builtin_popcountll(rows), 4 * BATCH));
+        }
+    }
+    cr_assert(memcmp(seen[0], seen[1], sizeof(seen[0])) == 0);
+    cr_assert(memcmp(seen[0], seen[0] + 4, 4 * sizeof(seen[0][0])) != 0);
+    small_close(&m);
+}
+
+Test(train, windows_of_a_text_are_followed_by_one_byte_more)
+{
+    const tn_table text = {
+        TN_U8, 0, {.rank = 1, .extent = {11}}, (void *)(uintptr_t) "abcdefghijk"};
+    tn_loader *loader;
+    tn_array *batch[2];
+    int32_t x[2][4], y[2][4];
+    must(
+        tn_loader_create(&text, 1, &(tn_loader_options){.batch = 2, .window = 4}, &loader));
+    tn_scope *s = tn_scope_open(rt);
+    tn_loader_next(loader, s, batch);
+    tn_read(s, batch[0], x, sizeof(x));
+    tn_read(s, batch[1], y, sizeof(y));
+    must_scope(s);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 4; k++)
+            cr_assert(eq(int, y[i][k], x[i][k] + 1), "%d %d", i, k);
+    tn_scope_close(s);
+    tn_loader_destroy(loader);
+    cr_assert(tn_loader_create(&text, 1, &(tn_loader_options){.batch = 8, .window = 4},
+                               &loader) != TN_OK);
+    check_says(tn_train_error(), "the data have 7 samples, fewer than a batch of 8");
+}
+
+Test(train, a_plot_shows_finite_numbers)
+{
+    char text[1 << 12] = "";
+    const double values[] = {3, NAN, 1, 2};
+    must(tn_plot_svg(in_folder(0, "plot.svg"), "a < b", values, 4));
+    read_bytes(path_text[0], text, sizeof(text) - 1);
+    check_says(text, "a &#60; b");
+    check_says(text, "points=\"48.0,48.0 410.7,312.0 592.0,180.0 \"");
+    cr_assert(tn_plot_svg("/no/folder/x.svg", NULL, values, 4) != TN_OK);
+    check_says(tn_train_error(), "/no/folder/x.svg: ");
+}
+
+// --- derivatives ------------------------------------------------------------------------
+
+static tn_status cubes(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                       uint64_t num_out, void *user)
+{
+    (void)num_out;
+    tn_array *y =
+        tn_expr(s, "x, a -> a * x ** 3", TN_IN(in[0], in[num_in - 1]), TN_NO_ATTRS);
+    out[0] = user ? y : tn_op(s, "base.sum", TN_IN(y), TN_NO_ATTRS);
+    return tn_scope_status(s);
+}
+
+Test(train, derivatives_of_functions)
+{
+    const double x[2] = {2, 3};
+    int each = 1;
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *in[2] = {tn_from_data(s, TN_F64, TN_SHAPE(2), x), tn_f64(s, 0.5)};
+    tn_array *value, *slopes[2];
+    double got[4];
+    tn_value_and_grad(s, cubes, NULL, in, 2, 2, &value, slopes);
+    cr_assert(eq(dbl, tn_item(s, value), 17.5));
+    cr_assert(eq(dbl, tn_item(s, slopes[1]), 35));
+    tn_read(s, tn_grad(s, cubes, NULL, in, 2), got, 16);
+    cr_assert(got[0] == 6 && got[1] == 13.5, "%g %g", got[0], got[1]);
+    tn_read(s, tn_jacobian(s, cubes, &each, in, 2), got, 32);
+    cr_assert(got[0] == 6 && got[1] == 0 && got[2] == 0 && got[3] == 13.5);
+    tn_read(s, tn_hessian(s, cubes, NULL, in, 2), got, 32);
+    must_scope(s);
+    cr_assert(got[0] == 6 && got[1] == 0 && got[2] == 0 && got[3] == 9);
+    tn_value_and_grad(s, cubes, NULL, in, 2, 3, &value, slopes);
+    check_says(tn_scope_error(s), "derivatives by 3 inputs, of 2 that there are");
+    tn_scope_close(s);
+}
