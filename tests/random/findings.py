@@ -53,6 +53,7 @@ FINDINGS = [
      [np.array(-0.08393383, F4)], 1, None),
     ('tangents of equal maxima', 'max_pool2d(x, window=[2, 2])', [np.ones((1, 2, 2, 1))], [np.full((1, 1, 1, 1), 5.0)], 0,
      [np.array([5.0, 2, 3, 4]).reshape(1, 2, 2, 1)]),
+    ('a product of one complex number', 'cumprod(x)', [np.array([complex(INF, 3), 1j])], [np.array([complex(INF, 3), complex(NAN, INF)])], 0, None),
     ('NaN that is dropped', 'fmin(dropout(x, p=1), y), fmin(dropout(x, p=0), y)', [np.array([NAN, 3.0]), np.array([2.0, 2])],
      [np.array([0.0, 0]), np.array([2.0, 2])], 0, None),
 ]

@@ -278,9 +278,32 @@ DECOMPOSE(cumsum)
     return built(outputs[0]);
 }
 
+// A product with 1 + 0i would make NaN of an infinite part, so elements that have no others
+// before them stay as they are.
+static tn_array *products_of_complex(const tn_build *build, tn_array *x, int32_t axis,
+                                     int64_t n, int64_t reverse)
+{
+    for (int64_t k = 1; k < n && x; k *= 2) {
+        tn_array *low = part_of_axis(build, x, axis, 0, 1, n - k);
+        tn_array *high = part_of_axis(build, x, axis, k, 1, n - k);
+        tn_array *all = build->expr(build, "x, y -> x * y", TN_IN(low, high), TN_NO_ATTRS);
+        tn_array *end = part_of_axis(build, x, axis, reverse ? n - k : 0, 1, k);
+        tn_array *parts[] = {reverse ? all : end, reverse ? end : all};
+        x = joined(build, parts, 2, axis);
+    }
+    return x;
+}
+
 DECOMPOSE(cumprod)
 {
-    return by_doubling(build, rule, "x, y -> x * y", 1, outputs);
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    int32_t axis;
+    tn_array *x = as_rows(build, rule, rule->inputs[0], &axis);
+    const tn_type *type = build->type(x);
+    if (!type || !tn_is_complex(type->dtype))
+        return by_doubling(build, rule, "x, y -> x * y", 1, outputs);
+    outputs[0] = products_of_complex(build, x, axis, type->extent[axis], attrs->reverse);
+    return built(outputs[0]);
 }
 
 // y[i] = b[i] + a[i] y[i - 1], or with `reverse` y[i + 1].
