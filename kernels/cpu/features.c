@@ -32,7 +32,7 @@ bool cpu_takes_scalars(int32_t op, int32_t dtype)
 {
     const uint32_t wide = TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) |
                           TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64);
-    if (op == CPU_OP_FOURTH || op == CPU_OP_SIGMOID)
+    if (op >= CPU_OP_FOURTH)
         return false;
     return cpu_is_fused(op) ||
            (tn_dtype_in(dtype, wide) && tn_expr_operands((uint32_t)op) == 2);

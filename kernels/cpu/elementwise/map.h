@@ -21,10 +21,14 @@
     X(MUL_MUL_ADD, 4)     /* a * b * c + d */                                              \
     X(SUB_MUL_MUL, 4)     /* (a - b) * c * d */                                            \
     X(SUB_MUL_MUL_ADD, 5) /* (a - b) * c * d + e */                                        \
+    X(CLIP, 3)            /* min(max(a, b), c) */                                          \
     X(FOURTH, 1)          /* (a * a) * (a * a) */                                          \
-    X(SIGMOID, 1)         /* e / (1 + e), e = min(exp(a), CPU_SIGMOID_MOST) */
+    X(SIGMOID, 1)         /* e / (1 + e), e = min(exp(a), CPU_SIGMOID_MOST) */             \
+    X(ONE_PLUS_ERF, 1)    /* 1 + erf(a) */                                                 \
+    X(GELU, 1)            /* 0.5 * a * (1 + erf(a * CPU_SQRT_HALF)) */
 
 #define CPU_SIGMOID_MOST 1e30
+#define CPU_SQRT_HALF 0.7071067811865476
 
 // Numbers of operations: those of the instructions of <tenon/expr.h>, then those of the
 // fused operations.
@@ -46,7 +50,7 @@ static inline bool cpu_is_fused(int32_t op)
 static inline uint32_t cpu_op_class(int32_t op)
 {
     if (cpu_is_fused(op))
-        return op == CPU_OP_SIGMOID ? TN_EXPR_CLASS_FUNCTION : TN_EXPR_CLASS_ARITHMETIC;
+        return op >= CPU_OP_SIGMOID ? TN_EXPR_CLASS_FUNCTION : TN_EXPR_CLASS_ARITHMETIC;
     return tn_expr_class((uint32_t)op);
 }
 

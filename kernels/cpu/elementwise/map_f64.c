@@ -14,7 +14,8 @@
 #define M(function) function
 #define DEFINED1(name, x) tn_float_function(TN_EXPR_##name, TN_F64, x)
 #define CALL1(name, x) (HAS_FMA ? v_##name(x) : DEFINED1(name, x))
-#define CALL2(name, x, y) tn_float_operation(TN_EXPR_##name, TN_F64, x, y)
+#define CALL2(name, x, y) (HAS_FMA ? v_##name(x, y) : DEFINED2(name, x, y))
+#define DEFINED2(name, x, y) tn_float_operation(TN_EXPR_##name, TN_F64, x, y)
 
 #include "map_rare.inc.h"
 
@@ -27,6 +28,12 @@ static inline double sigmoid(double x)
 }
 #define v_SIGMOID sigmoid
 #endif
+
+static inline double one_plus_erf_f64(double x)
+{
+    return 1 + CALL1(ERF, x);
+}
+#define v_ONE_PLUS_ERF one_plus_erf_f64
 
 // Functions without a vector loop.
 #define V_DEFINED(name)                                                                    \
@@ -42,7 +49,7 @@ V_DEFINED(ERFINV)
 MAP1_RARE(SIN_f64, IS_COMMON(x), v_SIN(x), DEFINED1(SIN, x))
 MAP1_RARE(COS_f64, IS_COMMON(x), v_COS(x), DEFINED1(COS, x))
 MAP1_RARE(TAN_f64, IS_COMMON(x), v_TAN(x), DEFINED1(TAN, x))
-MAP2S(MOD_f64, T, T, CALL2(MOD, x, y))
+MAP2S(MOD_f64, T, T, DEFINED2(MOD, x, y))
 
 // FLOOR_DIV. A quotient that is rounded to a whole number n may lie below it; then n * y is
 // above x. Below 2^26, n times either half of y's bits is exact, and so is the difference
@@ -63,6 +70,10 @@ static inline double floor_divide(double x, double y)
 
 MAP2_RARE(FLOOR_DIV_f64, quotient_is_common(x, y), floor_divide(x, y),
           CALL_DEFINED(FLOOR_DIV, TN_F64, x, y))
-MAP2S(POW_f64, T, T, CALL2(POW, x, y))
+#if HAS_FMA
+MAP2_RARE(POW_f64, pow_f64_is_common(x, y), v_POW(x, y), DEFINED2(POW, x, y))
+#else
+MAP2S(POW_f64, T, T, DEFINED2(POW, x, y))
+#endif
 
 #include "map_float.inc.h"

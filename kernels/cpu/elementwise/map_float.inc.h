@@ -124,9 +124,12 @@ FUSED3(F(SUB_MUL), z - x * y)
 FUSED3(F(ADD_MUL), (x + y) * z)
 FUSED3(F(SUB_THEN_MUL), (x - y) * z)
 FUSED3(F(MUL_MUL), x *y *z)
+FUSED3(F(CLIP), F(smaller)(F(greater)(x, y), z))
 MAP2S(F(SUB_THEN_EXP), T, T, CALL1(EXP, x - y))
 MAP1(F(FOURTH), T, T, (x * x) * (x * x))
 MAP1(F(SIGMOID), T, T, v_SIGMOID(x))
+MAP1(F(ONE_PLUS_ERF), T, T, v_ONE_PLUS_ERF(x))
+MAP1(F(GELU), T, T, (T)0.5 * x * F(one_plus_erf)(x * (T)CPU_SQRT_HALF))
 
 static void F(MUL_ADD_MUL)(void *out_, const void *const *in, int64_t n, uint32_t scalars)
 {

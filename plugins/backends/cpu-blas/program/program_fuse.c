@@ -148,9 +148,58 @@ static bool extend_product(struct fusion_finder *f, uint32_t i, uint32_t inner,
     return true;
 }
 
+static bool is_number(const struct fusion_finder *f, uint32_t i, double number)
+{
+    const tn_expr_insn *insn = &f->p->source->insns[i];
+    const uint64_t *bits = insn->op == TN_EXPR_CONST   ? &f->p->source->constants[insn->a]
+                           : insn->op == TN_EXPR_PARAM ? &f->p->step->params[insn->a]
+                                                       : NULL;
+    return bits && memcmp(bits, &number, sizeof(number)) == 0;
+}
+
+// Whether `i` is a product, used once, of *out_x and `number` (of f32 rounded).
+static bool is_multiple(const struct fusion_finder *f, uint32_t i, double number,
+                        uint32_t *out_x)
+{
+    uint32_t factor;
+    if (!is_free(f, i, TN_EXPR_MUL))
+        return false;
+    ordered(f, i, out_x, &factor);
+    return is_number(f, factor, number) || is_number(f, factor, (double)(float)number);
+}
+
+// Fuses 1 + erf(x).
+static bool fuse_one_plus_erf(struct fusion_finder *f, uint32_t i, uint32_t one,
+                              uint32_t erf)
+{
+    if (!is_number(f, one, 1) || !is_free(f, erf, TN_EXPR_ERF))
+        return false;
+    f->p->fusions[i] = (struct fusion){.op = CPU_OP_ONE_PLUS_ERF,
+                                       .num_operands = 1,
+                                       .operands = {f->p->source->insns[erf].a}};
+    absorb(f, i, erf, 1);
+    return true;
+}
+
+// Fuses x / 2 times 1 + erf(x * sqrt(1 / 2)): nn.gelu.
+static bool fuse_gelu(struct fusion_finder *f, uint32_t i, uint32_t half, uint32_t sum)
+{
+    uint32_t x, argument = f->p->fusions[sum].operands[0], same;
+    if (!is_extensible(f, sum, CPU_OP_ONE_PLUS_ERF) || !is_multiple(f, half, 0.5, &x) ||
+        !is_multiple(f, argument, CPU_SQRT_HALF, &same) || x != same)
+        return false;
+    f->p->fusions[i] =
+        (struct fusion){.op = CPU_OP_GELU, .num_operands = 1, .operands = {x}};
+    absorb(f, i, half, 1);
+    absorb(f, i, sum, 1);
+    absorb(f, i, argument, 1);
+    return true;
+}
+
 static void fuse_sum(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b)
 {
-    if (fuse_two_products(f, i, a, b))
+    if (fuse_one_plus_erf(f, i, a, b) || fuse_one_plus_erf(f, i, b, a) ||
+        fuse_two_products(f, i, a, b))
         return;
     if (is_free(f, a, TN_EXPR_MUL))
         fuse(f, i, CPU_OP_MUL_ADD, a, b);
@@ -204,8 +253,8 @@ static bool fuse_product_times(struct fusion_finder *f, uint32_t i, uint32_t inn
 
 static void fuse_product(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b)
 {
-    if (!fuse_sum_times(f, i, a, b) && !fuse_sum_times(f, i, b, a) &&
-        !fuse_product_times(f, i, a, b))
+    if (!fuse_gelu(f, i, a, b) && !fuse_gelu(f, i, b, a) && !fuse_sum_times(f, i, a, b) &&
+        !fuse_sum_times(f, i, b, a) && !fuse_product_times(f, i, a, b))
         fuse_product_times(f, i, b, a);
 }
 
@@ -228,6 +277,14 @@ static void fuse_terms(struct fusion_finder *f, uint32_t i, uint32_t product)
     absorb(f, i, a, 2);
 }
 
+// Fuses min(max(x, lo), hi) of two values that are uniform.
+static void fuse_clip(struct fusion_finder *f, uint32_t i, uint32_t inner, uint32_t hi)
+{
+    const tn_expr_insn *insn = &f->p->source->insns[inner];
+    if (is_free(f, inner, TN_EXPR_MAX) && f->uniform[insn->b] && f->uniform[hi])
+        fuse(f, i, CPU_OP_CLIP, inner, hi);
+}
+
 static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
 {
     const tn_expr_insn *insn = &f->p->source->insns[a];
@@ -236,15 +293,6 @@ static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
     f->p->fusions[i] = (struct fusion){
         .op = CPU_OP_SUB_THEN_EXP, .num_operands = 2, .operands = {insn->a, insn->b}};
     absorb(f, i, a, 1);
-}
-
-static bool is_number(const struct fusion_finder *f, uint32_t i, double number)
-{
-    const tn_expr_insn *insn = &f->p->source->insns[i];
-    const uint64_t *bits = insn->op == TN_EXPR_CONST   ? &f->p->source->constants[insn->a]
-                           : insn->op == TN_EXPR_PARAM ? &f->p->step->params[insn->a]
-                                                       : NULL;
-    return bits && memcmp(bits, &number, sizeof(number)) == 0;
 }
 
 // Replaces x ** 2, x ** 3 and x ** 4 by products, which are much faster; each is rounded,
@@ -303,6 +351,8 @@ void prepare_fusions(struct prepare *p)
             fuse_difference(&f, i, insn->a, insn->b);
         else if (insn->op == TN_EXPR_MUL)
             fuse_product(&f, i, insn->a, insn->b);
+        else if (insn->op == TN_EXPR_MIN)
+            fuse_clip(&f, i, insn->a, insn->b);
         else if (insn->op == TN_EXPR_EXP)
             fuse_exponential(&f, i, insn->a);
         else if (insn->op == TN_EXPR_DIV)

@@ -3,6 +3,7 @@
 // those of <tenon/ops/program.h>.
 #include "ops_ref.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <tenon/ops/program.h>
@@ -49,6 +50,23 @@ static void ref_fourth(int32_t dtype, void *out, const void *const *in)
     cpu_ref_op(TN_EXPR_MUL, dtype, out, (const void *[]){&square, &square});
 }
 
+// In f64, rounded once.
+static void ref_one_plus_erf(int32_t dtype, void *out, const void *const *in)
+{
+    double x;
+    cpu_ref_cast(dtype, TN_F64, &x, in[0]);
+    x = x < 0 ? erfc(-x) : 1 + erf(x);
+    cpu_ref_cast(TN_F64, dtype, out, &x);
+}
+
+static void ref_gelu(int32_t dtype, void *out, const void *const *in)
+{
+    double x;
+    cpu_ref_cast(dtype, TN_F64, &x, in[0]);
+    x = 0.5 * x * (x < 0 ? erfc(-x * CPU_SQRT_HALF) : 1 + erf(x * CPU_SQRT_HALF));
+    cpu_ref_cast(TN_F64, dtype, out, &x);
+}
+
 // A fused operation as its parts, each of which rounds to memory. The first one takes
 // operands 0 and 1, each later one the result so far and the next operand, or with the two
 // exchanged (SUB_MUL), or the product of the next two (MUL_ADD_MUL).
@@ -65,14 +83,17 @@ static bool fused_op(int32_t op, int32_t dtype, void *out, const void *const *in
         {CPU_OP_MUL_ADD_MUL, {TN_EXPR_MUL, TN_EXPR_ADD}},
         {CPU_OP_SUB_THEN_EXP, {TN_EXPR_SUB, TN_EXPR_EXP}},
         {CPU_OP_MUL_MUL, {TN_EXPR_MUL, TN_EXPR_MUL}},
+        {CPU_OP_CLIP, {TN_EXPR_MAX, TN_EXPR_MIN}},
         {CPU_OP_MUL_MUL_ADD, {TN_EXPR_MUL, TN_EXPR_MUL, TN_EXPR_ADD}},
         {CPU_OP_SUB_MUL_MUL, {TN_EXPR_SUB, TN_EXPR_MUL, TN_EXPR_MUL}},
         {CPU_OP_SUB_MUL_MUL_ADD, {TN_EXPR_SUB, TN_EXPR_MUL, TN_EXPR_MUL, TN_EXPR_ADD}},
     };
     if (dtype != TN_F32 && dtype != TN_F64)
         return false;
-    if (op == CPU_OP_SIGMOID || op == CPU_OP_FOURTH) {
-        (op == CPU_OP_SIGMOID ? ref_sigmoid : ref_fourth)(dtype, out, in);
+    if (op >= CPU_OP_FOURTH) {
+        static void (*const whole[])(int32_t, void *, const void *const *) = {
+            ref_fourth, ref_sigmoid, ref_one_plus_erf, ref_gelu};
+        whole[op - CPU_OP_FOURTH](dtype, out, in);
         return true;
     }
     for (uint32_t i = 0; i < sizeof(fused) / sizeof(fused[0]); i++) {
