@@ -3,14 +3,17 @@
 // n along the axis.
 //
 // Blocks of elements are converted to a type that is computed in, run over, and converted
-// to the output's. With inner = 1 a row runs into one accumulator, otherwise neighbouring
-// columns run side by side. A few long rows are cut into parts by size alone: the first
-// pass finds what each part adds, the second runs over all parts at once. So the result
-// does not depend on the number of threads.
+// to the output's. With inner = 1 a row runs into one accumulator, four rows at a time, so
+// that one sum does not wait for another; otherwise neighbouring columns run side by side.
+// A few long rows are cut into parts by size alone: the first pass finds what each part
+// adds, the second runs over all parts at once. So the result does not depend on the number
+// of threads.
 #include <math.h>
 #include "kernels.h"
 
 #define BLOCK 512            // elements that are converted at a time; columns side by side
+#define SIDE 4               // rows that run side by side
+#define ROW_BLOCK 256        // elements of each
 #define PART 32768           // elements of a part of a long row
 #define FEW_ROWS 8           // so few rows are cut into parts
 #define PIECE_ELEMENTS 16384 // least elements of a piece
@@ -27,7 +30,7 @@ union element {
 struct running {
     const struct cpu_kernels *kernels;
     int32_t kind, from, to; // dtypes in memory
-    int32_t computed;       // F32, F64, I64 or U64
+    int32_t computed;       // F32 (columns), F64, I64 or U64
     bool reverse;
     int64_t outer, n, inner, tiles, parts, part;
     const char *x;
@@ -43,58 +46,99 @@ struct running {
 #define NEXT_MAX(a, x) ((x) > (a) || (x) != (x) ? (x) : (a))
 #define NEXT_MIN(a, x) ((x) < (a) || (x) != (x) ? (x) : (a))
 
-// Runs over n elements of type T: into *acc, of type A, and with `columns` above 0 into one
-// accumulator for each element.
-#define RUN_LOOP(T, A, NEXT)                                                               \
-    if (columns)                                                                           \
-        for (int64_t k = 0; k < n; k++)                                                    \
-            x[k] = (T)(acc[k] = NEXT(acc[k], (A)x[k]));                                    \
-    else                                                                                   \
-        for (int64_t k = 0; k < n; k++)                                                    \
-        x[k] = (T)(a = NEXT(a, (A)x[k]))
-#define RUN(T, A, name)                                                                    \
-    static void run_##name(int32_t kind, T *x, int64_t n, A *acc, bool columns)            \
+// Runs over n elements of columns side by side: each has an accumulator.
+#define COLUMNS_LOOP(T, A, NEXT)                                                           \
+    for (int64_t k = 0; k < n; k++)                                                        \
+    x[k] = (T)(acc[k] = NEXT(acc[k], (A)x[k]))
+#define COLUMNS(T, A, name)                                                                \
+    static void columns_##name(int32_t kind, T *x, int64_t n, A *acc)                      \
     {                                                                                      \
-        A a = *acc;                                                                        \
         if (kind == SUM) {                                                                 \
-            RUN_LOOP(T, A, NEXT_SUM);                                                      \
+            COLUMNS_LOOP(T, A, NEXT_SUM);                                                  \
         } else if (kind == PROD) {                                                         \
-            RUN_LOOP(T, A, NEXT_PROD);                                                     \
+            COLUMNS_LOOP(T, A, NEXT_PROD);                                                 \
         } else if (kind == MAX) {                                                          \
-            RUN_LOOP(T, A, NEXT_MAX);                                                      \
+            COLUMNS_LOOP(T, A, NEXT_MAX);                                                  \
         } else {                                                                           \
-            RUN_LOOP(T, A, NEXT_MIN);                                                      \
+            COLUMNS_LOOP(T, A, NEXT_MIN);                                                  \
         }                                                                                  \
-        if (!columns)                                                                      \
-            *acc = a;                                                                      \
     }
-RUN(float, double, f32)
-RUN(double, double, f64)
+COLUMNS(float, double, f32)
+COLUMNS(double, double, f64)
 // Sums and products of integers wrap: they are computed without a sign.
-RUN(uint64_t, uint64_t, u64)
-static void run_extreme_i64(int32_t kind, int64_t *x, int64_t n, int64_t *acc, bool columns)
+COLUMNS(uint64_t, uint64_t, u64)
+static void columns_extreme_i64(int32_t kind, int64_t *x, int64_t n, int64_t *acc)
 {
-    int64_t a = *acc;
     if (kind == MAX) {
-        RUN_LOOP(int64_t, int64_t, NEXT_MAX);
+        COLUMNS_LOOP(int64_t, int64_t, NEXT_MAX);
     } else {
-        RUN_LOOP(int64_t, int64_t, NEXT_MIN);
+        COLUMNS_LOOP(int64_t, int64_t, NEXT_MIN);
     }
-    if (!columns)
-        *acc = a;
 }
 
-static void run_block(const struct running *r, void *x, int64_t n, union element *acc,
-                      bool columns)
+static void run_columns_block(const struct running *r, void *x, int64_t n,
+                              union element *acc)
 {
     if (r->computed == TN_F32)
-        run_f32(r->kind, x, n, &acc->d, columns);
+        columns_f32(r->kind, x, n, &acc->d);
     else if (r->computed == TN_F64)
-        run_f64(r->kind, x, n, &acc->d, columns);
+        columns_f64(r->kind, x, n, &acc->d);
     else if (r->computed == TN_I64 && r->kind >= MAX)
-        run_extreme_i64(r->kind, x, n, &acc->i, columns);
+        columns_extreme_i64(r->kind, x, n, &acc->i);
     else
-        run_u64(r->kind, x, n, &acc->u, columns);
+        columns_u64(r->kind, x, n, &acc->u);
+}
+
+// Runs over n elements of each of `count` rows, SIDE or 1, from `in` to `out`, which may be
+// one. In MEMBER of `acc` each row has its accumulator.
+#define ROWS_LOOP(T, MEMBER, NEXT)                                                         \
+    do {                                                                                   \
+        const T *p = in[0], *q = in[1], *r = in[2], *s = in[3];                            \
+        T *to0 = out[0], *to1 = out[1], *to2 = out[2], *to3 = out[3];                      \
+        T a = acc[0].MEMBER, b = acc[1].MEMBER, c = acc[2].MEMBER, d = acc[3].MEMBER;      \
+        for (int64_t k = 0; k < n && count == 1; k++)                                      \
+            to0[k] = a = NEXT(a, p[k]);                                                    \
+        for (int64_t k = 0; k < n && count > 1; k++) {                                     \
+            to0[k] = a = NEXT(a, p[k]);                                                    \
+            to1[k] = b = NEXT(b, q[k]);                                                    \
+            to2[k] = c = NEXT(c, r[k]);                                                    \
+            to3[k] = d = NEXT(d, s[k]);                                                    \
+        }                                                                                  \
+        acc[0].MEMBER = a, acc[1].MEMBER = b, acc[2].MEMBER = c, acc[3].MEMBER = d;        \
+    } while (0)
+#define ROWS(T, MEMBER, name)                                                              \
+    static void rows_##name(int32_t kind, const void *const *in, void *const *out,         \
+                            int64_t count, int64_t n, union element *acc)                  \
+    {                                                                                      \
+        if (kind == SUM)                                                                   \
+            ROWS_LOOP(T, MEMBER, NEXT_SUM);                                                \
+        else if (kind == PROD)                                                             \
+            ROWS_LOOP(T, MEMBER, NEXT_PROD);                                               \
+        else if (kind == MAX)                                                              \
+            ROWS_LOOP(T, MEMBER, NEXT_MAX);                                                \
+        else                                                                               \
+            ROWS_LOOP(T, MEMBER, NEXT_MIN);                                                \
+    }
+ROWS(double, d, f64)
+ROWS(uint64_t, u, u64)
+static void rows_extreme_i64(int32_t kind, const void *const *in, void *const *out,
+                             int64_t count, int64_t n, union element *acc)
+{
+    if (kind == MAX)
+        ROWS_LOOP(int64_t, i, NEXT_MAX);
+    else
+        ROWS_LOOP(int64_t, i, NEXT_MIN);
+}
+
+static void run_rows_block(const struct running *r, const void *const *in, void *const *out,
+                           int64_t count, int64_t n, union element *acc)
+{
+    if (r->computed == TN_F64)
+        rows_f64(r->kind, in, out, count, n, acc);
+    else if (r->computed == TN_I64 && r->kind >= MAX)
+        rows_extreme_i64(r->kind, in, out, count, n, acc);
+    else
+        rows_u64(r->kind, in, out, count, n, acc);
 }
 
 // What leaves any element as it is.
@@ -113,72 +157,135 @@ static union element neutral(const struct running *r)
     return e;
 }
 
-// Elements at `from`, at distances of `step` (1 or -1), as numbers in `block`.
-static void load(const struct running *r, union element *block, const char *from,
-                 int64_t step, int64_t n)
+// Casts n elements, at most BLOCK; halves and f64 by way of f32.
+static void convert(const struct running *r, int32_t from, int32_t to, void *out,
+                    const void *in, int64_t n)
 {
-    union element packed[BLOCK];
-    const void *in = from;
-    if (step != 1) {
-        r->kernels->copy[__builtin_ctz(cpu_dtype_size(r->from))](packed, 1, from, step, n);
-        in = packed;
+    float single[BLOCK];
+    const void *source = in;
+    if (!r->kernels->cast[from][to]) {
+        r->kernels->cast[from][TN_F32](single, &source, n, 0);
+        source = single;
+        from = TN_F32;
     }
-    r->kernels->cast[r->from][r->computed](block, &in, n, 0);
-}
-
-static void store(const struct running *r, const union element *block, char *to,
-                  int64_t step, int64_t n)
-{
-    union element packed[BLOCK];
-    const void *in = block;
-    void *out = step == 1 ? (void *)to : packed;
-    r->kernels->cast[r->computed][r->to](out, &in, n, 0);
-    if (step != 1)
-        r->kernels->copy[__builtin_ctz(cpu_dtype_size(r->to))](to, step, packed, 1, n);
+    r->kernels->cast[from][to](out, &source, n, 0);
 }
 
 // --- rows -------------------------------------------------------------------------------
 
-// Runs over part `part` of a row; without `writes` only into *acc. Elements count from the
-// end where the run is reversed.
-static void run_part(const struct running *r, int64_t row, int64_t part, union element *acc,
-                     bool writes)
+// Parts of rows that run side by side: SIDE or 1, each of `n` elements. Elements count from
+// the end where the run is reversed.
+struct side {
+    int64_t first[SIDE], count, n;
+    union element acc[SIDE];
+};
+
+// Elements [i, i + n) of x as numbers: where they lie, or converted in `block`.
+static const void *load(const struct running *r, union element *block, int64_t i, int64_t n)
 {
-    union element block[BLOCK];
-    int64_t begin = part * r->part, left = r->n - begin;
-    int64_t end = begin + (left < r->part ? left : r->part);
-    int64_t step = r->reverse ? -1 : 1, first = row * r->n + (r->reverse ? r->n - 1 : 0);
-    for (int64_t i = begin; i < end; i += BLOCK) {
-        int64_t n = end - i < BLOCK ? end - i : BLOCK, at = first + i * step;
-        load(r, block, r->x + at * cpu_dtype_size(r->from), step, n);
-        run_block(r, block, n, acc, false);
-        if (writes)
-            store(r, block, r->out + at * cpu_dtype_size(r->to), step, n);
+    const char *from = r->x + i * cpu_dtype_size(r->from);
+    union element packed[ROW_BLOCK];
+    const void *in = from;
+    if (r->reverse) {
+        r->kernels->copy[__builtin_ctz(cpu_dtype_size(r->from))](packed, 1, from, -1, n);
+        in = packed;
+    } else if (r->from == r->computed) {
+        return from;
+    }
+    convert(r, r->from, r->computed, block, in, n);
+    return block;
+}
+
+static void store(const struct running *r, const union element *block, int64_t i, int64_t n)
+{
+    char *to = r->out + i * cpu_dtype_size(r->to);
+    union element packed[ROW_BLOCK];
+    convert(r, r->computed, r->to, r->reverse ? (void *)packed : to, block, n);
+    if (r->reverse)
+        r->kernels->copy[__builtin_ctz(cpu_dtype_size(r->to))](to, -1, packed, 1, n);
+}
+
+// Fetches elements [i, i + n): rows side by side hide from the processor what comes next.
+static void fetch(const struct running *r, int64_t i, int64_t n)
+{
+    const char *x = r->x + i * cpu_dtype_size(r->from);
+    const char *out = r->out + i * cpu_dtype_size(r->to);
+    for (int64_t at = 0; at < n * cpu_dtype_size(r->from); at += 64)
+        __builtin_prefetch(x + at);
+    for (int64_t at = 0; at < n * cpu_dtype_size(r->to); at += 64)
+        __builtin_prefetch(out + at);
+}
+
+// Runs over parts side by side; without `writes` only into side->acc.
+static void run_side(const struct running *r, struct side *side, bool writes)
+{
+    union element block[SIDE][ROW_BLOCK];
+    bool is_direct = writes && r->to == r->computed && !r->reverse;
+    for (int64_t i = 0; i < side->n; i += ROW_BLOCK) {
+        int64_t n = side->n - i < ROW_BLOCK ? side->n - i : ROW_BLOCK;
+        const void *in[SIDE] = {NULL};
+        void *out[SIDE] = {NULL};
+        for (int64_t k = 0; k < side->count; k++) {
+            int64_t at = side->first[k] + (r->reverse ? -i : i);
+            if (!r->reverse && i + 2 * n <= side->n)
+                fetch(r, at + n, n);
+            in[k] = load(r, block[k], at, n);
+            out[k] = is_direct ? r->out + at * cpu_dtype_size(r->to) : (void *)block[k];
+        }
+        run_rows_block(r, in, out, side->count, n, side->acc);
+        for (int64_t k = 0; k < side->count && writes && !is_direct; k++)
+            store(r, block[k], side->first[k] + (r->reverse ? -i : i), n);
+    }
+}
+
+static int64_t part_length(const struct running *r, int64_t unit)
+{
+    int64_t left = r->n - unit % r->parts * r->part;
+    return left < r->part ? left : r->part;
+}
+
+// How many units from `unit` on, before `end`, run side by side: those of one length.
+static int64_t count_side(const struct running *r, int64_t unit, int64_t end)
+{
+    for (int64_t k = 1; k < SIDE; k++)
+        if (unit + k >= end || part_length(r, unit + k) != part_length(r, unit))
+            return 1;
+    return SIDE;
+}
+
+// Runs over units [begin, end), parts of rows.
+static void run_units(const struct running *r, int64_t begin, int64_t end, bool writes)
+{
+    for (int64_t first = begin; first < end;) {
+        struct side side = {.count = count_side(r, first, end), .n = part_length(r, first)};
+        for (int64_t k = 0; k < side.count; k++) {
+            int64_t unit = first + k, i = unit % r->parts * r->part;
+            side.first[k] = unit / r->parts * r->n + (r->reverse ? r->n - 1 - i : i);
+            side.acc[k] = writes && r->parts > 1 ? r->starts[unit] : neutral(r);
+        }
+        run_side(r, &side, writes);
+        for (int64_t k = 0; k < side.count && !writes; k++)
+            r->starts[first + k] = side.acc[k];
+        first += side.count;
     }
 }
 
 static void find_totals(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    const struct running *r = context;
-    for (int64_t unit = begin; unit < end; unit++) {
-        r->starts[unit] = neutral(r);
-        run_part(r, unit / r->parts, unit % r->parts, &r->starts[unit], false);
-    }
+    run_units(context, begin, end, false);
 }
 
 // Totals of parts become what each part begins with.
 static void add_totals(const struct running *r)
 {
-    struct running wide = *r;
-    if (wide.computed == TN_F32)
-        wide.computed = TN_F64; // the accumulators
     for (int64_t row = 0; row < r->outer; row++) {
-        union element acc = neutral(r), *start = r->starts + row * r->parts;
+        union element acc[SIDE] = {neutral(r)}, *start = r->starts + row * r->parts;
         for (int64_t k = 0; k < r->parts; k++) {
-            union element total = start[k], before = acc;
-            run_block(&wide, &total, 1, &acc, false);
-            start[k] = before;
+            union element total = start[k];
+            start[k] = acc[0];
+            run_rows_block(r, (const void *const[SIDE]){&total}, (void *[SIDE]){&total}, 1,
+                           1, acc);
         }
     }
 }
@@ -186,11 +293,7 @@ static void add_totals(const struct running *r)
 static void run_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
-    const struct running *r = context;
-    for (int64_t unit = begin; unit < end; unit++) {
-        union element acc = r->parts > 1 ? r->starts[unit] : neutral(r);
-        run_part(r, unit / r->parts, unit % r->parts, &acc, true);
-    }
+    run_units(context, begin, end, true);
 }
 
 // --- columns ----------------------------------------------------------------------------
@@ -209,9 +312,9 @@ static void run_columns(void *context, int64_t begin, int64_t end, uint32_t work
         for (int64_t i = 0; i < r->n; i++) {
             int64_t row = outer * r->n + (r->reverse ? r->n - 1 - i : i);
             int64_t at = row * r->inner + column;
-            load(r, block, r->x + at * cpu_dtype_size(r->from), 1, n);
-            run_block(r, block, n, acc, true);
-            store(r, block, r->out + at * cpu_dtype_size(r->to), 1, n);
+            convert(r, r->from, r->computed, block, r->x + at * cpu_dtype_size(r->from), n);
+            run_columns_block(r, block, n, acc);
+            convert(r, r->computed, r->to, r->out + at * cpu_dtype_size(r->to), block, n);
         }
     }
 }
@@ -262,7 +365,10 @@ static tn_status run(const tn_cpu_call *call, int32_t kind)
                            run_columns, &r);
         return TN_OK;
     }
+    r.computed = r.computed == TN_F32 ? TN_F64 : r.computed; // as accumulators are
     int64_t grain = 1 + PIECE_ELEMENTS / r.part;
+    if (r.outer * r.parts >= SIDE * 2)
+        grain = (grain + SIDE - 1) / SIDE * SIDE;
     if (r.parts > 1) {
         call->parallel_for(call, r.outer * r.parts, grain, find_totals, &r);
         add_totals(&r);
