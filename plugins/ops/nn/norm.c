@@ -262,10 +262,19 @@ static tn_array *norm_by_parts(const tn_build *build, const struct grouped *g, d
     tn_array *scale =
         build->expr(build, "v -> rsqrt(v + eps)", TN_IN(group_mean(build, g, squares)),
                     tn_attrs("eps", eps));
+    struct grouped rest = *g;
+    if (g->weight && !g->is_rows) { // one factor a channel, not two at each element
+        const int64_t each[2] = {g->groups, g->each};
+        scale = build->expr(
+            build, "s, w -> s * w",
+            TN_IN(scale, with_shape(build, "base.reshape/1", g->weight, 2, each)),
+            TN_NO_ATTRS);
+        rest.weight = NULL;
+    }
     tn_array *y = build->expr(build, "x, s, m -> (x - m) * s",
                               TN_IN(all, for_channels(build, g, scale), mean_of_channel),
                               TN_NO_ATTRS);
-    return scaled(build, g, y, 2, channels);
+    return scaled(build, &rest, y, 2, channels);
 }
 
 static tn_status group_norm_decompose(const tn_build *build, const tn_rule *rule,

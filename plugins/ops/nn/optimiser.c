@@ -99,6 +99,7 @@ static tn_status adam_infer(const tn_infer *infer, tn_type *types)
 }
 
 // -expm1(step * log(beta)) is 1 - beta ** step without cancellation in the first steps.
+// What is one for all elements is divided once: of each there is one root and one quotient.
 const tn_primitive nn_adam = {
     .struct_size = sizeof(tn_primitive),
     .flags = TN_PRIM_OWN_TYPE,
@@ -112,8 +113,8 @@ const tn_primitive nn_adam = {
     .in_place_size = sizeof(tn_in_place),
     .expr = "m1 = beta1 * m + (1 - beta1) * g; "
             "v1 = beta2 * v + (1 - beta2) * g * g; "
-            "mean = m1 / -expm1(step * log(beta1)); "
-            "square = v1 / -expm1(step * log(beta2)); "
-            "p - lr * (mean / (sqrt(square) + eps) + weight_decay * p), m1, v1",
+            "size = lr / -expm1(step * log(beta1)); "
+            "share = 1 / -expm1(step * log(beta2)); "
+            "p - (size * m1 / (sqrt(share * v1) + eps) + lr * weight_decay * p), m1, v1",
     .infer = adam_infer,
 };

@@ -56,6 +56,18 @@ static void set_row_sizes(struct prepare *p, struct program *program, uint32_t w
     program->grain = PIECE_PS / ((p->cost + 1) * (p->row + 64)) + 1;
 }
 
+// Several operations to a block, each of which goes over other memory, hide from the
+// processor what comes next: it is fetched for them, where it does not lie in a
+// second-level cache. (Before one long loop this would only wait.)
+#define FETCH_FROM (INT64_C(2) << 20) // bytes
+static bool fetches_next(const struct prepare *p, int64_t count)
+{
+    int64_t step = 0;
+    for (uint32_t i = 0; i < p->num_pointers; i++)
+        step += p->pointers[i].step;
+    return p->num_ops >= (p->cost < FUNCTION_PS ? 2 : 3) && count * step >= FETCH_FROM;
+}
+
 static void set_sizes(struct prepare *p, struct program *program)
 {
     const tn_layout *layout = &tn_step_output(p->step, 0)->layout;
@@ -70,6 +82,7 @@ static void set_sizes(struct prepare *p, struct program *program)
     program->block = choose_block(p, program->count, width);
     program->register_bytes = (uint32_t)program->block * width;
     program->grain = PIECE_PS / (p->cost + 1);
+    program->fetches = fetches_next(p, program->count);
     if (program->grain < program->block)
         program->grain = program->block;
 }

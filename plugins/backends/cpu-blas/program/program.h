@@ -91,6 +91,7 @@ struct program {
     int64_t count; // elements
     int64_t block; // elements
     int64_t grain; // least elements of a piece
+    bool fetches;  // what the next block reads and writes is fetched during this one
     uint32_t num_locations, num_registers, num_once, num_fills, num_ops, num_pointers;
     struct program_op *once;  // first, on scalars
     struct program_op *fills; // then, once for each thread

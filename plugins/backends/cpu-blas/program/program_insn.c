@@ -7,7 +7,6 @@
 // a function such as exp, of a gathered element. They only choose the number of threads.
 #define BYTE_PS 15
 #define MAP_PS 80
-#define FUNCTION_PS 2000
 #define GATHER_PS 400
 
 void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,

@@ -42,6 +42,8 @@ struct fusion {
     bool absorbed; // part of another instruction's fused operation
 };
 
+#define FUNCTION_PS 2000 // picoseconds: about what a function such as exp costs
+
 #define PREPARE_MAX_OPS (4 * TN_EXPR_MAX_INSNS)
 
 struct prepare {

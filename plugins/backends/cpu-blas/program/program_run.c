@@ -29,11 +29,10 @@ static void cursor_begin(struct layout_cursor *cursor, const tn_layout *layout,
     }
 }
 
-// Moves the cursor by `n` elements, at most to the end of the row.
-static void cursor_advance(struct layout_cursor *cursor, int64_t n)
+// Moves the cursor by `n` elements along axis `i`, at most to its end.
+static void cursor_advance(struct layout_cursor *cursor, int32_t i, int64_t n)
 {
     const tn_layout *layout = cursor->layout;
-    int32_t i = layout->rank - 1;
     if (i < 0)
         return;
     cursor->index[i] += n;
@@ -42,6 +41,31 @@ static void cursor_advance(struct layout_cursor *cursor, int64_t n)
         cursor->offset += layout->stride[i - 1] - cursor->index[i] * layout->stride[i];
         cursor->index[i] = 0;
         cursor->index[i - 1]++;
+    }
+}
+
+// How often the row before the cursor, of which the operand has one only, comes again in
+// the next `n` elements.
+static int64_t count_repeats(const struct layout_cursor *cursor, int64_t n)
+{
+    const tn_layout *layout = cursor->layout;
+    int32_t axis = layout->rank - 2;
+    if (axis < 0 || layout->stride[axis] != 0 || cursor->index[axis] == 0)
+        return 0;
+    int64_t rows = n / layout->extent[axis + 1];
+    int64_t left = layout->extent[axis] - cursor->index[axis];
+    return rows < left ? rows : left;
+}
+
+// Writes the `size` bytes before `to` there `times` times, twice as many at a time.
+static void repeat_before(unsigned char *to, int64_t size, int64_t times)
+{
+    const unsigned char *from = to - size;
+    for (int64_t left = size * times, done = size; left > 0; done *= 2) {
+        int64_t part = left < done ? left : done;
+        memcpy(to, from, (size_t)part);
+        to += part;
+        left -= part;
     }
 }
 
@@ -63,9 +87,16 @@ static void move_rows(cpu_copy_fn *copy, const tn_layout *layout, unsigned char 
             copy(block, 1, at, stride, m);
         else
             copy(at, stride, block, 1, m);
-        cursor_advance(&cursor, m);
+        cursor_advance(&cursor, layout->rank - 1, m);
         block += m << size_log2;
         n -= m;
+        int64_t times = gather && m == length ? count_repeats(&cursor, n) : 0;
+        if (times == 0)
+            continue;
+        repeat_before(block, m << size_log2, times);
+        cursor_advance(&cursor, layout->rank - 2, times);
+        block += times * m << size_log2;
+        n -= times * m;
     }
 }
 
@@ -117,6 +148,21 @@ static void run_op(const struct run *run, const struct program_op *op,
     }
 }
 
+// Fetches part `part` of `parts` of what the next block reads and writes. Addresses past
+// an operand's end do no harm.
+static void fetch_next(const struct program *program, unsigned char *const *locations,
+                       uint32_t part, uint32_t parts)
+{
+    for (uint32_t i = 0; i < program->num_pointers; i++) {
+        const struct program_pointer *p = &program->pointers[i];
+        uint64_t bytes = (uint64_t)program->block * p->step;
+        uintptr_t next = (uintptr_t)locations[p->location] + bytes;
+        uint64_t end = bytes * (part + 1) / parts;
+        for (uint64_t at = bytes * part / parts & ~UINT64_C(63); at < end; at += 64)
+            __builtin_prefetch((const void *)(next + at));
+    }
+}
+
 static void run_blocks(const struct run *run, unsigned char **locations, int64_t begin,
                        int64_t end)
 {
@@ -136,6 +182,8 @@ static void run_blocks(const struct run *run, unsigned char **locations, int64_t
         }
         for (uint32_t i = 0; i < program->num_ops; i++) {
             const struct program_op *op = &program->ops[i];
+            if (program->fetches)
+                fetch_next(program, locations, i, program->num_ops);
             if (op->action == ACTION_MAP)
                 run_map(op, locations, n);
             else
