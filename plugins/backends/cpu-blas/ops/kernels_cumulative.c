@@ -175,7 +175,7 @@ static void convert(const struct running *r, int32_t from, int32_t to, void *out
 
 // Parts of rows that run side by side: SIDE or 1, each of `n` elements. Elements count from
 // the end where the run is reversed.
-struct side {
+struct running_side {
     int64_t first[SIDE], count, n;
     union element acc[SIDE];
 };
@@ -217,7 +217,7 @@ static void fetch(const struct running *r, int64_t i, int64_t n)
 }
 
 // Runs over parts side by side; without `writes` only into side->acc.
-static void run_side(const struct running *r, struct side *side, bool writes)
+static void run_side(const struct running *r, struct running_side *side, bool writes)
 {
     union element block[SIDE][ROW_BLOCK];
     bool is_direct = writes && r->to == r->computed && !r->reverse;
@@ -257,7 +257,8 @@ static int64_t count_side(const struct running *r, int64_t unit, int64_t end)
 static void run_units(const struct running *r, int64_t begin, int64_t end, bool writes)
 {
     for (int64_t first = begin; first < end;) {
-        struct side side = {.count = count_side(r, first, end), .n = part_length(r, first)};
+        struct running_side side = {.count = count_side(r, first, end),
+                                    .n = part_length(r, first)};
         for (int64_t k = 0; k < side.count; k++) {
             int64_t unit = first + k, i = unit % r->parts * r->part;
             side.first[k] = unit / r->parts * r->n + (r->reverse ? r->n - 1 - i : i);
