@@ -294,10 +294,11 @@ void vb_set(tn_step *step, uint32_t operand, uint32_t slot, const tn_layout *lay
     *value = (tn_value){.slot = slot, .layout = *layout};
 }
 
-// Whether the kernel's rules and its own function take these operands, where they lie.
+// Whether the kernel's rules take these inputs and its own function all operands, where
+// they lie. Which rules are the outputs' depends on how many inputs the primitive has.
 static bool takes(const tn_kernel *kernel, const tn_kernel_query *query)
 {
-    for (uint32_t i = 0; i < query->num_inputs + query->num_outputs; i++) {
+    for (uint32_t i = 0; i < query->num_inputs; i++) {
         uint32_t last = kernel->num_operands - 1;
         uint32_t dtypes =
             kernel->operands ? kernel->operands[i < last ? i : last].dtypes : 0;
