@@ -54,6 +54,8 @@ FINDINGS = [
     ('tangents of equal maxima', 'max_pool2d(x, window=[2, 2])', [np.ones((1, 2, 2, 1))], [np.full((1, 1, 1, 1), 5.0)], 0,
      [np.array([5.0, 2, 3, 4]).reshape(1, 2, 2, 1)]),
     ('a product of one complex number', 'cumprod(x)', [np.array([complex(INF, 3), 1j])], [np.array([complex(INF, 3), complex(NAN, INF)])], 0, None),
+    ('means of no windows', 'mean_pool2d(x, window=[1], stride=[4, 3], before=[5, 3], after=[2], extent=[0, 1], divisor=1)',
+     [np.ones((2, 7, 5, 4))], [np.zeros((2, 0, 1, 4))], 0, None),
     ('NaN that is dropped', 'fmin(dropout(x, p=1), y), fmin(dropout(x, p=0), y)', [np.array([NAN, 3.0]), np.array([2.0, 2])],
      [np.array([0.0, 0]), np.array([2.0, 2])], 0, None),
 ]

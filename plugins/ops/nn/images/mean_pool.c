@@ -172,6 +172,12 @@ DECOMPOSE(mean_pool2d)
     axes[0].size = type->extent[1];
     axes[1].size = type->extent[2];
     cover_windows(axes, behind);
+    if (axes[0].out == 0 || axes[1].out == 0) {
+        outputs[0] =
+            zeros(build, dtype, 4,
+                  (int64_t[]){type->extent[0], axes[0].out, axes[1].out, channels});
+        return built(outputs[0]);
+    }
     if (tn_dtype_computed(dtype) != dtype)
         x = cast(build, x, tn_dtype_computed(dtype));
     x = with_zeros(build, x, axes, behind);
