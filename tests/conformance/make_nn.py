@@ -219,6 +219,109 @@ add('cross_entropy', [P, SHARES, (4,)], lambda x, y, w: F.cross_entropy(x, y, w,
 add('cross_entropy', [(2, 3, 4), [[0, 1, 2, 1], [2, 0, 1, 0]]],
     lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1), axis=1, label_smoothing=0.1, reduction='mean')
 
+# --- layers -------------------------------------------------------------------------------
+
+add('linear', [(2, 3, 4), (5, 4), (5,)], F.linear)
+add('linear', [(4,), (2, 4)], F.linear)
+
+
+def batch_norm(x, mean=None, var=None, weight=None, bias=None, **attrs):
+    mean, var = (None if t is None else t.clone() for t in (mean, var))
+    out = F.batch_norm(x, mean, var, weight, bias, **attrs)
+    if mean is None:
+        axes = [a for a in range(x.ndim) if a != 1]
+        return out, x.mean(axes), x.var(axes)
+    return out, mean, var
+
+
+def last_norm(*x, **attrs):
+    out, mean, var = batch_norm(*first(x[0]), *x[1:], **attrs)
+    return last(out), mean, var
+
+
+MEANS, VARS = [0.5, -1.0, 2.0], [1.0, 0.25, 4.0]
+add('batch_norm', [(4, 3), MEANS, VARS], last_norm)
+add('batch_norm', [(2, 3, 4), MEANS, VARS, (3,), (3,)], batch_norm, axis=1)
+add('batch_norm', [(2, 2, 3, 3), MEANS, VARS, (3,), (3,)], lambda *x: last_norm(*x, training=True), training=True)
+add('batch_norm', [(2, 3, 4), MEANS, VARS], lambda *x: batch_norm(*x, training=True, momentum=0.75, eps=0.5), axis=1,
+    training=True, momentum=0.75, eps=0.5)
+add('batch_norm', [(5, 3)], lambda x: last_norm(x, training=True), training=True)
+add('instance_norm', [(2, 3, 5), (3,), (3,)], lambda x, w, b: F.instance_norm(x, None, None, w, b), axis=1)
+add('instance_norm', [(2, 2, 3, 3)], lambda x: last(F.instance_norm(*first(x), eps=0.25)), eps=0.25)
+
+for mode in ('nearest', 'nearest_exact', 'linear', 'cubic', 'area'):
+    names = {'nearest_exact': ['nearest-exact'] * 3, 'linear': ['linear', 'bilinear', 'trilinear'],
+             'cubic': [None, 'bicubic', None]}.get(mode, [mode] * 3)
+    for n, x, sizes in [(1, (2, 2, 5), [[3], [8]]), (2, (1, 2, 3, 4), [[5, 6], [2, 7], [6, 8]]), (3, (1, 1, 2, 3, 2), [[3, 4, 5]])]:
+        for size in sizes:
+            for corners in (False, True) if mode in ('linear', 'cubic') else (None,):
+                if names[n - 1]:
+                    def call(x, s=tuple(size), m=names[n - 1], c=corners):
+                        return F.interpolate(x, s, mode=m, align_corners=c)
+                    more = {'align_corners': True} if corners else {}
+                    add('interpolate', [x], call, size=size, mode=mode, axis=1, **more)
+add('interpolate', [(1, 5, 2)], lambda x: last(F.interpolate(*first(x), scale_factor=1.7, mode='linear')), scale_factor=[1.7],
+    mode='linear')
+add('interpolate', [(1, 5, 4, 2)], lambda x: last(F.interpolate(*first(x), scale_factor=(0.6, 2.3))), scale_factor=[0.6, 2.3])
+
+
+def recurrent(kind, gates, n, batch_first=False, reverse=False, states=True, biases=True, **attrs):
+    """One layer: the last one of two directions where it runs in reverse."""
+    def call(x, w, u, b=None, c=None, *state):
+        cell = getattr(torch.nn, kind.upper())(3, 2, bias=biases, batch_first=batch_first, bidirectional=reverse, dtype=torch.double,
+                                               **attrs)
+        for name, value in zip(('weight_ih', 'weight_hh', 'bias_ih', 'bias_hh'), (w, u, b, c)):
+            if value is not None:
+                getattr(cell, name + ('_l0_reverse' if reverse else '_l0')).data = value
+        given = [torch.stack([s] * (2 if reverse else 1)) for s in state]
+        out, last_state = cell(x, *([tuple(given) if kind == 'lstm' else given[0]] if given else []))
+        last_state = last_state if isinstance(last_state, tuple) else (last_state,)
+        return [t.detach() for t in (out[..., -2:], *(s[-1] for s in last_state))]
+    x = (4, 3) if n == 0 else (n, 4, 3) if batch_first else (4, n, 3)
+    inputs = [x, (gates * 2, 3), (gates * 2, 2)] + ([(gates * 2,), (gates * 2,)] if biases else [None, None] if states else [])
+    state = (2,) if n == 0 else (n, 2)
+    inputs += [state] * (0 if not states else 2 if kind == 'lstm' else 1)
+    add(kind, inputs, call, **{k: True for k, v in (('batch_first', batch_first), ('reverse', reverse)) if v}, **attrs)
+
+
+for kind, gates in (('lstm', 4), ('gru', 3), ('rnn', 1)):
+    recurrent(kind, gates, 2)
+    recurrent(kind, gates, 3, batch_first=True, states=False)
+    recurrent(kind, gates, 1, reverse=True)
+    recurrent(kind, gates, 0, biases=False)
+recurrent('rnn', 1, 2, nonlinearity='relu')
+
+
+def causal(x, w, b=None, state=None, axis=1, dilation=1, groups=1):
+    x, w, state = (x, w, state) if axis == 1 else first(x, w, state)
+    before = (w.shape[2] - 1) * dilation
+    whole = torch.cat([x.new_zeros(*x.shape[:2], before) if state is None else state, x], 2)
+    out = F.conv1d(whole, w, b, dilation=dilation, groups=groups), whole[..., whole.shape[-1] - before:]
+    return out if axis == 1 else tuple(last(t) for t in out)
+
+
+add('causal_conv1d', [(2, 5, 3), (3, 4, 1), (3,)], lambda *x: causal(*x, axis=-1, groups=3), groups=3)
+add('causal_conv1d', [(1, 2, 3), (4, 2, 3), (4,), (1, 2, 4)], lambda *x: causal(*x, dilation=2), axis=1, dilation=2)
+add('causal_conv1d', [(1, 2, 3), (2, 2, 2), None, (1, 2, 1)], causal, axis=1)
+
+
+def sunk(q, k, v, sinks, mask=None, causal=False, scale=None):
+    """Attention with a column of sinks that has no value."""
+    k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], -3) for t in (k, v))
+    scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
+    if mask is not None:
+        scores = scores + mask
+    if causal:
+        scores = scores.masked_fill(~torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), -torch.inf)
+    column = sinks[:, None, None].expand(*scores.shape[:-1], 1)
+    return torch.softmax(torch.cat([scores, column], -1), -1)[..., :-1] @ v
+
+
+add('attention_with_sinks', [(2, 3, 4), (2, 5, 4), (2, 5, 3), (2,)], sunk)
+add('attention_with_sinks', [(2, 4, 3, 4), (2, 2, 3, 4), (2, 2, 3, 5), (4,)], lambda *x: sunk(*x, causal=True, scale=0.25),
+    is_causal=True, scale=0.25)
+add('attention_with_sinks', [(2, 3, 4), (2, 5, 4), (2, 5, 3), (2,), (3, 5)], sunk)
+
 # --- the file -----------------------------------------------------------------------------
 
 print('# SPDX-License-Identifier: MIT')

@@ -124,6 +124,27 @@ nll_loss(ones([3, 2], dtype=f64), i, x)|weight has shape [3], expected [2]
 cross_entropy(ones([3, 2], dtype=f64), i, label_smoothing=2)|label_smoothing is 2, expected 0 to 1
 cross_entropy(ones([3, 2], dtype=f64), x)|labels has shape [3], expected [3, 2]
 cross_entropy(ones([3, 0], dtype=f64), i)|there are no classes along axis 1
+linear(ones([2, 3]), ones([4, 2]))|x has shape [2, 3] and w [4, 2], expected 2 elements along the last axis of both
+linear(ones([2, 3]), ones([4, 3]), ones([3]))|bias has shape [3], expected [4]
+batch_norm(ones([2, 3]))|running_mean and running_var are not given, expected both, or in training neither
+batch_norm(ones([2, 3]), ones([2]), ones([3]))|running_mean has shape [2], expected [3]
+batch_norm(ones([1, 3]), training=true)|x has 1 elements a channel, expected more than 1 in training
+batch_norm(ones([2, 3]), ones([3]), ones([3]), axis=2)|axis is 2, expected one of x's 2
+instance_norm(ones([2, 3, 2]), ones([3]))|nn.group_norm/1: weight has shape [3], expected [2]
+interpolate(ones([1, 3, 1]))|size and scale_factor are not given, expected one of both
+interpolate(ones([1, 3, 1]), size=[2], scale_factor=[2])|size and scale_factor are both given, expected one of both
+interpolate(ones([1, 3, 1]), size=[2, 2])|size has 2 values, expected 1
+interpolate(ones([1, 3, 1]), scale_factor=[0.1])|axis 1 has 3 elements and would have 0, expected 1 to 2147483647
+interpolate(ones([3, 1]), size=[2])|x has shape [3, 1], expected rank 4: images, or one axis less or more
+lstm(ones([2, 3, 4]), ones([8, 4]), ones([8, 3]))|w_ih has shape [8, 4], expected [12, 4]
+gru(ones([2, 3, 4]), ones([6, 4]), ones([6, 2]), ones([6]), ones([5]))|b_hh has shape [5], expected [6]
+rnn(ones([4]), ones([2, 4]), ones([2, 2]))|x has shape [4], expected 2 axes, L, I, or 3: L, N, I
+lstm(ones([2, 3, 4]), ones([8, 4]), ones([8, 2]), ones([8]), ones([8]), ones([2, 2]))|h has shape [2, 2], expected [3, 2]
+causal_conv1d(ones([1, 3, 2]), ones([2, 3, 1]), ones([2]), ones([1, 3, 2]), groups=2)|state has shape [1, 3, 2], expected [1, 2, 2]
+causal_conv1d(ones([1, 0, 2]), ones([2, 3, 2]))|x has no positions, expected at least 1
+causal_conv1d(ones([1, 3, 2]), ones([2, 3, 2]), dilation=0)|dilation is 0 of 3 elements, expected at least 1, and a reach of at most 2147483647
+attention_with_sinks(ones([2, 3, 4]), ones([2, 3, 4]), ones([2, 3, 4]), ones([3]))|sinks has shape [3], expected [2]
+attention_with_sinks(ones([2, 3, 4]), ones([2, 3, 4]), ones([3, 3, 4]), ones([2]))|q has shape [2, 3, 4], k [2, 3, 4] and v [3, 3, 4], expected [..., H, L, E], [..., G, S, E] and [..., G, S, F] with H a multiple of G
 """
 SMALL = """
 unique_values([3, 1, 2, 1], size=2)|[1 2]|3

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Operators of pack nn that the other files leave out: convolutions, pooling, activations, losses."""
 import numpy as np
-from draw import given
+from draw import SIZED, given
 from entries import entry, require, unary, wide_float, within
 from layers import log_softmax, softmax
 from rules import like_first
@@ -414,3 +414,151 @@ def labelled(d):
 
 
 entry('nll_loss', nll, labelled, **FACTS)
+
+# --- layers -------------------------------------------------------------------------------
+
+
+def linear_of(d):
+    i = d.pick(lambda x: wide_float(x) and x.ndim > 0 and x.size > 0)
+    x, n = d.values[i], d.number(1, 3)
+    return [i, d.of(x.dtype, (n, x.shape[-1]))] + ([d.of(x.dtype, (n,))] if d.chance(0.5) else []), {}
+
+
+entry('linear', lambda x, w, b=0: x @ w.T + b, linear_of, sums=True)
+
+
+def channels_of(d, norms):
+    """An array of several elements a channel, and vectors of channels; variances are squares."""
+    shape = [d.number(2, 4), d.number(2, 3), d.number(1, 3)]
+    axis = d.one([None, 1])
+    dtype = d.one([np.dtype('f4'), np.dtype('f8')])
+    i = d.make(dtype, shape if axis is None else [shape[0], shape[2], shape[1]], 'share')
+    more = [d.make(dtype, (shape[2],), 'share') for _ in range(4 if norms else 2)]
+    return [i, *more], given(axis=axis, eps=d.one([0.5, 0.1]), training=d.one([None, True]) if norms else None)
+
+
+def batch_norm(x, mean, var, weight, bias, axis=-1, eps=1e-5, training=False, momentum=0.1):
+    y = np.moveaxis(x, axis, -1)
+    others = tuple(range(y.ndim - 1))
+    if training:
+        count = y.size // y.shape[-1]
+        now, spread = y.mean(others), y.var(others)
+        mean, var, old, older = now, spread, mean, var
+        after = old + momentum * (now - old), older + momentum * (spread * count / (count - 1) - older)
+    else:
+        after = mean, var
+    out = (y - mean) / np.sqrt(var + eps) * weight + bias
+    return np.moveaxis(out, -1, axis), *after
+
+
+def instance_norm(x, weight, bias, axis=-1, eps=1e-5):
+    y = np.moveaxis(x, axis, -1)
+    others = tuple(range(1, y.ndim - 1))
+    y = (y - y.mean(others, keepdims=True)) / np.sqrt(y.var(others, keepdims=True) + eps)
+    return np.moveaxis(y * weight + bias, -1, axis)
+
+
+entry('batch_norm', batch_norm, lambda d: channels_of(d, True), results=3, ulps=8, sums=True, unit='norm',
+      dtype=like_first)
+entry('instance_norm', instance_norm, lambda d: channels_of(d, False), ulps=8, sums=True, unit='norm', dtype=like_first)
+
+
+def resized(d):
+    i, axis = some_images(d, d.number(1, 2))
+    n = d.values[i].ndim - 2
+    return [i], given(size=[d.number(1, 6) for _ in range(n)], mode=d.one([None, 'nearest_exact', 'linear', 'area']), axis=axis)
+
+
+@channels_last
+def interpolate(x, size, mode='nearest'):
+    if mode == 'area':
+        return divided(mean)(x, size)
+    for a, n in enumerate(size, 1):
+        at = np.arange(n) + (0 if mode == 'nearest' else 0.5)
+        at = at * (x.shape[a] / n) - (0.5 if mode == 'linear' else 0)
+        if mode == 'linear':
+            at = np.maximum(at, 0)
+        low = np.minimum(np.floor(at).astype('i8'), x.shape[a] - 1)
+        high = np.minimum(low + 1, x.shape[a] - 1)
+        part = (at - np.floor(at)).astype(x.dtype).reshape(-1, *[1] * (x.ndim - 1 - a))
+        lower, upper = np.take(x, low, a), np.take(x, high, a)
+        x = lower * (1 - part) + upper * part if mode == 'linear' else lower
+    return x
+
+
+entry('interpolate', interpolate, resized, ulps=8, sums=True, unit='norm', dtype=like_first)
+
+
+def recurrent_of(d):
+    gates = {'lstm': 4, 'gru': 3, 'rnn': 1}[d.name]
+    length, batch, inputs, hidden = (d.number(1, 3) for _ in range(4))
+    dtype = d.one([np.dtype('f4'), np.dtype('f8')])
+    shapes = [(length, batch, inputs), (gates * hidden, inputs), (gates * hidden, hidden), (gates * hidden,), (gates * hidden,),
+              (batch, hidden)] + ([(batch, hidden)] if d.name == 'lstm' else [])
+    return [d.make(dtype, s, 'share') for s in shapes], given(reverse=d.one([None, True]))
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def recurrent(step):
+    def call(x, w, u, b, c, *state, reverse=False):
+        out = [None] * len(x)
+        for t in range(len(x))[::-1 if reverse else 1]:
+            state = step(x[t] @ w.T + b, state[0] @ u.T + c, *state)
+            out[t] = state[0]
+        return np.stack(out), *state
+    return call
+
+
+def lstm_step(a, b, h, c):
+    i, f, g, o = np.split(a + b, 4, -1)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
+
+
+def gru_step(a, b, h):
+    (r, z, n), (s, y, m) = np.split(a, 3, -1), np.split(b, 3, -1)
+    z = sigmoid(z + y)
+    return ((1 - z) * np.tanh(n + sigmoid(r + s) * m) + z * h,)
+
+
+for name, step, results in (('lstm', lstm_step, 3), ('gru', gru_step, 2), ('rnn', lambda a, b, h: (np.tanh(a + b),), 2)):
+    entry(name, recurrent(step), recurrent_of, results=results, ulps=16, sums=True, unit=True, dtype=like_first)
+
+
+def causal_of(d):
+    groups, n, k = d.number(1, 2), d.number(1, 2), d.number(1, 3)
+    dtype = d.one([np.dtype('f4'), np.dtype('f8')])
+    shapes = [(n, d.number(1, 4), groups), (groups, k, 1), (groups,), (n, (k - 1) * 2, groups)]
+    return [d.make(dtype, s, 'any') for s in shapes], {'groups': groups, 'dilation': 2}
+
+
+def causal(x, w, bias, state, groups, dilation):
+    ensure(state.shape[1] == (w.shape[1] - 1) * dilation)
+    whole = np.concatenate([state, x], 1)
+    return convolution(whole, w, bias, dilation=[dilation], groups=groups), whole[:, x.shape[1]:]
+
+
+entry('causal_conv1d', causal, causal_of, results=2, sums=True)
+
+
+def sinks_of(d):
+    heads, queries, keys, width = (d.number(1, 3) for _ in range(4))
+    dtype = d.one([np.dtype('f4'), np.dtype('f8')])
+    return [d.make(dtype, s, 'any') for s in ((heads, queries, width), (heads, keys, width), (heads, keys, 2), (heads,))], given(
+        is_causal=d.one([None, True]))
+
+
+def with_sinks(q, k, v, sinks, is_causal=False):
+    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(np.asarray(q.shape[-1], q.dtype))
+    if is_causal:
+        scores = np.where(np.arange(k.shape[-2]) <= np.arange(q.shape[-2])[:, None], scores, -np.inf)
+    column = np.broadcast_to(sinks[:, None, None], scores.shape[:-1] + (1,))
+    return softmax(np.concatenate([scores, column], -1))[..., :-1] @ v
+
+
+entry('attention_with_sinks', with_sinks, sinks_of, ulps=8, sums=True, unit=True, dtype=like_first)
+
+SIZED.update(('lstm', 'gru', 'rnn', 'causal_conv1d', 'attention_with_sinks', 'batch_norm'))

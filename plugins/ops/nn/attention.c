@@ -303,6 +303,40 @@ const tn_primitive nn_scaled_dot_product_attention = {
     .vmap = attention_vmap,
 };
 
+static const tn_input_info sinks_inputs[] = {
+    {"q", "queries: ..., heads, L, E", 0, TN_FLOAT_DTYPES},
+    {"k", "keys: ..., groups of heads, S, E", 0, TN_FLOAT_DTYPES},
+    {"v", "values: ..., groups of heads, S, F", 0, TN_FLOAT_DTYPES},
+    {"sinks", "heads: a score more for each, of no key", 0, TN_FLOAT_DTYPES},
+    {"mask", "as that of attention", TN_INPUT_OPTIONAL, 0},
+    {"lengths", "as those of attention", TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
+};
+
+static tn_status attention_with_sinks_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_type *q = &infer->types[0], *sinks = &infer->types[3];
+    int64_t heads = attention_extent(q, 3);
+    tn_type out;
+    tn_status status = check_all(infer, 4, &out);
+    if (status == TN_OK)
+        status = check_dtype(infer->host, "sinks", sinks, q->dtype);
+    if (status == TN_OK)
+        status = check_extents(infer->host, "sinks", sinks, 1, &heads);
+    if (status == TN_OK)
+        types[0] = out;
+    return status;
+}
+
+const tn_primitive nn_attention_with_sinks = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "nn.attention_with_sinks/1",
+    .doc = "scaled_dot_product_attention whose softmax has a term more, exp(sink).",
+    TN_INPUTS(sinks_inputs),
+    .attrs = TN_ATTR_TABLE(tn_attention_attrs, attention_fields),
+    .infer = attention_with_sinks_infer,
+    .decompose = attention_with_sinks_decompose,
+};
+
 const tn_primitive nn_attention_grad = {
     .struct_size = sizeof(tn_primitive),
     .id = "nn.attention_grad/1",

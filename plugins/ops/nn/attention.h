@@ -25,6 +25,8 @@ tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
                               tn_array **outputs);
 tn_status attention_grad_decompose(const tn_build *build, const tn_rule *rule,
                                    tn_array **outputs);
+tn_status attention_with_sinks_decompose(const tn_build *build, const tn_rule *rule,
+                                         tn_array **outputs);
 // The gradient of an added mask, in the extents of the scores: it is of their size. `in`:
 // the inputs of attention_grad.
 tn_array *attention_mask_gradient(const tn_build *build, const tn_attention_attrs *attrs,

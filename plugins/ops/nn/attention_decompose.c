@@ -17,6 +17,7 @@ struct attention {
     tn_dtype computed;
     int is_grouped;
     tn_array *in[3], *mask, *lengths; // q, k, v; NULL: not given
+    tn_array *sinks;                  // one a head; NULL: none
 };
 
 // The inputs before `mask` are those of q, k, v and others.
@@ -162,6 +163,17 @@ static tn_array *capped(const struct attention *a)
         cap > 0 ? tn_attrs("scale", scale, "cap", cap) : tn_attrs("scale", scale));
 }
 
+// The sinks with the axes of the scores: a score more for each head, of no key.
+static tn_array *sink_column(const struct attention *a)
+{
+    const tn_build *build = a->build;
+    int64_t heads = attention_extent(a->whole, 3);
+    int64_t columns[4] = {a->is_grouped ? a->groups : heads,
+                          a->is_grouped ? heads / a->groups : 1, 1, 1};
+    int32_t rank = a->is_grouped ? 4 : a->whole->rank > 2 ? 3 : 2;
+    return as(a, with_shape(build, "base.reshape/1", a->sinks, rank, columns), a->computed);
+}
+
 // The softmax of scores, masked: what is not seen is minus infinity.
 static tn_array *weights(const struct attention *a, tn_array *scores)
 {
@@ -177,6 +189,12 @@ static tn_array *weights(const struct attention *a, tn_array *scores)
     if (sees)
         scores = build->expr(build, "s, m -> select(m, s, -inf)", TN_IN(scores, sees),
                              TN_NO_ATTRS);
+    if (a->sinks && a->keys > 0)
+        return build->expr(build,
+                           "s, k -> m = max(max(s), k); o = select(m > -inf, m, 0); "
+                           "e = exp(s - o); d = sum(e) + exp(k - o); "
+                           "select(d == 0, 0, e / d)",
+                           TN_IN(scores, sink_column(a)), TN_NO_ATTRS);
     return a->keys == 0 ? scores
                         : build->expr(build,
                                       "s -> m = max(s); e = exp(s - select(m > -inf, m, "
@@ -190,6 +208,18 @@ tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
 {
     struct attention a =
         begin(build, rule->attrs, rule->inputs, rule->num_inputs, ATTENTION_MASK - 2);
+    tn_array *p = as(&a, weights(&a, capped(&a)), a.whole->dtype);
+    p = regrouped(&a, p, 1, a.keys);
+    outputs[0] = ungrouped(&a, product(build, p, a.in[2]), a.width);
+    return built(outputs[0]);
+}
+
+// The inputs: q, k, v, sinks, mask, lengths.
+tn_status attention_with_sinks_decompose(const tn_build *build, const tn_rule *rule,
+                                         tn_array **outputs)
+{
+    struct attention a = begin(build, rule->attrs, rule->inputs, rule->num_inputs, 4);
+    a.sinks = rule->inputs[3];
     tn_array *p = as(&a, weights(&a, capped(&a)), a.whole->dtype);
     p = regrouped(&a, p, 1, a.keys);
     outputs[0] = ungrouped(&a, product(build, p, a.in[2]), a.width);

@@ -68,7 +68,15 @@
     X(cosine_embedding_loss, "functions/distances.c")                                      \
     X(triplet_margin_loss, "functions/distances.c")                                        \
     X(nll_loss, "functions/classes.c")                                                     \
-    X(cross_entropy_2, "functions/classes.c")
+    X(cross_entropy_2, "functions/classes.c")                                              \
+    X(interpolate, "images/interpolate.c")                                                 \
+    X(linear, "layers/norms.c")                                                            \
+    X(batch_norm, "layers/norms.c")                                                        \
+    X(instance_norm, "layers/norms.c")                                                     \
+    X(lstm, "layers/recurrent.c")                                                          \
+    X(gru, "layers/recurrent.c")                                                           \
+    X(rnn, "layers/recurrent.c")                                                           \
+    X(causal_conv1d, "layers/causal.c")
 #define NN_PRIMITIVES(X)                                                                   \
     X(relu, "activation.c")                                                                \
     X(softmax, "norm.c")                                                                   \
@@ -85,6 +93,7 @@
     X(rope, "rope.c")                                                                      \
     X(scaled_dot_product_attention, "attention.c")                                         \
     X(attention_grad, "attention.c")                                                       \
+    X(attention_with_sinks, "attention.c")                                                 \
     X(mean_pool2d, "images/mean_pool.c")                                                   \
     X(mean_pool2d_input, "images/mean_pool.c")                                             \
     X(relu6, "functions/activations.c")                                                    \

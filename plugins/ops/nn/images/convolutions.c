@@ -338,8 +338,10 @@ static tn_status convolution(const tn_build *build, const tn_rule *rule, int32_t
 
 // The extents of the result, which a convolution with the same numbers takes to x's: what
 // output_padding has beyond a stride is less padding, and then `zeros` of no window.
+// *is_nothing: all of the result is.
 static tn_status find_sources(const tn_build *build, const tn_type *x, int32_t n,
-                              const int64_t *more, struct spatial *axes, int64_t *zeros)
+                              const int64_t *more, struct spatial *axes, int64_t *zeros,
+                              int *is_nothing)
 {
     for (int32_t i = 0; i < n; i++) {
         struct spatial *a = &axes[i];
@@ -349,22 +351,20 @@ static tn_status find_sources(const tn_build *build, const tn_type *x, int32_t n
             return build->host->fail(
                 build->host, TN_ERR_ARGUMENT,
                 "x has %" PRId64
-                " elements along %c, expected at least 1, and at most %d of the "
-                "result",
+                " elements along %c, expected at least 1, and at most %d of the result",
                 x->extent[i + 1], letter_of(n, i), INT32_MAX);
-        int64_t beyond = more[i] - more[i] % a->stride;
+        int64_t beyond = more[i] - more[i] % a->stride, around = a->before + a->after;
         int64_t less = beyond < a->after ? beyond : a->after;
-        a->after -= less;
-        zeros[i] = beyond - less;
-        a->size = (x->extent[i + 1] - 1) * a->stride + a->dilation * (a->window - 1) + 1 -
-                  a->before - a->after + more[i] % a->stride;
-        if (a->size < 1)
+        if (around >= (int64_t)most)
             return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                      "padding is %" PRId64 " and %" PRId64
-                                     " along %c, and nothing is left of the "
-                                     "result: expected less than %" PRId64 " together",
-                                     a->before, a->after, letter_of(n, i),
-                                     a->size + a->before + a->after);
+                                     " along %c, and nothing is left of the result: "
+                                     "expected less than %" PRId64 " together",
+                                     a->before, a->after, letter_of(n, i), (int64_t)most);
+        a->after -= less;
+        zeros[i] = beyond - less;
+        a->size = (int64_t)most - around - zeros[i];
+        *is_nothing |= a->size < 1;
     }
     return TN_OK;
 }
@@ -480,6 +480,20 @@ static tn_status transposed(const tn_build *build, tn_array *x, tn_array *w, int
     return built(*out);
 }
 
+// A result in which no window has anything.
+static tn_array *nothing_but_zeros(const tn_build *build, const tn_type *x, int32_t n,
+                                   const struct spatial *axes, int64_t *behind,
+                                   int64_t filters)
+{
+    int64_t shape[5] = {x->extent[0]};
+    for (int32_t i = 0; i < n; i++) {
+        shape[i + 1] = axes[i].size + behind[i];
+        behind[i] = 0;
+    }
+    shape[n + 1] = filters;
+    return zeros(build, x->dtype, n + 2, shape);
+}
+
 static tn_status convolution_transpose(const tn_build *build, const tn_rule *rule,
                                        int32_t n, tn_array **outputs)
 {
@@ -489,6 +503,7 @@ static tn_status convolution_transpose(const tn_build *build, const tn_rule *rul
     const tn_ints *lists[3] = {&attrs->stride, &attrs->padding, &attrs->dilation};
     struct spatial axes[MOST_SPATIAL] = {{0}};
     int64_t more[MOST_SPATIAL], zeros_behind[MOST_SPATIAL];
+    int is_nothing = 0;
     int32_t at = attrs->axis == 1 ? 1 : n + 1;
     tn_status status = check_convolution(build, rule, n, attrs->axis);
     if (status == TN_OK)
@@ -510,10 +525,13 @@ static tn_status convolution_transpose(const tn_build *build, const tn_rule *rul
     tn_array *x = channels_last(build, rule->inputs[0], n, attrs->axis);
     tn_array *w = channels_last(build, rule->inputs[1], n, attrs->axis);
     of_x = build->type(x);
-    if (status == TN_OK)
-        status =
-            of_x ? find_sources(build, of_x, n, more, axes, zeros_behind) : TN_ERR_ARGUMENT;
-    if (status == TN_OK)
+    if (!of_x)
+        return TN_ERR_ARGUMENT;
+    status = find_sources(build, of_x, n, more, axes, zeros_behind, &is_nothing);
+    if (status == TN_OK && is_nothing)
+        outputs[0] = nothing_but_zeros(build, of_x, n, axes, zeros_behind,
+                                       of_w->extent[at] * attrs->groups);
+    else if (status == TN_OK)
         status = transposed(build, x, turned_filters(build, w, n, attrs->flip), n, axes,
                             attrs->groups, outputs);
     if (status)
