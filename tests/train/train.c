@@ -6,19 +6,19 @@
 #include <string.h>
 #include <unistd.h>
 #include "check.h"
+#include "support.h"
 #include <tenon/file.h>
-#include <tenon/train.h>
 
-static tn_runtime *rt;
+tn_runtime *rt;
 static char folder[] = "/tmp/tenon-train-XXXXXX", path_text[4][256];
 
-static void begin(void)
+void train_begin(void)
 {
     cr_assert(eq(int, tn_runtime_open(NULL, &rt), TN_OK), "%s", tn_last_error());
     cr_assert(mkdtemp(folder) != NULL);
 }
 
-static void finish(void)
+void train_finish(void)
 {
     char command[300];
     snprintf(command, sizeof(command), "rm -r %s", folder);
@@ -26,7 +26,7 @@ static void finish(void)
     cr_assert(eq(int, tn_runtime_close(rt), TN_OK), "%s", tn_last_error());
 }
 
-TestSuite(train, .init = begin, .fini = finish, .timeout = 100);
+TestSuite(train, .init = train_begin, .fini = train_finish, .timeout = 100);
 
 static char *in_folder(int slot, const char *name)
 {
@@ -41,13 +41,13 @@ static char *write_file(int slot, const char *name, const void *bytes, size_t si
     return path_text[slot];
 }
 
-static void must(tn_status status)
+void must(tn_status status)
 {
     if (status != TN_OK)
         cr_fatal("%s", tn_train_error());
 }
 
-static void must_scope(const tn_scope *s)
+void must_scope(const tn_scope *s)
 {
     if (tn_scope_status(s))
         cr_fatal("%s", tn_scope_error(s));
@@ -57,20 +57,19 @@ static void must_scope(const tn_scope *s)
 
 static tn_array *filled(tn_scope *s, const tn_shape *shape, double k, double scale)
 {
-    float data[64];
-    for (int i = 0; i < 64; i++)
+    float data[128];
+    for (int i = 0; i < 128; i++)
         data[i] = (float)(scale * 0.4 * sin(0.7 * i + k));
     return tn_from_data(s, TN_F32, shape, data);
 }
 
-// Parameters of these values, through a file.
-static tn_params *given(const char *const *names, const tn_shape *const *shapes, int count)
+tn_params *given(const char *const *names, const tn_shape *const *shapes, int count)
 {
     static const char *const keys[] = {"format", "step", "seed", "optimiser"};
     static const char *const texts[] = {"tenon.train/1", "0", "1", ""};
     const tn_save_options options = {
         .struct_size = sizeof(options), .keys = keys, .texts = texts, .num_texts = 4};
-    tn_array *arrays[8];
+    tn_array *arrays[32];
     tn_params *params;
     tn_scope *s = tn_scope_open(rt);
     for (int i = 0; i < count; i++)
