@@ -56,6 +56,8 @@ FINDINGS = [
     ('a product of one complex number', 'cumprod(x)', [np.array([complex(INF, 3), 1j])], [np.array([complex(INF, 3), complex(NAN, INF)])], 0, None),
     ('means of no windows', 'mean_pool2d(x, window=[1], stride=[4, 3], before=[5, 3], after=[2], extent=[0, 1], divisor=1)',
      [np.ones((2, 7, 5, 4))], [np.zeros((2, 0, 1, 4))], 0, None),
+    ('gradients of no windows', 'mean_pool2d_input(x, window=[2], stride=[4], before=[1, 0], after=[1], extent=[4, 3], divisor=1)',
+     [np.zeros((3, 0, 0, 3))], [np.zeros((3, 4, 3, 3))], 0, None),
     ('NaN that is dropped', 'fmin(dropout(x, p=1), y), fmin(dropout(x, p=0), y)', [np.array([NAN, 3.0]), np.array([2.0, 2])],
      [np.array([0.0, 0]), np.array([2.0, 2])], 0, None),
 ]

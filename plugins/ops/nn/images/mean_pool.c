@@ -54,13 +54,16 @@ static tn_status mean_pool_type(const tn_infer *infer, int is_input, tn_type *ty
         status = read_mean_pool(infer->host, infer->attrs, axes);
     if (status)
         return status;
-    types[0] =
-        (tn_type){x->dtype, 4, {x->extent[0], axes[0].out, axes[1].out, x->extent[3]}};
+    const tn_type out = {
+        x->dtype, 4, {x->extent[0], axes[0].out, axes[1].out, x->extent[3]}};
     for (int i = 0; i < 2; i++) {
-        axes[i].size = (is_input ? types[0] : *x).extent[i + 1];
-        axes[i].out = (is_input ? *x : types[0]).extent[i + 1];
+        axes[i].size = (is_input ? &out : x)->extent[i + 1];
+        axes[i].out = (is_input ? x : &out)->extent[i + 1];
     }
-    return check_windows(infer->host, axes);
+    status = check_windows(infer->host, axes);
+    if (status == TN_OK)
+        types[0] = out;
+    return status;
 }
 
 static tn_status mean_pool2d_infer(const tn_infer *infer, tn_type *types)
@@ -159,6 +162,13 @@ static tn_array *with_zeros(const tn_build *build, tn_array *x,
     return padded_images(build, x, 2, around, 0);
 }
 
+static tn_array *zeros_of(const tn_build *build, const tn_type *like, int64_t rows,
+                          int64_t columns)
+{
+    return zeros(build, like->dtype, 4,
+                 (int64_t[]){like->extent[0], rows, columns, like->extent[3]});
+}
+
 DECOMPOSE(mean_pool2d)
 {
     const tn_type *type = build->type(rule->inputs[0]);
@@ -172,10 +182,8 @@ DECOMPOSE(mean_pool2d)
     axes[0].size = type->extent[1];
     axes[1].size = type->extent[2];
     cover_windows(axes, behind);
-    if (axes[0].out == 0 || axes[1].out == 0) {
-        outputs[0] =
-            zeros(build, dtype, 4,
-                  (int64_t[]){type->extent[0], axes[0].out, axes[1].out, channels});
+    if (axes[0].out == 0 || axes[1].out == 0) { // has no element
+        outputs[0] = zeros_of(build, type, axes[0].out, axes[1].out);
         return built(outputs[0]);
     }
     if (tn_dtype_computed(dtype) != dtype)
@@ -207,6 +215,10 @@ DECOMPOSE(mean_pool2d_input)
         axes[i].out = type->extent[i + 1];
     }
     cover_windows(axes, behind);
+    if (axes[0].out == 0 || axes[1].out == 0 || axes[0].size == 0 || axes[1].size == 0) {
+        outputs[0] = zeros_of(build, type, axes[0].size, axes[1].size);
+        return built(outputs[0]);
+    }
     if (tn_dtype_computed(dtype) != dtype)
         g = cast(build, g, tn_dtype_computed(dtype));
     g = shared_out(build, rule, g, axes);
