@@ -531,7 +531,7 @@ INLINE double v_ATAN2(double y, double x)
     rest = is_whole ? rest : 0;
     double low = atan_rest(q) + rest * fma(-0.5, q * q, 1.0);
     bool is_back = copysign(1, x)<0, is_up = b> a;
-    double quarters = (is_up ? 1 : 0) + (is_back & !is_up ? 2.0 : 0.0);
+    double quarters = (is_up ? 1.0 : 0.0) + ((is_back & !is_up) ? 2.0 : 0.0);
     uint64_t minus = (uint64_t)(is_up != is_back) << 63;
     q = f64_of_bits(bits_of_f64(q) ^ minus);
     low = f64_of_bits(bits_of_f64(low) ^ minus);
