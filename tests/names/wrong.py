@@ -163,7 +163,7 @@ def wrong_arguments_are_told():
     for call, sentence in rows(WRONG):
         message = tap.refused("eval", call, *GIVEN, saying=sentence).stderr
         first, *rest = message.splitlines()
-        assert first.startswith(("tenon: base.", "tenon: random.", "tenon: linalg.")) and sentence in first, f"{call}: {message}"
+        assert first.startswith(("tenon: base.", "tenon: random.", "tenon: linalg.", "tenon: nn.")) and sentence in first, f"{call}: {message}"
         assert all(line.startswith("  ") for line in rest), f"{call}: more than a sentence: {message}"
 
 
