@@ -58,6 +58,7 @@ FINDINGS = [
      [np.ones((2, 7, 5, 4))], [np.zeros((2, 0, 1, 4))], 0, None),
     ('gradients of no windows', 'mean_pool2d_input(x, window=[2], stride=[4], before=[1, 0], after=[1], extent=[4, 3], divisor=1)',
      [np.zeros((3, 0, 0, 3))], [np.zeros((3, 4, 3, 3))], 0, None),
+    ('lengths beyond half floats', 'normalize(x, p=0.25) * 1000000', [np.full(33, 0.5, 'f2')], [np.full(33, 1e6 / 33**4, 'f2')], 60, None),
     ('NaN that is dropped', 'fmin(dropout(x, p=1), y), fmin(dropout(x, p=0), y)', [np.array([NAN, 3.0]), np.array([2.0, 2])],
      [np.array([0.0, 0]), np.array([2.0, 2])], 0, None),
 ]

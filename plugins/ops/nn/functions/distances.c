@@ -48,9 +48,14 @@ DECOMPOSE(normalize)
     tn_status status = check_norm(build->host, attrs->p);
     if (status)
         return status;
-    tn_array *length = length_of(build, rule->inputs[0], attrs->p, attrs->axis, 1);
-    outputs[0] = build->expr(build, "x, n -> x / max(n, eps)",
-                             TN_IN(rule->inputs[0], length), tn_attrs("eps", attrs->eps));
+    // The length may be beyond a half float's range.
+    tn_dtype dtype = dtype_of(build, rule->inputs[0]), computed = tn_dtype_computed(dtype);
+    tn_array *x =
+        computed == dtype ? rule->inputs[0] : cast(build, rule->inputs[0], computed);
+    tn_array *length = length_of(build, x, attrs->p, attrs->axis, 1);
+    x = build->expr(build, "x, n -> x / max(n, eps)", TN_IN(x, length),
+                    tn_attrs("eps", attrs->eps));
+    outputs[0] = computed == dtype ? x : cast(build, x, dtype);
     return built(outputs[0]);
 }
 COMPOSITE(normalize, "normalize/1", "x divided by its length along an axis.",
