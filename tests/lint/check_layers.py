@@ -91,7 +91,7 @@ FLOORS = {
         "complete": ["base"],
         "programs": ["base", "files"],
     },
-    "kernels/cpu": tower(("variant.h", "x86.h", "amx.h", "squares.h", "instruction_sets.h"), "lanes.h",
+    "kernels/cpu": tower(("variant.h", "x86.h", "amx.h", "sizes.h", "squares.h", "instruction_sets.h"), "lanes.h",
                          ("conv", "elementwise", "linalg", "matmul", "move", "quant", "reduce", "sort"), ("fft", "random"), "cpu.h", "attention"),
     "plugins/backends/cpu-blas": tower("device", ("program", "ops"), ("run", "blas")),
 }

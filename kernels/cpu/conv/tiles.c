@@ -6,6 +6,7 @@
 #include "tiles.h"
 #include "variants.h"
 #include "cpu/lanes.h"
+#include "cpu/sizes.h"
 #include "cpu/squares.h"
 #include "cpu/x86.h"
 
@@ -75,8 +76,8 @@ INLINE void store_line(float *to, const vector *x, const int vectors, int64_t co
 
 // --- sums over taps --------------------------------------------------------------------
 
-INLINE void sum_taps(const struct cpu_tiles_rows *p, const float *from, float *to,
-                     const int rows, const int vectors)
+OF_SIZES void sum_taps(const struct cpu_tiles_rows *p, const float *from, float *to,
+                       const int rows, const int vectors)
 {
     const int64_t pixel = p->pixel;
     vector sums[ROWS][2], start[2] = {{0}};
@@ -146,9 +147,9 @@ static void tiles_rows(const struct cpu_tiles_rows *p)
 
 // --- sums over pixels ------------------------------------------------------------------
 
-INLINE void sum_pixels(const struct cpu_tiles_sums *p, const float *from_a,
-                       const float *from_b, float *to, int64_t columns, const int lines,
-                       const int vectors)
+OF_SIZES void sum_pixels(const struct cpu_tiles_sums *p, const float *from_a,
+                         const float *from_b, float *to, int64_t columns, const int lines,
+                         const int vectors)
 {
     vector sums[ROWS][2] = {{{0}}};
     for (int64_t n = 0; n < p->images; n++)

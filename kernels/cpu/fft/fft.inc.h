@@ -8,6 +8,7 @@
 // Inverse transforms exchange the real and imaginary parts of what they read and write.
 #include "fft_vectors.h"
 #include "variants.h"
+#include "cpu/sizes.h"
 #include "fft_lanes.inc.h"
 #include "fft_passes.inc.h"
 

@@ -271,16 +271,8 @@ INLINE void butterfly_odd(int64_t radix, struct lanes *a, const REAL *roots)
 
 // --- transforms in lanes -----------------------------------------------------------------
 
-// A copy of the passes for each radix and place; one for all where the code is
-// instrumented, which would take minutes to compile.
-#ifdef CPU_FFT_ONE_COPY
-#define PASS_COPIES static __attribute__((noinline))
-#else
-#define PASS_COPIES INLINE
-#endif
-
-PASS_COPIES void run_butterfly(int64_t radix, const struct fft_ins *in,
-                               const struct fft_outs *out, const REAL *roots)
+OF_SIZES void run_butterfly(int64_t radix, const struct fft_ins *in,
+                            const struct fft_outs *out, const REAL *roots)
 {
     struct lanes a[CPU_FFT_MAX_RADIX];
     if (radix == 8) {
@@ -314,8 +306,8 @@ PASS_COPIES void run_butterfly(int64_t radix, const struct fft_ins *in,
 }
 
 // A pass of the only group, whose factors are 1: the last one.
-PASS_COPIES void run_last(int64_t radix, const struct cpu_fft_pass *pass,
-                          const struct fft_sink *to, const struct fft_source *from)
+OF_SIZES void run_last(int64_t radix, const struct cpu_fft_pass *pass,
+                       const struct fft_sink *to, const struct fft_source *from)
 {
     const struct fft_source in = *from;
     const struct fft_sink out = *to;
@@ -327,8 +319,8 @@ PASS_COPIES void run_last(int64_t radix, const struct cpu_fft_pass *pass,
 }
 
 // A pass from x to y. The first group's factors are 1.
-PASS_COPIES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct lanes *y,
-                          const struct fft_source *from)
+OF_SIZES void run_pass(int64_t radix, const struct cpu_fft_pass *pass, struct lanes *y,
+                       const struct fft_source *from)
 {
     const struct fft_source in = *from;
     const struct fft_sink out = {.place = VECTORS, .lanes = y};

@@ -48,7 +48,7 @@ static void pair_columns(const struct panel_lines *l, T *to)
 static void join_parts(const T *sums, int64_t rows, int64_t count, T *c, int64_t c_row,
                        bool adds)
 {
-    vector sign;
+    vector sign = {0};
     for (int i = 0; i < LANES; i++)
         sign[i] = i % 2 ? 1 : -1;
     for (int64_t i = 0; i < rows; i++, sums += 2 * COLUMNS, c += c_row)

@@ -3,6 +3,7 @@
 // a few of the processor's registers. Its operands lie anywhere: the elements of a are read
 // one by one, those of b in vectors. Included with T, the type of an element and of a sum,
 // and LANES, a vector's elements, defined.
+#include "cpu/sizes.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -65,7 +66,7 @@ INLINE void store_some(T *p, vector x, int64_t n)
 }
 
 // With constants for all but t. `partial`: the last vector is, of b and of c.
-INLINE void multiply_tile(const struct panel_tile *t, int rows, int vectors, bool partial)
+OF_SIZES void multiply_tile(const struct panel_tile *t, int rows, int vectors, bool partial)
 {
     vector sums[ROWS][2] = {{{0}}};
     const T *a[(ROWS + 2) / 3], *b = t->b;
