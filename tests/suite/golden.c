@@ -76,8 +76,8 @@ static bool is_subnormal(const struct host_array *a, int64_t i)
            host_array_get(a, i) != 0;
 }
 
-// A GPU need not tell subnormal numbers of f32 from 0: results that are subnormal there,
-// and those of subnormal elements, become NumPy's.
+// Where a device does not tell subnormal numbers of f32 from 0, results that are subnormal
+// and those of subnormal elements become NumPy's.
 static void excuse_subnormal(const struct golden *g, struct host_array *got,
                              const struct host_array *want)
 {
@@ -105,7 +105,7 @@ static const char *compare_output(struct suite *s, const struct golden *g, tn_sc
     // Whole numbers, but for quotients: one rounding, and 3 units on a GPU.
     double unit = dtype_rounding(got.tensor.layout.dtype) * (s->is_cpu ? 1 : 4);
     double beside = (double)g->roundings * unit;
-    if (!s->is_cpu)
+    if (s->flushes)
         excuse_subnormal(g, &got, &g->want[number]);
     const char *failure =
         host_array_compare(&got, &g->want[number],

@@ -177,6 +177,31 @@ static int count_devices(struct suite *s)
     return found;
 }
 
+// Whether the device makes 0 of a subnormal operand or result: a GPU may, and what it says
+// of itself is of one kind of shader. Halves of numbers, and subnormal ones times 1 and
+// plus 0.
+static bool flushes_subnormals(struct suite *s)
+{
+    static const struct {
+        const char *name;
+        float x, y;
+    } trials[] = {{"multiply", 0x1p-126f, 0.5f}, {"multiply", 0x1.8p-130f, 1},
+                  {"add", -0x1p-149f, 0},        {"maximum", 0x1p-140f, 0},
+                  {"divide", 0x1.8p-120f, 1024}, {"subtract", 0x1.8p-126f, 0x1p-126f}};
+    bool flushes = false;
+    tn_scope *scope = tn_scope_open(s->runtime);
+    for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
+        float got = 1;
+        tn_array *in[] = {tn_from_data(scope, TN_F32, TN_SHAPE(1), &trials[i].x),
+                          tn_from_data(scope, TN_F32, TN_SHAPE(1), &trials[i].y)};
+        tn_array *out = tn_op(scope, trials[i].name, TN_IN(in[0], in[1]), TN_NO_ATTRS);
+        if (tn_read(scope, out, &got, sizeof(got)) == TN_OK && got == 0)
+            flushes = true;
+    }
+    tn_scope_close(scope);
+    return flushes;
+}
+
 // `with`: backends behind the one that is tested, or NULL.
 static int run(struct suite *s, const char *golden, const char *with)
 {
@@ -194,7 +219,10 @@ static int run(struct suite *s, const char *golden, const char *with)
         tn_runtime_close(s->runtime);
         return 0;
     }
+    s->flushes = !s->is_cpu && flushes_subnormals(s);
     printf("# conformance %s --seed %llu\n", s->backend, (unsigned long long)s->seed);
+    if (s->flushes)
+        printf("# subnormal numbers of f32 are 0 on this device\n");
     elementwise_tests(s);
     hostile_tests(s);
     primitive_tests(s);

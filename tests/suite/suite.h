@@ -25,6 +25,7 @@ struct suite {
     const char *only; // substring of the tests to run, or NULL
     bool is_cpu;      // exact in f64, to a few ulps
     bool is_software; // a processor that emulates a device
+    bool flushes;     // subnormal numbers of f32 are 0 to it
     bool verbose;     // each check is told
     bool partial;     // what the backend refuses is no failure
     uint64_t seed;    // of the run
