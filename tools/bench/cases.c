@@ -86,16 +86,18 @@
      "y = scaled_dot_product_attention(q, k, v, is_causal=True); y, vjp(y, g, q, k, v)", \
      .work = 7.0 * b * h * l * l * d, .allowed = 2e-2, __VA_ARGS__}
 
-// Where two elements of a window are nearly equal, rounding chooses the greater one, which has the
-// whole gradient.
+// Where two elements of a window are nearly equal, or one is near 0, rounding decides where the gradient
+// goes. Elements depend on the place of an input: in this order the batch of 64 has no such elements within
+// 5.7e-5 in the first pooling, 3.2e-4 behind it. Of the 1.6 million windows of a batch of 1024 some are
+// within rounding, which may change its gradients by 2.8e-3.
 #define LENET(batch, ...) \
     {"training", "LeNet-5, batch of " #batch ": loss and gradients", \
-     "x:f32[" #batch ",28,28,1] t:i64<10[" #batch "] a:f32[6,5,5,1] b:f32[6] c:f32[16,5,5,6] d:f32[16] " \
-     "e:f32~[400,120] f:f32[120] g:f32~[120,84] h:f32[84] i:f32~[84,10] j:f32[10]", \
+     "j:f32[10] e:f32~[400,120] h:f32[84] a:f32[6,5,5,1] d:f32[16] c:f32[16,5,5,6] i:f32~[84,10] " \
+     "x:f32[" #batch ",28,28,1] t:i64<10[" #batch "] b:f32[6] g:f32~[120,84] f:f32[120]", \
      "y = max_pool2d(relu(conv2d(x, a, b, padding=2)), window=2); y = max_pool2d(relu(conv2d(y, c, d)), window=2); " \
      "y = relu(relu(reshape(y, shape=[-1,400]) @ e + f) @ g + h) @ i + j; " \
      "loss = mean(cross_entropy(y, t)); loss, grad(loss, a, b, c, d, e, f, g, h, i, j)", \
-     .whole = true, .allowed = 1e-2, __VA_ARGS__}
+     .whole = true, __VA_ARGS__}
 
 // A layer of a transformer, weights with the suffix `s`: x becomes its result; b texts of l tokens, h heads of d.
 #define LAYER_WEIGHTS(dtype, s, width, inner) \
@@ -450,7 +452,7 @@ const struct bench_case bench_cases[] = {
     {"training", "Adam's step of {{1024}}x4096 weights", "p:f32[{{1024}},4096] g:f32[{{1024}},4096] m:f32[{{1024}},4096] v:f32+[{{1024}},4096]",
      "adam(p, g, m, v, 3.0)", "adam(p, g, m, v)", .allowed = -1},
     LENET(64),
-    LENET(1024, .goal = GOAL_GPU),
+    LENET(1024, .allowed = 4e-3, .goal = GOAL_GPU),
     {"training", "transformer of 2 layers of 64, 8x64 tokens: loss and gradients",
      "i:i64<256[8,64] t:i64<256[8,64] e:f32[256,64]" LAYER_WEIGHTS("f32", "0", 64, 256) LAYER_WEIGHTS("f32", "1", 64, 256),
      "x = take(e, i, axis=0); " LAYER("0", 8, 64, 4, 16, 64) LAYER("1", 8, 64, 4, 16, 64)
