@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include <malloc.h>
 #include <time.h>
+#include "../../sanitized.h"
 #include "../support/common.h"
 
 #define FACTOR 10
@@ -11,12 +12,9 @@
 // work runs beside the test.
 #define MOST 25
 
-// ThreadSanitizer, whose own work grows with what threads share, looks for races alone.
-#ifdef __SANITIZE_THREAD__
-enum { SMALLER = 10, IS_TIMED = 0 };
-#else
-enum { SMALLER = 1, IS_TIMED = 1 };
-#endif
+// Sanitizers, whose own work grows with what threads share and with what is allocated, look
+// for faults alone.
+enum { SMALLER = IS_SANITIZED ? 10 : 1, IS_TIMED = !IS_SANITIZED };
 
 struct shape {
     const char *name;
