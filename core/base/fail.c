@@ -25,9 +25,9 @@ tn_status fail_v(tn_status status, const char *format, va_list list)
     return status;
 }
 
-tn_status fail_dtype(void)
+tn_status fail_set_dtype(bool is_dtype)
 {
-    about_dtype = true;
+    about_dtype = is_dtype;
     return TN_ERR_ARGUMENT;
 }
 

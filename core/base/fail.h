@@ -17,8 +17,8 @@
 tn_status fail(tn_status status, const char *format, ...) PRINTF_LIKE(2, 3);
 tn_status fail_v(tn_status status, const char *format, va_list list);
 
-// Marks the thread's message as one about the dtype of an operand; TN_ERR_ARGUMENT.
-tn_status fail_dtype(void);
+// Says whether the thread's message is about the dtype of an operand; TN_ERR_ARGUMENT.
+tn_status fail_set_dtype(bool is_dtype);
 bool fail_is_dtype(void);
 
 // Puts text in front of the thread's message: "base.matmul: " + "inner extents ...". The

@@ -126,7 +126,7 @@ static tn_status refuse(const struct expr_node *node, const struct value_type *a
                         const char *expected)
 {
     say_refused(node, args, expected);
-    return fail_dtype();
+    return fail_set_dtype(true);
 }
 
 // Refuses integer numbers that the result's dtype does not hold. A conversion wraps them,

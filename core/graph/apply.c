@@ -41,7 +41,7 @@ static tn_status wrong_dtype(const tn_input_info *info, tn_dtype got)
     fail(TN_ERR_ARGUMENT, "input %s is %s, expected %s%s%s", info->name, dtype_name(got),
          strchr(names, ',') ? "one of " : "", names,
          may_convert ? ": convert it with base.astype first" : "");
-    return fail_dtype();
+    return fail_set_dtype(true);
 }
 
 tn_status apply_check_inputs(const struct prim *prim, const tn_array *const *inputs,
@@ -361,12 +361,10 @@ static tn_status check_application(const struct prim *prim, const tn_array *cons
     return status;
 }
 
-static tn_status apply_node(tn_scope *scope, const struct prim *prim,
-                            const tn_array *const *inputs, uint32_t num_inputs,
-                            const void *attrs, tn_array **outputs, uint64_t num_outputs)
+static tn_status try_node(tn_scope *scope, const struct prim *prim,
+                          const tn_array *const *inputs, uint32_t num_inputs,
+                          const void *attrs, tn_array **outputs, uint64_t num_outputs)
 {
-    if (scope->status != TN_OK)
-        return scope->status;
     tn_status status = check_application(prim, inputs, num_inputs, attrs, num_outputs);
     if (status == TN_OK && prim_is_composite(prim)) {
         status = rule_expand(scope, prim, inputs, num_inputs, attrs, outputs,
@@ -388,8 +386,90 @@ static tn_status apply_node(tn_scope *scope, const struct prim *prim,
         if (status == TN_OK && weak)
             status = fold_numbers(scope, node, outputs);
     }
-    if (status != TN_OK)
-        apply_prefix(prim, inputs, num_inputs);
+    return status;
+}
+
+// --- failures ---------------------------------------------------------------------------
+
+// Dtypes to try: of one input, or of all (`which` is num_inputs), and of the others.
+struct trial_dtypes {
+    uint32_t which;
+    tn_dtype dtype, rest; // `rest` TN_DTYPE_NONE: their own
+};
+
+// Whether it takes inputs of these shapes and other dtypes.
+__attribute__((cold)) static bool takes_dtypes(tn_scope *trial, const struct prim *prim,
+                                               const tn_array *const *inputs,
+                                               uint32_t num_inputs, const void *attrs,
+                                               uint64_t num_outputs,
+                                               const struct trial_dtypes *dtypes)
+{
+    uint64_t room = (num_inputs + num_outputs) * sizeof(tn_array *);
+    tn_array **given = arena_alloc(&trial->arena, room);
+    for (uint32_t i = 0; i < num_inputs && given; i++) {
+        bool is_chosen = dtypes->which == i || dtypes->which == num_inputs;
+        tn_dtype other = is_chosen ? dtypes->dtype : dtypes->rest;
+        tn_type type = inputs[i] ? inputs[i]->type : (tn_type){0};
+        type.dtype = other ? other : type.dtype;
+        given[i] = inputs[i] ? leaf_create(trial, NODE_INPUT, &type) : NULL;
+        if (given[i] && !other)
+            given[i]->weak_kind = inputs[i]->weak_kind;
+    }
+    tn_status status = given ? try_node(trial, prim, (const tn_array *const *)given,
+                                        num_inputs, attrs, given + num_inputs, num_outputs)
+                             : TN_ERR_MEMORY;
+    tn_scope_clear_error(trial);
+    return status == TN_OK;
+}
+
+// Whether a rule that failed takes other dtypes where all else is the same: those of one
+// input, of all, or of one beside floats or indices. The thread's message stays.
+__attribute__((cold)) static bool is_about_dtypes(const tn_scope *scope,
+                                                  const struct prim *prim,
+                                                  const tn_array *const *inputs,
+                                                  uint32_t num_inputs, const void *attrs,
+                                                  uint64_t num_outputs)
+{
+    static const tn_dtype rests[] = {TN_DTYPE_NONE, TN_F32, TN_I64};
+    static _Thread_local bool is_trying; // operators of a composite do not ask again
+    uint32_t first = num_inputs <= FEW_INPUTS ? 0 : num_inputs;
+    uint32_t num_tries = 3 * (num_inputs + 1 - first) * TN_NUM_DTYPES;
+    char text[FAIL_TEXT_SIZE];
+    bool found = false;
+    if (is_trying || !(prim->record.infer || prim_is_composite(prim)))
+        return false;
+    fail_save(text);
+    is_trying = true;
+    tn_scope *trial = tn_scope_open(scope->runtime);
+    for (uint32_t i = 0; i < num_tries && trial && !found; i++) {
+        struct trial_dtypes dtypes = {.which = first + i / TN_NUM_DTYPES / 3,
+                                      .dtype = i % TN_NUM_DTYPES,
+                                      .rest = rests[i / TN_NUM_DTYPES % 3]};
+        found = takes_dtypes(trial, prim, inputs, num_inputs, attrs, num_outputs, &dtypes);
+    }
+    tn_scope_close(trial);
+    is_trying = false;
+    fail_restore(text);
+    return found;
+}
+
+static tn_status apply_node(tn_scope *scope, const struct prim *prim,
+                            const tn_array *const *inputs, uint32_t num_inputs,
+                            const void *attrs, tn_array **outputs, uint64_t num_outputs)
+{
+    if (scope->status != TN_OK)
+        return scope->status;
+    tn_status status =
+        try_node(scope, prim, inputs, num_inputs, attrs, outputs, num_outputs);
+    if (status == TN_OK)
+        return status;
+    // Of an operator within a composite, the scope has the failure.
+    bool is_dtype = scope->status ? scope->is_about_dtype : fail_is_dtype();
+    if (status == TN_ERR_ARGUMENT && !is_dtype)
+        is_dtype = is_about_dtypes(scope, prim, inputs, num_inputs, attrs, num_outputs);
+    fail_set_dtype(is_dtype);
+    scope->is_about_dtype = is_dtype;
+    apply_prefix(prim, inputs, num_inputs);
     return scope_take_failure(scope, status);
 }
 
@@ -449,108 +529,4 @@ tn_status graph_apply(tn_scope *scope, const struct prim *prim,
                ? apply_in_dtype(scope, prim, (tn_dtype)dtype, inputs, num_inputs, attrs,
                                 outputs, num_outputs)
                : apply_node(scope, prim, inputs, num_inputs, attrs, outputs, num_outputs);
-}
-
-// --- runtime attributes -----------------------------------------------------------------
-
-// The inputs of a node while they are collected; `few` is enough for most.
-struct given_inputs {
-    const tn_array **items;
-    uint32_t count;
-    const tn_array *few[FEW_INPUTS];
-};
-
-static uint32_t dtypes_of(const tn_array *const *inputs, uint32_t num_inputs)
-{
-    uint32_t set = 0;
-    for (uint32_t i = 0; i < num_inputs; i++)
-        if (inputs[i] && !inputs[i]->weak_kind)
-            set |= TN_DTYPE_BIT(inputs[i]->type.dtype);
-    return set;
-}
-
-// Gives the scalar of a runtime attribute whose value is computed: converted to the dtype
-// that such a scalar has, and a weak number as the attribute itself.
-static tn_status take_computed(tn_scope *scope, const tn_attr_field *field,
-                               const tn_array *array, tn_dtype dtype, uint8_t weak_kind,
-                               tn_array **out)
-{
-    const struct expr *same;
-    char text[TYPE_TEXT];
-    tn_dtype given = array->type.dtype;
-    uint32_t numbers =
-        TN_INTEGER_DTYPES | (field->kind == TN_ATTR_F64 ? TN_FLOAT_DTYPES : 0);
-    bool fits = array->type.rank == 0 && tn_dtype_in(given, numbers);
-    if (!fits)
-        return fail(TN_ERR_ARGUMENT,
-                    "attribute '%s': got %s, expected %s or a scalar of one", field->name,
-                    type_print(&array->type, text), field_expects(field));
-    if (given == dtype && array->weak_kind == weak_kind) {
-        *out = (tn_array *)(uintptr_t)array; // a node's already: see graph_node()
-        return TN_OK;
-    }
-    tn_status status = expr_parse_arrow(scope->runtime, "x -> x", &same);
-    if (status == TN_OK)
-        status = graph_apply_expr(scope, same, TN_IN(array), NULL, NULL, &dtype, out);
-    if (status == TN_OK)
-        (*out)->weak_kind = weak_kind;
-    return status;
-}
-
-// Adds a scalar for each runtime attribute, and resets the attribute's field.
-static tn_status add_runtime(tn_scope *scope, const struct prim *prim, void *attrs,
-                             const tn_array *const *arrays, struct given_inputs *inputs)
-{
-    const tn_attr_table *table = &prim->record.attrs;
-    uint32_t dtypes = dtypes_of(inputs->items, inputs->count);
-    for (uint32_t i = 0; i < prim->num_runtime; i++) {
-        const tn_attr_field *field = &table->fields[prim->runtime[i]];
-        tn_dtype dtype = tn_runtime_dtype(field->kind, dtypes);
-        uint8_t weak_kind = field->kind == TN_ATTR_F64 ? KIND_FLOAT : KIND_SIGNED;
-        tn_array *scalar = NULL;
-        const tn_array *given = arrays[prim->runtime[i]];
-        tn_status status = TN_OK;
-        if (given)
-            status = take_computed(scope, field, given, dtype, weak_kind, &scalar);
-        else if ((scalar =
-                      runtime_number(scope, dtype, field_bits(field, attrs), weak_kind)))
-            scalar->name = field->name;
-        if (status != TN_OK || !scalar)
-            return status != TN_OK ? status : scope->status;
-        inputs->items[inputs->count++] = scalar;
-        attrs_reset(table, prim->runtime[i], attrs);
-    }
-    return TN_OK;
-}
-
-tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
-                        const tn_array *const *inputs, uint32_t num_inputs, void *attrs,
-                        const tn_array *const *arrays, tn_array **outputs,
-                        uint64_t num_outputs)
-{
-    const tn_primitive *record = &prim->record;
-    struct given_inputs all = {.items = all.few, .count = num_inputs};
-    tn_status status = apply_check_inputs(prim, inputs, num_inputs);
-    if (status != TN_OK) {
-        apply_prefix(prim, inputs, num_inputs);
-        return scope_take_failure(scope, status);
-    }
-    if (all.count < record->num_inputs)
-        all.count = record->num_inputs;
-    if (all.count + prim->num_runtime > FEW_INPUTS &&
-        !(all.items = mem_alloc((all.count + prim->num_runtime) * sizeof(*all.items))))
-        return scope_take_failure(scope, TN_ERR_MEMORY);
-    for (uint32_t i = 0; i < all.count; i++)
-        all.items[i] = i < num_inputs ? inputs[i] : NULL;
-    status = add_runtime(scope, prim, attrs, arrays, &all);
-    if (status != TN_OK && scope->status == TN_OK) {
-        apply_prefix(prim, inputs, num_inputs);
-        scope_take_failure(scope, status);
-    }
-    if (status == TN_OK)
-        status =
-            graph_apply(scope, prim, all.items, all.count, attrs, outputs, num_outputs);
-    if (all.items != all.few)
-        mem_free(all.items);
-    return status;
 }

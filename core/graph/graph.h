@@ -82,7 +82,7 @@ struct tn_scope {
     struct arena scratch; // stack for temporary data of the current public function
     tn_status status;     // the first failure
     char *error;          // message of `status`; NULL with a failure: out of memory
-    uint32_t error_kind;  // of the message
+    bool is_about_dtype;  // the message
     struct map imports;   // counted array -> the array of this scope that stands for it
     tn_array **evaluated; // arrays whose values the scope releases
     uint32_t num_evaluated, max_evaluated;

@@ -88,7 +88,9 @@ void tn_scope_clear_error(tn_scope *scope)
 
 uint32_t tn_scope_error_kind(const tn_scope *scope)
 {
-    return scope && scope->status == TN_ERR_ARGUMENT ? scope->error_kind : 0;
+    return scope && scope->status == TN_ERR_ARGUMENT && scope->is_about_dtype
+               ? TN_ERROR_OF_DTYPE
+               : 0;
 }
 
 tn_status scope_take_failure(tn_scope *scope, tn_status status)
@@ -96,7 +98,7 @@ tn_status scope_take_failure(tn_scope *scope, tn_status status)
     if (status != TN_OK && scope->status == TN_OK) {
         scope->status = status;
         scope->error = mem_strdup(fail_text());
-        scope->error_kind = fail_is_dtype() ? TN_ERROR_OF_DTYPE : 0;
+        scope->is_about_dtype = fail_is_dtype();
     }
     return scope->status;
 }

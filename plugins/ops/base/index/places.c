@@ -274,14 +274,17 @@ static tn_status unravel_count(const tn_infer *infer, uint64_t *out_count)
 {
     const ravel_attrs *attrs = infer->attrs;
     *out_count = attrs->dims.count;
-    tn_status status = place_check_shape(infer->host, &attrs->dims);
-    return status ? status : check_integers(infer->host, "x", infer->types[0].dtype);
+    return place_check_shape(infer->host, &attrs->dims);
 }
 
 DECOMPOSE(unravel_index)
 {
     const ravel_attrs *attrs = rule->attrs;
     int64_t inner = 1;
+    tn_status status =
+        check_integers(build->host, "x", build->type(rule->inputs[0])->dtype);
+    if (status)
+        return status;
     for (uint32_t i = 0; i < attrs->dims.count; i++) {
         uint32_t axis = attrs->order ? i : attrs->dims.count - 1 - i;
         int64_t n = attrs->dims.value[axis];
