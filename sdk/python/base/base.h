@@ -11,6 +11,50 @@
 #include <tenon/attr.h>
 #include <tenon/dlpack.h>
 
+// --- guard.c: Python without a GIL ---------------------------------------------------
+
+// What the GIL protects is protected without one by a critical section over each entry of
+// the module. A thread leaves it wherever it would leave the GIL: when it waits.
+struct py_guard {
+#ifdef Py_GIL_DISABLED
+    PyCriticalSection section;
+#else
+    bool unused;
+#endif
+};
+
+#ifdef Py_GIL_DISABLED
+bool guard_init(void);
+void guard_begin(struct py_guard *guard);
+void guard_end(struct py_guard *guard);
+// A list's item as a new reference: another thread may replace it.
+#define item_of_list PyList_GetItemRef
+#else
+static inline bool guard_init(void)
+{
+    return true;
+}
+static inline void guard_begin(struct py_guard *guard)
+{
+    (void)guard;
+}
+static inline void guard_end(struct py_guard *guard)
+{
+    (void)guard;
+}
+static inline PyObject *item_of_list(PyObject *list, Py_ssize_t i)
+{
+    return Py_XNewRef(PyList_GetItem(list, i));
+}
+#endif
+// The value of a key as a new reference; NULL, with an exception set or none.
+PyObject *item_of_dict(PyObject *dict, PyObject *key);
+
+// The first line of each function that Python calls.
+#define PY_GUARD                                                                           \
+    __attribute__((cleanup(guard_end))) struct py_guard guard;                             \
+    guard_begin(&guard)
+
 // --- trees.c: nested dicts, lists and tuples of arrays and other values ---------------
 
 bool trees_init(void);

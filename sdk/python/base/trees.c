@@ -46,10 +46,11 @@ static PyObject *flatten_dict(PyObject *tree, PyObject *leaves)
     Py_ssize_t count = keys ? PyList_Size(keys) : 0;
     PyObject *parts = keys ? PyTuple_New(count) : NULL;
     for (Py_ssize_t i = 0; parts && i < count; i++) {
-        PyObject *item = PyDict_GetItemWithError(tree, PyList_GetItem(keys, i));
+        PyObject *item = item_of_dict(tree, PyList_GetItem(keys, i));
         PyObject *part = item ? flatten(item, leaves) : NULL;
         if (!item && !PyErr_Occurred())
             PyErr_SetString(PyExc_RuntimeError, "a dict changed while it was flattened");
+        Py_XDECREF(item);
         if (!part || PyTuple_SetItem(parts, i, part) != 0)
             Py_CLEAR(parts);
     }
@@ -89,6 +90,7 @@ static PyObject *flatten(PyObject *tree, PyObject *leaves)
 
 PyObject *tree_flatten(PyObject *module, PyObject *tree)
 {
+    PY_GUARD;
     (void)module;
     PyObject *leaves = PyList_New(0);
     PyObject *structure = leaves ? flatten(tree, leaves) : NULL;
@@ -186,6 +188,7 @@ PyObject *tree_of(PyObject *structure, PyObject *const *leaves, uint64_t count)
 // unflatten(structure, leaves): any iterable.
 PyObject *tree_unflatten(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *structure, *iterable;
     if (!PyArg_ParseTuple(args, "OO:unflatten", &structure, &iterable))

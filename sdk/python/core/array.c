@@ -46,6 +46,7 @@ void array_set_watched(PyObject *array, bool is_watched)
 
 PyObject *watch_arrays(PyObject *module, PyObject *change)
 {
+    PY_GUARD;
     (void)module;
     long by = PyLong_AsLong(change);
     if (by == -1 && PyErr_Occurred())
@@ -56,6 +57,7 @@ PyObject *watch_arrays(PyObject *module, PyObject *change)
 
 PyObject *unwatch_array(PyObject *module, PyObject *array)
 {
+    PY_GUARD;
     (void)module;
     if (array_check(array))
         set_watched((struct py_array *)array, py_thread.watching > 0);
@@ -99,6 +101,7 @@ PyObject *array_wrap(tn_array *array, struct py_trace *trace)
 
 static void array_dealloc(PyObject *object)
 {
+    PY_GUARD;
     struct py_array *self = (struct py_array *)object;
     PyTypeObject *type = Py_TYPE(object);
     if (self->weakrefs)
@@ -179,6 +182,7 @@ tn_array *array_get(PyObject *object, const struct py_building *b)
 
 PyObject *alias_array(PyObject *module, PyObject *object)
 {
+    PY_GUARD;
     (void)module;
     struct py_array *self = (struct py_array *)object;
     if (!array_check(object))
@@ -218,6 +222,7 @@ static bool keep_used(struct py_array *self, struct py_array *before)
 
 PyObject *array_replace(PyObject *object, PyObject *other)
 {
+    PY_GUARD;
     struct py_array *self = (struct py_array *)object, *from = (struct py_array *)other;
     bool is_watched = array_check(other) && from->is_watched;
     struct py_building b;
@@ -271,6 +276,7 @@ const tn_type *array_type_of(PyObject *object)
 
 static PyObject *get_shape(PyObject *self, void *unused)
 {
+    PY_GUARD;
     (void)unused;
     const tn_type *type = array_type_of(self);
     PyObject *shape = type ? PyTuple_New(type->rank) : NULL;
@@ -284,6 +290,7 @@ static PyObject *get_shape(PyObject *self, void *unused)
 
 static PyObject *get_dtype(PyObject *self, void *unused)
 {
+    PY_GUARD;
     (void)unused;
     const tn_type *type = array_type_of(self);
     return type ? dtype_object(type->dtype) : NULL;
@@ -291,6 +298,7 @@ static PyObject *get_dtype(PyObject *self, void *unused)
 
 static PyObject *get_ndim(PyObject *self, void *unused)
 {
+    PY_GUARD;
     (void)unused;
     const tn_type *type = array_type_of(self);
     return type ? PyLong_FromLong(type->rank) : NULL;
@@ -306,6 +314,7 @@ static int64_t elements_of(const tn_type *type)
 
 static PyObject *get_size(PyObject *self, void *unused)
 {
+    PY_GUARD;
     (void)unused;
     const tn_type *type = array_type_of(self);
     return type ? PyLong_FromLongLong(elements_of(type)) : NULL;
@@ -313,6 +322,7 @@ static PyObject *get_size(PyObject *self, void *unused)
 
 static PyObject *get_nbytes(PyObject *self, void *unused)
 {
+    PY_GUARD;
     (void)unused;
     const tn_type *type = array_type_of(self);
     return type ? PyLong_FromLongLong(elements_of(type) * tn_dtype_bytes(type->dtype))
@@ -321,6 +331,7 @@ static PyObject *get_nbytes(PyObject *self, void *unused)
 
 static PyObject *get_op(PyObject *self, void *unused)
 {
+    PY_GUARD;
     (void)unused;
     return array_type_of(self)
                ? PyUnicode_FromString(tn_array_op(((struct py_array *)self)->array))
@@ -329,6 +340,7 @@ static PyObject *get_op(PyObject *self, void *unused)
 
 static Py_ssize_t array_length(PyObject *self)
 {
+    PY_GUARD;
     const tn_type *type = array_type_of(self);
     if (type && type->rank == 0)
         PyErr_SetString(PyExc_TypeError, "len() of an array without axes");
@@ -416,6 +428,7 @@ static PyObject *array_power_by(PyObject *x, PyObject *y, PyObject *modulus)
 
 static PyObject *array_compare(PyObject *x, PyObject *y, int op)
 {
+    PY_GUARD;
     static const char *const names[] = {
         [Py_LT] = "base.less/1",    [Py_LE] = "base.less_equal/1",
         [Py_EQ] = "base.equal/1",   [Py_NE] = "base.not_equal/1",
@@ -425,6 +438,7 @@ static PyObject *array_compare(PyObject *x, PyObject *y, int op)
 
 static int array_bool(PyObject *self)
 {
+    PY_GUARD;
     PyObject *number = array_number(self);
     int truth = number ? PyObject_IsTrue(number) : -1;
     Py_XDECREF(number);
@@ -434,6 +448,7 @@ static int array_bool(PyObject *self)
 // The element converted by a function of Python's numbers.
 static PyObject *element_as(PyObject *self, PyObject *(*convert)(PyObject *))
 {
+    PY_GUARD;
     PyObject *number = array_number(self);
     PyObject *result = number ? convert(number) : NULL;
     Py_XDECREF(number);
@@ -457,6 +472,7 @@ static PyObject *array_index(PyObject *self)
 
 static PyObject *array_complex(PyObject *self, PyObject *unused)
 {
+    PY_GUARD;
     (void)unused;
     PyObject *number = array_number(self);
     PyObject *result =

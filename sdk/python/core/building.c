@@ -30,6 +30,7 @@ bool scope_choose_device(tn_scope *scope)
 
 PyObject *set_device(PyObject *module, PyObject *name)
 {
+    PY_GUARD;
     (void)module;
     if (name != Py_None && !PyUnicode_Check(name)) {
         PyErr_SetString(PyExc_TypeError,
@@ -50,6 +51,7 @@ PyObject *set_device(PyObject *module, PyObject *name)
 
 PyObject *current_device(PyObject *module, PyObject *unused)
 {
+    PY_GUARD;
     (void)module, (void)unused;
     return Py_NewRef(py_thread.device ? py_thread.device : Py_None);
 }

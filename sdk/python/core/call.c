@@ -158,7 +158,7 @@ static bool add_dict(struct py_call *c, PyObject *dict, bool is_static)
     bool added = keys && add_word(c, WORD(NODE_DICT, count));
     for (Py_ssize_t i = 0; added && i < count; i++) {
         PyObject *key = PyList_GetItem(keys, i);
-        PyObject *item = Py_XNewRef(PyDict_GetItemWithError(dict, key));
+        PyObject *item = item_of_dict(dict, key);
         if (!item && !PyErr_Occurred())
             PyErr_SetString(PyExc_RuntimeError, "a dict changed while it was flattened");
         Py_hash_t hash = item ? PyObject_Hash(key) : -1;
@@ -179,7 +179,7 @@ static bool add_sequence(struct py_call *c, PyObject *tree, bool is_static)
                  (kind != NODE_SEQUENCE || add_object(c, (PyObject *)Py_TYPE(tree)));
     for (Py_ssize_t i = 0; added && i < count; i++) {
         PyObject *item = is_tuple  ? Py_XNewRef(PyTuple_GetItem(tree, i))
-                         : is_list ? Py_XNewRef(PyList_GetItem(tree, i))
+                         : is_list ? item_of_list(tree, i)
                                    : PySequence_GetItem(tree, i);
         added = item && add_tree(c, item, is_static);
         Py_XDECREF(item);

@@ -19,6 +19,7 @@
 #include <tenon/tenon.h>
 
 struct py_trace;
+struct DLTensor;
 
 // What an object of Python holds of the runtime, in a ring of all such objects: the runtime
 // is closed when the interpreter exits, before it frees them.
@@ -198,8 +199,17 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
 // The one element as a number of Python; NULL with an exception set.
 PyObject *array_number(PyObject *self);
-// from_dlpack(object): an array of another library, in place where the device permits.
-PyObject *from_dlpack(PyObject *module, PyObject *object);
+
+// --- dlpack.c: tensors of other libraries ---
+
+// A tensor of a copy of the elements, row-major without gaps; NULL without memory, with an
+// exception set.
+struct DLManagedTensorVersioned *dlpack_copy(const struct DLTensor *t);
+// The array of a copy of an object's tensor; NULL with an exception or the scope's failure.
+tn_array *dlpack_copied(struct py_building *b, PyObject *object);
+// from_dlpack(object, copy=None): an array of another library, in place where the device
+// permits; with copy a copy, or none, or an error.
+PyObject *from_dlpack(PyObject *module, PyObject *args);
 
 // --- operators.c: any primitive as a function of Python ---
 

@@ -15,16 +15,20 @@ struct py_rules {
 // A call of a rule: a trace of the scope in which it builds.
 struct py_rule_call {
     PyGILState_STATE gil;
+    struct py_guard guard;
     struct py_building b;
 };
 
 static bool rule_begin(struct py_rule_call *c, tn_scope *scope)
 {
     c->gil = PyGILState_Ensure();
+    guard_begin(&c->guard);
     c->b = (struct py_building){.scope = scope, .trace = trace_begin("rule", scope)};
-    if (!c->b.trace)
-        PyGILState_Release(c->gil);
-    return c->b.trace != NULL;
+    if (c->b.trace)
+        return true;
+    guard_end(&c->guard);
+    PyGILState_Release(c->gil);
+    return false;
 }
 
 // The exception that is set, if any, is the failure's cause.
@@ -34,6 +38,7 @@ static tn_status rule_end(struct py_rule_call *c, bool succeeded, const char *ru
         succeeded ? TN_OK
                   : tn_scope_fail(c->b.scope, TN_ERR_ARGUMENT, "rule %s raised", rule);
     trace_end(c->b.trace);
+    guard_end(&c->guard);
     PyGILState_Release(c->gil);
     return status;
 }
@@ -176,6 +181,7 @@ static tn_status rule_vmap(tn_scope *scope, const tn_rule *rule, const int32_t *
 
 PyObject *custom_rules(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *vjp, *jvp, *vmap;
     if (!PyArg_ParseTuple(args, "OOO:custom_rules", &vjp, &jvp, &vmap))
@@ -204,6 +210,7 @@ static tn_status run_graph(tn_scope *scope, tn_array *const *inputs, uint64_t nu
 
 PyObject *custom_call(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *object, *capsule, *list;
     if (!PyArg_ParseTuple(args, "OOO:custom_call", &object, &capsule, &list))

@@ -60,15 +60,12 @@ static bool leaves_collect(struct py_leaves *l, PyObject *tree);
 
 static bool collect_parts(struct py_leaves *l, PyObject *tree)
 {
-    Py_ssize_t at = 0, count = PySequence_Size(tree);
-    PyObject *key, *value;
-    bool collected = true;
-    if (PyDict_Check(tree)) {
-        while (collected && PyDict_Next(tree, &at, &key, &value))
-            collected = leaves_collect(l, value);
-        return collected;
-    }
-    for (; collected && at < count; at++) {
+    bool is_dict = PyDict_Check(tree);
+    PyObject *values = is_dict ? PyDict_Values(tree) : NULL;
+    bool collected = !is_dict || (values && collect_parts(l, values));
+    Py_XDECREF(values);
+    Py_ssize_t count = is_dict ? 0 : PySequence_Size(tree);
+    for (Py_ssize_t at = 0; collected && at < count; at++) {
         PyObject *item = PySequence_GetItem(tree, at);
         collected = item && leaves_collect(l, item);
         Py_XDECREF(item);
@@ -196,12 +193,14 @@ static PyObject *evaluate_trees(PyObject *const *trees, Py_ssize_t count, bool i
 
 PyObject *eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count)
 {
+    PY_GUARD;
     (void)module;
     return evaluate_trees(trees, count, false);
 }
 
 PyObject *async_eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count)
 {
+    PY_GUARD;
     (void)module;
     return evaluate_trees(trees, count, true);
 }
@@ -244,12 +243,14 @@ static PyObject *differentiate(PyObject *args, bool forward)
 
 PyObject *vjp_arrays(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     return differentiate(args, false);
 }
 
 PyObject *jvp_arrays(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     return differentiate(args, true);
 }
@@ -257,6 +258,7 @@ PyObject *jvp_arrays(PyObject *module, PyObject *args)
 // explain(list, as_dot): JSON of tn_explain, or DOT of the graph.
 PyObject *explain_arrays(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *list;
     int as_dot;
@@ -296,6 +298,7 @@ static PyObject *file_arrays(struct py_building *b, const tn_file *file)
 // load(path): a dict of arrays by name.
 PyObject *load_file(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *path;
     struct py_building b;
@@ -321,6 +324,7 @@ PyObject *load_file(PyObject *module, PyObject *args)
 // save(path, names, arrays).
 PyObject *save_file(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *path, *names, *list;
     struct py_building b;
@@ -361,6 +365,7 @@ PyObject *save_file(PyObject *module, PyObject *args)
 // devices(): dicts of every device of every installed backend. Loads the backends.
 PyObject *list_devices(PyObject *module, PyObject *unused)
 {
+    PY_GUARD;
     (void)module, (void)unused;
     tn_device_summary devices[64];
     uint64_t count = 64;
@@ -390,6 +395,7 @@ PyObject *list_devices(PyObject *module, PyObject *unused)
 // stats(): counters of the runtime, and the memory that it holds.
 PyObject *runtime_stats(PyObject *module, PyObject *unused)
 {
+    PY_GUARD;
     (void)module, (void)unused;
     tn_runtime *runtime = runtime_get();
     if (!runtime)

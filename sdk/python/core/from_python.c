@@ -14,6 +14,7 @@ static PyObject *dtype_objects; // a list, by number
 
 PyObject *set_dtypes(PyObject *module, PyObject *list)
 {
+    PY_GUARD;
     (void)module;
     Py_XDECREF(dtype_objects);
     dtype_objects = Py_NewRef(list);
@@ -148,18 +149,25 @@ static bool is_sequence(PyObject *object)
 
 static bool extents_of(struct nested *n, PyObject *object)
 {
-    PyObject *at = object;
+    PyObject *at = Py_NewRef(object);
     while (is_sequence(at)) {
         Py_ssize_t size = PySequence_Size(at);
         if (n->shape.rank == TN_MAX_RANK) {
             PyErr_Format(PyExc_ValueError, "lists nested deeper than %d", TN_MAX_RANK);
+            Py_DECREF(at);
             return false;
         }
         n->shape.extent[n->shape.rank++] = size;
         if (size == 0)
             break;
-        at = PyList_Check(at) ? PyList_GetItem(at, 0) : PyTuple_GetItem(at, 0);
+        PyObject *first =
+            PyList_Check(at) ? item_of_list(at, 0) : Py_NewRef(PyTuple_GetItem(at, 0));
+        Py_DECREF(at);
+        at = first;
+        if (!at)
+            return false;
     }
+    Py_DECREF(at);
     return true;
 }
 
@@ -459,35 +467,12 @@ static tn_array *buffer_array(struct py_building *b, PyObject *object)
 
 // --- any object ---
 
-// The array of an object that has a method which gives it in another form.
-static tn_array *array_by_method(struct py_building *b, PyObject *object,
-                                 const char *method,
-                                 tn_array *(*convert)(struct py_building *, PyObject *))
+static tn_array *array_of_numpy(struct py_building *b, PyObject *object)
 {
-    PyObject *other = PyObject_CallMethod(object, method, NULL);
-    tn_array *x = other ? convert(b, other) : NULL;
+    PyObject *other = PyObject_CallMethod(object, "__array__", NULL);
+    tn_array *x = other ? buffer_array(b, other) : NULL;
     Py_XDECREF(other);
     return x;
-}
-
-static tn_array *capsule_array(struct py_building *b, PyObject *capsule)
-{
-    if (!PyCapsule_IsValid(capsule, "dltensor")) {
-        const char *name =
-            PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
-        if (name && strcmp(name, "used_dltensor") == 0)
-            PyErr_SetString(PyExc_ValueError,
-                            "a DLPack capsule that was taken before: each is taken once");
-        else if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError,
-                         "%R is no DLPack capsule: expected one named \"dltensor\"",
-                         capsule);
-        return NULL;
-    }
-    DLManagedTensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
-    if (!tensor || PyCapsule_SetName(capsule, "used_dltensor") != 0)
-        return NULL;
-    return tn_array_import(b->scope, tensor);
 }
 
 static tn_array *unconverted(struct py_building *b, PyObject *object)
@@ -497,9 +482,9 @@ static tn_array *unconverted(struct py_building *b, PyObject *object)
     if (PyObject_CheckBuffer(object))
         return buffer_array(b, object);
     if (PyObject_HasAttrString(object, "__dlpack__"))
-        return array_by_method(b, object, "__dlpack__", capsule_array);
+        return dlpack_copied(b, object);
     if (PyObject_HasAttrString(object, "__array__"))
-        return array_by_method(b, object, "__array__", buffer_array);
+        return array_of_numpy(b, object);
     PyErr_Format(PyExc_TypeError, "%R of type %R is no array, number or list of numbers",
                  object, (PyObject *)Py_TYPE(object));
     return NULL;
@@ -541,25 +526,4 @@ tn_array *operand_get(struct py_building *b, PyObject *object, bool weak)
     if (!x && !PyErr_Occurred())
         raise_scope(b->scope);
     return x;
-}
-
-PyObject *from_dlpack(PyObject *module, PyObject *object)
-{
-    (void)module;
-    struct py_building b;
-    if (!building_begin(&b))
-        return NULL;
-    tn_array *x = NULL;
-    if (PyCapsule_CheckExact(object))
-        x = capsule_array(&b, object);
-    else
-        x = array_by_method(&b, object, "__dlpack__", capsule_array);
-    if (!x && PyErr_ExceptionMatches(PyExc_AttributeError) &&
-        !PyObject_HasAttrString(object, "__dlpack__")) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "from_dlpack: %R has no __dlpack__", object);
-    }
-    PyObject *result = x || !PyErr_Occurred() ? building_array(&b, x) : NULL;
-    building_end(&b);
-    return result;
 }

@@ -380,6 +380,7 @@ static PyObject *replay_call(PyObject *self, struct py_entry *e, const struct py
 
 static PyObject *function_call(PyObject *object, PyObject *args, PyObject *named)
 {
+    PY_GUARD;
     struct py_function *self = (struct py_function *)object;
     struct py_call c;
     struct py_entry *e = NULL;
@@ -417,6 +418,7 @@ static void drop_functions(struct py_held *held)
 // Function(body, is_static).
 static int function_setup(PyObject *object, PyObject *args, PyObject *named)
 {
+    PY_GUARD;
     struct py_function *self = (struct py_function *)object;
     PyObject *body, *is_static;
     (void)named;
@@ -448,6 +450,7 @@ static int function_traverse(PyObject *object, visitproc visit, void *arg)
 
 static int function_clear(PyObject *object)
 {
+    PY_GUARD;
     struct py_function *self = (struct py_function *)object;
     self->recent = NULL;
     for (uint32_t i = 0; i < TABLE; i++)
@@ -462,6 +465,7 @@ static int function_clear(PyObject *object)
 
 static void function_dealloc(PyObject *object)
 {
+    PY_GUARD;
     struct py_function *self = (struct py_function *)object;
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);

@@ -61,6 +61,7 @@ static bool signature_get(struct py_building *b, PyObject *tuple, struct py_sign
 
 PyObject *graphs_save(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *path, *list, *result = NULL;
     struct py_building b;
@@ -152,6 +153,7 @@ static PyObject *signature_object(const tn_graph_signature *s)
 
 PyObject *graphs_load(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *path;
     const tn_graph_file *file = NULL;

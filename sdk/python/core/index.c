@@ -43,6 +43,7 @@ static PyObject *apply_index(PyObject *x, struct py_index *index)
 
 PyObject *array_subscript(PyObject *self, PyObject *index)
 {
+    PY_GUARD;
     const tn_type *given = array_type_of(self);
     if (!given)
         return NULL;

@@ -273,6 +273,7 @@ static bool find_primitive(struct py_operator *op)
 static PyObject *operator_call(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *names)
 {
+    PY_GUARD;
     struct py_operator *op = (struct py_operator *)self;
     struct py_arguments a;
     struct py_building b;
@@ -305,6 +306,7 @@ static PyObject *apply_operands(const char *name, PyObject *const *operands, uin
 
 PyObject *apply_unary(const char *name, PyObject *x)
 {
+    PY_GUARD;
     return apply_operands(name, &x, 1);
 }
 
@@ -317,6 +319,7 @@ static bool is_operand(PyObject *object)
 
 PyObject *apply_binary(const char *name, PyObject *x, PyObject *y)
 {
+    PY_GUARD;
     PyObject *const operands[] = {x, y};
     if (!is_operand(x) || !is_operand(y))
         Py_RETURN_NOTIMPLEMENTED;
@@ -371,6 +374,7 @@ static PyObject *fit_in_place(PyObject *x, PyObject *result)
 
 PyObject *apply_in_place(const char *name, PyObject *x, PyObject *y)
 {
+    PY_GUARD;
     PyObject *result = apply_binary(name, x, y);
     if (!result || !array_check(result) || !array_check(x))
         return result;
@@ -406,6 +410,7 @@ static bool add_expression_attrs(struct py_building *b, struct attr_room *room,
 
 PyObject *apply_expression(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     const char *text;
     PyObject *arrays, *dict;
@@ -434,6 +439,7 @@ PyObject *apply_expression(PyObject *module, PyObject *args)
 
 static void operator_dealloc(PyObject *object)
 {
+    PY_GUARD;
     struct py_operator *op = (struct py_operator *)object;
     PyTypeObject *type = Py_TYPE(object);
     free(op->id);
@@ -490,6 +496,7 @@ static PyObject *function_of(const char *id, const char *document)
 
 PyObject *make_operator(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     const char *id, *document = "";
     (void)module;
     if (!PyArg_ParseTuple(args, "s|s:operator", &id, &document) || !operator_init())
@@ -499,6 +506,7 @@ PyObject *make_operator(PyObject *module, PyObject *args)
 
 PyObject *list_operators(PyObject *module, PyObject *unused)
 {
+    PY_GUARD;
     (void)module, (void)unused;
     tn_runtime *runtime = runtime_get();
     return runtime ? text_list(tn_primitive_names(runtime)) : NULL;

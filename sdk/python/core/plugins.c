@@ -32,6 +32,7 @@ static PyObject *plugin_row(const tn_plugin_info *info)
 // plugins(): every plugin in the order of search, refused ones too.
 PyObject *list_plugins(PyObject *module, PyObject *unused)
 {
+    PY_GUARD;
     (void)module, (void)unused;
     tn_runtime *runtime = runtime_get();
     PyObject *list = runtime ? PyList_New(0) : NULL;
@@ -52,6 +53,7 @@ PyObject *list_plugins(PyObject *module, PyObject *unused)
 // where the manifest does not list it.
 PyObject *read_plugin_file(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     enum { MOST_BYTES = 16 << 20 };
     const char *id, *name;
     char *text = NULL;
@@ -75,6 +77,7 @@ PyObject *read_plugin_file(PyObject *module, PyObject *args)
 // describe_plugin(file): what a plugin without ops.json would have there. Loads it.
 PyObject *describe_plugin(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     const char *file;
     char *text = NULL;
     (void)module;
@@ -94,6 +97,7 @@ PyObject *describe_plugin(PyObject *module, PyObject *args)
 // verify_plugin(directory): checks all files of a plugin, as loading would.
 PyObject *verify_plugin(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     const char *directory;
     (void)module;
     if (!PyArg_ParseTuple(args, "s:verify_plugin", &directory))

@@ -221,6 +221,7 @@ static PyObject *list_there(PyObject *self)
 
 PyObject *array_tolist(PyObject *self, PyObject *unused)
 {
+    PY_GUARD;
     (void)unused;
     PyObject *there = list_there(self);
     if (there || PyErr_Occurred())
@@ -280,6 +281,7 @@ PyObject *array_number(PyObject *self)
 
 PyObject *array_item(PyObject *self, PyObject *unused)
 {
+    PY_GUARD;
     (void)unused;
     return array_number(self);
 }
@@ -330,6 +332,7 @@ static void fill_view(Py_buffer *view, struct lent *lent, const char *format)
 
 int array_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
+    PY_GUARD;
     view->obj = NULL;
     if (flags & PyBUF_WRITABLE) {
         PyErr_SetString(PyExc_BufferError,
@@ -375,6 +378,7 @@ int array_getbuffer(PyObject *self, Py_buffer *view, int flags)
 
 void array_releasebuffer(PyObject *self, Py_buffer *view)
 {
+    PY_GUARD;
     (void)self;
     struct lent *lent = view->internal;
     tensor_free(lent->tensor);
@@ -385,6 +389,7 @@ void array_releasebuffer(PyObject *self, Py_buffer *view)
 
 static void free_capsule(PyObject *capsule)
 {
+    PY_GUARD;
     if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
         tensor_free(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
     if (PyCapsule_IsValid(capsule, "dltensor")) {
@@ -396,6 +401,7 @@ static void free_capsule(PyObject *capsule)
 
 PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
 {
+    PY_GUARD;
     static char stream_name[] = "stream", version_name[] = "max_version";
     static char device_name[] = "dl_device", copy_name[] = "copy";
     static char *names[] = {stream_name, version_name, device_name, copy_name, NULL};
@@ -421,9 +427,13 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
     int major = 0, minor = 0;
     if (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor))
         return NULL;
-    // Arrays are immutable: a copy differs from the array by nothing that a receiver may
-    // do.
-    DLManagedTensorVersioned *tensor = tensor_of(self, false);
+    int is_copied = copy == Py_None ? 0 : PyObject_IsTrue(copy);
+    DLManagedTensorVersioned *tensor = is_copied < 0 ? NULL : tensor_of(self, false);
+    if (tensor && is_copied) {
+        DLManagedTensorVersioned *own = dlpack_copy(&tensor->dl_tensor);
+        tensor_free(tensor);
+        tensor = own;
+    }
     struct counted_tensor *t = tensor ? counted(tensor) : NULL;
     if (!t)
         return tensor ? PyErr_NoMemory() : NULL;

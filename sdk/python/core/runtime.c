@@ -62,7 +62,8 @@ tn_runtime *runtime_get(void)
         return Py_DECREF(path), NULL;
     const tn_runtime_options options = {.struct_size = sizeof(options),
                                         .plugin_path = *folders ? folders : NULL};
-    tn_status status = tn_runtime_open(&options, &runtime);
+    // Another thread may have opened it while this one looked for folders.
+    tn_status status = runtime ? TN_OK : tn_runtime_open(&options, &runtime);
     Py_XDECREF(path);
     if (status != TN_OK)
         raise_status(status, tn_last_error());
@@ -73,6 +74,7 @@ tn_runtime *runtime_get(void)
 
 PyObject *set_path_finder(PyObject *module, PyObject *function)
 {
+    PY_GUARD;
     (void)module;
     PyObject *before = path_finder;
     path_finder = Py_NewRef(function);
@@ -82,12 +84,14 @@ PyObject *set_path_finder(PyObject *module, PyObject *function)
 
 PyObject *runtime_is_open(PyObject *module, PyObject *unused)
 {
+    PY_GUARD;
     (void)module, (void)unused;
     return PyBool_FromLong(runtime != NULL);
 }
 
 PyObject *runtime_close(PyObject *module, PyObject *unused)
 {
+    PY_GUARD;
     (void)module, (void)unused;
     bool is_idle = work_wait_left();
     if (!is_idle)

@@ -58,6 +58,7 @@ static void drop_graph(struct py_held *held)
 
 static void graph_dealloc(PyObject *object)
 {
+    PY_GUARD;
     struct py_graph *self = (struct py_graph *)object;
     PyTypeObject *type = Py_TYPE(object);
     held_remove(&self->held);
@@ -89,6 +90,7 @@ PyObject *graph_wrap(const tn_graph *graph)
 
 PyObject *graph_address(PyObject *module, PyObject *object)
 {
+    PY_GUARD;
     (void)module;
     const tn_graph *graph = graph_get(object);
     return graph ? PyLong_FromVoidPtr((void *)(uintptr_t)graph) : NULL;
@@ -176,6 +178,7 @@ static PyObject *trace_graph(struct py_building *b, const struct python_body *bo
 
 PyObject *graph_trace(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     static const char *const known[] = {"function",        "vmap",   "cond",
                                         "while_loop",      "scan",   "checkpoint",
@@ -298,6 +301,7 @@ static PyObject *bodies_end(struct bodies *c, bool begun, tn_status status)
 
 PyObject *graph_call(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     py_thread.branches++; // of a file: it may have some
     PyObject *pair, *list;
@@ -313,6 +317,7 @@ PyObject *graph_call(PyObject *module, PyObject *args)
 
 PyObject *control_cond(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *pred, *then, *otherwise, *list;
     struct bodies c;
@@ -331,6 +336,7 @@ PyObject *control_cond(PyObject *module, PyObject *args)
 
 PyObject *control_while(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *body, *cond, *list;
     long long times;
@@ -348,6 +354,7 @@ PyObject *control_while(PyObject *module, PyObject *args)
 
 PyObject *control_scan(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *body, *list;
     tn_scan_call_options options = {.struct_size = sizeof(options)};
@@ -370,6 +377,7 @@ PyObject *control_scan(PyObject *module, PyObject *args)
 
 PyObject *control_checkpoint(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *body, *list;
     struct bodies c;
@@ -452,6 +460,7 @@ static tn_status map_body(tn_scope *scope, struct mapped_body *body,
 
 PyObject *vmap_body(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *list, *in, *result = NULL;
     struct mapped_body body = {0};
@@ -482,6 +491,7 @@ PyObject *vmap_body(PyObject *module, PyObject *args)
 
 PyObject *batch_of(PyObject *module, PyObject *object)
 {
+    PY_GUARD;
     (void)module;
     struct py_array *self = (struct py_array *)object;
     struct py_trace *trace = array_check(object) ? self->trace : NULL;

@@ -69,10 +69,10 @@ def asarray(object, dtype=None, device=None, copy=None):
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    """An array of another library by its __dlpack__(), in place where the device permits."""
+    """An array of another library by its __dlpack__(), in place where the device permits. `copy`: True
+    for a copy; False for none, or a BufferError."""
     _standard._no_device(device)
-    array = _core.from_dlpack(x)
-    return _op("copy")(array) if copy else array
+    return _core.from_dlpack(x, copy)
 
 
 def load(path):

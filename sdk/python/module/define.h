@@ -4,7 +4,7 @@
 #ifndef TENON_PYTHON_DEFINE_H
 #define TENON_PYTHON_DEFINE_H
 
-#include "core.h"
+#include "../core/core.h"
 
 #include <tenon/plugin.h>
 
@@ -18,13 +18,20 @@ struct py_definition {
     tn_input_info inputs[64];
     tn_output_info outputs[8];
     tn_attr_field fields[MAX_ATTRS];
+    void *kept[128]; // memory of the record: texts, code
+    uint32_t num_kept;
+    struct py_definition *next; // of those that are registered
 };
 struct py_definition *definition_create(const char *id, const char *doc, PyObject *inputs,
                                         PyObject *outputs, size_t more);
 // Registers a definition and its kernel, or NULL. False with an exception set.
 bool definition_register(struct py_definition *definition, const tn_kernel *kernel);
-// A copy of a text of Python that lives as long as the process; NULL with an exception.
-char *text_keep(PyObject *text);
+// Copies of bytes, and of a text, that live as long as the definition; NULL with an
+// exception.
+void *definition_keep(struct py_definition *d, const void *bytes, size_t size);
+char *text_keep(struct py_definition *d, PyObject *text);
+// Frees a definition that was not registered; NULL is fine. Returns NULL.
+PyObject *definition_free(struct py_definition *d);
 
 // define_expression(id, doc, expression, inputs, outputs, attributes: a dict of numbers).
 PyObject *define_expression(PyObject *module, PyObject *args);

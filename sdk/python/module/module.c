@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The module tenon._core: the list of its functions.
 #include "define.h"
-#include "trace.h"
+#include "../core/trace.h"
 
 // array(object, dtype or None): a new Array.
 static PyObject *make_array(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     PyObject *object, *kind = Py_None;
     tn_dtype dtype = TN_DTYPE_NONE;
@@ -27,6 +28,7 @@ static PyObject *make_array(PyObject *module, PyObject *args)
 // is_tracing(): whether a body of a function, batch, branch or loop is running.
 static PyObject *is_tracing(PyObject *module, PyObject *unused)
 {
+    PY_GUARD;
     (void)module, (void)unused;
     return PyBool_FromLong(trace_current() != NULL);
 }
@@ -47,7 +49,7 @@ static const char unflatten_text[] =
 
 static PyMethodDef functions[] = {
     {"array", make_array, METH_VARARGS, NULL},
-    {"from_dlpack", from_dlpack, METH_O, NULL},
+    {"from_dlpack", from_dlpack, METH_VARARGS, NULL},
     {"operator", make_operator, METH_VARARGS, NULL},
     {"operators", list_operators, METH_NOARGS, NULL},
     {"plugins", list_plugins, METH_NOARGS, NULL},
@@ -114,8 +116,11 @@ PyMODINIT_FUNC PyInit__core(void)
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;
-    if (!errors_init(module) || !array_init(module) || !trace_init(module) ||
-        !trees_init() || !function_init(module) ||
+#ifdef Py_GIL_DISABLED
+    PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    if (!guard_init() || !errors_init(module) || !array_init(module) ||
+        !trace_init(module) || !trees_init() || !function_init(module) ||
         PyModule_AddStringConstant(module, "version", TN_VERSION) != 0)
         Py_CLEAR(module);
     return module;

@@ -12,7 +12,7 @@
 // binding on: an input that begins elsewhere in its memory is copied to scratch memory by
 // one of modules 1 to 5, and modules 6 to 10 fill outputs, by the size of elements.
 #include "define.h"
-#include "trace.h"
+#include "../core/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -243,6 +243,7 @@ static tn_status shader_plan(const tn_vulkan_plan *plan)
 
 PyObject *compile_glsl(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     const char *text, *name;
     Py_ssize_t size;
@@ -282,11 +283,8 @@ static bool add_modules(struct py_shader *shader, PyObject *modules)
         char *bytes = NULL;
         Py_ssize_t size = 0;
         bool has_bytes = item && PyBytes_AsStringAndSize(item, &bytes, &size) == 0;
-        void *code = has_bytes ? malloc((size_t)size + 1) : NULL;
-        if (code)
-            memcpy(code, bytes, (size_t)size);
-        else if (has_bytes)
-            PyErr_NoMemory();
+        void *code =
+            has_bytes ? definition_keep(&shader->definition, bytes, (size_t)size) : NULL;
         Py_XDECREF(item);
         if (!code)
             return false;
@@ -302,6 +300,7 @@ static bool add_modules(struct py_shader *shader, PyObject *modules)
 
 PyObject *define_shader(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     static const tn_operand_rule rules[] = {{TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS, 0, 0}};
     const char *id, *doc;
@@ -314,7 +313,7 @@ PyObject *define_shader(PyObject *module, PyObject *args)
     struct py_shader *shader = (struct py_shader *)definition_create(
         id, doc, inputs, outputs, sizeof(struct py_shader) - sizeof(struct py_definition));
     if (!shader || !add_modules(shader, modules))
-        return NULL;
+        return definition_free((struct py_definition *)shader);
     shader->code = code;
     tn_attr_field *fields = shader->definition.fields;
     fields[0] = (tn_attr_field)TN_INT_LIST_FIELD(struct py_shader_attrs, launch,
@@ -340,17 +339,18 @@ PyObject *define_shader(PyObject *module, PyObject *args)
                                  .name = "python",
                                  .priority = 900,
                                  TN_OPERANDS(rules),
-                                 .features = text_keep(features),
+                                 .features = text_keep(&shader->definition, features),
                                  .scratch_size = shader_scratch,
                                  .payload = &shader->payload};
-    if (!shader->kernel.features)
-        return NULL;
-    return definition_register(&shader->definition, &shader->kernel) ? Py_NewRef(Py_None)
-                                                                     : NULL;
+    return shader->kernel.features &&
+                   definition_register(&shader->definition, &shader->kernel)
+               ? Py_NewRef(Py_None)
+               : definition_free(&shader->definition);
 }
 
 PyObject *apply_shader(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     const char *id;
     PyObject *list, *launch, *object, *outputs[8];

@@ -7,20 +7,38 @@
 #include <string.h>
 #include <tenon/ffi.h>
 
-char *text_keep(PyObject *text)
+static struct py_definition *registered;
+
+void *definition_keep(struct py_definition *d, const void *bytes, size_t size)
+{
+    bool has_room = d->num_kept < sizeof(d->kept) / sizeof(d->kept[0]);
+    void *copy = has_room ? malloc(size + 1) : NULL;
+    if (!copy)
+        return PyErr_NoMemory();
+    memcpy(copy, bytes, size);
+    ((char *)copy)[size] = 0;
+    return d->kept[d->num_kept++] = copy;
+}
+
+char *text_keep(struct py_definition *d, PyObject *text)
 {
     const char *bytes = PyUnicode_AsUTF8AndSize(text, NULL);
-    char *copy = bytes ? strdup(bytes) : NULL;
-    if (bytes && !copy)
-        PyErr_NoMemory();
-    return copy;
+    return bytes ? definition_keep(d, bytes, strlen(bytes)) : NULL;
+}
+
+PyObject *definition_free(struct py_definition *d)
+{
+    for (uint32_t i = 0; d && i < d->num_kept; i++)
+        free(d->kept[i]);
+    free(d);
+    return NULL;
 }
 
 // The name at position i of a sequence, kept; NULL with an exception set.
-static char *name_at(PyObject *names, Py_ssize_t i)
+static char *name_at(struct py_definition *d, PyObject *names, Py_ssize_t i)
 {
     PyObject *item = PySequence_GetItem(names, i);
-    char *name = item ? text_keep(item) : NULL;
+    char *name = item ? text_keep(d, item) : NULL;
     Py_XDECREF(item);
     return name;
 }
@@ -48,8 +66,8 @@ struct py_definition *definition_create(const char *id, const char *doc, PyObjec
         return PyErr_NoMemory(), NULL;
     d->record = (tn_primitive){
         .struct_size = sizeof(d->record),
-        .id = strdup(id),
-        .doc = strdup(doc),
+        .id = definition_keep(d, id, strlen(id)),
+        .doc = definition_keep(d, doc, strlen(doc)),
         .inputs = num_inputs ? d->inputs : NULL,
         .outputs = d->outputs,
         .num_inputs = num_inputs,
@@ -59,16 +77,14 @@ struct py_definition *definition_create(const char *id, const char *doc, PyObjec
     };
     bool complete = d->record.id && d->record.doc;
     for (uint32_t i = 0; complete && i < num_inputs; i++) {
-        d->inputs[i] = (tn_input_info){name_at(inputs, i), "an array", 0, TN_ALL_DTYPES};
+        d->inputs[i] = (tn_input_info){name_at(d, inputs, i), "an array", 0, TN_ALL_DTYPES};
         complete = d->inputs[i].name != NULL;
     }
     for (uint32_t i = 0; complete && i < num_outputs; i++) {
-        d->outputs[i] = (tn_output_info){.name = name_at(outputs, i), .doc = "an array"};
+        d->outputs[i] = (tn_output_info){.name = name_at(d, outputs, i), .doc = "an array"};
         complete = d->outputs[i].name != NULL;
     }
-    if (!complete && !PyErr_Occurred())
-        PyErr_NoMemory();
-    return complete ? d : NULL; // what is left of an incomplete one is little
+    return complete ? d : (void *)definition_free(d);
 }
 
 // The host table by which primitives are registered; NULL with an exception set.
@@ -93,9 +109,13 @@ bool definition_register(struct py_definition *definition, const tn_kernel *kern
         return false;
     tn_status status = service->add(host, &definition->record, &kernel, kernel ? 1 : 0);
     // A record that is refused is the author's mistake.
-    if (status != TN_OK)
+    if (status != TN_OK) {
         raise_status(status == TN_ERR_REFUSED ? TN_ERR_ARGUMENT : status, tn_last_error());
-    return status == TN_OK;
+        return false;
+    }
+    definition->next = registered;
+    registered = definition;
+    return true;
 }
 
 // --- expressions ---
@@ -114,7 +134,7 @@ static bool add_fields(struct py_definition *d, PyObject *attributes)
             PyErr_Format(PyExc_ValueError, "more than %d attributes", MAX_ATTRS);
             return false;
         }
-        d->fields[count] = (tn_attr_field){.name = text_keep(key),
+        d->fields[count] = (tn_attr_field){.name = text_keep(d, key),
                                            .doc = "a number",
                                            .kind = TN_ATTR_F64,
                                            .offset = count * sizeof(double),
@@ -132,6 +152,7 @@ static bool add_fields(struct py_definition *d, PyObject *attributes)
 
 PyObject *define_expression(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     const char *id, *doc, *text;
     PyObject *inputs, *outputs, *attributes;
@@ -140,17 +161,17 @@ PyObject *define_expression(PyObject *module, PyObject *args)
         return NULL;
     struct py_definition *d = definition_create(id, doc, inputs, outputs, 0);
     if (!d || !add_fields(d, attributes))
-        return NULL;
-    d->record.expr = strdup(text);
-    if (!d->record.expr)
-        return PyErr_NoMemory();
-    return definition_register(d, NULL) ? Py_NewRef(Py_None) : NULL;
+        return definition_free(d);
+    d->record.expr = definition_keep(d, text, strlen(text));
+    return d->record.expr && definition_register(d, NULL) ? Py_NewRef(Py_None)
+                                                          : definition_free(d);
 }
 
 // --- C functions ---
 
 PyObject *define_callback(PyObject *module, PyObject *args)
 {
+    PY_GUARD;
     (void)module;
     const char *id, *signature;
     PyObject *number;
