@@ -212,7 +212,7 @@ Test(adapter, a_training_that_runs_away_changes_nothing)
         const char *wrong, *message;
     } rows[] = {
         {1e38, 9, NULL, "step 2 of 9: the loss is nan: a lower rate may help"},
-        {1e300, 1, NULL, "the adapter's blk.0.attn_q.weight.lora_a: value 0 of 64 is -inf"},
+        {1e300, 1, NULL, "the adapter's blk.0.attn_q.weight.lora_a: value 0 of 64 is "},
         {1e-3, 1, "output_norm.weight",
          "step 1 of 1: the loss is nan: weights of the model, or of its adapter, are NaN "
          "or infinite, or too large"},
@@ -230,7 +230,8 @@ Test(adapter, a_training_that_runs_away_changes_nothing)
             before = surprise(lm, f.ids, 33);
         }
         cr_assert(eq(int, tn_lm_train_adapter(lm, f.ids, 33, &how), TN_ERR_REFUSED));
-        check_message(rows[i].message);
+        // A rate of 1e300 gives an infinity, or NaN where products are not fused.
+        check_says(tn_lm_error(), rows[i].message);
         if (!f.wrong)
             cr_assert(eq(dbl, surprise(lm, f.ids, 33), before));
         tn_lm_close(lm);

@@ -10,11 +10,13 @@
 #include <tenon/file.h>
 
 tn_runtime *rt;
-static char folder[] = "/tmp/tenon-train-XXXXXX", path_text[4][256];
+#define TEMPLATE "/tmp/tenon-train-XXXXXX"
+static char folder[] = TEMPLATE, path_text[4][256];
 
 void train_begin(void)
 {
     cr_assert(eq(int, tn_runtime_open(NULL, &rt), TN_OK), "%s", tn_last_error());
+    memcpy(folder, TEMPLATE, sizeof(folder)); // a worker may have what the one before left
     cr_assert(mkdtemp(folder) != NULL);
 }
 
