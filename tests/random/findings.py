@@ -51,6 +51,8 @@ FINDINGS = [
      [np.array(0.14391196, F4)], 2, None),
     ('a middle that cancels', 'nanmedian(x)', [np.array([-11.03603744506836, 10.86817022, NAN, INF, -INF], F4)],
      [np.array(-0.08393383, F4)], 1, None),
+    ('slopes at vectors of zeros', 'normalize(x) * 0.0009765625, normalize(x, p=3, axis=0)', [np.zeros((1, 3))], [np.full((1, 3), 1e12 / 1024), np.full((1, 3), 1e12)], 2,
+     [np.ones((1, 3))]),
     ('tangents of equal maxima', 'max_pool2d(x, window=[2, 2])', [np.ones((1, 2, 2, 1))], [np.full((1, 1, 1, 1), 5.0)], 0,
      [np.array([5.0, 2, 3, 4]).reshape(1, 2, 2, 1)]),
     ('a product of one complex number', 'cumprod(x)', [np.array([complex(INF, 3), 1j])], [np.array([complex(INF, 3), complex(NAN, INF)])], 0, None),

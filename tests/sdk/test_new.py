@@ -48,6 +48,7 @@ REFUSED = [
     (["backed", "ok"], "did you mean 'tenon new backend'?"),
     (["kernels", "ok"], "--for"),
     (["kernels", "ok", "--for", "nn.softmax", "--glsl"], "leave --glsl out"),
+    (["kernels", "ok", "--for", "nn.linear"], "is made of other primitives"),
 ]
 
 

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -327,6 +328,22 @@ static int run_model(const struct command *self, int argc, char **argv)
     return failed;
 }
 
+// The primitive, or its newest revision before that has kernels. NULL: a composite has
+// none.
+static const tn_primitive *with_kernels(tn_runtime *runtime, const tn_primitive *primitive)
+{
+    const char *slash = strrchr(primitive->id, '/');
+    unsigned long revision = strtoul(slash + 1, NULL, 10);
+    const tn_primitive *found = primitive;
+    while (found && !found->infer && !found->expr && revision-- > 1) {
+        char id[256];
+        snprintf(id, sizeof(id), "%.*s/%lu", (int)(slash - primitive->id), primitive->id,
+                 revision);
+        found = tn_primitive_find(runtime, id);
+    }
+    return found && (found->infer || found->expr) ? found : NULL;
+}
+
 // The primitive belongs to the runtime, which stays open while the files are written.
 static int write_kernels(struct new_options *o)
 {
@@ -335,9 +352,13 @@ static int write_kernels(struct new_options *o)
     if (failed)
         return failed;
     o->runtime = runtime;
-    o->primitive = tn_primitive_find(runtime, o->target);
-    failed =
-        o->primitive ? write_project(o, new_kernels_add) : no_primitive(runtime, o->target);
+    const tn_primitive *target = tn_primitive_find(runtime, o->target);
+    o->primitive = target ? with_kernels(runtime, target) : NULL;
+    failed = o->primitive ? write_project(o, new_kernels_add)
+             : target     ? misuse("%s is made of other primitives: kernels are for those, "
+                                       "which 'tenon why op' shows",
+                                   target->id)
+                          : no_primitive(runtime, o->target);
     if (!failed)
         say("  tenon op %s\n", o->primitive->id);
     tn_runtime_close(runtime);

@@ -4,7 +4,8 @@
 
 // --- lengths ----------------------------------------------------------------------------
 
-// (sum(abs(x) ** p) along `axis`) ** (1 / p), with the axis kept or not.
+// (sum(abs(x) ** p) along `axis`) ** (1 / p), with the axis kept or not. Its slope at a
+// vector of zeros is 0, as PyTorch's.
 static tn_array *length_of(const tn_build *build, tn_array *x, double p, int64_t axis,
                            int64_t keepdims)
 {
@@ -18,10 +19,11 @@ static tn_array *length_of(const tn_build *build, tn_array *x, double p, int64_t
     tn_attr_list attrs = p == 1 || p == 2 ? TN_NO_ATTRS : tn_attrs("p", p);
     tn_array *sum =
         summed_over(build, build->expr(build, power, TN_IN(x), attrs), axis, keepdims);
-    return p == 1 ? sum
-           : p == 2
-               ? build->expr(build, "s -> sqrt(s)", TN_IN(sum), TN_NO_ATTRS)
-               : build->expr(build, "s -> pow(s, q)", TN_IN(sum), tn_attrs("q", 1 / p));
+    return p == 1   ? sum
+           : p == 2 ? build->expr(build, "s -> s == 0 ? 0 : sqrt(s == 0 ? 1 : s)",
+                                  TN_IN(sum), TN_NO_ATTRS)
+                    : build->expr(build, "s -> s == 0 ? 0 : pow(s == 0 ? 1 : s, q)",
+                                  TN_IN(sum), tn_attrs("q", 1 / p));
 }
 
 static tn_status check_norm(const tn_host *host, double p)
