@@ -21,6 +21,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 
 import wheel_file
@@ -29,7 +30,8 @@ HERE = pathlib.Path(__file__).resolve().parent.parent  # sdk/python
 ROOT = HERE.parent.parent
 LIBRARY = "libtenon.so.0"
 PLUGINS = "tenon/lib/tenon/plugins"  # in a wheel
-TAG = "cp311-abi3"
+CPYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
+TAG = f"{CPYTHON}-{CPYTHON}t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "cp311-abi3"
 
 
 def fail(text):
