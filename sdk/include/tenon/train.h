@@ -2,19 +2,18 @@
 // For applications: training of networks, on libtenon: parameters by name, layers as
 // functions, one step as one traced function, data, checkpoints.
 //
-//   #include <tenon/train.h> // link with -ltenon-train; pkg-config knows it as
-//   "tenon-train"
+//   #include <tenon/train.h> // link with -ltenon-train: pkg-config tenon-train
 //
-//   static tn_array *loss(tn_net *n, tn_array *const *in, void *user) // in: a batch's
-//   columns
+//   static tn_array *loss(tn_net *n, tn_array *const *batch, void *user)
 //   {
-//       tn_array *h = tn_op(n->scope, "nn.relu", TN_IN(tn_net_linear(n, "in", in[0], 128)),
-//       TN_NO_ATTRS); return tn_net_loss(n, tn_net_linear(n, "out", h, 10), in[1]);
+//       tn_array *h = tn_net_linear(n, "in", batch[0], 128);
+//       h = tn_op(n->scope, "nn.relu", TN_IN(h), TN_NO_ATTRS);
+//       return tn_net_loss(n, tn_net_linear(n, "out", h, 10), batch[1]);
 //   }
-//   tn_params_create(rt, 1, &params);
-//   tn_trainer_create(params, loss, NULL, &(tn_trainer_options){.optimiser = "adam"},
-//   &trainer); tn_fit(trainer, loader, &(tn_fit_options){.steps = 1000, .save =
-//   "model.safetensors"});
+//
+//   tn_params_create(runtime, 1, &params);
+//   tn_trainer_create(params, loss, NULL, NULL, &trainer); // Adam
+//   tn_fit(trainer, loader, &(tn_fit_options){.steps = 1000, .save = "m.safetensors"});
 //
 // Path of data. A table holds rows in the host's memory. A loader shuffles row numbers by
 // its seed and the epoch alone, gathers batches on a thread ahead of their use, and gives
