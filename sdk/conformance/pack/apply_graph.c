@@ -156,6 +156,31 @@ static tn_status build_call(const tn_build *build, const tn_graph *graph,
     return tn_graph_call(build->scope, graph, inputs, num_inputs, outputs, num_outputs);
 }
 
+static tn_status build_vjp(const tn_build *build, tn_array *const *outputs,
+                           tn_array *const *cotangents, uint64_t num_outputs,
+                           tn_array *const *wrt, uint64_t num_wrt, tn_array **gradients)
+{
+    return tn_vjp(build->scope, outputs, cotangents, num_outputs, wrt, num_wrt, gradients);
+}
+
+static tn_status build_jvp(const tn_build *build, tn_array *const *outputs,
+                           uint64_t num_outputs, tn_array *const *wrt,
+                           tn_array *const *tangents, uint64_t num_wrt,
+                           tn_array **out_tangents)
+{
+    return tn_jvp(build->scope, outputs, num_outputs, wrt, tangents, num_wrt, out_tangents);
+}
+
+static tn_status build_vmap(const tn_build *build, tn_build_body body, void *user,
+                            tn_array *const *inputs, const int32_t *in_axes,
+                            uint64_t num_inputs, tn_array **outputs,
+                            const int32_t *out_axes, uint64_t num_outputs)
+{
+    struct rule_body own = {body, user, build->host};
+    return tn_vmap_call(build->scope, body ? call_own : NULL, &own, inputs, in_axes,
+                        num_inputs, outputs, out_axes, num_outputs);
+}
+
 // Rules get NULL for an input that is not given, or was not built.
 static const tn_type *build_type(const tn_array *array)
 {
@@ -173,5 +198,8 @@ tn_build graph_build(tn_scope *scope, const tn_host *host)
                       .scalar = build_scalar,
                       .type = build_type,
                       .trace = build_trace,
-                      .call = build_call};
+                      .call = build_call,
+                      .vjp = build_vjp,
+                      .jvp = build_jvp,
+                      .vmap = build_vmap};
 }
