@@ -230,7 +230,7 @@ static tn_status read_tensor(const DLTensor *tensor, struct given_memory *given)
                     tensor->device.device_type, tensor->device.device_id);
     if (tensor->ndim > 0 && !tensor->shape)
         return fail(TN_ERR_ARGUMENT, "a tensor of %d axes without a shape", tensor->ndim);
-    for (int32_t i = 0; i < tensor->ndim && i < TN_MAX_RANK; i++)
+    for (int32_t i = 0; tensor->ndim <= TN_MAX_RANK && i < tensor->ndim; i++)
         type.extent[i] = tensor->shape[i];
     status = type_check(&type);
     if (status != TN_OK)

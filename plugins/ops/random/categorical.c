@@ -44,10 +44,9 @@ static tn_status find_extents(const tn_build *build, const categorical_attrs *at
         if (i != out->axis)
             batch->value[batch->count++] = logits->extent[i];
     out->result = attrs->shape.given ? attrs->shape : *batch;
-    uint32_t more = out->result.count - batch->count;
-    bool fits =
-        out->result.count >= batch->count &&
-        memcmp(out->result.value + more, batch->value, batch->count * sizeof(int64_t)) == 0;
+    bool fits = out->result.count >= batch->count &&
+                memcmp(out->result.value + (out->result.count - batch->count), batch->value,
+                       batch->count * sizeof(int64_t)) == 0;
     if (!fits)
         return host->fail(
             host, TN_ERR_ARGUMENT, "shape is %s, expected one that ends in %s",
