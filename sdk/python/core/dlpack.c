@@ -216,9 +216,10 @@ static PyObject *import_capsule(struct py_building *b, PyObject *capsule, int co
     if (!take(capsule, &taken))
         return NULL;
     const DLTensor *t = tensor_of_taken(&taken);
-    const void *first = t ? (const char *)t->data + t->byte_offset : NULL;
+    const char *data = t ? t->data : NULL;
+    uint64_t offset = t ? t->byte_offset : 0;
     tn_array *x = copy == 1 ? import_copied(b, &taken) : import_taken(b, &taken);
-    if (x && copy == 0 && !is_in_place(b, x, first))
+    if (x && copy == 0 && !is_in_place(b, x, data ? data + offset : NULL))
         PyErr_SetString(PyExc_BufferError, "from_dlpack: copy=False, and the device has "
                                            "memory of its own: it can only be copied");
     return PyErr_Occurred() ? NULL : building_array(b, x);
