@@ -363,9 +363,8 @@ static uint32_t used_features(void)
 //
 // On another Xeon (Sapphire Rapids, the core of a virtual machine), in turns with MKL, of
 // f32 1024 x 1024 x 1024 OpenBLAS reaches 153 (MKL 156) and panels 137 (MKL 148), 2048 x
-// 2048 x 2048 157 (158) and 147 (158), 384 x 16384 x 384 137 and 135; of f64 512 x 512 x
-// 512 62 and
-// 71. Several threads share one copy of b in panels: 1024 x 1024 x 1024 on 16 takes 2.2 ms.
+// 2048 x 2048 157 (158) and 147 (158), 384 x 16384 x 384 137 and 135; of f64 62 and 71 for
+// 512 x 512 x 512. Several threads share one copy of b in panels.
 #define LARGE_SIDE 1024
 static bool panels_are_faster(const struct product *p, uint32_t workers)
 {
