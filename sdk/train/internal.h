@@ -46,6 +46,7 @@ struct train_param {
     tn_array *value;              // kept
     tn_array *state[MOST_STATES]; // of the optimiser, kept; NULL: none yet
     bool used;                    // by a layer
+    bool is_state;                // of a layer: not trained
 };
 
 struct tn_params {
@@ -53,10 +54,11 @@ struct tn_params {
     uint64_t seed, step;
     struct train_param *items;
     uint64_t count, room;
-    bool fixed;             // the step is traced: no parameter can be added
-    tn_array *const *place; // while a body is traced: what stands for each parameter
-    char optimiser[32];     // whose state there is; "": none
-    char *source;           // the checkpoint that was read; NULL: none
+    bool fixed; // the step is traced: no parameter can be added
+    // While a body is traced: what stands for each parameter. Of a state, its last value.
+    tn_array **place;
+    char optimiser[32]; // whose state there is; "": none
+    char *source;       // the checkpoint that was read; NULL: none
 };
 
 // The index of a parameter, or -1.
@@ -65,6 +67,14 @@ int64_t params_find(const struct tn_params *params, const char *name);
 // Adds a parameter. Takes a reference to `value`, on success only.
 tn_status params_add(struct tn_params *params, const char *name, tn_array *value,
                      struct train_param **out_param);
+
+// --- layers (layers.c) ------------------------------------------------------------------
+
+// Fails with the layer's name and what it got, unless x has `least` to `most` axes.
+bool layer_fits(tn_net *net, const char *layer, const char *name, const tn_array *x,
+                int32_t least, int32_t most);
+// The extent of the last axis: its channels.
+int64_t layer_width(const tn_array *x);
 
 // The set that a trainer changes (trainer.c).
 tn_params *trainer_params(const tn_trainer *trainer);

@@ -2,12 +2,10 @@
 // Layers: operators of pack "nn" and "base" with parameters that are made at first use.
 #include <math.h>
 #include <stdio.h>
-#include <tenon/control.h>
 #include "internal.h"
 
-// Fails with the layer's name and what it got, unless x has a rank in the range.
-static bool axes_fit(tn_net *net, const char *layer, const char *name, const tn_array *x,
-                     int32_t least, int32_t most)
+bool layer_fits(tn_net *net, const char *layer, const char *name, const tn_array *x,
+                int32_t least, int32_t most)
 {
     char text[SHAPE_TEXT];
     if (!x || tn_scope_status(net->scope))
@@ -15,15 +13,17 @@ static bool axes_fit(tn_net *net, const char *layer, const char *name, const tn_
     const tn_type *type = tn_array_type(x);
     if (type->rank >= least && type->rank <= most)
         return true;
-    tn_scope_fail(net->scope, TN_ERR_ARGUMENT, "%s '%s%s': x is %s, expected %d%s axes",
-                  layer, net->path, name, train_shape_text(type, text), least,
-                  most == least ? ""
-                  : least == 1  ? " or more"
-                                : " at least");
+    char most_text[32] = "";
+    if (most > least)
+        snprintf(most_text, sizeof(most_text), " to %d", most);
+    bool named = net->path[0] || name[0];
+    tn_scope_fail(net->scope, TN_ERR_ARGUMENT, "%s%s%s%s%s: x is %s, expected %d%s axes",
+                  layer, named ? " '" : "", net->path, name, named ? "'" : "",
+                  train_shape_text(type, text), least, most_text);
     return false;
 }
 
-static int64_t last_extent(const tn_array *x)
+int64_t layer_width(const tn_array *x)
 {
     const tn_type *type = tn_array_type(x);
     return type->extent[type->rank - 1];
@@ -31,9 +31,9 @@ static int64_t last_extent(const tn_array *x)
 
 tn_array *tn_net_linear(tn_net *net, const char *name, tn_array *x, int64_t outputs)
 {
-    if (!axes_fit(net, "linear", name, x, 1, TN_MAX_RANK))
+    if (!layer_fits(net, "linear", name, x, 1, TN_MAX_RANK))
         return NULL;
-    int64_t inputs = last_extent(x);
+    int64_t inputs = layer_width(x);
     double bound = inputs ? 1 / sqrt((double)inputs) : 0;
     tn_net_enter(net, name, 0);
     tn_array *w = tn_net_param(net, "weight", TN_SHAPE(outputs, inputs), "uniform", bound);
@@ -47,8 +47,14 @@ tn_array *tn_net_linear(tn_net *net, const char *name, tn_array *x, int64_t outp
 tn_array *tn_net_embedding(tn_net *net, const char *name, tn_array *ids, int64_t count,
                            int64_t width)
 {
-    if (!axes_fit(net, "embedding", name, ids, 0, TN_MAX_RANK - 1))
+    if (!layer_fits(net, "embedding", name, ids, 0, TN_MAX_RANK - 1))
         return NULL;
+    if (!tn_dtype_in(tn_array_type(ids)->dtype, TN_INTEGER_DTYPES)) {
+        tn_scope_fail(net->scope, TN_ERR_ARGUMENT,
+                      "embedding '%s%s': ids are %s, expected whole numbers", net->path,
+                      name, tn_dtype_name(tn_array_type(ids)->dtype));
+        return NULL;
+    }
     tn_net_enter(net, name, 0);
     tn_array *w = tn_net_param(net, "weight", TN_SHAPE(count, width), "normal", 1);
     tn_net_leave(net);
@@ -57,29 +63,13 @@ tn_array *tn_net_embedding(tn_net *net, const char *name, tn_array *ids, int64_t
 
 tn_array *tn_net_norm(tn_net *net, const char *name, tn_array *x)
 {
-    if (!axes_fit(net, "norm", name, x, 1, TN_MAX_RANK))
+    if (!layer_fits(net, "norm", name, x, 1, TN_MAX_RANK))
         return NULL;
     tn_net_enter(net, name, 0);
-    tn_array *w = tn_net_param(net, "weight", TN_SHAPE(last_extent(x)), "ones", 1);
-    tn_array *b = tn_net_param(net, "bias", TN_SHAPE(last_extent(x)), "zeros", 1);
+    tn_array *w = tn_net_param(net, "weight", TN_SHAPE(layer_width(x)), "ones", 1);
+    tn_array *b = tn_net_param(net, "bias", TN_SHAPE(layer_width(x)), "zeros", 1);
     tn_net_leave(net);
     return tn_op(net->scope, "nn.layer_norm/1", TN_IN(x, w, b), TN_NO_ATTRS);
-}
-
-tn_array *tn_net_conv2d(tn_net *net, const char *name, tn_array *x, int64_t outputs,
-                        int64_t size, int64_t stride, int64_t padding)
-{
-    if (!axes_fit(net, "conv2d", name, x, 4, 4))
-        return NULL;
-    int64_t inputs = last_extent(x);
-    double bound = inputs > 0 && size > 0 ? 1 / sqrt((double)(inputs * size * size)) : 0;
-    tn_net_enter(net, name, 0);
-    tn_array *w = tn_net_param(net, "weight", TN_SHAPE(outputs, size, size, inputs),
-                               "uniform", bound);
-    tn_array *b = tn_net_param(net, "bias", TN_SHAPE(outputs), "uniform", bound);
-    tn_net_leave(net);
-    return tn_op(net->scope, "nn.conv2d/1", TN_IN(x, w, b),
-                 tn_attrs("stride", TN_INTS(stride), "padding", TN_INTS(padding)));
 }
 
 // [batch, time, width] as [batch, heads, time, width / heads].
@@ -97,10 +87,10 @@ tn_array *tn_net_attention(tn_net *net, const char *name, tn_array *x, int64_t h
 {
     static const char *const names[] = {"q", "k", "v"};
     tn_scope *s = net->scope;
-    if (!axes_fit(net, "attention", name, x, 3, 3))
+    if (!layer_fits(net, "attention", name, x, 3, 3))
         return NULL;
     const tn_type *type = tn_array_type(x);
-    int64_t width = last_extent(x);
+    int64_t width = layer_width(x);
     if (heads < 1 || width % heads) {
         tn_scope_fail(
             s, TN_ERR_ARGUMENT,
@@ -120,57 +110,6 @@ tn_array *tn_net_attention(tn_net *net, const char *name, tn_array *x, int64_t h
     y = tn_net_linear(net, "out", y, width);
     tn_net_leave(net);
     return y;
-}
-
-// --- the LSTM ---------------------------------------------------------------------------
-
-// Carried: h and c, [batch, width]. Sliced: the gates' share of the input. The weight of h
-// is captured.
-static tn_status lstm_step(tn_scope *s, tn_array *const *in, uint64_t num_in,
-                           tn_array **out, uint64_t num_out, void *user)
-{
-    (void)num_in, (void)num_out;
-    tn_array *gates =
-        tn_op(s, "base.add/1",
-              TN_IN(in[2], tn_op(s, "base.matmul/1", TN_IN(in[0], user), TN_NO_ATTRS)),
-              TN_NO_ATTRS);
-    tn_array *part[4] = {NULL};
-    tn_op_n(s, "base.split/1", TN_IN(gates), tn_attrs("sections", 4, "axis", -1), part, 4);
-    out[1] = tn_expr(s, "i, f, g, c -> c / (1 + exp(-f)) + tanh(g) / (1 + exp(-i))",
-                     TN_IN(part[0], part[1], part[2], in[1]), TN_NO_ATTRS);
-    out[0] =
-        tn_expr(s, "o, c -> tanh(c) / (1 + exp(-o))", TN_IN(part[3], out[1]), TN_NO_ATTRS);
-    out[2] = out[0];
-    return tn_scope_status(s);
-}
-
-tn_array *tn_net_lstm(tn_net *net, const char *name, tn_array *x, int64_t width)
-{
-    tn_scope *s = net->scope;
-    if (!axes_fit(net, "lstm", name, x, 3, 3))
-        return NULL;
-    const tn_type *type = tn_array_type(x);
-    double bound = width > 0 ? 1 / sqrt((double)width) : 0;
-    tn_net_enter(net, name, 0);
-    tn_array *wi = tn_net_param(net, "weight_ih", TN_SHAPE(4 * width, last_extent(x)),
-                                "uniform", bound);
-    tn_array *wh =
-        tn_net_param(net, "weight_hh", TN_SHAPE(4 * width, width), "uniform", bound);
-    tn_array *bi = tn_net_param(net, "bias_ih", TN_SHAPE(4 * width), "uniform", bound);
-    tn_array *bh = tn_net_param(net, "bias_hh", TN_SHAPE(4 * width), "uniform", bound);
-    tn_net_leave(net);
-    tn_array *turned = tn_op(s, "base.transpose/1", TN_IN(wh), TN_NO_ATTRS);
-    // All positions at once, time first, which the scan cuts.
-    x = tn_op(s, "base.transpose/1", TN_IN(x), tn_attrs("axes", TN_INTS(1, 0, 2)));
-    x = tn_op(s, "base.matmul/1",
-              TN_IN(x, tn_op(s, "base.transpose/1", TN_IN(wi), TN_NO_ATTRS)), TN_NO_ATTRS);
-    x = tn_expr(s, "x, a, b -> x + (a + b)", TN_IN(x, bi, bh), TN_NO_ATTRS);
-    tn_array *zero = tn_op(s, "base.zeros/1", NULL, 0,
-                           tn_attrs("shape", TN_INTS(type->extent[0], width)));
-    tn_array *in[] = {zero, zero, x}, *out[3] = {NULL};
-    const tn_scan_call_options options = {.struct_size = sizeof(options), .carries = 2};
-    tn_scan_call(s, lstm_step, turned, &options, in, 3, out, 3);
-    return tn_op(s, "base.transpose/1", TN_IN(out[2]), tn_attrs("axes", TN_INTS(1, 0, 2)));
 }
 
 // --- what has no parameters -------------------------------------------------------------
@@ -205,7 +144,7 @@ static bool rows_of(tn_net *net, tn_array **scores, tn_array **labels)
         return false;
     }
     *scores = tn_op(s, "base.reshape/1", TN_IN(*scores),
-                    tn_attrs("shape", TN_INTS(-1, last_extent(*scores))));
+                    tn_attrs("shape", TN_INTS(-1, layer_width(*scores))));
     *labels = tn_op(s, "base.reshape/1", TN_IN(*labels), tn_attrs("shape", TN_INTS(-1)));
     return true;
 }

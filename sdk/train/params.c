@@ -63,7 +63,8 @@ uint64_t tn_params_elements(const tn_params *params)
 {
     uint64_t count = 0;
     for (uint64_t i = 0; i < params->count; i++)
-        count += train_elements(tn_array_type(params->items[i].value));
+        if (!params->items[i].is_state)
+            count += train_elements(tn_array_type(params->items[i].value));
     return count;
 }
 
@@ -177,36 +178,55 @@ static bool has_shape(const tn_array *array, const tn_shape *shape)
 }
 
 static tn_array *tell_misfit(const tn_net *net, const char *name, const tn_array *value,
-                             const tn_shape *shape)
+                             const tn_shape *shape, bool is_state)
 {
     char got[SHAPE_TEXT], wanted[SHAPE_TEXT];
     tn_type type = {.dtype = TN_F32, .rank = shape->rank};
     memcpy(type.extent, shape->extent, sizeof(type.extent));
     const tn_type *have = tn_array_type(value);
-    tn_scope_fail(
-        net->scope, TN_ERR_ARGUMENT, "parameter '%s' is %s%s%s%s, its layer wants f32%s",
-        name, tn_dtype_name(have->dtype), train_shape_text(have, got),
-        net->params->source ? " in " : "", net->params->source ? net->params->source : "",
-        train_shape_text(&type, wanted));
+    tn_scope_fail(net->scope, TN_ERR_ARGUMENT, "%s '%s' is %s%s%s%s, its layer wants f32%s",
+                  is_state ? "state" : "parameter", name, tn_dtype_name(have->dtype),
+                  train_shape_text(have, got), net->params->source ? " in " : "",
+                  net->params->source ? net->params->source : "",
+                  train_shape_text(&type, wanted));
     return NULL;
 }
 
-tn_array *tn_net_param(tn_net *net, const char *name, const tn_shape *shape,
-                       const char *init, double scale)
+enum { FULL_NAME = sizeof(((tn_net *)0)->path) + 128 };
+
+static void full_name(const tn_net *net, const char *name, char full[FULL_NAME])
+{
+    snprintf(full, FULL_NAME, "%s%s", net->path, name);
+}
+
+// What stands for a parameter that is there; NULL with the failure in the scope.
+static tn_array *value_of(tn_net *net, int64_t index, const char *full,
+                          const tn_shape *shape, bool is_state)
+{
+    struct train_param *item = &net->params->items[index];
+    if (item->used && item->is_state != is_state) {
+        tn_scope_fail(net->scope, TN_ERR_ARGUMENT,
+                      "'%s' is a state of one layer and a parameter of another", full);
+        return NULL;
+    }
+    item->used = true;
+    item->is_state = is_state;
+    if (!has_shape(item->value, shape))
+        return tell_misfit(net, full, item->value, shape, is_state);
+    return net->params->place ? net->params->place[index] : item->value;
+}
+
+static tn_array *find_or_make(tn_net *net, const char *name, const tn_shape *shape,
+                              const char *init, double scale, bool is_state)
 {
     struct tn_params *params = net->params;
-    char full[sizeof(net->path) + 128];
+    char full[FULL_NAME];
     if (tn_scope_status(net->scope))
         return NULL;
-    snprintf(full, sizeof(full), "%s%s", net->path, name);
+    full_name(net, name, full);
     int64_t index = params_find(params, full);
-    if (index >= 0) {
-        struct train_param *item = &params->items[index];
-        item->used = true;
-        if (!has_shape(item->value, shape))
-            return tell_misfit(net, full, item->value, shape);
-        return params->place ? params->place[index] : item->value;
-    }
+    if (index >= 0)
+        return value_of(net, index, full, shape, is_state);
     if (params->fixed) {
         tn_scope_fail(
             net->scope, TN_ERR_ARGUMENT,
@@ -222,9 +242,43 @@ tn_array *tn_net_param(tn_net *net, const char *name, const tn_shape *shape,
         tn_release(value);
         return NULL;
     }
-    if (value)
+    if (value) {
         item->used = true;
+        item->is_state = is_state;
+    }
     return value;
+}
+
+tn_array *tn_net_param(tn_net *net, const char *name, const tn_shape *shape,
+                       const char *init, double scale)
+{
+    return find_or_make(net, name, shape, init, scale, false);
+}
+
+tn_array *tn_net_state(tn_net *net, const char *name, const tn_shape *shape,
+                       const char *init)
+{
+    return find_or_make(net, name, shape, init, 1, true);
+}
+
+void tn_net_set_state(tn_net *net, const char *name, tn_array *value)
+{
+    char full[FULL_NAME];
+    if (!value || tn_scope_status(net->scope))
+        return;
+    full_name(net, name, full);
+    int64_t index = params_find(net->params, full);
+    if (index < 0 || !net->params->items[index].is_state) {
+        tn_scope_fail(net->scope, TN_ERR_ARGUMENT, "'%s' is no state of a layer", full);
+        return;
+    }
+    const tn_type *type = tn_array_type(net->params->items[index].value);
+    tn_shape shape = {.rank = type->rank};
+    memcpy(shape.extent, type->extent, sizeof(shape.extent));
+    if (!has_shape(value, &shape))
+        tell_misfit(net, full, value, &shape, true);
+    else if (net->params->place) // the step is traced: of a plain graph nothing is kept
+        net->params->place[index] = value;
 }
 
 // --- paths ------------------------------------------------------------------------------

@@ -181,10 +181,33 @@ static tn_status apply_optimiser(const struct tn_trainer *t, tn_scope *s,
                    1 + (uint64_t)o->states);
 }
 
+// Of the optimiser; a layer's state has none.
 static uint64_t states_of(const struct tn_trainer *t, uint64_t i)
 {
+    if (t->params->items[i].is_state)
+        return 0;
     const tn_type *type = tn_array_type(t->params->items[i].value);
     return (uint64_t)optimiser_for(t->optimiser, type)->states;
+}
+
+// The loss, with `places` for parameters, and its gradients, in the order of those that
+// are trained.
+static tn_status loss_and_gradients(struct tn_trainer *t, tn_scope *s,
+                                    tn_array *const *inputs, tn_array **places,
+                                    tn_array **wrt, tn_array **gradients,
+                                    tn_array **out_loss)
+{
+    struct tn_params *params = t->params;
+    tn_net net = {
+        .params = params, .scope = s, .key = inputs[t->num_batch + 1], .training = 1};
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < params->count; i++)
+        if (!params->items[i].is_state)
+            wrt[count++] = places[i];
+    params->place = places;
+    *out_loss = t->loss(&net, inputs, t->user);
+    params->place = NULL;
+    return tn_vjp(s, out_loss, NULL, 1, wrt, count, gradients);
 }
 
 static tn_status trainer_body(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
@@ -193,29 +216,32 @@ static tn_status trainer_body(tn_scope *s, tn_array *const *inputs, uint64_t num
     struct tn_trainer *t = user;
     struct tn_params *params = t->params;
     tn_array *const *carried = inputs + t->num_batch + BEHIND_BATCH;
-    uint64_t count = params->count;
-    tn_array **room = calloc((size_t)(2 * count + 1), sizeof(tn_array *));
+    uint64_t count = params->count, trained = 0;
+    tn_array **room = calloc((size_t)(3 * count + 1), sizeof(tn_array *));
     (void)num_inputs, (void)num_outputs;
     if (!room)
         return tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
     tn_array **places = room, **gradients = room + count;
-    for (uint64_t i = 0, at = 0; i < count; at += 1 + states_of(t, i), i++)
+    for (uint64_t i = 0, at = 0; i < count; at += 1 + states_of(t, i), i++) {
         places[i] = carried[at];
+        trained += !params->items[i].is_state;
+    }
     struct step_update u = {.step = inputs[t->num_batch]};
-    tn_net net = {
-        .params = params, .scope = s, .key = inputs[t->num_batch + 1], .training = 1};
-    params->place = places;
-    outputs[0] = t->loss(&net, inputs, t->user);
-    params->place = NULL;
-    tn_status status = tn_vjp(s, outputs, NULL, 1, places, count, gradients);
+    tn_status status =
+        loss_and_gradients(t, s, inputs, places, room + 2 * count, gradients, &outputs[0]);
     if (status == TN_OK && t->schedule)
         u.lr = t->schedule(s, tn_expr(s, "step -> step - 1", TN_IN(u.step), TN_NO_ATTRS),
                            t->user);
     if (status == TN_OK)
-        u.factor = clip_factor(t, s, gradients, count);
-    for (uint64_t i = 0, at = 0; i < count && status == TN_OK;
-         at += 1 + states_of(t, i), i++)
-        status = apply_optimiser(t, s, &u, carried + at, gradients[i], outputs + 1 + at);
+        u.factor = clip_factor(t, s, gradients, trained);
+    for (uint64_t i = 0, at = 0, k = 0; i < count && status == TN_OK;
+         at += 1 + states_of(t, i), i++) {
+        if (params->items[i].is_state) // what the layer set, or as it was
+            outputs[1 + at] = places[i];
+        else
+            status =
+                apply_optimiser(t, s, &u, carried + at, gradients[k++], outputs + 1 + at);
+    }
     free(room);
     return status ? status : tn_scope_status(s);
 }
@@ -232,14 +258,16 @@ static tn_status make_parameters(struct tn_trainer *t, tn_scope *s, tn_array *co
     tn_array *loss = t->loss(&net, batch, t->user);
     if (tn_scope_status(s))
         return tn_scope_status(s);
-    if (!loss || tn_array_type(loss)->rank != 0)
+    if (!loss)
+        return tn_scope_fail(s, TN_ERR_ARGUMENT, "the loss is NULL, expected one number");
+    if (tn_array_type(loss)->rank != 0)
         return tn_scope_fail(s, TN_ERR_ARGUMENT,
                              "the loss has rank %d, expected one number",
-                             loss ? tn_array_type(loss)->rank : -1);
+                             tn_array_type(loss)->rank);
     if (net.path[0])
         return tn_scope_fail(s, TN_ERR_ARGUMENT, "tn_net_leave is missing behind '%s'",
                              net.path);
-    if (params->count == 0)
+    if (tn_params_elements(params) == 0)
         return tn_scope_fail(s, TN_ERR_ARGUMENT, "the loss has no parameters");
     for (uint64_t i = 0; i < params->count; i++)
         if (!params->items[i].used)
@@ -260,16 +288,17 @@ static tn_status make_states(struct tn_trainer *t, tn_scope *s, struct train_par
 {
     const tn_type *type = tn_array_type(item->value);
     const struct optim_step *o = optimiser_for(t->optimiser, type);
+    const int states = item->is_state ? 0 : o->states;
     for (int k = 0; k < MOST_STATES; k++) {
-        tn_shape shape = k < o->states ? state_shape(o, type, k) : (tn_shape){0};
+        tn_shape shape = k < states ? state_shape(o, type, k) : (tn_shape){0};
         const tn_type *have = tn_array_type(item->state[k]);
         if (item->state[k] &&
-            (k >= o->states || have->dtype != TN_F32 || have->rank != shape.rank ||
+            (k >= states || have->dtype != TN_F32 || have->rank != shape.rank ||
              memcmp(have->extent, shape.extent, sizeof(int64_t) * (size_t)shape.rank) != 0))
             return tn_scope_fail(s, TN_ERR_ARGUMENT,
                                  "state %d of parameter '%s' does not fit optimiser '%s'",
                                  k, item->name, o->name);
-        if (item->state[k] || k >= o->states)
+        if (item->state[k] || k >= states)
             continue;
         tn_ints extents = {.count = (uint32_t)shape.rank, .given = 1};
         memcpy(extents.value, shape.extent, sizeof(extents.value));

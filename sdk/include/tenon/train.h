@@ -104,6 +104,13 @@ TN_API void tn_net_leave(tn_net *net);
 TN_API tn_array *tn_net_param(tn_net *net, const char *name, const tn_shape *shape,
                               const char *init, double scale);
 
+// A state of a layer, such as running statistics: f32, made as a parameter is, saved with
+// them, not trained. tn_net_set_state says what it is behind the step that is built, for
+// one of tn_net_state's names; without a trainer it stays as it is.
+TN_API tn_array *tn_net_state(tn_net *net, const char *name, const tn_shape *shape,
+                              const char *init);
+TN_API void tn_net_set_state(tn_net *net, const char *name, tn_array *value);
+
 // x [..., inputs] times a weight [outputs, inputs], plus a bias [outputs], as PyTorch's
 // Linear, whose initial values have the same distribution.
 TN_API tn_array *tn_net_linear(tn_net *net, const char *name, tn_array *x, int64_t outputs);
@@ -115,18 +122,63 @@ TN_API tn_array *tn_net_embedding(tn_net *net, const char *name, tn_array *ids,
 // Layer norm of the last axis, with weight and bias.
 TN_API tn_array *tn_net_norm(tn_net *net, const char *name, tn_array *x);
 
-// Convolution of images [n, rows, columns, channels] by `outputs` square filters of `size`.
+// Norms over channels, which are last: of all samples, whose running mean and variance are
+// states, in training with a share of 0.1 of the batch's and otherwise used; of each sample
+// and channel; of each sample and group of channels. With weight and bias.
+TN_API tn_array *tn_net_batch_norm(tn_net *net, const char *name, tn_array *x);
+TN_API tn_array *tn_net_instance_norm(tn_net *net, const char *name, tn_array *x);
+TN_API tn_array *tn_net_group_norm(tn_net *net, const char *name, tn_array *x,
+                                   int64_t groups);
+
+// Zero is the default, but for `outputs`. Lists have a number for each axis of x between
+// its first and last, or one for all; NULL is the default.
+typedef struct tn_net_conv_options {
+    uint32_t struct_size;          // sizeof(tn_net_conv_options); 0: that of ABI 1.0
+    uint32_t flags;                // 0
+    int64_t outputs;               // channels of the result
+    int64_t groups;                // of channels and of outputs; 0: one
+    const tn_ints *size;           // of filters; 1
+    const tn_ints *stride;         // 1
+    const tn_ints *padding;        // zeros on both sides; 0
+    const tn_ints *dilation;       // distance of elements in a filter; 1
+    const tn_ints *output_padding; // of a transpose: elements behind the result; 0
+    int32_t transposes;            // not 0: the transpose of a convolution
+    int32_t no_bias;               // not 0: no bias is added
+} tn_net_conv_options;
+
+// Convolution of x [n, ..., channels] over one to three axes, by its rank, with filters
+// [outputs, size..., channels / groups]; a transpose has [channels, size..., outputs /
+// groups]. Initial values have the distribution of PyTorch's.
+TN_API tn_array *tn_net_conv(tn_net *net, const char *name, tn_array *x,
+                             const tn_net_conv_options *options);
+
+// The same of images [n, rows, columns, channels] by `outputs` square filters of `size`.
 TN_API tn_array *tn_net_conv2d(tn_net *net, const char *name, tn_array *x, int64_t outputs,
                                int64_t size, int64_t stride, int64_t padding);
+
+// The greatest element, and the mean, of windows of x [n, ..., channels] over one to three
+// axes, each window of `size` along each; stride 0: windows side by side. Zeros around x
+// count in means, as PyTorch's.
+TN_API tn_array *tn_net_max_pool(tn_net *net, tn_array *x, int64_t size, int64_t stride,
+                                 int64_t padding);
+TN_API tn_array *tn_net_avg_pool(tn_net *net, tn_array *x, int64_t size, int64_t stride,
+                                 int64_t padding);
+// Of `size` windows that divide each axis; of all positions, which gives [n, channels].
+TN_API tn_array *tn_net_adaptive_max_pool(tn_net *net, tn_array *x, int64_t size);
+TN_API tn_array *tn_net_adaptive_avg_pool(tn_net *net, tn_array *x, int64_t size);
+TN_API tn_array *tn_net_global_max_pool(tn_net *net, tn_array *x);
+TN_API tn_array *tn_net_global_avg_pool(tn_net *net, tn_array *x);
 
 // Attention of x [batch, time, width] to itself: projections q, k, v and out, in `heads` of
 // equal width; `causal` not 0: to positions up to the own one.
 TN_API tn_array *tn_net_attention(tn_net *net, const char *name, tn_array *x, int64_t heads,
                                   int32_t causal);
 
-// An LSTM over x [batch, time, inputs]: its outputs [batch, time, width], from zeros.
-// Weights and gates are ordered as PyTorch's.
+// An LSTM, a GRU, and a recurrence of tanh, over x [batch, time, inputs]: outputs [batch,
+// time, width], from zeros. Weights and gates are ordered as PyTorch's.
 TN_API tn_array *tn_net_lstm(tn_net *net, const char *name, tn_array *x, int64_t width);
+TN_API tn_array *tn_net_gru(tn_net *net, const char *name, tn_array *x, int64_t width);
+TN_API tn_array *tn_net_rnn(tn_net *net, const char *name, tn_array *x, int64_t width);
 
 // Zero for a share `p` of the elements, the others divided by 1 - p, while training.
 TN_API tn_array *tn_net_dropout(tn_net *net, tn_array *x, double p);
