@@ -63,6 +63,12 @@ FINDINGS = [
     ('lengths beyond half floats', 'normalize(x, p=0.25) * 1000000', [np.full(33, 0.5, 'f2')], [np.full(33, 1e6 / 33**4, 'f2')], 60, None),
     ('NaN that is dropped', 'fmin(dropout(x, p=1), y), fmin(dropout(x, p=0), y)', [np.array([NAN, 3.0]), np.array([2.0, 2])],
      [np.array([0.0, 0]), np.array([2.0, 2])], 0, None),
+    ('slopes by a counter', 'linear_schedule(x, init=0.5, steps=4), exponential_decay(x)', [np.array([1.0, 3])], [np.zeros(2), np.zeros(2)], 0,
+     [np.ones(2)]),
+    ('slopes by rates and numbers of steps', 'p, v = adafactor_vector(x, x, x, y, lr=y); q, m = muon(x, x, x, lr=y); p, q', [np.ones((2, 2)), np.array(2.0)],
+     [np.zeros((2, 2))] * 2, 0, [np.zeros((2, 2)), np.array(1.0)]),
+    ('a norm of f32 and f64', 'global_norm(x, y)', [np.array([0.1, 0.3], F4), np.array([0.5])],
+     [np.sqrt(np.array(0.25 + np.sum(np.array([0.1, 0.3], F4).astype(F8)**2)))], 2, None),
 ]
 
 

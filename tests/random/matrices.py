@@ -81,6 +81,8 @@ def order(x, ord=None, **attrs):  # noqa: A002
     return np.asarray(np.linalg.norm(x, axis=(-2, -1), ord=ord if ord in (None, 'fro', 'nuc') else float(ord), **attrs))
 
 
+entry('linalg.cond', lambda a, p='2': np.asarray(np.linalg.cond(a, p if p == 'fro' else float(p))), lambda d: ([matrix(d)], given(
+    p=d.one([None, 'fro', '1', 'inf', '-2']))), **SOLVED)
 entry('linalg.matrix_norm', order, lambda d: ([matrix(d)], given(ord=d.one([None, 'fro', '1', 'inf', '2', 'nuc']),
                                                                  keepdims=True if d.chance(0.3) else None)), **SOLVED)
 

@@ -51,6 +51,7 @@ def convolution(x, w, bias=None, stride=None, padding=None, dilation=None, input
     ensure(min(sizes) > 0)
     out = np.zeros((x.shape[0], *sizes, w.shape[0]), x.dtype)
     inputs, outputs = w.shape[-1], w.shape[0] // groups
+    ensure(x.shape[-1] == inputs * groups and w.shape[0] % groups == 0)
     for at in np.ndindex(*w.shape[1:-1]):
         part = x[(slice(None), *(slice(a * d, a * d + (s - 1) * t + 1, t)
                                  for a, d, s, t in zip(at, dilation, sizes, stride)))]
@@ -68,6 +69,7 @@ def transpose(x, w, bias=None, stride=None, padding=None, dilation=None, output_
     w = np.flip(w, tuple(range(1, n + 1))) if flip else w
     full = [(s - 1) * t + d * (k - 1) + 1 for s, t, d, k in zip(x.shape[1:-1], stride, dilation, w.shape[1:-1])]
     inputs, outputs = w.shape[0] // groups, w.shape[-1]
+    ensure(x.shape[-1] == w.shape[0] and w.shape[0] % groups == 0)
     out = np.zeros((x.shape[0], *(f + m for f, m in zip(full, more)), outputs * groups), x.dtype)
     for at in np.ndindex(*w.shape[1:-1]):
         to = (slice(None), *(slice(a * d, a * d + (s - 1) * t + 1, t)
@@ -213,6 +215,7 @@ def plane(d):
 
 def spread(x, window, stride, before, after, extent, count_padding=True, divisor=0):
     """Each element is shared out among its window's."""
+    ensure(all((s - 1) * t - b <= e for s, t, b, e in zip(x.shape[1:3], stride, before, extent)))
     out = np.zeros((x.shape[0], *extent, x.shape[3]), x.dtype)
     for at in np.ndindex(*x.shape[1:3]):
         first = [a * t - b for a, t, b in zip(at, stride, before)]
@@ -332,6 +335,7 @@ def losses(*functions, others=1, signs=False, positive=False, fits=lambda x: Tru
 
     def reduced(f):
         def call(*x, reduction='mean', **attrs):
+            ensure(len({y.shape for y in x}) == 1)
             return {'none': lambda v: v, 'mean': np.mean, 'sum': np.sum}[reduction](f(*x, **attrs))
         return call
     entry(' '.join(table), {k: reduced(f) for k, f in table.items()}, draw, weight=0.5, **FACTS)

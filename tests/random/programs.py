@@ -12,6 +12,7 @@ import matrices  # noqa: F401
 import networks  # noqa: F401
 import samples  # noqa: F401
 import searches  # noqa: F401
+import steps  # noqa: F401
 import vocabulary  # noqa: F401
 from entries import PHRASES, covered
 from operators import OPERATORS
@@ -27,8 +28,8 @@ INFIX = {'add': '+', 'subtract': '-', 'multiply': '*', 'divide': '/', 'floor_div
          'less_equal': '<=', 'greater': '>', 'greater_equal': '>='}
 # Operands that have a derivative of 0 wherever there is one; those that have none are told by records.
 CONSTANTS = {'stop_gradient': [0], 'adam': [4], 'floor': [0], 'ceil': [0], 'trunc': [0], 'round': [0], 'sign': [0],
-             'floor_divide': [0, 1]}
-TEXTS = ('body', 'then', 'otherwise', 'equation', 'ord')
+             'floor_divide': [0, 1], **steps.CONSTANTS}
+TEXTS = ('body', 'then', 'otherwise', 'equation', 'ord', 'p')
 
 
 def code(dtype):
@@ -49,6 +50,8 @@ def draw_float(random, shape, style):
         return random.uniform(0.1, 3, shape)
     if style in ('share', 'percent'):
         return random.uniform(0.02, 0.98, shape) * (1 if style == 'share' else 100)
+    if style == 'tenth':
+        return random.uniform(-0.1, 0.1, shape)
     if style == 'sorted':
         return np.cumsum(random.uniform(0.2, 1, shape), -1) - 2
     if style == 'whole':
@@ -249,7 +252,8 @@ class Rounding:
             return np.full_like(x, np.iinfo(x.dtype).max - 3)
         if self.random is None or x.dtype.kind == 'b':
             return np.full_like(x, np.nan if x.dtype.kind in 'fc' else self.random is not None)
-        return (self.random.choice([np.inf, -np.inf, 1], x.shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
+        shape = x.shape if self.random.random() < 0.5 else ()  # one kind for all: sums of both infinities are NaN
+        return (self.random.choice([np.inf, -np.inf, 1], shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
 
     def move_tangents(self, sides, eps):
         """The differences of two sides, operand by operand: so far rounding moves derivatives."""

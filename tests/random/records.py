@@ -7,7 +7,7 @@ import pathlib
 
 import numpy as np
 
-PACKS = ('base', 'nn', 'fft', 'linalg', 'random')
+PACKS = ('base', 'nn', 'optim', 'fft', 'linalg', 'random')
 DTYPES = {'bool': '?', 'i8': 'i1', 'i16': 'i2', 'i32': 'i4', 'i64': 'i8', 'u8': 'u1', 'u16': 'u2', 'u32': 'u4', 'u64': 'u8',
           'f16': 'f2', 'f32': 'f4', 'f64': 'f8', 'complex64': 'c8', 'complex128': 'c16'}
 # Operators of PACKS that no program has, and why.
@@ -62,5 +62,6 @@ def missing(drawn):
     """Operators of PACKS that are neither drawn nor excused; and excuses for what is none."""
     names = {n for n in RECORDS if n.split('.')[0] in PACKS and '.' in n}
     used = set(drawn) | {w for d in drawn for w in WRITTEN.get(d, [])}
-    left = sorted(n for n in names if n not in used and n.split('.', 1)[1] not in used and n not in EXCUSED)
-    return left, sorted(n for n in EXCUSED if n not in names or n.split('.', 1)[1] in used)
+    used = {RECORDS[u]['id'].split('/')[0] for u in used if u in RECORDS}
+    left = sorted(n for n in names if n not in used and n not in EXCUSED)
+    return left, sorted(n for n in EXCUSED if n not in names or n in used)

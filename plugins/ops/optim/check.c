@@ -58,6 +58,11 @@ tn_array *optim_cast(const tn_build *build, tn_array *x, tn_dtype dtype)
     return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
 }
 
+tn_array *optim_constant(const tn_build *build, tn_array *x)
+{
+    return build->op(build, "base.stop_gradient/1", TN_IN(x), TN_NO_ATTRS);
+}
+
 tn_array *optim_reduce(const tn_build *build, const char *op, tn_array *x, int64_t axis)
 {
     if (axis == TN_ALL_AXES)

@@ -81,8 +81,8 @@ static tn_array *adafactor_apply(const tn_build *build, const tn_rule *rule, tn_
     if (!type || !estimate)
         return NULL;
     double eps1 = attrs->eps1 > 0 ? attrs->eps1 : distance_from_one(type->dtype);
-    tn_array *step = rule->inputs[rule->num_inputs - 2];
-    tn_array *lr = rule->inputs[rule->num_inputs - 1];
+    tn_array *step = optim_constant(build, rule->inputs[rule->num_inputs - 2]);
+    tn_array *lr = optim_constant(build, rule->inputs[rule->num_inputs - 1]);
     tn_array *p = optim_cast(build, rule->inputs[0], tn_dtype_computed(type->dtype));
     tn_array *update = build->expr(build, "g, v -> g * rsqrt(max(v, least))",
                                    TN_IN(g, estimate), tn_attrs("least", eps1 * eps1));
@@ -104,10 +104,10 @@ static tn_array *adafactor_mean(const tn_build *build, const tn_rule *rule, tn_a
 {
     const adafactor_attrs *attrs = rule->attrs;
     const tn_type *type = state ? build->type(state) : NULL;
+    tn_array *step = optim_constant(build, rule->inputs[rule->num_inputs - 2]);
     tn_array *moved =
         build->expr(build, "old, now, step -> old + (now - old) * step ** decay",
-                    TN_IN(state, now, rule->inputs[rule->num_inputs - 2]),
-                    tn_attrs("decay", attrs->beta2_decay));
+                    TN_IN(state, now, step), tn_attrs("decay", attrs->beta2_decay));
     return type ? optim_cast(build, moved, type->dtype) : NULL;
 }
 
@@ -267,13 +267,13 @@ DECOMPOSE(muon)
     tn_array *update = build->op(build, "base.reshape/1",
                                  TN_IN(orthogonal(build, attrs, along, extent, dtype)),
                                  tn_attrs("shape", shape));
-    outputs[0] =
-        optim_cast(build,
-                   build->expr(build, "p, u, lr -> p * (1 - lr * decay) - lr * factor * u",
-                               TN_IN(rule->inputs[0], update, rule->inputs[3]),
-                               tn_attrs("decay", attrs->weight_decay, "factor",
-                                        adjusted(attrs, extent))),
-                   p->dtype);
+    outputs[0] = optim_cast(
+        build,
+        build->expr(
+            build, "p, u, lr -> p * (1 - lr * decay) - lr * factor * u",
+            TN_IN(rule->inputs[0], update, optim_constant(build, rule->inputs[3])),
+            tn_attrs("decay", attrs->weight_decay, "factor", adjusted(attrs, extent))),
+        p->dtype);
     outputs[1] = optim_cast(build, m, build->type(rule->inputs[2])->dtype);
     return built(outputs[0]);
 }

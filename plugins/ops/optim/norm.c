@@ -5,15 +5,28 @@
 static const tn_input_info arrays_input[] = {
     {"g", "gradients, of any extents", TN_INPUT_VARIADIC, 0}};
 
-// The square root of the sum of the squares of all, at least f32.
-static tn_array *norm_of(const tn_build *build, const tn_rule *rule, uint32_t count)
+// The dtype of one vector of all, at least f32; 0 where one has no real float dtype.
+static tn_dtype common_dtype(const tn_build *build, const tn_rule *rule)
 {
-    tn_array *sum = NULL;
-    for (uint32_t i = 0; i < count; i++) {
+    tn_dtype common = TN_F32;
+    for (uint32_t i = 0; i < rule->num_inputs; i++) {
         const tn_type *type = rule->inputs[i] ? build->type(rule->inputs[i]) : NULL;
         if (!type || optim_check_float(build->host, "a gradient", type))
-            return NULL;
-        tn_array *x = optim_cast(build, rule->inputs[i], tn_dtype_computed(type->dtype));
+            return 0;
+        common = type->dtype == TN_F64 ? TN_F64 : common;
+    }
+    return common;
+}
+
+// The square root of the sum of the squares of all.
+static tn_array *norm_of(const tn_build *build, const tn_rule *rule)
+{
+    tn_array *sum = NULL;
+    tn_dtype dtype = common_dtype(build, rule);
+    if (!dtype)
+        return NULL;
+    for (uint32_t i = 0; i < rule->num_inputs; i++) {
+        tn_array *x = optim_cast(build, rule->inputs[i], dtype);
         tn_array *squares = build->expr(build, "x -> x * x", TN_IN(x), TN_NO_ATTRS);
         tn_array *of_this = optim_reduce(build, "base.sum/1", squares, TN_ALL_AXES);
         sum = sum ? build->op(build, "base.add/1", TN_IN(sum, of_this), TN_NO_ATTRS)
@@ -24,7 +37,7 @@ static tn_array *norm_of(const tn_build *build, const tn_rule *rule, uint32_t co
 
 DECOMPOSE(global_norm)
 {
-    outputs[0] = norm_of(build, rule, rule->num_inputs);
+    outputs[0] = norm_of(build, rule);
     return built(outputs[0]);
 }
 
@@ -54,7 +67,7 @@ static tn_status clip_count(const tn_infer *infer, uint64_t *out_count)
 DECOMPOSE(clip_grad_norm)
 {
     const clip_attrs *attrs = rule->attrs;
-    tn_array *norm = norm_of(build, rule, rule->num_inputs);
+    tn_array *norm = norm_of(build, rule);
     tn_array *factor = build->expr(build, "norm -> min(1, most / (norm + 1e-6))",
                                    TN_IN(norm), tn_attrs("most", attrs->max_norm));
     for (uint32_t i = 0; i < rule->num_inputs; i++) {

@@ -115,6 +115,9 @@ tn_status optim_check_float(const tn_host *host, const char *input, const tn_typ
 
 tn_array *optim_cast(const tn_build *build, tn_array *x, tn_dtype dtype);
 
+// x without a derivative: steps are counted, rates are set. NULL for NULL.
+tn_array *optim_constant(const tn_build *build, tn_array *x);
+
 // `op` of x over an axis that stays with extent 1, or over all (axis TN_ALL_AXES).
 #define TN_ALL_AXES INT64_MIN
 tn_array *optim_reduce(const tn_build *build, const char *op, tn_array *x, int64_t axis);

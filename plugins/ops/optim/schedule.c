@@ -24,7 +24,7 @@ static tn_status schedule(const tn_build *build, const tn_rule *rule, const char
     bool is_whole = type && tn_dtype_in(type->dtype, TN_INTEGER_DTYPES);
     tn_array *step =
         type ? optim_cast(build, rule->inputs[0], is_whole ? TN_F32 : type->dtype) : NULL;
-    outputs[0] = build->expr(build, text, TN_IN(step), attrs);
+    outputs[0] = build->expr(build, text, TN_IN(optim_constant(build, step)), attrs);
     return built(outputs[0]);
 }
 
