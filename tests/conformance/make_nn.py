@@ -115,6 +115,26 @@ pooling('avg_pool2d', (1, 2, 5, 4), window=3, stride=1, padding=1, divisor_overr
 pooling('avg_pool3d', (1, 1, 4, 3, 3), window=[3, 2, 2], stride=2, padding=[1, 1, 0], count_include_pad=False)
 pooling('avg_pool3d', (1, 1, 4, 3, 3), window=2, divisor_override=3)
 
+# --- moves of channels and windows --------------------------------------------------------
+
+for name, x, attrs in [('pixel_shuffle', (2, 8, 2, 3), {'upscale_factor': 2}), ('pixel_shuffle', (1, 9, 2, 1), {'upscale_factor': 3}),
+                       ('pixel_unshuffle', (2, 2, 4, 6), {'downscale_factor': 2}), ('channel_shuffle', (2, 6, 2, 3), {'groups': 3})]:
+    add(name, [x], lambda x, f=getattr(F, name), a=attrs: f(x, *a.values()), axis=1, **attrs)
+    add(name, [(x[0], *x[2:], x[1])], lambda x, f=getattr(F, name), a=attrs: last(f(*first(x), *a.values())), **attrs)
+
+
+def columns(name, x, **attrs):
+    theirs = {'kernel_size' if k == 'window' else k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
+    f = getattr(F, name)
+    add(name, [x], lambda x: f(x, **theirs), axis=1, **attrs)
+    add(name, [(x[0], *x[2:], x[1])], lambda x: last(f(*first(x), **theirs)), **attrs)
+
+
+columns('unfold', (2, 2, 4, 5), window=[2, 3])
+columns('unfold', (1, 3, 5, 6), window=[2, 2], stride=[2, 1], padding=[1, 0], dilation=[1, 2])
+columns('fold', (2, 12, 9), output_size=[4, 5], window=[2, 3])
+columns('fold', (1, 8, 9), output_size=[4, 5], window=[2, 2], stride=[2, 1], padding=[1, 0], dilation=[1, 2])
+
 # --- activations --------------------------------------------------------------------------
 
 X = (3, 7)
@@ -201,6 +221,20 @@ losses('cosine_embedding_loss', [(3, 4), (3, 4), [1.0, -1.0, -1.0]], margin=0.25
 losses('triplet_margin_loss', [(3, 4)] * 3)
 losses('triplet_margin_loss', [(3, 4)] * 3, margin=2.0, p=1.0, swap=True)
 
+losses('multi_margin_loss', [(3, 4), [2, 0, 3]])
+losses('multi_margin_loss', [(3, 4), [2, 0, 3], [0.5, 2.0, 1.0, 0.25]], lambda x, y, w, **a: F.multi_margin_loss(x, y, weight=w, **a), p=2,
+       margin=0.5)
+losses('multi_margin_loss', [(4,), 1])
+losses('multilabel_margin_loss', [(3, 4), [[2, 0, -1, 3], [-1, 1, 2, 3], [3, 1, 2, 0]]])
+losses('multilabel_margin_loss', [(4,), [0, 3, -1, 1]])
+losses('multilabel_soft_margin_loss', [P, SHARES])
+losses('multilabel_soft_margin_loss', [P, SHARES, (4,)])
+for given in ({}, {'p': 1.0}, {'p': 3.0, 'keepdim': True}, {'p': 1.5, 'eps': 0.25}):
+    add('pairwise_distance', [(3, 4), (3, 4)], lambda x, y, a=given: F.pairwise_distance(x, y, **a), **given)
+add('pairwise_distance', [(2, 3, 4), (4,)], F.pairwise_distance)
+add('pdist', [(4, 3)], F.pdist)
+add('pdist', [(3, 2)], lambda x: F.pdist(x, 1.0), p=1.0)
+
 LABELS = [2, 0, 3, 2, 1, 2]
 logits = (6, 4)
 losses('nll_loss', [logits, LABELS])
@@ -238,6 +272,23 @@ def last_norm(*x, **attrs):
     out, mean, var = batch_norm(*first(x[0]), *x[1:], **attrs)
     return last(out), mean, var
 
+
+add('bilinear', [(3, 2), (3, 4), (5, 2, 4), (5,)], F.bilinear)
+add('bilinear', [(2, 3, 2), (2, 3, 3), (2, 2, 3)], F.bilinear)
+IDS, BAGS = [[1, 3, 0], [4, 4, 2]], [0, 3, 3, 5]
+for mode in ('sum', 'mean', 'max'):
+    def bag(x, w, offsets=None, factors=None, m=mode, **attrs):
+        return F.embedding_bag(x, w, offsets, mode=m, per_sample_weights=factors, **attrs)
+    add('embedding_bag', [IDS, (5, 3)], bag, mode=mode)
+    add('embedding_bag', [sum(IDS, []), (5, 3), BAGS], bag, mode=mode)
+    add('embedding_bag', [IDS, (5, 3)], lambda x, w, f=bag: f(x, w, padding_idx=4), mode=mode, padding_idx=-1)
+    add('embedding_bag', [sum(IDS, []), (5, 3), BAGS], lambda x, w, o, f=bag: f(x, w, o, padding_idx=0), mode=mode, padding_idx=0)
+add('embedding_bag', [IDS, (5, 3), None, (2, 3)], lambda *x: bag(*x, m='sum'), mode='sum')
+add('embedding_bag', [sum(IDS, []), (5, 3), BAGS, (6,)], lambda *x: bag(*x, m='sum'), mode='sum')
+add('local_response_norm', [(2, 5, 3)], lambda x: F.local_response_norm(x, 3), axis=1, size=3)
+add('local_response_norm', [(2, 2, 3, 6)], lambda x: last(F.local_response_norm(*first(x), 4, 0.5, 0.25, 2.0)), size=4, alpha=0.5, beta=0.25,
+    k=2.0)
+add('rrelu', [WIDE], F.rrelu)
 
 MEANS, VARS = [0.5, -1.0, 2.0], [1.0, 0.25, 4.0]
 add('batch_norm', [(4, 3), MEANS, VARS], last_norm)

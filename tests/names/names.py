@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The names of others: every function of the array API, of NumPy and of mlx.core is sorted in tests/names,
-a line a name: `operator OURS`, `alias OURS` (another name, or another use of an operator), `python` (needs no
-operator: a binding has it), `device`, `later WHY`, `missing WHY`. An operator that is named exists, and
+"""The names of others: every function of the array API, of NumPy, of mlx.core, of torch.nn.functional, and every class and
+function of mlx.nn with its losses, initialisers and optimisers, is sorted in tests/names, a line a name: `operator OURS`,
+`alias OURS` (another name, or another use of an operator), `layer [OURS]` (parameters or state around operators), `python`
+(needs no operator: a binding has it), `device`, `later WHY`, `missing WHY`. An operator that is named exists, and
 one that is missing does not; only NumPy's may be missing, with the reason."""
 
 import collections
@@ -14,7 +15,7 @@ sys.path.insert(0, str(FOLDER.parent / "tools"))
 import tap  # noqa: E402
 
 SAMPLES = ("blas", "lapack", "libm")  # packs that are examples
-KINDS = ("operator", "alias", "python", "device", "later", "missing")
+KINDS = ("operator", "alias", "layer", "python", "device", "later", "missing")
 
 
 def rows(name):
@@ -30,8 +31,10 @@ def check(name):
     for theirs, kind, text in rows(name):
         kinds[kind] += 1
         assert kind in KINDS, f"{name}: {theirs}: unknown kind {kind}"
-        if kind in ("operator", "alias") and text not in ids:
+        if kind in ("operator", "alias") and text not in ids or kind == "layer" and text and text not in ids:
             wrong.append(f"{theirs}: {text} is no operator")
+        if kind == "later" and not text:
+            wrong.append(f"{theirs}: is for later, for no reason")
         if kind == "missing":
             missing.append(theirs)
             if name != "numpy" or not text:
@@ -55,6 +58,14 @@ def every_function_of_mlx_is_sorted():
     check("mlx")
 
 
+def every_function_of_torch_nn_is_sorted():
+    check("torch-nn")
+
+
+def every_layer_of_mlx_is_sorted():
+    check("mlx-nn")
+
+
 if __name__ == "__main__":
     tap.run([every_function_of_the_array_api_is_sorted, every_function_of_numpy_is_sorted,
-             every_function_of_mlx_is_sorted])
+             every_function_of_mlx_is_sorted, every_function_of_torch_nn_is_sorted, every_layer_of_mlx_is_sorted])

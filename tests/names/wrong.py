@@ -143,6 +143,35 @@ lstm(ones([2, 3, 4]), ones([8, 4]), ones([8, 2]), ones([8]), ones([8]), ones([2,
 causal_conv1d(ones([1, 3, 2]), ones([2, 3, 1]), ones([2]), ones([1, 3, 2]), groups=2)|state has shape [1, 3, 2], expected [1, 2, 2]
 causal_conv1d(ones([1, 0, 2]), ones([2, 3, 2]))|x has no positions, expected at least 1
 causal_conv1d(ones([1, 3, 2]), ones([2, 3, 2]), dilation=0)|dilation is 0 of 3 elements, expected at least 1, and a reach of at most 2147483647
+pixel_shuffle(ones([1, 2, 2, 6]), 2)|upscale_factor is 2 and x has 6 channels, expected a number, 1 to 32767, with a square that divides them
+pixel_shuffle(ones([1, 2, 2, 4]), 0)|upscale_factor is 0 and x has 4 channels
+pixel_unshuffle(ones([1, 4, 3, 1]), 2)|downscale_factor is 2 and x has 3 columns, expected a number, 1 to 32767, that divides them
+channel_shuffle(ones([1, 5]), 2)|groups is 2 and x has 5 channels
+unfold(ones([1, 3, 3, 1]), [4])|a window reaches over 4 elements, expected no more than the 3 of an axis with its padding
+unfold(ones([1, 3, 3, 1]), [2], stride=[-1])|stride is -1, expected at least 1 and at most 2147483647
+unfold(ones([1, 3, 3, 1]), [2], dilation=[0])|dilation is 0, expected at least 1 and at most 2147483647
+unfold(ones([3, 3]), [2])|x has shape [3, 3], expected 4 axes: N, H, W, C
+fold(ones([1, 3, 4]), [3, 3], [2])|x has shape [1, 3, 4], expected 4 windows and a multiple of their 4 elements
+fold(ones([1, 4, 4]), [3, 3, 3, 3], [2])|output_size has 4 values, expected 1 to 3, one an axis
+dropout2d(ones([2, 3, 4]))|x has shape [2, 3, 4], expected rank 4: N, H, W, C
+dropout1d(ones([2, 3, 4]), p=2)|p is 2, expected 0 to 1
+feature_alpha_dropout(x)|x has shape [3], expected 2 axes or more
+alpha_dropout(x, p=-1)|p is -1, expected 0 to 1
+rrelu(x, lower=1, upper=0)|lower is 1 and upper 0, expected lower to be no more
+gumbel_softmax(x, tau=0)|tau is 0, expected more than 0
+gumbel_softmax(x, axis=1)|axis is 1, expected one of x's 1
+bilinear(ones([2, 3]), ones([2, 4]), ones([5, 4, 3]))|x1 has shape [2, 3] and x2 [2, 4], expected as many vectors of 4 and 3 elements
+bilinear(ones([2, 3]), ones([2, 4]), ones([5, 3, 4]), ones([4]))|bias has shape [4], expected [5]
+embedding_bag(i, ones([4, 2]))|x has shape [3], expected rank 2: N, L
+embedding_bag([[1, 2]], ones([4, 2]), [0])|x has shape [1, 2], expected rank 1: L
+embedding_bag(i, ones([4, 2]), [0], ones([3]), mode=max)|per_sample_weights are given and mode is max, expected sum
+local_response_norm(ones([2, 3]), 0)|size is 0, expected 1 to 32767
+multi_margin_loss(ones([3, 2]), [0, 1])|target has shape [2], expected [3]
+multi_margin_loss(ones([2, 2]), [0, 1], p=3)|p is 3, expected 1 or 2
+multilabel_margin_loss(ones([2, 0]), zeros([2, 0], dtype=i64))|x has no classes along its last axis
+multilabel_soft_margin_loss(ones([2, 3]), ones([2, 3]), ones([2]))|weight has shape [2], expected [3]
+pairwise_distance(x, x, p=0)|p is 0, expected more than 0
+pdist(x)|x has shape [3], expected rank 2: N, D
 attention_with_sinks(ones([2, 3, 4]), ones([2, 3, 4]), ones([2, 3, 4]), ones([3]))|sinks has shape [3], expected [2]
 attention_with_sinks(ones([2, 3, 4]), ones([2, 3, 4]), ones([3, 3, 4]), ones([2]))|q has shape [2, 3, 4], k [2, 3, 4] and v [3, 3, 4], expected [..., H, L, E], [..., G, S, E] and [..., G, S, F] with H a multiple of G
 """

@@ -2,6 +2,7 @@
 // dropout: elements that are zero by chance. The seed is data, so that a step of training
 // with another one plans nothing.
 #include "pack.h"
+#include <tenon/ops/rules.h>
 
 static const tn_input_info x_input[] = {{"x", "the array", 0, TN_FLOAT_DTYPES}};
 static const tn_attr_field dropout_fields[] = {
@@ -20,7 +21,7 @@ static tn_status dropout_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// An element stays when its word is at least p * 2^32. The seed's halves are the key.
+// An element stays when its word is at least p * 2^32.
 static tn_status dropout_decompose(const tn_build *build, const tn_rule *rule,
                                    tn_array **outputs)
 {
@@ -35,12 +36,8 @@ static tn_status dropout_decompose(const tn_build *build, const tn_rule *rule,
             TN_IN(x), TN_NO_ATTRS);
         return built(outputs[0]);
     }
-    tn_ints shape = {.count = (uint32_t)type->rank, .given = 1};
-    memcpy(shape.value, type->extent, sizeof(int64_t) * (size_t)type->rank);
-    tn_array *key = build->expr(build, "s, i -> u32(s >> (i * 32))",
-                                TN_IN(rule->inputs[1], counted(build, 2, 0)), TN_NO_ATTRS);
-    tn_array *bits = build->op(build, "base.random_bits/1", TN_IN(key),
-                               tn_attrs("shape", (const tn_ints *)&shape));
+    const tn_ints shape = tn_extents(build, x);
+    tn_array *bits = words_of_seed(build, rule->inputs[1], &shape);
     outputs[0] = build->expr(
         build, "x, b -> select(b >= u32(least), x * scale, 0)", TN_IN(x, bits),
         tn_attrs("least", floor(attrs->p * 4294967296.0), "scale", 1 / (1 - attrs->p)));

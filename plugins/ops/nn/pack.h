@@ -76,7 +76,27 @@
     X(lstm, "layers/recurrent.c")                                                          \
     X(gru, "layers/recurrent.c")                                                           \
     X(rnn, "layers/recurrent.c")                                                           \
-    X(causal_conv1d, "layers/causal.c")
+    X(causal_conv1d, "layers/causal.c")                                                    \
+    X(pixel_shuffle, "images/shuffle.c")                                                   \
+    X(pixel_unshuffle, "images/shuffle.c")                                                 \
+    X(channel_shuffle, "images/shuffle.c")                                                 \
+    X(unfold, "images/shuffle.c")                                                          \
+    X(fold, "images/shuffle.c")                                                            \
+    X(dropout1d, "layers/chance.c")                                                        \
+    X(dropout2d, "layers/chance.c")                                                        \
+    X(dropout3d, "layers/chance.c")                                                        \
+    X(alpha_dropout, "layers/chance.c")                                                    \
+    X(feature_alpha_dropout, "layers/chance.c")                                            \
+    X(rrelu, "layers/chance.c")                                                            \
+    X(gumbel_softmax, "layers/chance.c")                                                   \
+    X(bilinear, "layers/vectors.c")                                                        \
+    X(embedding_bag, "layers/vectors.c")                                                   \
+    X(local_response_norm, "layers/vectors.c")                                             \
+    X(multi_margin_loss, "functions/labels.c")                                             \
+    X(multilabel_margin_loss, "functions/labels.c")                                        \
+    X(multilabel_soft_margin_loss, "functions/labels.c")                                   \
+    X(pairwise_distance, "functions/distances.c")                                          \
+    X(pdist, "functions/distances.c")
 #define NN_PRIMITIVES(X)                                                                   \
     X(relu, "activation.c")                                                                \
     X(softmax, "norm.c")                                                                   \
@@ -203,6 +223,10 @@ tn_array *counted(const tn_build *build, int64_t n, int32_t behind);
 tn_array *zeros(const tn_build *build, tn_dtype dtype, int32_t rank, const int64_t *extent);
 tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype);
 tn_array *add(const tn_build *build, const tn_array *x, const tn_array *y);
+
+// Random words, u32, of these extents, which follow from the seed, an i64 number
+// (dropout.c).
+tn_array *words_of_seed(const tn_build *build, tn_array *seed, const tn_ints *shape);
 
 // Rows, columns and channels of images (N, H, W, C): a strided block of each image.
 struct window {

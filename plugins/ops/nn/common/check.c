@@ -140,6 +140,14 @@ tn_array *add(const tn_build *build, const tn_array *x, const tn_array *y)
     return build->expr(build, "x, y -> x + y", TN_IN(x, y), TN_NO_ATTRS);
 }
 
+// The seed's halves are the key.
+tn_array *words_of_seed(const tn_build *build, tn_array *seed, const tn_ints *shape)
+{
+    tn_array *key = build->expr(build, "s, i -> u32(s >> (i * 32))",
+                                TN_IN(seed, counted(build, 2, 0)), TN_NO_ATTRS);
+    return build->op(build, "base.random_bits/1", TN_IN(key), tn_attrs("shape", shape));
+}
+
 // A window as the attributes of base.slice.
 struct window_lists {
     tn_ints start, stop, step;

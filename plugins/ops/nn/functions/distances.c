@@ -112,6 +112,68 @@ COMPOSITE(cosine_similarity, "cosine_similarity/1",
           "The cosine of the angle between vectors along an axis.", TN_INPUTS(two_inputs),
           .attrs = TN_ATTR_TABLE(similarity_attrs, similarity_fields));
 
+// --- distances --------------------------------------------------------------------------
+
+typedef struct {
+    double p, eps;
+    int64_t keepdim;
+} distance_attrs;
+static const tn_attr_field distance_fields[] = {
+    TN_F64_FIELD(distance_attrs, p, 2, "power of the norm"),
+    TN_F64_FIELD(distance_attrs, eps, 1e-6, "added to differences"),
+    TN_BOOL_FIELD(distance_attrs, keepdim, 0, "keep the axis of vectors with extent 1"),
+};
+static const tn_attr_field pdist_fields[] = {
+    TN_F64_FIELD(distance_attrs, p, 2, "power of the norm"),
+};
+static const tn_input_info distance_inputs[] = {
+    {"x1", "..., D: vectors", 0, TN_FLOAT_DTYPES},
+    {"x2", "..., D: vectors, which broadcast with x1", 0, TN_FLOAT_DTYPES},
+};
+static const tn_input_info rows_input[] = {{"x", "N, D: vectors", 0, TN_FLOAT_DTYPES}};
+
+DECOMPOSE(pairwise_distance)
+{
+    const distance_attrs *attrs = rule->attrs;
+    tn_array *a = rule->inputs[0], *b = rule->inputs[1];
+    tn_status status = check_norm(build->host, attrs->p);
+    if (status == TN_OK)
+        status = check_dtype(build->host, "x2", build->type(b), dtype_of(build, a));
+    if (status)
+        return status;
+    tn_array *d =
+        build->expr(build, "a, b -> a - b + eps", TN_IN(a, b), tn_attrs("eps", attrs->eps));
+    outputs[0] = length_of(build, d, attrs->p, -1, attrs->keepdim);
+    return built(outputs[0]);
+}
+
+DECOMPOSE(pdist)
+{
+    const distance_attrs *attrs = rule->attrs;
+    const tn_type *x = build->type(rule->inputs[0]);
+    tn_array *ends[2], *rows[2];
+    tn_status status = check_rank(build->host, "x", x, 2, "N, D");
+    if (status == TN_OK)
+        status = check_norm(build->host, attrs->p);
+    if (status == TN_OK)
+        status = build->op_n(build, "base.triu_indices/1", NULL, 0,
+                             tn_attrs("n", x->extent[0], "k", (int64_t)1), ends, 2);
+    for (int i = 0; i < 2 && status == TN_OK; i++)
+        rows[i] = build->op(build, "base.take/1", TN_IN(rule->inputs[0], ends[i]),
+                            tn_attrs("axis", (int64_t)0));
+    if (status)
+        return status;
+    tn_array *d = build->expr(build, "a, b -> a - b", TN_IN(rows[0], rows[1]), TN_NO_ATTRS);
+    outputs[0] = length_of(build, d, attrs->p, -1, 0);
+    return built(outputs[0]);
+}
+COMPOSITE(pairwise_distance, "pairwise_distance/1",
+          "The length of the difference of vectors along the last axis.",
+          TN_INPUTS(distance_inputs),
+          .attrs = TN_ATTR_TABLE(distance_attrs, distance_fields));
+COMPOSITE(pdist, "pdist/1", "The distance of each pair of rows, that of row 0 and 1 first.",
+          TN_INPUTS(rows_input), .attrs = TN_ATTR_TABLE(distance_attrs, pdist_fields));
+
 // --- losses -----------------------------------------------------------------------------
 
 typedef struct {
