@@ -15,7 +15,8 @@
 // The including file has buffers `pixels` (x, of INPUT the gradient), `others` (w, of WEIGHT the
 // gradient) and `bias`. Zeros in place of padding give a sum that is no number where they meet a
 // filter's infinity, or the gradient's: with SUMS_ANEW sum_anew() makes it of its terms alone, by
-// of_pixels(at), of_others(at), of_bias(at), the buffers' elements.
+// of_pixels(at), of_others(at), of_bias(at), the buffers' elements. It is slow: has_padding() tells
+// the sums that need it.
 #define FORWARD 0u
 #define INPUT 1u
 #define WEIGHT 2u
@@ -172,6 +173,25 @@ uint row_start(uint row)
 }
 
 #ifdef SUMS_ANEW
+// Whether one of the sum's terms is padding: else the sum is right, number or not.
+bool has_padding(uint row, uint column)
+{
+    ivec2 first, last;
+    int place;
+    if (OP == WEIGHT) {
+        uvec2 tap;
+        uint channel;
+        find_tap(column, column, tap, channel);
+        first = read_first + ivec2(tap) * read_move;
+        last = first + (ivec2(grid) - 1) * read_step;
+    } else {
+        begin_row(row, first, place);
+        last = first + (ivec2(taps) - 1) * read_move;
+    }
+    return any(lessThan(min(first, last), ivec2(0))) ||
+           any(greaterThanEqual(max(first, last), ivec2(source)));
+}
+
 float sum_anew(uint row, uint column)
 {
     float sum = 0.0;

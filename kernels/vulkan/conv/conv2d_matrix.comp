@@ -253,7 +253,7 @@ uvec4 with_sums_anew(uvec4 value, uint row, uint column)
     [[dont_unroll]] for (uint c = 0u; c < EACH; c++) {
         uint at = c * 4u / EACH, shift = c % 2u * 16u;
         float x = EACH == 4u ? uintBitsToFloat(value[at]) : number(value, c);
-        if ((floatBitsToUint(x) & 0x7fffffffu) <= 0x7f800000u)
+        if ((floatBitsToUint(x) & 0x7fffffffu) <= 0x7f800000u || !has_padding(row, column + c))
             continue;
         x = sum_anew(row, column + c);
         if (EACH == 4u)
