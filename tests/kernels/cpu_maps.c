@@ -216,10 +216,10 @@ static void check_element(const struct cpu_kernels *k, int32_t op, int32_t dtype
 static bool differs_without_fma(const struct cpu_kernels *k, int32_t op, int32_t dtype)
 {
     static const int32_t made_of_fma[] = {
-        TN_EXPR_EXP,         TN_EXPR_EXP2,  TN_EXPR_LOG,         TN_EXPR_LOG2,
-        TN_EXPR_LOG10,       TN_EXPR_LOG1P, TN_EXPR_SIN,         TN_EXPR_COS,
-        TN_EXPR_TANH,        TN_EXPR_ERF,   CPU_OP_SUB_THEN_EXP, CPU_OP_SIGMOID,
-        CPU_OP_ONE_PLUS_ERF, CPU_OP_GELU};
+        TN_EXPR_EXP,    TN_EXPR_EXP2,        TN_EXPR_LOG,         TN_EXPR_LOG2,
+        TN_EXPR_LOG10,  TN_EXPR_LOG1P,       TN_EXPR_SIN,         TN_EXPR_COS,
+        TN_EXPR_TANH,   TN_EXPR_ERF,         CPU_OP_SUB_THEN_EXP, CPU_OP_SIGMOID,
+        TN_EXPR_ERFINV, CPU_OP_ONE_PLUS_ERF, CPU_OP_GELU};
     bool is_made = false;
     for (size_t i = 0; i < sizeof(made_of_fma) / sizeof(made_of_fma[0]); i++)
         is_made |= dtype == TN_F32 && op == made_of_fma[i];

@@ -50,6 +50,24 @@ def test_reductions_take_the_dtype_of_their_result(dtype):
                 assert np.asarray(got).dtype == dtype and np.allclose(np.asarray(got), want)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_running_products_and_sums_of_complex_numbers(dtype):
+    random, tolerance = np.random.default_rng(1), 3e-4 if dtype == "complex64" else 1e-11
+    for shape, axis in (((5,), 0), ((4, 300), 1), ((9, 513), 1), ((9, 513), 0), ((3, 40, 2), 1), ((70000,), 0)):
+        x = (np.exp(2j * np.pi * random.random(shape)) * (1 + 1e-3 * random.standard_normal(shape))).astype(dtype)
+        for name in ("cumsum", "cumprod"):
+            for of, step in ((x, 1), (x[..., ::-1], -1)):
+                along = np.flip(of, axis) if step < 0 else of
+                want = getattr(np, name)(along.astype("complex128"), axis=axis)
+                want = np.flip(want, axis) if step < 0 else want
+                got = np.asarray(getattr(tn, name)(tn.array(of), axis=axis, reverse=step < 0))
+                assert got.dtype == dtype and np.allclose(got, want, tolerance, tolerance)
+        assert np.allclose(np.asarray(tn.prod(tn.array(x), axis=axis)), np.prod(x, axis), tolerance, tolerance)
+    many = np.array([1] * 37 + [complex(np.inf, 1)] + [1] * 3, dtype)
+    assert np.isinf(np.asarray(tn.cumprod(tn.array(many[37:]), axis=0))[0].real)  # the number itself
+    assert np.isnan(complex(tn.prod(tn.array(many))).imag)
+
+
 def test_no_function_of_the_package_hides_an_operator():
     names = {name for ids in tn._ids().values() for name in ids}
     own = {name for name in names & vars(tn).keys() if inspect.isfunction(vars(tn)[name]) or inspect.isclass(vars(tn)[name])}

@@ -44,7 +44,7 @@ static const struct function {
     {"cosh",    cosh,       0.51, 2.5,  8}, {"tanh",    tanh,       1.5,  1.5,  8},
     {"arcsinh", asinh,      0.51, 2,    8}, {"arccosh", acosh,      0.51, 1.9,  8},
     {"arctanh", atanh,      0.51, 2.3,  8}, {"erf",     erf,        1.4,  1.5,  8},
-    {"erfinv",  tn_erfinv,  0.9,  3.5,  8}, {"sigmoid", sigmoid_of, 1.5,  3,    8},
+    {"erfinv",  tn_erfinv,  1.5,  3.5,  8}, {"sigmoid", sigmoid_of, 1.5,  3,    8},
     {"power",   cube_of,    1.5,  2,    8, 3}, {"power",   fourth_of,  2,    2,    8, 4},
 };
 // clang-format on

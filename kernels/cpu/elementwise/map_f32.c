@@ -6,9 +6,11 @@
 #include "map_loops.h"
 #include "variants.h"
 #include "math_f32.h"
+#include "math_erfinv_f32.h"
 #include "math_wide.h"
 
 #define T float
+#define WORD int32_t
 #define N f32
 #define JOIN VC(join_complex64)
 #define M(function) function##f
@@ -26,5 +28,9 @@ MAP2_RARE(FLOOR_DIV_f32, floor_divide_is_common((double)x, (double)y),
           wide_floor_divide((double)x, (double)y), CALL_DEFINED(FLOOR_DIV, TN_F32, x, y))
 MAP2_RARE(POW_f32, pow_is_common((double)x, (double)y), wide_pow((double)x, (double)y),
           x == 1 || y == 0 ? 1 : powf(x, y)) // 1 beside a signalling NaN too
+#if HAS_FMA
+MAP1_GROUPS(ERFINV_f32, fabsf(x) <= 0.9966f, erfinv_near_f32(x), erfinv_far_f32(x))
+#define LOOP_OF_ERFINV OWN_LOOP
+#endif
 
 #include "map_float.inc.h"

@@ -6,9 +6,11 @@
 #include <tenon/ops/program.h>
 #include "map_loops.h"
 #include "variants.h"
+#include "math_erfinv_f64.h"
 #include "math_f64.h"
 
 #define T double
+#define WORD int64_t
 #define N f64
 #define JOIN VC(join_complex128)
 #define M(function) function
@@ -43,7 +45,12 @@ static inline double one_plus_erf_f64(double x)
     }
 V_DEFINED(ASINH)
 V_DEFINED(ACOSH)
+#if HAS_FMA
+MAP1_GROUPS(ERFINV_f64, fabs(x) <= 0.9966, erfinv_near_f64(x), erfinv_far_f64(x))
+#define LOOP_OF_ERFINV OWN_LOOP
+#else
 V_DEFINED(ERFINV)
+#endif
 
 #define IS_COMMON(x) (HAS_FMA && fabs(x) <= MOST_ANGLE)
 MAP1_RARE(SIN_f64, IS_COMMON(x), v_SIN(x), DEFINED1(SIN, x))

@@ -47,11 +47,16 @@ MAP2_SWAPPED(F(GE), F(LE))
 SELECT(F(SELECT), T)
 
 // Loops of class FUNCTION, made from the SDK's table of instructions: a new function needs
-// only its CALL1 or CALL2.
+// only its CALL1 or CALL2, unless the file that includes this has its loop and defines
+// LOOP_OF_NAME as OWN_LOOP.
+#define OTHER(...) SECOND(__VA_ARGS__)
+#define SECOND(a, b, ...) b
+#define OWN_LOOP , NO_LOOP
+#define NO_LOOP(...)
 #define LOOP(name, text, operands, class, dtypes) LOOP_##dtypes(name, operands, class)
 #define LOOP_FLOAT(name, operands, class) LOOP_##class(name, operands)
 #define LOOP_FUNCTION(name, operands) LOOP_FUNCTION_##operands(name)
-#define LOOP_FUNCTION_1(name) MAP1(F(name), T, T, CALL1(name, x))
+#define LOOP_FUNCTION_1(name) OTHER(LOOP_OF_##name, MAP1, )(F(name), T, T, CALL1(name, x))
 #define LOOP_FUNCTION_2(name) MAP2S(F(name), T, T, CALL2(name, x, y))
 // Loops of the other classes are written out, in this file or in the file that includes it.
 #define LOOP_NONE(...)

@@ -4,9 +4,9 @@
 // errors found over all exponents, in ulp, and where there is no instruction for a fused
 // multiply-add: exp 0.88 and 0.96, exp2 0.89 and 0.97, log 0.87 and 0.87, tanh 1.49, erf
 // 0.97 and 1.35, erfinv 0.88, sigmoid 1.46 and 1.46. With the instruction log2 1.00, log10
-// 0.94, log1p 0.95, sin 1.20, cos 1.20. The other functions, and these without it, are
-// computed in f64 (math_wide.h), within 0.51 ulp; sin, cos and tan beyond 1e6 are the C
-// library's.
+// 0.94, log1p 0.95, sin 1.20, cos 1.20, erfinv 1.33 (math_erfinv_f32.h). The other
+// functions, and these without it, are computed in f64 (math_wide.h), within 0.51 ulp; sin,
+// cos and tan beyond 1e6 are the C library's.
 //
 // The compiler contracts no product and sum into one rounding: fma_f32() says where there
 // is one, so that all variants for processors with the instruction give the same bits.
@@ -140,14 +140,18 @@ static inline float v_TANH(float x)
 struct f32_parts {
     float exponent, f;
 };
+static inline struct f32_parts f32_log_split_normal(float x)
+{
+    uint32_t bits = bits_of_f32(x) - 0x3f3504f3u;
+    float fraction = f32_of_bits((bits & 0x007fffffu) + 0x3f3504f3u);
+    return (struct f32_parts){(float)((int32_t)bits >> 23), fraction - 1};
+}
 static inline struct f32_parts f32_log_split(float x)
 {
     // Subnormals are scaled by 2^23 first, to be normal.
     int32_t tiny = x < 1.17549435e-38f;
-    uint32_t bits = bits_of_f32(tiny ? x * 8388608.0f : x) - 0x3f3504f3u;
-    int32_t exponent = ((int32_t)bits >> 23) - (tiny ? 23 : 0);
-    float fraction = f32_of_bits((bits & 0x007fffffu) + 0x3f3504f3u);
-    return (struct f32_parts){(float)exponent, fraction - 1};
+    struct f32_parts at = f32_log_split_normal(tiny ? x * 8388608.0f : x);
+    return (struct f32_parts){at.exponent - (tiny ? 23 : 0), at.f};
 }
 
 // log(1 + f) - f, for 1 + f as above.

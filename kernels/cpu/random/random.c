@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Threefry-2x32 over neighbouring counters, a lane each, and floats of its words.
-#include <math.h>
-#include <tenon/ops/program.h>
 #include <tenon/ops/threefry.h>
-#include "cpu/elementwise/math_wide.h"
-#include "cpu/elementwise/variants.h"
+#include "cpu/variant.h"
 #include "variants.h"
 
 // Defines words_NAME: the words (a, b) of each counter, of which `keep` writes some.
@@ -68,34 +65,6 @@ UNIT(signed_23, signed_of((float)(int32_t)(w >> 9) * 0x1p-23f))
 UNIT(signed_32, signed_of(unit_of_word(w)))
 UNIT(angle, (float)(int32_t)(w >> 8) * 3.7450702e-7f)
 
-#define NEAR 0.996f // up to it w of v_ERFINV is below 5
-#define GROUP 32    // numbers that are computed by the map if one is beyond
-
-// v_ERFINV of math_f32.h without what numbers beyond NEAR need.
-static inline float erfinv_near(float x)
-{
-    double a = fabs((double)x);
-    struct parts at = wide_parts((1 - a) * (1 + a));
-    double log2 = at.exponent + wide_log_near(at.fraction - 1) * WIDE_LOG2_E;
-    return copysignf((float)(a * tn_erfinv_near_ratio(log2 * -WIDE_LN2)), x);
-}
-
-static void erfinv_numbers(float *x, int64_t n)
-{
-    for (int64_t at = 0; at < n; at += GROUP) {
-        int64_t count = n - at < GROUP ? n - at : GROUP;
-        const void *in = x + at;
-        int32_t beyond = count < GROUP;
-        for (int64_t i = 0; i < count; i++)
-            beyond |= !(fabsf(x[at + i]) <= NEAR);
-        if (beyond) {
-            V(cpu_map_f32)[TN_EXPR_ERFINV](x + at, &in, count, 0);
-            continue;
-        }
-        VECTORIZE for (int64_t i = 0; i < GROUP; i++) x[at + i] = erfinv_near(x[at + i]);
-    }
-}
-
 static void scale_numbers(float *x, int64_t n, float factor)
 {
     VECTORIZE for (int64_t i = 0; i < n; i++) x[i] *= factor;
@@ -110,7 +79,6 @@ const struct cpu_random_kernels V(cpu_random) = {
     .words = {words_first, words_folded, words_both},
     .unit = {unit_23, unit_24, unit_24_after, unit_32, unit_signed_23, unit_signed_32,
              unit_angle},
-    .erfinv = erfinv_numbers,
     .scale = scale_numbers,
     .multiply = multiply_numbers,
 };

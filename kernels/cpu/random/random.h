@@ -35,9 +35,6 @@ typedef void cpu_unit_fn(void *words, int64_t n);
 struct cpu_random_kernels {
     cpu_words_fn *words[CPU_NUM_WORDS];
     cpu_unit_fn *unit[CPU_NUM_UNITS];
-    // x[i] = erfinv(x[i]): the bits of the map of that instruction, quicker where most
-    // numbers are below 0.996.
-    void (*erfinv)(float *x, int64_t n);
     void (*scale)(float *x, int64_t n, float factor);      // x[i] *= factor
     void (*multiply)(float *x, const float *y, int64_t n); // x[i] = 0 + x[i] * y[i]
 };

@@ -182,6 +182,40 @@ SUM_ROWS(sum_rows_of_squared_differences, CPU_SUM_SQUARED_DIFFERENCES)
 ROW_PROD(prod_row_f32, float)
 ROW_PROD(prod_row_f64, double)
 
+// A product of the lanes with neutral ones would make NaN of an infinite part, as one that
+// overflows in a lane alone would.
+#define COMPLEX_PRODUCT(name, T)                                                           \
+    static void name(tn_complex128 *acc, const void *x_, int64_t n)                        \
+    {                                                                                      \
+        const T *x = x_;                                                                   \
+        double re[16], im[16];                                                             \
+        tn_complex128 product = *acc;                                                      \
+        int64_t whole = n & ~INT64_C(15);                                                  \
+        for (int k = 0; k < 16 && whole; k++) {                                            \
+            re[k] = (double)x[2 * k];                                                      \
+            im[k] = (double)x[2 * k + 1];                                                  \
+        }                                                                                  \
+        for (int64_t i = 16; i < whole; i += 16)                                           \
+            for (int k = 0; k < 16; k++) {                                                 \
+                double a = (double)x[2 * (i + k)], b = (double)x[2 * (i + k) + 1];         \
+                double real = re[k] * a - im[k] * b;                                       \
+                im[k] = re[k] * b + im[k] * a;                                             \
+                re[k] = real;                                                              \
+            }                                                                              \
+        for (int k = 0; k < 16 && whole; k++)                                              \
+            product = tn_complex_multiply(product, (tn_complex128){re[k], im[k]});         \
+        if (!(fabs(product.re) + fabs(product.im) < (double)INFINITY)) {                   \
+            product = *acc;                                                                \
+            whole = 0;                                                                     \
+        }                                                                                  \
+        for (int64_t i = whole; i < n; i++)                                                \
+            product = tn_complex_multiply(                                                 \
+                product, (tn_complex128){(double)x[2 * i], (double)x[2 * i + 1]});         \
+        *acc = product;                                                                    \
+    }
+COMPLEX_PRODUCT(complex64_product, float)
+COMPLEX_PRODUCT(complex128_product, double)
+
 #define ROW_INT(name, T, A, expression)                                                    \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
     {                                                                                      \
@@ -360,4 +394,5 @@ const struct cpu_reduce_kernels V(cpu_reductions) = {
     .sum_rows = {[CPU_SUM_PRODUCTS] = sum_rows_of_products,
                  [CPU_SUM_SQUARED_DIFFERENCES] = sum_rows_of_squared_differences,
                  [CPU_SUM_ELEMENTS] = sum_rows_of_elements},
+    .complex_product = {complex64_product, complex128_product},
 };

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <tenon/ops/complex.h>
 #include <tenon/types.h>
 
 // The reductions: X(name, NUMBER) for CPU_REDUCE_NUMBER.
@@ -83,12 +84,17 @@ typedef void cpu_sum_rows_fn(union cpu_accumulator *acc, const void *a, const vo
 typedef void cpu_reduce_columns_fn(union cpu_accumulator *acc, const void *x, int64_t rows,
                                    int64_t columns, int64_t stride);
 
+// Multiplies *acc by n complex numbers, stride 1: in 16 lanes of f64, and one after the
+// other where these have no finite product.
+typedef void cpu_complex_product_fn(tn_complex128 *acc, const void *x, int64_t n);
+
 // The reductions of one variant. NULL for F16 and BF16, which are widened to F32 first.
 struct cpu_reduce_kernels {
     cpu_reduce_row_fn *row[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES];         // [reduction][dtype]
     cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES]; // [reduction][dtype]
     cpu_sum_row_fn *sum[CPU_NUM_SUMS][TN_NUM_DTYPES]; // [sum][dtype]: F32 and F64
     cpu_sum_rows_fn *sum_rows[CPU_NUM_SUMS + 1];      // [sum]: of F32
+    cpu_complex_product_fn *complex_product[2];       // of COMPLEX64 and COMPLEX128
 };
 
 // The index of the best element of x[0 .. n), the first of equal ones; a NaN is better than

@@ -7,7 +7,7 @@
 // that one sum does not wait for another; otherwise neighbouring columns run side by side.
 // A few long rows are cut into parts by size alone: the first pass finds what each part
 // adds, the second runs over all parts at once. So the result does not depend on the number
-// of threads.
+// of threads. Sums of complex numbers along columns are those of their parts.
 #include <math.h>
 #include "kernels.h"
 
@@ -27,15 +27,26 @@ union element {
     uint64_t u;
 };
 
+// A complex number: its parts.
+typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+// The accumulator of a row.
+union total {
+    double d;
+    int64_t i;
+    uint64_t u;
+    pair z;
+};
+
 struct running {
     const struct cpu_kernels *kernels;
     int32_t kind, from, to; // dtypes in memory
-    int32_t computed;       // F32 (columns), F64, I64 or U64
+    int32_t computed;       // F32 (columns), F64, I64, U64 or COMPLEX128
     bool reverse;
     int64_t outer, n, inner, tiles, parts, part;
     const char *x;
     char *out;
-    union element *starts; // [outer][parts], of the accumulators
+    union total *starts; // [outer][parts]
 };
 
 // --- blocks -----------------------------------------------------------------------------
@@ -76,10 +87,26 @@ static void columns_extreme_i64(int32_t kind, int64_t *x, int64_t n, int64_t *ac
     }
 }
 
-static void run_columns_block(const struct running *r, void *x, int64_t n,
-                              union element *acc)
+// As tn_complex_multiply() has it. What is made of x alone waits for no product before.
+static inline pair multiply_pairs(pair a, pair x)
 {
-    if (r->computed == TN_F32)
+    const pair real = __builtin_shufflevector(x, x, 0, 0), imaginary = {-x[1], x[1]};
+    return a * real + __builtin_shufflevector(a, a, 1, 0) * imaginary;
+}
+
+// Products, the first of which is the number itself: 1 + 0i times infinity has a NaN.
+static void columns_complex(pair *x, int64_t n, pair *acc, bool is_first)
+{
+    for (int64_t k = 0; k < n; k++)
+        x[k] = acc[k] = is_first ? x[k] : multiply_pairs(acc[k], x[k]);
+}
+
+static void run_columns_block(const struct running *r, void *x, int64_t n,
+                              union element *acc, bool is_first)
+{
+    if (r->computed == TN_COMPLEX128)
+        columns_complex(x, n, (pair *)acc, is_first);
+    else if (r->computed == TN_F32)
         columns_f32(r->kind, x, n, &acc->d);
     else if (r->computed == TN_F64)
         columns_f64(r->kind, x, n, &acc->d);
@@ -108,7 +135,7 @@ static void run_columns_block(const struct running *r, void *x, int64_t n,
     } while (0)
 #define ROWS(T, MEMBER, name)                                                              \
     static void rows_##name(int32_t kind, const void *const *in, void *const *out,         \
-                            int64_t count, int64_t n, union element *acc)                  \
+                            int64_t count, int64_t n, union total *acc)                    \
     {                                                                                      \
         if (kind == SUM)                                                                   \
             ROWS_LOOP(T, MEMBER, NEXT_SUM);                                                \
@@ -122,7 +149,7 @@ static void run_columns_block(const struct running *r, void *x, int64_t n,
 ROWS(double, d, f64)
 ROWS(uint64_t, u, u64)
 static void rows_extreme_i64(int32_t kind, const void *const *in, void *const *out,
-                             int64_t count, int64_t n, union element *acc)
+                             int64_t count, int64_t n, union total *acc)
 {
     if (kind == MAX)
         ROWS_LOOP(int64_t, i, NEXT_MAX);
@@ -130,10 +157,35 @@ static void rows_extreme_i64(int32_t kind, const void *const *in, void *const *o
         ROWS_LOOP(int64_t, i, NEXT_MIN);
 }
 
-static void run_rows_block(const struct running *r, const void *const *in, void *const *out,
-                           int64_t count, int64_t n, union element *acc)
+// Rows whose bit is set in `fresh` begin with their first number itself.
+static void rows_complex(int32_t kind, const void *const *in, void *const *out,
+                         int64_t count, int64_t n, union total *acc, uint32_t fresh)
 {
-    if (r->computed == TN_F64)
+    const void *rest[SIDE] = {NULL};
+    void *to[SIDE] = {NULL};
+    if (kind == SUM) {
+        ROWS_LOOP(pair, z, NEXT_SUM);
+        return;
+    }
+    for (int64_t k = 0; k < count && n > 0; k++) {
+        const pair *x = in[k];
+        acc[k].z = fresh >> k & 1 ? x[0] : multiply_pairs(acc[k].z, x[0]);
+        *(pair *)out[k] = acc[k].z;
+        rest[k] = x + 1;
+        to[k] = (pair *)out[k] + 1;
+    }
+    in = rest;
+    out = to;
+    n--;
+    ROWS_LOOP(pair, z, multiply_pairs);
+}
+
+static void run_rows_block(const struct running *r, const void *const *in, void *const *out,
+                           int64_t count, int64_t n, union total *acc, uint32_t fresh)
+{
+    if (r->computed == TN_COMPLEX128)
+        rows_complex(r->kind, in, out, count, n, acc, fresh);
+    else if (r->computed == TN_F64)
         rows_f64(r->kind, in, out, count, n, acc);
     else if (r->computed == TN_I64 && r->kind >= MAX)
         rows_extreme_i64(r->kind, in, out, count, n, acc);
@@ -141,11 +193,13 @@ static void run_rows_block(const struct running *r, const void *const *in, void 
         rows_u64(r->kind, in, out, count, n, acc);
 }
 
-// What leaves any element as it is.
+// What leaves any element as it is; of complex numbers, for sums.
 static union element neutral(const struct running *r)
 {
     union element e = {.u = r->kind == PROD};
-    if (r->computed == TN_F32 || r->computed == TN_F64)
+    if (r->computed == TN_COMPLEX128)
+        e.d = 0;
+    else if (r->computed == TN_F32 || r->computed == TN_F64)
         e.d = r->kind == SUM    ? 0
               : r->kind == PROD ? 1
               : r->kind == MAX  ? -INFINITY
@@ -177,14 +231,22 @@ static void convert(const struct running *r, int32_t from, int32_t to, void *out
 // the end where the run is reversed.
 struct running_side {
     int64_t first[SIDE], count, n;
-    union element acc[SIDE];
+    union total acc[SIDE];
+    uint32_t fresh; // bit k: acc[k] holds no number yet
 };
 
+static union total neutral_total(const struct running *r)
+{
+    union total t = {.z = {0, 0}};
+    t.u = neutral(r).u;
+    return t;
+}
+
 // Elements [i, i + n) of x as numbers: where they lie, or converted in `block`.
-static const void *load(const struct running *r, union element *block, int64_t i, int64_t n)
+static const void *load(const struct running *r, union total *block, int64_t i, int64_t n)
 {
     const char *from = r->x + i * cpu_dtype_size(r->from);
-    union element packed[ROW_BLOCK];
+    union total packed[ROW_BLOCK];
     const void *in = from;
     if (r->reverse) {
         r->kernels->copy[__builtin_ctz(cpu_dtype_size(r->from))](packed, 1, from, -1, n);
@@ -196,10 +258,10 @@ static const void *load(const struct running *r, union element *block, int64_t i
     return block;
 }
 
-static void store(const struct running *r, const union element *block, int64_t i, int64_t n)
+static void store(const struct running *r, const union total *block, int64_t i, int64_t n)
 {
     char *to = r->out + i * cpu_dtype_size(r->to);
-    union element packed[ROW_BLOCK];
+    union total packed[ROW_BLOCK];
     convert(r, r->computed, r->to, r->reverse ? (void *)packed : to, block, n);
     if (r->reverse)
         r->kernels->copy[__builtin_ctz(cpu_dtype_size(r->to))](to, -1, packed, 1, n);
@@ -219,7 +281,7 @@ static void fetch(const struct running *r, int64_t i, int64_t n)
 // Runs over parts side by side; without `writes` only into side->acc.
 static void run_side(const struct running *r, struct running_side *side, bool writes)
 {
-    union element block[SIDE][ROW_BLOCK];
+    union total block[SIDE][ROW_BLOCK];
     bool is_direct = writes && r->to == r->computed && !r->reverse;
     for (int64_t i = 0; i < side->n; i += ROW_BLOCK) {
         int64_t n = side->n - i < ROW_BLOCK ? side->n - i : ROW_BLOCK;
@@ -232,7 +294,7 @@ static void run_side(const struct running *r, struct running_side *side, bool wr
             in[k] = load(r, block[k], at, n);
             out[k] = is_direct ? r->out + at * cpu_dtype_size(r->to) : (void *)block[k];
         }
-        run_rows_block(r, in, out, side->count, n, side->acc);
+        run_rows_block(r, in, out, side->count, n, side->acc, i ? 0 : side->fresh);
         for (int64_t k = 0; k < side->count && writes && !is_direct; k++)
             store(r, block[k], side->first[k] + (r->reverse ? -i : i), n);
     }
@@ -262,7 +324,9 @@ static void run_units(const struct running *r, int64_t begin, int64_t end, bool 
         for (int64_t k = 0; k < side.count; k++) {
             int64_t unit = first + k, i = unit % r->parts * r->part;
             side.first[k] = unit / r->parts * r->n + (r->reverse ? r->n - 1 - i : i);
-            side.acc[k] = writes && r->parts > 1 ? r->starts[unit] : neutral(r);
+            bool is_begun = writes && unit % r->parts;
+            side.acc[k] = is_begun ? r->starts[unit] : neutral_total(r);
+            side.fresh |= (uint32_t)!is_begun << k;
         }
         run_side(r, &side, writes);
         for (int64_t k = 0; k < side.count && !writes; k++)
@@ -281,12 +345,12 @@ static void find_totals(void *context, int64_t begin, int64_t end, uint32_t work
 static void add_totals(const struct running *r)
 {
     for (int64_t row = 0; row < r->outer; row++) {
-        union element acc[SIDE] = {neutral(r)}, *start = r->starts + row * r->parts;
+        union total acc[SIDE] = {neutral_total(r)}, *start = r->starts + row * r->parts;
         for (int64_t k = 0; k < r->parts; k++) {
-            union element total = start[k];
+            union total total = start[k];
             start[k] = acc[0];
             run_rows_block(r, (const void *const[SIDE]){&total}, (void *[SIDE]){&total}, 1,
-                           1, acc);
+                           1, acc, k == 0);
         }
     }
 }
@@ -304,18 +368,22 @@ static void run_columns(void *context, int64_t begin, int64_t end, uint32_t work
 {
     (void)worker;
     const struct running *r = context;
-    union element block[BLOCK], acc[BLOCK];
+    union {
+        union element real[BLOCK];
+        pair complex[BLOCK];
+    } block, acc;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t outer = unit / r->tiles, column = unit % r->tiles * BLOCK;
         int64_t n = r->inner - column < BLOCK ? r->inner - column : BLOCK;
         for (int64_t k = 0; k < n; k++)
-            acc[k] = neutral(r);
+            acc.real[k] = neutral(r);
         for (int64_t i = 0; i < r->n; i++) {
             int64_t row = outer * r->n + (r->reverse ? r->n - 1 - i : i);
             int64_t at = row * r->inner + column;
-            convert(r, r->from, r->computed, block, r->x + at * cpu_dtype_size(r->from), n);
-            run_columns_block(r, block, n, acc);
-            convert(r, r->computed, r->to, r->out + at * cpu_dtype_size(r->to), block, n);
+            convert(r, r->from, r->computed, &block, r->x + at * cpu_dtype_size(r->from),
+                    n);
+            run_columns_block(r, &block, n, acc.real, i == 0);
+            convert(r, r->computed, r->to, r->out + at * cpu_dtype_size(r->to), &block, n);
         }
     }
 }
@@ -341,7 +409,7 @@ static struct running describe(const tn_layout *x, const tn_cumulative_attrs *at
 static uint64_t running_scratch(const tn_kernel_query *query)
 {
     struct running r = describe(&query->inputs[0], query->attrs);
-    return r.parts > 1 ? (uint64_t)(r.outer * r.parts) * sizeof(union element) : 0;
+    return r.parts > 1 ? (uint64_t)(r.outer * r.parts) * sizeof(union total) : 0;
 }
 
 static tn_status run(const tn_cpu_call *call, int32_t kind)
@@ -360,6 +428,13 @@ static tn_status run(const tn_cpu_call *call, int32_t kind)
     r.starts = call->scratch;
     if (r.outer * r.n * r.inner == 0)
         return TN_OK;
+    if (tn_is_complex(r.from) && r.inner > 1 && kind == SUM) {
+        r.from = r.to = r.computed = tn_dtype_real(r.from);
+        r.inner *= 2; // at most the number of bytes
+        r.tiles = (r.inner + BLOCK - 1) / BLOCK;
+    } else if (tn_is_complex(r.from)) {
+        r.computed = TN_COMPLEX128;
+    }
     if (r.inner > 1) {
         int64_t columns = r.inner < BLOCK ? r.inner : BLOCK;
         call->parallel_for(call, r.outer * r.tiles, 1 + PIECE_ELEMENTS / (columns * r.n),
@@ -378,9 +453,11 @@ static tn_status run(const tn_cpu_call *call, int32_t kind)
     return TN_OK;
 }
 
-static const tn_operand_rule rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule numbers[] = {
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule ordered[] = {{0, TN_NEEDS_CONTIGUOUS}};
 
-#define RECORD(id, kind)                                                                   \
+#define RECORD(id, kind, rules)                                                            \
     static tn_status id(const tn_cpu_call *call)                                           \
     {                                                                                      \
         return run(call, kind);                                                            \
@@ -399,8 +476,8 @@ static const tn_operand_rule rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
         .scratch_size = running_scratch,                                                   \
         .payload = &id##_payload,                                                          \
     }
-RECORD(cumsum, SUM);
-RECORD(cumprod, PROD);
-RECORD(cummax, MAX);
-RECORD(cummin, MIN);
+RECORD(cumsum, SUM, numbers);
+RECORD(cumprod, PROD, numbers);
+RECORD(cummax, MAX, ordered);
+RECORD(cummin, MIN, ordered);
 #undef RECORD

@@ -35,7 +35,7 @@ static void convert_words(const struct random *r, uint32_t *words, int64_t n)
     if (r->number != NORMAL)
         return;
     random->unit[r->halves ? CPU_SIGNED_32 : CPU_SIGNED_23](words, n);
-    random->erfinv((float *)(void *)words, n);
+    apply(r, TN_EXPR_ERFINV, words, n);
     random->scale((float *)(void *)words, n, 1.41421356f);
 }
 

@@ -405,9 +405,21 @@ static void reduce_few(const struct fold *f, const float *from, float *to)
 // --- products of complex numbers -------------------------------------------------------
 
 struct complex_fold {
-    const tn_tensor *in, *out;
-    struct axes kept, reduced;
+    struct reduction r;
+    const tn_tensor *out;
+    cpu_complex_product_fn *multiply;
 };
+
+struct complex_run {
+    const struct complex_fold *f;
+    tn_complex128 *product;
+};
+
+static void multiply_run(void *context, const void *run, int64_t n)
+{
+    const struct complex_run *of = context;
+    of->f->multiply(of->product, run, n);
+}
 
 // The loop runs over outputs.
 static void multiply_all(void *context, int64_t begin, int64_t end, uint32_t worker)
@@ -415,11 +427,10 @@ static void multiply_all(void *context, int64_t begin, int64_t end, uint32_t wor
     (void)worker;
     const struct complex_fold *f = context;
     for (int64_t i = begin; i < end; i++) {
-        int64_t first = f->in->layout.offset + axes_offset(&f->kept, i);
+        const char *first = f->r.base + axes_offset(&f->r.kept, i) * f->r.size;
         tn_complex128 product = {1, 0};
-        for (int64_t k = 0; k < f->reduced.count; k++)
-            product = tn_complex_multiply(
-                product, tn_get_complex(f->in, first + axes_offset(&f->reduced, k)));
+        struct complex_run run = {f, &product};
+        reduction_walk(&f->r, first, 0, f->r.reduced.count, multiply_run, &run);
         tn_set_complex(f->out, f->out->layout.offset + i, product);
     }
 }
@@ -428,10 +439,15 @@ static tn_status complex_product(const tn_cpu_call *call)
 {
     const tn_reduce_attrs *attrs = call->attrs;
     const tn_layout *in = &call->inputs[0].layout;
-    struct complex_fold f = {.in = &call->inputs[0], .out = &call->outputs[0]};
-    reduction_split(in, tn_axis_set(&attrs->axis, in->rank), &f.kept, &f.reduced);
-    call->parallel_for(call, f.kept.count, 1 + PIECE_ELEMENTS / 8 / (f.reduced.count + 1),
-                       multiply_all, &f);
+    struct complex_fold f = {.r = {.kernels = kernel_variant(call),
+                                   .base = first_element(&call->inputs[0]),
+                                   .dtype = in->dtype,
+                                   .size = cpu_dtype_size(in->dtype)},
+                             .out = &call->outputs[0]};
+    f.multiply = f.r.kernels->reduce->complex_product[in->dtype == TN_COMPLEX128];
+    reduction_split(in, tn_axis_set(&attrs->axis, in->rank), &f.r.kept, &f.r.reduced);
+    call->parallel_for(call, f.r.kept.count,
+                       1 + PIECE_ELEMENTS / 8 / (f.r.reduced.count + 1), multiply_all, &f);
     return TN_OK;
 }
 

@@ -54,7 +54,7 @@ int64_t axes_offset(const struct axes *axes, int64_t index)
 static void give_run(const struct reduction *r, const char *run, int64_t stride, int64_t n,
                      reduce_run *body, void *context)
 {
-    _Alignas(64) char block[REDUCE_BLOCK * 8], wide[REDUCE_BLOCK * 4];
+    _Alignas(64) char block[REDUCE_BLOCK * 16], wide[REDUCE_BLOCK * 4];
     int32_t loop = reduction_loop_dtype(r->dtype);
     bool is_half = loop != r->dtype;
     uint32_t size_log2 = (uint32_t)__builtin_ctz((uint32_t)r->size);

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "cpu/elementwise/map.h"
+#include "erfinvl.h"
 
 // Arithmetic is rounded once, as defined. Functions of f32 are held against f64, those of
 // f64 against long double, or, where the C library's own are called, against themselves.
@@ -14,12 +15,12 @@ static const struct {
     int32_t op;
     double f32;
 } bounds[] = {
-    {TN_EXPR_EXP, 1},    {TN_EXPR_EXP2, 1},  {TN_EXPR_EXPM1, 1}, {TN_EXPR_LOG, 1},
-    {TN_EXPR_LOG2, 1},   {TN_EXPR_LOG10, 1}, {TN_EXPR_LOG1P, 1}, {TN_EXPR_SIN, 1.5},
-    {TN_EXPR_COS, 1.5},  {TN_EXPR_TAN, 1},   {TN_EXPR_ASIN, 1},  {TN_EXPR_ACOS, 1},
-    {TN_EXPR_ATAN, 1},   {TN_EXPR_SINH, 1},  {TN_EXPR_COSH, 1},  {TN_EXPR_TANH, 1.5},
-    {TN_EXPR_ERF, 1.5},  {TN_EXPR_ASINH, 1}, {TN_EXPR_ACOSH, 1}, {TN_EXPR_ATANH, 1},
-    {TN_EXPR_ERFINV, 1}, {TN_EXPR_POW, 1},   {TN_EXPR_ATAN2, 1}, {CPU_OP_SUB_THEN_EXP, 1},
+    {TN_EXPR_EXP, 1},      {TN_EXPR_EXP2, 1},  {TN_EXPR_EXPM1, 1}, {TN_EXPR_LOG, 1},
+    {TN_EXPR_LOG2, 1},     {TN_EXPR_LOG10, 1}, {TN_EXPR_LOG1P, 1}, {TN_EXPR_SIN, 1.5},
+    {TN_EXPR_COS, 1.5},    {TN_EXPR_TAN, 1},   {TN_EXPR_ASIN, 1},  {TN_EXPR_ACOS, 1},
+    {TN_EXPR_ATAN, 1},     {TN_EXPR_SINH, 1},  {TN_EXPR_COSH, 1},  {TN_EXPR_TANH, 1.5},
+    {TN_EXPR_ERF, 1.5},    {TN_EXPR_ASINH, 1}, {TN_EXPR_ACOSH, 1}, {TN_EXPR_ATANH, 1},
+    {TN_EXPR_ERFINV, 1.5}, {TN_EXPR_POW, 1},   {TN_EXPR_ATAN2, 1}, {CPU_OP_SUB_THEN_EXP, 1},
     {CPU_OP_SIGMOID, 2},
 };
 
@@ -44,6 +45,7 @@ static const struct {
     {TN_EXPR_ATAN, 1.5, atanl}, {TN_EXPR_ERF, 1.3, erfl}, {CPU_OP_SUB_THEN_EXP, 1.2, expl},
     {CPU_OP_SIGMOID, 1.5, wide_sigmoid}, {TN_EXPR_ATANH, 1.5, atanhl},
     {TN_EXPR_POW, 1.2, .wide2 = powl}, {TN_EXPR_ATAN2, 1.5, .wide2 = atan2l},
+    {TN_EXPR_ERFINV, 1.5, erfinvl},
     // clang-format on
 };
 
