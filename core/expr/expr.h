@@ -30,7 +30,8 @@ struct expr {
     const char *const *input_names;
     uint32_t num_attrs; // attributes in the trees, in the order of first appearance
     const char *const *attr_names;
-    uint32_t num_scalars; // operations on attributes and numbers alone
+    uint32_t num_operations, num_reductions; // in the trees, leaves left out
+    uint32_t num_scalars;                    // operations on attributes and numbers alone
     const struct expr_node **scalars;
     const struct expr_node *const *outputs;
     uint64_t inputs_used; // bit i: input i is in a tree; i < 64
@@ -139,6 +140,18 @@ enum { EXPR_MEAN = -1 };
 tn_status expr_count_parts(const struct expr *expr, int32_t reductions[EXPR_MAX_REDUCTIONS],
                            uint32_t *out_reductions);
 tn_status expr_part(const struct expr *expr, uint32_t part, const struct expr **out_expr);
+
+// An operation of an expression, as one over at most three operands: results of earlier
+// ones, by number, or inputs of the whole, input i as -1 - i.
+struct expr_step {
+    const struct expr *expr;
+    uint32_t num_inputs;
+    int32_t from[3];
+};
+
+// Gives the operations in order, in new memory (mem_free), and where the outputs come from.
+tn_status expr_unfold(const struct expr *expr, struct expr_step **out_steps,
+                      uint32_t *out_count, int32_t *outputs);
 
 // The number of the input that is the expression's only output, unchanged; else -1.
 int expr_is_input(const struct expr *expr);

@@ -318,7 +318,8 @@ static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
         if (node->op == TREE_INPUT && node->index < 64)
             expr->inputs_used |= UINT64_C(1) << node->index;
         expr->uses_index |= node->op == TN_EXPR_INDEX;
-        expr->reduces |= op_reduces(node->op);
+        expr->num_operations += node->num_args > 0;
+        expr->num_reductions += op_reduces(node->op);
         expr->makes_complex |= is_complex_itself(node);
         bool known = node->op != TREE_ATTR;
         for (uint32_t k = 0; !known && k < expr->num_attrs; k++)
@@ -326,6 +327,7 @@ static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
         if (!known)
             names[expr->num_attrs++] = node->name;
     }
+    expr->reduces = expr->num_reductions > 0;
     const char **copy = arena_alloc(&set->arena, (expr->num_attrs + 1) * sizeof(*copy));
     if (!copy)
         return TN_ERR_MEMORY;

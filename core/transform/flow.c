@@ -298,7 +298,7 @@ void rule_call_finish(struct rule_call *call)
     mem_free(call->outputs);
 }
 
-tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **outputs)
+static tn_status decompose(struct flow *flow, const struct node *node, tn_array **outputs)
 {
     struct rule_call call;
     tn_type types[MAX_OUTPUTS];
@@ -311,6 +311,20 @@ tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **output
     status = rule_decompose(flow->scope, node->prim, &call.rule, types, outputs);
     rule_call_finish(&call);
     return status;
+}
+
+tn_status flow_parts(struct flow *flow, struct node *node, tn_array **outputs,
+                     struct node ***out_nodes, uint32_t *out_count)
+{
+    uint32_t since = flow->scope->serial;
+    if (!node->expr && flow->level == MAX_LEVELS)
+        return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
+                    node->prim->record.id, MAX_LEVELS);
+    tn_status status =
+        node->expr ? flow_unfold(flow, node, outputs) : decompose(flow, node, outputs);
+    return status == TN_OK ? flow_order(flow->scope, outputs, node->num_outputs, since,
+                                        out_nodes, out_count)
+                           : status;
 }
 
 tn_status flow_refuse_effects(const struct node *node, const char *what)

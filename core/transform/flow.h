@@ -77,8 +77,19 @@ struct rule_call {
 tn_status rule_call_init(struct rule_call *call, const struct node *node);
 void rule_call_finish(struct rule_call *call);
 
-// Builds the node's decomposition. `outputs` have the types of the node's outputs.
-tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **outputs);
+// Builds the node's decomposition, or the operations of its expression: `outputs` have the
+// types of the node's outputs. Gives their nodes in order, as flow_order does.
+tn_status flow_parts(struct flow *flow, struct node *node, tn_array **outputs,
+                     struct node ***out_nodes, uint32_t *out_count);
+
+// Whether a derivative of the node's expression may be too large for a program, and whether
+// `derived` (NULL: zero) is (unfold.c).
+bool flow_may_outgrow(const struct node *node);
+bool flow_outgrows(const struct expr *derived);
+
+// Builds the operations of the node's expression one by one. `outputs` have the types of
+// the node's outputs.
+tn_status flow_unfold(struct flow *flow, const struct node *node, tn_array **outputs);
 
 // Begins the transformation of a node: what is built for it runs on its device, until
 // flow_leave(), which takes the result.

@@ -25,12 +25,27 @@ static tn_status set_tangent(struct flow *flow, tn_array *output, tn_array *tang
     return status == TN_OK ? flow_add(flow, output, tangent) : status;
 }
 
+static tn_status push_decomposed(struct flow *flow, struct node *node);
+
+static bool any_outgrows(const struct node *node, uint64_t given, uint64_t complex_inputs)
+{
+    const struct expr *derived = NULL;
+    bool any = false;
+    for (uint32_t i = 0; flow_may_outgrow(node) && i < node->num_outputs && !any; i++)
+        any = dtype_is_inexact(node->outputs[i].type.dtype) &&
+              expr_jvp(node->expr, i, given, complex_inputs, &derived) == TN_OK &&
+              flow_outgrows(derived);
+    return any;
+}
+
 static tn_status push_expr(struct flow *flow, struct node *node, tn_array *const *tangents)
 {
     uint64_t given = 0;
     for (uint32_t i = 0; i < node->num_inputs; i++)
         given |= (uint64_t)(tangents[i] != NULL) << i;
     uint64_t complex_inputs = flow_complex_inputs(node);
+    if (any_outgrows(node, given, complex_inputs))
+        return push_decomposed(flow, node);
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         tn_array *output = &node->outputs[i], *tangent = NULL;
         const struct expr *derived;
@@ -123,15 +138,10 @@ static tn_status push_transposed(struct flow *flow, struct node *node,
 
 static tn_status push_decomposed(struct flow *flow, struct node *node)
 {
-    if (flow->level == MAX_LEVELS)
-        return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
-                    node->prim->record.id, MAX_LEVELS);
     tn_array *outputs[MAX_OUTPUTS] = {NULL};
     struct node **nodes = NULL;
-    uint32_t count = 0, since = flow->scope->serial;
-    tn_status status = flow_decompose(flow, node, outputs);
-    if (status == TN_OK)
-        status = flow_order(flow->scope, outputs, node->num_outputs, since, &nodes, &count);
+    uint32_t count = 0;
+    tn_status status = flow_parts(flow, node, outputs, &nodes, &count);
     flow->level++;
     if (status == TN_OK)
         status = sweep(flow, nodes, count);

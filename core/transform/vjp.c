@@ -38,6 +38,21 @@ static tn_status include_dependents(struct flow *flow, struct node **nodes, uint
 
 // --- rules -----------------------------------------------------------------------------
 
+static tn_status pull_decomposed(struct flow *flow, struct node *node,
+                                 tn_array *const *cotangents);
+
+static bool any_outgrows(struct flow *flow, const struct node *node, uint64_t given,
+                         uint64_t complex_inputs)
+{
+    const struct expr *derived = NULL;
+    bool any = false;
+    for (uint32_t i = 0; flow_may_outgrow(node) && i < node->num_inputs && !any; i++)
+        any = is_wanted(flow, node, i) &&
+              expr_vjp(node->expr, i, given, complex_inputs, &derived) == TN_OK &&
+              flow_outgrows(derived);
+    return any;
+}
+
 static tn_status pull_expr(struct flow *flow, struct node *node,
                            tn_array *const *cotangents)
 {
@@ -45,6 +60,8 @@ static tn_status pull_expr(struct flow *flow, struct node *node,
     for (uint32_t i = 0; i < node->num_outputs && i < TN_EXPR_MAX_OUTPUTS; i++)
         given |= (uint64_t)(cotangents[i] != NULL) << i;
     uint64_t complex_inputs = flow_complex_inputs(node);
+    if (any_outgrows(flow, node, given, complex_inputs))
+        return pull_decomposed(flow, node, cotangents);
     for (uint32_t i = 0; i < node->num_inputs; i++) {
         if (!is_wanted(flow, node, i))
             continue;
@@ -98,19 +115,14 @@ static tn_status pull_rule(struct flow *flow, struct node *node,
     return status;
 }
 
-// Differentiates the node's decomposition instead of the node.
+// Differentiates the node's parts instead of the node.
 static tn_status pull_decomposed(struct flow *flow, struct node *node,
                                  tn_array *const *cotangents)
 {
-    if (flow->level == MAX_LEVELS)
-        return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
-                    node->prim->record.id, MAX_LEVELS);
     tn_array *outputs[MAX_OUTPUTS] = {NULL};
     struct node **nodes = NULL;
-    uint32_t count = 0, since = flow->scope->serial;
-    tn_status status = flow_decompose(flow, node, outputs);
-    if (status == TN_OK)
-        status = flow_order(flow->scope, outputs, node->num_outputs, since, &nodes, &count);
+    uint32_t count = 0;
+    tn_status status = flow_parts(flow, node, outputs, &nodes, &count);
     if (status == TN_OK)
         status = include_dependents(flow, nodes, count);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)

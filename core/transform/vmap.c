@@ -257,16 +257,10 @@ static tn_status push_expr(struct vmap *v, struct node *node)
 
 static tn_status push_decomposed(struct vmap *v, struct node *node)
 {
-    if (v->flow.level == MAX_LEVELS)
-        return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
-                    node->prim->record.id, MAX_LEVELS);
     tn_array *outputs[MAX_OUTPUTS] = {NULL};
     struct node **nodes = NULL;
-    uint32_t count = 0, since = v->flow.scope->serial;
-    tn_status status = flow_decompose(&v->flow, node, outputs);
-    if (status == TN_OK)
-        status =
-            flow_order(v->flow.scope, outputs, node->num_outputs, since, &nodes, &count);
+    uint32_t count = 0;
+    tn_status status = flow_parts(&v->flow, node, outputs, &nodes, &count);
     v->flow.level++;
     if (status == TN_OK)
         status = sweep(v, nodes, count);

@@ -114,9 +114,11 @@ const struct check_info all_checks[] = {
     // rules
     {"rules.vjp", "P26", "gradients agree with differences"},
     {"rules.jvp", "P26", "directional derivatives agree with differences"},
+    {"rules.second", "P26", "second derivatives of all kinds agree with differences"},
     {"rules.partial", "P26", "a cotangent or tangent that is NULL counts as zero"},
     {"rules.failure", "P27", "rules survive arrays that could not be built"},
     {"rules.vmap", "P28", "a batch gives what each of its slices gives"},
+    {"rules.nested", "P28", "so do batches of batches, and of derivatives"},
     // devices
     {"device.values", "P29", "on each device the primitive agrees with its definition"},
     {"device.layouts", "P29", "inputs that are views give the same"},

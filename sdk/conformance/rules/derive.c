@@ -12,22 +12,13 @@
 #include <math.h>
 #include "rules.h"
 
-enum { MAX_ELEMENTS = 10, MAX_TRIES = 8 };
+enum { MAX_ELEMENTS = 10 };
 
-struct rule_derivation {
-    struct kit *kit;
-    struct pack *pack;
-    struct sample *s;
-    struct array weights[MAX_OUT]; // data NULL: the output is not floating-point
-    double step, bound;
-};
-
-// True when derivatives flow through input `i`.
-static bool flows(const struct sample *s, uint32_t i)
+bool rules_flows(const struct sample *s, uint32_t i)
 {
     const tn_primitive *p = s->primitive;
     uint32_t slot = i < p->num_inputs ? i : p->num_inputs - 1;
-    return s->in[i].tensor.data && dtype_derives(s->types[i].dtype) &&
+    return s->types[i].dtype != TN_DTYPE_NONE && dtype_derives(s->types[i].dtype) &&
            !(p->inputs[slot].flags & TN_INPUT_CONSTANT);
 }
 
@@ -90,17 +81,6 @@ static void derivation_finish(struct rule_derivation *d)
 
 // --- differences -----------------------------------------------------------------------
 
-// A derivative by differences, and what roundings of the outputs may add to it.
-struct rule_slope {
-    double value, noise;
-};
-
-// Re(conj(a) b).
-static double product(tn_complex128 a, tn_complex128 b)
-{
-    return a.re * b.re + a.im * b.im;
-}
-
 // Adds to *slope what moved outputs give: `plus` and `minus` are `step` to either side.
 // What an element is rounded by is divided by the step as well: a quotient by nearly
 // nothing and a 32nd power are known to few digits.
@@ -113,36 +93,46 @@ static void add_outputs(const struct rule_derivation *d, uint32_t output,
         tn_complex128 weight = array_get_complex(&d->weights[output], i);
         tn_complex128 a = array_get_complex(plus, i), b = array_get_complex(minus, i);
         tn_complex128 by = {a.re - b.re, a.im - b.im};
-        slope->value += product(weight, by) / (2 * step);
+        slope->value += rule_product(weight, by) / (2 * step);
         if (by.re != 0 || by.im != 0)
             slope->noise += rounding * hypot(weight.re, weight.im) *
                             fmax(hypot(a.re, a.im), hypot(b.re, b.im)) / step;
     }
 }
 
-// The outputs after all inputs are moved by `by` times `along`; data NULL in `along`: not
-// moved. False: they cannot be computed.
-static bool outputs_moved(const struct rule_derivation *d, const struct array *along,
-                          double by, struct array out[MAX_OUT])
+struct sample rule_moved(const struct rule_derivation *d, const struct array *along,
+                         double by)
 {
-    struct array kept[MAX_IN];
-    memcpy(kept, d->s->in, sizeof(kept));
+    struct sample moved = *d->s;
     for (uint32_t n = 0; n < d->s->num_inputs; n++) {
         if (!along[n].tensor.data)
             continue;
-        d->s->in[n] = array_laid_out(&kept[n], PLAIN);
-        for (int64_t i = 0; i < kept[n].count; i++) {
-            tn_complex128 x = array_get_complex(&kept[n], i);
+        moved.in[n] = array_laid_out(&d->s->in[n], PLAIN);
+        for (int64_t i = 0; i < moved.in[n].count; i++) {
+            tn_complex128 x = array_get_complex(&d->s->in[n], i);
             tn_complex128 t = array_get_complex(&along[n], i);
-            array_set_complex(&d->s->in[n], i,
+            array_set_complex(&moved.in[n], i,
                               (tn_complex128){x.re + by * t.re, x.im + by * t.im});
         }
     }
-    const char *why = apply_definition(&d->pack->maker, d->s, out);
-    for (uint32_t n = 0; n < d->s->num_inputs; n++)
+    return moved;
+}
+
+void rule_moved_free(struct sample *moved, const struct array *along)
+{
+    for (uint32_t n = 0; n < moved->num_inputs; n++)
         if (along[n].tensor.data)
-            array_free(&d->s->in[n]);
-    memcpy(d->s->in, kept, sizeof(kept));
+            array_free(&moved->in[n]);
+}
+
+// The outputs after all inputs are moved by `by` times `along`. False: they cannot be
+// computed.
+static bool outputs_moved(const struct rule_derivation *d, const struct array *along,
+                          double by, struct array out[MAX_OUT])
+{
+    struct sample moved = rule_moved(d, along, by);
+    const char *why = apply_definition(&d->pack->maker, &moved, out);
+    rule_moved_free(&moved, along);
     return !why;
 }
 
@@ -194,11 +184,8 @@ static bool agrees(const struct rule_derivation *d, double got, struct rule_slop
 
 // --- transforms ------------------------------------------------------------------------
 
-// Builds the application. Gives its floating-point outputs with their weights; returns how
-// many there are.
-static uint32_t derivation_build(tn_scope *scope, const struct rule_derivation *d,
-                                 tn_array *in[MAX_IN], tn_array *out[MAX_OUT],
-                                 tn_array *weights[MAX_OUT])
+uint32_t rule_build(tn_scope *scope, const struct rule_derivation *d, tn_array *in[MAX_IN],
+                    tn_array *out[MAX_OUT], tn_array *weights[MAX_OUT])
 {
     tn_array *all[MAX_OUT] = {NULL};
     uint32_t count = 0;
@@ -220,7 +207,7 @@ static tn_status gradient_of(const struct rule_derivation *d, uint32_t input,
     static char text[300];
     tn_array *in[MAX_IN] = {NULL}, *out[MAX_OUT], *weights[MAX_OUT], *gradient = NULL;
     tn_scope *scope = tn_scope_open(d->pack->maker.runtime);
-    uint32_t count = derivation_build(scope, d, in, out, weights);
+    uint32_t count = rule_build(scope, d, in, out, weights);
     tn_status status = tn_vjp(scope, out, weights, count, &in[input], 1, &gradient);
     if (status == TN_OK)
         status = graph_read(scope, gradient, out_gradient);
@@ -239,7 +226,7 @@ static tn_status tangent_along(const struct rule_derivation *d, const struct arr
     tn_array *in[MAX_IN] = {NULL}, *outputs[MAX_OUT], *weights[MAX_OUT], *wrt[MAX_IN],
              *tangents[MAX_IN], *moved[MAX_OUT] = {NULL};
     tn_scope *scope = tn_scope_open(d->pack->maker.runtime);
-    uint32_t count = derivation_build(scope, d, in, outputs, weights), num_wrt = 0;
+    uint32_t count = rule_build(scope, d, in, outputs, weights), num_wrt = 0;
     for (uint32_t i = 0; i < d->s->num_inputs; i++)
         if (along[i].tensor.data) {
             wrt[num_wrt] = in[i];
@@ -255,8 +242,8 @@ static tn_status tangent_along(const struct rule_derivation *d, const struct arr
         if (status != TN_OK)
             break;
         for (int64_t i = 0; i < tangent.count; i++)
-            *out += product(array_get_complex(&d->weights[o], i),
-                            array_get_complex(&tangent, i));
+            *out += rule_product(array_get_complex(&d->weights[o], i),
+                                 array_get_complex(&tangent, i));
         array_free(&tangent);
     }
     if (status != TN_OK)
@@ -331,7 +318,7 @@ static void vjp_of_input(struct rule_derivation *d, uint32_t input)
 static void vjp_of(struct rule_derivation *d)
 {
     for (uint32_t i = 0; i < d->s->num_inputs; i++)
-        if (flows(d->s, i))
+        if (rules_flows(d->s, i))
             vjp_of_input(d, i);
 }
 
@@ -367,7 +354,7 @@ static void jvp_of(struct rule_derivation *d)
 {
     uint32_t all = 0;
     for (uint32_t i = 0; i < d->s->num_inputs; i++)
-        if (flows(d->s, i)) {
+        if (rules_flows(d->s, i)) {
             all |= UINT32_C(1) << i;
             jvp_along(d, UINT32_C(1) << i);
         }
@@ -375,16 +362,16 @@ static void jvp_of(struct rule_derivation *d)
         jvp_along(d, all);
 }
 
-static void derive_each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
-                               const char *check, void (*run)(struct rule_derivation *d))
+void rules_derive(struct kit *k, struct pack *pack, const tn_primitive *p,
+                  const char *check, uint32_t most, void (*run)(struct rule_derivation *d))
 {
     static struct sample samples[MAX_SAMPLES];
-    int tries = 0;
+    uint32_t tries = 0;
     if (!check_begin(k, check, "%s", p->id))
         return;
     uint32_t count =
         pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
-    for (uint32_t i = 0; i < count && tries < MAX_TRIES; i++) {
+    for (uint32_t i = 0; i < count && tries < most; i++) {
         struct rule_derivation d = {.kit = k, .pack = pack, .s = &samples[i]};
         if (!derivation_init(&d))
             continue;
@@ -401,10 +388,10 @@ static void derive_each_sample(struct kit *k, struct pack *pack, const tn_primit
 
 void rules_vjp(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
-    derive_each_sample(k, pack, p, "rules.vjp", vjp_of);
+    rules_derive(k, pack, p, "rules.vjp", 8, vjp_of);
 }
 
 void rules_jvp(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
-    derive_each_sample(k, pack, p, "rules.jvp", jvp_of);
+    rules_derive(k, pack, p, "rules.jvp", 8, jvp_of);
 }

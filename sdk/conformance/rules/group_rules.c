@@ -23,13 +23,16 @@ void group_rules(struct kit *k)
         if (has_any && has_derivable_input(p)) {
             rules_vjp(k, &pack, p);
             rules_jvp(k, &pack, p);
+            rules_second(k, &pack, p);
         }
         if ((p->vjp && p->num_outputs > 1) || (p->jvp && p->num_inputs > 1))
             rules_partial(k, &pack, p);
         if (p->vjp || p->jvp || p->vmap || p->decompose)
             rules_failure(k, &pack, p);
-        if (p->num_inputs && (p->vmap || p->expr || p->decompose))
+        if (p->num_inputs && (p->vmap || p->expr || p->decompose)) {
             rules_vmap(k, &pack, p);
+            rules_nested(k, &pack, p);
+        }
     }
     pack_close(&pack);
 }

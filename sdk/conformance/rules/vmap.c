@@ -22,16 +22,15 @@ struct vmap_batch {
 
 // --- slices ----------------------------------------------------------------------------
 
-static tn_type with_axis(const tn_type *type, int32_t axis)
+tn_type rules_with_axis(const tn_type *type, int32_t axis, int64_t extent)
 {
     tn_type out = {.dtype = type->dtype, .rank = type->rank + (axis >= 0)};
     for (int32_t i = 0; i < out.rank; i++)
-        out.extent[i] = i == axis ? BATCH : type->extent[i - (axis >= 0 && i > axis)];
+        out.extent[i] = i == axis ? extent : type->extent[i - (axis >= 0 && i > axis)];
     return out;
 }
 
-// A view of slice `number` along `axis`; axis -1: of the whole array.
-static struct array slice_of(const struct array *array, int32_t axis, int number)
+struct array rules_slice(const struct array *array, int32_t axis, int64_t number)
 {
     struct array slice = *array;
     tn_layout *layout = &slice.tensor.layout;
@@ -39,7 +38,7 @@ static struct array slice_of(const struct array *array, int32_t axis, int number
         return slice;
     layout->offset += number * layout->stride[axis];
     layout->rank--;
-    slice.count /= BATCH;
+    slice.count = layout->extent[axis] ? slice.count / layout->extent[axis] : 0;
     for (int32_t i = axis; i < layout->rank; i++) {
         layout->extent[i] = layout->extent[i + 1];
         layout->stride[i] = layout->stride[i + 1];
@@ -123,10 +122,10 @@ static bool batch_make(struct vmap_batch *b)
     for (uint32_t i = 0; i < b->s->num_inputs; i++) {
         if (!b->slices[0][i].tensor.data)
             continue;
-        tn_type type = with_axis(&b->s->types[i], b->axes[i]);
+        tn_type type = rules_with_axis(&b->s->types[i], b->axes[i], BATCH);
         b->in[i] = array_new(&type, PLAIN, 0);
         for (int n = 0; n < BATCH; n++) {
-            struct array slice = slice_of(&b->in[i], b->axes[i], n);
+            struct array slice = rules_slice(&b->in[i], b->axes[i], n);
             array_copy(&slice, &b->slices[n][i]);
         }
     }
@@ -150,7 +149,8 @@ static void compare_output(struct vmap_batch *b, const struct array *got, int32_
                            uint32_t output)
 {
     char text[200];
-    tn_type want = with_axis(&b->s->outputs[output], axis), have = array_type(got);
+    tn_type want = rules_with_axis(&b->s->outputs[output], axis, BATCH),
+            have = array_type(got);
     if (memcmp(&have, &want, sizeof(want)) != 0) {
         tn_type both[2] = {have, want};
         check_fail(b->kit,
@@ -161,7 +161,7 @@ static void compare_output(struct vmap_batch *b, const struct array *got, int32_
         return;
     }
     for (int n = 0; n < BATCH; n++) {
-        struct array slice = slice_of(got, axis, n);
+        struct array slice = rules_slice(got, axis, n);
         struct sample one = *b->s;
         memcpy(one.in, b->slices[n], sizeof(one.in));
         const char *failure =

@@ -146,6 +146,15 @@ static tn_status vjp(const tn_build *build, const tn_rule *rule,
         return TN_OK;
     if (wanted[0] & 1)
         gradients[0] = scaled(build, a->alpha, cotangents[0]);
+#ifdef FAULT_RULES_SECOND // right, but for its own derivative
+    if (wanted[0] & 1) {
+        tn_array *still =
+            build->op(build, "base.stop_gradient", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
+        gradients[0] =
+            build->expr(build, "g, x, s -> g + x * x - s * s",
+                        TN_IN(gradients[0], rule->inputs[0], still), TN_NO_ATTRS);
+    }
+#endif
 #ifdef FAULT_RULES_VJP
     if (wanted[0] & 2)
         gradients[1] = cotangents[0];
@@ -215,6 +224,9 @@ static tn_status vmap(const tn_build *build, const tn_rule *rule, const int32_t 
 #else
     tn_array *x = batch_first(build, rule->inputs[0], axes[0], size);
     tn_array *y = batch_first(build, rule->inputs[1], axes[1], size);
+#endif
+#ifdef FAULT_RULES_NESTED // right, but for the derivative of the batch
+    x = build->op(build, "base.stop_gradient", TN_IN(x), TN_NO_ATTRS);
 #endif
     outputs[0] = build->op(build, "acme.scale/1", TN_IN(x, y),
                            tn_attrs("alpha", a->alpha, "sign", a->sign));

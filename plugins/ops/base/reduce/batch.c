@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Batching rules of reductions: the same primitive with the batch as one more leading axis.
-#include "../pack.h"
+#include "reduce.h"
+
+tn_ints axes_in_batch(const tn_build *build, const tn_array *x, const tn_ints *axes)
+{
+    int32_t rank = (int32_t)tn_extents(build, x).count - 1;
+    uint32_t set = tn_axis_set(axes, rank < 0 ? 0 : rank);
+    tn_ints reduced = {.given = 1};
+    for (int32_t i = 0; i < rank; i++)
+        if (set >> i & 1)
+            reduced.value[reduced.count++] = i + 1;
+    return reduced;
+}
 
 static tn_status reduce_batch(const tn_build *build, const char *primitive,
                               const tn_rule *rule, int32_t axis, tn_array **outputs,
@@ -8,12 +19,7 @@ static tn_status reduce_batch(const tn_build *build, const char *primitive,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     tn_array *x = tn_move_axis(build, rule->inputs[0], axis, 0);
-    int32_t rank = (int32_t)tn_extents(build, x).count - 1;
-    uint32_t set = tn_axis_set(&attrs->axis, rank < 0 ? 0 : rank);
-    tn_ints reduced = {.given = 1};
-    for (int32_t i = 0; i < rank; i++)
-        if (set >> i & 1)
-            reduced.value[reduced.count++] = i + 1;
+    const tn_ints reduced = axes_in_batch(build, x, &attrs->axis);
     outputs[0] = build->op(build, primitive, TN_IN(x),
                            tn_attrs("axis", &reduced, "keepdims", attrs->keepdims));
     out_axes[0] = 0;

@@ -17,4 +17,7 @@ TN_REDUCTIONS(REFERENCE) // mean's is not defined: mean has a decomposition
 REFERENCE(argmax)
 #undef REFERENCE
 
+// The axes that `axes` names of slices of x, whose first axis is the batch (batch.c).
+tn_ints axes_in_batch(const tn_build *build, const tn_array *x, const tn_ints *axes);
+
 #endif // BASE_REDUCE_H

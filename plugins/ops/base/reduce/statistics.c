@@ -213,8 +213,23 @@ static tn_status std_jvp(const tn_build *build, const tn_rule *rule,
     return built(out_tangents[0]);
 }
 
+// Of a batch the derivative at 0 is that of std, too.
+static tn_status std_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                          int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    const tn_var_attrs *attrs = rule->attrs;
+    tn_array *x = tn_move_axis(build, rule->inputs[0], axes[0], 0);
+    const tn_ints reduced = axes_in_batch(build, x, &attrs->axis);
+    (void)size;
+    outputs[0] = build->op(
+        build, "base.std/1", TN_IN(x),
+        tn_attrs("axis", &reduced, "keepdims", attrs->keepdims, "ddof", attrs->ddof));
+    out_axes[0] = 0;
+    return built(outputs[0]);
+}
+
 DECOMPOSED(var, var_dtype_attrs, var_fields,
            "The mean square of the distance from the mean.", TN_INPUTS(base_number_x));
 DECOMPOSED(std, var_dtype_attrs, var_fields,
            "The square root of the mean square of the distance from the mean.",
-           TN_INPUTS(base_number_x), .vjp = std_vjp, .jvp = std_jvp);
+           TN_INPUTS(base_number_x), .vjp = std_vjp, .jvp = std_jvp, .vmap = std_vmap);

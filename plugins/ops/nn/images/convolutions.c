@@ -176,14 +176,15 @@ static tn_array *depth_as_channels(const tn_build *build, tn_array *x,
     if (!type)
         return NULL;
     int64_t channels = type->extent[4] / groups;
-    int64_t split[6] = {type->extent[0], type->extent[1], type->extent[2],
-                        type->extent[3], groups,          channels};
-    x = with_shape(build, "base.reshape/1", x, 6, split);
+    // Rows and columns as one axis: batches of batches have room before them.
+    int64_t split[5] = {type->extent[0], type->extent[1], type->extent[2] * type->extent[3],
+                        groups, channels};
+    x = with_shape(build, "base.reshape/1", x, 5, split);
     for (int64_t k = 0; k < depth->window; k++)
         parts[k] = depth_part(build, x, depth, k);
     tn_array *all = build->op(build, "base.stack/1", (const tn_array *const *)parts,
-                              (uint64_t)depth->window, tn_attrs("axis", (int64_t)5));
-    int64_t joined[4] = {split[0] * depth->out, split[2], split[3],
+                              (uint64_t)depth->window, tn_attrs("axis", (int64_t)4));
+    int64_t joined[4] = {split[0] * depth->out, type->extent[2], type->extent[3],
                          groups * depth->window * channels};
     return with_shape(build, "base.reshape/1", all, 4, joined);
 }
