@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// base.scatter_add/1 on a Vulkan backend, bit for bit the reference's sums: few indices and
-// many, in and out of range, all for one row. TENON_TEST_PLUGIN, _BASE
-// and _NN name the plugins.
+// base.scatter_add/1 and base.scatter_set/1 on a Vulkan backend, bit for bit the
+// reference's results: few indices and many, in and out of range, all for one row.
+// TENON_TEST_PLUGIN, _BASE and _NN name the plugins.
 #include "check.h"
 
 #include <tenon/ops/base_attrs.h>
@@ -49,7 +49,7 @@ struct scatter {
     tn_dtype dtype, index;
     int64_t outer, extent, inner, count;
     enum order order;
-    bool in_place;
+    bool in_place, sets;
 };
 
 static tn_step *add_scatter(const struct scatter *s)
@@ -57,7 +57,7 @@ static tn_step *add_scatter(const struct scatter *s)
     static const tn_take_attrs middle = {.axis = 1};
     tn_layout x = LAYOUT(s->dtype, s->outer, s->extent, s->inner);
     tn_step *step = add_check(&(struct application){
-        .primitive = "base.scatter_add/1",
+        .primitive = s->sets ? "base.scatter_set/1" : "base.scatter_add/1",
         .attrs = &middle,
         .num_inputs = 3,
         .operands = {x, LAYOUT(s->index, s->count),
@@ -89,6 +89,29 @@ Test(vulkan_scatter, every_dtype_takes_every_index)
                                                   order ? BEYOND : RANDOM, false});
         run_checks();
     }
+}
+
+// Sums of integers by atomic additions, in shared memory where a vector's elements fit
+// there (16, 32 and 48 KiB) and without; and the last of equal indices.
+Test(vulkan_scatter, every_dtype_of_many_updates_in_any_order)
+{
+    static const tn_dtype dtypes[] = {TN_I64, TN_U32, TN_I32, TN_U64};
+    static const struct {
+        int64_t outer, extent, inner, count;
+    } shapes[] = {{1, 1, 1, 1048577},  {1, 37, 1, 65537},  {1, 2048, 1, 4097},
+                  {1, 2049, 1, 4096},  {1, 6144, 1, 5000}, {1, 6145, 1, 1025},
+                  {1, 12289, 1, 1025}, {1, 700, 3, 1025},  {3, 700, 1, 1025}};
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        add_scatter(&(struct scatter){dtypes[i % 4], i % 2 ? TN_I32 : TN_I64,
+                                      shapes[i].outer, shapes[i].extent, shapes[i].inner,
+                                      shapes[i].count, (enum order)(i % 5), i % 3 == 0});
+    run_checks();
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+        for (int order = 0; order < 2; order++)
+            add_scatter(&(struct scatter){dtype, (tn_dtype)(TN_I8 + (int)dtype % 4), 2,
+                                          order ? 60 : 113, 1 + (int)dtype % 8, 1025,
+                                          order ? BEYOND : RANDOM, order, true});
+    run_checks();
 }
 
 // Numbers of indices around those where another way is taken, and sizes around those of
