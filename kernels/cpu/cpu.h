@@ -31,6 +31,7 @@
 #include "cpu/move/copy.h"
 #include "cpu/quant/quant.h"
 #include "cpu/random/random.h"
+#include "cpu/recurrence/recurrence.h"
 #include "cpu/reduce/reduce.h"
 
 // One variant. Tables are indexed by the dtype of the operands (of the second operand for
@@ -52,6 +53,7 @@ struct cpu_kernels {
     const struct cpu_argmax_kernels *argmax;
     cpu_layer_norm_grad_fn *layer_norm_grad;
     const struct cpu_random_kernels *random;
+    const struct cpu_recurrence_kernels *recurrence;
     const struct cpu_few_kernels *few;
     const struct cpu_conv_kernels *conv;
     const struct cpu_tiles_kernels *tiles;

@@ -7,6 +7,7 @@
 #include "matmul/variants.h"
 #include "move/variants.h"
 #include "random/variants.h"
+#include "recurrence/variants.h"
 #include "reduce/variants.h"
 
 #define TEXT_(variant) #variant
@@ -42,6 +43,7 @@ const struct cpu_kernels V(cpu_kernels) = {
     .argmax = &V(cpu_argmax),
     .layer_norm_grad = V(cpu_layer_norm_grad),
     .random = &V(cpu_random),
+    .recurrence = &V(cpu_recurrence),
     .few = &few,
     .conv = &V(cpu_conv),
     .tiles = &V(cpu_tiles),

@@ -92,7 +92,7 @@ FLOORS = {
         "programs": ["base", "files"],
     },
     "kernels/cpu": tower(("variant.h", "x86.h", "amx.h", "sizes.h", "squares.h", "instruction_sets.h"), "lanes.h",
-                         ("conv", "elementwise", "linalg", "matmul", "move", "quant", "reduce", "sort"), ("fft", "random"), "cpu.h", "attention"),
+                         ("conv", "elementwise", "linalg", "matmul", "move", "quant", "reduce", "sort"), ("fft", "random", "recurrence"), "cpu.h", "attention"),
     "plugins/backends/cpu-blas": tower("device", ("program", "ops"), ("run", "blas")),
 }
 

@@ -114,6 +114,9 @@
     X(scaled_dot_product_attention, "attention.c")                                         \
     X(attention_grad, "attention.c")                                                       \
     X(attention_with_sinks, "attention.c")                                                 \
+    X(recurrence, "layers/recurrence.c")                                                   \
+    X(recurrence_steps, "layers/recurrence.c")                                             \
+    X(recurrence_grad, "layers/recurrence.c")                                              \
     X(mean_pool2d, "images/mean_pool.c")                                                   \
     X(mean_pool2d_input, "images/mean_pool.c")                                             \
     X(relu6, "functions/activations.c")                                                    \

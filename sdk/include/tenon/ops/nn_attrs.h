@@ -151,6 +151,30 @@ typedef struct tn_attention_attrs {
     double soft_cap;   // scores become soft_cap * tanh(score / soft_cap); 0: they stay
 } tn_attention_attrs;
 
+// nn.recurrence/1 (given: L,N,G*H; w: G*H,H; h: N,H; c: N,H of an LSTM; optional b: G*H, of
+// a GRU 4*H) -> out: L,N,H: what nn.lstm, nn.gru and nn.rnn are made of. `given` is what
+// the elements of a sequence give the gates of H units, w is that of what the position
+// before gives, h and c are before the first position. b is added to the sums of gates, of
+// a GRU to r, z, what n is given, and what w gives n. Gates are PyTorch's, in its order: i,
+// f, g, o of an LSTM (G is 4), r, z, n of a GRU (3), and one else. An LSTM has the outputs
+// c: N,H, of the last position, cells: L,N,H and gates: L,N,4*H behind out; a GRU has own:
+// L,N,H, what w and the last of b give n, and gates: L,N,3*H.
+//
+// nn.recurrence_steps/1, with the same inputs, is what it becomes on a device, and what
+// kernels are for. With `keeps` 0 it has no output for derivatives: of an LSTM out and c,
+// of others out alone.
+//
+// nn.recurrence_grad/1 (gradient: L,N,H; w; out; h; gates; cells or own; c; gradient_c) ->
+// given: L,N,G*H; h: N,H; and c: N,H of an LSTM, or own: L,N,H of a GRU: the derivative in
+// reverse mode, of which that of w is a product over all positions at once. Of kinds
+// without gates the first four inputs are given, of a GRU six.
+enum { TN_RECURRENCE_LSTM, TN_RECURRENCE_GRU, TN_RECURRENCE_TANH, TN_RECURRENCE_RELU };
+typedef struct tn_recurrence_attrs {
+    int64_t kind;    // TN_RECURRENCE_...; default LSTM
+    int64_t reverse; // 1: from the last position to the first; default 0
+    int64_t keeps;   // of nn.recurrence_steps: 1: gives what derivatives need; default 1
+} tn_recurrence_attrs;
+
 // nn.sgd/1 (p, g, m) -> p, m: one step of gradient descent with momentum, as
 // torch.optim.SGD: m' = momentum * m + g + weight_decay * p; p' = p - lr * m'. All arrays
 // have p's extents; outputs may take over the memory of p and m.

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// Gates of recurrent layers: see recurrence.h.
+#include <tenon/ops/nn_attrs.h>
+#include "variants.h"
+#include "cpu/elementwise/math_f32.h"
+
+// A quotient whose division several share: 1 / (a b) times b is 1 / a. Denominators are at
+// least 1 and at most 1 + exp(BOUND): a product of three is far from overflow.
+struct quotient {
+    float over, under;
+};
+#define BOUND 20 // sigmoid(20) and tanh(10) are 1
+
+static inline struct quotient sigmoid_quotient(float x)
+{
+    const float e = v_EXP(x > BOUND ? BOUND : x); // NaN: itself
+    return (struct quotient){e, 1 + e};
+}
+
+// As v_TANH, without the division.
+static inline struct quotient tanh_quotient(float x)
+{
+    const float a = fabsf(x), z = x * x;
+    float p = fma_f32(z, -4.88999858e-2f, 0.132962301f);
+    p = fma_f32(p, z, -0.333325535f);
+    const float near = fma_f32(a, p * z, a);
+    const float twice = a + a < BOUND ? a + a : BOUND;
+    float shifted, r = reduced(twice, &shifted);
+    if (HAS_FMA)
+        r = fma_f32(shifted - ROUNDER, -0.693147181f, twice);
+    const float t = expm1_of(shifted, r);
+    return a >= 0.36f ? (struct quotient){copysignf(t, x), t + 2}
+                      : (struct quotient){copysignf(near, x), 1}; // NaN: near
+}
+
+static void lstm_rows(const struct cpu_recurrence_rows *p)
+{
+    const int64_t units = p->units;
+    const float *b = p->bias;
+    for (int64_t row = 0; row < p->rows; row++) {
+        const float *x = p->given + row * 4 * units, *y = p->own + row * 4 * units;
+        const float *before = p->c_before + row * units;
+        float *h = p->h + row * units, *c = p->c + row * units;
+        float *gates = p->gates ? p->gates + row * 4 * units : NULL;
+        VECTORIZE
+        for (int64_t j = 0; j < units; j++) {
+            const struct quotient qi = sigmoid_quotient(x[j] + b[j] + y[j]);
+            const struct quotient qf =
+                sigmoid_quotient(x[units + j] + b[units + j] + y[units + j]);
+            const struct quotient qg =
+                tanh_quotient(x[2 * units + j] + b[2 * units + j] + y[2 * units + j]);
+            const float pair = qi.under * qf.under, of_three = 1 / (pair * qg.under);
+            const float of_pair = of_three * qg.under;
+            const float i = qi.over * (qf.under * of_pair);
+            const float f = qf.over * (qi.under * of_pair);
+            const float g = qg.over * (pair * of_three), cell = f * before[j] + i * g;
+            const struct quotient qo =
+                sigmoid_quotient(x[3 * units + j] + b[3 * units + j] + y[3 * units + j]);
+            const struct quotient qc = tanh_quotient(cell);
+            const float of_two = 1 / (qo.under * qc.under);
+            const float o = qo.over * (qc.under * of_two);
+            c[j] = cell;
+            h[j] = o * (qc.over * (qo.under * of_two));
+            if (gates) {
+                gates[j] = i;
+                gates[units + j] = f;
+                gates[2 * units + j] = g;
+                gates[3 * units + j] = o;
+            }
+        }
+    }
+}
+
+static void gru_rows(const struct cpu_recurrence_rows *p)
+{
+    const int64_t units = p->units;
+    const float *b = p->bias;
+    for (int64_t row = 0; row < p->rows; row++) {
+        const float *x = p->given + row * 3 * units, *y = p->own + row * 3 * units;
+        const float *before = p->h_before + row * units;
+        float *h = p->h + row * units;
+        float *gates = p->gates ? p->gates + row * 3 * units : NULL;
+        float *last = p->gates ? p->last + row * units : NULL;
+        VECTORIZE
+        for (int64_t j = 0; j < units; j++) {
+            const struct quotient qr = sigmoid_quotient(x[j] + b[j] + y[j]);
+            const struct quotient qz =
+                sigmoid_quotient(x[units + j] + b[units + j] + y[units + j]);
+            const float of_two = 1 / (qr.under * qz.under);
+            const float r = qr.over * (qz.under * of_two);
+            const float z = qz.over * (qr.under * of_two);
+            const float own = y[2 * units + j] + b[3 * units + j];
+            const float n = v_TANH(x[2 * units + j] + b[2 * units + j] + r * own);
+            h[j] = n + z * (before[j] - n);
+            if (gates) {
+                gates[j] = r;
+                gates[units + j] = z;
+                gates[2 * units + j] = n;
+                last[j] = own;
+            }
+        }
+    }
+}
+
+static void tanh_rows(const struct cpu_recurrence_rows *p)
+{
+    const int64_t units = p->units;
+    const float *b = p->bias;
+    for (int64_t row = 0; row < p->rows; row++) {
+        const float *x = p->given + row * units, *y = p->own + row * units;
+        float *h = p->h + row * units;
+        VECTORIZE
+        for (int64_t j = 0; j < units; j++)
+            h[j] = v_TANH(x[j] + b[j] + y[j]);
+    }
+}
+
+static void relu_rows(const struct cpu_recurrence_rows *p)
+{
+    const int64_t units = p->units;
+    const float *b = p->bias;
+    for (int64_t row = 0; row < p->rows; row++) {
+        const float *x = p->given + row * units, *y = p->own + row * units;
+        float *h = p->h + row * units;
+        VECTORIZE
+        for (int64_t j = 0; j < units; j++) {
+            const float sum = x[j] + b[j] + y[j];
+            h[j] = sum <= 0 ? 0 : sum;
+        }
+    }
+}
+
+// --- derivatives ------------------------------------------------------------------------
+
+static void lstm_slopes(const struct cpu_recurrence_slopes *p)
+{
+    const int64_t units = p->units;
+    for (int64_t row = 0; row < p->rows; row++) {
+        const float *gates = p->gates + row * 4 * units, *c = p->cells + row * units;
+        const float *before = p->before + row * units, *g = p->gradient + row * units;
+        float *dh = p->dh + row * units, *dc = p->dc + row * units;
+        float *slopes = p->slopes + row * 4 * units;
+        VECTORIZE
+        for (int64_t j = 0; j < units; j++) {
+            const float i = gates[j], f = gates[units + j], n = gates[2 * units + j];
+            const float o = gates[3 * units + j], t = v_TANH(c[j]), of_h = g[j] + dh[j];
+            const float d = dc[j] + of_h * o * (1 - t * t);
+            slopes[j] = d * n * i * (1 - i);
+            slopes[units + j] = d * before[j] * f * (1 - f);
+            slopes[2 * units + j] = d * i * (1 - n * n);
+            slopes[3 * units + j] = of_h * t * o * (1 - o);
+            dc[j] = d * f;
+            dh[j] = 0;
+        }
+    }
+}
+
+static void gru_slopes(const struct cpu_recurrence_slopes *p)
+{
+    const int64_t units = p->units;
+    for (int64_t row = 0; row < p->rows; row++) {
+        const float *gates = p->gates + row * 3 * units, *own = p->cells + row * units;
+        const float *before = p->before + row * units, *g = p->gradient + row * units;
+        float *dh = p->dh + row * units, *last = p->last + row * units;
+        float *slopes = p->slopes + row * 3 * units;
+        VECTORIZE
+        for (int64_t j = 0; j < units; j++) {
+            const float r = gates[j], z = gates[units + j], n = gates[2 * units + j];
+            const float d = g[j] + dh[j], of_n = d * (1 - z) * (1 - n * n);
+            slopes[j] = of_n * own[j] * r * (1 - r);
+            slopes[units + j] = d * (before[j] - n) * z * (1 - z);
+            slopes[2 * units + j] = of_n;
+            last[j] = of_n * r;
+            dh[j] = d * z;
+        }
+    }
+}
+
+static void tanh_slopes(const struct cpu_recurrence_slopes *p)
+{
+    const float *h = p->h, *gradient = p->gradient;
+    const int64_t count = p->rows * p->units;
+    float *dh = p->dh, *slopes = p->slopes;
+    VECTORIZE
+    for (int64_t j = 0; j < count; j++) {
+        slopes[j] = (gradient[j] + dh[j]) * (1 - h[j] * h[j]);
+        dh[j] = 0;
+    }
+}
+
+static void relu_slopes(const struct cpu_recurrence_slopes *p)
+{
+    const float *h = p->h, *gradient = p->gradient;
+    const int64_t count = p->rows * p->units;
+    float *dh = p->dh, *slopes = p->slopes;
+    VECTORIZE
+    for (int64_t j = 0; j < count; j++) {
+        slopes[j] = h[j] <= 0 ? 0 : gradient[j] + dh[j];
+        dh[j] = 0;
+    }
+}
+
+const struct cpu_recurrence_kernels V(cpu_recurrence) = {
+    .rows = {[TN_RECURRENCE_LSTM] = lstm_rows,
+             [TN_RECURRENCE_GRU] = gru_rows,
+             [TN_RECURRENCE_TANH] = tanh_rows,
+             [TN_RECURRENCE_RELU] = relu_rows},
+    .slopes = {[TN_RECURRENCE_LSTM] = lstm_slopes,
+               [TN_RECURRENCE_GRU] = gru_slopes,
+               [TN_RECURRENCE_TANH] = tanh_slopes,
+               [TN_RECURRENCE_RELU] = relu_slopes},
+};

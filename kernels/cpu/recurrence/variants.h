@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// What each variant has of this folder.
+#ifndef KERNELS_CPU_RECURRENCE_VARIANTS_H
+#define KERNELS_CPU_RECURRENCE_VARIANTS_H
+
+#include "recurrence.h"
+#include "cpu/variant.h"
+
+extern const struct cpu_recurrence_kernels V(cpu_recurrence);
+
+#endif // KERNELS_CPU_RECURRENCE_VARIANTS_H
