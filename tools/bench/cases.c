@@ -269,7 +269,7 @@ const struct bench_case bench_cases[] = {
     DRAWN("exponential f32", "exponential(k, shape=[{2048},{2048}])", "torch.empty({2048}, {2048}, device=device).exponential_()"),
     DRAWN("gumbel f32", "gumbel(k, shape=[{2048},{2048}])", "-torch.empty({2048}, {2048}, device=device).exponential_().log()"),
     DRAWN("laplace f32", "laplace(k, shape=[{2048},{2048}])", "torch.distributions.Laplace(0.0, 1.0).sample(({2048}, {2048})).to(device)"),
-    DRAWN("truncated normal f32", "truncated_normal(k, -2.0, 2.0, shape=[{2048},{2048}])", "nn.init.trunc_normal_(torch.empty({2048}, {2048}, device=device))"),
+    DRAWN("truncated normal f32", "truncated_normal(k, -2.0, 2.0, shape=[{2048},{2048}], dtype=f32)", "nn.init.trunc_normal_(torch.empty({2048}, {2048}, device=device))"),
     {"random", "gamma f32 {512}x{512}", "k:u32<1000[2] a:f32+[{512},{512}]", "random.gamma(k, a + 0.5)", "torch._standard_gamma(a + 0.5)", .allowed = -1},
     {"random", "poisson of 5 {512}x{512}", "k:u32<1000[2] a:f32+[{512},{512}]", "random.poisson(k, a + 5)", "torch.poisson(a + 5)", .allowed = -1},
     {"random", "categorical, {{2048}} of 1000", "k:u32<1000[2] x:f32[{{2048}},1000]", "random.categorical(k, x)", "torch.multinomial(torch.softmax(x, -1), 1)", .allowed = -1},

@@ -76,7 +76,10 @@ bool fuse_needed_before(struct fuser *f, uint32_t g, uint32_t op)
 
 static uint32_t weight_of_op(uint32_t op)
 {
-    return op_table[op].class == TN_EXPR_CLASS_FUNCTION ? FUNCTION_WEIGHT : 1;
+    uint32_t class = op_table[op].class;
+    if (class == TN_EXPR_CLASS_FUNCTION)
+        return FUNCTION_WEIGHT;
+    return op != TN_EXPR_CONST && class != TN_EXPR_CLASS_SHIFT;
 }
 
 static uint32_t weight_of(const tn_expr_program *program)
@@ -91,7 +94,8 @@ static uint32_t weight_of(const tn_expr_program *program)
 static bool is_short(const struct device *device, uint32_t insns, uint32_t weight)
 {
     bool compiles = device->info.flags & TN_DEVICE_COMPILES;
-    return (compiles ? weight : insns) <= device->fusion_limit;
+    return insns <= TN_EXPR_MAX_INSNS &&
+           (compiles ? weight : insns) <= device->fusion_limit;
 }
 
 static bool may_join(struct fuser *f, uint32_t op, uint32_t g)

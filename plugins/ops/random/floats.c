@@ -115,9 +115,12 @@ DECOMPOSE(exponential)
     if (status)
         return status;
     tn_array *x = draw_floats(build, &s), *scale = s.in[0];
+    // By counters 1 - x is exact: x has as many bits behind the point as a mantissa has.
+    bool exact = s.layout == TN_RANDOM_COUNTERS;
+    x = build->expr(build, exact ? "x -> -log(1 - x)" : "x -> -log1p(-x)", TN_IN(x),
+                    TN_NO_ATTRS);
     outputs[0] =
-        scale ? build->expr(build, "x, s -> -log1p(-x) * s", TN_IN(x, scale), TN_NO_ATTRS)
-              : build->expr(build, "x -> -log1p(-x)", TN_IN(x), TN_NO_ATTRS);
+        scale ? build->expr(build, "x, s -> x * s", TN_IN(x, scale), TN_NO_ATTRS) : x;
     return built(outputs[0]);
 }
 
@@ -144,14 +147,22 @@ DECOMPOSE(truncated_normal)
     tn_status status = read_sample(build, rule, rule->attrs, 1, &s);
     if (status)
         return status;
-    tn_array *lower = s.in[0], *upper = s.in[1];
-    outputs[0] = build->expr(
+    tn_array *lower = s.in[0], *upper = s.in[1], *ends[2];
+    const tn_attr_list root = tn_attrs("root", sqrt(2));
+    // Of the bounds' own extents: of one number not for each element. Of halves they stay
+    // f32, as they would within one expression.
+    for (int i = 0; i < 2; i++)
+        ends[i] = build->expr(
+            build, "x -> erf(x / root)",
+            TN_IN(random_cast(build, s.in[i], tn_dtype_computed(s.dtype))), root);
+    tn_array *x = build->expr(
         build,
-        "x, lower, upper, least, most -> a = erf(lower / root); b = erf(upper / root); "
+        "x, a, b, least, most -> "
         "min(max(root * erfinv(max(x * (b - a) + a, a)), least), most)",
-        TN_IN(draw_floats(build, &s), lower, upper, cut_within(build, &s, lower, 1),
+        TN_IN(draw_floats(build, &s), ends[0], ends[1], cut_within(build, &s, lower, 1),
               cut_within(build, &s, upper, -1)),
-        tn_attrs("root", sqrt(2)));
+        root);
+    outputs[0] = random_cast(build, x, s.dtype);
     return built(outputs[0]);
 }
 

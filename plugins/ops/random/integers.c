@@ -108,10 +108,16 @@ static void randint_bounds(const tn_build *build, const tn_rule *rule, tn_dtype 
     "small = ((h % m) * (r * r % m) + l % m) % m; "                                        \
     "low + (s == 0 ? h : s1 == 0 ? small : product)"
 
-// Spans that are known, of which no step of this has more than 50 bits: it is divided in
-// vectors. The same numbers as MODULO_64.
-#define FEW_BITS (INT64_C(1) << 24)
-#define MODULO_FEW "h, l -> (i64(h) % span * rest + i64(l) % span) % span + low"
+// Spans that are known: nothing is divided. With rest = 2^32 % span, the word's value is
+// h * rest + l modulo span. The upper half of h * floor(rest * 2^32 / span) is h * rest /
+// span but for less than 2 (V. Shoup's product modulo a constant), that of l * floor(2^32 /
+// span) l / span: what is left is below 4 spans, in words of 32 bits. As MODULO_64 has it.
+#define KNOWN_SPAN (INT64_C(1) << 30)
+#define MODULO_KNOWN                                                                       \
+    "h, l -> q = u32(u64(h) * u64(m) >> 32) + u32(u64(l) * u64(n) >> 32); "                \
+    "a = h * u32(rest) + l - q * u32(span); "                                              \
+    "b = a >= u32(2 * span) ? a - u32(2 * span) : a; "                                     \
+    "i64(b >= u32(span) ? b - u32(span) : b) + low"
 
 DECOMPOSE(randint)
 {
@@ -137,11 +143,13 @@ DECOMPOSE(randint)
                          &s.shape, is_wide ? TN_U64 : TN_U32, s.layout);
     tn_array *x;
     if (!is_wide && rule->num_inputs == 1 && attrs->high != NO_BOUND &&
-        attrs->high - attrs->low <= FEW_BITS) {
-        int64_t few = attrs->high - attrs->low;
-        x = build->expr(
-            build, MODULO_FEW, TN_IN(words[0], words[1]),
-            tn_attrs("span", few, "rest", (INT64_C(1) << 32) % few, "low", attrs->low));
+        attrs->high - attrs->low <= KNOWN_SPAN) {
+        int64_t few = attrs->high - attrs->low, words_of = INT64_C(1) << 32;
+        int64_t rest = words_of % few;
+        x = build->expr(build, MODULO_KNOWN, TN_IN(words[0], words[1]),
+                        tn_attrs("span", few, "rest", rest, "low", attrs->low, "m",
+                                 rest * words_of / few, "n",
+                                 few > 1 ? words_of / few : UINT32_MAX));
     } else {
         x = build->expr(build, is_wide ? MULTIPLIED_128 : MODULO_64,
                         TN_IN(words[0], words[1], span, low), TN_NO_ATTRS);

@@ -86,7 +86,7 @@ enum {
     // it, unless that one's result takes it over.
     TN_DEVICE_DEFERS = 256,
     // Compiles programs: of fusion_limit an instruction of TN_EXPR_CLASS_FUNCTION counts as
-    // 8, since its code is as long and takes as long to compile.
+    // 8, as its code is as long and takes as long to compile; constants and shifts as none.
     TN_DEVICE_COMPILES = 512,
 };
 

@@ -259,20 +259,26 @@ DECOMPOSE(nextafter)
     y = as_dtype(build, y, dtype);
     tn_dtype bits = float_bits(dtype);
     // Keys: integers in the order of the numbers, from their bits. Subnormal numbers have
-    // keys of their own also on devices whose comparisons take them for 0.
+    // keys of their own also on devices whose comparisons take them for 0. Those of NaNs
+    // are beyond the infinities'.
     tn_array *least = build->scalar(build, bits,
                                     dtype == TN_F64   ? (double)INT64_MIN
                                     : dtype == TN_F32 ? (double)INT32_MIN
                                                       : (double)INT16_MIN);
     tn_array *one = build->scalar(build, bits, 1);
+    tn_array *last = build->scalar(build, bits,
+                                   dtype == TN_F64    ? 0x7ffp52
+                                   : dtype == TN_F32  ? 0x7f800000
+                                   : dtype == TN_BF16 ? 0x7f80
+                                                      : 0x7c00);
     tn_array *next = build->expr(
         build,
-        "a, b, least, one -> k = a < 0 ? least - a : a; to = b < 0 ? least - b : b; "
-        "n = to > k ? k + one : k - one; to == k ? b : n < 0 ? least - n : n",
-        TN_IN(number_view(build, x, bits), number_view(build, y, bits), least, one),
+        "a, b, least, one, last -> k = a < 0 ? least - a : a; to = b < 0 ? least - b : b; "
+        "n = to > k ? k + one : k - one; k > last | k < -last ? a : "
+        "to == k | to > last | to < -last ? b : n < 0 ? least - n : n",
+        TN_IN(number_view(build, x, bits), number_view(build, y, bits), least, one, last),
         TN_NO_ATTRS);
-    outputs[0] = build->expr(build, "x, y, n -> x != x ? x : y != y ? y : n",
-                             TN_IN(x, y, number_view(build, next, dtype)), TN_NO_ATTRS);
+    outputs[0] = number_view(build, next, dtype);
     return built(outputs[0]);
 }
 
