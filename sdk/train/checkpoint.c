@@ -59,16 +59,23 @@ static tn_status save_arrays(tn_scope *scope, const struct tn_params *params,
                              const char *path, tn_array **arrays, char **names,
                              uint64_t count)
 {
-    static const char *const keys[] = {"format", "step", "seed", "optimiser"};
+    enum { OWN = 5 };
+    struct train_note_list list;
+    const char *keys[OWN + MOST_NOTES] = {"format", "step", "seed", "optimiser", "notes"};
     char step[32], seed[32];
     snprintf(step, sizeof(step), "%" PRIu64, params->step);
     snprintf(seed, sizeof(seed), "%" PRIu64, params->seed);
-    const char *const texts[] = {FORMAT, step, seed, params->optimiser};
+    const char *texts[OWN + MOST_NOTES] = {FORMAT, step, seed, params->optimiser, list.all};
+    list_notes(params, &list);
+    for (uint64_t i = 0; i < params->num_notes; i++) {
+        keys[OWN + i] = list.keys[i];
+        texts[OWN + i] = params->notes[i].text;
+    }
     const tn_save_options options = {.struct_size = sizeof(options),
                                      .plugin = PLUGIN,
                                      .keys = keys,
                                      .texts = texts,
-                                     .num_texts = sizeof(keys) / sizeof(keys[0])};
+                                     .num_texts = OWN + params->num_notes};
     for (uint64_t i = 0; i < count; i++) {
         tn_status status = names[i] ? check_finite(scope, params, arrays[i], names[i])
                                     : train_fail_memory();
@@ -159,6 +166,8 @@ static tn_status take_file(struct tn_params *params, const tn_file *file, const 
     if (status == TN_OK)
         status = number_of(file, path, "seed", &params->seed);
     snprintf(params->optimiser, sizeof(params->optimiser), "%s", o ? o : "");
+    if (status == TN_OK)
+        status = read_notes(params, file, path);
     tn_scope *scope = tn_scope_open(params->runtime);
     if (status == TN_OK)
         status = train_fail_scope(scope);

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
+#include "progress.h"
 
-enum { GROUP = 32, MOST_BATCH = 16 };
+enum { GROUP = 32 };
 
 // Losses so far, for the picture and for reports.
 struct fit_losses {
@@ -30,93 +31,145 @@ static tn_status losses_add(struct fit_losses *l, double value)
     return TN_OK;
 }
 
-static double losses_mean(struct fit_losses *l)
+// Since the last report.
+static double losses_mean(const struct fit_losses *l)
 {
     double sum = 0;
     uint64_t first = l->reported;
     for (uint64_t i = first; i < l->count; i++)
         sum += l->values[i];
-    l->reported = l->count;
     return l->count > first ? sum / (double)(l->count - first) : NAN;
 }
 
-static tn_status read_losses(tn_scope *s, tn_array *const *arrays, uint64_t count,
-                             uint64_t first_step, const char *saved, struct fit_losses *l)
+// What the loop carries.
+struct fit {
+    tn_trainer *trainer;
+    tn_params *params;
+    tn_loader *loader;
+    const tn_fit_options *options;
+    struct fit_losses losses;
+    struct progress progress;
+    uint64_t first, saved; // steps done before; of the last checkpoint
+};
+
+static tn_status read_losses(struct fit *f, tn_scope *s, tn_array *const *arrays,
+                             uint64_t count, uint64_t first_step)
 {
+    const tn_fit_options *o = f->options;
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < count && status == TN_OK; i++) {
         double loss = tn_item(s, arrays[i]);
         if (tn_scope_status(s))
             return train_fail_scope(s);
-        if (!isfinite(loss))
+        if (!isfinite(loss)) {
+            progress_clear(&f->progress);
             return train_fail(
                 TN_ERR_ARGUMENT,
                 "step %" PRIu64 ": the loss is %s%s%s; a lower learning rate or "
                 "clipping may help",
                 first_step + i, isnan(loss) ? "NaN" : "infinite",
-                saved ? ", the checkpoint before stays: " : "", saved ? saved : "");
-        status = losses_add(l, loss);
+                o->save ? ", the checkpoint before stays: " : "", o->save ? o->save : "");
+        }
+        status = losses_add(&f->losses, loss);
+        if (o->each)
+            o->each(first_step + i, loss, o->user);
+        progress_show(&f->progress, first_step + i,
+                      o->steps - f->first <= 100 ? loss : losses_mean(&f->losses));
     }
     return status;
 }
 
-// Up to `most` steps.
-static tn_status fit_group(tn_trainer *trainer, tn_params *params, tn_loader *loader,
-                           uint64_t most, const char *saved, struct fit_losses *l)
+static bool is_stopped(const struct fit *f)
 {
-    tn_array *batch[MOST_BATCH], *arrays[GROUP] = {NULL};
-    uint64_t first = params->step, count = 0;
-    tn_scope *s = tn_scope_open(params->runtime);
+    return f->options->stop && *f->options->stop != 0;
+}
+
+// Up to `most` steps.
+static tn_status fit_group(struct fit *f, uint64_t most)
+{
+    tn_array *batch[MOST_TABLES], *arrays[GROUP] = {NULL};
+    uint64_t first = f->params->step, count = 0;
+    tn_scope *s = tn_scope_open(f->params->runtime);
     tn_status status = train_fail_scope(s);
-    while (status == TN_OK && count < most && count < GROUP) {
-        if (tn_loader_next(loader, s, batch) == TN_OK &&
-            tn_trainer_step(trainer, s, batch, tn_loader_arrays(loader), &arrays[count]) ==
-                TN_OK)
+    while (status == TN_OK && count < most && count < GROUP && !is_stopped(f)) {
+        if (tn_loader_next(f->loader, s, batch) == TN_OK &&
+            tn_trainer_step(f->trainer, s, batch, tn_loader_arrays(f->loader),
+                            &arrays[count]) == TN_OK)
             count++;
         status = train_fail_scope(s);
     }
-    tn_status losses = read_losses(s, arrays, count, first + 1, saved, l);
+    tn_status losses = read_losses(f, s, arrays, count, first + 1);
     tn_scope_close(s);
     return status ? status : losses;
 }
 
-// A line about the last steps, the checkpoint and the picture. *out_ends: the report says
-// so.
-static tn_status report_steps(tn_params *params, const tn_fit_options *o,
-                              struct fit_losses *l, bool *out_ends)
+// The checkpoint and the picture of the steps so far.
+static tn_status write_files(struct fit *f)
 {
-    double mean = losses_mean(l);
-    tn_status status = o->save ? tn_params_save(params, o->save) : TN_OK;
+    const tn_fit_options *o = f->options;
+    tn_status status = o->save ? tn_params_save(f->params, o->save) : TN_OK;
     if (status == TN_OK && o->plot)
-        status = tn_plot_svg(o->plot, "loss", l->values, l->count);
+        status = tn_plot_svg(o->plot, "loss", f->losses.values, f->losses.count);
+    f->saved = f->params->step;
+    return status;
+}
+
+// Files, and a line about the last steps. *out_ends: the report says so.
+static tn_status report_steps(struct fit *f, bool *out_ends)
+{
+    const tn_fit_options *o = f->options;
+    double mean = losses_mean(&f->losses);
+    f->losses.reported = f->losses.count;
+    progress_clear(&f->progress);
+    tn_status status = write_files(f);
     if (status != TN_OK)
         return status;
     if (o->report)
-        *out_ends = o->report(params->step, mean, o->user) != 0;
-    else
-        fprintf(stderr, "step %" PRIu64 " of %" PRIu64 ": loss %.4f\n", params->step,
+        *out_ends = o->report(f->params->step, mean, o->user) != 0;
+    else if (!o->progress)
+        fprintf(stderr, "step %" PRIu64 " of %" PRIu64 ": loss %.4f\n", f->params->step,
                 o->steps, mean);
     return TN_OK;
 }
 
-tn_status tn_fit(tn_trainer *trainer, tn_loader *loader, const tn_fit_options *options)
+static tn_status run_fit(struct fit *f)
 {
-    struct fit_losses losses = {0};
-    if (!trainer || !loader || !options)
-        return train_fail(TN_ERR_ARGUMENT, "tn_fit: an argument is NULL");
-    tn_params *params = trainer_params(trainer);
-    uint64_t every = options->every ? options->every : 100;
+    const tn_fit_options *o = f->options;
+    uint64_t every = o->every ? o->every : 100;
     bool ends = false;
     tn_status status = TN_OK;
-    tn_loader_seek(loader, params->step);
-    while (status == TN_OK && !ends && params->step < options->steps) {
-        uint64_t left = options->steps - params->step, until = every - params->step % every;
-        status = fit_group(trainer, params, loader, until < left ? until : left,
-                           options->save, &losses);
-        if (status == TN_OK &&
-            (params->step % every == 0 || params->step == options->steps))
-            status = report_steps(params, options, &losses, &ends);
+    while (status == TN_OK && !ends && f->params->step < o->steps && !is_stopped(f)) {
+        uint64_t left = o->steps - f->params->step, until = every - f->params->step % every;
+        status = fit_group(f, until < left ? until : left);
+        if (status == TN_OK && f->params->step > f->saved &&
+            (f->params->step % every == 0 || f->params->step == o->steps))
+            status = report_steps(f, &ends);
     }
-    free(losses.values);
+    progress_clear(&f->progress);
+    if (status == TN_OK && f->params->step > f->saved) // stopped between two reports
+        status = write_files(f);
+    return status;
+}
+
+tn_status tn_fit(tn_trainer *trainer, tn_loader *loader, const tn_fit_options *options)
+{
+    if (!trainer || !loader || !options)
+        return train_fail(TN_ERR_ARGUMENT, "tn_fit: an argument is NULL");
+    if (options->progress < 0 || options->progress > 2)
+        return train_fail(TN_ERR_ARGUMENT, "tn_fit: progress is %d, expected 0 to 2",
+                          options->progress);
+    struct fit f = {.trainer = trainer,
+                    .params = trainer_params(trainer),
+                    .loader = loader,
+                    .options = options};
+    f.first = f.saved = f.params->step;
+    f.progress.rows = loader_batch(loader);
+    f.progress.epoch = tn_loader_batches(loader);
+    if (options->progress && f.first < options->steps)
+        progress_begin(&f.progress, options->progress == 1 ? stdout : stderr, f.first,
+                       options->steps);
+    tn_loader_seek(loader, f.params->step);
+    tn_status status = run_fit(&f);
+    free(f.losses.values);
     return status;
 }

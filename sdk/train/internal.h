@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <tenon/file.h>
 #include <tenon/train.h>
 
 // --- messages (fail.c) ------------------------------------------------------------------
@@ -39,7 +40,11 @@ const char *train_shape_text(const tn_type *type, char text[SHAPE_TEXT]);
 
 // --- parameters (params.c) --------------------------------------------------------------
 
-enum { MOST_STATES = 3 };
+enum { MOST_STATES = 3, MOST_NOTES = 16 };
+
+struct train_note {
+    char key[32], text[256];
+};
 
 struct train_param {
     char *name;
@@ -54,11 +59,14 @@ struct tn_params {
     uint64_t seed, step;
     struct train_param *items;
     uint64_t count, room;
-    bool fixed; // the step is traced: no parameter can be added
+    bool fixed;    // the step is traced: no parameter can be added
+    bool is_whole; // while a network is evaluated: none is made
     // While a body is traced: what stands for each parameter. Of a state, its last value.
     tn_array **place;
     char optimiser[32]; // whose state there is; "": none
     char *source;       // the checkpoint that was read; NULL: none
+    struct train_note notes[MOST_NOTES];
+    uint64_t num_notes;
 };
 
 // The index of a parameter, or -1.
@@ -67,6 +75,27 @@ int64_t params_find(const struct tn_params *params, const char *name);
 // Adds a parameter. Takes a reference to `value`, on success only.
 tn_status params_add(struct tn_params *params, const char *name, tn_array *value,
                      struct train_param **out_param);
+
+// --- notes (notes.c) --------------------------------------------------------------------
+
+#define NOTE "note."
+// The keys of all notes, and each with what is before it in a file.
+struct train_note_list {
+    char all[MOST_NOTES * sizeof(((struct train_note *)0)->key)];
+    char keys[MOST_NOTES][sizeof(NOTE) + sizeof(((struct train_note *)0)->key)];
+};
+void list_notes(const struct tn_params *params, struct train_note_list *list);
+tn_status read_notes(struct tn_params *params, const tn_file *file, const char *path);
+
+// --- tables (table.c) -------------------------------------------------------------------
+
+// Fails unless there are tables, each of as many rows as the first.
+enum { MOST_TABLES = 16 };
+tn_status train_check_tables(const tn_table *tables, uint64_t count);
+
+// --- loaders (loader.c) -----------------------------------------------------------------
+
+uint64_t loader_batch(const tn_loader *loader); // rows of a batch
 
 // --- layers (layers.c) ------------------------------------------------------------------
 

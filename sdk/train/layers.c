@@ -168,3 +168,23 @@ tn_array *tn_net_accuracy(tn_net *net, tn_array *scores, tn_array *labels)
         tn_expr(net->scope, "a, b -> f32(a == b)", TN_IN(best, labels), TN_NO_ATTRS);
     return tn_op(net->scope, "base.mean/1", TN_IN(right), TN_NO_ATTRS);
 }
+
+tn_array *tn_net_confusion(tn_net *net, tn_array *scores, tn_array *labels)
+{
+    tn_scope *s = net->scope;
+    if (!rows_of(net, &scores, &labels))
+        return NULL;
+    tn_array *best = tn_op(s, "base.argmax/1", TN_IN(scores), tn_attrs("axis", -1));
+    tn_array *classes = tn_op(s, "base.arange/1", NULL, 0,
+                              tn_attrs("stop", (double)layer_width(scores), "step", 1.0,
+                                       "dtype", (int64_t)TN_I32));
+    best = tn_op(s, "base.expand_dims/1", TN_IN(best), tn_attrs("axis", 1));
+    labels = tn_op(s, "base.expand_dims/1", TN_IN(labels), tn_attrs("axis", 0));
+    tn_array *columns =
+        tn_expr(s, "b, c -> f32(b == c)", TN_IN(best, classes), TN_NO_ATTRS);
+    classes = tn_op(s, "base.expand_dims/1", TN_IN(classes), tn_attrs("axis", 1));
+    tn_array *rows = tn_expr(s, "l, c -> f32(l == c)", TN_IN(labels, classes), TN_NO_ATTRS);
+    tn_array *counts = tn_op(s, "base.matmul/1", TN_IN(rows, columns), TN_NO_ATTRS);
+    double all = (double)tn_array_type(best)->extent[0];
+    return tn_expr(s, "x -> x / all", TN_IN(counts), tn_attrs("all", all > 0 ? all : 1));
+}

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "internal.h"
 
-enum { SLOTS = 3, MOST_ARRAYS = 16 };
+enum { SLOTS = 3, MOST_ARRAYS = MOST_TABLES };
 
 struct loader_slot {
     unsigned char *data[MOST_ARRAYS];
@@ -108,24 +108,14 @@ static void *run_loader(void *context)
 static tn_status check_tables(const tn_table *tables, uint64_t count,
                               const tn_loader_options *o)
 {
-    if (!tables || count < 1 || count > MOST_ARRAYS || !o || o->batch < 1 || o->window < 0)
-        return train_fail(
-            TN_ERR_ARGUMENT,
-            "tn_loader_create: %llu tables, batch %lld, window %lld; expected 1 "
-            "to %d tables, a batch of at least 1 and no negative window",
-            (unsigned long long)count, o ? (long long)o->batch : 0,
-            o ? (long long)o->window : 0, MOST_ARRAYS);
-    for (uint64_t i = 0; i < count; i++) {
-        if (tables[i].shape.rank < 1)
-            return train_fail(TN_ERR_ARGUMENT, "table %llu has no rows",
-                              (unsigned long long)i);
-        if (tables[i].shape.extent[0] != tables[0].shape.extent[0])
-            return train_fail(TN_ERR_ARGUMENT,
-                              "table %llu has %lld rows, expected %lld as the "
-                              "first",
-                              (unsigned long long)i, (long long)tables[i].shape.extent[0],
-                              (long long)tables[0].shape.extent[0]);
-    }
+    if (!o || o->batch < 1 || o->window < 0)
+        return train_fail(TN_ERR_ARGUMENT,
+                          "tn_loader_create: batch %lld, window %lld; expected a batch of "
+                          "at least 1 and no negative window",
+                          o ? (long long)o->batch : 0, o ? (long long)o->window : 0);
+    tn_status status = train_check_tables(tables, count);
+    if (status != TN_OK)
+        return status;
     if (o->window && (count != 1 || tables[0].dtype != TN_U8 || tables[0].shape.rank != 1))
         return train_fail(TN_ERR_ARGUMENT,
                           "windows are of one table of bytes, got %llu, the first of %s",
@@ -210,6 +200,11 @@ void tn_loader_destroy(tn_loader *l)
 uint64_t tn_loader_arrays(const tn_loader *loader)
 {
     return loader->num_arrays;
+}
+
+uint64_t loader_batch(const tn_loader *loader)
+{
+    return (uint64_t)loader->options.batch;
 }
 
 uint64_t tn_loader_batches(const tn_loader *loader)

@@ -73,6 +73,11 @@ uint64_t tn_params_step(const tn_params *params)
     return params->step;
 }
 
+uint64_t tn_params_seed(const tn_params *params)
+{
+    return params->seed;
+}
+
 tn_status params_add(struct tn_params *params, const char *name, tn_array *value,
                      struct train_param **out_param)
 {
@@ -227,6 +232,13 @@ static tn_array *find_or_make(tn_net *net, const char *name, const tn_shape *sha
     int64_t index = params_find(params, full);
     if (index >= 0)
         return value_of(net, index, full, shape, is_state);
+    if (params->source || params->is_whole) {
+        tn_scope_fail(net->scope, TN_ERR_ARGUMENT, "%s '%s' is not in %s%s",
+                      is_state ? "state" : "parameter", full,
+                      params->source ? params->source : "the set",
+                      params->source ? ": the file is another model's" : "");
+        return NULL;
+    }
     if (params->fixed) {
         tn_scope_fail(
             net->scope, TN_ERR_ARGUMENT,

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Tables from files: IDX, npy, CSV, text. Files are read whole and distrusted.
 #include <errno.h>
+#include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/file.h>
+#include <zlib.h>
 #include "internal.h"
 
 void tn_table_finish(tn_table *table)
@@ -13,25 +16,101 @@ void tn_table_finish(tn_table *table)
     *table = (tn_table){0};
 }
 
+tn_status train_check_tables(const tn_table *tables, uint64_t count)
+{
+    if (!tables || count < 1 || count > MOST_TABLES)
+        return train_fail(TN_ERR_ARGUMENT, "%llu tables, expected 1 to %d",
+                          (unsigned long long)(tables ? count : 0), MOST_TABLES);
+    for (uint64_t i = 0; i < count; i++) {
+        if (tables[i].shape.rank < 1)
+            return train_fail(TN_ERR_ARGUMENT, "table %llu has no rows",
+                              (unsigned long long)i);
+        if (tables[i].shape.extent[0] != tables[0].shape.extent[0])
+            return train_fail(TN_ERR_ARGUMENT,
+                              "table %llu has %lld rows, expected %lld as the "
+                              "first",
+                              (unsigned long long)i, (long long)tables[i].shape.extent[0],
+                              (long long)tables[0].shape.extent[0]);
+    }
+    return TN_OK;
+}
+
+// The number at `index` of an array of a dtype; false: dtypes without such numbers.
+static bool number_at(const tn_table *table, uint64_t index, double *out)
+{
+    const void *data = table->data;
+#define CASE(name, type)                                                                   \
+    case TN_##name:                                                                        \
+        *out = (double)((const type *)data)[index];                                        \
+        return true
+    switch (table->dtype) {
+        CASE(U8, uint8_t);
+        CASE(I8, int8_t);
+        CASE(U16, uint16_t);
+        CASE(I16, int16_t);
+        CASE(U32, uint32_t);
+        CASE(I32, int32_t);
+        CASE(U64, uint64_t);
+        CASE(I64, int64_t);
+        CASE(F32, float);
+        CASE(F64, double);
+    default:
+        return false;
+    }
+#undef CASE
+}
+
+tn_status tn_table_check(const tn_table *table, const char *name, double low, double high)
+{
+    tn_type type = {.rank = table->shape.rank};
+    memcpy(type.extent, table->shape.extent, sizeof(type.extent));
+    uint64_t count = train_elements(&type);
+    uint64_t width = type.rank && type.extent[0] > 0 ? count / (uint64_t)type.extent[0] : 1;
+    for (uint64_t i = 0; i < count; i++) {
+        double value;
+        if (!number_at(table, i, &value))
+            return train_fail(TN_ERR_ARGUMENT, "%s: %s, expected real numbers", name,
+                              tn_dtype_name(table->dtype));
+        if (!(value >= low && value <= high))
+            return train_fail(TN_ERR_REFUSED, "%s: row %llu has %g, expected %g to %g",
+                              name, (unsigned long long)(i / width), value, low, high);
+    }
+    return TN_OK;
+}
+
+// The bytes of a file, and those that a gzipped one stands for.
 static tn_status read_whole(const char *path, unsigned char **out_bytes, uint64_t *out_size)
 {
-    FILE *file = fopen(path, "rb");
+    enum { CHUNK = 1 << 20 };
+    errno = 0;
+    gzFile file = gzopen(path, "rb"); // reads plain files too
     if (!file)
-        return train_fail(TN_ERR_IO, "%s: %s", path, strerror(errno));
-    size_t room = 1 << 16, size = 0, got;
+        return train_fail(TN_ERR_IO, "%s: %s", path, strerror(errno ? errno : ENOMEM));
+    size_t room = CHUNK, size = 0;
     unsigned char *bytes = malloc(room + 1);
-    while (bytes && (got = fread(bytes + size, 1, room - size, file)) > 0) {
-        size += got;
-        unsigned char *more = size < room ? bytes : realloc(bytes, 2 * room + 1);
+    int got = 0;
+    while (bytes && (got = gzread(file, bytes + size, CHUNK)) > 0) {
+        size += (size_t)got;
+        if (room - size >= CHUNK)
+            continue;
+        unsigned char *more = realloc(bytes, 2 * room + 1);
         if (!more)
             free(bytes);
-        room = size < room ? room : 2 * room;
+        room *= 2;
         bytes = more;
     }
-    tn_status status = !bytes         ? train_fail_memory()
-                       : ferror(file) ? train_fail(TN_ERR_IO, "%s: reading fails", path)
-                                      : TN_OK;
-    fclose(file);
+    int code = Z_OK;
+    const char *why = gzerror(file, &code);
+    tn_status status = TN_OK;
+    if (!bytes)
+        status = train_fail_memory();
+    else if (code == Z_ERRNO)
+        status = train_fail(TN_ERR_IO, "%s: %s", path, strerror(errno));
+    else if (got < 0 || code != Z_OK)
+        status =
+            train_fail(TN_ERR_REFUSED, "%s: truncated or damaged: %s", path,
+                       strncmp(why, path, strlen(path)) ? why : why + strlen(path) + 2);
+    gzclose(file);
     if (status != TN_OK) {
         free(bytes);
         return status;
@@ -102,7 +181,16 @@ struct csv_text {
     float *values;
     uint64_t count, room, line;
     int64_t rows, columns;
+    locale_t locale; // numbers have points, whatever the application's is
 };
+
+static tn_status csv_fail(const struct csv_text *c, int64_t column, const char *why)
+{
+    size_t length = strcspn(c->at, ",\r\n");
+    return train_fail(TN_ERR_REFUSED, "%s:%llu: column %lld is '%.*s', %s", c->path,
+                      (unsigned long long)c->line, (long long)column,
+                      (int)(length < 40 ? length : 40), c->at, why);
+}
 
 // One line of numbers. A first line that does not begin with one is names.
 static tn_status read_line(struct csv_text *c)
@@ -116,14 +204,13 @@ static tn_status read_line(struct csv_text *c)
     }
     while (*c->at && *c->at != '\n' && *c->at != '\r') {
         char *end;
-        double value = strtod(c->at, &end);
+        double value = strtod_l(c->at, &end, c->locale);
         end += strspn(end, " \t");
         columns++;
         if (end == c->at || (*end && !strchr(",\r\n", *end)))
-            return train_fail(
-                TN_ERR_REFUSED, "%s:%llu: column %lld is '%.*s', expected a number",
-                c->path, (unsigned long long)c->line, (long long)columns,
-                (int)(strcspn(c->at, ",\r\n") < 40 ? strcspn(c->at, ",\r\n") : 40), c->at);
+            return csv_fail(c, columns, "expected a number");
+        if (isinf((float)value) && !isinf(value))
+            return csv_fail(c, columns, "beyond f32");
         if (c->count == c->room) {
             c->room = c->room ? 2 * c->room : 1024;
             float *more = realloc(c->values, (size_t)c->room * sizeof(*more));
@@ -149,12 +236,15 @@ static tn_status read_line(struct csv_text *c)
 static tn_status read_csv(const char *path, const char *text, tn_table *out)
 {
     struct csv_text c = {.path = path, .at = text};
-    tn_status status = TN_OK;
+    c.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    tn_status status = c.locale ? TN_OK : train_fail_memory();
     while (*c.at && status == TN_OK) {
         status = read_line(&c);
         c.at += strspn(c.at, "\r");
         c.at += *c.at == '\n';
     }
+    if (c.locale)
+        freelocale(c.locale);
     if (status == TN_OK && !c.rows)
         status = train_fail(TN_ERR_REFUSED, "%s: no rows of numbers", path);
     if (status != TN_OK) {
@@ -191,14 +281,21 @@ static tn_status read_npy(tn_runtime *runtime, const char *path, tn_table *out)
     return status;
 }
 
+// Whether the name, without ".gz", ends in `end`.
+static bool ends_in(const char *path, const char *end)
+{
+    size_t length = strlen(path), wanted = strlen(end);
+    if (length > 3 && strcmp(path + length - 3, ".gz") == 0)
+        length -= 3;
+    return length >= wanted && strncmp(path + length - wanted, end, wanted) == 0;
+}
+
 tn_status tn_table_read(tn_runtime *runtime, const char *path, tn_table *out_table)
 {
-    size_t length = strlen(path);
-    const char *end = length > 4 ? path + length - 4 : path;
     unsigned char *bytes = NULL;
     uint64_t size = 0;
     tn_table table = {0};
-    if (strcmp(end, ".npy") == 0) {
+    if (ends_in(path, ".npy")) {
         tn_status status = read_npy(runtime, path, &table);
         if (status == TN_OK)
             *out_table = table;
@@ -207,7 +304,7 @@ tn_status tn_table_read(tn_runtime *runtime, const char *path, tn_table *out_tab
     tn_status status = read_whole(path, &bytes, &size);
     if (status != TN_OK)
         return status;
-    if (strcmp(end, ".csv") == 0)
+    if (ends_in(path, ".csv"))
         status = memchr(bytes, 0, (size_t)size)
                      ? train_fail(TN_ERR_REFUSED, "%s: a byte 0, expected text", path)
                      : read_csv(path, (const char *)bytes, &table);

@@ -300,6 +300,10 @@ static tn_status make_states(struct tn_trainer *t, tn_scope *s, struct train_par
                                  k, item->name, o->name);
         if (item->state[k] || k >= states)
             continue;
+        if (t->params->optimiser[0])
+            return tn_scope_fail(s, TN_ERR_ARGUMENT,
+                                 "state %d of parameter '%s' is not in %s", k, item->name,
+                                 t->params->source ? t->params->source : "the set");
         tn_ints extents = {.count = (uint32_t)shape.rank, .given = 1};
         memcpy(extents.value, shape.extent, sizeof(extents.value));
         const tn_ints *list = &extents;

@@ -104,7 +104,7 @@ LIBRARIES = {
     "ffi.h": ["plugins/ops/ffi"],
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],
-    "jansson.h": ["core", "sdk/lm", "plugins/formats/common", "plugins/formats/safetensors", "plugins/formats/huggingface", "plugins/formats/graph", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
+    "jansson.h": ["core", "sdk/lm", "plugins/formats/common", "plugins/formats/safetensors", "plugins/formats/huggingface", "plugins/formats/graph", "plugins/ops/ffi", "tools", "sdk/conformance"],
     "nettle/sha2.h": ["core", "sdk/lm", "tools"],
     "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "sdk/examples"],
@@ -115,7 +115,7 @@ LIBRARIES = {
     "png.h": ["plugins/formats/image"],
     "jpeglib.h": ["plugins/formats/image"],
     "jerror.h": ["plugins/formats/image"],
-    "zlib.h": ["docs/examples/lenet", "kernels/vulkan/pack"],
+    "zlib.h": ["kernels/vulkan/pack", "sdk/train"],
 }
 C_LIBRARY = set("""
 aio alloca assert complex ctype cpuid dirent dlfcn elf emmintrin errno execinfo fcntl fenv float fnmatch ftw

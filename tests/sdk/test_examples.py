@@ -34,15 +34,18 @@ class Examples(bench.Bench):
         printed = self.run(program)
         assert re.fullmatch(promised(text), printed), f"expected\n{promised(text)}printed\n{printed}"
 
-    def lenet_is_built(self):
-        """The network's folder is built as its line says"""
-        flags = self.run("pkg-config", "--cflags", "--libs", "tenon", "jansson", "zlib").split()
+    def networks_are_built(self):
+        """The folder of networks is built as its line says"""
+        flags = self.run("pkg-config", "--cflags", "--libs", "tenon-train").split()
         program = self.folder / "train"
-        sources = sorted((self.args.source / "docs/examples/lenet").glob("*.c"))
-        self.run("cc", "-Wall", "-Wextra", "-Werror", *self.sanitizers(), *sources, *flags, "-lm", "-o", program)
+        sources = sorted((self.args.source / "docs/examples/networks").glob("*.c"))
+        for source in sources:
+            lines = len(source.read_text().splitlines())
+            assert lines < 150, f"{source.name} has {lines} lines, expected less than 150"
+        self.run("cc", "-Wall", "-Wextra", "-Werror", *self.sanitizers(), *sources, *flags, "-o", program)
         said = self.run(program, "lenet", "--data", self.folder / "absent", status=1)
         assert "dataset-fashion-mnist" in said, said
-        assert "expected lenet" in self.run(program, "other", status=2)
+        assert "expected mlp, lenet, resnet or transformer" in self.run(program, "other", status=2)
         assert "wrong option --nothing" in self.run(program, "lenet", "--nothing", status=2)
 
     def are_listed(self):
@@ -58,7 +61,7 @@ class Examples(bench.Bench):
 def tests(examples):
     found = [("Tenon installs", examples.installs, ())]
     found += [(f"{p.name} prints what it says", examples.runs, (p,)) for p in examples.programs()]
-    found += [("the network's folder is built as its line says", examples.lenet_is_built, ())]
+    found += [("the folder of networks is built as its line says", examples.networks_are_built, ())]
     return found + [("the list of examples names each of them", examples.are_listed, ())]
 
 

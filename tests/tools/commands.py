@@ -196,7 +196,7 @@ def fish_completes():
     assert offers("tenon plugin show org.tenon.ba") == ["org.tenon.base"]
     assert "--prefix" in offers("tenon plugin install --")
     assert offers("tenon why backend nul") == ["null"]
-    assert offers("tenon train ") == ["lenet", "lora"]
+    assert offers("tenon train ") == ["lenet", "lora", "mlp", "resnet", "transformer"]
 
 
 def wrong_shells_get_the_nearest():

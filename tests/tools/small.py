@@ -30,8 +30,9 @@ def it_keeps_its_budget_and_lenet_learns_in_it():
     for line in build_small("--from", BUILD, "--budget", BUDGET, "small").stdout.splitlines():
         print("#", line)
     make_data(train=96, test=32)
-    # A checkpoint is a file of another plugin.
-    shutil.copytree(pathlib.Path(tap.STAGING, "org.tenon.safetensors"), "more/org.tenon.safetensors")
+    # A checkpoint is a file of another plugin, and a step that of an optimiser.
+    for plugin in "org.tenon.safetensors", "org.tenon.optim":
+        shutil.copytree(pathlib.Path(tap.STAGING, plugin), pathlib.Path("more", plugin))
     small, more = pathlib.Path("small").resolve(), pathlib.Path("more").resolve()
     environment = {**tap.ENVIRONMENT, "TENON_BACKEND": "vulkan-jit", "LD_LIBRARY_PATH": f"{small}/lib",
                    "TENON_PLUGIN_PATH": f"{small}/lib/tenon/plugins:{more}"}

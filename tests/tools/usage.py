@@ -19,7 +19,7 @@ def help_is_printed_for_each_command():
         assert text.startswith(f"Usage: tenon {command} ") and "Options:" in text, command
     for command in ["show", "describe", "install", "remove", "verify"]:
         assert f"tenon plugin {command} " in tenon("plugin", command, "--help").stdout
-    for command in ["lenet", "lora"]:
+    for command in ["mlp", "lenet", "resnet", "transformer", "lora"]:
         assert f"tenon train {command} " in tenon("train", command, "--help").stdout
 
 
@@ -46,10 +46,12 @@ def wrong_usage_exits_with_two():
     refused("eval", "1", "-o", status=2, saying="needs a value")
     refused("graph", "1 + 1", status=2, saying="-o FILE")
     refused("graph", "1 + 1", "-o", "g.png", status=2, saying=".svg or .dot")
-    refused("train", "resnet", status=2, saying="no command 'resnet'")
+    refused("train", "resnets", status=2, saying="no command 'resnets'")
+    refused("train", "transformer", status=2, saying="too few arguments")
     for option, value in [("--epochs", "0"), ("--steps", "x"), ("--lr", "-1"), ("--lr", "nan"),
                           ("--batch", "99999999999999999999"), ("--seed", "1.5")]:
         refused("train", "lenet", option, value, status=2, saying=f"{option}: got '{value}'")
+    refused("train", "transformer", "text", "--sample", "-1", status=2, saying="--sample: got '-1'")
 
 
 def misspelt_options_are_answered_by_every_command():
@@ -116,7 +118,7 @@ MANIFEST = {"format": 1, "id": "com.acme.c", "version": "1.0.0", "vendor": "Acme
             "functions": [{"name": "cosine", "doc": "The cosine.", "symbol": "cos", "dtype": "f64",
                            "inputs": [{"name": "x", "shape": [], "doc": "angles"}], "outputs": [{"name": "out", "shape": []}],
                            "args": [{"kind": "input", "name": "x"}], "returns": {"kind": "output"}}]}
-# Arguments with which each command prints. Those of language models are in lm.py, `train lenet` is in train.py.
+# Arguments with which each command prints. Those of language models are in lm.py, networks are in train.py.
 PRINTS = {
     "": ["--help", "--version"], "plugins": ["", "--json"], "devices": ["", "--json"], "ops": ["", "--json"],
     "op": ["add", "add --json"], "eval": ["1+1", "1+1 --json"], "why": ["1+1", "op add", "plugin org.tenon.base --json"],
@@ -134,7 +136,7 @@ PRINTS = {
     "model convert": ["w.safetensors x.safetensors"], "model show": ["w.safetensors", "w.safetensors --json"],
     "model quantize": ["--help"], "ffi check": ["c.json"], "ffi make": ["c.json -o made"],
 }
-ELSEWHERE = {"generate", "chat", "embed", "perplexity", "model imatrix", "model tokens", "train lora", "train lenet"}
+ELSEWHERE = {"generate", "chat", "embed", "perplexity", "model imatrix", "model tokens", "train lora", "train mlp", "train lenet", "train resnet", "train transformer"}
 GROUPS = {"plugin", "trust", "cache", "model", "train", "new", "ffi"}
 
 

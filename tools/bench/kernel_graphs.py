@@ -175,7 +175,7 @@ def gradients(p, loss, parameters):
 
 
 def lenet(p, batch=64, images=60000):
-    """LeNet-5 on images that lie on the device, as docs/examples/lenet has it."""
+    """LeNet-5 on images that lie on the device, as docs/examples/networks has it."""
     parameters = []
 
     def parameter(*shape):

@@ -67,6 +67,13 @@ TN_API tn_array *tn_params_array(const tn_params *params, const char *name);
 // The number of elements of all parameters, and of steps done.
 TN_API uint64_t tn_params_elements(const tn_params *params);
 TN_API uint64_t tn_params_step(const tn_params *params);
+TN_API uint64_t tn_params_seed(const tn_params *params);
+
+// Texts of the application that are saved and loaded with the set, such as the size of a
+// batch: at most 16, of at most 255 bytes, under keys of at most 31 without spaces. The
+// text under a key, borrowed until it is set again; NULL: none.
+TN_API tn_status tn_params_set_note(tn_params *params, const char *key, const char *text);
+TN_API const char *tn_params_note(const tn_params *params, const char *key);
 
 // Writes parameters, state, step and seed to a safetensors file, which appears complete or
 // not at all. TN_ERR_ARGUMENT: a parameter is NaN or infinite, and the file before is worth
@@ -75,7 +82,8 @@ TN_API tn_status tn_params_save(tn_params *params, const char *path);
 
 // Reads such a file into a set whose layers have not run: training goes on as if it had
 // never stopped, bit for bit on the same device. A parameter that has another shape than
-// its layer wants, and one that no layer uses, fail at the first step with both names.
+// its layer wants, one that no layer uses and one that the file lacks fail at the first
+// step, with its name and the file's.
 TN_API tn_status tn_params_load(tn_params *params, const char *path);
 
 // --- networks --------------------------------------------------------------------------
@@ -188,6 +196,9 @@ TN_API tn_array *tn_net_dropout(tn_net *net, tn_array *x, double p);
 TN_API tn_array *tn_net_loss(tn_net *net, tn_array *scores, tn_array *labels);
 TN_API tn_array *tn_net_accuracy(tn_net *net, tn_array *scores, tn_array *labels);
 
+// The share of rows by label (first axis) and by the class of the greatest score.
+TN_API tn_array *tn_net_confusion(tn_net *net, tn_array *scores, tn_array *labels);
+
 // --- steps -----------------------------------------------------------------------------
 
 // Builds the loss of a batch, one number, by layers. NULL after a failure.
@@ -231,11 +242,17 @@ typedef struct tn_table {
     void *data; // row-major without gaps
 } tn_table;
 
-// Reads a file, whole: IDX by its first bytes, ".npy" and ".csv" (numbers with commas, a
-// first line of names is skipped: f32) by the name's end, others as text, a byte a row.
+// Reads a file, whole, gzipped or plain but for npy: IDX by its first bytes, ".npy" and
+// ".csv" (numbers with commas, a first line of names is skipped: f32) by the name's end
+// before a ".gz", others as text, a byte a row.
 // Fails, with the place, for a file that holds less or more than it says.
 TN_API tn_status tn_table_read(tn_runtime *runtime, const char *path, tn_table *out_table);
 TN_API void tn_table_finish(tn_table *table); // zeros are fine
+
+// Fails with `name`, the row and the number where one of a table is not from `low` to
+// `high`, such as a label that is no class, which costs nothing in tn_net_loss.
+TN_API tn_status tn_table_check(const tn_table *table, const char *name, double low,
+                                double high);
 
 // All zero is the default, but for `batch`.
 typedef struct tn_loader_options {
@@ -283,7 +300,15 @@ typedef struct tn_fit_options {
     // Called at each report with the mean loss since the one before; NULL: a line is
     // printed to stderr. Other than 0 ends the loop with TN_OK.
     int32_t (*report)(uint64_t step, double loss, void *user);
-    void *user; // for report
+    void *user; // for report and each
+    // Called for each step in order, when its loss is read, some steps later; NULL: nobody.
+    void (*each)(uint64_t step, double loss, void *user);
+    // Not 0 ends the loop before its next step with TN_OK, behind a checkpoint; NULL: no.
+    const volatile int32_t *stop;
+    // 1 and 2: step, loss, rate and time left on stdout or stderr, in a line that is
+    // redrawn on a terminal and else in lines; 0: none.
+    int32_t progress;
+    uint32_t reserved; // 0
 } tn_fit_options;
 
 // Steps through the batches of a loader, from the one that follows the steps done.
@@ -291,6 +316,13 @@ typedef struct tn_fit_options {
 // before stays.
 TN_API tn_status tn_fit(tn_trainer *trainer, tn_loader *loader,
                         const tn_fit_options *options);
+
+// Gives the means over all rows of the `num_means` numbers of f32, such as an accuracy or a
+// confusion, that `body` makes of batches of `tables`, without training; of the last batch
+// by its rows. Fails where a layer wants a parameter that the set lacks.
+TN_API tn_status tn_evaluate(tn_params *params, tn_loss_body body, void *user,
+                             const tn_table *tables, uint64_t num_tables, int64_t batch,
+                             double *out_means, uint64_t num_means);
 
 // Writes a line through `count` numbers as an SVG picture, not finite ones left out.
 TN_API tn_status tn_plot_svg(const char *path, const char *title, const double *values,
