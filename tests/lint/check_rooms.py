@@ -33,7 +33,7 @@ LARGE = {
     "tests/compiler": 42,
     "tests/fuzz": 35,
     "tests/kernels": 37,
-    "tests/tools": 37,
+    "tests/tools": 36,
 }
 
 # Rooms in which no circle of calls has more files than this.

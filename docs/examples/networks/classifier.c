@@ -10,7 +10,7 @@
 enum { TEST_BATCH = 500, SHOWN = 5 };
 
 struct classifier {
-    struct training training; // first: reports have it
+    struct course training; // first: reports have it
     scores_body scores;
     tn_table train[2], test[2];
 };
@@ -38,7 +38,7 @@ static int test_images(struct classifier *c, int64_t counts[CLASSES][CLASSES],
     return failed;
 }
 
-static int report_epoch(struct training *t, uint64_t step, double loss, double seconds)
+static int report_epoch(struct course *t, uint64_t step, double loss, double seconds)
 {
     struct classifier *c = (struct classifier *)t;
     int64_t counts[CLASSES][CLASSES], right;
@@ -91,7 +91,7 @@ static int test_network(struct classifier *c)
 
 static int read_data(struct classifier *c)
 {
-    const struct options *o = c->training.options;
+    const struct asked *o = c->training.options;
     int failed =
         o->classify ? 0 : images_read(c->training.runtime, o->data, "train", c->train);
     if (!failed)
@@ -102,8 +102,7 @@ static int read_data(struct classifier *c)
     return failed;
 }
 
-int classifier_run(const struct network *network, scores_body scores,
-                   struct options *options)
+int classifier_run(const struct network *network, scores_body scores, struct asked *options)
 {
     struct classifier c = {.scores = scores};
     int failed = training_open(&c.training, network, options);

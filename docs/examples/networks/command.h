@@ -24,7 +24,7 @@ int failed_scope(const tn_scope *scope);
 void show(FILE *stream, const char *text, uint32_t flags);
 
 // What is asked for; numbers that were not given are 0, texts NULL.
-struct options {
+struct asked {
     const char *network, *data, *save, *resume;
     int64_t epochs, steps, batch, seed, test, sample;
     double lr;
@@ -33,7 +33,7 @@ struct options {
 };
 
 // options.c. Fills in defaults: the name of the checkpoint.
-int options_read(int argc, char **argv, struct options *out);
+int options_read(int argc, char **argv, struct asked *out);
 // Reads a whole number of [low, high], or a number of the rates that are taken; `name` is
 // for the message.
 int read_integer(const char *name, const char *text, int64_t low, int64_t high,
@@ -49,9 +49,9 @@ struct network {
     tn_trainer_options trainer;
 };
 
-struct training {
+struct course {
     const struct network *network;
-    struct options *options;
+    struct asked *options;
     tn_runtime *runtime;
     tn_params *params;
     tn_loader *loader;
@@ -59,21 +59,20 @@ struct training {
     int64_t rows;          // of the data
     uint64_t total, every; // steps; from one report to the next
     // Called behind each `every` steps; NULL: nothing is to be said.
-    int (*report)(struct training *t, uint64_t step, double loss, double seconds);
+    int (*report)(struct course *t, uint64_t step, double loss, double seconds);
     double marked, seconds; // when the last report ended; of steps, without reports
     int failed;             // of a report
 };
 
 // resume.c. Opens the runtime and the parameters, from the checkpoint of --resume where
 // there is one, whose size of a batch, rate and seed hold.
-int training_open(struct training *t, const struct network *network,
-                  struct options *options);
-void training_close(struct training *t);
+int training_open(struct course *t, const struct network *network, struct asked *options);
+void training_close(struct course *t);
 // What is in the file that was saved takes the place of the parameters.
-int training_reload(struct training *t);
+int training_reload(struct course *t);
 // training.c. Trains on batches of tables, `window` as tn_loader_options has it, and saves.
 // Ctrl-C saves and fails with what continues.
-int training_run(struct training *t, const tn_table *tables, uint64_t num_tables,
+int training_run(struct course *t, const tn_table *tables, uint64_t num_tables,
                  int64_t window);
 
 // images.c: images [n, 28, 28] of bytes and labels [n] below CLASSES, of `prefix`.
@@ -86,7 +85,7 @@ tn_array *images_normalised(tn_scope *scope, tn_array *images);
 // classifier.c: trains and tests a network that gives scores of images.
 typedef tn_array *(*scores_body)(tn_net *net, tn_array *images);
 int classifier_run(const struct network *network, scores_body scores,
-                   struct options *options);
+                   struct asked *options);
 
 // answers.c: test images by class and answer, `right` of `all` on the diagonal; images of
 // some rows with the probabilities of their classes.
@@ -95,9 +94,9 @@ void answers_show(const tn_table test[2], const int32_t *rows, int count,
                   float p[][CLASSES]);
 
 // A file each.
-int train_mlp(struct options *options);
-int train_lenet(struct options *options);
-int train_resnet(struct options *options);
-int train_transformer(struct options *options);
+int train_mlp(struct asked *options);
+int train_lenet(struct asked *options);
+int train_resnet(struct asked *options);
+int train_transformer(struct asked *options);
 
 #endif // NETWORKS_COMMAND_H

@@ -63,7 +63,7 @@ void show(FILE *stream, const char *text, uint32_t flags)
 
 static const struct {
     const char *name;
-    int (*run)(struct options *options);
+    int (*run)(struct asked *options);
 } networks[] = {
     {"mlp", train_mlp},
     {"lenet", train_lenet},
@@ -73,7 +73,7 @@ static const struct {
 
 static int run(int argc, char **argv)
 {
-    struct options options;
+    struct asked options;
     int failed = options_read(argc, argv, &options);
     if (failed)
         return failed;

@@ -23,7 +23,7 @@ static tn_array *loss(tn_net *n, tn_array *const *batch, void *user)
     return tn_net_loss(n, scores(n, batch[0]), batch[1]);
 }
 
-int train_mlp(struct options *options)
+int train_mlp(struct asked *options)
 {
     const struct network mlp = {
         .title = "A perceptron",

@@ -56,7 +56,7 @@ static const int64_t ranges[][2] = {
     [SEED] = {0, INT64_MAX}, [TEST] = {1, INT64_MAX},         [SAMPLE] = {0, 1 << 20},
 };
 
-static int take_option(int index, const char *text, struct options *o)
+static int take_option(int index, const char *text, struct asked *o)
 {
     const char **const texts[] = {&o->data, &o->save, &o->resume};
     int64_t *const numbers[] = {&o->epochs, &o->steps, &o->batch,
@@ -76,10 +76,10 @@ static int take_option(int index, const char *text, struct options *o)
     return 0;
 }
 
-int options_read(int argc, char **argv, struct options *out)
+int options_read(int argc, char **argv, struct asked *out)
 {
     static char name[80];
-    struct options o = {.sample = 200};
+    struct asked o = {.sample = 200};
     int found, index = 0, failed = 0;
     opterr = 0;
     while (!failed && (found = getopt_long(argc, argv, "", list, &index)) >= 0)

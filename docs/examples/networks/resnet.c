@@ -55,7 +55,7 @@ static tn_array *loss(tn_net *n, tn_array *const *batch, void *user)
     return tn_net_loss(n, scores(n, batch[0]), batch[1]);
 }
 
-int train_resnet(struct options *options)
+int train_resnet(struct asked *options)
 {
     const struct network resnet = {
         .title = "A residual network",

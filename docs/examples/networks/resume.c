@@ -8,9 +8,9 @@
 
 // What the checkpoint says of itself. The order of the data comes from seed and batch:
 // others would not continue.
-static int take_notes(struct training *t)
+static int take_notes(struct course *t)
 {
-    struct options *o = t->options;
+    struct asked *o = t->options;
     const char *network = tn_params_note(t->params, "network"),
                *batch = tn_params_note(t->params, "batch"),
                *rate = tn_params_note(t->params, "lr");
@@ -36,7 +36,7 @@ static int take_notes(struct training *t)
     return 0;
 }
 
-static int set_notes(struct training *t)
+static int set_notes(struct course *t)
 {
     char batch[32], rate[32];
     snprintf(batch, sizeof(batch), "%" PRId64, t->options->batch);
@@ -46,10 +46,9 @@ static int set_notes(struct training *t)
                        tn_params_set_note(t->params, "lr", rate));
 }
 
-int training_open(struct training *t, const struct network *network,
-                  struct options *options)
+int training_open(struct course *t, const struct network *network, struct asked *options)
 {
-    *t = (struct training){.network = network, .options = options};
+    *t = (struct course){.network = network, .options = options};
     if (tn_runtime_open(NULL, &t->runtime))
         return fail("%s", tn_last_error());
     int failed =
@@ -63,7 +62,7 @@ int training_open(struct training *t, const struct network *network,
     return failed ? failed : set_notes(t);
 }
 
-int training_reload(struct training *t)
+int training_reload(struct course *t)
 {
     tn_trainer_destroy(t->trainer);
     tn_params_destroy(t->params);
@@ -73,7 +72,7 @@ int training_reload(struct training *t)
                        tn_params_load(t->params, t->options->save));
 }
 
-void training_close(struct training *t)
+void training_close(struct course *t)
 {
     tn_trainer_destroy(t->trainer);
     tn_params_destroy(t->params);

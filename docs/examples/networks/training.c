@@ -21,14 +21,14 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static uint64_t batches_of(const struct training *t)
+static uint64_t batches_of(const struct course *t)
 {
     return tn_loader_batches(t->loader);
 }
 
 static void tell_step(uint64_t step, double loss, void *user)
 {
-    const struct training *t = user;
+    const struct course *t = user;
     if (t->options->json)
         printf("{\"event\": \"step\", \"step\": %" PRIu64 ", \"epoch\": %" PRIu64
                ", \"loss\": %.9g}\n",
@@ -37,7 +37,7 @@ static void tell_step(uint64_t step, double loss, void *user)
 
 static int32_t tell_report(uint64_t step, double loss, void *user)
 {
-    struct training *t = user;
+    struct course *t = user;
     double seconds = now_seconds() - t->marked;
     t->seconds += seconds;
     if (t->report && step % t->every == 0)
@@ -47,9 +47,9 @@ static int32_t tell_report(uint64_t step, double loss, void *user)
     return t->failed;
 }
 
-static void announce(const struct training *t)
+static void announce(const struct course *t)
 {
-    const struct options *o = t->options;
+    const struct asked *o = t->options;
     const uint64_t done = tn_params_step(t->params);
     if (o->json)
         printf("{\"event\": \"start\", \"%s\": %" PRId64 ", \"batch\": %" PRId64
@@ -63,10 +63,10 @@ static void announce(const struct training *t)
     fflush(stdout);
 }
 
-static int make_trainer(struct training *t, const tn_table *tables, uint64_t num_tables,
+static int make_trainer(struct course *t, const tn_table *tables, uint64_t num_tables,
                         int64_t window)
 {
-    const struct options *o = t->options;
+    const struct asked *o = t->options;
     tn_trainer_options trainer = t->network->trainer;
     const tn_loader_options loader = {
         .batch = o->batch, .window = window, .seed = (uint64_t)o->seed};
@@ -88,11 +88,11 @@ static int make_trainer(struct training *t, const tn_table *tables, uint64_t num
     return 0;
 }
 
-int training_run(struct training *t, const tn_table *tables, uint64_t num_tables,
+int training_run(struct course *t, const tn_table *tables, uint64_t num_tables,
                  int64_t window)
 {
     const struct sigaction action = {.sa_handler = ask_to_stop, .sa_flags = SA_RESETHAND};
-    const struct options *o = t->options;
+    const struct asked *o = t->options;
     int failed = make_trainer(t, tables, num_tables, window);
     if (failed)
         return failed;

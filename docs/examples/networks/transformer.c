@@ -37,7 +37,7 @@ static tn_array *loss(tn_net *n, tn_array *const *batch, void *user)
 }
 
 // Appends a byte to ids, of which `used` are there; beyond CONTEXT the first goes.
-static int add_byte(struct training *t, int32_t ids[CONTEXT + 1], int used, uint32_t number)
+static int add_byte(struct course *t, int32_t ids[CONTEXT + 1], int used, uint32_t number)
 {
     const uint32_t words[2] = {(uint32_t)t->options->seed, number};
     tn_scope *s = tn_scope_open(t->runtime);
@@ -52,7 +52,7 @@ static int add_byte(struct training *t, int32_t ids[CONTEXT + 1], int used, uint
 }
 
 // Prints bytes that follow a new line, each drawn by its probability.
-static int sample(struct training *t)
+static int sample(struct course *t)
 {
     int32_t ids[CONTEXT + 1] = {'\n'};
     const int64_t count = t->options->json ? 0 : t->options->sample;
@@ -74,7 +74,7 @@ static int sample(struct training *t)
     return failed;
 }
 
-int train_transformer(struct options *options)
+int train_transformer(struct asked *options)
 {
     const struct network transformer = {
         .title = "A character transformer",
@@ -86,7 +86,7 @@ int train_transformer(struct options *options)
         .every = 200,
         .trainer = {.optimiser = "adamw", .lr = 1e-3, .clip = 1},
     };
-    struct training t;
+    struct course t;
     tn_table text = {0};
     if (!options->data)
         return misuse("no text to train on; expected tenon train transformer TEXT");
