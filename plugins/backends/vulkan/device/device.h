@@ -117,6 +117,7 @@ struct vk_facts {
     bool i64_atomics;             // on buffers and shared memory
     bool memory_model, addresses; // Vulkan's, with device scope; of buffers
     struct vk_optional optional;
+    uint32_t preserves_nan; // widths of floats with SignedZeroInfNanPreserve: 16 | 32 | 64
     bool timestamps;
     uint32_t subgroup_size;
     uint64_t max_buffer; // bytes of an allocation

@@ -89,8 +89,11 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
     VkPhysicalDeviceSubgroupProperties subgroup = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
         .pNext = &maintenance};
+    VkPhysicalDeviceFloatControlsProperties floats = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES,
+        .pNext = &subgroup};
     VkPhysicalDeviceIDProperties id = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, .pNext = &subgroup};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, .pNext = &floats};
     VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT,
         .pNext = &id};
@@ -110,6 +113,9 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
     out->subgroup = *out_operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
     out->host_sees_all = host_sees_all(&out->memory);
     out->subgroup_size = subgroup.subgroupSize;
+    out->preserves_nan = (floats.shaderSignedZeroInfNanPreserveFloat16 ? 16u : 0u) |
+                         (floats.shaderSignedZeroInfNanPreserveFloat32 ? 32u : 0u) |
+                         (floats.shaderSignedZeroInfNanPreserveFloat64 ? 64u : 0u);
     // Shuffles are used where every subgroup has the same size, a power of two.
     out->shuffle = (*out_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) &&
                    sizes.minSubgroupSize == subgroup.subgroupSize &&

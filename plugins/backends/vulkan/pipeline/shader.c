@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include "../spirv/spirv_preserve.h"
 #include "ahead.h"
 
 // --- the driver's cache on disk --------------------------------------------------------
@@ -268,12 +269,17 @@ static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *
                                        .pData = desc->spec};
     VkShaderModule module;
     *out_call = "vkCreateShaderModule";
+    struct vk_code exact;
+    if (!spirv_preserve_nan(&device->facts, code, &exact))
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
     VkResult result = device->vk->CreateShaderModule(
         device->handle,
         &(VkShaderModuleCreateInfo){.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                    .codeSize = code->size,
-                                    .pCode = code->words},
+                                    .codeSize = exact.size,
+                                    .pCode = exact.words},
         NULL, &module);
+    if (exact.release)
+        exact.release(&exact);
     if (result != VK_SUCCESS)
         return result;
     const VkComputePipelineCreateInfo info = {
