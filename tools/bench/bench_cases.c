@@ -449,14 +449,16 @@ static void add_case(const struct measured *m, struct means *means)
 // The cases that are wanted, in order; ends at the first without a bench. free() it.
 static struct measured *list_cases(struct bench *bench)
 {
-    struct measured *list = calloc(num_bench_cases + 1, sizeof(*list));
-    size_t n = 0;
-    for (size_t i = 0; list && i < num_bench_cases; i++) {
+    size_t count = num_bench_cases + num_bench_nn_cases, n = 0;
+    struct measured *list = calloc(count + 1, sizeof(*list));
+    for (size_t i = 0; list && i < count; i++) {
+        const struct bench_case *row =
+            i < num_bench_cases ? &bench_cases[i] : &bench_nn_cases[i - num_bench_cases];
         struct measured *m = &list[n];
-        if (!is_wanted(bench, &bench_cases[i], m->name, sizeof(m->name)))
+        if (!is_wanted(bench, row, m->name, sizeof(m->name)))
             continue;
         m->bench = bench;
-        m->row = &bench_cases[i];
+        m->row = row;
         prepare(m);
         n++;
     }

@@ -27,8 +27,8 @@ struct bench_case {
     bool whole; // --quick leaves the extents as they are, and on a GPU the case out
 };
 
-extern const struct bench_case bench_cases[];
-extern const size_t num_bench_cases;
+extern const struct bench_case bench_cases[], bench_nn_cases[];
+extern const size_t num_bench_cases, num_bench_nn_cases;
 
 enum case_size {
     SIZE_CPU,

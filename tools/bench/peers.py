@@ -62,6 +62,12 @@ if torch:
     def nhwc(x):
         return x.permute(0, 2, 3, 1)
 
+    def first(x):
+        return x.movedim(-1, 1)
+
+    def last(x):
+        return x.movedim(1, -1)
+
     def conv2d(x, w, b=None, **attrs):
         return nhwc(F.conv2d(nchw(x), nchw(w), b, **attrs))
 

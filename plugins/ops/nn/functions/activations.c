@@ -16,8 +16,10 @@ static const tn_input_info activation_input[] = {{"x", "the array", 0, TN_FLOAT_
       "elu scaled so that means and variances keep to 0 and 1.")                           \
     X(mish, "x * tanh(x > 20 ? x : log1p(exp(x > 20 ? 20 : x)))",                          \
       "x times tanh(softplus(x)).")                                                        \
-    X(hardswish, "x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6", "x times hardsigmoid(x).")  \
-    X(hardsigmoid, "x <= -3 ? 0 : x >= 3 ? 1 : x / 6 + 0.5",                               \
+    X(hardswish,                                                                           \
+      "c = x <= -3 ? -3 : x >= 3 ? 3 : x; x <= -3 ? 0 : x * ((c + 3) * (1 / 6))",          \
+      "x times hardsigmoid(x).")                                                           \
+    X(hardsigmoid, "c = x <= -3 ? -3 : x >= 3 ? 3 : x; (c + 3) * (1 / 6)",                 \
       "x / 6 + 1 / 2, held between 0 and 1.")                                              \
     X(logsigmoid, "x < 0 ? x - log1p(exp(x < 0 ? x : 0)) : -log1p(exp(x < 0 ? 0 : -x))",   \
       "The logarithm of sigmoid(x).")

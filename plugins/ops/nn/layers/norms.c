@@ -177,14 +177,20 @@ DECOMPOSE(batch_norm)
             of_x[i] = as_column(build, rule->inputs[i + 1], behind, wide);
         }
     }
-    tn_array *y = build->expr(build, "x, m, v -> (x - m) * rsqrt(v + eps)",
-                              TN_IN(x, of_x[0], of_x[1]), tn_attrs("eps", attrs->eps));
-    if (batch_input(rule, 3))
-        y = build->expr(build, "y, w -> y * w",
-                        TN_IN(y, as_column(build, batch_input(rule, 3), behind, wide)),
-                        TN_NO_ATTRS);
-    if (batch_input(rule, 4))
-        y = add(build, y, as_column(build, batch_input(rule, 4), behind, wide));
+    // One factor a channel, computed before it meets x.
+    tn_array *weight = batch_input(rule, 3), *bias = batch_input(rule, 4);
+    tn_array *factor = build->expr(build, "v -> rsqrt(v + eps)", TN_IN(of_x[1]),
+                                   tn_attrs("eps", attrs->eps));
+    if (weight)
+        factor =
+            build->expr(build, "f, w -> f * w",
+                        TN_IN(factor, as_column(build, weight, behind, wide)), TN_NO_ATTRS);
+    tn_array *y =
+        bias ? build->expr(build, "x, m, f, b -> (x - m) * f + b",
+                           TN_IN(x, of_x[0], factor, as_column(build, bias, behind, wide)),
+                           TN_NO_ATTRS)
+             : build->expr(build, "x, m, f -> (x - m) * f", TN_IN(x, of_x[0], factor),
+                           TN_NO_ATTRS);
     outputs[0] = wide != dtype ? cast(build, y, dtype) : y;
     return built(outputs[0]);
 }

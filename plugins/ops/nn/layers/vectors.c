@@ -159,6 +159,55 @@ static tn_array *bag_maxima(const tn_build *build, const struct bags *b, tn_arra
                        TN_NO_ATTRS);
 }
 
+// Bags that have all of their rows, each row once.
+static tn_array *whole_bags(const tn_build *build, const struct bags *b, int64_t mode)
+{
+    const int64_t shape[2] = {b->number, b->width};
+    if (b->length == 0)
+        return zeros(build, dtype_of(build, b->rows), 2, shape);
+    return build->op(build,
+                     mode == BAG_SUM    ? "base.sum/1"
+                     : mode == BAG_MEAN ? "base.mean/1"
+                                        : "base.max/1",
+                     TN_IN(b->rows), tn_attrs("axis", TN_INTS(1)));
+}
+
+// Bags by a mask of what counts, or by where they begin.
+static tn_array *masked_bags(const tn_build *build, const tn_rule *rule, struct bags *b,
+                             int64_t padding)
+{
+    const bag_attrs *attrs = rule->attrs;
+    tn_array *offsets = bag_input(rule, 2), *factors = bag_input(rule, 3);
+    tn_array *column = build->op(build, "base.expand_dims/1", TN_IN(rule->inputs[0]),
+                                 tn_attrs("axis", TN_INTS(-1)));
+    b->counts = cast(
+        build,
+        build->expr(build, "i -> i64(i) != none", TN_IN(column), tn_attrs("none", padding)),
+        dtype_of(build, b->rows));
+    if (offsets) {
+        b->bag =
+            build->op(build, "base.searchsorted/1",
+                      TN_IN(cast(build, offsets, TN_I64), counted(build, b->length, 0)),
+                      tn_attrs("side", "right"));
+        b->bag = build->expr(build, "b -> b - 1", TN_IN(b->bag), TN_NO_ATTRS);
+    }
+    tn_array *number = bag_sums(build, b, b->counts, 1), *share = b->counts;
+    if (attrs->mode == BAG_MAX)
+        return bag_maxima(build, b, number);
+    if (factors) {
+        factors = build->op(build, "base.expand_dims/1", TN_IN(factors),
+                            tn_attrs("axis", TN_INTS(-1)));
+        share = build->expr(build, "c, f -> c * f", TN_IN(share, factors), TN_NO_ATTRS);
+    }
+    tn_array *out = bag_sums(build, b,
+                             build->expr(build, "r, c, s -> select(c > 0, r * s, 0)",
+                                         TN_IN(b->rows, b->counts, share), TN_NO_ATTRS),
+                             b->width);
+    return attrs->mode == BAG_MEAN ? build->expr(build, "s, n -> s / max(n, 1)",
+                                                 TN_IN(out, number), TN_NO_ATTRS)
+                                   : out;
+}
+
 DECOMPOSE(embedding_bag)
 {
     const bag_attrs *attrs = rule->attrs;
@@ -178,38 +227,9 @@ DECOMPOSE(embedding_bag)
                        tn_attrs("axis", (int64_t)0));
     if (wide != dtype)
         b.rows = cast(build, b.rows, wide);
-    tn_array *column =
-        build->op(build, "base.expand_dims/1", TN_IN(x), tn_attrs("axis", TN_INTS(-1)));
-    b.counts = cast(
-        build,
-        build->expr(build, "i -> i64(i) != none", TN_IN(column), tn_attrs("none", padding)),
-        wide);
-    if (offsets) {
-        tn_array *places = counted(build, b.length, 0);
-        b.bag = build->op(build, "base.searchsorted/1",
-                          TN_IN(cast(build, offsets, TN_I64), places),
-                          tn_attrs("side", "right"));
-        b.bag = build->expr(build, "b -> b - 1", TN_IN(b.bag), TN_NO_ATTRS);
-    }
-    tn_array *number = bag_sums(build, &b, b.counts, 1), *out;
-    if (attrs->mode == BAG_MAX) {
-        out = bag_maxima(build, &b, number);
-    } else {
-        tn_array *share = b.counts;
-        if (factors)
-            share = build->expr(
-                build, "c, f -> c * f",
-                TN_IN(share, build->op(build, "base.expand_dims/1", TN_IN(factors),
-                                       tn_attrs("axis", TN_INTS(-1)))),
-                TN_NO_ATTRS);
-        out = bag_sums(build, &b,
-                       build->expr(build, "r, c, s -> select(c > 0, r * s, 0)",
-                                   TN_IN(b.rows, b.counts, share), TN_NO_ATTRS),
-                       b.width);
-        if (attrs->mode == BAG_MEAN)
-            out = build->expr(build, "s, n -> s / max(n, 1)", TN_IN(out, number),
-                              TN_NO_ATTRS);
-    }
+    tn_array *out = offsets || factors || padding != TN_NO_AXIS
+                        ? masked_bags(build, rule, &b, padding)
+                        : whole_bags(build, &b, attrs->mode);
     outputs[0] = dtype_of(build, out) == dtype ? out : cast(build, out, dtype);
     return built(outputs[0]);
 }
