@@ -56,5 +56,5 @@ def make(add):
     for k, (name, inputs, attrs, results) in enumerate(nn_values.CASES):
         for dtype in ('f4', 'f8') if k % 4 == 0 else ('f4',):
             add('nn.' + name, [array(i, x, dtype) for i, x in enumerate(inputs)],
-                tuple(np.array(values, dtype).reshape(shape) for shape, values in results),
+                tuple(np.array(values, 'i8' if values and isinstance(values[0], int) else dtype).reshape(shape) for shape, values in results),
                 NEAR if dtype == 'f4' else 1 << 12, **attrs)

@@ -16,7 +16,7 @@ def add(name, inputs, f, torch_inputs=None, **attrs):
     given = [x.double() if x is not None and x.is_floating_point() else x for x in given]
     results = f(*given)
     results = results if isinstance(results, (tuple, list)) else (results,)
-    cases.append((name, inputs, attrs, [(list(r.shape), [float(f'{v:.13g}') for v in r.double().flatten().tolist()])
+    cases.append((name, inputs, attrs, [(list(r.shape), [float(f'{v:.13g}') if r.is_floating_point() else v for v in r.flatten().tolist()])
                                         for r in results]))
 
 
@@ -114,6 +114,70 @@ pooling('avg_pool2d', (1, 2, 5, 6), window=[3, 4], stride=2, padding=[1, 2], cou
 pooling('avg_pool2d', (1, 2, 5, 4), window=3, stride=1, padding=1, divisor_override=5)
 pooling('avg_pool3d', (1, 1, 4, 3, 3), window=[3, 2, 2], stride=2, padding=[1, 1, 0], count_include_pad=False)
 pooling('avg_pool3d', (1, 1, 4, 3, 3), window=2, divisor_override=3)
+
+for n, x, attrs in [(1, (2, 2, 9), {'window': 3, 'stride': 2, 'dilation': 2}), (2, (1, 2, 6, 7), {'window': [2, 3], 'stride': 1, 'padding': [0, 1],
+                                                                                              'dilation': [3, 2]}),
+                    (2, (1, 1, 5, 6), {'window': 2, 'stride': 2, 'padding': 1, 'dilation': 2, 'ceil_mode': True}),
+                    (3, (1, 2, 4, 5, 3), {'window': 2, 'stride': 1, 'dilation': [2, 3, 1]})]:
+    pooling(f'max_pool{n}d', x, **attrs)
+
+
+def places(name, x, **attrs):
+    """Max pooling with the places of maxima."""
+    theirs = {'kernel_size' if k == 'window' else k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
+
+    def call(x):
+        return getattr(F, name)(x, **theirs, return_indices=True)
+    add(name + '_with_indices', [x], call, axis=1, **attrs)
+    add(name + '_with_indices', [(x[0], *x[2:], x[1])], lambda x: [last(t) for t in call(*first(x))], **attrs)
+
+
+places('max_pool1d', (2, 2, 7), window=3, stride=2)
+places('max_pool2d', (1, 2, 5, 6), window=[3, 2], stride=[2, 3], padding=[1, 1], ceil_mode=True)
+places('max_pool2d', (1, 2, 6, 7), window=2, stride=1, dilation=[2, 3])
+places('max_pool3d', (1, 2, 4, 3, 5), window=[3, 2, 2], stride=[2, 1, 3], padding=[1, 0, 1])
+places('adaptive_max_pool1d', (2, 2, 7), output_size=[3])
+places('adaptive_max_pool2d', (1, 2, 5, 7), output_size=[3, 2])
+places('adaptive_max_pool3d', (1, 2, 3, 5, 4), output_size=[2, 3, 4])
+
+
+def unpooling(n, x, indices, size=None, **attrs):
+    theirs = {'kernel_size' if k == 'window' else k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
+
+    def call(x, i):
+        return getattr(F, f'max_unpool{n}d')(x, i, **theirs, **({'output_size': size} if size else {}))
+    more = {'output_size': size} if size else {}
+    add(f'max_unpool{n}d', [x, indices], call, axis=1, **attrs, **more)
+    turned = torch.tensor(indices).movedim(1, -1).tolist()
+    add(f'max_unpool{n}d', [(x[0], *x[2:], x[1]), turned], lambda x, i: last(call(*first(x, i))), **attrs, **more)
+
+
+unpooling(1, (1, 2, 3), [[[0, 3, 4], [1, 2, 5]]], window=2)
+unpooling(2, (1, 1, 2, 2), [[[[0, 3], [9, 14]]]], window=2)
+unpooling(2, (1, 1, 2, 2), [[[[6, 8], [16, 18]]]], [5, 5], window=3, stride=2)
+unpooling(3, (1, 1, 1, 2, 1), [[[[[1], [6]]]]], window=[1, 2, 2])
+for n, x, attrs in [(1, (2, 2, 7), {'window': 3, 'stride': 2}), (2, (1, 2, 5, 6), {'window': [2, 3]}),
+                    (2, (1, 2, 5, 6), {'window': 2, 'ceil_mode': True}), (3, (1, 1, 4, 3, 5), {'window': 2, 'stride': 1})]:
+    for p in (2.0, 1.0, 4.0):
+        pooling(f'lp_pool{n}d', x, norm_type=p, **attrs)
+
+# --- places that data give -----------------------------------------------------------------
+
+GRID = [[[[-1.0, -1.0], [0.25, -0.5], [0.875, 1.0]], [[1.5, 0.25], [-2.5, 3.0], [0.0, 0.0]]]]
+for mode in ('bilinear', 'nearest', 'bicubic'):
+    for around in ('zeros', 'border', 'reflection'):
+        for corners in (False, True):
+            def sample(x, g, m=mode, a=around, c=corners):
+                return F.grid_sample(x, g, m, a, c)
+            more = {'mode': mode, 'padding_mode': around, 'align_corners': corners}
+            add('grid_sample', [(1, 2, 3, 4), GRID], sample, axis=1, **more)
+            if mode != 'bicubic':
+                add('grid_sample', [(2, 2, 3, 4, 1), (2, 1, 3, 2, 3)], lambda x, g, f=sample: last(f(*first(x), g)), **more)
+add('grid_sample', [(2, 3, 2, 3), (2, 4, 1, 2)], lambda x, g: last(F.grid_sample(*first(x), g, align_corners=False)))
+for size in ([2, 3, 4, 5], [2, 1, 1, 3], [2, 2, 3, 2, 4]):
+    for corners in (False, True):
+        add('affine_grid', [(2, len(size) - 2, len(size) - 1)], lambda t, s=tuple(size), c=corners: F.affine_grid(t, s, align_corners=c),
+            size=size, align_corners=corners)
 
 # --- moves of channels and windows --------------------------------------------------------
 
@@ -234,6 +298,17 @@ for given in ({}, {'p': 1.0}, {'p': 3.0, 'keepdim': True}, {'p': 1.5, 'eps': 0.2
 add('pairwise_distance', [(2, 3, 4), (4,)], F.pairwise_distance)
 add('pdist', [(4, 3)], F.pdist)
 add('pdist', [(3, 2)], lambda x: F.pdist(x, 1.0), p=1.0)
+
+LOGS = (torch.tensor(numbers(0, (7, 3, 4))).log_softmax(-1) * 64).round().div(64).tolist()
+SPOKEN = [[1, 2, 2, 3], [2, 1, 1, 0], [3, 3, 0, 0]]
+for reduction in REDUCTIONS:
+    add('ctc_loss', [LOGS, SPOKEN, [7, 6, 5], [4, 3, 2]], lambda *x, r=reduction: F.ctc_loss(*x, reduction=r), reduction=reduction)
+add('ctc_loss', [LOGS, SPOKEN, [7, 4, 3], [4, 4, 1]], lambda *x: F.ctc_loss(*x, reduction='sum', zero_infinity=True), reduction='sum',
+    zero_infinity=True)
+add('ctc_loss', [LOGS, [1, 2, 2, 3, 2, 1, 3], [7, 7, 6], [4, 1, 2]], lambda *x: F.ctc_loss(*x, reduction='none'), reduction='none')
+add('ctc_loss', [LOGS, [[0, 1], [1, 1], [2, 0]], [7, 7, 1], [2, 2, 0]], lambda *x: F.ctc_loss(*x, blank=3, reduction='none'), blank=3,
+    reduction='none')
+add('ctc_loss', [[t[0] for t in LOGS], [1, 3, 2], 7, 3], lambda l, y, t, n: F.ctc_loss(l, y, t, n, reduction='none'), reduction='none')
 
 LABELS = [2, 0, 3, 2, 1, 2]
 logits = (6, 4)

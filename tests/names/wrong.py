@@ -143,6 +143,26 @@ lstm(ones([2, 3, 4]), ones([8, 4]), ones([8, 2]), ones([8]), ones([8]), ones([2,
 causal_conv1d(ones([1, 3, 2]), ones([2, 3, 1]), ones([2]), ones([1, 3, 2]), groups=2)|state has shape [1, 3, 2], expected [1, 2, 2]
 causal_conv1d(ones([1, 0, 2]), ones([2, 3, 2]))|x has no positions, expected at least 1
 causal_conv1d(ones([1, 3, 2]), ones([2, 3, 2]), dilation=0)|dilation is 0 of 3 elements, expected at least 1, and a reach of at most 2147483647
+max_pool1d(ones([1, 3, 1]), window=2, dilation=3)|window is 4, expected no more than the 3 elements of x with its padding, of which x has one
+max_pool1d(ones([1, 3, 1]), window=2, dilation=0)|dilation is 0, expected at least 1 and at most 2147483647
+max_pool1d(ones([1, 1, 1]), window=2, dilation=2, padding=1)|dilation is 2, expected at most the 1 elements of x, so that each window has one
+max_pool2d_with_indices(ones([1, 3, 3, 1]), window=2, stride=-1)|stride is -1, expected at least 1 and at most 2147483647
+max_pool2d_with_indices(ones([1, 3, 3]), window=2)|x has shape [1, 3, 3], expected 4 axes: N, H, W, C
+adaptive_max_pool2d_with_indices(ones([1, 3, 3, 1]), output_size=[1, 2, 3])|output_size has 3 values, expected 1, or 2 for rows and columns
+max_unpool1d(ones([1, 2, 1]), zeros([1, 1, 1], dtype=i64), window=2)|indices has shape [1, 1, 1], expected [1, 2, 1]
+max_unpool1d(ones([1, 2, 1]), zeros([1, 2, 1], dtype=i64), window=2, padding=4)|an axis of 2 elements would have -4, expected 1 to 2147483647
+lp_pool1d(ones([1, 4, 1]), 0, window=2)|norm_type is 0, expected a finite number above 0
+lp_pool2d(ones([1, 4, 4, 1]), 2, window=5)|nn.avg_pool2d/1: window is 5, expected no more than the 4 elements of x with its padding
+grid_sample(ones([1, 2, 2, 1]), ones([2, 2, 2, 2]))|grid has shape [2, 2, 2, 2], expected 1 grids of 2 axes, and 2 coordinates last
+grid_sample(ones([1, 0, 2, 1]), ones([1, 2, 2, 2]))|x has shape [1, 0, 2, 1], expected elements along each axis of its images
+grid_sample(ones([1, 2, 2, 2, 1]), ones([1, 2, 2, 2, 3]), mode=bicubic)|mode is bicubic and x has rank 5, expected 4: images
+affine_grid(ones([1, 2, 3]), [1, 1, 2])|size has 3 values, expected 4 or 5
+affine_grid(ones([1, 2, 3]), [1, 1, 0, 2])|size is 0 for axis 2, expected 1 to 2147483647
+affine_grid(ones([1, 2, 2]), [1, 1, 2, 2])|theta has shape [1, 2, 2], expected [1, 2, 3]
+ctc_loss(ones([5, 2, 3]), ones([2, 2], dtype=i64), [5, 5], [2, 2], blank=3)|blank is 3, expected one of 3 classes
+ctc_loss(ones([5, 2, 3]), ones([3, 2], dtype=i64), [5, 5], [2, 2])|targets has shape [3, 2], expected [2, 2]
+ctc_loss(ones([5, 2, 3]), ones([2, 2], dtype=i64), [5], [2, 2])|input_lengths has shape [1], expected [2]
+ctc_loss(ones([5]), [1], 5, 1)|log_probs has shape [5], expected rank 3: T, N, C, or 2: T, C
 pixel_shuffle(ones([1, 2, 2, 6]), 2)|upscale_factor is 2 and x has 6 channels, expected a number, 1 to 32767, with a square that divides them
 pixel_shuffle(ones([1, 2, 2, 4]), 0)|upscale_factor is 0 and x has 4 channels
 pixel_unshuffle(ones([1, 4, 3, 1]), 2)|downscale_factor is 2 and x has 3 columns, expected a number, 1 to 32767, that divides them
@@ -150,6 +170,9 @@ channel_shuffle(ones([1, 5]), 2)|groups is 2 and x has 5 channels
 unfold(ones([1, 3, 3, 1]), [4])|a window reaches over 4 elements, expected no more than the 3 of an axis with its padding
 unfold(ones([1, 3, 3, 1]), [2], stride=[-1])|stride is -1, expected at least 1 and at most 2147483647
 unfold(ones([1, 3, 3, 1]), [2], dilation=[0])|dilation is 0, expected at least 1 and at most 2147483647
+unfold(ones([1, 1, 1, 1, 1]), [1], padding=[1000000])|all windows together have 8.00001e+18 elements, expected at most 2^48
+adaptive_max_pool3d_with_indices(ones([1, 1, 1, 1, 1]), output_size=[2000000000])|all windows together have 6.4e+28 elements, expected at most 2^48
+max_unpool3d(ones([1, 2, 2, 2, 1]), zeros([1, 2, 2, 2, 1], dtype=i64), window=[1], stride=[2000000000])|all windows together have 8e+27 elements, expected at most 2^48
 unfold(ones([3, 3]), [2])|x has shape [3, 3], expected 4 axes: N, H, W, C
 fold(ones([1, 3, 4]), [3, 3], [2])|x has shape [1, 3, 4], expected 4 windows and a multiple of their 4 elements
 fold(ones([1, 4, 4]), [3, 3, 3, 3], [2])|output_size has 4 values, expected 1 to 3, one an axis

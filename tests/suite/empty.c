@@ -223,6 +223,7 @@ static const struct prim_case empties[] = {
     {"optim.adamw", "a step", F, 5, {{1, {0}}, {1, {0}}, {1, {0}}, {1, {0}}, {0}}, {{0}}, 0, NULL},
     {"optim.amsgrad", "a step", F, 6, {{1, {0}}, {1, {0}}, {1, {0}}, {1, {0}}, {1, {0}}, {0}}, {{0}}, 0, NULL},
     {"optim.sgd", "a step", F, 4, {{1, {0}}, {1, {0}}, {1, {0}}, {0}}, {{0}}, 0, NULL},
+    {"nn.affine_grid", "no images", F, 1, {{3, {0, 2, 3}}}, {{"size", "[0, 1, 3, 4]"}}, 0, NULL},
     {"optim.adafactor", "no rows", F, 5, {{2, {0, 3}}, {2, {0, 3}}, {2, {0, 1}}, {2, {1, 3}}, {0}}, {{0}}, 0, NULL},
     {"quant.cache_update", "no rows", F, 4, {{4, {2, 1, 3, 4}}, {4, {0, 1, 1, 4}}, {1, {0}, TN_I64}, {1, {0}, TN_I64}}, {{0}}, 0, NULL},
     {"quant.cached_attention", "no queries", F, 5, {{4, {0, 1, 2, 4}}, {4, {2, 1, 3, 4}}, {4, {2, 1, 3, 4}}, {1, {0}, TN_I64}, {1, {0}, TN_I64}}, {{0}}, 0, NULL},

@@ -77,6 +77,21 @@
     X(gru, "layers/recurrent.c")                                                           \
     X(rnn, "layers/recurrent.c")                                                           \
     X(causal_conv1d, "layers/causal.c")                                                    \
+    X(max_unpool1d, "images/maxima.c")                                                     \
+    X(max_unpool2d, "images/maxima.c")                                                     \
+    X(max_unpool3d, "images/maxima.c")                                                     \
+    X(max_pool1d_with_indices, "images/pooling.c")                                         \
+    X(max_pool2d_with_indices, "images/pooling.c")                                         \
+    X(max_pool3d_with_indices, "images/pooling.c")                                         \
+    X(adaptive_max_pool1d_with_indices, "images/pooling.c")                                \
+    X(adaptive_max_pool2d_with_indices, "images/pooling.c")                                \
+    X(adaptive_max_pool3d_with_indices, "images/pooling.c")                                \
+    X(lp_pool1d, "images/lp_pool.c")                                                       \
+    X(lp_pool2d, "images/lp_pool.c")                                                       \
+    X(lp_pool3d, "images/lp_pool.c")                                                       \
+    X(grid_sample, "images/sample.c")                                                      \
+    X(affine_grid, "images/sample.c")                                                      \
+    X(ctc_loss, "functions/ctc.c")                                                         \
     X(pixel_shuffle, "images/shuffle.c")                                                   \
     X(pixel_unshuffle, "images/shuffle.c")                                                 \
     X(channel_shuffle, "images/shuffle.c")                                                 \

@@ -54,6 +54,19 @@ tn_status read_padding(const tn_host *host, const tn_ints *list, int32_t n,
     return status;
 }
 
+tn_status check_elements(const tn_host *host, int32_t n,
+                         const struct spatial axes[MOST_SPATIAL])
+{
+    double total = 1;
+    for (int32_t i = 0; i < n; i++)
+        total *= (double)axes[i].out * (double)(axes[i].window ? axes[i].window : 1);
+    if (total <= 0x1p48)
+        return TN_OK;
+    return host->fail(host, TN_ERR_ARGUMENT,
+                      "all windows together have %g elements, expected at most 2^48",
+                      total);
+}
+
 tn_status check_images(const tn_host *host, const char *input, const tn_type *type,
                        int32_t n, int64_t axis)
 {

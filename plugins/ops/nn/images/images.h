@@ -32,6 +32,10 @@ tn_status read_numbers(const tn_host *host, const char *name, const tn_ints *lis
 tn_status read_padding(const tn_host *host, const tn_ints *list, int32_t n,
                        struct spatial axes[MOST_SPATIAL]);
 
+// Fails where all windows together have more than 2^48 elements: products of extents fit.
+tn_status check_elements(const tn_host *host, int32_t n,
+                         const struct spatial axes[MOST_SPATIAL]);
+
 // Checks x, of `n` axes beside images and channels, channels at `axis`, 1 or the last one.
 tn_status check_images(const tn_host *host, const char *input, const tn_type *type,
                        int32_t n, int64_t axis);

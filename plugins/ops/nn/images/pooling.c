@@ -2,12 +2,13 @@
 // Pooling of 1 to 3 dimensions by nn.max_pool2d/1 and nn.mean_pool2d/1, which have the
 // kernels: a vector is an image of one row, and a volume is pooled plane by plane, then in
 // depth. Channels in front are images of one channel.
-#include "images.h"
+#include "maxima.h"
 #include <tenon/ops/rules.h>
 
 typedef struct {
     tn_ints window, stride, padding;
     int64_t ceil_mode, axis;
+    tn_ints dilation;
 } max_attrs;
 
 typedef struct {
@@ -26,7 +27,7 @@ typedef struct {
 
 // What windows become.
 struct pooling {
-    int is_max;
+    int is_max, with_places;
     int64_t count_padding, divisor; // of means
 };
 
@@ -125,20 +126,41 @@ static tn_array *with_ends(const tn_build *build, tn_array *x, struct ends *ends
 static tn_status count_windows(const tn_build *build, struct spatial *a, int64_t ceil_mode)
 {
     int64_t room = a->size + a->before + a->after;
-    if (a->before * 2 > a->window || a->after * 2 > a->window)
+    int64_t reach = (a->window - 1) * a->dilation + 1;
+    if (a->before * 2 > reach || a->after * 2 > reach)
         return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                  "padding is %" PRId64 " and %" PRId64
                                  ", expected at most half of the window's %" PRId64,
-                                 a->before, a->after, a->window);
-    if (a->size < 1 || a->window > room)
+                                 a->before, a->after, reach);
+    if (a->size < 1 || reach > room)
         return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                  "window is %" PRId64 ", expected no more than the %" PRId64
                                  " elements of x with its padding, of which x has one",
-                                 a->window, room);
-    a->out = (room - a->window + (ceil_mode ? a->stride - 1 : 0)) / a->stride + 1;
+                                 reach, room);
+    if (a->size < a->dilation && (a->before || a->after || ceil_mode))
+        return build->host->fail(build->host, TN_ERR_ARGUMENT,
+                                 "dilation is %" PRId64 ", expected at most the %" PRId64
+                                 " elements of x, so that each window has one",
+                                 a->dilation, a->size);
+    a->out = (room - reach + (ceil_mode ? a->stride - 1 : 0)) / a->stride + 1;
     if (ceil_mode && (a->out - 1) * a->stride >= a->size + a->before)
         a->out--;
     return TN_OK;
+}
+
+// The greatest elements of windows that have gaps, and their places where these are wanted.
+static tn_status pool_places(const tn_build *build, const tn_rule *rule, int32_t n,
+                             const struct spatial *axes, struct ends *ends, int with_places,
+                             tn_array **outputs)
+{
+    tn_array *found[2];
+    tn_status status =
+        maxima_of(build, rule->inputs[0], ends->images, ends->channels, n, axes, found);
+    for (int i = 0; i < 1 + with_places && status == TN_OK; i++) {
+        outputs[i] = with_ends(build, found[i], ends, n, axes);
+        status = built(outputs[i]);
+    }
+    return status;
 }
 
 static tn_status pool_windows(const tn_build *build, const tn_rule *rule, int32_t n,
@@ -147,8 +169,11 @@ static tn_status pool_windows(const tn_build *build, const tn_rule *rule, int32_
 {
     const tn_type *type = build->type(rule->inputs[0]);
     struct spatial axes[MOST_SPATIAL] = {{0}};
-    int64_t window[MOST_SPATIAL] = {0}, stride[MOST_SPATIAL];
+    int64_t window[MOST_SPATIAL] = {0}, stride[MOST_SPATIAL], dilation[MOST_SPATIAL];
+    int has_gaps = 0;
     tn_status status = check_images(build->host, "x", type, n, attrs->axis);
+    if (status == TN_OK)
+        status = read_numbers(build->host, "dilation", &attrs->dilation, n, 1, 1, dilation);
     if (status == TN_OK)
         status = read_numbers(build->host, "window", &attrs->window, n, 0, 1, window);
     if (status == TN_OK)
@@ -160,10 +185,14 @@ static tn_status pool_windows(const tn_build *build, const tn_rule *rule, int32_
         axes[i].size = type->extent[ends.first + i];
         axes[i].window = window[i];
         axes[i].stride = attrs->stride.given ? stride[i] : window[i];
+        axes[i].dilation = dilation[i];
+        has_gaps |= dilation[i] > 1;
         status = count_windows(build, &axes[i], attrs->ceil_mode);
     }
     if (status)
         return status;
+    if (has_gaps || how->with_places)
+        return pool_places(build, rule, n, axes, &ends, how->with_places, outputs);
     tn_array *x =
         pooled_axes(build, rule->inputs[0], ends.images, ends.channels, n, axes, how);
     outputs[0] = with_ends(build, x, &ends, n, axes);
@@ -171,9 +200,9 @@ static tn_status pool_windows(const tn_build *build, const tn_rule *rule, int32_
 }
 
 static tn_status max_windows(const tn_build *build, const tn_rule *rule, int32_t n,
-                             tn_array **outputs)
+                             int with_places, tn_array **outputs)
 {
-    const struct pooling how = {.is_max = 1};
+    const struct pooling how = {.is_max = 1, .with_places = with_places};
     return pool_windows(build, rule, n, rule->attrs, &how, outputs);
 }
 
@@ -181,7 +210,7 @@ static tn_status avg_windows(const tn_build *build, const tn_rule *rule, int32_t
                              tn_array **outputs)
 {
     const avg_attrs *a = rule->attrs;
-    const max_attrs attrs = {a->window, a->stride, a->padding, a->ceil_mode, a->axis};
+    const max_attrs attrs = {a->window, a->stride, a->padding, a->ceil_mode, a->axis, {0}};
     const struct pooling how = {.count_padding = a->count_include_pad,
                                 .divisor = a->divisor_override};
     return pool_windows(build, rule, n, &attrs, &how, outputs);
@@ -224,6 +253,12 @@ static tn_array *gathered_means(const tn_build *build, tn_array *windows,
     return wide != dtype ? cast(build, means, dtype) : means;
 }
 
+// The most elements that a window has.
+static int64_t size_of_divided(const struct spatial *a)
+{
+    return a->size % a->out ? a->size / a->out + 2 : a->size / a->out;
+}
+
 // x (images, size, others, channels) pooled along axis 1.
 static tn_array *divided_axis(const tn_build *build, tn_array *x, const struct spatial *a,
                               const struct pooling *how)
@@ -236,7 +271,7 @@ static tn_array *divided_axis(const tn_build *build, tn_array *x, const struct s
     plane[1].size = plane[1].out = shape[2];
     plane[0].window = plane[0].stride = a->size / a->out;
     if (a->size % a->out) {
-        int64_t most = a->size / a->out + 2;
+        int64_t most = size_of_divided(a);
         tn_array *windows = gathered_windows(build, x, a, most);
         if (!how->is_max)
             return with_shape(build, "base.reshape/1",
@@ -251,7 +286,7 @@ static tn_array *divided_axis(const tn_build *build, tn_array *x, const struct s
 
 // Columns come before rows, and depth is last: of equal elements the first one counts.
 static tn_status adaptive_pool(const tn_build *build, const tn_rule *rule, int32_t n,
-                               int is_max, tn_array **outputs)
+                               int is_max, int with_places, tn_array **outputs)
 {
     const adaptive_attrs *attrs = rule->attrs;
     const struct pooling how = {.is_max = is_max, .count_padding = 1};
@@ -279,6 +314,12 @@ static tn_status adaptive_pool(const tn_build *build, const tn_rule *rule, int32
         divides &= size % out[i] == 0;
     }
     tn_array *x = rule->inputs[0];
+    for (int32_t i = 0; i < n && with_places; i++) {
+        axes[i].stride = 0;
+        axes[i].window = size_of_divided(&axes[i]);
+    }
+    if (with_places)
+        return pool_places(build, rule, n, axes, &ends, 1, outputs);
     if (divides)
         x = pooled_axes(build, x, ends.images, ends.channels, n, axes, &how);
     for (int32_t i = n - 1; i >= 0 && !divides; i--) {
@@ -321,7 +362,10 @@ static tn_status global_pool(const tn_build *build, const tn_rule *rule,
         TN_INTS_FIELD(type, padding,                                                       \
                       "elements around: one for all, one an axis, or two an axis; 0"),     \
         TN_BOOL_FIELD(type, ceil_mode, 0, "windows may go beyond x and its padding"),
-static const tn_attr_field max_fields[] = {WINDOW_FIELDS(max_attrs) AXIS_FIELD(max_attrs)};
+static const tn_attr_field max_fields[] = {
+    WINDOW_FIELDS(max_attrs) AXIS_FIELD(max_attrs),
+    TN_INTS_FIELD(max_attrs, dilation, "distance of elements in a window; 1"),
+};
 static const tn_attr_field avg_fields[] = {
     WINDOW_FIELDS(avg_attrs)
         TN_BOOL_FIELD(avg_attrs, count_include_pad, 1, "zeros around x count as elements"),
@@ -341,23 +385,35 @@ static const tn_attr_field global_fields[] = {
 static const tn_input_info pooling_inputs[] = {
     {"x", "N, ..., C: channels last, or axis 1", 0, TN_FLOAT_DTYPES},
 };
+static const tn_output_info places_outputs[] = {
+    {"out", "the greatest elements", 0, 0},
+    {"indices", "i64: where in its image or volume each one was, row after row", 0, 0},
+};
 
-#define POOLING(name, id, call, kind, sentence)                                            \
+#define POOLING(name, id, call, kind, sentence, ...)                                       \
     DECOMPOSE(name)                                                                        \
     {                                                                                      \
         return call;                                                                       \
     }                                                                                      \
     COMPOSITE(name, id, sentence, TN_INPUTS(pooling_inputs),                               \
-              .attrs = TN_ATTR_TABLE(kind##_attrs, kind##_fields))
+              .attrs = TN_ATTR_TABLE(kind##_attrs, kind##_fields), __VA_ARGS__)
 #define MAX_POOL(name, id, n)                                                              \
-    POOLING(name, id, max_windows(build, rule, n, outputs), max,                           \
+    POOLING(name, id, max_windows(build, rule, n, 0, outputs), max,                        \
             "The greatest element of each window, channel by channel.")
+#define MAX_PLACES(name, n)                                                                \
+    POOLING(name, #name "/1", max_windows(build, rule, n, 1, outputs), max,                \
+            "max_pool" #n "d, and where the greatest elements were.",                      \
+            TN_OUTPUTS(places_outputs))
 #define AVG_POOL(name, id, n)                                                              \
     POOLING(name, id, avg_windows(build, rule, n, outputs), avg,                           \
             "The mean of each window, channel by channel.")
 #define ADAPTIVE(name, id, n, is_max, what)                                                \
-    POOLING(name, id, adaptive_pool(build, rule, n, is_max, outputs), adaptive,            \
+    POOLING(name, id, adaptive_pool(build, rule, n, is_max, 0, outputs), adaptive,         \
             what " of each of output_size windows that divide an axis.")
+#define ADAPTIVE_PLACES(name, n)                                                           \
+    POOLING(name, #name "/1", adaptive_pool(build, rule, n, 1, 1, outputs), adaptive,      \
+            "adaptive_max_pool" #n "d, and where the greatest elements were.",             \
+            TN_OUTPUTS(places_outputs))
 
 MAX_POOL(max_pool1d, "max_pool1d/1", 1);
 MAX_POOL(max_pool2d_2, "max_pool2d/2", 2);
@@ -371,6 +427,12 @@ ADAPTIVE(adaptive_max_pool3d, "adaptive_max_pool3d/1", 3, 1, "The greatest eleme
 ADAPTIVE(adaptive_avg_pool1d, "adaptive_avg_pool1d/1", 1, 0, "The mean");
 ADAPTIVE(adaptive_avg_pool2d, "adaptive_avg_pool2d/1", 2, 0, "The mean");
 ADAPTIVE(adaptive_avg_pool3d, "adaptive_avg_pool3d/1", 3, 0, "The mean");
+MAX_PLACES(max_pool1d_with_indices, 1);
+MAX_PLACES(max_pool2d_with_indices, 2);
+MAX_PLACES(max_pool3d_with_indices, 3);
+ADAPTIVE_PLACES(adaptive_max_pool1d_with_indices, 1);
+ADAPTIVE_PLACES(adaptive_max_pool2d_with_indices, 2);
+ADAPTIVE_PLACES(adaptive_max_pool3d_with_indices, 3);
 POOLING(global_avg_pool, "global_avg_pool/1",
         global_pool(build, rule, "base.mean/1", outputs), global,
         "The mean of each channel of each sample.");

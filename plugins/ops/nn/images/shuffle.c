@@ -183,7 +183,7 @@ static tn_status read_columns(const tn_build *build, const columns_attrs *attrs,
                               reach, room, INT32_MAX);
         a->out = (room - reach) / a->stride + 1;
     }
-    return status;
+    return status ? status : check_elements(host, n, axes);
 }
 
 // The places of each window's elements in an axis with its padding: windows, elements.
