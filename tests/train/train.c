@@ -230,38 +230,3 @@ Test(train, a_plot_shows_finite_numbers)
     cr_assert(tn_plot_svg("/no/folder/x.svg", NULL, values, 4) != TN_OK);
     check_says(tn_train_error(), "/no/folder/x.svg: ");
 }
-
-// --- derivatives ------------------------------------------------------------------------
-
-static tn_status cubes(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
-                       uint64_t num_out, void *user)
-{
-    (void)num_out;
-    tn_array *y =
-        tn_expr(s, "x, a -> a * x ** 3", TN_IN(in[0], in[num_in - 1]), TN_NO_ATTRS);
-    out[0] = user ? y : tn_op(s, "base.sum", TN_IN(y), TN_NO_ATTRS);
-    return tn_scope_status(s);
-}
-
-Test(train, derivatives_of_functions)
-{
-    const double x[2] = {2, 3};
-    int each = 1;
-    tn_scope *s = tn_scope_open(rt);
-    tn_array *in[2] = {tn_from_data(s, TN_F64, TN_SHAPE(2), x), tn_f64(s, 0.5)};
-    tn_array *value, *slopes[2];
-    double got[4];
-    tn_value_and_grad(s, cubes, NULL, in, 2, 2, &value, slopes);
-    cr_assert(eq(dbl, tn_item(s, value), 17.5));
-    cr_assert(eq(dbl, tn_item(s, slopes[1]), 35));
-    tn_read(s, tn_grad(s, cubes, NULL, in, 2), got, 16);
-    cr_assert(got[0] == 6 && got[1] == 13.5, "%g %g", got[0], got[1]);
-    tn_read(s, tn_jacobian(s, cubes, &each, in, 2), got, 32);
-    cr_assert(got[0] == 6 && got[1] == 0 && got[2] == 0 && got[3] == 13.5);
-    tn_read(s, tn_hessian(s, cubes, NULL, in, 2), got, 32);
-    must_scope(s);
-    cr_assert(got[0] == 6 && got[1] == 0 && got[2] == 0 && got[3] == 9);
-    tn_value_and_grad(s, cubes, NULL, in, 2, 3, &value, slopes);
-    check_says(tn_scope_error(s), "derivatives by 3 inputs, of 2 that there are");
-    tn_scope_close(s);
-}

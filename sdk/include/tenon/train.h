@@ -328,7 +328,36 @@ TN_API tn_status tn_evaluate(tn_params *params, tn_loss_body body, void *user,
 TN_API tn_status tn_plot_svg(const char *path, const char *title, const double *values,
                              uint64_t count);
 
+// --- chains that keep less -------------------------------------------------------------
+
+// `num_bodies` functions one after the other, each from `num_inputs` arrays to as many:
+// what the last one gives. They are divided into `segments` parts, of lengths that differ
+// by one at most. The reverse-mode derivative keeps what goes from part to part, and
+// computes the rest of a part again when it comes to it, so that of n functions in sqrt(n)
+// parts some 2 sqrt(n) results are kept rather than n; one part keeps all and computes
+// nothing again. Derivatives are the same, to the bit where parts share no arrays (sums
+// over parts have another order).
+//
+// `users`: one for each body; NULL: all are NULL. TN_ERR_ARGUMENT: no functions, or more
+// segments than functions.
+TN_API tn_status tn_checkpoint_sequential(tn_scope *scope, const tn_function_body *bodies,
+                                          void *const *users, uint64_t num_bodies,
+                                          uint64_t segments, tn_array *const *inputs,
+                                          uint64_t num_inputs, tn_array **outputs);
+
+// Builds layer `number` of a network on x. NULL after a failure.
+typedef tn_array *(*tn_net_layer)(tn_net *net, tn_array *x, uint64_t number, void *user);
+
+// The same of `count` layers of a network, in a loss that is trained; elsewhere the layers
+// alone. Parameters, random numbers and states are those that the layers have without it.
+TN_API tn_array *tn_net_segments(tn_net *net, tn_net_layer layer, void *user,
+                                 uint64_t count, uint64_t segments, tn_array *x);
+
 // --- transforms ------------------------------------------------------------------------
+
+// Derivatives are by the input alone: an array that is given as another input, too, or that
+// the body reads beside its inputs, is a constant there. Inputs that derivatives are taken
+// by are of floats, or, for gradients of a real number, complex as in PyTorch.
 
 // The value of `body`, whose one output is a number, and its derivatives by inputs 0 ..
 // num_wrt - 1, each of the type of the input. `out_value` may be NULL.
@@ -337,18 +366,18 @@ TN_API tn_status tn_value_and_grad(tn_scope *scope, tn_function_body body, void 
                                    uint64_t num_wrt, tn_array **out_value,
                                    tn_array **gradients);
 
-// The derivative of `body` by input 0 alone. NULL after a failure.
+// The derivative of `body` by input `wrt` alone. NULL after a failure.
 TN_API tn_array *tn_grad(tn_scope *scope, tn_function_body body, void *user,
-                         tn_array *const *inputs, uint64_t num_inputs);
+                         tn_array *const *inputs, uint64_t num_inputs, uint64_t wrt);
 
-// Derivatives of each element of the one output of `body` by each of input 0: the output's
-// axes, then the input's. By rows, reverse mode.
+// Derivatives of each element of the one output of `body` by each of input `wrt`: the
+// output's axes, then the input's. By rows, reverse mode.
 TN_API tn_array *tn_jacobian(tn_scope *scope, tn_function_body body, void *user,
-                             tn_array *const *inputs, uint64_t num_inputs);
+                             tn_array *const *inputs, uint64_t num_inputs, uint64_t wrt);
 
-// Second derivatives of a number by input 0: its axes two times. Forward over reverse.
+// Second derivatives of a number by input `wrt`: its axes two times. Forward over reverse.
 TN_API tn_array *tn_hessian(tn_scope *scope, tn_function_body body, void *user,
-                            tn_array *const *inputs, uint64_t num_inputs);
+                            tn_array *const *inputs, uint64_t num_inputs, uint64_t wrt);
 
 #ifdef __cplusplus
 }
