@@ -211,3 +211,63 @@ def test_a_body_that_changes_what_is_outside_says_so():
 
     assert tn.function(inside)(x).tolist() == [4, 3]
     assert x.tolist() == [1, 2]
+
+
+def test_jacobians_and_hessians():
+    a = tn.array([[1.0, 2.0, 0.5], [3.0, -1.0, 4.0]])
+    assert tn.jacobian(lambda x: a @ x)(X).tolist() == a.tolist()
+    by = tn.jacobian(lambda p, y: {"s": p["w"] * y, "n": tn.sum(p["b"])}, argnums=(0, 1))({"w": X, "b": X}, X)
+    assert by["s"][0]["w"].tolist() == np.diag([1, 2, 3]).tolist()
+    assert by["s"][0]["b"].tolist() == np.zeros((3, 3)).tolist()
+    assert (by["n"][0]["b"].tolist(), by["n"][1].tolist()) == ([1, 1, 1], [0, 0, 0])
+    assert tn.jacobian(lambda x: x[:, None] * X)(X).shape == (3, 3, 3)
+    assert tn.jacobian(lambda x, y: x * y, argnums=1)(X, X).tolist() == np.diag([1, 2, 3]).tolist()
+    assert tn.hessian(lambda x: tn.sum(x ** 3))(X).tolist() == np.diag([6, 12, 18]).tolist()
+
+    def f(x, y):
+        return tn.sum(x * x * y) + tn.sum(y ** 3)
+
+    (xx, xy), (yx, yy) = tn.hessian(f, argnums=(0, 1))(X, X)
+    assert (xx.tolist(), yy.tolist()) == (np.diag([2, 4, 6]).tolist(), np.diag([6, 12, 18]).tolist())
+    assert xy.tolist() == yx.tolist() == np.diag([2, 4, 6]).tolist()
+    assert tn.jacobian(lambda x: x)(tn.zeros([0])).shape == (0, 0)
+    # Batches of Hessians, and the derivative of one.
+    both = tn.stack([X, 2 * X])
+    assert tn.vmap(tn.hessian(lambda x: tn.sum(x ** 3)))(both).tolist() == [np.diag([6, 12, 18]).tolist(), np.diag([12, 24, 36]).tolist()]
+    assert tn.grad(lambda x: tn.sum(tn.hessian(lambda z: tn.sum(z ** 4))(x)))(X).tolist() == [24, 48, 72]
+    assert tn.function(tn.jacobian(lambda x: x * x))(X).tolist() == np.diag([2, 4, 6]).tolist()
+
+
+@pytest.mark.parametrize("transform, function, x, error, says", [
+    (tn.jacobian, lambda x: x, tn.array([1, 2]), TypeError, "jacobian: an argument: got int64, expected floats"),
+    (tn.jacobian, lambda x: x, tn.array([1j]), TypeError, r"got complex64, expected floats: take real\(\)"),
+    (tn.jacobian, lambda x: x + 1j, X, TypeError, "jacobian: a result: got complex64"),
+    (tn.jacobian, lambda x: tn.argmax(x), X, TypeError, "jacobian: a result: got int64"),
+    (tn.hessian, lambda x: x, X, ValueError, r"hessian: the function gave \(3,\), expected an array of one element"),
+    (tn.hessian, lambda x: tn.argmax(x), X, TypeError, "hessian: the result: got int64"),
+    (tn.hessian, lambda x: 3.0, X, ValueError, "hessian: the function gave float"),
+])
+def test_what_has_no_jacobian_or_hessian(transform, function, x, error, says):
+    with pytest.raises(error, match=says):
+        transform(function)(x)
+    with pytest.raises(TypeError, match="argument 3 of 1"):
+        transform(function, argnums=3)(x)
+
+
+def test_chains_in_segments():
+    weights = [tn.array(np.cos(np.arange(16.0) * (k + 1)).reshape(4, 4).astype("f")) for k in range(6)]
+    x = tn.array(np.linspace(-1, 1, 8, dtype="f").reshape(2, 4))
+
+    def loss(weights, segments):
+        layers = [lambda v, w=w: {"h": tn.tanh(v["h"] @ w), "n": v["n"] + 1} for w in weights]
+        result = tn.checkpoint_sequential(layers, segments, {"h": x, "n": tn.array(0.0)})
+        return tn.sum(result["h"]) + result["n"]
+
+    want = tn.value_and_grad(loss)(weights, 1)
+    for segments in (2, 4, 6):
+        value, gradients = tn.value_and_grad(loss)(weights, segments)
+        assert value.item() == want[0].item()
+        assert [g.tolist() for g in gradients] == [g.tolist() for g in want[1]]
+    for segments in (0, 7):
+        with pytest.raises(ValueError, match=f"checkpoint_sequential: {segments} segments of 6 functions"):
+            loss(weights, segments)

@@ -28,7 +28,7 @@ from ._index import op as _op
 from ._info import Info as _Info, finfo, iinfo, isdtype
 from . import _operators, _plugins, _standard
 from ._custom import custom_function
-from ._transforms import (checkpoint, cond, function, grad, jvp, scan, stop_gradient, value_and_grad, vjp, vmap,
+from ._transforms import (checkpoint, checkpoint_sequential, cond, function, grad, hessian, jacobian, jvp, scan, stop_gradient, value_and_grad, vjp, vmap,
                           while_loop)
 from ._tree import flatten as tree_flatten, map_tree as tree_map, unflatten as tree_unflatten
 

@@ -36,43 +36,20 @@ def _check_float(leaves, what):
             raise TypeError(f"{what}: got {leaf.dtype.name}, expected floats or complex numbers")
 
 
-def _positions(argnums):
-    single = isinstance(argnums, int)
-    return single, (argnums,) if single else tuple(argnums)
-
-
 def value_and_grad(function, argnums=0, has_aux=False):
     """A function that gives function(*args) and its gradient by arguments `argnums` (a number, or
     several), as a tree of their structure. `function` gives one number; with `has_aux` a pair of
     that and anything else, which is handed through."""
-    single, positions = _positions(argnums)
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        args = list(args)
-        leaves, places = [], []
-        for position in positions:
-            if position >= len(args):
-                raise TypeError(f"grad: argument {position} of {len(args)}: it has to be given by position")
-            part, structure = flatten(args[position])
-            fresh = _fresh(part)
-            places.append((structure, len(fresh)))
-            args[position] = _given(structure, fresh)
-            leaves += fresh
-        _check_float(leaves, "grad: an argument")
-        with _Watching():
-            result = function(*args, **kwargs)
+        result, leaves, places = _by_arguments("grad", function, argnums, args, kwargs, _check_float)
         value, aux = result if has_aux else (result, None)
         if not _is_array(value) or value.size != 1:
             shape = value.shape if _is_array(value) else type(value).__name__
             raise ValueError(f"grad: the function gave {shape}, expected an array of one element")
-        gradients = _core.vjp([value], None, leaves)
+        gradient = _grouped(places, _core.vjp([value], None, leaves), argnums)
         _unwatch(result)
-        trees, at = [], 0
-        for structure, count in places:
-            trees.append(unflatten(structure, gradients[at : at + count]))
-            at += count
-        gradient = trees[0] if single else tuple(trees)
         return (value, aux) if has_aux else value, gradient
 
     return wrapper
@@ -86,6 +63,92 @@ def grad(function, argnums=0, has_aux=False):
     def wrapper(*args, **kwargs):
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
+
+    return wrapper
+
+
+def _real(leaves, what):
+    for leaf in leaves:
+        if not _is_array(leaf) or leaf.dtype.kind != "f":
+            got = leaf.dtype.name if _is_array(leaf) else type(leaf).__name__
+            advice = ": take real() and imag() of what is complex" if got.startswith("complex") else ""
+            raise TypeError(f"{what}: got {got}, expected floats{advice}")
+
+
+def _by_arguments(what, function, argnums, args, kwargs, check):
+    """function(*args) with other nodes for arguments `argnums`: its value, these nodes, and for each
+    argument its structure and how many of them it has."""
+    args = list(args)
+    leaves, places = [], []
+    for position in (argnums,) if isinstance(argnums, int) else argnums:
+        if position >= len(args):
+            raise TypeError(f"{what}: argument {position} of {len(args)}: it has to be given by position")
+        part, structure = flatten(args[position])
+        fresh = _fresh(part)
+        check(fresh, f"{what}: an argument")
+        places.append((structure, len(fresh)))
+        args[position] = _given(structure, fresh)
+        leaves += fresh
+    with _Watching():
+        return function(*args, **kwargs), leaves, places
+
+
+def _grouped(places, items, argnums):
+    """One tree an argument, from one item a leaf; without a tuple for one argument."""
+    trees, at = [], 0
+    for structure, count in places:
+        trees.append(unflatten(structure, items[at : at + count]))
+        at += count
+    return trees[0] if isinstance(argnums, int) else tuple(trees)
+
+
+def _basis(x):
+    return op("reshape")(op("eye")(n=x.size, dtype=x.dtype), [x.size, *x.shape])
+
+
+def jacobian(function, argnums=0):
+    """A function that gives the derivatives of each element of function(*args) by each of arguments
+    `argnums`: a tree of the result's structure, of trees of the argument's, of arrays with the axes of
+    the result, then those of the argument. By rows, in reverse mode."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        result, leaves, places = _by_arguments("jacobian", function, argnums, args, kwargs, _real)
+        outputs, structure = flatten(result)
+        _real(outputs, "jacobian: a result")
+        blocks = []
+        for output in outputs:
+            rows = _core.vmap(lambda cotangents, y=output: (_core.vjp([y], cotangents, leaves), [0] * len(leaves)),
+                              [_basis(output)], [0]) if leaves else []
+            blocks.append(_grouped(places, [op("reshape")(row, [*output.shape, *leaf.shape])
+                                            for row, leaf in zip(rows, leaves)], argnums))
+        _unwatch(result)
+        return unflatten(structure, blocks)
+
+    return wrapper
+
+
+def hessian(function, argnums=0):
+    """A function that gives the second derivatives of function(*args), one number, by arguments
+    `argnums`: a tree of their structure, of trees of their structure, of arrays with the axes of the one
+    and the other. Forward over reverse."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        value, leaves, places = _by_arguments("hessian", function, argnums, args, kwargs, _real)
+        if not _is_array(value) or value.size != 1:
+            shape = value.shape if _is_array(value) else type(value).__name__
+            raise ValueError(f"hessian: the function gave {shape}, expected an array of one element")
+        _real([value], "hessian: the result")
+        gradients = _core.vjp([value], None, leaves)
+        blocks = []
+        for x in leaves:
+            rows = _core.vmap(lambda tangents, x=x: (_core.jvp(gradients, tangents, [x]), [0] * len(leaves)),
+                              [_basis(x)], [0])
+            blocks.append(_grouped(places, [op("reshape")(row, [*x.shape, *leaf.shape])
+                                            for row, leaf in zip(rows, leaves)], argnums))
+        _unwatch(value)
+        return _grouped(places, blocks, argnums)
 
     return wrapper
 
@@ -269,6 +332,27 @@ def checkpoint(body):
         return unflatten(result, _core.checkpoint(pair, leaves))
 
     return wrapper
+
+
+def checkpoint_sequential(functions, segments, x):
+    """functions[-1](... functions[0](x)), divided into `segments` parts of lengths that differ by one at
+    most: the reverse-mode derivative keeps what goes from part to part, and computes the rest of a part
+    again when it comes to it."""
+    functions = list(functions)
+    if not 1 <= segments <= len(functions):
+        raise ValueError(
+            f"checkpoint_sequential: {segments} segments of {len(functions)} functions, expected 1 to as many as "
+            "there are functions, at least one")
+    for i in range(segments):
+        part = functions[len(functions) * i // segments : len(functions) * (i + 1) // segments]
+
+        def run(value, part=part):
+            for each in part:
+                value = each(value)
+            return value
+
+        x = checkpoint(run)(x) if segments > 1 else run(x)
+    return x
 
 
 def cond(pred, then, otherwise, *args):
