@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include "../spirv/spirv_preserve.h"
+#include "spirv_preserve.h"
 #include "ahead.h"
 
 // --- the driver's cache on disk --------------------------------------------------------

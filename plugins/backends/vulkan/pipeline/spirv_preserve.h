@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Execution mode SignedZeroInfNanPreserve for a module's entry points: without it drivers
 // compile x * 0 to 0, and comparisons of a number with a constant as if none were NaN.
-#ifndef VULKAN_SPIRV_SPIRV_PRESERVE_H
-#define VULKAN_SPIRV_SPIRV_PRESERVE_H
+#ifndef VULKAN_PIPELINE_SPIRV_PRESERVE_H
+#define VULKAN_PIPELINE_SPIRV_PRESERVE_H
 
 #include "../device/device.h"
 
@@ -13,4 +13,4 @@
 bool spirv_preserve_nan(const struct vk_facts *facts, const struct vk_code *code,
                         struct vk_code *out);
 
-#endif // VULKAN_SPIRV_SPIRV_PRESERVE_H
+#endif // VULKAN_PIPELINE_SPIRV_PRESERVE_H
