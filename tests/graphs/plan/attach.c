@@ -284,6 +284,23 @@ static int not_used(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 2;
 }
 
+// Into one kernel pass a program with numbers of its own and one of a number alone, which
+// has no memory.
+static int counted_bins(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = un1(m, "abs", data(m, TN_SHAPE(60000), 1));
+    tn_array *bin =
+        kept(m, tn_expr(m->s, "x -> i64(floor(x * 7 + 2))", TN_IN(x), TN_NO_ATTRS));
+    tn_array *ones =
+        kept(m, tn_op(m->s, "full", NULL, 0,
+                      tn_attrs("shape", TN_INTS(60000), "value", 1.0, "dtype", "i32")));
+    tn_array *none =
+        kept(m, tn_op(m->s, "full", NULL, 0,
+                      tn_attrs("shape", TN_INTS(90), "value", 0.0, "dtype", "i32")));
+    out[0] = kept(m, tn_op(m->s, "scatter_add", TN_IN(none, bin, ones), TN_NO_ATTRS));
+    return 1;
+}
+
 static const struct sample {
     const char *name;
     build_graph *build;
@@ -320,6 +337,7 @@ static const struct sample {
     {"elements of 8 bits", narrow_elements, ONLY_F32, 3, ONLY_F32, 2},
     {"gradients of a convolution", convolution_gradient, ONLY_F32, 4, ONLY_F32, 2},
     {"results that are not used", not_used, FLOATS, 4, ONLY_F32, 4},
+    {"elements in bins", counted_bins, ONLY_F32, 4, ONLY_F32, 2},
 };
 
 // --- comparing -------------------------------------------------------------------------

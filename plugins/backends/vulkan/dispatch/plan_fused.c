@@ -178,12 +178,12 @@ struct vk_hash plan_fused_key(struct vk_hash key, const struct fused_binding *bi
     return key;
 }
 
-// The binding of the linked module at which the program finds its arguments, until they are
-// pushed.
+// The binding of the linked module at which the program finds its arguments; where they are
+// to be pushed it is beyond those of the launch, and of this program alone.
 static uint32_t args_binding(const struct fused_binding *binding)
 {
-    return binding->first + num_bindings(&binding->part->alone) - 1 +
-           (binding->is_pushed ? VK_MAX_OPERANDS : 0);
+    return binding->is_pushed ? VK_MAX_OPERANDS + binding->part->fused->operand
+                              : binding->first + num_bindings(&binding->part->alone) - 1;
 }
 
 // Writes by binding of the program's module (its operands, then its arguments) that of the
