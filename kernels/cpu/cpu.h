@@ -33,6 +33,7 @@
 #include "cpu/random/random.h"
 #include "cpu/recurrence/recurrence.h"
 #include "cpu/reduce/reduce.h"
+#include "cpu/sort/quick.h"
 
 // One variant. Tables are indexed by the dtype of the operands (of the second operand for
 // SELECT); an entry is NULL where the operation is not defined for the dtype. Casts between
@@ -55,6 +56,7 @@ struct cpu_kernels {
     const struct cpu_random_kernels *random;
     const struct cpu_recurrence_kernels *recurrence;
     const struct cpu_few_kernels *few;
+    const struct cpu_quick_kernels *quick;
     const struct cpu_conv_kernels *conv;
     const struct cpu_tiles_kernels *tiles;
     const struct cpu_depthwise_kernels *depthwise_f32, *depthwise_f64;

@@ -9,6 +9,7 @@
 #include "random/variants.h"
 #include "recurrence/variants.h"
 #include "reduce/variants.h"
+#include "sort/variants.h"
 
 #define TEXT_(variant) #variant
 #define TEXT(variant) TEXT_(variant)
@@ -45,6 +46,7 @@ const struct cpu_kernels V(cpu_kernels) = {
     .random = &V(cpu_random),
     .recurrence = &V(cpu_recurrence),
     .few = &few,
+    .quick = &V(cpu_quick),
     .conv = &V(cpu_conv),
     .tiles = &V(cpu_tiles),
     .depthwise_f32 = &V(cpu_depthwise_f32),

@@ -107,7 +107,17 @@ static int64_t next_candidate(const struct cpu_sort *s, const void *row, int64_t
     }
 }
 
+// Words of a key and a place: no two are equal, so that any sort of them is stable.
+static bool sort_words(const struct cpu_sort *s, uint64_t *items, uint64_t *other,
+                       int64_t n)
+{
+    if (s->quick->sort_64)
+        s->quick->sort_64(items, other, n);
+    return s->quick->sort_64 != NULL;
+}
+
 #define ITEM uint64_t
+#define QUICK(s, items, other, n) sort_words(s, items, other, n)
 #define NAME(word) word##_narrow
 #define DIGIT(item, pass) ((item) >> (32 + (pass)*DIGIT_BITS) & (NUM_DIGITS - 1))
 #define BEFORE(a, b) ((a) >> 32 < (b) >> 32)
@@ -121,11 +131,13 @@ static inline int64_t place_narrow(uint64_t item)
 }
 #include "sort_items.inc.h"
 #undef ITEM
+#undef QUICK
 #undef NAME
 #undef DIGIT
 #undef BEFORE
 
 #define ITEM struct wide_item
+#define QUICK(s, items, other, n) false
 #define NAME(word) word##_wide
 #define DIGIT(item, pass) ((item).key >> ((pass)*DIGIT_BITS) & (NUM_DIGITS - 1))
 #define BEFORE(a, b) ((a).key < (b).key)
@@ -140,6 +152,7 @@ static inline int64_t place_wide(struct wide_item item)
 }
 #include "sort_items.inc.h"
 #undef ITEM
+#undef QUICK
 #undef NAME
 #undef DIGIT
 #undef BEFORE
@@ -175,12 +188,47 @@ static void write_row(const struct cpu_sort *s, const void *row, const uint64_t 
 }
 #undef WRITE_VALUES
 
+static struct cpu_keys keys_of(const struct cpu_sort *s)
+{
+    return (struct cpu_keys){.is_float = tn_is_float(s->dtype),
+                             .is_signed = tn_is_signed(s->dtype),
+                             .descending = s->descending};
+}
+
 const void *cpu_sort_select(const struct cpu_sort *s, const void *row, void *items,
                             void *other, int64_t room, uint32_t *counts)
 {
+    const struct cpu_keys of = keys_of(s);
     if (s->is_wide)
         return select_wide(s, row, items, other, room, counts);
+    if (s->k == s->n && s->size == 4 && s->quick->sort_64 &&
+        s->quick->places_32(&of, row, items, s->n)) {
+        s->quick->sort_64(items, other, s->n);
+        return items;
+    }
     return select_narrow(s, row, items, other, room, counts);
+}
+
+bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *other,
+                   int64_t at)
+{
+    const struct cpu_quick_kernels *quick = s->quick;
+    const struct cpu_keys of = keys_of(s);
+    bool is_plain = s->values && !s->indices && s->k == s->n && s->size >= 4;
+    if (!is_plain || !quick->sort_32)
+        return false;
+    if (s->size == 4) {
+        if (!quick->keys_32(&of, row, keys, s->n))
+            return false;
+        quick->sort_32(keys, other, s->n);
+        quick->elements_32(&of, keys, s->values + at * 4, s->inner, s->n);
+    } else {
+        if (!quick->keys_64(&of, row, keys, s->n))
+            return false;
+        quick->sort_64(keys, other, s->n);
+        quick->elements_64(&of, keys, s->values + at * 8, s->inner, s->n);
+    }
+    return true;
 }
 
 void cpu_sort_part(const struct cpu_sort *s, const void *row, void *items, void *other,

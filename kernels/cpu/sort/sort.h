@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "quick.h"
 
 #define CPU_SORT_DIGIT_BITS 11
 #define CPU_SORT_DIGITS (1 << CPU_SORT_DIGIT_BITS)
@@ -25,6 +26,7 @@ struct cpu_sort {
         k;            // elements of a row, their distance in outputs, and the first so many
     char *values;     // NULL: not wanted
     int64_t *indices; // NULL: not wanted
+    const struct cpu_quick_kernels *quick;
 };
 
 static inline uint64_t cpu_sort_item_bytes(bool is_wide)
@@ -43,6 +45,12 @@ static inline uint32_t cpu_sort_passes(uint32_t size)
 // one of both buffers of `room` items.
 const void *cpu_sort_select(const struct cpu_sort *s, const void *row, void *items,
                             void *other, int64_t room, uint32_t *counts);
+
+// Sorts a packed row and writes its elements to the output's row that begins with element
+// `at`, by their keys alone, for which `keys` and `other` have room for items. False:
+// nothing is written; places are wanted, too, or elements of one key may differ in bits.
+bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *other,
+                   int64_t at);
 
 // Sorts the items of elements [begin, end) of a row in their places.
 void cpu_sort_part(const struct cpu_sort *s, const void *row, void *items, void *other,

@@ -5,6 +5,7 @@
 //   NAME(word)    the names of this file's functions
 //   DIGIT(item, pass)  DIGIT_BITS bits of the key, the lowest in pass 0
 //   BEFORE(a, b)  whether a's key is less than b's
+//   QUICK(s, items, other, n)  sorts items in vectors, and whether it did
 //   NAME(item), NAME(place)  the item of an element of a row, and back
 
 static void NAME(insert)(ITEM *items, int64_t n)
@@ -77,11 +78,13 @@ static ITEM *NAME(radix_sort)(ITEM *items, ITEM *other, int64_t n, uint32_t pass
     return items;
 }
 
-static ITEM *NAME(sort)(ITEM *items, ITEM *other, int64_t n, uint32_t passes,
+static ITEM *NAME(sort)(const struct cpu_sort *s, ITEM *items, ITEM *other, int64_t n,
                         uint32_t *counts)
 {
+    if (QUICK(s, items, other, n))
+        return items;
     return n < LEAST_RADIX ? NAME(merge_sort)(items, other, n)
-                           : NAME(radix_sort)(items, other, n, passes, counts);
+                           : NAME(radix_sort)(items, other, n, s->passes, counts);
 }
 
 // Sorts the items of elements [begin, end) of a row in their places.
@@ -90,8 +93,7 @@ static void NAME(sort_part)(const struct cpu_sort *s, const void *row, ITEM *ite
 {
     for (int64_t i = begin; i < end; i++)
         items[i] = NAME(item)(s, row, i);
-    const ITEM *sorted =
-        NAME(sort)(items + begin, other + begin, end - begin, s->passes, counts);
+    const ITEM *sorted = NAME(sort)(s, items + begin, other + begin, end - begin, counts);
     if (sorted != items + begin)
         memcpy(items + begin, sorted, (size_t)(end - begin) * sizeof(*sorted));
 }
@@ -170,7 +172,7 @@ static ITEM *NAME(select)(const struct cpu_sort *s, const void *row, ITEM *items
         items[filled++] = item;
         if (filled < room)
             continue;
-        ITEM *sorted = NAME(sort)(items, other, filled, s->passes, counts);
+        ITEM *sorted = NAME(sort)(s, items, other, filled, counts);
         if (sorted != items) {
             other = items;
             items = sorted;
@@ -178,5 +180,5 @@ static ITEM *NAME(select)(const struct cpu_sort *s, const void *row, ITEM *items
         filled = s->k;
         full = true;
     }
-    return NAME(sort)(items, other, filled, s->passes, counts);
+    return NAME(sort)(s, items, other, filled, counts);
 }

@@ -3,9 +3,10 @@
 // axis.
 //
 // An element becomes an unsigned key in whose order it is to come, with its place: in one
-// word of 64 bits for dtypes of up to 32, otherwise in two. Rows are sorted side by side,
-// in LANES lanes that have memory of their own; of few long rows, each is cut into parts
-// that are sorted side by side, and then merged.
+// word of 64 bits for dtypes of up to 32, otherwise in two; or without it, where only
+// elements are wanted and the processor sorts words in vectors. Rows are sorted side by
+// side, in LANES lanes that have memory of their own; of few long rows, each is cut into
+// parts that are sorted side by side, and then merged.
 #include "cpu/sort/sort.h"
 #include "kernels.h"
 
@@ -59,6 +60,8 @@ static struct row begin_row(const struct sorting *s, int64_t number, char *scrat
 static void sort_row(const struct sorting *s, int64_t number, char *scratch)
 {
     struct row r = begin_row(s, number, scratch);
+    if (cpu_sort_keys(&s->of, r.packed, r.items, r.other, r.to))
+        return;
     const void *sorted =
         cpu_sort_select(&s->of, r.packed, r.items, r.other, s->room, r.counts);
     cpu_sort_write(&s->of, r.packed, sorted, r.to, 0, s->of.k);
@@ -184,6 +187,7 @@ static void start(const tn_cpu_call *call, struct sorting *s)
 {
     int64_t each = s->of.n * 8;
     s->kernels = kernel_variant(call);
+    s->of.quick = s->kernels->quick;
     s->x = first_element(&call->inputs[0]);
     s->scratch = call->scratch;
     if (s->outer * s->of.inner * s->of.k == 0)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Sorts of words in vectors, where the processor packs lanes by a mask.
+#include "variants.h"
+
+#if defined(__AVX512F__)
+
+#define FEW 64 // words that are put in their places at once
+
+typedef uint32_t words32 __attribute__((vector_size(64)));
+typedef uint64_t words64 __attribute__((vector_size(64)));
+typedef int32_t x86_i32x16 __attribute__((vector_size(64)));
+typedef long long x86_i64x8 __attribute__((vector_size(64)));
+
+#define LESS 1
+#define LESS_OR_EQUAL 2
+
+#define WORD uint32_t
+#define SIGNED int32_t
+#define BITS 32
+#define FLOAT float
+#define VECTOR words32
+#define LANES 16
+#define NAME(word) word##_32
+#define BELOW(a, b, or_equal)                                                              \
+    ((or_equal) ? (uint16_t)__builtin_ia32_ucmpd512_mask((x86_i32x16)(a), (x86_i32x16)(b), \
+                                                         LESS_OR_EQUAL, (uint16_t)-1)      \
+                : (uint16_t)__builtin_ia32_ucmpd512_mask((x86_i32x16)(a), (x86_i32x16)(b), \
+                                                         LESS, (uint16_t)-1))
+#define COMPRESS(v, mask)                                                                  \
+    (words32) __builtin_ia32_compresssi512_mask((x86_i32x16)(v), (x86_i32x16)(v),          \
+                                                (uint16_t)(mask))
+#include "quick.inc.h"
+#undef WORD
+#undef SIGNED
+#undef BITS
+#undef FLOAT
+#undef VECTOR
+#undef LANES
+#undef NAME
+#undef BELOW
+#undef COMPRESS
+
+#define WORD uint64_t
+#define SIGNED int64_t
+#define BITS 64
+#define FLOAT double
+#define VECTOR words64
+#define LANES 8
+#define NAME(word) word##_64
+#define BELOW(a, b, or_equal)                                                              \
+    ((or_equal) ? (uint8_t)__builtin_ia32_ucmpq512_mask((x86_i64x8)(a), (x86_i64x8)(b),    \
+                                                        LESS_OR_EQUAL, (uint8_t)-1)        \
+                : (uint8_t)__builtin_ia32_ucmpq512_mask((x86_i64x8)(a), (x86_i64x8)(b),    \
+                                                        LESS, (uint8_t)-1))
+#define COMPRESS(v, mask)                                                                  \
+    (words64)                                                                              \
+        __builtin_ia32_compressdi512_mask((x86_i64x8)(v), (x86_i64x8)(v), (uint8_t)(mask))
+#include "quick.inc.h"
+
+#define PLACES_BLOCK 256
+
+static bool places_32(const struct cpu_keys *of, const void *x, uint64_t *items, int64_t n)
+{
+    uint32_t keys[PLACES_BLOCK];
+    for (int64_t at = 0; at < n; at += PLACES_BLOCK) {
+        int64_t count = n - at < PLACES_BLOCK ? n - at : PLACES_BLOCK;
+        if (!keys_32(of, (const uint32_t *)x + at, keys, count))
+            return false;
+        for (int64_t i = 0; i < count; i++)
+            items[at + i] = (uint64_t)keys[i] << 32 | (uint64_t)(at + i);
+    }
+    return true;
+}
+
+const struct cpu_quick_kernels V(cpu_quick) = {
+    .sort_32 = sort_32,
+    .sort_64 = sort_64,
+    .keys_32 = keys_32,
+    .keys_64 = keys_64,
+    .places_32 = places_32,
+    .elements_32 = elements_32,
+    .elements_64 = elements_64,
+};
+
+#else
+
+const struct cpu_quick_kernels V(cpu_quick);
+
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// A quick sort of unsigned words in vectors, in ascending order. Included for each width by
+// quick.c, which defines
+//   WORD, VECTOR     the type of a word, and of LANES of them
+//   SIGNED, BITS, FLOAT    a word with a sign, its width, and a float of it
+//   NAME(word)       the names of this file's functions
+//   BELOW(a, b, or_equal)  the mask of lanes in which a is below b (or equal to it)
+//   COMPRESS(v, mask)      the lanes of `mask` at the front, anything behind them
+//
+// Words are parted by a pivot: lesser ones move to the front in place, the others to
+// memory beside, from where they are copied behind these. A full vector is stored for each
+// part, of which the next one overwrites what does not count.
+
+typedef VECTOR NAME(loose) __attribute__((aligned(sizeof(WORD)), may_alias));
+
+// The middle one of three.
+static inline WORD NAME(middle)(WORD a, WORD b, WORD c)
+{
+    WORD least = a < b ? a : b, most = a < b ? b : a;
+    WORD bounded = c < most ? c : most;
+    return bounded < least ? least : bounded;
+}
+
+static inline WORD NAME(pivot)(const WORD *x, int64_t n)
+{
+    int64_t step = n / 10;
+    const WORD *at = x + step;
+    if (n < 128)
+        return NAME(middle)(x[step], x[n / 2], x[n - step - 1]);
+    WORD a = NAME(middle)(at[0], at[step], at[2 * step]);
+    WORD b = NAME(middle)(at[3 * step], at[4 * step], at[5 * step]);
+    WORD c = NAME(middle)(at[6 * step], at[7 * step], at[8 * step]);
+    return NAME(middle)(a, b, c);
+}
+
+// Moves words below the pivot (or equal to it) to the front, and gives their number.
+static int64_t NAME(part)(WORD *x, WORD *other, int64_t n, WORD pivot, bool or_equal)
+{
+    const VECTOR pivots = (VECTOR){0} + pivot;
+    int64_t first = 0, second = 0, i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        VECTOR v = *(const NAME(loose) *)(x + i);
+        uint32_t mask = BELOW(v, pivots, or_equal);
+        *(NAME(loose) *)(x + first) = COMPRESS(v, mask);
+        *(NAME(loose) *)(other + second) = COMPRESS(v, ~mask);
+        int64_t count = __builtin_popcount(mask);
+        first += count;
+        second += LANES - count;
+    }
+    for (; i < n; i++) {
+        WORD word = x[i];
+        bool is_first = or_equal ? word <= pivot : word < pivot;
+        x[first] = word;
+        other[second] = word;
+        first += is_first;
+        second += !is_first;
+    }
+    memcpy(x + first, other, (size_t)second * sizeof(WORD));
+    return first;
+}
+
+// Few words: each goes where as many others are below it. Equal ones go to one place, and
+// the places behind it get them by a running maximum.
+static void NAME(place)(WORD *x, int64_t n)
+{
+    WORD from[FEW], to[FEW] = {0}, most = 0;
+    VECTOR v[FEW / LANES];
+    int64_t vectors = (n + LANES - 1) / LANES;
+    memset(from, 0xff, sizeof(from));
+    memcpy(from, x, (size_t)n * sizeof(WORD));
+    memcpy(v, from, sizeof(v));
+    for (int64_t i = 0; i < n; i++) {
+        const VECTOR own = (VECTOR){0} + from[i];
+        int64_t rank = 0;
+        for (int64_t k = 0; k < vectors; k++)
+            rank += __builtin_popcount(BELOW(v[k], own, false));
+        to[rank] = from[i];
+    }
+    for (int64_t i = 0; i < n; i++)
+        x[i] = most = to[i] > most ? to[i] : most;
+}
+
+// Sorts runs, and merges them in pairs.
+static void NAME(merge)(WORD *x, WORD *other, int64_t n)
+{
+    WORD *from = x, *to = other;
+    for (int64_t i = 0; i < n; i += FEW)
+        NAME(place)(x + i, n - i < FEW ? n - i : FEW);
+    for (int64_t width = FEW; width < n; width *= 2) {
+        for (int64_t i = 0; i < n; i += 2 * width) {
+            int64_t a = i, middle = n - i < width ? n : i + width, b = middle;
+            int64_t end = n - middle < width ? n : middle + width;
+            for (int64_t k = i; k < end; k++)
+                to[k] =
+                    a < middle && (b == end || from[a] <= from[b]) ? from[a++] : from[b++];
+        }
+        WORD *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != x)
+        memcpy(x, from, (size_t)n * sizeof(WORD));
+}
+
+// Words of which `depth` parts have been uneven are merged.
+static void NAME(quick)(WORD *x, WORD *other, int64_t n, int depth)
+{
+    for (; n > FEW && depth > 0; depth--) {
+        WORD pivot = NAME(pivot)(x, n);
+        int64_t first = NAME(part)(x, other, n, pivot, false);
+        if (first == 0) { // the pivot is the least: its equals are in their places
+            first = NAME(part)(x, other, n, pivot, true);
+        } else if (first <= n - first) {
+            NAME(quick)(x, other, first, depth - 1);
+        } else {
+            NAME(quick)(x + first, other, n - first, depth - 1);
+            n = first;
+            continue;
+        }
+        x += first;
+        n -= first;
+    }
+    if (n > FEW)
+        NAME(merge)(x, other, n);
+    else
+        NAME(place)(x, n);
+}
+
+static void NAME(sort)(WORD *x, WORD *other, int64_t n)
+{
+    NAME(quick)(x, other, n, 2 * (64 - __builtin_clzll((uint64_t)n | 1)));
+}
+
+// --- keys ------------------------------------------------------------------------------
+
+#define SIGN ((WORD)1 << (BITS - 1))
+
+static bool NAME(keys)(const struct cpu_keys *of, const void *x_, WORD *keys, int64_t n)
+{
+    const WORD *x = x_, flip = of->descending ? ~(WORD)0 : 0;
+    const WORD change = flip ^ (of->is_signed ? SIGN : 0);
+    SIGNED rare = 0;
+    if (!of->is_float) {
+        for (int64_t i = 0; i < n; i++)
+            keys[i] = x[i] ^ change;
+        return true;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        FLOAT f = ((const FLOAT *)x_)[i];
+        rare |= (f != f) | (x[i] == SIGN);
+        keys[i] = x[i] ^ ((WORD)((SIGNED)x[i] >> (BITS - 1)) | SIGN) ^ flip;
+    }
+    return !rare;
+}
+
+static void NAME(elements)(const struct cpu_keys *of, const WORD *keys, void *x_,
+                           int64_t step, int64_t n)
+{
+    WORD *x = x_;
+    const WORD flip = of->descending ? ~(WORD)0 : 0;
+    const WORD change = flip ^ (of->is_signed ? SIGN : 0);
+    for (int64_t i = 0; i < n && !of->is_float; i++)
+        x[i * step] = keys[i] ^ change;
+    for (int64_t i = 0; i < n && of->is_float; i++) {
+        WORD key = keys[i] ^ flip;
+        x[i * step] = key ^ (~(WORD)((SIGNED)key >> (BITS - 1)) | SIGN);
+    }
+}
+
+#undef SIGN
