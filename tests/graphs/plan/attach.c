@@ -289,8 +289,8 @@ static int not_used(const struct maker *m, tn_array *out[MOST_RESULTS])
 static int counted_bins(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
     tn_array *x = un1(m, "abs", data(m, TN_SHAPE(60000), 1));
-    tn_array *bin =
-        kept(m, tn_expr(m->s, "x -> i64(floor(x * 7 + 2))", TN_IN(x), TN_NO_ATTRS));
+    tn_array *bin = un1(m, "floor", bin2(m, "multiply", x, tn_float(m->s, 7)));
+    bin = kept(m, tn_op(m->s, "astype", TN_IN(bin), tn_attrs("dtype", "i64")));
     tn_array *ones =
         kept(m, tn_op(m->s, "full", NULL, 0,
                       tn_attrs("shape", TN_INTS(60000), "value", 1.0, "dtype", "i32")));
