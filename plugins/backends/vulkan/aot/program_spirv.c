@@ -13,6 +13,8 @@ struct spirv_kernel {
     uint32_t element, outputs; // the function of one element, the struct that it gives
     // In the function of one element.
     uint32_t params[TN_EXPR_MAX_INPUTS + 1], values[TN_EXPR_MAX_INSNS];
+    uint32_t block;                       // the label that was written last
+    uint32_t sides[TN_EXPR_MAX_INSNS][3]; // of a branch: its labels, the last the end
     // In main, or in the function that a kernel calls.
     uint32_t item, num_elements, given, result;
     uint32_t rest, coordinate[TN_MAX_RANK];
@@ -38,6 +40,7 @@ static uint32_t spirv_write_product(struct spirv_kernel *k, uint32_t a, uint32_t
 static void spirv_write_label(struct spirv_kernel *k, uint32_t label)
 {
     SPIRV_ADD(k->w.module, code, OpLabel, label);
+    k->block = label;
 }
 
 static void spirv_write_branch(struct spirv_kernel *k, uint32_t label)
@@ -123,6 +126,43 @@ static void spirv_operation(void *out, uint32_t position)
         operands[i] = k->values[places[i]];
     k->values[position] =
         spirv_write_operation(&k->w, insn->op, insns[insn->a].dtype, insn->dtype, operands);
+}
+
+static void spirv_begin_branch(void *out, uint32_t position)
+{
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    uint32_t *sides = k->sides[position];
+    for (uint32_t i = 0; i < 3; i++)
+        sides[i] = spirv_new_id(m);
+    SPIRV_ADD(m, code, OpSelectionMerge, sides[2], 0);
+    SPIRV_ADD(m, code, OpBranchConditional, k->values[k->w.program->insns[position].a],
+              sides[0], sides[1]);
+    spirv_write_label(k, sides[0]);
+}
+
+// A side may end in another block than it began: that is where its value comes from.
+static void spirv_other_side(void *out, uint32_t position)
+{
+    struct spirv_kernel *k = out;
+    uint32_t *sides = k->sides[position], label = sides[1];
+    sides[0] = k->block;
+    spirv_write_branch(k, sides[2]);
+    spirv_write_label(k, label);
+}
+
+static void spirv_end_branch(void *out, uint32_t position)
+{
+    struct spirv_kernel *k = out;
+    struct spirv_module *m = k->w.module;
+    const tn_expr_insn *insn = &k->w.program->insns[position];
+    uint32_t *sides = k->sides[position];
+    sides[1] = k->block;
+    spirv_write_branch(k, sides[2]);
+    spirv_write_label(k, sides[2]);
+    k->values[position] =
+        SPIRV_RESULT(m, OpPhi, spirv_use(m, spirv_dtypes[insn->dtype].computed),
+                     k->values[insn->b], sides[0], k->values[insn->c], sides[1]);
 }
 
 static void spirv_end_element(void *out)
@@ -475,6 +515,9 @@ static const struct program_language spirv = {
     .param = spirv_param,
     .index = spirv_index,
     .operation = spirv_operation,
+    .begin_branch = spirv_begin_branch,
+    .other_side = spirv_other_side,
+    .end_branch = spirv_end_branch,
     .end_element = spirv_end_element,
     .begin_axes = spirv_begin_axes,
     .split = spirv_split,

@@ -121,6 +121,26 @@ static void glsl_operation(void *out, uint32_t position)
     glsl_end_value(w);
 }
 
+static void glsl_begin_branch(void *out, uint32_t position)
+{
+    const struct glsl_writer *w = out;
+    text_add(w->out, "    C_%s r%u;\n    if (r%u) {\n", glsl_insn_type(w, position),
+             position, w->program->insns[position].a);
+}
+
+static void glsl_other_side(void *out, uint32_t position)
+{
+    const struct glsl_writer *w = out;
+    text_add(w->out, "    r%u = r%u;\n    } else {\n", position,
+             w->program->insns[position].b);
+}
+
+static void glsl_end_branch(void *out, uint32_t position)
+{
+    const struct glsl_writer *w = out;
+    text_add(w->out, "    r%u = r%u;\n    }\n", position, w->program->insns[position].c);
+}
+
 static void glsl_write_inputs(const struct glsl_writer *w)
 {
     for (uint32_t i = 0; i < w->program->num_inputs; i++) {
@@ -499,6 +519,9 @@ static const struct program_language glsl = {
     .take = glsl_take,
     .found = glsl_found,
     .operation = glsl_operation,
+    .begin_branch = glsl_begin_branch,
+    .other_side = glsl_other_side,
+    .end_branch = glsl_end_branch,
     .end_element = glsl_end_element,
     .begin_places = glsl_begin_places,
     .place = glsl_place,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "program_writer.h"
 
+#include "program_branches.h"
+
 #include <string.h>
 
 struct walk {
@@ -91,14 +93,37 @@ static void write_insn(const struct walk *w, uint32_t position, uint32_t word)
     }
 }
 
+// Writes the instructions of a region, and the branches in it with theirs. words: the place
+// of each instruction's params among the arguments.
+static void write_region(const struct walk *w, const struct program_branches *branches,
+                         const uint32_t *words, uint32_t region)
+{
+    for (uint32_t i = 0; i < w->program->num_insns; i++) {
+        if (branches->region[i] != region)
+            continue;
+        if (!branches->is_branch[i]) {
+            write_insn(w, i, words[i]);
+            continue;
+        }
+        w->to->begin_branch(w->out, i);
+        write_region(w, branches, words, region_of_side(i, 0));
+        w->to->other_side(w->out, i);
+        write_region(w, branches, words, region_of_side(i, 1));
+        w->to->end_branch(w->out, i);
+    }
+}
+
 static void write_element(const struct walk *w)
 {
-    uint32_t word = w->words.first_param;
-    w->to->begin_element(w->out);
+    struct program_branches branches;
+    uint32_t words[TN_EXPR_MAX_INSNS], word = w->words.first_param;
     for (uint32_t i = 0; i < w->program->num_insns; i++) {
-        write_insn(w, i, word);
+        words[i] = word;
         word += param_words(&w->program->insns[i]);
     }
+    program_find_branches(w->program, &branches);
+    w->to->begin_element(w->out);
+    write_region(w, &branches, words, REGION_PROGRAM);
     w->to->end_element(w->out);
 }
 

@@ -2,7 +2,8 @@
 // Writes kernels of elementwise programs, and the functions of programs beside kernels, in
 // either language, through a table of functions.
 //
-// A kernel is a function of straight-line code for one element, and a main, which computes
+// A kernel is a function for one element, straight-line code but for branches
+// (program_branches.h), and a main, which computes
 // `per_item` elements an invocation: one, or four, where the last invocation may have
 // fewer. Each operand has the first of an invocation's elements at a place of its own,
 // found from the element's number. A function is the same for one element, whose number it
@@ -47,6 +48,10 @@ struct program_language {
     void (*take)(void *out, uint32_t position, uint32_t word);
     void (*found)(void *out, uint32_t position);
     void (*operation)(void *out, uint32_t position);
+    // A SELECT that is a branch: its sides' instructions follow each.
+    void (*begin_branch)(void *out, uint32_t position);
+    void (*other_side)(void *out, uint32_t position);
+    void (*end_branch)(void *out, uint32_t position);
     void (*end_element)(void *out);
 
     // The function that finds the places of TAKEs of four: of values as above.

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Special functions, each an expression: gamma, lgamma, digamma, trigamma by recurrence to
-// an interval, by asymptotic series from 8 on and by reflection below 0; the modified
-// Bessel functions i0e and i1e, scaled by exp(-abs(x)), by Chebyshev series.
+// Special functions, each an expression: gamma and lgamma by recurrence to an interval and
+// a polynomial there, digamma and trigamma by recurrence to numbers from 8 on; by
+// asymptotic series from 8 on (lgamma of f32 from 3) and by reflection below 0; the
+// modified Bessel functions i0e and i1e, scaled by exp(-abs(x)), by polynomials.
 //
 // Abramowitz and Stegun, "Handbook of mathematical functions", 1964: 6.1.15 (recurrence),
 // 6.1.17 (reflection), 6.1.41, 6.3.18 and 6.4.12 (asymptotic), 9.6.26 and 9.7.1 (Bessel).
+//
+// Where only some numbers need a part of an expression, it stands on one side of a "?":
+// devices that compile programs compute it for those alone.
+#include <stdbool.h>
 #include "../pack.h"
 
 #include "special.h"
@@ -26,8 +31,47 @@ static tn_array *slope_apply(const tn_build *build, const struct slope *slope, t
     return build->expr(build, slope->text, (const tn_array *const *)in, count, TN_NO_ATTRS);
 }
 
-// base.NAME/1: an expression with the derivative of a struct slope.
-#define SPECIAL(name, sentence, value, ...)                                                \
+// Whether x is computed in f64, as integers are.
+static bool special_is_wide(tn_dtype dtype)
+{
+    return !tn_is_float(dtype) || dtype == TN_F64;
+}
+
+static tn_status special_infer(const tn_infer *infer, tn_type *types)
+{
+    tn_dtype dtype = infer->types[0].dtype;
+    if (tn_is_complex(dtype))
+        return infer->host->fail(infer->host, TN_ERR_UNSUPPORTED,
+                                 "x is %s, expected a real number", dtype_text(dtype));
+    types[0] = infer->types[0];
+    types[0].dtype = tn_is_float(dtype) ? dtype : TN_F64;
+    return TN_OK;
+}
+
+static tn_status special_decompose(const tn_build *build, const tn_rule *rule,
+                                   const char *narrow, const char *wide, tn_array **outputs)
+{
+    tn_array *x = rule->inputs[0];
+    const tn_type *type = build->type(x);
+    if (!type)
+        return TN_ERR_ARGUMENT;
+    if (!tn_is_float(type->dtype))
+        x = as_dtype(build, x, TN_F64);
+    outputs[0] = build->expr(build, special_is_wide(type->dtype) ? wide : narrow, TN_IN(x),
+                             TN_NO_ATTRS);
+    return built(outputs[0]);
+}
+
+// Mapped it stays itself, with its derivatives.
+static tn_status special_map(const tn_build *build, const tn_rule *rule,
+                             const int32_t *axes, const char *id, tn_array **outputs,
+                             int32_t *out_axes)
+{
+    return tn_vmap_elementwise(build, rule, axes, outputs, out_axes, id, TN_NO_ATTRS);
+}
+
+// The derivatives of base.NAME/1, a struct slope.
+#define SLOPE(name, ...)                                                                   \
     static const struct slope name##_slope = {__VA_ARGS__};                                \
     TN_VJP(name##_vjp)                                                                     \
     {                                                                                      \
@@ -38,52 +82,82 @@ static tn_array *slope_apply(const tn_build *build, const struct slope *slope, t
     {                                                                                      \
         out_tangents[0] = slope_apply(build, &name##_slope, rule->inputs[0], tangents[0]); \
         return built(out_tangents[0]);                                                     \
-    }                                                                                      \
+    }
+#define RECORD(name, sentence, ...)                                                        \
     const tn_primitive base_##name = {                                                     \
         .struct_size = sizeof(tn_primitive),                                               \
         .id = "base." #name "/1",                                                          \
         .doc = sentence,                                                                   \
         TN_INPUTS(base_x),                                                                 \
-        .expr = value,                                                                     \
         .vjp = name##_vjp,                                                                 \
         .jvp = name##_jvp,                                                                 \
+        __VA_ARGS__,                                                                       \
     }
+// base.NAME/1 by an expression for numbers that are computed in f32 and one for f64.
+#define SPECIAL(name, sentence, narrow, wide)                                              \
+    DECOMPOSE(name)                                                                        \
+    {                                                                                      \
+        return special_decompose(build, rule, "x -> " narrow, "x -> " wide, outputs);      \
+    }                                                                                      \
+    TN_VMAP(name##_vmap)                                                                   \
+    {                                                                                      \
+        return special_map(build, rule, axes, "base." #name "/1", outputs, out_axes);      \
+    }                                                                                      \
+    RECORD(name, sentence, .infer = special_infer, .decompose = name##_decompose,          \
+           .vmap = name##_vmap)
 
 // --- gamma ------------------------------------------------------------------------------
 
-// y: x, reflected to the right of 0. w: y or y + 1, at least 1. Below 8 it is z + k with z
-// below 3, and gamma(w) = p * gamma(z), where log(gamma(z)) = q. From 8 on v is w, and
-// gamma(v) = sqrt(2 pi / v) * (v / e) ** v * exp(tail).
-#define GAMMA                                                                              \
-    "y = x < 0 ? 1 - x : 1.0 * x; "                                                        \
-    "w = y < 1 ? y + 1 : y; "                                                              \
-    "k = w < 8 ? max(floor(w) - 2, 0) : 0; "                                               \
-    "z = min(w - k, 3); "                                                                  \
-    "p = (k > 0 ? z : 1) * (k > 1 ? z + 1 : 1) * (k > 2 ? z + 2 : 1) * "                   \
-    "(k > 3 ? z + 3 : 1) * (k > 4 ? z + 4 : 1); "                                          \
-    "u = 2 * (z - 2); " LOG_GAMMA_SERIES "q = (z - 1) * (z - 2) * g; "                     \
-    "v = max(w, 8); "                                                                      \
-    "r = 1 / (v * v); "                                                                    \
-    "tail = (1 / 12.0 - r * (1 / 360.0 - r * (1 / 1260.0 - r * (1 / 1680.0 - "             \
+// y: x, reflected to the right of 0.
+#define REFLECTED "y = x < 0 ? 1 - x : x; "
+#define REFLECT_LOG                                                                        \
+    "isinf(x) ? inf : x < 0 ? log(pi / abs(sin(pi * (x - round(x))))) - right : right"
+// Below 3 a polynomial of u, the distance from 1, which is exact; below 1 of y + 1.
+// Beyond, (y - 1/2) (log(y) - 1), which cancels less than terms of their own.
+#define LOG_GAMMA_NARROW                                                                   \
+    REFLECTED "u = y < 1 ? y : y - 1; t = u - 1; l = log(y); " LOG_GAMMA_32                \
+              "i = 1 / y; r = i * i; "                                                     \
+              "right = y < 3 ? u * t * g + (y < 1 ? -l : 0) : (y - 0.5) * (l - 1) + "      \
+              "(0.41893853320467274 + i * (1 / 12.0 - r * (1 / 360.0 - "                   \
+              "r * (1 / 1260.0 - r * (1 / 1680.0 - r * (1 / 1188.0)))))); " REFLECT_LOG
+// From 3 to 8 it is z + k with z below 3: the logarithm is that of p = z (z + 1) ... .
+#define LOG_GAMMA_WIDE                                                                     \
+    REFLECTED "k = y >= 3 & y < 8 ? floor(y) - 2 : 0; z = y - k; "                         \
+              "p = k > 0 ? z * (k > 1 ? z + 1 : 1) * (k > 2 ? z + 2 : 1) * "               \
+              "(k > 3 ? z + 3 : 1) * (k > 4 ? z + 4 : 1) : y; "                            \
+              "u = y < 1 ? y : z - 1; t = u - 1; l = log(p); " LOG_GAMMA_64                \
+              "i = 1 / y; r = i * i; "                                                     \
+              "right = y < 8 ? u * t * g + (y < 1 ? -l : k > 0 ? l : 0) : "                \
+              "(y - 0.5) * (l - 1) + (0.41893853320467274 + " TAIL "); " REFLECT_LOG
+// The asymptotic series of lgamma from 8 on, of i = 1 / y and r, its square.
+#define TAIL                                                                               \
+    "i * (1 / 12.0 - r * (1 / 360.0 - r * (1 / 1260.0 - r * (1 / 1680.0 - "                \
     "r * (1 / 1188.0 - r * (691 / 360360.0 - r * (1 / 156.0 - "                            \
-    "r * (3617 / 122400.0)))))))) / v; "
+    "r * (3617 / 122400.0))))))))"
+#define TAIL_NARROW "i * (1 / 12.0 - r * (1 / 360.0 - r * (1 / 1260.0)))"
 
+SLOPE(lgamma, "g, x, d -> g * d", {"base.digamma/1"})
 SPECIAL(lgamma, "The logarithm of the absolute value of the gamma function.",
-        GAMMA
-        "below = log(p) + q; "
-        "above = (v - 0.5) * log(v) - v + 0.91893853320467274178 + tail; "
-        "right = (w < 8 ? below : above) - (y < 1 ? log(y) : 0); "
-        "isinf(x) ? inf : x < 0 ? log(pi / abs(sin(pi * (x - round(x))))) - right : right",
-        "g, x, d -> g * d", {"base.digamma/1"});
+        LOG_GAMMA_NARROW, LOG_GAMMA_WIDE);
 
-// Above 172 it is more than f64 holds. half is its square root for v, but for the tail.
+// Below 8 it is z + k with z in [1, 2); below 1 of y + 1. From 8 on it is sqrt(2 pi / y) *
+// (y / e) ** y * exp(tail), above 172 more than f64 holds: half is its square root but for
+// the tail.
+#define GAMMA(series, tail)                                                                \
+    REFLECTED                                                                              \
+    "k = y >= 1 & y < 8 ? floor(y) - 1 : 0; z = y - k; "                                   \
+    "p = k > 0 ? z * (k > 1 ? z + 1 : 1) * (k > 2 ? z + 2 : 1) * "                         \
+    "(k > 3 ? z + 3 : 1) * (k > 4 ? z + 4 : 1) * (k > 5 ? z + 5 : 1) : 1; "                \
+    "t = 2 * z - (y < 1 ? 1 : 3); " series "i = 1 / y; r = i * i; "                        \
+    "half = y ** (0.5 * y - 0.25) * exp(-0.5 * y); "                                       \
+    "right = y < 8 ? (y < 1 ? g / y : p * g) : y > 172 ? inf : "                           \
+    "half * half * (2.50662827463100050242 * exp(" tail ")); "                             \
+    "x == -inf | x < 0 & x == floor(x) ? nan "                                             \
+    ": x < 0 ? pi / sin(pi * (x - 2 * round(x / 2))) / right : right"
+
+SLOPE(gamma, "g, x, f, d -> g * f * d", {"base.gamma/1", "base.digamma/1"})
 SPECIAL(gamma, "The gamma function: (x - 1)! of whole numbers.",
-        GAMMA "half = v ** (0.5 * v - 0.25) * exp(-0.5 * v); "
-              "above = w > 172 ? inf : half * half * (2.50662827463100050242 * exp(tail)); "
-              "right = (w < 8 ? p * exp(q) : above) / (y < 1 ? y : 1); "
-              "x == 0 ? 1 / x : x == -inf | x < 0 & x == floor(x) ? nan "
-              ": x < 0 ? pi / sin(pi * (x - 2 * round(x / 2))) / right : right",
-        "g, x, f, d -> g * f * d", {"base.gamma/1", "base.digamma/1"});
+        GAMMA(GAMMA_NEAR_32, TAIL_NARROW), GAMMA(GAMMA_NEAR_64, TAIL));
 
 // --- digamma and trigamma ---------------------------------------------------------------
 
@@ -93,16 +167,18 @@ SPECIAL(gamma, "The gamma function: (x - 1)! of whole numbers.",
     "v = y < 8 ? y + 8 : y; "                                                              \
     "r = 1 / (v * v); "
 
-SPECIAL(digamma, "The derivative of lgamma.",
-        UP_EIGHT
-        "s = 1 / y + 1 / (y + 1) + 1 / (y + 2) + 1 / (y + 3) + 1 / (y + 4) + 1 / (y + 5) + "
-        "1 / (y + 6) + 1 / (y + 7); "
-        "right = log(v) - 0.5 / v - r * (1 / 12.0 - r * (1 / 120.0 - r * (1 / 252.0 - "
-        "r * (1 / 240.0 - r * (1 / 132.0 - r * (691 / 32760.0 - r / 12)))))) - "
-        "(y < 8 ? s : 0); "
-        "x == inf ? inf : x < 0 & x == floor(x) ? nan "
-        ": x < 0 ? right - pi / tan(pi * (x - round(x))) : right",
-        "g, x, d -> g * d", {"base.trigamma/1"});
+// Eight reciprocals, of y to y + 7, have one denominator: with q = y (y + 7) those of y and
+// y + 7, y + 1 and y + 6 ... are 2 y + 7 by q, q + 6, q + 10 and q + 12.
+SLOPE(digamma, "g, x, d -> g * d", {"base.trigamma/1"})
+RECORD(digamma, "The derivative of lgamma.",
+       .expr = "y = x < 0 ? 1 - x : 1.0 * x; v = y < 8 ? y + 8 : y; i = 1 / v; r = i * i; "
+               "q = y * (y + 7); "
+               "s = y < 8 ? (2 * y + 7) * (((4 * q + 84) * q + 504) * q + 720) / "
+               "(q * ((q + 6) * ((q + 10) * (q + 12)))) : 0; "
+               "right = log(v) - 0.5 * i - r * (1 / 12.0 - r * (1 / 120.0 - r * (1 / 252.0 "
+               "- r * (1 / 240.0 - r * (1 / 132.0 - r * (691 / 32760.0 - r / 12)))))) - s; "
+               "x == inf ? inf : x < 0 & x == floor(x) ? nan "
+               ": x < 0 ? right - pi / tan(pi * (x - round(x))) : right");
 
 const tn_primitive base_trigamma = {
     .struct_size = sizeof(tn_primitive),
@@ -121,15 +197,17 @@ const tn_primitive base_trigamma = {
 
 // --- Bessel -----------------------------------------------------------------------------
 
-SPECIAL(
-    i0e, "exp(-abs(x)) * I0(x), I0 the modified Bessel function of order 0.",
-    "m = abs(1.0 * x); w = min(m, 8) / 2 - 2; o = 32 / max(m, 8) - 2; " I0E_BELOW I0E_ABOVE
-    "m < 8 ? a : b / sqrt(m)",
-    "g, x, f, d -> g * (d - sign(x) * f)", {"base.i0e/1", "base.i1e/1"});
+#define BESSEL(below, near, above, far)                                                    \
+    "m = abs(x); t = 0.25 * m - 1; o = 16 / m - 1; " below above "m < 8 ? " near " : " far \
+    "b / sqrt(m)"
 
-SPECIAL(
-    i1e, "exp(-abs(x)) * I1(x), I1 the modified Bessel function of order 1.",
-    "m = abs(1.0 * x); w = min(m, 8) / 2 - 2; o = 32 / max(m, 8) - 2; " I1E_BELOW I1E_ABOVE
-    "m < 8 ? a * x : sign(x) * b / sqrt(m)",
-    "g, x, f, d -> g * (f - d * sign(x) - (x == 0 ? 0.5 : d / x))",
-    {"base.i0e/1", "base.i1e/1"});
+SLOPE(i0e, "g, x, f, d -> g * (d - sign(x) * f)", {"base.i0e/1", "base.i1e/1"})
+SPECIAL(i0e, "exp(-abs(x)) * I0(x), I0 the modified Bessel function of order 0.",
+        BESSEL(I0E_BELOW_32, "(m > 0 ? a : 1)", I0E_ABOVE_32, ""),
+        BESSEL(I0E_BELOW_64, "(m > 0 ? a : 1)", I0E_ABOVE_64, ""));
+
+SLOPE(i1e, "g, x, f, d -> g * (f - d * sign(x) - (x == 0 ? 0.5 : d / x))",
+      {"base.i0e/1", "base.i1e/1"})
+SPECIAL(i1e, "exp(-abs(x)) * I1(x), I1 the modified Bessel function of order 1.",
+        BESSEL(I1E_BELOW_32, "a * x", I1E_ABOVE_32, "sign(x) * "),
+        BESSEL(I1E_BELOW_64, "a * x", I1E_ABOVE_64, "sign(x) * "));
