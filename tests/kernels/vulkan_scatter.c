@@ -93,7 +93,7 @@ Test(vulkan_scatter, every_dtype_takes_every_index)
 
 // Sums of integers by atomic additions, in shared memory where a vector's elements fit
 // there (16, 32 and 48 KiB) and without; and the last of equal indices.
-Test(vulkan_scatter, every_dtype_of_many_updates_in_any_order)
+Test(vulkan_scatter, every_dtype_of_many_updates)
 {
     static const tn_dtype dtypes[] = {TN_I64, TN_U32, TN_I32, TN_U64};
     static const struct {
@@ -105,6 +105,21 @@ Test(vulkan_scatter, every_dtype_of_many_updates_in_any_order)
         add_scatter(&(struct scatter){dtypes[i % 4], i % 2 ? TN_I32 : TN_I64,
                                       shapes[i].outer, shapes[i].extent, shapes[i].inner,
                                       shapes[i].count, (enum order)(i % 5), i % 3 == 0});
+    run_checks();
+    // Sums of floats in their order, of updates that are moved first; of more than one tile
+    // of them, and of as many elements as 16 and 48 KiB of shared memory have room for.
+    static const struct {
+        tn_dtype dtype;
+        int64_t extent, count;
+        enum order order;
+    } vectors[] = {{TN_F32, 100, 65536, RANDOM},  {TN_F16, 513, 65537, BEYOND},
+                   {TN_F64, 1536, 73731, RANDOM}, {TN_BF16, 512, 65599, SORTED},
+                   {TN_F32, 1000, 114689, RUNS},  {TN_F32, 1537, 65536, RANDOM},
+                   {TN_F64, 17, 90000, EQUAL}};
+    for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++)
+        add_scatter(&(struct scatter){vectors[i].dtype, (tn_dtype)(TN_I16 + (int)i % 3), 1,
+                                      vectors[i].extent, 1, vectors[i].count,
+                                      vectors[i].order, i % 2});
     run_checks();
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
         for (int order = 0; order < 2; order++)

@@ -71,7 +71,8 @@ static tn_status take_plan(const tn_vulkan_plan *plan)
 // --- scatters --------------------------------------------------------------------------
 //
 // With few indices, each output of scatter_add searches all of them, in one dispatch. Sums
-// of integers and most replacements take their updates in any order (plan_scatter.c).
+// of integers, sums of short vectors and most replacements need no sorting
+// (plan_scatter.c).
 // Otherwise x is copied to the output, the indices are sorted, and each row that has
 // updates puts them in order: one pass over the data.
 
@@ -135,6 +136,12 @@ static bool is_atomic(bool sums, const tn_layout *out, const struct gather *g)
            layout_count(out) * g->count > SEARCHES;
 }
 
+static bool is_split(bool sums, const tn_layout *out, const struct gather *g)
+{
+    return sums && vk_scatter_is_split(out->dtype, g) &&
+           layout_count(out) * g->count > SEARCHES;
+}
+
 static bool is_last(bool sets, const struct gather *g)
 {
     return sets && vk_scatter_is_last(g);
@@ -147,7 +154,8 @@ static int32_t scatter_add_accepts(const tn_kernel_query *query)
 {
     struct gather g = describe(&query->inputs[0], &query->inputs[1], query->attrs);
     return query->inputs[0].dtype != TN_BOOL &&
-           (query->fused == 0 || is_atomic(true, &query->outputs[0], &g));
+           (query->fused == 0 || is_atomic(true, &query->outputs[0], &g) ||
+            is_split(true, &query->outputs[0], &g));
 }
 
 static int32_t scatter_set_accepts(const tn_kernel_query *query)
@@ -171,7 +179,12 @@ static uint64_t scatter_scratch(const tn_kernel_query *query)
 static uint64_t scatter_add_scratch(const tn_kernel_query *query)
 {
     struct gather g = describe(&query->inputs[0], &query->inputs[1], query->attrs);
-    return is_atomic(true, &query->outputs[0], &g) ? 0 : scatter_scratch(query);
+    uint64_t sorts = scatter_scratch(query), splits = 0;
+    if (is_atomic(true, &query->outputs[0], &g))
+        return 0;
+    if (is_split(true, &query->outputs[0], &g)) // where the device has the shared memory
+        splits = vk_scatter_split_scratch(query->outputs[0].dtype, &g);
+    return splits > sorts ? splits : sorts;
 }
 
 static uint64_t scatter_set_scratch(const tn_kernel_query *query)
@@ -272,6 +285,8 @@ static tn_status scatter_plan(const tn_vulkan_plan *plan)
         plan->shares(plan, 0, 0) ? TN_OK : vk_plan_copy(plan, 0, &out->layout);
     if (is_atomic(is_sum(step), &out->layout, &g))
         return status ? status : vk_plan_scatter_atomic(plan, &g);
+    if (is_split(is_sum(step), &out->layout, &g) && vk_scatter_split_fits(plan->limits, &g))
+        return status ? status : vk_plan_scatter_split(plan, &g);
     struct vk_indices part = {1, 0, part_of(&g), g.length};
     for (; part.first < g.count && status == TN_OK; part.first += part.count) {
         tn_vulkan_operand keys, positions;

@@ -16,6 +16,14 @@ bool vk_scatter_is_atomic(tn_dtype dtype, const struct gather *g);
 // Adds the updates to the output, which x was copied to.
 tn_status vk_plan_scatter_atomic(const tn_vulkan_plan *plan, const struct gather *g);
 
+// Whether scatter_split.comp is there for these sums of floats, and whether its shared
+// memory is; the scratch memory of it.
+bool vk_scatter_is_split(tn_dtype dtype, const struct gather *g);
+bool vk_scatter_split_fits(const tn_vulkan_limits *limits, const struct gather *g);
+uint64_t vk_scatter_split_scratch(tn_dtype dtype, const struct gather *g);
+// Adds the updates, in their order, to the output, which x was copied to.
+tn_status vk_plan_scatter_split(const tn_vulkan_plan *plan, const struct gather *g);
+
 // Whether scatter_last.comp replaces rows by so many updates, and the scratch memory of it.
 bool vk_scatter_is_last(const struct gather *g);
 uint64_t vk_scatter_last_scratch(const struct gather *g);

@@ -73,7 +73,9 @@
     X(put_along_axis, "index/gather.c")                                                    \
     X(gather, "index/gather.c")                                                            \
     X(scatter, "index/gather.c")                                                           \
-    X(einsum, "matmul/einsum.c")
+    X(einsum, "matmul/einsum.c")                                                           \
+    X(nonzero, "sort/unique.c")                                                            \
+    X(boolean_mask, "sort/unique.c")
 // Those in BASE_COMPOSITES are, too, and have no type rule: the core puts what they are
 // made of in their place when they are applied.
 #define BASE_COMPOSITES(X)                                                                 \
@@ -203,9 +205,7 @@
     X(logspace, "create/spaces.c")                                                         \
     X(geomspace, "create/spaces.c")                                                        \
     X(vander, "create/spaces.c")                                                           \
-    X(nonzero, "sort/unique.c")                                                            \
     X(argwhere, "sort/unique.c")                                                           \
-    X(boolean_mask, "sort/unique.c")                                                       \
     X(unique_all, "sort/unique.c")                                                         \
     X(unique_counts, "sort/unique.c")                                                      \
     X(unique_inverse, "sort/unique.c")                                                     \

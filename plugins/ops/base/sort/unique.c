@@ -5,17 +5,19 @@
 // there are, which may be more than the bound.
 #include "../pack.h"
 
-typedef struct {
-    int64_t size;
-    double fill_value;
-} bounded_attrs;
-
 static tn_status unique_check_size(const tn_host *host, int64_t size)
 {
     if (size >= 0)
         return TN_OK;
     return host->fail(host, TN_ERR_ARGUMENT, "size is %" PRId64 ", expected at least 0",
                       size);
+}
+
+static tn_status unique_check(const tn_host *host, const tn_bounded_attrs *attrs,
+                              tn_dtype dtype)
+{
+    tn_status status = unique_check_size(host, attrs->size);
+    return status ? status : check_holds(host, "fill_value", attrs->fill_value, dtype);
 }
 
 // Extents [size, ...] behind which the extents of `x` from axis `from` on come.
@@ -80,8 +82,8 @@ static const tn_output_info argwhere_outputs[] = {
     {"count", "how many there are, i64", 0, 0},
 };
 static const tn_attr_field nonzero_fields[] = {
-    TN_REQUIRED_FIELD(bounded_attrs, size, TN_ATTR_I64, "the most elements"),
-    TN_F64_FIELD(bounded_attrs, fill_value, 0, "the indices behind the last element"),
+    TN_REQUIRED_FIELD(tn_bounded_attrs, size, TN_ATTR_I64, "the most elements"),
+    TN_F64_FIELD(tn_bounded_attrs, fill_value, 0, "the indices behind the last element"),
 };
 
 static tn_status nonzero_count(const tn_infer *infer, uint64_t *out_count)
@@ -93,16 +95,39 @@ static tn_status nonzero_count(const tn_infer *infer, uint64_t *out_count)
     return TN_OK;
 }
 
-// Indices along each axis, and the number of elements behind them.
+static tn_status nonzero_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_bounded_attrs *attrs = infer->attrs;
+    tn_status status = unique_check(infer->host, attrs, TN_I64);
+    if (status)
+        return status;
+    for (uint32_t i = 0; i + 1 < infer->num_outputs; i++)
+        types[i] = (tn_type){TN_I64, 1, {attrs->size}};
+    types[infer->num_outputs - 1] = (tn_type){TN_I64, 0, {0}};
+    return TN_OK;
+}
+
+// Indices along each axis, and the number of elements behind them, of a mask: what has a
+// kernel on some devices.
 static tn_status nonzero_indices(const tn_build *build, const tn_rule *rule,
                                  tn_array **indices)
 {
-    const bounded_attrs *attrs = rule->attrs;
+    const tn_bounded_attrs *attrs = rule->attrs;
     tn_array *x = rule->inputs[0];
     tn_ints shape = tn_extents(build, x);
-    tn_status status = unique_check_size(build->host, attrs->size);
-    if (status)
-        return status;
+    tn_array *mask = cast(build, x, TN_BOOL);
+    return build->op_n(build, "base.nonzero/1", TN_IN(mask),
+                       tn_attrs("size", attrs->size, "fill_value", attrs->fill_value),
+                       indices, shape.count + 1);
+}
+
+// The same from running counts.
+static tn_status nonzero_by_counts(const tn_build *build, const tn_rule *rule,
+                                   tn_array **indices)
+{
+    const tn_bounded_attrs *attrs = rule->attrs;
+    tn_array *x = rule->inputs[0];
+    tn_ints shape = tn_extents(build, x);
     struct chosen c = unique_choose(build, flattened(build, x), attrs->size);
     tn_array *places = counted(build, c.n, 0);
     int is_short = c.n < INT32_MAX;
@@ -126,12 +151,14 @@ static tn_status nonzero_indices(const tn_build *build, const tn_rule *rule,
 
 DECOMPOSE(nonzero)
 {
-    return nonzero_indices(build, rule, outputs);
+    return build->type(rule->inputs[0])->dtype == TN_BOOL
+               ? nonzero_by_counts(build, rule, outputs)
+               : nonzero_indices(build, rule, outputs);
 }
 
 DECOMPOSE(argwhere)
 {
-    const bounded_attrs *attrs = rule->attrs;
+    const tn_bounded_attrs *attrs = rule->attrs;
     tn_array *indices[TN_MAX_RANK + 1];
     uint32_t rank = (uint32_t)build->type(rule->inputs[0])->rank;
     tn_status status = nonzero_indices(build, rule, indices);
@@ -146,13 +173,13 @@ DECOMPOSE(argwhere)
     return built(outputs[0]);
 }
 
-COMPOSITE(nonzero, "The indices of the elements that are nonzero or true.",
-          TN_INPUTS(nonzero_inputs), TN_OUTPUTS(nonzero_outputs),
-          .count_outputs = nonzero_count,
-          .attrs = TN_ATTR_TABLE(bounded_attrs, nonzero_fields));
+DECOMPOSED(nonzero, tn_bounded_attrs, nonzero_fields,
+           "The indices of the elements that are nonzero or true.",
+           TN_INPUTS(nonzero_inputs), TN_OUTPUTS(nonzero_outputs),
+           .count_outputs = nonzero_count);
 COMPOSITE(argwhere, "The indices of the elements that are nonzero or true, as rows.",
           TN_INPUTS(nonzero_inputs), TN_OUTPUTS(argwhere_outputs),
-          .attrs = TN_ATTR_TABLE(bounded_attrs, nonzero_fields));
+          .attrs = TN_ATTR_TABLE(tn_bounded_attrs, nonzero_fields));
 
 // --- boolean_mask -----------------------------------------------------------------------
 
@@ -166,25 +193,35 @@ static const tn_output_info mask_outputs[] = {
     {"count", "how many there are, i64", 0, 0},
 };
 static const tn_attr_field bounded_fields[] = {
-    TN_REQUIRED_FIELD(bounded_attrs, size, TN_ATTR_I64, "the most elements"),
-    TN_F64_FIELD(bounded_attrs, fill_value, 0, "what elements behind the last are"),
+    TN_REQUIRED_FIELD(tn_bounded_attrs, size, TN_ATTR_I64, "the most elements"),
+    TN_F64_FIELD(tn_bounded_attrs, fill_value, 0, "what elements behind the last are"),
 };
 
-DECOMPOSE(boolean_mask)
+static tn_status boolean_mask_infer(const tn_infer *infer, tn_type *types)
 {
-    const bounded_attrs *attrs = rule->attrs;
-    const tn_host *host = build->host;
-    const tn_type *x = build->type(rule->inputs[0]), *mask = build->type(rule->inputs[1]);
+    const tn_bounded_attrs *attrs = infer->attrs;
+    const tn_type *x = &infer->types[0], *mask = &infer->types[1];
     char got[SHAPE_TEXT], of_x[SHAPE_TEXT];
-    tn_status status = unique_check_size(host, attrs->size);
+    tn_status status = unique_check(infer->host, attrs, x->dtype);
     if (status)
         return status;
     if (mask->rank < 1 || mask->rank > x->rank ||
         memcmp(mask->extent, x->extent, sizeof(int64_t) * (size_t)mask->rank) != 0)
-        return host->fail(host, TN_ERR_ARGUMENT,
-                          "mask has shape %s, expected the first extents of x, %s",
-                          shape_text(mask->rank, mask->extent, got),
-                          shape_text(x->rank, x->extent, of_x));
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "mask has shape %s, expected the first extents of x, %s",
+                                 shape_text(mask->rank, mask->extent, got),
+                                 shape_text(x->rank, x->extent, of_x));
+    types[0] = (tn_type){x->dtype, 1 + x->rank - mask->rank, {attrs->size}};
+    for (int32_t i = mask->rank; i < x->rank; i++)
+        types[0].extent[1 + i - mask->rank] = x->extent[i];
+    types[1] = (tn_type){TN_I64, 0, {0}};
+    return TN_OK;
+}
+
+DECOMPOSE(boolean_mask)
+{
+    const tn_bounded_attrs *attrs = rule->attrs;
+    const tn_type *mask = build->type(rule->inputs[1]);
     struct chosen c = unique_choose(build, flattened(build, rule->inputs[1]), attrs->size);
     const tn_ints rows = bounded_shape(build, rule->inputs[0], c.n, (uint32_t)mask->rank);
     outputs[0] =
@@ -194,9 +231,9 @@ DECOMPOSE(boolean_mask)
     return built(outputs[0]);
 }
 
-COMPOSITE(boolean_mask, "The elements of x where a mask is true: NumPy's x[mask].",
-          TN_INPUTS(mask_inputs), TN_OUTPUTS(mask_outputs),
-          .attrs = TN_ATTR_TABLE(bounded_attrs, bounded_fields));
+DECOMPOSED(boolean_mask, tn_bounded_attrs, bounded_fields,
+           "The elements of x where a mask is true: NumPy's x[mask].",
+           TN_INPUTS(mask_inputs), TN_OUTPUTS(mask_outputs));
 
 // --- unique -----------------------------------------------------------------------------
 
@@ -241,54 +278,81 @@ static tn_array *unique_order(const tn_build *build, tn_array *x, tn_dtype dtype
                      TN_NO_ATTRS);
 }
 
+// The first of equal elements of a sorted vector.
+static tn_array *unique_first(const tn_build *build, tn_array *sorted, int equal_nan)
+{
+    const tn_type *type = build->type(sorted);
+    if (!type)
+        return NULL;
+    int64_t n = type->extent[0];
+    tn_array *before =
+        n ? build->op(build, "base.roll/1", TN_IN(sorted), tn_attrs("shift", TN_INTS(1)))
+          : sorted;
+    int both = equal_nan && (tn_is_float(type->dtype) || tn_is_complex(type->dtype));
+    return build->expr(build,
+                       both ? "a, b, i -> i == 0 | (a != b & !(isnan(a) & isnan(b)))"
+                            : "a, b, i -> i == 0 | a != b",
+                       TN_IN(sorted, before, counted(build, n, 0)), TN_NO_ATTRS);
+}
+
+// How often each value occurs: from its first element to that of the next one, or the end.
+static tn_array *unique_counts_of(const tn_build *build, tn_array *first, int64_t n,
+                                  int64_t size)
+{
+    tn_array *places[2];
+    if (build->op_n(build, "base.nonzero/1", TN_IN(first),
+                    tn_attrs("size", size + 1, "fill_value", (double)n), places, 2))
+        return NULL;
+    return build->expr(build, "a, b -> b - a",
+                       TN_IN(part_of_axis(build, places[0], 0, 0, 1, size),
+                             part_of_axis(build, places[0], 0, 1, 1, size)),
+                       TN_NO_ATTRS);
+}
+
 // x sorted, the first of equal elements marked; each value's number is that of the marks
-// before it.
-static tn_status unique_results(const tn_build *build, const tn_rule *rule,
+// before it. Values and counts alone need no order.
+static tn_status unique_results(const tn_build *build, const tn_rule *rule, int has_order,
                                 tn_array **results)
 {
     const unique_attrs *attrs = rule->attrs;
-    tn_array *x = flattened(build, rule->inputs[0]);
+    tn_array *x = flattened(build, rule->inputs[0]), *order = NULL, *sorted = x;
     const tn_type *type = build->type(x);
     tn_status status = unique_check_size(build->host, attrs->size);
     if (status || !type)
         return status ? status : TN_ERR_ARGUMENT;
-    int64_t n = type->extent[0];
-    const tn_ints shape = tn_extents(build, rule->inputs[0]);
-    tn_array *order = unique_order(build, x, type->dtype);
-    tn_array *sorted =
-        n ? build->op(build, "base.take/1", TN_IN(x, order), TN_NO_ATTRS) : x;
-    tn_array *before =
-        n ? build->op(build, "base.roll/1", TN_IN(sorted), tn_attrs("shift", TN_INTS(1)))
-          : x;
-    int both = attrs->equal_nan && (tn_is_float(type->dtype) || tn_is_complex(type->dtype));
-    tn_array *first =
-        build->expr(build,
-                    both ? "a, b, i -> i == 0 | (a != b & !(isnan(a) & isnan(b)))"
-                         : "a, b, i -> i == 0 | a != b",
-                    TN_IN(sorted, before, counted(build, n, 0)), TN_NO_ATTRS);
-    struct chosen c = unique_choose(build, first, attrs->size);
-    tn_array *number = build->expr(
-        build, "r -> r - 1",
-        TN_IN(build->op(build, "base.cumsum/1", TN_IN(cast(build, first, TN_I64)),
-                        tn_attrs("axis", 0))),
-        TN_NO_ATTRS);
-    tn_array *ones = with_shape(build, "base.broadcast_to/1",
-                                build->scalar(build, TN_I64, 1), ints_of(1, &n));
-    const tn_ints bound = {1, 1, {attrs->size}};
-    tn_array *zeros = build->op(build, "base.full/1", NULL, 0,
-                                tn_attrs("shape", &bound, "dtype", (int64_t)TN_I64));
-    results[UNIQUE_VALUES] =
-        unique_place(build, sorted, c.at, attrs->size, attrs->fill_value);
-    results[UNIQUE_INDICES] = unique_place(build, order, c.at, attrs->size, 0);
-    results[UNIQUE_INVERSE] = with_shape(build, "base.reshape/1",
-                                         unique_place(build, number, order, n, 0), shape);
-    results[UNIQUE_COUNTS] =
-        build->op(build, "base.scatter_add/1", TN_IN(zeros, number, ones), TN_NO_ATTRS);
-    results[UNIQUE_COUNT] = c.count;
+    const int64_t n = type->extent[0];
+    tn_array *values[2], *indices[2];
+    if (has_order || tn_is_complex(type->dtype)) {
+        order = unique_order(build, x, type->dtype);
+        if (n)
+            sorted = build->op(build, "base.take/1", TN_IN(x, order), TN_NO_ATTRS);
+    } else {
+        sorted = build->op(build, "base.sort/1", TN_IN(x), TN_NO_ATTRS);
+    }
+    tn_array *first = unique_first(build, sorted, attrs->equal_nan != 0);
+    status = build->op_n(build, "base.boolean_mask/1", TN_IN(sorted, first),
+                         tn_attrs("size", attrs->size, "fill_value", attrs->fill_value),
+                         values, 2);
+    results[UNIQUE_VALUES] = status ? NULL : values[0];
+    results[UNIQUE_COUNT] = status ? NULL : values[1];
+    results[UNIQUE_COUNTS] = unique_counts_of(build, first, n, attrs->size);
+    if (status == TN_OK && has_order) {
+        tn_array *number = build->expr(
+            build, "r -> r - 1",
+            TN_IN(build->op(build, "base.cumsum/1", TN_IN(cast(build, first, TN_I64)),
+                            tn_attrs("axis", 0))),
+            TN_NO_ATTRS);
+        status = build->op_n(build, "base.boolean_mask/1", TN_IN(order, first),
+                             tn_attrs("size", attrs->size), indices, 2);
+        results[UNIQUE_INDICES] = status ? NULL : indices[0];
+        results[UNIQUE_INVERSE] =
+            with_shape(build, "base.reshape/1", unique_place(build, number, order, n, 0),
+                       tn_extents(build, rule->inputs[0]));
+    }
     for (int32_t i = 0; i < UNIQUE_RESULTS; i++)
-        if (!results[i])
+        if (!results[i] && (has_order || (i != UNIQUE_INDICES && i != UNIQUE_INVERSE)))
             return TN_ERR_ARGUMENT;
-    return TN_OK;
+    return status;
 }
 
 #define VALUES                                                                             \
@@ -320,7 +384,7 @@ static tn_status unique_some(const tn_build *build, const tn_rule *rule, int32_t
                              tn_array **outputs)
 {
     tn_array *results[UNIQUE_RESULTS];
-    tn_status status = unique_results(build, rule, results);
+    tn_status status = unique_results(build, rule, which == UNIQUE_INVERSE, results);
     if (status)
         return status;
     outputs[0] = results[UNIQUE_VALUES];
@@ -332,7 +396,7 @@ static tn_status unique_some(const tn_build *build, const tn_rule *rule, int32_t
 
 DECOMPOSE(unique_all)
 {
-    return unique_results(build, rule, outputs);
+    return unique_results(build, rule, 1, outputs);
 }
 
 DECOMPOSE(unique_counts)

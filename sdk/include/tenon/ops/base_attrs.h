@@ -174,6 +174,15 @@ typedef struct tn_one_hot_attrs {
     int64_t dtype;       // TN_DTYPE_NONE: i64
 } tn_one_hot_attrs;
 
+// base.nonzero/1 (x): the indices of the nonzero elements, an output an axis, and their
+// number; base.boolean_mask/1 (x, mask): the elements of x where the mask is true, and
+// their number, both i64. The first `size` elements are kept, those behind the last one
+// filled, and the number may be more than the bound.
+typedef struct tn_bounded_attrs {
+    int64_t size;      // at least 0; required
+    double fill_value; // behind the last one; default 0
+} tn_bounded_attrs;
+
 // base.transpose/1 (x): axis i of the result is axis axes[i] of x, as numpy.transpose.
 typedef struct tn_transpose_attrs {
     tn_ints axes; // a permutation; not given: all axes in reverse order
