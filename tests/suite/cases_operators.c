@@ -451,6 +451,9 @@ const struct prim_case operator_cases[] = {
     {"nn.causal_conv1d", "second", F, 2, {{3, {1, 2, 3}}, {3, {2, 2, 2}}}, {{"axis", "1"}}, 0, NULL},
     {"nn.attention_with_sinks", "first", F, 4, {{3, {2, 3, 4}}, {3, {2, 5, 4}}, {3, {2, 5, 3}}, {1, {2}}}, {{0}}, 0, NULL},
     {"nn.attention_with_sinks", "second", F, 4, {{4, {2, 4, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {1, {4}}}, {{"is_causal", "true"}}, 0, NULL},
+    {"nn.attention_with_sinks", "a window", F, 4, {{4, {2, 4, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {1, {4}}}, {{"window", "2"}, {"soft_cap", "0.8"}}, 0, NULL},
+    {"nn.attention_with_sinks_grad", "first", F, 6, {{3, {2, 3, 4}}, {3, {2, 5, 4}}, {3, {2, 5, 3}}, {1, {2}}, {3, {2, 3, 3}}, {3, {2, 3, 3}}}, {{0}}, 0, NULL},
+    {"nn.attention_with_sinks_grad", "a window", F, 6, {{2, {3, 4}}, {2, {5, 4}}, {2, {5, 3}}, {1, {1}}, {2, {3, 3}}, {2, {3, 3}}}, {{"window", "2"}}, 0, NULL},
 };
 // clang-format on
 

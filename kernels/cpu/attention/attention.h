@@ -28,6 +28,7 @@ struct attention {
     int32_t kv;                            // of k and v; TN_U8: blocks of q8_0
     int64_t stored_size, element, kv_size; // bytes of an element
     const tn_tensor *mask, *lengths;       // NULL: not given
+    const tn_tensor *sinks;                // a score more for each head; or NULL
     const tn_tensor *slots;                // indices of k's and v's first axis; or NULL
     int64_t num_slots;                     // its extent
     int32_t batch_rank;                    // axes before those of heads
@@ -44,10 +45,10 @@ struct attention {
 };
 
 // A row of queries: keys [low, high) are seen by place; the greatest score so far, and the
-// sum of weights.
+// sum of weights. `sink`: the score of no key, minus infinity without one.
 struct attention_row {
     int64_t low, high, mask_at;
-    double most, sum;
+    double most, sum, sink;
 };
 
 // The matrices of a group of heads, and the length of its sequence.

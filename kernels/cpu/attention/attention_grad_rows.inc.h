@@ -65,6 +65,12 @@ static T NAME(share)(const struct attention_row *state)
     return state->sum == 0 ? 0 : (T)(1 / state->sum);
 }
 
+// What the sink of a row adds to the sum of its weights.
+static double NAME(sink_weight)(const struct attention_row *state)
+{
+    return state->sink == -INFINITY ? 0 : exp(state->sink - state->most);
+}
+
 // The weights of all keys of the block, which stay.
 static void NAME(weigh_all)(const struct attention_gradient *g,
                             const struct attention_grad_block *b)
@@ -83,9 +89,10 @@ static void NAME(weigh_all)(const struct attention_gradient *g,
         NAME(mask_row)(s, row, begin, end, b->low, state->mask_at);
         int64_t padded = NAME(pad_row)(row, begin, end, all) - begin;
         row += begin;
-        state->most = NAME(reduce_row)(s, CPU_REDUCE_MAX, -INFINITY, row, padded);
+        state->most = NAME(reduce_row)(s, CPU_REDUCE_MAX, state->sink, row, padded);
         NAME(exp_row)(s, row, padded, state->most);
-        state->sum = NAME(reduce_row)(s, CPU_REDUCE_SUM, 0, row, padded);
+        state->sum =
+            NAME(sink_weight)(state) + NAME(reduce_row)(s, CPU_REDUCE_SUM, 0, row, padded);
         NAME(scale_row)(s, row, end - begin, NAME(share)(state));
     }
 }
@@ -118,6 +125,10 @@ static void NAME(sum_weights)(const struct attention_gradient *g,
 {
     const struct attention *s = &g->of;
     int64_t begin[ATTENTION_ROW_BLOCK], end[ATTENTION_ROW_BLOCK];
+    for (int64_t i = 0; i < b->rows; i++) {
+        b->states[i].most = b->states[i].sink;
+        b->states[i].sum = NAME(sink_weight)(&b->states[i]);
+    }
     for (int64_t first = b->low; first < b->high; first += ATTENTION_KEY_BLOCK) {
         int64_t left = b->high - first;
         NAME(score_tile)
@@ -232,6 +243,11 @@ static void NAME(add_block)(const struct attention_gradient *g,
         else
             NAME(weigh_tile)(g, b, first, count);
         NAME(add_tile)(g, b, first, count, p, g->is_kept ? g->pitch : ATTENTION_KEY_BLOCK);
+    }
+    for (int64_t i = 0; i < b->rows && b->to_sinks; i++) {
+        const struct attention_row *state = &b->states[i];
+        ((T *)b->to_sinks)[i] =
+            (T)(-NAME(sink_weight)(state) * (double)NAME(share)(state) * b->shared[i]);
     }
     // Tiles have added without the scale.
     if (b->k_across)

@@ -97,14 +97,21 @@ static void NAME(add_parts)(const struct attention *s, struct attention_row *sta
         for (int64_t k = 0; k < s->width; k++)
             to[k] = (p > 0 ? to[k] : 0) + (scale == 0 ? 0 : from[k] * scale);
     }
+    state->most = most;
     state->sum = sum;
 }
 
-// Divides the sums of a row by that of its weights.
+// Divides the sums of a row by that of its weights, of which the sink's is one.
 static void NAME(divide)(const struct attention *s, const struct attention_row *state,
                          char *out)
 {
     T *to = (T *)out;
+    double sum = state->sum, scale = 1;
+    if (state->sink != -INFINITY) { // or NaN
+        const double most = state->most > state->sink ? state->most : state->sink;
+        scale = exp(state->most - most);
+        sum = sum * scale + exp(state->sink - most);
+    }
     for (int64_t k = 0; k < s->width; k++)
-        to[k] = state->sum == 0 ? 0 : to[k] / (T)state->sum;
+        to[k] = sum == 0 ? 0 : to[k] * (T)scale / (T)sum;
 }

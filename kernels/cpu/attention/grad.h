@@ -10,9 +10,11 @@ struct attention_gradient {
     struct attention of;
     const char *out, *gradient;
     char *dq, *dk, *dv, *sums, *lanes;
-    int64_t pitch; // elements from row to row of the weights that are kept
-    bool is_kept;  // weights of a block
-    bool has_sums; // of keys and values in scratch memory, not in the outputs
+    char *to_sinks; // what each query gives its sink, in the dtype that is computed in; or
+                    // NULL
+    int64_t pitch;  // elements from row to row of the weights that are kept
+    bool is_kept;   // weights of a block
+    bool has_sums;  // of keys and values in scratch memory, not in the outputs
 };
 
 // A block of rows, in the dtype that is computed in.
@@ -22,6 +24,7 @@ struct attention_grad_block {
     const char *k, *v; // as they are stored
     char *dq, *dk, *dv, *weights, *terms, *slopes, *wide_k, *wide_v;
     struct attention_row *states;
+    char *to_sinks; // of these rows, or NULL
     double *shared; // by all keys of a row: the sum of out times its gradient
     // Panels of the group, where tiles multiply and q has the scale; else NULL.
     const float *k_across, *k_along, *v_across;

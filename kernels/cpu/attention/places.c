@@ -60,6 +60,9 @@ struct attention_row attention_see(const struct attention *s,
     state.low = state.low < state.high ? state.low : state.high;
     int64_t head = unit->group * s->per_group + row / s->queries;
     state.mask_at = unit->mask_at + head * s->mask_head + query * s->mask_query;
+    state.sink = s->sinks ? tn_get_f64(s->sinks, s->sinks->layout.offset +
+                                                     head * s->sinks->layout.stride[0])
+                          : -INFINITY;
     return state;
 }
 

@@ -140,17 +140,26 @@ static tn_status attention_infer(const tn_infer *infer, tn_type *types)
     return check_all(infer, ATTENTION_MASK - 2, types);
 }
 
-static tn_status attention_grad_infer(const tn_infer *infer, tn_type *types)
+// Input `at` is `out`, and the next one its gradient.
+static tn_status check_out(const tn_infer *infer, uint32_t at, const tn_type *out)
 {
     static const char *const names[] = {"out", "gradient"};
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < 2 && status == TN_OK; i++) {
+        const tn_type *given = &infer->types[at + i];
+        status = check_dtype(infer->host, names[i], given, out->dtype);
+        if (status == TN_OK)
+            status = check_extents(infer->host, names[i], given, out->rank, out->extent);
+    }
+    return status;
+}
+
+static tn_status attention_grad_infer(const tn_infer *infer, tn_type *types)
+{
     tn_type out;
     tn_status status = check_all(infer, ATTENTION_MASK, &out);
-    for (uint32_t i = 0; i < 2 && status == TN_OK; i++) {
-        const tn_type *given = &infer->types[ATTENTION_OUT + i];
-        status = check_dtype(infer->host, names[i], given, out.dtype);
-        if (status == TN_OK)
-            status = check_extents(infer->host, names[i], given, out.rank, out.extent);
-    }
+    if (status == TN_OK)
+        status = check_out(infer, ATTENTION_OUT, &out);
     for (uint32_t i = 0; i < 3 && status == TN_OK; i++)
         types[i] = infer->types[i];
     return status;
@@ -312,16 +321,20 @@ static const tn_input_info sinks_inputs[] = {
     {"lengths", "as those of attention", TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
 };
 
+static tn_status check_sinks(const tn_infer *infer)
+{
+    const tn_type *q = &infer->types[0], *sinks = &infer->types[SINKS_SINKS];
+    int64_t heads = attention_extent(q, 3);
+    tn_status status = check_dtype(infer->host, "sinks", sinks, q->dtype);
+    return status ? status : check_extents(infer->host, "sinks", sinks, 1, &heads);
+}
+
 static tn_status attention_with_sinks_infer(const tn_infer *infer, tn_type *types)
 {
-    const tn_type *q = &infer->types[0], *sinks = &infer->types[3];
-    int64_t heads = attention_extent(q, 3);
     tn_type out;
     tn_status status = check_all(infer, 4, &out);
     if (status == TN_OK)
-        status = check_dtype(infer->host, "sinks", sinks, q->dtype);
-    if (status == TN_OK)
-        status = check_extents(infer->host, "sinks", sinks, 1, &heads);
+        status = check_sinks(infer);
     if (status == TN_OK)
         types[0] = out;
     return status;
@@ -335,6 +348,56 @@ const tn_primitive nn_attention_with_sinks = {
     .attrs = TN_ATTR_TABLE(tn_attention_attrs, attention_fields),
     .infer = attention_with_sinks_infer,
     .decompose = attention_with_sinks_decompose,
+    .vjp = attention_with_sinks_vjp,
+};
+
+static const tn_input_info sinks_grad_inputs[] = {
+    {"q", "queries: ..., heads, L, E", 0, TN_FLOAT_DTYPES},
+    {"k", "keys: ..., groups of heads, S, E", 0, TN_FLOAT_DTYPES},
+    {"v", "values: ..., groups of heads, S, F", 0, TN_FLOAT_DTYPES},
+    {"sinks", "heads: a score more for each, of no key", 0, TN_FLOAT_DTYPES},
+    {"out", "what attention_with_sinks gives: ..., heads, L, F", 0, TN_FLOAT_DTYPES},
+    {"gradient", "of out", 0, TN_FLOAT_DTYPES},
+    {"mask", "as that of attention", TN_INPUT_OPTIONAL, 0},
+    {"lengths", "as those of attention", TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
+};
+static const tn_output_info sinks_grad_outputs[] = {
+    {"dq", "gradient of q", TN_OUTPUT_OPTIONAL, 0},
+    {"dk", "gradient of k", TN_OUTPUT_OPTIONAL, 0},
+    {"dv", "gradient of v", TN_OUTPUT_OPTIONAL, 0},
+    {"slopes", "..., heads, L: what each query gives its sink", TN_OUTPUT_OPTIONAL, 0},
+};
+
+static tn_status attention_with_sinks_grad_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_type *q = &infer->types[0];
+    tn_type out;
+    tn_status status = check_all(infer, SINKS_MASK, &out);
+    if (status == TN_OK)
+        status = check_sinks(infer);
+    if (status == TN_OK)
+        status = check_out(infer, SINKS_OUT, &out);
+    if (status)
+        return status;
+    for (uint32_t i = 0; i < 3; i++)
+        types[i] = infer->types[i];
+    types[3] = *q;
+    types[3].rank--;
+    types[3].extent[types[3].rank] = 0;
+    types[3].dtype = tn_dtype_computed(q->dtype);
+    return TN_OK;
+}
+
+const tn_primitive nn_attention_with_sinks_grad = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "nn.attention_with_sinks_grad/1",
+    .doc =
+        "Derivatives of attention_with_sinks in q, k and v, and what queries give sinks.",
+    TN_INPUTS(sinks_grad_inputs),
+    TN_OUTPUTS(sinks_grad_outputs),
+    .attrs = TN_ATTR_TABLE(tn_attention_attrs, attention_fields),
+    .infer = attention_with_sinks_grad_infer,
+    .decompose = attention_with_sinks_grad_decompose,
 };
 
 const tn_primitive nn_attention_grad = {

@@ -8,6 +8,8 @@
 
 // Positions of the inputs of attention_grad; of attention those from MASK on are two less.
 enum attention_input { ATTENTION_OUT = 3, ATTENTION_GRADIENT, ATTENTION_MASK };
+// Of attention_with_sinks_grad.
+enum { SINKS_SINKS = 3, SINKS_OUT, SINKS_GRADIENT, SINKS_MASK };
 
 // Extent of axis `behind` the end: 1 is the last one.
 static inline int64_t attention_extent(const tn_type *type, int32_t behind)
@@ -25,11 +27,27 @@ tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
                               tn_array **outputs);
 tn_status attention_grad_decompose(const tn_build *build, const tn_rule *rule,
                                    tn_array **outputs);
-tn_status attention_with_sinks_decompose(const tn_build *build, const tn_rule *rule,
-                                         tn_array **outputs);
+tn_status attention_with_sinks_define(const tn_build *build, const tn_rule *rule,
+                                      tn_array **outputs);
+// Outputs but the last one; *out_weight: the weights of the sinks, ..., L, 1.
+tn_status attention_with_sinks_grad_define(const tn_build *build, const tn_rule *rule,
+                                           tn_array **outputs, tn_array **out_weight);
 // The gradient of an added mask, in the extents of the scores: it is of their size. `in`:
 // the inputs of attention_grad.
 tn_array *attention_mask_gradient(const tn_build *build, const tn_attention_attrs *attrs,
                                   tn_array *const in[7]);
+// The same with sinks. in: the inputs of attention_with_sinks_grad.
+tn_array *attention_with_sinks_mask_gradient(const tn_build *build,
+                                             const tn_attention_attrs *attrs,
+                                             tn_array *const in[8]);
+
+// attention_sinks.c
+tn_status attention_with_sinks_decompose(const tn_build *build, const tn_rule *rule,
+                                         tn_array **outputs);
+tn_status attention_with_sinks_grad_decompose(const tn_build *build, const tn_rule *rule,
+                                              tn_array **outputs);
+tn_status attention_with_sinks_vjp(const tn_build *build, const tn_rule *rule,
+                                   tn_array *const *cotangents, const uint64_t *wanted,
+                                   tn_array **gradients);
 
 #endif // NN_ATTENTION_H

@@ -174,8 +174,8 @@ static tn_array *sink_column(const struct attention *a)
     return as(a, with_shape(build, "base.reshape/1", a->sinks, rank, columns), a->computed);
 }
 
-// The softmax of scores, masked: what is not seen is minus infinity.
-static tn_array *weights(const struct attention *a, tn_array *scores)
+// Scores, masked: what is not seen is minus infinity.
+static tn_array *masked_scores(const struct attention *a, tn_array *scores)
 {
     const tn_build *build = a->build;
     if (a->mask) {
@@ -189,6 +189,14 @@ static tn_array *weights(const struct attention *a, tn_array *scores)
     if (sees)
         scores = build->expr(build, "s, m -> select(m, s, -inf)", TN_IN(scores, sees),
                              TN_NO_ATTRS);
+    return scores;
+}
+
+// Their softmax.
+static tn_array *weights(const struct attention *a, tn_array *scores)
+{
+    const tn_build *build = a->build;
+    scores = masked_scores(a, scores);
     if (a->sinks && a->keys > 0)
         return build->expr(build,
                            "s, k -> m = max(max(s), k); o = select(m > -inf, m, 0); "
@@ -215,8 +223,8 @@ tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
 }
 
 // The inputs: q, k, v, sinks, mask, lengths.
-tn_status attention_with_sinks_decompose(const tn_build *build, const tn_rule *rule,
-                                         tn_array **outputs)
+tn_status attention_with_sinks_define(const tn_build *build, const tn_rule *rule,
+                                      tn_array **outputs)
 {
     struct attention a = begin(build, rule->attrs, rule->inputs, rule->num_inputs, 4);
     a.sinks = rule->inputs[3];
@@ -267,19 +275,61 @@ tn_array *attention_mask_gradient(const tn_build *build, const tn_attention_attr
     return ungrouped(&a, ds, a.keys);
 }
 
+static tn_status matrix_gradients(const struct attention *a, tn_array *out,
+                                  tn_array *gradient, tn_array **outputs)
+{
+    const tn_build *build = a->build;
+    tn_array *p, *ds = score_gradient(a, out, gradient, 1, &p);
+    ds = build->expr(build, "s -> s * scale", TN_IN(ds), tn_attrs("scale", scale_of(a)));
+    int64_t depth = attention_extent(a->whole, 1);
+    ds = regrouped(a, as(a, ds, a->whole->dtype), 1, a->keys);
+    p = regrouped(a, as(a, p, a->whole->dtype), 1, a->keys);
+    outputs[0] = ungrouped(a, product(build, ds, a->in[1]), depth);
+    outputs[1] = product(build, flipped(build, ds), regrouped(a, a->in[0], 1, depth));
+    outputs[2] = product(build, flipped(build, p), regrouped(a, gradient, 1, a->width));
+    return outputs[0] && outputs[1] && outputs[2] ? TN_OK : TN_ERR_ARGUMENT;
+}
+
 tn_status attention_grad_decompose(const tn_build *build, const tn_rule *rule,
                                    tn_array **outputs)
 {
     struct attention a =
         begin(build, rule->attrs, rule->inputs, rule->num_inputs, ATTENTION_MASK);
-    tn_array *gradient = rule->inputs[ATTENTION_GRADIENT], *p;
-    tn_array *ds = score_gradient(&a, rule->inputs[ATTENTION_OUT], gradient, 1, &p);
-    ds = build->expr(build, "s -> s * scale", TN_IN(ds), tn_attrs("scale", scale_of(&a)));
-    int64_t depth = attention_extent(a.whole, 1);
-    ds = regrouped(&a, as(&a, ds, a.whole->dtype), 1, a.keys);
-    p = regrouped(&a, as(&a, p, a.whole->dtype), 1, a.keys);
-    outputs[0] = ungrouped(&a, product(build, ds, a.in[1]), depth);
-    outputs[1] = product(build, flipped(build, ds), regrouped(&a, a.in[0], 1, depth));
-    outputs[2] = product(build, flipped(build, p), regrouped(&a, gradient, 1, a.width));
-    return outputs[0] && outputs[1] && outputs[2] ? TN_OK : TN_ERR_ARGUMENT;
+    return matrix_gradients(&a, rule->inputs[ATTENTION_OUT],
+                            rule->inputs[ATTENTION_GRADIENT], outputs);
+}
+
+tn_array *attention_with_sinks_mask_gradient(const tn_build *build,
+                                             const tn_attention_attrs *attrs,
+                                             tn_array *const in[8])
+{
+    struct attention a = begin(build, attrs, in, 8, SINKS_MASK);
+    a.sinks = in[SINKS_SINKS];
+    return ungrouped(&a, score_gradient(&a, in[SINKS_OUT], in[SINKS_GRADIENT], 0, NULL),
+                     a.keys);
+}
+
+tn_status attention_with_sinks_grad_define(const tn_build *build, const tn_rule *rule,
+                                           tn_array **outputs, tn_array **out_weight)
+{
+    struct attention a =
+        begin(build, rule->attrs, rule->inputs, rule->num_inputs, SINKS_MASK);
+    a.sinks = rule->inputs[SINKS_SINKS];
+    tn_array *sinks = sink_column(&a), *scores = masked_scores(&a, capped(&a));
+    tn_type one = a.scores;
+    one.extent[one.rank - 1] = 1;
+    if (a.keys == 0) // nothing else is seen
+        *out_weight = with_shape(build, "base.broadcast_to/1",
+                                 build->scalar(build, a.computed, 1), one.rank, one.extent);
+    else
+        *out_weight = part_of_axis( // rows have it in each element
+            build,
+            build->expr(build,
+                        "s, k -> m = max(max(s), k); o = select(m > -inf, m, 0); "
+                        "d = sum(exp(s - o)) + exp(k - o); "
+                        "select(d == 0, 0, exp(k - o) / d)",
+                        TN_IN(scores, sinks), TN_NO_ATTRS),
+            one.rank - 1, 0, 1, 1);
+    return matrix_gradients(&a, rule->inputs[SINKS_OUT], rule->inputs[SINKS_GRADIENT],
+                            outputs);
 }

@@ -129,6 +129,7 @@
     X(scaled_dot_product_attention, "attention.c")                                         \
     X(attention_grad, "attention.c")                                                       \
     X(attention_with_sinks, "attention.c")                                                 \
+    X(attention_with_sinks_grad, "attention.c")                                            \
     X(recurrence, "layers/recurrence.c")                                                   \
     X(recurrence_steps, "layers/recurrence.c")                                             \
     X(recurrence_grad, "layers/recurrence.c")                                              \

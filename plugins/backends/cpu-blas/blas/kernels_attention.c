@@ -371,6 +371,16 @@ static tn_status attention(const tn_cpu_call *call)
     return run_attention(call, &s);
 }
 
+static tn_status attention_with_sinks(const tn_cpu_call *call)
+{
+    struct attention s = begin_attention(call);
+    if (count_units(&s) * s.width == 0)
+        return TN_OK;
+    attention_read_options(call, 4, &s);
+    s.sinks = &call->inputs[3];
+    return run_attention(call, &s);
+}
+
 static tn_status cached_attention(const tn_cpu_call *call)
 {
     const tn_quant_cached_attention_attrs *attrs = call->attrs;
@@ -399,6 +409,11 @@ static uint64_t attention_scratch(const tn_kernel_query *query)
 static int32_t attention_accepts(const tn_kernel_query *query)
 {
     return attention_is_taken(query, 3, 3);
+}
+
+static int32_t sinks_accept(const tn_kernel_query *query)
+{
+    return attention_is_taken(query, 4, 4);
 }
 
 // Keys and values of floats are of q's dtype.
@@ -434,6 +449,31 @@ const tn_kernel scaled_dot_product_attention_kernel = {
     .accepts = attention_accepts,
     .scratch_size = attention_scratch,
     .payload = &payload,
+};
+
+static const tn_operand_rule sinks_rules[] = {
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                  // q
+    {TN_FLOAT_DTYPES, TN_NEEDS_ROWS},                        // k
+    {TN_FLOAT_DTYPES, TN_NEEDS_ROWS},                        // v
+    {TN_FLOAT_DTYPES, TN_NEEDS_ANY},                         // sinks
+    {TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                       // lengths
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
+};
+static const tn_cpu_kernel sinks_payload = {
+    .struct_size = sizeof(tn_cpu_kernel),
+    .launch = attention_with_sinks,
+};
+const tn_kernel attention_with_sinks_kernel = {
+    .struct_size = sizeof(tn_kernel),
+    .primitive = "nn.attention_with_sinks/1",
+    .family = TN_FAMILY_CPU,
+    .name = "blocks",
+    .priority = 500,
+    TN_OPERANDS(sinks_rules),
+    .accepts = sinks_accept,
+    .scratch_size = attention_scratch,
+    .payload = &sinks_payload,
 };
 
 static const tn_operand_rule cached_rules[] = {

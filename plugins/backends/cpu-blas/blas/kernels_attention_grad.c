@@ -20,6 +20,7 @@
 #define MOST_KEPT (INT64_C(1) << 22)   // bytes of the weights of a block
 #define MOST_SUMS (INT64_C(1) << 28)   // bytes of the sums of parts, for more than one
 #define ITEMS 16                       // parts of groups: enough for as many threads
+#define SINKS 3                        // the input, and their output
 #define GRAIN 4096                     // elements of sums
 #define PANEL_ROWS 32                  // the least of a group for which panels are made
 #define MOST_PANELS (INT64_C(1) << 27) // bytes of all groups' panels
@@ -185,6 +186,9 @@ static void run_block(const struct attention_gradient *g, const struct attention
     b->out = widen(s, g->out, halves[1], row, b->rows, s->width);
     b->gradient = widen(s, g->gradient, halves[2], row, b->rows, s->width);
     b->dq = attention_is_half(s) ? halves[3] : dq;
+    b->to_sinks = g->to_sinks ? g->to_sinks + row * s->element : NULL;
+    if (b->to_sinks)
+        memset(b->to_sinks, 0, (size_t)(b->rows * s->element));
     memset(b->dq, 0, (size_t)(size * s->element));
     if (b->low < b->high)
         attention_add_gradients(g, b);
@@ -298,10 +302,11 @@ static int64_t sums_bytes(const struct attention_gradient *g)
     return g->has_sums ? count_groups(g) * g->of.parts * item_bytes(g) : 0;
 }
 
-static tn_status attention_grad(const tn_cpu_call *call)
+// `out`: the number of input `out`.
+static tn_status run_gradient(const tn_cpu_call *call, uint32_t out)
 {
-    struct attention_gradient g = {.out = first_element(&call->inputs[3]),
-                                   .gradient = first_element(&call->inputs[4]),
+    struct attention_gradient g = {.out = first_element(&call->inputs[out]),
+                                   .gradient = first_element(&call->inputs[out + 1]),
                                    .dq = first_element(&call->outputs[0]),
                                    .dk = first_element(&call->outputs[1]),
                                    .dv = first_element(&call->outputs[2]),
@@ -314,7 +319,11 @@ static tn_status attention_grad(const tn_cpu_call *call)
     const tn_layout in[] = {call->inputs[0].layout, call->inputs[1].layout,
                             call->inputs[2].layout};
     describe(in, call->attrs, &g);
-    attention_read_options(call, 5, s);
+    attention_read_options(call, out + 2, s);
+    if (out > SINKS) {
+        s->sinks = &call->inputs[SINKS];
+        g.to_sinks = first_element(&call->outputs[SINKS]);
+    }
     g.lanes = g.sums + sums_bytes(&g);
     if (count_groups(&g) == 0)
         return TN_OK;
@@ -337,6 +346,16 @@ static tn_status attention_grad(const tn_cpu_call *call)
     return TN_OK;
 }
 
+static tn_status attention_grad(const tn_cpu_call *call)
+{
+    return run_gradient(call, 3);
+}
+
+static tn_status attention_with_sinks_grad(const tn_cpu_call *call)
+{
+    return run_gradient(call, 4);
+}
+
 static uint64_t attention_grad_scratch(const tn_kernel_query *query)
 {
     struct attention_gradient g = {0};
@@ -352,6 +371,12 @@ static int32_t attention_grad_accepts(const tn_kernel_query *query)
 {
     const tn_layout *v = &query->inputs[2];
     return attention_is_taken(query, 5, 5) && v->extent[v->rank - 1] > 0;
+}
+
+static int32_t sinks_grad_accepts(const tn_kernel_query *query)
+{
+    const tn_layout *v = &query->inputs[2];
+    return attention_is_taken(query, 6, 6) && v->extent[v->rank - 1] > 0;
 }
 
 static const tn_operand_rule rules[] = {
@@ -378,4 +403,31 @@ const tn_kernel attention_grad_kernel = {
     .accepts = attention_grad_accepts,
     .scratch_size = attention_grad_scratch,
     .payload = &payload,
+};
+
+static const tn_operand_rule sinks_rules[] = {
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                  // q
+    {TN_FLOAT_DTYPES, TN_NEEDS_ROWS},                        // k
+    {TN_FLOAT_DTYPES, TN_NEEDS_ROWS},                        // v
+    {TN_FLOAT_DTYPES, TN_NEEDS_ANY},                         // sinks
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                  // out
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                  // gradient
+    {TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                       // lengths
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
+};
+static const tn_cpu_kernel sinks_payload = {
+    .struct_size = sizeof(tn_cpu_kernel),
+    .launch = attention_with_sinks_grad,
+};
+const tn_kernel attention_with_sinks_grad_kernel = {
+    .struct_size = sizeof(tn_kernel),
+    .primitive = "nn.attention_with_sinks_grad/1",
+    .family = TN_FAMILY_CPU,
+    .name = "blocks",
+    .priority = 500,
+    TN_OPERANDS(sinks_rules),
+    .accepts = sinks_grad_accepts,
+    .scratch_size = attention_grad_scratch,
+    .payload = &sinks_payload,
 };

@@ -144,6 +144,11 @@ typedef struct tn_rope_attrs {
 // output's gradient, which computes the scores again instead of keeping them. Kernels of
 // both have no buffer of L x S elements. Second derivatives, derivatives in forward mode
 // and the gradient of an added mask are those of the definition, which has.
+//
+// nn.attention_with_sinks/1 (q; k; v; sinks: H; optional mask; optional lengths): each head
+// has a score more, of no key, whatever a query sees: the softmax divides by exp(sink),
+// too. nn.attention_with_sinks_grad/1 (q, k, v, sinks, out, gradient, mask, lengths) -> q,
+// k, v, and ..., H, L: what each query gives its sink, in f32 for half floats.
 typedef struct tn_attention_attrs {
     double scale;      // of the scores; 0: 1 / sqrt(E)
     int64_t is_causal; // 1: a query sees keys up to its own position; default 0
