@@ -232,7 +232,13 @@ static void fold_unit(const struct fold *f, int64_t unit, uint32_t worker)
     for (int64_t i = 0; i < columns * f->rows_each; i++)
         acc[i] = f->start;
     fold_part(f, first, columns, from, to < count ? to : count, acc, worker);
-    for (int64_t i = 0; f->rows_each > 1 && i < columns; i++) {
+    bool is_sum = f->kind == CPU_REDUCE_SUM && tn_is_float(f->r.dtype);
+    for (int64_t k = 1; is_sum && k < f->rows_each; k++) // without a call for each
+        for (int64_t i = 0; i < columns; i++)
+            wide[i].f += wide[k * columns + i].f;
+    for (int64_t i = 0; f->rows_each > 1 && is_sum && i < columns; i++)
+        out[i] = wide[i];
+    for (int64_t i = 0; f->rows_each > 1 && !is_sum && i < columns; i++) {
         out[i] = wide[i];
         for (int64_t k = 1; k < f->rows_each; k++)
             add_accumulator(f, &out[i], &wide[k * columns + i]);

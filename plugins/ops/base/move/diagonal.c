@@ -92,22 +92,25 @@ static const tn_attr_field diag_fields[] = {
     TN_I64_FIELD(tn_diagonal_attrs, k, 0, "the diagonal; above 0: above the main one"),
 };
 
-// The matrix with x on diagonal k: row i has x at column i + k.
+// The matrix with x on diagonal k: row i has x at column i + k. Elements of the diagonal
+// are width + 1 apart, so that they are a column of rows that are one longer.
 static tn_status diag_matrix(const tn_build *build, tn_array *x, int64_t k, tn_array **out)
 {
-    int64_t n = build->type(x)->extent[0], width, from = k > 0 ? 0 : -k;
-    tn_array *zero = build->scalar(build, build->type(x)->dtype, 0);
-    if (k == INT64_MIN || !tn_checked_add_signed(n, k > 0 ? k : -k, &width))
+    int64_t n = build->type(x)->extent[0], width, longer, all;
+    if (k == INT64_MIN || !tn_checked_add_signed(n, k > 0 ? k : -k, &width) ||
+        !tn_checked_add_signed(width, 1, &longer) ||
+        !tn_checked_multiply_extents(width, longer, &all))
         return build->host->fail(
             build->host, TN_ERR_ARGUMENT,
             "%" PRId64 " elements on diagonal %" PRId64 " are no matrix", n, k);
-    // Row i of the result has element i - from of x, where there is one.
+    int64_t row = k < 0 ? -k - 1 : 0, column = k < 0 ? longer + k : k;
+    x = with_shape(build, "base.reshape/1", x, ints_of(2, (int64_t[]){n, 1}));
     x = build->op(build, "base.pad_constant/1", TN_IN(x),
-                  tn_attrs("before", TN_INTS(from), "after", TN_INTS(width - n - from)));
-    x = with_shape(build, "base.reshape/1", x, ints_of(2, (int64_t[]){width, 1}));
-    *out = build->expr(build, "x, z, i, j -> select(j - i == i64(k), x, z)",
-                       TN_IN(x, zero, counted(build, width, 1), counted(build, width, 0)),
-                       tn_attrs("k", k));
+                  tn_attrs("before", TN_INTS(row, column), "after",
+                           TN_INTS(width - n - row, width - column)));
+    x = with_shape(build, "base.reshape/1", x, ints_of(1, &all));
+    x = part_of_axis(build, x, 0, 0, 1, width * width);
+    *out = with_shape(build, "base.reshape/1", x, ints_of(2, (int64_t[]){width, width}));
     return built(*out);
 }
 

@@ -115,39 +115,47 @@ static tn_array *pad_border(const tn_build *build, tn_array *x, int32_t axis, in
     return with_shape(build, "base.broadcast_to/1", as_dtype(build, one, dtype), shape);
 }
 
-// Border elements of one axis of `x`, which has its border already, from elements between:
-// each is taken from there, and put in its place, which of a value that nobody else reads
-// copies the border alone.
+// Border elements at places `at` of an axis of x, whose n elements stand between: each is
+// one of these.
 static tn_array *pad_repeat(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
-                            const pad_attrs *attrs)
+                            tn_array *at, const pad_attrs *attrs)
+{
+    int64_t before = attrs->before.value[axis];
+    tn_array *from =
+        build->expr(build, "i -> i - before", TN_IN(at), tn_attrs("before", before));
+    from = build->expr(build, repeated[attrs->mode], TN_IN(from), tn_attrs("n", n));
+    from = build->expr(build, "i -> i + before", TN_IN(from), tn_attrs("before", before));
+    return build->op(build, "base.take/1", TN_IN(x, from), tn_attrs("axis", (int64_t)axis));
+}
+
+// The same in a mode from PAD_LINEAR_RAMP on: both sides.
+static tn_array *pad_sides(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
+                           const pad_attrs *attrs)
+{
+    int64_t before = attrs->before.value[axis], after = attrs->after.value[axis];
+    tn_array *between = part_of_axis(build, x, axis, before, 1, n), *parts[2];
+    uint64_t count = 0;
+    if (before)
+        parts[count++] = pad_border(build, between, axis, before, 0, attrs);
+    if (after)
+        parts[count++] = pad_border(build, between, axis, after, 1, attrs);
+    return joined(build, parts, count, axis);
+}
+
+// x, which has its border already, with that of one axis put in its place, which of a value
+// that nobody else reads copies the border alone. Where it is part of a later axis' border,
+// too, it is put there again.
+static tn_array *pad_axis(const tn_build *build, tn_array *x, int32_t axis, int64_t n,
+                          const pad_attrs *attrs)
 {
     int64_t before = attrs->before.value[axis], after = attrs->after.value[axis];
     tn_array *at = build->expr(build, "i -> i < before ? i : i + n",
                                TN_IN(counted(build, before + after, 0)),
                                tn_attrs("before", before, "n", n));
-    tn_array *from =
-        build->expr(build, "i -> i - before", TN_IN(at), tn_attrs("before", before));
-    from = build->expr(build, repeated[attrs->mode], TN_IN(from), tn_attrs("n", n));
-    from = build->expr(build, "i -> i + before", TN_IN(from), tn_attrs("before", before));
-    tn_array *border =
-        build->op(build, "base.take/1", TN_IN(x, from), tn_attrs("axis", (int64_t)axis));
+    tn_array *border = attrs->mode <= PAD_WRAP ? pad_repeat(build, x, axis, n, at, attrs)
+                                               : pad_sides(build, x, axis, n, attrs);
     return build->op(build, "base.scatter_set/1", TN_IN(x, at, border),
                      tn_attrs("axis", (int64_t)axis));
-}
-
-// x with one axis padded, in a mode from PAD_LINEAR_RAMP on.
-static tn_array *pad_axis(const tn_build *build, tn_array *x, int32_t axis,
-                          const pad_attrs *attrs)
-{
-    int64_t before = attrs->before.value[axis], after = attrs->after.value[axis];
-    tn_array *parts[3];
-    uint64_t count = 0;
-    if (before)
-        parts[count++] = pad_border(build, x, axis, before, 0, attrs);
-    parts[count++] = x;
-    if (after)
-        parts[count++] = pad_border(build, x, axis, after, 1, attrs);
-    return joined(build, parts, count, axis);
 }
 
 // Modes whose border depends on x: axis after axis.
@@ -160,13 +168,10 @@ static tn_status pad_from_elements(const tn_build *build, tn_array **x,
             return build->host->fail(build->host, TN_ERR_ARGUMENT,
                                      "axis %u has no elements: only mode constant pads it",
                                      i);
-    if (attrs->mode <= PAD_WRAP)
-        *x = pad_with_constant(build, *x, &attrs->before, &attrs->after, 0);
+    *x = pad_with_constant(build, *x, &attrs->before, &attrs->after, 0);
     for (uint32_t i = 0; i < shape.count && *x; i++)
         if (attrs->before.value[i] || attrs->after.value[i])
-            *x = attrs->mode <= PAD_WRAP
-                     ? pad_repeat(build, *x, (int32_t)i, shape.value[i], attrs)
-                     : pad_axis(build, *x, (int32_t)i, attrs);
+            *x = pad_axis(build, *x, (int32_t)i, shape.value[i], attrs);
     return built(*x);
 }
 
