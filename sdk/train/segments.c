@@ -29,7 +29,7 @@ static tn_status check_segments(tn_scope *scope, const char *function, uint64_t 
 
 // --- functions --------------------------------------------------------------------------
 
-struct segment {
+struct chain_segment {
     const tn_function_body *bodies;
     void *const *users; // NULL: all are NULL
     uint64_t first, end;
@@ -38,7 +38,7 @@ struct segment {
 static tn_status run_segment(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
                              tn_array **outputs, uint64_t num_outputs, void *user)
 {
-    const struct segment *s = user;
+    const struct chain_segment *s = user;
     tn_array **now = malloc((num_inputs + 1) * sizeof(*now));
     tn_status status = now ? TN_OK : TN_ERR_MEMORY;
     if (now)
@@ -72,8 +72,8 @@ tn_status tn_checkpoint_sequential(tn_scope *scope, const tn_function_body *bodi
                                "checkpoint_sequential: no inputs, or no place for outputs");
     tn_array *const *now = inputs;
     for (uint64_t i = 0; i < segments && status == TN_OK; i++) {
-        struct segment s = {bodies, users, segment_start(num_bodies, segments, i),
-                            segment_start(num_bodies, segments, i + 1)};
+        struct chain_segment s = {bodies, users, segment_start(num_bodies, segments, i),
+                                  segment_start(num_bodies, segments, i + 1)};
         status = segments > 1
                      ? tn_checkpoint_call(scope, run_segment, &s, now, num_inputs, outputs,
                                           num_inputs)

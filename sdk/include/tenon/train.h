@@ -379,6 +379,52 @@ TN_API tn_array *tn_jacobian(tn_scope *scope, tn_function_body body, void *user,
 TN_API tn_array *tn_hessian(tn_scope *scope, tn_function_body body, void *user,
                             tn_array *const *inputs, uint64_t num_inputs, uint64_t wrt);
 
+// --- functions for all extents ----------------------------------------------------------
+
+// A body that is traced for the extents of one call, and built for others without calling
+// it again:
+//
+//   tn_shapeless_create(runtime, body, NULL, 0, &shapeless);
+//   tn_function_create(runtime, tn_shapeless_body, shapeless, NULL, &f);
+//   tn_function_call(f, ...); // plans for each signature, traces for the first
+//
+// With the first call the body is traced for other extents, too, some four times for each
+// extent of its inputs that differs from the others: numbers of its operations that change
+// with an extent (those of a reshape, an arange, the divisor of a mean) are then functions
+// of it that fit all these traces, or the extent keeps its value: each call with another
+// one traces again. Extents that are equal in the first call stay equal, extents of 0 and 1
+// stay as they are, else the body is traced again for the new pattern.
+//
+// A body that builds other operations by its extents is found out where it does so within
+// what is tried (one more, and 2 and 257 times as many), and has to do so there. Devices
+// that it chooses (tn_scope_device) are not kept. It uses kept and retained arrays and its
+// inputs alone, as that of a tn_function does.
+//
+// Threads. Any; bodies are called by one at a time.
+typedef struct tn_shapeless tn_shapeless;
+
+// An extent that would keep its value is an error of the call.
+#define TN_SHAPELESS_STRICT ((uint32_t)1 << 0)
+
+// Gives what tn_shapeless_body takes as `user`. Keeps `user` until it is destroyed, behind
+// the functions that have it. `flags`: of TN_SHAPELESS_... TN_ERR_NOT_FOUND: the plugin of
+// graph files (org.tenon.graph) is not installed.
+TN_API tn_status tn_shapeless_create(tn_runtime *runtime, tn_function_body body, void *user,
+                                     uint32_t flags, tn_shapeless **out_shapeless);
+TN_API void tn_shapeless_destroy(tn_shapeless *shapeless); // NULL is fine
+
+// The body of a function: `user` is a tn_shapeless.
+TN_API tn_status tn_shapeless_body(tn_scope *scope, tn_array *const *inputs,
+                                   uint64_t num_inputs, tn_array **outputs,
+                                   uint64_t num_outputs, void *user);
+
+// How often the body was called so far.
+TN_API uint64_t tn_shapeless_traces(tn_shapeless *shapeless);
+
+// Which extents keep their value, and why, a line each: writes at most `size` bytes, the
+// NUL included, and gives the length of the whole.
+TN_API uint64_t tn_shapeless_why(tn_shapeless *shapeless, char *out, uint64_t size);
+
 #ifdef __cplusplus
 }
 #endif
