@@ -2,6 +2,8 @@
 // Emits launches of the kernels here, whose modules go by name.
 #include "launch.h"
 
+#include <tenon/ops/reference.h>
+
 const char *dtype_glsl(tn_dtype dtype)
 {
     return tn_dtype_name(dtype);
@@ -21,6 +23,13 @@ void kernel_divisor(uint64_t divisor, uint32_t out[2])
     uint64_t above = (UINT64_C(1) << bits) - divisor;
     out[0] = (uint32_t)((above << 32) / divisor + 1);
     out[1] = (bits > 0 ? 1 : 0) | (bits > 1 ? bits - 1 : 0) << 1;
+}
+
+void kernel_fill(tn_dtype dtype, double value, uint32_t out[4])
+{
+    tn_tensor fill = {out, {.dtype = dtype, .rank = 1, .extent = {1}}};
+    for (uint32_t i = 0; i < 16 / dtype_bytes(dtype); i++)
+        tn_set_f64(&fill, i, value);
 }
 
 const tn_vulkan_module *module_find(const tn_vulkan_module *modules, uint32_t count,

@@ -86,6 +86,8 @@ static inline void kernel_push_divisor(struct kernel_launch *launch, uint64_t di
     kernel_divisor(divisor, launch->push + launch->num_push);
     launch->num_push += 2;
 }
+// 16 bytes of a value's elements, one behind the other, however many move at once.
+void kernel_fill(tn_dtype dtype, double value, uint32_t out[4]);
 static inline void kernel_spec(struct kernel_launch *launch, uint32_t value)
 {
     uint32_t id = launch->num_constants++;

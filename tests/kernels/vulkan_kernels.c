@@ -157,6 +157,39 @@ Test(vulkan_kernels, regions_are_copied_to_their_places)
     run_checks();
 }
 
+// Borders of several axes, of whole and of odd numbers of elements, in one pass.
+Test(vulkan_kernels, borders_are_put_around)
+{
+    static const tn_pad_attrs borders[] = {
+        {.before = INTS(1, 1), .after = INTS(1, 1), .value = 3},
+        {.before = INTS(0, 4, 0), .after = INTS(300, 0, 0), .value = 1},
+        {.before = INTS(3, 0, 2, 0), .after = INTS(1, 0, 0, 0), .value = 0},
+        {.before = INTS(1, 2, 3, 4), .after = INTS(4, 3, 2, 1), .value = 120},
+        {.before = INTS(0, 2, 2, 0, 1), .after = INTS(0, 2, 2, 0, 3), .value = 7}};
+    static const tn_dtype dtypes[] = {TN_F32, TN_F16,  TN_COMPLEX64,  TN_U8,
+                                      TN_I64, TN_BOOL, TN_COMPLEX128, TN_F8_E5M2};
+    for (size_t i = 0; i < sizeof(borders) / sizeof(borders[0]); i++) {
+        for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d += 1 + i % 2) {
+            tn_layout x[] = {LAYOUT(dtypes[d], 255, 259), LAYOUT(dtypes[d], 37, 8, 64),
+                             LAYOUT(dtypes[d], 15, 7, 32, 20),
+                             LAYOUT(dtypes[d], 16, 9, 31, 17),
+                             LAYOUT(dtypes[d], 3, 20, 20, 6, 9)};
+            tn_layout out = x[i];
+            for (int32_t axis = 0; axis < out.rank; axis++)
+                out.extent[axis] +=
+                    borders[i].before.value[axis] + borders[i].after.value[axis];
+            add_check(&(struct application){
+                .primitive = "base.pad_constant/1",
+                .attrs = &borders[i],
+                .num_inputs = 1,
+                .operands = {x[i], row_major(dtypes[d], out.rank, out.extent)},
+                .limit = 100,
+                .exact = true});
+        }
+        run_checks();
+    }
+}
+
 Test(vulkan_kernels, parts_begin_where_an_array_says)
 {
     static const tn_dynamic_slice_attrs sizes = {.sizes = INTS(2, 1, 6)};

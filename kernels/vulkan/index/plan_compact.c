@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <tenon/checked.h>
 #include <tenon/ops/base_attrs.h>
-#include <tenon/ops/reference.h>
 
 // The same constants as in compact.comp.
 #define GROUP 256
@@ -204,10 +203,7 @@ static tn_status boolean_mask_plan(const tn_vulkan_plan *plan)
     struct compact_last last = {.inner = c.inner / by,
                                 .in_offset = (uint64_t)x->offset / by,
                                 .out_offset = (uint64_t)out->offset / by};
-    // The fill, as often as an element that moves has it.
-    tn_tensor fill = {last.fill, {.dtype = x->dtype, .rank = 1, .extent = {1}}};
-    for (uint32_t i = 0; i < MOST_MOVED / bytes; i++)
-        tn_set_f64(&fill, i, attrs->fill_value);
+    kernel_fill(x->dtype, attrs->fill_value, last.fill);
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "compact_take_%u", (uint32_t)by * bytes);
     tn_status status = plan_places(plan, &c);

@@ -336,19 +336,30 @@ static tn_array *histogram_at(const tn_build *build, tn_array *x, tn_array *edge
 
 // The same for edges of equal distance, in one step, as NumPy finds them: the bin by the
 // distance from the first edge, or the one beside it where the edges, computed as above,
-// say so.
+// say so. What all elements share is computed once; `g` keeps differences of the least
+// numbers from being lost in it.
 static tn_array *histogram_at_distance(const tn_build *build, tn_array *x,
                                        tn_array *const range[2], int64_t bins)
 {
+    static const char *const shared[] = {
+        "lo, hi -> lo == hi ? lo - 0.5 : lo", "lo, hi -> lo == hi ? hi + 0.5 : hi",
+        "l, h -> h - l < 1e-200 ? 1e200 : 1.0", "l, h -> (h - l) / f64(bins)",
+        "l, h -> f64(bins) / ((h - l) * (h - l < 1e-200 ? 1e200 : 1.0))"};
+    tn_array *of_all[5]; // l, h, g, w, s
+    for (int i = 0; i < 5; i++)
+        of_all[i] =
+            build->expr(build, shared[i],
+                        TN_IN(i < 2 ? range[0] : of_all[0], i < 2 ? range[1] : of_all[1]),
+                        i < 3 ? (tn_attr_list)TN_NO_ATTRS : tn_attrs("bins", bins));
     return build->expr(
         build,
-        "x, lo, hi -> " WITH_RANGE
-        "t = f64(x); w = (h - l) / f64(bins); in = t >= l & t < h; "
-        "p = min(in ? i64(floor((t - l) / (h - l) * f64(bins))) : 0, bins - 1); "
+        "x, l, h, g, w, s -> t = f64(x); in = t >= l & t < h; "
+        "p = min(in ? i64(floor((t - l) * g * s)) : 0, bins - 1); "
         "q = t < l + f64(p) * w ? p - 1 : p + 1 < bins & t >= l + f64(p + 1) * w ? p + 1 : "
         "p; "
         "in ? max(q, 0) : t == h ? bins - 1 : bins",
-        TN_IN(x, range[0], range[1]), tn_attrs("bins", bins));
+        TN_IN(x, of_all[0], of_all[1], of_all[2], of_all[3], of_all[4]),
+        tn_attrs("bins", bins));
 }
 
 DECOMPOSE(histogram)
