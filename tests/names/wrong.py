@@ -170,6 +170,19 @@ channel_shuffle(ones([1, 5]), 2)|groups is 2 and x has 5 channels
 unfold(ones([1, 3, 3, 1]), [4])|a window reaches over 4 elements, expected no more than the 3 of an axis with its padding
 unfold(ones([1, 3, 3, 1]), [2], stride=[-1])|stride is -1, expected at least 1 and at most 2147483647
 unfold(ones([1, 3, 3, 1]), [2], dilation=[0])|dilation is 0, expected at least 1 and at most 2147483647
+resample2d(ones([1, 2, 2, 1]), extent=[0])|extent is 0, expected at least 1 and at most 2147483647
+resample2d(ones([1, 0, 2, 1]), extent=[3])|x has no elements along axis 1, expected at least 1
+resample2d(ones([1, 2, 2, 1]), extent=[3], row_step=-1)|a step is -1, expected 0 to 2147483647
+conv1d(ones([1, 3, 2]), ones([2, 2, 2]), stride=[-1])|stride is -1, expected at least 1 and at most 2147483647
+conv1d(ones([1, 3, 2]), ones([2, 2, 2]), dilation=[-1])|dilation is -1, expected at least 1
+conv1d(ones([1, 3, 2]), ones([2, 2, 2]), padding=[-1])|padding is -1, expected at least 0
+conv1d(ones([1, 3, 2]), ones([2, 0, 2]))|w has no elements, expected at least 1 along axis 1
+conv2d(ones([1, 4, 4, 3]), ones([2, 3, 3, 2]), groups=2)|x has 3 channels, w takes 2 and has 2 filters: expected groups of them, groups is 2
+conv2d(ones([1, 4, 4, 4]), ones([4, 3, 3, 4]), groups=-2)|x has 4 channels, w takes 4 and has 4 filters: expected groups of them, groups is -2
+conv3d(ones([1, 3, 3, 3, 2]), ones([2, 4, 2, 2, 2]))|w has 4 elements along D, which reach over 4, expected no more than the 3 of x with its padding
+avg_pool1d(ones([1, 4, 1]), window=2, stride=-1)|stride is -1, expected at least 1
+avg_pool2d(ones([1, 4, 4, 1]), window=[0, 2])|window is 0, expected at least 1
+batch_norm(ones([0, 3]), training=true)|x has 0 elements a channel, expected more than 1 in training
 unfold(ones([1, 1, 1, 1, 1]), [1], padding=[1000000])|all windows together have 8.00001e+18 elements, expected at most 2^48
 adaptive_max_pool3d_with_indices(ones([1, 1, 1, 1, 1]), output_size=[2000000000])|all windows together have 6.4e+28 elements, expected at most 2^48
 max_unpool3d(ones([1, 2, 2, 2, 1]), zeros([1, 2, 2, 2, 1], dtype=i64), window=[1], stride=[2000000000])|all windows together have 8e+27 elements, expected at most 2^48

@@ -128,9 +128,15 @@ void coverage_test(struct suite *s)
 {
     if (s->only || !test_begin(s, "every primitive has a test"))
         return;
-    cover("base.print");           // for its effect: tests/tools/eval.py
-    cover("nn.mean_pool2d");       // avg_pool2d is made of it
-    cover("nn.mean_pool2d_input"); // its derivative
+    cover("base.print");                   // for its effect: tests/tools/eval.py
+    cover("nn.mean_pool2d");               // avg_pool2d is made of it
+    cover("nn.mean_pool2d_input");         // its derivative
+    cover("nn.resample2d");                // interpolate is made of it
+    cover("nn.resample2d_input");          // its derivative
+    cover("nn.recurrence");                // lstm, gru and rnn are made of it
+    cover("nn.recurrence_steps");          // likewise, with what derivatives need
+    cover("nn.recurrence_grad");           // their derivative
+    cover("nn.attention_with_sinks_grad"); // tests/python
     const char *const *ids = tn_primitive_names(s->runtime);
     for (uint32_t i = 0; ids && ids[i]; i++) {
         bool ours = strncmp(ids[i], "base.", 5) == 0 || strncmp(ids[i], "nn.", 3) == 0;

@@ -51,6 +51,64 @@ static void pool_add_f32(float *acc, const float *x, int64_t pixels, int64_t cha
         add_into_f32(acc, x, channels);
 }
 
+static void blend_f32(float *out, const float *x, const int32_t *places,
+                      const float *weights, int64_t taps, int64_t step, int64_t n)
+{
+    const float *a = x + (taps > 0 ? places[0] * step : 0);
+    const float *b = x + (taps > 1 ? places[1] * step : 0);
+    if (taps == 0) {
+        VECTORIZE for (int64_t j = 0; j < n; j++)
+        {
+            out[j] = 0;
+        }
+    } else if (taps == 1) {
+        VECTORIZE for (int64_t j = 0; j < n; j++)
+        {
+            out[j] = a[j] * weights[0];
+        }
+    } else {
+        VECTORIZE for (int64_t j = 0; j < n; j++)
+        {
+            out[j] = a[j] * weights[0] + b[j] * weights[1];
+        }
+    }
+    for (int64_t k = 2; k < taps; k++) {
+        const float *c = x + places[k] * step;
+        VECTORIZE for (int64_t j = 0; j < n; j++)
+        {
+            out[j] += c[j] * weights[k];
+        }
+    }
+}
+
+static void blend_points_f32(float *out, const float *x, const int32_t *starts,
+                             const int32_t *places, const float *weights, int64_t each,
+                             int64_t n)
+{
+    if (each == 1) {
+        VECTORIZE for (int64_t i = 0; i < n; i++)
+        {
+            out[i] = x[places[i]] * weights[i];
+        }
+        return;
+    }
+    if (each == 2) {
+        VECTORIZE for (int64_t i = 0; i < n; i++)
+        {
+            out[i] = x[places[2 * i]] * weights[2 * i] +
+                     x[places[2 * i + 1]] * weights[2 * i + 1];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int32_t k = starts[i], end = starts[i + 1];
+        float sum = k < end ? x[places[k]] * weights[k] : 0;
+        for (k++; k < end; k++)
+            sum += x[places[k]] * weights[k];
+        out[i] = sum;
+    }
+}
+
 static void scale_into_f32(float *acc, const float *x, int64_t n, float factor)
 {
     VECTORIZE for (int64_t i = 0; i < n; i++)
@@ -101,5 +159,7 @@ const struct cpu_conv_kernels V(cpu_conv) = {
     .pool_max_f32 = pool_max_f32,
     .pool_add_f32 = pool_add_f32,
     .pool_share_f32 = pool_share_f32,
+    .blend_f32 = blend_f32,
+    .blend_points_f32 = blend_points_f32,
     .pool_grad_f32 = pool_grad_f32,
 };

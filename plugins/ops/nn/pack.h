@@ -135,6 +135,8 @@
     X(recurrence_grad, "layers/recurrence.c")                                              \
     X(mean_pool2d, "images/mean_pool.c")                                                   \
     X(mean_pool2d_input, "images/mean_pool.c")                                             \
+    X(resample2d, "images/resample.c")                                                     \
+    X(resample2d_input, "images/resample.c")                                               \
     X(relu6, "functions/activations.c")                                                    \
     X(relu2, "functions/activations.c")                                                    \
     X(selu, "functions/activations.c")                                                     \

@@ -85,6 +85,8 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(max_pool2d_grad, "ops/kernels_pool.c")                                               \
     X(mean_pool2d, "ops/kernels_mean_pool.c")                                              \
     X(mean_pool2d_input, "ops/kernels_mean_pool.c")                                        \
+    X(resample2d, "ops/kernels_resample.c")                                                \
+    X(resample2d_input, "ops/kernels_resample.c")                                          \
     X(recurrence, "ops/kernels_recurrence.c")                                              \
     X(recurrence_grad, "ops/kernels_recurrence.c")                                         \
     X(take, "ops/kernels_index.c")                                                         \

@@ -5,6 +5,7 @@
 #define NN_IMAGES_H
 
 #include "../pack.h"
+#include <tenon/ops/resample.h>
 
 #define MOST_SPATIAL 3 // axes between those of images and channels
 
@@ -48,6 +49,17 @@ tn_array *channels_back(const tn_build *build, tn_array *x, int32_t n, int64_t a
 // 0 count as 0.
 tn_array *padded_images(const tn_build *build, tn_array *x, int32_t n,
                         const struct spatial axes[MOST_SPATIAL], double value);
+
+// An axis: its extents, and how far apart results are in elements of x.
+struct resampled_axis {
+    int64_t in, out;
+    double step;
+};
+
+// x with `n` axes from `first` on resampled (resample.c): columns and rows, then depth.
+tn_array *resampled(const tn_build *build, tn_array *x, int32_t n, int32_t first,
+                    const struct resampled_axis axes[MOST_SPATIAL], int64_t mode,
+                    int64_t align_corners);
 
 #define AXIS_FIELD(type)                                                                   \
     TN_I64_FIELD(type, axis, -1, "of channels: the last one, or 1, as PyTorch has it")

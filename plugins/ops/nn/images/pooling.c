@@ -233,26 +233,6 @@ static tn_array *gathered_windows(const tn_build *build, tn_array *x,
     return build->op(build, "base.take/1", TN_IN(x, places), tn_attrs("axis", (int64_t)1));
 }
 
-// The mean of each gathered window, of elements up to its end.
-static tn_array *gathered_means(const tn_build *build, tn_array *windows,
-                                const struct spatial *a, int64_t most)
-{
-    tn_dtype dtype = dtype_of(build, windows), wide = tn_dtype_computed(dtype);
-    tn_array *counts = build->expr(
-        build, "i -> ((i + 1) * size + out - 1) // out - i * size // out",
-        TN_IN(counted(build, a->out, 3)), tn_attrs("size", a->size, "out", a->out));
-    if (wide != dtype)
-        windows = cast(build, windows, wide);
-    tn_array *kept =
-        build->expr(build, "x, n, k -> select(k < n, x, 0)",
-                    TN_IN(windows, counts, counted(build, most, 2)), TN_NO_ATTRS);
-    tn_array *sums = build->op(build, "base.sum/1", TN_IN(kept),
-                               tn_attrs("axis", TN_INTS(2), "keepdims", (int64_t)1));
-    tn_array *means = build->expr(build, "s, n -> s / n",
-                                  TN_IN(sums, cast(build, counts, wide)), TN_NO_ATTRS);
-    return wide != dtype ? cast(build, means, dtype) : means;
-}
-
 // The most elements that a window has.
 static int64_t size_of_divided(const struct spatial *a)
 {
@@ -273,9 +253,6 @@ static tn_array *divided_axis(const tn_build *build, tn_array *x, const struct s
     if (a->size % a->out) {
         int64_t most = size_of_divided(a);
         tn_array *windows = gathered_windows(build, x, a, most);
-        if (!how->is_max)
-            return with_shape(build, "base.reshape/1",
-                              gathered_means(build, windows, a, most), 4, shape);
         int64_t flat[4] = {shape[0], a->out * most, shape[2], shape[3]};
         x = with_shape(build, "base.reshape/1", windows, 4, flat);
         plane[0].size = flat[1];
@@ -322,6 +299,18 @@ static tn_status adaptive_pool(const tn_build *build, const tn_rule *rule, int32
         return pool_places(build, rule, n, axes, &ends, 1, outputs);
     if (divides)
         x = pooled_axes(build, x, ends.images, ends.channels, n, axes, &how);
+    if (!divides && !is_max) {
+        struct resampled_axis parts[MOST_SPATIAL] = {{0}};
+        for (int32_t i = 0; i < n; i++)
+            parts[i] = (struct resampled_axis){axes[i].size, out[i], 0};
+        outputs[0] = resampled(build, x, n, ends.first, parts, TN_RESAMPLE_PARTS, 0);
+        return built(outputs[0]);
+    }
+    // Rows of all channels are gathered faster than elements.
+    if (!divides) {
+        x = channels_last(build, x, n, attrs->axis);
+        ends = ends_of(build, x, n, -1);
+    }
     for (int32_t i = n - 1; i >= 0 && !divides; i--) {
         int64_t shape[4] = {ends.images, axes[i].size, 1, ends.channels};
         for (int32_t k = 0; k < n; k++)
@@ -330,6 +319,8 @@ static tn_status adaptive_pool(const tn_build *build, const tn_rule *rule, int32
                          &how);
     }
     outputs[0] = with_ends(build, x, &ends, n, axes);
+    if (!divides)
+        outputs[0] = channels_back(build, outputs[0], n, attrs->axis);
     return built(outputs[0]);
 }
 

@@ -59,6 +59,18 @@ typedef struct tn_mean_pool2d_attrs {
     int64_t divisor;       // what sums are divided by; 0: the elements that count
 } tn_mean_pool2d_attrs;
 
+// nn.resample2d/1 (x: N,H,W,C) -> N,extent,C: rows, then columns, of which each is made of
+// others by places and weights that depend on its number alone (<tenon/ops/resample.h>):
+// what interpolation and adaptive means are made of. nn.resample2d_input/1 (gradient) ->
+// N,extent,C, the images, is its transpose. Steps of 0 are x's extent over the result's.
+typedef struct tn_resample2d_attrs {
+    tn_ints extent;        // rows and columns of the result; required
+    double row_step;       // of x's rows from one of the result to the next; default 0
+    double column_step;    // likewise
+    int64_t mode;          // TN_RESAMPLE_...; default linear
+    int64_t align_corners; // of linear and cubic: result 0 is element 0; default 0
+} tn_resample2d_attrs;
+
 // nn.softmax/1 (x): exp(x) / sum(exp(x)) along an axis. nn.log_softmax/1 (x): its
 // logarithm, x - log(sum(exp(x))). Both subtract the maximum first, so that exp does not
 // overflow. Of integers they are f64.
