@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The gamma distribution by the method of Marsaglia and Tsang (2000, "A simple method for
-// generating gamma variables"): numbers are drawn until every element has taken one. What
-// is made of gamma numbers, beta and dirichlet, is made of their logarithms, which do not
-// vanish for small shapes.
+// generating gamma variables"): numbers are drawn until every element has taken one. So
+// many are drawn in a row that few arrays need more, since a loop waits for its device.
+// What is made of gamma numbers, beta and dirichlet, is made of their logarithms, which do
+// not vanish for small shapes.
 #include "pack.h"
 
 // --- loops ------------------------------------------------------------------------------
@@ -12,7 +13,11 @@ static tn_status any_left(const tn_build *build, tn_array *const *inputs,
                           void *user)
 {
     (void)num_inputs, (void)num_outputs, (void)user;
-    outputs[0] = build->op(build, "base.any/1", TN_IN(inputs[0]), TN_NO_ATTRS);
+    tn_array *left = inputs[0];
+    const tn_type *type = build->type(left);
+    if (type && type->dtype != TN_BOOL)
+        left = build->expr(build, "x -> x == 0", TN_IN(left), TN_NO_ATTRS);
+    outputs[0] = build->op(build, "base.any/1", TN_IN(left), TN_NO_ATTRS);
     return built(outputs[0]);
 }
 
@@ -41,35 +46,77 @@ tn_status loop_while_any(const tn_build *build, tn_build_body body, void *user,
 
 // --- gamma ------------------------------------------------------------------------------
 
-// With d = a - 1/3 and a normal number x, d v = d (1 + x / sqrt(9 d))^3 is a gamma number
-// where log(u) < x^2 / 2 + d - d v + d log(v): at least 95 of 100 times for a >= 1.
-// Carried: which elements are left, the key, log(v). A constant: d.
-static tn_status next_gamma(const tn_build *build, tn_array *const *inputs,
-                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
-                            void *user)
+// With d = a - 1/3, a normal number x and t = 1 + x / sqrt(9 d), d t^3 is a gamma number
+// where log(u) < x^2 / 2 + d - d t^3 + d log(t^3): at least 95 of 100 times for a >= 1.
+// Elements hold t, or 0 until they have one, and draw no more then. e = x / sqrt(2), and
+// c = sqrt(2 / (9 d)). Below 0 the logarithm is NaN, and nothing is taken.
+#define TAKE                                                                               \
+    "r = 1 + e * c; q = e * e + d * (1 - r * r * r + 3 * log(r)) - log_u; "                \
+    "t > 0 ? t : f32(q > 0) * r"
+// e and u of one word each, which 64 bits have.
+#define TAKE_OF_BITS                                                                       \
+    "t, w, d, c -> e = erfinv(max(f32(u32(w >> 32) >> 9) * 2.384185791015625e-7 + low, "   \
+    "low)); log_u = log(1 - f32(u32(w) >> 9) * 1.1920928955078125e-7); " TAKE
+#define TAKE_WIDE "t, x, u, d, c -> e = x * 0.7071067811865476; log_u = log1p(-u); " TAKE
+
+static tn_array *split_row(const tn_build *build, tn_array *keys, int64_t row)
 {
-    const struct drawn *s = user;
-    (void)num_inputs, (void)num_outputs;
-    tn_array *left = inputs[0], *key = inputs[1], *log_v = inputs[2], *d = inputs[3];
+    const tn_ints two = {1, 1, {2}};
+    return random_with_shape(
+        build, "base.reshape/1",
+        build->op(build, "base.slice/1", TN_IN(keys),
+                  tn_attrs("start", TN_INTS(row), "stop", TN_INTS(row + 1))),
+        &two);
+}
+
+static tn_array *next_gamma(const tn_build *build, const struct drawn *s, tn_array *key,
+                            tn_array *t, tn_array *d, tn_array *c)
+{
+    if (s->dtype != TN_F64)
+        return build->expr(
+            build, TAKE_OF_BITS,
+            TN_IN(t,
+                  draw_numbers(build, "random.bits/1", key, &s->shape, TN_U64, s->layout),
+                  d, c),
+            tn_attrs("low", -below_one(s->dtype)));
     tn_array *x = draw_numbers(build, "random.standard_normal/1",
-                               split_key(build, key, 3, 1, s->layout), &s->shape, s->dtype,
+                               split_key(build, key, 2, 0, s->layout), &s->shape, s->dtype,
                                s->layout);
     tn_array *u =
-        draw_numbers(build, "random.random/1", split_key(build, key, 3, 2, s->layout),
+        draw_numbers(build, "random.random/1", split_key(build, key, 2, 1, s->layout),
                      &s->shape, s->dtype, s->layout);
-    tn_array *root =
-        build->expr(build, "x, d -> 1 + x * (1 / 3) * rsqrt(d)", TN_IN(x, d), TN_NO_ATTRS);
-    tn_array *takes = build->expr(
-        build,
-        "left, x, u, t, d -> left & t > 0 & "
-        "log1p(-u) < 0.5 * x * x + d - d * (t * t * t) + 3 * d * log(t > 0 ? t : 1)",
-        TN_IN(left, x, u, root, d), TN_NO_ATTRS);
-    outputs[0] =
-        build->expr(build, "left, takes -> left & !takes", TN_IN(left, takes), TN_NO_ATTRS);
-    outputs[1] = split_key(build, key, 3, 0, s->layout);
-    outputs[2] = build->expr(build, "takes, t, v -> takes ? 3 * log(takes ? t : 1) : v",
-                             TN_IN(takes, root, log_v), TN_NO_ATTRS);
-    return built(outputs[0]) || built(outputs[1]) ? TN_ERR_ARGUMENT : built(outputs[2]);
+    return build->expr(build, TAKE_WIDE, TN_IN(t, x, u, d, c), TN_NO_ATTRS);
+}
+
+// So many tries leave an element in few arrays: of 25 elements one is left each time.
+static int64_t first_tries(const tn_ints *shape)
+{
+    double count = 1;
+    for (uint32_t i = 0; i < shape->count; i++)
+        count *= (double)shape->value[i];
+    return (int64_t)fmax(1, ceil(log(fmax(1, count)) / log(25)));
+}
+
+// Carried: t of each element, and the key. Constants: d and c.
+static tn_status draw_gammas(const tn_build *build, const struct drawn *s, int64_t tries,
+                             tn_array *const *inputs, tn_array **outputs)
+{
+    tn_array *keys = build->op(build, "random.split/1", TN_IN(inputs[1]),
+                               tn_attrs("num", tries + 1, "layout", s->layout));
+    outputs[0] = inputs[0];
+    for (int64_t i = 0; i < tries; i++)
+        outputs[0] = next_gamma(build, s, split_row(build, keys, i), outputs[0], inputs[2],
+                                inputs[3]);
+    outputs[1] = split_row(build, keys, tries);
+    return built(outputs[0]) ? TN_ERR_ARGUMENT : built(outputs[1]);
+}
+
+static tn_status next_gammas(const tn_build *build, tn_array *const *inputs,
+                             uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
+                             void *user)
+{
+    (void)num_inputs, (void)num_outputs;
+    return draw_gammas(build, user, 2, inputs, outputs);
 }
 
 tn_array *log_gamma_numbers(const tn_build *build, const struct drawn *s, tn_array *key,
@@ -79,19 +126,25 @@ tn_array *log_gamma_numbers(const tn_build *build, const struct drawn *s, tn_arr
     // 0, nothing would ever be taken: these elements are NaN.
     tn_array *d = build->expr(build, "a -> (a > 0 ? (a < 1 ? a + 1 : a) : 1) - 1 / 3",
                               TN_IN(a), TN_NO_ATTRS);
-    tn_array *left = build->expr(build, "a -> a > 0 & a < inf", TN_IN(a), TN_NO_ATTRS);
-    tn_array *zero = build->op(build, "base.full/1", NULL, 0,
-                               tn_attrs("shape", &s->shape, "dtype", (int64_t)s->dtype));
-    tn_array *carried[] = {left, split_key(build, key, 2, 0, s->layout), zero, d};
-    tn_array *results[3] = {NULL};
-    if (loop_while_any(build, next_gamma, (void *)s, carried, 3, 4, results))
+    tn_array *none =
+        build->expr(build, "a -> a > 0 & a < inf ? 0 * a : 1", TN_IN(a), TN_NO_ATTRS);
+    tn_array *c =
+        build->expr(build, "d -> 0.4714045207910317 / sqrt(d)", TN_IN(d), TN_NO_ATTRS);
+    tn_array *carried[] = {none, split_key(build, key, 2, 0, s->layout), d, c};
+    tn_array *results[2] = {NULL};
+    if (draw_gammas(build, s, first_tries(&s->shape), carried, results))
+        return NULL;
+    carried[0] = results[0];
+    carried[1] = results[1];
+    if (loop_while_any(build, next_gammas, (void *)s, carried, 2, 4, results))
         return NULL;
     tn_array *u =
         draw_numbers(build, "random.random/1", split_key(build, key, 2, 1, s->layout),
                      &s->shape, s->dtype, s->layout);
     return build->expr(
-        build, "v, d, a, u -> a > 0 ? log(d) + v + (a < 1 ? log1p(-u) / a : 0) : nan",
-        TN_IN(results[2], d, a, u), TN_NO_ATTRS);
+        build,
+        "t, d, a, u -> a > 0 ? log(d) + 3 * log(t) + (a < 1 ? log1p(-u) / a : 0) : nan",
+        TN_IN(results[0], d, a, u), TN_NO_ATTRS);
 }
 
 static const tn_input_info gamma_inputs[] = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // base.random_{bits,uniform,normal}/1 and random.{bits,random,standard_normal}/1 of u32 and
-// f32: words of blocks of elements, which become numbers while they are in the nearest
-// cache. The numbers are those of the primitives' expressions, to the bit: the functions
-// are those that programs call.
+// f32, bits of u64, too: words of blocks of elements, which become numbers while they are
+// in the nearest cache. The numbers are those of the primitives' expressions, to the bit:
+// the functions are those that programs call.
 #include <tenon/ops/random_attrs.h>
 #include "kernels.h"
 
@@ -17,7 +17,7 @@ struct random {
     uint32_t key[2];
     int64_t n, half; // half: of words in halves, else n
     enum number number;
-    bool is_base, halves;
+    bool is_base, is_wide, halves;
 };
 
 static void apply(const struct random *r, int32_t op, void *x, int64_t n)
@@ -85,6 +85,21 @@ static void make_halves(const struct random *r, struct cpu_counters *c, int64_t 
     convert_words(r, partner, pairs);
 }
 
+// Elements [first, first + n) of 64 bits: both words of a pair, the first one above.
+static void make_wide(const struct random *r, struct cpu_counters *c, int64_t first,
+                      int64_t n)
+{
+    uint32_t above[BLOCK], below[BLOCK];
+    uint64_t *out = (uint64_t *)(void *)r->out + first;
+    c->first[0] = (uint32_t)(r->halves ? first : first >> 32);
+    c->first[1] = (uint32_t)(r->halves ? first + r->n : first);
+    c->mask[0] = r->halves ? UINT32_MAX : 0;
+    c->mask[1] = UINT32_MAX;
+    r->kernels->random->words[CPU_WORDS_BOTH](above, below, c, n);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (uint64_t)above[i] << 32 | below[i];
+}
+
 static void make_blocks(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
@@ -93,7 +108,9 @@ static void make_blocks(void *context, int64_t begin, int64_t end, uint32_t work
         int64_t first = block * BLOCK, left = r->half - first;
         int64_t n = left < BLOCK ? left : BLOCK;
         struct cpu_counters c = {.key = {r->key[0], r->key[1]}};
-        if (r->is_base) {
+        if (r->is_wide) {
+            make_wide(r, &c, first, n);
+        } else if (r->is_base) {
             make_base(r, &c, r->out + first, first, n);
         } else if (r->halves) {
             make_halves(r, &c, first, n);
@@ -119,9 +136,10 @@ static tn_status run(const tn_cpu_call *call, enum number number, bool is_base)
         .n = count_elements(&out->layout),
         .number = number,
         .is_base = is_base,
+        .is_wide = out->layout.dtype == TN_U64,
         .halves = !is_base && attrs->layout == TN_RANDOM_HALVES,
     };
-    r.half = r.halves ? r.n / 2 + r.n % 2 : r.n;
+    r.half = r.halves && !r.is_wide ? r.n / 2 + r.n % 2 : r.n;
     if (r.n > 0)
         call->parallel_for(call, (r.half + BLOCK - 1) / BLOCK, PIECE_BLOCKS, make_blocks,
                            &r);
@@ -137,7 +155,8 @@ static int32_t accepts_base(const tn_kernel_query *query)
 
 static const tn_operand_rule rules[] = {
     {TN_DTYPE_BIT(TN_U32), TN_NEEDS_CONTIGUOUS, 0, 0},
-    {TN_DTYPE_BIT(TN_U32) | TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, 0, 0},
+    {TN_DTYPE_BIT(TN_U32) | TN_DTYPE_BIT(TN_U64) | TN_DTYPE_BIT(TN_F32),
+     TN_NEEDS_CONTIGUOUS, 0, 0},
 };
 
 #define RECORD(identifier, name_of, kind, base, ...)                                       \

@@ -11,7 +11,7 @@
 const char own_family[] = TN_FAMILY_VULKAN_SPIRV;
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
-#define FUSION_LIMIT 128
+#define FUSION_LIMIT 160
 
 static const char *const families[] = {own_family, TN_FAMILY_EXPR, NULL};
 

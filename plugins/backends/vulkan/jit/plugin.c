@@ -14,8 +14,9 @@
 
 const char own_family[] = TN_FAMILY_VULKAN_GLSL;
 
-// Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
-#define FUSION_LIMIT 128
+// Instructions. Longer programs gain nothing but where they have random numbers: memory
+// bandwidth limits their kernels.
+#define FUSION_LIMIT 160
 
 static const char *const families[] = {own_family, TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR,
                                        NULL};
