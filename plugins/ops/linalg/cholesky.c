@@ -83,6 +83,17 @@ static tn_status cholesky_reference(const tn_cpu_call *call)
     return code == 0 ? TN_OK : job_fail(&job, index, cholesky_explain(code));
 }
 
+// Rows of matrices whose lower triangle is factored by columns, in memory beside: by rows
+// it is an upper one by columns, for which OpenBLAS' potrf takes up to 2 times as long.
+#define LEAST_TURNED 64
+#define MOST_TURNED 600
+enum { TURNED }; // of the room
+
+static bool cholesky_turns(int64_t n, bool is_upper)
+{
+    return !is_upper && n >= LEAST_TURNED && n <= MOST_TURNED;
+}
+
 // By rows the memory of L is, by columns, that of its transpose U: conj(a) = U^H U, and
 // conj(a) by columns is a by rows.
 static int cholesky_factor(const struct batch_job *job, int64_t index, char *room)
@@ -90,11 +101,19 @@ static int cholesky_factor(const struct batch_job *job, int64_t index, char *roo
     struct matrix_view a = job_matrix(job, &job->call->inputs[0], 2, index);
     struct matrix_view l = job_matrix(job, &job->call->outputs[0], 2, index);
     int n = (int)l.rows, info = 0;
-    (void)room;
+    bool is_upper = cholesky_is_upper(job);
     if (n == 0)
         return 0;
-    matrix_copy_triangle(l, a, cholesky_is_upper(job));
-    threads_cholesky(job, !cholesky_is_upper(job), n, l.data, &info);
+    if (cholesky_turns(n, is_upper) && !threads_share(job, n)) {
+        struct matrix_view turned =
+            matrix_by_columns(room + job->room.at[TURNED], l.dtype, n, n);
+        matrix_copy_triangle(turned, a, false);
+        threads_cholesky(job, false, n, turned.data, &info);
+        matrix_copy_triangle(l, turned, false);
+    } else {
+        matrix_copy_triangle(l, a, is_upper);
+        threads_cholesky(job, !is_upper, n, l.data, &info);
+    }
     for (int64_t i = 0; i < n && info == 0; i++) // OpenBLAS lets a NaN pass
         if (!(matrix_get(&l, i, i).re > 0))
             info = (int)(i + 1);
@@ -126,23 +145,26 @@ static int cholesky_group(const struct batch_job *job, int64_t index, int64_t co
     return code;
 }
 
-static struct batch_room cholesky_room(const tn_layout *l)
+static struct batch_room cholesky_room(const tn_layout *l, const tn_cholesky_attrs *attrs)
 {
     struct batch_room room = {.size = 0};
-    room_add_group(&room, l->dtype, l->extent[l->rank - 1], 0);
+    int64_t n = l->extent[l->rank - 1];
+    if (cholesky_turns(n, attrs->upper != 0))
+        room_add(&room, TURNED, (uint64_t)(n * n), (uint64_t)tn_dtype_bytes(l->dtype));
+    room_add_group(&room, l->dtype, n, 0);
     return room;
 }
 
 static uint64_t cholesky_scratch(const tn_kernel_query *query)
 {
     const tn_layout *l = &query->outputs[0], batch = job_batch(l, 2);
-    return job_scratch(query, tn_layout_count(&batch), cholesky_room(l).size);
+    return job_scratch(query, tn_layout_count(&batch), cholesky_room(l, query->attrs).size);
 }
 
 static tn_status cholesky_launch(const tn_cpu_call *call)
 {
     struct batch_job job = cholesky_job(call, cholesky_factor);
-    job.room = cholesky_room(&call->outputs[0].layout);
+    job.room = cholesky_room(&call->outputs[0].layout, call->attrs);
     job_use_groups(&job, cholesky_group);
     return job_launch(&job, cholesky_explain);
 }

@@ -97,6 +97,23 @@ static void fill_zeros_in_row(const struct matrix_view *a, int64_t i, int64_t fi
             memset(matrix_at(a, i, j), 0, bytes);
 }
 
+// Rows from i on and columns from j on, a block of them, as far as they are in the
+// triangle.
+static void copy_block_of_triangle(const struct matrix_view *to,
+                                   const struct matrix_view *from, int64_t i, int64_t j,
+                                   bool upper)
+{
+    int64_t rows = lesser_of(i + BLOCK, to->rows);
+    int64_t columns = lesser_of(j + BLOCK, to->columns);
+    if (i != j) {
+        copy_block(to, from, i, rows, j, columns);
+        return;
+    }
+    for (; i < rows; i++)
+        copy_block(to, from, i, i + 1, upper ? lesser_of(i, columns) : j,
+                   upper ? columns : lesser_of(i + 1, columns));
+}
+
 void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool upper)
 {
     size_t bytes = (size_t)tn_dtype_bytes(to.dtype);
@@ -105,17 +122,19 @@ void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool u
         from = matrix_transposed(from);
         upper = !upper;
     }
+    bool by_rows = to.column == 1 && from.column == 1;
     for (int64_t i = 0; i < to.rows; i++) {
         int64_t first = upper ? lesser_of(i, to.columns) : 0;
         int64_t end = upper ? to.columns : lesser_of(i + 1, to.columns);
         fill_zeros_in_row(&to, i, 0, first);
         fill_zeros_in_row(&to, i, end, to.columns);
-        if (to.column == 1 && from.column == 1 && first < end)
+        if (by_rows && first < end)
             memcpy(matrix_at(&to, i, first), matrix_at(&from, i, first),
                    (size_t)(end - first) * bytes);
-        else
-            copy_block(&to, &from, i, i + 1, first, end);
     }
+    for (int64_t i = 0; i < to.rows && !by_rows; i += BLOCK)
+        for (int64_t j = upper ? i : 0; upper ? j < to.columns : j <= i; j += BLOCK)
+            copy_block_of_triangle(&to, &from, i, j, upper);
 }
 
 void matrix_conjugate(struct matrix_view a)

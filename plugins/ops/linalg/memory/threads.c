@@ -242,7 +242,7 @@ static void cholesky_rest_task(void *context, int64_t begin, int64_t end, uint32
 void threads_cholesky(const struct batch_job *job, bool upper, int n, void *a, int *info)
 {
     struct step s = {job, a, n, n, n, 0, 0, NULL, upper};
-    if (n < LINALG_LEAST_THREADED || !job_has_threads(job)) {
+    if (!threads_share(job, n)) {
         job->lapack->potrf(upper ? "U" : "L", &n, a, &n, info, 1);
         return;
     }

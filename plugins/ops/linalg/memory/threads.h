@@ -14,6 +14,12 @@
 // Whether the job is one matrix for which the call has threads, and OpenBLAS none.
 bool job_has_threads(const struct batch_job *job);
 
+// Whether threads share out a matrix of n rows of it.
+static inline bool threads_share(const struct batch_job *job, int64_t n)
+{
+    return n >= LINALG_LEAST_THREADED && job_has_threads(job);
+}
+
 // As getrf, getrs and potrf; *info likewise.
 void threads_lu(const struct batch_job *job, int m, int n, void *a, int lda, int *pivots,
                 int *info);
