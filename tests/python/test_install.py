@@ -138,6 +138,9 @@ count = 0
 for pack in ("base", "fft", "linalg", "nn", "optim", "quant", "random"):
     tree = ast.parse((pathlib.Path(tn.__file__).parent / f"{pack}.pyi").read_text())
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    names += [node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)]
+    names += [name.asname for node in tree.body if isinstance(node, ast.ImportFrom) and "._" in "." * node.level + str(node.module)
+              for name in node.names]
     module = getattr(tn, pack)
     assert sorted(names) == dir(module), (pack, set(names) ^ set(dir(module)))
     for node in tree.body:
@@ -160,6 +163,8 @@ x = tn.array([1.0, 2.0], dtype=tn.float32)
 y: tn.Array = tn.softmax(x, axis=-1)
 z: tn.Array = tn.base.argmax(x, keepdims=True)
 m: tuple[tn.Array, tn.Array, tn.Array] = tn.nn.layer_norm_grad(x, x, x)
+n: tn.nn.Linear = tn.nn.Linear(2, 3)
+s = tn.nn.TrainStep(tn.nn.Sequential(n, tn.nn.ReLU()), tn.optim.Adam(0.1), lambda m, x: tn.sum(m(x)))
 w: tn.Array = (x + 1) @ y - 2 * z.sum()
 f: float = float(w[0, ..., None].at[0].add(1.0))
 """
@@ -170,6 +175,7 @@ MISTAKES = [
     ("tn.gelu(x, approximate='quick')", "incompatible type"),
     ("tn.layer_norm(x)", "Missing positional argument"),
     ("tn.nn.nothing(x)", "no attribute"),
+    ("tn.nn.Linear(2)", "Missing positional argument"),
     ("n: int = tn.exp(x)", "Incompatible types"),
 ]
 

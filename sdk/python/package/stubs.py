@@ -5,6 +5,7 @@ of ours, by `tenon header --python`, and _all.pyi, the names of the namespace `t
 Run by an interpreter that can import that package.
 """
 
+import importlib
 import inspect
 import pathlib
 import re
@@ -50,6 +51,21 @@ def namespace(tenon, operators, defined):
     return "\n".join([*rows, ""])
 
 
+def beside(tenon, pack):
+    """Lines for what a package in Python has beside a pack's operators; of classes that are made while it runs no more
+    than the name is known."""
+    module = importlib.import_module(tenon._BESIDE[f"tenon.{pack}"])
+    rows = []
+    for name in module.__all__:
+        value = getattr(module, name)
+        home = "" if inspect.ismodule(value) else getattr(value, "__module__", "")
+        written = pathlib.Path(sys.modules[home].__file__).read_text() if home.startswith("tenon.") else ""
+        is_written = inspect.ismodule(value) or re.search(rf"^(class|def) {name}\b", written, re.MULTILINE)
+        source = "." + home.removeprefix("tenon.") if home else f"._{pack}"
+        rows.append(f"from {source} import {name} as {name}\n" if is_written else f"{name}: Any\n")
+    return "\n" + "".join(rows)
+
+
 def main():
     package, command = pathlib.Path(sys.argv[1]), sys.argv[2]
     import tenon  # pylint: disable=import-outside-toplevel
@@ -64,7 +80,8 @@ def main():
             pack = plugin["operators"][0].partition(".")[0]
             replaced = _standard.PACKS[pack]() if pack in _standard.PACKS else {}
             text = stub_of(command, plugin["id"], replaced)
-            (package / f"{pack}.pyi").write_text(text)
+            more = beside(tenon, pack) if f"tenon.{pack}" in tenon._BESIDE else ""
+            (package / f"{pack}.pyi").write_text(text + more)
             operators[pack] = set(re.findall(r"^def (\w+)\(", text, re.MULTILINE))
     (package / "_all.pyi").write_text(namespace(tenon, operators, defined))
 

@@ -14,6 +14,7 @@ import atexit as _atexit
 import contextlib as _contextlib
 import importlib as _importlib
 import importlib.machinery as _machinery
+import importlib.util as _importlib_util
 import json as _json
 import math as _math
 import os as _os
@@ -173,17 +174,29 @@ def _ids():
     return table
 
 
+# Packages in Python whose names stand beside a pack's operators.
+_BESIDE = {"tenon.nn": "tenon._nn", "tenon.optim": "tenon._optim"}
+
+
 class _Pack(_types.ModuleType):
     """The operators of one pack."""
 
     def __init__(self, pack, ids):
         super().__init__(f"tenon.{pack}", f"Operators of pack {pack}.")
+        self.__dict__["__path__"] = []  # import tenon.nn.losses asks for a package
         self.__dict__["_ids"] = ids
 
         self.__dict__.update(_standard.PACKS[pack]() if pack in _standard.PACKS else {})
 
     def __getattr__(self, name):
+        if name == "__all__":
+            return dir(self)
         text = self._ids.get(_ALIASES.get(name, name)) if not name.startswith("_") else None
+        if text is None and not name.startswith("_") and self.__name__ in _BESIDE:
+            beside = _importlib.import_module(_BESIDE[self.__name__])
+            if name in beside.__all__:
+                value = self.__dict__[name] = getattr(beside, name)
+                return value
         if text is None:
             raise AttributeError(f"{self.__name__} has no operator '{name}'")
         function = _operators.make(text)
@@ -191,7 +204,8 @@ class _Pack(_types.ModuleType):
         return function
 
     def __dir__(self):
-        return sorted({*self._ids, *(name for name in self.__dict__ if not name.startswith("_"))})
+        beside = _importlib.import_module(_BESIDE[self.__name__]).__all__ if self.__name__ in _BESIDE else ()
+        return sorted({*self._ids, *beside, *(name for name in self.__dict__ if not name.startswith("_"))})
 
 
 class _Finder:
@@ -200,12 +214,18 @@ class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         parent, _, pack = name.rpartition(".")
+        if parent in _BESIDE:  # import tenon.nn.losses
+            beside = _importlib.util.find_spec(f"{_BESIDE[parent]}.{pack}")
+            return _machinery.ModuleSpec(name, _Finder) if beside and not pack.startswith("_") else None
         if parent != __name__ or pack.startswith("_") or pack not in _ids():
             return None
         return _machinery.ModuleSpec(name, _Finder)
 
     @staticmethod
     def create_module(spec):
+        parent, _, part = spec.name.rpartition(".")
+        if parent in _BESIDE:
+            return _importlib.import_module(f"{_BESIDE[parent]}.{part}")
         return getattr(_sys.modules[__name__], spec.name.rpartition(".")[2])
 
     @staticmethod
