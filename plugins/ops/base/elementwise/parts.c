@@ -139,7 +139,8 @@ COMPOSITE(frexp, "x as mantissa * 2 ** exponent.", TN_INPUTS(base_x),
 // --- gcd and lcm ------------------------------------------------------------------------
 
 // The magnitudes of both, and behind them their common divisor, in the unsigned dtype that
-// holds them: by remainders in turn, as many as the largest numbers of Fibonacci need.
+// holds them: by remainders in turn, each the nearer one to a multiple, as many as the
+// largest numbers of Pell need (the magnitude falls by 1 + sqrt(2) at least), and two.
 static tn_status divisors_of(const tn_build *build, const tn_rule *rule, tn_array *out[3])
 {
     tn_dtype dtype = TN_BOOL;
@@ -164,9 +165,9 @@ static tn_status divisors_of(const tn_build *build, const tn_rule *rule, tn_arra
                                       TN_NO_ATTRS),
                           wide);
     tn_array *a = out[0], *b = out[1];
-    for (int64_t i = 0; i < bytes * 12; i++) {
-        tn_array *rest =
-            build->expr(build, "a, b -> b == 0 ? a : a % b", TN_IN(a, b), TN_NO_ATTRS);
+    for (int64_t i = 0; i < (bytes * 63 + 9) / 10 + 2; i++) {
+        tn_array *rest = build->expr(build, "a, b -> r = a % b; b == 0 ? a : min(r, b - r)",
+                                     TN_IN(a, b), TN_NO_ATTRS);
         a = b;
         b = rest;
     }
