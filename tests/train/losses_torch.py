@@ -166,4 +166,4 @@ def frozen():
         others = [train(name, torch.float32, moved) for moved in range(MOVED)]
         rows[name] = {"loss": [float(f"{x:.10g}") for x in exact],
                       "rounding": [float(f"{max(abs(exact[i] - o[i]) for o in others):.2g}") for i in range(len(exact))]}
-    return json.dumps(rows).replace('"rounding"', '\n  "rounding"').replace('}, "', '},\n "') + "\n"
+    return json.dumps(rows).replace(', "rounding"', ',\n  "rounding"').replace('}, "', '},\n "') + "\n"

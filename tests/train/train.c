@@ -95,6 +95,47 @@ Test(train, what_is_resumed_is_the_same_to_the_bit)
     small_close(&a), small_close(&b), small_close(&c);
 }
 
+Test(train, initialisers_have_their_distributions)
+{
+    enum { OUT = 64, IN = 3 * 3 * 8, COUNT = OUT * IN };
+    static const struct {
+        const char *name;
+        double scale, deviation, most; // most: of |x|; 0: any
+    } rows[] = {
+        {"zeros", 1, 0, 0},
+        {"ones", 1, 0, 1},
+        {"normal", 0.5, 0.5, 0},
+        {"uniform", 0.3, 0.3 / 1.7320508, 0.3},
+        {"xavier", 1, 0.2100420 / 1.7320508, 0.2100420}, // sqrt(6 / (72 + 64))
+        {"he", 2, 2 * 0.1666667, 0},                     // sqrt(2 / 72)
+    };
+    tn_params *params;
+    must(tn_params_create(rt, 11, &params));
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        tn_scope *s = tn_scope_open(rt);
+        tn_net n = {.params = params, .scope = s};
+        const float *x = tn_data(s, tn_net_param(&n, rows[r].name, TN_SHAPE(OUT, 3, 3, 8),
+                                                 rows[r].name, rows[r].scale));
+        double mean = 0, squares = 0, most = 0;
+        must_scope(s);
+        for (int i = 0; i < COUNT; i++) {
+            mean += (double)x[i] / COUNT;
+            squares += (double)x[i] * x[i] / COUNT;
+            most = fmax(most, fabs((double)x[i]));
+        }
+        double deviation = sqrt(fmax(squares - mean * mean, 0)), wanted = rows[r].deviation;
+        cr_assert(fabs(deviation - wanted) <= 0.05 * wanted + 1e-6, "%s: %g, expected %g",
+                  rows[r].name, deviation, wanted);
+        cr_assert(fabs(mean - (r == 1)) <= 0.06 * wanted + 1e-6, "%s: %g", rows[r].name,
+                  mean);
+        if (rows[r].most > 0)
+            cr_assert(most <= rows[r].most * 1.000001 && most > 0.99 * rows[r].most, "%s",
+                      rows[r].name);
+        tn_scope_close(s);
+    }
+    tn_params_destroy(params);
+}
+
 Test(train, every_optimiser_lowers_the_loss)
 {
     static const struct {
