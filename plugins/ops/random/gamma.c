@@ -12,20 +12,17 @@ static tn_status any_left(const tn_build *build, tn_array *const *inputs,
                           uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                           void *user)
 {
-    (void)num_inputs, (void)num_outputs, (void)user;
-    tn_array *left = inputs[0];
-    const tn_type *type = build->type(left);
-    if (type && type->dtype != TN_BOOL)
-        left = build->expr(build, "x -> x == 0", TN_IN(left), TN_NO_ATTRS);
+    (void)num_inputs, (void)num_outputs;
+    tn_array *left = build->expr(build, user, TN_IN(inputs[0]), TN_NO_ATTRS);
     outputs[0] = build->op(build, "base.any/1", TN_IN(left), TN_NO_ATTRS);
     return built(outputs[0]);
 }
 
 #define MOST_VALUES 8
 
-tn_status loop_while_any(const tn_build *build, tn_build_body body, void *user,
-                         tn_array *const *inputs, uint64_t num_carried, uint64_t num_inputs,
-                         tn_array **outputs)
+tn_status loop_while_any(const tn_build *build, const char *is_left, tn_build_body body,
+                         void *user, tn_array *const *inputs, uint64_t num_carried,
+                         uint64_t num_inputs, tn_array **outputs)
 {
     tn_type types[MOST_VALUES];
     for (uint64_t i = 0; i < num_inputs; i++) {
@@ -34,7 +31,8 @@ tn_status loop_while_any(const tn_build *build, tn_build_body body, void *user,
             return TN_ERR_ARGUMENT;
         types[i] = *type;
     }
-    const tn_graph *more = build->trace(build, any_left, NULL, types, num_inputs, 1, NULL);
+    const tn_graph *more =
+        build->trace(build, any_left, (void *)is_left, types, num_inputs, 1, NULL);
     const tn_graph *next =
         build->trace(build, body, user, types, num_inputs, num_carried, NULL);
     if (!more || !next)
@@ -136,7 +134,8 @@ tn_array *log_gamma_numbers(const tn_build *build, const struct drawn *s, tn_arr
         return NULL;
     carried[0] = results[0];
     carried[1] = results[1];
-    if (loop_while_any(build, next_gammas, (void *)s, carried, 2, 4, results))
+    if (loop_while_any(build, "t -> t == 0", next_gammas, (void *)s, carried, 2, 4,
+                       results))
         return NULL;
     tn_array *u =
         draw_numbers(build, "random.random/1", split_key(build, key, 2, 1, s->layout),

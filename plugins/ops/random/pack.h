@@ -132,10 +132,10 @@ double below_one(tn_dtype dtype);
 tn_array *log_gamma_numbers(const tn_build *build, const struct drawn *s, tn_array *key,
                             tn_array *a);
 
-// A loop until the first of `carried` is false everywhere: `body` gives new carried values
-// from these and the constants behind them, in `inputs` (gamma.c).
-tn_status loop_while_any(const tn_build *build, tn_build_body body, void *user,
-                         tn_array *const *inputs, uint64_t num_carried, uint64_t num_inputs,
-                         tn_array **outputs);
+// A loop until `is_left`, an expression, is false for all of the first of `carried`: `body`
+// gives new carried values from these and the constants behind them, in `inputs` (gamma.c).
+tn_status loop_while_any(const tn_build *build, const char *is_left, tn_build_body body,
+                         void *user, tn_array *const *inputs, uint64_t num_carried,
+                         uint64_t num_inputs, tn_array **outputs);
 
 #endif // RANDOM_PACK_H

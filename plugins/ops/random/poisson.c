@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The Poisson distribution. Means below 10: Knuth's products of uniform numbers, as sums of
-// their logarithms; others: transformed rejection (Hoermann 1993, "The transformed
-// rejection method for generating Poisson random variables").
+// The Poisson distribution. Means below 10: by one word each, the number of probabilities
+// of greater counts that are above it; others: transformed rejection (Hoermann 1993, "The
+// transformed rejection method for generating Poisson random variables").
 #include "pack.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 
 typedef struct {
     tn_ints shape;
@@ -19,89 +22,128 @@ static const tn_attr_field poisson_fields[] = {
     LAYOUT_FIELD(poisson_attrs),
 };
 
-// One more factor. Carried: which elements go on, the key, the sum of logarithms, the
-// count. A constant: lam.
-static tn_status next_factor(const tn_build *build, tn_array *const *inputs,
-                             uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
-                             void *user)
+// --- means below 10 ---------------------------------------------------------------------
+
+// With v in (0, 1) the count is how many j have v < P(count > j). Probabilities are summed
+// from the least one on, so the tail has digits of its own, down to v's least step, 2^-33:
+// beyond LAST it is below that. Those of counts from MIDDLE on are asked for where all
+// below are above v.
+enum { MIDDLE = 20, LAST = 37, TAIL_TERMS = 12, TEXT_SIZE = 6144 };
+
+struct count_text {
+    char data[TEXT_SIZE];
+    size_t size;
+};
+
+__attribute__((format(printf, 2, 3))) static void add_text(struct count_text *text,
+                                                           const char *format, ...)
 {
-    const struct drawn *s = user;
-    (void)num_inputs, (void)num_outputs;
-    tn_array *left = inputs[0], *key = inputs[1], *count = inputs[3];
-    tn_array *u =
-        draw_numbers(build, "random.random/1", split_key(build, key, 2, 1, s->layout),
-                     &s->shape, s->dtype, s->layout);
-    outputs[1] = split_key(build, key, 2, 0, s->layout);
-    outputs[2] =
-        build->expr(build, "sum, u -> sum + log1p(-u)", TN_IN(inputs[2], u), TN_NO_ATTRS);
-    outputs[0] = build->expr(build, "left, sum, lam -> left & sum > -lam",
-                             TN_IN(left, outputs[2], inputs[4]), TN_NO_ATTRS);
-    outputs[3] = build->expr(build, "left, n -> left ? n + 1 : n", TN_IN(outputs[0], count),
-                             TN_NO_ATTRS);
-    return built(outputs[1]) || built(outputs[3]) ? TN_ERR_ARGUMENT : TN_OK;
+    va_list list;
+    va_start(list, format);
+    int size = vsnprintf(text->data + text->size, TEXT_SIZE - text->size, format, list);
+    va_end(list);
+    text->size += (size_t)size;
 }
 
-// One more try. Carried: which elements are left, the key, the count. Constants: lam and
-// its logarithm.
+#define V_OF_WORD "v = (%s(w) + 0.5) * 2.3283064365386963e-10; "
+
+// Definitions: p<j>, the probability of count j, from p<first> on; s<j> = P(count > j) - v,
+// of which s<last> is there; c<j>, how many from j on are above 0.
+static void add_counts(struct count_text *text, int first, int last)
+{
+    add_text(text, "c%d = f32(s%d > 0); ", last, last);
+    for (int j = last - 1; j >= first; j--)
+        add_text(text, "s%d = s%d + p%d; c%d = c%d + f32(s%d > 0); ", j, j + 1, j + 1, j,
+                 j + 1, j);
+}
+
+static void add_probabilities(struct count_text *text, int first, int last)
+{
+    for (int j = first + 1; j <= last; j++)
+        add_text(text, "p%d = p%d * l * (1 / %d); ", j, j - 1, j);
+}
+
+static tn_array *few_counts(const tn_build *build, const struct drawn *s, tn_array *lam)
+{
+    const char *dtype = tn_dtype_name(s->dtype);
+    tn_array *w =
+        draw_numbers(build, "random.bits/1", s->key, &s->shape, TN_U32, s->layout);
+    tn_array *l =
+        build->expr(build, "l -> l > 0 & l < 10 ? l : 0", TN_IN(lam), TN_NO_ATTRS);
+    struct count_text text = {.size = 0};
+    add_text(&text, "l, w -> " V_OF_WORD "p0 = exp(-l); ", dtype);
+    add_probabilities(&text, 0, MIDDLE);
+    // P(count >= MIDDLE) = p (1 + l / (MIDDLE + 1) (1 + l / (MIDDLE + 2) (1 + ... .
+    add_text(&text, "t%d = 1; ", TAIL_TERMS);
+    for (int i = TAIL_TERMS; i > 0; i--)
+        add_text(&text, "t%d = 1 + l * (1 / %d) * t%d; ", i - 1, MIDDLE + i, i);
+    add_text(&text, "s%d = p%d * t0 - v; ", MIDDLE - 1, MIDDLE);
+    add_counts(&text, 0, MIDDLE - 1);
+    add_text(&text, "c0");
+    tn_array *n = build->expr(build, text.data, TN_IN(l, w), TN_NO_ATTRS);
+
+    text.size = 0;
+    add_text(&text, "n, l, w -> " V_OF_WORD "p%d = exp(%d * log(l) - l - log_factorial); ",
+             dtype, MIDDLE, MIDDLE);
+    add_probabilities(&text, MIDDLE, LAST + 1);
+    add_text(&text, "s%d = p%d - v; ", LAST, LAST + 1);
+    add_counts(&text, MIDDLE, LAST);
+    add_text(&text, "%s(n < %d ? n : n + c%d)", dtype, MIDDLE, MIDDLE);
+    return build->expr(build, text.data, TN_IN(n, l, w),
+                       tn_attrs("log_factorial", lgamma(MIDDLE + 1)));
+}
+
+// --- others -----------------------------------------------------------------------------
+
+// The mean; where it is below 10 or no number, the count is there.
+#define MANY                                                                               \
+    "m = l >= 10 & l < inf ? l : 10; b = 0.931 + 2.53 * sqrt(m); a = -0.059 + 0.02483 * "  \
+    "b; "
+
+// One more try. Carried: the counts, or -1 of elements that are left; the key. A constant:
+// lam.
 static tn_status next_try(const tn_build *build, tn_array *const *inputs,
                           uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs,
                           void *user)
 {
     const struct drawn *s = user;
     (void)num_inputs, (void)num_outputs;
-    tn_array *left = inputs[0], *key = inputs[1], *lam = inputs[3];
+    tn_array *counts = inputs[0], *key = inputs[1], *lam = inputs[2];
     tn_array *uniform[2];
     for (int64_t i = 0; i < 2; i++)
         uniform[i] = draw_numbers(build, "random.random/1",
                                   split_key(build, key, 3, i + 1, s->layout), &s->shape,
                                   s->dtype, s->layout);
-    tn_array *k =
-        build->expr(build,
-                    "w, lam -> b = 0.931 + 2.53 * sqrt(lam); a = -0.059 + 0.02483 * b; "
-                    "u = w - 0.5; floor((2 * a / (0.5 - abs(u)) + b) * u + lam + 0.43)",
-                    TN_IN(uniform[0], lam), TN_NO_ATTRS);
+    tn_array *k = build->expr(
+        build,
+        "w, l -> " MANY "u = w - 0.5; floor((2 * a / (0.5 - abs(u)) + b) * u + m + 0.43)",
+        TN_IN(uniform[0], lam), TN_NO_ATTRS);
     tn_array *factorial =
         build->op(build, "base.lgamma/1",
                   TN_IN(build->expr(build, "k -> max(k, 0) + 1", TN_IN(k), TN_NO_ATTRS)),
                   TN_NO_ATTRS);
-    tn_array *takes = build->expr(
-        build,
-        "left, w, z, k, f, lam, log_lam -> "
-        "b = 0.931 + 2.53 * sqrt(lam); a = -0.059 + 0.02483 * b; v = 1 - z; "
-        "r = 0.5 - abs(w - 0.5); "
-        "quick = r >= 0.07 & v <= 0.9277 - 3.6224 / (b - 2); "
-        "out = k < 0 | r < 0.013 & v > r; "
-        "s = log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (r * r) + b)); "
-        "left & (quick | !out & s <= k * log_lam - lam - f)",
-        TN_IN(left, uniform[0], uniform[1], k, factorial, lam, inputs[4]), TN_NO_ATTRS);
     outputs[0] =
-        build->expr(build, "left, takes -> left & !takes", TN_IN(left, takes), TN_NO_ATTRS);
+        build->expr(build,
+                    "n, w, z, k, f, l -> " MANY "v = 1 - z; r = 0.5 - abs(w - 0.5); "
+                    "quick = r >= 0.07 & v <= 0.9277 - 3.6224 / (b - 2); "
+                    "out = k < 0 | r < 0.013 & v > r; "
+                    "s = log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (r * r) + b)); "
+                    "n >= 0 ? n : quick | !out & s <= k * log(m) - m - f ? k : -1",
+                    TN_IN(counts, uniform[0], uniform[1], k, factorial, lam), TN_NO_ATTRS);
     outputs[1] = split_key(build, key, 3, 0, s->layout);
-    outputs[2] = build->expr(build, "takes, k, n -> takes ? k : n",
-                             TN_IN(takes, k, inputs[2]), TN_NO_ATTRS);
-    return built(outputs[0]) || built(outputs[1]) ? TN_ERR_ARGUMENT : built(outputs[2]);
+    return built(outputs[0]) ? TN_ERR_ARGUMENT : built(outputs[1]);
 }
 
-static tn_array *poisson_counts(const tn_build *build, const struct drawn *s, tn_array *lam)
+static tn_array *poisson_counts(const tn_build *build, struct drawn *s, tn_array *lam)
 {
-    tn_array *zero = build->op(build, "base.full/1", NULL, 0,
-                               tn_attrs("shape", &s->shape, "dtype", (int64_t)s->dtype));
-    tn_array *few[4] = {NULL}, *many[3] = {NULL};
-    tn_array *low = build->expr(build, "l -> l < 10 ? l : 0", TN_IN(lam), TN_NO_ATTRS);
-    tn_array *high =
-        build->expr(build, "l -> l >= 10 & l < inf ? l : 10", TN_IN(lam), TN_NO_ATTRS);
-    tn_array *factors[] = {
-        build->expr(build, "l -> l > 0 & l < 10", TN_IN(lam), TN_NO_ATTRS),
-        split_key(build, s->key, 2, 0, s->layout), zero, zero, low};
-    tn_array *tries[] = {
-        build->expr(build, "l -> l >= 10 & l < inf", TN_IN(lam), TN_NO_ATTRS),
-        split_key(build, s->key, 2, 1, s->layout), zero, high,
-        build->expr(build, "l -> log(l)", TN_IN(high), TN_NO_ATTRS)};
-    if (loop_while_any(build, next_factor, (void *)s, factors, 4, 5, few) ||
-        loop_while_any(build, next_try, (void *)s, tries, 3, 5, many))
+    tn_array *key = s->key, *counts[2] = {NULL};
+    s->key = split_key(build, key, 2, 0, s->layout);
+    tn_array *n = build->expr(build, "n, l -> l >= 10 & l < inf ? -1 : n",
+                              TN_IN(few_counts(build, s, lam), lam), TN_NO_ATTRS);
+    tn_array *first[] = {n, split_key(build, key, 2, 1, s->layout), lam};
+    if (loop_while_any(build, "n -> n < 0", next_try, s, first, 2, 3, counts))
         return NULL;
-    return build->expr(build, "l, few, many -> l < 10 ? few : many",
-                       TN_IN(lam, few[3], many[2]), TN_NO_ATTRS);
+    return counts[0];
 }
 
 DECOMPOSE(poisson)
