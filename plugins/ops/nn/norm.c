@@ -295,6 +295,111 @@ static tn_status group_norm_decompose(const tn_build *build, const tn_rule *rule
     return built(outputs[0]);
 }
 
+// The sum of each channel of each sample, N, C.
+static tn_array *channel_sums(const tn_build *build, tn_array *x)
+{
+    return build->op(build, "base.sum/1", TN_IN(x), tn_attrs("axis", TN_INTS(1, 3)));
+}
+
+// What `of_channel`, N, C, has of each group, over the group's elements, N, groups, 1.
+static tn_array *group_shares(const tn_build *build, const struct grouped *g,
+                              tn_array *of_channel)
+{
+    const int64_t each[3] = {g->extent[0], g->groups, g->each};
+    const double count = (double)(g->each * g->extent[1] * g->extent[3]);
+    if (g->weight)
+        of_channel =
+            build->expr(build, "x, w -> x * w", TN_IN(of_channel, g->weight), TN_NO_ATTRS);
+    tn_array *sum =
+        build->op(build, "base.sum/1",
+                  TN_IN(with_shape(build, "base.reshape/1", of_channel, 3, each)),
+                  tn_attrs("axis", TN_INTS(-1), "keepdims", (int64_t)1));
+    return build->expr(build, "s -> s / n", TN_IN(sum), tn_attrs("n", count));
+}
+
+// The gradient of the weight or the bias: the sum over samples of what each has.
+static tn_array *over_samples(const tn_build *build, tn_array *of_channel, tn_dtype dtype)
+{
+    tn_array *sum =
+        build->op(build, "base.sum/1", TN_IN(of_channel), tn_attrs("axis", TN_INTS(0)));
+    return dtype_of(build, sum) == dtype ? sum : cast(build, sum, dtype);
+}
+
+// x's gradient: with d = x - mean and r = rsqrt(variance + eps) of a group, r * (w * g less
+// the mean of that, less d * r * r times the mean of w * g * d).
+static tn_array *group_norm_input(const tn_build *build, const struct grouped *g,
+                                  tn_array *all, tn_array *cotangent, tn_array *mean,
+                                  tn_array *scale, tn_array *const sums[2])
+{
+    const int64_t channels[2] = {g->extent[2], 1};
+    tn_array *factor = for_channels(build, g, scale);
+    if (g->weight)
+        factor = build->expr(
+            build, "r, w -> r * w",
+            TN_IN(factor, with_shape(build, "base.reshape/1", g->weight, 2, channels)),
+            TN_NO_ATTRS);
+    tn_array *less = build->expr(
+        build, "r, s -> r * s", TN_IN(scale, group_shares(build, g, sums[0])), TN_NO_ATTRS);
+    tn_array *slope =
+        build->expr(build, "r, s -> r * r * r * s",
+                    TN_IN(scale, group_shares(build, g, sums[1])), TN_NO_ATTRS);
+    return build->expr(build, "g, x, m, f, l, s -> f * g - l - (x - m) * s",
+                       TN_IN(cotangent, all, mean, factor, for_channels(build, g, less),
+                             for_channels(build, g, slope)),
+                       TN_NO_ATTRS);
+}
+
+static tn_status group_norm_vjp(const tn_build *build, const tn_rule *rule,
+                                tn_array *const *cotangents, const uint64_t *wanted,
+                                tn_array **gradients)
+{
+    const tn_group_norm_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(rule->inputs[0]);
+    if (!type)
+        return TN_ERR_ARGUMENT;
+    const tn_type out = *type;
+    struct grouped g = grouped_of(build, rule, &out);
+    tn_dtype wide = tn_dtype_computed(out.dtype);
+    tn_array *of_weight = g.weight, *of_bias = g.bias, *cotangent = cotangents[0];
+    if (wide != out.dtype)
+        cotangent = cast(build, cotangent, wide);
+    if (g.weight && dtype_of(build, g.weight) != wide)
+        g.weight = cast(build, g.weight, wide);
+    tn_array *all = with_shape(build, "base.reshape/1", g.x, 4, g.extent);
+    tn_array *x = g.is_rows ? group_rows(build, &g) : all;
+    tn_array *mean = group_mean(build, &g, x), *means = for_channels(build, &g, mean);
+    tn_array *squares = build->expr(build, "x, m -> (x - m) * (x - m)",
+                                    TN_IN(x, g.is_rows ? mean : means), TN_NO_ATTRS);
+    tn_array *scale =
+        build->expr(build, "v -> rsqrt(v + eps)", TN_IN(group_mean(build, &g, squares)),
+                    tn_attrs("eps", attrs->eps));
+    cotangent = with_shape(build, "base.reshape/1", cotangent, 4, g.extent);
+    tn_array *sums[2] = {
+        channel_sums(build, cotangent),
+        channel_sums(build, build->expr(build, "g, x, m -> g * (x - m)",
+                                        TN_IN(cotangent, all, means), TN_NO_ATTRS))};
+    if (wants(wanted, 0)) {
+        tn_array *of_x = group_norm_input(build, &g, all, cotangent, means, scale, sums);
+        if (wide != out.dtype)
+            of_x = cast(build, of_x, out.dtype);
+        gradients[0] = with_shape(build, "base.reshape/1", of_x, out.rank, out.extent);
+    }
+    const int64_t each[3] = {g.extent[0], g.groups, g.each},
+                  flat[2] = {each[0], g.extent[2]};
+    if (of_weight && wants(wanted, 1)) {
+        tn_array *scaled_sums =
+            build->expr(build, "s, r -> s * r",
+                        TN_IN(with_shape(build, "base.reshape/1", sums[1], 3, each), scale),
+                        TN_NO_ATTRS);
+        gradients[1] =
+            over_samples(build, with_shape(build, "base.reshape/1", scaled_sums, 2, flat),
+                         dtype_of(build, of_weight));
+    }
+    if (of_bias && wants(wanted, 2))
+        gradients[2] = over_samples(build, sums[0], dtype_of(build, of_bias));
+    return built_wanted(wanted, gradients, rule->num_inputs < 3 ? rule->num_inputs : 3);
+}
+
 const tn_primitive nn_group_norm = {
     .struct_size = sizeof(tn_primitive),
     .id = "nn.group_norm/1",
@@ -305,4 +410,5 @@ const tn_primitive nn_group_norm = {
     .attrs = TN_ATTR_TABLE(tn_group_norm_attrs, group_norm_fields),
     .infer = group_norm_infer,
     .decompose = group_norm_decompose,
+    .vjp = group_norm_vjp,
 };
