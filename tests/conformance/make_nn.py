@@ -418,6 +418,31 @@ for kind, gates in (('lstm', 4), ('gru', 3), ('rnn', 1)):
 recurrent('rnn', 1, 2, nonlinearity='relu')
 
 
+def recurrent_layers(kind, gates, number, bidirectional, batch_first=False, **attrs):
+    """A module of several layers; its parameters come in the order of ours."""
+    sides = 2 if bidirectional else 1
+
+    def call(x, *rest):
+        cell = getattr(torch.nn, kind.upper())(3, 2, num_layers=number, batch_first=batch_first, bidirectional=bidirectional,
+                                               dtype=torch.double, **attrs)
+        states = 2 if kind == 'lstm' else 1
+        for p, value in zip(cell.parameters(), rest[states:]):
+            p.data = value
+        out, last_state = cell(x, tuple(rest[:2]) if kind == 'lstm' else rest[0])
+        return [t.detach() for t in (out, *(last_state if kind == 'lstm' else [last_state]))]
+    inputs = [(2, 3, 3) if batch_first else (3, 2, 3)] + [(number * sides, 2, 2)] * (2 if kind == 'lstm' else 1)
+    for n in range(number):
+        inputs += [(gates * 2, 3 if n == 0 else 2 * sides), (gates * 2, 2), (gates * 2,), (gates * 2,)] * sides
+    add(kind + '_layers', inputs, call, layers=number, **{k: True for k, v in (('bidirectional', bidirectional), ('batch_first', batch_first)) if v},
+        **attrs)
+
+
+for kind, gates in (('lstm', 4), ('gru', 3), ('rnn', 1)):
+    recurrent_layers(kind, gates, 2, True)
+    recurrent_layers(kind, gates, 2, False, batch_first=True)
+recurrent_layers('rnn', 1, 1, True, nonlinearity='relu')
+
+
 def causal(x, w, b=None, state=None, axis=1, dilation=1, groups=1):
     x, w, state = (x, w, state) if axis == 1 else first(x, w, state)
     before = (w.shape[2] - 1) * dilation

@@ -147,3 +147,83 @@ def test_without_positions_rows_or_units(kind):
         out, h, *c = getattr(tn.nn, kind)(*arrays(values, np.float32))
         assert out.shape == size and (np.asarray(h) == values[5].astype(np.float32)).all()
         assert not c or (np.asarray(c[0]) == values[6].astype(np.float32)).all()
+
+
+def stacked(kind, x, weights, h, c=None, bidirectional=False):
+    """Layers of `expected`, in one direction or both."""
+    directions, last = 2 if bidirectional else 1, ([], [])
+    for first in range(0, len(weights), 4 * directions):
+        sides = []
+        for side in range(directions):
+            own, n = weights[first + 4 * side : first + 4 * side + 4], first // 4 + side
+            out, *states = expected(kind, x, *own, h[n], *([c[n]] if kind == "lstm" else []), reverse=side == 1)
+            sides.append(out)
+            for kept, state in zip(last, states):
+                kept.append(state)
+        x = np.concatenate(sides, -1)
+    return [x] + [np.stack(kept) for kept in last if kept]
+
+
+def layers(kind, number, bidirectional, length=4, rows=3, units=5):
+    g, directions = GATES[kind] * units, 2 if bidirectional else 1
+    random = np.random.default_rng(0)
+    weights = []
+    for n in range(number):
+        for _ in range(directions):
+            wide = 4 if n == 0 else units * directions
+            weights += [random.standard_normal(s) / 2 for s in ((g, wide), (g, units), (g,), (g,))]
+    states = [random.standard_normal((number * directions, rows, units)) for _ in range(1 + (kind == "lstm"))]
+    return random.standard_normal((length, rows, 4)), states, weights
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("number, bidirectional", [(1, True), (2, False), (3, True)])
+def test_layers_and_directions(kind, number, bidirectional):
+    x, states, weights = layers(kind, number, bidirectional)
+    call = getattr(tn.nn, kind + "_layers")
+    attrs = {"layers": number, "bidirectional": bidirectional}
+    want = stacked(kind, x, weights, *states, bidirectional=bidirectional)
+    given, w = arrays([x, *states], np.float32), arrays(weights, np.float32)
+    close(call(*given, w, **attrs), want)
+    # The batch in front; without states; without a batch; without biases.
+    turned = [tn.array(np.moveaxis(x, 0, 1).astype(np.float32)), *given[1:]]
+    out = call(*turned, w, batch_first=True, **attrs)
+    close([np.moveaxis(np.asarray(out[0]), 0, 1), *out[1:]], want)
+    close(call(given[0], *[None] * len(states), w, **attrs),
+          stacked(kind, x, weights, *[0 * s for s in states], bidirectional=bidirectional))
+    one = call(given[0][:, 0], *[s[:, 0] for s in given[1:]], w, **attrs)
+    close(one, [want[0][:, 0], *[state[:, 0] for state in want[1:]]])
+    zeros = [one if i % 4 < 2 else 0 * one for i, one in enumerate(weights)]
+    bare = [one for i, one in enumerate(w) if i % 4 < 2]
+    close(call(*given, bare, biases=False, **attrs),
+          stacked(kind, x, zeros, *states, bidirectional=bidirectional))
+
+
+def test_dropout_between_layers():
+    x, states, weights = layers("gru", 2, False)
+    given, w = arrays([x, *states], np.float32), arrays(weights, np.float32)
+    call = lambda seed, **attrs: np.asarray(tn.nn.gru_layers(*given, w, layers=2, dropout=0.5, seed=seed, **attrs)[0])
+    assert (call(1) == np.asarray(tn.nn.gru_layers(*given, w, layers=2)[0])).all()
+    first, again, other = call(1, training=True), call(1, training=True), call(2, training=True)
+    assert (first == again).all() and (first != other).any() and (first != call(1)).any()
+    # All of the first layer's result is dropped: the second one sees zeros.
+    dropped = np.asarray(tn.nn.gru_layers(*given, w, layers=2, dropout=1, training=True)[0])
+    close([dropped], [expected("gru", np.zeros((4, 3, 5)), *weights[4:], states[0][1])[0]])
+    # What follows the last layer is as it is.
+    one = tn.nn.gru_layers(given[0], given[1][:1], w[:4], dropout=0.5, training=True)
+    close(one, expected("gru", x, *weights[:4], states[0][0])[:1] + [expected("gru", x, *weights[:4], states[0][0])[1][None]])
+
+
+def test_mistakes_of_layers():
+    x, states, weights = layers("lstm", 2, False)
+    given, w = arrays([x, *states], np.float32), arrays(weights, np.float32)
+    for call, message in (
+        (lambda: tn.nn.lstm_layers(*given, w[:-1], layers=2), "got 7 weights, expected 8: 2 layers of 1 directions with 4"),
+        (lambda: tn.nn.lstm_layers(*given, w, layers=2, bidirectional=True), "got 8 weights, expected 16: 2 layers of 2 directions with 4"),
+        (lambda: tn.nn.lstm_layers(*given, w, layers=0), "layers is 0, expected at least 1"),
+        (lambda: tn.nn.lstm_layers(*given, w, layers=2, dropout=2), "dropout is 2, expected 0 to 1"),
+        (lambda: tn.nn.lstm_layers(given[0], given[1][:1], given[2], w, layers=2), r"h has shape \[1, 3, 5\], expected \[2, 3, 5\]"),
+        (lambda: tn.nn.lstm_layers(given[0]), "got 0 weights, expected 4: 1 layers of 1 directions with 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -75,6 +75,9 @@
     X(instance_norm, "layers/norms.c")                                                     \
     X(lstm, "layers/recurrent.c")                                                          \
     X(gru, "layers/recurrent.c")                                                           \
+    X(lstm_layers, "layers/recurrent_layers.c")                                            \
+    X(gru_layers, "layers/recurrent_layers.c")                                             \
+    X(rnn_layers, "layers/recurrent_layers.c")                                             \
     X(rnn, "layers/recurrent.c")                                                           \
     X(causal_conv1d, "layers/causal.c")                                                    \
     X(max_unpool1d, "images/maxima.c")                                                     \
