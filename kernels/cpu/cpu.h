@@ -55,6 +55,7 @@ struct cpu_kernels {
     cpu_layer_norm_grad_fn *layer_norm_grad;
     const struct cpu_random_kernels *random;
     const struct cpu_recurrence_kernels *recurrence;
+    cpu_recurrence_row_fn *recurrence_row;
     const struct cpu_few_kernels *few;
     const struct cpu_quick_kernels *quick;
     const struct cpu_conv_kernels *conv;

@@ -45,6 +45,7 @@ const struct cpu_kernels V(cpu_kernels) = {
     .layer_norm_grad = V(cpu_layer_norm_grad),
     .random = &V(cpu_random),
     .recurrence = &V(cpu_recurrence),
+    .recurrence_row = V(cpu_recurrence_row),
     .few = &few,
     .quick = &V(cpu_quick),
     .conv = &V(cpu_conv),

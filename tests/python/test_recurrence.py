@@ -9,7 +9,7 @@ import tenon as tn
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 # Positions, rows, units: few rows by other products than more, w packed and not, tiles with a rest.
-SIZES = [(2, 1, 5), (9, 1, 16), (9, 3, 33), (2, 8, 7), (3, 9, 1), (2, 15, 64), (8, 33, 17), (1, 2, 3), (9, 2, 300)]
+SIZES = [(2, 1, 5), (9, 1, 16), (9, 3, 33), (2, 8, 7), (3, 9, 1), (2, 15, 64), (8, 33, 17), (1, 2, 3), (9, 2, 300), (10, 1, 70), (9, 1, 3)]
 
 
 def sigmoid(x):

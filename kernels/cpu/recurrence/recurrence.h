@@ -34,6 +34,15 @@ struct cpu_recurrence_slopes {
     float *last;         // a GRU's: of own of the last gate
 };
 
+// A row by panels of tiles (conv/tiles.h), `stride` floats from one to the next.
+struct cpu_recurrence_row {
+    const float *from, *panels;
+    float *to;
+    int64_t inner, stride, columns;
+    int adds; // to what is there
+};
+
+typedef void cpu_recurrence_row_fn(const struct cpu_recurrence_row *p);
 typedef void cpu_recurrence_fn(const struct cpu_recurrence_rows *p);
 typedef void cpu_recurrence_slopes_fn(const struct cpu_recurrence_slopes *p);
 

@@ -7,5 +7,6 @@
 #include "cpu/variant.h"
 
 extern const struct cpu_recurrence_kernels V(cpu_recurrence);
+extern cpu_recurrence_row_fn V(cpu_recurrence_row);
 
 #endif // KERNELS_CPU_RECURRENCE_VARIANTS_H

@@ -201,6 +201,51 @@ static void check_slopes(const struct cpu_kernels *k, int kind, int64_t units)
            (const int64_t[]){n, n, wide, n}, 4);
 }
 
+// A row by panels beside the same by tiles.
+static void check_row(const struct cpu_kernels *k, int64_t columns, int64_t inner, int adds)
+{
+    static _Alignas(64) float panels[CPU_TILES_MOST * 8 * 16];
+    float from[16], want[MOST * 4], got[MOST * 4 + 1];
+    const int64_t width = k->tiles->width;
+    for (int64_t i = 0; i < (int64_t)(sizeof(panels) / sizeof(*panels)); i++)
+        panels[i] = (float)(i % 37) / 16 - 1;
+    for (int64_t i = 0; i < inner; i++)
+        from[i] = (float)(i % 5) - 1.5f;
+    for (int64_t i = 0; i <= columns; i++)
+        want[i] = got[i] = i < columns ? 0.25f : GUARD;
+    for (int64_t at = 0; at < columns; at += width)
+        k->tiles->rows(
+            &(struct cpu_tiles_rows){.from = from,
+                                     .weights = panels + at * inner,
+                                     .to = want + at,
+                                     .rows = 1,
+                                     .pixels = 1,
+                                     .columns = columns - at < width ? columns - at : width,
+                                     .taps_y = 1,
+                                     .taps_x = 1,
+                                     .run = inner,
+                                     .adds = adds});
+    k->recurrence_row(&(struct cpu_recurrence_row){.from = from,
+                                                   .panels = panels,
+                                                   .to = got,
+                                                   .inner = inner,
+                                                   .stride = inner * width,
+                                                   .columns = columns,
+                                                   .adds = adds});
+    for (int64_t i = 0; i < columns; i++)
+        cr_assert(eq(flt, got[i], want[i]), "%s, %d columns", k->name, (int)columns);
+    cr_assert(eq(flt, got[columns], GUARD));
+}
+
+Test(cpu_recurrence, a_row_is_that_of_tiles)
+{
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+        for (int64_t columns = 1; columns < 8 * (*k)->tiles->width && runs_here(*k);
+             columns++)
+            for (int64_t inner = 0; inner <= 16; inner += 4)
+                check_row(*k, columns, inner, (int)(columns & 1));
+}
+
 static const int64_t sizes[] = {0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 64, MOST};
 
 Test(cpu_recurrence, gates_and_their_slopes)

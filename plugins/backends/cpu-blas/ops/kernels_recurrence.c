@@ -2,19 +2,19 @@
 // nn.recurrence_steps/1 and nn.recurrence_grad/1 of f32: all positions in one launch.
 //
 // The weights are packed once, into panels of the register tiles of convolutions
-// (cpu/conv/tiles.h); few rows read them where they lie (cpu/matmul/few_rows.h). Rows do
-// not depend on each other: blocks of rows go through all positions by themselves. Where
-// there is one block, the products of a position are dealt to the threads.
+// (cpu/conv/tiles.h); few rows of few positions read them where they lie
+// (cpu/matmul/few_rows.h). Rows do not depend on each other: blocks of rows go through all
+// positions by themselves. Where there is one block, the products of a position are dealt
+// to the threads.
 #include <string.h>
 #include <tenon/ops/nn_attrs.h>
 #include "kernels.h"
 
-#define BLOCK_ROWS 112        // at most: their sums stay in a cache
-#define LEAST_ROWS 14         // of a block, for more than one
-#define DEALT (1 << 20)       // products of a position from which its columns are dealt
-#define LEAST_LENGTH 8        // for which few rows have w packed
-#define MOST_OF_FEW (1 << 18) // elements of w, up to which they have
-#define FEW_COLUMNS 64        // of a part, of few rows
+#define BLOCK_ROWS 112  // at most: their sums stay in a cache
+#define LEAST_ROWS 14   // of a block, for more than one
+#define DEALT (1 << 20) // products of a position from which its columns are dealt
+#define LEAST_LENGTH 8  // for which few rows have w packed
+#define FEW_COLUMNS 64  // of a part, of few rows
 
 struct recurrence_run {
     const tn_cpu_call *call;
@@ -52,9 +52,7 @@ static void read_recurrence(const tn_recurrence_attrs *attrs, const tn_layout *f
     r->length = first->extent[0];
     r->rows = first->extent[1];
     r->units = w->extent[1];
-    r->is_few =
-        r->rows <= CPU_FEW_ROWS &&
-        (r->length < LEAST_LENGTH || r->gates * r->units >= MOST_OF_FEW / (r->units + 1));
+    r->is_few = r->rows <= CPU_FEW_ROWS && r->length < LEAST_LENGTH;
     int64_t blocks = (r->rows + LEAST_ROWS - 1) / LEAST_ROWS;
     blocks = blocks < threads ? blocks : threads;
     blocks = blocks > 0 && !r->is_few ? blocks : 1;
@@ -147,6 +145,17 @@ static void multiply_columns(void *context, int64_t begin, int64_t end, uint32_t
         return;
     }
     const int64_t panel = p->is_turned ? r->gates * r->units : r->units;
+    if (r->rows == 1) {
+        r->kernels->recurrence_row(
+            &(struct cpu_recurrence_row){.from = p->from,
+                                         .panels = p->panels + first * panel,
+                                         .to = p->to + first,
+                                         .inner = p->inner,
+                                         .stride = panel * unit,
+                                         .columns = last - first,
+                                         .adds = p->adds});
+        return;
+    }
     for (int64_t at = first; at < last; at += unit)
         r->kernels->tiles->rows(&(struct cpu_tiles_rows){
             .from = p->from,
