@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // libtenon-train: layers beside PyTorch, training that is resumed to the bit, loaders,
 // derivatives.
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "check.h"
 #include "support.h"
 
@@ -233,6 +235,32 @@ Test(train, an_epoch_has_each_row_once_and_seeking_repeats_it)
     }
     cr_assert(memcmp(seen[0], seen[1], sizeof(seen[0])) == 0);
     cr_assert(memcmp(seen[0], seen[0] + 4, 4 * sizeof(seen[0][0])) != 0);
+    small_close(&m);
+}
+
+static int count_threads(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    cr_assert(tasks != NULL);
+    while (readdir(tasks))
+        count++;
+    closedir(tasks);
+    return count;
+}
+
+Test(train, a_loader_has_a_thread_of_its_own)
+{
+    struct small m;
+    small_open(&m, "adam", 0);
+    int with = count_threads();
+    tn_loader_destroy(m.loader);
+    for (int i = 0; i < 1000 && count_threads() == with; i++)
+        usleep(1000); // joined, and soon not listed
+    int without = count_threads();
+    small_load(&m);
+    cr_assert(eq(int, count_threads(), with));
+    cr_assert(eq(int, without + 1, with));
     small_close(&m);
 }
 
