@@ -133,13 +133,13 @@ static bool is_searched(const tn_vulkan_plan *plan, uint64_t n, const struct gat
 static bool is_atomic(bool sums, const tn_layout *out, const struct gather *g)
 {
     return sums && vk_scatter_is_atomic(out->dtype, g) &&
-           layout_count(out) * g->count > SEARCHES;
+           layout_count(out) > SEARCHES / g->count;
 }
 
 static bool is_split(bool sums, const tn_layout *out, const struct gather *g)
 {
     return sums && vk_scatter_is_split(out->dtype, g) &&
-           layout_count(out) * g->count > SEARCHES;
+           layout_count(out) > SEARCHES / g->count;
 }
 
 static bool is_last(bool sets, const struct gather *g)

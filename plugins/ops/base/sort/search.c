@@ -78,8 +78,10 @@ static tn_array *search_places(const tn_build *build, tn_array *a, tn_array *v, 
     tn_dtype dtype = tn_dtype_promote(type->dtype, of_v->dtype);
     int64_t n = type->extent[0], step = 1;
     const tn_ints shape = tn_extents(build, v);
+    // Half the arithmetic where 32 bits count.
+    const tn_dtype counts = n < INT32_MAX / 2 ? TN_I32 : TN_I64;
     tn_array *at = build->op(build, "base.full/1", NULL, 0,
-                             tn_attrs("shape", &shape, "dtype", (int64_t)TN_I64));
+                             tn_attrs("shape", &shape, "dtype", (int64_t)counts));
     while (step <= n / 2)
         step *= 2;
     a = as_dtype(build, a, dtype);
@@ -90,15 +92,19 @@ static tn_array *search_places(const tn_build *build, tn_array *a, tn_array *v, 
                        : right           ? "x, v, at -> x <= v"
                                          : "x, v, at -> x < v";
     for (; n > 0 && step > 0; step /= 2) {
-        tn_array *next =
-            build->expr(build, "at -> at + step", TN_IN(at), tn_attrs("step", step));
+        tn_array *next = build->expr(
+            build, counts == TN_I32 ? "at -> at + i32(step)" : "at -> at + step", TN_IN(at),
+            tn_attrs("step", step));
         tn_array *last = build->expr(build, "i -> i - 1", TN_IN(next), TN_NO_ATTRS);
         tn_array *x = build->op(build, "base.take/1", TN_IN(a, last), TN_NO_ATTRS);
         tn_array *is_less = build->expr(build, text, TN_IN(x, v, at), TN_NO_ATTRS);
-        at = build->expr(build, "is, next, at -> is & next <= n ? next : at",
-                         TN_IN(is_less, next, at), tn_attrs("n", n));
+        at =
+            build->expr(build,
+                        counts == TN_I32 ? "is, next, at -> is & next <= i32(n) ? next : at"
+                                         : "is, next, at -> is & next <= n ? next : at",
+                        TN_IN(is_less, next, at), tn_attrs("n", n));
     }
-    return at;
+    return as_dtype(build, at, TN_I64);
 }
 
 static tn_status search_check_vector(const tn_host *host, const char *name,
