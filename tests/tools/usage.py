@@ -30,7 +30,7 @@ def unknown_names_get_the_nearest():
     refused("train", "lenet", "--epoch", "3", status=2, saying="--epochs")
     refused("op", "matmull", saying="did you mean 'matmul'?")
     for command in ["op"], ["why", "op"]:
-        refused(*command, "attention", saying="did you mean one of 'nn.attention_grad', 'nn.attention_with_sinks', 'nn.scaled_dot_product_attention'")
+        refused(*command, "attention", saying="did you mean one of 'nn.attention_grad', 'nn.attention_with_sinks', 'nn.attention_with_sinks_grad', 'nn.scaled_dot_product_attention'")
     refused("op", "dot_product_att", saying="did you mean 'nn.scaled_dot_product_attention'?")
     refused("op", "reduce", saying="no operator 'reduce'")
     refused("plugin", "show", "org.tenon.bse", saying="did you mean 'org.tenon.base'?")
