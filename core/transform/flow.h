@@ -82,10 +82,13 @@ void rule_call_finish(struct rule_call *call);
 tn_status flow_parts(struct flow *flow, struct node *node, tn_array **outputs,
                      struct node ***out_nodes, uint32_t *out_count);
 
-// Whether a derivative of the node's expression may be too large for a program, and whether
-// `derived` (NULL: zero) is (unfold.c).
-bool flow_may_outgrow(const struct node *node);
-bool flow_outgrows(const struct expr *derived);
+// Whether one of the node's derivatives is too large for a program: `derive` is expr_vjp or
+// expr_jvp, `count` the inputs or outputs (unfold.c).
+bool flow_outgrows(const struct node *node,
+                   tn_status (*derive)(const struct expr *expr, uint32_t number,
+                                       uint64_t given, uint64_t complex_inputs,
+                                       const struct expr **out_expr),
+                   uint32_t count, uint64_t given, uint64_t complex_inputs);
 
 // Builds the operations of the node's expression one by one. `outputs` have the types of
 // the node's outputs.

@@ -27,24 +27,13 @@ static tn_status set_tangent(struct flow *flow, tn_array *output, tn_array *tang
 
 static tn_status push_decomposed(struct flow *flow, struct node *node);
 
-static bool any_outgrows(const struct node *node, uint64_t given, uint64_t complex_inputs)
-{
-    const struct expr *derived = NULL;
-    bool any = false;
-    for (uint32_t i = 0; flow_may_outgrow(node) && i < node->num_outputs && !any; i++)
-        any = dtype_is_inexact(node->outputs[i].type.dtype) &&
-              expr_jvp(node->expr, i, given, complex_inputs, &derived) == TN_OK &&
-              flow_outgrows(derived);
-    return any;
-}
-
 static tn_status push_expr(struct flow *flow, struct node *node, tn_array *const *tangents)
 {
     uint64_t given = 0;
     for (uint32_t i = 0; i < node->num_inputs; i++)
         given |= (uint64_t)(tangents[i] != NULL) << i;
     uint64_t complex_inputs = flow_complex_inputs(node);
-    if (any_outgrows(node, given, complex_inputs))
+    if (flow_outgrows(node, expr_jvp, node->num_outputs, given, complex_inputs))
         return push_decomposed(flow, node);
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         tn_array *output = &node->outputs[i], *tangent = NULL;

@@ -9,20 +9,28 @@
 // and special functions, several an operation.
 enum { MOST_OPERATIONS = 100, FEW_INPUTS = 6, FEW_OPERATIONS = 12 };
 
-bool flow_may_outgrow(const struct node *node)
+static bool is_large(const struct expr *derived)
 {
-    return node->num_inputs > FEW_INPUTS || node->expr->num_operations > FEW_OPERATIONS;
-}
-
-bool flow_outgrows(const struct expr *derived)
-{
-    uint32_t inputs = 0;
-    if (!derived)
-        return false;
-    for (uint32_t i = 0; i < 64; i++)
-        inputs += derived->inputs_used >> i & 1;
+    uint32_t inputs = (uint32_t)__builtin_popcountll(derived->inputs_used);
     return derived->num_inputs > 64 || derived->num_operations > MOST_OPERATIONS ||
            inputs + derived->num_reductions > TN_EXPR_MAX_INPUTS;
+}
+
+bool flow_outgrows(const struct node *node,
+                   tn_status (*derive)(const struct expr *expr, uint32_t number,
+                                       uint64_t given, uint64_t complex_inputs,
+                                       const struct expr **out_expr),
+                   uint32_t count, uint64_t given, uint64_t complex_inputs)
+{
+    bool any = false;
+    if (node->num_inputs <= FEW_INPUTS && node->expr->num_operations <= FEW_OPERATIONS)
+        return false;
+    for (uint32_t i = 0; i < count && !any; i++) {
+        const struct expr *derived = NULL;
+        any = derive(node->expr, i, given, complex_inputs, &derived) == TN_OK && derived &&
+              is_large(derived);
+    }
+    return any;
 }
 
 // `index` and reductions count the elements of the whole.

@@ -41,18 +41,6 @@ static tn_status include_dependents(struct flow *flow, struct node **nodes, uint
 static tn_status pull_decomposed(struct flow *flow, struct node *node,
                                  tn_array *const *cotangents);
 
-static bool any_outgrows(struct flow *flow, const struct node *node, uint64_t given,
-                         uint64_t complex_inputs)
-{
-    const struct expr *derived = NULL;
-    bool any = false;
-    for (uint32_t i = 0; flow_may_outgrow(node) && i < node->num_inputs && !any; i++)
-        any = is_wanted(flow, node, i) &&
-              expr_vjp(node->expr, i, given, complex_inputs, &derived) == TN_OK &&
-              flow_outgrows(derived);
-    return any;
-}
-
 static tn_status pull_expr(struct flow *flow, struct node *node,
                            tn_array *const *cotangents)
 {
@@ -60,7 +48,7 @@ static tn_status pull_expr(struct flow *flow, struct node *node,
     for (uint32_t i = 0; i < node->num_outputs && i < TN_EXPR_MAX_OUTPUTS; i++)
         given |= (uint64_t)(cotangents[i] != NULL) << i;
     uint64_t complex_inputs = flow_complex_inputs(node);
-    if (any_outgrows(flow, node, given, complex_inputs))
+    if (flow_outgrows(node, expr_vjp, node->num_inputs, given, complex_inputs))
         return pull_decomposed(flow, node, cotangents);
     for (uint32_t i = 0; i < node->num_inputs; i++) {
         if (!is_wanted(flow, node, i))
