@@ -7,7 +7,7 @@
 // The `roundings` of a case in which every bit counts. All are run, whatever share is.
 #define EVERY_BIT (1 << 20)
 
-enum { MAX_INPUTS = 7, MAX_LIST = 6, MAX_RESULTS = 6 };
+enum { MAX_INPUTS = 24, MAX_LIST = 6, MAX_RESULTS = 6 };
 
 struct golden {
     char name[64];
