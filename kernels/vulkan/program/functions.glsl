@@ -139,7 +139,14 @@ float op_EXPM1(float x)
 // --- logarithms ---------------------------------------------------------------------------
 
 #if defined(NEED_LOG) || defined(NEED_LOG2) || defined(NEED_LOG10)
-// x = 2^e (1 + f) with 1 + f within sqrt(1/2) .. sqrt(2). x > 0 and finite.
+// x = 2^e (1 + f) with 1 + f within sqrt(1/2) .. sqrt(2). x is a normal number above 0.
+float log_reduce_normal(float x, out float e)
+{
+    uint bits = floatBitsToUint(x) + (0x3f800000u - 0x3f3504f3u);
+    e = float(int(bits >> 23) - 127);
+    return uintBitsToFloat((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0;
+}
+// The same of x > 0 and finite.
 float log_reduce(float x, out float e)
 {
     float shift = 0.0;
@@ -147,9 +154,9 @@ float log_reduce(float x, out float e)
         x *= 8388608.0;
         shift = 23.0;
     }
-    uint bits = floatBitsToUint(x) + (0x3f800000u - 0x3f3504f3u);
-    e = float(int(bits >> 23) - 127) - shift;
-    return uintBitsToFloat((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0;
+    float f = log_reduce_normal(x, e);
+    e -= shift;
+    return f;
 }
 // log(1 + f) = 2 atanh(s) with s = f / (2 + f), as f minus a small correction, which keeps the
 // digits of f.
@@ -171,14 +178,24 @@ bool log_special(float x, out float result)
 }
 #endif
 #ifdef NEED_LOG
+float log_of_parts(float e, float f)
+{
+    precise float low = e * 3.19461849e-05 + log_series(f); // as in exp_reduce
+    return fma(e, 0.693115234, low);
+}
+// log(x) of a normal number above 0.
+float log_normal(float x)
+{
+    float e, f = log_reduce_normal(x, e);
+    return log_of_parts(e, f);
+}
 float op_LOG(float x)
 {
     float special;
     if (log_special(x, special))
         return special;
     float e, f = log_reduce(x, e);
-    precise float low = e * 3.19461849e-05 + log_series(f); // as in exp_reduce
-    return fma(e, 0.693115234, low);
+    return log_of_parts(e, f);
 }
 #endif
 #ifdef NEED_LOG2
@@ -212,6 +229,15 @@ float op_LOG1P(float x)
     precise float d = u - 1.0;
     float y = op_LOG(u);
     return is_finite(y) ? y + (x - d) / u : y;
+}
+#endif
+#if defined(NEED_ASINH) || defined(NEED_ATANH)
+// log(1 + x) of a finite x >= 0, the same way.
+float log1p_positive(float x)
+{
+    precise float u = 1.0 + x;
+    precise float d = u - 1.0;
+    return log_normal(u) + (x - d) / u;
 }
 #endif
 
@@ -502,7 +528,7 @@ float op_ASINH(float x)
         return x;
     float a = abs(x);
     float y = a > 1e9 ? op_LOG(a) + 0.693147181
-                      : op_LOG1P(a + a * a / (1.0 + sqrt(a * a + 1.0)));
+                      : log1p_positive(a + a * a / (1.0 + sqrt(a * a + 1.0)));
     return with_sign(y, x);
 }
 #endif
@@ -523,7 +549,7 @@ float op_ATANH(float x)
     if (!(abs(x) <= 1.0))
         return not_a_number();
     float a = abs(x);
-    float y = a == 1.0 ? infinity() : 0.5 * op_LOG1P(2.0 * a / (1.0 - a));
+    float y = a == 1.0 ? infinity() : 0.5 * log1p_positive(2.0 * a / (1.0 - a));
     return with_sign(y, x);
 }
 #endif
@@ -600,7 +626,7 @@ float op_ERFINV(float x)
     float a = abs(x);
     if (!(a < 1.0))
         return a == 1.0 ? with_sign(infinity(), x) : not_a_number();
-    return x * erfinv_ratio(-op_LOG((1.0 - a) * (1.0 + a)));
+    return x * erfinv_ratio(-log_normal((1.0 - a) * (1.0 + a)));
 }
 #endif
 
