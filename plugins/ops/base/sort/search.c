@@ -91,18 +91,16 @@ static tn_array *search_places(const tn_build *build, tn_array *a, tn_array *v, 
                        : is_float        ? "x, v, at -> (x < v | isnan(v) & !isnan(x))"
                        : right           ? "x, v, at -> x <= v"
                                          : "x, v, at -> x < v";
+    tn_array *most = build->scalar(build, counts, (double)n);
     for (; n > 0 && step > 0; step /= 2) {
-        tn_array *next = build->expr(
-            build, counts == TN_I32 ? "at -> at + i32(step)" : "at -> at + step", TN_IN(at),
-            tn_attrs("step", step));
+        tn_array *next =
+            build->expr(build, "at, step -> at + step",
+                        TN_IN(at, build->scalar(build, counts, (double)step)), TN_NO_ATTRS);
         tn_array *last = build->expr(build, "i -> i - 1", TN_IN(next), TN_NO_ATTRS);
         tn_array *x = build->op(build, "base.take/1", TN_IN(a, last), TN_NO_ATTRS);
         tn_array *is_less = build->expr(build, text, TN_IN(x, v, at), TN_NO_ATTRS);
-        at =
-            build->expr(build,
-                        counts == TN_I32 ? "is, next, at -> is & next <= i32(n) ? next : at"
-                                         : "is, next, at -> is & next <= n ? next : at",
-                        TN_IN(is_less, next, at), tn_attrs("n", n));
+        at = build->expr(build, "is, next, at, n -> is & next <= n ? next : at",
+                         TN_IN(is_less, next, at, most), TN_NO_ATTRS);
     }
     return as_dtype(build, at, TN_I64);
 }
@@ -350,13 +348,14 @@ static tn_array *histogram_at_distance(const tn_build *build, tn_array *x,
     static const char *const shared[] = {
         "lo, hi -> lo == hi ? lo - 0.5 : lo", "lo, hi -> lo == hi ? hi + 0.5 : hi",
         "l, h -> h - l < 1e-200 ? 1e200 : 1.0", "l, h -> (h - l) / f64(bins)",
-        "l, h -> f64(bins) / ((h - l) * (h - l < 1e-200 ? 1e200 : 1.0))"};
+        "l, h, g -> f64(bins) / ((h - l) * g)"};
     tn_array *of_all[5]; // l, h, g, w, s
-    for (int i = 0; i < 5; i++)
-        of_all[i] =
-            build->expr(build, shared[i],
-                        TN_IN(i < 2 ? range[0] : of_all[0], i < 2 ? range[1] : of_all[1]),
-                        i < 3 ? (tn_attr_list)TN_NO_ATTRS : tn_attrs("bins", bins));
+    for (uint32_t i = 0; i < 5; i++) {
+        const tn_array *in[] = {i < 2 ? range[0] : of_all[0], i < 2 ? range[1] : of_all[1],
+                                i < 4 ? NULL : of_all[2]};
+        of_all[i] = build->expr(build, shared[i], in, i < 4 ? 2 : 3,
+                                i < 3 ? (tn_attr_list)TN_NO_ATTRS : tn_attrs("bins", bins));
+    }
     return build->expr(
         build,
         "x, l, h, g, w, s -> t = f64(x); in = t >= l & t < h; "
