@@ -115,7 +115,7 @@ Test(vulkan_scatter, every_dtype_of_many_updates)
     } vectors[] = {{TN_F32, 100, 65536, RANDOM},  {TN_F16, 513, 65537, BEYOND},
                    {TN_F64, 1536, 73731, RANDOM}, {TN_BF16, 512, 65599, SORTED},
                    {TN_F32, 1000, 114689, RUNS},  {TN_F32, 1537, 65536, RANDOM},
-                   {TN_F64, 17, 90000, EQUAL}};
+                   {TN_F64, 17, 90000, EQUAL},    {TN_F32, 30, 2300001, RANDOM}};
     for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++)
         add_scatter(&(struct scatter){vectors[i].dtype, (tn_dtype)(TN_I16 + (int)i % 3), 1,
                                       vectors[i].extent, 1, vectors[i].count,

@@ -66,6 +66,7 @@ void main()
 
 #elif defined(OP_scan)
 layout(std430, binding = 0) buffer Counts { uint d[]; } counts;
+#define AT_ONCE 16u // tiles whose counts are in flight for each invocation
 shared uint sums[256];
 
 // A workgroup for 16 elements; 16 invocations have some successive tiles of each.
@@ -74,18 +75,28 @@ void main()
     uint lane = gl_LocalInvocationIndex, key = group_number() * 16u + (lane & 15u);
     uint each = (args.tiles + 15u) / 16u, begin = min((lane >> 4) * each, args.tiles);
     uint end = key < args.extent ? min(begin + each, args.tiles) : begin, own = 0u, before = 0u;
-    for (uint tile = begin; tile < end; tile++)
-        own += counts.d[tile * args.extent + key];
+    for (uint tile = begin; tile < end; tile += AT_ONCE) {
+        uint count[AT_ONCE];
+        [[unroll]] for (uint k = 0u; k < AT_ONCE; k++)
+            count[k] = counts.d[min(tile + k, end - 1u) * args.extent + key];
+        [[unroll]] for (uint k = 0u; k < AT_ONCE; k++)
+            own += tile + k < end ? count[k] : 0u;
+    }
     sums[lane] = own;
     barrier();
     for (uint other = lane & 15u; other < lane; other += 16u)
         before += sums[other];
     if (lane >= 240u && key < args.extent)
         counts.d[args.totals + key] = before + own;
-    for (uint tile = begin; tile < end; tile++) {
-        uint at = tile * args.extent + key, count = counts.d[at];
-        counts.d[at] = before;
-        before += count;
+    for (uint tile = begin; tile < end; tile += AT_ONCE) {
+        uint count[AT_ONCE];
+        [[unroll]] for (uint k = 0u; k < AT_ONCE; k++)
+            count[k] = counts.d[min(tile + k, end - 1u) * args.extent + key];
+        [[unroll]] for (uint k = 0u; k < AT_ONCE; k++) {
+            if (tile + k < end)
+                counts.d[(tile + k) * args.extent + key] = before;
+            before += count[k];
+        }
     }
 }
 
@@ -210,7 +221,7 @@ layout(std430, binding = 2) buffer Out { PASTE(S_, IN) d[]; } result;
 #include "scatter.glsl"
 #define CHUNK 2048u
 #define LOADS (CHUNK / 256u)
-#define AHEAD 8u // elements that are read before they are added
+#define AHEAD 16u // elements that are read before they are added
 shared SUM chunk[CHUNK];
 SUM loaded[LOADS];
 
