@@ -13,14 +13,14 @@ FINITE = {'einsum', 'convolve', 'correlate', 'scaled_dot_product_attention', 'cr
           'linalg.det', 'linalg.eigvalsh', 'linalg.cholesky', 'linalg.matrix_power', 'linalg.svdvals',
           'linalg.vector_norm', 'linalg.matrix_norm'}
 # Whose operands have one dtype, so that another signature cannot mix them.
-STRICT = {'matmul', 'einsum', 'concatenate', 'stack', 'scatter', 'scatter_add', 'scatter_max', 'scatter_min',
+STRICT = {'matmul', 'addmm', 'einsum', 'concatenate', 'stack', 'scatter', 'scatter_add', 'scatter_max', 'scatter_min',
           'scatter_set', 'put_along_axis', 'slice_update', 'dynamic_slice_update', 'hypot', 'copysign', 'nextafter',
           'fmod', 'fdim', 'fma', 'linalg.solve', 'scaled_dot_product_attention', 'rope', 'sgd', 'adam', 'layer_norm',
           'rms_norm', 'group_norm', 'conv2d', 'scan', *NO_BATCHES}
 
 
 # Whose extents mean something, or decide how many results there are: another signature cannot change them.
-SIZED = {'cross', 'histogram', 'searchsorted', 'digitize', 'interp', 'unstack', 'slice_update', 'partition', 'argpartition', 'conv2d_input', 'conv2d_weight'}
+SIZED = {'cross', 'histogram', 'searchsorted', 'digitize', 'interp', 'unstack', 'slice_update', 'partition', 'argpartition', 'conv2d_input', 'conv2d_weight', *NO_BATCHES}
 
 
 class Retry(Exception):

@@ -36,21 +36,11 @@ def group_norm(x, weight, bias, groups, eps=1e-5, axis=-1):
     return np.moveaxis(y * weight.reshape(column) + bias.reshape(column), 1, axis)
 
 
-def cross_entropy(logits, labels):
-    classes = logits.shape[-1]
-    if labels.shape != logits.shape[:-1]:
-        raise ValueError('labels of another shape')
-    known = (labels >= 0) & (labels < classes)
-    at = np.where(known, labels, 0).astype('i8')
-    return np.where(known, -np.take_along_axis(log_softmax(logits), at[..., None], -1)[..., 0], 0)
-
-
 rule('softmax', softmax, ulps=3, sums=True, dtype=like_first)
 rule('log_softmax', log_softmax, ulps=3, sums=True, unit=True, dtype=like_first)
 rule('layer_norm', layer_norm, promotes=True, ulps=3, sums=True, dtype=like_first, unit='norm')
 rule('rms_norm', rms_norm, promotes=True, ulps=3, sums=True, dtype=like_first, unit='norm')
 rule('group_norm', group_norm, promotes=True, ulps=3, sums=True, dtype=like_first, unit='norm')
-rule('cross_entropy', cross_entropy, ulps=3, sums=True, unit=True, dtype=like_first)
 
 # --- images -------------------------------------------------------------------------------
 
@@ -91,18 +81,11 @@ def max_pool2d(x, window, stride=None, padding=(0, 0)):
     return out
 
 
-rule('conv2d', conv2d, sums=True)
-rule('max_pool2d', max_pool2d)
 
-# --- attention ----------------------------------------------------------------------------
+# --- rotation -----------------------------------------------------------------------------
 
-
-def attention(q, k, v, mask=None, **attrs):
-    return golden.attention(q, k, v, mask, None, **attrs)
-
-
-rule('scaled_dot_product_attention', attention, ulps=6, sums=True, dtype=like_first)
-rule('rope', lambda x, f, interleaved=False: golden.turned(x, f, np.arange(x.shape[-2]).astype(x.dtype), interleaved),
+rule('rope', lambda x, f, interleaved=False, axis=-2: np.moveaxis(golden.turned(
+    np.moveaxis(x, axis, -2), f, np.arange(x.shape[axis]).astype(x.dtype), interleaved), -2, axis),
      ulps=6, sums=True, dtype=like_first)
 
 # --- optimisers ---------------------------------------------------------------------------

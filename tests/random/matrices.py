@@ -48,8 +48,15 @@ def triangle(a, lower=False, unit_diagonal=False):
 
 
 def solve_triangular(a, b, lower=False, transpose='none', unit_diagonal=False):
+    """By substitution, which is exact where LU with exchanged rows is not."""
     t = triangle(a, lower, unit_diagonal)
-    return np.linalg.solve(turned(t) if transpose != 'none' else t, b)
+    t, lower = (turned(t), not lower) if transpose != 'none' else (t, lower)
+    ahead = np.broadcast_shapes(t.shape[:-2], b.shape[:-2])
+    x, n = np.array(np.broadcast_to(b, ahead + b.shape[-2:])), t.shape[-1]
+    for i in range(n) if lower else range(n)[::-1]:
+        done = slice(0, i) if lower else slice(i + 1, n)
+        x[..., i, :] = (x[..., i, :] - np.einsum('...k,...kj->...j', t[..., i, done], x[..., done, :])) / t[..., i, i, None]
+    return x
 
 
 def draw_triangular(d):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Operators of pack nn that the other files leave out: convolutions, pooling, activations, losses."""
+"""Operators of pack nn: convolutions, pooling, activations, norms, recurrence, attention."""
+import golden_operators as golden
 import numpy as np
 from draw import SIZED, given
 from entries import entry, require, unary, wide_float, within
@@ -115,7 +116,7 @@ def filters(d, transposed):
     return [i, w, *bias], attrs
 
 
-entry('conv1d conv3d', convolution, lambda d: filters(d, False), sums=True)
+entry('conv1d conv2d conv3d', convolution, lambda d: filters(d, False), sums=True)
 entry('conv_transpose1d conv_transpose2d conv_transpose3d', transpose, lambda d: filters(d, True), sums=True)
 
 
@@ -169,7 +170,7 @@ def windows(d):
     attrs = {'window': [d.number(1, 3) for _ in range(n)], 'axis': axis, 'stride': d.one([None, d.number(1, 3)]),
              'padding': pads(d, n), 'ceil_mode': d.one([None, True])}
     if d.name.startswith('avg'):
-        attrs['count_include_pad'] = d.one([None, False])
+        attrs.update(count_include_pad=d.one([None, False]), divisor_override=d.one([None, None, 3]))
     return [i], given(**attrs)
 
 
@@ -179,7 +180,7 @@ def outputs(d):
     return [i], given(output_size=[d.number(1, 4) for _ in range(n)], axis=axis)
 
 
-entry('max_pool1d max_pool3d', pooled(greatest), windows)
+entry('max_pool1d max_pool2d max_pool3d', pooled(greatest), windows)
 entry('avg_pool1d avg_pool2d avg_pool3d', pooled(mean), windows, ulps=4, sums=True, dtype=like_first)
 for n in '123':
     entry(f'adaptive_max_pool{n}d', divided(greatest), outputs)
@@ -272,15 +273,15 @@ NUMBERS = {
 
 def smooth(x):
     """Away from bends, which are at these numbers."""
-    return within(-30, 30)(x) and all(bool(np.all(np.abs(x - bend) > 1e-2)) for bend in (0, 0.5, -0.5, 1, -1, 3, -3, 6, 20))
+    return within(-30, 30)(x) and all(bool(np.all(np.abs(x - bend) > 1e-2)) for bend in (0, 0.5, -0.5, 1, -1, 3, -3, 4, 6, 20))
 
 
 entry(' '.join(ACTIVATIONS), ACTIVATIONS, unary(fits=smooth), weight=0.4, **FACTS)
 for name, (f, attr) in NUMBERS.items():
     entry(name, f, unary(fits=smooth, **{attr: lambda d: d.one([None, 1.0])}), weight=0.4, **FACTS)
-entry('softplus', softplus, unary(fits=smooth, beta=lambda d: d.one([None, 1.0])), **FACTS)
+entry('softplus', softplus, unary(fits=smooth, beta=lambda d: d.one([None, 1.0]), threshold=lambda d: d.one([None, 4.0])), **FACTS)
 entry('hardtanh', lambda x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val),
-      unary(fits=smooth, min_val=lambda d: d.one([None, -3.0])), **FACTS)
+      unary(fits=smooth, min_val=lambda d: d.one([None, -3.0]), max_val=lambda d: d.one([None, 6.0])), **FACTS)
 entry('threshold', lambda x, threshold, value: np.where(x > threshold, x, x.dtype.type(value)),
       unary(fits=smooth, threshold=lambda d: d.one([0.5, -1.0]), value=lambda d: 7.0), **FACTS)
 
@@ -320,105 +321,6 @@ entry('softmin', lambda x, axis=-1: softmax(-x, axis), softmin_of, **FACTS)
 entry('glu', glu, glu_of, **FACTS)
 entry('prelu', prelu, prelu_of, **FACTS)
 
-# --- losses -------------------------------------------------------------------------------
-
-
-def losses(*functions, others=1, signs=False, positive=False, fits=lambda x: True, **attrs):
-    """`functions`: by name, of elements. Operands beside the first: as many, of its shape."""
-    table = functions[0]
-
-    def draw(d):
-        i = d.pick(lambda x: wide_float(x) and x.size > 0 and within(-9, 9)(x) and fits(x))
-        x = d.values[i]
-        more = [d.make(x.dtype, x.shape, 'share') for _ in range(others)]
-        return [i, *more], given(reduction=d.one([None, 'none', 'sum']), **{k: v(d) for k, v in attrs.items()})
-
-    def reduced(f):
-        def call(*x, reduction='mean', **attrs):
-            ensure(len({y.shape for y in x}) == 1)
-            return {'none': lambda v: v, 'mean': np.mean, 'sum': np.sum}[reduction](f(*x, **attrs))
-        return call
-    entry(' '.join(table), {k: reduced(f) for k, f in table.items()}, draw, weight=0.5, **FACTS)
-
-
-def huber(x, y, delta=1.0):
-    d = np.abs(x - y)
-    return np.where(d < delta, d * d / 2, delta * (d - delta / 2))
-
-
-def smooth_l1(x, y, beta=1.0):
-    d = np.abs(x - y)
-    return np.where(d < beta, d * d / 2 / beta, d - beta / 2)
-
-
-def logits_loss(x, y):
-    return (1 - y) * x - logsigmoid(x)
-
-
-losses({'mse_loss': lambda x, y: (x - y) ** 2, 'l1_loss': lambda x, y: np.abs(x - y),
-        'log_cosh_loss': lambda x, y: np.logaddexp(x - y, y - x) - np.log(np.asarray(2, x.dtype)),
-        'hinge_loss': lambda x, y: np.maximum(1 - x * y, 0), 'soft_margin_loss': lambda x, y: -logsigmoid(x * y)})
-losses({'huber_loss': huber}, delta=lambda d: d.one([None, 0.75]))
-losses({'smooth_l1_loss': smooth_l1}, beta=lambda d: d.one([None, 0.75]))
-losses({'hinge_embedding_loss': lambda x, y, margin=1.0: np.maximum(margin - x, 0) + x})
-losses({'binary_cross_entropy': lambda x, y: -(y * np.log(x) + (1 - y) * np.log1p(-x))},
-       fits=lambda x: bool(np.all((x > 0.01) & (x < 0.99))))
-losses({'binary_cross_entropy_with_logits': logits_loss})
-losses({'kl_div': lambda x, y: np.exp(y) * (y - x)}, log_target=lambda d: True)
-losses({'poisson_nll_loss': lambda x, y: np.exp(x) - y * x})
-losses({'gaussian_nll_loss': lambda x, y, v: (np.log(np.maximum(v, 1)) + (x - y) ** 2 / np.maximum(v, 1)) / 2},
-       others=2, eps=lambda d: 1.0)
-losses({'margin_ranking_loss': lambda a, b, y, margin=0.0: np.maximum(-y * (a - b) + margin, 0)}, others=2,
-       margin=lambda d: d.one([None, 0.25]))
-
-
-def vectors(d):
-    """Two or three of a shape, whose lengths are no 0."""
-    shape = (d.number(1, 3), d.number(2, 4))
-    count = {'normalize': 1, 'triplet_margin_loss': 3}.get(d.name, 2)
-    dtype = d.one([np.dtype('f4'), np.dtype('f8')])
-    found = [d.make(dtype, shape, 'share') for _ in range(count)]
-    require(all(np.all(np.abs(d.values[i]) > 1e-2) for i in found))
-    if d.name == 'cosine_embedding_loss':
-        found.append(d.make(dtype, shape[:1], 'share'))
-    return found, {}
-
-
-def cosine(x, y, axis=-1, more=0):
-    return np.sum(x * y, axis) / np.sqrt((np.sum(x * x, axis) + more) * (np.sum(y * y, axis) + more))
-
-
-def triplet(a, p, n):
-    near, far = (np.sqrt(np.sum((a - b + np.asarray(1e-6, a.dtype)) ** 2, -1)) for b in (p, n))
-    return np.mean(np.maximum(near - far + 1, 0))
-
-
-entry('normalize cosine_similarity triplet_margin_loss cosine_embedding_loss', {
-    'normalize': lambda x: x / np.sqrt(np.sum(x * x, -1, keepdims=True)), 'cosine_similarity': cosine,
-    'triplet_margin_loss': triplet, 'cosine_embedding_loss': lambda x, y, t: np.mean(0 * cosine(x, y) + 0 * t)},
-      vectors, weight=0.5, **FACTS)
-
-
-def nll(x, labels, axis=-1, reduction='mean'):
-    logs = np.moveaxis(x, axis, -1)
-    known = (labels >= 0) & (labels < logs.shape[-1])
-    own = -np.take_along_axis(logs, np.where(known, labels, 0).astype('i8')[..., None], -1)[..., 0]
-    own = np.where(known, own, 0)
-    if reduction == 'mean':
-        return np.sum(own) / x.dtype.type(known.sum())
-    return own if reduction == 'none' else np.sum(own)
-
-
-def labelled(d):
-    i, axis = axis_of_float(d)
-    shape = d.values[i].shape
-    at = axis % len(shape)
-    return [i, d.of(np.dtype('i4'), shape[:at] + shape[at + 1:], 'index')], given(
-        axis=axis, reduction=d.one([None, 'none', 'sum']))
-
-
-entry('nll_loss', nll, labelled, **FACTS)
-
 # --- layers -------------------------------------------------------------------------------
 
 
@@ -438,7 +340,7 @@ def channels_of(d, norms):
     dtype = d.one([np.dtype('f4'), np.dtype('f8')])
     i = d.make(dtype, shape if axis is None else [shape[0], shape[2], shape[1]], 'share')
     more = [d.make(dtype, (shape[2],), 'share') for _ in range(4 if norms else 2)]
-    return [i, *more], given(axis=axis, eps=d.one([0.5, 0.1]), training=d.one([None, True]) if norms else None)
+    return [i, *more], given(axis=axis, eps=d.one([0.5, 0.1]), **({'training': d.one([None, True]), 'momentum': d.one([None, 0.5])} if norms else {}))
 
 
 def batch_norm(x, mean, var, weight, bias, axis=-1, eps=1e-5, training=False, momentum=0.1):
@@ -468,25 +370,48 @@ entry('instance_norm', instance_norm, lambda d: channels_of(d, False), ulps=8, s
 
 
 def resized(d):
-    i, axis = some_images(d, d.number(1, 2))
+    mode = d.one([None, 'nearest_exact', 'linear', 'area', 'cubic'])
+    i, axis = some_images(d, 2 if mode == 'cubic' else d.number(1, 2))
     n = d.values[i].ndim - 2
-    return [i], given(size=[d.number(1, 6) for _ in range(n)], mode=d.one([None, 'nearest_exact', 'linear', 'area']), axis=axis)
+    require(mode != 'cubic' or n == 2)
+    corners = d.one([None, True]) if mode in ('linear', 'cubic') else None
+    to = {'size': [d.number(1, 6) for _ in range(n)]} if d.chance(0.7) else {'scale_factor': [d.one([0.5, 1.0, 1.5, 2.0])] * n}
+    return [i], given(**to, mode=mode, align_corners=corners, axis=axis)
+
+
+def cubic(t):
+    """Weights of four neighbours, by Keys with a = -0.75, as PyTorch's."""
+    def near(u):
+        return (1.25 * u - 2.25) * u * u + 1
+
+    def far(u):
+        return ((-0.75 * u + 3.75) * u - 6) * u + 3
+    return far(t + 1), near(t), near(1 - t), far(2 - t)
 
 
 @channels_last
-def interpolate(x, size, mode='nearest'):
+def interpolate(x, size=None, scale_factor=None, mode='nearest', align_corners=False):
+    size = size or [int(np.floor(n * f)) for n, f in zip(x.shape[1:-1], scale_factor)]
+    ensure(min(size) > 0)
     if mode == 'area':
         return divided(mean)(x, size)
     for a, n in enumerate(size, 1):
-        at = np.arange(n) + (0 if mode == 'nearest' else 0.5)
-        at = at * (x.shape[a] / n) - (0.5 if mode == 'linear' else 0)
-        if mode == 'linear':
-            at = np.maximum(at, 0)
-        low = np.minimum(np.floor(at).astype('i8'), x.shape[a] - 1)
-        high = np.minimum(low + 1, x.shape[a] - 1)
+        most = x.shape[a] - 1
+        ratio = 1 / np.longdouble(scale_factor[0]) if scale_factor else np.longdouble(x.shape[a]) / n
+        if align_corners:
+            at = np.arange(n) * (np.longdouble(most) / max(n - 1, 1))
+        else:
+            at = (np.arange(n) + (0 if mode == 'nearest' else 0.5)) * ratio - (0.5 if mode in ('linear', 'cubic') else 0)
+        at = np.maximum(at, 0) if mode == 'linear' else at
+        low = np.floor(at).astype('i8')
         part = (at - np.floor(at)).astype(x.dtype).reshape(-1, *[1] * (x.ndim - 1 - a))
-        lower, upper = np.take(x, low, a), np.take(x, high, a)
-        x = lower * (1 - part) + upper * part if mode == 'linear' else lower
+
+        def neighbour(k):
+            return np.take(x, np.clip(low + k, 0, most), a)
+        if mode == 'cubic':
+            x = sum(w * neighbour(k) for k, w in zip((-1, 0, 1, 2), cubic(part)))
+        else:
+            x = neighbour(0) * (1 - part) + neighbour(1) * part if mode == 'linear' else neighbour(0)
     return x
 
 
@@ -499,7 +424,10 @@ def recurrent_of(d):
     dtype = d.one([np.dtype('f4'), np.dtype('f8')])
     shapes = [(length, batch, inputs), (gates * hidden, inputs), (gates * hidden, hidden), (gates * hidden,), (gates * hidden,),
               (batch, hidden)] + ([(batch, hidden)] if d.name == 'lstm' else [])
-    return [d.make(dtype, s, 'share') for s in shapes], given(reverse=d.one([None, True]))
+    first = d.one([None, True])
+    shapes[0] = (batch, length, inputs) if first else shapes[0]
+    return [d.make(dtype, s, 'share') for s in shapes], given(
+        reverse=d.one([None, True]), batch_first=first, nonlinearity=d.one([None, 'relu']) if d.name == 'rnn' else None)
 
 
 def sigmoid(x):
@@ -507,12 +435,13 @@ def sigmoid(x):
 
 
 def recurrent(step):
-    def call(x, w, u, b, c, *state, reverse=False):
+    def call(x, w, u, b, c, *state, reverse=False, batch_first=False, **attrs):
+        x = np.swapaxes(x, 0, 1) if batch_first else x
         out = [None] * len(x)
         for t in range(len(x))[::-1 if reverse else 1]:
-            state = step(x[t] @ w.T + b, state[0] @ u.T + c, *state)
+            state = step(x[t] @ w.T + b, state[0] @ u.T + c, *state, **attrs)
             out[t] = state[0]
-        return np.stack(out), *state
+        return np.stack(out, 1 if batch_first else 0), *state
     return call
 
 
@@ -528,7 +457,11 @@ def gru_step(a, b, h):
     return ((1 - z) * np.tanh(n + sigmoid(r + s) * m) + z * h,)
 
 
-for name, step, results in (('lstm', lstm_step, 3), ('gru', gru_step, 2), ('rnn', lambda a, b, h: (np.tanh(a + b),), 2)):
+def rnn_step(a, b, h, nonlinearity='tanh'):
+    return (np.tanh(a + b) if nonlinearity == 'tanh' else np.maximum(a + b, 0),)
+
+
+for name, step, results in (('lstm', lstm_step, 3), ('gru', gru_step, 2), ('rnn', rnn_step, 2)):
     entry(name, recurrent(step), recurrent_of, results=results, ulps=16, sums=True, unit=True, dtype=like_first)
 
 
@@ -548,21 +481,50 @@ def causal(x, w, bias, state, groups, dilation):
 entry('causal_conv1d', causal, causal_of, results=2, sums=True)
 
 
-def sinks_of(d):
-    heads, queries, keys, width = (d.number(1, 3) for _ in range(4))
-    dtype = d.one([np.dtype('f4'), np.dtype('f8')])
-    return [d.make(dtype, s, 'any') for s in ((heads, queries, width), (heads, keys, width), (heads, keys, 2), (heads,))], given(
-        is_causal=d.one([None, True]))
+def masked(d, q, keys):
+    """A mask, lengths, and what else hides keys; the mask hides no row whole."""
+    attrs = given(scale=d.one([None, 0.5]), is_causal=d.one([None, True]), soft_cap=d.one([None, None, 2.0]), window=d.one([None, None, 2]))
+    kind = d.one(['none', 'none', 'bool', 'added'])
+    if kind == 'none':
+        return [], attrs
+    shape = d.one([(q.shape[-2], keys), (1, keys), q.shape[:-1] + (keys,)])
+    return [d.make(np.dtype('?') if kind == 'bool' else q.dtype, shape, 'any')], attrs
 
 
-def with_sinks(q, k, v, sinks, is_causal=False):
-    scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(np.asarray(q.shape[-1], q.dtype))
-    if is_causal:
-        scores = np.where(np.arange(k.shape[-2]) <= np.arange(q.shape[-2])[:, None], scores, -np.inf)
+def heads_of(d, sinks):
+    groups, share, queries, keys, width = d.one([1, 2]), d.one([1, 2]), d.number(1, 4), d.number(1, 5), d.number(1, 3)
+    dtype, ahead = d.one([np.dtype('f4'), np.dtype('f8')]), d.one([(), (2,)])
+    shapes = [(*ahead, groups * share, queries, width), (*ahead, groups, keys, width), (*ahead, groups, keys, d.number(1, 3))]
+    q, k, v = (d.make(dtype, s, 'any') for s in shapes)
+    more, attrs = masked(d, d.values[q], keys)
+    if sinks:
+        more = [d.make(dtype, (groups * share,), 'any'), *more]
+    elif more and d.chance(0.4):
+        more.append(d.make(np.dtype('i4'), d.one([(), ahead]), 'positive'))
+    return [q, k, v, *more], attrs
+
+
+def attention(q, k, v, mask=None, lengths=None, **attrs):
+    return golden.attention(q, k, v, mask, lengths, **attrs)
+
+
+def with_sinks(q, k, v, sinks, mask=None, scale=0, is_causal=False, window=0, soft_cap=0):
+    k, v = golden.shared_heads(q, k), golden.shared_heads(q, v)
+    scores = q @ np.swapaxes(k, -1, -2) * (scale or 1 / np.sqrt(np.asarray(q.shape[-1], q.dtype)))
+    scores = soft_cap * np.tanh(scores / soft_cap) if soft_cap else scores
+    i, j = np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])
+    seen = (j <= i if is_causal else j >= 0) & (i - j < window if window else j >= 0)
+    if mask is not None and mask.dtype == bool:
+        seen = seen & mask
+    elif mask is not None:
+        scores = scores + mask
+    scores = np.where(seen, scores, -np.inf)
     column = np.broadcast_to(sinks[:, None, None], scores.shape[:-1] + (1,))
     return softmax(np.concatenate([scores, column], -1))[..., :-1] @ v
 
 
-entry('attention_with_sinks', with_sinks, sinks_of, ulps=8, sums=True, unit=True, dtype=like_first)
+# Where everything is hidden the result is 0, and rounding cannot change what is seen.
+entry('scaled_dot_product_attention', attention, lambda d: heads_of(d, False), weight=1.5, ulps=6, sums=True, dtype=like_first)
+entry('attention_with_sinks', with_sinks, lambda d: heads_of(d, True), weight=1.5, ulps=8, sums=True, unit=True, dtype=like_first)
 
-SIZED.update(('lstm', 'gru', 'rnn', 'causal_conv1d', 'attention_with_sinks', 'batch_norm'))
+SIZED.update(('lstm', 'gru', 'rnn', 'causal_conv1d', 'attention_with_sinks', 'scaled_dot_product_attention', 'batch_norm'))

@@ -504,33 +504,11 @@ def norm(d):
     name = d.one(['layer_norm', 'rms_norm', 'group_norm'])
     i = d.pick(lambda x: is_wide(x) and x.size > 0 and x.ndim > (1 if name == 'group_norm' else 0))
     x = d.values[i]
-    others = [d.of(x.dtype, x.shape[-1:]) for _ in range(1 if name == 'rms_norm' else 2)]
-    eps = d.one([None, 0.1])
-    if name == 'group_norm':
-        groups = d.one([g for g in (1, 2, 3) if x.shape[-1] % g == 0])
-        return name, [i, *others], given(groups=groups, eps=eps)
-    return name, [i, *others], given(eps=eps)
-
-
-@operator('cross_entropy')
-def cross_entropy(d):
-    i = d.pick(lambda x: is_wide(x) and x.ndim > 0 and x.size > 0)
-    return 'cross_entropy', [i, d.of(np.dtype('i4'), d.values[i].shape[:-1], 'index')], {}
-
-
-@operator('conv2d', 'max_pool2d', weight=2)
-def images(d):
-    i = d.pick(lambda x: is_wide(x) and x.ndim == 4 and x.size > 0) if d.chance(0.5) else d.make(
-        np.dtype('f4'), [d.number(1, 2), d.number(1, 5), d.number(1, 5), d.number(1, 3)], 'any')
-    x = d.values[i]
-    stride, padding = [d.number(1, 2) for _ in 'ab'], [d.number(0, 1) for _ in 'ab']
-    if d.chance(0.4):
-        window = [d.number(1, n) for n in x.shape[1:3]]
-        if any(p and w < 2 for p, w in zip(padding, window)):
-            raise Retry
-        return 'max_pool2d', [i], {'window': window, 'stride': stride, 'padding': padding}
-    w = d.of(x.dtype, (d.number(1, 3), d.number(1, x.shape[1]), d.number(1, x.shape[2]), x.shape[3]))
-    return 'conv2d', [i, w], {'stride': stride, 'padding': padding}
+    axis = d.number(1 if name == 'group_norm' else 0, x.ndim - 1) - d.one([0, x.ndim])
+    behind = x.ndim - 1 - axis % x.ndim if name != 'group_norm' else 0
+    others = [d.of(x.dtype, (x.shape[axis],) + (1,) * behind) for _ in range(1 if name == 'rms_norm' else 2)]
+    groups = d.one([g for g in (1, 2, 3) if x.shape[axis] % g == 0]) if name == 'group_norm' else None
+    return name, [i, *others], given(groups=groups, eps=d.one([None, 0.1]), axis=d.one([axis, None]) if axis == -1 else axis)
 
 
 @operator('scaled_dot_product_attention', 'rope', weight=3)
@@ -539,7 +517,8 @@ def attention(d):
     q = d.values[i]
     if d.chance(0.3):
         f = d.of(q.dtype, [d.number(1, q.shape[-1] // 2)] if q.shape[-1] > 1 else d.one([]))
-        return 'rope', [i, f], given(interleaved=True if d.chance(0.4) else None)
+        return 'rope', [i, f], given(interleaved=True if d.chance(0.4) else None,
+                                     axis=d.one([None, d.number(0, q.ndim - 2)]))
     rows = d.number(1, 5)
     k = d.of(q.dtype, q.shape[:-2] + (rows, q.shape[-1]))
     v = d.of(q.dtype, q.shape[:-2] + (rows, d.number(1, 4)))

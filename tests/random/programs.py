@@ -8,6 +8,7 @@ import numpy as np
 import layers  # noqa: F401: fills RULES
 from draw import FINITE, NO_BATCHES, NO_DERIVATIVES, Draw, Number, Retry
 import elements  # noqa: F401: these add operators
+import losses  # noqa: F401
 import matrices  # noqa: F401
 import networks  # noqa: F401
 import samples  # noqa: F401
@@ -50,6 +51,8 @@ def draw_float(random, shape, style):
         return random.uniform(0.1, 3, shape)
     if style in ('share', 'percent'):
         return random.uniform(0.02, 0.98, shape) * (1 if style == 'share' else 100)
+    if style == 'sign':
+        return random.choice([-1.0, 1.0], shape)
     if style == 'tenth':
         return random.uniform(-0.1, 0.1, shape)
     if style == 'sorted':
@@ -252,8 +255,9 @@ class Rounding:
             return np.full_like(x, np.iinfo(x.dtype).max - 3)
         if self.random is None or x.dtype.kind == 'b':
             return np.full_like(x, np.nan if x.dtype.kind in 'fc' else self.random is not None)
-        shape = x.shape if self.random.random() < 0.5 else ()  # one kind for all: sums of both infinities are NaN
-        return (self.random.choice([np.inf, -np.inf, 1], shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
+        # Sums of both infinities are NaN, so they are seldom drawn together.
+        kinds = [[1], [np.inf, -np.inf, 1], [self.random.choice([np.inf, -np.inf])]][self.random.integers(3)]
+        return (self.random.choice(kinds, x.shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
 
     def move_tangents(self, sides, eps):
         """The differences of two sides, operand by operand: so far rounding moves derivatives."""
@@ -299,8 +303,8 @@ def apply(node, arrays, dtypes, rounding):
         operands = [a.astype(np.result_type(*operands)) for a in operands]
     if rule.sums and rounding.random is not None:
         eps = np.finfo(target).eps if target.kind in 'fc' else 0
-        exact = not rounding.smooth and rule.ulps == 0
-        operands = [a if exact and is_exact_sum(a) else rounding.move(a, eps) for a in operands]
+        exact = not rounding.smooth and rule.ulps == 0 and all(is_exact_sum(a) for a in operands)
+        operands = [a if exact else rounding.move(a, eps) for a in operands]
     raw = rule.function(*operands, **node.attrs)
     out = []
     for r, dtype in zip(raw if isinstance(raw, tuple) else (raw,), dtypes):

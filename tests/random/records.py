@@ -20,15 +20,17 @@ WRITTEN = {'index': ['slice', 'squeeze'], 'T': ['transpose'], 'mT': ['transpose'
 
 
 def load():
-    """Records by the name without its pack, and with it; of equal names base's counts."""
+    """Records by the name without its pack, and with it; of equal names base's counts, of revisions the last."""
+    def revision(record):
+        return int(record['id'].split('/')[1])
     found = {}
     for folder in os.environ.get('TENON_PLUGIN_PATH', '').split(':'):
         for file in sorted(pathlib.Path(folder).glob('*/ops.json')) if folder else []:
-            for record in json.loads(file.read_text())['operators']:
+            for record in sorted(json.loads(file.read_text())['operators'], key=revision):
                 name = record['id'].split('/')[0]
                 found[name] = record
                 short = name.split('.', 1)[1]
-                if short not in found or name.startswith('base.'):
+                if short not in found or found[short]['id'].split('/')[0] == name or name.startswith('base.'):
                     found[short] = record
     return found
 

@@ -72,6 +72,7 @@ def draw_histogram(d):
 def on_edges(x, bins=10, lo=None, hi=None):
     """Whether a number lies where a bin of equal width ends."""
     low, high = (np.min(x), np.max(x)) if lo is None else (lo, hi)
+    low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
     at = (x.astype('f8') - low) / max(float(high) - float(low), 1e-9) * bins
     return bool(np.any((np.abs(at - np.round(at)) < 1e-5 * bins) & (at > 0.5) & (at < bins - 0.5)))
 

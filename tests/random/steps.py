@@ -68,7 +68,7 @@ def adagrad(p, g, v, step, lr=1e-2, lr_decay=0.0, weight_decay=0.0, eps=1e-10):
 def adadelta(p, g, v, u, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0.0):
     d = decayed(p, g, weight_decay)
     v = rho * v + (1 - rho) * d * d
-    delta = np.sqrt((u + eps) / (v + eps)) * d
+    delta = np.sqrt(u + eps) / np.sqrt(v + eps) * d
     return p - lr * delta, v, rho * u + (1 - rho) * delta * delta
 
 

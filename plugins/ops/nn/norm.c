@@ -84,8 +84,9 @@ const tn_primitive nn_log_softmax = {
 
 static const tn_input_info layer_norm_inputs[] = {
     {"x", "the array", 0, 0},
-    {"weight", "a factor for each element of a row", 0, 0},
-    {"bias", "what is added to each element of a row", 0, 0},
+    {"weight", "factors of rows; broadcasts with x, so behind an axis but the last it has 1s",
+     0, 0},
+    {"bias", "added to rows, likewise", 0, 0},
 };
 static const tn_attr_field layer_norm_fields[] = {
     TN_F64_FIELD(tn_layer_norm_attrs, eps, 1e-5, "added to the variance"),
