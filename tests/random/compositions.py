@@ -20,7 +20,8 @@ except ImportError:
     print('1..0 # SKIP NumPy is not installed')
     sys.exit(77)
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / 'conformance')]
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / 'conformance'), str(HERE / 'nn'), str(HERE / 'beside')]
 import compare  # noqa: E402
 import findings  # noqa: E402
 import records  # noqa: E402

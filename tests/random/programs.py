@@ -11,6 +11,7 @@ import elements  # noqa: F401: these add operators
 import losses  # noqa: F401
 import matrices  # noqa: F401
 import networks  # noqa: F401
+import places  # noqa: F401
 import samples  # noqa: F401
 import searches  # noqa: F401
 import steps  # noqa: F401
@@ -77,6 +78,10 @@ def draw_integer(random, dtype, shape, style):
     info = np.iinfo(dtype)
     if style in ('hostile', 'key'):
         return random.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    if style == 'labels':
+        return random.integers(-1, 6, shape).astype(dtype)
+    if style.startswith('length'):
+        return np.full(shape, int(style.split()[1]), dtype)
     if style == 'sorted':
         return np.sort(random.integers(max(-4, int(info.min)), 6, shape)).astype(dtype)
     low, high = {'index': (-3, 6), 'positive': (1, 6)}.get(style, (-4, 6))
@@ -366,7 +371,8 @@ def evaluate_node(program, step, values, stored, rounding):
     for arrays, results, v in zip(sides, results_of, values):
         if step.name in FINITE and not are_finite(arrays):  # anything goes
             results = [rounding.anything(r) for r in results]
-        elif rounding.random is not None and rule.ties and rule.ties(*arrays, **step.attrs):
+        elif rounding.random is not None and any(told and told(*arrays, **step.attrs)
+                                                 for told in (rule.ties, rounding.smooth and rule.steep)):
             results = [rounding.anything(r) for r in results]
         for i, x in enumerate(results):
             v[step.first + i] = x

@@ -16,7 +16,8 @@ EXCUSED = {'base.print': 'an effect: its text is what it is for',
            **dict.fromkeys(('nn.lstm_layers', 'nn.gru_layers', 'nn.rnn_layers'), 'lstm, gru and rnn in a row'),
            **dict.fromkeys(('nn.recurrence', 'nn.recurrence_steps', 'nn.recurrence_grad'), 'what lstm, gru and rnn are made of')}
 # What is written otherwise in the language, or is drawn as part of something.
-WRITTEN = {'index': ['slice', 'squeeze'], 'T': ['transpose'], 'mT': ['transpose'], 'stft_back': ['stft', 'istft']}
+WRITTEN = {'index': ['slice', 'squeeze'], 'T': ['transpose'], 'mT': ['transpose'], 'stft_back': ['stft', 'istft'],
+           'lstm': ['recurrence', 'recurrence_steps', 'recurrence_grad']}
 
 
 def load():

@@ -16,13 +16,14 @@ class Rule:
     it in f64 at most. `narrow`: is computed in the operands' dtype. `dtype`: of the results by the
     operands' dtypes, where it is not NumPy's. `unit`: numbers near 1 are rounded on the way,
     whatever the size of the result; 'norm': as large ones as the greatest result; a function of the
-    operands tells their size. `ties`: tells of operands whether rounding decides by jumps."""
+    operands tells their size. `ties`: tells of operands whether rounding decides by jumps; `steep`: whether
+    there is no slope, which differences of what stays there do not show."""
 
     def __init__(self, function, promotes=False, floats=False, ulps=0, sums=False, double=False,
-                 narrow=False, dtype=None, results=1, unit=False, ties=None):
+                 narrow=False, dtype=None, results=1, unit=False, ties=None, steep=None):
         self.function, self.promotes, self.floats = function, promotes, floats
         self.ulps, self.sums, self.double, self.narrow = ulps, sums, double, narrow
-        self.dtype, self.results, self.unit, self.ties = dtype, results, unit, ties
+        self.dtype, self.results, self.unit, self.ties, self.steep = dtype, results, unit, ties, steep
 
 
 def like_first(*dtypes, **attrs):
@@ -60,7 +61,7 @@ def axes_of(axis):
 numpy_of = by_numpy(lambda name: getattr(np, name))
 rule('exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh '
      'arccosh arctanh', numpy_of, floats=True, ulps=2)
-rule('sqrt', np.sqrt, floats=True)
+rule('sqrt', np.sqrt, floats=True, steep=lambda x: bool(np.any(x == 0)))
 rule('rsqrt', lambda x: 1 / np.sqrt(x), dtype=like_first, floats=True, ulps=2)
 rule('square', np.square)
 rule('reciprocal', lambda x: 1 / x, dtype=like_first, floats=True)

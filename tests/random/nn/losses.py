@@ -215,6 +215,46 @@ def labelled(d):
     return [i, labels, *weight], given(**attrs, ignore_index=d.one([None, 1]))
 
 
+def by_margin(x, target, weight=None, p=1, margin=1.0, reduction='mean'):
+    ensure(target.shape == x.shape[:-1] and bool(np.all((target >= 0) & (target < x.shape[-1]))))
+    own = np.take_along_axis(x, target[..., None].astype('i8'), -1)
+    short = np.maximum(margin - own + x, 0) ** p / x.dtype.type(x.shape[-1])
+    short = np.where(np.arange(x.shape[-1]) == target[..., None], 0, short)
+    return REDUCED[reduction](np.sum(short, -1) * (1 if weight is None else weight[target]))
+
+
+def of_several(x, target, reduction='mean'):
+    ensure(target.shape == x.shape)
+    out = np.zeros(x.shape[:-1], x.dtype)
+    for at in np.ndindex(*x.shape[:-1]):
+        labels = [int(t) for t in target[at]]
+        labels = labels[:labels.index(-1)] if -1 in labels else labels
+        others = [k for k in range(x.shape[-1]) if k not in labels]
+        out[at] = sum((np.maximum(1 - x[at][t] + x[at][k], 0) for t in labels for k in others), x.dtype.type(0)) / x.shape[-1]
+    return REDUCED[reduction](out)
+
+
+def soft_margins(x, y, weight=None, reduction='mean'):
+    return REDUCED[reduction](np.mean(cross_entropy_of_logits(x, y, 1 if weight is None else weight), -1))
+
+
+def margins(d):
+    shape = (*d.one([(), (d.number(1, 3),)]), 6)
+    x = d.make(d.one([np.dtype('f4'), np.dtype('f8')]), shape, 'any')
+    dtype, weight = d.values[x].dtype, []
+    if d.name != 'multilabel_margin_loss' and d.chance(0.4):
+        weight = [d.make(dtype, shape[-1:], 'positive')]
+    attrs = given(reduction=reduction(d))
+    if d.name == 'multilabel_soft_margin_loss':
+        return [x, d.make(dtype, shape, 'share'), *weight], attrs
+    if d.name == 'multilabel_margin_loss':
+        return [x, d.make(np.dtype('i8'), shape, 'labels')], attrs
+    return [x, d.make(np.dtype('i4'), shape[:-1], 'positive'), *weight], given(**attrs, p=d.one([None, 2]), margin=d.one([None, 0.5]))
+
+
+for name, f in (('multi_margin_loss', by_margin), ('multilabel_margin_loss', of_several), ('multilabel_soft_margin_loss', soft_margins)):
+    entry(name, f, margins, weight=0.5, **FACTS)
+    SIZED.add(name)
 entry('nll_loss', nll, labelled, weight=2, **FACTS)
 entry('cross_entropy', cross_entropy, labelled, weight=2, **FACTS)
 SIZED.update(('nll_loss', 'cross_entropy'))
