@@ -64,10 +64,10 @@ def is_derivable(program, value, values):
     return values[value].dtype in (np.dtype('f4'), np.dtype('f8'))
 
 
-def draw_program(random, way, derive, most):
+def draw_program(random, way, derive, most, only=None):
     hostile = not derive and random.random() < 0.1
     for _ in range(50):
-        generator = Generator(random, hostile, derive is not None, way == 'vmap', most)
+        generator = Generator(random, hostile, derive is not None, way == 'vmap', most, only)
         program = generator.generate()
         if program is None:
             continue
@@ -152,11 +152,11 @@ def draw_slices(case, random):
     case.out_axes = [int(random.integers(0, x.ndim, endpoint=True)) for x in shapes]
 
 
-def draw_case(seed, number, most=45):
+def draw_case(seed, number, most=45, only=None):
     random = np.random.default_rng([seed, number])
     way, derive = KINDS[number % len(KINDS)]
     while True:
-        case = Case(draw_program(random, way, derive, most), way, derive)
+        case = Case(draw_program(random, way, derive, most, only), way, derive)
         case.wrt = list_wrt(case.program) if derive else []
         try:
             if way == 'call':

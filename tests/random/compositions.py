@@ -64,7 +64,7 @@ class Run:
 
     def one(self, number):
         kind = KINDS[number % len(KINDS)]
-        case = draw_case(self.args.seed, number, self.args.most)
+        case = draw_case(self.args.seed, number, self.args.most, self.beside.TORCH if self.beside else None)
         self.counts[kind] += 1
         wrong = verdict(case, self.judge)
         if not wrong:
@@ -122,7 +122,7 @@ def arguments():
     parser.add_argument('--first', type=int, default=0, help='number of the first case')
     parser.add_argument('--most', type=int, default=45, help='tries to add an operator, of a program')
     parser.add_argument('--only', type=int, help='number of the one case')
-    parser.add_argument('--torch', action='store_true', help='compare with PyTorch, too')
+    parser.add_argument('--torch', action='store_true', help='programs of what PyTorch has, compared with it, too')
     return parser.parse_args()
 
 

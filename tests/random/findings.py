@@ -67,6 +67,8 @@ FINDINGS = [
      [np.ones(2)]),
     ('slopes by rates and numbers of steps', 'p, v = adafactor_vector(x, x, x, y, lr=y); q, m = muon(x, x, x, lr=y); p, q', [np.ones((2, 2)), np.array(2.0)],
      [np.zeros((2, 2))] * 2, 0, [np.zeros((2, 2)), np.array(1.0)]),
+    ('slopes by variances below eps', 'gaussian_nll_loss(x, x, y, eps=1, reduction=sum)', [np.ones(3), np.array([0.25, 2, -1])],
+     [np.array(0.5 + 0.25 + 0.5)], 2, [np.zeros(3), np.ones(3)]),
     ('a norm of f32 and f64', 'global_norm(x, y)', [np.array([0.1, 0.3], F4), np.array([0.5])],
      [np.sqrt(np.array(0.25 + np.sum(np.array([0.1, 0.3], F4).astype(F8)**2)))], 2, None),
 ]

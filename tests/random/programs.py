@@ -260,6 +260,8 @@ class Rounding:
             return np.full_like(x, np.iinfo(x.dtype).max - 3)
         if self.random is None or x.dtype.kind == 'b':
             return np.full_like(x, np.nan if x.dtype.kind in 'fc' else self.random is not None)
+        if x.dtype.kind in 'iu':
+            return self.random.integers(np.iinfo(x.dtype).min, np.iinfo(x.dtype).max, x.shape, x.dtype, endpoint=True)
         # Sums of both infinities are NaN, so they are seldom drawn together.
         kinds = [[1], [np.inf, -np.inf, 1], [self.random.choice([np.inf, -np.inf])]][self.random.integers(3)]
         return (self.random.choice(kinds, x.shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
@@ -390,8 +392,11 @@ def promoted(node, arrays):
 
 
 class Generator:
-    def __init__(self, random, hostile=False, derived=False, mapped=False, most=45):
+    """`only`: names of operators; None: all."""
+
+    def __init__(self, random, hostile=False, derived=False, mapped=False, most=45, only=None):
         self.random, self.hostile, self.derived, self.mapped, self.most = random, hostile, derived, mapped, most
+        self.only = only
         self.program, self.values, self.data = Program(), [], []
         rank = random.integers(0, 5)
         self.base = [int(n) for n in random.choice([0, 1, 2, 3, 4, 5, 6], rank, p=[.02, .13, .25, .25, .2, .1, .05])]
@@ -433,7 +438,8 @@ class Generator:
         mark = len(self.program.steps), len(self.data), len(self.values), self.program.count
         try:
             name, operands, attrs = draw(Draw(self.random, self.values, self.make))
-            if self.derived and name in NO_DERIVATIVES or self.mapped and name in NO_BATCHES or \
+            if self.only is not None and name not in self.only or \
+                    self.derived and name in NO_DERIVATIVES or self.mapped and name in NO_BATCHES or \
                     self.hostile and name in FINITE:
                 raise Retry
             node = Node(name, operands, attrs, self.program.count)

@@ -10,6 +10,7 @@ from draw import Number
 from programs import Input, Rounding, code, evaluate, operand_arrays, promoted, result_dtypes
 from rules import RULES
 from torch_rules import TORCH, tensor
+import torch_layers  # noqa: F401, E402: further rows
 
 torch.set_num_threads(1)
 KNOWN = {'?', 'b1', 'i1', 'i2', 'i4', 'i8', 'u1', 'f2', 'f4', 'f8', 'c8', 'c16'}

@@ -242,44 +242,48 @@ TORCH.update({
 # --- layers -------------------------------------------------------------------------------
 
 
-def group_norm(x, weight, bias, groups, eps=1e-5):
+def group_norm(x, weight, bias, groups, eps=1e-5, axis=-1):
+    x = torch.movedim(x, axis, -1)
     y = x.reshape(x.shape[0], -1, groups, x.shape[-1] // groups)  # F.group_norm loses digits of equal elements
     y = (y - y.mean((1, 3), True)) / torch.sqrt(y.var((1, 3), correction=0, keepdim=True) + eps)
-    return y.reshape(x.shape) * weight + bias
+    return torch.movedim(y.reshape(x.shape) * weight + bias, -1, axis)
 
 
-def cross_entropy(logits, labels):
-    classes = logits.shape[-1]
-    known = (labels >= 0) & (labels < classes)
-    flat = F.cross_entropy(logits.reshape(-1, classes), torch.where(known, labels, 0).flatten().long(),
-                           reduction='none')
-    return torch.where(known, flat.reshape(labels.shape), 0)
+def attention(q, k, v, mask=None, lengths=None, sinks=None, scale=None, is_causal=False, soft_cap=0, window=0):
+    if lengths is not None:
+        raise NotImplementedError
+    if q.ndim > 2:
+        k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], -3) for x in (k, v))
+    s = q @ k.mT * (scale or q.shape[-1] ** -0.5)
+    s = soft_cap * torch.tanh(s / soft_cap) if soft_cap else s
+    i, j = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    seen = (j <= i if is_causal else j >= 0) & (i - j < window if window else j >= 0)
+    seen = seen & mask if mask is not None and mask.dtype == torch.bool else seen
+    s = s if mask is None or mask.dtype == torch.bool else s + mask
+    s = s.masked_fill(~seen, -1e30)  # rows of which nothing is seen become 0
+    if sinks is not None:
+        s = torch.cat([s, sinks[:, None, None].expand(*s.shape[:-1], 1)], -1)
+    p = torch.softmax(s, -1)[..., :k.shape[-2]]
+    return p.masked_fill(~seen, 0) @ v
 
 
-def conv2d(x, w, stride, padding):
-    return F.conv2d(x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), None, stride, padding).permute(0, 2, 3, 1)
-
-
-def max_pool2d(x, window, stride, padding):
-    return F.max_pool2d(x.permute(0, 3, 1, 2), window, stride, padding).permute(0, 2, 3, 1)
-
-
-def attention(q, k, v, scale=None, is_causal=False, soft_cap=0):
-    if not soft_cap:
-        return F.scaled_dot_product_attention(q, k, v, scale=scale, is_causal=is_causal)
-    s = soft_cap * torch.tanh(q @ k.mT * (scale or q.shape[-1] ** -0.5) / soft_cap)
-    unseen = torch.ones(s.shape, dtype=torch.bool).triu(1) if is_causal else torch.zeros(s.shape, dtype=torch.bool)
-    return torch.softmax(s.masked_fill(unseen, -np.inf), -1) @ v
-
-
-def rope(x, frequencies, interleaved=False):
+def rope(x, frequencies, interleaved=False, axis=-2):
+    x = torch.movedim(x, axis, -2)
     angle = torch.arange(x.shape[-2]).to(x.dtype)[:, None] * frequencies
     n = frequencies.shape[0]
     pair = x[..., :2 * n].unflatten(-1, (n, 2) if interleaved else (2, n))
     a, b = pair.unbind(-1 if interleaved else -2)
     turned = torch.stack([a * torch.cos(angle) - b * torch.sin(angle), a * torch.sin(angle) + b * torch.cos(angle)],
                          -1 if interleaved else -2)
-    return torch.cat([turned.flatten(-2), x[..., 2 * n:]], -1)
+    return torch.movedim(torch.cat([turned.flatten(-2), x[..., 2 * n:]], -1), -2, axis)
+
+
+def along(f):
+    """A norm of the last axis, for rows along any."""
+    def call(x, *others, eps=1e-5, axis=-1):
+        y = torch.movedim(x, axis, -1)
+        return torch.movedim(f(y, y.shape[-1:], *(o.flatten() for o in others), eps=eps), -1, axis)
+    return call
 
 
 def sgd(p, g, m, lr, momentum, weight_decay):
@@ -294,9 +298,8 @@ def adam(p, g, m, v, step, lr):
 
 TORCH.update({
     'softmax': lambda x, axis=-1: torch.softmax(x, axis), 'log_softmax': lambda x, axis=-1: torch.log_softmax(x, axis),
-    'layer_norm': lambda x, w, b, eps=1e-5: F.layer_norm(x, x.shape[-1:], w, b, eps),
-    'rms_norm': lambda x, w, eps=1e-5: F.rms_norm(x, x.shape[-1:], w, eps), 'group_norm': group_norm,
-    'cross_entropy': cross_entropy, 'conv2d': conv2d, 'max_pool2d': max_pool2d,
+    'layer_norm': along(F.layer_norm), 'rms_norm': along(F.rms_norm), 'group_norm': group_norm,
+    'attention_with_sinks': lambda q, k, v, sinks, mask=None, **attrs: attention(q, k, v, mask, None, sinks, **attrs),
     'scaled_dot_product_attention': attention, 'rope': rope, 'sgd': sgd, 'adam': adam,
     'dropout': lambda x, p=0.5, training=True: F.dropout(x, p, training)})
 

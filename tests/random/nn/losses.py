@@ -13,7 +13,7 @@ def reduction(d):
     return d.one([None, 'none', 'sum'])
 
 
-def losses(table, styles=('share',), optional=(), fits=lambda x: True, **attrs):
+def losses(table, styles=('share',), optional=(), fits=lambda x: True, steep=None, **attrs):
     """`table`: functions of elements by name. `styles`: of operands beside the first, of its shape; `optional`:
     of those behind, each with what is before."""
     def draw(d):
@@ -28,7 +28,7 @@ def losses(table, styles=('share',), optional=(), fits=lambda x: True, **attrs):
             ensure(len({y.shape for y in x}) == 1)
             return REDUCED[reduction](f(*x, **attrs))
         return call
-    entry(' '.join(table), {k: reduced(f) for k, f in table.items()}, draw, weight=0.5, **FACTS)
+    entry(' '.join(table), {k: reduced(f) for k, f in table.items()}, draw, weight=0.5, steep=steep, **FACTS)
 
 
 def one_of(*choices):
@@ -88,7 +88,8 @@ losses({'kl_div': kl_div}, log_target=one_of(True))
 losses({'poisson_nll_loss': poisson}, ['positive'], full=one_of(True))
 losses({'poisson_nll_loss': poisson}, ['positive'], fits=lambda x: bool(np.all(x > 0.05)), log_input=lambda d: False,
        full=one_of(True))
-losses({'gaussian_nll_loss': gaussian}, ['share', 'share'], eps=one_of(1.0, 0.5), full=one_of(True))
+losses({'gaussian_nll_loss': gaussian}, ['share', 'share'], eps=one_of(1.0, 0.5), full=one_of(True),
+       steep=lambda x, y, v, eps=1e-6, **_: bool(np.any(v < eps)))  # slopes are those at eps, as PyTorch's
 losses({'margin_ranking_loss': lambda a, b, y, margin=0.0: np.maximum(-y * (a - b) + margin, 0)}, ['share', 'sign'],
        margin=one_of(0.25))
 

@@ -309,9 +309,13 @@ DECOMPOSE(gaussian_nll_loss)
     tn_ints shape = tn_extents(build, x);
     var = build->op(build, "base.broadcast_to/1", TN_IN(var),
                     tn_attrs("shape", (const tn_ints *)&shape));
+    // Below eps the slope is that at eps, as PyTorch has it.
+    tn_array *still = build->op(build, "base.stop_gradient/1", TN_IN(var), TN_NO_ATTRS);
     tn_array *loss = build->expr(
-        build, "x, y, v -> w = max(v, eps); d = x - y; 0.5 * (log(w) + d * d / w) + c",
-        TN_IN(x, rule->inputs[1], var),
+        build,
+        "x, y, v, s -> w = v < eps ? eps + (v - s) : v; d = x - y; "
+        "0.5 * (log(w) + d * d / w) + c",
+        TN_IN(x, rule->inputs[1], var, still),
         tn_attrs("eps", attrs->eps, "c", attrs->full ? 0.9189385332046727 : 0.0));
     outputs[0] = reduced_loss(build, loss, attrs->reduction);
     return built(outputs[0]);
