@@ -84,8 +84,8 @@ const tn_primitive nn_log_softmax = {
 
 static const tn_input_info layer_norm_inputs[] = {
     {"x", "the array", 0, 0},
-    {"weight", "factors of rows; broadcasts with x, so behind an axis but the last it has 1s",
-     0, 0},
+    {"weight",
+     "factors of rows; broadcasts with x, so behind an axis but the last it has 1s", 0, 0},
     {"bias", "added to rows, likewise", 0, 0},
 };
 static const tn_attr_field layer_norm_fields[] = {
