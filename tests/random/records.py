@@ -12,9 +12,7 @@ DTYPES = {'bool': '?', 'i8': 'i1', 'i16': 'i2', 'i32': 'i4', 'i64': 'i8', 'u8': 
           'f16': 'f2', 'f32': 'f4', 'f64': 'f8', 'complex64': 'c8', 'complex128': 'c16'}
 # Operators of PACKS that no program has, and why.
 EXCUSED = {'base.print': 'an effect: its text is what it is for',
-           'nn.attention_with_sinks_grad': 'the derivative of attention_with_sinks',
-           **dict.fromkeys(('nn.lstm_layers', 'nn.gru_layers', 'nn.rnn_layers'), 'lstm, gru and rnn in a row'),
-           **dict.fromkeys(('nn.recurrence', 'nn.recurrence_steps', 'nn.recurrence_grad'), 'what lstm, gru and rnn are made of')}
+           **dict.fromkeys(('nn.lstm_layers', 'nn.gru_layers', 'nn.rnn_layers'), 'lstm, gru and rnn in a row')}
 # What is written otherwise in the language, or is drawn as part of something.
 WRITTEN = {'index': ['slice', 'squeeze'], 'T': ['transpose'], 'mT': ['transpose'], 'stft_back': ['stft', 'istft'],
            'lstm': ['recurrence', 'recurrence_steps', 'recurrence_grad'],
