@@ -197,10 +197,11 @@ void main()
     if (i >= args.size * args.inner)
         return;
     uint row = i / args.inner;
-    S x = PASTE(FILL_, SIZE);
     if (row < counts.d[args.tiles])
-        x = source.d[args.in_offset + places.d[row] * args.inner + (i - row * args.inner)];
-    result.d[args.out_offset + i] = x;
+        result.d[args.out_offset + i] =
+            source.d[args.in_offset + places.d[row] * args.inner + (i - row * args.inner)];
+    else
+        result.d[args.out_offset + i] = PASTE(FILL_, SIZE);
 }
 #endif
 #endif

@@ -4,7 +4,7 @@
 // are the same in any order: by atomic additions of words of 32 bits. With STAGED the result is a
 // vector of few elements: each workgroup first sums its part of the updates in shared memory, where
 // `copies` of the elements share the additions to one of them.
-// IN: u32 or u64, also for signed integers. INDEX: an integer dtype.
+// IN: u32, or u64 with TWO_WORDS, also for signed integers. INDEX: an integer dtype.
 #include "program/types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint STAGED = 0;
@@ -23,13 +23,15 @@ layout(push_constant) uniform Args {
 
 #define AT_ONCE 4u // updates in flight for each invocation
 #define NONE 0xffffffffu
-#define WORDS_u32 1
-#define WORDS_u64 2
-#define WORDS PASTE(WORDS_, IN)
+#ifdef TWO_WORDS
+#define WORDS 2
+#else
+#define WORDS 1
+#endif
 
 shared uint bins[SHARED_WORDS]; // of a copy: all lower words, then all upper ones
 
-#if WORDS == 2
+#ifdef TWO_WORDS
 #define WORD uvec2
 WORD words_of(PASTE(W_, IN) x)
 {
@@ -52,7 +54,7 @@ WORD words_of(PASTE(W_, IN) x)
 void add_shared(uint copy, uint at, WORD x)
 {
     uint base = copy * args.extent * WORDS + at;
-#if WORDS == 2
+#ifdef TWO_WORDS
     uint upper = upper_of(atomicAdd(bins[base], x.x), x);
     if (upper != 0u)
         atomicAdd(bins[base + args.extent], upper);
@@ -64,7 +66,7 @@ void add_shared(uint copy, uint at, WORD x)
 void add(uint at, WORD x)
 {
     uint base = (args.out_offset + at) * WORDS;
-#if WORDS == 2
+#ifdef TWO_WORDS
     uint upper = upper_of(atomicAdd(result.d[base], x.x), x);
     if (upper != 0u)
         atomicAdd(result.d[base + 1u], upper);
@@ -102,11 +104,11 @@ void add_bins()
         for (uint copy = 0u; copy < args.copies; copy++) {
             uint base = copy * args.extent * WORDS + at, own = bins[base];
             low += own;
-#if WORDS == 2
+#ifdef TWO_WORDS
             high += bins[base + args.extent] + uint(low < own);
 #endif
         }
-#if WORDS == 2
+#ifdef TWO_WORDS
         if ((low | high) != 0u)
             add(at, uvec2(low, high));
 #else

@@ -137,6 +137,10 @@ void main()
 #define S_4 uint
 #define S_8 uvec2
 #define S PASTE(S_, SIZE)
+#define W_2 uint // in registers
+#define W_4 uint
+#define W_8 uvec2
+#define W PASTE(W_, SIZE)
 layout(std430, binding = 0) readonly buffer Keys { uint16_t d[]; } keys;
 layout(std430, binding = 1) readonly buffer Counts { uint d[]; } counts;
 layout(std430, binding = 2) readonly buffer Updates { S d[]; } updates;
@@ -188,11 +192,11 @@ void main()
     barrier();
     for (uint r = 0u; r < PART; r += 32u * AT_ONCE) {
         uint key[AT_ONCE];
-        S x[AT_ONCE];
+        W x[AT_ONCE];
         [[unroll]] for (uint k = 0u; k < AT_ONCE; k++) {
             uint i = begin + r + k * 32u + in_warp, at = min(i, args.count - 1u);
             key[k] = i < end ? uint(keys.d[at]) : args.extent;
-            x[k] = updates.d[args.update_offset + args.first + at];
+            x[k] = W(updates.d[args.update_offset + args.first + at]);
         }
         [[unroll]] for (uint k = 0u; k < AT_ONCE; k++) {
             bool has = key[k] < args.extent;
@@ -209,7 +213,7 @@ void main()
             }
             wait_for_warp();
             if (has)
-                values.d[next + ahead] = x[k];
+                values.d[next + ahead] = S(x[k]);
         }
     }
 }

@@ -12,12 +12,18 @@ layout(constant_id = 0) const uint RANK = 1;
 #define S_4 uint
 #define S_8 uvec2
 #define S_16 uvec4
-#define FILL_1 uint8_t(args.fill[0])
-#define FILL_2 uint16_t(args.fill[0])
+#define W_1 uint // in registers
+#define W_2 uint
+#define W_4 uint
+#define W_8 uvec2
+#define W_16 uvec4
+#define FILL_1 args.fill[0]
+#define FILL_2 args.fill[0]
 #define FILL_4 args.fill[0]
 #define FILL_8 uvec2(args.fill[0], args.fill[1])
 #define FILL_16 uvec4(args.fill[0], args.fill[1], args.fill[2], args.fill[3])
 #define S PASTE(S_, SIZE)
+#define W PASTE(W_, SIZE)
 layout(std430, binding = 0) readonly buffer In { S d[]; } source;
 layout(std430, binding = 1) writeonly buffer Out { S d[]; } result;
 layout(push_constant) uniform Args {
@@ -59,17 +65,17 @@ bool find(uint i, out uint at)
 void main()
 {
     uint first = group_number() * (AT_ONCE * 256u) + gl_LocalInvocationIndex;
-    S x[AT_ONCE];
+    W x[AT_ONCE];
     bool is_inside[AT_ONCE];
     [[unroll]] for (uint k = 0u; k < AT_ONCE; k++) {
         uint at;
         is_inside[k] = find(min(first + k * 256u, args.n - 1u), at);
-        x[k] = source.d[args.in_offset + at];
+        x[k] = W(source.d[args.in_offset + at]);
     }
     [[unroll]] for (uint k = 0u; k < AT_ONCE; k++) {
         if (!is_inside[k])
             x[k] = PASTE(FILL_, SIZE);
         if (first + k * 256u < args.n)
-            result.d[args.out_offset + first + k * 256u] = x[k];
+            result.d[args.out_offset + first + k * 256u] = S(x[k]);
     }
 }
