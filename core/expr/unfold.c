@@ -19,10 +19,11 @@ struct unfolding {
 static void name_operands(struct unfolding *u, const struct expr *expr)
 {
     char letter = 'a';
-    for (uint32_t k = 0; k < expr->num_attrs; k++)
-        if (expr->attr_names[k][0] == letter) {
+    uint32_t k = 0;
+    while (k < expr->num_attrs)
+        if (expr->attr_names[k++][0] == letter) {
             letter++;
-            k = UINT32_MAX; // from the first again
+            k = 0;
         }
     for (int i = 0; i < 3; i++)
         memcpy(u->name[i], (char[]){letter, (char)('0' + i), 0}, 3);

@@ -272,8 +272,10 @@ static void begin_run(const tn_cpu_call *call, int is_back, struct recurrence_ru
                                  .w = given_floats(call, 1)};
     read_recurrence(call->attrs, &call->inputs[0].layout, &call->inputs[1].layout,
                     call->num_threads, r);
-    r->sums = r->panels + panel_floats(r, is_back);
-    r->bias = r->sums + (is_back ? 0 : sum_floats(r) * call->num_threads);
+    if (r->panels) { // few rows backwards have no memory of their own
+        r->sums = r->panels + panel_floats(r, is_back);
+        r->bias = r->sums + (is_back ? 0 : sum_floats(r) * call->num_threads);
+    }
     if (r->is_few || r->rows == 0)
         return;
     int64_t lines = is_back ? r->units : r->gates * r->units, unit = column_unit(r);
@@ -337,7 +339,8 @@ static void hand_back(const struct recurrence_run *r, int64_t row, int64_t first
     p.from_row = units;
     p.inner = units;
     p.w += 2 * units * units;
-    p.panels += 2 * units * r->kernels->tiles->width;
+    if (p.panels)
+        p.panels += 2 * units * r->kernels->tiles->width;
     multiply_rows(&p);
 }
 

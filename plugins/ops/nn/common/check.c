@@ -98,6 +98,11 @@ tn_array *with_shape(const tn_build *build, const char *primitive, const tn_arra
                      int32_t rank, const int64_t *extent)
 {
     tn_ints shape = {.count = (uint32_t)rank, .given = 1};
+    if (rank < 0 || rank > TN_MAX_RANK) {
+        build->host->fail(build->host, TN_ERR_ARGUMENT,
+                          "an array of %d axes, expected 0 to %d", rank, TN_MAX_RANK);
+        return NULL;
+    }
     memcpy(shape.value, extent, sizeof(int64_t) * (size_t)rank);
     return build->op(build, primitive, TN_IN(x), tn_attrs("shape", &shape));
 }
