@@ -140,7 +140,7 @@ for pack in ("base", "fft", "linalg", "nn", "optim", "quant", "random"):
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     names += [node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)]
     names += [name.asname for node in tree.body if isinstance(node, ast.ImportFrom) and "._" in "." * node.level + str(node.module)
-              for name in node.names]
+              for name in node.names if name.asname]
     module = getattr(tn, pack)
     assert sorted(names) == dir(module), (pack, set(names) ^ set(dir(module)))
     for node in tree.body:
@@ -163,8 +163,8 @@ x = tn.array([1.0, 2.0], dtype=tn.float32)
 y: tn.Array = tn.softmax(x, axis=-1)
 z: tn.Array = tn.base.argmax(x, keepdims=True)
 m: tuple[tn.Array, tn.Array, tn.Array] = tn.nn.layer_norm_grad(x, x, x)
-n: tn.nn.Linear = tn.nn.Linear(2, 3)
-s = tn.nn.TrainStep(tn.nn.Sequential(n, tn.nn.ReLU()), tn.optim.Adam(0.1), lambda m, x: tn.sum(m(x)))
+layer: tn.nn.Linear = tn.nn.Linear(2, 3)
+step = tn.nn.TrainStep(tn.nn.Sequential(layer, tn.nn.ReLU()), tn.optim.Adam(0.1), lambda m, x: tn.sum(m(x)))
 w: tn.Array = (x + 1) @ y - 2 * z.sum()
 f: float = float(w[0, ..., None].at[0].add(1.0))
 """

@@ -271,3 +271,18 @@ def test_chains_in_segments():
     for segments in (0, 7):
         with pytest.raises(ValueError, match=f"checkpoint_sequential: {segments} segments of 6 functions"):
             loss(weights, segments)
+
+
+def test_a_constant_beside_a_sum_is_there_for_each_row():
+    """Rows that one program takes together: what is the same for all of them is written for each."""
+
+    def f(x):
+        product = tn.einsum("bij,bik->bjk", x, x)
+        squares = tn.vecdot(product + product, product)
+        count = tn.setxor1d(tn.diff(squares, n=2, axis=1), product + product, size=5)[1]
+        return tn.isreal(count), count & tn.cumulative_sum(squares, axis=0)
+
+    x = np.random.default_rng(0).integers(-9, 9, (3, 2, 3, 4)).astype("i4")
+    real, numbers = tn.vmap(f)(tn.array(x))
+    assert np.asarray(real).tolist() == [True] * 3
+    assert np.array_equal(np.asarray(numbers), np.stack([np.asarray(f(tn.array(row))[1]) for row in x]))

@@ -70,7 +70,7 @@ const struct bench_case bench_nn_cases[] = {
     GRAD("batch_norm of 16x128x28x28", "x:f32[16,128,28,28] m:f32[128] v:f32+[128] w:f32[128] b:f32[128] g:f32[16,128,28,28]", "batch_norm(x, m, v, w, b, training=true, axis=1)[0]", "F.batch_norm(x, None, None, w, b, True)", "x, w, b"),
     {"nn", "pixel_shuffle of 8x64x56x56", "x:f32[8,64,56,56]", "pixel_shuffle(x, 2, axis=1)", "F.pixel_shuffle(x, 2)"},
     {"nn", "unfold 3x3 of 8x16x56x56", "x:f32[8,16,56,56]", "unfold(x, window=[3], padding=[1], axis=1)", "F.unfold(x, 3, padding=1)"},
-    {"nn", "fold 3x3 of 8x16x56x56", "x:f32[8,144,3136]", "fold(x, output_size=[56,56], window=[3], padding=[1], axis=1)", "F.fold(x, 56, 3, padding=1)"},
+    {"nn", "fold 3x3 of 8x16x56x56", "x:f32[8,144,3136]", "fold(x, output_size=[56,56], window=[3], padding=[1], axis=1)", "F.fold(x, 56, 3, padding=1)", .whole = true},
     {"nn", "embedding bags of 4096x8", "i:i64<10000[4096,8] w:f32[10000,64]", "embedding_bag(i, w)", "F.embedding_bag(i, w)"},
     FIRST("instance_norm of 16x64x56x56", "x:f32[16,64,56,56] w:f32[64] b:f32[64]", "instance_norm(x, w, b, axis=1)", "F.instance_norm(x, None, None, w, b)"),
     LAST("instance_norm of 16x56x56x64", "x:f32[16,56,56,64] w:f32[64] b:f32[64]", "instance_norm(x, w, b)", "F.instance_norm(first(x), None, None, w, b)"),

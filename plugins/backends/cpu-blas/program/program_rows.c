@@ -207,7 +207,9 @@ static void write_row_output(struct prepare *p, uint32_t k)
     struct program_op *op =
         prepare_op(p, ACTION_MAP, prepare_pointer(p, p->step->num_inputs + k, 0));
     op->map = p->device->kernels->cast[value->dtype][layout->dtype];
-    op->in[0] = value->location;
+    op->in[0] = value->scope == SCOPE_ALL // rows that run together have one each
+                    ? prepare_filled(p, p->source->outputs[k])
+                    : value->location;
     op->num_in = 1;
     op->once_a_row = true;
 }
