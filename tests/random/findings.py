@@ -69,6 +69,7 @@ FINDINGS = [
      [np.zeros((2, 2))] * 2, 0, [np.zeros((2, 2)), np.array(1.0)]),
     ('slopes by variances below eps', 'gaussian_nll_loss(x, x, y, eps=1, reduction=sum)', [np.ones(3), np.array([0.25, 2, -1])],
      [np.array(0.5 + 0.25 + 0.5)], 2, [np.zeros(3), np.ones(3)]),
+    ('the slope of a norm of zeros', 'global_norm(x), clip_grad_norm(x)[1]', [np.zeros(2)], [np.array(0.0)] * 2, 0, [np.ones(2)]),
     ('a norm of f32 and f64', 'global_norm(x, y)', [np.array([0.1, 0.3], F4), np.array([0.5])],
      [np.sqrt(np.array(0.25 + np.sum(np.array([0.1, 0.3], F4).astype(F8)**2)))], 2, None),
 ]
