@@ -106,7 +106,8 @@ def beside(case, random, inputs):
 def other_signature(case, random):
     """Data of other dtypes or extents with which the program has a meaning, if some is found."""
     inputs = case.program.inputs()
-    if case.program.nodes() & SIZED:
+    nodes = case.program.nodes()
+    if nodes & SIZED or any(name.startswith('optim.') for name in nodes):  # gradients have their parameters' extents
         return None
     for _ in range(4):
         extents = sorted({n for x in inputs for n in x.shape if n > 1})

@@ -281,6 +281,8 @@ def select(d):
 
 for name in ('copysign', 'signbit'):  # NaN has either sign
     RULES[name].ties = lambda *x: bool(np.any(np.isnan(x[-1])))
+for name in ('logical_and', 'logical_or', 'logical_xor', 'logical_not'):  # whether rounding left a 0
+    RULES[name].ties = lambda *x: any(a.dtype.kind in 'fcgG' and bool(np.any((a != 0) & (np.abs(a) < 1e-6))) for a in x)
 for name in ('remainder', 'floor_divide', 'fmod', 'divmod'):  # no digit is left, or steps are narrow
     RULES[name].ties = lambda x, y: np.result_type(x, y).kind == 'f' and bool(
         np.any(np.abs(x / np.where(y == 0, 1, y)) > 1e4))
