@@ -23,6 +23,9 @@ struct preserver {
 
 static void add_width(struct preserver *p, const struct vk_facts *facts, uint32_t width)
 {
+    for (uint32_t i = 0; i < p->num_widths; i++)
+        if (p->widths[i] == width) // a module may name a capability twice
+            return;
     if (facts->preserves_nan & width)
         p->widths[p->num_widths++] = width;
 }
