@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""Python's and other libraries' objects to arrays of tenon, and operands of one dtype, by MLX's rules."""
+
+from .. import _core
+from .._core import Array
+from .._dtypes import dtypes
+from .dtypes import Dtype, promote
+from .table import array, base
+
+_INT32, _INT64, _FLOAT32, _COMPLEX64, _BOOL = (dtypes[n] for n in ("int32", "int64", "float32", "complex64", "bool"))
+_LEAST, _MOST = -(2**31), 2**31 - 1
+# Dtypes of other libraries that MLX has none for.
+_NARROWER = {"float64": _FLOAT32, "complex128": _COMPLEX64}
+
+
+def tenon_dtype(dtype, name="dtype"):
+    """The dtype of tenon of one of MLX; None stays."""
+    if dtype is None:
+        return None
+    if type(dtype) is not Dtype:
+        raise TypeError(f"{name}: got {dtype!r}, expected a dtype such as mx.float32")
+    return dtype.tenon
+
+
+def astype(x, dtype):
+    """x in a dtype of tenon."""
+    return x if x.dtype is dtype else base.astype(x, dtype)
+
+
+def _kind_of(items, shape, depth):
+    """Of nested lists: "b", "i", "f", "c", or "a" where arrays are among them; checked against the shape."""
+    if depth >= len(shape):
+        raise ValueError("Initialization encountered extra dimension.")
+    if len(items) != shape[depth]:
+        raise ValueError("Initialization encountered non-uniform length.")
+    kind = " " if items else "f"
+    for item in items:
+        kind = max(kind, _kind_of_item(item, shape, depth), key=" bifca".find)
+    return kind
+
+
+def _kind_of_item(item, shape, depth):
+    if isinstance(item, (list, tuple)):
+        return _kind_of(item, shape, depth + 1)
+    if isinstance(item, (array, Array)):
+        if tuple(item.shape) != tuple(shape[depth + 1:]):
+            raise ValueError("Initialization encountered non-uniform length.")
+        return "a"
+    if depth + 1 != len(shape):
+        raise ValueError("Initialization encountered non-uniform length.")
+    for kind, python in (("b", bool), ("i", int), ("f", float), ("c", complex)):
+        if isinstance(item, python):
+            return kind
+    raise ValueError(f"Invalid type {type(item).__name__} received in array initialization.")
+
+
+def _shape_of(items):
+    shape = []
+    while isinstance(items, (list, tuple)):
+        shape.append(len(items))
+        if not items:
+            return shape
+        items = items[0]
+    return [*shape, *getattr(items, "shape", ())]
+
+
+def _of_list(items, dtype):
+    shape = _shape_of(items)
+    kind = _kind_of(items, shape, 0)
+    if kind == "a":
+        parts = [convert(item, None) for item in items]
+        together = dtype or parts[0].dtype
+        for part in parts if dtype is None else ():
+            together = promote(together, part.dtype)
+        return base.stack([astype(part, together) for part in parts], 0)
+    if kind == "f" and 0 in shape:
+        return base.zeros(shape, dtype=dtype or _FLOAT32)
+    if kind == "i":
+        try:
+            return _core.array(items, dtype or _INT32)
+        except (OverflowError, ValueError):  # a number beyond the dtype: wider, then wrapped as C does
+            x = _core.array(items, _INT64)
+            return x if dtype is None else base.astype(x, dtype)
+    own = {"b": _BOOL, "f": _FLOAT32, "c": _COMPLEX64}[kind]
+    if dtype is None or dtype is own:
+        return _core.array(items, own)
+    wide = dtypes["float64"] if kind == "f" and dtype.name == "float64" else own
+    return astype(_core.array(items, wide), dtype)
+
+
+def _of_other(value, dtype):
+    """An array of another library."""
+    if hasattr(value, "__mlx_array__"):
+        x = value.__mlx_array__()
+        x = x._x if type(x) is array else convert(x, None)
+        return x if dtype is None else astype(x, dtype)
+    is_numpy = hasattr(value, "__array_interface__") or hasattr(value, "__buffer__")
+    if not is_numpy and not hasattr(value, "__dlpack__") and not hasattr(value, "__array__") and not _is_buffer(value):
+        raise ValueError(f"Invalid type {type(value).__name__} received in array initialization.")
+    if str(getattr(value, "dtype", "")) == "bfloat16" and is_numpy:
+        x = base.view(_core.array(value.view("uint16")), "bfloat16")
+    else:
+        x = _core.array(value)
+    dtype = dtype or _NARROWER.get(x.dtype.name)
+    return x if dtype is None else astype(x, dtype)
+
+
+def _is_buffer(value):
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return not isinstance(value, (str, bytes))
+
+
+def convert(value, dtype=None):
+    """The array of tenon of whatever mx.array() takes; `dtype` is tenon's."""
+    kind = type(value)
+    if kind is array:
+        return value._x if dtype is None else astype(value._x, dtype)
+    if kind is Array:
+        return value if dtype is None else astype(value, dtype)
+    if kind is float:
+        if dtype is None or dtype.kind == "f":
+            return _core.array(value, dtype or _FLOAT32)
+        return base.astype(_core.array(value, _FLOAT32), dtype)
+    if kind is bool:
+        return _core.array(value, dtype or _BOOL) if dtype is None or dtype is _BOOL else _core.array(int(value), dtype)
+    if kind is int:
+        if dtype is None:
+            dtype = _INT32 if _LEAST <= value <= _MOST else _INT64
+        try:
+            return _core.array(value, dtype)
+        except (OverflowError, ValueError, TypeError):
+            return base.astype(_core.array(value, _INT64), dtype)
+    if kind is complex:
+        x = _core.array(value, _COMPLEX64)
+        return x if dtype is None else astype(x, dtype)
+    if isinstance(value, (list, tuple)):
+        return _of_list(value, dtype)
+    return _of_other(value, dtype)
+
+
+# --- operands -----------------------------------------------------------------------------------------
+
+_SCALARS = (bool, int, float, complex)
+
+
+def scalar(value, dtype):
+    """A number of Python beside an array of `dtype`: a number that tenon takes in that dtype, or an array
+    of another one."""
+    kind = dtype.kind
+    if isinstance(value, bool):
+        return _core.array(value if kind == "b" else int(value), dtype)
+    if isinstance(value, int):
+        if kind == "b":
+            return convert(value, _INT32)
+        if kind in "iu" and dtype.itemsize < 8:
+            bits = 8 * dtype.itemsize
+            low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind == "i" else (0, (1 << bits) - 1)
+            if not low <= value <= high:
+                raise ValueError(f"Converting {value} to {dtype.name} would result in overflow.")
+        return _core.array(value, dtype) if kind != "u" or value >= 0 else convert(value, dtype)
+    if isinstance(value, float):
+        return _core.array(float(value), dtype if kind == "f" else _FLOAT32)
+    return _core.array(complex(value), _COMPLEX64)
+
+
+def operand(value, dtype):
+    """An operand beside an array of `dtype` of tenon."""
+    if type(value) is Array:
+        return value
+    if isinstance(value, _SCALARS) and not hasattr(value, "dtype"):
+        return scalar(value, dtype)
+    if value is None or isinstance(value, (str, list, tuple, dict)):
+        raise TypeError(f"got {type(value).__name__}, expected an array or a number")
+    if hasattr(value, "__mlx_array__"):
+        return convert(value)
+    return convert(value, dtype)
+
+
+def operands(a, b):
+    """Two operands as arrays of tenon of one dtype; numbers of Python have none of their own beside an
+    array."""
+    if type(a) is Array:
+        b = operand(b, a.dtype)
+    elif type(b) is Array:
+        a = operand(a, b.dtype)
+    else:
+        a, b = convert(a), convert(b)
+    x, y = a.dtype, b.dtype
+    if x is y:
+        return a, b
+    together = promote(x, y)
+    return astype(a, together), astype(b, together)
+
+
+def inexact(x):
+    """x, in float32 where it has integers or bools."""
+    if type(x) is not Array:
+        x = convert(x)
+    return x if x.dtype.kind in "fc" else base.astype(x, _FLOAT32)
+
+
+def as_array(x):
+    """An argument for which MLX takes numbers, too."""
+    return x if type(x) is Array else convert(x)
+
+
+def extents(shape):
+    """A shape as a list, of one number or several."""
+    if isinstance(shape, (list, tuple)):
+        return [int(n) for n in shape]
+    return [int(shape)]
+
+
+def axes_of(axis):
+    """Axes of a reduction as the operators take them: None for all, or a list."""
+    if axis is None or isinstance(axis, int):
+        return axis
+    return list(axis)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""x[...], x[...] = v and x.at[...] with MLX's rules, over NumPy's of tenon._index."""
+
+from .. import _core, _index
+from .._core import Array
+from .convert import astype, convert, operand
+from .table import array, base, put, unwrapped, wrap
+
+
+def _part(item, is_alone):
+    """One index as tenon's indexing takes it."""
+    kind = type(item)
+    if kind is int or kind is slice or item is None or item is Ellipsis:
+        return _plain_slice(item) if kind is slice else item
+    if kind is array:
+        return item._x
+    if kind is bool:
+        return _core.array(item)
+    if kind is list:
+        return convert(item) if item else base.zeros([0], dtype="int32")
+    if kind is Array:
+        return item
+    if hasattr(item, "__mlx_array__"):
+        return convert(item)
+    if getattr(item, "ndim", 0) == 0 and hasattr(item, "__index__"):
+        return item.__index__()
+    raise ValueError("Cannot index mlx array using the given type" + ("." if is_alone else " yet"))
+
+
+def _bound(value):
+    if value is None or type(value) is int:
+        return value
+    if type(value) is array and value._x.ndim == 0 and value._x.dtype.kind in "iu":
+        return value._x.item()
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError("Slice indices must be integers or None.")
+    return value.__index__()
+
+
+def _plain_slice(item):
+    start, stop, step = item.start, item.stop, item.step
+    if (start is None or type(start) is int) and (stop is None or type(stop) is int) and (step is None or type(step) is int):
+        return item
+    return slice(_bound(start), _bound(stop), _bound(step))
+
+
+def parts_of(where):
+    """An index as tenon's indexing takes it."""
+    if type(where) is tuple:
+        return tuple([_part(item, False) for item in where])
+    return _part(where, True)
+
+
+def _check(x, where):
+    if x.ndim == 0 and where is not Ellipsis and where is not None and where != ():
+        items = where if isinstance(where, tuple) else (where,)
+        if any(item is not None and item is not Ellipsis for item in items):
+            raise ValueError("too many indices for array: array is 0-dimensional")
+
+
+def _has_mask(where):
+    items = where if type(where) is tuple else (where,)
+    return any(type(item) is Array and item.dtype.kind == "b" for item in items)
+
+
+def get(x, where):
+    """x[where] of an array of tenon."""
+    where = parts_of(where)
+    _check(x, where)
+    if _has_mask(where):
+        raise ValueError("boolean indices are not yet supported")
+    try:
+        return x[where]
+    except IndexError as error:
+        raise _translated(error) from None
+
+
+def _translated(error):
+    text = str(error)
+    if "indices for an array" in text:
+        return ValueError(f"Too many indices for array: {text}")
+    if "at most one" in text:
+        return ValueError("An index can only have a single ellipsis (...)")
+    return IndexError(text) if "out of range" in text else ValueError(text)
+
+
+def _without_leading_ones(value):
+    """MLX drops leading axes of extent 1 of what is written."""
+    shape = value.shape
+    count = 0
+    while count < len(shape) and shape[count] == 1:
+        count += 1
+    return base.reshape(value, list(shape[count:])) if count else value
+
+
+def _by_mask(x, mask, value):
+    """x with `value` where a mask over its first axes holds."""
+    if value.ndim == 0 or mask.ndim == x.ndim == value.ndim and value.shape == x.shape:
+        wide = base.reshape(mask, [*mask.shape, *[1] * (x.ndim - mask.ndim)])
+        return base.where(base.broadcast_to(wide, list(x.shape)), base.broadcast_to(value, list(x.shape)), x)
+    return _index.update(x, mask, value)
+
+
+def changed(x, where, value, mode="set"):
+    """x with the elements at an index set to a value, or combined with it; the dtype stays."""
+    where = parts_of(where)
+    value = astype(operand(unwrapped(value), x.dtype), x.dtype)
+    _check(x, where)
+    if type(where) is Array and where.dtype.kind == "b" and where.ndim > 0 and mode == "set":
+        if where.shape != x.shape[:where.ndim]:
+            raise ValueError(f"boolean index of shape {where.shape} for an array of shape {x.shape}")
+        return _by_mask(x, where, _without_leading_ones(value))
+    try:
+        return _index.update(x, where, _without_leading_ones(value), mode)
+    except IndexError as error:
+        raise _translated(error) from None
+
+
+class At:
+    """x.at: with an index, x with some elements changed."""
+
+    __slots__ = ("_array", "_where")
+
+    def __init__(self, given, where=None):
+        self._array, self._where = given, where
+
+    def __getitem__(self, where):
+        return At(self._array, (where,))
+
+
+def _add_mode(name, mode):
+    def method(self, value):
+        if self._where is None:
+            raise ValueError("Must give indices to array.at (e.g. `x.at[0].add(4)`).")
+        return wrap(changed(self._array._x, self._where[0], value, mode))
+
+    method.__name__, method.__doc__ = name, f"A new array: x[index] {name} value; equal indices are combined."
+    setattr(At, name, method)
+
+
+for _name, _mode in [("add", "add"), ("subtract", "subtract"), ("multiply", "multiply"), ("divide", "divide"), ("maximum", "max"), ("minimum", "min")]:
+    _add_mode(_name, _mode)
+At.__name__ = At.__qualname__ = "ArrayAt"
+put("ArrayAt", At)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""The table of mlx.core: `function` puts a function into it. A function is written over arrays and
+operators of tenon; the table takes mlx's arrays apart, wraps results, and takes `stream=`.
+
+    @function(also=("concat",))
+    def concatenate(arrays, axis=0): ...            # mx.concatenate, mx.concat: arrays of tenon inside
+    @function(of="fast")
+    def rms_norm(x, weight, eps): ...               # mx.fast.rms_norm
+"""
+
+import functools
+
+from .. import _core
+from .._core import Array
+
+NAMES = {}  # of mlx.core
+MODULES = {name: {} for name in ("random", "linalg", "fft", "fast", "metal", "cuda", "distributed")}
+
+_STREAM = [None]  # what takes a stream or device as a context: devices.py sets it
+
+
+class Operators:
+    """The operators of a pack of tenon by name, the newest revision of each."""
+
+    def __init__(self, pack):
+        self.__dict__["_pack"] = pack
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        import tenon
+
+        text = tenon._ids().get(self._pack, {}).get(name, f"{self._pack}.{name}/1")
+        made = self.__dict__[name] = _core.operator(text)
+        return made
+
+
+base, nn, quant, fft_pack, linalg_pack, random_pack = map(Operators, ("base", "nn", "quant", "fft", "linalg", "random"))
+
+
+class array:
+    """Filled in by array.py; here so that the table knows the type."""
+
+    __slots__ = ("_x", "__weakref__")
+
+
+_new = array.__new__
+
+
+def wrap(x):
+    """An array of mlx of one of tenon."""
+    made = _new(array)
+    made._x = x
+    return made
+
+
+def wrapped(value):
+    """A result with arrays of mlx in place of tenon's: also in lists and tuples."""
+    kind = type(value)
+    if kind is Array:
+        return wrap(value)
+    if kind is tuple or kind is list:
+        return kind([wrapped(item) for item in value])
+    return value
+
+
+def unwrapped(value):
+    """An argument with arrays of tenon in place of mlx's: also in lists and tuples, and of objects that
+    have __mlx_array__()."""
+    kind = type(value)
+    if kind is array:
+        return value._x
+    if kind is list or kind is tuple:
+        return kind([unwrapped(item) for item in value])
+    if kind in _PLAIN:
+        return value
+    if hasattr(kind, "__mlx_array__"):
+        return value.__mlx_array__()._x
+    return value
+
+
+_PLAIN = frozenset((int, float, bool, str, type(None), complex))
+
+
+def on_stream(stream):
+    """A context in which operations are applied on a stream or device."""
+    return _STREAM[0](stream)
+
+
+def put(name, value, of=None, also=()):
+    """Puts anything into mlx.core, or into one of its modules."""
+    into = NAMES if of is None else MODULES[of]
+    for each in (name, *also):
+        into[each] = value
+    return value
+
+
+def _call_of(body, name):
+    """The function of the table around a body."""
+
+    @functools.wraps(body)
+    def call(*args, stream=None, **named):
+        if stream is not None:
+            with on_stream(stream):
+                return call(*args, **named)
+        args = [a._x if type(a) is array else unwrapped(a) for a in args]
+        if named:
+            named = {key: unwrapped(value) for key, value in named.items()}
+        try:
+            result = body(*args, **named)
+        except TypeError as error:
+            raise translated(error, call, name) from None
+        return wrap(result) if type(result) is Array else wrapped(result)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = "mlx.core"
+    return call
+
+
+def translated(error, call, name):
+    """What MLX raises: a TypeError for arguments that do not fit the signature, a ValueError for dtypes that
+    an operator does not take."""
+    trace = error.__traceback__
+    depth = 0
+    while trace is not None:
+        depth += 1
+        trace = trace.tb_next
+    if depth <= 1:
+        return TypeError(f"{name}(): incompatible function arguments: {error}")
+    return ValueError(f"[{name}] {error}")
+
+
+def function(body=None, *, of=None, also=(), name=None, raw=False):
+    """Puts a function into mlx.core, under its name without a last underscore. `raw`: it is given arrays of
+    mlx and `stream` itself."""
+    if body is None:
+        return lambda given: function(given, of=of, also=also, name=name, raw=raw)
+    name = name or body.__name__.rstrip("_")
+    if raw:
+        body.__module__, body.__name__, body.__qualname__ = "mlx.core", name, name
+    put(name, body if raw else _call_of(body, name), of, also)
+    return body
