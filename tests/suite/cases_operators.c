@@ -449,6 +449,7 @@ const struct prim_case operator_cases[] = {
     {"nn.recurrence_grad", "lstm", F, 7, {{3, {3, 5, 2}}, {2, {8, 2}}, {3, {3, 5, 2}}, {2, {5, 2}}, {3, {3, 5, 8}}, {3, {3, 5, 2}}, {2, {5, 2}}}, {{"kind", "lstm"}}, 0, NULL},
     {"nn.recurrence_grad", "gru", F, 6, {{3, {3, 5, 2}}, {2, {6, 2}}, {3, {3, 5, 2}}, {2, {5, 2}}, {3, {3, 5, 6}}, {3, {3, 5, 2}}}, {{"kind", "gru"}, {"reverse", "true"}}, 0, NULL},
     {"nn.recurrence_grad", "tanh", F, 4, {{3, {3, 5, 2}}, {2, {2, 2}}, {3, {3, 5, 2}}, {2, {5, 2}}}, {{"kind", "tanh"}}, 0, NULL},
+    {"nn.lstm_layers", "projected", F, 6, {{3, {3, 5, 4}}, {3, {1, 5, 2}}, {3, {1, 5, 3}}, {2, {12, 4}}, {2, {12, 2}}, {2, {2, 3}}}, {{"biases", "false"}, {"projected", "true"}}, 0, NULL},
     {"nn.lstm_layers", "bare", F, 5, {{3, {3, 5, 4}}, {3, {1, 5, 2}}, {3, {1, 5, 2}}, {2, {8, 4}}, {2, {8, 2}}}, {{"biases", "false"}}, 0, NULL},
     {"nn.gru_layers", "two", F, 6, {{3, {3, 5, 4}}, {3, {2, 5, 2}}, {2, {6, 4}}, {2, {6, 2}}, {2, {6, 2}}, {2, {6, 2}}}, {{"biases", "false"}, {"layers", "2"}}, 0, NULL},
     {"nn.rnn_layers", "both directions", F, 6, {{3, {5, 3, 4}}, {3, {2, 5, 2}}, {2, {2, 4}}, {2, {2, 2}}, {2, {2, 4}}, {2, {2, 2}}}, {{"biases", "false"}, {"bidirectional", "true"}, {"batch_first", "true"}, {"nonlinearity", "relu"}}, 0, NULL},

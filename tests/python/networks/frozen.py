@@ -18,6 +18,7 @@ def numbers(shape, start, scale=0.5):
 # name: (class of PyTorch, its arguments, shape of the input)
 LAYERS = {
     "lstm": ("LSTM", dict(input_size=3, hidden_size=4, num_layers=2, bidirectional=True, batch_first=True), (2, 5, 3)),
+    "lstm, projected": ("LSTM", dict(input_size=3, hidden_size=4, proj_size=2, num_layers=2, bidirectional=True, batch_first=True), (2, 5, 3)),
     "gru": ("GRU", dict(input_size=3, hidden_size=4, num_layers=2, batch_first=True), (2, 5, 3)),
     "rnn": ("RNN", dict(input_size=3, hidden_size=4, bidirectional=True, batch_first=True, nonlinearity="relu"), (2, 5, 3)),
     "conv": ("Conv2d", dict(in_channels=4, out_channels=6, kernel_size=3, stride=2, padding=1, groups=2), (2, 4, 7, 6)),

@@ -43,7 +43,7 @@ TABLE = {
     "Dropout2d": [((0.5,), X2)], "Dropout3d": [((0.5,), X3)], "ELU": [((0.5,), (3, 4))], "Embedding": [((9, 4), (2, 5))], "Flatten": [((), X2)],
     "GELU": [((), (3, 4)), (("tanh",), (3, 4))], "GLU": [((), (3, 4))], "GRU": [((4, 5), (2, 3, 4))], "GroupNorm": [((2, 4), X2)],
     "HardShrink": [((), (3, 4))], "HardTanh": [((), (3, 4))], "Hardsigmoid": [((), (3, 4))], "Hardswish": [((), (3, 4))], "Identity": [((), (3, 4))],
-    "InstanceNorm": [((4,), X2), ((4, 1e-5, True), X2)], "LSTM": [((4, 5), (2, 3, 4))], "LayerNorm": [((4,), (3, 4)), ((4, 1e-5, False), (3, 4))],
+    "InstanceNorm": [((4,), X2), ((4, 1e-5, True), X2)], "LSTM": [((4, 5), (2, 3, 4)), ((4, 5, 2, True, True, 0.0, True, 3), (2, 3, 4))], "LayerNorm": [((4,), (3, 4)), ((4, 1e-5, False), (3, 4))],
     "LeakyReLU": [((0.1,), (3, 4))], "Linear": [((4, 5), (3, 4)), ((4, 5, False), (2, 3, 4))], "LogSigmoid": [((), (3, 4))],
     "LogSoftmax": [((), (3, 4))], "MaxPool1d": [((2,), (2, 8, 4))], "MaxPool2d": [((3, 2, 1), X2)], "MaxPool3d": [((2,), X3)], "Mish": [((), (3, 4))],
     "MultiHeadAttention": [((8, 4, True, 2), (2, 5, 8))], "PReLU": [((), (3, 4))], "RMSNorm": [((4,), (3, 4))], "RNN": [((4, 5), (2, 3, 4))],
@@ -87,7 +87,8 @@ def ours_of(kind, arguments):
     given = dict(arguments)
     if kind in ("LSTM", "GRU", "RNN"):
         layer = getattr(nn, kind)(**given)
-        names = [f"{part}.{k}" for k in range(len(layer.weight_ih)) for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") + (("weight_hr",) if "proj_size" in given else ())
+        names = [f"{part}.{k}" for k in range(len(layer.weight_ih)) for part in parts]
     elif kind.startswith("Conv"):
         layer, names = getattr(nn, kind)(**given, axis=1), ["weight", "bias"]
     elif kind == "BatchNorm1d":
@@ -199,7 +200,7 @@ def test_weights_of_files(tmp_path):
 @pytest.mark.parametrize("make, message", [
     (lambda: nn.Linear(3, 4)(tn.ones([2, 5])), "nn.linear"), (lambda: nn.Conv2d(4, 6, 3, groups=3), "4 channels to 6 in 3 groups"),
     (lambda: nn.GroupNorm(3, 4), "4 channels in 3 groups"), (lambda: nn.MultiHeadAttention(8, 3), "8 dims, 3 heads"),
-    (lambda: nn.Dropout(1.0), "p is 1.0"), (lambda: nn.LSTM(3, 4, 0), "0 layers"), (lambda: nn.Upsample(), "one of scale_factor and size"),
+    (lambda: nn.Dropout(1.0), "p is 1.0"), (lambda: nn.LSTM(3, 4, 0), "0 layers"), (lambda: nn.LSTM(3, 4, proj_size=4), "proj_size is 4"), (lambda: nn.Upsample(), "one of scale_factor and size"),
     (lambda: nn.init.identity()([2, 3]), "square"), (lambda: nn.init.he_normal("fan")([2, 3]), "mode is 'fan'"),
     (lambda: nn.losses.cross_entropy(tn.ones([2, 3]), tn.array([0, 1]), reduction="all"), "reduction is 'all'"),
     (lambda: Net().update({"scal": tn.ones([4])}), "no parameter 'scal'"),

@@ -31,6 +31,8 @@ static const tn_input_info lstm_inputs[] = {
     RECURRENT_INPUTS,
     {"c", "N, H, or H: cells before the first position; 0", TN_INPUT_OPTIONAL,
      TN_FLOAT_DTYPES},
+    {"w_hr", "P, H: makes of a position's H elements h, of P; w_hh is gates * H, P then",
+     TN_INPUT_OPTIONAL, TN_FLOAT_DTYPES},
 };
 static const tn_output_info lstm_outputs[] = {
     {"out", "L, N, H: h of each position", 0, 0},
@@ -38,9 +40,10 @@ static const tn_output_info lstm_outputs[] = {
     {"c", "N, H: of the last position", 0, 0},
 };
 
-// What the composite is of.
+// What the composite is of: units, and elements of h, which are as many without w_hr.
 struct layer {
-    int64_t kind, hidden;
+    int64_t kind, hidden, out;
+    tn_array *w_hr; // NULL: none
 };
 
 // --- inputs -----------------------------------------------------------------------------
@@ -53,17 +56,22 @@ static tn_array *recurrent_input(const tn_rule *rule, uint32_t i)
 static tn_status check_recurrent(const tn_build *build, const tn_rule *rule,
                                  const struct layer *r, int64_t batch)
 {
-    static const char *const names[] = {"x", "w_ih", "w_hh", "b_ih", "b_hh", "h", "c"};
+    static const char *const names[] = {"x",    "w_ih", "w_hh", "b_ih",
+                                        "b_hh", "h",    "c",    "w_hr"};
     const tn_type *x = build->type(rule->inputs[0]);
     int64_t gates = recurrence_gates(r->kind) * r->hidden,
             features = x->extent[x->rank - 1];
     int32_t is_batch = x->rank == 3;
-    const int64_t state[2] = {is_batch ? batch : r->hidden, r->hidden};
-    const int64_t shapes[][2] = {
-        {0},     {gates, features},    {gates, r->hidden},  {gates},
-        {gates}, {state[0], state[1]}, {state[0], state[1]}};
-    const int32_t ranks[] = {0, 2, 2, 1, 1, 1 + is_batch, 1 + is_batch};
-    for (uint32_t i = 1; i < (r->kind == TN_RECURRENCE_LSTM ? 7u : 6u); i++) {
+    const int64_t shapes[][2] = {{0},
+                                 {gates, features},
+                                 {gates, r->out},
+                                 {gates},
+                                 {gates},
+                                 {is_batch ? batch : r->out, r->out},
+                                 {is_batch ? batch : r->hidden, r->hidden},
+                                 {r->out, r->hidden}};
+    const int32_t ranks[] = {0, 2, 2, 1, 1, 1 + is_batch, 1 + is_batch, 2};
+    for (uint32_t i = 1; i < (r->kind == TN_RECURRENCE_LSTM ? 8u : 6u); i++) {
         tn_array *input = recurrent_input(rule, i);
         if (!input)
             continue;
@@ -103,6 +111,13 @@ static tn_array *biases_of(const tn_build *build, const tn_rule *rule,
                      tn_attrs("axis", (int64_t)0));
 }
 
+// Rows (..., K) times w, M, K, turned: (..., M).
+static tn_array *times_turned(const tn_build *build, tn_array *rows, tn_array *w)
+{
+    return build->op(build, "base.matmul/1", TN_IN(rows, tn_move_axis(build, w, 0, 1)),
+                     TN_NO_ATTRS);
+}
+
 // x times w_ih of all positions, L, N, gates * H: one product of rows.
 static tn_array *product_of_x(const tn_build *build, const tn_rule *rule, tn_array *x)
 {
@@ -110,10 +125,64 @@ static tn_array *product_of_x(const tn_build *build, const tn_rule *rule, tn_arr
     const int64_t *e = shape.value, rows[2] = {e[0] * e[1], e[2]};
     const tn_type *w = build->type(rule->inputs[1]);
     const int64_t whole[3] = {e[0], e[1], w->extent[0]};
-    tn_array *turned = tn_move_axis(build, rule->inputs[1], 0, 1);
     x = with_shape(build, "base.reshape/1", x, 2, rows);
-    x = build->op(build, "base.matmul/1", TN_IN(x, turned), TN_NO_ATTRS);
+    x = times_turned(build, x, rule->inputs[1]);
     return with_shape(build, "base.reshape/1", x, 3, whole);
+}
+
+// --- w_hr -------------------------------------------------------------------------------
+
+// h is a product of what the units give, so that what a position gives the gates of the
+// next one is a product of the units', too, by w_hh times w_hr. What h is before the first
+// position comes to what is given there, L, N, gates * H.
+static tn_array *with_first(const tn_build *build, tn_array *given, tn_array *h,
+                            tn_array *w_hh, int64_t reverse)
+{
+    tn_ints shape = tn_extents(build, given);
+    const int64_t *e = shape.value, row[3] = {1, e[1], e[2]};
+    const int64_t at = reverse ? e[0] - 1 : 0;
+    tn_array *first = part_of_axis(build, given, 0, at, 1, 1);
+    tn_array *own = times_turned(build, h, w_hh);
+    first = add(build, first, with_shape(build, "base.reshape/1", own, 3, row));
+    tn_array *rest = part_of_axis(build, given, 0, reverse ? 0 : 1, 1, e[0] - 1);
+    return reverse ? recurrence_joined(build, TN_IN(rest, first), 0)
+                   : recurrence_joined(build, TN_IN(first, rest), 0);
+}
+
+// --- the layer --------------------------------------------------------------------------
+
+// Applies recurrence to what x gives, L, N, gates * H, and to states of these shapes.
+// results[0] becomes h of each position; *first: what h is before the first one.
+static tn_status run_recurrence(const tn_build *build, const tn_rule *rule,
+                                const struct layer *r, tn_array *given,
+                                const int64_t shapes[2][2], tn_array **first,
+                                tn_array **results)
+{
+    const recurrent_attrs *attrs = rule->attrs;
+    tn_dtype dtype = build->type(rule->inputs[0])->dtype;
+    int is_lstm = r->kind == TN_RECURRENCE_LSTM, is_gru = r->kind == TN_RECURRENCE_GRU;
+    tn_array *h = recurrent_input(rule, 5), *w = rule->inputs[2];
+    *first = state_of(build, h, dtype, shapes[0]);
+    if (r->w_hr && h && tn_extents(build, given).value[0] > 0)
+        given = with_first(build, given, *first, w, attrs->reverse);
+    if (r->w_hr)
+        w = build->op(build, "base.matmul/1", TN_IN(w, r->w_hr), TN_NO_ATTRS);
+    tn_array *in[] = {given, w, r->w_hr ? zeros(build, dtype, 2, shapes[1]) : *first,
+                      is_lstm ? state_of(build, recurrent_input(rule, 6), dtype, shapes[1])
+                              : NULL,
+                      biases_of(build, rule, r, dtype)};
+    tn_status status =
+        build->op_n(build, "nn.recurrence/1", (const tn_array *const *)in,
+                    in[4]   ? 5
+                    : in[3] ? 4
+                            : 3,
+                    tn_attrs("kind", r->kind, "reverse", attrs->reverse), results,
+                    is_lstm  ? 4
+                    : is_gru ? 3
+                             : 1);
+    if (status == TN_OK && r->w_hr)
+        results[0] = times_turned(build, results[0], r->w_hr);
+    return status;
 }
 
 static tn_status recurrent(const tn_build *build, const tn_rule *rule, int64_t kind,
@@ -129,41 +198,32 @@ static tn_status recurrent(const tn_build *build, const tn_rule *rule, int64_t k
             shape_text(x, text), attrs->batch_first ? "N, L, I" : "L, N, I");
     int is_batch = x->rank == 3, is_turned = is_batch && attrs->batch_first;
     int64_t batch = is_batch ? x->extent[is_turned ? 0 : 1] : 1;
-    r.hidden = w->rank == 2 ? w->extent[1] : 0;
+    r.hidden = r.out = w->rank == 2 ? w->extent[1] : 0;
+    r.w_hr = kind == TN_RECURRENCE_LSTM ? recurrent_input(rule, 7) : NULL;
+    if (r.w_hr && build->type(r.w_hr)->rank == 2)
+        r.hidden = build->type(r.w_hr)->extent[1];
     tn_status status = check_recurrent(build, rule, &r, batch);
     if (status)
         return status;
-    const int64_t state[2] = {batch, r.hidden}, length = x->extent[is_turned ? 1 : 0];
+    const int64_t shapes[2][2] = {{batch, r.out}, {batch, r.hidden}};
+    const int64_t length = x->extent[is_turned ? 1 : 0];
     const int64_t whole[3] = {length, 1, x->extent[x->rank - 1]};
-    tn_array *input = rule->inputs[0], *results[4];
+    tn_array *input = rule->inputs[0], *results[4], *states[2];
     input = is_turned  ? tn_move_axis(build, input, 1, 0)
             : is_batch ? input
                        : with_shape(build, "base.reshape/1", input, 3, whole);
-    tn_array *given = product_of_x(build, rule, input);
-    int is_lstm = kind == TN_RECURRENCE_LSTM, is_gru = kind == TN_RECURRENCE_GRU;
-    tn_array *h = state_of(build, recurrent_input(rule, 5), x->dtype, state);
-    tn_array *in[] = {given, rule->inputs[2], h,
-                      is_lstm ? state_of(build, recurrent_input(rule, 6), x->dtype, state)
-                              : NULL,
-                      biases_of(build, rule, &r, x->dtype)};
-    status = build->op_n(build, "nn.recurrence/1", (const tn_array *const *)in,
-                         in[4]   ? 5
-                         : in[3] ? 4
-                                 : 3,
-                         tn_attrs("kind", kind, "reverse", attrs->reverse), results,
-                         is_lstm  ? 4
-                         : is_gru ? 3
-                                  : 1);
+    status = run_recurrence(build, rule, &r, product_of_x(build, rule, input), shapes,
+                            &states[0], results);
     if (status)
         return status;
-    tn_array *states[2] = {h, results[1]};
+    states[1] = results[1];
     if (length > 0)
         states[0] =
             part_of_axis(build, results[0], 0, attrs->reverse ? 0 : length - 1, 1, 1);
-    for (uint64_t i = 0; i < (is_lstm ? 2 : 1); i++)
+    for (uint64_t i = 0; i < (kind == TN_RECURRENCE_LSTM ? 2 : 1); i++)
         outputs[1 + i] = with_shape(build, "base.reshape/1", states[i], 1 + is_batch,
-                                    is_batch ? state : &state[1]);
-    const int64_t rows[2] = {length, r.hidden};
+                                    is_batch ? shapes[i] : &shapes[i][1]);
+    const int64_t rows[2] = {length, r.out};
     outputs[0] = is_turned  ? tn_move_axis(build, results[0], 1, 0)
                  : is_batch ? results[0]
                             : with_shape(build, "base.reshape/1", results[0], 2, rows);

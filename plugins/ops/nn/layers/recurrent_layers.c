@@ -6,7 +6,8 @@
 #include <tenon/ops/rules.h>
 
 typedef struct {
-    int64_t layers, bidirectional, batch_first, biases, nonlinearity, training, seed;
+    int64_t layers, bidirectional, batch_first, biases, nonlinearity, projected, training,
+        seed;
     double dropout;
 } layers_attrs;
 static const char *const of_rnn[] = {"tanh", "relu", NULL};
@@ -27,7 +28,10 @@ static const char *const of_rnn[] = {"tanh", "relu", NULL};
     }
 #define NONLINEARITY                                                                       \
     TN_CHOICE_FIELD(layers_attrs, nonlinearity, 0, of_rnn, "of each position"),
+#define PROJECTED                                                                          \
+    TN_BOOL_FIELD(layers_attrs, projected, 0, "each direction has w_hr, which makes h"),
 static const tn_attr_field layers_fields[] = LAYERS_FIELDS();
+static const tn_attr_field lstm_layers_fields[] = LAYERS_FIELDS(PROJECTED);
 static const tn_attr_field rnn_layers_fields[] = LAYERS_FIELDS(NONLINEARITY);
 
 #define X_INPUT                                                                            \
@@ -41,7 +45,7 @@ static const tn_attr_field rnn_layers_fields[] = LAYERS_FIELDS(NONLINEARITY);
     }
 #define WEIGHTS_INPUT                                                                      \
     {                                                                                      \
-        "weights", "of each layer, of each direction: w_ih, w_hh, b_ih, b_hh",             \
+        "weights", "of each layer, of each direction: w_ih, w_hh, b_ih, b_hh; w_hr",       \
             TN_INPUT_OPTIONAL | TN_INPUT_VARIADIC, TN_FLOAT_DTYPES                         \
     }
 static const tn_input_info layers_inputs[] = {X_INPUT, H_INPUT, WEIGHTS_INPUT};
@@ -63,7 +67,8 @@ struct stack {
     const tn_rule *rule;
     const layers_attrs *attrs;
     const char *primitive;
-    int64_t kind, directions, units;
+    int64_t kind, directions;
+    int64_t elements[2]; // of h, and of c
     uint32_t states, first, each;
 };
 
@@ -90,8 +95,13 @@ static tn_status check_weights(struct stack *s)
     for (uint32_t i = 0; i < (uint32_t)expected; i++)
         if (!s->rule->inputs[s->first + i])
             return host->fail(host, TN_ERR_ARGUMENT, "weights %u is not given", i);
+    uint32_t last = s->first + s->each - 1; // w_hr
     const tn_type *w = s->build->type(s->rule->inputs[s->first + 1]);
-    s->units = w->rank == 2 ? w->extent[1] : 0;
+    s->elements[0] = s->elements[1] = w->rank == 2 ? w->extent[1] : 0;
+    if (attrs->projected) {
+        w = s->build->type(s->rule->inputs[last]);
+        s->elements[1] = w->rank == 2 ? w->extent[1] : 0;
+    }
     return TN_OK;
 }
 
@@ -100,7 +110,6 @@ static tn_status check_states(const struct stack *s)
 {
     static const char *const names[] = {"h", "c"};
     const tn_type *x = s->build->type(s->rule->inputs[0]);
-    int64_t extent[3] = {s->attrs->layers * s->directions, 0, s->units};
     char text[SHAPE_TEXT];
     if (x->rank != 2 && x->rank != 3)
         return s->build->host->fail(s->build->host, TN_ERR_ARGUMENT,
@@ -108,9 +117,12 @@ static tn_status check_states(const struct stack *s)
                                     shape_text(x, text),
                                     s->attrs->batch_first ? "N, L, I" : "L, N, I");
     int is_batch = x->rank == 3;
-    extent[1] = is_batch ? x->extent[s->attrs->batch_first ? 0 : 1] : s->units;
     for (uint32_t i = 0; i < s->states; i++) {
         tn_array *given = s->rule->inputs[1 + i];
+        const int64_t extent[3] = {s->attrs->layers * s->directions,
+                                   is_batch ? x->extent[s->attrs->batch_first ? 0 : 1]
+                                            : s->elements[i],
+                                   s->elements[i]};
         tn_status status = given
                                ? check_extents(s->build->host, names[i],
                                                s->build->type(given), 2 + is_batch, extent)
@@ -136,10 +148,13 @@ static tn_array *state_at(const struct stack *s, tn_array *states, int64_t numbe
 static tn_status run_direction(const struct stack *s, tn_array *x, int64_t number,
                                int64_t is_back, tn_array **out, tn_array *last[2])
 {
-    tn_array *in[7] = {x}, *results[3];
-    uint32_t first = s->first + (uint32_t)number * s->each;
-    for (uint32_t i = 0; i < s->each; i++)
+    tn_array *in[8] = {x}, *results[3];
+    uint32_t first = s->first + (uint32_t)number * s->each,
+             has_w_hr = s->attrs->projected != 0;
+    for (uint32_t i = 0; i < s->each - has_w_hr; i++)
         in[1 + i] = s->rule->inputs[first + i];
+    if (has_w_hr)
+        in[7] = s->rule->inputs[first + s->each - 1];
     for (uint32_t i = 0; i < s->states; i++)
         in[5 + i] = state_at(s, s->rule->inputs[1 + i], number);
     const tn_attr_list attrs =
@@ -147,8 +162,9 @@ static tn_status run_direction(const struct stack *s, tn_array *x, int64_t numbe
             ? tn_attrs("batch_first", s->attrs->batch_first, "reverse", is_back,
                        "nonlinearity", s->attrs->nonlinearity)
             : tn_attrs("batch_first", s->attrs->batch_first, "reverse", is_back);
-    tn_status status = s->build->op_n(s->build, s->primitive, (const tn_array *const *)in,
-                                      5 + s->states, attrs, results, 1 + s->states);
+    tn_status status =
+        s->build->op_n(s->build, s->primitive, (const tn_array *const *)in,
+                       has_w_hr ? 8 : 5 + s->states, attrs, results, 1 + s->states);
     *out = results[0];
     for (uint32_t i = 0; i < s->states && status == TN_OK; i++) {
         tn_ints shape = tn_extents(s->build, results[1 + i]);
@@ -221,7 +237,7 @@ static tn_status recurrent_layers(const tn_build *build, const tn_rule *rule, in
                       .kind = kind,
                       .directions = attrs->bidirectional ? 2 : 1,
                       .states = kind == TN_RECURRENCE_LSTM ? 2 : 1,
-                      .each = attrs->biases ? 4 : 2};
+                      .each = (attrs->biases ? 4 : 2) + (attrs->projected != 0)};
     s.first = 1 + s.states;
     tn_status status = check_weights(&s);
     if (status == TN_OK)
@@ -253,7 +269,7 @@ DECOMPOSE(rnn_layers)
 COMPOSITE(lstm_layers, "lstm_layers/1",
           "Layers of lstm in one direction or both, with dropout between them.",
           TN_INPUTS(lstm_layers_inputs), TN_OUTPUTS(layers_outputs),
-          .attrs = TN_ATTR_TABLE(layers_attrs, layers_fields));
+          .attrs = TN_ATTR_TABLE(layers_attrs, lstm_layers_fields));
 COMPOSITE(gru_layers, "gru_layers/1",
           "Layers of gru in one direction or both, with dropout between them.",
           TN_INPUTS(layers_inputs), .outputs = layers_outputs, .num_outputs = 2,

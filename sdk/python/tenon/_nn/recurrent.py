@@ -16,12 +16,13 @@ class _Recurrent(Module):
         if num_layers < 1:
             raise ValueError(f"{type(self).__name__}: {num_layers} layers, expected at least 1")
         self.hidden_size, self.num_layers, self.batch_first = hidden_size, num_layers, batch_first
+        self.out_size = more.pop("proj_size", 0) or hidden_size
         self.directions, self.more, self.has_bias = 1 + bidirectional, more, bias
         self.weight_ih, self.weight_hh = [], []
         if bias:
             self.bias_ih, self.bias_hh = [], []
         for layer in range(num_layers):
-            width = input_size if layer == 0 else hidden_size * self.directions
+            width = input_size if layer == 0 else self.out_size * self.directions
             for _ in range(self.directions):
                 self._add(width)
         if dropout:
@@ -32,7 +33,7 @@ class _Recurrent(Module):
     def _add(self, width):
         gates = self.GATES * self.hidden_size
         self.weight_ih.append(init.uniform_of(self.hidden_size, [gates, width]))
-        self.weight_hh.append(init.uniform_of(self.hidden_size, [gates, self.hidden_size]))
+        self.weight_hh.append(init.uniform_of(self.hidden_size, [gates, self.out_size]))
         if self.has_bias:
             self.bias_ih.append(init.uniform_of(self.hidden_size, [gates]))
             self.bias_hh.append(init.uniform_of(self.hidden_size, [gates]))
@@ -79,3 +80,23 @@ class LSTM(_Recurrent):
     """Long short-term memory, gates i, f, g, o."""
 
     OPERATOR, GATES, HAS_CELLS = "lstm", 4, True
+
+    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=True, dropout=0.0, bidirectional=False,
+                 proj_size=0):
+        if not 0 <= proj_size < hidden_size:
+            raise ValueError(f"LSTM: proj_size is {proj_size}, expected 0, none, to {hidden_size - 1}")
+        if proj_size:
+            self.weight_hr = []
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size=proj_size)
+
+    def _add(self, width):
+        super()._add(width)
+        if "weight_hr" in vars(self):
+            self.weight_hr.append(init.uniform_of(self.hidden_size, [self.out_size, self.hidden_size]))
+
+    def _one(self, x, k, state):
+        if "weight_hr" not in vars(self):
+            return super()._one(x, k, state)
+        biases = (self.bias_ih[k], self.bias_hh[k]) if self.has_bias else (None, None)
+        return tn.nn.lstm(x, self.weight_ih[k], self.weight_hh[k], *biases, *state, self.weight_hr[k], batch_first=self.batch_first,
+                          reverse=bool(k % self.directions))
