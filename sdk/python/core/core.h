@@ -254,6 +254,9 @@ PyObject *verify_plugin(PyObject *module, PyObject *args);
 bool evaluate_array(tn_array *array);
 PyObject *async_eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count);
 PyObject *eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count);
+// have_values(arrays): whether each of a list of Arrays is data, or was computed and needs
+// neither waiting nor copying.
+PyObject *have_values(PyObject *module, PyObject *list);
 PyObject *vjp_arrays(PyObject *module, PyObject *args);
 PyObject *jvp_arrays(PyObject *module, PyObject *args);
 PyObject *explain_arrays(PyObject *module, PyObject *args);

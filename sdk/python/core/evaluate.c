@@ -191,6 +191,22 @@ static PyObject *evaluate_trees(PyObject *const *trees, Py_ssize_t count, bool i
     return done ? Py_NewRef(Py_None) : NULL;
 }
 
+PyObject *have_values(PyObject *module, PyObject *list)
+{
+    PY_GUARD;
+    (void)module;
+    bool have = PyList_Check(list);
+    Py_ssize_t count = have ? PyList_Size(list) : 0;
+    for (Py_ssize_t i = 0; have && i < count; i++) {
+        PyObject *object = PyList_GetItem(list, i);
+        const struct py_array *array =
+            array_check(object) ? (struct py_array *)object : NULL;
+        have = array && array->array && !array->trace && !array->is_watched &&
+               (tn_array_op(array->array)[0] == '\0' || tn_array_elements(array->array));
+    }
+    return PyBool_FromLong(have);
+}
+
 PyObject *eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count)
 {
     PY_GUARD;

@@ -96,6 +96,22 @@ PyObject *graph_address(PyObject *module, PyObject *object)
     return graph ? PyLong_FromVoidPtr((void *)(uintptr_t)graph) : NULL;
 }
 
+PyObject *graph_size(PyObject *module, PyObject *object)
+{
+    PY_GUARD;
+    (void)module;
+    const tn_graph *graph = graph_get(object);
+    return graph ? PyLong_FromUnsignedLong(graph->num_nodes) : NULL;
+}
+
+PyObject *graph_outputs(PyObject *module, PyObject *object)
+{
+    PY_GUARD;
+    (void)module;
+    const tn_graph *graph = graph_get(object);
+    return graph ? PyLong_FromUnsignedLong(graph->num_outputs) : NULL;
+}
+
 // A body in Python, while it is traced.
 struct python_body {
     const char *what;
