@@ -70,6 +70,9 @@ static const struct variable {
     {"TENON_VULKAN_MATRICES", "matrix units that Vulkan may use: none, khr or nv2", WORD,
      matrices_words},
     {"TENON_CACHE_DIR", "directory of compiled code kept between runs", FOLDER, NULL},
+    {"TENON_MPI", "the MPI library of collectives: libmpi.so.40, or a path", ANY_TEXT,
+     NULL},
+    {"TENON_RUN", "set by tenon run: which rank this process is", ANY_TEXT, NULL},
     {"TENON_DLCLOSE", "1: unload the code of plugins when the last runtime closes", SWITCH,
      switch_words},
 #ifdef TN_FAULT_INJECTION

@@ -2,6 +2,7 @@
 // Host operations: calls a primitive's `run` with what it needs to run graphs and to read
 // elements (tn_run).
 #include <string.h>
+#include <tenon/run_memory.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
@@ -9,7 +10,7 @@
 
 // `run` comes first: the slots cast it to the whole.
 struct host_call {
-    tn_run run;
+    tn_run_memory run;
     const struct plan *plan;
     const struct plan_host *host;
     enum run_mode mode;
@@ -26,6 +27,8 @@ static struct value *value_of(const tn_elements *data)
 {
     return (struct value *)data;
 }
+
+#define WRONG_SIZE "%s: the data has %llu bytes, asked for %llu"
 
 // --- slots ------------------------------------------------------------------------------
 
@@ -52,9 +55,30 @@ static tn_status slot_read(const tn_run *run, const tn_elements *data, void *byt
         return fail(TN_ERR_ARGUMENT, "read: %s is NULL", data ? "bytes" : "data");
     uint64_t whole = layout_bytes(&value->layout);
     if (size != whole)
-        return fail(TN_ERR_ARGUMENT, "read: the data has %llu bytes, asked for %llu",
-                    (unsigned long long)whole, (unsigned long long)size);
+        return fail(TN_ERR_ARGUMENT, WRONG_SIZE, "read", (unsigned long long)whole,
+                    (unsigned long long)size);
     return storage_read(value->storage, value->offset, bytes, size);
+}
+
+static void slot_type(const tn_run *run, const tn_elements *data, tn_type *out)
+{
+    (void)run;
+    *out = layout_type(&value_of(data)->layout);
+}
+
+static tn_status slot_write(const tn_run *run, uint32_t output, const void *bytes,
+                            uint64_t size)
+{
+    const struct host_call *call = call_of(run);
+    if (output >= run->num_outputs || run->outputs[output])
+        return fail(TN_ERR_ARGUMENT, "write: output %u is none that is NULL", output);
+    tn_type type = layout_type(&call->host->outputs[output]);
+    uint64_t whole = type_bytes(&type);
+    if (size != whole)
+        return fail(TN_ERR_ARGUMENT, WRONG_SIZE, "write", (unsigned long long)whole,
+                    (unsigned long long)size);
+    return value_from_host(call->plan->runtime, 0, &type, bytes,
+                           (struct value **)&run->outputs[output]);
 }
 
 static tn_status check_inputs(const tn_graph *graph, tn_elements *const *inputs,
@@ -171,24 +195,26 @@ tn_status host_run(const struct plan *plan, const struct plan_host *host,
                    bool *out_has_begun)
 {
     struct host_call call = {
-        .run = {.struct_size = sizeof(call.run),
-                .host = host->prim->host,
-                .attrs = host->attrs,
-                .inputs = (tn_elements *const *)inputs,
-                .outputs = (tn_elements **)outputs,
-                .num_inputs = host->num_inputs,
-                .num_outputs = host->num_outputs,
-                .call = slot_call,
-                .read = slot_read,
-                .retain = slot_retain,
-                .release = slot_release},
+        .run = {.run = {.struct_size = sizeof(call.run),
+                        .host = host->prim->host,
+                        .attrs = host->attrs,
+                        .inputs = (tn_elements *const *)inputs,
+                        .outputs = (tn_elements **)outputs,
+                        .num_inputs = host->num_inputs,
+                        .num_outputs = host->num_outputs,
+                        .call = slot_call,
+                        .read = slot_read,
+                        .retain = slot_retain,
+                        .release = slot_release},
+                .type = slot_type,
+                .write = slot_write},
         .plan = plan,
         .host = host,
         .mode = mode,
     };
     fail_clear();
-    tn_status status =
-        fail_from(host->prim->record.run(&call.run), "rule run of %s", owner(host->prim));
+    tn_status status = fail_from(host->prim->record.run(&call.run.run), "rule run of %s",
+                                 owner(host->prim));
     if (status == TN_OK)
         status = check_outputs(host, outputs);
     if (status != TN_OK)

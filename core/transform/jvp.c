@@ -147,6 +147,9 @@ static tn_status push_node(struct flow *flow, struct node *node, tn_array *const
     const tn_primitive *record = node->kind == NODE_PRIM ? &node->prim->record : NULL;
     if (record && record->jvp)
         return push_rule(flow, node, tangents);
+    tn_status status = flow_refuse_effects(node, "a derivative through it");
+    if (status != TN_OK)
+        return status;
     if (node->expr)
         return push_expr(flow, node, tangents);
     if (record && record->decompose)
@@ -166,9 +169,7 @@ static tn_status push(struct flow *flow, struct node *node)
         tangents[i] = tangent_of(flow, node, i);
         any |= tangents[i] != NULL;
     }
-    tn_status status = any ? flow_refuse_effects(node, "a derivative through it") : TN_OK;
-    if (any && status == TN_OK)
-        status = push_node(flow, node, tangents);
+    tn_status status = any ? push_node(flow, node, tangents) : TN_OK;
     mem_free(tangents);
     return status;
 }

@@ -137,11 +137,11 @@ static tn_status pull(struct flow *flow, struct node *node)
         any_wanted = is_wanted(flow, node, i);
     if (!any_given || !any_wanted)
         return TN_OK;
+    if (node->kind == NODE_PRIM && node->prim->record.vjp)
+        return pull_rule(flow, node, cotangents);
     tn_status status = flow_refuse_effects(node, "a derivative through it");
     if (status != TN_OK)
         return status;
-    if (node->kind == NODE_PRIM && node->prim->record.vjp)
-        return pull_rule(flow, node, cotangents);
     if (node->expr)
         return pull_expr(flow, node, cotangents);
     if (node->kind == NODE_PRIM && node->prim->record.decompose)

@@ -40,7 +40,7 @@ LAYERS = {
     "tests/suite": ["application", "sdk/include", "sdk/conformance"],  # installed, as the kit is
 }
 # Each folder below these is a part of its own: parts do not include each other.
-PARTS = ["plugins/backends", "plugins/common", "plugins/formats", "plugins/ops", "plugins/tokenizers"]
+PARTS = ["plugins/backends", "plugins/collectives", "plugins/common", "plugins/formats", "plugins/ops", "plugins/tokenizers"]
 
 
 def tower(*floors):

@@ -26,7 +26,7 @@ PARTS = {
     "libraries": ("#f9f0fa", "libraries for applications", [["sdk/lm", "sdk/train", "sdk/python", "sdk/conformance"]]),
     "core": ("#e8f0fa", "libtenon.so: no operator, no device", [["core"]]),
     "plugins": ("#eaf6ea", "shared objects, found at run time, linked by nothing", [
-        ["plugins/ops", "plugins/formats", "plugins/models", "plugins/tokenizers"],
+        ["plugins/ops", "plugins/formats", "plugins/models", "plugins/tokenizers", "plugins/collectives"],
         ["plugins/backends/null", "plugins/backends/cpu-blas", "plugins/backends/vulkan", "plugins/common"]]),
     "kernels": ("#fdeee6", "pure functions, shaders and their plans, the compiler of shaders", [
         ["kernels/cpu", "kernels/vulkan", "kernels/compiler", "kernels/spirv"]]),

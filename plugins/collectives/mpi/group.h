@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// Groups of processes, their works, and how both fail.
+//
+// Each call of a group is agreed upon first: all members give a record of what they are
+// about to do, and those that differ are told to everyone instead of waiting for each
+// other. Such records, and the calls, have communicators of their own.
+#ifndef MPI_GROUP_H
+#define MPI_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "library.h"
+#include "watch.h"
+
+#define MPI_PLUGIN_VERSION "0.1.0"
+
+enum { REASON = 512 };
+
+// Kinds of calls that the interface does not have.
+enum { CALL_SPLIT = 100, CALL_LEAVE = 101 };
+
+// What the members of a group have to agree on.
+enum {
+    RECORD_SEQUENCE,
+    RECORD_KIND,
+    RECORD_DTYPE,
+    RECORD_REDUCTION,
+    RECORD_PEER,
+    RECORD_COUNT,
+    RECORD_SIZE
+};
+
+struct tn_group {
+    tn_group_facts facts;
+    struct mpi_library *library;
+    handle calls, agreements; // communicators
+    struct watch *watch;      // the process's
+    int32_t *members;         // ranks in the world, by rank here
+    int32_t world_rank;       // of this process
+    int64_t sequence;         // of calls that all members make
+    uint64_t deadline_ms;     // 0: none
+    tn_collective_work *last; // the last that was started and not waited for, or NULL
+    char broken[REASON];      // why every call fails; "": it does not
+    tn_status broken_status;
+};
+
+enum work_stage { AGREEING, COMPARING, MOVING, ENDED };
+
+struct tn_collective_work {
+    tn_group *group;
+    tn_collective_call call;
+    enum work_stage stage;
+    tn_status status; // of a work that has ended
+    handle request;   // of the stage
+    bool has_more;    // MOVING: elements are left behind this part
+    int part;         // elements of each member in it
+    uint64_t moved;   // those up to its end
+    int64_t began_ns;
+    // The record and its negative, and the maxima of both: equal to the former when all
+    // agree.
+    int64_t mine[2 * RECORD_SIZE], most[2 * RECORD_SIZE];
+    int64_t *all; // records of all members, once they are known to differ
+};
+
+// --- group.c ----------------------------------------------------------------------------
+
+tn_status mpi_open(const tn_host *host, tn_group **out_group);
+void mpi_close(const tn_host *host, tn_group *group);
+const tn_group_facts *mpi_facts(const tn_group *group);
+void mpi_set_deadline(tn_group *group, uint64_t milliseconds);
+tn_status mpi_split(const tn_host *host, tn_group *group, int32_t color, int32_t key,
+                    tn_group **out_group);
+tn_status mpi_shrink(const tn_host *host, tn_group *group, tn_group **out_group);
+void mpi_abort(const tn_host *host, tn_group *group, const char *reason);
+
+// Breaks the group, unless it is broken already, and records the failure.
+tn_status group_break(const tn_host *host, tn_group *group, tn_status status,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+// The failure of a group that is broken.
+tn_status group_broken(const tn_host *host, const tn_group *group);
+
+// A code of MPI as a failure of `what`. Breaks the group.
+tn_status group_mpi_failed(const tn_host *host, tn_group *group, int code,
+                           const char *what);
+
+// --- call.c -----------------------------------------------------------------------------
+
+tn_status mpi_start(const tn_host *host, tn_group *group, const tn_collective_call *call,
+                    tn_collective_work **out_work);
+tn_status mpi_test(const tn_host *host, tn_collective_work *work, int32_t *out_done);
+tn_status mpi_wait(const tn_host *host, tn_collective_work *work);
+
+// Has all members agree on a call that moves nothing: CALL_SPLIT, CALL_LEAVE.
+tn_status call_agree(const tn_host *host, tn_group *group, int32_t kind);
+
+// --- move.c -----------------------------------------------------------------------------
+
+// Checks what of a call can be wrong by itself.
+tn_status move_check(const tn_host *host, const tn_group *group,
+                     const tn_collective_call *call);
+
+// Starts the next part of the call's elements; false in *out_more when it is the last. A
+// code of MPI's.
+int move_start(tn_collective_work *work, bool *out_more);
+
+// What is left to do on the host when all elements are there.
+void move_finish(tn_collective_work *work);
+
+// "all_reduce", and what a record says: "all_reduce of 8 f32 (sum)".
+const char *move_name(int32_t kind);
+void move_print(const int64_t *record, char *text, size_t size);
+
+#endif // MPI_GROUP_H

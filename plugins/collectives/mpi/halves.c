@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Operations on f16 and bf16, which MPI does not know: functions that it calls.
+#include <tenon/ops/reference.h>
+#include "library.h"
+
+static float add(float a, float b)
+{
+    return a + b;
+}
+
+static float multiply(float a, float b)
+{
+    return a * b;
+}
+
+static float least(float a, float b)
+{
+    return a < b || a != a ? a : b;
+}
+
+static float greatest(float a, float b)
+{
+    return a > b || a != a ? a : b;
+}
+
+// X(name, operation) for each of TN_COLLECTIVE_SUM ... MAXIMUM.
+#define OPERATIONS(X, format)                                                              \
+    X(format, add)                                                                         \
+    X(format, multiply)                                                                    \
+    X(format, least)                                                                       \
+    X(format, greatest)
+#define FUNCTION(format, operation)                                                        \
+    static void format##_##operation(void *in, void *inout, int *count, handle *datatype)  \
+    {                                                                                      \
+        const uint16_t *a = in;                                                            \
+        uint16_t *b = inout;                                                               \
+        (void)datatype;                                                                    \
+        for (int i = 0; i < *count; i++)                                                   \
+            b[i] = tn_##format##_of_f32(                                                   \
+                operation(tn_f32_of_##format(a[i]), tn_f32_of_##format(b[i])));            \
+    }
+OPERATIONS(FUNCTION, f16)
+OPERATIONS(FUNCTION, bf16)
+#undef FUNCTION
+
+static reduce_function *const functions[2][NUM_OPERATIONS] = {
+#define POINTER(format, operation) format##_##operation,
+    {OPERATIONS(POINTER, f16)}, {OPERATIONS(POINTER, bf16)}
+#undef POINTER
+};
+
+int halves_create(struct mpi_library *library)
+{
+    int code = 0;
+    for (int i = 0; i < 2 && code == 0; i++)
+        for (int k = 0; k < NUM_OPERATIONS && code == 0; k++)
+            code = library->Op_create(functions[i][k], 1, &library->halves[i][k]);
+    return code;
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+// Groups by name, those of each runtime: the table tn_dist, and their use by primitives.
+#include "pack.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { MOST_NAME = 63 };
+
+struct named_group {
+    struct named_group *next;
+    char name[MOST_NAME + 1];
+    tn_group *group;
+    pthread_mutex_t lock; // held by who uses the group
+};
+
+// What one runtime has. A list: runtimes are few.
+struct runtime_groups {
+    struct runtime_groups *next;
+    const tn_host *host;
+    pthread_mutex_t lock; // guards the members below
+    const tn_collective *table;
+    const tn_host *table_host;
+    struct named_group *groups; // the world is the last
+};
+
+static pthread_mutex_t runtimes_lock = PTHREAD_MUTEX_INITIALIZER; // guards `runtimes`
+static struct runtime_groups *runtimes;
+
+static struct runtime_groups *groups_of(const tn_host *host)
+{
+    pthread_mutex_lock(&runtimes_lock);
+    struct runtime_groups *found = runtimes;
+    while (found && found->host != host)
+        found = found->next;
+    pthread_mutex_unlock(&runtimes_lock);
+    return found;
+}
+
+tn_status groups_init(const tn_host *host)
+{
+    struct runtime_groups *mine = calloc(1, sizeof(*mine));
+    if (!mine)
+        return host->fail(host, TN_ERR_MEMORY, "out of memory");
+    mine->host = host;
+    pthread_mutex_init(&mine->lock, NULL);
+    pthread_mutex_lock(&runtimes_lock);
+    mine->next = runtimes;
+    runtimes = mine;
+    pthread_mutex_unlock(&runtimes_lock);
+    return TN_OK;
+}
+
+static void leave_all(struct runtime_groups *mine)
+{
+    pthread_mutex_lock(&mine->lock);
+    struct named_group *next = mine->groups;
+    mine->groups = NULL;
+    pthread_mutex_unlock(&mine->lock);
+    while (next) {
+        struct named_group *group = next;
+        next = group->next;
+        mine->table->close(mine->table_host, group->group);
+        pthread_mutex_destroy(&group->lock);
+        free(group);
+    }
+}
+
+void groups_deinit(const tn_host *host)
+{
+    struct runtime_groups **at = &runtimes, *mine = NULL;
+    pthread_mutex_lock(&runtimes_lock);
+    while (*at && (*at)->host != host)
+        at = &(*at)->next;
+    if (*at) {
+        mine = *at;
+        *at = mine->next;
+    }
+    pthread_mutex_unlock(&runtimes_lock);
+    if (!mine)
+        return;
+    leave_all(mine);
+    pthread_mutex_destroy(&mine->lock);
+    free(mine);
+}
+
+// --- names ------------------------------------------------------------------------------
+
+static const char *full_name(const char *name)
+{
+    return name && *name ? name : "world";
+}
+
+// The lock of `mine` is held.
+static struct named_group *find(const struct runtime_groups *mine, const char *name)
+{
+    struct named_group *group = mine->groups;
+    while (group && strcmp(group->name, name) != 0)
+        group = group->next;
+    return group;
+}
+
+// Lists a group under a name; takes the group.
+static tn_status add(struct runtime_groups *mine, const char *name, tn_group *group)
+{
+    struct named_group *entry = calloc(1, sizeof(*entry));
+    if (!entry) {
+        mine->table->close(mine->table_host, group);
+        return mine->host->fail(mine->host, TN_ERR_MEMORY, "out of memory");
+    }
+    memcpy(entry->name, name, strlen(name));
+    entry->group = group;
+    pthread_mutex_init(&entry->lock, NULL);
+    pthread_mutex_lock(&mine->lock);
+    entry->next = mine->groups;
+    mine->groups = entry;
+    pthread_mutex_unlock(&mine->lock);
+    return TN_OK;
+}
+
+static tn_status check_name(const tn_host *host, const char *name)
+{
+    return strlen(name) <= MOST_NAME
+               ? TN_OK
+               : host->fail(host, TN_ERR_ARGUMENT,
+                            "the name of a group has %zu bytes, expected at most %d",
+                            strlen(name), MOST_NAME);
+}
+
+// Joins the world, by the one plugin that has collectives.
+static tn_status join(struct runtime_groups *mine)
+{
+    const tn_host *host = mine->host;
+    const tn_host_interfaces *interfaces = host->query(host, TN_HOST_INTERFACES);
+    const void *table = NULL;
+    tn_group *world;
+    if (!interfaces)
+        return host->fail(host, TN_ERR_UNSUPPORTED, "this host has no service %s",
+                          TN_HOST_INTERFACES);
+    tn_status status = interfaces->find(
+        host, TN_IFACE_COLLECTIVE, "the plugin org.tenon.mpi", &table, &mine->table_host);
+    if (status != TN_OK)
+        return status;
+    mine->table = table;
+    if (!TN_HAS(mine->table, abort))
+        return host->fail(host, TN_ERR_REFUSED, "the plugin's %s is cut off",
+                          TN_IFACE_COLLECTIVE);
+    status = mine->table->open(mine->table_host, &world);
+    return status == TN_OK ? add(mine, "world", world) : status;
+}
+
+static tn_status look_up(struct runtime_groups *mine, const char *name,
+                         struct named_group **out)
+{
+    static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER;
+    const tn_host *host = mine->host;
+    tn_status status = TN_OK;
+    pthread_mutex_lock(&mine->lock);
+    *out = find(mine, name);
+    pthread_mutex_unlock(&mine->lock);
+    if (*out)
+        return TN_OK;
+    if (strcmp(name, "world") != 0)
+        return host->fail(host, TN_ERR_NOT_FOUND,
+                          "no group has the name '%s': split makes one", name);
+    pthread_mutex_lock(&joining);
+    if (!(*out = find(mine, name)))
+        status = join(mine);
+    if (status == TN_OK)
+        *out = find(mine, name);
+    pthread_mutex_unlock(&joining);
+    return status;
+}
+
+tn_status groups_take(const tn_host *host, const char *name, struct group_use *out)
+{
+    struct runtime_groups *mine = groups_of(host);
+    struct named_group *entry = NULL;
+    if (!mine)
+        return host->fail(host, TN_ERR_INTERNAL, "groups of a runtime that is closed");
+    tn_status status = look_up(mine, full_name(name), &entry);
+    if (status != TN_OK)
+        return status;
+    pthread_mutex_lock(&entry->lock);
+    *out = (struct group_use){mine->table, mine->table_host, entry->group,
+                              mine->table->facts(entry->group), entry};
+    return TN_OK;
+}
+
+void groups_give(struct group_use *use)
+{
+    pthread_mutex_unlock(&use->entry->lock);
+}
+
+// --- slots of tn_dist -------------------------------------------------------------------
+
+static tn_status dist_find(const tn_host *host, const char *name, tn_group_facts *out,
+                           uint64_t size)
+{
+    struct group_use use;
+    tn_status status = groups_take(host, name, &use);
+    if (status != TN_OK)
+        return status;
+    memset(out, 0, size);
+    memcpy(out, use.facts, size < use.facts->struct_size ? size : use.facts->struct_size);
+    groups_give(&use);
+    return TN_OK;
+}
+
+static tn_status check_made(const tn_host *host, const char *made)
+{
+    struct runtime_groups *mine = groups_of(host);
+    made = full_name(made);
+    tn_status status = check_name(host, made);
+    if (status != TN_OK)
+        return status;
+    pthread_mutex_lock(&mine->lock);
+    bool is_taken = find(mine, made) || strcmp(made, "world") == 0;
+    pthread_mutex_unlock(&mine->lock);
+    return is_taken
+               ? host->fail(host, TN_ERR_ARGUMENT, "there is a group '%s' already", made)
+               : TN_OK;
+}
+
+static tn_status dist_split(const tn_host *host, const char *name, int32_t color,
+                            int32_t key, const char *made)
+{
+    struct group_use use;
+    tn_group *group = NULL;
+    tn_status status = groups_take(host, name, &use);
+    if (status != TN_OK)
+        return status;
+    status = check_made(host, made);
+    if (status == TN_OK)
+        status = use.table->split(use.host, use.group, color, key, &group);
+    groups_give(&use);
+    return status == TN_OK && group ? add(groups_of(host), full_name(made), group) : status;
+}
+
+static tn_status dist_shrink(const tn_host *host, const char *name, const char *made)
+{
+    struct group_use use;
+    tn_group *group = NULL;
+    tn_status status = groups_take(host, name, &use);
+    if (status != TN_OK)
+        return status;
+    status = check_made(host, made);
+    if (status == TN_OK && !TN_HAS(use.table, shrink))
+        status = host->fail(host, TN_ERR_UNSUPPORTED,
+                            "these collectives cannot go on without a member");
+    if (status == TN_OK)
+        status = use.table->shrink(use.host, use.group, &group);
+    groups_give(&use);
+    return status == TN_OK ? add(groups_of(host), full_name(made), group) : status;
+}
+
+static tn_status dist_set_deadline(const tn_host *host, const char *name,
+                                   uint64_t milliseconds)
+{
+    struct group_use use;
+    tn_status status = groups_take(host, name, &use);
+    if (status != TN_OK)
+        return status;
+    use.table->set_deadline(use.group, milliseconds);
+    groups_give(&use);
+    return TN_OK;
+}
+
+static tn_status dist_abort(const tn_host *host, const char *name, const char *reason)
+{
+    struct group_use use;
+    tn_status status = groups_take(host, name, &use);
+    if (status != TN_OK)
+        return status;
+    use.table->abort(use.host, use.group, reason);
+    groups_give(&use);
+    return TN_OK;
+}
+
+static void dist_leave(const tn_host *host)
+{
+    struct runtime_groups *mine = groups_of(host);
+    if (mine)
+        leave_all(mine);
+}
+
+const tn_dist dist_groups = {
+    .struct_size = sizeof(dist_groups),
+    .find = dist_find,
+    .split = dist_split,
+    .set_deadline = dist_set_deadline,
+    .shrink = dist_shrink,
+    .abort = dist_abort,
+    .leave = dist_leave,
+};

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Shared by this pack's files: its primitives, its groups, and running a collective.
+#ifndef DIST_PACK_H
+#define DIST_PACK_H
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <tenon/collective.h>
+#include <tenon/dist.h>
+#include <tenon/ops/dist_attrs.h>
+#include <tenon/ops/rules.h>
+#include <tenon/plugin.h>
+#include <tenon/primitive.h>
+#include <tenon/run_memory.h>
+
+// The primitives: X(name) for dist_<name>.
+#define DIST_PRIMITIVES(X)                                                                 \
+    X(all_reduce)                                                                          \
+    X(reduce_scatter)                                                                      \
+    X(all_gather)                                                                          \
+    X(all_to_all)                                                                          \
+    X(broadcast)                                                                           \
+    X(send)                                                                                \
+    X(receive)                                                                             \
+    X(barrier)                                                                             \
+    X(rank)
+#define DIST_DECLARE(name) extern const tn_primitive dist_##name;
+DIST_PRIMITIVES(DIST_DECLARE)
+#undef DIST_DECLARE
+
+// Initialisers that all records but dist.rank/1 share: collectives happen in the order in
+// which they were built, on every member.
+#define DIST_EFFECT                                                                        \
+    .struct_size = sizeof(tn_primitive), .flags = TN_PRIM_EFFECT,                          \
+    .effects = TN_EFFECTS_COMMUNICATION
+
+#define GROUP_FIELD(type)                                                                  \
+    TN_STRING_FIELD(type, group, "name of a group; world if not given")
+#define SIZE_FIELD(type) TN_REQUIRED_FIELD(type, size, TN_ATTR_I64, "members of the group")
+#define TAG_FIELD(type)                                                                    \
+    TN_I64_FIELD(type, tag, 0, "0 .. 32767: tells messages between two members apart")
+#define DTYPES_ALL (TN_ALL_DTYPES)
+
+// The one array that a primitive takes.
+extern const tn_input_info dist_x[1];
+
+// Type of the output is that of the input.
+tn_status dist_infer_same(const tn_infer *infer, tn_type *types);
+
+// --- groups.c ---------------------------------------------------------------------------
+
+extern const tn_dist dist_groups;
+
+tn_status groups_init(const tn_host *host);
+void groups_deinit(const tn_host *host);
+
+// A group in use; nobody else of this process uses it until groups_give().
+struct group_use {
+    const tn_collective *table;
+    const tn_host *host; // of the table
+    tn_group *group;
+    const tn_group_facts *facts;
+    struct named_group *entry;
+};
+
+tn_status groups_take(const tn_host *host, const char *name, struct group_use *out);
+void groups_give(struct group_use *use);
+
+// --- run.c ------------------------------------------------------------------------------
+
+// Runs a collective on the input and output of `run`. `call` has what the kind asks for,
+// but for dtype, count and memory. `size`: members that the graph expects; 0: any number.
+tn_status dist_run(const tn_run *run, const char *group, int64_t size,
+                   tn_collective_call *call);
+
+// --- rules ------------------------------------------------------------------------------
+
+// all_reduce of `x` over the group of `like`, by `reduction` ("sum"); NULL for NULL.
+tn_array *dist_reduced(const tn_build *build, tn_array *x, const char *reduction,
+                       const char *group);
+
+// An attribute `group` again: attributes given by name do not take NULL.
+static inline const char *group_name(const char *group)
+{
+    return group ? group : "";
+}
+
+// Status of a rule that built `array`. The builder has recorded the failure behind a NULL.
+static inline tn_status built(const tn_array *array)
+{
+    return array ? TN_OK : TN_ERR_ARGUMENT;
+}
+
+#endif // DIST_PACK_H

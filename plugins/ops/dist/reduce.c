@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// all_reduce and reduce_scatter.
+//
+// Derivatives are those of the sum of all members' losses: what another member's loss owes
+// to an element here comes back by the collective that is the transpose.
+#include "pack.h"
+
+static const char *const reductions[] = {"sum",     "product", "minimum",
+                                         "maximum", "mean",    NULL};
+
+static const tn_attr_field all_reduce_fields[] = {
+    TN_CHOICE_FIELD(tn_dist_reduce_attrs, reduction, TN_COLLECTIVE_SUM, reductions,
+                    "how elements are reduced"),
+    GROUP_FIELD(tn_dist_reduce_attrs),
+};
+static const tn_attr_field reduce_scatter_fields[] = {
+    TN_CHOICE_FIELD(tn_dist_reduce_attrs, reduction, TN_COLLECTIVE_SUM, reductions,
+                    "how elements are reduced"),
+    GROUP_FIELD(tn_dist_reduce_attrs),
+    SIZE_FIELD(tn_dist_reduce_attrs),
+};
+
+static const char *name_of(int64_t reduction)
+{
+    return reductions[reduction];
+}
+
+// Whether values of this dtype have the reduction, as <tenon/collective.h> says.
+static tn_status check_dtype(const tn_infer *infer)
+{
+    const tn_dist_reduce_attrs *attrs = infer->attrs;
+    tn_dtype dtype = infer->types[0].dtype;
+    uint32_t kind = tn_dtype_kind(dtype);
+    bool is_order = attrs->reduction == TN_COLLECTIVE_MINIMUM ||
+                    attrs->reduction == TN_COLLECTIVE_MAXIMUM;
+    bool is_mean = attrs->reduction == TN_COLLECTIVE_MEAN;
+    bool has = kind == TN_KIND_BOOL      ? is_order
+               : kind == TN_KIND_COMPLEX ? !is_order
+               : kind == TN_KIND_FLOAT   ? true
+                                         : kind != TN_KIND_FLOAT8 && !is_mean;
+    return has ? TN_OK
+               : infer->host->fail(infer->host, TN_ERR_ARGUMENT, "%s has no %s here",
+                                   tn_dtype_name(dtype), name_of(attrs->reduction));
+}
+
+static tn_status all_reduce_infer(const tn_infer *infer, tn_type *types)
+{
+    tn_status status = check_dtype(infer);
+    if (status == TN_OK)
+        types[0] = infer->types[0];
+    return status;
+}
+
+static tn_status reduce_scatter_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_dist_reduce_attrs *attrs = infer->attrs;
+    const tn_type *x = &infer->types[0];
+    if (attrs->size < 1)
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "size is %" PRId64 ", expected at least 1", attrs->size);
+    if (x->rank < 1 || x->extent[0] % attrs->size)
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "axis 0 has %" PRId64
+                                 " elements, expected a multiple of size, %" PRId64,
+                                 x->rank < 1 ? 1 : x->extent[0], attrs->size);
+    tn_status status = check_dtype(infer);
+    if (status != TN_OK)
+        return status;
+    types[0] = *x;
+    types[0].extent[0] /= attrs->size;
+    return TN_OK;
+}
+
+static tn_status all_reduce_run(const tn_run *run)
+{
+    const tn_dist_reduce_attrs *attrs = run->attrs;
+    return dist_run(run, attrs->group, 0,
+                    &(tn_collective_call){.kind = TN_COLLECTIVE_ALL_REDUCE,
+                                          .reduction = (int32_t)attrs->reduction});
+}
+
+static tn_status reduce_scatter_run(const tn_run *run)
+{
+    const tn_dist_reduce_attrs *attrs = run->attrs;
+    return dist_run(run, attrs->group, attrs->size,
+                    &(tn_collective_call){.kind = TN_COLLECTIVE_REDUCE_SCATTER,
+                                          .reduction = (int32_t)attrs->reduction});
+}
+
+// --- rules of all_reduce ----------------------------------------------------------------
+
+tn_array *dist_reduced(const tn_build *build, tn_array *x, const char *reduction,
+                       const char *group)
+{
+    return x ? build->op(build, "dist.all_reduce", TN_IN(x),
+                         tn_attrs("reduction", reduction, "group", group_name(group)))
+             : NULL;
+}
+
+static bool is_extreme(int64_t reduction)
+{
+    return reduction == TN_COLLECTIVE_MINIMUM || reduction == TN_COLLECTIVE_MAXIMUM;
+}
+
+static tn_status no_derivative(const tn_build *build, int64_t reduction)
+{
+    return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
+                             "the %s over members has no derivative here: take one of sum, "
+                             "mean, or reduce another way",
+                             name_of(reduction));
+}
+
+// The share of each element of x in an extreme: 1 / (how many elements have that value).
+static tn_array *share_of(const tn_build *build, const tn_rule *rule)
+{
+    const tn_dist_reduce_attrs *attrs = rule->attrs;
+    tn_array *x = rule->inputs[0], *y = rule->outputs[0];
+    tn_array *hit = build->expr(build, "x, y -> where(x == y, x * 0 + 1, x * 0)",
+                                TN_IN(x, y), TN_NO_ATTRS);
+    tn_array *hits = dist_reduced(build, hit, "sum", attrs->group);
+    return build->expr(build, "hit, hits -> hit / hits", TN_IN(hit, hits), TN_NO_ATTRS);
+}
+
+TN_VJP(all_reduce_vjp)
+{
+    const tn_dist_reduce_attrs *attrs = rule->attrs;
+    const char *group = attrs->group;
+    bool is_mean = attrs->reduction == TN_COLLECTIVE_MEAN;
+    if (is_mean || attrs->reduction == TN_COLLECTIVE_SUM) {
+        gradients[0] = dist_reduced(build, cotangents[0], name_of(attrs->reduction), group);
+        return built(gradients[0]);
+    }
+    if (!is_extreme(attrs->reduction))
+        return no_derivative(build, attrs->reduction);
+    tn_array *g = dist_reduced(build, cotangents[0], "sum", group),
+             *share = share_of(build, rule);
+    gradients[0] =
+        build->expr(build, "g, share -> g * share", TN_IN(g, share), TN_NO_ATTRS);
+    return built(gradients[0]);
+}
+
+TN_JVP(all_reduce_jvp)
+{
+    const tn_dist_reduce_attrs *attrs = rule->attrs;
+    tn_array *t = tangents[0];
+    if (attrs->reduction == TN_COLLECTIVE_PRODUCT)
+        return no_derivative(build, attrs->reduction);
+    if (is_extreme(attrs->reduction)) {
+        tn_array *share = share_of(build, rule);
+        t = build->expr(build, "t, share -> t * share", TN_IN(t, share), TN_NO_ATTRS);
+    }
+    out_tangents[0] = dist_reduced(
+        build, t, is_extreme(attrs->reduction) ? "sum" : name_of(attrs->reduction),
+        attrs->group);
+    return built(out_tangents[0]);
+}
+
+TN_VMAP(all_reduce_vmap)
+{
+    const tn_dist_reduce_attrs *attrs = rule->attrs;
+    outputs[0] =
+        dist_reduced(build, rule->inputs[0], name_of(attrs->reduction), attrs->group);
+    out_axes[0] = axes[0];
+    return built(outputs[0]);
+}
+
+// --- rules of reduce_scatter ------------------------------------------------------------
+
+static tn_array *scattered(const tn_build *build, tn_array *x,
+                           const tn_dist_reduce_attrs *attrs)
+{
+    return build->op(build, "dist.reduce_scatter", TN_IN(x),
+                     tn_attrs("reduction", name_of(attrs->reduction), "group",
+                              group_name(attrs->group), "size", attrs->size));
+}
+
+static bool is_linear(const tn_dist_reduce_attrs *attrs)
+{
+    return attrs->reduction == TN_COLLECTIVE_SUM || attrs->reduction == TN_COLLECTIVE_MEAN;
+}
+
+TN_VJP(reduce_scatter_vjp)
+{
+    const tn_dist_reduce_attrs *attrs = rule->attrs;
+    if (!is_linear(attrs))
+        return no_derivative(build, attrs->reduction);
+    tn_array *g =
+        build->op(build, "dist.all_gather", TN_IN(cotangents[0]),
+                  tn_attrs("group", group_name(attrs->group), "size", attrs->size));
+    gradients[0] = attrs->reduction == TN_COLLECTIVE_MEAN
+                       ? tn_scaled(build, g, 1.0 / (double)attrs->size)
+                       : g;
+    return built(gradients[0]);
+}
+
+TN_JVP(reduce_scatter_jvp)
+{
+    const tn_dist_reduce_attrs *attrs = rule->attrs;
+    if (!is_linear(attrs))
+        return no_derivative(build, attrs->reduction);
+    out_tangents[0] = scattered(build, tangents[0], attrs);
+    return built(out_tangents[0]);
+}
+
+// The batch axis goes behind the axis that is scattered.
+TN_VMAP(reduce_scatter_vmap)
+{
+    outputs[0] =
+        scattered(build, tn_move_axis(build, rule->inputs[0], axes[0], 1), rule->attrs);
+    out_axes[0] = 1;
+    return built(outputs[0]);
+}
+
+const tn_primitive dist_all_reduce = {
+    DIST_EFFECT,
+    .id = "dist.all_reduce/1",
+    .doc = "The elements of all members of a group reduced; every member gets the same.",
+    TN_INPUTS(dist_x),
+    .attrs = TN_ATTR_TABLE(tn_dist_reduce_attrs, all_reduce_fields),
+    .infer = all_reduce_infer,
+    .run = all_reduce_run,
+    .vjp = all_reduce_vjp,
+    .jvp = all_reduce_jvp,
+    .vmap = all_reduce_vmap,
+};
+
+const tn_primitive dist_reduce_scatter = {
+    DIST_EFFECT,
+    .id = "dist.reduce_scatter/1",
+    .doc = "The elements of all members reduced, of which each gets a block of axis 0.",
+    TN_INPUTS(dist_x),
+    .attrs = TN_ATTR_TABLE(tn_dist_reduce_attrs, reduce_scatter_fields),
+    .infer = reduce_scatter_infer,
+    .run = reduce_scatter_run,
+    .vjp = reduce_scatter_vjp,
+    .jvp = reduce_scatter_jvp,
+    .vmap = reduce_scatter_vmap,
+};

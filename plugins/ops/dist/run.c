@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Runs a collective on the host's memory, between the steps of devices: operands are copied
+// there and back, whatever device they are on.
+#include <stdlib.h>
+#include "pack.h"
+
+// Operands on the host. After a failure the library may still write there, so the memory is
+// malloc's and is not given back then.
+struct host_operands {
+    void *in, *out;
+    uint64_t in_bytes, out_bytes;
+    tn_type in_type;
+};
+
+static uint64_t elements_of(const tn_type *type)
+{
+    uint64_t count = 1;
+    for (int32_t i = 0; i < type->rank; i++)
+        count *= (uint64_t)type->extent[i]; // fits: the array exists
+    return count;
+}
+
+static tn_status take_memory(const tn_host *host, uint64_t bytes, void **out)
+{
+    *out = malloc(bytes ? bytes : 1);
+    return *out
+               ? TN_OK
+               : host->fail(host, TN_ERR_MEMORY, "no %" PRIu64 " bytes on the host", bytes);
+}
+
+static tn_status read_input(const tn_run *run, struct host_operands *o)
+{
+    if (run->num_inputs == 0)
+        return TN_OK;
+    tn_run_memory_of(run)->type(run, run->inputs[0], &o->in_type);
+    o->in_bytes = elements_of(&o->in_type) * (uint64_t)tn_dtype_bytes(o->in_type.dtype);
+    tn_status status = take_memory(run->host, o->in_bytes, &o->in);
+    return status == TN_OK ? run->read(run, run->inputs[0], o->in, o->in_bytes) : status;
+}
+
+// Elements of one member, as the kind counts them, and the bytes of the output.
+static void count_elements(const struct host_operands *o, int32_t size,
+                           tn_collective_call *call, uint64_t *out_bytes)
+{
+    uint64_t members = (uint64_t)size, count = elements_of(&o->in_type);
+    uint64_t one = (uint64_t)tn_dtype_bytes(call->dtype);
+    switch (call->kind) {
+    case TN_COLLECTIVE_ALL_GATHER:
+        call->count = count;
+        *out_bytes = count * members * one;
+        break;
+    case TN_COLLECTIVE_REDUCE_SCATTER:
+        call->count = count / members;
+        *out_bytes = call->count * one;
+        break;
+    case TN_COLLECTIVE_ALL_TO_ALL:
+        call->count = count / members;
+        *out_bytes = count * one;
+        break;
+    case TN_COLLECTIVE_RECEIVE: // the caller knows the type
+        *out_bytes = call->count * one;
+        break;
+    default:
+        call->count = count;
+        *out_bytes = count * one;
+        break;
+    }
+}
+
+static tn_status call_group(const struct group_use *use, struct host_operands *o,
+                            tn_collective_call *call)
+{
+    // Kinds that work in place, or give the input again.
+    bool in_place = call->kind == TN_COLLECTIVE_ALL_REDUCE ||
+                    call->kind == TN_COLLECTIVE_BROADCAST ||
+                    call->kind == TN_COLLECTIVE_SEND || call->kind == TN_COLLECTIVE_BARRIER;
+    tn_collective_work *work;
+    if (in_place)
+        o->out = o->in;
+    tn_status status = in_place ? TN_OK : take_memory(use->host, o->out_bytes, &o->out);
+    call->struct_size = sizeof(*call);
+    call->input = o->in;
+    call->output = call->kind == TN_COLLECTIVE_SEND ? NULL : o->out;
+    if (status == TN_OK)
+        status = use->table->start(use->host, use->group, call, &work);
+    return status == TN_OK ? use->table->wait(use->host, work) : status;
+}
+
+static tn_status check_size(const tn_host *host, const struct group_use *use, int64_t size)
+{
+    return size == 0 || size == use->facts->size
+               ? TN_OK
+               : host->fail(host, TN_ERR_ARGUMENT,
+                            "size is %" PRId64 ", and the group has %d members", size,
+                            use->facts->size);
+}
+
+tn_status dist_run(const tn_run *run, const char *group, int64_t size,
+                   tn_collective_call *call)
+{
+    const tn_run_memory *memory = tn_run_memory_of(run);
+    struct host_operands operands = {0};
+    struct group_use use;
+    if (!memory)
+        return run->host->fail(run->host, TN_ERR_UNSUPPORTED,
+                               "this version of Tenon has no <tenon/run_memory.h>");
+    tn_status status = read_input(run, &operands);
+    if (status == TN_OK)
+        status = groups_take(run->host, group, &use);
+    if (status != TN_OK) {
+        free(operands.in);
+        return status;
+    }
+    if (run->num_inputs > 0)
+        call->dtype = operands.in_type.dtype;
+    status = check_size(run->host, &use, size);
+    if (status == TN_OK) {
+        count_elements(&operands, use.facts->size, call, &operands.out_bytes);
+        status = call_group(&use, &operands, call);
+    }
+    groups_give(&use);
+    if (status == TN_OK)
+        status = memory->write(run, 0, operands.out, operands.out_bytes);
+    else
+        return status;
+    if (operands.out != operands.in)
+        free(operands.out);
+    free(operands.in);
+    return status;
+}
