@@ -239,6 +239,10 @@ bool attr_add(struct py_building *b, struct attr_room *room, const tn_attr_field
               PyObject *value);
 void attr_room_free(struct attr_room *room);
 
+// --- held.c: the type Held ---
+
+bool held_init(PyObject *module);
+
 // --- plugins.c: installed plugins; functions of the module, which says their arguments ---
 
 // A list of texts, which are ended by NULL; NULL with an exception set.

@@ -15,8 +15,9 @@ takes `stream=`. core.py makes the module of it.
     dtypes.py       Dtype, categories, promotion              convert.py      anything -> array of tenon; operands of one dtype
     array.py        the class                                 index.py        x[...], x[...] = v, x.at[...]
     printing.py     text of arrays                            elementwise.py  one element at a time, operators
+    einsum.py       sums of products by an equation           convolutions.py channels last
     reduce.py       reductions, scans, sorting, searching     shapes.py       shapes, joining, splitting, gathering, padding
-    create.py       arrays of numbers                         products.py     matmul, einsum, convolutions
+    create.py       arrays of numbers                         products.py     matmul and its like
     quantized.py    quantize, quantized_matmul, ...           random.py linalg.py fft.py fast.py   mlx.core's modules
     trees.py        lists, tuples and dicts of arrays         transforms.py   eval, grad, vmap, compile, ...
     devices.py      devices, streams, memory                  distributed.py  a group of one

@@ -7,10 +7,8 @@ Every method goes through `_x`, which may be filled when it is first asked for (
 
 import operator
 
-from .. import _core
-from .._core import Array
 from . import index, printing
-from .convert import astype, convert, inexact, operands, tenon_dtype
+from .convert import convert, operands, tenon_dtype
 from .dtypes import of_name
 from .table import NAMES, array, base, put, wrap
 
@@ -122,6 +120,8 @@ def _add_binary(symbol, what, apply):
     def in_place(self, other):
         if _is_foreign(other):
             raise _refuse(f"inplace {what}", other)
+        if symbol == "truediv" and self._x.dtype.kind not in "fc":
+            raise ValueError("In-place division cannot be performed on a non-floating point array")
         self._x = forward(self, other)._x
         return self
 
@@ -279,19 +279,31 @@ def __repr__(self):
 
 @_method
 def __format__(self, spec):
-    return format(self.item(), spec) if self._x.ndim == 0 and spec else str(self)
+    if spec and self._x.ndim:
+        raise TypeError("unsupported format string passed to mlx.core.array.__format__")
+    return format(self.item(), spec) if spec else str(self)
 
 
 @_method
 def __array__(self, dtype=None, copy=None):
-    if self._x.dtype.name == "bfloat16":
-        raise TypeError("bfloat16 arrays cannot be converted to NumPy.")
-    return self._x.__array__(dtype, copy)
+    import numpy
+
+    return numpy.array(memoryview(self), dtype=dtype, copy=copy is not False)
+
+
+_BRAIN = "bfloat16"  # no format of Python's
+
+
+@_method
+def _lent(self):
+    """What has the memory that the buffer protocol lends, and a format in the place of its own."""
+    x = self._x
+    return (base.view(x, "uint16"), _BRAIN) if x.dtype.name == _BRAIN else (x, None)
 
 
 @_method
 def __array_namespace__(self, api_version=None):
-    from . import core
+    from .core import core
 
     if api_version is not None and api_version not in ("2022.12", "2023.12", "2024.12"):
         raise ValueError(f"array API version {api_version!r} is not supported")
@@ -306,10 +318,6 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
 @_method
 def __dlpack_device__(self):
     return self._x.__dlpack_device__()
-
-
-def _rebuild(name, flat, shape):
-    return wrap(base.reshape(base.view(_core.array(flat), name), list(shape)))
 
 
 @_method
@@ -346,7 +354,7 @@ def __setitem__(self, where, value):
 
 # --- methods that are functions --------------------------------------------------------------------------------
 
-_METHODS = """abs all any argmax argmin astype conj cos cummax cummin cumprod cumsum diag diagonal exp flatten log log10 log1p log2 logcumsumexp
+_METHODS = """abs all any argmax argmin conj cos cummax cummin cumprod cumsum diag diagonal exp flatten log log10 log1p log2 logcumsumexp
 logsumexp max mean min moveaxis prod reciprocal round rsqrt sin split sqrt square squeeze std sum swapaxes var view""".split()
 
 
@@ -365,6 +373,12 @@ for _name in _METHODS:
 
 def _numbers(values):
     return list(values[0]) if len(values) == 1 and isinstance(values[0], (list, tuple)) else list(values)
+
+
+@_method
+def astype(self, dtype, stream=None):
+    """The elements in another dtype."""
+    return NAMES["astype"](self, dtype, stream=stream)
 
 
 @_method

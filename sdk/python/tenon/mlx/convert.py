@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Python's and other libraries' objects to arrays of tenon, and operands of one dtype, by MLX's rules."""
 
+import operator
+
 from .. import _core
 from .._core import Array
 from .._dtypes import dtypes
 from .dtypes import Dtype, promote
-from .table import array, base
+from .table import ArgumentError, array, base
 
 _INT32, _INT64, _FLOAT32, _COMPLEX64, _BOOL = (dtypes[n] for n in ("int32", "int64", "float32", "complex64", "bool"))
 _LEAST, _MOST = -(2**31), 2**31 - 1
+_MOST_AXES = 8  # of arrays of tenon
 # Dtypes of other libraries that MLX has none for.
-_NARROWER = {"float64": _FLOAT32, "complex128": _COMPLEX64}
+NARROWER = {"float64": _FLOAT32, "complex128": _COMPLEX64}
 
 
 def tenon_dtype(dtype, name="dtype"):
@@ -18,13 +21,19 @@ def tenon_dtype(dtype, name="dtype"):
     if dtype is None:
         return None
     if type(dtype) is not Dtype:
-        raise TypeError(f"{name}: got {dtype!r}, expected a dtype such as mx.float32")
+        raise ArgumentError(f"{name}: got {dtype!r}, expected a dtype such as mx.float32")
     return dtype.tenon
 
 
 def astype(x, dtype):
-    """x in a dtype of tenon."""
-    return x if x.dtype is dtype else base.astype(x, dtype)
+    """x in a dtype of tenon. A half float that was computed is rounded first: one program with the conversion
+    would not do it, and a view ends a program."""
+    own = x.dtype
+    if own is dtype:
+        return x
+    if own.itemsize == 2 and own.kind == "f" and dtype.kind in "fc" and x.op and x.ndim < _MOST_AXES:
+        return base.reshape(base.astype(base.reshape(x, [1, *x.shape]), dtype), list(x.shape))
+    return base.astype(x, dtype)
 
 
 def _kind_of(items, shape, depth):
@@ -94,14 +103,15 @@ def _of_other(value, dtype):
         x = value.__mlx_array__()
         x = x._x if type(x) is array else convert(x, None)
         return x if dtype is None else astype(x, dtype)
+    checked(getattr(value, "shape", ()))
     is_numpy = hasattr(value, "__array_interface__") or hasattr(value, "__buffer__")
     if not is_numpy and not hasattr(value, "__dlpack__") and not hasattr(value, "__array__") and not _is_buffer(value):
         raise ValueError(f"Invalid type {type(value).__name__} received in array initialization.")
     if str(getattr(value, "dtype", "")) == "bfloat16" and is_numpy:
         x = base.view(_core.array(value.view("uint16")), "bfloat16")
     else:
-        x = _core.array(value)
-    dtype = dtype or _NARROWER.get(x.dtype.name)
+        x = _core.array(memoryview(value) if isinstance(value, (bytes, bytearray)) else value)
+    dtype = dtype or NARROWER.get(x.dtype.name)
     return x if dtype is None else astype(x, dtype)
 
 
@@ -110,7 +120,7 @@ def _is_buffer(value):
         memoryview(value)
     except TypeError:
         return False
-    return not isinstance(value, (str, bytes))
+    return True
 
 
 def convert(value, dtype=None):
@@ -173,7 +183,7 @@ def operand(value, dtype):
     if isinstance(value, _SCALARS) and not hasattr(value, "dtype"):
         return scalar(value, dtype)
     if value is None or isinstance(value, (str, list, tuple, dict)):
-        raise TypeError(f"got {type(value).__name__}, expected an array or a number")
+        raise ArgumentError(f"got {type(value).__name__}, expected an array or a number")
     if hasattr(value, "__mlx_array__"):
         return convert(value)
     return convert(value, dtype)
@@ -209,13 +219,21 @@ def as_array(x):
 
 def extents(shape):
     """A shape as a list, of one number or several."""
-    if isinstance(shape, (list, tuple)):
-        return [int(n) for n in shape]
-    return [int(shape)]
+    return checked([whole(n) for n in (shape if isinstance(shape, (list, tuple)) else [shape])])
 
 
-def axes_of(axis):
-    """Axes of a reduction as the operators take them: None for all, or a list."""
-    if axis is None or isinstance(axis, int):
-        return axis
-    return list(axis)
+def whole(value):
+    """An integer of Python."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"got {value!r}, expected an integer") from None
+
+
+def checked(shape):
+    """The extents, each of which 32 bits hold."""
+    for n in shape:
+        if not _LEAST <= n <= _MOST:
+            raise OverflowError(f"Shape dimension {n} is outside the supported range [{_LEAST}, {_MOST}]. MLX currently uses 32-bit "
+                                "integers for shape dimensions.")
+    return shape

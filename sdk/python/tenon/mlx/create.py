@@ -5,9 +5,9 @@ import math
 
 from .. import _core
 from .._dtypes import dtypes
-from .convert import as_array, astype, convert, extents, tenon_dtype
+from .convert import NARROWER, as_array, astype, convert, extents, tenon_dtype
 from .dtypes import Dtype
-from .table import base, function, put, wrap
+from .table import ArgumentError, array, base, function, put, wrap
 
 _FLOAT32 = dtypes["float32"]
 
@@ -64,7 +64,7 @@ def full_like(a, vals, dtype=None):
 def _range_dtype(values):
     if any(isinstance(v, float) for v in values):
         return _FLOAT32
-    return dtypes["int64" if any(abs(v) >= 2**31 for v in values) else "int32"]
+    return dtypes["int64" if any(not -(2**31) <= v < 2**31 for v in values) else "int32"]
 
 
 @function
@@ -85,9 +85,11 @@ def arange(*args, **named):
     else:
         start, stop = args.pop(0), args.pop(0)
     step = args.pop(0) if args else named.pop("step", None)
+    if stop is None:
+        start, stop = 0, start
     start, step = 0 if start is None else start, 1 if step is None else step
     if args or named or not all(isinstance(v, (int, float)) for v in (start, stop, step)):
-        raise TypeError("arange(): incompatible function arguments: expected start, stop and step as numbers")
+        raise ArgumentError("arange(): incompatible function arguments: expected start, stop and step as numbers")
     return _range(start, stop, step, _range_dtype((start, stop, step)) if dtype is None else tenon_dtype(dtype))
 
 
@@ -183,15 +185,13 @@ for _name in ("bartlett", "blackman", "hamming", "hanning"):
 
 def asarray(a, dtype=None, *, copy=None):
     """An array of anything that array() takes; an array of the dtype is given back as it is."""
-    from .table import array
-
-    if copy is False and type(a) is not array:
+    if copy is False:
         return _without_copy(a, tenon_dtype(dtype))
     return wrap(convert(a, tenon_dtype(dtype)))
 
 
 def _without_copy(a, dtype):
-    if not hasattr(a, "__dlpack__"):
+    if not hasattr(a, "__dlpack__") or type(a) is array:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     try:
         x = _core.from_dlpack(a, False)
@@ -204,15 +204,16 @@ def _without_copy(a, dtype):
 
 def from_dlpack(x, /, *, copy=None):
     """An array of another library by its __dlpack__(), in place where that is possible."""
-    from .table import array
-
     if type(x) is array:
         return wrap(x._x)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack(): got {type(x).__name__}, which has no __dlpack__")
     if copy is False:
         return _without_copy(x, None)
-    return wrap(_core.from_dlpack(x, copy))
+    if any(step < 0 for step in getattr(x, "strides", ()) or ()):
+        raise ValueError("Cannot convert DLPack arrays with negative strides to mlx array.")
+    given = _core.from_dlpack(x, copy)
+    return wrap(astype(given, NARROWER.get(given.dtype.name, given.dtype)))
 
 
 for _value in (asarray, from_dlpack):

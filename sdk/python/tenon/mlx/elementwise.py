@@ -21,6 +21,7 @@ isnan truth | isinf truth | isfinite truth | isneginf truth | isposinf truth
 
 _BOOL = dtypes["bool"]
 _WHOLE = ("floor", "ceil", "trunc")
+_REAL = (*_WHOLE, "expm1", "sigmoid", "erf", "erfinv", "degrees", "radians")
 
 
 def _rows(text):
@@ -37,6 +38,8 @@ def _unary_body(name, kind):
         nonlocal apply
         if apply is None:
             apply = getattr(base, name)
+        if name in _REAL and type(a) is Array and a.dtype.kind == "c":
+            raise ValueError(f"[{name}] Not supported for complex64.")
         if kind == "float":
             return apply(a if type(a) is Array and a.dtype.kind in "fc" else inexact(a))
         a = as_array(a)
@@ -147,7 +150,17 @@ def _power(x, y):
 
 
 def _logaddexp(x, y):
-    return base.logaddexp(inexact(x), inexact(y))
+    if x.dtype.kind != "c":
+        return base.logaddexp(inexact(x), inexact(y))
+    is_first = base.real(x) >= base.real(y)
+    high, low = base.where(is_first, x, y), base.where(is_first, y, x)
+    return high + base.log1p(base.exp(low - high))
+
+
+def _arctan2(x, y):
+    if x.dtype.kind == "c":
+        raise ValueError("[arctan2] Not supported for complex64.")
+    return base.arctan2(inexact(x), inexact(y))
 
 
 def _bitwise(name, apply, text):
@@ -171,14 +184,6 @@ def _shift(apply):
     return body
 
 
-def _compared(apply):
-    return apply
-
-
-def _of(name):
-    return lambda x, y: getattr(base, name)(x, y)
-
-
 def _extreme(name):
     return lambda x, y: getattr(base, name)(x, y)
 
@@ -191,7 +196,7 @@ def _logical(apply):
 BINARY = {
     "add": operator.add, "subtract": _subtract, "multiply": operator.mul, "divide": _divide, "floor_divide": _floor_divide,
     "remainder": _remainder, "power=pow": _power, "maximum": _extreme("maximum"), "minimum": _extreme("minimum"),
-    "logaddexp": _logaddexp, "arctan2=atan2": lambda x, y: base.arctan2(inexact(x), inexact(y)),
+    "logaddexp": _logaddexp, "arctan2=atan2": _arctan2,
     "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
     "greater_equal": operator.ge, "logical_and": _logical(operator.and_), "logical_or": _logical(operator.or_),
     "logical_xor": _logical(operator.xor),

@@ -10,7 +10,9 @@ from .table import array, base, put, unwrapped, wrap
 def _part(item, is_alone):
     """One index as tenon's indexing takes it."""
     kind = type(item)
-    if kind is int or kind is slice or item is None or item is Ellipsis:
+    if kind is int:
+        return _within_32_bits(item)
+    if kind is slice or item is None or item is Ellipsis:
         return _plain_slice(item) if kind is slice else item
     if kind is array:
         return item._x
@@ -28,8 +30,10 @@ def _part(item, is_alone):
 
 
 def _bound(value):
-    if value is None or type(value) is int:
+    if value is None:
         return value
+    if type(value) is int:
+        return _within_32_bits(value)
     if type(value) is array and value._x.ndim == 0 and value._x.dtype.kind in "iu":
         return value._x.item()
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -37,10 +41,14 @@ def _bound(value):
     return value.__index__()
 
 
+def _within_32_bits(value):
+    if not -(2**31) <= value < 2**31:
+        raise ValueError("Slice indices must be 32-bit integers.")
+    return value
+
+
 def _plain_slice(item):
     start, stop, step = item.start, item.stop, item.step
-    if (start is None or type(start) is int) and (stop is None or type(stop) is int) and (step is None or type(step) is int):
-        return item
     return slice(_bound(start), _bound(stop), _bound(step))
 
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Products of matrices and sums of products: matmul, einsum and their like, convolutions."""
+"""Products of matrices and sums of products: matmul and its like."""
 
-import math
-
-from .. import _core
-from .convert import as_array, astype, convert, inexact, operands
-from .table import base, function, nn
+from .convert import checked, inexact, operands
+from .shapes import broadcast_shapes
+from .table import base, function
 
 
 def _floats(name, a, b):
@@ -32,6 +30,8 @@ def addmm(c, a, b, alpha=1.0, beta=1.0):
     """beta * c + alpha * (a @ b)."""
     a, b = _floats("addmm", a, b)
     c, product = operands(c, matmul(a, b))
+    if broadcast_shapes(c.shape, product.shape) != product.shape:
+        raise ValueError(f"[addmm] c with shape {c.shape} does not broadcast to the output shape {product.shape}.")
     if alpha != 1:
         product = product * alpha
     return product + (c if beta == 1 else c * beta)
@@ -68,6 +68,7 @@ def kron(a, b):
     a, b = operands(a, b)
     if a.size == 0 or b.size == 0:
         raise ValueError("[kron] Input arrays cannot be empty.")
+    checked([n * m for n, m in zip(reversed(a.shape), reversed(b.shape))])
     return base.kron(a, b)
 
 
@@ -93,56 +94,10 @@ def tensordot(a, b, axes=2):
 @function
 def hadamard_transform(a, scale=None):
     """Walsh-Hadamard transforms of the last axis."""
-    return base.hadamard_transform(inexact(a), scale)
-
-
-# --- convolutions, channels last ---------------------------------------------------------------------------------
-
-
-def _spread(name, value, count):
-    if isinstance(value, int):
-        return [value] * count
-    value = [int(v) for v in value]
-    if len(value) == 1:
-        return value * count
-    if len(value) != count:
-        raise ValueError(f"[conv] Invalid {name} {tuple(value)} for {count}D convolution.")
-    return value
-
-
-def _conv(count):
-    def body(input, weight, stride=1, padding=0, dilation=1, groups=1):
-        return convolution(input, weight, stride, padding, dilation, 1, groups, False, count)
-
-    body.__name__, body.__doc__ = f"conv{count}d", f"Convolution over {count} axes, channels last."
-    function(body)
-
-
-def convolution(x, w, stride, padding, dilation, input_dilation, groups, flip, count):
-    """Convolution of arrays of tenon over `count` axes; `padding` may be a pair of lists, before and behind."""
-    if x.ndim != count + 2 or w.ndim != count + 2:
-        raise ValueError(f"[conv] Invalid input array with {x.ndim} dimensions: expected {count + 2} dimensions.")
-    if x.shape[-1] != w.shape[-1] * groups or w.shape[0] % groups:
-        raise ValueError(f"[conv] Expect the input channels in the input and weight array to match but got shapes - input: {x.shape} and "
-                         f"weight: {w.shape} with groups {groups}")
-    x, w = _floats("conv", x, w)
-    stride, dilation = _spread("stride", stride, count), _spread("dilation", dilation, count)
-    input_dilation = _spread("input dilation", input_dilation, count)
-    if isinstance(padding, (list, tuple)) and len(padding) == 2 and isinstance(padding[0], (list, tuple)):
-        before, after = _spread("padding", padding[0], count), _spread("padding", padding[1], count)
-    else:
-        before = after = _spread("padding", padding, count)
-    if any(n < 0 for n in (*before, *after)) or any(n < 1 for n in (*stride, *dilation, *input_dilation)):
-        raise ValueError("[conv] Padding must not be negative, strides and dilations must be positive.")
-    for n, k, b, c, d, i in zip(x.shape[1:-1], w.shape[1:-1], before, after, dilation, input_dilation):
-        if 1 + i * (n - 1) + b + c < 1 + d * (k - 1):
-            raise ValueError("[conv] Spatial dimensions of input after padding cannot be smaller than weight spatial dimensions.")
-    return getattr(nn, f"conv{count}d")(x, w, None, stride, [*before, *after] if before != after else before, dilation, input_dilation, groups,
-                                        flip)
-
-
-for _count in (1, 2, 3):
-    _conv(_count)
+    a = inexact(a)
+    if a.ndim == 0:
+        return a if scale is None else a * scale
+    return base.hadamard_transform(a, scale)
 
 
 @function
@@ -154,51 +109,3 @@ def convolve(a, v, mode="full"):
         raise ValueError("[convolve] Inputs must be 1D and not empty.")
     a, v = operands(a, v)
     return base.convolve(a if a.size >= v.size else v, v if a.size >= v.size else a, mode)
-
-
-# --- einsum --------------------------------------------------------------------------------------------------------
-
-
-def _parsed(subscripts, shapes):
-    """Operands' letters and the result's."""
-    given, arrow, result = subscripts.replace(" ", "").partition("->")
-    operands_ = given.split(",")
-    for letter in given.replace(",", "") + result:
-        if not letter.isalpha() and letter != ".":
-            raise ValueError(f"[einsum] Invalid subscript {letter!r} in {subscripts!r}: expected letters.")
-    if len(operands_) != len(shapes):
-        raise ValueError(f"[einsum] Number of operands, {len(shapes)}, does not match number of input subscripts, {len(operands_)}")
-    for letters, shape in zip(operands_, shapes):
-        if "..." not in letters and len(letters) != len(shape):
-            raise ValueError(f"[einsum] Invalid number of subscripts {len(letters)} for input with {len(shape)} dimensions.")
-    if arrow:
-        if any(letter not in given for letter in result):
-            raise ValueError(f"[einsum] The output of {subscripts!r} has a letter that no input has.")
-        if any(result.count(letter) > 1 for letter in result if letter != "."):
-            raise ValueError("[einsum] Repeat indices not allowed in output.")
-    return operands_, result if arrow else None
-
-
-@function
-def einsum(subscripts, *given):
-    """Sums of products by an equation: einsum("ij,jk->ik", a, b)."""
-    arrays = [as_array(a) for a in given]
-    _parsed(subscripts, [a.shape for a in arrays])
-    if not arrays:
-        raise ValueError("[einsum] At least one operand is expected.")
-    together = arrays[0]
-    for a in arrays[1:]:
-        together = operands(together, convert(_core.array(0), a.dtype))[0] if a.dtype is not together.dtype else together
-    return base.einsum([astype(a, together.dtype) for a in arrays], equation=subscripts.replace(" ", ""))
-
-
-@function
-def einsum_path(subscripts, *given):
-    """In which order einsum() multiplies, and a text about its cost."""
-    arrays = [as_array(a) for a in given]
-    letters, result = _parsed(subscripts, [a.shape for a in arrays])
-    count = len(letters)
-    path = [(0, 1)] * max(count - 1, 1) if count > 1 else [(0,)]
-    sizes = {letter: n for text, a in zip(letters, arrays) for letter, n in zip(text, a.shape)}
-    cost = math.prod(sizes.values()) * count
-    return path, f"Complete contraction: {','.join(letters)}->{result}\nNaive FLOP count: {cost}\n"

@@ -1,35 +1,42 @@
 # SPDX-License-Identifier: MIT
 """Reductions, running reductions, sorting and searching."""
 
+import math
+
 from .._core import Array
-from .convert import as_array, astype, convert, inexact, operands, tenon_dtype
-from .table import base, function, nn
+from .convert import as_array, astype, convert, inexact, operands, tenon_dtype, whole
+from .table import ArgumentError, base, function, nn
 
 # Sums and products of narrow integers are of 32 bits.
 _SUMMED = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 
 
-def checked_axes(a, axis):
-    """Axes as a list from 0, or None; an IndexError for one that is none."""
+def checked_axes(a, axis, kind=IndexError):
+    """Axes as a list from 0, or None; an error of a kind for one that is none."""
     if axis is None:
         return None
     if type(a) is not Array:
-        raise TypeError(f"got {type(a).__name__}, expected an array")
+        raise ArgumentError(f"got {type(a).__name__}, expected an array")
     axes = [axis] if isinstance(axis, int) else list(axis)
     for each in axes:
         if not -a.ndim <= each < a.ndim:
-            raise IndexError(f"Invalid axis {each} for array with {a.ndim} dimensions.")
+            raise kind(f"Invalid axis {each} for array with {a.ndim} dimensions.")
     return [each % a.ndim for each in axes]
 
 
 def _reduction(name, prepare, doc):
     def body(a, axis=None, keepdims=False):
         if type(a) is not Array:
-            raise TypeError(f"got {type(a).__name__}, expected an array")
+            raise ArgumentError(f"got {type(a).__name__}, expected an array")
         axes = checked_axes(a, axis)
         if axes is not None and len(set(axes)) < len(axes):
             raise ValueError(f"[{name}] Duplicate axes detected in reduction.")
         a = prepare(a)
+        if name in ("max", "min"):
+            if 0 in (a.shape if axes is None else [a.shape[each] for each in axes]):
+                raise ValueError(f"[{name}] Cannot {name} reduce zero size array.")
+            if a.dtype.kind == "c":
+                return _extreme_of_complex(name, a, axes, keepdims)
         if axes == []:
             return _of_no_axes(name, a)
         if name in ("sum", "prod"):
@@ -38,6 +45,18 @@ def _reduction(name, prepare, doc):
 
     body.__name__, body.__doc__ = name, doc
     function(body)
+
+
+def _extreme_of_complex(name, a, axes, keepdims):
+    """By the real parts, then by the imaginary ones; NaN where an element is none."""
+    apply, worst = getattr(base, name), float("-inf" if name == "max" else "inf")
+    real, imag = base.real(a), base.imag(a)
+    first = apply(real, axes, True)
+    second = apply(base.where(real == first, imag, worst), axes, True)
+    has_nan = base.any(base.isnan(a), axes, True)
+    nan = float("nan")
+    result = base.astype(base.where(has_nan, nan, first), a.dtype) + base.astype(base.where(has_nan, nan, second), a.dtype) * 1j
+    return result if keepdims else base.squeeze(result, axes)
 
 
 def _of_no_axes(name, a):
@@ -55,15 +74,6 @@ def _widened(a):
     return base.astype(a, wide) if wide else a
 
 
-def _nonempty(name):
-    def prepare(a):
-        if a.size == 0:
-            raise ValueError(f"[{name}] Cannot {name} reduce zero size array.")
-        return a
-
-    return prepare
-
-
 for _name, _prepare, _doc in [
     ("sum", _widened, "Sums over axes."), ("prod", _widened, "Products over axes."), ("all", _as_it_is, "Whether all elements are not 0."),
     ("any", _as_it_is, "Whether an element is not 0."), ("max", _as_it_is, "The greatest elements."),
@@ -74,8 +84,25 @@ for _name, _prepare, _doc in [
 
 @function
 def median(a, axis=None, keepdims=False):
-    """The middle elements, or the means of two."""
-    return base.median(inexact(a), checked_axes(a, axis), keepdims)
+    """The middle elements, or the means of two; NaN where an element is none."""
+    axes = checked_axes(a, axis, ValueError)
+    if axes is not None and len(set(axes)) < len(axes):
+        raise ValueError("[median] Received duplicate axes.")
+    if a.size == 0:
+        raise ValueError("[median] median along zero dimensions.")
+    a = inexact(a)
+    if a.dtype.kind != "c":
+        return base.median(a, axes, keepdims)
+    kept = [1 if axes is None or i in axes else n for i, n in enumerate(a.shape)]
+    axes = list(range(a.ndim)) if axes is None else axes
+    rest = [i for i in range(a.ndim) if i not in axes]
+    lines = base.reshape(base.transpose(a, [*rest, *axes]), [*(a.shape[i] for i in rest), math.prod(a.shape[i] for i in axes)])
+    count = lines.shape[-1]
+    ordered = _sorted(lines, -1)
+    middle = (ordered[..., (count - 1) // 2] + ordered[..., count // 2]) * 0.5
+    nan = base.any(base.isnan(lines), -1)
+    middle = base.where(nan, convert(complex(float("nan"), 0)), middle)
+    return base.reshape(middle, kept) if keepdims else middle
 
 
 @function
@@ -113,9 +140,9 @@ _place("argmin")
 def softmax(a, axis=None, *, precise=False):
     """Exponentials over their sums."""
     a = inexact(a)
+    axes = checked_axes(a, axis, ValueError)
     if a.ndim == 0:
         return base.ones_like(a)
-    axes = checked_axes(a, axis)
     if axes is not None and len(axes) == 1:
         return nn.softmax(a, axes[0])
     shifted = base.exp(a - base.stop_gradient(base.max(a, axes, True)))
@@ -128,7 +155,7 @@ def softmax(a, axis=None, *, precise=False):
 def _running(name, has_dtype):
     def run(a, axis, reverse, inclusive, dtype=None):
         if type(a) is not Array:
-            raise TypeError(f"got {type(a).__name__}, expected an array")
+            raise ArgumentError(f"got {type(a).__name__}, expected an array")
         if axis is None:
             a, axis = base.flatten(a), 0
         axis = checked_axes(a, axis)[0]
@@ -138,6 +165,8 @@ def _running(name, has_dtype):
             a = base.astype(a, "int32")
         elif name == "logcumsumexp":
             a = inexact(a)
+            if a.dtype.kind == "c":
+                return _logcumsumexp_of_complex(a, axis, reverse, inclusive)
         given = (a.dtype,) if name in ("cumsum", "cumprod") else ()
         result = getattr(base, name)(a, axis, reverse, *given)
         return result if inclusive else _shifted(name, result, axis, reverse)
@@ -150,6 +179,14 @@ def _running(name, has_dtype):
             return run(a, axis, reverse, inclusive)
     body.__name__, body.__doc__ = name, f"Running results along an axis; without `inclusive`, of what is before each element."
     function(body, also={"cumsum": ("cumulative_sum",), "cumprod": ("cumulative_prod",)}.get(name, ()))
+
+
+def _logcumsumexp_of_complex(a, axis, reverse, inclusive):
+    """By the running sums of exponentials, of what the greatest real part leaves."""
+    top = base.max(base.real(a), axis, True)
+    top = base.astype(base.stop_gradient(base.where(base.isfinite(top), top, 0.0)), a.dtype)
+    sums = base.cumsum(base.exp(a - top), axis, reverse, a.dtype)
+    return base.log(sums if inclusive else _shifted("cumsum", sums, axis, reverse)) + top
 
 
 def _first(name, dtype):
@@ -191,16 +228,30 @@ def _flattened(a, axis):
     return a, checked_axes(a, axis)[0]
 
 
+def _order(a, axis):
+    """The indices that sort; complex numbers go by their real parts, then by their imaginary ones, and what is none
+    comes last."""
+    if a.dtype.kind != "c":
+        return base.argsort(a, axis)
+    real, imag, is_none = base.real(a), base.imag(a), base.isnan(a)
+    keys = [base.where(is_none, 0.0, imag), base.where(is_none, 0.0, real), base.astype(is_none, "float32")]
+    return base.lexsort(keys, axis)
+
+
+def _sorted(a, axis):
+    return base.sort(a, axis) if a.dtype.kind != "c" else base.take_along_axis(a, _order(a, axis), axis)
+
+
 @function
 def sort(a, axis=-1):
     """Elements in order along an axis; None: all of them."""
-    return base.sort(*_flattened(a, axis))
+    return _sorted(*_flattened(a, axis))
 
 
 @function
 def argsort(a, axis=-1):
     """The indices that sort a."""
-    return base.astype(base.argsort(*_flattened(a, axis)), "uint32")
+    return base.astype(_order(*_flattened(a, axis)), "uint32")
 
 
 def _checked_kth(name, a, kth, axis):
@@ -213,24 +264,25 @@ def _checked_kth(name, a, kth, axis):
 @function
 def partition(a, kth, axis=-1):
     """a, so that element `kth` along an axis is where sorting puts it."""
-    return base.sort(*_checked_kth("partition", a, kth, axis))
+    return _sorted(*_checked_kth("partition", a, kth, axis))
 
 
 @function
 def argpartition(a, kth, axis=-1):
     """The indices of partition()."""
-    return base.astype(base.argsort(*_checked_kth("argpartition", a, kth, axis)), "uint32")
+    return base.astype(_order(*_checked_kth("argpartition", a, kth, axis)), "uint32")
 
 
 @function
 def topk(a, k, axis=-1):
     """The k greatest elements along an axis."""
     a, axis = _flattened(a, axis)
+    k = whole(k)
     if not 0 <= k <= a.shape[axis]:
         raise ValueError(f"[topk] Received invalid k={k} along axis {axis} for array with shape: {a.shape}")
     where = [slice(None)] * a.ndim
     where[axis] = slice(a.shape[axis] - k, None)
-    return base.sort(a, axis)[tuple(where)]
+    return _sorted(a, axis)[tuple(where)]
 
 
 @function

@@ -3,10 +3,10 @@
 
 import math
 
-from .convert import as_array, astype, convert, extents, tenon_dtype
+from .convert import as_array, astype, checked, convert, extents, tenon_dtype
 from .dtypes import Dtype, dtypes, of_name, promote
 from .reduce import checked_axes
-from .table import array, base, function, put
+from .table import ArgumentError, array, base, function, put
 
 
 def _axis_of(name, axis, ndim):
@@ -216,7 +216,7 @@ def as_strided(a, shape=None, strides=None, offset=0):
 
 def _together(name, arrays):
     if not isinstance(arrays, (list, tuple)):
-        raise TypeError(f"{name}(): incompatible function arguments: got {type(arrays).__name__}, expected a list of arrays")
+        raise ArgumentError(f"got {type(arrays).__name__}, expected a list of arrays")
     arrays = [as_array(a) for a in arrays]
     if not arrays:
         raise ValueError(f"[{name}] No arrays provided for concatenation")
@@ -234,6 +234,7 @@ def concatenate(arrays, axis=0):
         arrays, axis = [base.flatten(a) for a in arrays], 0
     if arrays[0].ndim == 0:
         raise ValueError("[concatenate] Zero dimensional arrays cannot be concatenated.")
+    checked([sum(a.shape[axis] for a in arrays if -a.ndim <= axis < a.ndim)])
     return base.concatenate(arrays, _axis_of("concatenate", axis, arrays[0].ndim))
 
 
@@ -289,6 +290,7 @@ def repeat(array, repeats, axis=None):  # the parameter's name is MLX's
     axis = _axis_of("repeat", axis, a.ndim)
     if repeats < 0:
         raise ValueError("[repeat] Number of repeats cannot be negative")
+    checked([a.shape[axis] * repeats])
     return base.repeat(a, [repeats], axis)
 
 
@@ -306,6 +308,8 @@ def roll(a, shift, axis=None):
         return base.reshape(base.roll(base.flatten(a), total, 0), list(a.shape))
     axes = [axis] if isinstance(axis, int) else list(axis)
     shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
+    axes = axes * len(shifts) if len(axes) == 1 else axes
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) < len(axes):
         raise ValueError("[roll] At least one shift value per axis is required.")
     axes = [_axis_of("roll", each, a.ndim) for each in axes]
@@ -317,7 +321,7 @@ def roll(a, shift, axis=None):
 @function
 def flip(a, axis=None):
     """a in reverse order along axes."""
-    axes = checked_axes(a, axis)
+    axes = checked_axes(a, axis, ValueError)
     return base.flip(a, axes) if axes is None or axes else a
 
 
@@ -348,7 +352,7 @@ def pad(a, pad_width, mode="constant", constant_values=0):
         raise ValueError(f"[pad] Invalid padding size {widths}: expected sizes from 0.")
     before, after = [row[0] for row in widths], [row[1] for row in widths]
     if mode == "constant":
-        value = astype(as_array(constant_values), a.dtype)
+        value = convert(constant_values, a.dtype)
         if value.size != 1:
             raise ValueError("[pad] Expected one value to pad with.")
         whole = [n + b + c for n, b, c in zip(a.shape, before, after)]
@@ -363,6 +367,8 @@ def pad(a, pad_width, mode="constant", constant_values=0):
 
 
 def _checked_indices(name, indices):
+    if indices.size == 0:
+        return base.astype(indices, "int32")
     if indices.dtype.kind not in "iu":
         raise ValueError(f"[{name}] Got indices with invalid dtype. Indices must be integral.")
     return indices
@@ -377,7 +383,7 @@ def take(a, indices, axis=None):
         a, axis = base.flatten(a), 0
     elif not -a.ndim <= axis < a.ndim:
         raise ValueError(f"[take] Received invalid axis {axis} for array with {a.ndim} dimensions.")
-    if a.size == 0 and indices.size:
+    if 0 in a.shape and indices.size and a.shape[axis] == 0:
         raise ValueError("[take] Cannot do a non-empty take from an array with zero elements.")
     return base.take(a, _checked_indices("gather", indices), axis)
 

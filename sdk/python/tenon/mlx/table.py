@@ -38,10 +38,10 @@ class Operators:
 base, nn, quant, fft_pack, linalg_pack, random_pack = map(Operators, ("base", "nn", "quant", "fft", "linalg", "random"))
 
 
-class array:
-    """Filled in by array.py; here so that the table knows the type."""
+class array(_core.Held):
+    """Filled in by array.py; here so that the table knows the type. The base has `_x`, and lends memory."""
 
-    __slots__ = ("_x", "__weakref__")
+    __slots__ = ()
 
 
 _new = array.__new__
@@ -109,7 +109,7 @@ def _call_of(body, name):
         try:
             result = body(*args, **named)
         except TypeError as error:
-            raise translated(error, call, name) from None
+            raise translated(error, name) from None
         return wrap(result) if type(result) is Array else wrapped(result)
 
     call.__name__ = call.__qualname__ = name
@@ -117,15 +117,14 @@ def _call_of(body, name):
     return call
 
 
-def translated(error, call, name):
+class ArgumentError(TypeError):
+    """An argument that does not fit a function's signature."""
+
+
+def translated(error, name):
     """What MLX raises: a TypeError for arguments that do not fit the signature, a ValueError for dtypes that
     an operator does not take."""
-    trace = error.__traceback__
-    depth = 0
-    while trace is not None:
-        depth += 1
-        trace = trace.tb_next
-    if depth <= 1:
+    if isinstance(error, ArgumentError) or error.__traceback__.tb_next is None:
         return TypeError(f"{name}(): incompatible function arguments: {error}")
     return ValueError(f"[{name}] {error}")
 
