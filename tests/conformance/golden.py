@@ -11,6 +11,7 @@ import struct
 import sys
 
 import golden_composites
+import golden_groupwise
 import golden_matrices
 import golden_nn
 import golden_numbers
@@ -191,6 +192,7 @@ def collect():
     golden_composites.make(add)
     golden_random.make(add)
     golden_nn.make(add)
+    golden_groupwise.make(add)
     golden_matrices.make(add)
     DTYPES.update({np.dtype('complex64'): 14, np.dtype('complex128'): 15})
     golden_composites.make_complex(add)

@@ -230,6 +230,15 @@ static const struct prim_case empties[] = {
     {"quant.dequantize", "no rows", F, 1, {{2, {0, 34}, TN_U8}}, {BLOCKS}, 0, NULL},
     {"quant.quantize", "no rows", F, 1, {{2, {0, 32}}}, {BLOCKS}, 0, NULL},
     {"quant.experts_matmul", "no rows", F, 3, {{3, {0, 1, 32}}, {3, {2, 3, 34}, TN_U8}, {2, {0, 2}, TN_I64}}, {BLOCKS}, 0, NULL},
+    {"quant.groupwise_quantize", "no rows", F, 1, {{2, {0, 64}}}, {{0}}, 0, NULL},
+    {"quant.groupwise_quantize", "no groups", F, 1, {{2, {2, 0}}}, {{0}}, 0, NULL},
+    {"quant.groupwise_dequantize", "no rows", F, 3, {{2, {0, 8}, TN_U32}, {2, {0, 1}}, {2, {0, 1}}}, {{0}}, 0, NULL},
+    {"quant.groupwise_matmul", "no rows", F, 4, {{2, {0, 64}}, {2, {3, 8}, TN_U32}, {2, {3, 1}}, {2, {3, 1}}}, {{0}}, 0, NULL},
+    {"quant.groupwise_matmul", "no columns", F, 4, {{2, {2, 64}}, {2, {0, 8}, TN_U32}, {2, {0, 1}}, {2, {0, 1}}}, {{0}}, 0, NULL},
+    {"quant.groupwise_matmul", "no terms", F, 4, {{2, {2, 0}}, {2, {3, 0}, TN_U32}, {2, {3, 0}}, {2, {3, 0}}}, {{0}}, 0, NULL},
+    {"quant.groupwise_matmul", "no terms, not transposed", F, 4, {{2, {2, 0}}, {2, {0, 8}, TN_U32}, {2, {0, 1}}, {2, {0, 1}}}, {{"transpose", "false"}}, 0, NULL},
+    {"quant.groupwise_gather_matmul", "no rows", F, 4, {{3, {2, 0, 64}}, {3, {2, 3, 8}, TN_U32}, {3, {2, 3, 1}}, {3, {2, 3, 1}}}, {{0}}, 0, NULL},
+    {"quant.groupwise_gather_matmul", "no matrices", F, 6, {{3, {0, 1, 64}}, {3, {2, 3, 8}, TN_U32}, {3, {2, 3, 1}}, {3, {2, 3, 1}}, {1, {0}, TN_I64}, {1, {0}, TN_I64}}, {{0}}, 0, NULL},
     {"quant.normed_matmul", "no rows", F, 3, {{2, {0, 32}}, {1, {32}}, {2, {3, 34}, TN_U8}}, {BLOCKS}, 0, NULL},
     {"quant.normed_matmul", "no columns", F, 3, {{2, {2, 32}}, {1, {32}}, {2, {0, 34}, TN_U8}}, {BLOCKS}, 0, NULL},
     {"quant.pack", "no rows", F, 1, {{2, {0, 34}, TN_U8}}, {BLOCKS, {"to", "q8_0"}}, 0, NULL},
@@ -287,6 +296,7 @@ static bool is_everywhere(const tn_primitive *record)
 {
     return strncmp(record->id, "base.", 5) == 0 || strncmp(record->id, "nn.", 3) == 0 ||
            (strncmp(record->id, "quant.", 6) == 0 &&
+            strncmp(record->id, "quant.groupwise_", 16) != 0 &&
             strcmp(record->id, "quant.quantize/1") != 0 &&
             strcmp(record->id, "quant.pack/1") != 0);
 }

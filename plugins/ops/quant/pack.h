@@ -27,7 +27,11 @@
     X(take)                                                                                \
     X(pack)                                                                                \
     X(cache_update)                                                                        \
-    X(cached_attention)
+    X(cached_attention)                                                                    \
+    X(groupwise_quantize)                                                                  \
+    X(groupwise_dequantize)                                                                \
+    X(groupwise_matmul)                                                                    \
+    X(groupwise_gather_matmul)
 #define QUANT_DECLARE(name) extern const tn_primitive quant_##name;
 QUANT_PRIMITIVES(QUANT_DECLARE)
 #undef QUANT_DECLARE

@@ -123,4 +123,63 @@ typedef struct tn_quant_cached_attention_attrs {
     const char *format; // of the rows of k and v; NULL: floats
 } tn_quant_cached_attention_attrs;
 
+// --- groupwise quantisation ------------------------------------------------------------
+
+// Weights as words of codes with scales (and biases) of groups in arrays beside them, in
+// the modes of <tenon/ops/quant_groups.h>. The attributes `mode` (TN_GROUPWISE_...), `bits`
+// and `group` are the first of each struct below; bits and group may be 0, those of the
+// mode. TN_ERR_ARGUMENT: a mode without these bits and groups, words that do not fit the
+// scales, biases in another mode than affine or none there, another dtype of scales.
+
+// quant.groupwise_quantize/1 (w: floats ..., k; global_scale: f32, optional) -> u32 ..., k
+// * bits / 32; scales ..., k / group; of affine biases ..., k / group: the codes that are
+// near to w, which is read as f32. Scales and biases have w's dtype in mode affine, u8 in
+// others. k is a multiple of the group. With global_scale, of nvfp4 alone, one element or
+// one for each index of the first axes of w, scales are of w times 2688 / global_scale,
+// which is the greatest magnitude of w then.
+//
+// affine: the scale is the range of the group over 2^bits - 1, at least 1e-7, changed so
+// that the end of greater magnitude is a multiple of it, which is the bias; codes are
+// nearest multiples, ties to even, of scales and biases before these are rounded to w's
+// dtype. mxfp4, mxfp8: the scale is the least power of two that is not below
+// the greatest magnitude over 6 or 448; nvfp4: the nearest E4M3 to that. Codes of 4 bits
+// are the nearest floats, the first of two that are equally near in the order of codes; of
+// 8 bits ties go to even, and magnitudes beyond 448 are 448.
+typedef struct tn_groupwise_quantize_attrs {
+    int64_t mode;  // default affine
+    int64_t bits;  // default 0
+    int64_t group; // default 0
+} tn_groupwise_quantize_attrs;
+
+// quant.groupwise_dequantize/1 (w: u32 ..., words; scales; biases: optional; global_scale:
+// f32, optional) -> ..., k: the elements that codes stand for, rounded to the dtype. Its
+// derivatives are those for scales and biases of floats.
+typedef struct tn_groupwise_dequantize_attrs {
+    int64_t mode, bits, group;
+    int64_t dtype; // f16, bf16, f32 or f64; default none: that of scales, bf16 of u8 ones
+} tn_groupwise_dequantize_attrs;
+
+// quant.groupwise_matmul/1 (x: floats ..., m, k or k; w: u32 ..., n, words; scales; biases:
+// optional) -> ..., m, n: x times the transposed matrix of w, or with `transpose` false,
+// where w has k rows of n elements, times w. Batch axes of x and w broadcast as in
+// base.matmul. The dtype is that to which x, scales and biases promote, x's with scales of
+// u8. Derivatives are those for x, scales and biases. `exact` as of quant.quantized_matmul.
+typedef struct tn_groupwise_matmul_attrs {
+    int64_t mode, bits, group;
+    int64_t transpose; // 0 or 1; default 1
+    int64_t exact;     // 0 or 1; default 0
+} tn_groupwise_matmul_attrs;
+
+// quant.groupwise_gather_matmul/1 (x: floats ..., m, k; w: u32 ..., n, words; scales;
+// biases: optional; lhs_indices, rhs_indices: integers, optional) -> indices' extents, m,
+// n: products of matrices of x and of w, whose batch axes count as one, with numbers as ids
+// of quant.quantized_take. Both indices broadcast against each other; absent ones are 0, 1,
+// ... in the batch axes of x, or of w. All else is as of quant.groupwise_matmul.
+typedef struct tn_groupwise_gather_attrs {
+    int64_t mode, bits, group;
+    int64_t transpose; // 0 or 1; default 1
+    int64_t exact;     // 0 or 1; default 0
+    int64_t sorted;    // whether the given indices rise: a hint; default 0
+} tn_groupwise_gather_attrs;
+
 #endif // TENON_OPS_QUANT_ATTRS_H
