@@ -91,10 +91,12 @@ def _of_list(items, dtype):
             x = _core.array(items, _INT64)
             return x if dtype is None else base.astype(x, dtype)
     own = {"b": _BOOL, "f": _FLOAT32, "c": _COMPLEX64}[kind]
-    if dtype is None or dtype is own:
-        return _core.array(items, own)
-    wide = dtypes["float64"] if kind == "f" and dtype.name == "float64" else own
-    return astype(_core.array(items, wide), dtype)
+    if dtype is None or dtype is own or kind == "f" and dtype.kind == "f":
+        x = _core.array(items, dtype or own)
+        if x.dtype.itemsize == 2 and not _core.is_tracing():
+            _core.eval(x)  # data, rounded to its dtype: a program that converts it, too, would not round
+        return x
+    return astype(_core.array(items, own), dtype)
 
 
 def _of_other(value, dtype):

@@ -120,14 +120,14 @@ def cross(a, b, axis=-1):
 def eig(a):
     """Eigenvalues and eigenvectors of square matrices, complex numbers."""
     _square("eig", a)
-    return pack.eig(a)
+    return tuple(astype(x, of_name("complex64").tenon) for x in pack.eig(a))
 
 
 @function(of="linalg")
 def eigvals(a):
     """Eigenvalues of square matrices, complex numbers."""
     _square("eigvals", a)
-    return pack.eigvals(a)
+    return astype(pack.eigvals(a), of_name("complex64").tenon)
 
 
 @function(of="linalg")
@@ -186,6 +186,7 @@ def solve_triangular(a, b, *, upper=False):
 @function(of="linalg")
 def det(a):
     """The determinant of square matrices."""
+    a = inexact(a)
     _square("det", a, _REAL)
     return pack.det(a)
 
@@ -193,5 +194,6 @@ def det(a):
 @function(of="linalg")
 def slogdet(a):
     """The sign of the determinant of square matrices and the logarithm of its size."""
+    a = inexact(a)
     _square("slogdet", a, _REAL)
     return pack.slogdet(a)

@@ -10,7 +10,7 @@ from .._index import op
 from .._transforms import function
 from . import devices, random
 from .table import array, put, wrap
-from .trees import fill, flatten, rebuild, unflatten, update, visit_with
+from .trees import copied, fill, flatten, rebuild, restore, unflatten, update, visit_with
 
 
 def _value(x):
@@ -56,6 +56,13 @@ def _unwatch(arrays):
 
 def _has_slope(x):
     return x.dtype.kind in "fc"
+
+
+def _check_slopes(what, nodes):
+    for x in nodes:
+        if not _has_slope(x):
+            raise ValueError(f"[{what}] Cannot compute a gradient by an array of {x.dtype.name}: convert it to floats, or leave it out "
+                             "(an index, say) by stop_gradient.")
 
 
 def _vjp(outputs, cotangents, inputs):
@@ -160,6 +167,7 @@ def _value_and_grad(what, fun, argnums, argnames, scalar_only):
             counts += count
         result, nodes = _with_tracers(fun, args, kwargs)
         y = _value(_check_value(what, result, scalar_only))
+        _check_slopes(what, [nodes[i] for i in wanted])
         gradients = iter(_vjp([y], [op("ones_like")(y)], [nodes[i] for i in wanted]))
         _unwatch(flatten(result))
         positional, named = [], {}
@@ -207,6 +215,7 @@ def vjp(fun, primals, cotangents):
     for y, g in zip(outputs, cotangents):
         if y.shape != g.shape:
             raise ValueError(f"[vjp] Output shape {y.shape} does not match cotangent shape {g.shape}.")
+    _check_slopes("vjp", nodes)
     gradients = _vjp([_value(y) for y in outputs], [_value(g) for g in cotangents], nodes)
     _unwatch(outputs)
     return outputs, [wrap(g) for g in gradients]
@@ -223,11 +232,15 @@ def jvp(fun, primals, tangents):
     with watching():
         result = fun(*_tracers(nodes))
     outputs = _outputs(result)
+    _check_slopes("jvp", nodes)
     given = [op("astype")(_value(t), x.dtype) for t, x in zip(tangents, nodes)]
-    places = [i for i, x in enumerate(nodes) if _has_slope(x)]
-    found = _core.jvp([_value(y) for y in outputs], [given[i] for i in places], [nodes[i] for i in places])
+    values = [_value(y) for y in outputs]
+    slopes = [y for y in values if _has_slope(y)]
+    found = iter(_core.jvp(slopes, given, nodes) if slopes and nodes else map(op("zeros_like"), slopes))
     _unwatch(outputs)
-    return outputs, [wrap(t) for t in found]
+    # What is neither float nor complex does not change with the inputs: zeros of a tangent's dtype.
+    dtype = given[0].dtype if given else None
+    return outputs, [wrap(next(found) if _has_slope(y) else op("zeros")(list(y.shape), dtype=dtype or y.dtype)) for y in values]
 
 
 # --- batches ----------------------------------------------------------------------------------------
@@ -456,7 +469,7 @@ def depends(inputs, dependencies):
 # --- compiled functions -------------------------------------------------------------------------------
 
 _compiles = {"enabled": not os.environ.get("MLX_DISABLE_COMPILE")}
-_LARGE = 3  # nodes from which a graph whose inputs have values is run as one plan rather than put in place
+_LARGE = 4  # nodes from which a graph whose inputs have values is run as one plan rather than put in place
 
 
 def disable_compile():
@@ -516,24 +529,38 @@ class _Compiled:
         return unflatten(entry.result, outputs)
 
     def _traced(self, args, kwargs, arrays):
-        results = []
+        """The entry for a call, and what it leaves: arrays that the body put among the inputs where there were none."""
+        results, left = [], []
 
         def body(inner):
             count = len(arrays) if self._inputs is None else len(arrays) - len(flatten(self._inputs))
             following = iter(inner[:count]).__next__
-            originals = {id(x): old for x, old in zip(inner[count:], arrays[count:])}
+            before = None if self._inputs is None else copied(self._inputs)
             if self._inputs is not None:
                 fill(self._inputs, inner[count:])
             try:
                 result = self._fun(*rebuild(args, following), **rebuild(kwargs, following))
                 outputs = flatten(result)
                 results.extend((result, len(outputs)))
-                return outputs if self._outputs is None else outputs + flatten(self._outputs)
+                outputs += [] if self._outputs is None else flatten(self._outputs)
             finally:
-                if self._inputs is not None:
-                    update(self._inputs, lambda x: originals.get(id(x), x))
+                if self._inputs is not None:  # what the body put there ends with it; outputs come from the call
+                    restore(self._inputs, before)
+            if self._inputs is not None and self._outputs is None:
+                known = {id(x) for x in flatten(before)}
+                left.extend(x for x in flatten(self._inputs) if id(x) not in known)
+            return outputs + left
 
-        return _Entry(*traced("function", body, arrays), *results)
+        entry = _Entry(*traced("function", body, arrays), *results)
+        if left:
+            self._leave(entry, left, arrays)
+        return entry
+
+    def _leave(self, entry, left, arrays):
+        """Gives what the body left among the inputs its values."""
+        outputs = _core.graph_call(entry.graph, [x._x for x in arrays])
+        made = {id(x): wrap(y) for x, y in zip(left, outputs[-len(left):])}
+        update(self._inputs, lambda x: made.get(id(x), x))
 
 
 def _signature(tree, key, arrays):

@@ -74,6 +74,33 @@ def fill(tree, arrays):
     return update(tree, lambda old: following())
 
 
+def copied(tree):
+    """A tree with lists and dicts of its own, and the same leaves; the thread's key for mx.random.state."""
+    if isinstance(tree, (list, tuple)):
+        return [copied(item) for item in tree]
+    if isinstance(tree, dict):
+        return {key: copied(item) for key, item in tree.items()}
+    return random.thread_key() if tree is random.STATE else tree
+
+
+def restore(tree, before):
+    """Puts the arrays of what copied() gave back into a tree, where it has their places still."""
+    if tree is random.STATE:
+        random.set_thread_key(before)
+    elif isinstance(tree, (list, tuple)) and isinstance(before, list):
+        for i, (item, old) in enumerate(zip(tree, before)):
+            if isinstance(old, array) and isinstance(tree, list) and item is not random.STATE:
+                tree[i] = old
+            else:
+                restore(item, old)
+    elif isinstance(tree, dict) and isinstance(before, dict):
+        for key, old in before.items():
+            if isinstance(old, array) and tree.get(key) is not random.STATE:
+                tree[key] = old
+            elif key in tree:
+                restore(tree[key], old)
+
+
 def visit_with(tree, other, what, visit):
     """visit(leaf, part) for each leaf of a tree and what stands in its place in another one, of which any part may be one
     value for all leaves there."""
