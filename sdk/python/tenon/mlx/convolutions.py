@@ -81,12 +81,12 @@ def _padded(x, before, after):
 
 def _conv(count):
     def body(input, weight, stride=1, padding=0, dilation=1, groups=1):
-        padding = _spread("padding", padding, count)
-        if input.ndim != count + 2:
+        padding = [padding] if isinstance(padding, int) else list(padding)
+        if count > 1 and input.ndim != count + 2:
             raise ValueError(f"[conv] Invalid input array with {input.ndim} dimensions: expected {count + 2} dimensions.")
         if any(n < 0 for n in padding):
             raise ValueError("[conv] Padding must not be negative.")
-        return convolution(input, weight, _spread("stride", stride, count), padding, padding, _spread("dilation", dilation, count), 1, groups)
+        return convolution(input, weight, stride, padding, padding, dilation, 1, groups)
 
     body.__name__, body.__doc__ = f"conv{count}d", f"Convolution over {count} axes."
     function(body)

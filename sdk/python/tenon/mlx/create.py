@@ -74,6 +74,8 @@ def arange(*args, **named):
     args = list(args)
     if len(args) > 1 and isinstance(args[-1], Dtype):
         dtype = args.pop()
+    if not args and "stop" not in named:
+        raise ArgumentError("arange(): incompatible function arguments: stop is missing")
     if not args and "start" not in named:
         start, stop = 0, named.pop("stop")
     elif "stop" in named:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Products of matrices and sums of products: matmul and its like."""
 
+from .convolutions import convolution
 from .convert import checked, inexact, operands
 from .shapes import broadcast_shapes
 from .table import base, function
@@ -108,4 +109,12 @@ def convolve(a, v, mode="full"):
     if a.ndim != 1 or v.ndim != 1 or a.size == 0 or v.size == 0:
         raise ValueError("[convolve] Inputs must be 1D and not empty.")
     a, v = operands(a, v)
-    return base.convolve(a if a.size >= v.size else v, v if a.size >= v.size else a, mode)
+    if a.dtype.kind in "biuc":
+        return base.convolve(a, v, mode)
+    a, v = (a, v) if a.size >= v.size else (v, a)
+    around = v.size - 1
+    image = convolution(base.reshape(a, [1, a.size, 1]), base.reshape(v, [1, v.size, 1]), 1, around, around, flip=True)
+    full = base.flatten(image)
+    cut = {"full": 0, "same": around // 2, "valid": around}[mode]
+    length = {"full": full.size, "same": a.size, "valid": a.size - around}[mode]
+    return full[cut:cut + length]
