@@ -73,3 +73,11 @@ def test_no_function_of_the_package_hides_an_operator():
     own = {name for name in names & vars(tn).keys() if inspect.isfunction(vars(tn)[name]) or inspect.isclass(vars(tn)[name])}
     transforms = {"checkpoint", "cond", "scan", "stop_gradient", "while_loop"}
     assert own - set(tn._standard.NAMES) == transforms
+
+
+@pytest.mark.parametrize("name, count", [("gamma", 1), ("beta", 2), ("dirichlet", 1)])
+def test_parameters_of_samples_are_constants(name, count):
+    draw, key = getattr(tn.random, name), tn.random.key(1)
+    a = tn.array([0.5, 1.5, 2.5], dtype="float32")
+    slopes = tn.grad(lambda a: tn.sum(draw(key, *[a] * count) * a))(a)
+    assert np.array_equal(np.asarray(slopes), np.asarray(draw(key, *[a] * count)))

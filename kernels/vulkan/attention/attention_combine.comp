@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // The output of attention whose keys were computed in parts: see attention.comp, and there IN and
-// VECTORS.
+// VECTORS. SINKS: each head has a score more, of no key.
 #include "program/types.glsl"
 #include "program/scalar.glsl"
 #include "program/fours.glsl"
@@ -11,8 +11,14 @@
 layout(local_size_x = 256) in;
 layout(std430, binding = 0) readonly buffer Parts { vec4 d[]; } sums;
 layout(std430, binding = 1) writeonly buffer Out { ELEMENT d[]; } result;
+#ifdef SINKS
+layout(std430, binding = 2) readonly buffer Sinks { PASTE(S_, IN) d[]; } sinks;
+#endif
 layout(push_constant) uniform Args {
     uint rows, width, parts, out_offset;
+#ifdef SINKS
+    uint queries, heads, sinks_offset, sinks_stride;
+#endif
 } args;
 
 shared vec2 states[MOST_PARTS]; // the greatest score and the sum of weights; then their scale
@@ -36,6 +42,12 @@ void main()
     float most = -infinity(), sum = 0.0;
     for (uint p = 0u; p < args.parts; p++)
         most = max(most, states[p].x);
+#ifdef SINKS
+    uint sink_at = args.sinks_offset + row / args.queries % args.heads * args.sinks_stride;
+    float sink = PASTE(FROM_, IN)(PASTE(W_, IN)(sinks.d[sink_at]));
+    most = max(most, sink);
+    sum = sink == most ? 1.0 : exp(sink - most);
+#endif
     barrier();
     if (lane < args.parts) {
         vec2 state = states[lane];

@@ -74,6 +74,7 @@ struct vk_attention vk_attention_describe(const tn_layout *const in[5])
                              .v = in[2],
                              .mask = given(in[3]),
                              .lengths = given(in[4]),
+                             .mask_input = 3,
                              .lengths_input = 4,
                              .batches = 1};
     a.num_batch = a.q->rank > 3 ? (uint32_t)a.q->rank - 3 : 0;
@@ -355,8 +356,8 @@ void vk_attention_bind(struct kernel_launch *launch, const struct vk_attention *
     } else {
         kernel_bind(launch, tn_vulkan_input(1));
         kernel_bind(launch, tn_vulkan_input(2));
-        kernel_bind(launch, a->mask && !is_seen ? tn_vulkan_input(3) : q);
-        kernel_bind(launch, is_seen    ? tn_vulkan_input(3)
+        kernel_bind(launch, a->mask && !is_seen ? tn_vulkan_input(a->mask_input) : q);
+        kernel_bind(launch, is_seen    ? tn_vulkan_input(a->mask_input)
                             : a->slots ? tn_vulkan_input(a->slots_input)
                                        : q);
     }
@@ -467,13 +468,21 @@ static tn_status launch_combine(const tn_vulkan_plan *plan, const struct vk_atte
     char name[VARIANT_NAME];
     struct kernel_launch launch = {.name = name};
     uint64_t rows = a->batches * a->groups * vk_attention_rows(a);
-    snprintf(name, sizeof(name), "attention_combine_%s%s", dtype_glsl(out->dtype), suffix);
+    snprintf(name, sizeof(name), "attention_combine_%s%s%s", dtype_glsl(out->dtype), suffix,
+             a->sinks ? "_sinks" : "");
     kernel_bind(&launch, tn_vulkan_scratch(0, vk_attention_sums(a), TN_VULKAN_READS));
     kernel_bind(&launch, tn_vulkan_output(0));
     kernel_push(&launch, rows);
     kernel_push(&launch, a->width);
     kernel_push(&launch, a->parts);
     kernel_push(&launch, (uint64_t)out->offset);
+    if (a->sinks) {
+        kernel_bind(&launch, tn_vulkan_input(3));
+        kernel_push(&launch, a->queries);
+        kernel_push(&launch, a->groups * a->heads);
+        kernel_push(&launch, (uint64_t)a->sinks->offset);
+        kernel_push(&launch, (uint64_t)stride_of(a->sinks, 1));
+    }
     launch.groups = rows;
     return kernel_launch(plan, &launch);
 }
@@ -487,7 +496,7 @@ tn_status vk_attention_plan(const tn_vulkan_plan *plan, const struct vk_attentio
         out->offset % VK_MATRIX_LINE == 0
             ? vk_attention_choose_matrix(plan->limits, a, matrix_tiles)
             : NULL;
-    if (!matrix && (is_by_vectors || a->is_blocks) && vk_attention_is_few(a) &&
+    if (!matrix && !a->sinks && (is_by_vectors || a->is_blocks) && vk_attention_is_few(a) &&
         plan->limits->max_operands >= VK_ATTENTION_FEW_OPERANDS) {
         tn_status status = vk_attention_launch_few(plan, a);
         return status == TN_OK && a->parts > 1 && !vk_attention_few_combines(plan, a)

@@ -20,8 +20,9 @@ struct vk_attention {
     uint64_t parts;     // of the keys of a row; 1: one launch
     // Of caches that sequences share (plan_cache.c): where each one is. NULL: not given.
     const tn_layout *slots;
-    uint32_t lengths_input, slots_input; // of the step
-    bool is_blocks;                      // k and v are blocks of q8_0, and have bytes
+    uint32_t mask_input, lengths_input, slots_input; // of the step
+    const tn_layout *sinks; // a score more for each head: input 3. NULL: not given
+    bool is_blocks;         // k and v are blocks of q8_0, and have bytes
     // Rows that the launch writes to k and v, and the number of the position
     // (APPENDS). NULL: it writes none.
     const tn_layout *new_k, *new_v, *start;

@@ -29,9 +29,6 @@ tn_status attention_grad_decompose(const tn_build *build, const tn_rule *rule,
                                    tn_array **outputs);
 tn_status attention_with_sinks_define(const tn_build *build, const tn_rule *rule,
                                       tn_array **outputs);
-// Outputs but the last one; *out_weight: the weights of the sinks, ..., L, 1.
-tn_status attention_with_sinks_grad_define(const tn_build *build, const tn_rule *rule,
-                                           tn_array **outputs, tn_array **out_weight);
 // The gradient of an added mask, in the extents of the scores: it is of their size. `in`:
 // the inputs of attention_grad.
 tn_array *attention_mask_gradient(const tn_build *build, const tn_attention_attrs *attrs,

@@ -308,28 +308,3 @@ tn_array *attention_with_sinks_mask_gradient(const tn_build *build,
     return ungrouped(&a, score_gradient(&a, in[SINKS_OUT], in[SINKS_GRADIENT], 0, NULL),
                      a.keys);
 }
-
-tn_status attention_with_sinks_grad_define(const tn_build *build, const tn_rule *rule,
-                                           tn_array **outputs, tn_array **out_weight)
-{
-    struct attention a =
-        begin(build, rule->attrs, rule->inputs, rule->num_inputs, SINKS_MASK);
-    a.sinks = rule->inputs[SINKS_SINKS];
-    tn_array *sinks = sink_column(&a), *scores = masked_scores(&a, capped(&a));
-    tn_type one = a.scores;
-    one.extent[one.rank - 1] = 1;
-    if (a.keys == 0) // nothing else is seen
-        *out_weight = with_shape(build, "base.broadcast_to/1",
-                                 build->scalar(build, a.computed, 1), one.rank, one.extent);
-    else
-        *out_weight = part_of_axis( // rows have it in each element
-            build,
-            build->expr(build,
-                        "s, k -> m = max(max(s), k); o = select(m > -inf, m, 0); "
-                        "d = sum(exp(s - o)) + exp(k - o); "
-                        "select(d == 0, 0, exp(k - o) / d)",
-                        TN_IN(scores, sinks), TN_NO_ATTRS),
-            one.rank - 1, 0, 1, 1);
-    return matrix_gradients(&a, rule->inputs[SINKS_OUT], rule->inputs[SINKS_GRADIENT],
-                            outputs);
-}

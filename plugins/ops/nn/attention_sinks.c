@@ -111,18 +111,72 @@ static tn_array *slopes_of(const tn_build *build, tn_array *weight, tn_array *ou
                        TN_NO_ATTRS);
 }
 
+// The weights of all keys of each query together, ..., L, 1, at least in f32: attention
+// over values of 1.
+static tn_array *weights_of_keys(const tn_build *build, const tn_rule *rule)
+{
+    const tn_type *k = build->type(rule->inputs[1]);
+    const tn_dtype dtype = tn_dtype_computed(k->dtype);
+    tn_type one = *k;
+    one.extent[one.rank - 1] = 1;
+    tn_array *in[6] = {NULL};
+    for (uint32_t i = 0; i < 2; i++)
+        in[i] = cast(build, rule->inputs[i], dtype);
+    in[2] = with_shape(build, "base.broadcast_to/1", build->scalar(build, dtype, 1),
+                       one.rank, one.extent);
+    in[3] = cast(build, rule->inputs[SINKS_SINKS], dtype);
+    in[4] = given_input(rule, SINKS_MASK);
+    if (in[4] && dtype_of(build, in[4]) != TN_BOOL)
+        in[4] = cast(build, in[4], dtype);
+    in[5] = given_input(rule, SINKS_MASK + 1);
+    return build->op(build, "nn.attention_with_sinks/1", (const tn_array *const *)in,
+                     in[5]   ? 6
+                     : in[4] ? 5
+                             : 4,
+                     ATTENTION_ATTRS((const tn_attention_attrs *)rule->attrs));
+}
+
+// With a window no key can stand for a sink. The result is r times that of attention, r the
+// keys' share of the weights, and as r is 1 / (1 + exp(sink - s)), s the logarithm of the
+// sum of exponentials, the derivative is attention's of r times the gradient, at the result
+// with sinks.
+static tn_status windowed_grad(const tn_build *build, const tn_rule *rule,
+                               tn_array **outputs)
+{
+    tn_array *gradient = rule->inputs[SINKS_GRADIENT], *out = rule->inputs[SINKS_OUT];
+    tn_array *share = weights_of_keys(build, rule), *scaled;
+    if (!share)
+        return TN_ERR_ARGUMENT;
+    scaled = build->expr(build, "r, g -> r * g",
+                         TN_IN(share, cast(build, gradient, dtype_of(build, share))),
+                         TN_NO_ATTRS);
+    tn_array *in[7] = {rule->inputs[0],
+                       rule->inputs[1],
+                       rule->inputs[2],
+                       out,
+                       cast(build, scaled, dtype_of(build, out)),
+                       given_input(rule, SINKS_MASK),
+                       given_input(rule, SINKS_MASK + 1)};
+    tn_status status =
+        build->op_n(build, "nn.attention_grad/1", (const tn_array *const *)in,
+                    in[6]   ? 7
+                    : in[5] ? 6
+                            : 5,
+                    ATTENTION_ATTRS((const tn_attention_attrs *)rule->attrs), outputs, 3);
+    // A query that sees no key gives its sink nothing: its result is 0.
+    tn_array *weight = build->expr(build, "r -> 1 - r", TN_IN(share), TN_NO_ATTRS);
+    outputs[3] = slopes_of(build, weight, out, gradient);
+    return status ? status : built(outputs[3]);
+}
+
 tn_status attention_with_sinks_grad_decompose(const tn_build *build, const tn_rule *rule,
                                               tn_array **outputs)
 {
     const tn_attention_attrs *attrs = rule->attrs;
     tn_array *q = rule->inputs[0], *out = rule->inputs[SINKS_OUT], *all[3];
     tn_array *gradient = rule->inputs[SINKS_GRADIENT], *weight;
-    if (attrs->window > 0) {
-        tn_status status = attention_with_sinks_grad_define(build, rule, outputs, &weight);
-        if (status == TN_OK)
-            outputs[3] = slopes_of(build, weight, out, gradient);
-        return status == TN_OK ? built(outputs[3]) : status;
-    }
+    if (attrs->window > 0)
+        return windowed_grad(build, rule, outputs);
     struct with_key w = add_key(build, attrs, rule->inputs, given_input(rule, SINKS_MASK),
                                 given_input(rule, SINKS_MASK + 1));
     tn_array *in[7] = {q, w.k, w.v, out, gradient, w.mask, w.lengths};

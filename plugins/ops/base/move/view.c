@@ -389,12 +389,17 @@ static tn_status same_view(const tn_view *view, tn_layout *out)
     return TN_OK;
 }
 
+// Constant by its record: what is in front of it is not derived, whether it has rules or
+// not.
+static const tn_input_info still_inputs[] = {
+    {"x", "the array", TN_INPUT_CONSTANT, TN_ALL_DTYPES},
+};
 const tn_primitive base_stop_gradient = {
     .struct_size = sizeof(tn_primitive),
     .flags = TN_PRIM_VIEW,
     .id = "base.stop_gradient/1",
     .doc = "x, but a constant to all derivatives.",
-    TN_INPUTS(base_any_x),
+    TN_INPUTS(still_inputs),
     .infer = same_infer,
     .view = same_view,
     .vjp = zero_vjp,

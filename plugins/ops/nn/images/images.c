@@ -118,3 +118,22 @@ tn_array *padded_images(const tn_build *build, tn_array *x, int32_t n,
                      tn_attrs("before", (const tn_ints *)&before, "after",
                               (const tn_ints *)&after, "value", value));
 }
+
+tn_array *merge_batch(const tn_build *build, tn_array *x, int32_t axis, int64_t size)
+{
+    x = tn_batch_whole(build, x, axis, size);
+    const tn_type *type = build->type(x);
+    if (!type)
+        return NULL;
+    int64_t merged[4] = {size * type->extent[1], type->extent[2], type->extent[3],
+                         type->extent[4]};
+    return with_shape(build, "base.reshape/1", x, 4, merged);
+}
+
+tn_array *split_batch(const tn_build *build, tn_array *x, const tn_array *slice,
+                      int64_t size)
+{
+    const int64_t *of = build->type(slice)->extent;
+    int64_t extent[5] = {size, of[0], of[1], of[2], of[3]};
+    return with_shape(build, "base.reshape/1", x, 5, extent);
+}

@@ -50,6 +50,12 @@ tn_array *channels_back(const tn_build *build, tn_array *x, int32_t n, int64_t a
 tn_array *padded_images(const tn_build *build, tn_array *x, int32_t n,
                         const struct spatial axes[MOST_SPATIAL], double value);
 
+// A batch of images as more images: `size` slices along `axis` merged into the axis of
+// images; and `x`, made of these, with the batch in front, its slices as `slice`.
+tn_array *merge_batch(const tn_build *build, tn_array *x, int32_t axis, int64_t size);
+tn_array *split_batch(const tn_build *build, tn_array *x, const tn_array *slice,
+                      int64_t size);
+
 // An axis: its extents, and how far apart results are in elements of x.
 struct resampled_axis {
     int64_t in, out;

@@ -268,18 +268,11 @@ static tn_status mean_pool_batch(const tn_build *build, const tn_rule *rule,
                                  const char *primitive, int32_t axis, int64_t size,
                                  tn_array **outputs)
 {
-    const tn_type *slice = build->type(rule->outputs[0]);
-    tn_array *x = tn_batch_whole(build, rule->inputs[0], axis, size), *out = NULL;
-    const tn_type *type = build->type(x);
-    if (!type)
+    tn_array *x = merge_batch(build, rule->inputs[0], axis, size), *out = NULL;
+    if (!x)
         return TN_ERR_ARGUMENT;
-    int64_t merged[4] = {size * type->extent[1], type->extent[2], type->extent[3],
-                         type->extent[4]};
-    x = with_shape(build, "base.reshape/1", x, 4, merged);
     tn_status status = mean_pool_as(build, rule, primitive, x, rule->outputs[0], &out);
-    int64_t extent[5] = {size, slice->extent[0], slice->extent[1], slice->extent[2],
-                         slice->extent[3]};
-    outputs[0] = with_shape(build, "base.reshape/1", out, 5, extent);
+    outputs[0] = split_batch(build, out, rule->outputs[0], size);
     return status ? status : built(outputs[0]);
 }
 
