@@ -168,6 +168,22 @@ def test_batches_along_axes_of_trees(in_axes, out_axes, expected):
     assert out.tolist() == expected
 
 
+def test_masks_within_a_batch():
+    def put(x, mask, values):
+        x[mask] = values
+        return x
+
+    out = mx.vmap(put)(mx.zeros((2, 3)), mx.array([[True, False, True], [False, True, False]]), mx.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert out.tolist() == [[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]
+
+
+@pytest.mark.parametrize("call", [lambda x: mx.grad(lambda x: x.sum())(x), lambda x: mx.vjp(mx.sum, [x], [mx.array(1)]),
+                                  lambda x: mx.jvp(mx.sum, [x], [x])])
+def test_integers_have_no_derivatives(call):
+    with pytest.raises(ValueError, match="by an array of int32.*stop_gradient"):
+        call(mx.array([1, 2]))
+
+
 def test_rules_of_ones_own():
     @mx.custom_function
     def fun(x, y):
@@ -209,6 +225,18 @@ def test_compiled_functions_have_state():
     assert [step(mx.array(2)).item() for _ in range(3)] == [20, 40, 60]
     state["fixed"] = mx.array(1)
     assert step(mx.array(2)).item() == 8 and state["count"].item() == 8 and state["fixed"].item() == 1
+
+
+def test_what_a_compiled_function_leaves_in_its_inputs():
+    state = {"rate": mx.array(2.0)}
+
+    def fun(x):
+        if "first" not in state:
+            state["first"] = x * 0 + 5
+        return x * state["rate"]
+
+    step = mx.compile(fun, inputs=state)
+    assert [step(mx.array(1.0)).item(), step(mx.array(3.0)).item(), state["first"].item()] == [2.0, 6.0, 5.0]
 
 
 def test_derivatives_and_batches_go_through_compiled_functions():

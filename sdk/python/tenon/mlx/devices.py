@@ -11,7 +11,7 @@ import platform
 import threading
 
 from .. import _core
-from .table import _STREAM, put
+from .table import _ON_GPU, _STREAM, put
 
 CPU = "cpu-blas"  # the backend that mx.cpu stands for
 
@@ -402,8 +402,14 @@ def stop_capture():
     """There is nothing to capture."""
 
 
+def _is_on_gpu():
+    """Whether this thread's operations are applied on a GPU."""
+    name = _core.current_device()
+    return device_count(gpu) > 0 if name is None else not name.startswith(CPU)
+
+
 open_beside()
-_STREAM[0] = on
+_STREAM[0], _ON_GPU[0] = on, _is_on_gpu
 for _value in (DeviceType, Device, Stream, ThreadLocalStream, StreamContext, device_count, is_available, default_device,
                set_default_device, default_stream, set_default_stream, new_stream, new_thread_unsafe_stream,
                new_thread_local_stream, clear_streams, stream, synchronize, device_info, get_active_memory, get_peak_memory,

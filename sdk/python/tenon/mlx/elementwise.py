@@ -8,7 +8,7 @@ from .._core import Array
 from .._dtypes import dtypes
 from .array import add_operators
 from .convert import as_array, astype, convert, inexact, operands, tenon_dtype
-from .table import array, base, function, on_stream, put, unwrapped, wrap
+from .table import array, base, function, guarded, on_stream, put, unwrapped, wrap
 
 # name=alias: of these dtypes; `float`: integers become float32 first, `same`: the dtype stays, `truth`: bools.
 _UNARY = """
@@ -230,7 +230,7 @@ def _add_binary(names, apply):
 
 
 for _names, _apply in BINARY.items():
-    _add_binary(_names, _apply)
+    _add_binary(_names, guarded(_apply))
 add_operators(_BY_NAME)
 
 

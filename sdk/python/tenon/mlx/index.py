@@ -4,7 +4,7 @@
 from .. import _core, _index
 from .._core import Array
 from .convert import astype, convert, operand
-from .table import array, base, put, unwrapped, wrap
+from .table import array, base, check_inputs, put, unwrapped, wrap
 
 
 def _part(item, is_alone):
@@ -106,11 +106,24 @@ def _by_mask(x, mask, value):
     if value.ndim == 0 or mask.ndim == x.ndim == value.ndim and value.shape == x.shape:
         wide = base.reshape(mask, [*mask.shape, *[1] * (x.ndim - mask.ndim)])
         return base.where(base.broadcast_to(wide, list(x.shape)), base.broadcast_to(value, list(x.shape)), x)
-    return _index.update(x, mask, value)
+    return _by_count(x, mask, value) if _core.is_tracing() else _index.update(x, mask, value)
+
+
+def _by_count(x, mask, value):
+    """As _by_mask where the number of true elements is not known: the k-th one takes row k of `value`."""
+    rest = list(x.shape[mask.ndim:])
+    if value.ndim <= len(rest):
+        value = base.broadcast_to(base.expand_dims(value, 0), [mask.size, *rest])
+    flat = base.reshape(mask, [mask.size])
+    place = base.subtract(base.cumsum(astype(flat, convert(0).dtype), 0), convert(1))
+    rows = base.take(value, base.clip(place, 0.0, float(max(value.shape[0] - 1, 0))), 0)
+    kept = base.where(base.reshape(flat, [mask.size, *[1] * len(rest)]), rows, base.reshape(x, [mask.size, *rest]))
+    return base.reshape(kept, list(x.shape))
 
 
 def changed(x, where, value, mode="set"):
     """x with the elements at an index set to a value, or combined with it; the dtype stays."""
+    check_inputs((x,))
     where = parts_of(where)
     value = astype(operand(unwrapped(value), x.dtype), x.dtype)
     _check(x, where)

@@ -9,9 +9,11 @@ operators of tenon; the table takes mlx's arrays apart, wraps results, and takes
 """
 
 import functools
+import os
 
 from .. import _core
 from .._core import Array
+from .._dtypes import dtypes
 
 NAMES = {}  # of mlx.core
 MODULES = {name: {} for name in ("random", "linalg", "fft", "fast", "metal", "cuda", "distributed")}
@@ -47,11 +49,42 @@ class array(_core.Held):
 _new = array.__new__
 
 
-def wrap(x):
+def _wrap(x):
     """An array of mlx of one of tenon."""
     made = _new(array)
     made._x = x
     return made
+
+
+def _wrap_checked(x):
+    """As _wrap where there may be a GPU: MLX has no operations of float64 there."""
+    if x.dtype is _FLOAT64 and _ON_GPU[0]():
+        raise ValueError("float64 is not supported on the GPU")
+    return _wrap(x)
+
+
+def check_inputs(values):
+    """Raises where arrays of float64 would be read on a GPU."""
+    for x in values:
+        if type(x) is Array and x.dtype is _FLOAT64 and _ON_GPU[0]():
+            raise ValueError("float64 is not supported on the GPU")
+
+
+def guarded(apply):
+    """A function of two arrays of tenon that checks them where there may be a GPU."""
+
+    def checked(x, y):
+        check_inputs((x,))
+        return apply(x, y)
+
+    return checked if _MAY_HAVE_GPU else apply
+
+
+_FLOAT64 = dtypes["float64"]
+_ON_GPU = [bool]  # whether this thread's operations are applied on one: devices.py sets it
+_named = [name.strip().partition(":")[0] for name in os.environ.get("TENON_BACKEND", "").split(",")]
+_MAY_HAVE_GPU = not set(_named) <= {"cpu-blas", "null"}
+wrap = _wrap_checked if _MAY_HAVE_GPU else _wrap
 
 
 def wrapped(value):
@@ -106,6 +139,8 @@ def _call_of(body, name):
         args = [a._x if type(a) is array else unwrapped(a) for a in args]
         if named:
             named = {key: unwrapped(value) for key, value in named.items()}
+        if _MAY_HAVE_GPU:
+            check_inputs(args)
         try:
             result = body(*args, **named)
         except TypeError as error:
