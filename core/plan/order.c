@@ -261,8 +261,11 @@ tn_status plan_order(struct plan_work *work, struct plan *plan)
     if (work->num_ops == 0)
         return TN_OK;
     struct sorter s = {.work = work, .plan = plan};
-    if (work->num_devices == 1 && !has_breaks(work))
-        return add_segment(&s, 0, 0, 0, work->num_ops);
+    if (work->num_devices == 1 && !has_breaks(work)) {
+        if (!has_effects(work))
+            ordered = plan_advance(work);
+        return ordered == TN_OK ? add_segment(&s, 0, 0, 0, work->num_ops) : ordered;
+    }
     tn_status status = sorter_init(&s);
     if (status == TN_OK)
         status = sort(&s);

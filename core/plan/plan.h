@@ -158,6 +158,8 @@ void plan_renumber(struct plan_work *work);
 // On devices with TN_DEVICE_GROUPS: moves kernels that read one value first next to each
 // other (neighbours.c).
 tn_status plan_gather(struct plan_work *work);
+// On one device, without effects: moves up what releases memory.
+tn_status plan_advance(struct plan_work *work);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);
 tn_status plan_compile(struct plan_work *work, struct plan *plan);
 

@@ -188,6 +188,49 @@ Test(vulkan_products, dtypes_have_features_of_their_own)
     }
 }
 
+// Gradients of weights: parts for nearly all places of a large device, of which the last
+// may have fewer terms where the kernel can tell.
+Test(vulkan_products, long_products_have_parts_that_fill_the_device)
+{
+    static const struct {
+        tn_dtype dtype;
+        int64_t m, k, n, offset;
+        uint32_t parts, terms, last; // 0: as many as the others
+        const char *name;
+    } wanted[] = {
+        {TN_F32, 384, 16384, 384, 0, 28, 592, 400, "matmul_wide_64x128"},
+        {TN_F32, 384, 16384, 1536, 0, 7, 2352, 2272, "matmul_wide_64x128"},
+        {TN_F32, 384, 16384, 384, 1, 16, 1024, 0, "matmul_f32_128"},
+        {TN_F32, 384, 4092, 384, 0, 1, 4092, 0, "matmul_wide_32x32"},
+        {TN_BF16, 384, 16384, 384, 0, 28, 592, 400, "matmul_matrix_bf16_128_parts"},
+        {TN_BF16, 384, 16384, 1536, 0, 7, 2352, 2272, "matmul_matrix_bf16_128_parts"},
+    };
+    const tn_vulkan_limits limits = {.struct_size = sizeof(limits),
+                                     .features = features[SUBGROUPS],
+                                     .max_invocations = 1024,
+                                     .max_shared = 49152,
+                                     .subgroup_size = 32};
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        tn_value in[2] = {
+            {.layout = matrices(wanted[i].dtype, 1, wanted[i].m, wanted[i].k)},
+            {.layout = matrices(wanted[i].dtype, 1, wanted[i].k, wanted[i].n)}};
+        tn_value out = {.layout = matrices(wanted[i].dtype, 1, wanted[i].m, wanted[i].n)};
+        in[0].layout.offset = wanted[i].offset;
+        const tn_step step = {.num_inputs = 2,
+                              .num_outputs = 1,
+                              .inputs = in,
+                              .outputs = &out,
+                              .value_size = sizeof(tn_value)};
+        struct product p = product_describe(&in[0].layout, &in[1].layout);
+        struct tiling tiling;
+        uint32_t parts = product_in_parts(&limits, &step, &p, &tiling);
+        cr_assert(eq(u32, parts, wanted[i].parts), "row %zu", i);
+        cr_assert(eq(u64, p.terms, wanted[i].terms), "row %zu", i);
+        cr_assert(eq(u32, p.extent[MAX_BATCH_AXES - 1], wanted[i].last), "row %zu", i);
+        cr_assert(eq(str, (char *)tiling.name, (char *)wanted[i].name), "row %zu", i);
+    }
+}
+
 // Units of subgroups are for subgroups of 32 alone, and tiles for devices that have their
 // shared memory: what lacks either is given what the device without them would run.
 Test(vulkan_products, poorer_devices_get_the_next_best_kernel)

@@ -318,7 +318,7 @@ void main()
     begin_sums(column, own_column);
     if (k_begin < k_end)
         load_slice(row, column, k_begin);
-    for (uint k = k_begin; k < k_end; k += DEPTH) {
+    [[dont_unroll]] for (uint k = k_begin; k < k_end; k += DEPTH) {
         keep_slice();
         barrier();
         if (k + DEPTH < k_end)

@@ -7,14 +7,16 @@
 #include <tenon/checked.h>
 #include "../reduce/plan_reduce.h"
 
-#define GROUP 256            // invocations of a workgroup
-#define POOL 4096            // elements of bands in shared memory
-#define MOST_OWN 8           // channels of the gradient of an invocation
-#define MOST_RUN 5           // pixels of a run
-#define MOST_WIDTH 8         // of filters: their sums are in registers
-#define MOST_SPAN 32         // pixels of x that a run reads in a line
-#define MOST_JOBS 128        // so that two invocations or more share each
-#define MOST_CHANNELS 32     // more are a product of matrices
+#define GROUP 256        // invocations of a workgroup
+#define POOL 4096        // elements of bands in shared memory
+#define MOST_OWN 8       // channels of the gradient of an invocation
+#define MOST_RUN 5       // pixels of a run
+#define MOST_WIDTH 8     // of filters: their sums are in registers
+#define MOST_SPAN 32     // pixels of x that a run reads in a line
+#define MOST_JOBS 128    // so that two invocations or more share each
+#define MOST_CHANNELS 32 // more are a product of matrices
+#define IMAGE_CHANNELS 3 // of images, with more on the other side: rows of 27 terms
+#define MOST_OF_IMAGES 128
 #define MOST_REACH (1 << 24) // of extents, strides, paddings and dilations
 #define MOST_PARTS 512
 #define FEW_RUN 4        // pixels of an invocation of conv2d_few.comp
@@ -34,10 +36,16 @@ static uint64_t few_band_size(const struct conv *c, int64_t lines)
                       read * c->width * c->channels);
 }
 
-static bool few_fits(const struct conv *c, tn_dtype dtype)
+static bool has_few_channels(const struct conv *c, enum conv_op op)
 {
-    bool small = c->groups == 1 && c->channels <= MOST_CHANNELS &&
-                 c->out_channels <= MOST_CHANNELS && c->kernel[1] <= MOST_WIDTH &&
+    if (c->channels <= IMAGE_CHANNELS && op != CONV_INPUT)
+        return c->out_channels <= MOST_OF_IMAGES;
+    return c->channels <= MOST_CHANNELS && c->out_channels <= MOST_CHANNELS;
+}
+
+static bool few_fits(const struct conv *c, enum conv_op op, tn_dtype dtype)
+{
+    bool small = c->groups == 1 && has_few_channels(c, op) && c->kernel[1] <= MOST_WIDTH &&
                  c->height < MOST_REACH && c->width < MOST_REACH;
     for (int i = 0; i < 2; i++)
         small = small && c->stride[i] < MOST_REACH && c->pad[i] < MOST_REACH &&
@@ -49,8 +57,8 @@ static bool few_fits(const struct conv *c, tn_dtype dtype)
 // By shapes alone, as scratch memory is sized before a device is known.
 static bool few_weight_fits(const struct conv *c, tn_dtype dtype)
 {
-    return few_fits(c, dtype) && c->kernel[0] <= MOST_JOBS && c->out_width <= POOL &&
-           c->width <= POOL && few_band_size(c, 1) <= POOL;
+    return few_fits(c, CONV_WEIGHT, dtype) && c->kernel[0] <= MOST_JOBS &&
+           c->out_width <= POOL && c->width <= POOL && few_band_size(c, 1) <= POOL;
 }
 
 static struct conv_few few_weight_describe(const struct conv *c)
@@ -178,7 +186,7 @@ static tn_status few_forward_plan(const tn_vulkan_plan *plan, const struct conv 
 {
     tn_dtype dtype = tn_step_output(plan->step, 0)->layout.dtype;
     bool is_input = op == CONV_INPUT;
-    if (!few_fits(given, dtype) || plan->limits->max_invocations < GROUP ||
+    if (!few_fits(given, op, dtype) || plan->limits->max_invocations < GROUP ||
         (is_input && (given->stride[0] != 1 || given->stride[1] != 1)))
         return TN_OK;
     const struct conv c = is_input ? few_turned(given) : *given;

@@ -11,7 +11,6 @@
 #define ALIGNMENT 8           // elements of a half that are read at once
 #define MOST_STRIDE 4         // of phases
 #define MOST_REACH (1 << 24)  // of extents, strides, paddings and dilations
-#define WHOLE_TERMS 32        // of the longest slice
 #define MOST_PARTS 16         // of the terms
 #define MOST_WEIGHT_PARTS 128 // of pixels
 #define ENOUGH_TILES 128      // a large device has work for all its processors
@@ -31,7 +30,7 @@ struct conv_product {
 static const struct conv_tile {
     const char *name;
     uint32_t rows, columns, shared;
-} matrix_tiles[] = {{"128x64", 128, 64, 15360}, {"64x64", 64, 64, 10240}};
+} matrix_tiles[] = {{"128x64", 128, 64, 27648}, {"64x64", 64, 64, 18432}};
 #define SMALLEST_TILE (&matrix_tiles[sizeof(matrix_tiles) / sizeof(matrix_tiles[0]) - 1])
 
 static uint64_t greatest_divisor(uint64_t a, uint64_t b)
@@ -186,14 +185,21 @@ static bool tiles_choose(const tn_vulkan_plan *plan, tn_dtype dtype,
     return true;
 }
 
+// Of the longest slice.
+static uint64_t whole_terms(tn_dtype dtype)
+{
+    return tiles_half(dtype) ? 64 : 32;
+}
+
 static void tiles_push(struct kernel_launch *launch, const struct conv *c, enum conv_op op,
-                       const int64_t offsets[4], uint64_t parts, uint64_t terms)
+                       const int64_t offsets[4], uint64_t parts, uint64_t terms,
+                       uint64_t whole)
 {
     for (int i = 0; i < 4; i++)
         kernel_push(launch, i == 3 && parts > 1 ? 0 : (uint64_t)offsets[i]);
     conv_push(launch, c);
     kernel_push(launch, parts);
-    kernel_push(launch, ceil_div(ceil_div(terms, parts), WHOLE_TERMS) * WHOLE_TERMS);
+    kernel_push(launch, ceil_div(ceil_div(terms, parts), whole) * whole);
     kernel_push_divisor(launch,
                         (uint64_t)(op == CONV_INPUT ? c->out_channels : c->channels));
     kernel_push_divisor(launch, (uint64_t)c->out_width);
@@ -230,7 +236,7 @@ tn_status conv_tiles_plan(const tn_vulkan_plan *plan, const struct conv *c, enum
     kernel_spec(&launch, op);
     kernel_spec(&launch, has_bias);
     kernel_spec(&launch, conv_is_pointwise(c));
-    kernel_spec(&launch, inner % (WHOLE_TERMS) == 0);
+    kernel_spec(&launch, (uint64_t)inner % whole_terms(dtype) == 0);
     kernel_spec(&launch, e.phases);
     for (uint32_t i = 0; i < 3; i++)
         kernel_bind(&launch, tn_vulkan_input(i < plan->step->num_inputs ? i : 0));
@@ -238,7 +244,7 @@ tn_status conv_tiles_plan(const tn_vulkan_plan *plan, const struct conv *c, enum
     kernel_bind(&launch, parts > 1 ? tn_vulkan_scratch(0, n * parts * sizeof(float),
                                                        TN_VULKAN_WRITES)
                                    : tn_vulkan_output(0));
-    tiles_push(&launch, c, op, offsets, parts, e.terms);
+    tiles_push(&launch, c, op, offsets, parts, e.terms, whole_terms(dtype));
     tn_status status = kernel_launch(plan, &launch);
     *out_done = status == TN_OK;
     return status == TN_OK && parts > 1 ? vk_plan_sum_parts(plan, n, (uint32_t)parts)

@@ -40,6 +40,17 @@ uvec2 first_tile()
     return gl_WorkGroupID.xy;
 }
 
+// Terms of a product. HAS_PARTS: where products are parts of one product's terms, the last one
+// may have fewer, which stand behind the extents of the axes.
+uint terms_of(uint batch)
+{
+#ifdef HAS_PARTS
+    if (NUM_BATCH < 6u && args.extent[5] != 0u && batch + 1u == args.num_batches)
+        return args.extent[5];
+#endif
+    return args.terms;
+}
+
 // One tile for each workgroup. Where the device's grid is smaller than the product's,
 // workgroups take further tiles.
 void main()
@@ -52,7 +63,7 @@ void main()
         do {
             uint x = first.x;
             do {
-                multiply(y, x, args.rows, args.columns, 0u, args.terms);
+                multiply(y, x, args.rows, args.columns, 0u, terms_of(batch));
                 x += STEP_X;
             } while (STEP_X != 0u && x * TILE_COLUMNS < args.columns);
             y += STEP_Y;

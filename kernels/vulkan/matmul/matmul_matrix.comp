@@ -8,9 +8,9 @@
 // A workgroup of four subgroups computes a tile of TILE x TILE, each of them a quarter, from slices
 // of DEPTH terms in shared memory. The next slice travels to registers meanwhile.
 //
-// Without STAGED, matrices are stored as they are: rows of the result begin at multiples of eight
-// elements, and its extents are multiples of a matrix's. With it a loop stores them by element, as
-// OUT. With OF_PARTS they are stored as they are, in f32: sums of a part of the terms.
+// Without STAGED, the result is stored sixteen bytes at a time: its rows begin at multiples of eight
+// elements, and its extents are multiples of a matrix's. With it a loop stores by element, as OUT.
+// With OF_PARTS f32 is stored, sixteen bytes at a time: sums of a part of the terms.
 #include "program/types.glsl"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -19,6 +19,9 @@
 #extension GL_EXT_bfloat16 : require
 #else
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#endif
+#ifndef DEPTH
+#define DEPTH 32
 #endif
 layout(local_size_x = 128) in; // four subgroups of 32
 layout(constant_id = 0) const uint NUM_BATCH = 0; // axes of batches
@@ -52,13 +55,12 @@ layout(push_constant) uniform Args {
 uint a_start, b_start, out_start;
 
 #define GROUP 128u
-#define DEPTH 32u
-#define QUARTER (TILE / 2)            // rows and columns of a subgroup
-#define PARTS (QUARTER / 16)          // matrices along each
+#define QUARTER (TILE / 2)               // rows and columns of a subgroup
+#define PARTS (QUARTER / 16)             // matrices along each
 #define LOADS (TILE * DEPTH / 8 / GROUP) // of an invocation, for a slice of an operand
 // Lines of eight elements of a slice: along the terms, or along the tile. One more spreads them over
 // the banks.
-#define ALONG_K (DEPTH / 8u + 1u)
+#define ALONG_K (DEPTH / 8 + 1)
 #define ALONG_TILE (TILE / 8 + 1)
 #define SLICE (TILE * ALONG_K) // the larger of the two shapes
 #define PITCH (QUARTER / 4 + 1) // vectors of a row of the result in shared memory
@@ -84,7 +86,7 @@ uvec2 loaded_position(uint part, uint along_k)
             next[i] = source.d[((first) + at.x * (pitch)) / 8u + at.y];                            \
     }
 
-void load_slices(uint row, uint column, uint k, bool is_inside)
+void load_slices(uint row, uint column, uint k, uint k_end, bool is_inside)
 {
     uint a = a_start + row * args.a_row + k * args.a_k, a_pitch = args.a_row;
     if (A_ALONG_K == 0u)
@@ -97,7 +99,7 @@ void load_slices(uint row, uint column, uint k, bool is_inside)
         LOAD_LINES(next_b, b_source, B_ALONG_K, b, b_pitch, TILE + DEPTH, TILE + DEPTH)
         return;
     }
-    uint rows = args.rows - row, columns = args.columns - column, terms = args.terms - k;
+    uint rows = args.rows - row, columns = args.columns - column, terms = k_end - k;
     LOAD_LINES(next_a, a_source, A_ALONG_K, a, a_pitch, A_ALONG_K != 0u ? rows : terms,
                A_ALONG_K != 0u ? terms : rows)
     LOAD_LINES(next_b, b_source, B_ALONG_K, b, b_pitch, B_ALONG_K != 0u ? columns : terms,
@@ -109,6 +111,8 @@ void keep_slices()
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {
         uvec2 a = loaded_position(i, A_ALONG_K);
         slices[a.x * (A_ALONG_K != 0u ? ALONG_K : ALONG_TILE) + a.y] = next_a[i];
+    }
+    [[unroll]] for (uint i = 0u; i < LOADS; i++) {
         uvec2 b = loaded_position(i, B_ALONG_K);
         slices[SLICE + b.x * (B_ALONG_K != 0u ? ALONG_K : ALONG_TILE) + b.y] = next_b[i];
     }
@@ -183,25 +187,40 @@ void store_quarter(uint first_row, uint first_column)
 #else
 #ifdef OF_PARTS
 #define RESULT SUMS
-#define LINE 4u
+#define EACH 4u // elements of a vector
 #else
 #define RESULT coopmat<ELEMENT, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
-#define LINE 8u
+#define EACH 8u
 #endif
+#define LINE (QUARTER / EACH)
+// Sixteen rows of each subgroup at a time go through shared memory, so that neighbouring
+// invocations store neighbouring vectors.
 void store_quarter(uint first_row, uint first_column)
 {
-    [[unroll]] for (uint i = 0u; i < PARTS; i++)
+    uint own = gl_SubgroupID * 16u * (LINE + 1u);
+    [[unroll]] for (uint i = 0u; i < PARTS; i++) {
         [[unroll]] for (uint j = 0u; j < PARTS; j++) {
-            uint row = first_row + i * 16u, column = first_column + j * 16u;
 #if defined IS_BF16 && !defined OF_PARTS // NVIDIA's conversion cuts: what it gets is rounded
             [[unroll]] for (uint e = 0u; e < sums[i][j].length(); e++)
                 sums[i][j][e] = FROM_bf16(TO_bf16(sums[i][j][e]));
 #endif
-            if (row < args.rows && column < args.columns)
-                coopMatStore(RESULT(sums[i][j]), result.d,
-                             (out_start + row * args.columns + column) / LINE,
-                             args.columns / LINE, gl_CooperativeMatrixLayoutRowMajor);
+            coopMatStore(RESULT(sums[i][j]), slices, own + j * (16u / EACH), LINE + 1u,
+                         gl_CooperativeMatrixLayoutRowMajor);
         }
+        subgroupBarrier();
+        [[unroll]] for (uint k = 0u; k < 16u * LINE / 32u; k++) {
+            uint at = gl_SubgroupInvocationID + k * 32u, y = at / LINE, x = at % LINE;
+            uint row = first_row + i * 16u + y, column = first_column + x * EACH;
+            uvec4 value = slices[own + y * (LINE + 1u) + x];
+            if (row < args.rows && column < args.columns)
+#ifdef OF_PARTS
+                result.d[(out_start + row * args.columns + column) / EACH] = uintBitsToFloat(value);
+#else
+                result.d[(out_start + row * args.columns + column) / EACH] = value;
+#endif
+        }
+        subgroupBarrier();
+    }
 }
 #endif
 
@@ -213,16 +232,17 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
     [[unroll]] for (uint i = 0u; i < PARTS; i++)
         [[unroll]] for (uint j = 0u; j < PARTS; j++)
             sums[i][j] = SUMS(0.0);
-    load_slices(row, column, k_begin, is_inside && k_begin + DEPTH <= k_end);
-    for (uint k = k_begin; k < k_end; k += DEPTH) {
+    load_slices(row, column, k_begin, k_end, is_inside && k_begin + DEPTH <= k_end);
+    [[dont_unroll]] for (uint k = k_begin; k < k_end; k += DEPTH) {
         keep_slices();
         barrier();
         if (k + DEPTH < k_end)
-            load_slices(row, column, k + DEPTH, is_inside && k + 2u * DEPTH <= k_end);
+            load_slices(row, column, k + DEPTH, k_end, is_inside && k + 2u * DEPTH <= k_end);
         multiply_slices(own.x, own.y);
         barrier();
     }
     store_quarter(row + own.x, column + own.y);
 }
+#define HAS_PARTS
 #define PANEL 8u
 #include "matmul_grid.glsl"

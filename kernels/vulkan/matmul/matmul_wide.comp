@@ -69,6 +69,7 @@ void store(uint row, uint column, vec4 value)
     a_from += DEPTH * args.a_k / 4u;
 #include "matmul_wide.glsl"
 
+#define HAS_PARTS
 #define TILE_ROWS ROWS
 #define TILE_COLUMNS COLUMNS
 #include "matmul_grid.glsl"

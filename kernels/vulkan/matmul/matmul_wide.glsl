@@ -73,7 +73,9 @@ uvec2 vector_step(bool along_k, uint width)
 void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_begin,
               uint k_end)
 {
-    uint x = gl_LocalInvocationIndex % X_LANES, y = gl_LocalInvocationIndex / X_LANES;
+    // A subgroup of 32 has 8 x 4 blocks side by side: of an operand it reads 128 bytes at most.
+    uint lane = gl_LocalInvocationIndex % 32u, block = gl_LocalInvocationIndex / 32u;
+    uint x = block % (X_LANES / 8) * 8u + lane % 8u, y = block / (X_LANES / 8) * 4u + lane / 8u;
     uint first_row = tile_row * ROWS, first_column = tile_column * COLUMNS;
     bool a_along = A_ALONG_K != 0u, b_along = B_ALONG_K != 0u;
     uvec2 a_first = first_vector(a_along, ROWS), a_step = vector_step(a_along, ROWS);
@@ -86,7 +88,7 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
             sum[i][j] = vec4(0);
     // Double buffering: the next slice is loaded while the current one is multiplied.
     uint slice = 0u;
-    for (uint k = k_begin;; k += DEPTH) {
+    [[dont_unroll]] for (uint k = k_begin;; k += DEPTH) {
         bool has_next = k < k_end;
         if (has_next) {
             A_LOAD

@@ -36,11 +36,12 @@ bool product_b_along_k(const struct product *p);
 struct tiling {
     char name[VARIANT_NAME]; // of the variant: "matmul_f32_64"
     uint32_t rows, columns;
-    bool in_parts;  // matmul_matrix.comp may take the terms in parts
-    bool takes_any; // several products share a launch (matmul_products.comp)
-    bool b_along_k; // the kernel's B_ALONG_K
-    bool is_whole;  // never in parts
-    bool is_turned; // of the operands turned round, the right one first
+    bool in_parts;   // matmul_matrix.comp may take the terms in parts
+    bool takes_rest; // the last part may have fewer terms (terms_of in matmul_grid.glsl)
+    bool takes_any;  // several products share a launch (matmul_products.comp)
+    bool b_along_k;  // the kernel's B_ALONG_K
+    bool is_whole;   // never in parts
+    bool is_turned;  // of the operands turned round, the right one first
 };
 
 // A tile of products of f32 that are read four elements at a time (matmul_wide.glsl).

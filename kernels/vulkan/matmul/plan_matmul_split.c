@@ -22,35 +22,61 @@ static const struct tiles of_f32 = {32, 128, 512, 1024, 4096, 2},
                           of_halves = {64, 64, 256, 256, 1024, 4};
 
 // Products of many terms and much work get the largest tile that they fill, and so many
-// parts that a large device has work. On an H100, of f32: 64x8192x8192 takes 238 us, 443 in
-// 2 parts of tiles that are half empty; 384x16384x384 166, 300; 384x16384x1536 625, 911;
-// 32x4096x4096 49, 57. Of f16: 384x16384x1536 takes 140 us, 194 in tiles of 64 x 64.
-#define LONG_TILE 128
+// parts that nearly all places for workgroups of a large device are taken, once or several
+// times: gradients of weights. On an H200, of f32, in powers of 2 that were at least 256
+// workgroups: 384x16384x384 takes 136 us, 384x16384x1536 503; before, in tiles of 128x128,
+// 195 and 660.
 #define LONG_TERMS 4096
 #define LONG_WORK (UINT64_C(1) << 29)
-#define LONG_TILES 64
 #define LONG_PARTS 32
-#define LONG_PART 512 // terms
+#define LONG_PART 512  // terms
+#define LONG_STEP 16   // terms of parts are multiples
+#define WELL_FILLED 95 // percent of the places
 
-static uint64_t count_long_parts(const struct product *p)
+// Tiles for at least so many rows, and workgroups with them that run at once on a device of
+// 132 processors.
+struct long_tile {
+    uint32_t rows, columns, places;
+};
+static const struct long_tile long_f32 = {64, 128, 528}, long_few = {32, 64, 264},
+                              long_halves = {128, 128, 264};
+
+// Of each part but the last one, which may have fewer.
+static uint64_t part_terms(uint64_t terms, uint64_t parts)
 {
-    uint32_t rows = p->rows < 64 ? 32 : p->rows < 128 ? 64 : 128;
-    uint32_t columns = rows == 32 ? 64 : 128;
-    uint64_t tiles = ceil_div(p->rows, rows) * ceil_div(p->columns, columns), parts = 1;
-    if (p->terms < LONG_TERMS || p->rows < 32 || p->columns < columns ||
-        tiles > LONG_TILES ||
+    return terms % parts == 0 ? terms / parts
+                              : ceil_div(ceil_div(terms, parts), LONG_STEP) * LONG_STEP;
+}
+
+static uint64_t count_long_parts(const struct product *p, bool is_half)
+{
+    const struct long_tile *t = is_half        ? &long_halves
+                                : p->rows < 64 ? &long_few
+                                               : &long_f32;
+    uint64_t tiles = ceil_div(p->rows, t->rows) * ceil_div(p->columns, t->columns),
+             best = 1;
+    uint64_t most_filled = 0;
+    if (p->terms < LONG_TERMS || p->rows < t->rows || p->columns < t->columns ||
+        2 * tiles > t->places ||
         tn_saturated_multiply(p->rows * p->columns, p->terms) < LONG_WORK)
         return 1;
-    while (parts < LONG_PARTS && tiles * parts < 256 &&
-           p->terms % (2 * parts * LONG_PART) == 0)
-        parts *= 2;
-    return parts;
+    for (uint64_t parts = 2; parts <= LONG_PARTS && parts * LONG_PART <= p->terms;
+         parts++) {
+        uint64_t rounds = ceil_div(tiles * parts, t->places);
+        uint64_t filled = 100 * tiles * parts / (rounds * t->places);
+        bool has_last = part_terms(p->terms, parts) * (parts - 1) < p->terms;
+        if (filled > most_filled && most_filled < WELL_FILLED && has_last) {
+            most_filled = filled;
+            best = parts;
+        }
+    }
+    return best;
 }
 
 // Halves have one such tile.
 static bool fills_long_tile(const struct product *p)
 {
-    return p->rows >= LONG_TILE && p->columns >= LONG_TILE;
+    return p->rows >= long_halves.rows && p->columns >= long_halves.columns;
 }
 
 // The parts, by shapes alone, as scratch memory is sized before a device is known; 1: the
@@ -66,7 +92,7 @@ static uint32_t count_parts(const tn_layout *a, const struct product *p)
                               ceil_div(p->rows, 8) * ceil_div(p->columns, 8) > LEAST_BLOCKS;
     if (!fits || p->num_axes > 0 || p->batches != 1 || p->rows <= PRODUCT_FEW_ROWS)
         return 1; // few rows: workgroups have strips of columns
-    uint64_t long_parts = is_half && !fills_long_tile(p) ? 1 : count_long_parts(p);
+    uint64_t long_parts = is_half && !fills_long_tile(p) ? 1 : count_long_parts(p, is_half);
     if (long_parts > 1)
         return (uint32_t)long_parts;
     uint64_t most = tiles < t->few                                 ? MOST_PARTS
@@ -78,9 +104,13 @@ static uint32_t count_parts(const tn_layout *a, const struct product *p)
     return (uint32_t)parts;
 }
 
+// Parts of as many terms, or with a last one of fewer, which stand behind the extents.
 static void split(struct product *p, uint32_t parts)
 {
-    uint32_t terms = (uint32_t)(p->terms / parts);
+    uint32_t terms = (uint32_t)part_terms(p->terms, parts);
+    if (p->terms % parts != 0)
+        p->extent[MAX_BATCH_AXES - 1] =
+            (uint32_t)(p->terms - (uint64_t)(parts - 1) * terms);
     p->terms = terms;
     p->batches = parts;
     p->num_axes = 1;
@@ -100,12 +130,19 @@ uint32_t product_in_parts(const tn_vulkan_limits *limits, const tn_step *step,
         return 1;
     split(&in_parts, parts);
     if (tiling->in_parts) {
-        bool is_long = fills_long_tile(p) && count_long_parts(p) > 1;
-        tiling->rows = tiling->columns = is_long ? LONG_TILE : of_halves.tile;
+        bool is_long = fills_long_tile(p) && count_long_parts(p, true) > 1;
+        tiling->rows = tiling->columns = is_long ? long_halves.rows : of_halves.tile;
         snprintf(tiling->name, sizeof(tiling->name), "matmul_matrix_%s_%u_parts",
                  dtype_glsl(a->dtype), tiling->rows);
     } else {
         *tiling = product_tiling(limits, step, &in_parts);
+        for (; !tiling->takes_rest && p->terms % parts != 0; parts--)
+            ;
+        if (in_parts.batches != parts) {
+            in_parts = *p;
+            split(&in_parts, parts);
+            *tiling = product_tiling(limits, step, &in_parts);
+        }
     }
     *p = in_parts;
     return parts;

@@ -108,7 +108,7 @@ DECOMPOSE(polynomial_decay)
     return status ? status
                   : schedule(build, rule,
                              "step -> end + (init - end) * "
-                             "(1 - min(step, steps) / steps) ** power",
+                             "((steps - min(step, steps)) / steps) ** power",
                              tn_attrs("init", attrs->init, "end", attrs->end, "power",
                                       attrs->rate, "steps", (double)attrs->steps),
                              outputs);

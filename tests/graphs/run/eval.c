@@ -171,6 +171,30 @@ Test(eval, the_peak_is_the_most_in_use_at_once)
     cr_assert(eq(u64, stats_of(runtime).buffer_peak, peak));
 }
 
+// Each link of the chain is read by the next one and by a sum. In the order of the outputs
+// all sums come last, and with them the links would live until then.
+Test(eval, what_reads_large_memory_last_does_not_wait)
+{
+    enum { LINKS = 8, ONE = 2 << 20, OTHERS = 2 << 20 }; // bytes
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *w = ramp(s, 256, 256, 0, 1e-6f), *link = ramp(s, 2048, 256, 0, 1e-6f);
+    tn_array *sums[LINKS];
+    must(s, tn_eval(s, w, link));
+    tn_array *last = link, *links[LINKS];
+    for (int i = 0; i < LINKS; i++)
+        last = links[i] = bin(s, "matmul", last, w);
+    for (int i = 0; i < LINKS; i++)
+        sums[i] = un(s, "sum", links[i]);
+    tn_array *first = un(s, "max", last);
+    must(s, tn_eval(s, first, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6],
+                    sums[7]));
+    cr_assert(lt(u64, stats_of(runtime).buffer_peak, 4 * ONE + OTHERS));
+    float value;
+    must(s, tn_read(s, sums[0], &value, sizeof(value)));
+    cr_assert(value > 0);
+    tn_scope_close(s);
+}
+
 Test(eval, arrays_without_elements_evaluate)
 {
     tn_scope *s = tn_scope_open(runtime);

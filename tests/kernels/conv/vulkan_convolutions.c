@@ -201,12 +201,13 @@ static const struct convolution of_channels[] = {
     {40, {12, 12}, 36, 36, {5, 5}, {1, 3}, {1, 1}, {1, 1}, 36},
 };
 
-// Few channels on both sides: bands of lines, whose last is shorter, runs of each length,
-// and filters that reach beyond x.
+// Few channels on both sides, or an image's on one: bands of lines, whose last is shorter,
+// runs of each length, and filters that reach beyond x.
 static const struct convolution of_few[] = {
     {2, {31, 37}, 5, 11, {3, 4}, {2, 1}, {1, 3}, {1, 2}, 1},
     {1, {2, 23}, 2, 1, {4, 1}, {3, 1}, {5, 0}, {1, 1}, 1},
     {0, {4, 4}, 3, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+    {2, {9, 11}, 3, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}, // an image's
     {3, {28, 28}, 1, 6, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1},
     {2, {14, 14}, 6, 16, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1},
     {1, {9, 7}, 3, 20, {3, 8}, {1, 2}, {0, 4}, {2, 1}, 1},

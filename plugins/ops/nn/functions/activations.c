@@ -14,8 +14,6 @@ static const tn_input_info activation_input[] = {{"x", "the array", 0, TN_FLOAT_
       "1.0507009873554805 * "                                                              \
       "(x > 0 ? x : 1.6732632423543772 * expm1(x > 0 ? 0 : x))",                           \
       "elu scaled so that means and variances keep to 0 and 1.")                           \
-    X(mish, "x * tanh(x > 20 ? x : log1p(exp(x > 20 ? 20 : x)))",                          \
-      "x times tanh(softplus(x)).")                                                        \
     X(hardswish,                                                                           \
       "c = x <= -3 ? -3 : x >= 3 ? 3 : x; x <= -3 ? 0 : x * ((c + 3) * (1 / 6))",          \
       "x times hardsigmoid(x).")                                                           \
@@ -36,10 +34,18 @@ PLAIN(PLAIN_RECORD)
 
 // Those whose derivative, as it follows from the expression, would be a difference of near
 // numbers: X(name, expression, slope of x, doc)
+// tanh(log(1 + e)) is n / (n + 2), n = e (e + 2): one function, where e is exp(x), or so
+// large that the quotient is 1.
+#define MISH_E "exp(x > 20 ? 20 : x)"
+#define MISH_N "(" MISH_E " * (" MISH_E " + 2))"
 #define SLOPED(X)                                                                          \
     X(softsign, "x / (1 + abs(x))", "1 / ((1 + abs(x)) * (1 + abs(x)))",                   \
       "x / (1 + abs(x)): from -1 to 1.")                                                   \
-    X(tanhshrink, "x - tanh(x)", "tanh(x) * tanh(x)", "x less tanh(x).")
+    X(tanhshrink, "x - tanh(x)", "tanh(x) * tanh(x)", "x less tanh(x).")                   \
+    X(mish, "x * (" MISH_N " / (" MISH_N " + 2))",                                         \
+      MISH_N " / (" MISH_N " + 2) + 4 * x * (" MISH_E " * (" MISH_E " + 1)) / ((" MISH_N   \
+             " + 2) * (" MISH_N " + 2))",                                                  \
+      "x times tanh(softplus(x)).")
 
 #define SLOPED_RECORD(name, text, slope, sentence)                                         \
     TN_VJP(name##_vjp)                                                                     \
