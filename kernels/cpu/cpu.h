@@ -29,6 +29,7 @@
 #include "cpu/matmul/panels.h"
 #include "cpu/matmul/product.h"
 #include "cpu/move/copy.h"
+#include "cpu/quant/groupwise.h"
 #include "cpu/quant/quant.h"
 #include "cpu/random/random.h"
 #include "cpu/recurrence/recurrence.h"

@@ -69,6 +69,30 @@ const struct cpu_quant_kernels *cpu_quant_pick(uint32_t features)
     return *variant;
 }
 
+extern const struct cpu_groupwise_kernels cpu_groupwise_kernels_baseline;
+#ifdef CPU_BUILD_X86
+extern const struct cpu_groupwise_kernels cpu_groupwise_kernels_avx2,
+    cpu_groupwise_kernels_avx512;
+#endif
+
+const struct cpu_groupwise_kernels *const *cpu_groupwise_variants(void)
+{
+    static const struct cpu_groupwise_kernels *const variants[] = {
+#ifdef CPU_BUILD_X86
+        &cpu_groupwise_kernels_avx512, &cpu_groupwise_kernels_avx2,
+#endif
+        &cpu_groupwise_kernels_baseline, NULL};
+    return variants;
+}
+
+const struct cpu_groupwise_kernels *cpu_groupwise_pick(uint32_t features)
+{
+    const struct cpu_groupwise_kernels *const *variant = cpu_groupwise_variants();
+    while (((*variant)->needs & features) != (*variant)->needs)
+        variant++; // ends at the last variant, whose `needs` is 0
+    return *variant;
+}
+
 cpu_panels_fn cpu_panels_baseline;
 cpu_pack_panels_fn cpu_pack_panels_baseline;
 #ifdef CPU_BUILD_X86

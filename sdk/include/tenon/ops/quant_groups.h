@@ -22,7 +22,8 @@
 //   nvfp4    scale * a float of 4 bits, E2M1; groups of 16; scales are u8, E4M3, and a
 //            factor for the whole matrix may stand beside them
 //
-// The first three floats are those of the OCP Microscaling Formats (MX) Specification 1.0.
+// The floats are those of the OCP Microscaling Formats (MX) Specification 1.0, but for the
+// NaN of E4M3, 0x7f and 0xff, which is 480 and -480, as MLX reads it.
 //
 // Threads. Pure functions and constant data: any thread. None fails.
 #ifndef TENON_OPS_QUANT_GROUPS_H
@@ -94,11 +95,19 @@ static inline float tn_groupwise_affine(uint32_t code, float scale, float bias)
     return product + bias;
 }
 
+// The value of an E4M3: as the f16 with the same bits of exponent and fraction, whose bias
+// is 8 more.
+static inline float tn_groupwise_e4m3(uint8_t bits)
+{
+    float magnitude = tn_f32_of_f16((uint16_t)((bits & 0x7f) << 7)) * 256;
+    return bits & 0x80 ? -magnitude : magnitude;
+}
+
 // The float that a code is in the other modes, without its scale.
 static inline float tn_groupwise_float(int64_t mode, uint32_t code)
 {
     if (mode == TN_GROUPWISE_mxfp8)
-        return tn_f32_of_f8_e4m3((uint8_t)code);
+        return tn_groupwise_e4m3((uint8_t)code);
     float magnitude = (float)tn_quant_mxfp4_value((int32_t)code & 7) * 0.5f;
     return code & 8 ? -magnitude : magnitude;
 }
@@ -112,7 +121,7 @@ static inline float tn_groupwise_scale(int64_t mode, uint8_t scale)
         float f;
     } v;
     if (mode == TN_GROUPWISE_nvfp4)
-        return tn_f32_of_f8_e4m3(scale);
+        return tn_groupwise_e4m3(scale);
     v.u = scale == 0 ? UINT32_C(0x400000) : (uint32_t)scale << 23;
     return v.f;
 }

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Rows of groupwise codes: as floats, and their products with rows of floats. The sum of a
+// group is of codes times x, which its scale multiplies once; biases multiply sums of x.
+#include "groupwise.h"
+#include "cpu/instruction_sets.h"
+#include "cpu/variant.h"
+#include "groupwise_lanes.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#define ROWS CPU_GROUPWISE_ROWS
+
+// What codes are read as; WORDS: 4 bits of 16 words at a time.
+enum kind { INTEGERS, BYTES, E2M1, E4M3, WORDS };
+
+static enum kind kind_of(const struct cpu_groupwise *w)
+{
+    if (w->mode == TN_GROUPWISE_mxfp8)
+        return E4M3;
+    return w->mode != TN_GROUPWISE_affine ? E2M1 : w->bits == 8 ? BYTES : INTEGERS;
+}
+
+static void codes_init(struct codes *c, int32_t bits)
+{
+    memset(c->bytes, 0x80, sizeof(c->bytes));
+    memset(c->shifts, 0, sizeof(c->shifts));
+    c->mask = (UINT32_C(1) << bits) - 1;
+    c->size = LANES * bits / 8;
+    for (int32_t i = 0; i < LANES; i++) {
+        const int32_t at = i * bits / 8;
+        c->bytes[4 * i] = (uint8_t)at;
+        if (at + 1 < c->size)
+            c->bytes[4 * i + 1] = (uint8_t)(at + 1);
+        c->shifts[i] = (uint32_t)(i * bits % 8);
+    }
+}
+
+INLINE floats floats_at(enum kind kind, const struct codes *c, const uint8_t *p)
+{
+    return kind == BYTES  ? bytes_at(p)
+           : kind == E4M3 ? e4m3_at(p)
+           : kind == E2M1 ? e2m1_at(c, p)
+                          : integers_at(c, p);
+}
+
+// The bytes of a group: vectors are read beyond those of the last one, which is copied.
+struct reader {
+    const uint8_t *next;
+    int64_t bytes, left; // of a group; groups
+    uint8_t last[128 + 16];
+};
+
+static struct reader reader_of(const struct cpu_groupwise *w, const uint32_t *words)
+{
+    return (struct reader){.next = (const uint8_t *)words,
+                           .bytes = w->group * w->bits / 8,
+                           .left = w->k / w->group};
+}
+
+INLINE const uint8_t *next_group(struct reader *r)
+{
+    const uint8_t *p = r->next;
+    r->next += r->bytes;
+    if (--r->left > 0)
+        return p;
+    memcpy(r->last, p, (size_t)r->bytes);
+    return r->last;
+}
+
+// --- values -----------------------------------------------------------------------------
+
+INLINE void decode_row(enum kind kind, const struct cpu_groupwise *w,
+                       const struct cpu_groupwise_row *row, float *out)
+{
+    struct codes c;
+    struct reader r = reader_of(w, row->words);
+    codes_init(&c, w->bits);
+    for (int64_t g = 0; g < w->k / w->group; g++) {
+        const uint8_t *p = next_group(&r);
+        const floats scale = all(row->scales[g]);
+        const floats bias = all(kind <= BYTES ? row->biases[g] : 0);
+        for (int32_t i = 0; i < w->group; i += LANES, p += c.size, out += LANES) {
+            const floats product = multiply(floats_at(kind, &c, p), scale);
+            store(out, kind <= BYTES ? add(product, bias) : product);
+        }
+    }
+}
+
+static void groupwise_decode(const struct cpu_groupwise *w,
+                             const struct cpu_groupwise_row *row, float *out)
+{
+    switch (kind_of(w)) {
+    case INTEGERS:
+        decode_row(INTEGERS, w, row, out);
+        break;
+    case BYTES:
+        decode_row(BYTES, w, row, out);
+        break;
+    case E2M1:
+        decode_row(E2M1, w, row, out);
+        break;
+    default:
+        decode_row(E4M3, w, row, out);
+    }
+}
+
+// --- products ---------------------------------------------------------------------------
+
+// Whether words are read as they are, 4 bits of each at a time: element 8 * i + s of 128 is
+// x's float 16 * s + i.
+static bool is_in_words(const struct cpu_groupwise *w)
+{
+    return LANES == 16 && w->bits == 4 && w->group >= 16;
+}
+
+static void groupwise_prepare(const struct cpu_groupwise *w, const float *x, float *out)
+{
+    const int64_t padded = cpu_groupwise_padded(w->k), groups = w->k / w->group;
+    float *sums = out + padded;
+    if (is_in_words(w)) {
+        for (int64_t i = 0; i < padded; i++) {
+            const int64_t from = i / 128 * 128 + i % 16 * 8 + i / 16 % 8;
+            out[i] = from < w->k ? x[from] : 0;
+        }
+    } else {
+        memcpy(out, x, (size_t)w->k * sizeof(float));
+    }
+    memset(sums, 0,
+           (size_t)(cpu_groupwise_prepared(w->k, w->group) - padded) * sizeof(float));
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t i = 0; i < w->group; i++)
+            sums[g] += x[g * w->group + i];
+}
+
+// Adds biases times sums of groups of x.
+INLINE float biased(const struct cpu_groupwise *w, const struct cpu_groupwise_row *row,
+                    const float *x, floats sum)
+{
+    const int64_t groups = w->k / w->group;
+    const float *sums = x + cpu_groupwise_padded(w->k);
+    float rest = 0;
+    int64_t g = 0;
+    if (w->mode != TN_GROUPWISE_affine)
+        return total(sum);
+    for (; g + LANES <= groups; g += LANES)
+        sum = multiply_add(load(row->biases + g), load(sums + g), sum);
+    for (; g < groups; g++)
+        rest += row->biases[g] * sums[g];
+    return total(sum) + rest;
+}
+
+INLINE void dot_rows(enum kind kind, int rows, const struct cpu_groupwise *w,
+                     const struct codes *c, const struct cpu_groupwise_row *row,
+                     const float *x, floats *sums)
+{
+    const int64_t step = cpu_groupwise_prepared(w->k, w->group);
+    struct reader r = reader_of(w, row->words);
+    for (int64_t g = 0; g < w->k / w->group; g++) {
+        const uint8_t *p = next_group(&r);
+        floats parts[ROWS];
+        for (int t = 0; t < rows; t++)
+            parts[t] = all(0);
+        for (int32_t i = 0; i < w->group; i += LANES, p += c->size) {
+            const floats at = floats_at(kind, c, p);
+            for (int t = 0; t < rows; t++)
+                parts[t] =
+                    multiply_add(at, load(x + t * step + g * w->group + i), parts[t]);
+        }
+        for (int t = 0; t < rows; t++)
+            sums[t] = multiply_add(all(row->scales[g]), parts[t], sums[t]);
+    }
+}
+
+#if defined(__AVX512BW__) && defined(__AVX512F__)
+// 4 bits: 16 words of 128 codes, whose fractions a table turns to floats, with the scales
+// of their groups side by side.
+INLINE void dot_words(int rows, const struct cpu_groupwise *w,
+                      const struct cpu_groupwise_row *row, const float *x, floats *sums)
+{
+    const int64_t step = cpu_groupwise_prepared(w->k, w->group), words = w->k / 8;
+    const int32_t shift = __builtin_ctz((unsigned)w->group / 8); // words of a group
+    const bool is_float = w->mode != TN_GROUPWISE_affine;
+    const __m512 table =
+        is_float ? e2m1_table()
+                 : _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i lane =
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i group = _mm512_srl_epi32(lane, _mm_cvtsi32_si128(shift));
+    for (int64_t at = 0; at < words; at += 16, x += 128) {
+        const int64_t left = words - at < 16 ? words - at : 16;
+        const __mmask16 mask = (__mmask16)((1u << left) - 1);
+        const __mmask16 groups = (__mmask16)((1u << (((left - 1) >> shift) + 1)) - 1);
+        const __m512i code = _mm512_maskz_loadu_epi32(mask, row->words + at);
+        const floats scale = _mm512_permutexvar_ps(
+            group, _mm512_maskz_loadu_ps(groups, row->scales + (at >> shift)));
+        floats parts[ROWS];
+        for (int t = 0; t < rows; t++)
+            parts[t] =
+                _mm512_mul_ps(_mm512_permutexvar_ps(code, table), load(x + t * step));
+        for (int s = 1; s < 8; s++) {
+            const floats value =
+                _mm512_permutexvar_ps(_mm512_srli_epi32(code, (unsigned)(4 * s)), table);
+            for (int t = 0; t < rows; t++)
+                parts[t] = multiply_add(value, load(x + t * step + 16 * s), parts[t]);
+        }
+        for (int t = 0; t < rows; t++)
+            sums[t] = multiply_add(scale, parts[t], sums[t]);
+    }
+}
+#endif
+
+// Columns one by one, with the codes of one kind.
+INLINE void dot_columns(enum kind kind, int rows, const struct cpu_groupwise *w,
+                        struct cpu_groupwise_row row, int64_t columns, const float *x,
+                        float *out, int64_t out_row)
+{
+    const int64_t step = cpu_groupwise_prepared(w->k, w->group), groups = w->k / w->group;
+    struct codes c;
+    codes_init(&c, w->bits);
+    for (int64_t column = 0; column < columns; column++) {
+        floats sums[ROWS];
+        for (int t = 0; t < rows; t++)
+            sums[t] = all(0);
+#if LANES == 16
+        if (kind == WORDS)
+            dot_words(rows, w, &row, x, sums);
+#endif
+        if (kind != WORDS)
+            dot_rows(kind, rows, w, &c, &row, x, sums);
+        for (int t = 0; t < rows; t++)
+            out[t * out_row + column] = biased(w, &row, x + t * step, sums[t]);
+        row.words += groups * (w->group * w->bits / 32);
+        row.scales += groups;
+        if (w->mode == TN_GROUPWISE_affine)
+            row.biases += groups;
+    }
+}
+
+#define DOT(rows)                                                                          \
+    static void dot_##rows(const struct cpu_groupwise *w,                                  \
+                           const struct cpu_groupwise_row *row, int64_t columns,           \
+                           const float *x, float *out, int64_t out_row)                    \
+    {                                                                                      \
+        switch (is_in_words(w) ? WORDS : kind_of(w)) {                                     \
+        case WORDS:                                                                        \
+            dot_columns(WORDS, rows, w, *row, columns, x, out, out_row);                   \
+            break;                                                                         \
+        case INTEGERS:                                                                     \
+            dot_columns(INTEGERS, rows, w, *row, columns, x, out, out_row);                \
+            break;                                                                         \
+        case BYTES:                                                                        \
+            dot_columns(BYTES, rows, w, *row, columns, x, out, out_row);                   \
+            break;                                                                         \
+        case E2M1:                                                                         \
+            dot_columns(E2M1, rows, w, *row, columns, x, out, out_row);                    \
+            break;                                                                         \
+        default:                                                                           \
+            dot_columns(E4M3, rows, w, *row, columns, x, out, out_row);                    \
+        }                                                                                  \
+    }
+DOT(1)
+DOT(4)
+
+static void groupwise_dot(const struct cpu_groupwise *w,
+                          const struct cpu_groupwise_row *first, int64_t columns,
+                          const float *x, int64_t count, float *out, int64_t out_row)
+{
+    const int64_t step = cpu_groupwise_prepared(w->k, w->group);
+    if (count == ROWS) {
+        dot_4(w, first, columns, x, out, out_row);
+        return;
+    }
+    for (int64_t t = 0; t < count; t++)
+        dot_1(w, first, columns, x + t * step, out + t * out_row, out_row);
+}
+
+#define TEXT_(variant) #variant
+#define TEXT(variant) TEXT_(variant)
+
+extern const struct cpu_groupwise_kernels V(cpu_groupwise_kernels);
+const struct cpu_groupwise_kernels V(cpu_groupwise_kernels) = {
+    .name = TEXT(CPU_VARIANT),
+    .needs = CPU_VARIANT_NEEDS,
+    .decode = groupwise_decode,
+    .prepare = groupwise_prepare,
+    .dot = groupwise_dot,
+};

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Rows of codes of <tenon/ops/quant_groups.h>: as floats, and times a few rows of floats in
+// the time of reading them.
+//
+// Threads. Everything here is pure: any thread, any number at once.
+#ifndef KERNELS_CPU_GROUPWISE_H
+#define KERNELS_CPU_GROUPWISE_H
+
+#include <stdint.h>
+#include <tenon/ops/quant_groups.h>
+
+// Rows of x that share what is unpacked of a row of codes, at most.
+#define CPU_GROUPWISE_ROWS 4
+
+// A matrix of rows of k codes, without gaps. Scales and biases are k / group f32 a row; of
+// modes other than affine `biases` is not read.
+struct cpu_groupwise {
+    int32_t mode, bits, group;
+    int32_t reserved;
+    int64_t k;
+};
+
+// One row of codes.
+struct cpu_groupwise_row {
+    const uint32_t *words;
+    const float *scales, *biases;
+};
+
+// The kernels of one variant.
+struct cpu_groupwise_kernels {
+    const char *name;
+    uint32_t needs; // CPU_HAS_..., instruction sets
+    // The elements of a row.
+    void (*decode)(const struct cpu_groupwise *w, const struct cpu_groupwise_row *row,
+                   float *out);
+    // k floats in the order in which `dot` reads them, and the sum of each group of them
+    // behind: cpu_groupwise_prepared() floats.
+    void (*prepare)(const struct cpu_groupwise *w, const float *x, float *out);
+    // Products of `columns` rows of codes, whose words, scales and biases lie one behind
+    // the other, with `count` rows of x, prepared, 1 .. CPU_GROUPWISE_ROWS of them: element
+    // [t][column] at t * out_row + column.
+    void (*dot)(const struct cpu_groupwise *w, const struct cpu_groupwise_row *first,
+                int64_t columns, const float *x, int64_t count, float *out,
+                int64_t out_row);
+};
+
+// Floats of a prepared row: whole vectors of words, and the sums.
+static inline int64_t cpu_groupwise_padded(int64_t k)
+{
+    return (k + 127) / 128 * 128;
+}
+static inline int64_t cpu_groupwise_prepared(int64_t k, int64_t group)
+{
+    return cpu_groupwise_padded(k) + (k / group + 15) / 16 * 16;
+}
+
+const struct cpu_groupwise_kernels *const *cpu_groupwise_variants(void);
+const struct cpu_groupwise_kernels *cpu_groupwise_pick(uint32_t features);
+
+#endif // KERNELS_CPU_GROUPWISE_H
