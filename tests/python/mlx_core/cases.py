@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Cases of mlx.core, whose results are frozen in frozen.json, as MLX's own build computes them:
 
-    PYTHON-WITH-MLX tests/python/mlx_core/cases.py >tests/python/mlxcore/frozen.json    # mlx[cpu]==0.32.2
+    PYTHON-WITH-MLX tests/python/mlx_core/cases.py >tests/python/mlx_core/frozen.json    # mlx[cpu]==0.32.2
 
 test_mlx_core.py computes the same over tenon.mlx. A case is a line: statements, then what is compared.
 """

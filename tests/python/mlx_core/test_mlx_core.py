@@ -88,3 +88,33 @@ def test_both_modules_are_not_mixed(tmp_path):
     (tmp_path / "mlx" / "core.py").write_text("")
     done = python("-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import mlx.core, tenon.mlx; tenon.mlx.install()")
     assert "mlx.core was imported before" in done.stderr and "core.py" in done.stderr
+
+
+def test_steps_of_a_cache_share_a_plan():
+    keys, values = mx.zeros((1, 2, 64, 8)), mx.zeros((1, 2, 64, 8))
+    q = mx.sin(mx.arange(32.0)).reshape(1, 4, 1, 8)
+    plans = []
+    for n in range(8):
+        row = mx.fast.rope(mx.cos(mx.arange(16.0) + n).reshape(1, 2, 1, 8), 8, traditional=False, base=1e4, scale=1.0, offset=n)
+        keys[..., n : n + 1, :] = row
+        values[..., n : n + 1, :] = row * 2
+        seen = [keys[..., : n + 1, :], values[..., : n + 1, :]]
+        out = mx.fast.scaled_dot_product_attention(q, *seen, scale=0.5)
+        del seen
+        plans.append(counted("plans_made", lambda: mx.eval(out, keys, values)))
+    assert plans[2:] == [0] * 6
+    k, v = (mx.repeat(x[:, :, :8], 2, 1) for x in (keys, values))
+    want = mx.softmax(0.5 * q @ k.swapaxes(-1, -2), axis=-1) @ v
+    assert mx.allclose(out, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_part_of_a_buffer_is_an_array():
+    buffer = mx.arange(24.0).reshape(2, 3, 4)
+    part = buffer[:, :2, :]
+    buffer[:, 0:1, :] = mx.zeros((1, 4))
+    assert part.shape == (2, 2, 4) and part[0, 0].tolist() == [0, 1, 2, 3]
+    part[:, :1, :] = 7
+    assert part.tolist()[1] == [[7] * 4, [16, 17, 18, 19]] and buffer[1].tolist()[0] == [0] * 4
+    assert (buffer[:, :3, :] + 1).sum().item() == 24 + sum(range(4, 12)) + sum(range(16, 24))
+    with pytest.raises(AttributeError):
+        part.nothing

@@ -10,7 +10,7 @@ import operator
 from . import index, printing
 from .convert import convert, operands, tenon_dtype
 from .dtypes import of_name
-from .table import NAMES, array, base, put, wrap
+from .table import NAMES, array, base, put, wrap, wrap_part
 
 _DTYPES = {}
 put("array", array)
@@ -344,6 +344,10 @@ def __deepcopy__(self, memo):
 
 @_method
 def __getitem__(self, where):
+    if type(where) is tuple:
+        part = index.part(self._x, where)
+        if part is not None:
+            return wrap_part(part)
     return wrap(index.get(self._x, where))
 
 

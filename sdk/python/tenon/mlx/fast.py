@@ -8,7 +8,7 @@ from .. import _core
 from .convert import as_array, astype, convert
 from .dtypes import of_name, promote
 from .shapes import broadcast_shapes
-from .table import base, function, nn, put
+from .table import base, call_of, function, nn, part_of, put, unwrapped, wrap
 
 _INT32, _FLOAT32 = of_name("int32").tenon, of_name("float32").tenon
 
@@ -149,9 +149,33 @@ def _mask_of(mask, q, k, dtype):
     return mask if mask.dtype.kind == "b" else astype(mask, dtype)
 
 
-@function(of="fast")
-def scaled_dot_product_attention(q, k, v, *, scale, mask=None, sinks=None, force_fused=False):
+@functools.lru_cache(16)
+def _length(count):
+    return _core.array([count], _INT32)
+
+
+@function(of="fast", raw=True)
+def scaled_dot_product_attention(q, k, v, *, scale, mask=None, sinks=None, force_fused=False, stream=None):
     """Means of values, weighed by the softmax of queries times keys."""
+    keys, values = part_of(k), part_of(v)
+    if keys and values and keys[1:] == values[1:] and mask is None and sinks is None and stream is None and not force_fused:
+        return wrap(_over_parts(unwrapped(q), keys, values, scale))
+    return _attention_call(q, k, v, scale=scale, mask=mask, sinks=sinks, force_fused=force_fused, stream=stream)
+
+
+def _over_parts(q, keys, values, scale):
+    """Attention over the first positions of buffers, whose number is data."""
+    k, v = keys[0], values[0]
+    _check_attention(q, k, v, None)
+    dtype = _together("scaled_dot_product_attention", q, k, v)
+    if keys[1] != 2 or scale == 0 or k.dtype is not dtype or v.dtype is not dtype or k.shape[2] != v.shape[2]:
+        k, v = (x[(slice(None),) * axis + (slice(0, n),)] for x, axis, n in (keys, values))
+        return attention(q, k, v, scale)
+    return nn.scaled_dot_product_attention(astype(q, dtype), k, v, None, _length(keys[2]), float(scale))
+
+
+def attention(q, k, v, scale, mask=None, sinks=None, force_fused=False):
+    """Attention of arrays of tenon."""
     _check_attention(q, k, v, mask)
     if force_fused:
         _check_fused(q, k, v)
@@ -170,6 +194,9 @@ def scaled_dot_product_attention(q, k, v, *, scale, mask=None, sinks=None, force
     if sinks.shape != (q.shape[1],):
         raise ValueError(f"[scaled_dot_product_attention] Received invalid shape for sinks {sinks.shape}.")
     return nn.attention_with_sinks(q, k, v, astype(sinks, dtype), seen, None, float(scale), is_causal)
+
+
+_attention_call = call_of(attention, "scaled_dot_product_attention")
 
 
 @function(of="fast")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """x[...], x[...] = v and x.at[...] with MLX's rules, over NumPy's of tenon._index."""
 
+import functools
+
 from .. import _core, _index
 from .._core import Array
 from .convert import astype, convert, operand
@@ -132,9 +134,55 @@ def changed(x, where, value, mode="set"):
             raise ValueError(f"boolean index of shape {where.shape} for an array of shape {x.shape}")
         return _by_mask(x, where, _without_leading_ones(value))
     try:
-        return _index.update(x, where, _without_leading_ones(value), mode)
+        written = _written(x, where, value) if mode == "set" else None
+        return _index.update(x, where, _without_leading_ones(value), mode) if written is None else written
     except IndexError as error:
         raise _translated(error) from None
+
+
+# --- parts whose place is data -----------------------------------------------------------------------------
+
+
+def _span(x, where):
+    """(axis, start, stop) of an index that is a slice of numbers along the axis before the last, as caches are
+    read and written by, and all of the other axes; else None."""
+    count = len(where)
+    axis = x.ndim - 2
+    if axis < 1 or not 2 <= count <= x.ndim or where[-1] != _ALL:
+        return None
+    if not (where[0] is Ellipsis and count < x.ndim or count == x.ndim) or any(w != _ALL for w in where[1 if where[0] is Ellipsis else 0:-2]):
+        return None
+    item = where[-2]
+    if type(item) is not slice or type(item.stop) is not int or item.step not in (None, 1):
+        return None
+    start = item.start or 0
+    return (axis, start, item.stop) if type(start) is int and 0 <= start < item.stop <= x.shape[axis] else None
+
+
+_ALL = slice(None)
+
+
+def part(x, where):
+    """(x, axis, length) where an index takes the first elements along an axis."""
+    span = _span(x, where) if not _core.is_tracing() else None
+    return (x, span[0], span[2]) if span and span[1] == 0 else None
+
+
+@functools.lru_cache(16)
+def _place(ndim, axis, start):
+    return _core.array([start if i == axis else 0 for i in range(ndim)], "int32")
+
+
+def _written(x, where, value):
+    """x with a row or several written where data says; None where an index is another one."""
+    span = _span(x, where) if type(where) is tuple and not _core.is_tracing() else None
+    if span is None or span[2] - span[1] == x.shape[span[0]]:
+        return None
+    axis, start, stop = span
+    shape = [*x.shape[:axis], stop - start, *x.shape[axis + 1:]]
+    if list(value.shape) != shape:
+        value = base.broadcast_to(value, shape)
+    return base.dynamic_slice_update(x, value, _place(x.ndim, axis, start))
 
 
 class At:

@@ -41,12 +41,47 @@ base, nn, quant, fft_pack, linalg_pack, random_pack = map(Operators, ("base", "n
 
 
 class array(_core.Held):
-    """Filled in by array.py; here so that the table knows the type. The base has `_x`, and lends memory."""
+    """Filled in by array.py; here so that the table knows the type. The base has `_x`, and lends memory.
 
-    __slots__ = ()
+    `_part` is (buffer, axis, length) of an array that is the first elements of a buffer along an axis, as a cache
+    gives them: the slice is made (`_x`) when something asks for it. What takes a length as data, attention for one,
+    asks for part_of() instead, so that a step at another length needs no other plan."""
+
+    __slots__ = ("_part",)
+
+    def __getattr__(self, name):  # of what has no value yet, too
+        if name == "_part":
+            return None
+        part = self._part if name == "_x" else None
+        if part is None:
+            raise AttributeError(f"'array' object has no attribute '{name}'")
+        buffer, axis, length = part
+        self._x = x = buffer[(slice(None),) * axis + (slice(0, length),)]
+        self._part = None
+        return x
 
 
 _new = array.__new__
+_value = _core.Held._x.__get__
+
+
+def part_of(a):
+    """(buffer, axis, length) of an array that is part of a buffer and no slice of it yet; else None."""
+    part = a._part if type(a) is array else None
+    if part is None:
+        return None
+    try:
+        _value(a)
+    except AttributeError:
+        return part
+    return None  # it has taken another value
+
+
+def wrap_part(part):
+    """An array of the first elements of a buffer along an axis."""
+    made = _new(array)
+    made._part = part
+    return made
 
 
 def _wrap(x):
@@ -128,7 +163,7 @@ def put(name, value, of=None, also=()):
     return value
 
 
-def _call_of(body, name):
+def call_of(body, name):
     """The function of the table around a body."""
 
     @functools.wraps(body)
@@ -172,5 +207,5 @@ def function(body=None, *, of=None, also=(), name=None, raw=False):
     name = name or body.__name__.rstrip("_")
     if raw:
         body.__module__, body.__name__, body.__qualname__ = "mlx.core", name, name
-    put(name, body if raw else _call_of(body, name), of, also)
+    put(name, body if raw else call_of(body, name), of, also)
     return body
