@@ -21,20 +21,20 @@ struct advancer {
     uint32_t num_sorted, num_pending, num_operands;
 };
 
-static uint32_t base_of(const struct plan_work *work, const struct operand *in)
+static uint32_t advancer_base_of(const struct plan_work *work, const struct operand *in)
 {
     bool is_memory = in->value != NONE && !work->values[in->value].is_number;
     return is_memory ? work->values[in->value].base : NONE;
 }
 
-static void list_readers(struct advancer *r)
+static void advancer_list(struct advancer *r)
 {
     const struct plan_work *work = r->work;
     uint32_t at = 0;
     memset(r->first_reader, 0xff, work->num_values * sizeof(*r->first_reader));
     for (uint32_t i = 0; i < work->num_ops; i++) {
         for (uint32_t k = 0; k < work->ops[i].num_inputs; k++, at++) {
-            uint32_t base = base_of(work, &work->ops[i].inputs[k]);
+            uint32_t base = advancer_base_of(work, &work->ops[i].inputs[k]);
             if (base == NONE)
                 continue;
             r->reader[at] = i;
@@ -45,7 +45,7 @@ static void list_readers(struct advancer *r)
     }
 }
 
-static bool is_ready(const struct advancer *r, const struct plan_op *op)
+static bool advancer_is_ready(const struct advancer *r, const struct plan_op *op)
 {
     for (uint32_t k = 0; k < op->num_inputs; k++) {
         uint32_t value = op->inputs[k].value;
@@ -58,12 +58,12 @@ static bool is_ready(const struct advancer *r, const struct plan_op *op)
 
 // How often the operation reads the base, at operand `first` for the first time; 0: it read
 // it at an operand before.
-static uint32_t count_reads(const struct plan_work *work, const struct plan_op *op,
-                            uint32_t first)
+static uint32_t advancer_count_reads(const struct plan_work *work, const struct plan_op *op,
+                                     uint32_t first)
 {
-    uint32_t base = base_of(work, &op->inputs[first]), count = 0;
+    uint32_t base = advancer_base_of(work, &op->inputs[first]), count = 0;
     for (uint32_t k = 0; k < op->num_inputs; k++) {
-        bool reads = base != NONE && base_of(work, &op->inputs[k]) == base;
+        bool reads = base != NONE && advancer_base_of(work, &op->inputs[k]) == base;
         if (reads && k < first)
             return 0;
         count += reads;
@@ -81,7 +81,7 @@ static bool releases(const struct advancer *r, uint32_t op)
     for (uint32_t k = 0; k < o->num_outputs; k++)
         bytes -= (int64_t)layout_bytes(&work->values[o->outputs[k]].layout);
     for (uint32_t k = 0; k < o->num_inputs; k++) {
-        uint32_t count = count_reads(work, o, k);
+        uint32_t count = advancer_count_reads(work, o, k);
         if (count == 0)
             continue;
         const struct plan_value *v = &work->values[work->values[o->inputs[k].value].base];
@@ -92,26 +92,26 @@ static bool releases(const struct advancer *r, uint32_t op)
     return bytes >= LEAST;
 }
 
-static void note_readers(struct advancer *r, uint32_t base)
+static void advancer_note(struct advancer *r, uint32_t base)
 {
     for (uint32_t at = r->first_reader[base]; at != NONE; at = r->next_reader[at])
         if (!r->is_sorted[r->reader[at]] && r->num_pending < r->num_operands)
             r->pending[r->num_pending++] = r->reader[at];
 }
 
-static void sort_in(struct advancer *r, uint32_t op)
+static void advancer_sort_in(struct advancer *r, uint32_t op)
 {
     const struct plan_work *work = r->work;
     const struct plan_op *o = &work->ops[op];
     r->sorted[r->num_sorted++] = *o;
     r->is_sorted[op] = true;
     for (uint32_t k = 0; k < o->num_inputs; k++) {
-        uint32_t base = base_of(work, &o->inputs[k]);
+        uint32_t base = advancer_base_of(work, &o->inputs[k]);
         if (base != NONE && --r->left[base] <= 2)
-            note_readers(r, base);
+            advancer_note(r, base);
     }
     for (uint32_t k = 0; k < o->num_outputs; k++)
-        note_readers(r, o->outputs[k]);
+        advancer_note(r, o->outputs[k]);
 }
 
 // Sorts in what the operation waits for where all of it is small and could run at once, as
@@ -125,11 +125,11 @@ static void take_small(struct advancer *r, uint32_t op)
         if (producer == NONE || r->is_sorted[producer])
             continue;
         const struct plan_op *o = &work->ops[producer];
-        bool is_small = is_ready(r, o);
+        bool is_small = advancer_is_ready(r, o);
         for (uint32_t i = 0; i < o->num_outputs && is_small; i++)
             is_small = layout_bytes(&work->values[o->outputs[i]].layout) <= SMALL;
         if (is_small)
-            sort_in(r, producer);
+            advancer_sort_in(r, producer);
     }
 }
 
@@ -141,19 +141,19 @@ static void take_pending(struct advancer *r)
         if (r->is_sorted[op] || !releases(r, op))
             continue;
         take_small(r, op);
-        if (is_ready(r, &r->work->ops[op]))
-            sort_in(r, op);
+        if (advancer_is_ready(r, &r->work->ops[op]))
+            advancer_sort_in(r, op);
     }
 }
 
-static void advance(struct advancer *r)
+static void advancer_run(struct advancer *r)
 {
     struct plan_work *work = r->work;
-    list_readers(r);
+    advancer_list(r);
     for (uint32_t i = 0; i < work->num_ops; i++) {
         if (r->is_sorted[i])
             continue;
-        sort_in(r, i);
+        advancer_sort_in(r, i);
         take_pending(r);
     }
     memcpy(work->ops, r->sorted, work->num_ops * sizeof(*r->sorted));
@@ -182,7 +182,7 @@ tn_status plan_advance(struct plan_work *work)
     if (made) {
         memset(r.is_sorted, 0, num_ops * sizeof(*r.is_sorted));
         memset(r.left, 0, work->num_values * sizeof(*r.left));
-        advance(&r);
+        advancer_run(&r);
     }
     arena_rewind(&work->stack, mark);
     return made ? TN_OK : TN_ERR_MEMORY;
