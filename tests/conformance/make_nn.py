@@ -133,6 +133,22 @@ def places(name, x, **attrs):
 
 
 places('max_pool1d', (2, 2, 7), window=3, stride=2)
+
+
+def fractional(n, x, samples, window, out):
+    """Maxima of windows by these numbers of each plane, and their places."""
+    name = f'fractional_max_pool{n}d'
+
+    def call(x, s):
+        return getattr(F, name)(x, tuple(window), output_size=tuple(out), _random_samples=s, return_indices=True)
+    attrs = dict(window=window, output_size=out)
+    add(name, [x, samples], lambda x, s: call(x, s)[0], axis=1, **attrs)
+    add(name + '_with_indices', [(x[0], *x[2:], x[1]), samples], lambda x, s: [last(t) for t in call(*first(x), s)], **attrs)
+
+
+fractional(2, (1, 2, 7, 6), [[[0.3, 0.8], [0.1, 0.55]]], [2, 3], [4, 2])
+fractional(2, (2, 1, 5, 5), [[[0.95, 0.0]], [[0.5, 0.25]]], [1, 2], [1, 3])
+fractional(3, (1, 2, 5, 4, 6), [[[0.3, 0.8, 0.6], [0.1, 0.55, 0.9]]], [2, 1, 3], [3, 2, 2])
 places('max_pool2d', (1, 2, 5, 6), window=[3, 2], stride=[2, 3], padding=[1, 1], ceil_mode=True)
 places('max_pool2d', (1, 2, 6, 7), window=2, stride=1, dilation=[2, 3])
 places('max_pool3d', (1, 2, 4, 3, 5), window=[3, 2, 2], stride=[2, 1, 3], padding=[1, 0, 1])

@@ -16,7 +16,7 @@ EXCUSED = {'base.print': 'an effect: its text is what it is for',
 # What is written otherwise in the language, or is drawn as part of something.
 WRITTEN = {'index': ['slice', 'squeeze'], 'T': ['transpose'], 'mT': ['transpose'], 'stft_back': ['stft', 'istft'],
            'lstm': ['recurrence', 'recurrence_steps', 'recurrence_grad'],
-           'attention_with_sinks': ['attention_with_sinks_grad'], 'interpolate': ['resample2d', 'resample2d_input']}
+           'attention_with_sinks': ['attention_with_sinks_grad'], 'embedding_bag': ['bag_sum'], 'interpolate': ['resample2d', 'resample2d_input']}
 
 
 def load():

@@ -131,6 +131,7 @@ void coverage_test(struct suite *s)
     cover("base.print");                   // for its effect: tests/tools/eval.py
     cover("nn.mean_pool2d");               // avg_pool2d is made of it
     cover("nn.mean_pool2d_input");         // its derivative
+    cover("nn.bag_sum");                   // embedding_bag is made of it
     cover("nn.resample2d");                // interpolate is made of it
     cover("nn.resample2d_input");          // its derivative
     cover("nn.recurrence");                // lstm, gru and rnn are made of it

@@ -7,7 +7,7 @@
 #include "../record.h"
 
 // The inputs: q, k, v, sinks, mask, lengths.
-static struct vk_attention describe(const tn_layout *const in[6])
+static struct vk_attention windowed_attention(const tn_layout *const in[6])
 {
     const tn_layout *plain[5] = {in[0], in[1], in[2], in[4], in[5]};
     struct vk_attention a = vk_attention_describe(plain);
@@ -19,25 +19,25 @@ static struct vk_attention describe(const tn_layout *const in[6])
     return a;
 }
 
-static struct vk_attention describe_query(const tn_kernel_query *query)
+static struct vk_attention query_with_sinks(const tn_kernel_query *query)
 {
     const tn_layout *in[6] = {NULL};
     for (uint32_t i = 0; i < query->num_inputs && i < 6; i++)
         in[i] = &query->inputs[i];
-    return describe(in);
+    return windowed_attention(in);
 }
 
 static int32_t sinks_accepts(const tn_kernel_query *query)
 {
     const tn_attention_attrs *attrs = query->attrs;
-    struct vk_attention a = describe_query(query);
+    struct vk_attention a = query_with_sinks(query);
     return attrs->window > 0 && a.sinks->dtype == a.q->dtype &&
            vk_attention_is_taken(&a, attrs);
 }
 
 static uint64_t sinks_scratch(const tn_kernel_query *query)
 {
-    struct vk_attention a = describe_query(query);
+    struct vk_attention a = query_with_sinks(query);
     return vk_attention_sums(&a);
 }
 
@@ -46,7 +46,7 @@ static tn_status sinks_plan(const tn_vulkan_plan *plan)
     const tn_layout *in[6] = {NULL};
     for (uint32_t i = 0; i < plan->step->num_inputs && i < 6; i++)
         in[i] = &tn_step_input(plan->step, i)->layout;
-    struct vk_attention a = describe(in);
+    struct vk_attention a = windowed_attention(in);
     a.attrs = plan->step->attrs;
     return vk_attention_plan(plan, &a);
 }

@@ -10,8 +10,8 @@
 #define MOST_RESULTS 4096 // rows and columns whose taps are in the table
 #define WORDS 3           // of a result
 
-static tn_resample_axis axis_of(const tn_resample2d_attrs *attrs, int i, int64_t in,
-                                int64_t out)
+static tn_resample_axis resample_axis(const tn_resample2d_attrs *attrs, int i, int64_t in,
+                                      int64_t out)
 {
     double step = i ? attrs->column_step : attrs->row_step;
     tn_resample_axis a = {in, out, step, attrs->mode, attrs->align_corners};
@@ -47,7 +47,7 @@ static tn_status plan_resample(const tn_vulkan_plan *plan, bool is_input)
     uint64_t count = 0, n = layout_count(out);
     for (int i = 0; i < 2; i++) {
         const tn_resample_axis a =
-            axis_of(attrs, i, images->extent[i + 1], results->extent[i + 1]);
+            resample_axis(attrs, i, images->extent[i + 1], results->extent[i + 1]);
         write_taps(&a, words + WORDS * count);
         count += (uint64_t)a.out;
     }
@@ -84,7 +84,7 @@ static tn_status resample2d_input_plan(const tn_vulkan_plan *plan)
 
 // Whether the table has room for rows and columns of `results`, and the shader's integers
 // for the elements of both.
-static int32_t accepts(const tn_layout *images, const tn_layout *results)
+static int32_t fits_table(const tn_layout *images, const tn_layout *results)
 {
     return results->extent[1] <= MOST_RESULTS && results->extent[2] <= MOST_RESULTS &&
            results->extent[1] + results->extent[2] <= MOST_RESULTS &&
@@ -93,12 +93,12 @@ static int32_t accepts(const tn_layout *images, const tn_layout *results)
 
 static int32_t resample2d_accepts(const tn_kernel_query *query)
 {
-    return accepts(&query->inputs[0], &query->outputs[0]);
+    return fits_table(&query->inputs[0], &query->outputs[0]);
 }
 
 static int32_t resample2d_input_accepts(const tn_kernel_query *query)
 {
-    return accepts(&query->outputs[0], &query->inputs[0]);
+    return fits_table(&query->outputs[0], &query->inputs[0]);
 }
 
 static const tn_operand_rule resample_rules[] = {{HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};

@@ -30,13 +30,13 @@ struct recurrence_plan {
     uint32_t tile_units, parts, tile_rows, depth;
 };
 
-static uint64_t gates_of(int64_t kind)
+static uint64_t gates_of_kind(int64_t kind)
 {
     return kind == TN_RECURRENCE_LSTM ? 4 : kind == TN_RECURRENCE_GRU ? 3 : 1;
 }
 
 // Tiles: units side by side, of all gates, and parts of sums for the rest of a workgroup.
-static struct recurrence_plan recurrence_of(const tn_vulkan_plan *plan)
+static struct recurrence_plan recurrence_tiles(const tn_vulkan_plan *plan)
 {
     const tn_layout *first = &tn_step_input(plan->step, 0)->layout,
                     *w = &tn_step_input(plan->step, 1)->layout;
@@ -48,7 +48,7 @@ static struct recurrence_plan recurrence_of(const tn_vulkan_plan *plan)
                                 .tile_units = UNITS,
                                 .tile_rows = FEW_ROWS,
                                 .depth = 64};
-    r.gates = gates_of(r.attrs->kind);
+    r.gates = gates_of_kind(r.attrs->kind);
     uint32_t most = r.units <= 64 ? 64 : MOST_ALONE, widest = r.gates > 1 ? 4 : 1;
     r.is_alone = r.units <= most && most * widest <= plan->limits->max_invocations;
     if (r.is_alone) {
@@ -93,8 +93,8 @@ static struct kernel_launch positions_launch(const struct recurrence_plan *r,
 }
 
 // Binds the next operand, and pushes where its first element lies.
-static void bind_value(struct kernel_launch *launch, const tn_vulkan_plan *plan,
-                       tn_vulkan_operand operand)
+static void bind_with_offset(struct kernel_launch *launch, const tn_vulkan_plan *plan,
+                             tn_vulkan_operand operand)
 {
     const tn_value *value = operand.kind == TN_VULKAN_INPUT
                                 ? tn_step_input(plan->step, operand.index)
@@ -108,13 +108,13 @@ static tn_vulkan_operand carried(uint32_t output)
     return operand_for(tn_vulkan_output(output), TN_VULKAN_READS | TN_VULKAN_WRITES);
 }
 
-static bool is_given(const tn_step *step, uint32_t input)
+static bool recurrence_has(const tn_step *step, uint32_t input)
 {
     return input < step->num_inputs && tn_step_input(step, input)->layout.dtype;
 }
 
-static void name_of(const struct recurrence_plan *r, const char *form,
-                    char out[VARIANT_NAME])
+static void recurrence_variant(const struct recurrence_plan *r, const char *form,
+                               char out[VARIANT_NAME])
 {
     static const char *const kinds[] = {"lstm", "gru", "rnn", "rnn"};
     snprintf(out, VARIANT_NAME, "recurrence_%s%s_%s", form, kinds[r->attrs->kind],
@@ -157,27 +157,27 @@ static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count,
     bool is_lstm = r->attrs->kind == TN_RECURRENCE_LSTM,
          is_gru = r->attrs->kind == TN_RECURRENCE_GRU;
     uint32_t kept = is_lstm ? 2 : 1; // where outputs for derivatives begin
-    bool has_bias = is_given(of, 4), keeps = of->num_outputs > kept;
+    bool has_bias = recurrence_has(of, 4), keeps = of->num_outputs > kept;
     char name[VARIANT_NAME];
-    name_of(r, "", name);
+    recurrence_variant(r, "", name);
     flags |= (has_bias ? HAS_BIAS : 0) | (keeps ? KEEPS : 0);
     struct kernel_launch launch = positions_launch(r, name, 1, count, at, step, flags);
-    bind_value(&launch, plan, tn_vulkan_input(0));
+    bind_with_offset(&launch, plan, tn_vulkan_input(0));
     kernel_bind(&launch, tn_vulkan_scratch(0, turned_bytes(&tn_step_input(of, 1)->layout),
                                            TN_VULKAN_READS));
     kernel_push(&launch, 0);
-    bind_value(&launch, plan, tn_vulkan_input(2));
-    bind_value(&launch, plan, tn_vulkan_input(has_bias ? 4 : 2));
-    bind_value(&launch, plan, carried(0));
+    bind_with_offset(&launch, plan, tn_vulkan_input(2));
+    bind_with_offset(&launch, plan, tn_vulkan_input(has_bias ? 4 : 2));
+    bind_with_offset(&launch, plan, carried(0));
     uint32_t pushed = 4; // offsets of what kinds have besides
     if (is_lstm || is_gru) {
-        bind_value(&launch, plan, tn_vulkan_output(keeps ? kept : 0));
-        bind_value(&launch, plan, tn_vulkan_output(keeps ? kept + 1 : 0));
+        bind_with_offset(&launch, plan, tn_vulkan_output(keeps ? kept : 0));
+        bind_with_offset(&launch, plan, tn_vulkan_output(keeps ? kept + 1 : 0));
         pushed -= 2;
     }
     if (is_lstm) {
-        bind_value(&launch, plan, tn_vulkan_input(3));
-        bind_value(&launch, plan, carried(1));
+        bind_with_offset(&launch, plan, tn_vulkan_input(3));
+        bind_with_offset(&launch, plan, carried(1));
         pushed -= 2;
     }
     while (pushed-- > 0)
@@ -187,7 +187,7 @@ static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count,
 
 static tn_status recurrence_steps_plan(const tn_vulkan_plan *plan)
 {
-    const struct recurrence_plan r = recurrence_of(plan);
+    const struct recurrence_plan r = recurrence_tiles(plan);
     uint64_t at = r.attrs->reverse ? r.length - 1 : 0,
              step = r.attrs->reverse ? UINT64_MAX : 1;
     uint64_t each = r.is_alone ? r.length : 1;
@@ -213,38 +213,41 @@ static tn_status plan_positions_back(const struct recurrence_plan *r, uint64_t c
     const tn_vulkan_plan *plan = r->plan;
     bool is_lstm = r->attrs->kind == TN_RECURRENCE_LSTM,
          is_gru = r->attrs->kind == TN_RECURRENCE_GRU;
-    bool has_last = is_given(plan->step, OF_LAST);
+    bool has_last = recurrence_has(plan->step, OF_LAST);
     char name[VARIANT_NAME];
-    name_of(r, "back_", name);
+    recurrence_variant(r, "back_", name);
     flags |= has_last ? HAS_BIAS : 0;
     struct kernel_launch launch =
         positions_launch(r, name, r->gates, count, at, step, flags);
     kernel_push(&launch, r->attrs->reverse ? r->length - 1 : 0);
-    bind_value(&launch, plan, tn_vulkan_input(GRADIENT));
-    bind_value(&launch, plan, tn_vulkan_input(W));
-    bind_value(&launch, plan, carried(0));
-    bind_value(&launch, plan, carried(1));
-    bind_value(&launch, plan, tn_vulkan_input(is_lstm || is_gru ? MADE : OUT));
+    bind_with_offset(&launch, plan, tn_vulkan_input(GRADIENT));
+    bind_with_offset(&launch, plan, tn_vulkan_input(W));
+    bind_with_offset(&launch, plan, carried(0));
+    bind_with_offset(&launch, plan, carried(1));
+    bind_with_offset(&launch, plan, tn_vulkan_input(is_lstm || is_gru ? MADE : OUT));
     if (!is_lstm && !is_gru) {
         for (int i = 0; i < 5; i++)
             kernel_push(&launch, 0);
         return kernel_launch(plan, &launch);
     }
-    bind_value(&launch, plan, tn_vulkan_input(CELLS));
-    bind_value(&launch, plan, tn_vulkan_input(is_lstm ? FIRST_C : FIRST_H));
+    bind_with_offset(&launch, plan, tn_vulkan_input(CELLS));
+    bind_with_offset(&launch, plan, tn_vulkan_input(is_lstm ? FIRST_C : FIRST_H));
     if (is_gru)
         kernel_push(&launch, 0);
-    bind_value(&launch, plan, tn_vulkan_input(is_gru ? OUT : has_last ? OF_LAST : CELLS));
+    bind_with_offset(&launch, plan,
+                     tn_vulkan_input(is_gru     ? OUT
+                                     : has_last ? OF_LAST
+                                                : CELLS));
     if (is_lstm)
         kernel_push(&launch, 0);
-    bind_value(&launch, plan, carried(2));
+    bind_with_offset(&launch, plan, carried(2));
     return kernel_launch(plan, &launch);
 }
 
 // The last launch has no position: it gives what is before the first one.
 static tn_status recurrence_grad_plan(const tn_vulkan_plan *plan)
 {
-    const struct recurrence_plan r = recurrence_of(plan);
+    const struct recurrence_plan r = recurrence_tiles(plan);
     uint64_t at = r.attrs->reverse ? 0 : r.length - 1,
              step = r.attrs->reverse ? 1 : UINT64_MAX;
     uint64_t all = r.length + 1, each = r.is_alone ? all : 1;

@@ -81,6 +81,10 @@
     X(rnn, "layers/recurrent.c")                                                           \
     X(causal_conv1d, "layers/causal.c")                                                    \
     X(max_unpool1d, "images/maxima.c")                                                     \
+    X(fractional_max_pool2d, "images/fractional.c")                                        \
+    X(fractional_max_pool3d, "images/fractional.c")                                        \
+    X(fractional_max_pool2d_with_indices, "images/fractional.c")                           \
+    X(fractional_max_pool3d_with_indices, "images/fractional.c")                           \
     X(max_unpool2d, "images/maxima.c")                                                     \
     X(max_unpool3d, "images/maxima.c")                                                     \
     X(max_pool1d_with_indices, "images/pooling.c")                                         \
@@ -133,6 +137,7 @@
     X(attention_grad, "attention.c")                                                       \
     X(attention_with_sinks, "attention.c")                                                 \
     X(attention_with_sinks_grad, "attention.c")                                            \
+    X(bag_sum, "layers/vectors.c")                                                         \
     X(recurrence, "layers/recurrence.c")                                                   \
     X(recurrence_steps, "layers/recurrence.c")                                             \
     X(recurrence_grad, "layers/recurrence.c")                                              \

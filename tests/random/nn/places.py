@@ -194,6 +194,22 @@ for n in '123':
     entry(f'adaptive_max_pool{n}d_with_indices', adaptive_max_pool, maxima, weight=0.3, results=2, ties=near_ties)
 
 
+def each_place(d):
+    """Windows at every place, where chance has no say."""
+    n = int(d.name.split('_pool')[1][0])
+    extents, window = [d.number(2, 6 - n) for _ in range(n)], [d.number(1, 2) for _ in range(n)]
+    i, axis = image(d, extents, d.number(1, 2))
+    return [i], given(window=window, output_size=[e - k + 1 for e, k in zip(extents, window)], axis=axis, seed=d.number(0, 9))
+
+
+for n in '23':
+    entry(f'fractional_max_pool{n}d', lambda x, window, output_size, seed=0, axis=-1: max_pool(x, window=window, stride=1, axis=axis)[0],
+          each_place, weight=0.3, ties=near_ties)
+    entry(f'fractional_max_pool{n}d_with_indices',
+          lambda x, window, output_size, seed=0, axis=-1: max_pool(x, window=window, stride=1, axis=axis), each_place, weight=0.3,
+          results=2, ties=near_ties)
+
+
 def unpool(x, indices, window, stride=None, padding=None, output_size=None, axis=-1):
     x, indices = (np.moveaxis(a, 1, -1) if axis == 1 else a for a in (x, indices))
     out = np.zeros((x.shape[0], int(np.prod(output_size)), x.shape[-1]), x.dtype)

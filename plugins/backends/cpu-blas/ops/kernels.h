@@ -90,6 +90,7 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(recurrence, "ops/kernels_recurrence.c")                                              \
     X(recurrence_grad, "ops/kernels_recurrence.c")                                         \
     X(take, "ops/kernels_index.c")                                                         \
+    X(bag_sum, "ops/kernels_index.c")                                                      \
     X(scatter_add, "ops/kernels_index.c")                                                  \
     X(scatter_set, "ops/kernels_index.c")                                                  \
     X(scatter_max, "ops/kernels_index.c")                                                  \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// base.take/1 and base.{scatter_add,scatter_set,scatter_max,scatter_min}/1. An array is
-// viewed as outer x n x inner elements, n along the indexed axis; an index selects a run of
-// `inner` elements.
+// base.take/1, base.{scatter_add,scatter_set,scatter_max,scatter_min}/1 and nn.bag_sum/1.
+// An array is viewed as outer x n x inner elements, n along the indexed axis; an index
+// selects a run of `inner` elements.
 #include <string.h>
 #include "reduce_walk.h"
 
@@ -246,6 +246,65 @@ static int32_t take_accepts(const tn_kernel_query *query)
     return split(x, tn_axis(attrs->axis, x->rank), &s);
 }
 
+// --- bags -------------------------------------------------------------------------------
+
+// What a worker has of one bag: its places, counted from the front, as the loop takes them,
+// and weights of 1.
+static uint64_t bag_bytes(uint64_t length)
+{
+    return tn_saturated_multiply(tn_saturated_add(length, 3) & ~UINT64_C(3), 16);
+}
+
+static uint64_t bag_scratch(const tn_kernel_query *query)
+{
+    return tn_saturated_multiply(bag_bytes((uint64_t)query->inputs[1].extent[1]),
+                                 query->num_workers);
+}
+
+static void sum_bags(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct indexing *s = context;
+    const int64_t length = s->indices->layout.extent[1], width = s->inner;
+    int64_t *index =
+        (int64_t *)(void *)((char *)s->index + worker * bag_bytes((uint64_t)length));
+    int32_t *places = (int32_t *)(void *)(index + length);
+    float *ones = (float *)(void *)(places + length), *to = (float *)(void *)s->to;
+    for (int64_t k = 0; k < length; k++)
+        ones[k] = 1;
+    for (int64_t bag = begin; bag < end; bag++) {
+        read_some(s, bag * length, length, index);
+        for (int64_t k = 0; k < length; k++)
+            places[k] = (int32_t)index[k];
+        s->kernels->conv->blend_f32(to + bag * width, (const float *)(const void *)s->from,
+                                    places, ones, length, width, width);
+    }
+}
+
+static tn_status bag_sum(const tn_cpu_call *call)
+{
+    const tn_layout *weight = &call->inputs[0].layout;
+    struct indexing s = {.kernels = kernel_variant(call),
+                         .n = weight->extent[0],
+                         .inner = weight->extent[1],
+                         .index = call->scratch,
+                         .from = first_element(&call->inputs[0]),
+                         .to = first_element(&call->outputs[0])};
+    set_indices(call, true, &s);
+    const int64_t read = call->inputs[1].layout.extent[1] * s.inner;
+    call->parallel_for(call, call->outputs[0].layout.extent[0],
+                       1 + PIECE_ELEMENTS / (read + 1), sum_bags, &s);
+    return TN_OK;
+}
+
+// Places of the loop are 32 bits, and it adds one row after the other: sums of many lose
+// digits that base.sum keeps.
+#define MOST_ROWS 128
+static int32_t bag_accepts(const tn_kernel_query *query)
+{
+    return query->inputs[0].extent[0] > 0 && query->inputs[0].extent[0] < INT32_MAX &&
+           query->inputs[1].extent[1] <= MOST_ROWS;
+}
+
 // --- scatters --------------------------------------------------------------------------
 
 struct copying {
@@ -435,29 +494,36 @@ static const tn_operand_rule set_rules[] = {
     {0, TN_NEEDS_CONTIGUOUS},
 };
 
-#define RECORD(id, rules, ...)                                                             \
+static const tn_operand_rule bag_rules[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+};
+
+#define RECORD(pack, id, rules, ...)                                                       \
     static const tn_cpu_kernel id##_payload = {                                            \
         .struct_size = sizeof(tn_cpu_kernel),                                              \
         .launch = id,                                                                      \
     };                                                                                     \
     const tn_kernel id##_kernel = {.struct_size = sizeof(tn_kernel),                       \
-                                   .primitive = "base." #id "/1",                          \
+                                   .primitive = pack "." #id "/1",                         \
                                    .family = TN_FAMILY_CPU,                                \
                                    .name = "runs",                                         \
                                    .priority = 500,                                        \
                                    TN_OPERANDS(rules),                                     \
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}
-RECORD(take, take_rules, .accepts = take_accepts, .scratch_size = take_scratch);
+RECORD("base", take, take_rules, .accepts = take_accepts, .scratch_size = take_scratch);
 #define SCATTER(id, op, rules)                                                             \
     static tn_status id(const tn_cpu_call *call)                                           \
     {                                                                                      \
         return scatter(call, op);                                                          \
     }                                                                                      \
-    RECORD(id, rules, .scratch_size = index_scratch)
+    RECORD("base", id, rules, .scratch_size = index_scratch)
 SCATTER(scatter_add, TN_EXPR_ADD, scatter_rules);
 SCATTER(scatter_set, REPLACE, set_rules);
 SCATTER(scatter_max, TN_EXPR_MAX, scatter_rules);
 SCATTER(scatter_min, TN_EXPR_MIN, scatter_rules);
 #undef SCATTER
+RECORD("nn", bag_sum, bag_rules, .accepts = bag_accepts, .scratch_size = bag_scratch);
 #undef RECORD

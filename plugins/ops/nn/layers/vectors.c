@@ -159,18 +159,71 @@ static tn_array *bag_maxima(const tn_build *build, const struct bags *b, tn_arra
                        TN_NO_ATTRS);
 }
 
-// Bags that have all of their rows, each row once.
-static tn_array *whole_bags(const tn_build *build, const struct bags *b, int64_t mode)
+// Bags that have all of their rows, each row once, N, L of `ids`.
+static tn_array *whole_bags(const tn_build *build, const struct bags *b, tn_array *weight,
+                            tn_array *ids, int64_t mode)
 {
     const int64_t shape[2] = {b->number, b->width};
     if (b->length == 0)
-        return zeros(build, dtype_of(build, b->rows), 2, shape);
-    return build->op(build,
-                     mode == BAG_SUM    ? "base.sum/1"
-                     : mode == BAG_MEAN ? "base.mean/1"
-                                        : "base.max/1",
-                     TN_IN(b->rows), tn_attrs("axis", TN_INTS(1)));
+        return zeros(build, dtype_of(build, weight), 2, shape);
+    if (mode == BAG_MAX)
+        return build->op(build, "base.max/1", TN_IN(b->rows), tn_attrs("axis", TN_INTS(1)));
+    tn_array *sum = build->op(build, "nn.bag_sum/1", TN_IN(weight, ids), TN_NO_ATTRS);
+    return mode == BAG_SUM ? sum
+                           : build->expr(build, "s -> s / n", TN_IN(sum),
+                                         tn_attrs("n", (double)b->length));
 }
+
+// --- bag_sum ----------------------------------------------------------------------------
+
+static const tn_input_info bag_sum_inputs[] = {
+    {"weight", "V, D: vectors", 0, TN_FLOAT_DTYPES},
+    {"ids", "N, L: rows of weight, as take's", TN_INPUT_CONSTANT, TN_INTEGER_DTYPES},
+};
+
+static tn_status bag_sum_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_type *w = &infer->types[0], *ids = &infer->types[1];
+    tn_status status = check_rank(infer->host, "weight", w, 2, "V, D");
+    if (status == TN_OK)
+        status = check_rank(infer->host, "ids", ids, 2, "N, L");
+    if (status == TN_OK && w->extent[0] == 0 && ids->extent[0] * ids->extent[1] > 0)
+        status = infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                   "weight has no rows, expected at least 1");
+    if (status == TN_OK)
+        types[0] = (tn_type){w->dtype, 2, {ids->extent[0], w->extent[1]}};
+    return status;
+}
+
+static tn_status bag_sum_decompose(const tn_build *build, const tn_rule *rule,
+                                   tn_array **outputs)
+{
+    const tn_type *ids = build->type(rule->inputs[1]), *w = build->type(rule->inputs[0]);
+    const int64_t shape[2] = {ids->extent[0], w->extent[1]};
+    if (ids->extent[1] == 0) {
+        outputs[0] = zeros(build, w->dtype, 2, shape);
+        return built(outputs[0]);
+    }
+    tn_dtype dtype = w->dtype, wide = tn_dtype_computed(dtype);
+    tn_array *rows =
+        build->op(build, "base.take/1", TN_IN(rule->inputs[0], rule->inputs[1]),
+                  tn_attrs("axis", (int64_t)0));
+    rows = wide != dtype ? cast(build, rows, wide) : rows;
+    rows = build->op(build, "base.sum/1", TN_IN(rows), tn_attrs("axis", TN_INTS(1)));
+    outputs[0] = wide != dtype ? cast(build, rows, dtype) : rows;
+    return built(outputs[0]);
+}
+
+const tn_primitive nn_bag_sum = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "nn.bag_sum/1",
+    .doc = "Sums of rows of weight: what embedding_bag is made of.",
+    TN_INPUTS(bag_sum_inputs),
+    .infer = bag_sum_infer,
+    .decompose = bag_sum_decompose,
+};
+
+// --- embedding_bag, of bags -------------------------------------------------------------
 
 // Bags by a mask of what counts, or by where they begin.
 static tn_array *masked_bags(const tn_build *build, const tn_rule *rule, struct bags *b,
@@ -229,7 +282,10 @@ DECOMPOSE(embedding_bag)
         b.rows = cast(build, b.rows, wide);
     tn_array *out = offsets || factors || padding != TN_NO_AXIS
                         ? masked_bags(build, rule, &b, padding)
-                        : whole_bags(build, &b, attrs->mode);
+                        : whole_bags(build, &b,
+                                     wide != dtype ? cast(build, rule->inputs[1], wide)
+                                                   : rule->inputs[1],
+                                     x, attrs->mode);
     outputs[0] = dtype_of(build, out) == dtype ? out : cast(build, out, dtype);
     return built(outputs[0]);
 }
