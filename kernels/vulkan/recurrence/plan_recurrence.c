@@ -69,7 +69,7 @@ static struct recurrence_plan recurrence_tiles(const tn_vulkan_plan *plan)
 // The launch of `count` positions from `at` on, without operands and their offsets.
 static struct kernel_launch positions_launch(const struct recurrence_plan *r,
                                              const char *name, uint64_t sources,
-                                             uint64_t count, uint64_t at, uint64_t step,
+                                             uint64_t count, int64_t at, int64_t step,
                                              uint32_t flags)
 {
     uint64_t slices = ceil_div(r->units, r->tile_units);
@@ -86,7 +86,8 @@ static struct kernel_launch positions_launch(const struct recurrence_plan *r,
                                   r->attrs->kind == TN_RECURRENCE_RELU};
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
         kernel_spec(&launch, (uint32_t)constants[i]);
-    const uint64_t words[] = {r->rows, r->units, slices, count, flags, at, step};
+    const uint64_t words[] = {r->rows, r->units,     slices,        count,
+                              flags,   (uint64_t)at, (uint64_t)step};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         kernel_push(&launch, words[i]);
     return launch;
@@ -149,8 +150,8 @@ static tn_status turn_weights(const struct recurrence_plan *r)
     return kernel_launch(r->plan, &launch);
 }
 
-static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count,
-                                uint64_t at, uint64_t step, uint32_t flags)
+static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count, int64_t at,
+                                int64_t step, uint32_t flags)
 {
     const tn_vulkan_plan *plan = r->plan;
     const tn_step *of = plan->step;
@@ -188,12 +189,13 @@ static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count,
 static tn_status recurrence_steps_plan(const tn_vulkan_plan *plan)
 {
     const struct recurrence_plan r = recurrence_tiles(plan);
-    uint64_t at = r.attrs->reverse ? r.length - 1 : 0,
-             step = r.attrs->reverse ? UINT64_MAX : 1;
+    const int64_t at = r.attrs->reverse ? (int64_t)r.length - 1 : 0,
+                  step = r.attrs->reverse ? -1 : 1;
     uint64_t each = r.is_alone ? r.length : 1;
     tn_status status = turn_weights(&r);
     for (uint64_t n = 0; n < r.length && status == TN_OK; n += each)
-        status = plan_positions(&r, each, at + n * step, step, n == 0 ? BEGINS : 0);
+        status =
+            plan_positions(&r, each, at + (int64_t)n * step, step, n == 0 ? BEGINS : 0);
     return status;
 }
 
@@ -208,7 +210,7 @@ static uint64_t recurrence_steps_scratch(const tn_kernel_query *query)
 enum { GRADIENT, W, OUT, FIRST_H, MADE, CELLS, FIRST_C, OF_LAST };
 
 static tn_status plan_positions_back(const struct recurrence_plan *r, uint64_t count,
-                                     uint64_t at, uint64_t step, uint32_t flags)
+                                     int64_t at, int64_t step, uint32_t flags)
 {
     const tn_vulkan_plan *plan = r->plan;
     bool is_lstm = r->attrs->kind == TN_RECURRENCE_LSTM,
@@ -248,12 +250,12 @@ static tn_status plan_positions_back(const struct recurrence_plan *r, uint64_t c
 static tn_status recurrence_grad_plan(const tn_vulkan_plan *plan)
 {
     const struct recurrence_plan r = recurrence_tiles(plan);
-    uint64_t at = r.attrs->reverse ? 0 : r.length - 1,
-             step = r.attrs->reverse ? 1 : UINT64_MAX;
+    const int64_t at = r.attrs->reverse ? 0 : (int64_t)r.length - 1,
+                  step = r.attrs->reverse ? 1 : -1;
     uint64_t all = r.length + 1, each = r.is_alone ? all : 1;
     tn_status status = TN_OK;
     for (uint64_t n = 0; n < all && status == TN_OK; n += each)
-        status = plan_positions_back(&r, each, at + n * step, step,
+        status = plan_positions_back(&r, each, at + (int64_t)n * step, step,
                                      (n == 0 ? BEGINS : 0) | (n + each == all ? ENDS : 0));
     return status;
 }

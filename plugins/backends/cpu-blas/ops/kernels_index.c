@@ -302,7 +302,7 @@ static tn_status bag_sum(const tn_cpu_call *call)
 static int32_t bag_accepts(const tn_kernel_query *query)
 {
     return query->inputs[0].extent[0] > 0 && query->inputs[0].extent[0] < INT32_MAX &&
-           query->inputs[1].extent[1] <= MOST_ROWS;
+           query->inputs[1].extent[1] > 0 && query->inputs[1].extent[1] <= MOST_ROWS;
 }
 
 // --- scatters --------------------------------------------------------------------------
