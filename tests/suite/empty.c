@@ -296,7 +296,7 @@ static bool is_everywhere(const tn_primitive *record)
 {
     return strncmp(record->id, "base.", 5) == 0 || strncmp(record->id, "nn.", 3) == 0 ||
            (strncmp(record->id, "quant.", 6) == 0 &&
-            strncmp(record->id, "quant.groupwise_", 16) != 0 &&
+            strcmp(record->id, "quant.groupwise_quantize/1") != 0 &&
             strcmp(record->id, "quant.quantize/1") != 0 &&
             strcmp(record->id, "quant.pack/1") != 0);
 }

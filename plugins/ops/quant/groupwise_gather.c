@@ -154,8 +154,7 @@ static tn_array *shaped(const tn_build *build, tn_array *x, const tn_ints *shape
     return build->op(build, "base.reshape/1", TN_IN(x), tn_attrs("shape", shape));
 }
 
-// x with its batch axes as one.
-static tn_array *flat(const tn_build *build, tn_array *x)
+tn_array *groupwise_flat(const tn_build *build, tn_array *x)
 {
     const tn_type *type = x ? build->type(x) : NULL;
     if (!type || type->rank < 2)
@@ -265,7 +264,8 @@ TN_VJP(gather_vjp)
         return TN_OK;
     tn_array *rows = build->op(
         build, "base.take/1",
-        TN_IN(cast(build, flat(build, rule->inputs[0]), out->dtype), lhs), TN_NO_ATTRS);
+        TN_IN(cast(build, groupwise_flat(build, rule->inputs[0]), out->dtype), lhs),
+        TN_NO_ATTRS);
     tn_array *left = attrs->transpose ? cotangents[0] : rows;
     tn_array *matrix = build->op(
         build, "base.matmul/1",
@@ -340,13 +340,14 @@ TN_VMAP(gather_vmap)
     bool is_own = false;
     for (uint32_t i = 1; i < 4 && i < rule->num_inputs; i++)
         is_own = is_own || (rule->inputs[i] && axes[i] >= 0);
-    in[0] = flat(build, axes[0] >= 0 ? tn_move_axis(build, rule->inputs[0], axes[0], 0)
-                                     : rule->inputs[0]);
+    in[0] = groupwise_flat(build, axes[0] >= 0
+                                      ? tn_move_axis(build, rule->inputs[0], axes[0], 0)
+                                      : rule->inputs[0]);
     for (uint32_t i = 1; i < 4 && i < rule->num_inputs; i++)
         if (rule->inputs[i])
-            in[i] =
-                flat(build, is_own ? tn_batch_whole(build, rule->inputs[i], axes[i], size)
-                                   : rule->inputs[i]);
+            in[i] = groupwise_flat(
+                build, is_own ? tn_batch_whole(build, rule->inputs[i], axes[i], size)
+                              : rule->inputs[i]);
     in[LHS] = batched_ids(build, rule, 0, axes, size, axes[0] >= 0);
     in[RHS] = batched_ids(build, rule, 1, axes, size, is_own);
     outputs[0] = product(build, rule, in, attrs->transpose);
@@ -361,6 +362,7 @@ const tn_primitive quant_groupwise_gather_matmul = {
     TN_INPUTS(inputs),
     .attrs = TN_ATTR_TABLE(tn_groupwise_gather_attrs, fields),
     .infer = gather_infer,
+    .decompose = groupwise_gather_decompose,
     .reference = gather_reference,
     .reference_scratch = groupwise_product_scratch,
     .vjp = gather_vjp,

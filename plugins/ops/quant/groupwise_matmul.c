@@ -320,6 +320,7 @@ const tn_primitive quant_groupwise_matmul = {
     TN_INPUTS(inputs),
     .attrs = TN_ATTR_TABLE(tn_groupwise_matmul_attrs, fields),
     .infer = matmul_infer,
+    .decompose = groupwise_matmul_decompose,
     .reference = matmul_reference,
     .reference_scratch = groupwise_product_scratch,
     .vjp = matmul_vjp,

@@ -382,6 +382,7 @@ const tn_primitive quant_groupwise_dequantize = {
     TN_INPUTS(dequantize_inputs),
     .attrs = TN_ATTR_TABLE(tn_groupwise_dequantize_attrs, dequantize_fields),
     .infer = dequantize_infer,
+    .decompose = groupwise_dequantize_decompose,
     .reference = dequantize_reference,
     .reference_scratch = dequantize_scratch,
     .vjp = dequantize_vjp,

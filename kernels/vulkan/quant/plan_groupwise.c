@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// A few rows of x times a transposed matrix of groupwise codes, quant.groupwise_matmul/1,
+// which are read beside x. All else is what the primitive is made of.
+#include <stdio.h>
+#include <tenon/ops/quant_attrs.h>
+#include <tenon/ops/quant_groups.h>
+#include "../record.h"
+
+#define EACH 2      // columns of an invocation
+#define GROUP 256   // invocations of a workgroup
+#define MOST_FEW 16 // rows of x
+#define UNIT 32     // codes that an invocation takes at a time
+#define MOST_COUNTED 0xffffffff
+
+static uint64_t rows_of(const tn_layout *x)
+{
+    const uint64_t k = (uint64_t)x->extent[x->rank - 1];
+    return k > 0 ? layout_count(x) / k : 0;
+}
+
+static int32_t groupwise_matmul_accepts(const tn_kernel_query *query)
+{
+    const tn_groupwise_matmul_attrs *attrs = query->attrs;
+    const tn_layout *x = &query->inputs[0], *w = &query->inputs[1];
+    for (uint32_t i = 0; i < query->num_inputs; i++)
+        if (query->inputs[i].dtype != TN_DTYPE_NONE &&
+            layout_count(&query->inputs[i]) + (uint64_t)query->inputs[i].offset >
+                MOST_COUNTED)
+            return 0;
+    return attrs->transpose && w->rank == 2 && rows_of(x) <= MOST_FEW &&
+           x->extent[x->rank - 1] > 0 && x->extent[x->rank - 1] % UNIT == 0 &&
+           layout_count(&query->outputs[0]) <= MOST_COUNTED;
+}
+
+// Invocations that share a column: as many as have something to do.
+static uint32_t lanes_for(uint64_t terms)
+{
+    uint32_t lanes = 8;
+    while (lanes < 64 && terms / UNIT >= 2 * lanes)
+        lanes *= 2;
+    return lanes;
+}
+
+// The number of a dtype in the shader.
+static uint32_t kind_of(tn_dtype dtype)
+{
+    return dtype == TN_F16 ? 1 : dtype == TN_BF16 ? 2 : dtype == TN_U8 ? 3 : 0;
+}
+
+static tn_status groupwise_matmul_plan(const tn_vulkan_plan *plan)
+{
+    static const uint32_t usual[][2] = {
+#define USUAL(name, bits, group) {bits, group},
+        TN_GROUPWISE_MODES(USUAL)
+#undef USUAL
+    };
+    const tn_groupwise_matmul_attrs *attrs = plan->step->attrs;
+    const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
+    const tn_layout *w = &tn_step_input(plan->step, 1)->layout;
+    const tn_layout *scales = &tn_step_input(plan->step, 2)->layout;
+    const bool has_biases = attrs->mode == TN_GROUPWISE_affine;
+    const uint32_t last = has_biases ? 3 : 2;
+    const tn_layout *biases = &tn_step_input(plan->step, last)->layout;
+    const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
+    const uint64_t rows = rows_of(x), columns = (uint64_t)w->extent[0];
+    const uint64_t terms = (uint64_t)x->extent[x->rank - 1];
+    const uint32_t lanes = lanes_for(terms), at_once = rows == 1 ? 1 : 4;
+    char name[VARIANT_NAME];
+    if (layout_count(out) == 0)
+        return TN_OK;
+    snprintf(name, sizeof(name), "quant_groupwise_few_%u", at_once);
+    struct kernel_launch launch = {.name = name,
+                                   .groups = ceil_div(rows, at_once) *
+                                             ceil_div(columns, GROUP / lanes * EACH)};
+    kernel_spec(&launch, lanes);
+    kernel_spec(&launch, (uint32_t)attrs->mode);
+    kernel_spec(&launch, attrs->bits ? (uint32_t)attrs->bits : usual[attrs->mode][0]);
+    kernel_spec(&launch, attrs->group ? (uint32_t)attrs->group : usual[attrs->mode][1]);
+    kernel_spec(&launch, kind_of(scales->dtype));
+    kernel_spec(&launch, kind_of(biases->dtype));
+    for (uint32_t i = 0; i < 3; i++)
+        kernel_bind(&launch, tn_vulkan_input(i));
+    kernel_bind(&launch, tn_vulkan_input(last));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_push(&launch, rows);
+    kernel_push(&launch, columns);
+    kernel_push(&launch, terms);
+    kernel_push(&launch, (uint64_t)x->offset);
+    kernel_push(&launch, (uint64_t)w->offset);
+    kernel_push(&launch, (uint64_t)scales->offset);
+    kernel_push(&launch, (uint64_t)biases->offset);
+    kernel_push(&launch, (uint64_t)out->offset);
+    return kernel_launch(plan, &launch);
+}
+
+static const tn_operand_rule groupwise_matmul_rules[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_U32), TN_NEEDS_CONTIGUOUS},
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
+OWN_KERNEL(groupwise_matmul, "quant.groupwise_matmul/1", groupwise_matmul_plan,
+           KERNEL_PRODUCT, groupwise_matmul_rules, .accepts = groupwise_matmul_accepts);
