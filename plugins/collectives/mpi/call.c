@@ -15,7 +15,7 @@ static const int64_t MILLISECOND = 1000000;
 // How long the watch may take to name a failure that MPI told first.
 static const int64_t NAMING_NS = 3000 * INT64_C(1000000);
 
-static int64_t now_ns(void)
+static int64_t clock_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -45,9 +45,9 @@ static tn_status break_by(const tn_host *host, tn_collective_work *work,
 static tn_status break_by_mpi(const tn_host *host, tn_collective_work *work, int code)
 {
     const struct watch_failure *failure = failure_of(work->group);
-    int64_t until = now_ns() + NAMING_NS;
+    int64_t until = clock_ns() + NAMING_NS;
     char text[128];
-    while (!failure && work->group->watch->fd >= 0 && now_ns() < until) {
+    while (!failure && work->group->watch->fd >= 0 && clock_ns() < until) {
         pause_ns(MILLISECOND);
         failure = failure_of(work->group);
     }
@@ -185,7 +185,7 @@ static bool has_started(const tn_collective_work *work)
 }
 
 // Whether somebody failed, or the deadline passed.
-static tn_status look(const tn_host *host, tn_collective_work *work)
+static tn_status work_look(const tn_host *host, tn_collective_work *work)
 {
     tn_group *group = work->group;
     char text[128];
@@ -193,7 +193,7 @@ static tn_status look(const tn_host *host, tn_collective_work *work)
     if (failure)
         return break_by(host, work, failure);
     if (!group->deadline_ms ||
-        now_ns() - work->began_ns < (int64_t)group->deadline_ms * MILLISECOND)
+        clock_ns() - work->began_ns < (int64_t)group->deadline_ms * MILLISECOND)
         return TN_OK;
     move_print(work->mine, text, sizeof(text));
     return group_break(host, group, TN_ERR_IO,
@@ -210,7 +210,7 @@ static tn_status drive(const tn_host *host, tn_collective_work *work,
         status = advance(host, work);
         if (status == TN_OK && !is_enough(work) &&
             (turn % TURNS_A_LOOK == 0 || turn > YIELDS))
-            status = look(host, work);
+            status = work_look(host, work);
         if (turn > YIELDS)
             pause_ns(MILLISECOND / 20);
         else if (turn > SPINS)
@@ -226,8 +226,8 @@ static bool has_ended(const tn_collective_work *work)
 
 // --- slots ------------------------------------------------------------------------------
 
-static tn_status read_call(const tn_host *host, const tn_collective_call *given,
-                           tn_collective_call *out)
+static tn_status work_read_call(const tn_host *host, const tn_collective_call *given,
+                                tn_collective_call *out)
 {
     if (given->struct_size < sizeof(*out) || given->flags)
         return host->fail(host, TN_ERR_ARGUMENT,
@@ -243,13 +243,13 @@ static tn_status read_call(const tn_host *host, const tn_collective_call *given,
     return TN_OK;
 }
 
-static tn_status start(const tn_host *host, tn_group *group, const tn_collective_call *call,
-                       tn_collective_work **out_work)
+static tn_status work_start(const tn_host *host, tn_group *group,
+                            const tn_collective_call *call, tn_collective_work **out_work)
 {
     tn_collective_work *work = calloc(1, sizeof(*work));
     if (!work)
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
-    *work = (tn_collective_work){.group = group, .call = *call, .began_ns = now_ns()};
+    *work = (tn_collective_work){.group = group, .call = *call, .began_ns = clock_ns()};
     tn_status status = TN_OK;
     if (is_of_two(call)) {
         write_record(work);
@@ -278,12 +278,12 @@ tn_status mpi_start(const tn_host *host, tn_group *group, const tn_collective_ca
                     tn_collective_work **out_work)
 {
     tn_collective_call mine;
-    tn_status status = read_call(host, call, &mine);
+    tn_status status = work_read_call(host, call, &mine);
     if (status == TN_OK)
         status = move_check(host, group, &mine);
     if (status == TN_OK)
         status = finish_starting(host, group);
-    return status == TN_OK ? start(host, group, &mine, out_work) : status;
+    return status == TN_OK ? work_start(host, group, &mine, out_work) : status;
 }
 
 tn_status mpi_test(const tn_host *host, tn_collective_work *work, int32_t *out_done)
@@ -292,7 +292,7 @@ tn_status mpi_test(const tn_host *host, tn_collective_work *work, int32_t *out_d
     if (status == TN_OK && work->stage != ENDED)
         status = advance(host, work);
     if (status == TN_OK && work->stage != ENDED)
-        status = look(host, work);
+        status = work_look(host, work);
     if (status == TN_OK)
         *out_done = work->stage == ENDED;
     return status;
@@ -314,6 +314,6 @@ tn_status call_agree(const tn_host *host, tn_group *group, int32_t kind)
     tn_collective_work *work;
     tn_status status = finish_starting(host, group);
     if (status == TN_OK)
-        status = start(host, group, &call, &work);
+        status = work_start(host, group, &call, &work);
     return status == TN_OK ? mpi_wait(host, work) : status;
 }

@@ -109,8 +109,8 @@ static void group_free(tn_group *group)
     free(group);
 }
 
-static tn_status gather(const tn_host *host, tn_group *group, tn_dtype dtype,
-                        uint64_t count, const void *mine, void *all)
+static tn_status group_gather(const tn_host *host, tn_group *group, tn_dtype dtype,
+                              uint64_t count, const void *mine, void *all)
 {
     const tn_collective_call call = {.struct_size = sizeof(call),
                                      .kind = TN_COLLECTIVE_ALL_GATHER,
@@ -131,7 +131,8 @@ struct introduction {
     char backend[128];
 };
 
-static tn_status compare(const tn_host *host, const struct introduction *all, int32_t size)
+static tn_status introductions_compare(const tn_host *host, const struct introduction *all,
+                                       int32_t size)
 {
     for (int32_t i = 1; i < size; i++)
         if (strcmp(all[i].version, all[0].version) != 0)
@@ -157,10 +158,10 @@ static tn_status introduce(const tn_host *host, tn_group *world)
     snprintf(mine.version, sizeof(mine.version),
              "org.tenon.mpi " MPI_PLUGIN_VERSION ", ABI minor %u", host->abi_minor);
     snprintf(mine.backend, sizeof(mine.backend), "%s", backend ? backend : "");
-    tn_status status = gather(host, world, TN_U8, sizeof(mine), &mine, all);
+    tn_status status = group_gather(host, world, TN_U8, sizeof(mine), &mine, all);
     if (status != TN_OK)
         return status; // `all` may be written to later
-    status = compare(host, all, world->facts.size);
+    status = introductions_compare(host, all, world->facts.size);
     free(all);
     world->sequence = 0; // the first call of an application is number 1
     return status;
@@ -188,7 +189,7 @@ static tn_status initialize(const tn_host *host, struct mpi_library *library)
                 : TN_OK;
 }
 
-static tn_status join(const tn_host *host)
+static tn_status world_join(const tn_host *host)
 {
     struct mpi_library *library;
     handle comm = 0;
@@ -223,7 +224,7 @@ tn_status mpi_open(const tn_host *host, tn_group **out_group)
                             "this process has left its group, and joins it once: keep one "
                             "runtime open");
     else if (!process.world)
-        status = join(host);
+        status = world_join(host);
     process.has_left |= status != TN_OK;
     if (status == TN_OK) {
         process.references++;
@@ -234,7 +235,7 @@ tn_status mpi_open(const tn_host *host, tn_group **out_group)
 }
 
 // MPI ends when all members are done; where one has failed that would wait for ever.
-static void leave(const tn_host *host, tn_group *world)
+static void world_leave(const tn_host *host, tn_group *world)
 {
     struct mpi_library *library = world->library;
     process.has_left = true;
@@ -258,7 +259,7 @@ void mpi_close(const tn_host *host, tn_group *group)
     if (group != process.world)
         group_free(group);
     else if (--process.references == 0)
-        leave(host, group);
+        world_leave(host, group);
     pthread_mutex_unlock(&process.lock);
 }
 
@@ -285,7 +286,7 @@ static tn_status find_members(const tn_host *host, const tn_group *parent, tn_gr
     int32_t *all = calloc((size_t)group->facts.size, sizeof(*all));
     if (!all)
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
-    tn_status status = gather(host, group, TN_I32, 1, &group->world_rank, all);
+    tn_status status = group_gather(host, group, TN_I32, 1, &group->world_rank, all);
     if (status != TN_OK)
         return status; // MPI may write to `all`
     memcpy(group->members, all, (size_t)group->facts.size * sizeof(*all));

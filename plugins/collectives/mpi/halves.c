@@ -3,32 +3,32 @@
 #include <tenon/ops/reference.h>
 #include "library.h"
 
-static float add(float a, float b)
+static float halves_add(float a, float b)
 {
     return a + b;
 }
 
-static float multiply(float a, float b)
+static float halves_multiply(float a, float b)
 {
     return a * b;
 }
 
-static float least(float a, float b)
+static float halves_least(float a, float b)
 {
     return a < b || a != a ? a : b;
 }
 
-static float greatest(float a, float b)
+static float halves_greatest(float a, float b)
 {
     return a > b || a != a ? a : b;
 }
 
 // X(name, operation) for each of TN_COLLECTIVE_SUM ... MAXIMUM.
 #define OPERATIONS(X, format)                                                              \
-    X(format, add)                                                                         \
-    X(format, multiply)                                                                    \
-    X(format, least)                                                                       \
-    X(format, greatest)
+    X(format, halves_add)                                                                  \
+    X(format, halves_multiply)                                                             \
+    X(format, halves_least)                                                                \
+    X(format, halves_greatest)
 #define FUNCTION(format, operation)                                                        \
     static void format##_##operation(void *in, void *inout, int *count, handle *datatype)  \
     {                                                                                      \

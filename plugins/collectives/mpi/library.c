@@ -55,8 +55,8 @@ static bool is_open;
 // --- symbols ----------------------------------------------------------------------------
 
 // MPICH has the functions of fault tolerance, too, and ends the process in them.
-static tn_status read_functions(const tn_host *host, const char *name, void *object,
-                                enum abi abi)
+static tn_status library_read_functions(const tn_host *host, const char *name, void *object,
+                                        enum abi abi)
 {
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         bool is_wanted = !symbols[i].optional || abi == OPEN_MPI;
@@ -93,7 +93,7 @@ static tn_status read_handle(const tn_host *host, void *object, enum abi abi,
                 : host->fail(host, TN_ERR_REFUSED, "Open MPI has no variable %s", name);
 }
 
-static tn_status read_handles(const tn_host *host, void *object, enum abi abi)
+static tn_status library_read_handles(const tn_host *host, void *object, enum abi abi)
 {
     tn_status status = read_handle(host, object, abi, &world, &library.world);
     if (status == TN_OK)
@@ -148,14 +148,14 @@ static tn_status open_first(const tn_host *host, const char *name, const char **
                       first);
 }
 
-static tn_status open_library(const tn_host *host, const char *name)
+static tn_status library_read(const tn_host *host, const char *name)
 {
     void *object = NULL;
     tn_status status = open_first(host, name, &name, &object);
     if (status == TN_OK)
-        status = read_functions(host, name, object, abi_of(name, object));
+        status = library_read_functions(host, name, object, abi_of(name, object));
     if (status == TN_OK)
-        status = read_handles(host, object, abi_of(name, object));
+        status = library_read_handles(host, object, abi_of(name, object));
     if (status == TN_OK)
         read_version();
     return status; // a library that does not serve stays open: MPI's threads may run
@@ -164,7 +164,7 @@ static tn_status open_library(const tn_host *host, const char *name)
 tn_status library_open(const tn_host *host, const char *name, struct mpi_library **out)
 {
     pthread_mutex_lock(&lock);
-    tn_status status = is_open ? TN_OK : open_library(host, name && *name ? name : NULL);
+    tn_status status = is_open ? TN_OK : library_read(host, name && *name ? name : NULL);
     is_open = status == TN_OK;
     pthread_mutex_unlock(&lock);
     if (status == TN_OK)

@@ -35,7 +35,7 @@ void watch_finish(struct watch *watch)
     *watch = (struct watch){.fd = -1};
 }
 
-static void add(struct watch *watch, const char *message)
+static void watch_add(struct watch *watch, const char *message)
 {
     struct watch_failure failure;
     int begin = 0;
@@ -67,7 +67,7 @@ static void read_messages(struct watch *watch)
             return;
         }
         message[size] = 0;
-        add(watch, message);
+        watch_add(watch, message);
     }
 }
 

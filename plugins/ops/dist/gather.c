@@ -20,7 +20,7 @@ tn_status dist_infer_same(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-static tn_status check_size(const tn_infer *infer)
+static tn_status dist_check_size(const tn_infer *infer)
 {
     const tn_dist_group_attrs *attrs = infer->attrs;
     return attrs->size >= 1
@@ -35,7 +35,7 @@ static tn_status all_gather_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_dist_group_attrs *attrs = infer->attrs;
     tn_type type = infer->types[0];
-    tn_status status = check_size(infer);
+    tn_status status = dist_check_size(infer);
     if (type.rank == 0)
         type.rank = 1, type.extent[0] = 1;
     if (status == TN_OK &&
@@ -96,7 +96,7 @@ static tn_status all_to_all_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_dist_group_attrs *attrs = infer->attrs;
     const tn_type *x = &infer->types[0];
-    tn_status status = check_size(infer);
+    tn_status status = dist_check_size(infer);
     if (status == TN_OK && (x->rank < 1 || x->extent[0] % attrs->size))
         status = infer->host->fail(infer->host, TN_ERR_ARGUMENT,
                                    "axis 0 has %" PRId64
@@ -154,8 +154,8 @@ static tn_status broadcast_run(const tn_run *run)
                                           .peer = (int32_t)attrs->root});
 }
 
-static tn_array *broadcast(const tn_build *build, tn_array *x,
-                           const tn_dist_peer_attrs *attrs)
+static tn_array *broadcast_again(const tn_build *build, tn_array *x,
+                                 const tn_dist_peer_attrs *attrs)
 {
     return build->op(build, "dist.broadcast", TN_IN(x),
                      tn_attrs("root", attrs->root, "group", group_name(attrs->group)));
@@ -175,13 +175,13 @@ TN_VJP(broadcast_vjp)
 
 TN_JVP(broadcast_jvp)
 {
-    out_tangents[0] = broadcast(build, tangents[0], rule->attrs);
+    out_tangents[0] = broadcast_again(build, tangents[0], rule->attrs);
     return built(out_tangents[0]);
 }
 
 TN_VMAP(broadcast_vmap)
 {
-    outputs[0] = broadcast(build, rule->inputs[0], rule->attrs);
+    outputs[0] = broadcast_again(build, rule->inputs[0], rule->attrs);
     out_axes[0] = axes[0];
     return built(outputs[0]);
 }

@@ -27,7 +27,7 @@ struct runtime_groups {
 static pthread_mutex_t runtimes_lock = PTHREAD_MUTEX_INITIALIZER; // guards `runtimes`
 static struct runtime_groups *runtimes;
 
-static struct runtime_groups *groups_of(const tn_host *host)
+static struct runtime_groups *groups_of_runtime(const tn_host *host)
 {
     pthread_mutex_lock(&runtimes_lock);
     struct runtime_groups *found = runtimes;
@@ -92,7 +92,7 @@ static const char *full_name(const char *name)
 }
 
 // The lock of `mine` is held.
-static struct named_group *find(const struct runtime_groups *mine, const char *name)
+static struct named_group *group_find(const struct runtime_groups *mine, const char *name)
 {
     struct named_group *group = mine->groups;
     while (group && strcmp(group->name, name) != 0)
@@ -101,7 +101,7 @@ static struct named_group *find(const struct runtime_groups *mine, const char *n
 }
 
 // Lists a group under a name; takes the group.
-static tn_status add(struct runtime_groups *mine, const char *name, tn_group *group)
+static tn_status group_list(struct runtime_groups *mine, const char *name, tn_group *group)
 {
     struct named_group *entry = calloc(1, sizeof(*entry));
     if (!entry) {
@@ -118,7 +118,7 @@ static tn_status add(struct runtime_groups *mine, const char *name, tn_group *gr
     return TN_OK;
 }
 
-static tn_status check_name(const tn_host *host, const char *name)
+static tn_status group_check_name(const tn_host *host, const char *name)
 {
     return strlen(name) <= MOST_NAME
                ? TN_OK
@@ -128,7 +128,7 @@ static tn_status check_name(const tn_host *host, const char *name)
 }
 
 // Joins the world, by the one plugin that has collectives.
-static tn_status join(struct runtime_groups *mine)
+static tn_status world_join(struct runtime_groups *mine)
 {
     const tn_host *host = mine->host;
     const tn_host_interfaces *interfaces = host->query(host, TN_HOST_INTERFACES);
@@ -146,17 +146,17 @@ static tn_status join(struct runtime_groups *mine)
         return host->fail(host, TN_ERR_REFUSED, "the plugin's %s is cut off",
                           TN_IFACE_COLLECTIVE);
     status = mine->table->open(mine->table_host, &world);
-    return status == TN_OK ? add(mine, "world", world) : status;
+    return status == TN_OK ? group_list(mine, "world", world) : status;
 }
 
-static tn_status look_up(struct runtime_groups *mine, const char *name,
-                         struct named_group **out)
+static tn_status group_look_up(struct runtime_groups *mine, const char *name,
+                               struct named_group **out)
 {
     static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER;
     const tn_host *host = mine->host;
     tn_status status = TN_OK;
     pthread_mutex_lock(&mine->lock);
-    *out = find(mine, name);
+    *out = group_find(mine, name);
     pthread_mutex_unlock(&mine->lock);
     if (*out)
         return TN_OK;
@@ -164,21 +164,21 @@ static tn_status look_up(struct runtime_groups *mine, const char *name,
         return host->fail(host, TN_ERR_NOT_FOUND,
                           "no group has the name '%s': split makes one", name);
     pthread_mutex_lock(&joining);
-    if (!(*out = find(mine, name)))
-        status = join(mine);
+    if (!(*out = group_find(mine, name)))
+        status = world_join(mine);
     if (status == TN_OK)
-        *out = find(mine, name);
+        *out = group_find(mine, name);
     pthread_mutex_unlock(&joining);
     return status;
 }
 
 tn_status groups_take(const tn_host *host, const char *name, struct group_use *out)
 {
-    struct runtime_groups *mine = groups_of(host);
+    struct runtime_groups *mine = groups_of_runtime(host);
     struct named_group *entry = NULL;
     if (!mine)
         return host->fail(host, TN_ERR_INTERNAL, "groups of a runtime that is closed");
-    tn_status status = look_up(mine, full_name(name), &entry);
+    tn_status status = group_look_up(mine, full_name(name), &entry);
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&entry->lock);
@@ -209,13 +209,13 @@ static tn_status dist_find(const tn_host *host, const char *name, tn_group_facts
 
 static tn_status check_made(const tn_host *host, const char *made)
 {
-    struct runtime_groups *mine = groups_of(host);
+    struct runtime_groups *mine = groups_of_runtime(host);
     made = full_name(made);
-    tn_status status = check_name(host, made);
+    tn_status status = group_check_name(host, made);
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&mine->lock);
-    bool is_taken = find(mine, made) || strcmp(made, "world") == 0;
+    bool is_taken = group_find(mine, made) || strcmp(made, "world") == 0;
     pthread_mutex_unlock(&mine->lock);
     return is_taken
                ? host->fail(host, TN_ERR_ARGUMENT, "there is a group '%s' already", made)
@@ -234,7 +234,9 @@ static tn_status dist_split(const tn_host *host, const char *name, int32_t color
     if (status == TN_OK)
         status = use.table->split(use.host, use.group, color, key, &group);
     groups_give(&use);
-    return status == TN_OK && group ? add(groups_of(host), full_name(made), group) : status;
+    return status == TN_OK && group
+               ? group_list(groups_of_runtime(host), full_name(made), group)
+               : status;
 }
 
 static tn_status dist_shrink(const tn_host *host, const char *name, const char *made)
@@ -251,7 +253,8 @@ static tn_status dist_shrink(const tn_host *host, const char *name, const char *
     if (status == TN_OK)
         status = use.table->shrink(use.host, use.group, &group);
     groups_give(&use);
-    return status == TN_OK ? add(groups_of(host), full_name(made), group) : status;
+    return status == TN_OK ? group_list(groups_of_runtime(host), full_name(made), group)
+                           : status;
 }
 
 static tn_status dist_set_deadline(const tn_host *host, const char *name,
@@ -279,7 +282,7 @@ static tn_status dist_abort(const tn_host *host, const char *name, const char *r
 
 static void dist_leave(const tn_host *host)
 {
-    struct runtime_groups *mine = groups_of(host);
+    struct runtime_groups *mine = groups_of_runtime(host);
     if (mine)
         leave_all(mine);
 }

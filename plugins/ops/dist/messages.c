@@ -95,7 +95,7 @@ static tn_status barrier_run(const tn_run *run)
                     &(tn_collective_call){.kind = TN_COLLECTIVE_BARRIER});
 }
 
-static tn_array *barrier(const tn_build *build, tn_array *x, const tn_rule *rule)
+static tn_array *barrier_again(const tn_build *build, tn_array *x, const tn_rule *rule)
 {
     const tn_dist_group_attrs *attrs = rule->attrs;
     return build->op(build, "dist.barrier", TN_IN(x),
@@ -119,7 +119,7 @@ TN_JVP(barrier_jvp)
 
 TN_VMAP(barrier_vmap)
 {
-    outputs[0] = barrier(build, rule->inputs[0], rule);
+    outputs[0] = barrier_again(build, rule->inputs[0], rule);
     out_axes[0] = axes[0];
     return built(outputs[0]);
 }

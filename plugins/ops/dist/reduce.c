@@ -20,7 +20,7 @@ static const tn_attr_field reduce_scatter_fields[] = {
     SIZE_FIELD(tn_dist_reduce_attrs),
 };
 
-static const char *name_of(int64_t reduction)
+static const char *reduction_name(int64_t reduction)
 {
     return reductions[reduction];
 }
@@ -40,7 +40,7 @@ static tn_status check_dtype(const tn_infer *infer)
                                          : kind != TN_KIND_FLOAT8 && !is_mean;
     return has ? TN_OK
                : infer->host->fail(infer->host, TN_ERR_ARGUMENT, "%s has no %s here",
-                                   tn_dtype_name(dtype), name_of(attrs->reduction));
+                                   tn_dtype_name(dtype), reduction_name(attrs->reduction));
 }
 
 static tn_status all_reduce_infer(const tn_infer *infer, tn_type *types)
@@ -107,11 +107,11 @@ static tn_status no_derivative(const tn_build *build, int64_t reduction)
     return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
                              "the %s over members has no derivative here: take one of sum, "
                              "mean, or reduce another way",
-                             name_of(reduction));
+                             reduction_name(reduction));
 }
 
 // The share of each element of x in an extreme: 1 / (how many elements have that value).
-static tn_array *share_of(const tn_build *build, const tn_rule *rule)
+static tn_array *extreme_share(const tn_build *build, const tn_rule *rule)
 {
     const tn_dist_reduce_attrs *attrs = rule->attrs;
     tn_array *x = rule->inputs[0], *y = rule->outputs[0];
@@ -127,13 +127,14 @@ TN_VJP(all_reduce_vjp)
     const char *group = attrs->group;
     bool is_mean = attrs->reduction == TN_COLLECTIVE_MEAN;
     if (is_mean || attrs->reduction == TN_COLLECTIVE_SUM) {
-        gradients[0] = dist_reduced(build, cotangents[0], name_of(attrs->reduction), group);
+        gradients[0] =
+            dist_reduced(build, cotangents[0], reduction_name(attrs->reduction), group);
         return built(gradients[0]);
     }
     if (!is_extreme(attrs->reduction))
         return no_derivative(build, attrs->reduction);
     tn_array *g = dist_reduced(build, cotangents[0], "sum", group),
-             *share = share_of(build, rule);
+             *share = extreme_share(build, rule);
     gradients[0] =
         build->expr(build, "g, share -> g * share", TN_IN(g, share), TN_NO_ATTRS);
     return built(gradients[0]);
@@ -146,11 +147,11 @@ TN_JVP(all_reduce_jvp)
     if (attrs->reduction == TN_COLLECTIVE_PRODUCT)
         return no_derivative(build, attrs->reduction);
     if (is_extreme(attrs->reduction)) {
-        tn_array *share = share_of(build, rule);
+        tn_array *share = extreme_share(build, rule);
         t = build->expr(build, "t, share -> t * share", TN_IN(t, share), TN_NO_ATTRS);
     }
     out_tangents[0] = dist_reduced(
-        build, t, is_extreme(attrs->reduction) ? "sum" : name_of(attrs->reduction),
+        build, t, is_extreme(attrs->reduction) ? "sum" : reduction_name(attrs->reduction),
         attrs->group);
     return built(out_tangents[0]);
 }
@@ -158,19 +159,19 @@ TN_JVP(all_reduce_jvp)
 TN_VMAP(all_reduce_vmap)
 {
     const tn_dist_reduce_attrs *attrs = rule->attrs;
-    outputs[0] =
-        dist_reduced(build, rule->inputs[0], name_of(attrs->reduction), attrs->group);
+    outputs[0] = dist_reduced(build, rule->inputs[0], reduction_name(attrs->reduction),
+                              attrs->group);
     out_axes[0] = axes[0];
     return built(outputs[0]);
 }
 
 // --- rules of reduce_scatter ------------------------------------------------------------
 
-static tn_array *scattered(const tn_build *build, tn_array *x,
-                           const tn_dist_reduce_attrs *attrs)
+static tn_array *scatter_again(const tn_build *build, tn_array *x,
+                               const tn_dist_reduce_attrs *attrs)
 {
     return build->op(build, "dist.reduce_scatter", TN_IN(x),
-                     tn_attrs("reduction", name_of(attrs->reduction), "group",
+                     tn_attrs("reduction", reduction_name(attrs->reduction), "group",
                               group_name(attrs->group), "size", attrs->size));
 }
 
@@ -198,7 +199,7 @@ TN_JVP(reduce_scatter_jvp)
     const tn_dist_reduce_attrs *attrs = rule->attrs;
     if (!is_linear(attrs))
         return no_derivative(build, attrs->reduction);
-    out_tangents[0] = scattered(build, tangents[0], attrs);
+    out_tangents[0] = scatter_again(build, tangents[0], attrs);
     return built(out_tangents[0]);
 }
 
@@ -206,7 +207,7 @@ TN_JVP(reduce_scatter_jvp)
 TN_VMAP(reduce_scatter_vmap)
 {
     outputs[0] =
-        scattered(build, tn_move_axis(build, rule->inputs[0], axes[0], 1), rule->attrs);
+        scatter_again(build, tn_move_axis(build, rule->inputs[0], axes[0], 1), rule->attrs);
     out_axes[0] = 1;
     return built(outputs[0]);
 }

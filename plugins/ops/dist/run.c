@@ -20,7 +20,7 @@ static uint64_t elements_of(const tn_type *type)
     return count;
 }
 
-static tn_status take_memory(const tn_host *host, uint64_t bytes, void **out)
+static tn_status run_take_memory(const tn_host *host, uint64_t bytes, void **out)
 {
     *out = malloc(bytes ? bytes : 1);
     return *out
@@ -28,19 +28,19 @@ static tn_status take_memory(const tn_host *host, uint64_t bytes, void **out)
                : host->fail(host, TN_ERR_MEMORY, "no %" PRIu64 " bytes on the host", bytes);
 }
 
-static tn_status read_input(const tn_run *run, struct host_operands *o)
+static tn_status run_read_input(const tn_run *run, struct host_operands *o)
 {
     if (run->num_inputs == 0)
         return TN_OK;
     tn_run_memory_of(run)->type(run, run->inputs[0], &o->in_type);
     o->in_bytes = elements_of(&o->in_type) * (uint64_t)tn_dtype_bytes(o->in_type.dtype);
-    tn_status status = take_memory(run->host, o->in_bytes, &o->in);
+    tn_status status = run_take_memory(run->host, o->in_bytes, &o->in);
     return status == TN_OK ? run->read(run, run->inputs[0], o->in, o->in_bytes) : status;
 }
 
 // Elements of one member, as the kind counts them, and the bytes of the output.
-static void count_elements(const struct host_operands *o, int32_t size,
-                           tn_collective_call *call, uint64_t *out_bytes)
+static void run_count(const struct host_operands *o, int32_t size, tn_collective_call *call,
+                      uint64_t *out_bytes)
 {
     uint64_t members = (uint64_t)size, count = elements_of(&o->in_type);
     uint64_t one = (uint64_t)tn_dtype_bytes(call->dtype);
@@ -77,7 +77,7 @@ static tn_status call_group(const struct group_use *use, struct host_operands *o
     tn_collective_work *work;
     if (in_place)
         o->out = o->in;
-    tn_status status = in_place ? TN_OK : take_memory(use->host, o->out_bytes, &o->out);
+    tn_status status = in_place ? TN_OK : run_take_memory(use->host, o->out_bytes, &o->out);
     call->struct_size = sizeof(*call);
     call->input = o->in;
     call->output = call->kind == TN_COLLECTIVE_SEND ? NULL : o->out;
@@ -86,7 +86,8 @@ static tn_status call_group(const struct group_use *use, struct host_operands *o
     return status == TN_OK ? use->table->wait(use->host, work) : status;
 }
 
-static tn_status check_size(const tn_host *host, const struct group_use *use, int64_t size)
+static tn_status run_check_size(const tn_host *host, const struct group_use *use,
+                                int64_t size)
 {
     return size == 0 || size == use->facts->size
                ? TN_OK
@@ -104,7 +105,7 @@ tn_status dist_run(const tn_run *run, const char *group, int64_t size,
     if (!memory)
         return run->host->fail(run->host, TN_ERR_UNSUPPORTED,
                                "this version of Tenon has no <tenon/run_memory.h>");
-    tn_status status = read_input(run, &operands);
+    tn_status status = run_read_input(run, &operands);
     if (status == TN_OK)
         status = groups_take(run->host, group, &use);
     if (status != TN_OK) {
@@ -113,9 +114,9 @@ tn_status dist_run(const tn_run *run, const char *group, int64_t size,
     }
     if (run->num_inputs > 0)
         call->dtype = operands.in_type.dtype;
-    status = check_size(run->host, &use, size);
+    status = run_check_size(run->host, &use, size);
     if (status == TN_OK) {
-        count_elements(&operands, use.facts->size, call, &operands.out_bytes);
+        run_count(&operands, use.facts->size, call, &operands.out_bytes);
         status = call_group(&use, &operands, call);
     }
     groups_give(&use);
