@@ -90,6 +90,7 @@ FLOORS = {
         "new": ["base", "files", "ops"],
         "complete": ["base"],
         "programs": ["base", "files"],
+        "run": ["base"],
     },
     "kernels/cpu": tower(("variant.h", "x86.h", "amx.h", "sizes.h", "squares.h", "instruction_sets.h"), "lanes.h",
                          ("conv", "elementwise", "linalg", "matmul", "move", "quant", "reduce", "sort"), ("fft", "random", "recurrence"), "cpu.h", "attention"),
@@ -97,7 +98,7 @@ FLOORS = {
 }
 
 # Libraries and who may use them; what is in none is taken for the C library's and must be in
-# C_LIBRARY or below sys/.
+# C_LIBRARY or below sys/, linux/ or netinet/.
 LIBRARIES = {
     "Python.h": ["sdk/python"],
     "structmember.h": ["sdk/python"],
@@ -119,7 +120,7 @@ LIBRARIES = {
 }
 C_LIBRARY = set("""
 aio alloca assert complex ctype cpuid dirent dlfcn elf emmintrin errno execinfo fcntl fenv float fnmatch ftw
-getopt glob immintrin inttypes iso646 libgen limits link locale malloc math poll pthread pwd
+getopt glob immintrin inttypes iso646 libgen limits link locale malloc math netdb poll pthread pwd
 regex sched semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint stdio
 stdlib stdnoreturn string strings termios tgmath threads time unistd wchar wctype xmmintrin
 """.split())
@@ -249,7 +250,7 @@ class Checker:
         stem = name.removesuffix(".h")
         if layer == "sdk/include" and stem not in SDK_ONLY:
             return f"public headers may include <stdint.h> and <stddef.h> only, not <{name}>"
-        if "*" in LAYERS[layer] or stem in C_LIBRARY or name.startswith(("sys/", "linux/")):
+        if "*" in LAYERS[layer] or stem in C_LIBRARY or name.startswith(("sys/", "linux/", "netinet/")):
             return None
         return f"<{name}> is neither the C library's nor a library that {layer} may use"
 

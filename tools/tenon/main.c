@@ -13,6 +13,7 @@
 #include "ops/commands.h"
 #include "plugins/commands.h"
 #include "programs/commands.h"
+#include "run/commands.h"
 #include "why/commands.h"
 
 #include <fcntl.h>
@@ -78,6 +79,8 @@ static const struct command commands[] = {
      "write texts as vectors, by a language model", NULL, cmd_lm},
     {"perplexity", "MODEL FILE [--tokens N] [--context N]",
      "measure how well a language model predicts a text", NULL, cmd_lm},
+    {"run", "-n N [--hosts LIST] [--devices LIST] COMMAND ...",
+     "start a command as several processes, and watch them", NULL, cmd_run},
     {"new", "op-pack|kernels|backend|format NAME", "begin a plugin of your own", NULL,
      cmd_new},
     {"ffi", "make|check MANIFEST", "make op packs from manifests of C functions", NULL,

@@ -131,7 +131,7 @@ static tn_status rank_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-static tn_status rank_run(const tn_run *run)
+static tn_status rank_of_run(const tn_run *run)
 {
     const tn_dist_group_attrs *attrs = run->attrs;
     const tn_run_memory *memory = tn_run_memory_of(run);
@@ -185,5 +185,5 @@ const tn_primitive dist_rank = {
     .doc = "The rank of this member in a group, from 0.",
     .attrs = TN_ATTR_TABLE(tn_dist_group_attrs, group_fields),
     .infer = rank_infer,
-    .run = rank_run,
+    .run = rank_of_run,
 };

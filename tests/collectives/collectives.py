@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Processes of `tenon run` on this machine, by each MPI that is installed: right values; who failed is told.
+
+    collectives.py TENON MEMBER [LAUNCHER...]    without launchers: those of Debian's packages
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from sentences import run  # noqa: E402 pylint: disable=wrong-import-position
+
+TENON, MEMBER = map(os.path.abspath, sys.argv[1:3])
+LAUNCHERS = sys.argv[3:] or [name for name in ("mpirun.openmpi", "mpirun.mpich") if shutil.which(name)]
+WITHIN = 5  # seconds in which a failure is known
+
+
+def started(launcher, ranks, *command, options=(), env=None):
+    return subprocess.Popen([TENON, "run", "-n", str(ranks), "--launcher", launcher, "--allow-root", *options, *command],
+                            env={**os.environ, "TENON_BACKEND": "cpu-blas", **(env or {})}, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def ended(process, seconds=60):
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        out, err = process.communicate()
+        raise AssertionError(f"it hangs:\n{out}{err}") from None
+    return process.returncode, out, err
+
+
+def of_each(check):
+    """A test of each launcher; those that fail are named."""
+    def test():
+        if not LAUNCHERS:
+            return "no MPI is installed"
+        for launcher in LAUNCHERS:
+            try:
+                check(launcher)
+            except AssertionError as fault:
+                raise AssertionError(f"{launcher}: {fault}") from fault
+        return None
+    test.__name__ = check.__name__
+    return test
+
+
+def member(launcher, ranks, mode, status, seconds=60, **options):
+    got, out, err = ended(started(launcher, ranks, MEMBER, mode, **options), seconds)
+    assert got == status, f"{mode}: status {got}, expected {status}:\n{out}{err}"
+    return out, err
+
+
+# --- values ------------------------------------------------------------------------------
+
+@of_each
+def every_collective_gives_what_it_must(launcher):
+    for ranks in (1, 2, 4) if launcher == LAUNCHERS[0] else (3,):
+        out, _ = member(launcher, ranks, "values", 0)
+        assert all(f"rank {i} of {ranks}: right" in out for i in range(ranks)), out
+
+
+@of_each
+def who_computes_is_waited_for(launcher):
+    out, err = member(launcher, 2, "slow", 0)
+    assert "rank 0 waited" in out and "rank 1 waited" in out and not re.search("failed|stopped", err), out + err
+
+
+# --- members that disagree ---------------------------------------------------------------
+
+@of_each
+def shapes_that_differ_are_told(launcher):
+    out, _ = member(launcher, 3, "shapes", 3)
+    assert "rank 0 failed" in out and "rank 1 failed" in out and "rank 2 failed" in out, out
+    assert out.count("members disagree: call 1 of rank") == 3, out
+    assert "call 1 of rank 0 is all_reduce (sum) of 4 f32, of rank 1 all_reduce (sum) of 5 f32" in out, out
+
+
+@of_each
+def orders_that_differ_are_told(launcher):
+    out, _ = member(launcher, 2, "order", 3)
+    assert "call 1 of rank 0 is all_reduce (sum) of 1 f32, of rank 1 all_gather of 1 f32" in out, out
+    assert "call 1 of rank 1 is all_gather of 1 f32, of rank 0 all_reduce (sum) of 1 f32" in out, out
+
+
+@of_each
+def who_ends_its_program_is_told(launcher):
+    out, _ = member(launcher, 2, "leaves", 3)
+    assert "call 2 of rank 0 is all_reduce (sum) of 4 f32, of rank 1 the end of its program" in out, out
+    out, _ = member(launcher, 2, "exits", 3)
+    assert "rank 1 ended (status 0); rank 0 was in all_reduce (sum) of 4 f32" in out, out
+
+
+@of_each
+def messages_of_another_size_are_told(launcher):
+    out, _ = member(launcher, 2, "receives", 3)
+    assert "receive from rank 0: got 3 elements, expected 4" in out, out
+
+
+@of_each
+def deadlines_end_calls(launcher):
+    out, _ = member(launcher, 2, "deadline", 3)
+    assert "rank 0 failed: " in out and "all_reduce (sum) of 4 f32 did not end within the deadline of 300 ms" in out, out
+
+
+# --- members that fail -------------------------------------------------------------------
+
+def failing(launcher, ranks, number, words, status):
+    """Sends rank 1 a signal; all others name it in time."""
+    process = started(launcher, ranks, MEMBER, "loop")
+    pids, lines = {}, []
+    while len(pids) < ranks:
+        line = process.stdout.readline()
+        assert line, f"it ended: {''.join(lines)}{process.stderr.read()}"
+        lines.append(line)
+        if found := re.match(r"ready (\d+) (\d+)", line):
+            pids[int(found[1])] = int(found[2])
+    os.kill(pids[1], number)
+    began, told = time.monotonic(), set()
+    while len(told) < ranks - 1:
+        line = process.stdout.readline()
+        assert line, f"it ended: {''.join(lines)}{process.stderr.read()}"
+        lines.append(line)
+        if found := re.match(r"rank (\d+) failed: .*rank 1 " + re.escape(words), line):
+            told.add(int(found[1]))
+    took = time.monotonic() - began
+    got, out, err = ended(process)
+    assert took < WITHIN, f"known after {took:.1f} s"
+    assert got == status and f"rank 1 on {os.uname().nodename} {words}" in err, (got, out, err)
+    assert not pathlib.Path(f"/proc/{pids[1]}").exists(), "rank 1 is still there"
+
+
+@of_each
+def who_is_killed_is_named(launcher):
+    failing(launcher, 3, signal.SIGKILL, "was ended by signal 9 (Killed)", 137)
+
+
+@of_each
+def who_is_stopped_is_named(launcher):
+    failing(launcher, 3, signal.SIGSTOP, "is stopped by signal 19 (Stopped (signal))", 1)
+
+
+@of_each
+def survivors_go_on_where_the_library_can(launcher):
+    said = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=True).stdout
+    if "(Open MPI) 5" in said:
+        out, _ = member(launcher, 3, "shrinks", 9)
+        assert "rank 0 goes on among 2" in out and "rank 2 goes on among 2" in out, out
+    else:
+        out, _ = member(launcher, 3, "shrinks", 9)
+        assert "cannot go on without a member: Open MPI 5 can" in out, out
+
+
+# --- the command -------------------------------------------------------------------------
+
+@of_each
+def statuses_are_those_of_the_ranks(launcher):
+    assert ended(started(launcher, 2, "true"))[0] == 0
+    got, _, err = ended(started(launcher, 2, "sh", "-c", "exit 7"))
+    assert got == 7 and "ended with status 7" in err, err
+    got, _, err = ended(started(launcher, 1, "no-such-program"))
+    assert got == 127 and "cannot run no-such-program" in err, err
+
+
+@of_each
+def ranks_that_do_not_end_are_ended(launcher):
+    script = 'case "$TENON_RUN" in rank=0*) exit 5;; esac; sleep 600'
+    began = time.monotonic()
+    got, _, err = ended(started(launcher, 2, "sh", "-c", script, options=("--grace", "1")))
+    assert got == 5 and time.monotonic() - began < 20 and "they are ended now" in err, err
+
+
+@of_each
+def each_rank_has_its_device(launcher):
+    show = ("sh", "-c", 'echo "$TENON_BACKEND"')
+    _, out, _ = ended(started(launcher, 2, *show, options=("--devices", "vulkan-jit:%")))
+    assert sorted(out.split()) == ["vulkan-jit:0", "vulkan-jit:1"], out
+    _, out, _ = ended(started(launcher, 2, *show, options=("--devices", "cpu-blas,vulkan:3")))
+    assert sorted(out.split()) == ["cpu-blas", "vulkan:3"], out
+    got, _, err = ended(started(launcher, 2, *show, options=("--devices", "vulkan:0")))
+    assert got == 1 and "has no device for rank 1" in err, err
+
+
+def what_cannot_be_started_is_told():
+    def refused(*args, status, saying, env=None):
+        done = subprocess.run([TENON, "run", *args], env={**os.environ, **(env or {})}, capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert done.returncode == status and saying in done.stderr, done
+    refused("true", status=2, saying="-n is missing")
+    refused("-n", "0", "true", status=2, saying="-n: got '0'")
+    refused("-n", "2", status=2, saying="the command to run is missing")
+    refused("-n", "2", "--devices", "vulkan:0,vulkan:0", "true", status=2, saying="'vulkan:0' is given twice")
+    refused("-n", "2", "true", status=1, saying="apt install openmpi-bin", env={"PATH": "/nowhere"})
+    refused("-n", "2", "--launcher", "/bin/true", "true", status=1, saying="is no launcher of Open MPI or MPICH")
+    refused("--as-rank", "true", status=1, saying="tells no rank")
+
+
+run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told,
+     who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
+     who_is_stopped_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
+     what_cannot_be_started_is_told])
