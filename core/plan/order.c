@@ -253,7 +253,9 @@ static bool has_breaks(const struct plan_work *work)
 
 tn_status plan_order(struct plan_work *work, struct plan *plan)
 {
-    if (!has_effects(work))
+    if (has_effects(work))
+        plan_renumber(work); // views follow their base
+    else
         drop_empty(work);
     tn_status ordered = plan_gather(work);
     if (ordered != TN_OK)
