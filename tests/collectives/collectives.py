@@ -74,6 +74,21 @@ def who_computes_is_waited_for(launcher):
     assert "rank 0 waited" in out and "rank 1 waited" in out and not re.search("failed|stopped", err), out + err
 
 
+@of_each
+def training_over_ranks_has_the_losses_of_one_process(launcher):
+    if subprocess.run([sys.executable, "-c", "import tenon"], capture_output=True, check=False).returncode:
+        return
+    script = (sys.executable, str(pathlib.Path(__file__).with_name("train.py")))
+    losses = []
+    for ranks in (1, 3):
+        got, out, err = ended(started(launcher, ranks, *script))
+        assert got == 0, out + err
+        losses.append([float(line) for line in out.split()])
+    alone, together = losses
+    assert len(alone) == 20 and alone[-1] < 0.7 * alone[0], alone
+    assert all(abs(a - b) <= 1e-6 * a for a, b in zip(alone, together)), losses
+
+
 # --- members that disagree ---------------------------------------------------------------
 
 @of_each
@@ -204,6 +219,6 @@ def what_cannot_be_started_is_told():
 
 
 run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told,
-     who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
+     training_over_ranks_has_the_losses_of_one_process, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
      who_is_stopped_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
      what_cannot_be_started_is_told])
