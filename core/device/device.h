@@ -340,6 +340,8 @@ struct device_stats {
     atomic_int_fast64_t counted, used_peak; // see note_used() in memory.c
 };
 struct device_stats *device_stats(const tn_runtime *runtime);
+// device_trim() of all open devices.
+void devices_trim(const tn_runtime *runtime);
 // Bytes in the spare storages of all devices, and in the others.
 uint64_t device_spare_bytes(const tn_runtime *runtime);
 uint64_t device_used_bytes(const tn_runtime *runtime);

@@ -281,6 +281,14 @@ uint64_t device_spare_bytes(const tn_runtime *runtime)
     return is_open(runtime->devices) ? sum_of_spares(runtime->devices) : 0;
 }
 
+void devices_trim(const tn_runtime *runtime)
+{
+    const struct device_set *set = runtime->devices;
+    uint32_t count = is_open(runtime->devices) ? set->count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        device_trim(set->devices[i]);
+}
+
 // Of open devices.
 static uint64_t used_bytes(const tn_runtime *runtime)
 {

@@ -151,6 +151,16 @@ tn_status tn_eval_async_n(tn_scope *scope, tn_array *const *arrays, uint64_t num
     return eval_arrays(scope, arrays, num_arrays, true);
 }
 
+void tn_runtime_trim(tn_runtime *runtime, uint32_t flags)
+{
+    if (fail_if_null("runtime_trim", "the runtime", runtime) != TN_OK)
+        return;
+    if (flags & TN_TRIM_SPARE)
+        devices_trim(runtime);
+    if (flags & TN_TRIM_PEAK)
+        atomic_store(&device_stats(runtime)->used_peak, 0);
+}
+
 void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
 {
     if (fail_if_null("runtime_stats", "the runtime", runtime) != TN_OK)

@@ -41,6 +41,15 @@ typedef struct tn_stats {
 // Fills at most out->struct_size bytes of *out. Any thread.
 TN_API void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out);
 
+// Flags of tn_runtime_trim.
+enum {
+    TN_TRIM_SPARE = 1, // destroys released buffers that devices keep for reuse
+    TN_TRIM_PEAK = 2,  // buffer_peak is the most from now on: 0 until buffers are made
+};
+
+// Waits for the work that uses what goes. Any thread.
+TN_API void tn_runtime_trim(tn_runtime *runtime, uint32_t flags);
+
 #ifdef __cplusplus
 }
 #endif

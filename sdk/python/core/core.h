@@ -260,7 +260,7 @@ PyObject *async_eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t
 PyObject *eval_arrays(PyObject *module, PyObject *const *trees, Py_ssize_t count);
 // have_values(arrays): whether each of a list of Arrays is data, or was computed and needs
 // neither waiting nor copying.
-PyObject *have_values(PyObject *module, PyObject *list);
+PyObject *arrays_have_values(PyObject *module, PyObject *list);
 PyObject *vjp_arrays(PyObject *module, PyObject *args);
 PyObject *jvp_arrays(PyObject *module, PyObject *args);
 PyObject *explain_arrays(PyObject *module, PyObject *args);
@@ -268,5 +268,7 @@ PyObject *load_file(PyObject *module, PyObject *args);
 PyObject *save_file(PyObject *module, PyObject *args);
 PyObject *list_devices(PyObject *module, PyObject *unused);
 PyObject *runtime_stats(PyObject *module, PyObject *unused);
+// trim(flags): lets go of memory for reuse (1), sets the peak back (2).
+PyObject *trim_runtime(PyObject *module, PyObject *flags);
 
 #endif // TENON_PYTHON_CORE_H

@@ -191,7 +191,7 @@ static PyObject *evaluate_trees(PyObject *const *trees, Py_ssize_t count, bool i
     return done ? Py_NewRef(Py_None) : NULL;
 }
 
-PyObject *have_values(PyObject *module, PyObject *list)
+PyObject *arrays_have_values(PyObject *module, PyObject *list)
 {
     PY_GUARD;
     (void)module;
@@ -409,6 +409,20 @@ PyObject *list_devices(PyObject *module, PyObject *unused)
 }
 
 // stats(): counters of the runtime, and the memory that it holds.
+PyObject *trim_runtime(PyObject *module, PyObject *flags)
+{
+    PY_GUARD;
+    (void)module;
+    unsigned long what = PyLong_AsUnsignedLong(flags);
+    tn_runtime *runtime = PyErr_Occurred() ? NULL : runtime_get();
+    if (!runtime)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    tn_runtime_trim(runtime, (uint32_t)what);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
 PyObject *runtime_stats(PyObject *module, PyObject *unused)
 {
     PY_GUARD;

@@ -104,7 +104,7 @@ PyObject *graph_size(PyObject *module, PyObject *object)
     return graph ? PyLong_FromUnsignedLong(graph->num_nodes) : NULL;
 }
 
-PyObject *graph_outputs(PyObject *module, PyObject *object)
+PyObject *graph_num_outputs(PyObject *module, PyObject *object)
 {
     PY_GUARD;
     (void)module;

@@ -45,7 +45,7 @@ PyObject *graph_wrap(const tn_graph *graph);
 PyObject *graph_address(PyObject *module, PyObject *object);
 // graph_size(graph): how many operations it has; graph_outputs(graph): how many outputs.
 PyObject *graph_size(PyObject *module, PyObject *object);
-PyObject *graph_outputs(PyObject *module, PyObject *object);
+PyObject *graph_num_outputs(PyObject *module, PyObject *object);
 
 // --- custom.c: rules of derivatives and batching in Python ---
 

@@ -208,6 +208,8 @@ Test(null, nulls_that_mean_nothing_are_fine)
     tn_text_free(NULL);
     must(NULL, tn_runtime_close(NULL));
     tn_runtime_stats(rt, NULL);
+    tn_runtime_trim(NULL, TN_TRIM_SPARE);
+    tn_runtime_trim(rt, 0);
     cr_assert(eq(int, tn_array_type(NULL)->dtype, TN_DTYPE_NONE));
     cr_assert(eq(int, tn_array_type(NULL)->rank, TN_MAX_RANK));
     for (int32_t i = 0; i < TN_MAX_RANK; i++)

@@ -129,6 +129,11 @@ Test(threads, memory_goes_round)
     for (int i = 0; i < 20; i++)
         run_threads(1, call_once, function, 0);
     cr_assert(eq(u64, stats_of(runtime).spare_bytes, spare));
+    tn_runtime_trim(runtime, TN_TRIM_SPARE | TN_TRIM_PEAK);
+    cr_assert(eq(u64, stats_of(runtime).spare_bytes, 0));
+    cr_assert(eq(u64, stats_of(runtime).buffer_peak, 0));
+    run_threads(1, call_once, function, 0);
+    cr_assert(gt(u64, stats_of(runtime).buffer_peak, 0));
     tn_function_destroy(function);
 }
 

@@ -42,6 +42,7 @@ FROZEN = [
     ("mx.linalg.lu_factor(SQUARE)[1]", [1, 1]),
     ("mx.linalg.svd(SQUARE, compute_uv=False)", [5.46498489, 0.36596626]),
     ("mx.linalg.cross(ROWS[0, :3], mx.array([1.0, 0.0, 2.0]))", [-4.0, 1.0, 2.0]),
+    ("mx.linalg.cross(mx.array([1.0, 2.0]), mx.array([3, 5]))", [0.0, 0.0, -1.0]),
     ("mx.linalg.solve(SQUARE, mx.array([1.0, 2.0]))", [0.5, 0.0]),
     ("mx.linalg.det(SQUARE)", [2.0]),
     ("mx.fft.rfft(ROWS)", [2.5+0j, -2+2.5j, 5.5+0j]),
@@ -285,6 +286,11 @@ def test_memory_is_counted():
     x = mx.zeros((256, 256)) + 1
     mx.eval(x)
     assert mx.get_active_memory() - before >= x.nbytes and mx.get_peak_memory() >= x.nbytes
+    del x
+    mx.reset_peak_memory()
+    assert mx.get_cache_memory() > 0 and mx.get_peak_memory() == 0
+    mx.clear_cache()
+    assert mx.get_cache_memory() == 0
     limit = mx.set_memory_limit(1 << 30)
     assert mx.set_memory_limit(limit) == 1 << 30
 

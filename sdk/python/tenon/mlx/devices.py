@@ -339,13 +339,14 @@ def device_info(d=None):
 
 # --- memory ---------------------------------------------------------------------------------------
 
-_limits = {"memory": 0, "cache": 0, "wired": 0}
-_peak = {"before": 0}  # bytes that the peak had when it was set back
+_SPARE, _PEAK = 1, 2  # of _core.trim
+_limits = {"memory": None, "cache": None, "wired": 0}  # None: all that the device has
 
 
 def _set_limit(name, limit):
-    before, _limits[name] = _limits[name], int(limit)
-    return before
+    before = _limits[name]
+    _limits[name] = int(limit)
+    return sum(row["memory_size"] for rows in _table().values() for _, row in rows) if before is None else before
 
 
 def get_active_memory():
@@ -355,28 +356,33 @@ def get_active_memory():
 
 def get_peak_memory():
     """The most bytes there were since the process began, or reset_peak_memory()."""
-    peak = _core.stats()["buffer_peak"]
-    return 0 if peak == _peak["before"] else peak
+    return _core.stats()["buffer_peak"]
 
 
 def reset_peak_memory():
-    """The peak counts from now on. One that is no higher than before is told as 0."""
-    _peak["before"] = _core.stats()["buffer_peak"]
+    """The peak counts from now on."""
+    _core.trim(_PEAK)
 
 
 def get_cache_memory():
-    """Bytes that are kept for reuse."""
-    return 0 if _limits["cache"] == 0 else _core.stats()["spare_bytes"]
+    """Bytes that are kept for reuse: within the limit, if there is one."""
+    spare = _core.stats()["spare_bytes"]
+    if _limits["cache"] is None or spare <= _limits["cache"]:
+        return spare
+    _core.trim(_SPARE)
+    return _core.stats()["spare_bytes"]
 
 
 def set_memory_limit(limit):
-    """Remembers a limit and gives the one before: tenon has memory as long as the device has."""
+    """Remembers a limit and gives the one before: tenon gives memory as long as the device has some."""
     return _set_limit("memory", limit)
 
 
 def set_cache_limit(limit):
-    """Remembers a limit and gives the one before."""
-    return _set_limit("cache", limit)
+    """Sets how many bytes get_cache_memory() leaves for reuse, and gives the limit before."""
+    before = _set_limit("cache", limit)
+    get_cache_memory()
+    return before
 
 
 def set_wired_limit(limit):
@@ -386,6 +392,7 @@ def set_wired_limit(limit):
 
 def clear_cache():
     """Lets go of memory that is kept for reuse."""
+    _core.trim(_SPARE)
 
 
 def is_metal_available():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """mlx.core.linalg over pack linalg."""
 
-from .convert import astype, convert, inexact
+from .convert import astype, inexact, operands
 from .dtypes import of_name
 from .table import base, function, linalg_pack as pack
 
@@ -100,7 +100,7 @@ def pinv(a):
 @function(of="linalg")
 def cross(a, b, axis=-1):
     """The cross product of vectors of 2 or 3 elements along an axis."""
-    a, b = (x if x.dtype.kind != "b" else astype(x, of_name("int32").tenon) for x in (a, b))
+    a, b = operands(a, b)
     sizes = [x.shape[axis] if -x.ndim <= axis < x.ndim else 0 for x in (a, b)]
     if any(n not in (2, 3) for n in sizes):
         raise ValueError("[linalg::cross] The specified axis must have size 2 or 3.")
@@ -108,12 +108,9 @@ def cross(a, b, axis=-1):
     def three(x, n):
         if n == 3:
             return x
-        widths = [[0, 0]] * x.ndim
-        widths[axis % x.ndim] = [0, 1]
-        return base.pad(x, [w for pair in widths for w in pair])
+        return base.pad(x, before=[0] * x.ndim, after=[int(i == axis % x.ndim) for i in range(x.ndim)])
 
-    product = base.cross(three(a, sizes[0]), three(b, sizes[1]), axis=axis)
-    return base.take(product, convert(2), axis) if sizes == [2, 2] else product
+    return base.cross(three(a, sizes[0]), three(b, sizes[1]), axis=axis)
 
 
 @function(of="linalg")
