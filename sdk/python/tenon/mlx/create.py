@@ -187,21 +187,9 @@ for _name in ("bartlett", "blackman", "hamming", "hanning"):
 
 def asarray(a, dtype=None, *, copy=None):
     """An array of anything that array() takes; an array of the dtype is given back as it is."""
-    if copy is False:
-        return _without_copy(a, tenon_dtype(dtype))
-    return wrap(convert(a, tenon_dtype(dtype)))
-
-
-def _without_copy(a, dtype):
-    if not hasattr(a, "__dlpack__") or type(a) is array:
+    if copy is False:  # as MLX's builds without Metal
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    try:
-        x = _core.from_dlpack(a, False)
-    except (BufferError, RuntimeError) as error:
-        raise ValueError(f"[convert] Cannot import an array without a copy: {error}") from None
-    if dtype is not None and x.dtype is not dtype:
-        raise ValueError("[convert] Cannot convert the dtype without a copy.")
-    return wrap(x)
+    return wrap(convert(a, tenon_dtype(dtype)))
 
 
 def from_dlpack(x, /, *, copy=None):
@@ -210,11 +198,12 @@ def from_dlpack(x, /, *, copy=None):
         return wrap(x._x)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack(): got {type(x).__name__}, which has no __dlpack__")
-    if copy is False:
-        return _without_copy(x, None)
     if any(step < 0 for step in getattr(x, "strides", ()) or ()):
         raise ValueError("Cannot convert DLPack arrays with negative strides to mlx array.")
-    given = _core.from_dlpack(x, copy)
+    try:
+        given = _core.from_dlpack(x, copy)
+    except BufferError as error:
+        raise ValueError(f"[convert] Cannot import an array without a copy: {error}") from None
     return wrap(astype(given, NARROWER.get(given.dtype.name, given.dtype)))
 
 
