@@ -26,12 +26,16 @@ def tenon_dtype(dtype, name="dtype"):
 
 
 def astype(x, dtype):
-    """x in a dtype of tenon. A half float that was computed is rounded first: one program with the conversion
-    would not do it, and a view ends a program."""
+    """x in a dtype of tenon. A half float is rounded before it is converted or computed with: one program with
+    both would not do it, and a view ends a program."""
     own = x.dtype
     if own is dtype:
         return x
-    if own.itemsize == 2 and own.kind == "f" and dtype.kind in "fc" and x.op and x.ndim < _MOST_AXES:
+    if own.kind != "f" or dtype.kind not in "fc" or x.ndim == _MOST_AXES:
+        return base.astype(x, dtype)
+    if own.itemsize == 2 and x.op:
+        return base.reshape(base.astype(base.reshape(x, [*x.shape, 1]), dtype), list(x.shape))
+    if dtype.itemsize == 2:  # other axes than above: views that cancel each other end no program
         return base.reshape(base.astype(base.reshape(x, [1, *x.shape]), dtype), list(x.shape))
     return base.astype(x, dtype)
 
