@@ -93,6 +93,23 @@ const struct cpu_groupwise_kernels *cpu_groupwise_pick(uint32_t features)
     return *variant;
 }
 
+#ifdef CPU_BUILD_X86
+extern const struct cpu_groupwise_rounding cpu_groupwise_vnni;
+#endif
+
+const struct cpu_groupwise_rounding *
+cpu_groupwise_rounding_pick(const struct cpu_groupwise *w, uint32_t features)
+{
+#ifdef CPU_BUILD_X86
+    const uint32_t needs = CPU_HAS_AVX512 | CPU_HAS_VNNI;
+    if ((features & needs) == needs && w->mode != TN_GROUPWISE_mxfp8 &&
+        (w->bits == 2 || w->bits == 4 || w->bits == 8))
+        return &cpu_groupwise_vnni;
+#endif
+    (void)w, (void)features;
+    return NULL;
+}
+
 cpu_panels_fn cpu_panels_baseline;
 cpu_pack_panels_fn cpu_pack_panels_baseline;
 #ifdef CPU_BUILD_X86

@@ -54,6 +54,19 @@ static inline int64_t cpu_groupwise_prepared(int64_t k, int64_t group)
     return cpu_groupwise_padded(k) + (k / group + 15) / 16 * 16;
 }
 
+// The same with x rounded to bytes: 32 elements to multiples of their greatest magnitude /
+// 127. Sums of x, which biases multiply, are of what was given.
+struct cpu_groupwise_rounding {
+    void (*prepare)(const struct cpu_groupwise *w, const float *x, float *out);
+    void (*dot)(const struct cpu_groupwise *w, const struct cpu_groupwise_row *first,
+                int64_t columns, const float *x, int64_t count, float *out,
+                int64_t out_row);
+};
+
+// For codes of 2, 4 and 8 bits but mxfp8; NULL: there is none for the format or processor.
+const struct cpu_groupwise_rounding *
+cpu_groupwise_rounding_pick(const struct cpu_groupwise *w, uint32_t features);
+
 const struct cpu_groupwise_kernels *const *cpu_groupwise_variants(void);
 const struct cpu_groupwise_kernels *cpu_groupwise_pick(uint32_t features);
 

@@ -36,3 +36,22 @@ def test_gradients_are_mlx_s(case):
     for ours, theirs in zip(got, gradients):
         theirs = np.array(theirs, "f4").reshape(ours.shape)
         assert np.abs(np.asarray(ours) - theirs).max() <= 1e-5 * np.abs(theirs).max()
+
+
+FORMATS = [("affine", bits, group) for bits in (2, 4, 8) for group in (32, 64, 128)] + [("mxfp4", 4, 32), ("nvfp4", 4, 16)]
+
+
+@pytest.mark.parametrize("mode, bits, group", FORMATS)
+@pytest.mark.parametrize("rows", (1, 3, 8))
+def test_rounding_x_is_within_its_bound(mode, bits, group, rows):
+    attrs = {"mode": mode, "bits": bits, "group": group}
+    k, n = 3 * group, 37
+    x = golden_groupwise.numbers(0, (rows, k)).astype("f4")
+    words, *rest = quant.groupwise_quantize(tn.array(golden_groupwise.numbers(1, (n, k)).astype("f4")), **attrs)
+    w = np.asarray(quant.groupwise_dequantize(words, *rest, dtype="f32", **attrs), "f8")
+    got = np.asarray(quant.groupwise_matmul(tn.array(x), words, *rest, **attrs))
+    parts = np.pad(np.abs(x), ((0, 0), (0, -k % 32))).reshape(rows, -1, 32).max(-1).repeat(32, 1)[:, :k]
+    # Codes, without their biases, times halves of steps.
+    spread = np.abs(w - (np.asarray(rest[1]).repeat(group, 1) if mode == "affine" else 0))
+    assert (np.abs(got - x @ w.T) <= parts @ spread.T / 254 + 1e-4).all()
+    assert mode == "affine" or np.abs(got - x @ w.T).max() < 1

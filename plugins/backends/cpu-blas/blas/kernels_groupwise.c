@@ -3,7 +3,8 @@
 // the elements of such words.
 //
 // Few rows of x are multiplied in the time of reading the words, which become f32 in
-// registers (kernels/cpu/quant/groupwise.h). For more rows, and matrices that are not
+// registers (kernels/cpu/quant/groupwise.h), or are multiplied as bytes with x rounded to
+// bytes, unless the product is to be exact. For more rows, and matrices that are not
 // transposed, some columns become f32 in the worker's scratch memory, which BLAS reads.
 // Products of neighbours of a batch that share a matrix are one. x and results of 16 bits
 // are f32 in scratch memory.
@@ -21,6 +22,7 @@
 // A launch. Strides are whole: arrays lie without gaps.
 struct groupwise_run {
     const struct cpu_groupwise_kernels *kernels;
+    const struct cpu_groupwise_rounding *rounding; // of few rows of x; NULL: none
     const struct cpu_kernels *maps;
     const struct blas *blas;
     struct cpu_groupwise w;
@@ -106,8 +108,9 @@ static void multiply_few(void *context, int64_t begin, int64_t end, uint32_t wor
         for (int64_t t = 0; t < r->rows; t += CPU_GROUPWISE_ROWS) {
             int64_t count =
                 r->rows - t < CPU_GROUPWISE_ROWS ? r->rows - t : CPU_GROUPWISE_ROWS;
-            r->kernels->dot(&r->w, &row, columns, r->prepared + t * step, count,
-                            r->out + t * r->n + column, r->n);
+            (r->rounding ? r->rounding->dot
+                         : r->kernels->dot)(&r->w, &row, columns, r->prepared + t * step,
+                                            count, r->out + t * r->n + column, r->n);
         }
     }
 }
@@ -116,7 +119,8 @@ static tn_status launch_few(struct groupwise_run *r)
 {
     const int64_t step = cpu_groupwise_prepared(r->k, r->w.group);
     for (int64_t t = 0; t < r->rows; t++)
-        r->kernels->prepare(&r->w, r->x + t * r->k, r->prepared + t * step);
+        (r->rounding ? r->rounding->prepare : r->kernels->prepare)(&r->w, r->x + t * r->k,
+                                                                   r->prepared + t * step);
     r->call->parallel_for(r->call, (r->n + COLUMNS - 1) / COLUMNS,
                           1 + PIECE_WORK / (r->rows * r->k * COLUMNS + 1), multiply_few, r);
     return TN_OK;
@@ -386,6 +390,10 @@ static tn_status groupwise_product(const tn_cpu_call *call)
     }
     read_numbers(&r);
     r.w.k = r.is_transposed ? r.k : r.n;
+    if (!((const tn_groupwise_matmul_attrs *)call->attrs)->exact)
+        r.rounding = cpu_groupwise_rounding_pick(
+            &r.w, (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0) |
+                      (call->cpu_features & TN_CPU_VNNI ? CPU_HAS_VNNI : 0));
     r.prepared = (float *)(void *)scratch;
     r.scratch = scratch + prepared_bytes(r.k, r.w.group);
     r.part = worker_bytes(r.n, r.k, r.w.group, r.is_transposed);
