@@ -8,6 +8,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define ROWS CPU_GROUPWISE_ROWS
+#define FETCHED 2048 // bytes ahead that are asked for
 
 // What codes are read as; WORDS: 4 bits of 16 words at a time.
 enum kind { INTEGERS, BYTES, E2M1, E4M3, WORDS };
@@ -59,6 +60,7 @@ static struct reader reader_of(const struct cpu_groupwise *w, const uint32_t *wo
 INLINE const uint8_t *next_group(struct reader *r)
 {
     const uint8_t *p = r->next;
+    __builtin_prefetch(p + FETCHED);
     r->next += r->bytes;
     if (--r->left > 0)
         return p;
@@ -189,6 +191,7 @@ INLINE void dot_words(int rows, const struct cpu_groupwise *w,
         const int64_t left = words - at < 16 ? words - at : 16;
         const __mmask16 mask = (__mmask16)((1u << left) - 1);
         const __mmask16 groups = (__mmask16)((1u << (((left - 1) >> shift) + 1)) - 1);
+        __builtin_prefetch((const uint8_t *)(row->words + at) + FETCHED);
         const __m512i code = _mm512_maskz_loadu_epi32(mask, row->words + at);
         const floats scale = _mm512_permutexvar_ps(
             group, _mm512_maskz_loadu_ps(groups, row->scales + (at >> shift)));

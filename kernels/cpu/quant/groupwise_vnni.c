@@ -8,7 +8,8 @@
 #define INLINE static inline __attribute__((always_inline))
 #define ROWS CPU_GROUPWISE_ROWS
 #define LANES 16
-#define LOWEST 12 // added to doubled floats of 4 bits, so that all are positive
+#define FETCHED 512 // words ahead that are asked for
+#define LOWEST 12   // added to doubled floats of 4 bits, so that all are positive
 
 // What goes with 16 words of codes: x's bytes for each code of a byte; scales of x by lane;
 // and with floats of 4 bits the integers with which sums begin.
@@ -103,10 +104,14 @@ INLINE void dot_row(int32_t bits, bool is_float, int rows, const struct cpu_grou
     const __m512i lane =
         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i group = _mm512_srl_epi32(lane, _mm_cvtsi32_si128(shift));
+    const __mmask16 whole = (__mmask16)((1u << (((LANES - 1) >> shift) + 1)) - 1);
     for (int64_t at = 0; at < words; at += LANES, x += bytes) {
-        const int64_t left = words - at < LANES ? words - at : LANES;
-        const __mmask16 mask = (__mmask16)((1u << left) - 1);
-        const __mmask16 groups = (__mmask16)((1u << (((left - 1) >> shift) + 1)) - 1);
+        __mmask16 mask = 0xffff, groups = whole;
+        if (__builtin_expect(words - at < LANES, 0)) {
+            mask = (__mmask16)((1u << (words - at)) - 1);
+            groups = (__mmask16)((1u << (((words - at - 1) >> shift) + 1)) - 1);
+        }
+        __builtin_prefetch(row->words + at + FETCHED);
         const __m512i word = _mm512_maskz_loadu_epi32(mask, row->words + at);
         const __m512 scale = _mm512_permutexvar_ps(
             group, _mm512_maskz_loadu_ps(groups, row->scales + (at >> shift)));
