@@ -84,6 +84,16 @@ print(*{line.split()[-1] for line in open("/proc/self/maps") if "openblas" in li
     assert where == str(installed.packages() / "tenon/lib/tenon/libopenblas.so.0")
 
 
+def test_the_wheel_has_language_models(installed):
+    """Their library is the wheel's, and is not loaded before."""
+    said = installed.run("-c", """
+import tenon as tn
+libraries = lambda: {line.split()[-1] for line in open("/proc/self/maps") if "tenon-lm" in line}
+before = libraries()
+print(tn.lm.Grammar("root ::= [a-c]+").fits("abc"), before, *libraries())""")
+    assert said.split() == ["fits", "set()", str(installed.packages() / "tenon/lib/libtenon-lm.so.0")]
+
+
 def test_every_plugin_in_the_wheel_is_whole(installed):
     """Hashes in manifests are of the files as they were repaired; what they link with is there."""
     said = installed.run("-c", """

@@ -423,9 +423,10 @@ def folders_read_images():
         refused("generate", f"wrong{i}", "What?", saying=saying)
 
 
-tap.run([*([images_of_png_are_bytes_of_three_colours] if tap.has_plugins("org.tenon.png") else []),
-         *([images_of_jpeg_are_those_of_pillow, images_of_jpeg_are_turned_as_their_camera_noted] if tap.has_plugins("org.tenon.jpeg") else []),
-         images_of_netpbm_are_read_in_place,
-         *([damaged_images_are_told] if tap.has_plugins("org.tenon.png", "org.tenon.jpeg") else []),
-         *([models_of_two_files_read_images, chats_have_images, folders_read_images, the_template_of_the_processor_counts]
-           if tap.has_plugins("org.tenon.png", "org.tenon.idefics3", "org.tenon.bpe", "org.tenon.gguf", "org.tenon.huggingface") else [])])
+if __name__ == "__main__":
+    tap.run([*([images_of_png_are_bytes_of_three_colours] if tap.has_plugins("org.tenon.png") else []),
+             *([images_of_jpeg_are_those_of_pillow, images_of_jpeg_are_turned_as_their_camera_noted] if tap.has_plugins("org.tenon.jpeg") else []),
+             images_of_netpbm_are_read_in_place,
+             *([damaged_images_are_told] if tap.has_plugins("org.tenon.png", "org.tenon.jpeg") else []),
+             *([models_of_two_files_read_images, chats_have_images, folders_read_images, the_template_of_the_processor_counts]
+               if tap.has_plugins("org.tenon.png", "org.tenon.idefics3", "org.tenon.bpe", "org.tenon.gguf", "org.tenon.huggingface") else [])])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What module tenon._core needs of Python alone: trees of its objects, and work that may
-// last while its signals are handled.
+// What the modules in C need of Python alone: trees of its objects, work that may last
+// while its signals are handled, and what module tenon._core gives the others.
 #ifndef TENON_PYTHON_BASE_H
 #define TENON_PYTHON_BASE_H
 
@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <tenon/attr.h>
 #include <tenon/dlpack.h>
+#include <tenon/tenon.h>
 
 // --- guard.c: Python without a GIL ---------------------------------------------------
 
@@ -24,15 +25,22 @@ struct py_guard {
 };
 
 #ifdef Py_GIL_DISABLED
-bool guard_init(void);
+// `shared`: the object whose lock is another module's guard; NULL: a new one.
+bool guard_init(PyObject *shared);
+PyObject *guard_object(void);
 void guard_begin(struct py_guard *guard);
 void guard_end(struct py_guard *guard);
 // A list's item as a new reference: another thread may replace it.
 #define item_of_list PyList_GetItemRef
 #else
-static inline bool guard_init(void)
+static inline bool guard_init(PyObject *shared)
 {
+    (void)shared;
     return true;
+}
+static inline PyObject *guard_object(void)
+{
+    return NULL;
 }
 static inline void guard_begin(struct py_guard *guard)
 {
@@ -54,6 +62,25 @@ PyObject *item_of_dict(PyObject *dict, PyObject *key);
 #define PY_GUARD                                                                           \
     __attribute__((cleanup(guard_end))) struct py_guard guard;                             \
     guard_begin(&guard)
+
+// --- what module tenon._core gives others ---
+
+// What an object of Python holds of the runtime, in a ring of all such objects: the runtime
+// is closed when the interpreter exits, before it frees them.
+struct py_held {
+    struct py_held *next, *prev;
+    void (*drop)(struct py_held *self); // lets go of that; may be called again
+};
+
+// In a capsule of this name; see core.h and guard.c. Of the same build as who imports it.
+#define PY_HOST "tenon._core.host"
+struct py_host {
+    tn_runtime *(*runtime_get)(void);
+    PyObject *(*raise_status)(tn_status status, const char *message);
+    void (*held_add)(struct py_held *held, void (*drop)(struct py_held *self));
+    void (*held_remove)(struct py_held *held);
+    PyObject *guard;
+};
 
 // --- trees.c: nested dicts, lists and tuples of arrays and other values ---------------
 

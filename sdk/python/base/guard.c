@@ -5,10 +5,15 @@
 #ifdef Py_GIL_DISABLED
 static PyObject *all; // whose lock it is
 
-bool guard_init(void)
+bool guard_init(PyObject *shared)
 {
-    all = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
+    all = shared ? Py_NewRef(shared) : PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
     return all != NULL;
+}
+
+PyObject *guard_object(void)
+{
+    return all;
 }
 
 void guard_begin(struct py_guard *guard)

@@ -16,17 +16,8 @@
 
 #include "../base/base.h"
 
-#include <tenon/tenon.h>
-
 struct py_trace;
 struct DLTensor;
-
-// What an object of Python holds of the runtime, in a ring of all such objects: the runtime
-// is closed when the interpreter exits, before it frees them.
-struct py_held {
-    struct py_held *next, *prev;
-    void (*drop)(struct py_held *self); // lets go of that; may be called again
-};
 
 // An Array object. `array` is NULL once it was given away or the trace has ended.
 struct py_array {
@@ -73,6 +64,8 @@ PyObject *raise_status(tn_status status, const char *message);
 PyObject *raise_scope(tn_scope *scope);
 // Creates DeviceError and the like in the module.
 bool errors_init(PyObject *module);
+// Puts what other modules in C need into the module, as a capsule (struct py_host).
+bool host_init(PyObject *module);
 
 // --- building.c: a scope to build in ---
 

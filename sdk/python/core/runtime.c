@@ -148,3 +148,16 @@ bool errors_init(PyObject *module)
            PyModule_AddObjectRef(module, "DeviceError", device_error) == 0 &&
            PyModule_AddObjectRef(module, "PluginError", plugin_error) == 0;
 }
+
+bool host_init(PyObject *module)
+{
+    static struct py_host host = {.runtime_get = runtime_get,
+                                  .raise_status = raise_status,
+                                  .held_add = held_add,
+                                  .held_remove = held_remove};
+    host.guard = guard_object();
+    PyObject *capsule = PyCapsule_New(&host, PY_HOST, NULL);
+    bool added = capsule && PyModule_AddObjectRef(module, "host", capsule) == 0;
+    Py_XDECREF(capsule);
+    return added;
+}

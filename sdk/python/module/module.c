@@ -123,8 +123,8 @@ PyMODINIT_FUNC PyInit__core(void)
 #ifdef Py_GIL_DISABLED
     PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif
-    if (!guard_init() || !errors_init(module) || !array_init(module) ||
-        !held_init(module) || !trace_init(module) || !trees_init() ||
+    if (!guard_init(NULL) || !errors_init(module) || !host_init(module) ||
+        !array_init(module) || !held_init(module) || !trace_init(module) || !trees_init() ||
         !function_init(module) ||
         PyModule_AddStringConstant(module, "version", TN_VERSION) != 0)
         Py_CLEAR(module);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Builds the wheel `tenon-array`: what pip calls (PEP 517), and what tools/wheel does.
 
-meson-python builds the module and the package in Python; the wheel gets libtenon and the plugins
+meson-python builds the modules in C and the package in Python; the wheel gets libtenon, libtenon-lm and the plugins
 beside them, in tenon/lib, where the library finds them by its own path. They come from
 
     --config-settings tenon=DIR
@@ -10,7 +10,7 @@ beside them, in tenon/lib, where the library finds them by its own path. They co
     --config-settings tenon-args=ARGS
         what meson gets for that, "-Dvulkan=disabled" say
 
-A wheel cannot hold links, so libtenon.so.0 is a file.
+A wheel cannot hold links, so libtenon.so.0 and libtenon-lm.so.0 are files.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ import wheel_file
 
 HERE = pathlib.Path(__file__).resolve().parent.parent  # sdk/python
 ROOT = HERE.parent.parent
-LIBRARY = "libtenon.so.0"
+LIBRARY, LM_LIBRARY = "libtenon.so.0", "libtenon-lm.so.0"
 PLUGINS = "tenon/lib/tenon/plugins"  # in a wheel
 CPYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
 TAG = f"{CPYTHON}-{CPYTHON}t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "cp311-abi3"
@@ -78,7 +78,7 @@ class Installation:
         self.root = folder
         self.pkgconfig = one(folder, "pkgconfig/tenon.pc", "an installation of Tenon").parent
         self.libraries = self.pkgconfig.parent
-        self.library = self.libraries / LIBRARY
+        self.files = [self.libraries / LIBRARY, self.libraries / LM_LIBRARY]
         self.plugins = self.libraries / "tenon/plugins"
         self.command = one(folder, "bin/tenon", "the command tenon")
 
@@ -123,10 +123,11 @@ def licenses(folder):
 
 
 def carry(tenon, folder):
-    """Puts libtenon and the plugins into an unpacked wheel."""
+    """Puts the libraries and the plugins into an unpacked wheel."""
     lib = folder / "tenon/lib"
     lib.mkdir()
-    shutil.copyfile(tenon.library, lib / LIBRARY)
+    for library in tenon.files:
+        shutil.copyfile(library, lib / library.name)
     shutil.copytree(tenon.plugins, folder / PLUGINS, copy_function=shutil.copyfile)
     if (ROOT / "LICENSE").exists():
         shutil.copyfile(ROOT / "LICENSE", licenses(folder) / "LICENSE")

@@ -238,11 +238,14 @@ _sys.meta_path.append(_Finder)
 # What lies in modules that are imported when it is first used.
 _LATER = {"KernelError": "_kernels", "expr": "_kernels", "vulkan_kernel": "_vulkan", "cpu_kernel": "_c",
           "save_graph": "_graphs", "load_graph": "_graphs"}
+_PARTS = ("data", "lm")  # packages
 
 
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _PARTS:
+        return _importlib.import_module("." + name, __name__)
     if name in _LATER:
         value = globals()[name] = getattr(_importlib.import_module("." + _LATER[name], __name__), name)
         return value
@@ -260,4 +263,4 @@ def __getattr__(name):
 
 def __dir__():
     table = _ids()
-    return sorted({*globals(), *_LATER, *table, *(name for pack in _PACKS for name in table.get(pack, {}))})
+    return sorted({*globals(), *_LATER, *_PARTS, *table, *(name for pack in _PACKS for name in table.get(pack, {}))})
