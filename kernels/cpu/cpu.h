@@ -21,6 +21,8 @@
 #include "cpu/conv/depthwise.h"
 #include "cpu/conv/pool.h"
 #include "cpu/conv/tiles.h"
+#include "cpu/conv/vectors.h"
+#include "cpu/elementwise/functions.h"
 #include "cpu/elementwise/map.h"
 #include "cpu/instruction_sets.h"
 #include "cpu/fft/fft.h"
@@ -45,9 +47,10 @@ struct cpu_kernels {
     uint32_t needs;                           // CPU_HAS_..., instruction sets
     cpu_map_fn *const *const *map;            // [dtype][operation]
     cpu_map_fn *const (*cast)[TN_NUM_DTYPES]; // [from][to]
-    cpu_copy_fn *const *copy;                 // [log2 of the element's size]
-    cpu_transpose_fn *const *transpose;       // [log2 of the element's size]
-    cpu_spread_fn *const *spread;             // [log2 of the element's size]
+    const struct cpu_function_kernels *functions;
+    cpu_copy_fn *const *copy;           // [log2 of the element's size]
+    cpu_transpose_fn *const *transpose; // [log2 of the element's size]
+    cpu_spread_fn *const *spread;       // [log2 of the element's size]
     cpu_stream_fn *stream;
     void (*fence)(void);
     cpu_product_fn *const *product; // [dtype]; NULL for floats
@@ -61,6 +64,7 @@ struct cpu_kernels {
     const struct cpu_quick_kernels *quick;
     const struct cpu_conv_kernels *conv;
     const struct cpu_tiles_kernels *tiles;
+    const struct cpu_windows_kernels *windows;
     const struct cpu_depthwise_kernels *depthwise_f32, *depthwise_f64;
     cpu_fft_fn *fft_f32, *fft_f64;
     cpu_fft_part_fn *fft_part_f32, *fft_part_f64;

@@ -22,6 +22,7 @@
     X(SUB_MUL_MUL, 4)     /* (a - b) * c * d */                                            \
     X(SUB_MUL_MUL_ADD, 5) /* (a - b) * c * d + e */                                        \
     X(CLIP, 3)            /* min(max(a, b), c) */                                          \
+    X(REPLACE_NAN, 2)     /* isnan(a) ? b : a */                                           \
     X(FOURTH, 1)          /* (a * a) * (a * a) */                                          \
     X(SIGMOID, 1)         /* e / (1 + e), e = min(exp(a), CPU_SIGMOID_MOST) */             \
     X(ONE_PLUS_ERF, 1)    /* 1 + erf(a) */                                                 \

@@ -4,8 +4,7 @@
 
 // Elements of a block, for which one test decides how they are computed.
 #define RARE_BLOCK 256
-// Of a group, whose elements are all computed in either way.
-#define RARE_GROUP 32
+#include "map_groups.inc.h"
 
 // Define a cpu_map_fn that computes `expression` for elements for which `common` holds, and
 // `rare` for the others. A block in which `common` holds for all elements is a vector loop;
@@ -38,38 +37,6 @@
                 out[i] = (common) ? (T)(expression) : (rare);                              \
             }                                                                              \
         }                                                                                  \
-    }
-// Defines a cpu_map_fn that computes `expression` in groups, and of a group that has an
-// element for which `common` does not hold `rare`, too; both are vector loops.
-#define MAP1_GROUPS(name, common, expression, rare)                                        \
-    static void name##_group(T *result, const T *a)                                        \
-    {                                                                                      \
-        WORD all = 1;                                                                      \
-        for (int64_t i = 0; i < RARE_GROUP; i++) {                                         \
-            T x = a[i];                                                                    \
-            all &= (common);                                                               \
-            result[i] = (expression);                                                      \
-        }                                                                                  \
-        for (int64_t i = 0; !all && i < RARE_GROUP; i++) {                                 \
-            T x = a[i], other = (rare);                                                    \
-            result[i] = (common) ? result[i] : other;                                      \
-        }                                                                                  \
-    }                                                                                      \
-    static void name(void *out, const void *const *in, int64_t n, uint32_t scalars)        \
-    {                                                                                      \
-        T rest[RARE_GROUP] = {0}, result[RARE_GROUP];                                      \
-        size_t bytes = sizeof(T) * (size_t)(n % RARE_GROUP);                               \
-        int64_t at = 0;                                                                    \
-        (void)scalars;                                                                     \
-        for (; at + RARE_GROUP <= n; at += RARE_GROUP) {                                   \
-            name##_group(result, (const T *)in[0] + at);                                   \
-            memcpy((T *)out + at, result, sizeof(result));                                 \
-        }                                                                                  \
-        if (bytes == 0)                                                                    \
-            return;                                                                        \
-        memcpy(rest, (const T *)in[0] + at, bytes);                                        \
-        name##_group(result, rest);                                                        \
-        memcpy((T *)out + at, result, bytes);                                              \
     }
 #define MAP2_RARE(name, common, expression, rare)                                          \
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \

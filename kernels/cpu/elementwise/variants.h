@@ -3,9 +3,11 @@
 #ifndef KERNELS_CPU_ELEMENTWISE_VARIANTS_H
 #define KERNELS_CPU_ELEMENTWISE_VARIANTS_H
 
+#include "functions.h"
 #include "map.h"
 #include "cpu/variant.h"
 
+extern const struct cpu_function_kernels V(cpu_functions);
 extern cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES];
 
 // X(name, dtype) for each integer and float dtype that is computed in.

@@ -5,10 +5,11 @@
 #include <string.h>
 #include <tenon/types.h>
 
-#define RUN_ITEMS 16    // so few are sorted by insertion
-#define LEAST_RADIX 768 // items: fewer are sorted by merging
-#define FEW_ITEMS 32    // so few first ones are put in their places one by one
-#define LOOK_AT 16      // elements that are passed over at once
+#define RUN_ITEMS 16       // so few are sorted by insertion
+#define LEAST_RADIX 768    // items: fewer are sorted by merging
+#define FEW_ITEMS 32       // so few first ones are put in their places one by one
+#define LEAST_SPREAD 65536 // items that a first digit may part
+#define LOOK_AT 16         // elements that are passed over at once
 #define DIGIT_BITS CPU_SORT_DIGIT_BITS
 #define NUM_DIGITS CPU_SORT_DIGITS
 
@@ -195,6 +196,64 @@ static struct cpu_keys keys_of(const struct cpu_sort *s)
                              .descending = s->descending};
 }
 
+// The digit of 8 bits of an item, from the least of its key on.
+static inline uint32_t byte_of(uint64_t item, int byte)
+{
+    return (uint8_t)(item >> (32 + 8 * byte));
+}
+
+// Moves items to where `ends` says that those of their digit begin, and counts these up.
+static void move_by_byte(const uint64_t *from, uint64_t *to, int64_t n, int byte,
+                         uint32_t ends[256])
+{
+    for (int64_t i = 0; i < n; i++)
+        to[ends[byte_of(from[i], byte)]++] = from[i];
+}
+
+static void make_starts(uint32_t counts[256])
+{
+    uint32_t start = 0;
+    for (int i = 0; i < 256; i++) {
+        uint32_t count = counts[i];
+        counts[i] = start;
+        start += count;
+    }
+}
+
+// Sorts items, which lie in `other`, by the lower three digits of their keys, to `items`.
+static void sort_by_bytes(uint64_t *items, uint64_t *other, int64_t n)
+{
+    uint32_t counts[3][256] = {{0}};
+    for (int64_t i = 0; i < n; i++)
+        for (int byte = 0; byte < 3; byte++)
+            counts[byte][byte_of(other[i], byte)]++;
+    for (int byte = 0; byte < 3; byte++)
+        make_starts(counts[byte]);
+    move_by_byte(other, items, n, 0, counts[0]);
+    move_by_byte(items, other, n, 1, counts[1]);
+    move_by_byte(other, items, n, 2, counts[2]);
+}
+
+// Many items whose keys are spread evenly, as random words are: parted by the upper digit,
+// then sorted part by part, which the caches hold. False: they are not, and stay. A
+// distribution took 0.72 of the time of quick sorts in vectors, of 262,144.
+static bool sort_spread(uint64_t *items, uint64_t *other, int64_t n)
+{
+    uint32_t ends[256] = {0};
+    if (n < LEAST_SPREAD || n > UINT32_MAX)
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        ends[byte_of(items[i], 3)]++;
+    for (int i = 0; i < 256; i++)
+        if (ends[i] > n / 64)
+            return false;
+    make_starts(ends);
+    move_by_byte(items, other, n, 3, ends);
+    for (int64_t i = 0, begin = 0; i < 256; begin = ends[i++])
+        sort_by_bytes(items + begin, other + begin, ends[i] - begin);
+    return true;
+}
+
 const void *cpu_sort_select(const struct cpu_sort *s, const void *row, void *items,
                             void *other, int64_t room, uint32_t *counts)
 {
@@ -203,7 +262,8 @@ const void *cpu_sort_select(const struct cpu_sort *s, const void *row, void *ite
         return select_wide(s, row, items, other, room, counts);
     if (s->k == s->n && s->size == 4 && s->quick->sort_64 &&
         s->quick->places_32(&of, row, items, s->n)) {
-        s->quick->sort_64(items, other, s->n);
+        if (!sort_spread(items, other, s->n))
+            s->quick->sort_64(items, other, s->n);
         return items;
     }
     return select_narrow(s, row, items, other, room, counts);

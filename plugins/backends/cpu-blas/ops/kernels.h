@@ -89,8 +89,14 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(resample2d_input, "ops/kernels_resample.c")                                          \
     X(recurrence, "ops/kernels_recurrence.c")                                              \
     X(recurrence_grad, "ops/kernels_recurrence.c")                                         \
+    X(cbrt, "ops/kernels_functions.c")                                                     \
+    X(gamma, "ops/kernels_functions.c")                                                    \
+    X(convolve, "ops/kernels_convolve.c")                                                  \
+    X(eye, "ops/kernels_eye.c")                                                            \
+    X(nonzero, "ops/kernels_nonzero.c")                                                    \
     X(take, "ops/kernels_index.c")                                                         \
     X(bag_sum, "ops/kernels_index.c")                                                      \
+    X(bincount, "ops/kernels_bincount.c")                                                  \
     X(scatter_add, "ops/kernels_index.c")                                                  \
     X(scatter_set, "ops/kernels_index.c")                                                  \
     X(scatter_max, "ops/kernels_index.c")                                                  \

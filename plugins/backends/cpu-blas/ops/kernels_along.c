@@ -7,6 +7,7 @@
 
 #define PIECE_ELEMENTS 16384 // least elements of a piece
 #define BLOCK 256            // indices that are read at a time
+#define LEAST_PLAIN 16       // indices of a row that are looked at in fours
 #define LEAST_COLUMNS 64     // of inner elements that are one thread's
 
 struct along {
@@ -63,12 +64,35 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+// Takes elements of one row while no index is below 0 or out of range, four at a time, and
+// gives their number: indices in i64, which are read where they are.
+typedef int64_t plain_fn(const struct along *s, const void *from, void *to,
+                         const void *index, int64_t len);
 // For a T of each size. `column` is the inner element of the first index; `from` and `to`
 // of take and put are the outer element's.
 typedef void move_fn(const struct along *s, const void *from, void *to, const int64_t *at,
                      int64_t len, int64_t column);
 
 #define MOVES(T)                                                                           \
+    static int64_t take_plain_##T(const struct along *s, const void *from, void *to,       \
+                                  const void *index, int64_t len)                          \
+    {                                                                                      \
+        const T *x = from;                                                                 \
+        const uint64_t *at = index, limit = (uint64_t)s->n;                                \
+        T *out = to;                                                                       \
+        int64_t i = 0;                                                                     \
+        for (; i + 4 <= len; i += 4) {                                                     \
+            uint64_t a = at[i], b = at[i + 1], c = at[i + 2], d = at[i + 3];               \
+            if (a >= limit || b >= limit || c >= limit || d >= limit)                      \
+                break;                                                                     \
+            T first = x[a], second = x[b], third = x[c], fourth = x[d];                    \
+            out[i] = first;                                                                \
+            out[i + 1] = second;                                                           \
+            out[i + 2] = third;                                                            \
+            out[i + 3] = fourth;                                                           \
+        }                                                                                  \
+        return i;                                                                          \
+    }                                                                                      \
     static void take_##T(const struct along *s, const void *from, void *to,                \
                          const int64_t *at, int64_t len, int64_t column)                   \
     {                                                                                      \
@@ -101,10 +125,29 @@ MOVES(uint64_t)
 // By the logarithm of the size.
 static move_fn *const take_of_size[] = {take_uint8_t, take_uint16_t, take_uint32_t,
                                         take_uint64_t};
+static plain_fn *const plain_of_size[] = {take_plain_uint8_t, take_plain_uint16_t,
+                                          take_plain_uint32_t, take_plain_uint64_t};
 static move_fn *const put_of_size[] = {put_uint8_t, put_uint16_t, put_uint32_t,
                                        put_uint64_t};
 
 // --- take -------------------------------------------------------------------------------
+
+// Of result elements [begin, end), of one axis without others behind it, those in front
+// that are taken as they are told, row by row.
+static int64_t take_plain(const struct along *s, int64_t begin, int64_t end)
+{
+    const int64_t start = begin;
+    for (int64_t n, done; begin < end; begin += done) {
+        int64_t outer = begin / s->count, left = s->count - (begin - outer * s->count);
+        n = least(end - begin, left);
+        done = plain_of_size[__builtin_ctz(s->size)](s, s->x + outer * s->n * s->size,
+                                                     s->to + begin * s->size,
+                                                     s->index + begin * s->index_size, n);
+        if (done < n)
+            return begin + done - start;
+    }
+    return begin - start;
+}
 
 // The loop runs over the elements of the result. A block of indices may span many outer
 // elements: with one index each, as of labels, reading them one by one took most of the
@@ -115,8 +158,12 @@ static void take_elements(void *context, int64_t begin, int64_t end, uint32_t wo
     const struct along *s = context;
     int64_t row = s->count * s->inner, at[BLOCK];
     move_fn *take = take_of_size[__builtin_ctz(s->size)];
-    for (; begin < end; begin += BLOCK) {
-        int64_t len = least(end - begin, BLOCK), n;
+    bool is_plain = s->index_dtype == TN_I64 && s->inner == 1 && s->count >= LEAST_PLAIN;
+    for (int64_t len; begin < end; begin += len) {
+        begin += is_plain ? take_plain(s, begin, end) : 0;
+        len = least(end - begin, is_plain ? s->count - begin % s->count : BLOCK);
+        len = least(len, BLOCK);
+        int64_t n;
         int64_t outer = begin / row, first = begin - outer * row;
         read_block(s, begin, len, true, at);
         for (int64_t i = 0; i < len; i += n, outer++, first = 0) {

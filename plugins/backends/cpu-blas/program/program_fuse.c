@@ -285,6 +285,19 @@ static void fuse_clip(struct fusion_finder *f, uint32_t i, uint32_t inner, uint3
         fuse(f, i, CPU_OP_CLIP, inner, hi);
 }
 
+// Fuses isnan(x) ? value : x of a value that is uniform: nansum, nan_to_num.
+static void fuse_replacement(struct fusion_finder *f, uint32_t i)
+{
+    const tn_expr_insn *insn = &f->p->source->insns[i];
+    uint32_t test = insn->a, value = insn->b, x = insn->c;
+    if (!is_free(f, test, TN_EXPR_ISNAN) || f->p->source->insns[test].a != x ||
+        !f->uniform[value])
+        return;
+    f->p->fusions[i] = (struct fusion){
+        .op = CPU_OP_REPLACE_NAN, .num_operands = 2, .operands = {x, value}};
+    absorb(f, i, test, 1);
+}
+
 static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
 {
     const tn_expr_insn *insn = &f->p->source->insns[a];
@@ -353,6 +366,8 @@ void prepare_fusions(struct prepare *p)
             fuse_product(&f, i, insn->a, insn->b);
         else if (insn->op == TN_EXPR_MIN)
             fuse_clip(&f, i, insn->a, insn->b);
+        else if (insn->op == TN_EXPR_SELECT)
+            fuse_replacement(&f, i);
         else if (insn->op == TN_EXPR_EXP)
             fuse_exponential(&f, i, insn->a);
         else if (insn->op == TN_EXPR_DIV)

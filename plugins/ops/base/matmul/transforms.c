@@ -47,16 +47,15 @@ static tn_array *convolve_windows(const tn_build *build, tn_array *a, tn_array *
     return sum_along(build, products, -1, dtype);
 }
 
-static tn_status convolve_check(const tn_build *build, const tn_rule *rule)
+static tn_status convolve_check(const tn_host *host, const tn_type *a, const tn_type *v)
 {
-    for (int32_t i = 0; i < 2; i++) {
-        const tn_type *type = build->type(rule->inputs[i]);
-        if (type->rank != 1 || type->extent[0] == 0)
-            return build->host->fail(build->host, TN_ERR_ARGUMENT,
-                                     "%s has rank %d and %" PRId64
-                                     " elements, expected rank 1 and at least one",
-                                     i ? "v" : "a", type->rank, type_count(type));
-    }
+    const tn_type *types[] = {a, v};
+    for (int32_t i = 0; i < 2; i++)
+        if (types[i]->rank != 1 || types[i]->extent[0] == 0)
+            return host->fail(host, TN_ERR_ARGUMENT,
+                              "%s has rank %d and %" PRId64
+                              " elements, expected rank 1 and at least one",
+                              i ? "v" : "a", types[i]->rank, type_count(types[i]));
     return TN_OK;
 }
 
@@ -65,13 +64,32 @@ static tn_array *convolve_reverse(const tn_build *build, const tn_array *x)
     return build->op(build, "base.flip/1", TN_IN(x), TN_NO_ATTRS);
 }
 
+static int64_t convolve_count(int64_t mode, int64_t n, int64_t m)
+{
+    return mode == MODE_FULL ? n + m - 1 : mode == MODE_SAME ? n : n - m + 1;
+}
+
+static tn_status convolve_infer(const tn_infer *infer, tn_type *types)
+{
+    const convolve_attrs *attrs = infer->attrs;
+    tn_type a = infer->types[0], v = infer->types[1];
+    tn_status status = convolve_check(infer->host, &a, &v);
+    if (status)
+        return status;
+    int64_t n = a.extent[0], m = v.extent[0];
+    types[0] = (tn_type){
+        tn_dtype_promote(a.dtype, v.dtype),
+        1,
+        {n < m ? convolve_count(attrs->mode, m, n) : convolve_count(attrs->mode, n, m)}};
+    return TN_OK;
+}
+
 DECOMPOSE(convolve)
 {
     const convolve_attrs *attrs = rule->attrs;
     tn_array *a = rule->inputs[0], *v = rule->inputs[1];
-    tn_status status = convolve_check(build, rule);
-    if (status)
-        return status;
+    if (!build->type(a) || !build->type(v))
+        return TN_ERR_ARGUMENT;
     if (build->type(a)->extent[0] < build->type(v)->extent[0]) {
         tn_array *shorter = a;
         a = v;
@@ -79,10 +97,8 @@ DECOMPOSE(convolve)
     }
     int64_t n = build->type(a)->extent[0], m = build->type(v)->extent[0];
     int64_t left = attrs->mode == MODE_FULL ? m - 1 : attrs->mode == MODE_SAME ? m / 2 : 0;
-    int64_t count = attrs->mode == MODE_FULL   ? n + m - 1
-                    : attrs->mode == MODE_SAME ? n
-                                               : n - m + 1;
-    outputs[0] = convolve_windows(build, a, convolve_reverse(build, v), left, count);
+    outputs[0] = convolve_windows(build, a, convolve_reverse(build, v), left,
+                                  convolve_count(attrs->mode, n, m));
     return built(outputs[0]);
 }
 
@@ -91,7 +107,10 @@ DECOMPOSE(correlate)
 {
     const convolve_attrs *attrs = rule->attrs;
     tn_array *a = rule->inputs[0];
-    tn_status status = convolve_check(build, rule);
+    const tn_type *of_a = build->type(a), *of_v = build->type(rule->inputs[1]);
+    if (!of_a || !of_v)
+        return TN_ERR_ARGUMENT;
+    tn_status status = convolve_check(build->host, of_a, of_v);
     if (status)
         return status;
     tn_array *v = build->expr(build, "v -> conj(v)", TN_IN(rule->inputs[1]), TN_NO_ATTRS);
@@ -107,8 +126,8 @@ DECOMPOSE(correlate)
     return built(outputs[0]);
 }
 
-COMPOSITE(convolve, "The linear convolution of two vectors.", TN_INPUTS(vector_inputs),
-          .attrs = TN_ATTR_TABLE(convolve_attrs, convolve_fields));
+DECOMPOSED(convolve, convolve_attrs, convolve_fields,
+           "The linear convolution of two vectors.", TN_INPUTS(vector_inputs));
 COMPOSITE(correlate, "The cross-correlation of two vectors.", TN_INPUTS(vector_inputs),
           .attrs = TN_ATTR_TABLE(convolve_attrs, correlate_fields));
 

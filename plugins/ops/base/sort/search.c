@@ -212,44 +212,61 @@ static tn_array *search_counts(const tn_build *build, tn_array *at, tn_array *we
     return build->op(build, "base.scatter_add/1", TN_IN(none, at, weights), TN_NO_ATTRS);
 }
 
-DECOMPOSE(bincount)
+static const tn_type *bincount_weights(const tn_type *types, uint64_t num_inputs)
 {
-    const bincount_attrs *attrs = rule->attrs;
-    const tn_host *host = build->host;
-    const tn_type *x = build->type(rule->inputs[0]);
-    tn_array *weights = rule->num_inputs > 1 ? rule->inputs[1] : NULL;
+    return num_inputs > 1 && types[1].dtype ? &types[1] : NULL;
+}
+
+static tn_status bincount_infer(const tn_infer *infer, tn_type *types)
+{
+    const bincount_attrs *attrs = infer->attrs;
+    const tn_host *host = infer->host;
+    const tn_type *x = &infer->types[0],
+                  *w = bincount_weights(infer->types, infer->num_inputs);
     tn_status status = search_check_vector(host, "x", x);
     if (status == TN_OK && attrs->length < 0)
         status = host->fail(host, TN_ERR_ARGUMENT,
                             "length is %" PRId64 ", expected at least 0", attrs->length);
-    if (status == TN_OK && weights) {
-        const tn_type *w = build->type(weights);
-        if (w->rank != 1 || w->extent[0] != x->extent[0])
-            status =
-                host->fail(host, TN_ERR_ARGUMENT,
-                           "weights has %" PRId64 " elements and rank %d, expected x's "
-                           "%" PRId64 " and rank 1",
-                           type_count(w), w->rank, x->extent[0]);
-        else if (!tn_is_float(w->dtype))
-            weights = cast(build, weights, TN_F64);
-    }
-    if (status == TN_OK)
-        status = x->dtype == TN_BOOL ? TN_OK : check_integers(host, "x", x->dtype);
-    if (status)
-        return status;
+    if (status == TN_OK && w && (w->rank != 1 || w->extent[0] != x->extent[0]))
+        status = host->fail(host, TN_ERR_ARGUMENT,
+                            "weights has %" PRId64 " elements and rank %d, expected x's "
+                            "%" PRId64 " and rank 1",
+                            type_count(w), w->rank, x->extent[0]);
+    if (status == TN_OK && x->dtype != TN_BOOL)
+        status = check_integers(host, "x", x->dtype);
+    types[0] = (tn_type){!w                      ? TN_I64
+                         : tn_is_float(w->dtype) ? w->dtype
+                                                 : TN_F64,
+                         1,
+                         {attrs->length}};
+    return status;
+}
+
+// Counts are sums of ones; a device may have a kernel for them (base.bincount/1 without
+// weights).
+DECOMPOSE(bincount)
+{
+    const bincount_attrs *attrs = rule->attrs;
+    const tn_type *x = build->type(rule->inputs[0]);
+    tn_array *weights = rule->num_inputs > 1 ? rule->inputs[1] : NULL;
+    const tn_type *w = weights ? build->type(weights) : NULL;
+    if (!x)
+        return TN_ERR_ARGUMENT;
+    if (w && !tn_is_float(w->dtype))
+        weights = cast(build, weights, TN_F64);
     // A negative number would count from the end.
     tn_array *at = build->expr(build, "x -> x < 0 ? length : i64(x)",
                                TN_IN(rule->inputs[0]), tn_attrs("length", attrs->length));
     if (x->dtype == TN_U64)
         at = build->expr(build, "x -> x < u64(length) ? i64(x) : length",
                          TN_IN(rule->inputs[0]), tn_attrs("length", attrs->length));
-    outputs[0] = search_counts(build, at, weights, attrs->length);
+    outputs[0] = search_counts(build, at, w ? weights : NULL, attrs->length);
     return built(outputs[0]);
 }
 
-COMPOSITE(bincount, "How often each number occurs, or the sums of their weights.",
-          TN_INPUTS(bincount_inputs),
-          .attrs = TN_ATTR_TABLE(bincount_attrs, bincount_fields));
+DECOMPOSED(bincount, bincount_attrs, bincount_fields,
+           "How often each number occurs, or the sums of their weights.",
+           TN_INPUTS(bincount_inputs));
 
 typedef struct {
     int64_t bins;
@@ -390,7 +407,9 @@ DECOMPOSE(histogram)
         edges = histogram_edges(build, range, bins);
         at = histogram_at_distance(build, flattened(build, x), range, bins);
     }
-    outputs[0] = search_counts(build, at, weights ? flattened(build, weights) : NULL, bins);
+    outputs[0] =
+        weights ? search_counts(build, at, flattened(build, weights), bins)
+                : build->op(build, "base.bincount/1", TN_IN(at), tn_attrs("length", bins));
     outputs[1] = edges;
     if (attrs->density) {
         tn_array *sum = build->op(build, "base.sum/1", TN_IN(outputs[0]), TN_NO_ATTRS);

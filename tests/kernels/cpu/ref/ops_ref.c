@@ -90,6 +90,12 @@ static bool fused_op(int32_t op, int32_t dtype, void *out, const void *const *in
     };
     if (dtype != TN_F32 && dtype != TN_F64)
         return false;
+    if (op == CPU_OP_REPLACE_NAN) {
+        uint8_t is_nan;
+        cpu_ref_op(TN_EXPR_ISNAN, dtype, &is_nan, in);
+        memcpy(out, is_nan ? in[1] : in[0], cpu_dtype_size(dtype));
+        return true;
+    }
     if (op >= CPU_OP_FOURTH) {
         static void (*const whole[])(int32_t, void *, const void *const *) = {
             ref_fourth, ref_sigmoid, ref_one_plus_erf, ref_gelu};
