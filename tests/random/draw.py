@@ -9,7 +9,7 @@ NO_DERIVATIVES = {'fdim', 'tgamma', 'potrf', 'nextafter', 'blas.iamax', 'cbrt', 
 
 NO_BATCHES = {'blas.axpby', 'blas.dot', 'blas.gemv', 'blas.ger', 'blas.nrm2', 'blas.asum', 'blas.iamax', 'blas.gemm'}
 # What they give of NaN and infinities is not told element by element.
-FINITE = {'einsum', 'convolve', 'correlate', 'scaled_dot_product_attention', 'cross_entropy', 'rope', 'conv2d', 'max_pool2d', 'group_norm', 'linalg.solve', 'linalg.inv',
+FINITE = {'blas.iamax', 'einsum', 'convolve', 'correlate', 'scaled_dot_product_attention', 'cross_entropy', 'rope', 'conv2d', 'max_pool2d', 'group_norm', 'linalg.solve', 'linalg.inv',
           'linalg.det', 'linalg.eigvalsh', 'linalg.cholesky', 'linalg.matrix_power', 'linalg.svdvals',
           'linalg.vector_norm', 'linalg.matrix_norm'}
 # Whose operands have one dtype, so that another signature cannot mix them.
@@ -20,7 +20,7 @@ STRICT = {'matmul', 'addmm', 'einsum', 'concatenate', 'stack', 'scatter', 'scatt
 
 
 # Whose extents mean something, or decide how many results there are: another signature cannot change them.
-SIZED = {'cross', 'histogram', 'searchsorted', 'digitize', 'interp', 'unstack', 'slice_update', 'partition', 'argpartition', 'conv2d_input', 'conv2d_weight', *NO_BATCHES}
+SIZED = {'cross', 'histogram', 'searchsorted', 'digitize', 'interp', 'unstack', 'slice_update', 'insert', 'layer_norm_grad', 'partition', 'argpartition', 'conv2d_input', 'conv2d_weight', *NO_BATCHES}
 
 
 class Retry(Exception):
