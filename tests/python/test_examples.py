@@ -3,6 +3,7 @@
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -18,3 +19,21 @@ def test_an_example_prints_what_it_says(program):
     done = subprocess.run([sys.executable, FOLDER / program], capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, want), done.stderr
     assert program in (FOLDER.parent / "README.md").read_text()
+
+
+def test_the_comparison_with_pytorch_and_mlx_runs(tmp_path, monkeypatch):
+    """The column of Tenon, cell by cell, and the blocks of Python behind the table."""
+    monkeypatch.chdir(tmp_path)
+    text = (FOLDER.parents[1] / "coming-from-pytorch-or-mlx.md").read_text()
+    table = [line.strip("| ").split(" | ") for line in text.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    cells = [row[3] for row in table[1:]]
+    assert len(cells) == 20
+    names = {}
+    exec("import numpy; import tenon as tn\n"  # what the sentence behind the table says
+         "loss = lambda w: tn.mean(y @ w)\nf = lambda row: tn.sum(row * row)\n"
+         "device = next(f'{d[\"backend\"]}:{d[\"index\"]}' for d in tn.devices() if d['selected'])", names)
+    for code in (re.findall("`([^`]*)`", cell)[0] for cell in cells):
+        exec(code, names)
+    assert names["g"].shape == (2, 2) and names["x"][0, 0].item() == 5
+    for block in re.findall("```python\n(.*?)```", text, re.S):
+        exec(block, names)

@@ -18,6 +18,41 @@ def promised(text):
     return "".join(re.escape(l[5:].removesuffix(" ...")) + (".*" if l.endswith(" ...") else "") + "\n" for l in lines)
 
 
+# A program of that column's cells: {operator} is a pack's, {statements} are the others.
+COMPARISON = """
+#include <stdio.h>
+#include <tenon/file.h>
+#include <tenon/ops/base.h>
+#include <tenon/ops/index.h>
+#include <tenon/ops/random.h>
+#include <tenon/pack.h>
+#include <tenon/tenon.h>
+{operator}
+TN_PACK("com.example.acme", "0.1.0", "Example", TN_PRIMITIVES(&axpby));
+static const float data[] = {{1, 2, 3, 4}};
+static tn_status body(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
+                      uint64_t num_outputs, void *user)
+{{
+    outputs[0] = tn_sum(scope, tn_square(scope, inputs[0]), NULL, 0);
+    return tn_scope_status(scope);
+}}
+int main(void)
+{{
+    tn_runtime *rt;
+    tn_function *f;
+    const char *device = "cpu-blas:0";
+    {statements}
+    if (tn_eval(s, sums, t, slice, updated, g, each, h))
+        fprintf(stderr, "%s\\n", tn_scope_error(s));
+    int failed = tn_scope_status(s) != TN_OK || !values || rows != 2;
+    tn_function_destroy(f);
+    tn_scope_close(s);
+    tn_runtime_close(rt);
+    return failed;
+}}
+"""
+
+
 class Examples(bench.Bench):
     def installs(self):
         """Tenon installs"""
@@ -48,6 +83,19 @@ class Examples(bench.Bench):
         assert "expected mlp, lenet, resnet or transformer" in self.run(program, "other", status=2)
         assert "wrong option --nothing" in self.run(program, "lenet", "--nothing", status=2)
 
+    def comparison_runs(self):
+        """The column C of the comparison with PyTorch and MLX runs"""
+        text = (self.args.source / "docs/coming-from-pytorch-or-mlx.md").read_text()
+        rows = [line.strip("| ").split(" | ") for line in text.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+        cells = [re.findall("`(.*)`", row[4])[0] for row in rows[1:]]
+        assert len(cells) == 20, cells
+        program = self.folder / "comparison.c"
+        program.write_text(COMPARISON.format(operator=cells[-1], statements="\n".join(cells[:-1])))
+        flags = self.run("pkg-config", "--cflags", "--libs", "tenon").split()
+        self.run("cc", "-Wall", "-Werror", "-Wno-unused-variable", *self.sanitizers(), program, *flags, "-o",
+                 self.folder / "comparison")
+        self.run(self.folder / "comparison", cwd=self.folder)
+
     def are_listed(self):
         """The list of examples names each of them"""
         listed = (self.args.source / "docs/examples/README.md").read_text()
@@ -62,6 +110,7 @@ def tests(examples):
     found = [("Tenon installs", examples.installs, ())]
     found += [(f"{p.name} prints what it says", examples.runs, (p,)) for p in examples.programs()]
     found += [("the folder of networks is built as its line says", examples.networks_are_built, ())]
+    found += [("the comparison with PyTorch and MLX runs", examples.comparison_runs, ())]
     return found + [("the list of examples names each of them", examples.are_listed, ())]
 
 

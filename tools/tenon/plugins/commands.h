@@ -10,6 +10,7 @@ int cmd_plugin(const struct command *self, int argc, char **argv);
 int cmd_plugin_install(const struct command *self, int argc, char **argv);
 int cmd_plugin_upgrade(const struct command *self, int argc, char **argv);
 int cmd_plugin_remove(const struct command *self, int argc, char **argv);
+int cmd_plugin_bundle(const struct command *self, int argc, char **argv);
 int cmd_plugin_pack(const struct command *self, int argc, char **argv);
 int cmd_plugin_sign(const struct command *self, int argc, char **argv);
 int cmd_trust(const struct command *self, int argc, char **argv);
