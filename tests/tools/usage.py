@@ -129,7 +129,7 @@ PRINTS = {
     "cache unpack": ["--help"],
     "plugin list": [""], "plugin show": ["org.tenon.base", "org.tenon.base --json"], "plugin verify": ["org.tenon.base"],
     "plugin describe": ["{staging}/org.tenon.base/org.tenon.base.so"], "plugin pack": ["{staging}/org.tenon.pnm -o p.tnp"],
-    "plugin sign": ["p.tnp k.key"], "plugin install": ["p.tnp --prefix pre"], "plugin upgrade": ["p.tnp --prefix pre --force"],
+    "plugin bundle": ["pnm bundled"], "plugin sign": ["p.tnp k.key"], "plugin install": ["p.tnp --prefix pre"], "plugin upgrade": ["p.tnp --prefix pre --force"],
     "plugin remove": ["org.tenon.pnm --prefix pre"], "plugin retry": ["org.tenon.cpu-blas"],
     "trust new": ["l.key"], "trust add": ["k.pub"], "trust list": ["", "--json"], "trust remove": ["k.pub"],
     "new op-pack": ["acme"], "new backend": ["back"], "new format": ["form"], "new model": ["mod"], "new kernels": ["kern --for add"],
