@@ -92,6 +92,7 @@ def main():
     wrong, files = [], tree.files(root)
     known = {path.name for path in files}
     contributing = (root / "docs/CONTRIBUTING.md").read_text()
+    decisions = (root / "docs/decisions/README.md").read_text()
     for path in files:
         if path.suffix in BINARY:
             continue
@@ -110,6 +111,8 @@ def main():
         if name == "docs/CONTRIBUTING.md":
             wrong += [f"{name}: {file} does not exist" for file in FILES.findall(text)
                       if file not in known]
+        if re.fullmatch(r"docs/decisions/\d.*\.md", name) and f"({path.name})" not in decisions:
+            wrong.append(f"{name}: docs/decisions/README.md does not list it")
         if path.suffix in (".md", ".svg"):
             continue
         wrong += unlisted(name, text, contributing)
