@@ -17,7 +17,7 @@ import sys
 
 import bench
 
-GUIDES = ["first-op-pack.md", "backend-guide.md", "format-guide.md", "model-guide.md", "plugins.md", "deploy.md"]
+GUIDES = ["first-op-pack.md", "backend-guide.md", "format-guide.md", "model-guide.md", "plugins.md", "deploy.md", "models-in-c.md"]
 
 
 def blocks(text):

@@ -3,7 +3,7 @@
 //
 // A mixture is named like a format, and most arrays get that format; those on which the
 // output depends most get more bits. The same names give the same formats in llama.cpp, so
-// that files are of the size that people know them by. docs/models.md has the table.
+// that files are of the size that people know them by. docs/model-files.md has the table.
 #ifndef TOOLS_TENON_MODEL_MIXTURE_H
 #define TOOLS_TENON_MODEL_MIXTURE_H
 

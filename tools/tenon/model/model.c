@@ -37,7 +37,7 @@ static const struct command model_commands[] = {
      "write a model's file with weights of fewer bits",
      "IN is as for 'tenon model convert', OUT a GGUF file. FORMAT is a mixture: most\n"
      "matrices get the format of its name, and those that matter most get more bits; the\n"
-     "table is in docs/models.md. Blocks are those of least squared error. Norms and\n"
+     "table is in docs/model-files.md. Blocks are those of least squared error. Norms and\n"
      "biases stay f32. Rows that the blocks of a format do not divide get another one,\n"
      "which is said. With --tensor, matrices whose names match (as file names do in a\n"
      "shell) get a format of their own; the first pattern that matches counts. With\n"
