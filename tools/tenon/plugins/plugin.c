@@ -236,7 +236,8 @@ static const struct command plugin_commands[] = {
     {"plugin bundle", "PLUGIN... DIR [--libraries lm,train]",
      "make a folder with libtenon and the plugins that an application needs",
      "DIR/lib has libtenon, DIR/lib/tenon/plugins the plugins, which libtenon finds there\n"
-     "without a variable. PLUGIN is an id, without 'org.tenon.' too, or a glob over ids. DIR\n"
+     "without a variable. PLUGIN is an id, without 'org.tenon.' too, or a glob over ids. "
+     "DIR\n"
      "is a new folder, or one without lib.\n"
      "\n"
      "  tenon plugin bundle base nn cpu-blas app\n",
