@@ -94,7 +94,7 @@ FLOORS = {
     },
     "kernels/cpu": tower(("variant.h", "x86.h", "amx.h", "sizes.h", "squares.h", "instruction_sets.h"), "lanes.h",
                          ("conv", "elementwise", "linalg", "matmul", "move", "quant", "reduce", "sort"), ("fft", "random", "recurrence"), "cpu.h", "attention"),
-    "plugins/backends/cpu-blas": tower("device", ("program", "ops"), ("run", "blas")),
+    "plugins/backends/cpu-blas": tower("device", ("program", "ops"), ("run", "blas"), "groupwise"),
 }
 
 # Libraries and who may use them; what is in none is taken for the C library's and must be in

@@ -20,7 +20,7 @@ static enum kind kind_of(const struct cpu_groupwise *w)
     return w->mode != TN_GROUPWISE_affine ? E2M1 : w->bits == 8 ? BYTES : INTEGERS;
 }
 
-static void codes_init(struct codes *c, int32_t bits)
+static void codes_init(struct code_lanes *c, int32_t bits)
 {
     memset(c->bytes, 0x80, sizeof(c->bytes));
     memset(c->shifts, 0, sizeof(c->shifts));
@@ -35,7 +35,7 @@ static void codes_init(struct codes *c, int32_t bits)
     }
 }
 
-INLINE floats floats_at(enum kind kind, const struct codes *c, const uint8_t *p)
+INLINE floats floats_at(enum kind kind, const struct code_lanes *c, const uint8_t *p)
 {
     return kind == BYTES  ? bytes_at(p)
            : kind == E4M3 ? e4m3_at(p)
@@ -44,20 +44,20 @@ INLINE floats floats_at(enum kind kind, const struct codes *c, const uint8_t *p)
 }
 
 // The bytes of a group: vectors are read beyond those of the last one, which is copied.
-struct reader {
+struct group_reader {
     const uint8_t *next;
     int64_t bytes, left; // of a group; groups
     uint8_t last[128 + 16];
 };
 
-static struct reader reader_of(const struct cpu_groupwise *w, const uint32_t *words)
+static struct group_reader reader_of(const struct cpu_groupwise *w, const uint32_t *words)
 {
-    return (struct reader){.next = (const uint8_t *)words,
-                           .bytes = w->group * w->bits / 8,
-                           .left = w->k / w->group};
+    return (struct group_reader){.next = (const uint8_t *)words,
+                                 .bytes = w->group * w->bits / 8,
+                                 .left = w->k / w->group};
 }
 
-INLINE const uint8_t *next_group(struct reader *r)
+INLINE const uint8_t *next_group(struct group_reader *r)
 {
     const uint8_t *p = r->next;
     __builtin_prefetch(p + FETCHED);
@@ -73,8 +73,8 @@ INLINE const uint8_t *next_group(struct reader *r)
 INLINE void decode_row(enum kind kind, const struct cpu_groupwise *w,
                        const struct cpu_groupwise_row *row, float *out)
 {
-    struct codes c;
-    struct reader r = reader_of(w, row->words);
+    struct code_lanes c;
+    struct group_reader r = reader_of(w, row->words);
     codes_init(&c, w->bits);
     for (int64_t g = 0; g < w->k / w->group; g++) {
         const uint8_t *p = next_group(&r);
@@ -151,11 +151,11 @@ INLINE float biased(const struct cpu_groupwise *w, const struct cpu_groupwise_ro
 }
 
 INLINE void dot_rows(enum kind kind, int rows, const struct cpu_groupwise *w,
-                     const struct codes *c, const struct cpu_groupwise_row *row,
+                     const struct code_lanes *c, const struct cpu_groupwise_row *row,
                      const float *x, floats *sums)
 {
     const int64_t step = cpu_groupwise_prepared(w->k, w->group);
-    struct reader r = reader_of(w, row->words);
+    struct group_reader r = reader_of(w, row->words);
     for (int64_t g = 0; g < w->k / w->group; g++) {
         const uint8_t *p = next_group(&r);
         floats parts[ROWS];
@@ -217,7 +217,7 @@ INLINE void dot_columns(enum kind kind, int rows, const struct cpu_groupwise *w,
                         float *out, int64_t out_row)
 {
     const int64_t step = cpu_groupwise_prepared(w->k, w->group), groups = w->k / w->group;
-    struct codes c;
+    struct code_lanes c;
     codes_init(&c, w->bits);
     for (int64_t column = 0; column < columns; column++) {
         floats sums[ROWS];

@@ -10,7 +10,7 @@
 
 // Of LANES codes of some bits: which bytes a lane takes, by how many bits they are shifted,
 // and the mask.
-struct codes {
+struct code_lanes {
     _Alignas(64) uint8_t bytes[64];
     _Alignas(64) uint32_t shifts[16];
     uint32_t mask;
@@ -49,7 +49,7 @@ static inline float total(floats x)
 {
     return _mm512_reduce_add_ps(x);
 }
-static inline __m512i codes_of(const struct codes *c, const uint8_t *p)
+static inline __m512i codes_of(const struct code_lanes *c, const uint8_t *p)
 {
     const __m512i all =
         _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)p));
@@ -57,7 +57,7 @@ static inline __m512i codes_of(const struct codes *c, const uint8_t *p)
     return _mm512_and_si512(_mm512_srlv_epi32(at, _mm512_load_si512(c->shifts)),
                             _mm512_set1_epi32((int32_t)c->mask));
 }
-static inline floats integers_at(const struct codes *c, const uint8_t *p)
+static inline floats integers_at(const struct code_lanes *c, const uint8_t *p)
 {
     return _mm512_cvtepi32_ps(codes_of(c, p));
 }
@@ -71,7 +71,7 @@ static inline floats e2m1_table(void)
     return _mm512_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4,
                           -6);
 }
-static inline floats e2m1_at(const struct codes *c, const uint8_t *p)
+static inline floats e2m1_at(const struct code_lanes *c, const uint8_t *p)
 {
     return _mm512_permutexvar_ps(codes_of(c, p), e2m1_table());
 }
@@ -118,7 +118,7 @@ static inline float total(floats x)
     const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
     return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
 }
-static inline __m256i codes_of(const struct codes *c, const uint8_t *p)
+static inline __m256i codes_of(const struct code_lanes *c, const uint8_t *p)
 {
     const __m256i all =
         _mm256_broadcastsi128_si256(_mm_loadl_epi64((const __m128i *)(const void *)p));
@@ -128,7 +128,7 @@ static inline __m256i codes_of(const struct codes *c, const uint8_t *p)
         _mm256_srlv_epi32(at, _mm256_load_si256((const __m256i *)(const void *)c->shifts)),
         _mm256_set1_epi32((int32_t)c->mask));
 }
-static inline floats integers_at(const struct codes *c, const uint8_t *p)
+static inline floats integers_at(const struct code_lanes *c, const uint8_t *p)
 {
     return _mm256_cvtepi32_ps(codes_of(c, p));
 }
@@ -137,7 +137,7 @@ static inline floats bytes_at(const uint8_t *p)
     return _mm256_cvtepi32_ps(
         _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
-static inline floats e2m1_at(const struct codes *c, const uint8_t *p)
+static inline floats e2m1_at(const struct code_lanes *c, const uint8_t *p)
 {
     const __m256i at = codes_of(c, p);
     const __m256 table = _mm256_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6);
@@ -194,13 +194,13 @@ static inline float total(floats x)
         sum += x.at[i];
     return sum;
 }
-static inline uint32_t code_of(const struct codes *c, const uint8_t *p, int i)
+static inline uint32_t code_of(const struct code_lanes *c, const uint8_t *p, int i)
 {
     const uint8_t *at = p + c->bytes[4 * i];
     return (uint32_t)(at[0] | at[c->bytes[4 * i + 1] != 0x80] << 8) >> c->shifts[i] &
            c->mask;
 }
-static inline floats integers_at(const struct codes *c, const uint8_t *p)
+static inline floats integers_at(const struct code_lanes *c, const uint8_t *p)
 {
     EACH((float)code_of(c, p, i));
 }
@@ -208,7 +208,7 @@ static inline floats bytes_at(const uint8_t *p)
 {
     EACH((float)p[i]);
 }
-static inline floats e2m1_at(const struct codes *c, const uint8_t *p)
+static inline floats e2m1_at(const struct code_lanes *c, const uint8_t *p)
 {
     EACH(tn_groupwise_float(TN_GROUPWISE_mxfp4, code_of(c, p, i)));
 }

@@ -13,7 +13,7 @@
 
 // What goes with 16 words of codes: x's bytes for each code of a byte; scales of x by lane;
 // and with floats of 4 bits the integers with which sums begin.
-struct block {
+struct rounded_block {
     int8_t x[4][64];
     float scales[LANES];
     int32_t first[LANES];
@@ -53,7 +53,7 @@ static void groupwise_round(const struct cpu_groupwise *w, const float *x, float
     for (int64_t at = 0; at < w->k; at += LANES * each, to += block_bytes(w->bits)) {
         int8_t rounded[256];
         float scales[8] = {0};
-        struct block block = {.first = {0}};
+        struct rounded_block block = {.first = {0}};
         for (int64_t i = 0; i < LANES * each; i += 32) {
             const int64_t left = w->k - at - i;
             scales[i / 32] = round_32(x + at + i,

@@ -55,7 +55,7 @@ static tn_status quantize_infer(const tn_infer *infer, tn_type *types)
 // --- the rules by which floats become codes ---------------------------------------------
 
 // A group of codes, its scale and its bias; in modes without biases `scale` is the u8.
-struct coded {
+struct group_codes {
     uint32_t words[GROUPWISE_MAX_GROUP * 8 / 32];
     float scale, bias;
 };
@@ -67,7 +67,7 @@ static uint32_t nearest_multiple(float x, float most)
 }
 
 static void code_affine(const struct groupwise *format, const float *values,
-                        struct coded *out)
+                        struct group_codes *out)
 {
     const int32_t bits = (int32_t)format->bits;
     const float most = (float)((1 << bits) - 1);
@@ -120,7 +120,7 @@ static uint32_t nearest_e2m1(float x)
 
 // `factor` is 2688 over the greatest magnitude of the matrix, or 1.
 static void code_floats(const struct groupwise *format, const float *values, float factor,
-                        struct coded *out)
+                        struct group_codes *out)
 {
     const int32_t bits = (int32_t)format->bits;
     const bool is_nv = format->mode == TN_GROUPWISE_nvfp4;
@@ -181,7 +181,7 @@ static void code_row(const tn_cpu_call *call, const struct groupwise *format,
     int64_t beside = is_affine ? tn_offset_at(&biases->layout, index) : 0;
     float values[GROUPWISE_MAX_GROUP];
     for (int64_t g = 0; g < scales->layout.extent[last]; g++) {
-        struct coded coded = {.scale = 0};
+        struct group_codes coded = {.scale = 0};
         for (int64_t i = 0; i < format->group; i++, from += w->layout.stride[last])
             values[i] = (float)tn_get_f64(w, from);
         if (is_affine)

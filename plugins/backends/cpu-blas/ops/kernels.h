@@ -131,9 +131,9 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(quant_take, "blas/kernels_quant.c")                                                  \
     X(quant_dequantize, "blas/kernels_quant.c")                                            \
     X(quant_pack, "blas/kernels_quant.c")                                                  \
-    X(groupwise_matmul, "blas/kernels_groupwise.c")                                        \
-    X(groupwise_gather_matmul, "blas/kernels_groupwise.c")                                 \
-    X(groupwise_dequantize, "blas/kernels_groupwise.c")
+    X(groupwise_matmul, "groupwise/kernels_groupwise.c")                                   \
+    X(groupwise_gather_matmul, "groupwise/kernels_groupwise.c")                            \
+    X(groupwise_dequantize, "groupwise/kernels_groupwise.c")
 #define CPU_DECLARE(identifier, ...) extern const tn_kernel identifier##_kernel;
 CPU_KERNELS(CPU_DECLARE)
 #undef CPU_DECLARE

@@ -25,6 +25,14 @@
 // The floats are those of the OCP Microscaling Formats (MX) Specification 1.0, but for the
 // NaN of E4M3, 0x7f and 0xff, which is 480 and -480, as MLX reads it.
 //
+// Scales and biases lie apart, so that a kernel reads words in one piece, and the sum of a
+// group is that of codes times x, which the scale multiplies once; the bias multiplies the
+// sum of x of the group, which is the same for all rows of the matrix. That changes the
+// order of roundings, and nothing else: what an element is, the functions here say.
+//
+// Words are little-endian as all numbers of the host are: the bytes of a row are its codes
+// in order, where these have 4 bits the lower ones first.
+//
 // Threads. Pure functions and constant data: any thread. None fails.
 #ifndef TENON_OPS_QUANT_GROUPS_H
 #define TENON_OPS_QUANT_GROUPS_H
@@ -66,7 +74,8 @@ static inline int32_t tn_groupwise_is_known(int64_t mode, int64_t bits, int64_t 
                                                       : 0);
 }
 
-// Code i of a row of words.
+// Code i of a row of words, from 0 on. Reads the word in which the code begins, and the
+// next one where it ends there.
 static inline uint32_t tn_groupwise_code(const uint32_t *row, int64_t i, int32_t bits)
 {
     int64_t at = i * bits;
@@ -77,7 +86,8 @@ static inline uint32_t tn_groupwise_code(const uint32_t *row, int64_t i, int32_t
     return code & ((UINT32_C(1) << bits) - 1);
 }
 
-// Stores `code` as code i of a row, whose bits there are 0.
+// Stores `code`, which has no more than `bits` bits, as code i of a row, whose bits there
+// are 0.
 static inline void tn_groupwise_put(uint32_t *row, int64_t i, int32_t bits, uint32_t code)
 {
     int64_t at = i * bits;

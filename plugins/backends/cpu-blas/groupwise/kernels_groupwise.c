@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <string.h>
 #include <tenon/ops/quant_attrs.h>
-#include "blas.h"
+#include "blas/blas.h"
 #include "ops/kernels.h"
 
 #define FEW 8                 // rows of x that words are read for in registers
