@@ -9,7 +9,7 @@
 #define MOST_COUNTS 8192
 #define PIECE_ELEMENTS 65536
 
-struct counting {
+struct bincount {
     const tn_cpu_call *call;
     cpu_map_fn *widen;
     const char *from; // of numbers; NULL: a program gives them
@@ -19,7 +19,7 @@ struct counting {
 };
 
 // Numbers as i64; n for all that are out of range, as of u64 those from 2^63 on are.
-static void read_numbers(const struct counting *c, int64_t first, int64_t count,
+static void read_numbers(const struct bincount *c, int64_t first, int64_t count,
                          uint32_t worker, int64_t at[BLOCK])
 {
     int64_t read[BLOCK];
@@ -33,7 +33,7 @@ static void read_numbers(const struct counting *c, int64_t first, int64_t count,
 
 static void count_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct counting *c = context;
+    const struct bincount *c = context;
     uint64_t *table = c->tables + worker * TABLES * (c->n + 1);
     uint64_t *second = table + c->n + 1, *third = second + c->n + 1,
              *fourth = third + c->n + 1;
@@ -56,7 +56,7 @@ static void count_range(void *context, int64_t begin, int64_t end, uint32_t work
 static tn_status bincount(const tn_cpu_call *call)
 {
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
-    struct counting c = {.call = call,
+    struct bincount c = {.call = call,
                          .widen = kernel_variant(call)->cast[x->layout.dtype][TN_I64],
                          .from = x->data ? first_element(x) : NULL,
                          .size = cpu_dtype_size(x->layout.dtype),

@@ -62,13 +62,13 @@ static void count_bits(void *context, int64_t begin, int64_t end, uint32_t worke
 }
 
 // Where the walk over elements is.
-struct place {
+struct nonzero_cursor {
     int64_t at;                 // the number of the next index
     int64_t row_end;            // the first element behind the row of the last axis
     int64_t index[TN_MAX_RANK]; // of that row, along the axes before
 };
 
-static void start_at(const struct choosing *c, int64_t element, struct place *p)
+static void start_at(const struct choosing *c, int64_t element, struct nonzero_cursor *p)
 {
     int64_t row = c->extent[c->rank - 1], outer = element / row;
     p->row_end = (outer + 1) * row;
@@ -78,7 +78,7 @@ static void start_at(const struct choosing *c, int64_t element, struct place *p)
     }
 }
 
-static void next_row(const struct choosing *c, struct place *p)
+static void next_row(const struct choosing *c, struct nonzero_cursor *p)
 {
     p->row_end += c->extent[c->rank - 1];
     for (int32_t axis = c->rank - 2; axis >= 0; axis--) {
@@ -90,7 +90,7 @@ static void next_row(const struct choosing *c, struct place *p)
 
 // Writes the indices of the bits of `word`, of elements of one row: bit 0 has index `first`
 // along the last axis.
-static void put_bits(const struct choosing *c, struct place *p, uint64_t word,
+static void put_bits(const struct choosing *c, struct nonzero_cursor *p, uint64_t word,
                      int64_t first)
 {
     int64_t *last = c->out[c->rank - 1] + p->at, n = 0, room = c->size - p->at;
@@ -110,7 +110,7 @@ static void put_pieces(void *context, int64_t begin, int64_t end, uint32_t worke
     (void)worker;
     const struct choosing *c = context;
     int64_t row = c->extent[c->rank - 1], last = end * PIECE < c->n ? end * PIECE : c->n;
-    struct place p = {.at = c->counts[begin]};
+    struct nonzero_cursor p = {.at = c->counts[begin]};
     start_at(c, begin * PIECE, &p);
     for (int64_t at = begin * PIECE; at < last && p.at < c->size; at += 64) {
         uint64_t word = c->bits[at / 64];
