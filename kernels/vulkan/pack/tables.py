@@ -131,9 +131,10 @@ def operation_parts():
             if insn.kind == 'SHIFT':
                 types.append('uint')
                 values.append('int(c)')
-            yield 'PART_%d(%s, %s_%s, %s, op_%s%s(%s))' % (
-                len(types), 'C_' + result_of(insn, own), insn.name, own.name, ', '.join(types),
-                insn.name, suffix, ', '.join(values))
+            is_sum = insn.name in ('ADD', 'SUB') and own.kind in ('FLOAT', 'COMPLEX')
+            yield '%s_%d(%s, %s_%s, %s, op_%s%s(%s))' % (
+                'SUM' if is_sum else 'PART', len(types), 'C_' + result_of(insn, own), insn.name, own.name,
+                ', '.join(types), insn.name, suffix, ', '.join(values))
     # SPIR-V selects scalars by a bool, and vectors by a vector of them.
     for own in classes():
         if own.kind == 'COMPLEX':

@@ -51,6 +51,13 @@ layout(local_size_x = 256) in;
     {                                                                                      \
         return RESULT;                                                                     \
     }
+// A sum or difference of floats, which compilers may neither reorder nor contract.
+#define SUM_2(R, NAME, A, B, RESULT)                                                       \
+    R NAME(const A a, const B b)                                                           \
+    {                                                                                      \
+        precise R sum = RESULT;                                                            \
+        return sum;                                                                        \
+    }
 #define PART_3(R, NAME, A, B, C, RESULT)                                                   \
     R NAME(const A a, const B b, const C c)                                                \
     {                                                                                      \
@@ -102,10 +109,12 @@ PARTS
 #undef PART_1
 #undef PART_2
 #undef PART_3
+#undef SUM_2
 #undef BUFFERS
 #undef ONES
 #define PART_1(R, NAME, A, RESULT) NAME(A(0));
 #define PART_2(R, NAME, A, B, RESULT) NAME(A(0), B(0));
+#define SUM_2 PART_2
 #define PART_3(R, NAME, A, B, C, RESULT) NAME(A(0), B(0), C(0));
 // The number of this invocation's element, and pointers to the element in each buffer.
 #define BUFFERS(T)                                                                         \

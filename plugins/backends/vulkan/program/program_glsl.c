@@ -159,6 +159,14 @@ static void write_cast(const struct glsl_writer *w, tn_dtype from, tn_dtype dtyp
         text_add(w->out, "WRAP_%s(C_%s(%s))", to, to, name);
 }
 
+const char *glsl_qualifier(uint32_t op, tn_dtype dtype)
+{
+    bool is_sum = op == TN_EXPR_ADD || op == TN_EXPR_SUB;
+    return is_sum && (tn_dtype_in(dtype, TN_FLOAT_DTYPES) || tn_is_complex(dtype))
+               ? "precise "
+               : "";
+}
+
 void glsl_write_operation(const struct glsl_writer *w, uint32_t op, tn_dtype from,
                           tn_dtype dtype, const char *const *names)
 {

@@ -40,6 +40,9 @@ void glsl_write_taken(const struct glsl_writer *w, tn_dtype dtype, const char *i
                       uint32_t at);
 void glsl_write_operation(const struct glsl_writer *w, uint32_t op, tn_dtype from,
                           tn_dtype dtype, const char *const *names);
+// The qualifier of a result, and a blank: sums of floats are neither reordered nor
+// contracted.
+const char *glsl_qualifier(uint32_t op, tn_dtype dtype);
 
 // program_write_glsl() for a class of rows.
 void program_write_rows_glsl(struct text *out, const char *prelude,

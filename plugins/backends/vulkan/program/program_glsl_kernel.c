@@ -33,7 +33,9 @@ static bool glsl_takes_four(const struct glsl_writer *w, uint32_t position)
 
 static void glsl_begin_value(const struct glsl_writer *w, uint32_t position)
 {
-    text_add(w->out, "    C_%s r%u = ", glsl_insn_type(w, position), position);
+    const tn_expr_insn *insn = &w->program->insns[position];
+    text_add(w->out, "    %sC_%s r%u = ", glsl_qualifier(insn->op, insn->dtype),
+             glsl_insn_type(w, position), position);
 }
 
 static void glsl_end_value(const struct glsl_writer *w)

@@ -197,7 +197,9 @@ static uint32_t operation(struct glsl_rows *w, uint32_t op, tn_dtype from, tn_dt
     const char *names[3];
     for (uint32_t i = 0; i < tn_expr_operands(op); i++)
         names[i] = name_of(operands[i], text[i]);
-    uint32_t value = define_dtype(w, dtype);
+    char type[2 * MAX_NAME];
+    snprintf(type, sizeof(type), "%sC_%s", glsl_qualifier(op, dtype), dtype_glsl(dtype));
+    uint32_t value = define(w, type);
     glsl_write_operation(&w->writer, op, from, dtype, names);
     end(w);
     return value;
