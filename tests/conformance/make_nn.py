@@ -146,7 +146,7 @@ def fractional(n, x, samples, window, out):
     add(name + '_with_indices', [(x[0], *x[2:], x[1]), samples], lambda x, s: [last(t) for t in call(*first(x), s)], **attrs)
 
 
-fractional(2, (1, 2, 7, 6), [[[0.3, 0.8], [0.1, 0.55]]], [2, 3], [4, 2])
+fractional(2, (1, 2, 7, 6), [[[0.3, 0.7], [0.1, 0.55]]], [2, 3], [4, 2])
 fractional(2, (2, 1, 5, 5), [[[0.95, 0.0]], [[0.5, 0.25]]], [1, 2], [1, 3])
 fractional(3, (1, 2, 5, 4, 6), [[[0.3, 0.8, 0.6], [0.1, 0.55, 0.9]]], [2, 1, 3], [3, 2, 2])
 places('max_pool2d', (1, 2, 5, 6), window=[3, 2], stride=[2, 3], padding=[1, 1], ceil_mode=True)

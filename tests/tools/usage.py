@@ -122,7 +122,7 @@ MANIFEST = {"format": 1, "id": "com.acme.c", "version": "1.0.0", "vendor": "Acme
 PRINTS = {
     "": ["--help", "--version"], "plugins": ["", "--json"], "devices": ["", "--json"], "ops": ["", "--json"],
     "op": ["add", "add --json"], "eval": ["1+1", "1+1 --json"], "why": ["1+1", "op add", "plugin org.tenon.base --json"],
-    "doctor": ["", "--json"], "graph": ["step.graph", "1+1 -o -"], "header": ["org.tenon.base", "org.tenon.base -o -"],
+    "doctor": ["", "--json"], "run": ["--help"], "graph": ["step.graph", "1+1 -o -"], "header": ["org.tenon.base", "org.tenon.base -o -"],
     "commands": ["", "--json"], "completion": ["bash", "zsh", "fish", "plugins"], "kernels": ["--help"], "bench": ["--help"],
     "check": ["--list", "{staging}/org.tenon.pnm --only file.*", "{staging}/org.tenon.pnm --only file.* --json"],
     "cache list": ["", "--json"], "cache prune": ["--dry-run"], "cache warm": ["1+1", "1+1 --json"], "cache pack": ["--help"],

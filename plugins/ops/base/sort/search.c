@@ -234,12 +234,14 @@ static tn_status bincount_infer(const tn_infer *infer, tn_type *types)
                             type_count(w), w->rank, x->extent[0]);
     if (status == TN_OK && x->dtype != TN_BOOL)
         status = check_integers(host, "x", x->dtype);
+    if (status)
+        return status;
     types[0] = (tn_type){!w                      ? TN_I64
                          : tn_is_float(w->dtype) ? w->dtype
                                                  : TN_F64,
                          1,
                          {attrs->length}};
-    return status;
+    return TN_OK;
 }
 
 // Counts are sums of ones; a device may have a kernel for them (base.bincount/1 without

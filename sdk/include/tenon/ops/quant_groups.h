@@ -50,6 +50,7 @@
     X(nvfp4, 4, 16)
 
 enum {
+// The number of a mode.
 #define TN_GROUPWISE_NUMBER(name, bits, group) TN_GROUPWISE_##name,
     TN_GROUPWISE_MODES(TN_GROUPWISE_NUMBER)
 #undef TN_GROUPWISE_NUMBER
