@@ -8,6 +8,8 @@
 
 #define LEAST (1 << 20) // bytes that are free then: others stay in the order of the graph
 #define SMALL 1024      // bytes of a result that such an operation waits for
+#define MOST_INPUTS                                                                        \
+    16 // of such an operation: each of its inputs is compared with the others
 
 struct advancer {
     struct plan_work *work;
@@ -78,6 +80,8 @@ static bool releases(const struct advancer *r, uint32_t op)
     const struct plan_work *work = r->work;
     const struct plan_op *o = &work->ops[op];
     int64_t bytes = 0;
+    if (o->num_inputs > MOST_INPUTS)
+        return false;
     for (uint32_t k = 0; k < o->num_outputs; k++)
         bytes -= (int64_t)layout_bytes(&work->values[o->outputs[k]].layout);
     for (uint32_t k = 0; k < o->num_inputs; k++) {
