@@ -16,7 +16,7 @@ ROOT = HERE.parents[1]
 HEADERS = ROOT / "sdk/include"
 SUMS, RELEASED = "SHA256SUMS", "RELEASED"
 # Records that grow without a struct_size: whoever lists them gives the size of one.
-SIZED_ELSEWHERE = {"struct tn_attr_field", "struct tn_slot"}
+SIZED_ELSEWHERE = {"struct tn_attr_field", "struct tn_slot", "struct tn_run_memory"}
 # Never crosses the ABI: it is how TN_PLUGIN writes a tn_note.
 OWN_SIDE = {"struct tn_note_image"}
 

@@ -102,11 +102,12 @@ def old_host(include):
 
 
 def add_to_tables(text):
-    """Gives each struct that may grow a last member. (tn_note stands twice in its header.)"""
+    """Gives each struct that may grow a last member. (tn_note stands twice in its header, tn_run grows at the end
+    of tn_run_memory.)"""
     for found in reversed(list(re.finditer(r"struct (\w+) \{", text))):
         body = frozen.pin_offsets.block(text, found.end() - 1)
         grows = "struct_size;" in body or f"struct {found[1]}" in frozen.SIZED_ELSEWHERE
-        if grows and found[1] not in ("tn_note", "tn_note_image", "content"):
+        if grows and found[1] not in ("tn_note", "tn_note_image", "tn_run", "content"):
             end = found.end() + len(body)
             text = f"{text[:end]}    uint64_t museum;\n{text[end:]}"
     return text

@@ -14,7 +14,7 @@
 //   }
 //
 // The record that `run` gets has these members behind those of tn_run, in hosts that know
-// them.
+// them. So tn_run grows no more: what is added stands behind these.
 //
 // Threads. The thread that called `run`.
 #ifndef TENON_RUN_MEMORY_H
