@@ -50,7 +50,7 @@ static inline float v_CBRT_f32(float x)
         root = (float)(b * z * z);
     }
     root = copysignf(is_small ? root * 0x1p-32f : root, x);
-    return (x != 0) & (a < INFINITY) ? root : x; // NaN: itself
+    return ((x != 0) & (a < INFINITY)) ? root : x; // NaN: itself
 }
 
 // The cube root of `a` from its reciprocal cube root y.
@@ -81,7 +81,7 @@ static inline double v_CBRT_f64(double x)
     y = CBRT_STEP(double, y, c);
     double root = cbrt_of_f64(a, y);
     root = copysign(is_small ? root * 0x1p-100 : root, x);
-    return (x != 0) & (a < (double)INFINITY) ? root : x; // NaN: itself
+    return ((x != 0) & (a < (double)INFINITY)) ? root : x; // NaN: itself
 }
 
 #endif // KERNELS_CPU_MATH_CBRT_H
