@@ -8,8 +8,7 @@
 
 #define LEAST (1 << 20) // bytes that are free then: others stay in the order of the graph
 #define SMALL 1024      // bytes of a result that such an operation waits for
-#define MOST_INPUTS                                                                        \
-    16 // of such an operation: each of its inputs is compared with the others
+#define MOST_INPUTS 16  // of such an operation: each is compared with all others
 
 struct advancer {
     struct plan_work *work;

@@ -390,8 +390,8 @@ typedef struct tn_primitive {
     // bytes. Effects of one domain happen one after the other: within a graph in the order
     // in which its nodes were built, and those of an evaluation after those of evaluations
     // of the runtime that returned before it was called, on any device and also where they
-    // are asynchronous. A derivative through such a node is an error, and batching is one
-    // unless the primitive has a `vmap` rule. NULL: in no order.
+    // are asynchronous. A derivative through such a node, and batching, is an error unless
+    // the primitive has a rule of its own for it. NULL: in no order.
     const char *effects;
 
     // Optional: the meaning of a primitive whose work depends on data, such as a branch or
