@@ -74,11 +74,23 @@ def who_computes_is_waited_for(launcher):
     assert "rank 0 waited" in out and "rank 1 waited" in out and not re.search("failed|stopped", err), out + err
 
 
+def of_python(name):
+    """The command of a program in Python beside this one; None where the package is not built."""
+    has = subprocess.run([sys.executable, "-c", "import tenon"], capture_output=True, check=False).returncode == 0
+    return (sys.executable, str(pathlib.Path(__file__).with_name(name))) if has else None
+
+
+@of_each
+def groups_in_python_do_what_they_must(launcher):
+    if script := of_python("groups.py"):
+        got, out, err = ended(started(launcher, 2, *script))
+        assert got == 137 and "rank 0: right" in out and "rank 1: right" not in out, out + err
+
+
 @of_each
 def training_over_ranks_has_the_losses_of_one_process(launcher):
-    if subprocess.run([sys.executable, "-c", "import tenon"], capture_output=True, check=False).returncode:
+    if not (script := of_python("train.py")):
         return
-    script = (sys.executable, str(pathlib.Path(__file__).with_name("train.py")))
     losses = []
     for ranks in (1, 3):
         got, out, err = ended(started(launcher, ranks, *script))
@@ -219,6 +231,6 @@ def what_cannot_be_started_is_told():
 
 
 run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told,
-     training_over_ranks_has_the_losses_of_one_process, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
+     groups_in_python_do_what_they_must, training_over_ranks_has_the_losses_of_one_process, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
      who_is_stopped_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
      what_cannot_be_started_is_told])

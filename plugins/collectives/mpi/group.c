@@ -51,6 +51,9 @@ tn_status group_mpi_failed(const tn_host *host, tn_group *group, int code, const
     if (group->library->Error_string(code, text, &size) != 0 || size > MOST)
         snprintf(text, sizeof(text), "error %d", code);
     text[strcspn(text, "\n")] = 0;
+    if (strstr(text, "ERR_REVOKED"))
+        return group_break(host, group, TN_ERR_IO,
+                           "%s: another member ended the group, and says why", what);
     return group_break(host, group, TN_ERR_IO, "%s: MPI says: %.300s", what, text);
 }
 

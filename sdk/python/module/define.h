@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Primitives that are defined while the process runs: expressions, kernels of GPUs, C
-// functions. What is registered lives until the runtime is closed.
+// functions. What is registered lives until the runtime is closed. And groups of
+// processes, which are made then, too.
 #ifndef TENON_PYTHON_DEFINE_H
 #define TENON_PYTHON_DEFINE_H
 
@@ -49,5 +50,16 @@ PyObject *compile_glsl(PyObject *module, PyObject *args);
 PyObject *define_shader(PyObject *module, PyObject *args);
 // apply_shader(id, arrays, launch: a list of integers, body: a Graph or None, outputs).
 PyObject *apply_shader(PyObject *module, PyObject *args);
+
+// --- dist.c: groups of processes, by name ---
+
+// group_find(name): (rank, size, library, whether it can shrink). Joins the world.
+PyObject *group_find(PyObject *module, PyObject *args);
+// group_split(name, color, key, made), group_shrink(name, made).
+PyObject *group_split(PyObject *module, PyObject *args);
+PyObject *group_shrink(PyObject *module, PyObject *args);
+PyObject *group_set_deadline(PyObject *module, PyObject *args); // name, milliseconds
+PyObject *group_abort(PyObject *module, PyObject *args);        // name, reason
+PyObject *group_leave(PyObject *module, PyObject *unused);      // all groups
 
 #endif // TENON_PYTHON_DEFINE_H

@@ -175,7 +175,7 @@ def _ids():
 
 
 # Packages in Python whose names stand beside a pack's operators.
-_BESIDE = {"tenon.nn": "tenon._nn", "tenon.optim": "tenon._optim"}
+_BESIDE = {"tenon.nn": "tenon._nn", "tenon.optim": "tenon._optim", "tenon.dist": "tenon._dist"}
 
 
 class _Pack(_types.ModuleType):
