@@ -26,6 +26,11 @@ class _Depth(threading.local):
 _depth = _Depth()
 
 
+def is_deriving():
+    """Whether derivatives are being taken in this thread."""
+    return _depth.count > 0
+
+
 class watching:
     """Within: arrays that are made are watched, so that derivatives go on through what reads them."""
 
