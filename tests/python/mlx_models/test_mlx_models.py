@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""mlx_lm, unchanged, generates over tenon.mlx what it generates over MLX's own build: a Llama, one of 4 bits, and one of linear
-attention and experts, of random weights. By hand, compare does more."""
+"""mlx_lm, unchanged, does over tenon.mlx what it does over MLX's own build, of small models of random weights: it generates with a
+Llama, one of 4 bits, and one of linear attention and experts, quantises weights to the byte, and trains LoRA adapters. TEST_MLX names
+the folder that tools/packages/mlx has made; by hand, compare does more."""
 
 import importlib.util
 import json
@@ -17,12 +18,23 @@ FROZEN = {
     "llama f32": [38, 38, 38, 17, 45, 38, 23, 36, 23, 45, 23, 36, 45, 23, 36, 38],
     "llama 4": [38, 38, 38, 38, 8, 23, 50, 58, 58, 58, 58, 38, 38, 38, 38, 38],
     "qwen3_next f32": [25, 10, 61, 17, 19, 52, 54, 43, 54, 39, 5, 15, 5, 15, 32, 13],
+    "weights of 4 bits": 567816485,
 }
+LOSSES = [4.6082926, 4.1590338, 3.7393823, 3.4158998, 3.2534082, 3.2864344, 3.1083386, 2.9833403, 2.7884331, 2.6700346, 2.5814116, 2.4476824]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mlx_lm") is None, reason="mlx-lm is not installed")
-def test_tokens_are_those_of_mlx():
-    environment = {**os.environ, "PYTHONPATH": os.environ["PYTHONPATH"] + os.pathsep + str(HERE), "HF_HUB_OFFLINE": "1"}
+def folders():
+    """Where mlx, mlx_lm and transformers are; None: nowhere."""
+    if "TEST_MLX" in os.environ:
+        return [os.environ["TEST_MLX"]]
+    return [] if importlib.util.find_spec("mlx_lm") else None
+
+
+@pytest.mark.skipif(folders() is None, reason="mlx-lm is not installed: run tools/packages/mlx")
+def test_tokens_weights_and_losses_are_those_of_mlx():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(HERE), *folders()]), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run([sys.executable, "-m", "tenon.mlx", HERE / "worker.py", "small"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == FROZEN
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found.pop("losses") == pytest.approx(LOSSES, rel=1e-4)
+    assert found == FROZEN

@@ -4,19 +4,21 @@
     worker.py logits OUT.npz [NAME...]             logits of small models (architectures.py), or why there are none
     worker.py tokens FOLDER COUNT OUT.json         greedy tokens, each with how far the best two logits are apart
     worker.py follow FOLDER TOKENS.json OUT.json   the best token behind each prefix of those
-    worker.py small                                greedy tokens of small models by mlx_lm's own loop, as JSON
+    worker.py small                                of small models by mlx_lm: greedy tokens, weights of 4 bits, losses of LoRA, as JSON
     worker.py timed FOLDER COUNT OUT.json          seconds of a prompt and of each token
 """
 
 import importlib
 import json
 import sys
+import tempfile
 import time
 import zlib
 
 import numpy as np
 
 import mlx.core as mx
+import mlx.nn as nn
 from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
 
@@ -101,17 +103,57 @@ def follow(folder, given, out):
         json.dump(found, file)
 
 
-def small():
-    import mlx.nn as nn
+def greedy(model, count, **options):
     from mlx_lm.generate import generate_step
 
+    ids = mx.array(np.random.default_rng(1).integers(0, 64, PROMPT))
+    return [int(token) for token, _ in generate_step(ids, model, max_tokens=count, **options)]
+
+
+def checksum(model):
+    """Of all bytes of parameters, by name."""
+    found = 0
+    for name, value in sorted(tree_flatten(model.parameters())):
+        found = zlib.crc32(np.array(value).tobytes(), zlib.crc32(name.encode(), found))
+    return found
+
+
+def trained(model, count):
+    """Losses of mlx_lm's LoRA training, step by step."""
+    import mlx.optimizers
+    from mlx_lm.tuner import TrainingArgs, linear_to_lora_layers, train
+    from mlx_lm.tuner.callbacks import TrainingCallback
+
+    class Losses(TrainingCallback):
+        found = []
+
+        def on_train_loss_report(self, info):
+            self.found.append(float(info["train_loss"]))
+
+    mx.random.seed(5)
+    np.random.seed(5)
+    model.freeze()
+    linear_to_lora_layers(model, 1, {"rank": 4, "scale": 8.0, "dropout": 0.0})
+    rows = [([(7 * i + j * j) % 64 for j in range(20 + i)], 0) for i in range(6)]
+    with tempfile.TemporaryDirectory() as folder:
+        args = TrainingArgs(batch_size=6, iters=count, steps_per_report=1, steps_per_eval=count + 1, steps_per_save=count + 1,
+                            adapter_file=f"{folder}/adapters.safetensors")
+        train(model, mlx.optimizers.Adam(learning_rate=5e-3), rows, None, args, training_callback=Losses())
+        saved = mx.load(args.adapter_file)
+    weights = dict(tree_flatten(model.trainable_parameters()))
+    assert saved and all(mx.array_equal(saved[name], weights[name]) for name in saved)
+    return Losses.found
+
+
+def small():
     found = {}
     for name, bits in [("llama", None), ("llama", 4), ("qwen3_next", None)]:
         model = small_model(name)
         if bits:
             nn.quantize(model, group_size=32, bits=bits)
-        ids = mx.array(np.random.default_rng(1).integers(0, 64, PROMPT))
-        found[f"{name} {bits or 'f32'}"] = [int(token) for token, _ in generate_step(ids, model, max_tokens=16)]
+            found["weights of 4 bits"] = checksum(model)
+        found[f"{name} {bits or 'f32'}"] = greedy(model, 16)
+    found["losses"] = trained(small_model("llama"), 12)
     print(json.dumps(found))
 
 
