@@ -37,11 +37,12 @@ KINDS = {"bool": ["bool"], "int": ["i8", "i16", "i32", "i64"], "uint": ["u8", "u
 BACKENDS = {"org.tenon.cpu-blas": "cpu", "org.tenon.vulkan": "vulkan", "org.tenon.vulkan-jit": "vulkan-jit"}
 TEXT = """## All operators
 
-Made by `tools/docs/operators.py TENON`. *dtypes*: what inputs may have by their records (`any`: every dtype; an operator may refuse
-more when it sees shapes and attributes). *kernels*: backends that have one of its own, `pack` a kernel that the pack brings for CPUs;
-`expression`: every backend computes it in fused programs; `made of others`: its decomposition runs; `composite`: put together
-when it is applied; `view`: nothing is computed. *vjp*, *jvp*, *vmap*: `own` rule, or `derived` from its meaning. *oracle*: whose values tests compare
-with. *beside NumPy*: whose name it has, and how it differs."""
+Made by `tools/docs/operators.py TENON`. *dtypes*: what inputs may have by their records (`any`: every dtype; an
+operator may refuse more when it sees shapes and attributes). *kernels*: backends that have one of its own, `pack` a
+kernel that the pack brings for CPUs; `expression`: every backend computes it in fused programs; `made of others`: its
+decomposition runs; `composite`: put together when it is applied; `view`: nothing is computed. *vjp*, *jvp*, *vmap*:
+`own` rule, or `derived` from its meaning. *oracle*: whose values tests compare with. *beside NumPy*: whose name it
+has, and how it differs."""
 
 
 # --- what others say ---------------------------------------------------------------------
