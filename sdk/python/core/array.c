@@ -194,6 +194,22 @@ PyObject *alias_array(PyObject *module, PyObject *object)
     return other;
 }
 
+PyObject *arrays_of_body(PyObject *module, PyObject *unused)
+{
+    PY_GUARD;
+    (void)module, (void)unused;
+    const struct py_trace *trace = trace_current();
+    PyObject *list = PyList_New(0);
+    for (struct py_held *held = held_next(NULL); list && held; held = held_next(held)) {
+        struct py_array *self =
+            (struct py_array *)((char *)held - offsetof(struct py_array, held));
+        if (held->drop == drop_held && trace && self->trace == trace &&
+            PyList_Append(list, (PyObject *)self) != 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 // --- other values ---
 
 // What a body writes into an object from outside would be lost when the body ends.

@@ -58,6 +58,8 @@ PyObject *runtime_is_open(PyObject *module, PyObject *unused);
 PyObject *runtime_close(PyObject *module, PyObject *unused);
 void held_add(struct py_held *held, void (*drop)(struct py_held *self));
 void held_remove(struct py_held *held); // zeros are fine
+// The object behind another one, or the first one; NULL: there are no more.
+struct py_held *held_next(const struct py_held *held);
 // Sets the exception that a status stands for, with `message`. Returns NULL.
 PyObject *raise_status(tn_status status, const char *message);
 // Sets the exception of the scope's first failure, which the scope forgets. Returns NULL.
@@ -157,6 +159,9 @@ tn_array *array_get(PyObject *object, const struct py_building *b);
 // Within the body of a vmap, what depends on no slice has a value: the object becomes one
 // that any scope may use. False where it has none.
 bool array_leave_trace(struct py_array *self);
+
+// arrays_of_body(): the Arrays that the innermost running body has made and somebody holds.
+PyObject *arrays_of_body(PyObject *module, PyObject *unused);
 
 // array._replace(other): takes the value of another Array.
 PyObject *array_replace(PyObject *object, PyObject *other);

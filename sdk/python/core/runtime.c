@@ -27,6 +27,12 @@ void held_remove(struct py_held *held)
     held->prev->next = held->next;
 }
 
+struct py_held *held_next(const struct py_held *held)
+{
+    struct py_held *next = held ? held->next : ring.next;
+    return next == &ring ? NULL : next;
+}
+
 static bool is_forked;
 
 static void note_fork(void)

@@ -104,6 +104,7 @@ static PyMethodDef functions[] = {
     {"load_graph", graphs_load, METH_VARARGS, NULL},
     {"is_open", runtime_is_open, METH_NOARGS, NULL},
     {"is_tracing", is_tracing, METH_NOARGS, NULL},
+    {"arrays_of_body", arrays_of_body, METH_NOARGS, NULL},
     {"watch", watch_arrays, METH_O, NULL},
     {"unwatch", unwatch_array, METH_O, NULL},
     {"close", runtime_close, METH_NOARGS, NULL},

@@ -240,6 +240,23 @@ def test_what_a_compiled_function_leaves_in_its_inputs():
     assert [step(mx.array(1.0)).item(), step(mx.array(3.0)).item(), state["first"].item()] == [2.0, 6.0, 5.0]
 
 
+def test_what_a_compiled_function_leaves_elsewhere_has_the_values_of_its_trace():
+    class Left:
+        count, squares = mx.array(0), None
+
+    @mx.compile
+    def fun(x):
+        Left.count = Left.count + 1
+        Left.squares = x * x
+        return Left.squares + 1
+
+    found = []
+    for length in (3, 3, 4, 5, 4):
+        assert flat(fun(mx.full(length, 2.0))) == [5.0] * length
+        found.append((Left.count.item(), Left.squares.size))
+    assert found == [(1, 3), (1, 3), (2, 4), (3, 5), (3, 5)] and flat(Left.squares) == [4.0] * 5
+
+
 def test_derivatives_and_batches_go_through_compiled_functions():
     fun = mx.compile(lambda x: mx.exp(x).sum())
     fun(mx.array([0.0, 1.0]))

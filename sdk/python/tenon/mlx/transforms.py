@@ -535,7 +535,7 @@ class _Compiled:
 
     def _traced(self, args, kwargs, arrays):
         """The entry for a call, and what it leaves: arrays that the body put among the inputs where there were none."""
-        results, left = [], []
+        results, left, kept = [], [], []
 
         def body(inner):
             count = len(arrays) if self._inputs is None else len(arrays) - len(flatten(self._inputs))
@@ -554,9 +554,12 @@ class _Compiled:
             if self._inputs is not None and self._outputs is None:
                 known = {id(x) for x in flatten(before)}
                 left.extend(x for x in flatten(self._inputs) if id(x) not in known)
-            return outputs + left
+            known = {id(x._x) for x in (*inner, *outputs, *left)}
+            kept.extend(x for x in _core.arrays_of_body() if id(x) not in known)
+            return outputs + left + [wrap(x) for x in kept]
 
-        entry = _Entry(*traced("function", body, arrays), *results)
+        graph = traced("function", body, arrays)
+        entry = _Entry(*_without(graph, kept, arrays) if kept else graph, *results)
         if left:
             self._leave(entry, left, arrays)
         return entry
@@ -566,6 +569,17 @@ class _Compiled:
         outputs = _core.graph_call(entry.graph, [x._x for x in arrays])
         made = {id(x): wrap(y) for x, y in zip(left, outputs[-len(left):])}
         update(self._inputs, lambda x: made.get(id(x), x))
+
+
+def _without(graph, kept, arrays):
+    """A graph without its last outputs: arrays that the body left where it says nothing of, as the count of steps in an
+    optimiser that is not among the outputs. They get their values of this call."""
+    values = [x._x for x in arrays]
+    outputs = _core.graph_call(graph, values)
+    count = len(outputs) - len(kept)
+    for x, value in zip(kept, outputs[count:]):
+        x._replace(value)
+    return _core.graph_trace("function", lambda inner: _core.graph_call(graph, list(inner))[:count], values)
 
 
 def _signature(tree, key, arrays):
