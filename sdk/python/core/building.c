@@ -10,12 +10,23 @@
 
 _Thread_local struct py_thread py_thread;
 
+// Of threads that chose nothing; NULL: the first that can. Scopes that stay open are opened
+// anew when its number has changed.
+static PyObject *process_device;
+static uint32_t process_choice;
+
+PyObject *device_now(void)
+{
+    PyObject *device = py_thread.device ? py_thread.device : process_device;
+    return device == Py_None ? NULL : device;
+}
+
 // As scope_choose_device, also where none is chosen.
 static bool scope_set_device(tn_scope *scope)
 {
-    const char *name =
-        py_thread.device ? PyUnicode_AsUTF8AndSize(py_thread.device, NULL) : NULL;
-    if (py_thread.device && !name)
+    PyObject *device = device_now();
+    const char *name = device ? PyUnicode_AsUTF8AndSize(device, NULL) : NULL;
+    if (device && !name)
         return false;
     if (tn_scope_device(scope, name) == TN_OK)
         return true;
@@ -25,35 +36,65 @@ static bool scope_set_device(tn_scope *scope)
 
 bool scope_choose_device(tn_scope *scope)
 {
-    return !py_thread.device || scope_set_device(scope);
+    return !device_now() || scope_set_device(scope);
+}
+
+static bool is_device(PyObject *name)
+{
+    if (name == Py_None || PyUnicode_Check(name))
+        return true;
+    PyErr_SetString(PyExc_TypeError, "a device is a text such as \"vulkan:0\", or None");
+    return false;
+}
+
+// The innermost trace of this thread goes on on the device that is chosen now.
+static bool trace_set_device(void)
+{
+    const struct py_trace *trace = trace_current();
+    return !trace || scope_set_device(trace->scope);
 }
 
 PyObject *set_device(PyObject *module, PyObject *name)
 {
     PY_GUARD;
     (void)module;
-    if (name != Py_None && !PyUnicode_Check(name)) {
-        PyErr_SetString(PyExc_TypeError,
-                        "a device is a text such as \"vulkan:0\", or None");
+    if (name != Py_Ellipsis && !is_device(name))
         return NULL;
-    }
     thread_scope_close();
-    PyObject *before = py_thread.device ? py_thread.device : Py_NewRef(Py_None);
-    py_thread.device = name == Py_None ? NULL : Py_NewRef(name);
-    const struct py_trace *trace = trace_current();
-    if (trace && !scope_set_device(trace->scope)) {
+    PyObject *before = py_thread.device;
+    py_thread.device = name == Py_Ellipsis ? NULL : Py_NewRef(name);
+    if (!trace_set_device()) {
         Py_XDECREF(py_thread.device);
-        py_thread.device = before == Py_None ? NULL : before;
+        py_thread.device = before;
         return NULL;
     }
-    return before;
+    return before ? before : Py_NewRef(Py_Ellipsis);
+}
+
+PyObject *set_process_device(PyObject *module, PyObject *name)
+{
+    PY_GUARD;
+    (void)module;
+    if (!is_device(name))
+        return NULL;
+    PyObject *before = process_device;
+    process_device = name == Py_None ? NULL : Py_NewRef(name);
+    if (!trace_set_device()) {
+        Py_XDECREF(process_device);
+        process_device = before;
+        return NULL;
+    }
+    process_choice++;
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
 }
 
 PyObject *current_device(PyObject *module, PyObject *unused)
 {
     PY_GUARD;
     (void)module, (void)unused;
-    return Py_NewRef(py_thread.device ? py_thread.device : Py_None);
+    PyObject *device = device_now();
+    return Py_NewRef(device ? device : Py_None);
 }
 
 // False with an exception set, and the scope closed.
@@ -74,7 +115,7 @@ bool building_begin_apart(struct py_building *b)
     b->scope = runtime ? tn_scope_open(runtime) : NULL;
     if (runtime && !b->scope)
         raise_status(TN_ERR_MEMORY, tn_last_error());
-    return b->scope && (!py_thread.device || choose_device(b));
+    return b->scope && (!device_now() || choose_device(b));
 }
 
 bool building_begin(struct py_building *b)
@@ -137,12 +178,15 @@ static bool open_kept(struct py_building *b, struct py_thread *thread)
     atomic_fetch_add(&num_scopes, 1);
     b->kept = thread;
     thread->scope = b->scope;
+    thread->choice = process_choice;
     thread->depth = 1;
     return true;
 }
 
 static inline bool begin_kept(struct py_building *b, struct py_thread *thread)
 {
+    if (thread->choice != process_choice && thread->depth == 0)
+        thread_scope_close();
     *b = (struct py_building){.scope = thread->scope, .kept = thread};
     if (!b->scope)
         return open_kept(b, thread);

@@ -206,8 +206,9 @@ static bool add_tree(struct py_call *c, PyObject *tree, bool is_static)
 bool call_add(struct py_call *c, PyObject *args, PyObject *named, PyObject *is_static)
 {
     Py_ssize_t count = PyTuple_Size(args), marks = PyTuple_Size(is_static);
-    bool added = add_object(c, py_thread.device ? py_thread.device : Py_None) &&
-                 add_word(c, WORD(NODE_TUPLE, count));
+    PyObject *device = device_now();
+    bool added =
+        add_object(c, device ? device : Py_None) && add_word(c, WORD(NODE_TUPLE, count));
     for (Py_ssize_t i = 0; added && i < count; i++)
         added = add_tree(c, PyTuple_GetItem(args, i),
                          i < marks && PyTuple_GetItem(is_static, i) == Py_True);

@@ -36,12 +36,13 @@ struct py_array {
 // What a thread has of its own: all in one place, which is found once a call.
 struct py_thread {
     struct py_trace *innermost; // trace
-    PyObject *device;           // that operations are applied on; NULL: the first that can
-    tn_scope *scope;            // for single nodes and evaluations; NULL: none yet
-    uint32_t applications;      // in that scope
-    uint32_t depth;             // of calls that use it: finalizers may run within others
-    long watching;              // derivatives that are being taken
-    long branches;              // calls so far of what lasts as long as its data says
+    PyObject *device;      // chosen here, Py_None: the first that can; NULL: the process's
+    tn_scope *scope;       // for single nodes and evaluations; NULL: none yet
+    uint32_t applications; // in that scope
+    uint32_t depth;        // of calls that use it: finalizers may run within others
+    uint32_t choice;       // number of the process's device that it was opened under
+    long watching;         // derivatives that are being taken
+    long branches;         // calls so far of what lasts as long as its data says
 };
 extern _Thread_local struct py_thread py_thread;
 
@@ -102,11 +103,16 @@ bool building_apply_n(struct py_building *b, const char *name,
 void thread_scope_close(void);
 // Whether any thread has one.
 bool threads_have_scopes(void);
-// set_device(name or None): where operations of this thread are applied from now on. Gives
-// the name before.
+// set_device(name, None or ...): where operations of this thread are applied from now on: a
+// device, the first that can, or where the process's are. Gives what was chosen before.
 PyObject *set_device(PyObject *module, PyObject *name);
-// current_device(): that name, or None.
+// set_process_device(name or None): where operations of threads that chose nothing are
+// applied.
+PyObject *set_process_device(PyObject *module, PyObject *name);
+// current_device(): where this thread's operations are applied, a name or None.
 PyObject *current_device(PyObject *module, PyObject *unused);
+// The same, borrowed; NULL for None.
+PyObject *device_now(void);
 // The scope's operations are applied on this thread's device, where one is chosen. False
 // with an exception set.
 bool scope_choose_device(tn_scope *scope);

@@ -75,6 +75,7 @@ static PyMethodDef functions[] = {
     {"set_path_finder", set_path_finder, METH_O, NULL},
     {"set_device", set_device, METH_O, NULL},
     {"current_device", current_device, METH_NOARGS, NULL},
+    {"set_process_device", set_process_device, METH_O, NULL},
     {"set_dtypes", set_dtypes, METH_O, NULL},
     {"graph_trace", graph_trace, METH_VARARGS, NULL},
     {"graph_address", graph_address, METH_O, NULL},

@@ -108,6 +108,32 @@ def test_steps_of_a_cache_share_a_plan():
     assert mx.allclose(out, want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_steps_of_a_quantised_cache_share_a_plan(repeats):
+    """As mlx_lm does with QuantizedKVCache; what lies behind the elements in use does not count, NaN among it."""
+    form = {"group_size": 32, "bits": 8}
+    q = mx.sin(mx.arange(2 * repeats * 32.0)).reshape(1, 2, repeats, 1, 32)
+    wide = (lambda x: mx.expand_dims(x, axis=-3)) if repeats > 1 else (lambda x: x)
+    q = q if repeats > 1 else q[:, :, 0]
+    cache = [[mx.zeros((1, 2, 64, 8), mx.uint32), mx.full((1, 2, 64, 1), mx.nan), mx.full((1, 2, 64, 1), mx.nan)] for _ in "kv"]
+    plans = []
+    for n in range(6):
+        for sign, stored in zip((1, -1), cache):
+            row = sign * mx.cos(mx.arange(64.0) * (n + 1)).reshape(1, 2, 1, 32)
+            for i, x in enumerate(mx.quantize(row, **form)):
+                stored[i][..., n : n + 1, :] = x
+        keys, values = ([wide(x[..., : n + 1, :]) for x in stored] for stored in cache)
+        assert keys[0].shape[-2] == n + 1 and keys[1].dtype == mx.float32
+        scores = mx.softmax(mx.quantized_matmul(q, *keys, transpose=True, **form), axis=-1, precise=True)
+        out = mx.quantized_matmul(scores, *values, transpose=False, **form)
+        plans.append(counted("plans_made", lambda: mx.eval(out, *cache[0], *cache[1])))
+        del keys, values
+    assert plans[2:] == [0] * 4 and scores.shape[-1] == 6
+    k, v = (mx.dequantize(*[x[..., :6, :] for x in stored], **form) for stored in cache)
+    want = mx.softmax(q @ wide(k).swapaxes(-1, -2), axis=-1) @ wide(v)
+    assert mx.allclose(out, want, rtol=0, atol=1e-2)  # products round x to bytes
+
+
 def test_a_part_of_a_buffer_is_an_array():
     buffer = mx.arange(24.0).reshape(2, 3, 4)
     part = buffer[:, :2, :]

@@ -153,6 +153,8 @@ def small():
             nn.quantize(model, group_size=32, bits=bits)
             found["weights of 4 bits"] = checksum(model)
         found[f"{name} {bits or 'f32'}"] = greedy(model, 16)
+    wide = small_model("llama", head_dim=32)
+    found["a cache of 8 bits"] = greedy(wide, 16, kv_bits=8, kv_group_size=32)
     found["losses"] = trained(small_model("llama"), 12)
     print(json.dumps(found))
 

@@ -19,7 +19,7 @@ takes `stream=`. core.py makes the module of it.
     reduce.py       reductions, scans, sorting, searching     shapes.py       shapes, joining, splitting, gathering, padding
     create.py       arrays of numbers                         products.py     matmul and its like
     quantized.py    quantize, quantized_matmul, ...           random.py linalg.py fft.py fast.py   mlx.core's modules
-    trees.py        lists, tuples and dicts of arrays         transforms.py   eval, grad, vmap, compile, ...
+    trees.py        lists, tuples and dicts of arrays         transforms/     eval, grad, vmap, compile, ...
     devices.py      devices, streams, memory                  distributed.py  a group of one
     disk/           files.py: load, save; gguf.py; export.py: functions as files, pictures of graphs
 """

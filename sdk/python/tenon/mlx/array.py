@@ -10,7 +10,7 @@ import operator
 from . import index, printing
 from .convert import convert, operands, tenon_dtype
 from .dtypes import of_name
-from .table import NAMES, array, base, put, wrap, wrap_part
+from .table import NAMES, array, base, part_of, put, value_or_error, wrap, wrap_part
 
 _DTYPES = {}
 put("array", array)
@@ -38,11 +38,22 @@ def _property(name, doc):
 
 @_property("dtype", "The array's Dtype.")
 def _(self):
-    return of_name(self._x.dtype.name)
+    try:
+        return of_name(value_or_error(self).dtype.name)
+    except AttributeError:
+        return of_name((part_of(self) or (self._x,))[0].dtype.name)
 
 
-for _name, _doc in [("shape", "The extents, outermost axis first."), ("ndim", "The number of axes."), ("size", "The number of elements."),
-                    ("nbytes", "The bytes of all elements.")]:
+@_property("shape", "The extents, outermost axis first.")
+def _(self):
+    try:
+        return value_or_error(self).shape
+    except AttributeError:
+        buffer, axis, count = part_of(self) or (self._x, 0, 0)  # the second one raises
+        return (*buffer.shape[:axis], count, *buffer.shape[axis + 1:])
+
+
+for _name, _doc in [("ndim", "The number of axes."), ("size", "The number of elements."), ("nbytes", "The bytes of all elements.")]:
     setattr(array, _name, property(operator.attrgetter(f"_x.{_name}"), doc=_doc))
 
 

@@ -150,11 +150,11 @@ class ThreadLocalStream:
 
 
 class _Thread(threading.local):
-    """What each thread has of its own: default streams by device, streams of others, arrays that are computed meanwhile,
-    and what to call when its streams are cleared."""
+    """What each thread has of its own: the device of a context that it is in, default streams by device, streams of others,
+    arrays that are computed meanwhile."""
 
     def __init__(self):
-        self.defaults, self.locals, self.pending = {}, {}, []
+        self.device, self.defaults, self.locals, self.pending = None, {}, {}, []
 
 
 _thread = _Thread()
@@ -172,16 +172,17 @@ def _number(kind):
 
 def default_device():
     """The device of operations that name none."""
-    if _default is None:
-        return Device(gpu if device_count(gpu) else cpu)
-    return _default
+    return _thread.device or _default or Device(gpu if device_count(gpu) else cpu)
 
 
 def set_default_device(device):
-    """Chooses the device of operations that name none."""
+    """Chooses the device of operations that name none, in all threads but those that are in a context of another one."""
     global _default
     _default = _check(device, "set_default_device")
-    _core.set_device(_name(_default))
+    _core.set_process_device(_name(_default))
+    if _thread.device is not None:
+        _thread.device = _default
+        _core.set_device(_name(_default))
 
 
 def default_stream(device):
@@ -266,7 +267,7 @@ class on:
 
 
 class StreamContext:
-    """Within: the stream, or the device, is the default."""
+    """Within: the stream, or the device, is this thread's default."""
 
     def __init__(self, s):
         if s is None:
@@ -274,17 +275,15 @@ class StreamContext:
         self._stream = s
 
     def __enter__(self):
-        global _default
         device = to_device(self._stream)
-        self._before = _default, device, _thread.defaults.get(device), _core.current_device()
-        if not isinstance(self._stream, (Device, DeviceType)):
-            _thread.defaults[device] = _own(self._stream)
-        _default = device
-        _core.set_device(_name(device))
+        stream = None if isinstance(self._stream, (Device, DeviceType)) else _own(self._stream)
+        self._before = _thread.device, device, _thread.defaults.get(device), _core.set_device(_name(device))
+        _thread.device = device
+        if stream is not None:
+            _thread.defaults[device] = stream
 
     def __exit__(self, *unused):
-        global _default
-        _default, device, stream, name = self._before
+        _thread.device, device, stream, name = self._before
         if stream is None:
             _thread.defaults.pop(device, None)
         else:

@@ -236,12 +236,11 @@ add_operators(_BY_NAME)
 
 @function
 def divmod_(a, b):
-    """The quotients, rounded down, and the remainders."""
+    """The quotients, rounded down, and the remainders; neither has derivatives, as in MLX."""
     x, y = operands(a, b)
     if x.dtype.kind == "c":
         raise ValueError("[divmod] Complex type not supported.")
-    rest = x % y
-    return [x // y, rest]
+    return [base.stop_gradient(each) for each in (x // y, x % y)]
 
 
 @function

@@ -7,6 +7,7 @@ import functools
 from .. import _core
 from .convert import as_array, astype, convert
 from .dtypes import of_name, promote
+from .lengths import length_of
 from .shapes import broadcast_shapes
 from .table import base, call_of, function, nn, part_of, put, unwrapped, wrap
 
@@ -149,11 +150,6 @@ def _mask_of(mask, q, k, dtype):
     return mask if mask.dtype.kind == "b" else astype(mask, dtype)
 
 
-@functools.lru_cache(16)
-def _length(count):
-    return _core.array([count], _INT32)
-
-
 @function(of="fast", raw=True)
 def scaled_dot_product_attention(q, k, v, *, scale, mask=None, sinks=None, force_fused=False, stream=None):
     """Means of values, weighed by the softmax of queries times keys."""
@@ -171,7 +167,7 @@ def _over_parts(q, keys, values, scale):
     if keys[1] != 2 or scale == 0 or k.dtype is not dtype or v.dtype is not dtype or k.shape[2] != v.shape[2]:
         k, v = (x[(slice(None),) * axis + (slice(0, n),)] for x, axis, n in (keys, values))
         return attention(q, k, v, scale)
-    return nn.scaled_dot_product_attention(astype(q, dtype), k, v, None, _length(keys[2]), float(scale))
+    return nn.scaled_dot_product_attention(astype(q, dtype), k, v, None, length_of(keys[2]), float(scale))
 
 
 def attention(q, k, v, scale, mask=None, sinks=None, force_fused=False):

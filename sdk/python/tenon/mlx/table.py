@@ -62,19 +62,18 @@ class array(_core.Held):
 
 
 _new = array.__new__
-_value = _core.Held._x.__get__
+value_or_error = _core.Held._x.__get__  # an AttributeError of an array that is part of a buffer, or nothing yet
 
 
 def part_of(a):
     """(buffer, axis, length) of an array that is part of a buffer and no slice of it yet; else None."""
-    part = a._part if type(a) is array else None
-    if part is None:
+    if type(a) is not array:
         return None
     try:
-        _value(a)
+        value_or_error(a)
     except AttributeError:
-        return part
-    return None  # it has taken another value
+        return a._part
+    return None  # it has taken a value
 
 
 def wrap_part(part):

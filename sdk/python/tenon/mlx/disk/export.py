@@ -8,7 +8,8 @@ import os
 from ... import _core
 from ..._transforms import function
 from ..table import array, put, wrap
-from ..transforms import flatten, traced
+from ..transforms import traced
+from ..trees import flatten
 
 _POSITIONAL, _NAMED, _METADATA = "p", "k_", "metadata_"
 

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""compile: functions that are traced once for each kind of arguments, and replayed."""
+
+import functools
+import os
+
+from ... import _core
+from ..._transforms import function
+from ..table import array, put, wrap
+from ..trees import copied, fill, flatten, rebuild, restore, unflatten, update
+from .nodes import depth, traced
+
+
+_compiles = {"enabled": not os.environ.get("MLX_DISABLE_COMPILE")}
+_LARGE = 4  # nodes from which a graph whose inputs have values is run as one plan rather than put in place
+
+
+def disable_compile():
+    """Compiled functions are called as they are, from now on."""
+    _compiles["enabled"] = False
+
+
+def enable_compile():
+    """Compiled functions are traced and replayed, from now on."""
+    _compiles["enabled"] = True
+
+
+class _Entry:
+    """What a compiled function was for arguments of one kind."""
+
+    def __init__(self, graph, used, result, count):
+        self.graph, self.result, self.count = (graph, used), result, count
+        self.is_large = _core.graph_size(graph) >= _LARGE
+        self.replayed = function(lambda *values: _core.graph_call(self.graph, list(values)))
+
+    def outputs(self, values):
+        """The outputs: as nodes, or of a run where all inputs are there and it saves building much."""
+        if self.is_large and not depth.count and not _core.is_tracing() and _core.have_values(values):
+            return self.replayed(*values)
+        return _core.graph_call(self.graph, values)
+
+
+class _Compiled:
+    """A function that is called once for each kind of arguments, and whose graph is used from then on."""
+
+    def __init__(self, fun, inputs, outputs, shapeless):
+        functools.update_wrapper(self, fun)
+        self._fun, self._inputs, self._outputs = fun, inputs, outputs
+        self._entries = {}
+
+    def __call__(self, *args, **kwargs):
+        if not _compiles["enabled"]:
+            return self._fun(*args, **kwargs)
+        key, arrays = [_core.current_device()], []
+        _signature(args, key, arrays)
+        _signature(kwargs, key, arrays)
+        if self._inputs is not None:
+            captured = flatten(self._inputs)
+            arrays += captured
+            key.append(len(captured))
+        values = [x._x for x in arrays]
+        key += [(x.dtype, x.shape) for x in values]
+        key = tuple(key)
+        entry = self._entries.get(key)
+        if entry is None:
+            if depth.count or _core.is_tracing():  # what the body uses ends with that
+                return self._fun(*args, **kwargs)
+            entry = self._entries[key] = self._traced(args, kwargs, arrays)
+        outputs = [wrap(x) for x in entry.outputs(values)]
+        if self._outputs is not None:
+            fill(self._outputs, outputs[entry.count:])
+        return unflatten(entry.result, outputs)
+
+    def _traced(self, args, kwargs, arrays):
+        """The entry for a call, and what it leaves: arrays that the body put among the inputs where there were none."""
+        results, left, kept = [], [], []
+
+        def body(inner):
+            count = len(arrays) if self._inputs is None else len(arrays) - len(flatten(self._inputs))
+            following = iter(inner[:count]).__next__
+            before = None if self._inputs is None else copied(self._inputs)
+            if self._inputs is not None:
+                fill(self._inputs, inner[count:])
+            try:
+                result = self._fun(*rebuild(args, following), **rebuild(kwargs, following))
+                outputs = flatten(result)
+                results.extend((result, len(outputs)))
+                outputs += [] if self._outputs is None else flatten(self._outputs)
+            finally:
+                if self._inputs is not None:  # what the body put there ends with it; outputs come from the call
+                    restore(self._inputs, before)
+            if self._inputs is not None and self._outputs is None:
+                known = {id(x) for x in flatten(before)}
+                left.extend(x for x in flatten(self._inputs) if id(x) not in known)
+            known = {id(x._x) for x in (*inner, *outputs, *left)}
+            kept.extend(x for x in _core.arrays_of_body() if id(x) not in known)
+            return outputs + left + [wrap(x) for x in kept]
+
+        graph = traced("function", body, arrays)
+        entry = _Entry(*_without(graph, kept, arrays) if kept else graph, *results)
+        if left:
+            self._leave(entry, left, arrays)
+        return entry
+
+    def _leave(self, entry, left, arrays):
+        """Gives what the body left among the inputs its values."""
+        outputs = _core.graph_call(entry.graph, [x._x for x in arrays])
+        made = {id(x): wrap(y) for x, y in zip(left, outputs[-len(left):])}
+        update(self._inputs, lambda x: made.get(id(x), x))
+
+
+def _without(graph, kept, arrays):
+    """A graph without its last outputs: arrays that the body left where it says nothing of, as the count of steps in an
+    optimiser that is not among the outputs. They get their values of this call."""
+    values = [x._x for x in arrays]
+    outputs = _core.graph_call(graph, values)
+    count = len(outputs) - len(kept)
+    for x, value in zip(kept, outputs[count:]):
+        x._replace(value)
+    return _core.graph_trace("function", lambda inner: _core.graph_call(graph, list(inner))[:count], values)
+
+
+def _signature(tree, key, arrays):
+    """Adds to the key what a tree is but for its arrays, and these to their list."""
+    kind = type(tree)
+    if kind is array:
+        key.append(array)
+        arrays.append(tree)
+    elif isinstance(tree, (list, tuple)):
+        key.append((list, len(tree)))
+        for item in tree:
+            _signature(item, key, arrays)
+    elif isinstance(tree, dict):
+        key.append((dict, *tree))
+        for item in tree.values():
+            _signature(item, key, arrays)
+    elif tree is None or isinstance(tree, (int, float, str)):
+        key.append((kind, tree))
+    else:
+        raise ValueError("[compile] Function arguments must be trees of arrays or constants (floats, ints, strings, or None), "
+                         f"but received type {kind.__name__}.")
+
+
+def compile(fun, inputs=None, outputs=None, shapeless=False):
+    """A function that is traced once for each kind of arguments. What it reads and changes beside them are trees of arrays,
+    `inputs` and `outputs`. (With `shapeless`, too, another shape is another kind.)"""
+    return _Compiled(fun, inputs, outputs, shapeless)
+
+
+for _each in (compile, disable_compile, enable_compile):
+    put(_each.__name__, _each)
