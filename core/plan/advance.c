@@ -78,11 +78,11 @@ static bool releases(const struct advancer *r, uint32_t op)
 {
     const struct plan_work *work = r->work;
     const struct plan_op *o = &work->ops[op];
-    int64_t bytes = 0;
+    uint64_t taken = 0, released = 0;
     if (o->num_inputs > MOST_INPUTS)
         return false;
     for (uint32_t k = 0; k < o->num_outputs; k++)
-        bytes -= (int64_t)layout_bytes(&work->values[o->outputs[k]].layout);
+        taken = tn_saturated_add(taken, layout_bytes(&work->values[o->outputs[k]].layout));
     for (uint32_t k = 0; k < o->num_inputs; k++) {
         uint32_t count = advancer_count_reads(work, o, k);
         if (count == 0)
@@ -90,9 +90,9 @@ static bool releases(const struct advancer *r, uint32_t op)
         const struct plan_value *v = &work->values[work->values[o->inputs[k].value].base];
         bool is_kept = v->is_output || (v->leaf != NONE && !plan_is_donated(work, v));
         if (!is_kept && r->left[work->values[o->inputs[k].value].base] == count)
-            bytes += (int64_t)layout_bytes(&v->layout);
+            released = tn_saturated_add(released, layout_bytes(&v->layout));
     }
-    return bytes >= LEAST;
+    return released >= taken && released - taken >= LEAST;
 }
 
 static void advancer_note(struct advancer *r, uint32_t base)

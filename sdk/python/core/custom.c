@@ -3,6 +3,7 @@
 // ask for a rule as long as a graph with it lives, so rules live as long as the process.
 #include "trace.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static const char capsule_name[] = "tenon.rules";
@@ -10,7 +11,20 @@ static const char capsule_name[] = "tenon.rules";
 struct py_rules {
     tn_custom_rules record;
     PyObject *vjp, *jvp, *vmap; // references; NULL: not given
+    struct py_rules *older;
 };
+
+// All rules of the process, the newest first.
+static _Atomic(struct py_rules *) rules_newest;
+
+static PyObject *rules_keep(struct py_rules *rules)
+{
+    PyObject *capsule = PyCapsule_New(rules, capsule_name, NULL);
+    rules->older = atomic_load(&rules_newest);
+    while (!atomic_compare_exchange_weak(&rules_newest, &rules->older, rules))
+        ;
+    return capsule;
+}
 
 // A call of a rule: a trace of the scope in which it builds.
 struct py_rule_call {
@@ -199,7 +213,7 @@ PyObject *custom_rules(PyObject *module, PyObject *args)
         .jvp = Py_NewRef(jvp),
         .vmap = Py_NewRef(vmap),
     };
-    return PyCapsule_New(rules, capsule_name, NULL);
+    return rules_keep(rules);
 }
 
 static tn_status run_graph(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
