@@ -3,6 +3,7 @@
 // moved up to where all that it reads is there. Gradients of weights are such: where they
 // come last, as the order of the graph has it, what each of them reads lives until then.
 #include <string.h>
+#include <tenon/checked.h>
 #include "../base/shape.h"
 #include "plan.h"
 

@@ -181,7 +181,7 @@ static tn_status plan_positions(const struct recurrence_plan *r, uint64_t count,
         bind_with_offset(&launch, plan, carried(1));
         pushed -= 2;
     }
-    while (pushed-- > 0)
+    for (; pushed > 0; pushed--)
         kernel_push(&launch, 0);
     return kernel_launch(plan, &launch);
 }
