@@ -94,6 +94,15 @@ print(tn.lm.Grammar("root ::= [a-c]+").fits("abc"), before, *libraries())""")
     assert said.split() == ["fits", "set()", str(installed.packages() / "tenon/lib/libtenon-lm.so.0")]
 
 
+def test_the_wheel_has_shapeless_functions(installed):
+    said = installed.run("-c", """
+import tenon as tn
+libraries = lambda: {line.split()[-1] for line in open("/proc/self/maps") if "tenon-train" in line}
+before, f = libraries(), tn.function(lambda x: x.reshape(-1) * 2, shapeless="strict")
+print(before, *[f(tn.ones((2, n))).shape[0] for n in (3, 5)], *libraries())""")
+    assert said.split() == ["set()", "6", "10", str(installed.packages() / "tenon/lib/libtenon-train.so.0")]
+
+
 def test_every_plugin_in_the_wheel_is_whole(installed):
     """Hashes in manifests are of the files as they were repaired; what they link with is there."""
     said = installed.run("-c", """

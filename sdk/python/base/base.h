@@ -80,6 +80,12 @@ struct py_host {
     void (*held_add)(struct py_held *held, void (*drop)(struct py_held *self));
     void (*held_remove)(struct py_held *held);
     PyObject *guard;
+    // The body of a callable, `user`, from a list of Arrays to a list of Arrays.
+    tn_function_body run_callable;
+    // Traces a body in C for the types of a list of Arrays: (Graph, list of the Arrays of
+    // the enclosing scope that it used). NULL with an exception set.
+    PyObject *(*trace_body)(tn_function_body body, void *user, PyObject *arrays,
+                            uint64_t num_outputs);
 };
 
 // --- trees.c: nested dicts, lists and tuples of arrays and other values ---------------

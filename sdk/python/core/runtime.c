@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The runtime of the process, and failures of the core as exceptions.
-#include "core.h"
+#include "trace.h"
 
 #include <pthread.h>
 #include <tenon/retain.h>
@@ -160,7 +160,9 @@ bool host_init(PyObject *module)
     static struct py_host host = {.runtime_get = runtime_get,
                                   .raise_status = raise_status,
                                   .held_add = held_add,
-                                  .held_remove = held_remove};
+                                  .held_remove = held_remove,
+                                  .run_callable = run_callable,
+                                  .trace_body = trace_body};
     host.guard = guard_object();
     PyObject *capsule = PyCapsule_New(&host, PY_HOST, NULL);
     bool added = capsule && PyModule_AddObjectRef(module, "host", capsule) == 0;

@@ -116,6 +116,7 @@ PyObject *graph_num_outputs(PyObject *module, PyObject *object)
 struct python_body {
     const char *what;
     PyObject *callable; // from a list of Arrays to a list of Arrays
+    bool is_counted;    // traced for a given number of outputs
 };
 
 static PyObject *call_with(struct py_trace *trace, PyObject *callable,
@@ -128,10 +129,21 @@ static PyObject *call_with(struct py_trace *trace, PyObject *callable,
     return result;
 }
 
+static tn_status write_results(tn_scope *scope, const struct array_list *results,
+                               tn_array **outputs, uint64_t num_outputs)
+{
+    if (results->count != num_outputs)
+        return tn_scope_fail(
+            scope, TN_ERR_ARGUMENT, "the body gave %llu arrays, expected %llu",
+            (unsigned long long)results->count, (unsigned long long)num_outputs);
+    if (num_outputs)
+        memcpy(outputs, results->items, num_outputs * sizeof(*outputs));
+    return TN_OK;
+}
+
 static tn_status run_python(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
                             tn_array **outputs, uint64_t num_outputs, void *user)
 {
-    (void)outputs, (void)num_outputs;
     const struct python_body *body = user;
     struct py_trace *trace = trace_begin(body->what, scope);
     if (!trace)
@@ -142,8 +154,13 @@ static tn_status run_python(tn_scope *scope, tn_array *const *inputs, uint64_t n
                          ? call_with(trace, body->callable, inputs, num_inputs)
                          : NULL;
     bool returned = list && array_list_get(&b, list, &results);
-    tn_status status = returned ? tn_graph_outputs(scope, results.items, results.count)
-                                : tn_scope_fail(scope, TN_ERR_ARGUMENT, "the body raised");
+    tn_status status;
+    if (!returned)
+        status = tn_scope_fail(scope, TN_ERR_ARGUMENT, "the body raised");
+    else if (body->is_counted)
+        status = write_results(scope, &results, outputs, num_outputs);
+    else
+        status = tn_graph_outputs(scope, results.items, results.count);
     free(results.items);
     Py_XDECREF(list);
     trace_end(trace);
@@ -176,13 +193,28 @@ static bool argument_types(const struct array_list *arrays, PyObject *axes, tn_t
     return true;
 }
 
-static PyObject *trace_graph(struct py_building *b, const struct python_body *body,
+tn_status run_callable(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                       tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    struct python_body body = {.what = "function", .callable = user, .is_counted = true};
+    return run_python(scope, inputs, num_inputs, outputs, num_outputs, &body);
+}
+
+// A body to trace, in Python or in C.
+struct traced_body {
+    tn_function_body run;
+    void *user;
+    uint64_t num_outputs;
+};
+
+static PyObject *trace_graph(struct py_building *b, const struct traced_body *body,
                              const tn_type *types, uint64_t count)
 {
     tn_captures captures = {0};
     const tn_graph *graph;
-    if (tn_graph_trace(b->scope, run_python, (void *)(uintptr_t)body, types, count,
-                       TN_OUTPUTS_ANY, &captures, &graph) != TN_OK)
+    tn_status status = tn_graph_trace(b->scope, body->run, body->user, types, count,
+                                      body->num_outputs, &captures, &graph);
+    if (status != TN_OK || PyErr_Occurred())
         return raise_scope(b->scope);
     PyObject *object = graph_wrap(graph);
     PyObject *used = object ? array_list_wrap(b, captures.arrays, captures.count) : NULL;
@@ -190,6 +222,43 @@ static PyObject *trace_graph(struct py_building *b, const struct python_body *bo
     Py_XDECREF(object);
     Py_XDECREF(used);
     return pair;
+}
+
+// `axes`: None, or those that the body's arguments have not.
+static PyObject *trace_for(const struct traced_body *body, PyObject *list, PyObject *axes)
+{
+    struct py_building b;
+    if (!building_begin(&b))
+        return NULL;
+    struct array_list arrays;
+    PyObject *result = NULL;
+    bool has_arrays = array_list_get(&b, list, &arrays);
+    tn_type *types = has_arrays ? calloc(arrays.count + 1, sizeof(*types)) : NULL;
+    if (types && argument_types(&arrays, axes, types))
+        result = trace_graph(&b, body, types, arrays.count);
+    else if (has_arrays && !types)
+        PyErr_NoMemory();
+    free(types);
+    free(arrays.items);
+    building_end(&b);
+    return result;
+}
+
+// A body in C, whose operations are applied on the thread's device.
+static tn_status run_there(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                           tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    const struct traced_body *body = user;
+    if (!scope_choose_device(scope))
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT, "the device cannot be chosen");
+    return body->run(scope, inputs, num_inputs, outputs, num_outputs, body->user);
+}
+
+PyObject *trace_body(tn_function_body body, void *user, PyObject *arrays,
+                     uint64_t num_outputs)
+{
+    struct traced_body own = {body, user, num_outputs};
+    return trace_for(&(struct traced_body){run_there, &own, num_outputs}, arrays, Py_None);
 }
 
 PyObject *graph_trace(PyObject *module, PyObject *args)
@@ -207,21 +276,7 @@ PyObject *graph_trace(PyObject *module, PyObject *args)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(what, known[i]) == 0)
             body.what = known[i];
-    struct py_building b;
-    if (!building_begin(&b))
-        return NULL;
-    struct array_list arrays;
-    PyObject *result = NULL;
-    bool has_arrays = array_list_get(&b, list, &arrays);
-    tn_type *types = has_arrays ? calloc(arrays.count + 1, sizeof(*types)) : NULL;
-    if (types && argument_types(&arrays, axes, types))
-        result = trace_graph(&b, &body, types, arrays.count);
-    else if (has_arrays && !types)
-        PyErr_NoMemory();
-    free(types);
-    free(arrays.items);
-    building_end(&b);
-    return result;
+    return trace_for(&(struct traced_body){run_python, &body, TN_OUTPUTS_ANY}, list, axes);
 }
 
 // --- graphs in place ---

@@ -62,6 +62,11 @@ PyObject *custom_call(PyObject *module, PyObject *args);
 // graph_trace(what, body, types): calls body(list of Arrays), which returns a list of
 // Arrays. Gives (Graph, list of the Arrays of the enclosing scope that the body used).
 PyObject *graph_trace(PyObject *module, PyObject *args);
+// See struct py_host.
+tn_status run_callable(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                       tn_array **outputs, uint64_t num_outputs, void *user);
+PyObject *trace_body(tn_function_body body, void *user, PyObject *arrays,
+                     uint64_t num_outputs);
 // graph_call(graph, arrays): the graph's outputs, in place.
 PyObject *graph_call(PyObject *module, PyObject *args);
 // vmap(body, arrays, in_axes): calls body(list of Arrays), which returns (list of Arrays,

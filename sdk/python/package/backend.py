@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Builds the wheel `tenon-array`: what pip calls (PEP 517), and what tools/wheel does.
 
-meson-python builds the modules in C and the package in Python; the wheel gets libtenon, libtenon-lm and the plugins
-beside them, in tenon/lib, where the library finds them by its own path. They come from
+meson-python builds the modules in C and the package in Python; the wheel gets libtenon, libtenon-lm, libtenon-train and the
+plugins beside them, in tenon/lib, where the library finds them by its own path. They come from
 
     --config-settings tenon=DIR
         a build folder of Tenon's, which is built already, or the prefix of an installation: an absolute
@@ -10,7 +10,7 @@ beside them, in tenon/lib, where the library finds them by its own path. They co
     --config-settings tenon-args=ARGS
         what meson gets for that, "-Dvulkan=disabled" say
 
-A wheel cannot hold links, so libtenon.so.0 and libtenon-lm.so.0 are files.
+A wheel cannot hold links, so libtenon.so.0 and those beside it are files.
 """
 
 import contextlib
@@ -28,7 +28,8 @@ import wheel_file
 
 HERE = pathlib.Path(__file__).resolve().parent.parent  # sdk/python
 ROOT = HERE.parent.parent
-LIBRARY, LM_LIBRARY = "libtenon.so.0", "libtenon-lm.so.0"
+LIBRARY = "libtenon.so.0"
+LIBRARIES = LIBRARY, "libtenon-lm.so.0", "libtenon-train.so.0"
 PLUGINS = "tenon/lib/tenon/plugins"  # in a wheel
 CPYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
 TAG = f"{CPYTHON}-{CPYTHON}t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "cp311-abi3"
@@ -78,7 +79,7 @@ class Installation:
         self.root = folder
         self.pkgconfig = one(folder, "pkgconfig/tenon.pc", "an installation of Tenon").parent
         self.libraries = self.pkgconfig.parent
-        self.files = [self.libraries / LIBRARY, self.libraries / LM_LIBRARY]
+        self.files = [self.libraries / name for name in LIBRARIES]
         self.plugins = self.libraries / "tenon/plugins"
         self.command = one(folder, "bin/tenon", "the command tenon")
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Derivatives, batches, functions that replay, branches and loops over trees of arrays."""
 
+import contextlib
 import functools
 import inspect
+import threading
 
 from . import _core
 from ._core import Array
@@ -284,16 +286,52 @@ def _numbers(what, value):
     return numbers
 
 
+class _OtherResult(Exception):
+    """The body's result has another structure than that of the first call."""
+
+    def __init__(self):
+        super().__init__("the body's result has another structure")
+
+
+class _Shapeless:
+    """A body that is built for other extents without being called: for one structure of arguments and results."""
+
+    def __init__(self, body, strict, key, result, num_outputs):
+        from ._train import Shapeless  # loads libtenon-train
+
+        self.body, self.key, self.result = body, key, result
+        self.native = Shapeless(self._outputs, num_outputs, strict)
+
+    def _outputs(self, leaves):
+        outputs = self.body(leaves)
+        if self.body.result != self.result:
+            raise _OtherResult
+        return outputs
+
+
+def _are_alike(a, b):
+    """Whether two keys are those of one call: their numbers are of the same types."""
+    return len(a) == len(b) and all(x is y or (type(x) is type(y) and x == y) for x, y in zip(a, b))
+
+
 class function(_core.Function):
     """A function that is traced once for each signature (structure, shapes and dtypes of its
     arrays, and the values of all else), then replayed: `body` is not called again. Arguments
-    numbered in `donate` are given away: their memory may become that of results."""
+    numbered in `donate` are given away: their memory may become that of results.
 
-    def __init__(self, body, donate=(), static=()):
+    With `shapeless` the body is traced for other extents, too, with the first call, and is not called again
+    for those: numbers in its operations that follow from extents are found. An extent of which they do not
+    follow keeps its value, and a call with another one traces again; `why()` tells such extents. With
+    shapeless="strict" one is an error."""
+
+    def __init__(self, body, donate=(), static=(), shapeless=False):
         functools.update_wrapper(self, body)
+        if shapeless not in (False, True, "strict"):
+            raise TypeError(f"function: shapeless is {shapeless!r}, expected True, False or 'strict'")
         self.body = body
         self.donate, self.static = _numbers("donate", donate), _numbers("static", static)
-        self.traces = 0
+        self.shapeless, self.traces = shapeless, 0
+        self._bodies, self._lock = [], threading.Lock()
         super().__init__(body, tuple(i in self.static for i in range(max(self.static, default=-1) + 1)))
 
     def _trace(self, arrays, plan, args, kwargs):
@@ -302,19 +340,39 @@ class function(_core.Function):
         structure = flatten((args, kwargs))[1]
 
         def body(*leaves):
+            self.traces += 1
             it = iter(leaves)
             inside = [next(it) if item is _core.TRACED else item for item in plan]
             positional, named = unflatten(structure, inside)
             return self.body(*positional, **named)
 
         flat = (tuple, None, (_LEAF_STRUCTURE,) * len(arrays))
-        pair, result = _trace("function", body, arrays, flat)
-        self.traces += 1
+        if self.shapeless:
+            with self._lock:  # tenon._train's functions wait for each other in C
+                pair, result = self._build(_Body(body, flat), arrays, (structure, *plan))
+        else:
+            pair, result = _trace("function", body, arrays, flat)
         # The argument of each traced leaf, in order; those by name are none of the positional ones.
         owners = iter([i for i, arg in enumerate(args) for _ in flatten(arg)[0]])
         of_arrays = [owner for item in plan for owner in [next(owners, None)] if item is _core.TRACED]
         given = [k for k, owner in enumerate(of_arrays) if owner in self.donate]
         return pair[0], pair[1], given, result
+
+    def _build(self, body, arrays, key):
+        """The graph of a body for other extents than before, with the arrays that it uses, and its result's structure."""
+        for known in self._bodies:
+            if _are_alike(known.key, key):
+                with contextlib.suppress(_OtherResult):
+                    return known.native.graph(arrays), known.result
+        graph, _ = _core.graph_trace("function", body, arrays, None)
+        new = _Shapeless(body, self.shapeless == "strict", key, body.result, _core.graph_outputs(graph))
+        pair = new.native.graph(arrays)
+        self._bodies.append(new)
+        return pair, new.result
+
+    def why(self):
+        """Which extents keep their values, of a shapeless function, a line each."""
+        return "\n".join(text for known in self._bodies for text in [known.native.why()] if text)
 
 
 _LEAF_STRUCTURE = flatten(0)[1]
