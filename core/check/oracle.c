@@ -247,20 +247,24 @@ static tn_status parts_make(struct parts *p, const tn_array *array)
 }
 
 // Gives the array's elements. Those of a number are written at its first use. A NULL array
-// (an optional input) gives a tensor of dtype NONE.
+// (an optional input) gives a tensor of dtype NONE; an input of no elements may have no
+// data.
 static tn_status parts_tensor(struct parts *p, const tn_array *array, tn_tensor *out)
 {
     *out = (tn_tensor){0};
     if (!array)
         return TN_OK;
-    if (!p->tensors[array->id].data && array->node->kind == NODE_NUMBER) {
+    bool is_made = p->tensors[array->id].layout.dtype != TN_DTYPE_NONE;
+    if (!is_made && array->node->kind == NODE_NUMBER) {
         tn_status status = parts_make(p, array);
         if (status != TN_OK)
             return status;
         store(&p->tensors[array->id], (int64_t[TN_MAX_RANK]){0}, array->node->number);
     }
     *out = p->tensors[array->id];
-    return out->data ? TN_OK : fail(TN_ERR_INTERNAL, "a part comes before its inputs");
+    return out->layout.dtype != TN_DTYPE_NONE
+               ? TN_OK
+               : fail(TN_ERR_INTERNAL, "a part comes before its inputs");
 }
 
 static tn_status parts_run(struct parts *p, const struct node *node)

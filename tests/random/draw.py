@@ -20,7 +20,8 @@ STRICT = {'matmul', 'addmm', 'einsum', 'concatenate', 'stack', 'scatter', 'scatt
 
 
 # Whose extents mean something, or decide how many results there are: another signature cannot change them.
-SIZED = {'cross', 'histogram', 'searchsorted', 'digitize', 'interp', 'unstack', 'slice_update', 'insert', 'layer_norm_grad', 'partition', 'argpartition', 'conv2d_input', 'conv2d_weight', *NO_BATCHES}
+SIZED = {'cross', 'histogram', 'searchsorted', 'digitize', 'interp', 'unstack', 'slice_update', 'insert', 'layer_norm_grad', 'partition', 'argpartition', 'conv2d_input', 'conv2d_weight',
+         *(f'fractional_max_pool{n}d{which}' for n in '23' for which in ('', '_with_indices')), *NO_BATCHES}
 
 
 class Retry(Exception):

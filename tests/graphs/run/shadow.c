@@ -160,6 +160,23 @@ Test(shadow, right_kernels_pass_whatever_defines_the_operator)
     tn_runtime_close(rt);
 }
 
+// An array of no elements may have no memory.
+Test(shadow, nothing_is_checked_by_a_decomposition_as_anything)
+{
+    int saved, file;
+    tn_runtime *rt = open_checked("TENON_CHECK=1", &right);
+    file = catch_log(&saved);
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *found[2], *x = tn_from_data(s, TN_F32, TN_SHAPE(0), NULL);
+    must(s, tn_op_n(s, "nonzero", TN_IN(x), tn_attrs("size", (int64_t)3), found, 2));
+    must(s, tn_eval(s, found[0], found[1]));
+    tn_scope_close(s);
+    read_log(file, saved);
+    cr_assert(eq(str, said, ""));
+    cr_assert(stats_of(rt).checked > 0);
+    tn_runtime_close(rt);
+}
+
 Test(shadow, wrong_kernels_are_named_with_inputs_and_error)
 {
     int saved, file;
