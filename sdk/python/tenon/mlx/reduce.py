@@ -5,7 +5,10 @@ import math
 
 from .._core import Array
 from .convert import as_array, astype, convert, inexact, operands, tenon_dtype, whole
+from .dtypes import of_name
 from .table import ArgumentError, base, function, nn
+
+_FLOAT32 = of_name("float32").tenon
 
 # Sums and products of narrow integers are of 32 bits.
 _SUMMED = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
@@ -140,6 +143,8 @@ _place("argmin")
 def softmax(a, axis=None, *, precise=False):
     """Exponentials over their sums."""
     a = inexact(a)
+    if precise and a.dtype.itemsize == 2:  # rounded once, also within a fused chain
+        return astype(softmax(astype(a, _FLOAT32), axis), a.dtype)
     axes = checked_axes(a, axis, ValueError)
     if a.ndim == 0:
         return base.ones_like(a)
