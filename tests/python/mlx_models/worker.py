@@ -5,6 +5,7 @@
     worker.py tokens FOLDER COUNT OUT.json         greedy tokens, each with how far the best two logits are apart
     worker.py follow FOLDER TOKENS.json OUT.json   the best token behind each prefix of those
     worker.py small                                of small models by mlx_lm: greedy tokens, weights of 4 bits, losses of LoRA, as JSON
+    worker.py lora FOLDER DATA ADAPTER OUT.json    losses of LoRA training, step by step
     worker.py timed FOLDER COUNT OUT.json          seconds of a prompt and of each token
 """
 
@@ -13,6 +14,7 @@ import json
 import sys
 import tempfile
 import time
+import types
 import zlib
 
 import numpy as np
@@ -118,10 +120,8 @@ def checksum(model):
     return found
 
 
-def trained(model, count):
-    """Losses of mlx_lm's LoRA training, step by step."""
-    import mlx.optimizers
-    from mlx_lm.tuner import TrainingArgs, linear_to_lora_layers, train
+def reported():
+    """A list, and what puts the losses of a training there."""
     from mlx_lm.tuner.callbacks import TrainingCallback
 
     class Losses(TrainingCallback):
@@ -130,6 +130,15 @@ def trained(model, count):
         def on_train_loss_report(self, info):
             self.found.append(float(info["train_loss"]))
 
+    return Losses.found, Losses()
+
+
+def trained(model, count):
+    """Losses of mlx_lm's LoRA training, step by step."""
+    import mlx.optimizers
+    from mlx_lm.tuner import TrainingArgs, linear_to_lora_layers, train
+
+    losses, callback = reported()
     mx.random.seed(5)
     np.random.seed(5)
     model.freeze()
@@ -138,11 +147,11 @@ def trained(model, count):
     with tempfile.TemporaryDirectory() as folder:
         args = TrainingArgs(batch_size=6, iters=count, steps_per_report=1, steps_per_eval=count + 1, steps_per_save=count + 1,
                             adapter_file=f"{folder}/adapters.safetensors")
-        train(model, mlx.optimizers.Adam(learning_rate=5e-3), rows, None, args, training_callback=Losses())
+        train(model, mlx.optimizers.Adam(learning_rate=5e-3), rows, None, args, training_callback=callback)
         saved = mx.load(args.adapter_file)
     weights = dict(tree_flatten(model.trainable_parameters()))
     assert saved and all(mx.array_equal(saved[name], weights[name]) for name in saved)
-    return Losses.found
+    return losses
 
 
 def small():
@@ -157,6 +166,19 @@ def small():
     found["a cache of 8 bits"] = greedy(wide, 16, kv_bits=8, kv_group_size=32)
     found["losses"] = trained(small_model("llama"), 12)
     print(json.dumps(found))
+
+
+def lora(folder, data, adapter, out):
+    """mlx_lm's own training of adapters, whose losses its table rounds."""
+    from mlx_lm import lora as program
+
+    losses, callback = reported()
+    program.get_reporting_callbacks = lambda *unused, **named: callback
+    options = {"model": folder, "data": data, "adapter_path": adapter, "train": True, "iters": 12, "batch_size": 1, "num_layers": 4, "steps_per_report": 1,
+               "steps_per_eval": 100, "val_batches": 1, "learning_rate": 1e-4, "seed": 3}
+    program.run(types.SimpleNamespace(**{**program.CONFIG_DEFAULTS, **options}))
+    with open(out, "w", encoding="utf-8") as file:
+        json.dump(losses, file)
 
 
 def timed(folder, count, out):
@@ -174,4 +196,4 @@ def timed(folder, count, out):
 
 
 if __name__ == "__main__":
-    {"logits": logits, "tokens": tokens, "follow": follow, "small": small, "timed": timed}[sys.argv[1]](*sys.argv[2:])
+    {"logits": logits, "tokens": tokens, "follow": follow, "small": small, "lora": lora, "timed": timed}[sys.argv[1]](*sys.argv[2:])
