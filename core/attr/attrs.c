@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attribute structs: filling them from lists of values, and hashing them.
-#include "internal.h"
+#include "fields.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stddef.h>
-#include "internal.h"
+#include "fields.h"
 
 // The bytes follow the entry. A text's pointer is to them, a list's to `list`.
 struct entry {

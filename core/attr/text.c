@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attributes as text, "alpha=4, axes=[0, 1]": prints structs, and parses single values.
-#include "internal.h"
+#include "fields.h"
 
 #include <errno.h>
 #include <inttypes.h>

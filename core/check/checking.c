@@ -84,7 +84,7 @@ struct check {
     const tn_submission *submission;
     tn_slot *slots; // the segment's, without TN_SLOT_SCRATCH: executables share this memory
     uint64_t value; // of the last timeline point; 0: nothing was submitted
-    // Of the step that is being checked: inputs, outputs of the device, expected outputs.
+    // The checked step's inputs, the device's outputs, and the expected outputs.
     tn_tensor *tensors;
 };
 

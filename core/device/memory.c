@@ -259,7 +259,7 @@ static void drain_spares(struct device *device)
         device_drain(device, (tn_point){.queue = i, .value = last[i]});
 }
 
-// Of all devices, which are open.
+// Bytes of spare buffers of all devices. They are open.
 static uint64_t sum_of_spares(const struct device_set *set)
 {
     uint64_t bytes = 0;
@@ -289,7 +289,7 @@ void devices_trim(const tn_runtime *runtime)
         device_trim(set->devices[i]);
 }
 
-// Of open devices.
+// Bytes in use on open devices.
 static uint64_t used_bytes(const tn_runtime *runtime)
 {
     uint64_t spare = sum_of_spares(runtime->devices);

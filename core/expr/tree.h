@@ -71,7 +71,8 @@ struct expr_set {
 struct interned_expr {
     struct expr expr; // first, so that pointers convert
     struct expr_set *set;
-    // Of one output: its dtype where all inputs are of one, by that; 0: not known yet.
+    // The output's dtype by the dtype that all inputs share; 0: not known yet. One output
+    // only.
     _Atomic uint8_t alike[TN_NUM_DTYPES];
 };
 

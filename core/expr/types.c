@@ -434,7 +434,7 @@ static tn_status infer(const struct expr *expr, const struct expr_input *inputs,
     return status;
 }
 
-// What is known of inputs that have one dtype; NULL where they have several.
+// Finds the remembered result for inputs of one dtype; NULL where they have several.
 static _Atomic uint8_t *alike_of(const struct expr *expr, const struct expr_input *inputs)
 {
     bool alike = expr->num_outputs == 1 && expr->num_inputs > 0;

@@ -72,7 +72,7 @@ static tn_status read_options(const tn_save_options *given, tn_save_options *min
 
 // --- the content -------------------------------------------------------------------------
 
-// What the format gets; its lists are in the scope's scratch.
+// Fills the arrays that the format gets; its lists are in the scope's scratch.
 static tn_status fill_arrays(tn_scope *scope, tn_array *const *arrays,
                              const char *const *names, uint64_t count,
                              const tn_save_options *options, tn_format_array *list)

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "../attr/internal.h"
+#include "../attr/fields.h"
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
@@ -184,8 +184,9 @@ static void give_outputs(struct node *node, tn_array **outputs)
         outputs[i] = &node->outputs[i];
 }
 
-// Of an expression and what it reads of attributes, whatever table these are in: a derived
-// expression has that of its primitive, so equal ones of two primitives differ in it.
+// Hashes an expression and the attributes that it reads, whatever table these are in: a
+// derived expression has the table of its primitive, so equal ones of two primitives differ
+// in it.
 static struct hash hash_expr(struct hash h, const struct expr *expr,
                              const tn_attr_table *table, const void *attrs)
 {
@@ -463,7 +464,7 @@ static tn_status apply_node(tn_scope *scope, const struct prim *prim,
         try_node(scope, prim, inputs, num_inputs, attrs, outputs, num_outputs);
     if (status == TN_OK)
         return status;
-    // Of an operator within a composite, the scope has the failure.
+    // The scope has the failure of an operator within a composite.
     bool is_dtype = scope->status ? scope->is_about_dtype : fail_is_dtype();
     if (status == TN_ERR_ARGUMENT && !is_dtype)
         is_dtype = is_about_dtypes(scope, prim, inputs, num_inputs, attrs, num_outputs);

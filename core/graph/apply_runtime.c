@@ -2,7 +2,7 @@
 // Applies primitives with runtime attributes: each becomes a scalar input.
 #include "apply.h"
 
-#include "../attr/internal.h"
+#include "../attr/fields.h"
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"

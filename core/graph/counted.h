@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nodes of counted arrays (keep.c): how they are held, for those who make and count them.
+// Nodes of counted arrays (counted.c): how they are held, for those who make and count
+// them.
 #ifndef CORE_GRAPH_COUNTED_H
 #define CORE_GRAPH_COUNTED_H
 
@@ -78,8 +79,7 @@ void counted_refer(tn_array *counted);
 // may be no more. Fails in a callback.
 tn_status counted_wait(tn_runtime *runtime);
 
-// What is not referred to any more is collected, and freed at the end. `runtime` is the
-// caller's to set.
+// Nodes without references are collected, and freed at the end. The caller sets `runtime`.
 struct settling {
     tn_runtime *runtime;
     struct counted *list; // nodes that may be dead, or data by now

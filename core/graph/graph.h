@@ -3,7 +3,7 @@
 //
 // No function recurses over the graph's depth, so a chain of a million nodes can be built,
 // walked and freed. A node lives in its scope's arena and dies with the scope. Counted
-// arrays, which outlive their scope, are outputs of counted nodes (keep.c).
+// arrays, which outlive their scope, are outputs of counted nodes (counted.c).
 #ifndef CORE_GRAPH_GRAPH_H
 #define CORE_GRAPH_GRAPH_H
 
@@ -96,7 +96,7 @@ struct tn_scope {
     bool tracing; // of a traced function or a decomposition: evaluation is an error
     bool frozen;  // holds the nodes of a graph: not counted as in use
     struct direct *direct; // the next node is a counted one; NULL: the scope's
-    // Of a graph that is being traced: the scope around it, whose arrays the body may use.
+    // Scope around a graph that is being traced. The body may use its arrays.
     tn_scope *outer;
     const struct held_graph
         *taking;             // the graph that is computed by this scope's plan (held.h)
@@ -160,7 +160,8 @@ struct expr_set *scope_exprs(tn_scope *scope);
 // Sets the array's value, which makes the array data. Takes the reference, on failure too.
 tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value);
 
-// --- counted arrays (keep.c) -----------------------------------------------------------
+// --- counted arrays (counted.c)
+// -----------------------------------------------------------
 
 // A counted array that shares the value of `array`, which is evaluated, and is data. NULL
 // with the scope's failure set.
@@ -290,7 +291,7 @@ static inline const struct graph *graph_of(const tn_graph *graph)
     return (const struct graph *)graph; // it is the first member of the first member
 }
 
-// What a body is traced for.
+// Request to trace a body.
 struct trace_request {
     tn_function_body body;
     void *user;

@@ -187,8 +187,8 @@ static tn_status apply_direct(tn_scope *scope, const struct prim *prim,
     return direct_end(scope, &direct, status);
 }
 
-// What stands for an array in another scope: a reference to release, but of a number, which
-// is made anew. NULL with the failure of either scope set.
+// Makes a stand-in for an array in another scope: a reference to release, or a new number
+// where the array is one. NULL with the failure of either scope set.
 static tn_array *carried_into(tn_scope *inner, tn_scope *scope, const tn_array *array)
 {
     if (array->scope && direct_takes(scope, array))

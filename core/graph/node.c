@@ -297,7 +297,7 @@ tn_array *tn_name(tn_scope *scope, tn_array *array, const char *name)
     return local;
 }
 
-// Of an array that failed: whatever is computed with it divides by no 0 and stays in
+// Type of an array that failed: whatever is computed with it divides by no 0 and stays in
 // bounds.
 static const tn_type failed_type = {.rank = TN_MAX_RANK,
                                     .extent = {1, 1, 1, 1, 1, 1, 1, 1}};

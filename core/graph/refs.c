@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// References to counted arrays (keep.c): what a language does with each of its objects.
+// References to counted arrays (counted.c): what a language does with each of its objects.
 #include <tenon/retain.h>
 #include "../device/device.h"
 #include "counted.h"

@@ -8,7 +8,7 @@
 #include "../base/shape.h"
 #include "graph.h"
 
-// What makes the key of a graph differ from those of other attributes.
+// Seed of a graph's key, which no other attribute's key begins with.
 #define GRAPH_KEY UINT64_C(0x6772617068000001)
 
 // Arrays of the scope around a traced body, and the inputs that stand for them.
@@ -107,7 +107,7 @@ tn_array *graph_capture(tn_scope *scope, const tn_array *array)
     return scope_take_failure(scope, status) == TN_OK ? input : NULL;
 }
 
-// What earlier bodies used comes first, in their order.
+// Captures of earlier bodies come first, in their order.
 static tn_status capture_earlier(tn_scope *trace)
 {
     const tn_captures *list = trace->capture->list;
@@ -324,7 +324,7 @@ static tn_status trace_in(tn_scope *trace, const struct trace_request *request,
         outputs = trace->capture->outputs;
         num_outputs = trace->capture->num_outputs;
     }
-    // What the scope around it has from here on is none of the graph's.
+    // Arrays that the outer scope gets from here on are none of the graph's.
     trace->outer = NULL;
     trace->capture = NULL;
     trace->bodies = NULL;

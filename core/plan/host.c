@@ -8,7 +8,7 @@
 
 // --- plans of graphs --------------------------------------------------------------------
 
-// What makes the key of a graph's plan differ from the signatures of tasks.
+// Seed of the key of a graph's plan, which no task's signature begins with.
 #define GRAPH_PLAN UINT64_C(0x706c616e00000001)
 
 static struct hash plan_key(const tn_graph *graph, const uint8_t *given)

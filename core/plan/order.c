@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Order: operations become segments, each one submission to one device after its transfers
 // and what the host runs. On one device there is one segment, in the order of the graph.
-// Neighbours for devices that join steps: neighbours.c. With several devices, a segment
+// Siblings on devices that join steps: siblings.c. With several devices, a segment
 // takes all operations that are ready on its device, also those that it makes ready itself.
 //
 // Ready operations wait in one heap a device, one for transfers and one for what the host
@@ -257,7 +257,7 @@ tn_status plan_order(struct plan_work *work, struct plan *plan)
         plan_renumber(work); // views follow their base
     else
         drop_empty(work);
-    tn_status ordered = plan_gather(work);
+    tn_status ordered = plan_siblings(work);
     if (ordered != TN_OK)
         return ordered;
     if (work->num_ops == 0)

@@ -253,8 +253,8 @@ static tn_status place_kernel(struct plan_work *work, const struct nodes *nodes,
     return status == TN_OK ? op_finish(work, nodes, node, &op) : status;
 }
 
-// What a host operation reads and gives is memory that outlives the steps around it: it
-// counts as an output, so that no step writes over it.
+// Keeps the memory of a value that a host operation reads or gives beyond the steps around
+// it: the value counts as an output, so that no step writes over it.
 static void keep_memory(struct plan_work *work, uint32_t value)
 {
     work->values[value].is_output = 1;
@@ -294,8 +294,8 @@ static tn_status place_host(struct plan_work *work, const struct nodes *nodes,
 static bool is_left(const struct nodes *nodes, const tn_array *array)
 {
     const struct node *node = array->node;
-    return nodes->merging && nodes->value_of[array->id] == NONE &&
-           task_has(nodes->task, node) && nodes->merging[node->position].is_made;
+    return nodes->pairing && nodes->value_of[array->id] == NONE &&
+           task_has(nodes->task, node) && nodes->pairing[node->position].is_made;
 }
 
 // Layouts of the operands, inputs first, as candidates will see them: numbers, outputs and
@@ -386,8 +386,8 @@ static tn_status place_on_device(struct plan_work *work, const struct nodes *nod
     return status == TN_OK ? place_fail(work, node) : status;
 }
 
-// What would be chosen for the node on the device that is wanted for it; of what is not
-// taken nothing is told.
+// Chooses a kernel for the node on its wanted device, without telling watchers why others
+// were not taken.
 static tn_status choose_quietly(struct plan_work *work, const struct nodes *nodes,
                                 const struct node *node, struct choice *out)
 {
@@ -460,9 +460,9 @@ tn_status place_nodes(struct plan_work *work, const struct nodes *nodes)
         const struct node *node = nodes->task->nodes[i];
         tn_status status = TN_OK;
         uint32_t same = nodes->same_as ? nodes->same_as[i] : i;
-        bool is_merged = nodes->merging && nodes->merging[i].is_made;
-        if (nodes->merging && nodes->merging[i].neighbour)
-            status = place_merged(work, nodes, i, &is_merged);
+        bool is_merged = nodes->pairing && nodes->pairing[i].is_made;
+        if (nodes->pairing && nodes->pairing[i].neighbour)
+            status = place_pair(work, nodes, i, &is_merged);
         if (same == i && !is_merged && status == TN_OK)
             status = place_node(work, nodes, node);
         for (uint32_t k = 0; same != i && k < node->num_outputs; k++)
@@ -522,16 +522,16 @@ static tn_status place_output(struct plan_work *work, const struct nodes *nodes,
 tn_status plan_place(struct plan_work *work)
 {
     const struct task *task = work->task;
-    struct merging *merging;
+    struct pairing *pairing;
     struct nodes nodes = {task, work->value_of, work->same_as, NULL};
-    tn_status status = place_find_neighbours(&nodes, &merging);
-    nodes.merging = merging;
+    tn_status status = place_find_pairs(&nodes, &pairing);
+    nodes.pairing = pairing;
     for (uint32_t i = 0; i < task->num_leaves && status == TN_OK; i++)
         status = place_leaf(work, task->leaves[i], i);
     if (status == TN_OK)
         status = place_nodes(work, &nodes);
     for (uint32_t i = 0; i < task->num_outputs && status == TN_OK; i++)
         status = place_output(work, &nodes, task->outputs[i]);
-    mem_free(merging);
+    mem_free(pairing);
     return status;
 }

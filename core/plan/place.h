@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of stage `place`: place.c, copy.c, decompose.c, merge.c.
+// Shared by the files of stage `place`: place.c, copy.c, decompose.c, pairs.c.
 #ifndef CORE_PLAN_PLACE_H
 #define CORE_PLAN_PLACE_H
 
 #include "watcher.h"
 
 // A node that may be placed together with the one that makes an input of its.
-struct merging {
+struct pairing {
     const tn_neighbour *neighbour; // NULL: there is none
     uint32_t made;                 // the node that makes the input
     bool is_made; // this node is such a one: it is placed when the other one is
@@ -17,7 +17,7 @@ struct nodes {
     const struct task *task;
     uint32_t *value_of;            // by tn_array.id; NONE: not placed yet
     const uint32_t *same_as;       // see plan_work; NULL in a decomposition
-    const struct merging *merging; // by node; NULL: none is merged
+    const struct pairing *pairing; // by node; NULL: none is merged
 };
 
 // Whether the node is one of the task's; others are leaves.
@@ -50,15 +50,15 @@ tn_status place_with_kernel(struct plan_work *work, const struct nodes *nodes,
 // scope, also on failure.
 tn_status place_keep_scope(struct plan_work *work, tn_scope *scope);
 
-// --- neighbours (merge.c) --------------------------------------------------------------
+// --- pairs (pairs.c) --------------------------------------------------------------------
 
-// Finds the nodes that may be placed together, and allocates nodes->merging where there
+// Finds the nodes that may be placed together, and allocates nodes->pairing where there
 // are some, which the caller frees.
-tn_status place_find_neighbours(const struct nodes *nodes, struct merging **out);
+tn_status place_find_pairs(const struct nodes *nodes, struct pairing **out);
 
 // Places node `i` and its neighbour as one, where a kernel computes both.
-tn_status place_merged(struct plan_work *work, const struct nodes *nodes, uint32_t i,
-                       bool *out_done);
+tn_status place_pair(struct plan_work *work, const struct nodes *nodes, uint32_t i,
+                     bool *out_done);
 
 // --- decompositions (decompose.c) ------------------------------------------------------
 

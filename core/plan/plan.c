@@ -66,10 +66,10 @@ static tn_status fuse(struct plan_work *work, struct plan *plan)
     return plan_fuse(work);
 }
 
-static tn_status attach(struct plan_work *work, struct plan *plan)
+static tn_status epilogues(struct plan_work *work, struct plan *plan)
 {
     (void)plan;
-    return plan_attach(work);
+    return plan_epilogues(work);
 }
 
 static const struct stage {
@@ -77,7 +77,7 @@ static const struct stage {
     tn_status (*run)(struct plan_work *work, struct plan *plan);
 } stages[] = {
     {"prepare", work_start}, {"simplify", simplify},    {"place", place},
-    {"fuse", fuse},          {"attach", attach},        {"order", plan_order},
+    {"fuse", fuse},          {"epilogues", epilogues},  {"order", plan_order},
     {"assign", plan_assign}, {"compile", plan_compile},
 };
 

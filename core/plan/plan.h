@@ -7,7 +7,7 @@
 //   simplify  common subexpressions become one node
 //   place     nodes become operations: device, kernel, views resolved, constants folded
 //   fuse      chains of expressions become one program (fuse/)
-//   attach    programs beside a kernel become part of its step
+//   epilogues programs before and behind a kernel become part of its step
 //   order     operations become segments with transfers between
 //   assign    values get slots and offsets; memory is reused, donated inputs taken over
 //   compile   the backends make executables
@@ -151,13 +151,13 @@ void plan_release(struct plan *plan);
 // The stages; `fuse` is in fuse/fuse.h.
 tn_status plan_simplify(struct plan_work *work);
 tn_status plan_place(struct plan_work *work);
-tn_status plan_attach(struct plan_work *work);
+tn_status plan_epilogues(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
 // Sets each value's producer to the position of the operation after sorting.
 void plan_renumber(struct plan_work *work);
 // On devices with TN_DEVICE_GROUPS: moves kernels that read one value first next to each
-// other (neighbours.c).
-tn_status plan_gather(struct plan_work *work);
+// other (siblings.c).
+tn_status plan_siblings(struct plan_work *work);
 // On one device, without effects: moves up what releases memory.
 tn_status plan_advance(struct plan_work *work);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);

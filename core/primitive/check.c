@@ -6,7 +6,7 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../expr/expr.h"
-#include "../attr/internal.h"
+#include "../attr/fields.h"
 #include "registry.h"
 
 #define MAX_ATTRS_SIZE 4096

@@ -229,7 +229,7 @@ RARE static tn_status ambiguous(const struct prim_set *set, const struct parts *
     return fail(TN_ERR_ARGUMENT, "'%s' is ambiguous, it may be: %s", text, list);
 }
 
-// Which pack a bare name means: base, whose names are NumPy's, then nn, then none.
+// Ranks the pack that a bare name means: base, whose names are NumPy's, then nn, then none.
 static int rank_of(const struct parts *parts)
 {
     return strncmp(parts->start, "base.", 5) == 0 ? 2

@@ -46,7 +46,7 @@ static void delete_versioned(DLManagedTensorVersioned *self)
 static tn_array *on_host(tn_scope *scope, const char *function, tn_array *array,
                          const void **out_data)
 {
-    // What is there needs nothing that stands for it in the scope.
+    // An evaluated array needs no stand-in in the scope.
     if (scope_begin(scope, function, NO_LISTS) == TN_OK && !scope->tracing &&
         life_check(&scope->runtime->life) == TN_OK &&
         (*out_data = tn_array_elements(array)))

@@ -60,7 +60,7 @@ static void find_donated(const tn_function *function, tn_array *const *inputs,
         inputs[function->donated[i].input]->donated = 0;
 }
 
-// What the options say of inputs and outputs holds for those of this call.
+// Checks that the options' donated and carried inputs exist in this call.
 static tn_status check_donated(const tn_function *function, uint32_t num_inputs,
                                uint32_t num_outputs)
 {

@@ -8,7 +8,7 @@
 
 #define MAX_RECENT 16
 
-// What a signature says of an input.
+// Input as a signature describes it.
 struct traced_input {
     tn_type type;
     uint32_t device;
@@ -49,7 +49,7 @@ struct tn_function {
     } recent[MAX_RECENT];
 };
 
-// What a call looks like to the body and to the plan.
+// Call as the body and the plan see it.
 struct call {
     tn_array *const *inputs; // plain
     const uint8_t *donated;  // by input, as task.donated; NULL: none

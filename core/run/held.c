@@ -274,7 +274,7 @@ static tn_status check_arrays(tn_array *const *arrays, uint64_t num_arrays, uint
     return TN_OK;
 }
 
-// What has its values is waited for, but where nothing may last.
+// Waits for arrays that have values, unless the call must be brief.
 static tn_status wait_held(tn_array *const *arrays, uint64_t num_arrays, uint32_t flags)
 {
     tn_status status = TN_OK;

@@ -10,7 +10,7 @@
 #include "../primitive/registry.h"
 #include "run.h"
 
-// What both kinds of import hand over.
+// Memory that either kind of import hands over.
 struct given_memory {
     const char *function; // for messages
     tn_layout layout;     // offset 0
@@ -288,7 +288,7 @@ tn_array *tn_array_import_versioned(tn_scope *scope,
         .function = "array_import_versioned",
         .memory = {.release = tensor ? delete_versioned : NULL, .context = tensor}};
     tn_status status = TN_OK;
-    // Of another major version only the members up to the deleter are where they are here.
+    // Another major version shares only the members up to the deleter.
     if (tensor && tensor->version.major != DLPACK_MAJOR_VERSION)
         status = fail(TN_ERR_ARGUMENT, "a tensor of DLPack %u.%u, expected %d.x",
                       tensor->version.major, tensor->version.minor, DLPACK_MAJOR_VERSION);

@@ -28,8 +28,8 @@ struct run_record {
     struct storage **arenas;     // by device; NULL: no arena
     struct storage **storages;   // as plan.storages
     struct value **made;         // what host operations gave
-    // Of the segment that is being submitted, by slot: what the backend gets; the memory,
-    // NULL for an arena, which runs do not share; and what the outcome may depend on.
+    // By slot of the segment that is being submitted: the backend's binding; the memory,
+    // NULL for an arena, which runs do not share; and the outcome's possible causes.
     tn_binding *bindings;
     struct storage **bound;
     struct outcome **causes;

@@ -25,7 +25,7 @@ static void *carve(char **at, uint64_t count, size_t size)
 static struct run_record *run_record_create(const struct plan *plan)
 {
     uint64_t devices = plan->num_devices, queues = (devices + 1) / 2 * 2;
-    // Those of list_causes(): one a slot, and all that an open list may hold.
+    // list_causes() gives one cause a slot, and all that an open list may hold.
     uint64_t causes = (uint64_t)plan->max_slots + plan->num_segments + plan->num_transfers;
     size_t size =
         sizeof(struct run_record) + plan->num_segments * sizeof(struct submitted) +
@@ -311,7 +311,7 @@ static void wait_for_moves(const struct run *run, const struct plan_segment *seg
         wait_for(waits, outcome_point(state->outcome));
 }
 
-// Of this device; follow_effects() has seen to others.
+// Waits for effects on this device; follow_effects() has seen to other devices.
 static void wait_for_effects(const struct run *run, const struct plan_segment *segment,
                              struct wait_list *waits)
 {

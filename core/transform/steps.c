@@ -58,7 +58,7 @@ static tn_status count_decomposed(struct count *c, const struct node *node, uint
     return status;
 }
 
-// Of a loop or a branch, whose graphs are planned as they are.
+// Counts the graphs of a loop or a branch, which are planned as they are.
 static tn_status count_graphs(struct count *c, const struct node *node)
 {
     tn_status status = TN_OK;

@@ -13,7 +13,7 @@
 
 #define NO_CAP 1e9 // a bound from here on is none
 
-// What a version has otherwise, where a file does not say.
+// Defaults of a version, where a file does not say.
 struct version {
     const char *architecture;
     int64_t window, period; // see decoder_pattern

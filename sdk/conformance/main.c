@@ -160,7 +160,7 @@ static int remove_entry(const char *path, const struct stat *info, int kind,
     return remove(path);
 }
 
-// What was printed has to have arrived.
+// Fails where the printed text has not arrived.
 static int end_output(int status)
 {
     if ((!ferror(stdout) && !fflush(stdout)) || status != STATUS_PASS)

@@ -2,7 +2,7 @@
 // Attributes as text: what is read is printed, and read again as the same.
 #include "fuzz.h"
 #include "../attr_text.h"
-#include "attr/internal.h"
+#include "attr/fields.h"
 
 struct sample {
     int64_t flag, count;

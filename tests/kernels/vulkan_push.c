@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Modules whose lists of words become push constants: where the words lie, what is gone,
 // and what is refused. That they compute the same is tested on a device
-// (graphs/plan/attach.c).
+// (graphs/plan/epilogues.c).
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <stdio.h>

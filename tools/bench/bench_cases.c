@@ -89,7 +89,7 @@ static bool call_ours(struct measured *m)
     return good;
 }
 
-// Of calls that are short, one before the clock starts: the other side had the caches.
+// Short calls get one before the clock starts: the other side had the caches.
 static double run_ours(struct contestant *self, uint64_t times)
 {
     struct measured *m = self->state;
@@ -192,7 +192,7 @@ static bool begin_theirs(struct measured *m, const char *expression)
     return good;
 }
 
-// Of one result; the peer has its own at the same places.
+// Compares one result; the peer has its own at the same places.
 static double compare_one(struct measured *m, const struct sample *sample, int index)
 {
     json_t *answer = peers_ask(

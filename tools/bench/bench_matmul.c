@@ -31,7 +31,7 @@ static double run_tenon(struct contestant *self, uint64_t times)
     return now_seconds() - begin;
 }
 
-// Of cblas.h, whose enumerations are ints.
+// Constants of cblas.h, whose enumerations are ints.
 enum { ROW_MAJOR = 101, NO_TRANS = 111 };
 static void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
                      const float *a, int lda, const float *b, int ldb, float beta, float *c,

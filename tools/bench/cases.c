@@ -4,7 +4,7 @@
 
 // clang-format off
 #define BOTH (GOAL_CPU | GOAL_GPU)
-// Of m x k by k x n; of `b` pairs.
+// Product of m x k by k x n; of `b` pairs.
 #define PRODUCT(dtype, m, k, n, ...) \
     {"products", dtype " " #m "x" #k " by " #k "x" #n, "x:" dtype "[" #m "," #k "] w:" dtype "[" #k "," #n "]", "x @ w", \
      .work = 2.0 * m * k * n, __VA_ARGS__}
@@ -44,7 +44,7 @@
      "conv2d_weight(x, g, padding=" #pad ", extent=[" #f "," #f "])", "conv2d_grad(g, x, w, 1, padding=" #pad ")", \
      .work = 2.0 * b * h * h * c * o * f * f, __VA_ARGS__}
 
-// Of b matrices of n x n, x, and a, whose diagonal is greater than the rest.
+// Case of b matrices of n x n, x, and a, whose diagonal is greater than the rest.
 #define DOMINANT(what, dtype, b, n, ours, theirs, ...) \
     {"linalg", what " " #dtype " " #b " of " #n "x" #n, "x:" #dtype "~[" #b "," #n "," #n "]", \
      "a = x + 4 * eye(" #n ", dtype=" #dtype "); " ours, "a = x + 4 * torch.eye(" #n ").to(x); " theirs, __VA_ARGS__}

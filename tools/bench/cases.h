@@ -51,7 +51,7 @@ struct case_input {
 int case_inputs(const char *text, struct case_input *out);
 // The array of input `index`, kept. NULL after a failure, which the scope has.
 tn_array *case_array(tn_scope *scope, const struct case_input *input, int index);
-// What the peer makes the same array of. A new reference.
+// Tells the peer how to make the same array. A new reference.
 json_t *case_told(const struct case_input *input);
 double case_bytes(const tn_type *type);
 

@@ -10,7 +10,7 @@
 #define FIRST(name, inputs, ours, theirs, ...) {"nn", name ", channels first", inputs, ours, theirs, __VA_ARGS__}
 #define GRAD(name, inputs, ours, theirs, xs, ...) \
     {"nn", name ", gradients", inputs, "y = " ours "; y, grad(sum(y * g), " xs ")", "y = " theirs "; y, vjp(y, g, " xs ")", __VA_ARGS__}
-// Of 1,048,576 elements.
+// Input of 1,048,576 elements.
 #define MILLION "x:f32[{{1024}},1024]"
 #define ACTIVATION(call) {"nn", call, MILLION, call, "F." call}
 #define ACTIVATION_GRAD(call) GRAD(call, MILLION " g:f32[{{1024}},1024]", call, "F." call, "x")

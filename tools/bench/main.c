@@ -58,7 +58,7 @@ static int allowed_processors(void)
     return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
 }
 
-// Of the processors that may be used the last `count`: the first one has the interrupts.
+// Pins to the last `count` processors that may be used: the first one has the interrupts.
 static void pin(int count)
 {
     cpu_set_t allowed, chosen;
@@ -192,7 +192,7 @@ static int run_all(struct bench *bench, const bool *chosen, int argc, char **arg
     return bench->failed;
 }
 
-// What was printed has to have arrived.
+// Fails where the printed text has not arrived.
 static int end_output(int failed)
 {
     if ((!fflush(stdout) && !ferror(stdout)) || failed)

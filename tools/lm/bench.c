@@ -19,7 +19,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// What is measured, and with what.
+// Measurement and its model.
 struct bench {
     struct opened opened;
     tn_lm_sequence *sequences[MOST_SEQUENCES];

@@ -95,7 +95,7 @@ static int store_options(int argc, char **argv, struct given *given, int *out_en
     return 0;
 }
 
-// What was printed has to have arrived: nothing else tells a full disk.
+// Fails where the printed text has not arrived: nothing else tells a full disk.
 static int end_output(int failed)
 {
     bool is_lost = fflush(stdout) != 0;

@@ -163,7 +163,8 @@ int list_parts(const struct opened *opened, tn_lm_part **out_parts, uint64_t *ou
     return tn_lm_parts(opened->lm, parts, out_count) ? stop_lm() : 0;
 }
 
-// What has the layers: "vulkan:0 (NVIDIA H200)", of several devices with their layers.
+// Names the devices of the layers: "vulkan:0 (NVIDIA H200)", of several devices with their
+// layers.
 static void devices_text(const tn_lm_part *parts, uint64_t count, char *out, size_t size)
 {
     size_t used = 0;

@@ -403,14 +403,14 @@ static tn_status new_group(struct fuser *f, uint32_t number, uint32_t *out)
     return TN_OK;
 }
 
-// Of groups `home` and `g` one has rows, and the other one element for each of them, maybe:
-// both values are read by the operation. Makes them one.
+// Joins groups `home` and `g`, both read by the operation, where one has rows and the other
+// an element for each row.
 static tn_status join_rows(struct fuser *f, uint32_t op, uint32_t g, uint32_t *home,
                            enum role *role)
 {
     bool is_home = f->groups[*home].num_reductions > 0;
     uint32_t rows = is_home ? *home : g, single = is_home ? g : *home;
-    if (f->work->ops[op].only_child || !may_join(f, op, g) ||
+    if (f->work->ops[op].siblings_refused || !may_join(f, op, g) ||
         (is_home ? *role : f->members[op].role) != ROLE_ROWS ||
         !fuse_are_row_values(&f->groups[rows], &f->groups[single]) ||
         !fuse_have_room(f, op, rows, single))
@@ -431,8 +431,8 @@ static tn_status join_op(struct fuser *f, uint32_t op)
         uint32_t g = fuse_group_of_value(f, c->inputs[i].value);
         if (g == NONE || g == home)
             continue;
-        // Of two groups of other extents, the operation has a role in the first one, or in
-        // that with rows.
+        // Two groups differ in extents: the operation goes to the first one, or to the one
+        // with rows.
         if (home != NONE &&
             !fuse_same_elements(&f->groups[home].shape, &f->groups[g].shape)) {
             status = join_rows(f, op, g, &home, &role);

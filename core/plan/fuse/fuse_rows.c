@@ -97,12 +97,12 @@ tn_status fuse_classify(struct fuser *f, uint32_t op)
         if (c->program->flags & TN_EXPR_ROWS) {
             const tn_layout *shape = &f->work->values[c->outputs[0]].layout;
             member->num_reductions = fuse_count_reductions(c->program);
-            member->row_axes = !c->apart && c->row_axis == shape->rank - 1 &&
+            member->row_axes = !c->reduction_refused && c->row_axis == shape->rank - 1 &&
                                shape->extent[shape->rank - 1] > 1;
         }
         return TN_OK;
     }
-    if (c->kind != OP_KERNEL || !c->prim || !c->prim->reduction || c->apart ||
+    if (c->kind != OP_KERNEL || !c->prim || !c->prim->reduction || c->reduction_refused ||
         !device->fusion_limit || !(device->info.flags & TN_DEVICE_ROWS) ||
         tn_is_complex(c->inputs[0].layout.dtype))
         return TN_OK;
@@ -270,7 +270,7 @@ bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
         const struct operand *in = &f->members[op].inputs[i];
         if (fuse_group_of_value(f, in->value) != g)
             continue;
-        // What is gathered from has memory.
+        // The gathered array has memory of its own.
         if (i == 0 && f->members[op].program->flags & TN_EXPR_TAKES)
             return false;
         // Rounded to 8 bits when it is stored: reading the group's own value would not.
@@ -295,9 +295,9 @@ static void mark_apart(struct fuser *f, const struct group *group)
 {
     for (uint32_t i = group->first_op; i != NONE; i = f->next_member[i])
         if (group->has_siblings)
-            f->work->ops[i].only_child = true;
+            f->work->ops[i].siblings_refused = true;
         else if (f->members[i].num_reductions > 0)
-            f->work->ops[i].apart = true;
+            f->work->ops[i].reduction_refused = true;
 }
 
 bool fuse_device_runs(const struct plan_work *work, const struct group *group,
@@ -306,7 +306,8 @@ bool fuse_device_runs(const struct plan_work *work, const struct group *group,
     const struct device *device = work->devices[group->device];
     tn_value values[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS] = {{0}};
     const char *reason = "";
-    // Of `index` alone: no input has the extents. Row programs have no complex numbers.
+    // A program of `index` alone has no input with the extents. Row programs have no
+    // complex numbers.
     bool may_run = group->num_inputs > 0 && !program_complex(program);
     if (!may_run || !TN_HAS(device->ops, step_check))
         return may_run;

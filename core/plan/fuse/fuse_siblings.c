@@ -37,7 +37,7 @@ static bool depends(const struct fuser *f, uint32_t a, uint32_t b)
 static bool has_rows(const struct fuser *f, const struct group *group)
 {
     return group->merged_into == NONE && group->num_reductions > 0 && group->row_axes > 0 &&
-           !f->work->ops[group->last_op].only_child;
+           !f->work->ops[group->last_op].siblings_refused;
 }
 
 // Whether groups `g` and `h`, of which `h` reads the operand, are siblings.

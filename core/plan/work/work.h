@@ -87,7 +87,7 @@ struct operand {
 // OP_HOST: a primitive's `run`, called while the plan runs; its operands lie on `device`.
 enum op_kind { OP_PROGRAM, OP_KERNEL, OP_REFERENCE, OP_TRANSFER, OP_HOST };
 
-// A program between an operation's kernel and one of its operands (stage attach).
+// A program between an operation's kernel and one of its operands (stage epilogues).
 struct plan_fused {
     uint32_t operand; // as tn_fused.operand
     const tn_expr_program *program;
@@ -100,7 +100,7 @@ struct plan_fused {
 };
 
 // One kernel launch or transfer. Written by place but for the fields that name another
-// stage; fuse rewrites the last operation of a group, attach a kernel with its neighbours.
+// stage; fuse rewrites the last operation of a group, epilogues a kernel with programs.
 //
 // With `fused`, `inputs` are the kernel's, num_kernel_inputs of them, and behind these the
 // programs' own; one that is fused has value NONE and a dtype. `outputs` are those of the
@@ -118,11 +118,11 @@ struct plan_op {
     struct operand *inputs;
     uint32_t *outputs; // values
     uint32_t num_inputs, num_outputs;
-    struct plan_fused *fused; // attach
+    struct plan_fused *fused; // epilogues
     uint32_t num_fused, num_kernel_inputs;
     uint32_t group;          // fuse: index of its group; NONE: none yet
-    bool apart;              // fuse: it reduces, and the device declined a group with it
-    bool only_child;         // fuse: the device declined siblings of its group
+    bool reduction_refused;  // fuse: step_check refused to fuse this reduction
+    bool siblings_refused;   // fuse: step_check refused siblings in its group
     uint64_t scratch_size;   // assign: bytes
     uint64_t scratch_offset; // assign: bytes, in the arena of its device
     const char *label;

@@ -16,7 +16,7 @@
 struct module;
 struct plugin;
 
-// What a call of the core by a plugin comes from.
+// Source of a plugin's call of the core.
 struct tn_host_self {
     tn_runtime *runtime;
     struct plugin *plugin;

@@ -30,7 +30,7 @@ bool elf_read(const struct elf *elf, uint64_t offset, void *out, size_t size)
            file_read_at(elf->fd, out, size, offset) == (ssize_t)size;
 }
 
-// What is wrong with the header; NULL for a shared object of this machine.
+// Tells the fault of the header; NULL for a shared object of this machine.
 static const char *fault_of(const Elf64_Ehdr *header)
 {
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)

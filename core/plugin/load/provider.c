@@ -73,7 +73,7 @@ tn_status tn_providers(tn_runtime *runtime, const char *id, tn_provider *out,
 
 // --- one of them -----------------------------------------------------------------------
 
-// What a plugin is looked for by: a kind and a value, or the bytes of a file.
+// Search for a plugin: by a kind and a value, or by the bytes of a file.
 struct wanted {
     const char *interface, *kind, *value;
     const void *data;

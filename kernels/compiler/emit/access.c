@@ -34,7 +34,7 @@ void local_access(const struct type *type, uint32_t pointer, struct access *out)
     out->type = type;
 }
 
-// What a reference points to.
+// Accesses the block that a reference points to.
 static void access_contents(struct translator *t, const struct expr *reference,
                             struct access *a)
 {

@@ -79,7 +79,7 @@ static void visit(struct search *s, const struct function *f, uint32_t id)
         ir_decorate(ir, id, DecorationNoContraction, 0, NULL);
     if (inst->op == OpAccessChain || inst->block == NULL)
         return;
-    // Of a call, what is passed is precise, and not what the function does.
+    // A call's arguments are precise; the function's own operations are not.
     if (inst->op == OpFunctionCall) {
         for (uint32_t i = 1; i < inst->num_operands; i++)
             push(s, root_of(ir, inst->operands[i]));

@@ -22,7 +22,7 @@ uint32_t temporary(struct translator *t, const struct type *type)
     return id;
 }
 
-// What storage of narrow types needs.
+// Capabilities that storage of narrow types needs.
 static uint64_t storage_needs(const struct symbol *symbol)
 {
     uint8_t narrow = symbol->type->narrow;

@@ -237,7 +237,7 @@ struct expr *parse_conditional(struct translator *t)
     return expr_select(t, condition, left, right, &at);
 }
 
-// What op= assigns: its operator, and 0 for =. False: no assignment.
+// Gives the operator of op=, and 0 for =. False: no assignment.
 static bool assignment_of(const struct token *token, uint32_t *op)
 {
     if (token->kind != TOKEN_PUNCTUATOR)

@@ -396,8 +396,8 @@ struct spirv_ids ir_ids_by_pattern(const struct ir *ir, const struct ir_inst *in
     return spirv_ids_behind_result(inst->op, inst->operands, inst->num_operands, width);
 }
 
-// Of OpExtInst: that of GLSL.std.450 write through pointers or do not; of other sets,
-// nothing is known.
+// Tells whether OpExtInst has effects: known of GLSL.std.450, whose instructions write
+// through pointers or do not; assumed of other sets.
 static bool extended_has_effects(const struct ir *ir, const struct ir_inst *inst)
 {
     const struct ir_inst *set = ir_definition(ir, inst->operands[0]);
@@ -407,7 +407,7 @@ static bool extended_has_effects(const struct ir *ir, const struct ir_inst *inst
     return inst->operands[1] == GlslModf || inst->operands[1] == GlslFrexp;
 }
 
-// What holds of an instruction by its number.
+// Properties of an instruction by its number.
 static uint32_t kind_of(const struct ir *ir, uint32_t op)
 {
     if (op < NUM_SHAPES)

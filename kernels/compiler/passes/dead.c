@@ -90,9 +90,9 @@ static void look_at(struct marking *m, uint32_t id)
             mark_operands(m, d->inst);
 }
 
-// What the outside looks at: entry points, their modes, the size of the workgroup where a
-// constant says it, and specialisation constants, to which a launch gives values whether
-// they are used or not.
+// Marks the roots: entry points, their modes, the size of the workgroup where a constant
+// says it, and specialisation constants, to which a launch gives values whether they are
+// used or not.
 static void mark_roots(struct marking *m)
 {
     const struct ir *ir = m->o->ir;

@@ -13,7 +13,7 @@
 
 enum { MOST_INSTS = 30000, SMALL = 40 };
 
-// What is known about a function.
+// Function with the facts that inlining needs.
 struct body {
     struct ir_function *function;
     uint32_t num_insts, num_calls; // calls of it

@@ -51,7 +51,7 @@ struct optimiser *optimiser_create(struct ir *ir);
 // looks them up.
 void optimiser_grow(struct optimiser *o);
 
-// What an id is replaced by, itself without a replacement.
+// Gives the id's replacement, or the id itself.
 static inline uint32_t opt_same(const struct optimiser *o, uint32_t id)
 {
     while (id < o->capacity && o->same[id])

@@ -44,7 +44,7 @@ bool opt_has_one_return(const struct ir *ir, const struct ir_function *function)
     return returns == (is_return(at->insts.last) ? 1U : 0U);
 }
 
-// What a region of blocks does, that starts somewhere and does not go past `stop`.
+// Effects of a region of blocks, which does not go past `stop`.
 struct region {
     bool returns;      // it has a return
     bool reaches_stop; // or it goes on

@@ -269,7 +269,7 @@ static uint32_t simplify_not(const struct optimiser *o, const struct ir_inst *in
                                  : 0;
 }
 
-// Of two truth values of which one, `value`, is known, and the other is `rest`.
+// Simplifies an operation on two truth values: `value` is known, `rest` is not.
 static uint32_t simplify_truth(struct ir *ir, struct ir_inst *inst, bool value,
                                uint32_t rest)
 {
@@ -317,7 +317,7 @@ static bool integer_of(const struct ir *ir, uint32_t id, uint64_t *value)
     return opt_constant(ir, id, value);
 }
 
-// Of `x op x`.
+// Simplifies `x op x`.
 static uint32_t simplify_twins(struct ir *ir, const struct ir_inst *inst)
 {
     switch (inst->op) {
@@ -344,7 +344,7 @@ static uint32_t simplify_twins(struct ir *ir, const struct ir_inst *inst)
     }
 }
 
-// Of `x op value`.
+// Simplifies `x op value`.
 static uint32_t simplify_right(struct ir *ir, const struct ir_inst *inst, uint64_t value)
 {
     uint32_t x = inst->operands[0];
@@ -371,7 +371,7 @@ static uint32_t simplify_right(struct ir *ir, const struct ir_inst *inst, uint64
     }
 }
 
-// Of `value op x`.
+// Simplifies `value op x`.
 static uint32_t simplify_left(struct ir *ir, const struct ir_inst *inst, uint64_t value)
 {
     uint32_t x = inst->operands[1];

@@ -110,7 +110,7 @@ static uint32_t single_value(const struct optimiser *o, const struct ir_inst *ph
     return found;
 }
 
-// What an instruction's value is, or 0: the instruction stays.
+// Gives the id that an instruction's value equals, or 0: the instruction stays.
 static uint32_t replacement(struct values *v, struct ir_inst *inst)
 {
     struct optimiser *o = v->o;

@@ -57,7 +57,7 @@
     X(bf16vec2, BFLOAT16, 1, 2) X(bf16vec3, BFLOAT16, 1, 3)                                \
     X(bf16vec4, BFLOAT16, 1, 4)
 
-// What begins other types.
+// Keywords that begin other types.
 #define KEYWORD_TYPE_MAKERS(X) X(struct) X(coopmat) X(tensorLayoutNV) X(tensorViewNV)
 
 #define KEYWORD_QUALIFIERS(X)                                                              \

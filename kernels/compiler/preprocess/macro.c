@@ -93,7 +93,7 @@ static struct lexeme *room(struct preprocessor *pp)
 void preprocess_collect(struct preprocessor *pp, const struct lexeme *token)
 {
     *room(pp) = *token;
-    // What begins a line here is in the middle of one where it is put.
+    // A token that begins a line here stands in the middle of one where it is put.
     pp->scratch[pp->num_scratch++].flags &= (uint8_t)~LEXEME_AT_LINE_START;
 }
 
@@ -120,7 +120,7 @@ const struct lexeme *preprocess_take(struct preprocessor *pp, uint32_t count,
 
 // --- arguments --------------------------------------------------------------------------
 
-// Of a call: as it is written, and expanded when that is first asked for.
+// Argument of a call: as it is written, and expanded when that is first asked for.
 struct argument {
     const struct lexeme *tokens, *expanded;
     uint32_t count, num_expanded;

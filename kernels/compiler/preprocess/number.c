@@ -12,7 +12,7 @@ enum {
     MOST_DIGITS = 800,
     LARGEST_EXPONENT = 310,   // 10^310 is infinite
     SMALLEST_EXPONENT = -345, // 10^-345 is zero
-    // Of 10^(MOST_DIGITS + 345), and room for shifts.
+    // Words of 10^(MOST_DIGITS + 345), and room for shifts.
     NATURAL_WORDS = 128,
 };
 

@@ -53,7 +53,7 @@ struct expansion {
     struct place place;  // of tokens from the body
 };
 
-// What the tokens are as text.
+// Tokens as text.
 struct preprocessed_text {
     char *text;
     uint32_t size, capacity;

@@ -42,8 +42,8 @@ struct tokens {
     uint32_t count;      // without it
 };
 
-// What #version, #extension and #pragma said. Extensions by GLSL's names, in the order of
-// their lines: a later one of a name holds from its place on.
+// Directives #version, #extension and #pragma. Extensions have GLSL's names and the order
+// of their lines: a later one of a name holds from its place on.
 struct extension {
     const struct name *name;
     struct place at;

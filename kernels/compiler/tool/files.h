@@ -23,8 +23,8 @@ struct files {
 
 // Reads the source; "-": standard input. NULL: errno says why.
 const struct file *files_read_source(struct files *files, const char *path);
-// What #include finds: a glsl_include_fn, with the files as its context. A file is looked
-// for beside the one that includes it, then in the folders.
+// Finds a file for #include: a glsl_include_fn, with the files as its context. A file is
+// looked for beside the one that includes it, then in the folders.
 const char *files_include(void *files, const char *name, const char *from, size_t *size);
 // The file that an error is in; NULL: none has the name.
 const struct file *files_find(const struct files *files, const char *name);

@@ -101,7 +101,7 @@ static bool is_shift(uint32_t op)
     return op == PUNCTUATOR('<', '<') || op == PUNCTUATOR('>', '>');
 }
 
-// Of operands of one base. NULL: there is none.
+// Type of a product of operands of one base. NULL: there is none.
 static const struct type *product_type(struct translator *t, const struct type *a,
                                        const struct type *b)
 {

@@ -288,7 +288,7 @@ struct expr *builtin_call(struct translator *t, const struct name *name,
 
 // --- candidates ------------------------------------------------------------------------
 
-// What T stands for.
+// Names the types that T stands for.
 static const char *class_text(const struct builtin *b)
 {
     bool has_float = b->classes >> TYPE_FLOAT32 & 1, has_int = b->classes >> TYPE_INT32 & 1;

@@ -101,7 +101,7 @@ struct expr *convert_to(struct translator *t, struct expr *e, const struct type 
     return convert_base(t, e, type->base);
 }
 
-// Of specialisation constants, as operations on them. Only those of scalars that Vulkan
+// Converts specialisation constants by operations on them, only between scalars that Vulkan
 // has.
 uint32_t convert_spec(struct translator *t, uint32_t id, const struct type *from,
                       enum base to)

@@ -54,11 +54,12 @@ struct type {
     uint8_t rows, columns; // of a scalar 1, 1; of a vector n, 1; of others 0
     uint8_t narrow;        // NARROW_*
     uint32_t components;   // COMPONENTS_UNKNOWN: not known at compile time, or too many
-    // Of an array; and of a cooperative matrix, whose parameters are ids of constants.
+    // Element of an array or of a cooperative matrix, whose parameters are ids of
+    // constants.
     const struct type *element;
     uint32_t length, length_id; // 0, 0: not known; 0, id: a specialisation constant
     uint32_t scope, matrix_rows, matrix_columns, use;
-    // Of a tensor's layout or view: ids of its parameters, the number of dimensions first.
+    // Ids of the parameters of a tensor's layout or view, the number of dimensions first.
     uint32_t parameters[8], num_parameters, dimensions;
     struct record *record; // of a struct or a reference
     uint64_t needs;        // NEED_* of using it
@@ -69,7 +70,7 @@ struct type {
     struct type *arrays, *next_array; // arrays of it; the next array of the same element
 };
 
-// What a declaration says of memory.
+// Qualifiers of memory in a declaration.
 enum memory {
     MEMORY_READONLY = 1,
     MEMORY_WRITEONLY = 2,
@@ -77,7 +78,8 @@ enum memory {
     MEMORY_VOLATILE = 8,
     MEMORY_RESTRICT = 16,
     MEMORY_NONPRIVATE = 32,
-    // Of coherent memory, two bits: 0 is the queue family, others are SPIR-V's scopes.
+    // Scope of coherent memory, two bits: 0 is the queue family, others are SPIR-V's
+    // scopes.
     MEMORY_SCOPE = 192,
     MEMORY_SCOPE_AT = 6,
     MEMORY_SCOPE_DEVICE = 1,
@@ -122,7 +124,7 @@ const struct type *type_coopmat(struct translator *t, const struct type *compone
                                 uint32_t scope, uint32_t rows, uint32_t columns,
                                 uint32_t use);
 
-// Of the parameters' values as GLSL writes them. NULL: there is no such type.
+// Type of a tensor with these parameters, as GLSL writes them. NULL: there is no such type.
 const struct type *type_tensor_of(struct translator *t, enum base base, uint64_t *values,
                                   uint32_t count, const struct place *at);
 const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,

@@ -29,7 +29,7 @@ static uint32_t type_of(const struct ir *ir, uint32_t id)
     return id < ir->bound && ir->definitions[id] ? ir->definitions[id]->type : 0;
 }
 
-// What is left of a pattern when the operands are used up.
+// Tells whether the rest of a pattern may be missing when the operands are used up.
 static bool may_end(const char *pattern)
 {
     while (*pattern == '!' || *pattern == '~' || *pattern == 't' || *pattern == 'r')
@@ -110,7 +110,7 @@ static void check_vector(const struct ir *ir, const struct ir_inst *inst)
         refuse(ir, inst, "expected 2 to 16 members that fit");
 }
 
-// What the words say, beside that the operands are there.
+// Checks the meaning of the words, beside that the operands are there.
 static void check_meaning(const struct ir *ir, const struct ir_inst *inst)
 {
     switch (inst->op) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // nn.scaled_dot_product_attention/1 of f32 and halves (attention.comp): any strides, one
 // launch; or two, where rows are so few that workgroups share the keys of a row. Few rows
-// go by lines where they can, in one launch (plan_attention_few.c), halves by matrix units
-// where the device has them (attention_matrix.comp).
+// go by lines where they can, in one launch (plan_attention_few.c), halves by cooperative
+// matrices where the device has them (attention_matrix.comp).
 #include "plan_attention.h"
 
 #include <math.h>
@@ -396,10 +396,10 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attent
     return kernel_launch(plan, &launch);
 }
 
-// --- matrix units ----------------------------------------------------------------------
+// --- cooperative matrices ----------------------------------------------------------------
 
-// Fewer keys leave matrix units empty, and fewer multiplications take the time of a launch
-// either way.
+// Fewer keys leave cooperative matrices empty, and fewer multiplications take the time of a
+// launch either way.
 #define LEAST_MATRIX_KEYS 32
 #define LEAST_MATRIX_WORK 4194304
 #define MATRIX_OPERATIONS                                                                  \

@@ -72,13 +72,13 @@ tn_status vk_attention_launch_few(const tn_vulkan_plan *plan, const struct vk_at
 // one to be done with its part does.
 bool vk_attention_few_combines(const tn_vulkan_plan *plan, const struct vk_attention *a);
 
-// Tiles on matrix units: the most columns, rows of a workgroup, which has two invocations
-// for each, and bytes of shared memory.
+// Tiles on cooperative matrices: the most columns, rows of a workgroup, which has two
+// invocations for each, and bytes of shared memory.
 #define VK_MATRIX_LINE 8 // 16-bit floats
 struct vk_matrix_tile {
     uint32_t columns, rows, shared;
 };
-// Of tiles for fewer and for more columns. NULL: it runs without matrix units.
+// Of tiles for fewer and for more columns. NULL: it runs without cooperative matrices.
 const struct vk_matrix_tile *
 vk_attention_choose_matrix(const tn_vulkan_limits *limits, const struct vk_attention *a,
                            const struct vk_matrix_tile tiles[2]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nn.attention_grad/1 of f32 and halves (attention_grad.comp): two launches, of queries and
-// then of keys and values, and between them a vector for each query. Halves by matrix units
-// where the device has them (attention_grad_matrix.comp).
+// then of keys and values, and between them a vector for each query. Halves by cooperative
+// matrices where the device has them (attention_grad_matrix.comp).
 #include "plan_attention.h"
 
 #include <stdio.h>
@@ -199,7 +199,7 @@ static tn_status launch(const tn_vulkan_plan *plan, const struct gradient *g, bo
     return kernel_launch(plan, &launch);
 }
 
-// --- matrix units ----------------------------------------------------------------------
+// --- cooperative matrices ----------------------------------------------------------------
 
 static const struct vk_matrix_tile matrix_tiles[] = {{64, 64, 24064}, {128, 128, 45568}};
 

@@ -118,7 +118,7 @@ static tn_vulkan_operand bind_input(const tn_step *step, uint32_t i)
     return tn_vulkan_input(i < step->num_inputs ? i : 0);
 }
 
-// --- of one filter a channel, and on matrix units
+// --- of one filter a channel, and on cooperative matrices
 // -----------------------------------------
 
 static uint64_t conv_special_scratch(const struct conv *c, enum conv_op op, tn_dtype dtype)

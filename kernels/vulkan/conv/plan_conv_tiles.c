@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Convolutions as products of matrices in tiles (conv2d.glsl): of f32 by conv2d_wide.comp,
-// of 16-bit floats on matrix units by conv2d_matrix.comp.
+// of 16-bit floats on cooperative matrices by conv2d_matrix.comp.
 #include "plan_conv.h"
 
 #include <stdio.h>

@@ -80,8 +80,8 @@ struct product product_describe(const tn_layout *a, const tn_layout *b)
     return p;
 }
 
-// Matrix units take 16-bit floats, eight at a time along one axis of each operand. A
-// product of a few rows is bound by memory, and of a few terms by the result.
+// Cooperative matrices take 16-bit floats, eight at a time along one axis of each operand.
+// A product of a few rows is bound by memory, and of a few terms by the result.
 #define MATRIX_ALIGNMENT 8
 #define MATRIX_GROUP 128    // four subgroups of 32
 #define LEAST_MATRIX 32     // rows, columns and terms
@@ -193,7 +193,7 @@ static bool takes_128(const struct product *p)
     return count_tiles(p, 128, 128) >= ENOUGH_TILES && p->rows > 64 && p->columns > 64;
 }
 
-// The tile of a product on matrix units of subgroups; 0: it runs without them.
+// The tile of a product on cooperative matrices of subgroups; 0: it runs without them.
 static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
                             const struct product *p)
 {
@@ -233,11 +233,11 @@ static const struct group_tile {
 // subgroups.
 #define THIN_TERMS 64
 
-// The tile of a product on matrix units of workgroups; NULL: it runs without them. They
-// take thin products and what those of subgroups do not, where loads by element give zeros
-// at the edges, and products so small that each tile of 32x64 has a processor to itself.
-// Microseconds on an H200 (rows, terms, columns), beside the kernels without units and
-// those of subgroups:
+// The tile of a product on cooperative matrices of workgroups; NULL: it runs without them.
+// They take thin products and what those of subgroups do not, where loads by element give
+// zeros at the edges, and products so small that each tile of 32x64 has a processor to
+// itself. Microseconds on an H200 (rows, terms, columns), beside the kernels without units
+// and those of subgroups:
 //   4095x4095x4095    838    3863        512x512x512     6.6     8.9
 //   2047x2047x2047    108     513        256x256x256     4.8     6.3
 //   1023x1023x1023     27      97        4096x4096x64     27      44

@@ -79,7 +79,7 @@ tn_status product_launch(const tn_vulkan_plan *plan, const struct product *p,
 struct product_few {
     char name[VARIANT_NAME];
     bool is_turned, w_along_k; // x is on the right; w is contiguous along the terms
-    bool is_strip;             // on matrix units: matmul_strip.comp; else matmul_lines.comp
+    bool is_strip; // on cooperative matrices: matmul_strip.comp; else matmul_lines.comp
     uint64_t rows, columns, terms;      // turned
     uint32_t x_row, x_k, w_k, w_column; // strides
     uint32_t tile_rows, tile_columns, lanes, parts;

@@ -4,8 +4,8 @@
 // rounded.
 //
 // A few rows of x are read beside the weights (quant_halves_few.comp). Many are multiplied
-// on matrix units (plan_halves_matrix.c); without them, and with `exact`, they have the
-// tiles of products of f32, of which the right operand becomes f32 on its way to shared
+// on cooperative matrices (plan_halves_matrix.c); without them, and with `exact`, they have
+// the tiles of products of f32, of which the right operand becomes f32 on its way to shared
 // memory.
 #include "plan_halves.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of many rows of f32 with weights of f16 or bf16 on matrix units: x becomes two
-// floats of 16 bits each in a launch before, which the weights are multiplied by as they
-// are.
+// Products of many rows of f32 with weights of f16 or bf16 on cooperative matrices: x
+// becomes two floats of 16 bits each in a launch before, which the weights are multiplied
+// by as they are.
 #include "plan_halves.h"
 
 #include <stdio.h>
@@ -72,7 +72,7 @@ static struct halves_division halves_divide(const struct product *p)
     return best;
 }
 
-// Whether matrix units have work, and read the weights as they lie in memory.
+// Whether cooperative matrices have work, and read the weights as they lie in memory.
 static bool halves_fit(const tn_layout *w, const struct product *p)
 {
     return p->rows >= LEAST_ROWS && p->columns >= LEAST_MATRIX &&

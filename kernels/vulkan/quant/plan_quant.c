@@ -4,8 +4,8 @@
 // files have them or with packed rows. Decision 43 has the reasons.
 //
 // Few rows of x are read beside the weights: of packed rows by quant_packed.comp, otherwise
-// by quant_matmul.comp. Many have tiles: on matrix units (plan_quant_matrix.c), or of f32.
-// With `exact` x is never rounded.
+// by quant_matmul.comp. Many have tiles: on cooperative matrices (plan_quant_matrix.c), or
+// of f32. With `exact` x is never rounded.
 #include "plan_quant.h"
 
 #include <stdio.h>

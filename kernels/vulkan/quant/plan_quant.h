@@ -31,10 +31,11 @@ bool quant_describe(const char *format, bool exact, const tn_layout *x,
 
 #define SCRATCH_ALIGNMENT 256 // bytes
 
-// Whether a device with matrix units runs a product on these.
+// Whether a device with cooperative matrices runs a product on these.
 bool quant_may_round(const struct quant_product *p);
 
-// Bytes of scratch memory of a product on matrix units; 0 where it never runs on these.
+// Bytes of scratch memory of a product on cooperative matrices; 0 where it never runs on
+// these.
 uint64_t quant_matrix_scratch(const struct quant_product *p);
 
 // A plain format; NULL: there is none of that name. One place has the table of them.
@@ -43,7 +44,8 @@ const tn_quant_format *quant_find_plain(const char *name);
 // Bytes of a unit, by which quant.glsl counts.
 uint32_t quant_unit_bytes(const struct quant_weights *w);
 
-// The dtype of the matrix units that a product runs on, "bf16" or "f16"; NULL: on none.
+// The dtype of the cooperative matrices that a product runs on, "bf16" or "f16"; NULL: on
+// none.
 const char *quant_matrix_dtype(const tn_vulkan_limits *limits,
                                const struct quant_product *p);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Products with quantised weights on matrix units, where x and the weights become floats of
-// 16 bits; decision 43 has the reasons. x does so in a launch before. So do the weights,
-// where x has many rows; where it has fewer, each subgroup decodes those of its columns on
-// the way to shared memory.
+// Products with quantised weights on cooperative matrices, where x and the weights become
+// floats of 16 bits; decision 43 has the reasons. x does so in a launch before. So do the
+// weights, where x has many rows; where it has fewer, each subgroup decodes those of its
+// columns on the way to shared memory.
 #include "plan_quant.h"
 
 #include <stdio.h>
@@ -48,8 +48,9 @@ static bool needs_apart(const struct quant_product *p)
 }
 
 // Rows of x up to which other kernels are faster, which read the weights once for up to 4
-// rows. On an H200 steps of 32 layers of 4096 take 6.2 ms of 4 rows without matrix units in
-// q4_0, 5.1 with; 6.4 and 6.4 in q8_0; 8.3 and 10.7 in q4_k. Of 8 rows and q4_0 12 and 5.2.
+// rows. On an H200 steps of 32 layers of 4096 take 6.2 ms of 4 rows without cooperative
+// matrices in q4_0, 5.1 with; 6.4 and 6.4 in q8_0; 8.3 and 10.7 in q4_k. Of 8 rows and q4_0
+// 12 and 5.2.
 static uint64_t rows_without(const struct quant_product *p)
 {
     if (needs_apart(p))

@@ -11,7 +11,7 @@
 
 #define SAFETENSORS_METADATA "__metadata__" // the key of the file's texts
 
-// What a header says. Names and texts are those of `header`.
+// Header that was read. Names and texts are those of `header`.
 struct safetensors {
     const tn_host *host;
     const tn_format_source *source;

@@ -10,8 +10,8 @@
 #define FIRST_LOAD UINT64_C(65536)
 #define MOST_HEADER (UINT64_C(1) << 32) // bytes
 
-// What values of each type take in the file, and what they are in memory. A text's size is
-// in front of it.
+// Sizes of values of each type in the file, and their kinds in memory. A text's size is in
+// front of it.
 static const struct {
     uint8_t size;
     uint8_t memory;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include "document.h"
 
-// What is being loaded.
+// State of a load.
 struct loader {
     const tn_host *host;
     const tn_host_graph_format *api;

@@ -277,7 +277,7 @@ static tn_status parse_inputs(struct document *doc, const json_t *value,
     return status;
 }
 
-// What graphs among the attributes add.
+// Counts the graphs among the attributes.
 static tn_status count_nested(struct document *doc, struct doc_graph *g,
                               const struct doc_node *node)
 {

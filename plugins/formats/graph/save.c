@@ -207,7 +207,7 @@ static tn_status named_add(struct saver *s, tn_array *array, const char *name)
     return TN_OK;
 }
 
-// What the file of arrays holds instead of an array whose dtype it has no name for.
+// Makes the array that stands in the file of arrays for one whose dtype has no name there.
 static tn_status stored_array(struct saver *s, tn_array *array, tn_array **out)
 {
     const tn_type *type = s->api->array_type(array);

@@ -18,7 +18,7 @@ json_t *type_json(const tn_type *type, bool weak)
     return json;
 }
 
-// What JSON cannot say is written as bits, so that each number comes back as it was.
+// Numbers that JSON cannot say are written as bits, so that each comes back as it was.
 static json_t *double_json(double value)
 {
     uint64_t bits;

@@ -150,7 +150,7 @@ static bool has_window(const struct hf *hf, json_int_t layer)
     return layer < first && layer % 2 == 0;
 }
 
-// Which layers have the window, by a list of names.
+// Adds which layers have the window, by a list of names.
 static tn_status config_add_types(struct hf *hf, const json_t *types, json_int_t layers)
 {
     static const char *const names[] = {"full_attention", "sliding_attention"};
@@ -220,7 +220,7 @@ static tn_status add_window(struct hf *hf)
     return add_pattern(hf);
 }
 
-// What add_integers leaves of experts.
+// Adds the keys of experts that add_integers leaves.
 static tn_status add_experts(struct hf *hf)
 {
     const json_t *count =

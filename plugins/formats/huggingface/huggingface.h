@@ -38,7 +38,7 @@ enum {
     HF_ROPE = 8192,   // of frequencies
 };
 
-// Which layers of a family have the window, where "layer_types" does not say.
+// Layers of a family that have the window, where "layer_types" does not say.
 enum hf_window {
     HF_WINDOW_NONE,    // none: "sliding_window" is no key of the family
     HF_WINDOW_ALL,     // each one

@@ -21,7 +21,7 @@ struct keys {
 #define GEMMAS (HF_GEMMA | HF_GEMMA2 | HF_GEMMA3)
 
 static const struct keys table[] = {
-    // Of all models of language.
+    // Keys of all models of language.
     {HF_LANGUAGE, USED,
      "hidden_size intermediate_size num_hidden_layers num_attention_heads "
      "num_key_value_heads head_dim max_position_embeddings vocab_size rms_norm_eps "
@@ -54,7 +54,7 @@ static const struct keys table[] = {
     {HF_EXPERTS, USED, "num_experts num_local_experts num_experts_per_tok", NULL},
     {HF_QWEN2_MOE | HF_QWEN3_MOE, USED, "moe_intermediate_size norm_topk_prob", NULL},
     {HF_QWEN2_MOE, USED, "shared_expert_intermediate_size", NULL},
-    // Which layers have experts the arrays say.
+    // The arrays say which layers have experts.
     {HF_QWEN2_MOE | HF_QWEN3_MOE, HARMLESS, "decoder_sparse_step mlp_only_layers", NULL},
     // Training, and how others compute the same.
     {HF_LANGUAGE, HARMLESS,
@@ -63,13 +63,13 @@ static const struct keys table[] = {
      "is_llama_config pixel_shuffle_factor perceiver_config _flash_attn_2_enabled",
      NULL},
     {HF_PHI3, FIXED, "full_attn_mod interpolate_factor", "1"},
-    // Of models that read images, around that of language.
+    // Keys of models that read images, around that of language.
     {HF_OUTER, USED, "text_config vision_config scale_factor tie_word_embeddings", NULL},
     {HF_OUTER, HARMLESS,
      "image_token_id image_token_index boi_token_id boi_token_index eoi_token_id "
      "eoi_token_index mm_tokens_per_image vocab_size image_seq_len _pad_token_id",
      NULL},
-    // Of their towers.
+    // Keys of their vision encoders.
     {HF_VISION, USED,
      "image_size patch_size hidden_size intermediate_size num_hidden_layers "
      "num_attention_heads layer_norm_eps hidden_act",
@@ -77,7 +77,7 @@ static const struct keys table[] = {
     {HF_VISION, HARMLESS,
      "attention_dropout size max_image_size tie_word_embeddings use_base_siglip", NULL},
     {HF_VISION, FIXED, "num_channels", "3"},
-    // Of frequencies.
+    // Keys of frequencies.
     {HF_ROPE, USED,
      "rope_type type rope_theta partial_rotary_factor factor "
      "original_max_position_embeddings attention_factor beta_fast beta_slow short_factor "
@@ -86,7 +86,7 @@ static const struct keys table[] = {
     {HF_ROPE, HARMLESS, "finetuned", NULL},
     {HF_ROPE, FIXED, "extrapolation_factor", "1"},
     {HF_ROPE, FIXED, "mrope_section short_mscale long_mscale", ""},
-    // Of every file.
+    // Keys of every file.
     {HF_LANGUAGE | HF_OUTER, USED,
      "eos_token_id bos_token_id pad_token_id quantization quantization_config", NULL},
     {HF_LANGUAGE | HF_OUTER | HF_VISION, USED, "model_type _name_or_path", NULL},

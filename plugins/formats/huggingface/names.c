@@ -8,8 +8,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// What files leave out is as transformers' classes have it; null is no default. Of numbers
-// of heads of keys and values the absent one is that of queries where none is here.
+// Keys that files leave out have the defaults of transformers' classes; null is no default.
+// An absent number of key-value heads is that of queries where none is here.
 static const char llama[] =
     "{\"hidden_size\": 4096, \"intermediate_size\": 11008, \"num_hidden_layers\": 32,"
     " \"num_attention_heads\": 32, \"max_position_embeddings\": 2048,"
@@ -109,7 +109,7 @@ const char *hf_known_families(char *text, size_t size)
     return text;
 }
 
-// What stands before ".weight" or ".bias" there and here.
+// Names before ".weight" or ".bias", there and here.
 struct name_pair {
     const char *theirs, *ours;
 };
@@ -143,7 +143,7 @@ static const struct name_pair in_layers[] = {
     {"pre_feedforward_layernorm", "ffn_norm"},
     {"post_feedforward_layernorm", "post_ffw_norm"},
 };
-// Of a tower.
+// Names of a vision encoder.
 static const struct name_pair of_towers[] = {
     {"vision_model.embeddings.patch_embedding", "v.patch_embd"},
     {"vision_model.embeddings.position_embedding", "v.position_embd"},
@@ -170,7 +170,7 @@ static const char *name_pair_find(const struct name_pair *pairs, size_t count,
     return NULL;
 }
 
-// What is behind `prefix`, or NULL.
+// Gives the rest behind `prefix`, or NULL.
 static const char *name_behind(const char *name, const char *prefix)
 {
     size_t size = strlen(prefix);
@@ -184,7 +184,7 @@ static const struct name_pair of_experts[] = {
     {"w3", "ffn_up_exps"},          {"w2", "ffn_down_exps"},
 };
 
-// What stands for a matrix of an expert, or NULL.
+// Finds the name of a matrix of an expert, or NULL.
 static const char *find_of_expert(const char *name, size_t size, int64_t *expert)
 {
     const char *rest = name_behind(name, "mlp.experts.");
@@ -239,9 +239,9 @@ static bool translate_tower(const char *part, const char *point, char *out, size
     return ours != NULL;
 }
 
-// What is behind the names of the models around that of language: "model." of one that has
-// an output, others of those beside a tower. Folders of a model without an output have
-// none.
+// Gives the rest behind the names of the models around that of language: "model." where
+// there is an output, others beside a vision encoder. Folders of a model without an output
+// have none.
 static const char *behind_models(const char *name)
 {
     static const char *const around[] = {"model.", "language_model.", "text_model."};

@@ -366,7 +366,8 @@ static tn_status read_model(struct pipeline_reading *r)
     return TN_OK;
 }
 
-// What is taken away in front: "", "strip" or "drop"; NULL: a step is not known.
+// Tells how white space in front is taken away: "", "strip" or "drop"; NULL: a step is not
+// known.
 static const char *word_of_decoder(const struct pipeline_reading *r,
                                    const struct steps *steps)
 {

@@ -7,7 +7,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// What scales frequencies, by its name, and the numbers that it needs.
+// Scaling of frequencies by its name, and the numbers that it needs.
 struct scaling {
     const char *theirs, *ours;
     const char *needed[3];
@@ -112,8 +112,8 @@ static tn_status add_turned(const struct rope *r, const struct scaling *scaling)
     return TN_OK;
 }
 
-// What turned elements are multiplied by: the number of a scaling that says so itself, or
-// what follows from its factor. GGUF has all of it for longrope, and for yarn what is
+// Gives the factor of turned elements: the number of a scaling that says so itself, or the
+// one that follows from its factor. GGUF has all of it for longrope, and for yarn what is
 // beside the usual 1 + 0.1 ln(factor).
 static tn_status add_magnitude(const struct rope *r, bool is_long)
 {

@@ -202,7 +202,7 @@ static int64_t token_flags(const json_t *added)
     return flags;
 }
 
-// What GGUF has no keys for.
+// Adds the pairs that GGUF has no keys for.
 static tn_status add_pipeline(struct hf_vocabulary *v)
 {
     struct hf *hf = v->hf;

@@ -105,7 +105,7 @@ static tn_status add_sizes(struct hf *hf, const json_t *vision)
     return TN_OK;
 }
 
-// What the processor does beside resizing has to be what the library does.
+// Checks the processor's steps beside resizing: they have to be the library's.
 static tn_status vision_add_steps(struct hf *hf)
 {
     static const char *const needed[] = {"do_rescale", "do_normalize", "do_convert_rgb"};

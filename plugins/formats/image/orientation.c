@@ -40,7 +40,7 @@ int32_t orientation_read(const uint8_t *data, uint64_t size)
     return 1;
 }
 
-// What is done to rows and columns, in this order: exchanged, then read from the end.
+// Changes of rows and columns, in this order: exchanged, then read from the end.
 static const struct {
     int32_t swaps, flips_rows, flips_columns; // of what is stored
 } turns[9] = {[2] = {0, 0, 1}, [3] = {0, 1, 1}, [4] = {0, 1, 0}, [5] = {1, 0, 0},

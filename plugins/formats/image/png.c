@@ -118,7 +118,7 @@ static tn_status png_reading_rows(struct png_reading *r, png_bytepp rows)
     return TN_OK;
 }
 
-// Of a file that has changed since it was listed, too.
+// Checks a row, also of a file that has changed since it was listed.
 static tn_status png_reading_check_row(struct png_reading *r, const tn_type *type)
 {
     if (setjmp(png_jmpbuf(r->png)))

@@ -62,7 +62,7 @@ struct clean_text {
     char *memory; // of the two, or NULL: they are the given text
 };
 
-// What encodes no character becomes U+FFFD, a byte each; characters that take more bytes
+// Replaces each byte that encodes no character by U+FFFD; characters that take more bytes
 // than they need take the fewest. *out is freed by host->free(memory).
 tn_status clean_text(const tn_host *host, const char *text, uint64_t size,
                      struct clean_text *out);

@@ -48,8 +48,8 @@ static bool is_left_out(const struct vocabulary *v, int32_t id, uint32_t flags)
             kind == TN_TOKEN_UNUSED); // which fills up an embedding
 }
 
-// What token `id` adds to a text; `first`: nothing is before it but tokens that are left
-// out, or, without a pipeline, a special token is.
+// Gives the bytes that token `id` adds to a text; `first`: nothing is before it but tokens
+// that are left out, or, without a pipeline, a special token is.
 static tn_text decoded(const struct vocabulary *v, int32_t id, uint32_t flags, bool first)
 {
     tn_text bytes = token_bytes(v, id);

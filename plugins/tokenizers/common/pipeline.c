@@ -297,7 +297,7 @@ static tn_status map_plain(const struct encode_call *call, uint64_t from, uint64
     return status;
 }
 
-// What is between tokens that were looked for in the text as it is.
+// Takes the text between tokens that were looked for in the text as it is.
 static tn_status take_raw(const struct cutting *c, uint64_t from, uint64_t to)
 {
     const struct encode_call *call = c->call;

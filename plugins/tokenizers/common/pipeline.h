@@ -64,8 +64,8 @@ tn_status pipeline_init(const tn_host *host, const tn_metadata_list *metadata,
                         struct vocabulary *v);
 void pipeline_finish(const tn_host *host, struct vocabulary *v);
 
-// What tokens stand for whose texts are normalized: by id, the others without data; of the
-// caller. *out_bytes: of all.
+// Gives the texts of tokens that are normalized: by id, the others without data; the
+// caller's. *out_bytes: of all.
 tn_status pipeline_texts(const tn_host *host, const struct vocabulary *v,
                          tn_text **out_texts, uint64_t *out_bytes);
 

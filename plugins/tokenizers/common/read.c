@@ -12,7 +12,7 @@ static const char *const kind_names[] = {
     [TN_METADATA_BOOL] = "bool",
 };
 
-// What a pair is, for messages: "a list of 3 of kind text".
+// Describes a pair, for messages: "a list of 3 of kind text".
 static const char *describe(const tn_metadata *pair, char text[64])
 {
     if (!pair)

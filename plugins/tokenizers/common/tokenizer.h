@@ -30,7 +30,7 @@ tn_status tokenizer_encode_mixed(const tn_host *host, const tn_tokenizer *t,
                                  const tn_text_range *plain, uint64_t num_plain,
                                  uint32_t flags, int32_t **out_ids, uint64_t *out_count);
 
-// Those of a table.
+// Slots of a tokenizer's table.
 #define TOKENIZER_SLOTS                                                                    \
     .facts = tokenizer_facts, .token = tokenizer_token, .find = tokenizer_find,            \
     .encode = tokenizer_encode, .decode = tokenizer_decode,                                \

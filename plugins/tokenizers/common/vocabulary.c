@@ -39,7 +39,7 @@ static struct text_slot *slot_of(const struct vocabulary *v, const char *text,
     return &v->slots[at];
 }
 
-// Of symbols with one text the first is found.
+// Fills the slot of a symbol. Where several have one text, the first is found.
 static void slot_fill(struct vocabulary *v, uint32_t symbol)
 {
     tn_text text = vocabulary_text(v, (int32_t)symbol);

@@ -52,7 +52,7 @@ struct vocabulary {
     struct text_slot *slots;
     uint32_t num_slots; // a power of two, at least twice num_symbols
 
-    // Of each token.
+    // Facts of each token.
     uint8_t *kind;         // TN_TOKEN_...
     bool *strips;          // white space behind it is left out
     float *score;          // NULL: none has one
@@ -68,7 +68,7 @@ struct vocabulary {
     encode_part *part;         // of the kind
 };
 
-// What a kind of tokenizer decides about a vocabulary.
+// Choices of a kind of tokenizer about a vocabulary.
 struct vocabulary_kind {
     // Writes what the text of a normal token stands for, at most `size` bytes; returns how
     // many.
@@ -87,7 +87,7 @@ tn_status vocabulary_init(const tn_host *host, const tn_metadata_list *metadata,
                           const struct vocabulary_kind *kind, struct vocabulary *out);
 void vocabulary_finish(const tn_host *host, struct vocabulary *v);
 
-// What the token of a byte is written as: "<0x0A>", without a zero byte.
+// Size of the text of a byte's token: "<0x0A>", without a zero byte.
 enum { BYTE_TEXT = 6 };
 void byte_text(int byte, char out[BYTE_TEXT]);
 
@@ -141,7 +141,7 @@ static inline tn_status ids_add(struct ids *ids, int32_t id)
     return TN_OK;
 }
 
-// What is to be encoded: a text, and the ranges of it in which no control token is found.
+// Text to encode, and the ranges of it in which no control token is found.
 struct encode_input {
     const char *text;
     uint64_t size;

@@ -167,7 +167,7 @@ static tn_status make_room(struct encoding *e, uint64_t size)
     return e->memory ? TN_OK : TN_ERR_MEMORY;
 }
 
-// Of `size` bytes, at least 1.
+// Encodes a word of `size` bytes, at least 1.
 static tn_status encode_word(struct encoding *e, const tn_tokenizer *t, const char *text,
                              uint64_t size, struct ids *out)
 {

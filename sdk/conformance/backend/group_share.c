@@ -112,7 +112,8 @@ static uint64_t used(const struct fixture *f)
                : 0;
 }
 
-// What one import writes is what the others read, those of an import's own export, too.
+// Bytes that one import writes are read by the others, those of an import's own export,
+// too.
 static void check_share_same(struct fixture *f, tn_device *other,
                              const tn_buffer_fd *memory, uint64_t size)
 {

@@ -18,7 +18,7 @@ void family_stages(struct kit *k);
 // plan.c: kernels that plan their launches (<tenon/vulkan.h>).
 void check_glsl_plan(struct fixture *f);
 void check_spirv_plan(struct fixture *f);
-// What a plan may not ask for fails the compilation, with words, and leaves nothing behind.
+// Plans that ask for too much fail the compilation, with words, and leave nothing behind.
 void check_wrong_plans(struct fixture *f);
 
 #endif // CONFORMANCE_FAMILY_FAMILY_H

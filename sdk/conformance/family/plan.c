@@ -10,7 +10,7 @@
 enum { N = 1000, GAP = 3, ADD = 11 };
 static const uint32_t table[4] = {2, 3, 5, 7};
 
-// What a plan does wrong.
+// Faults of a plan.
 enum wrong {
     NOTHING,
     MODULE,

@@ -10,7 +10,7 @@ enum { N = 1000, CHUNK = 64, MOST_STATES = 8 };
 
 static const int32_t seven = 7; // a number that the graph holds
 
-// What the kernels observe. Cleared by each check.
+// Observations of the kernels. Cleared by each check.
 static struct {
     const char *refuse; // the label of the attributes at which prepare fails
     void *states[MOST_STATES];

@@ -35,7 +35,7 @@ static const tn_vulkan_limits devices[] = {
      .max_range = UINT32_MAX},
 };
 
-// What a plan emitted, in order: numbers and bytes that equal plans have in common.
+// Launch of a plan, in order: numbers and bytes that equal plans have in common.
 struct launch_record {
     unsigned char *bytes;
     size_t size;

@@ -186,8 +186,8 @@ static bool element_is_finite(tn_complex128 x)
     return isfinite(x.re) && isfinite(x.im);
 }
 
-// Which parts of a complex number beyond the range are infinite and which NaN depends on
-// the order of its products.
+// Parts of a complex number beyond the range are infinite or NaN by the order of its
+// products.
 static bool agree(tn_complex128 got, tn_complex128 want, bool is_complex, double bound)
 {
     if (bound == INFINITY)

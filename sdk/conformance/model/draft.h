@@ -22,7 +22,7 @@ enum {
     DRAFT_WEIGHTS = 256, // the most that one model lists in all
 };
 
-// What a model has beside the least.
+// Parts of a model beside the least.
 enum draft_kind {
     DRAFT_PLAIN, // nothing
     DRAFT_MIXED, // several feed-forwards in each layer

@@ -48,7 +48,7 @@ static bool are_positive(const tn_model_facts *f)
            f->num_caches <= TN_MODEL_CACHES;
 }
 
-// What a model that was opened says is sound, whatever it was made of.
+// Expects sound answers of a model that was opened, whatever it was made of.
 static void expect_sound(struct models *m, const char *what, const tn_model_self *self,
                          const tn_model_facts *f)
 {

@@ -219,8 +219,7 @@ static bool has_strayed(const struct model_run *run, uint64_t cache, const char 
     return false;
 }
 
-// What lies behind a sequence's end is not read, and rows are written at their positions
-// alone.
+// Rows behind a sequence's end are not read, and rows are written at their positions alone.
 static void check_model_caches(struct stepper *s)
 {
     void *caches[RUN_CACHES], *before[RUN_CACHES];

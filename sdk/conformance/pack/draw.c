@@ -314,7 +314,7 @@ static bool types_are_small(const tn_type *types, uint32_t count)
     return true;
 }
 
-// Which samples are kept: those that a function accepts, or all.
+// Filter of samples: those that a function accepts, or all.
 struct sample_filter {
     bool (*accepts)(const struct sample *s, const void *context); // NULL: all
     const void *context;

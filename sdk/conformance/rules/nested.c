@@ -11,7 +11,7 @@
 
 enum { OUTER = 2, INNER = 3, MAX_ALL = 2 * MAX_IN + MAX_OUT, TRIES = 4, APART = 32 };
 
-// What is applied to a slice.
+// Function that is applied to a slice.
 enum nest_unit { VALUE, GRADIENT, TANGENT, NUM_UNITS };
 
 struct nest {

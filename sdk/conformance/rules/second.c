@@ -21,7 +21,7 @@ static const char *const form_names[NUM_FORMS] = {
     "forward over reverse", "reverse over reverse", "reverse over forward",
     "forward over forward"};
 
-// What derivatives are taken of, in a scope.
+// Graph that derivatives are taken of, in a scope.
 struct second_graph {
     tn_scope *scope;
     tn_array *in[MAX_IN], *wrt[MAX_IN], *t[MAX_IN], *u[MAX_IN];
@@ -152,7 +152,7 @@ static struct rule_slope second_difference_by(const struct rule_derivation *d,
                                    step};
 }
 
-// What roundings add to sums with many terms counts, too.
+// Roundings of sums with many terms count, too.
 static bool second_agrees(const struct rule_derivation *d, struct rule_slope got,
                           struct rule_slope want)
 {

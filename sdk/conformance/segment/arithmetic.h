@@ -28,7 +28,7 @@ tn_step *draft_affine(struct draft *d, const struct arithmetic *m, const tn_valu
 tn_step *draft_combine(struct draft *d, const struct arithmetic *m, const tn_value *x_and_y,
                        const tn_value *out, uint32_t a);
 
-// What these give for elements, as bits in memory.
+// Results of these for elements, as bits in memory.
 uint32_t affine_of(const struct arithmetic *m, uint32_t x, uint32_t a, uint32_t b);
 uint32_t combine_of(const struct arithmetic *m, uint32_t x, uint32_t y, uint32_t a);
 // affine_of, `times` times.

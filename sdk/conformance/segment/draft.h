@@ -16,7 +16,7 @@ struct program {
     uint32_t result;
 };
 
-// What a program of two inputs, a table and indices, gives: the table's element at the
+// Results of a program of two inputs, a table and indices: the table's element at the
 // index; in rows that less the sum of the row; at the row's greatest index, plus the index.
 enum take_form { TAKE_ELEMENT, TAKE_CENTRED, TAKE_AT_MOST };
 
@@ -28,7 +28,7 @@ void program_combine(struct program *p, tn_dtype dtype);
 void program_single(struct program *p, uint16_t op, uint32_t operands, tn_dtype operand,
                     tn_dtype result);
 
-// Of TAKE_AT_MOST both dtypes are TN_I32. The step's params are those of TAKE.
+// Both dtypes of TAKE_AT_MOST are TN_I32. The step's params are those of TAKE.
 void program_take(struct program *p, enum take_form form, tn_dtype table, tn_dtype indices);
 
 // A segment under construction. Its tables point into the struct: it must not be moved.

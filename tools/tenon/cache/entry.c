@@ -113,7 +113,7 @@ static bool take_texts(struct cache_entry *entry, const char *texts, uint32_t si
     return at == size;
 }
 
-// What the `size` bytes of a file with an entry's name are.
+// Judges the `size` bytes of a file with an entry's name.
 static int state_of(struct cache_entry *entry, const char *bytes, uint64_t size)
 {
     tn_cache_header header;

@@ -125,7 +125,8 @@ static int check(const struct folder *at, const char *name, void *context)
     return failed;
 }
 
-// What is there already stays: a driver's pipelines may be more than those of the archive.
+// Stores an entry. One that is there stays: a driver's pipelines may be more than those of
+// the archive.
 static int put(const struct folder *at, const char *name, void *context)
 {
     const struct unpacking *unpacking = context;

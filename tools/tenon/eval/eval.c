@@ -155,7 +155,7 @@ static int print_as_json(struct session *session, const struct gradients *g)
     return failed;
 }
 
-// What -o writes: the results, then the gradients, each with its name.
+// Arrays that -o writes: the results, then the gradients, each with its name.
 struct saved {
     tn_array **arrays;
     char **names; // owned

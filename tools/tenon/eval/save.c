@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What is traced. The outputs are counted before: a trace is asked for a number of them.
+// Trace for a file. The outputs are counted before: a trace is asked for a number of them.
 struct saving {
     struct session *session;
     save_build build;

@@ -5,7 +5,7 @@
 
 #include "lang/session.h"
 
-// What is saved, with its names in the file.
+// Results to save, with their names in the file.
 struct save_results {
     tn_array *items[512];
     char names[512][80];

@@ -29,7 +29,7 @@ static const char details[] =
     "  tenon header build/com.acme.axpby.so\n"
     "  tenon header com.acme.axpby --python -o axpby.pyi\n";
 
-// What is written, and where.
+// Request for a header: its contents and place.
 struct header_request {
     const char *output;
     bool python;

@@ -43,7 +43,7 @@ static json_t *pack(const struct sums *sums)
     return cost;
 }
 
-// Of all launches in one run.
+// Packs the times of all launches in one run.
 static json_t *pack_run(const struct sums *all, const double whole_us[2])
 {
     json_t *run = json_pack("{s:I, s:f, s:f}", "measured", all->measured, "folded_us",

@@ -84,8 +84,8 @@ static void take(void *context, const tn_planned_launch *launch)
 
 // --- measuring -------------------------------------------------------------------------
 
-// Of launches that are equal but for the places of their operands one is measured. The one
-// that is asked about has been told just before.
+// Asks for one launch of those that differ in the places of their operands alone. The
+// launch in question has been told just before.
 static uint64_t want(void *context, const tn_planned_launch *launch)
 {
     struct listening *listening = context;

@@ -4,7 +4,7 @@
 // einsum('ij->i', x) reads as in NumPy, and a list of arrays is as many arrays where any
 // number of them is taken: stack([a, b]).
 #include "ops/describe.h"
-#include "internal.h"
+#include "evaluator.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Graphs as attributes: a text "x, n -> x / 2, n + 1" whose names stand for the inputs of
 // the operator, and whose program is traced. It may use all names around it.
-#include "internal.h"
+#include "evaluator.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-// What is traced: the program behind the arrow.
+// Body to trace: the program behind the arrow.
 struct body {
     struct evaluator *e;
     const char *text;

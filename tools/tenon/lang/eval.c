@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Builds the graph: one loop over the nodes, each of which yields a value.
-#include "internal.h"
+#include "evaluator.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -88,7 +88,7 @@ static int check_names(const struct session *session)
     return 0;
 }
 
-// What stands for a value that is not given.
+// Makes a stand-in for a value that is not given.
 static tn_array *stand_in(const struct session *session, const tn_type *type,
                           const tn_shape *shape, const char *name)
 {

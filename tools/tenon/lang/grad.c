@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // grad(y, x, ...): the gradient of y, or of the sum of its elements, by each of the others.
-#include "internal.h"
+#include "evaluator.h"
 
 #include <stdlib.h>
 #include <string.h>

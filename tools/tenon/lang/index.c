@@ -2,7 +2,7 @@
 // x[1:3, ::-1, 0, ..., i]: slices and whole numbers are one base.slice and one
 // base.squeeze; an array of integers is a base.take along its axis. f(x)[1] is one output
 // of an operator with several. x.T and x.mT are one base.transpose.
-#include "internal.h"
+#include "evaluator.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static int take_bound(struct indexing *x, const struct lang_node *slice, uint32_
         return 0;
     if (!is_whole(value))
         return node_oops(x->e, node, "a slice's bounds are whole numbers");
-    // What is beyond every extent: SLICE_END stands for a bound that is left out.
+    // Bounds beyond every extent: SLICE_END stands for one that is left out.
     bool is_beyond = value->kind == LANG_UINT || value->i == SLICE_END;
     *out = is_beyond ? SLICE_END - 1 : value->i;
     x->sliced = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lists in brackets: arrays of numbers, stacks of arrays, and lists for attributes.
-#include "internal.h"
+#include "evaluator.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

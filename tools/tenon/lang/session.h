@@ -14,7 +14,7 @@ struct session {
     size_t num_inputs;
     tn_array **inputs; // as given: the program may assign their names anew
     struct lang_results results;
-    // Of "@FILE" instead of an expression; NULL: there is a tree.
+    // Graph of "@FILE" instead of an expression; NULL: there is a tree.
     const tn_graph_file *file;
     const tn_graph_signature *signature; // of the file
     // Nothing is computed: values of a signature may be left out. `warms`: kernels are

@@ -151,7 +151,7 @@ static bool holds(enum when when, const struct mixture_model *model, int64_t lay
     return false;
 }
 
-// What is between "blk.N." and ".weight", and N; false: the name is another.
+// Reads N and the part between "blk.N." and ".weight"; false: the name is another.
 static bool read_layer(const char *name, char *out_part, size_t size, int64_t *out_layer)
 {
     long long layer;

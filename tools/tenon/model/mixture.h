@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What the choice depends on beside the name.
+// Facts that the choice depends on beside the name.
 struct mixture_model {
     int64_t layers;
     int64_t sharing; // heads of queries that share one of keys and values
@@ -35,8 +35,8 @@ int64_t mixture_number(const struct mixture *mixture);
 const char *mixture_format(const struct mixture *mixture, const struct mixture_model *model,
                            const char *name);
 
-// What takes the place of a format whose blocks do not divide rows of `columns`: the format
-// itself where they do, and "f16" where no block does.
+// Replaces a format whose blocks do not divide rows of `columns`: the format itself where
+// they do, and "f16" where no block does.
 const char *mixture_fallback(const char *format, int64_t columns);
 
 #endif // TOOLS_TENON_MODEL_MIXTURE_H

@@ -26,7 +26,7 @@ int cmd_model_tokens(const struct command *self, int argc, char **argv);
 // obeyed: what is no UTF-8 is escaped.
 int model_describe(const tn_file *file, const char *path, json_t **out_model);
 
-// What "dimensions" has, in order: a key behind the architecture's name in the metadata,
+// Entry of "dimensions", in order: a key behind the architecture's name in the metadata,
 // and the name here.
 struct dimension {
     const char *key, *name;

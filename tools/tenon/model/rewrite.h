@@ -35,7 +35,7 @@ struct rewrite {
     bool is_gguf;   // what is written
     int64_t rotary; // elements of a head that are turned
 
-    // Of what is written.
+    // Metadata that is written.
     tn_metadata *pairs;
     uint64_t num_pairs;
     int64_t numbers[2]; // the values of general.file_type and general.quantization_version

@@ -193,7 +193,7 @@ static json_t *derived_json(const tn_primitive *p)
     return list;
 }
 
-// What a device may compute together with the primitive (tn_neighbour).
+// Primitives that a device may compute together with this one (tn_neighbour).
 static json_t *neighbours_json(const tn_primitive *p)
 {
     json_t *list = json_array();

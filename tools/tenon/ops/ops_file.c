@@ -326,7 +326,7 @@ static int ops_read_attributes(struct ops_reader *r, const json_t *object, tn_pr
 
 // --- rules -----------------------------------------------------------------------------
 
-// What a rule would do is code that is not here: this says that there is one.
+// Stands for a rule whose code is not here, and says that there is one.
 static void not_here(void)
 {
 }

@@ -203,7 +203,7 @@ static int take(const char *source, const struct folder *folder, char id[ID_SIZE
 
 // --- install and upgrade ---------------------------------------------------------------
 
-// What the user asked for.
+// Request of the user.
 struct request {
     const char *source;
     bool force, upgrade;

@@ -15,7 +15,7 @@ static const char details[] =
     "  tenon plugins             those that can be used, and those refused, with reasons\n"
     "  tenon plugins --all       also those shadowed by a higher version or disabled\n";
 
-// What a plugin brings, in a few words for the table.
+// Tells in a few words for the table what a plugin brings.
 static json_t *brings(const tn_plugin_info *info)
 {
     json_t *list = json_array();

@@ -8,7 +8,7 @@
 
 enum { LM_OPTIONS = 32 }; // of a command, at most
 
-// What stands on a command line. Options point into it.
+// Words of a command line. Options point into it.
 struct lm_parsed {
     struct option options[LM_OPTIONS];
     const char *texts[LM_OPTIONS];

@@ -35,7 +35,7 @@ static const char transformer_details[] =
     "  tenon train transformer book.txt\n"
     "  tenon train transformer book.txt --resume transformer.safetensors --steps 3000\n";
 
-// What all four take, and what some do.
+// Options of all four commands, and of some.
 struct train_options {
     const char *data, *save, *resume, *epochs, *steps, *batch, *seed, *lr, *test, *sample;
     bool json, classify;

@@ -14,7 +14,7 @@ struct launcher {
     char library[4096]; // what ranks open: TENON_MPI
 };
 
-// What is to be started.
+// Order to start processes.
 struct launch_order {
     int count;         // of ranks
     const char *hosts; // "a:2,b:2"; NULL: here

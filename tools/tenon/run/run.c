@@ -78,7 +78,7 @@ static int run_check_root(const struct run_given *given, const struct launcher *
 
 // --- launching ---------------------------------------------------------------------------
 
-// What ranks need to find this process and their devices.
+// Sets the variables by which ranks find this process and their devices.
 static int set_variables(const struct watcher *watcher, const struct run_given *given,
                          const struct launcher *launcher)
 {

@@ -167,7 +167,7 @@ static void say_remedies(const json_t *nodes)
             "it.\n");
 }
 
-// Of devices that tell: which of a kernel's modules runs for a step, each once.
+// Says which of a kernel's modules runs for a step, each once, on devices that tell.
 static void say_launches(const json_t *launches)
 {
     size_t i;

@@ -123,7 +123,7 @@ static bool is_software(const tn_device *device)
     return device->facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && !as_gpu;
 }
 
-// TENON_VULKAN_MATRICES lets either kind of matrix units run alone.
+// TENON_VULKAN_MATRICES lets either kind of cooperative matrices run alone.
 static uint32_t unwanted_matrices(const tn_device *device)
 {
     const uint32_t of_subgroups = TN_VULKAN_HAS_F16_MATRICES | TN_VULKAN_HAS_BF16_MATRICES,

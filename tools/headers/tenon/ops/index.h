@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-// What an index says: a part of each axis, and the shape of the result.
+// Parts of an index: one of each axis, and the shape of the result.
 typedef struct tn_index_parts {
     const tn_type *type;  // of the array
     const int64_t *value; // of the next %
@@ -27,7 +27,7 @@ typedef struct tn_index_parts {
     int32_t rank;    // of the result so far
 } tn_index_parts;
 
-// What stands behind blanks.
+// Skips blanks.
 static inline const char *tn_index_blanks(const char *at)
 {
     while (*at == ' ')

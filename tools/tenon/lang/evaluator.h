@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared by the files that evaluate the language.
-#ifndef TOOLS_TENON_LANG_INTERNAL_H
-#define TOOLS_TENON_LANG_INTERNAL_H
+#ifndef TOOLS_TENON_LANG_EVALUATOR_H
+#define TOOLS_TENON_LANG_EVALUATOR_H
 
 #include <tenon/control.h>
 #include "base/args.h"
@@ -15,7 +15,7 @@ struct lang_value {
     int64_t i;       // INT, BOOL; of UINT the bits
     double f;        // any number
     tn_array *array; // NULL: not an array (yet)
-    // Of an operator with several outputs: a range of evaluator.outputs.
+    // Outputs of an operator with several: a range of evaluator.outputs.
     uint32_t first_output, num_outputs;
 };
 
@@ -64,4 +64,4 @@ int eval_grad(struct evaluator *e, uint32_t index);
 int eval_index(struct evaluator *e, uint32_t index);
 int eval_property(struct evaluator *e, uint32_t index);
 
-#endif // TOOLS_TENON_LANG_INTERNAL_H
+#endif // TOOLS_TENON_LANG_EVALUATOR_H

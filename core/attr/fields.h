@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Access to single fields of an attribute struct, shared by the files of attr/.
-#ifndef CORE_ATTR_INTERNAL_H
-#define CORE_ATTR_INTERNAL_H
+#ifndef CORE_ATTR_FIELDS_H
+#define CORE_ATTR_FIELDS_H
 
 #include <string.h>
 #include "../base/dtype.h"
@@ -63,4 +63,4 @@ tn_status field_parse(struct intern_refs *refs, const tn_attr_field *field,
 // "an integer", "true or false", "one of 'a', 'b'". Valid until the thread's next call.
 const char *field_expects(const tn_attr_field *field);
 
-#endif // CORE_ATTR_INTERNAL_H
+#endif // CORE_ATTR_FIELDS_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attach: elementwise programs become part of the step of a kernel beside them. A program
+// Epilogues and prologues: elementwise programs become part of a kernel's step. A program
 // that reads a kernel's output element by element, before anybody else, becomes the
 // kernel's epilogue; one whose only reader is an input of a kernel becomes a prologue
 // there, or of several kernels that a device may join (may_repeat). The kernel declares the
@@ -16,7 +16,7 @@
 #include "fuse/fuse.h"
 #include "plan.h"
 
-struct attacher {
+struct epilogue_fuser {
     struct plan_work *work;
     uint32_t *epilogue; // by operation: above 0: it stands at that operation - 1 now
     bool *gone;         // by operation: part of another one now
@@ -272,7 +272,7 @@ static tn_status name(struct plan_work *work, struct plan_op *op, const struct p
 
 // Fills *out with the epilogue that operation `k` could have; its program is NULL if there
 // is none. *out_program is the operation that it was.
-static tn_status find_epilogue(struct attacher *a, uint32_t k, struct plan_fused *out,
+static tn_status find_epilogue(struct epilogue_fuser *a, uint32_t k, struct plan_fused *out,
                                uint32_t *out_program)
 {
     struct plan_work *work = a->work;
@@ -312,7 +312,7 @@ static tn_status find_epilogue(struct attacher *a, uint32_t k, struct plan_fused
 }
 
 // The fused operation takes the place of the program.
-static tn_status try_epilogue(struct attacher *a, uint32_t k)
+static tn_status try_epilogue(struct epilogue_fuser *a, uint32_t k)
 {
     struct plan_work *work = a->work;
     struct plan_fused fused;
@@ -352,7 +352,7 @@ static bool reads_updated(const struct plan_work *work, const struct plan_op *op
 }
 
 // The operation that a reader in a list is now; NULL: part of another one.
-static const struct plan_op *reader_of(const struct attacher *a, uint32_t use)
+static const struct plan_op *reader_of(const struct epilogue_fuser *a, uint32_t use)
 {
     uint32_t op = a->work->uses[use].op;
     op = a->epilogue[op] ? a->epilogue[op] - 1 : op;
@@ -360,7 +360,7 @@ static const struct plan_op *reader_of(const struct attacher *a, uint32_t use)
 }
 
 // Whether an operation reads the value's memory, other than as part of a kernel's step.
-static bool is_read(const struct attacher *a, uint32_t base)
+static bool is_read(const struct epilogue_fuser *a, uint32_t base)
 {
     bool is = false;
     for (uint32_t u = a->work->values[base].first_use; u != NONE && !is;
@@ -375,7 +375,8 @@ static bool is_read(const struct attacher *a, uint32_t base)
 // Whether all readers of the program's result may compute it anew, each for itself: kernels
 // that could take it in, of a device that may join them to one launch. It is made of one
 // array, so they read no more.
-static bool may_repeat(const struct attacher *a, const struct plan_op *p, uint32_t base)
+static bool may_repeat(const struct epilogue_fuser *a, const struct plan_op *p,
+                       uint32_t base)
 {
     const struct plan_work *work = a->work;
     bool may = work->devices[p->device]->info.flags & TN_DEVICE_GROUPS &&
@@ -393,7 +394,7 @@ static bool may_repeat(const struct attacher *a, const struct plan_op *p, uint32
 
 // The operation whose only result is input `i` of operation `k`, and goes nowhere else, or
 // to others that may compute it, too; or NONE.
-static uint32_t find_prologue(const struct attacher *a, uint32_t k, uint32_t i)
+static uint32_t find_prologue(const struct epilogue_fuser *a, uint32_t k, uint32_t i)
 {
     const struct plan_work *work = a->work;
     const struct plan_op *op = &work->ops[k];
@@ -415,7 +416,7 @@ static uint32_t find_prologue(const struct attacher *a, uint32_t k, uint32_t i)
     return value->producer;
 }
 
-static tn_status try_prologue(struct attacher *a, uint32_t k, uint32_t i)
+static tn_status try_prologue(struct epilogue_fuser *a, uint32_t k, uint32_t i)
 {
     struct plan_work *work = a->work;
     struct plan_op *op = &work->ops[k];
@@ -448,9 +449,10 @@ static tn_status try_prologue(struct attacher *a, uint32_t k, uint32_t i)
     return status == TN_OK ? name(work, op, p, &work->ops[k]) : status;
 }
 
-// --- plan_attach -----------------------------------------------------------------------
+// --- plan_epilogues
+// -----------------------------------------------------------------------
 
-static tn_status attach_all(struct attacher *a)
+static tn_status fuse_all(struct epilogue_fuser *a)
 {
     struct plan_work *work = a->work;
     tn_status status = work_list_uses(work);
@@ -469,19 +471,19 @@ static tn_status attach_all(struct attacher *a)
     return status;
 }
 
-tn_status plan_attach(struct plan_work *work)
+tn_status plan_epilogues(struct plan_work *work)
 {
     bool any = false;
     for (uint32_t i = 0; i < work->num_ops && !any; i++)
         any = may_fuse(work, &work->ops[i]);
     if (!any)
         return TN_OK;
-    struct attacher a = {.work = work};
+    struct epilogue_fuser a = {.work = work};
     a.epilogue = mem_zalloc((work->num_ops + 1) * (sizeof(*a.epilogue) + sizeof(*a.gone)));
     if (!a.epilogue)
         return TN_ERR_MEMORY;
     a.gone = (bool *)(a.epilogue + work->num_ops + 1);
-    tn_status status = attach_all(&a);
+    tn_status status = fuse_all(&a);
     mem_free(a.epilogue);
     return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Neighbours: an application and the one that makes an input of its become one primitive,
+// Pairs: a node and the one that makes an input of its become one primitive,
 // where a device has a kernel that computes both (tn_neighbour). The one that makes the
 // input is not placed before: it is when nothing came of it.
 #include <string.h>
@@ -40,49 +40,49 @@ static const struct node *maker_of(const struct nodes *nodes, const struct node 
     return is ? made : NULL;
 }
 
-static bool has_neighbours(const struct node *node)
+static bool has_pair_rules(const struct node *node)
 {
     return node->kind == NODE_PRIM && node->prim->record.num_neighbours > 0;
 }
 
-tn_status place_find_neighbours(const struct nodes *nodes, struct merging **out)
+tn_status place_find_pairs(const struct nodes *nodes, struct pairing **out)
 {
     const struct task *task = nodes->task;
     uint32_t first = 0;
     *out = NULL;
-    while (first < task->num_nodes && !has_neighbours(task->nodes[first]))
+    while (first < task->num_nodes && !has_pair_rules(task->nodes[first]))
         first++;
     if (first == task->num_nodes)
         return TN_OK;
-    struct merging *merging = mem_zalloc(task->num_nodes * sizeof(*merging));
+    struct pairing *pairing = mem_zalloc(task->num_nodes * sizeof(*pairing));
     uint32_t *readers = mem_zalloc(task->num_nodes * sizeof(*readers));
-    if (!merging || !readers) {
-        mem_free(merging);
+    if (!pairing || !readers) {
+        mem_free(pairing);
         mem_free(readers);
         return TN_ERR_MEMORY;
     }
     count_readers(nodes, readers);
     for (uint32_t i = first; i < task->num_nodes; i++) {
         const struct node *node = task->nodes[i];
-        const tn_primitive *record = has_neighbours(node) ? &node->prim->record : NULL;
+        const tn_primitive *record = has_pair_rules(node) ? &node->prim->record : NULL;
         for (uint32_t n = 0; record && n < record->num_neighbours; n++) {
             const struct node *made =
                 nodes->same_as[i] == i
                     ? maker_of(nodes, node, &record->neighbours[n], readers)
                     : NULL;
-            if (!made || merging[i].neighbour || merging[made->position].neighbour)
+            if (!made || pairing[i].neighbour || pairing[made->position].neighbour)
                 continue;
-            merging[i].neighbour = &record->neighbours[n];
-            merging[i].made = made->position;
-            merging[made->position].is_made = true;
+            pairing[i].neighbour = &record->neighbours[n];
+            pairing[i].made = made->position;
+            pairing[made->position].is_made = true;
         }
     }
     mem_free(readers);
-    *out = merging;
+    *out = pairing;
     return TN_OK;
 }
 
-// --- merging ---------------------------------------------------------------------------
+// --- pairing ---------------------------------------------------------------------------
 
 // Makes stand-ins for the node's inputs, in d->inputs from `first` on, but not for `left`.
 static tn_status stand_in(struct decomposition *d, const struct node *node, uint32_t first,
@@ -172,12 +172,12 @@ static tn_status build(const struct node *node, const struct node *made,
                       &node->outputs[0].type, &d->outputs[0]);
 }
 
-tn_status place_merged(struct plan_work *work, const struct nodes *nodes, uint32_t i,
-                       bool *out_done)
+tn_status place_pair(struct plan_work *work, const struct nodes *nodes, uint32_t i,
+                     bool *out_done)
 {
-    const struct merging *merging = &nodes->merging[i];
+    const struct pairing *pairing = &nodes->pairing[i];
     const struct node *node = nodes->task->nodes[i];
-    const struct node *made = nodes->task->nodes[merging->made];
+    const struct node *made = nodes->task->nodes[pairing->made];
     struct decomposition d;
     tn_status status =
         decomposition_open(work->runtime, node->num_inputs + made->num_inputs, 1, &d);
@@ -187,7 +187,7 @@ tn_status place_merged(struct plan_work *work, const struct nodes *nodes, uint32
         status = status == TN_OK ? kept : status;
     }
     if (status == TN_OK)
-        status = build(node, made, merging->neighbour, &d);
+        status = build(node, made, pairing->neighbour, &d);
     if (status == TN_OK && d.outputs[0])
         status = place_built(work, nodes, node, made, &d, out_done);
     return status == TN_OK && !*out_done ? place_node(work, nodes, made) : status;

@@ -382,15 +382,15 @@ static void run_graphs(size_t count, bool count_steps)
                 run_graph(&graphs[i], dtypes[k], count_steps);
 }
 
-TestSuite(attach, .init = open_backend, .fini = close_both);
+TestSuite(epilogues, .init = open_backend, .fini = close_both);
 
-Test(attach, fused_steps_give_what_their_parts_give)
+Test(epilogues, fused_steps_give_what_their_parts_give)
 {
     run_graphs(NUM_GRAPHS, true);
 }
 
 // The layers see modules that were linked, and say nothing.
-Test(attach, validation_is_silent)
+Test(epilogues, validation_is_silent)
 {
     static char said[65536];
     if (is_cpu())
@@ -412,10 +412,10 @@ Test(attach, validation_is_silent)
         cr_fatal("%s", said);
 }
 
-TestSuite(attach_threads, .fini = close_both);
+TestSuite(epilogues_threads, .fini = close_both);
 
 // More threads than processors: the blocks of workers do not overlap.
-Test(attach_threads, of_several_workers_each_has_its_own_memory)
+Test(epilogues_threads, of_several_workers_each_has_its_own_memory)
 {
     open_with_cpu("TENON_THREADS=4");
     if (!is_cpu())
@@ -424,7 +424,7 @@ Test(attach_threads, of_several_workers_each_has_its_own_memory)
 }
 
 // A GPU computes a large product and what follows it by two launches, a small one by one.
-Test(attach_threads, large_products_stay_alone_on_a_gpu)
+Test(epilogues_threads, large_products_stay_alone_on_a_gpu)
 {
     open_with_cpu("TENON_VULKAN_AS_GPU=1");
     for (int64_t n = 4; n <= 512; n *= 128) {
@@ -439,7 +439,7 @@ Test(attach_threads, large_products_stay_alone_on_a_gpu)
 
 // A GPU computes the terms of a product of few tiles in parts; the program takes their
 // sums.
-Test(attach_threads, a_program_takes_products_in_parts)
+Test(epilogues_threads, a_program_takes_products_in_parts)
 {
     enum { M = 97, K = 512, N = 160 };
     static float got[M * N];
@@ -473,7 +473,7 @@ Test(attach_threads, a_program_takes_products_in_parts)
 }
 
 // Each launch is computed again in its parts.
-Test(attach_threads, a_check_compares_fused_steps_with_their_parts)
+Test(epilogues_threads, a_check_compares_fused_steps_with_their_parts)
 {
     open_with_cpu("TENON_CHECK=1");
     run_graphs(is_cpu() ? NUM_GRAPHS : 1, false);
@@ -521,7 +521,7 @@ static void run_donated(bool same)
     tn_function_destroy(f);
 }
 
-Test(attach, a_donated_residual_becomes_the_result_and_a_factor_does_not)
+Test(epilogues, a_donated_residual_becomes_the_result_and_a_factor_does_not)
 {
     run_donated(false);
     run_donated(true);

@@ -137,7 +137,7 @@ static void open_planted(void)
          kernel_register(runtime, &(struct provider){.id = "com.acme.kernels"}, &kernel));
 }
 
-TestSuite(merge, .init = open_planted, .fini = teardown);
+TestSuite(pairs, .init = open_planted, .fini = teardown);
 
 static tn_array *halved(tn_scope *s, const tn_array *x)
 {
@@ -158,7 +158,7 @@ static void check_values(tn_scope *s, tn_array *y, float more)
         cr_assert(eq(flt, got[i], (float)i * 0.5f + 1 + more));
 }
 
-Test(merge, neighbours_are_one_step)
+Test(pairs, neighbours_are_one_step)
 {
     for (int again = 0; again < 2; again++) { // with a new plan, and that plan
         tn_scope *s = tn_scope_open(runtime);
@@ -180,7 +180,7 @@ Test(merge, neighbours_are_one_step)
 }
 
 // Of each both steps stay, and give what they do alone.
-Test(merge, what_else_is_read_stays)
+Test(pairs, what_else_is_read_stays)
 {
     static const int64_t modes[] = {DECLINES, NO_KERNEL};
     tn_scope *s = tn_scope_open(runtime);
@@ -204,7 +204,7 @@ Test(merge, what_else_is_read_stays)
 }
 
 // A plugin's own kernel for the primitive is not passed over, unless it is for both.
-Test(merge, kernels_of_others_are_kept)
+Test(pairs, kernels_of_others_are_kept)
 {
     static const tn_cpu_kernel payload = {sizeof(payload), 0, increment};
     static const char *const plugins[] = {"com.acme.others", "com.acme.kernels"};
@@ -227,7 +227,7 @@ Test(merge, kernels_of_others_are_kept)
     }
 }
 
-Test(merge, wrong_rules_are_named)
+Test(pairs, wrong_rules_are_named)
 {
     static const struct {
         int64_t mode;
@@ -260,7 +260,7 @@ Test(merge, wrong_rules_are_named)
     tn_scope_close(other);
 }
 
-Test(merge, wrong_records_are_refused)
+Test(pairs, wrong_records_are_refused)
 {
     static const tn_neighbour second = {.primitive = "a.b/1", .input = 1, .merge = merge},
                               none = {.primitive = "a.b/1"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Neighbours: on devices that join steps, kernels that read the same value first follow
-// each other, the later ones being moved up to the first as soon as all that they read is
+// Siblings: on devices that join steps, kernels that read the same value first follow each
+// other, the later ones being moved up to the first as soon as all that they read is
 // there. So what they write has memory of its own, and their device can run them as one.
 #include <string.h>
 #include "plan.h"
@@ -9,7 +9,7 @@
 // many steps read.
 #define MOST_READERS 16
 
-struct gatherer {
+struct sibling_order {
     struct plan_work *work;
     struct plan_op *sorted;
     uint32_t *next;  // by operation: the next one that reads the same value first
@@ -30,7 +30,7 @@ static uint32_t read_first(const struct plan_work *work, const struct plan_op *o
     return NONE;
 }
 
-static bool is_ready(const struct gatherer *g, const struct plan_op *op)
+static bool is_ready(const struct sibling_order *g, const struct plan_op *op)
 {
     for (uint32_t i = 0; i < op->num_inputs; i++) {
         uint32_t value = op->inputs[i].value;
@@ -41,14 +41,14 @@ static bool is_ready(const struct gatherer *g, const struct plan_op *op)
     return true;
 }
 
-static void sort_in(struct gatherer *g, uint32_t op)
+static void sort_in(struct sibling_order *g, uint32_t op)
 {
     g->sorted[g->num_sorted++] = g->work->ops[op];
     g->is_sorted[op] = true;
 }
 
-// Those that read what another one of them makes wait for a later run.
-static void take_readers(struct gatherer *g, uint32_t base)
+// Takes the readers of a value. One that reads another's output waits for a later run.
+static void take_readers(struct sibling_order *g, uint32_t base)
 {
     uint32_t device = g->sorted[g->num_sorted - 1].device, looked_at = 0, num_ready = 0;
     uint32_t ready[MOST_READERS];
@@ -65,7 +65,7 @@ static void take_readers(struct gatherer *g, uint32_t base)
         sort_in(g, ready[i]);
 }
 
-static void list_readers(struct gatherer *g)
+static void list_readers(struct sibling_order *g)
 {
     const struct plan_work *work = g->work;
     for (uint32_t i = 0; i < work->num_values; i++)
@@ -78,7 +78,7 @@ static void list_readers(struct gatherer *g)
     }
 }
 
-static void gather(struct gatherer *g)
+static void move_siblings(struct sibling_order *g)
 {
     struct plan_work *work = g->work;
     list_readers(g);
@@ -94,7 +94,7 @@ static void gather(struct gatherer *g)
     plan_renumber(work);
 }
 
-tn_status plan_gather(struct plan_work *work)
+tn_status plan_siblings(struct plan_work *work)
 {
     bool any = false;
     for (uint32_t i = 0; i < work->num_devices; i++)
@@ -102,7 +102,7 @@ tn_status plan_gather(struct plan_work *work)
     if (!any || work->num_ops < 3)
         return TN_OK;
     struct arena_mark mark = arena_mark(&work->stack);
-    struct gatherer g = {.work = work};
+    struct sibling_order g = {.work = work};
     g.sorted = arena_alloc(&work->stack, work->num_ops * sizeof(*g.sorted));
     g.next = arena_alloc(&work->stack, work->num_ops * sizeof(*g.next));
     g.first = arena_alloc(&work->stack, (work->num_values + 1) * sizeof(*g.first));
@@ -110,7 +110,7 @@ tn_status plan_gather(struct plan_work *work)
     bool made = g.sorted && g.next && g.first && g.is_sorted;
     if (made) {
         memset(g.is_sorted, 0, work->num_ops * sizeof(*g.is_sorted));
-        gather(&g);
+        move_siblings(&g);
     }
     arena_rewind(&work->stack, mark);
     return made ? TN_OK : TN_ERR_MEMORY;

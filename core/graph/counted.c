@@ -144,7 +144,7 @@ tn_array *counted_follow(tn_scope *scope, tn_array *counted, const tn_type *type
                          struct value *value)
 {
     const struct counted *c = counted_of(counted);
-    // Of the only reference nobody makes another one meanwhile: it is the caller's.
+    // The only reference is the caller's, so nobody makes another one meanwhile.
     if (atomic_load_explicit(&counted->refs, memory_order_acquire) == OWN_REFERENCE &&
         c->node.kind == NODE_DATA && c->node.num_outputs == 1)
         return counted;
