@@ -47,15 +47,16 @@ struct cpu_groupwise_kernels {
 // Floats of a prepared row: whole vectors of words, and the sums.
 static inline int64_t cpu_groupwise_padded(int64_t k)
 {
-    return (k + 127) / 128 * 128;
+    return (k + 255) / 256 * 256;
 }
 static inline int64_t cpu_groupwise_prepared(int64_t k, int64_t group)
 {
     return cpu_groupwise_padded(k) + (k / group + 15) / 16 * 16;
 }
 
-// The same with x rounded to bytes: 32 elements to multiples of their greatest magnitude /
-// 127. Sums of x, which biases multiply, are of what was given.
+// The same with x rounded to two bytes: 32 elements to multiples of their greatest
+// magnitude / 127, and what is left of each to multiples of 1 / 254 of these. Sums of x,
+// which biases multiply, are of what was given.
 struct cpu_groupwise_rounding {
     void (*prepare)(const struct cpu_groupwise *w, const float *x, float *out);
     void (*dot)(const struct cpu_groupwise *w, const struct cpu_groupwise_row *first,

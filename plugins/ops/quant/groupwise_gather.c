@@ -44,14 +44,13 @@ static tn_status gather_infer(const tn_infer *infer, tn_type *types)
     const tn_type rhs = indices_type(groupwise_given(infer, RHS) ? &in[RHS] : NULL, &in[1]);
     int64_t count = 1;
     for (int32_t i = (lhs.rank > rhs.rank ? lhs.rank : rhs.rank) - 1; i >= 0; i--) {
-        int64_t a = lhs.rank - 1 - i >= 0 ? lhs.extent[lhs.rank - 1 - i] : 1;
-        int64_t b = rhs.rank - 1 - i >= 0 ? rhs.extent[rhs.rank - 1 - i] : 1;
-        if (a != b && a != 1 && b != 1)
+        out.extent[out.rank] = tn_broadcast_extent(&lhs, &rhs, 0, i);
+        if (out.extent[out.rank] < 0)
             return host->fail(host, TN_ERR_ARGUMENT,
                               "indices have shapes %s and %s, expected such that broadcast",
                               shape_text(&lhs, text), shape_text(&rhs, other));
-        out.extent[out.rank] = a == 1 ? b : a;
-        count = count && out.extent[out.rank++];
+        count = count && out.extent[out.rank];
+        out.rank++;
     }
     for (uint32_t i = 0; i < 2 && count; i++)
         for (int32_t axis = 0; axis < in[i].rank - 2; axis++)

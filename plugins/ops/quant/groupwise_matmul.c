@@ -37,15 +37,6 @@ tn_status groupwise_product_check(const tn_infer *infer, const struct groupwise 
     return TN_OK;
 }
 
-// Extent of the result's batch axis that lies `i` axes before the last one; -1: those of x
-// and w do not broadcast.
-static int64_t batch_extent(const tn_type *x, const tn_type *w, int32_t i)
-{
-    int64_t a = x->rank - 3 - i >= 0 ? x->extent[x->rank - 3 - i] : 1;
-    int64_t b = w->rank - 3 - i >= 0 ? w->extent[w->rank - 3 - i] : 1;
-    return a == b || b == 1 ? a : a == 1 ? b : -1;
-}
-
 static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_groupwise_matmul_attrs *attrs = infer->attrs;
@@ -62,7 +53,7 @@ static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
     if (status)
         return status;
     for (int32_t i = (x->rank > w->rank ? x->rank : w->rank) - 3; i >= 0; i--) {
-        out.extent[out.rank] = batch_extent(x, w, i);
+        out.extent[out.rank] = tn_broadcast_extent(x, w, 2, i);
         if (out.extent[out.rank++] < 0)
             return host->fail(host, TN_ERR_ARGUMENT,
                               "x has shape %s and w %s, expected batch axes that broadcast",

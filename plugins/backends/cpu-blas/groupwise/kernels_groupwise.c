@@ -3,11 +3,11 @@
 // the elements of such words.
 //
 // Few rows of x are multiplied in the time of reading the words, which become f32 in
-// registers (kernels/cpu/quant/groupwise.h), or are multiplied as bytes with x rounded to
-// bytes, unless the product is to be exact. For more rows, and matrices that are not
-// transposed, some columns become f32 in the worker's scratch memory, which BLAS reads.
-// Products of neighbours of a batch that share a matrix are one. x and results of 16 bits
-// are f32 in scratch memory.
+// registers (kernels/cpu/quant/groupwise.h). Any number of rows are multiplied as bytes
+// with x rounded to bytes, unless the product is to be exact. For more rows otherwise, and
+// for matrices that are not transposed, some columns become f32 in the worker's scratch
+// memory, which BLAS reads. Products of neighbours of a batch that share a matrix are one.
+// x and results of 16 bits are f32 in scratch memory.
 #include <limits.h>
 #include <string.h>
 #include <tenon/ops/quant_attrs.h>
@@ -15,6 +15,7 @@
 #include "ops/kernels.h"
 
 #define FEW 8                 // rows of x that words are read for in registers
+#define ROUNDED 64            // rows of x that are rounded together
 #define PIECE_WORK 65536      // multiplications of a piece of a loop, at least
 #define WIDENED_BYTES 4194304 // of elements as f32, of one worker
 #define COLUMNS 16            // of a piece, at least
@@ -22,7 +23,7 @@
 // A launch. Strides are whole: arrays lie without gaps.
 struct groupwise_run {
     const struct cpu_groupwise_kernels *kernels;
-    const struct cpu_groupwise_rounding *rounding; // of few rows of x; NULL: none
+    const struct cpu_groupwise_rounding *rounding; // of rows of x; NULL: none
     const struct cpu_kernels *maps;
     const struct blas *blas;
     struct cpu_groupwise w;
@@ -115,14 +116,39 @@ static void multiply_few(void *context, int64_t begin, int64_t end, uint32_t wor
     }
 }
 
-static tn_status launch_few(struct groupwise_run *r)
+static void prepare_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    const struct groupwise_run *r = context;
     const int64_t step = cpu_groupwise_prepared(r->k, r->w.group);
-    for (int64_t t = 0; t < r->rows; t++)
+    (void)worker;
+    for (int64_t t = begin; t < end; t++)
         (r->rounding ? r->rounding->prepare : r->kernels->prepare)(&r->w, r->x + t * r->k,
                                                                    r->prepared + t * step);
+}
+
+static void launch_few(struct groupwise_run *r)
+{
+    r->call->parallel_for(r->call, r->rows, 1 + PIECE_WORK / 4 / r->k, prepare_rows, r);
     r->call->parallel_for(r->call, (r->n + COLUMNS - 1) / COLUMNS,
                           1 + PIECE_WORK / (r->rows * r->k * COLUMNS + 1), multiply_few, r);
+}
+
+// Rows of x that are prepared together.
+static int64_t prepared_rows(const struct groupwise_run *r)
+{
+    return r->rounding ? ROUNDED : FEW;
+}
+
+static tn_status launch_prepared(const struct groupwise_run *all)
+{
+    for (int64_t row = 0; row < all->rows; row += prepared_rows(all)) {
+        const int64_t left = all->rows - row;
+        struct groupwise_run r = *all;
+        r.rows = left < prepared_rows(all) ? left : prepared_rows(all);
+        r.x += row * r.k;
+        r.out += row * r.n;
+        launch_few(&r);
+    }
     return TN_OK;
 }
 
@@ -246,7 +272,8 @@ static tn_status multiply_matrix(struct groupwise_run *r, int64_t matrix)
     if (r->w.mode == TN_GROUPWISE_affine)
         r->biases = (const uint8_t *)first_element(&call->inputs[3]) +
                     at * tn_dtype_bytes(r->biases_dtype);
-    return r->is_transposed && r->rows <= FEW ? launch_few(r) : launch_many(r);
+    const bool is_prepared = r->is_transposed && (r->rounding || r->rows <= FEW);
+    return is_prepared ? launch_prepared(r) : launch_many(r);
 }
 
 // Neighbours of a batch that share a matrix, and whose matrices of x lie one behind the
@@ -305,10 +332,12 @@ static const struct cpu_groupwise_kernels *groupwise_variant(const tn_cpu_call *
                               (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0));
 }
 
-// Of all rows of x that may be one product, at most FEW are prepared.
-static uint64_t prepared_bytes(int64_t k, int64_t group)
+// Of all rows of x that may be one product.
+static uint64_t prepared_bytes(const void *attrs, const tn_layout *x, int64_t group)
 {
-    return float_bytes(FEW, cpu_groupwise_prepared(k, group));
+    const int64_t k = x->extent[x->rank - 1], rows = k > 0 ? count_elements(x) / k : 0;
+    const int64_t most = ((const tn_groupwise_matmul_attrs *)attrs)->exact ? FEW : ROUNDED;
+    return float_bytes(rows < most ? rows : most, cpu_groupwise_prepared(k, group));
 }
 
 static uint64_t worker_bytes(int64_t n, int64_t k, int64_t group, bool is_transposed)
@@ -336,7 +365,7 @@ static uint64_t product_scratch(const tn_kernel_query *query)
     const struct cpu_groupwise w = format_of(query->attrs);
     const int64_t k = x->extent[x->rank - 1], n = out->extent[out->rank - 1];
     uint64_t bytes = tn_saturated_add(other_bytes(x), other_bytes(out));
-    bytes = tn_saturated_add(bytes, prepared_bytes(k, w.group));
+    bytes = tn_saturated_add(bytes, prepared_bytes(query->attrs, x, w.group));
     return tn_saturated_add(
         bytes,
         tn_saturated_multiply(worker_bytes(n, k, w.group, is_transposed(query->attrs)),
@@ -395,7 +424,7 @@ static tn_status groupwise_product(const tn_cpu_call *call)
             &r.w, (call->cpu_features & TN_CPU_AVX512 ? CPU_HAS_AVX512 : 0) |
                       (call->cpu_features & TN_CPU_VNNI ? CPU_HAS_VNNI : 0));
     r.prepared = (float *)(void *)scratch;
-    r.scratch = scratch + prepared_bytes(r.k, r.w.group);
+    r.scratch = scratch + prepared_bytes(call->attrs, x, r.w.group);
     r.part = worker_bytes(r.n, r.k, r.w.group, r.is_transposed);
     tn_status status = multiply_batches(&r, out->rank - axes, floats, results);
     const void *done = results;

@@ -9,15 +9,6 @@ static const tn_input_info matmul_inputs[] = {
     {"b", "..., k, n; or k; of a's dtype", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 
-// Extent of the result's batch axis that lies `i` axes before the last batch axis. -1: the
-// operands' axes do not broadcast.
-static int64_t batch_extent(const tn_type *a, const tn_type *b, int32_t i)
-{
-    int64_t m = a->rank - 3 - i >= 0 ? a->extent[a->rank - 3 - i] : 1;
-    int64_t n = b->rank - 3 - i >= 0 ? b->extent[b->rank - 3 - i] : 1;
-    return m == n || n == 1 ? m : m == 1 ? n : -1;
-}
-
 static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_host *host = infer->host;
@@ -43,7 +34,7 @@ static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
     int32_t batches = (a->rank > b->rank ? a->rank : b->rank) - 2;
     tn_type out = {.dtype = a->dtype};
     for (int32_t i = batches - 1; i >= 0; i--) {
-        int64_t extent = batch_extent(a, b, i);
+        int64_t extent = tn_broadcast_extent(a, b, 2, i);
         if (extent < 0)
             return host->fail(host, TN_ERR_ARGUMENT,
                               "a has shape %s and b %s: their batch axes do not broadcast",

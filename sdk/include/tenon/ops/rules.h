@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// For authors of derivative and batching rules (vjp, jvp, vmap of <tenon/primitive.h>):
-// heads of rules, and functions that rules share. A primitive with an expression needs none
-// of them.
+// For authors of rules: the heads of those for derivatives and batches (vjp, jvp, vmap of
+// <tenon/primitive.h>), and functions that rules share. A primitive with an expression
+// needs none of them.
 //
 //   // z = x * y. A failure of `expr` is in the scope, where the core finds it.
 //   TN_VJP(multiply_vjp)
@@ -57,6 +57,17 @@
 #define TN_VMAP(name)                                                                      \
     static tn_status name(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
                           int64_t size TN_UNUSED, tn_array **outputs, int32_t *out_axes)
+
+// For `infer`: the extent to which two types broadcast in the axis that lies `i` axes
+// before their last one, the last `skipped` axes of both not counted (2: of batches of
+// matrices). -1: they do not broadcast there.
+static inline int64_t tn_broadcast_extent(const tn_type *a, const tn_type *b,
+                                          int32_t skipped, int32_t i)
+{
+    const int32_t of_a = a->rank - skipped - 1 - i, of_b = b->rank - skipped - 1 - i;
+    const int64_t m = of_a >= 0 ? a->extent[of_a] : 1, n = of_b >= 0 ? b->extent[of_b] : 1;
+    return m == n || n == 1 ? m : m == 1 ? n : -1;
+}
 
 // a + b elementwise, where NULL stands for zero: for a jvp, which sums the tangents of
 // several inputs, any of which may be NULL. NULL when both are.
