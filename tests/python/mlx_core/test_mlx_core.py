@@ -83,6 +83,14 @@ def test_a_program_runs(tmp_path):
     assert python("-m", "tenon.mlx").returncode == 2
 
 
+def test_products_of_a_program_are_exact_where_it_says_so(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import mlx.core as mx\nx = mx.sin(mx.arange(256.0)).reshape(2, 128)\nq = mx.quantize(mx.cos(mx.arange(8192.0)).reshape(64, 128))\n"
+                       "print(mx.abs(mx.quantized_matmul(x, *q) - x @ mx.dequantize(*q).T).max().item())\n")
+    done = python("-m", "tenon.mlx", "--exact", str(program))
+    assert float(done.stdout) < 1e-4, done.stderr
+
+
 def test_both_modules_are_not_mixed(tmp_path):
     (tmp_path / "mlx").mkdir()
     (tmp_path / "mlx" / "core.py").write_text("")

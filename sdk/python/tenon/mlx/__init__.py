@@ -65,10 +65,13 @@ def _check_release(version):
                           f"pip install mlx=={version}", RuntimeWarning, stacklevel=3)
 
 
-def install():
+def install(exact=False):
     """Puts Tenon's mlx.core in the place of MLX's, for the whole process. An ImportError where MLX's was imported
-    before."""
-    from . import core as made
+    before. `exact`: products with quantised weights never round x to 8 bits."""
+    from . import core as made, quantized
+
+    if exact:
+        quantized.set_exact()
 
     before = sys.modules.get("mlx.core")
     if before is made.core:

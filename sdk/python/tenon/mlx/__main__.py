@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""python -m tenon.mlx PROGRAM | -m MODULE: runs a program of MLX over Tenon."""
+"""python -m tenon.mlx [--exact] PROGRAM | -m MODULE: runs a program of MLX over Tenon."""
 
 import os
 import runpy
@@ -9,11 +9,14 @@ from . import install
 
 
 def main(arguments):
+    is_exact = arguments[:1] == ["--exact"]
+    arguments = arguments[is_exact:]
     if not arguments or arguments[0] in ("-h", "--help") or arguments[0] == "-m" and len(arguments) < 2:
-        print("usage: python -m tenon.mlx PROGRAM [ARGUMENT...]\n       python -m tenon.mlx -m MODULE [ARGUMENT...]",
+        print("usage: python -m tenon.mlx [--exact] PROGRAM [ARGUMENT...]\n       python -m tenon.mlx [--exact] -m MODULE [ARGUMENT...]\n"
+              "--exact: products with quantised weights never round x to 8 bits",
               file=sys.stderr if not arguments else sys.stdout)
         return 0 if arguments and arguments[0] != "-m" else 2
-    install()
+    install(is_exact)
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         sys.path[0:0] = [] if sys.path and sys.path[0] in ("", os.getcwd()) else [os.getcwd()]

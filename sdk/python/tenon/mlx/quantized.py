@@ -12,6 +12,14 @@ _MODES = {"affine": (4, 64, (2, 3, 4, 5, 6, 8), (32, 64, 128)), "mxfp4": (4, 32,
           "mxfp8": (8, 32, (8,), (32,)), "nvfp4": (4, 16, (4,), (16,))}
 
 
+_products = {}  # attributes of products beside those of the mode
+
+
+def set_exact():
+    """Products are of floats from now on, as MLX's; before, few rows of x may be rounded to 8 bits, where that is faster."""
+    _products.update(exact=True)
+
+
 def _format(what, mode, bits, group_size):
     """The attributes of a mode."""
     if mode not in _MODES:
@@ -82,17 +90,17 @@ def quantized_matmul(x, w, scales, biases=None, transpose=True, group_size=None,
     """x times a quantised matrix, transposed or not."""
     form = _format("quantized_matmul", mode, bits, group_size)
     _check_product("quantized_matmul", x, mode, scales, biases)
-    return quant.groupwise_matmul(x, w, scales, biases, transpose=transpose, **form)
+    return quant.groupwise_matmul(x, w, scales, biases, transpose=transpose, **form, **_products)
 
 
 def _gathered(what, x, w, scales, biases, lhs_indices, rhs_indices, transpose, form, is_sorted):
     if lhs_indices is None and rhs_indices is None:
-        return quant.groupwise_matmul(x, w, scales, biases, transpose=transpose, **form)
+        return quant.groupwise_matmul(x, w, scales, biases, transpose=transpose, **form, **_products)
     for indices in (lhs_indices, rhs_indices):
         if indices is not None and indices.dtype.kind not in "iu":
             raise ValueError(f"[{what}] Got indices with invalid dtype. Indices must be integral.")
     return quant.groupwise_gather_matmul(x, w, scales, biases, lhs_indices, rhs_indices, transpose=transpose,
-                                         sorted=is_sorted, **form)
+                                         sorted=is_sorted, **form, **_products)
 
 
 @function
