@@ -8,6 +8,7 @@
 // runs; the earliest in the graph comes first. So sorting n operations and operands takes
 // O(n log n), however often work moves from one device to another.
 #include <string.h>
+#include <tenon/run_memory.h>
 #include "../base/fail.h"
 #include "../base/shape.h"
 #include "plan.h"
@@ -30,6 +31,7 @@ struct sorter {
     uint32_t *first_user, *next_user;
     uint32_t *user;
     struct heap *ready; // by device; then for transfers, and for host operations
+    bool starts;        // what starts work beside devices is ready: it has the next turn
     uint32_t num_sorted, max_segments, num_operands;
 };
 
@@ -66,6 +68,7 @@ static tn_status add_ready(struct sorter *s, uint32_t op)
 {
     const struct plan_op *o = &s->work->ops[op];
     uint32_t devices = s->work->num_devices;
+    s->starts |= o->kind == OP_HOST && (o->prim->record.flags & TN_PRIM_STARTS);
     uint32_t which = o->kind == OP_TRANSFER ? devices
                      : o->kind == OP_HOST   ? devices + 1
                                             : o->device;
@@ -163,13 +166,16 @@ static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfe
     return TN_OK;
 }
 
-// Sorts in all operations of one heap, also those that become ready meanwhile.
+// Sorts in all operations of one heap, also those that become ready meanwhile; of a
+// device's up to one that makes what starts work ready.
 static tn_status take_ready(struct sorter *s, uint32_t which, uint32_t *out_taken)
 {
     struct heap *heap = &s->ready[which];
     tn_status status = TN_OK;
     *out_taken = 0;
-    while (heap->count > 0 && status == TN_OK) {
+    s->starts = false;
+    while (heap->count > 0 && status == TN_OK &&
+           !(s->starts && which < s->work->num_devices)) {
         uint32_t op = heap_pop(heap);
         s->sorted[s->num_sorted++] = s->work->ops[op];
         ++*out_taken;

@@ -404,17 +404,16 @@ static tn_status check_effects(const tn_primitive *p)
                         : p->role                 ? "a role"
                                                   : NULL;
     if (has_effect && other)
-        return fail(
-            TN_ERR_REFUSED,
-            "TN_PRIM_EFFECT together with %s: the effect is that of `reference` and "
-            "of kernels",
-            other);
-    if (p->effects && !has_effect)
+        return fail(TN_ERR_REFUSED,
+                    "TN_PRIM_EFFECT together with %s: the effect is that of `reference` "
+                    "and of kernels",
+                    other);
+    if ((p->effects || p->flags & TN_PRIM_STARTS) && !has_effect)
         return fail(TN_ERR_REFUSED, "effects without the flag TN_PRIM_EFFECT");
     size_t length = p->effects ? strlen(p->effects) : 1;
-    if (length < 1 || length > 63)
-        return fail(TN_ERR_REFUSED, "effects has %zu bytes, expected 1 .. 63", length);
-    return TN_OK;
+    return length >= 1 && length <= 63
+               ? TN_OK
+               : fail(TN_ERR_REFUSED, "effects has %zu bytes, expected 1 .. 63", length);
 }
 
 // A composite has no nodes: what else the record has would never be used.
@@ -444,7 +443,8 @@ static tn_status composite_check(const tn_primitive *p)
 
 static tn_status check_meaning(const tn_primitive *p)
 {
-    const uint32_t known = TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE;
+    const uint32_t known =
+        TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE | TN_PRIM_STARTS;
     if (p->flags & ~known)
         return fail(TN_ERR_REFUSED, "unknown flags 0x%x", p->flags & ~known);
     bool is_view = p->flags & TN_PRIM_VIEW, has_role = p->role && role_attribute(p->role);

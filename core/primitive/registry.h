@@ -3,6 +3,7 @@
 #ifndef CORE_PRIMITIVE_REGISTRY_H
 #define CORE_PRIMITIVE_REGISTRY_H
 
+#include <tenon/run_memory.h>
 #include <pthread.h>
 #include "../base/memory.h"
 #include "../base/lookup.h"

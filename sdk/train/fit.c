@@ -47,9 +47,11 @@ struct fit {
     tn_params *params;
     tn_loader *loader;
     const tn_fit_options *options;
+    const struct train_group *group;
     struct fit_losses losses;
     struct progress progress;
     uint64_t first, saved; // steps done before; of the last checkpoint
+    bool is_lost;          // a step of a group failed
 };
 
 static tn_status read_losses(struct fit *f, tn_scope *s, tn_array *const *arrays,
@@ -91,11 +93,15 @@ static tn_status fit_group(struct fit *f, uint64_t most)
     uint64_t first = f->params->step, count = 0;
     tn_scope *s = tn_scope_open(f->params->runtime);
     tn_status status = train_fail_scope(s);
-    while (status == TN_OK && count < most && count < GROUP && !is_stopped(f)) {
-        if (tn_loader_next(f->loader, s, batch) == TN_OK &&
-            tn_trainer_step(f->trainer, s, batch, tn_loader_arrays(f->loader),
-                            &arrays[count]) == TN_OK)
-            count++;
+    bool is_alone = f->group->size == 1; // else all stop together
+    while (status == TN_OK && count < most && count < GROUP &&
+           !(is_alone && is_stopped(f))) {
+        if (tn_loader_next(f->loader, s, batch) == TN_OK) {
+            f->is_lost = tn_trainer_step(f->trainer, s, batch, tn_loader_arrays(f->loader),
+                                         &arrays[count]) != TN_OK &&
+                         !is_alone;
+            count += tn_scope_status(s) == TN_OK;
+        }
         status = train_fail_scope(s);
     }
     tn_status losses = read_losses(f, s, arrays, count, first + 1);
@@ -103,10 +109,14 @@ static tn_status fit_group(struct fit *f, uint64_t most)
     return status ? status : losses;
 }
 
-// The checkpoint and the picture of the steps so far.
+// The checkpoint and the picture of the steps so far, which one member of a group writes.
 static tn_status write_files(struct fit *f)
 {
     const tn_fit_options *o = f->options;
+    if (f->group->rank > 0) {
+        f->saved = f->params->step;
+        return TN_OK;
+    }
     tn_status status = o->save ? tn_params_save(f->params, o->save) : TN_OK;
     if (status == TN_OK && o->plot)
         status = tn_plot_svg(o->plot, "loss", f->losses.values, f->losses.count);
@@ -126,10 +136,24 @@ static tn_status report_steps(struct fit *f, bool *out_ends)
         return status;
     if (o->report)
         *out_ends = o->report(f->params->step, mean, o->user) != 0;
-    else if (!o->progress)
+    else if (!o->progress && f->group->rank == 0)
         fprintf(stderr, "step %" PRIu64 " of %" PRIu64 ": loss %.4f\n", f->params->step,
                 o->steps, mean);
     return TN_OK;
+}
+
+// A member of the group has failed, and the parameters are those of the step before: each
+// that is left writes them, to one path or its own machine's, whole.
+static tn_status save_what_is_left(struct fit *f, tn_status status)
+{
+    const tn_fit_options *o = f->options;
+    char reason[1024];
+    snprintf(reason, sizeof(reason), "%s", tn_train_error());
+    if (!o->save || f->params->step == f->first)
+        return status;
+    if (f->params->step > f->saved && tn_params_save(f->params, o->save) != TN_OK)
+        return train_fail(status, "%s; %s", reason, tn_train_error());
+    return train_fail(status, "%s; %s has step %" PRIu64, reason, o->save, f->params->step);
 }
 
 static tn_status run_fit(struct fit *f)
@@ -138,7 +162,12 @@ static tn_status run_fit(struct fit *f)
     uint64_t every = o->every ? o->every : 100;
     bool ends = false;
     tn_status status = TN_OK;
-    while (status == TN_OK && !ends && f->params->step < o->steps && !is_stopped(f)) {
+    while (status == TN_OK && f->params->step < o->steps) {
+        ends |= is_stopped(f);
+        status = group_any(f->group, f->params->runtime, &ends);
+        f->is_lost = status != TN_OK;
+        if (status != TN_OK || ends)
+            break;
         uint64_t left = o->steps - f->params->step, until = every - f->params->step % every;
         status = fit_group(f, until < left ? until : left);
         if (status == TN_OK && f->params->step > f->saved &&
@@ -146,6 +175,8 @@ static tn_status run_fit(struct fit *f)
             status = report_steps(f, &ends);
     }
     progress_clear(&f->progress);
+    if (f->is_lost)
+        return save_what_is_left(f, status);
     if (status == TN_OK && f->params->step > f->saved) // stopped between two reports
         status = write_files(f);
     return status;
@@ -161,11 +192,12 @@ tn_status tn_fit(tn_trainer *trainer, tn_loader *loader, const tn_fit_options *o
     struct fit f = {.trainer = trainer,
                     .params = trainer_params(trainer),
                     .loader = loader,
-                    .options = options};
+                    .options = options,
+                    .group = trainer_group(trainer)};
     f.first = f.saved = f.params->step;
     f.progress.rows = loader_batch(loader);
     f.progress.epoch = tn_loader_batches(loader);
-    if (options->progress && f.first < options->steps)
+    if (options->progress && f.first < options->steps && f.group->rank == 0)
         progress_begin(&f.progress, options->progress == 1 ? stdout : stderr, f.first,
                        options->steps);
     tn_loader_seek(loader, f.params->step);

@@ -87,6 +87,30 @@ struct train_note_list {
 void list_notes(const struct tn_params *params, struct train_note_list *list);
 tn_status read_notes(struct tn_params *params, const tn_file *file, const char *path);
 
+// --- groups of processes (group.c) ------------------------------------------------------
+
+struct train_group {
+    char name[64];
+    int32_t rank, size; // size 1: this process alone
+};
+
+// The group of a name; NULL: this process alone.
+tn_status group_find(tn_runtime *runtime, const char *name, struct train_group *out);
+
+// Builds the means over the members of `count` arrays, in place (buckets.c).
+tn_status group_average(const struct train_group *group, tn_scope *scope, tn_array **arrays,
+                        uint64_t count);
+
+// Whether one of the members says `mine`: the same answer on all.
+tn_status group_any(const struct train_group *group, tn_runtime *runtime, bool *mine);
+
+// --- options ----------------------------------------------------------------------------
+
+// Copies a struct of options, of which a caller may know fewer members: `given_size` bytes,
+// or, for 0, `first`, those of ABI 1.0. The others are 0.
+void train_read_options(void *out, uint64_t size, const void *given, uint32_t given_size,
+                        uint64_t first);
+
 // --- tables (table.c) -------------------------------------------------------------------
 
 // Fails unless there are tables, each of as many rows as the first.
@@ -105,7 +129,8 @@ bool layer_fits(tn_net *net, const char *layer, const char *name, const tn_array
 // The extent of the last axis: its channels.
 int64_t layer_width(const tn_array *x);
 
-// The set that a trainer changes (trainer.c).
+// The set that a trainer changes, and the group that it is trained in (trainer.c).
 tn_params *trainer_params(const tn_trainer *trainer);
+const struct train_group *trainer_group(const tn_trainer *trainer);
 
 #endif // TRAIN_INTERNAL_H

@@ -21,7 +21,9 @@ struct tn_loader {
     const tn_table *tables; // borrowed
     uint64_t num_tables, num_arrays, row_bytes[MOST_ARRAYS];
     tn_loader_options options;
-    int64_t rows;     // that are drawn from
+    int64_t rows;  // that are drawn from
+    int64_t share; // rows of a batch that are given: its part, from `first_row` on
+    int64_t first_row;
     uint64_t batches; // of an epoch
     int64_t *order;   // the thread's, of `order_epoch` - 1
     uint64_t order_epoch;
@@ -73,8 +75,8 @@ static void gather_row(const struct tn_loader *l, struct loader_slot *slot, int6
 static void fill_slot(struct tn_loader *l, struct loader_slot *slot, uint64_t number)
 {
     shuffle_rows(l, number / l->batches);
-    int64_t first = (int64_t)(number % l->batches) * l->options.batch;
-    for (int64_t i = 0; i < l->options.batch; i++)
+    int64_t first = (int64_t)(number % l->batches) * l->options.batch + l->first_row;
+    for (int64_t i = 0; i < l->share; i++)
         gather_row(l, slot, l->order[first + i], i);
 }
 
@@ -128,6 +130,21 @@ static tn_status check_tables(const tn_table *tables, uint64_t count,
     return TN_OK;
 }
 
+// Of `parts` processes.
+static tn_status check_part(const tn_loader_options *o)
+{
+    if (o->parts == 0 && o->part == 0)
+        return TN_OK;
+    if (o->parts < 1 || o->part < 0 || o->part >= o->parts)
+        return train_fail(TN_ERR_ARGUMENT, "tn_loader_create: part %d of %d", o->part,
+                          o->parts);
+    return o->batch % o->parts == 0
+               ? TN_OK
+               : train_fail(TN_ERR_ARGUMENT,
+                            "a batch of %lld rows for %d processes, expected a multiple",
+                            (long long)o->batch, o->parts);
+}
+
 static tn_status make_slots(struct tn_loader *l)
 {
     l->num_arrays = l->options.window ? 2 : l->num_tables;
@@ -140,7 +157,7 @@ static tn_status make_slots(struct tn_loader *l)
                                                   (uint64_t)tn_dtype_bytes(table->dtype);
         for (int k = 0; k < SLOTS; k++) {
             l->slots[k].data[i] =
-                malloc((size_t)(l->row_bytes[i] * (uint64_t)l->options.batch) + 1);
+                malloc((size_t)(l->row_bytes[i] * (uint64_t)l->share) + 1);
             if (!l->slots[k].data[i])
                 return train_fail_memory();
         }
@@ -152,7 +169,13 @@ static tn_status make_slots(struct tn_loader *l)
 tn_status tn_loader_create(const tn_table *tables, uint64_t num_tables,
                            const tn_loader_options *options, tn_loader **out_loader)
 {
-    tn_status status = check_tables(tables, num_tables, options);
+    tn_loader_options o = {0};
+    if (options)
+        train_read_options(&o, sizeof(o), options, options->struct_size,
+                           offsetof(tn_loader_options, part));
+    tn_status status = check_tables(tables, num_tables, options ? &o : NULL);
+    if (status == TN_OK)
+        status = check_part(&o);
     if (status != TN_OK)
         return status;
     struct tn_loader *l = calloc(1, sizeof(*l));
@@ -160,9 +183,11 @@ tn_status tn_loader_create(const tn_table *tables, uint64_t num_tables,
         return train_fail_memory();
     l->tables = tables;
     l->num_tables = num_tables;
-    l->options = *options;
-    l->rows = tables[0].shape.extent[0] - options->window;
-    l->batches = (uint64_t)(l->rows / options->batch);
+    l->options = o;
+    l->share = o.parts ? o.batch / o.parts : o.batch;
+    l->first_row = o.part * l->share;
+    l->rows = tables[0].shape.extent[0] - o.window;
+    l->batches = (uint64_t)(l->rows / o.batch);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
     status = make_slots(l);
@@ -232,9 +257,9 @@ static tn_array *as_array(const struct tn_loader *l, tn_scope *scope,
 {
     const tn_table *table = &l->tables[l->options.window ? 0 : i];
     tn_shape shape = table->shape;
-    shape.extent[0] = l->options.batch;
+    shape.extent[0] = l->share;
     if (l->options.window)
-        shape = (tn_shape){.rank = 2, .extent = {l->options.batch, l->options.window}};
+        shape = (tn_shape){.rank = 2, .extent = {l->share, l->options.window}};
     return tn_from_data(scope, l->options.window ? TN_I32 : table->dtype, &shape,
                         slot->data[i]);
 }

@@ -3,6 +3,9 @@
 //
 // Inputs of the function: the batch, the step's number, a key, the parameters, then the
 // states, which are carried to the outputs behind the loss.
+//
+// In a group of processes a step is two functions: loss and means of gradients, then the
+// optimiser. When a member fails, the first one does, which writes over no parameter.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,8 +81,10 @@ struct tn_trainer {
     tn_attr attrs[MOST_ATTRS];
     char names[MOST_ATTRS][32];
     uint64_t num_attrs, num_batch;
-    tn_function *function;
-    tn_array **arrays; // room for inputs, then outputs
+    struct train_group group;
+    tn_function *function; // in a group: without the optimiser
+    tn_function *update;   // in a group: the optimiser
+    tn_array **arrays;     // room for inputs, then outputs
     uint64_t num_inputs, num_carried;
 };
 
@@ -89,7 +94,11 @@ tn_status tn_trainer_create(tn_params *params, tn_loss_body loss, void *user,
                             const tn_trainer_options *options, tn_trainer **out_trainer)
 {
     static const tn_trainer_options none = {0};
-    const tn_trainer_options *o = options ? options : &none;
+    tn_trainer_options given;
+    const tn_trainer_options *o = &given;
+    train_read_options(&given, sizeof(given), options ? options : &none,
+                       options ? options->struct_size : 0,
+                       offsetof(tn_trainer_options, group));
     if (!params || !loss || !out_trainer)
         return train_fail(TN_ERR_ARGUMENT, "tn_trainer_create: an argument is NULL");
     const struct optim_step *optimiser =
@@ -101,10 +110,15 @@ tn_status tn_trainer_create(tn_params *params, tn_loss_body loss, void *user,
                           "tn_trainer_create: lr is %g, clip %g, with %llu attributes; "
                           "expected numbers of at least 0, and at most %d attributes",
                           o->lr, o->clip, (unsigned long long)o->attrs.count, MOST_ATTRS);
+    struct train_group group;
+    tn_status status = group_find(params->runtime, o->group, &group);
+    if (status != TN_OK)
+        return status;
     struct tn_trainer *t = calloc(1, sizeof(*t));
     if (!t)
         return train_fail_memory();
     *t = (struct tn_trainer){.params = params,
+                             .group = group,
                              .loss = loss,
                              .user = user,
                              .optimiser = optimiser,
@@ -126,6 +140,7 @@ void tn_trainer_destroy(tn_trainer *trainer)
     if (!trainer)
         return;
     tn_function_destroy(trainer->function);
+    tn_function_destroy(trainer->update);
     free(trainer->arrays);
     free(trainer);
 }
@@ -133,6 +148,21 @@ void tn_trainer_destroy(tn_trainer *trainer)
 tn_params *trainer_params(const tn_trainer *trainer)
 {
     return trainer->params;
+}
+
+const struct train_group *trainer_group(const tn_trainer *trainer)
+{
+    return &trainer->group;
+}
+
+int32_t tn_trainer_rank(const tn_trainer *trainer)
+{
+    return trainer->group.rank;
+}
+
+int32_t tn_trainer_size(const tn_trainer *trainer)
+{
+    return trainer->group.size;
 }
 
 // --- the body ---------------------------------------------------------------------------
@@ -210,40 +240,98 @@ static tn_status loss_and_gradients(struct tn_trainer *t, tn_scope *s,
     return tn_vjp(s, out_loss, NULL, 1, wrt, count, gradients);
 }
 
+// The carried arrays behind the step: those of `gradients`, which are of trained parameters
+// alone, by the optimiser, and states of layers as `places` have them.
+static tn_status build_update(const struct tn_trainer *t, tn_scope *s, tn_array *step,
+                              tn_array *const *carried, tn_array *const *places,
+                              tn_array *const *gradients, tn_array **out)
+{
+    const struct tn_params *params = t->params;
+    struct step_update u = {.step = step};
+    uint64_t trained = 0;
+    tn_status status = tn_scope_status(s);
+    for (uint64_t i = 0; i < params->count; i++)
+        trained += !params->items[i].is_state;
+    if (t->schedule)
+        u.lr = t->schedule(s, tn_expr(s, "step -> step - 1", TN_IN(step), TN_NO_ATTRS),
+                           t->user);
+    u.factor = clip_factor(t, s, gradients, trained);
+    for (uint64_t i = 0, at = 0, k = 0; i < params->count && status == TN_OK;
+         at += 1 + states_of(t, i), i++) {
+        if (params->items[i].is_state) // what the layer set, or as it was
+            out[at] = places[i];
+        else
+            status = apply_optimiser(t, s, &u, carried + at, gradients[k++], out + at);
+    }
+    return status ? status : tn_scope_status(s);
+}
+
 static tn_status trainer_body(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
                               tn_array **outputs, uint64_t num_outputs, void *user)
 {
     struct tn_trainer *t = user;
-    struct tn_params *params = t->params;
     tn_array *const *carried = inputs + t->num_batch + BEHIND_BATCH;
-    uint64_t count = params->count, trained = 0;
+    uint64_t count = t->params->count;
     tn_array **room = calloc((size_t)(3 * count + 1), sizeof(tn_array *));
     (void)num_inputs, (void)num_outputs;
     if (!room)
         return tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
     tn_array **places = room, **gradients = room + count;
-    for (uint64_t i = 0, at = 0; i < count; at += 1 + states_of(t, i), i++) {
+    for (uint64_t i = 0, at = 0; i < count; at += 1 + states_of(t, i), i++)
         places[i] = carried[at];
-        trained += !params->items[i].is_state;
-    }
-    struct step_update u = {.step = inputs[t->num_batch]};
     tn_status status =
         loss_and_gradients(t, s, inputs, places, room + 2 * count, gradients, &outputs[0]);
-    if (status == TN_OK && t->schedule)
-        u.lr = t->schedule(s, tn_expr(s, "step -> step - 1", TN_IN(u.step), TN_NO_ATTRS),
-                           t->user);
     if (status == TN_OK)
-        u.factor = clip_factor(t, s, gradients, trained);
-    for (uint64_t i = 0, at = 0, k = 0; i < count && status == TN_OK;
-         at += 1 + states_of(t, i), i++) {
-        if (params->items[i].is_state) // what the layer set, or as it was
-            outputs[1 + at] = places[i];
-        else
-            status =
-                apply_optimiser(t, s, &u, carried + at, gradients[k++], outputs + 1 + at);
-    }
+        status = build_update(t, s, inputs[t->num_batch], carried, places, gradients,
+                              outputs + 1);
     free(room);
-    return status ? status : tn_scope_status(s);
+    return status;
+}
+
+// --- the bodies in a group ---------------------------------------------------------------
+
+// Inputs: the batch, the step's number, a key, the parameters and states of layers.
+// Outputs: the means of the loss and of what belongs to each parameter, its gradient, or of
+// a state its value behind the step.
+static tn_status gradients_body(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
+                                tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    struct tn_trainer *t = user;
+    uint64_t count = t->params->count;
+    tn_array **room = calloc((size_t)(3 * count + 1), sizeof(tn_array *));
+    (void)num_inputs;
+    if (!room)
+        return tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
+    tn_array **places = room, **gradients = room + count;
+    memcpy(places, inputs + t->num_batch + BEHIND_BATCH, count * sizeof(tn_array *));
+    tn_status status =
+        loss_and_gradients(t, s, inputs, places, room + 2 * count, gradients, &outputs[0]);
+    for (uint64_t i = 0, k = 0; i < count && status == TN_OK; i++)
+        outputs[1 + i] = t->params->items[i].is_state ? places[i] : gradients[k++];
+    if (status == TN_OK)
+        status = group_average(&t->group, s, outputs, num_outputs);
+    free(room);
+    return status;
+}
+
+// Inputs: the step's number, what gradients_body gives behind the loss, then what is
+// carried. Outputs: that.
+static tn_status update_body(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
+                             tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    struct tn_trainer *t = user;
+    uint64_t count = t->params->count, trained = 0;
+    tn_array **gradients = calloc((size_t)count + 1, sizeof(tn_array *));
+    (void)num_inputs, (void)num_outputs;
+    if (!gradients)
+        return tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
+    for (uint64_t i = 0; i < count; i++)
+        if (!t->params->items[i].is_state)
+            gradients[trained++] = inputs[1 + i];
+    tn_status status =
+        build_update(t, s, inputs[0], inputs + 1 + count, inputs + 1, gradients, outputs);
+    free(gradients);
+    return status;
 }
 
 // --- before the first step --------------------------------------------------------------
@@ -313,30 +401,46 @@ static tn_status make_states(struct tn_trainer *t, tn_scope *s, struct train_par
     return tn_scope_status(s);
 }
 
-static tn_status trace_step(struct tn_trainer *t, tn_scope *s)
+// A function of which inputs from `first` on are carried to the outputs from `to` on, and
+// those from `given` on to `first` are given away.
+static tn_status create_function(struct tn_trainer *t, tn_scope *s, tn_function_body body,
+                                 uint64_t given, uint64_t first, uint64_t to,
+                                 tn_function **out)
 {
-    uint64_t first = t->num_batch + BEHIND_BATCH;
-    t->num_carried = 0;
-    for (uint64_t i = 0; i < t->params->count; i++)
-        t->num_carried += 1 + states_of(t, i);
-    t->num_inputs = first + t->num_carried;
-    uint32_t *donated = calloc((size_t)(2 * t->num_carried), sizeof(*donated));
-    t->arrays = calloc((size_t)(t->num_inputs + 1 + t->num_carried), sizeof(tn_array *));
-    tn_status status =
-        donated && t->arrays ? TN_OK : tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
-    for (uint64_t i = 0; status == TN_OK && i < t->num_carried; i++) {
-        donated[i] = (uint32_t)(first + i);
-        donated[t->num_carried + i] = (uint32_t)(1 + i);
+    uint64_t count = first + t->num_carried - given;
+    uint32_t *donated = calloc((size_t)(2 * count + 1), sizeof(*donated));
+    if (!donated)
+        return tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t input = given + i;
+        donated[i] = (uint32_t)input;
+        donated[count + i] = input < first ? UINT32_MAX : (uint32_t)(to + input - first);
     }
     const tn_function_options options = {.struct_size = sizeof(options),
                                          .donated = donated,
-                                         .num_donated = t->num_carried,
-                                         .carried_to = donated + t->num_carried};
-    if (status == TN_OK &&
-        tn_function_create(t->params->runtime, trainer_body, t, &options, &t->function))
-        status = tn_scope_fail(s, TN_ERR_ARGUMENT, "%s", tn_last_error());
+                                         .num_donated = count,
+                                         .carried_to = donated + count};
+    tn_status status = tn_function_create(t->params->runtime, body, t, &options, out);
     free(donated);
-    return status;
+    return status ? tn_scope_fail(s, TN_ERR_ARGUMENT, "%s", tn_last_error()) : TN_OK;
+}
+
+static tn_status trace_step(struct tn_trainer *t, tn_scope *s)
+{
+    uint64_t count = t->params->count, first = t->num_batch + BEHIND_BATCH;
+    t->num_carried = 0;
+    for (uint64_t i = 0; i < count; i++)
+        t->num_carried += 1 + states_of(t, i);
+    t->num_inputs = first + t->num_carried;
+    uint64_t room = t->num_batch + 2 * (t->num_carried + count) + 4;
+    t->arrays = calloc((size_t)room, sizeof(tn_array *));
+    if (!t->arrays)
+        return tn_scope_fail(s, TN_ERR_MEMORY, "out of memory");
+    if (t->group.size == 1)
+        return create_function(t, s, trainer_body, first, first, 1, &t->function);
+    if (tn_function_create(t->params->runtime, gradients_body, t, NULL, &t->function))
+        return tn_scope_fail(s, TN_ERR_ARGUMENT, "%s", tn_last_error());
+    return create_function(t, s, update_body, 1, 1 + count, 0, &t->update);
 }
 
 static tn_status prepare_trainer(struct tn_trainer *t, tn_scope *s, tn_array *const *batch,
@@ -364,6 +468,63 @@ static tn_status prepare_trainer(struct tn_trainer *t, tn_scope *s, tn_array *co
 
 // --- the step ---------------------------------------------------------------------------
 
+// Writes what is carried behind each other.
+static void list_carried(const struct tn_trainer *t, tn_array **out)
+{
+    for (uint64_t i = 0; i < t->params->count; i++) {
+        *out++ = t->params->items[i].value;
+        for (uint64_t k = 0; k < states_of(t, i); k++)
+            *out++ = t->params->items[i].state[k];
+    }
+}
+
+static void take_carried(struct tn_trainer *t, tn_array *const *arrays)
+{
+    for (uint64_t i = 0; i < t->params->count; i++) {
+        t->params->items[i].value = *arrays++;
+        for (uint64_t k = 0; k < states_of(t, i); k++)
+            t->params->items[i].state[k] = *arrays++;
+    }
+}
+
+// In a group: `in` has the batch, the step's number and a key.
+static tn_status step_in_group(struct tn_trainer *t, tn_scope *s, tn_array **in,
+                               tn_array **out_loss)
+{
+    uint64_t count = t->params->count, first = t->num_batch + BEHIND_BATCH;
+    tn_array *step = in[t->num_batch];
+    tn_array **means = in + first + count, **update = means;
+    tn_array **out = update + 1 + count + t->num_carried;
+    for (uint64_t i = 0; i < count; i++)
+        in[first + i] = t->params->items[i].value;
+    tn_status status =
+        tn_function_call(t->function, s, in, first + count, means, 1 + count);
+    if (status != TN_OK)
+        return status;
+    *out_loss = means[0];
+    update[0] = step; // in front of the gradients
+    list_carried(t, update + 1 + count);
+    status = tn_function_call(t->update, s, update, 1 + count + t->num_carried, out,
+                              t->num_carried);
+    if (status == TN_OK)
+        take_carried(t, out);
+    return status;
+}
+
+static tn_status step_alone(struct tn_trainer *t, tn_scope *s, tn_array **in,
+                            tn_array **out_loss)
+{
+    tn_array **out = in + t->num_inputs;
+    list_carried(t, in + t->num_batch + BEHIND_BATCH);
+    tn_status status =
+        tn_function_call(t->function, s, in, t->num_inputs, out, 1 + t->num_carried);
+    if (status != TN_OK)
+        return status;
+    take_carried(t, out + 1);
+    *out_loss = out[0];
+    return TN_OK;
+}
+
 tn_status tn_trainer_step(tn_trainer *t, tn_scope *s, tn_array *const *batch,
                           uint64_t num_batch, tn_array **out_loss)
 {
@@ -374,27 +535,17 @@ tn_status tn_trainer_step(tn_trainer *t, tn_scope *s, tn_array *const *batch,
     if (status != TN_OK)
         return status;
     const float step = (float)(params->step + 1);
-    uint64_t bits = train_random(params->seed, 1, params->step);
+    // Members draw other numbers.
+    uint64_t stream = 1 + ((uint64_t)t->group.rank << 8);
+    uint64_t bits = train_random(params->seed, stream, params->step);
     const uint32_t key[2] = {(uint32_t)(bits >> 32), (uint32_t)bits};
-    tn_array **in = t->arrays, **out = t->arrays + t->num_inputs;
+    tn_array **in = t->arrays;
     memcpy(in, batch, (size_t)num_batch * sizeof(*in));
     in[num_batch] = tn_from_data(s, TN_F32, TN_SCALAR, &step);
     in[num_batch + 1] = tn_from_data(s, TN_U32, TN_SHAPE(2), key);
-    for (uint64_t i = 0, at = num_batch + BEHIND_BATCH; i < params->count; i++) {
-        in[at++] = params->items[i].value;
-        for (uint64_t k = 0; k < states_of(t, i); k++)
-            in[at++] = params->items[i].state[k];
-    }
-    status = tn_function_call(t->function, s, in, t->num_inputs, out, 1 + t->num_carried);
-    if (status != TN_OK)
-        return status;
-    for (uint64_t i = 0, at = 1; i < params->count; i++) {
-        uint64_t states = states_of(t, i);
-        params->items[i].value = out[at++];
-        for (uint64_t k = 0; k < states; k++)
-            params->items[i].state[k] = out[at++];
-    }
-    params->step++;
-    *out_loss = out[0];
-    return TN_OK;
+    status = t->group.size > 1 ? step_in_group(t, s, in, out_loss)
+                               : step_alone(t, s, in, out_loss);
+    if (status == TN_OK)
+        params->step++;
+    return status;
 }

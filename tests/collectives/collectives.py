@@ -5,6 +5,7 @@
     collectives.py TENON MEMBER [LAUNCHER...]    without launchers: those of Debian's packages
 """
 
+import json
 import os
 import pathlib
 import re
@@ -12,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -99,6 +101,51 @@ def training_over_ranks_has_the_losses_of_one_process(launcher):
     alone, together = losses
     assert len(alone) == 20 and alone[-1] < 0.7 * alone[0], alone
     assert all(abs(a - b) <= 1e-6 * a for a, b in zip(alone, together)), losses
+
+
+# --- `tenon train` -----------------------------------------------------------------------
+
+def training(folder, ranks, steps, *options, before=()):
+    """`tenon train transformer` of several processes; `before`: words in front of it."""
+    text = pathlib.Path(folder, "text")
+    text.write_text(pathlib.Path(__file__).read_text()[:4000])
+    return started(LAUNCHERS[0], ranks, *before, TENON, "train", "transformer", str(text), "--steps", str(steps), "--batch", "4", "--json",
+                   "--save", f"{folder}/saved.safetensors", *options)
+
+
+def trained(folder, ranks, steps, *options):
+    """Its status, what it tells of its start and its steps, and stderr."""
+    got, out, err = ended(training(folder, ranks, steps, *options))
+    return got, [event for event in map(json.loads, out.splitlines()) if event["event"] in ("start", "step")], err
+
+
+def training_by_the_command_is_that_of_one_process():
+    if not LAUNCHERS:
+        return "no MPI is installed"
+    with tempfile.TemporaryDirectory() as folder:
+        (status, alone, err), (other, together, more) = (trained(folder, ranks, 4) for ranks in (1, 2))
+        assert status == other == 0 and alone[0] == together[0] and len(alone) == len(together) == 5, err + more
+        assert all(abs(a["loss"] - b["loss"]) <= 1e-6 * a["loss"] for a, b in zip(alone[1:], together[1:])), (alone, together)
+        got, _, err = trained(folder, 3, 4)
+        assert got != 0 and "a batch of 4 rows for 3 processes, expected a multiple" in err, err
+    return None
+
+
+def who_is_lost_leaves_a_checkpoint_of_the_last_step():
+    if not LAUNCHERS:
+        return "no MPI is installed"
+    with tempfile.TemporaryDirectory() as folder:
+        note = f'case $TENON_RUN in rank=1*) echo $$ >{folder}/pid; esac; exec "$@"'
+        process = training(folder, 2, 1000000, before=("sh", "-c", note, "sh"))
+        while '"step"' not in process.stdout.readline():
+            assert process.poll() is None, process.stderr.read()
+        os.kill(int(pathlib.Path(folder, "pid").read_text()), signal.SIGKILL)
+        got, _, err = ended(process)
+        found = re.search(r"rank 1 was ended by signal 9 \(Killed\).*; .*saved.safetensors has step (\d+)", err)
+        assert got == 137 and found and int(found[1]) > 0, err
+        got, steps, err = trained(folder, 1, int(found[1]) + 1, "--resume", f"{folder}/saved.safetensors")
+        assert got == 0 and steps[0]["first"] == int(found[1]) and len(steps) == 2, (steps, err)
+    return None
 
 
 # --- members that disagree ---------------------------------------------------------------
@@ -231,6 +278,7 @@ def what_cannot_be_started_is_told():
 
 
 run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told,
-     groups_in_python_do_what_they_must, training_over_ranks_has_the_losses_of_one_process, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
+     groups_in_python_do_what_they_must, training_over_ranks_has_the_losses_of_one_process,
+     training_by_the_command_is_that_of_one_process, who_is_lost_leaves_a_checkpoint_of_the_last_step, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
      who_is_stopped_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
      what_cannot_be_started_is_told])

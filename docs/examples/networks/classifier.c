@@ -111,9 +111,9 @@ int classifier_run(const struct network *network, scores_body scores, struct ask
         failed = read_data(&c);
     if (!failed && !options->classify)
         failed = training_run(&c.training, c.train, 2, 0);
-    if (!failed && !options->classify)
+    if (!failed && !options->classify && !c.training.is_quiet)
         failed = training_reload(&c.training);
-    if (!failed)
+    if (!failed && !c.training.is_quiet)
         failed = test_network(&c);
     training_close(&c.training);
     for (int i = 0; i < 2; i++) {

@@ -62,6 +62,8 @@ struct course {
     int (*report)(struct course *t, uint64_t step, double loss, double seconds);
     double marked, seconds; // when the last report ended; of steps, without reports
     int failed;             // of a report
+    // One of several processes of `tenon run` that trains, and neither tells nor tests.
+    bool is_quiet;
 };
 
 // resume.c. Opens the runtime and the parameters, from the checkpoint of --resume where

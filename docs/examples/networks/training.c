@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 static volatile int32_t stop;
@@ -29,10 +30,12 @@ static uint64_t batches_of(const struct course *t)
 static void tell_step(uint64_t step, double loss, void *user)
 {
     const struct course *t = user;
-    if (t->options->json)
-        printf("{\"event\": \"step\", \"step\": %" PRIu64 ", \"epoch\": %" PRIu64
-               ", \"loss\": %.9g}\n",
-               step, (step - 1) / batches_of(t) + 1, loss);
+    if (!t->options->json)
+        return;
+    printf("{\"event\": \"step\", \"step\": %" PRIu64 ", \"epoch\": %" PRIu64
+           ", \"loss\": %.9g}\n",
+           step, (step - 1) / batches_of(t) + 1, loss);
+    fflush(stdout); // who reads it may wait for it
 }
 
 static int32_t tell_report(uint64_t step, double loss, void *user)
@@ -40,7 +43,7 @@ static int32_t tell_report(uint64_t step, double loss, void *user)
     struct course *t = user;
     double seconds = now_seconds() - t->marked;
     t->seconds += seconds;
-    if (t->report && step % t->every == 0)
+    if (t->report && !t->is_quiet && step % t->every == 0)
         t->failed = t->report(t, step, loss, seconds);
     fflush(stdout);
     t->marked = now_seconds();
@@ -68,16 +71,27 @@ static int make_trainer(struct course *t, const tn_table *tables, uint64_t num_t
 {
     const struct asked *o = t->options;
     tn_trainer_options trainer = t->network->trainer;
-    const tn_loader_options loader = {
-        .batch = o->batch, .window = window, .seed = (uint64_t)o->seed};
+    tn_loader_options loader = {.struct_size = sizeof(loader),
+                                .batch = o->batch,
+                                .window = window,
+                                .seed = (uint64_t)o->seed};
     t->rows = tables[0].shape.extent[0];
     if (o->batch > t->rows - window)
         return misuse("--batch %" PRId64 " is more than the %" PRId64 " training %s",
                       o->batch, t->rows - window, t->network->unit);
     trainer.lr = o->lr;
+    trainer.struct_size = sizeof(trainer);
+    trainer.group = getenv("TENON_RUN") ? "world" : NULL; // of `tenon run`
     int failed = failed_call(
-        tn_loader_create(tables, num_tables, &loader, &t->loader) ||
         tn_trainer_create(t->params, t->network->loss, NULL, &trainer, &t->trainer));
+    if (failed)
+        return failed;
+    loader.part = tn_trainer_rank(t->trainer);
+    loader.parts = tn_trainer_size(t->trainer);
+    t->is_quiet = loader.part > 0;
+    if (t->is_quiet && !freopen("/dev/null", "w", stdout))
+        return fail("/dev/null cannot be opened");
+    failed = failed_call(tn_loader_create(tables, num_tables, &loader, &t->loader));
     if (failed)
         return failed;
     t->every = t->network->every ? t->network->every : batches_of(t);

@@ -98,9 +98,9 @@ int train_transformer(struct asked *options)
                       tn_dtype_name(text.dtype), text.shape.rank);
     if (!failed && !options->classify)
         failed = training_run(&t, &text, 1, CONTEXT);
-    if (!failed && !options->classify)
+    if (!failed && !options->classify && !t.is_quiet)
         failed = training_reload(&t);
-    if (!failed)
+    if (!failed && !t.is_quiet)
         failed = sample(&t);
     training_close(&t);
     tn_table_finish(&text);

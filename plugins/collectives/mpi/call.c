@@ -229,10 +229,12 @@ static bool has_ended(const tn_collective_work *work)
 static tn_status work_read_call(const tn_host *host, const tn_collective_call *given,
                                 tn_collective_call *out)
 {
-    if (given->struct_size < sizeof(*out) || given->flags)
+    const uint32_t known = TN_COLLECTIVE_IN_BACKGROUND;
+    if (given->struct_size < sizeof(*out) || given->flags & ~known)
         return host->fail(host, TN_ERR_ARGUMENT,
-                          "tn_collective_call: %u bytes and flags 0x%x, expected %zu and 0",
-                          given->struct_size, given->flags, sizeof(*out));
+                          "tn_collective_call: %u bytes and flags 0x%x, expected %zu and "
+                          "no flags but 0x%x",
+                          given->struct_size, given->flags, sizeof(*out), known);
     for (uint64_t i = sizeof(*out); i < given->struct_size; i++)
         if (((const unsigned char *)given)[i])
             return host->fail(host, TN_ERR_UNSUPPORTED,

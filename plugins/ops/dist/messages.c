@@ -137,8 +137,7 @@ static tn_status rank_of_run(const tn_run *run)
     const tn_run_memory *memory = tn_run_memory_of(run);
     struct group_use use;
     if (!memory)
-        return run->host->fail(run->host, TN_ERR_UNSUPPORTED,
-                               "this version of Tenon has no <tenon/run_memory.h>");
+        return dist_no_memory(run->host, false);
     tn_status status = groups_take(run->host, attrs->group, &use);
     if (status != TN_OK)
         return status;

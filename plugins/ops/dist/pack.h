@@ -17,6 +17,8 @@
 // The primitives: X(name) for dist_<name>.
 #define DIST_PRIMITIVES(X)                                                                 \
     X(all_reduce)                                                                          \
+    X(all_reduce_start)                                                                    \
+    X(all_reduce_finish)                                                                   \
     X(reduce_scatter)                                                                      \
     X(all_gather)                                                                          \
     X(all_to_all)                                                                          \
@@ -31,10 +33,17 @@ DIST_PRIMITIVES(DIST_DECLARE)
 
 // Initialisers that all records but dist.rank/1 share: collectives happen in the order in
 // which they were built, on every member.
-#define DIST_EFFECT                                                                        \
-    .struct_size = sizeof(tn_primitive), .flags = TN_PRIM_EFFECT,                          \
+#define DIST_EFFECT DIST_EFFECT_OF(0)
+#define DIST_EFFECT_OF(more)                                                               \
+    .struct_size = sizeof(tn_primitive), .flags = TN_PRIM_EFFECT | (more),                 \
     .effects = TN_EFFECTS_COMMUNICATION
 
+// The names of TN_COLLECTIVE_SUM ...
+extern const char *const dist_reductions[];
+
+#define REDUCTION_FIELD(type)                                                              \
+    TN_CHOICE_FIELD(type, reduction, TN_COLLECTIVE_SUM, dist_reductions,                   \
+                    "how elements are reduced")
 #define GROUP_FIELD(type)                                                                  \
     TN_STRING_FIELD(type, group, "name of a group; world if not given")
 #define SIZE_FIELD(type) TN_REQUIRED_FIELD(type, size, TN_ATTR_I64, "members of the group")
@@ -74,7 +83,18 @@ void groups_give(struct group_use *use);
 tn_status dist_run(const tn_run *run, const char *group, int64_t size,
                    tn_collective_call *call);
 
+uint64_t dist_elements(const tn_type *type);
+
+// Memory of the host, malloc's.
+tn_status dist_take_memory(const tn_host *host, uint64_t bytes, void **out);
+
+// The failure of a host without <tenon/run_memory.h>; with it, that memory is out.
+tn_status dist_no_memory(const tn_host *host, bool knows);
+
 // --- rules ------------------------------------------------------------------------------
+
+// Whether elements of this dtype have the reduction of the attributes, those of reduce.c.
+tn_status dist_check_reduction(const tn_infer *infer, tn_dtype dtype);
 
 // all_reduce of `x` over the group of `like`, by `reduction` ("sum"); NULL for NULL.
 tn_array *dist_reduced(const tn_build *build, tn_array *x, const char *reduction,

@@ -5,31 +5,28 @@
 // to an element here comes back by the collective that is the transpose.
 #include "pack.h"
 
-static const char *const reductions[] = {"sum",     "product", "minimum",
-                                         "maximum", "mean",    NULL};
+const char *const dist_reductions[] = {"sum",     "product", "minimum",
+                                       "maximum", "mean",    NULL};
 
 static const tn_attr_field all_reduce_fields[] = {
-    TN_CHOICE_FIELD(tn_dist_reduce_attrs, reduction, TN_COLLECTIVE_SUM, reductions,
-                    "how elements are reduced"),
+    REDUCTION_FIELD(tn_dist_reduce_attrs),
     GROUP_FIELD(tn_dist_reduce_attrs),
 };
 static const tn_attr_field reduce_scatter_fields[] = {
-    TN_CHOICE_FIELD(tn_dist_reduce_attrs, reduction, TN_COLLECTIVE_SUM, reductions,
-                    "how elements are reduced"),
+    REDUCTION_FIELD(tn_dist_reduce_attrs),
     GROUP_FIELD(tn_dist_reduce_attrs),
     SIZE_FIELD(tn_dist_reduce_attrs),
 };
 
 static const char *reduction_name(int64_t reduction)
 {
-    return reductions[reduction];
+    return dist_reductions[reduction];
 }
 
-// Whether values of this dtype have the reduction, as <tenon/collective.h> says.
-static tn_status check_dtype(const tn_infer *infer)
+// As <tenon/collective.h> says.
+tn_status dist_check_reduction(const tn_infer *infer, tn_dtype dtype)
 {
     const tn_dist_reduce_attrs *attrs = infer->attrs;
-    tn_dtype dtype = infer->types[0].dtype;
     uint32_t kind = tn_dtype_kind(dtype);
     bool is_order = attrs->reduction == TN_COLLECTIVE_MINIMUM ||
                     attrs->reduction == TN_COLLECTIVE_MAXIMUM;
@@ -45,7 +42,7 @@ static tn_status check_dtype(const tn_infer *infer)
 
 static tn_status all_reduce_infer(const tn_infer *infer, tn_type *types)
 {
-    tn_status status = check_dtype(infer);
+    tn_status status = dist_check_reduction(infer, infer->types[0].dtype);
     if (status == TN_OK)
         types[0] = infer->types[0];
     return status;
@@ -63,7 +60,7 @@ static tn_status reduce_scatter_infer(const tn_infer *infer, tn_type *types)
                                  "axis 0 has %" PRId64
                                  " elements, expected a multiple of size, %" PRId64,
                                  x->rank < 1 ? 1 : x->extent[0], attrs->size);
-    tn_status status = check_dtype(infer);
+    tn_status status = dist_check_reduction(infer, infer->types[0].dtype);
     if (status != TN_OK)
         return status;
     types[0] = *x;

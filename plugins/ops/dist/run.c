@@ -12,7 +12,7 @@ struct host_operands {
     tn_type in_type;
 };
 
-static uint64_t elements_of(const tn_type *type)
+uint64_t dist_elements(const tn_type *type)
 {
     uint64_t count = 1;
     for (int32_t i = 0; i < type->rank; i++)
@@ -20,7 +20,7 @@ static uint64_t elements_of(const tn_type *type)
     return count;
 }
 
-static tn_status run_take_memory(const tn_host *host, uint64_t bytes, void **out)
+tn_status dist_take_memory(const tn_host *host, uint64_t bytes, void **out)
 {
     *out = malloc(bytes ? bytes : 1);
     return *out
@@ -28,13 +28,20 @@ static tn_status run_take_memory(const tn_host *host, uint64_t bytes, void **out
                : host->fail(host, TN_ERR_MEMORY, "no %" PRIu64 " bytes on the host", bytes);
 }
 
+tn_status dist_no_memory(const tn_host *host, bool knows)
+{
+    return knows ? host->fail(host, TN_ERR_MEMORY, "out of memory")
+                 : host->fail(host, TN_ERR_UNSUPPORTED,
+                              "this version of Tenon has no <tenon/run_memory.h>");
+}
+
 static tn_status run_read_input(const tn_run *run, struct host_operands *o)
 {
     if (run->num_inputs == 0)
         return TN_OK;
     tn_run_memory_of(run)->type(run, run->inputs[0], &o->in_type);
-    o->in_bytes = elements_of(&o->in_type) * (uint64_t)tn_dtype_bytes(o->in_type.dtype);
-    tn_status status = run_take_memory(run->host, o->in_bytes, &o->in);
+    o->in_bytes = dist_elements(&o->in_type) * (uint64_t)tn_dtype_bytes(o->in_type.dtype);
+    tn_status status = dist_take_memory(run->host, o->in_bytes, &o->in);
     return status == TN_OK ? run->read(run, run->inputs[0], o->in, o->in_bytes) : status;
 }
 
@@ -42,7 +49,7 @@ static tn_status run_read_input(const tn_run *run, struct host_operands *o)
 static void run_count(const struct host_operands *o, int32_t size, tn_collective_call *call,
                       uint64_t *out_bytes)
 {
-    uint64_t members = (uint64_t)size, count = elements_of(&o->in_type);
+    uint64_t members = (uint64_t)size, count = dist_elements(&o->in_type);
     uint64_t one = (uint64_t)tn_dtype_bytes(call->dtype);
     switch (call->kind) {
     case TN_COLLECTIVE_ALL_GATHER:
@@ -77,7 +84,8 @@ static tn_status call_group(const struct group_use *use, struct host_operands *o
     tn_collective_work *work;
     if (in_place)
         o->out = o->in;
-    tn_status status = in_place ? TN_OK : run_take_memory(use->host, o->out_bytes, &o->out);
+    tn_status status =
+        in_place ? TN_OK : dist_take_memory(use->host, o->out_bytes, &o->out);
     call->struct_size = sizeof(*call);
     call->input = o->in;
     call->output = call->kind == TN_COLLECTIVE_SEND ? NULL : o->out;
@@ -103,8 +111,7 @@ tn_status dist_run(const tn_run *run, const char *group, int64_t size,
     struct host_operands operands = {0};
     struct group_use use;
     if (!memory)
-        return run->host->fail(run->host, TN_ERR_UNSUPPORTED,
-                               "this version of Tenon has no <tenon/run_memory.h>");
+        return dist_no_memory(run->host, false);
     tn_status status = run_read_input(run, &operands);
     if (status == TN_OK)
         status = groups_take(run->host, group, &use);

@@ -81,10 +81,18 @@ enum {
     TN_COLLECTIVE_MEAN = 4, // the sum divided by the group's size
 };
 
+// Flags of a tn_collective_call.
+enum {
+    // Elements move while the caller computes: a thread of the plugin drives the call,
+    // which
+    // `start` need not wait for. Without it a call moves in `start`, `test` and `wait`.
+    TN_COLLECTIVE_IN_BACKGROUND = 1,
+};
+
 // One call. Written by the caller, borrowed by `start`.
 typedef struct tn_collective_call {
     uint32_t struct_size; // sizeof(tn_collective_call) as the caller was compiled
-    uint32_t flags;       // 0
+    uint32_t flags;       // TN_COLLECTIVE_IN_BACKGROUND, or 0
     int32_t kind;         // TN_COLLECTIVE_ALL_REDUCE, ...
     tn_dtype dtype;
     int32_t reduction; // TN_COLLECTIVE_SUM, ...; 0 where nothing is reduced

@@ -23,6 +23,10 @@
 #include <stddef.h>
 #include <tenon/graph.h>
 
+// A flag of a tn_primitive with TN_PRIM_EFFECT and `run`: it starts work that goes on
+// beside the steps of devices, so a plan runs it as soon as its operands exist.
+#define TN_PRIM_STARTS ((uint32_t)8)
+
 // Argument of `run`, whole. Filled by the core, borrowed for the call.
 typedef struct tn_run_memory {
     tn_run run; // its struct_size covers what is behind it

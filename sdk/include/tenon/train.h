@@ -214,10 +214,24 @@ typedef struct tn_trainer_options {
     tn_attr_list attrs;    // further attributes of the optimiser: numbers. Copied
     // Gives the learning rate as a number of f32 from the steps done, a scalar; NULL: lr.
     tn_array *(*schedule)(tn_scope *scope, tn_array *step, void *user);
+    // A group of processes (<tenon/dist.h>), "world": each takes its part of a batch, and
+    // all take the same step. NULL: this process alone.
+    const char *group;
 } tn_trainer_options;
 
 // A loss with its optimiser.
+//
+// In a group of processes a step's loss, its gradients and states of layers are the means
+// of the members', reduced in buckets while the rest is computed.
+// So with equal parts of one batch (tn_loader_options.part) losses and parameters are those
+// of one process within rounding, where the loss is a mean over rows; running statistics
+// are means of those of the parts, and random numbers, of dropout say, differ from one
+// process's. All members begin with the same parameters: the same seed, or one file.
 typedef struct tn_trainer tn_trainer;
+
+// This process's rank in the trainer's group, and the number of members; 0 of 1 without.
+TN_API int32_t tn_trainer_rank(const tn_trainer *trainer);
+TN_API int32_t tn_trainer_size(const tn_trainer *trainer);
 
 // Gives a trainer. Keeps `params` and `user` until it is destroyed. TN_ERR_ARGUMENT: an
 // optimiser that is not known; the message lists those that are.
@@ -266,6 +280,9 @@ typedef struct tn_loader_options {
     uint64_t seed;     // of the order
     int32_t in_order;  // not 0: without shuffling
     uint32_t reserved; // 0
+    // Of a group of `parts` processes, number `part`: of each batch, the same on all, this
+    // loader gives the part-th of `parts` equal parts; 0 of 0: the whole.
+    int32_t part, parts;
 } tn_loader_options;
 
 // Batches of tables with equally many rows, epoch after epoch.
@@ -312,6 +329,11 @@ typedef struct tn_fit_options {
 } tn_fit_options;
 
 // Steps through the batches of a loader, from the one that follows the steps done.
+//
+// In a group (tn_trainer_options.group) all members call it with the same options, and end
+// with the same step, `stop` of one ending all; member 0 alone writes files, shows progress
+// and prints. Where a member fails, each that is left writes the checkpoint of the step
+// before, and fails with the name of that member.
 // TN_ERR_ARGUMENT: a loss is no finite number; the message has the step, and the checkpoint
 // before stays.
 TN_API tn_status tn_fit(tn_trainer *trainer, tn_loader *loader,

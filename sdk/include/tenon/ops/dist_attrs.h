@@ -22,12 +22,19 @@
 #include <tenon/types.h>
 
 // dist.all_reduce/1 (x): as x, the elements of all members reduced.
+// dist.all_reduce_start/1 (after, x...): starts that of several arrays: a ticket, one i64.
 // dist.reduce_scatter/1 (x): block `rank` of the `size` blocks of axis 0 of that.
 typedef struct tn_dist_reduce_attrs {
     int64_t reduction; // TN_COLLECTIVE_SUM, ... of <tenon/collective.h>
     const char *group;
     int64_t size; // reduce_scatter: of the group; required there
 } tn_dist_reduce_attrs;
+
+// dist.all_reduce_finish/1 (ticket): elements of all its arrays, behind each other.
+typedef struct tn_dist_finish_attrs {
+    int64_t count; // elements; required
+    int64_t dtype; // a tn_dtype; required
+} tn_dist_finish_attrs;
 
 // dist.all_gather/1 (x): the arrays of all members, joined along axis 0; of scalars a list.
 // dist.all_to_all/1 (x): block i of axis 0 is what member i has in its block `rank`.
