@@ -30,8 +30,8 @@ struct sorter {
     // each operation behind all others.
     uint32_t *first_user, *next_user;
     uint32_t *user;
-    struct heap *ready; // by device; then for transfers, and for host operations
-    bool starts;        // what starts work beside devices is ready: it has the next turn
+    struct heap *ready;    // by device; then for transfers, and for host operations
+    uint32_t num_starting; // ready operations that start work beside the devices
     uint32_t num_sorted, max_segments, num_operands;
 };
 
@@ -64,11 +64,16 @@ static uint32_t heap_pop(struct heap *heap)
     return top;
 }
 
+static bool is_starting(const struct plan_op *op)
+{
+    return op->kind == OP_HOST && (op->prim->record.flags & TN_PRIM_STARTS);
+}
+
 static tn_status add_ready(struct sorter *s, uint32_t op)
 {
     const struct plan_op *o = &s->work->ops[op];
     uint32_t devices = s->work->num_devices;
-    s->starts |= o->kind == OP_HOST && (o->prim->record.flags & TN_PRIM_STARTS);
+    s->num_starting += is_starting(o);
     uint32_t which = o->kind == OP_TRANSFER ? devices
                      : o->kind == OP_HOST   ? devices + 1
                                             : o->device;
@@ -166,17 +171,20 @@ static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfe
     return TN_OK;
 }
 
-// Sorts in all operations of one heap, also those that become ready meanwhile; of a
-// device's up to one that makes what starts work ready.
+// Sorts in all operations of one heap, also those that become ready meanwhile. Of a
+// device's up to one that makes what starts work ready, which has the next turn; of the
+// host's up to that, as devices go on beside it.
 static tn_status take_ready(struct sorter *s, uint32_t which, uint32_t *out_taken)
 {
     struct heap *heap = &s->ready[which];
     tn_status status = TN_OK;
+    bool is_device = which < s->work->num_devices, has_started = false;
     *out_taken = 0;
-    s->starts = false;
-    while (heap->count > 0 && status == TN_OK &&
-           !(s->starts && which < s->work->num_devices)) {
+    while (heap->count > 0 && status == TN_OK && !has_started &&
+           !(is_device && s->num_starting > 0)) {
         uint32_t op = heap_pop(heap);
+        has_started = is_starting(&s->work->ops[op]);
+        s->num_starting -= has_started;
         s->sorted[s->num_sorted++] = s->work->ops[op];
         ++*out_taken;
         for (uint32_t use = s->first_user[op]; use != NONE && status == TN_OK;

@@ -10,6 +10,7 @@
 #include <tenon/dist.h>
 #include <tenon/ops/reference.h>
 #include <tenon/primitive.h>
+#include <tenon/stats.h>
 #include <tenon/tenon.h>
 
 static tn_runtime *runtime;
@@ -175,6 +176,45 @@ static void check_messages(tn_scope *s)
     expect(s, got, 1, &value, "receive");
 }
 
+static uint64_t submissions(void)
+{
+    tn_stats stats = {.struct_size = sizeof(stats)};
+    tn_runtime_stats(runtime, &stats);
+    return stats.submissions;
+}
+
+// Two arrays that are reduced while a third one is computed: what starts that has its turn
+// as soon as they are there, so the work of a device is cut in three.
+static void check_started(tn_scope *s)
+{
+    enum { COUNT = 3000 };
+    static float values[2 * COUNT];
+    const int64_t none = 0;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = (float)(rank + i % 7);
+    tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(COUNT), values);
+    tn_array *after = tn_from_data(s, TN_I64, TN_SCALAR, &none);
+    tn_array *a = tn_expr(s, "x -> 2 * x", TN_IN(x), TN_NO_ATTRS);
+    tn_array *b = tn_expr(s, "x -> x + 1", TN_IN(x), TN_NO_ATTRS);
+    tn_array *ticket = tn_op(s, "dist.all_reduce_start", TN_IN(after, a, b), TN_NO_ATTRS);
+    tn_array *beside = tn_op(s, "base.cumsum", TN_IN(x), TN_NO_ATTRS);
+    tn_array *all = tn_op(s, "dist.all_reduce_finish", TN_IN(ticket),
+                          tn_attrs("count", 2 * COUNT, "dtype", "f32"));
+    tn_array *part = tn_op(s, "base.slice", TN_IN(all), tn_attrs("stop", TN_INTS(COUNT)));
+    tn_array *last = tn_op(s, "base.add", TN_IN(part, beside), TN_NO_ATTRS);
+    uint64_t before = submissions();
+    if (tn_eval(s, all, last))
+        end_failed(tn_scope_error(s));
+    check(submissions() - before == 3, "parts of the work beside an all-reduce");
+    if (tn_read(s, all, values, sizeof(values)))
+        end_failed(tn_scope_error(s));
+    float ranks = (float)(size * (size - 1) / 2), members = (float)size;
+    for (int i = 0; i < COUNT; i++)
+        check(values[i] == 2 * (ranks + members * (float)(i % 7)) &&
+                  values[COUNT + i] == ranks + members * (float)(i % 7 + 1),
+              "an all-reduce in two operations");
+}
+
 // The loss of all members is the sum of theirs.
 static void check_derivatives(tn_scope *s)
 {
@@ -221,6 +261,7 @@ static void mode_values(tn_scope *s)
     check_reductions(s);
     check_moves(s);
     check_messages(s);
+    check_started(s);
     check_derivatives(s);
     check_split(s);
     printf("rank %d of %d: right\n", rank, size);

@@ -32,17 +32,16 @@ static const struct watch_failure *failure_of(const tn_group *group)
     return watch_poll(group->watch, group->members, group->facts.size);
 }
 
-static tn_status break_by(const tn_host *host, tn_collective_work *work,
-                          const struct watch_failure *failure)
+static tn_status break_by(tn_collective_work *work, const struct watch_failure *failure)
 {
     char text[128];
-    move_print(work->mine, text, sizeof(text));
-    return group_break(host, work->group, TN_ERR_IO, "rank %d %s; rank %d was in %s",
+    move_print(work->record, text, sizeof(text));
+    return group_break(work->group, TN_ERR_IO, "rank %d %s; rank %d was in %s",
                        failure->rank, failure->words, work->group->world_rank, text);
 }
 
 // MPI may tell of a failure before the watch, which knows more.
-static tn_status break_by_mpi(const tn_host *host, tn_collective_work *work, int code)
+static tn_status break_by_mpi(tn_collective_work *work, int code)
 {
     const struct watch_failure *failure = failure_of(work->group);
     int64_t until = clock_ns() + NAMING_NS;
@@ -52,9 +51,9 @@ static tn_status break_by_mpi(const tn_host *host, tn_collective_work *work, int
         failure = failure_of(work->group);
     }
     if (failure)
-        return break_by(host, work, failure);
-    move_print(work->mine, text, sizeof(text));
-    return group_mpi_failed(host, work->group, code, text);
+        return break_by(work, failure);
+    move_print(work->record, text, sizeof(text));
+    return group_mpi_failed(work->group, code, text);
 }
 
 // --- agreement --------------------------------------------------------------------------
@@ -67,67 +66,77 @@ static bool is_of_two(const tn_collective_call *call)
 static void write_record(tn_collective_work *work)
 {
     const tn_collective_call *call = &work->call;
-    work->mine[RECORD_SEQUENCE] = work->group->sequence;
-    work->mine[RECORD_KIND] = call->kind;
-    work->mine[RECORD_DTYPE] = call->dtype;
-    work->mine[RECORD_REDUCTION] = call->reduction;
-    work->mine[RECORD_PEER] = call->peer;
-    work->mine[RECORD_COUNT] = (int64_t)call->count;
-    for (int i = 0; i < RECORD_SIZE; i++)
-        work->mine[RECORD_SIZE + i] = -work->mine[i];
+    int64_t *record = work->record;
+    record[RECORD_SEQUENCE] = work->group->sequence;
+    record[RECORD_KIND] = call->kind;
+    record[RECORD_DTYPE] = call->dtype;
+    record[RECORD_REDUCTION] = call->reduction;
+    record[RECORD_PEER] = call->peer;
+    record[RECORD_COUNT] = (int64_t)call->count;
 }
 
-static int start_agreement(tn_collective_work *work)
+static tn_status start_agreement(tn_collective_work *work)
 {
-    const struct mpi_library *mpi = work->group->library;
-    return mpi->Iallreduce(work->mine, work->most, 2 * RECORD_SIZE, mpi->types[TN_I64],
-                           mpi->operations[TN_COLLECTIVE_MAXIMUM], work->group->agreements,
-                           &work->request);
+    work->stage = AGREEING;
+    int code = agree_begin(work);
+    return code ? break_by_mpi(work, code) : TN_OK;
 }
 
 // All members see that they differ, so all of them exchange their records.
-static tn_status start_comparison(const tn_host *host, tn_collective_work *work)
+static tn_status start_comparison(tn_collective_work *work)
 {
-    const tn_group *group = work->group;
+    tn_group *group = work->group;
     const struct mpi_library *mpi = group->library;
-    work->all = calloc((size_t)group->facts.size, RECORD_SIZE * sizeof(*work->all));
+    work->all = calloc((size_t)group->facts.size, sizeof(work->record));
     if (!work->all)
-        return host->fail(host, TN_ERR_MEMORY, "out of memory");
+        return group_break(group, TN_ERR_MEMORY, "out of memory");
     work->stage = COMPARING;
     int code =
-        mpi->Iallgather(work->mine, RECORD_SIZE, mpi->types[TN_I64], work->all, RECORD_SIZE,
-                        mpi->types[TN_I64], group->agreements, &work->request);
-    return code ? break_by_mpi(host, work, code) : TN_OK;
+        mpi->Iallgather(work->record, RECORD_SIZE, mpi->types[TN_I64], work->all,
+                        RECORD_SIZE, mpi->types[TN_I64], group->agreements, &work->request);
+    return code ? break_by_mpi(work, code) : TN_OK;
 }
 
-static tn_status tell_difference(const tn_host *host, tn_collective_work *work)
+static tn_status tell_difference(tn_collective_work *work)
 {
     char mine[128], theirs[128];
-    const int64_t *other = work->all;
+    const int64_t *other = work->all, *record = work->record;
     int32_t rank = 0;
-    while (memcmp(other, work->mine, RECORD_SIZE * sizeof(*other)) == 0)
+    while (rank < work->group->facts.size - 1 &&
+           memcmp(other, record, sizeof(work->record)) == 0)
         other += RECORD_SIZE, rank++;
-    move_print(work->mine, mine, sizeof(mine));
+    move_print(record, mine, sizeof(mine));
     move_print(other, theirs, sizeof(theirs));
-    return group_break(host, work->group, TN_ERR_ARGUMENT,
+    return group_break(work->group, TN_ERR_ARGUMENT,
                        "members disagree: call %" PRId64 " of rank %d is %s, of rank %d %s",
-                       work->mine[RECORD_SEQUENCE], work->group->facts.rank, mine, rank,
+                       record[RECORD_SEQUENCE], work->group->facts.rank, mine, rank,
                        theirs);
 }
 
 // --- steps ------------------------------------------------------------------------------
 
-static tn_status start_moving(const tn_host *host, tn_collective_work *work)
+static tn_status start_moving(tn_collective_work *work)
 {
     bool more = false, moves = work->call.kind < TN_COLLECTIVE_BARRIER;
     work->stage = moves ? MOVING : ENDED;
     int code = moves ? move_start(work, &more) : 0;
     work->has_more = more;
-    return code ? break_by_mpi(host, work, code) : TN_OK;
+    return code ? break_by_mpi(work, code) : TN_OK;
 }
 
-static tn_status check_received(const tn_host *host, tn_collective_work *work,
-                                const void *status)
+static tn_status end_agreement(tn_collective_work *work)
+{
+    if (work->group->mine->differs)
+        return start_comparison(work);
+    if (!agree_carries(work))
+        return start_moving(work);
+    agree_unpack(work);
+    move_finish(work);
+    work->stage = ENDED;
+    return TN_OK;
+}
+
+static tn_status check_received(tn_collective_work *work, const void *status)
 {
     const tn_collective_call *call = &work->call;
     const struct mpi_library *mpi = work->group->library;
@@ -136,92 +145,153 @@ static tn_status check_received(const tn_host *host, tn_collective_work *work,
         return TN_OK;
     int code = mpi->Get_count(status, mpi->types[call->dtype], &count);
     if (code)
-        return break_by_mpi(host, work, code);
+        return break_by_mpi(work, code);
     return count == work->part
                ? TN_OK
-               : group_break(host, work->group, TN_ERR_ARGUMENT,
+               : group_break(work->group, TN_ERR_ARGUMENT,
                              "receive from rank %d: got %d elements, expected %d",
                              call->peer, count, work->part);
 }
 
-static tn_status end_moving(const tn_host *host, tn_collective_work *work,
-                            const void *mpi_status)
+static tn_status end_moving(tn_collective_work *work, const void *mpi_status)
 {
-    tn_status status = check_received(host, work, mpi_status);
+    tn_status status = check_received(work, mpi_status);
     if (status != TN_OK || work->has_more)
-        return status != TN_OK ? status : start_moving(host, work);
+        return status != TN_OK ? status : start_moving(work);
     move_finish(work);
     work->stage = ENDED;
     return TN_OK;
 }
 
-// Does what can be done now, without waiting.
-static tn_status advance(const tn_host *host, tn_collective_work *work)
+static tn_status advance_agreement(tn_collective_work *work)
 {
-    _Alignas(16) unsigned char status[64] = {0}; // an MPI_Status of any library
-    int has_ended = 0;
-    int code = work->group->library->Test(&work->request, &has_ended, status);
-    if (code)
-        return break_by_mpi(host, work, code);
-    if (!has_ended)
-        return TN_OK;
-    switch (work->stage) {
-    case AGREEING:
-        return memcmp(work->mine, work->most, sizeof(work->mine)) == 0
-                   ? start_moving(host, work)
-                   : start_comparison(host, work);
-    case COMPARING:
-        return tell_difference(host, work);
-    default:
-        return end_moving(host, work, status);
-    }
+    bool has_ended = false;
+    int code = agree_advance(work, &has_ended);
+    return code ? break_by_mpi(work, code) : has_ended ? end_agreement(work) : TN_OK;
 }
 
-// --- waiting ----------------------------------------------------------------------------
+// Does what can be done now for a work that has begun.
+static tn_status advance(tn_collective_work *work)
+{
+    _Alignas(16) unsigned char status[64] = {0}; // an MPI_Status of any library
+    int has_come = 0;
+    if (work->stage == ENDED)
+        return TN_OK;
+    if (work->stage == AGREEING)
+        return advance_agreement(work);
+    int code = work->group->library->Test(&work->request, &has_come, status);
+    if (code)
+        return break_by_mpi(work, code);
+    if (!has_come)
+        return TN_OK;
+    return work->stage == COMPARING ? tell_difference(work) : end_moving(work, status);
+}
 
-static bool has_started(const tn_collective_work *work)
+// --- the queue --------------------------------------------------------------------------
+
+// Calls reach MPI in the order in which they were started: the next one begins when the
+// last part of the one before moves.
+static bool moves_all(const tn_collective_work *work)
 {
     return work->stage == ENDED || (work->stage == MOVING && !work->has_more);
 }
 
-// Whether somebody failed, or the deadline passed.
-static tn_status work_look(const tn_host *host, tn_collective_work *work)
+static void queue_add(tn_collective_work *work)
+{
+    tn_collective_work **at = &work->group->queue;
+    while (*at)
+        at = &(*at)->next;
+    *at = work;
+}
+
+static void queue_remove(tn_collective_work *work)
+{
+    tn_collective_work **at = &work->group->queue;
+    while (*at && *at != work)
+        at = &(*at)->next;
+    if (*at)
+        *at = work->next;
+}
+
+static tn_status work_begin(tn_collective_work *work)
+{
+    if (is_of_two(&work->call))
+        return start_moving(work);
+    return start_agreement(work);
+}
+
+static tn_status queue_advance(tn_group *group)
+{
+    tn_status status = TN_OK;
+    while (group->queue && status == TN_OK) {
+        tn_collective_work *first = group->queue;
+        status = first->stage == QUEUED ? work_begin(first) : TN_OK;
+        if (status == TN_OK && !moves_all(first))
+            status = advance(first);
+        if (!moves_all(first))
+            break;
+        group->queue = first->next;
+        first->next = NULL;
+    }
+    return status;
+}
+
+tn_status work_advance(tn_collective_work *work)
+{
+    tn_group *group = work->group;
+    tn_status status = group->broken[0] ? group->broken_status : queue_advance(group);
+    return status == TN_OK && work->stage == MOVING ? advance(work) : status;
+}
+
+// --- waiting ----------------------------------------------------------------------------
+
+tn_status work_look(tn_collective_work *work)
 {
     tn_group *group = work->group;
     char text[128];
     const struct watch_failure *failure = failure_of(group);
     if (failure)
-        return break_by(host, work, failure);
+        return break_by(work, failure);
     if (!group->deadline_ms ||
         clock_ns() - work->began_ns < (int64_t)group->deadline_ms * MILLISECOND)
         return TN_OK;
-    move_print(work->mine, text, sizeof(text));
-    return group_break(host, group, TN_ERR_IO,
-                       "%s did not end within the deadline of %llu ms", text,
-                       (unsigned long long)group->deadline_ms);
+    move_print(work->record, text, sizeof(text));
+    return group_break(group, TN_ERR_IO, "%s did not end within the deadline of %llu ms",
+                       text, (unsigned long long)group->deadline_ms);
 }
 
-// Works until `is_enough`.
-static tn_status drive(const tn_host *host, tn_collective_work *work,
-                       bool (*is_enough)(const tn_collective_work *work))
+static bool has_begun(const tn_collective_work *work)
 {
-    tn_status status = work->group->broken[0] ? group_broken(host, work->group) : TN_OK;
-    for (uint64_t turn = 1; status == TN_OK && !is_enough(work); turn++) {
-        status = advance(host, work);
-        if (status == TN_OK && !is_enough(work) &&
-            (turn % TURNS_A_LOOK == 0 || turn > YIELDS))
-            status = work_look(host, work);
-        if (turn > YIELDS)
-            pause_ns(MILLISECOND / 20);
-        else if (turn > SPINS)
-            sched_yield();
-    }
-    return status;
+    return work->stage != QUEUED;
 }
 
 static bool has_ended(const tn_collective_work *work)
 {
     return work->stage == ENDED;
+}
+
+// Works until `is_enough`.
+static tn_status drive(tn_collective_work *work,
+                       bool (*is_enough)(const tn_collective_work *work))
+{
+    tn_status status = TN_OK;
+    bool is_done = false;
+    for (uint64_t turn = 0; status == TN_OK && !is_done; turn++) {
+        if (turn > YIELDS)
+            pause_ns(MILLISECOND / 20);
+        else if (turn > SPINS)
+            sched_yield();
+        progress_enter();
+        is_done = is_enough(work);
+        if (!is_done)
+            status = work_advance(work);
+        is_done = is_enough(work);
+        if (status == TN_OK && !is_done &&
+            (turn % TURNS_A_LOOK == TURNS_A_LOOK - 1 || turn > YIELDS))
+            status = work_look(work);
+        progress_leave();
+    }
+    return status;
 }
 
 // --- slots ------------------------------------------------------------------------------
@@ -245,35 +315,37 @@ static tn_status work_read_call(const tn_host *host, const tn_collective_call *g
     return TN_OK;
 }
 
-static tn_status work_start(const tn_host *host, tn_group *group,
-                            const tn_collective_call *call, tn_collective_work **out_work)
+// A new work at the end of its group's queue; NULL: memory is out.
+static tn_collective_work *work_create(tn_group *group, const tn_collective_call *call)
 {
     tn_collective_work *work = calloc(1, sizeof(*work));
     if (!work)
-        return host->fail(host, TN_ERR_MEMORY, "out of memory");
+        return NULL;
     *work = (tn_collective_work){.group = group, .call = *call, .began_ns = clock_ns()};
-    tn_status status = TN_OK;
-    if (is_of_two(call)) {
-        write_record(work);
-        status = start_moving(host, work);
-    } else {
-        group->sequence++;
-        write_record(work);
-        int code = start_agreement(work);
-        status = code ? break_by_mpi(host, work, code) : TN_OK;
-    }
-    if (status != TN_OK)
-        return status; // MPI may have the work: it is not freed
-    group->last = *out_work = work;
-    return TN_OK;
+    group->sequence += !is_of_two(call);
+    write_record(work);
+    queue_add(work);
+    return work;
 }
 
-// Calls reach MPI in the order in which they were started.
-static tn_status finish_starting(const tn_host *host, tn_group *group)
+// The work, begun unless a thread will do so. What MPI may have of it is not freed.
+static tn_status work_start(tn_group *group, const tn_collective_call *call,
+                            tn_collective_work **out_work)
 {
-    if (group->broken[0])
-        return group_broken(host, group);
-    return group->last ? drive(host, group->last, has_started) : TN_OK;
+    progress_enter();
+    tn_status status = group->broken[0] ? group->broken_status : TN_OK;
+    tn_collective_work *work = status == TN_OK ? work_create(group, call) : NULL;
+    if (status == TN_OK && !work)
+        status = TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status = work_advance(work);
+    bool waits =
+        !(call->flags & TN_COLLECTIVE_IN_BACKGROUND) || (work && !progress_add(work));
+    progress_leave();
+    if (status == TN_OK && waits)
+        status = drive(work, has_begun);
+    *out_work = work;
+    return status;
 }
 
 tn_status mpi_start(const tn_host *host, tn_group *group, const tn_collective_call *call,
@@ -283,39 +355,44 @@ tn_status mpi_start(const tn_host *host, tn_group *group, const tn_collective_ca
     tn_status status = work_read_call(host, call, &mine);
     if (status == TN_OK)
         status = move_check(host, group, &mine);
-    if (status == TN_OK)
-        status = finish_starting(host, group);
-    return status == TN_OK ? work_start(host, group, &mine, out_work) : status;
+    return status == TN_OK ? group_tell(host, group, work_start(group, &mine, out_work))
+                           : status;
 }
 
 tn_status mpi_test(const tn_host *host, tn_collective_work *work, int32_t *out_done)
 {
-    tn_status status = work->group->broken[0] ? group_broken(host, work->group) : TN_OK;
+    progress_enter();
+    tn_status status = work->stage == ENDED ? TN_OK : work_advance(work);
     if (status == TN_OK && work->stage != ENDED)
-        status = advance(host, work);
-    if (status == TN_OK && work->stage != ENDED)
-        status = work_look(host, work);
+        status = work_look(work);
     if (status == TN_OK)
         *out_done = work->stage == ENDED;
-    return status;
+    progress_leave();
+    return group_tell(host, work->group, status);
 }
 
-tn_status mpi_wait(const tn_host *host, tn_collective_work *work)
+static tn_status work_wait(tn_collective_work *work)
 {
-    tn_status status = work->stage == ENDED ? TN_OK : drive(host, work, has_ended);
-    if (work->group->last == work)
-        work->group->last = NULL;
+    tn_status status = drive(work, has_ended);
+    progress_enter();
+    progress_remove(work);
+    queue_remove(work);
+    progress_leave();
     if (status == TN_OK)
         free(work); // else MPI may still write to it, and to what it lists
     return status;
 }
 
-tn_status call_agree(const tn_host *host, tn_group *group, int32_t kind)
+tn_status mpi_wait(const tn_host *host, tn_collective_work *work)
+{
+    tn_group *group = work->group;
+    return group_tell(host, group, work_wait(work));
+}
+
+tn_status call_agree(tn_group *group, int32_t kind)
 {
     const tn_collective_call call = {.struct_size = sizeof(call), .kind = kind};
     tn_collective_work *work;
-    tn_status status = finish_starting(host, group);
-    if (status == TN_OK)
-        status = work_start(host, group, &call, &work);
-    return status == TN_OK ? mpi_wait(host, work) : status;
+    tn_status status = work_start(group, &call, &work);
+    return status == TN_OK ? work_wait(work) : status;
 }

@@ -9,24 +9,34 @@
 #include <string.h>
 
 // MPI is started and ended once a process.
+enum process_state {
+    APART,
+    JOINING, // a thread is at it, without the lock
+    JOINED,
+    LEFT, // MPI was ended, or is of no use any more
+};
 static struct {
-    pthread_mutex_t lock; // guards the members below
-    tn_group *world;      // NULL: not joined
-    uint32_t references;  // of it
-    bool has_left;        // MPI was ended, or is of no use any more
-    bool is_ours;         // we initialised MPI, so we finalise it
+    pthread_mutex_t lock; // guards state, world and references
+    pthread_cond_t joined;
+    enum process_state state;
+    tn_group *world;     // of a process that has joined
+    uint32_t references; // of it
+    bool is_ours;        // we initialised MPI, so we finalise it
     struct watch watch;
-} process = {.lock = PTHREAD_MUTEX_INITIALIZER, .watch = {.fd = -1}};
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER,
+             .joined = PTHREAD_COND_INITIALIZER,
+             .watch = {.fd = -1}};
 
 // --- failures ---------------------------------------------------------------------------
 
-tn_status group_broken(const tn_host *host, const tn_group *group)
+tn_status group_tell(const tn_host *host, const tn_group *group, tn_status status)
 {
-    return host->fail(host, group->broken_status, "%s", group->broken);
+    return status == TN_OK    ? TN_OK
+           : group->broken[0] ? host->fail(host, group->broken_status, "%s", group->broken)
+                              : host->fail(host, status, "out of memory");
 }
 
-tn_status group_break(const tn_host *host, tn_group *group, tn_status status,
-                      const char *format, ...)
+tn_status group_break(tn_group *group, tn_status status, const char *format, ...)
 {
     va_list arguments;
     if (!group->broken[0]) {
@@ -40,10 +50,10 @@ tn_status group_break(const tn_host *host, tn_group *group, tn_status status,
             group->library->Comm_revoke(group->agreements);
         }
     }
-    return group_broken(host, group);
+    return group->broken_status;
 }
 
-tn_status group_mpi_failed(const tn_host *host, tn_group *group, int code, const char *what)
+tn_status group_mpi_failed(tn_group *group, int code, const char *what)
 {
     static const int MOST = 2048; // MPI_MAX_ERROR_STRING is 256 to 1,024
     char text[2048 + 1] = "";
@@ -52,17 +62,35 @@ tn_status group_mpi_failed(const tn_host *host, tn_group *group, int code, const
         snprintf(text, sizeof(text), "error %d", code);
     text[strcspn(text, "\n")] = 0;
     if (strstr(text, "ERR_REVOKED"))
-        return group_break(host, group, TN_ERR_IO,
+        return group_break(group, TN_ERR_IO,
                            "%s: another member ended the group, and says why", what);
-    return group_break(host, group, TN_ERR_IO, "%s: MPI says: %.300s", what, text);
+    return group_break(group, TN_ERR_IO, "%s: MPI says: %.300s", what, text);
 }
 
 void mpi_abort(const tn_host *host, tn_group *group, const char *reason)
 {
-    group_break(host, group, TN_ERR_IO, "the group was ended: %s", reason);
+    (void)host;
+    progress_enter();
+    group_break(group, TN_ERR_IO, "the group was ended: %s", reason);
+    progress_leave();
 }
 
 // --- making groups ----------------------------------------------------------------------
+
+static int read_communicator(tn_group *group)
+{
+    const struct mpi_library *mpi = group->library;
+    int code = mpi->Comm_set_errhandler(group->calls, mpi->errors_return);
+    if (!code)
+        code = mpi->Comm_rank(group->calls, &group->facts.rank);
+    if (!code)
+        code = mpi->Comm_size(group->calls, &group->facts.size);
+    if (!code)
+        code = mpi->Comm_dup(group->calls, &group->agreements);
+    if (!code)
+        code = mpi->Comm_set_errhandler(group->agreements, mpi->errors_return);
+    return code;
+}
 
 // A group over communicator `comm`, which it takes.
 static tn_status group_create(const tn_host *host, struct mpi_library *library, handle comm,
@@ -79,23 +107,22 @@ static tn_status group_create(const tn_host *host, struct mpi_library *library, 
         .calls = comm,
         .watch = &process.watch,
     };
-    int code = library->Comm_set_errhandler(comm, library->errors_return);
-    if (!code)
-        code = library->Comm_rank(comm, &group->facts.rank);
-    if (!code)
-        code = library->Comm_size(comm, &group->facts.size);
-    if (!code)
-        code = library->Comm_dup(comm, &group->agreements);
-    if (!code)
-        code = library->Comm_set_errhandler(group->agreements, library->errors_return);
+    progress_enter();
+    int code = read_communicator(group);
+    tn_status status = code ? group_mpi_failed(group, code, "a new group") : TN_OK;
+    progress_leave();
     group->members = calloc((size_t)group->facts.size + 1, sizeof(*group->members));
-    tn_status status = !group->members ? host->fail(host, TN_ERR_MEMORY, "out of memory")
-                       : code          ? group_mpi_failed(host, group, code, "a new group")
-                                       : TN_OK;
+    group->mine = calloc(1, sizeof(*group->mine));
+    group->theirs = calloc(1, sizeof(*group->theirs));
+    if (status == TN_OK && !(group->members && group->mine && group->theirs))
+        status = TN_ERR_MEMORY;
     if (status == TN_OK) {
         *out_group = group;
         return TN_OK;
     }
+    group_tell(host, group, status);
+    free(group->theirs);
+    free(group->mine);
     free(group->members);
     free(group);
     return status;
@@ -103,11 +130,15 @@ static tn_status group_create(const tn_host *host, struct mpi_library *library, 
 
 static void group_free(tn_group *group)
 {
-    // What is pending in a broken group would have to end first.
+    // What is pending in a broken group would have to end first, and may write there.
+    progress_enter();
     if (!group->broken[0]) {
         group->library->Comm_free(&group->agreements);
         group->library->Comm_free(&group->calls);
+        free(group->theirs);
+        free(group->mine);
     }
+    progress_leave();
     free(group->members);
     free(group);
 }
@@ -133,6 +164,20 @@ struct introduction {
     char version[128];
     char backend[128];
 };
+
+// "vulkan-jit:0,cpu-blas" without the numbers of devices: members on one machine have
+// others of one kind.
+static void backends_of(const char *list, char *out, size_t size)
+{
+    size_t used = 0;
+    while (*list && used + 1 < size) {
+        if (*list == ':')
+            list += 1 + strspn(list + 1, "0123456789");
+        else
+            out[used++] = *list++;
+    }
+    out[used] = 0;
+}
 
 static tn_status introductions_compare(const tn_host *host, const struct introduction *all,
                                        int32_t size)
@@ -160,7 +205,7 @@ static tn_status introduce(const tn_host *host, tn_group *world)
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
     snprintf(mine.version, sizeof(mine.version),
              "org.tenon.mpi " MPI_PLUGIN_VERSION ", ABI minor %u", host->abi_minor);
-    snprintf(mine.backend, sizeof(mine.backend), "%s", backend ? backend : "");
+    backends_of(backend ? backend : "", mine.backend, sizeof(mine.backend));
     tn_status status = group_gather(host, world, TN_U8, sizeof(mine), &mine, all);
     if (status != TN_OK)
         return status; // `all` may be written to later
@@ -192,7 +237,7 @@ static tn_status initialize(const tn_host *host, struct mpi_library *library)
                 : TN_OK;
 }
 
-static tn_status world_join(const tn_host *host)
+static tn_status world_join(const tn_host *host, tn_group **out_world)
 {
     struct mpi_library *library;
     handle comm = 0;
@@ -214,36 +259,57 @@ static tn_status world_join(const tn_host *host)
     world->world_rank = world->facts.rank;
     status = introduce(host, world);
     if (status == TN_OK)
-        process.world = world;
+        *out_world = world;
     return status; // a world that failed stays as it is: MPI may use its memory
+}
+
+// One thread joins, and the others wait for it.
+static tn_status world_find(const tn_host *host)
+{
+    tn_group *world = NULL;
+    pthread_mutex_lock(&process.lock);
+    while (process.state == JOINING)
+        pthread_cond_wait(&process.joined, &process.lock);
+    bool joins = process.state == APART;
+    if (joins)
+        process.state = JOINING;
+    pthread_mutex_unlock(&process.lock);
+    if (!joins)
+        return TN_OK;
+    tn_status status = world_join(host, &world);
+    pthread_mutex_lock(&process.lock);
+    process.state = status == TN_OK ? JOINED : LEFT;
+    process.world = world;
+    pthread_cond_broadcast(&process.joined);
+    pthread_mutex_unlock(&process.lock);
+    return status;
 }
 
 tn_status mpi_open(const tn_host *host, tn_group **out_group)
 {
-    tn_status status = TN_OK;
+    tn_status status = world_find(host);
+    if (status != TN_OK)
+        return status;
     pthread_mutex_lock(&process.lock);
-    if (process.has_left)
-        status = host->fail(host, TN_ERR_UNSUPPORTED,
-                            "this process has left its group, and joins it once: keep one "
-                            "runtime open");
-    else if (!process.world)
-        status = world_join(host);
-    process.has_left |= status != TN_OK;
-    if (status == TN_OK) {
+    bool has_joined = process.state == JOINED;
+    if (has_joined) {
         process.references++;
         *out_group = process.world;
     }
     pthread_mutex_unlock(&process.lock);
-    return status;
+    return has_joined ? TN_OK
+                      : host->fail(host, TN_ERR_UNSUPPORTED,
+                                   "this process has left its group, and joins it once: "
+                                   "keep one runtime open");
 }
 
 // MPI ends when all members are done; where one has failed that would wait for ever.
 static void world_leave(const tn_host *host, tn_group *world)
 {
     struct mpi_library *library = world->library;
-    process.has_left = true;
-    process.world = NULL;
-    if (world->broken[0] || call_agree(host, world, CALL_LEAVE) != TN_OK) {
+    bool is_sound = !world->broken[0] && call_agree(world, CALL_LEAVE) == TN_OK;
+    progress_stop();
+    if (!is_sound) {
         host->log(host, TN_LOG_INFO, "collective", "MPI is not finalised: %s",
                   world->broken);
         return;
@@ -259,11 +325,17 @@ void mpi_close(const tn_host *host, tn_group *group)
     if (!group)
         return;
     pthread_mutex_lock(&process.lock);
-    if (group != process.world)
-        group_free(group);
-    else if (--process.references == 0)
-        world_leave(host, group);
+    bool is_world = group == process.world;
+    bool leaves = is_world && --process.references == 0;
+    if (leaves) {
+        process.world = NULL;
+        process.state = LEFT;
+    }
     pthread_mutex_unlock(&process.lock);
+    if (leaves)
+        world_leave(host, group);
+    else if (!is_world)
+        group_free(group);
 }
 
 // --- slots ------------------------------------------------------------------------------
@@ -275,7 +347,9 @@ const tn_group_facts *mpi_facts(const tn_group *group)
 
 void mpi_set_deadline(tn_group *group, uint64_t milliseconds)
 {
+    progress_enter();
     group->deadline_ms = milliseconds;
+    progress_leave();
 }
 
 // Fills in who the members of a new part of `parent` are.
@@ -314,13 +388,16 @@ tn_status mpi_split(const tn_host *host, tn_group *group, int32_t color, int32_t
 {
     static const int UNDEFINED = -32766; // MPI_UNDEFINED of all three
     handle comm = 0;
-    tn_status status = call_agree(host, group, CALL_SPLIT);
+    tn_status status = call_agree(group, CALL_SPLIT);
+    if (status == TN_OK) {
+        progress_enter();
+        int code = group->library->Comm_split(group->calls, color < 0 ? UNDEFINED : color,
+                                              key, &comm);
+        status = code ? group_mpi_failed(group, code, "split") : TN_OK;
+        progress_leave();
+    }
     if (status != TN_OK)
-        return status;
-    int code =
-        group->library->Comm_split(group->calls, color < 0 ? UNDEFINED : color, key, &comm);
-    if (code)
-        return group_mpi_failed(host, group, code, "split");
+        return group_tell(host, group, status);
     if (color < 0) {
         *out_group = NULL;
         return TN_OK;
@@ -335,7 +412,10 @@ tn_status mpi_shrink(const tn_host *host, tn_group *group, tn_group **out_group)
         return host->fail(host, TN_ERR_UNSUPPORTED,
                           "%s cannot go on without a member: Open MPI 5 can",
                           group->library->version);
+    progress_enter();
     int code = group->library->Comm_shrink(group->calls, &comm);
-    return code ? group_mpi_failed(host, group, code, "shrink")
-                : make_part(host, group, comm, out_group);
+    tn_status status = code ? group_mpi_failed(group, code, "shrink") : TN_OK;
+    progress_leave();
+    return status == TN_OK ? make_part(host, group, comm, out_group)
+                           : group_tell(host, group, status);
 }

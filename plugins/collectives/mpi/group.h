@@ -3,7 +3,11 @@
 //
 // Each call of a group is agreed upon first: all members give a record of what they are
 // about to do, and those that differ are told to everyone instead of waiting for each
-// other. Such records, and the calls, have communicators of their own.
+// other. Such records, and the calls, have communicators of their own. Few elements travel
+// with the record, in one message.
+//
+// One thread at a time is in MPI, or reads and writes what is here (progress_enter). What
+// fails meanwhile is recorded in the group, and told to the host afterwards.
 #ifndef MPI_GROUP_H
 #define MPI_GROUP_H
 
@@ -31,35 +35,47 @@ enum {
     RECORD_SIZE
 };
 
+// What members agree by: equal records, or `differs`. `data`: elements of a call that has
+// few, reduced; of a broadcast and a gather the bytes of all, which are 0 where a member
+// has none. What is behind these is not sent.
+struct message {
+    int64_t record[RECORD_SIZE];
+    int64_t differs;
+    unsigned char data[4096 - 8 * (RECORD_SIZE + 1)];
+};
+
 struct tn_group {
     tn_group_facts facts;
     struct mpi_library *library;
-    handle calls, agreements; // communicators
-    struct watch *watch;      // the process's
-    int32_t *members;         // ranks in the world, by rank here
-    int32_t world_rank;       // of this process
-    int64_t sequence;         // of calls that all members make
-    uint64_t deadline_ms;     // 0: none
-    tn_collective_work *last; // the last that was started and not waited for, or NULL
-    char broken[REASON];      // why every call fails; "": it does not
+    handle calls, agreements;      // communicators
+    struct watch *watch;           // the process's
+    int32_t *members;              // ranks in the world, by rank here
+    int32_t world_rank;            // of this process
+    int64_t sequence;              // of calls that all members make
+    uint64_t deadline_ms;          // 0: none
+    struct message *mine, *theirs; // of the work that agrees
+    tn_collective_work *queue;     // works in their order, whose elements do not move yet
+    char broken[REASON];           // why every call fails; "": it does not
     tn_status broken_status;
 };
 
-enum work_stage { AGREEING, COMPARING, MOVING, ENDED };
+enum work_stage { QUEUED, AGREEING, COMPARING, MOVING, ENDED };
 
 struct tn_collective_work {
     tn_group *group;
+    tn_collective_work *next;       // in the queue
+    tn_collective_work *background; // the next one that a thread drives
     tn_collective_call call;
     enum work_stage stage;
-    tn_status status; // of a work that has ended
-    handle request;   // of the stage
-    bool has_more;    // MOVING: elements are left behind this part
-    int part;         // elements of each member in it
-    uint64_t moved;   // those up to its end
+    handle request; // of the stage
+    bool has_more;  // MOVING: elements are left behind this part
+    int part;       // elements of each member in it
+    uint64_t moved; // those up to its end
     int64_t began_ns;
-    // The record and its negative, and the maxima of both: equal to the former when all
-    // agree.
-    int64_t mine[2 * RECORD_SIZE], most[2 * RECORD_SIZE];
+    int64_t record[RECORD_SIZE];
+    int round;          // AGREEING
+    handle requests[2]; // of the round: sending, receiving; those that are under way
+    bool is_under_way[2];
     int64_t *all; // records of all members, once they are known to differ
 };
 
@@ -74,16 +90,16 @@ tn_status mpi_split(const tn_host *host, tn_group *group, int32_t color, int32_t
 tn_status mpi_shrink(const tn_host *host, tn_group *group, tn_group **out_group);
 void mpi_abort(const tn_host *host, tn_group *group, const char *reason);
 
-// Breaks the group, unless it is broken already, and records the failure.
-tn_status group_break(const tn_host *host, tn_group *group, tn_status status,
-                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+// Breaks the group, unless it is broken already. Gives the status of what broke it.
+tn_status group_break(tn_group *group, tn_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-// The failure of a group that is broken.
-tn_status group_broken(const tn_host *host, const tn_group *group);
+// The same by a code of MPI, as a failure of `what`.
+tn_status group_mpi_failed(tn_group *group, int code, const char *what);
 
-// A code of MPI as a failure of `what`. Breaks the group.
-tn_status group_mpi_failed(const tn_host *host, tn_group *group, int code,
-                           const char *what);
+// Tells the host the failure behind a status that is not TN_OK: why the group is broken, or
+// that memory is out. Not between progress_enter and progress_leave.
+tn_status group_tell(const tn_host *host, const tn_group *group, tn_status status);
 
 // --- call.c -----------------------------------------------------------------------------
 
@@ -93,7 +109,34 @@ tn_status mpi_test(const tn_host *host, tn_collective_work *work, int32_t *out_d
 tn_status mpi_wait(const tn_host *host, tn_collective_work *work);
 
 // Has all members agree on a call that moves nothing: CALL_SPLIT, CALL_LEAVE.
-tn_status call_agree(const tn_host *host, tn_group *group, int32_t kind);
+tn_status call_agree(tn_group *group, int32_t kind);
+
+// Does what can be done now for a work and those before it, without waiting.
+tn_status work_advance(tn_collective_work *work);
+// Whether somebody failed, or the deadline passed: breaks the group.
+tn_status work_look(tn_collective_work *work);
+
+// --- progress.c -------------------------------------------------------------------------
+
+void progress_enter(void);
+void progress_leave(void);
+
+// Has a thread drive a work to its end; between enter and leave.
+bool progress_add(tn_collective_work *work);
+void progress_remove(tn_collective_work *work); // it need not be there
+// Ends the thread, which has no works. Not between enter and leave.
+void progress_stop(void);
+
+// --- agree.c ----------------------------------------------------------------------------
+
+// Begins the agreement on a work's record; goes on with it, and says when it has ended:
+// then group->mine has what came of it. Codes of MPI's.
+int agree_begin(tn_collective_work *work);
+int agree_advance(tn_collective_work *work, bool *out_ended);
+
+// Whether the call's elements travel along; takes what came of them.
+bool agree_carries(const tn_collective_work *work);
+void agree_unpack(tn_collective_work *work);
 
 // --- move.c -----------------------------------------------------------------------------
 

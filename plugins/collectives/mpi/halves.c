@@ -49,6 +49,11 @@ static reduce_function *const functions[2][NUM_OPERATIONS] = {
 #undef POINTER
 };
 
+reduce_function *halves_function(bool is_bf16, int32_t operation)
+{
+    return functions[is_bf16][operation];
+}
+
 int halves_create(struct mpi_library *library)
 {
     int code = 0;

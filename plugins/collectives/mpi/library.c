@@ -3,7 +3,6 @@
 #include "library.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +47,6 @@ static const struct mpi_symbol {
 #undef OPTIONAL_SYMBOL
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards `library` and `is_open`
 static struct mpi_library library;
 static bool is_open;
 
@@ -163,10 +161,8 @@ static tn_status library_read(const tn_host *host, const char *name)
 
 tn_status library_open(const tn_host *host, const char *name, struct mpi_library **out)
 {
-    pthread_mutex_lock(&lock);
     tn_status status = is_open ? TN_OK : library_read(host, name && *name ? name : NULL);
     is_open = status == TN_OK;
-    pthread_mutex_unlock(&lock);
     if (status == TN_OK)
         *out = &library;
     return status;

@@ -107,10 +107,14 @@ struct mpi_library {
 };
 
 // Opens the library `name` (TENON_MPI: a path or a soname; NULL: the first that is there),
-// once a process; it stays open. TN_ERR_NOT_FOUND says which package has one.
+// once a process; it stays open. TN_ERR_NOT_FOUND says which package has one. One thread at
+// a time.
 tn_status library_open(const tn_host *host, const char *name, struct mpi_library **out);
 
 // Makes the operations on f16 and bf16, once MPI is initialised. A code of MPI's.
 int halves_create(struct mpi_library *library);
+
+// The function of an operation on f16, or bf16.
+reduce_function *halves_function(bool is_bf16, int32_t operation);
 
 #endif // MPI_LIBRARY_H

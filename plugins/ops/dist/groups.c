@@ -11,7 +11,7 @@ struct named_group {
     struct named_group *next;
     char name[MOST_NAME + 1];
     tn_group *group;
-    pthread_mutex_t lock; // held by who uses the group
+    bool is_used; // somebody has its turn
 };
 
 // What one runtime has. A list: runtimes are few.
@@ -19,6 +19,8 @@ struct runtime_groups {
     struct runtime_groups *next;
     const tn_host *host;
     pthread_mutex_t lock; // guards the members below
+    pthread_cond_t changed;
+    bool is_joining; // a thread joins the world, without the lock
     const tn_collective *table;
     const tn_host *table_host;
     struct named_group *groups; // the world is the last
@@ -44,6 +46,7 @@ tn_status groups_init(const tn_host *host)
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
     mine->host = host;
     pthread_mutex_init(&mine->lock, NULL);
+    pthread_cond_init(&mine->changed, NULL);
     pthread_mutex_lock(&runtimes_lock);
     mine->next = runtimes;
     runtimes = mine;
@@ -61,7 +64,6 @@ static void leave_all(struct runtime_groups *mine)
         struct named_group *group = next;
         next = group->next;
         mine->table->close(mine->table_host, group->group);
-        pthread_mutex_destroy(&group->lock);
         free(group);
     }
 }
@@ -80,6 +82,7 @@ void groups_deinit(const tn_host *host)
     if (!mine)
         return;
     leave_all(mine);
+    pthread_cond_destroy(&mine->changed);
     pthread_mutex_destroy(&mine->lock);
     free(mine);
 }
@@ -110,7 +113,6 @@ static tn_status group_list(struct runtime_groups *mine, const char *name, tn_gr
     }
     memcpy(entry->name, name, strlen(name));
     entry->group = group;
-    pthread_mutex_init(&entry->lock, NULL);
     pthread_mutex_lock(&mine->lock);
     entry->next = mine->groups;
     mine->groups = entry;
@@ -149,47 +151,55 @@ static tn_status world_join(struct runtime_groups *mine)
     return status == TN_OK ? group_list(mine, "world", world) : status;
 }
 
-static tn_status group_look_up(struct runtime_groups *mine, const char *name,
-                               struct named_group **out)
+// The world joined by one thread, while others wait for it.
+static tn_status group_join(struct runtime_groups *mine)
 {
-    static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER;
-    const tn_host *host = mine->host;
-    tn_status status = TN_OK;
     pthread_mutex_lock(&mine->lock);
-    *out = group_find(mine, name);
+    while (mine->is_joining)
+        pthread_cond_wait(&mine->changed, &mine->lock);
+    bool joins = mine->is_joining = !group_find(mine, "world");
     pthread_mutex_unlock(&mine->lock);
-    if (*out)
+    if (!joins)
         return TN_OK;
-    if (strcmp(name, "world") != 0)
-        return host->fail(host, TN_ERR_NOT_FOUND,
-                          "no group has the name '%s': split makes one", name);
-    pthread_mutex_lock(&joining);
-    if (!(*out = group_find(mine, name)))
-        status = world_join(mine);
-    if (status == TN_OK)
-        *out = group_find(mine, name);
-    pthread_mutex_unlock(&joining);
+    tn_status status = world_join(mine);
+    pthread_mutex_lock(&mine->lock);
+    mine->is_joining = false;
+    pthread_cond_broadcast(&mine->changed);
+    pthread_mutex_unlock(&mine->lock);
     return status;
 }
 
 tn_status groups_take(const tn_host *host, const char *name, struct group_use *out)
 {
     struct runtime_groups *mine = groups_of_runtime(host);
-    struct named_group *entry = NULL;
     if (!mine)
         return host->fail(host, TN_ERR_INTERNAL, "groups of a runtime that is closed");
-    tn_status status = group_look_up(mine, full_name(name), &entry);
+    name = full_name(name);
+    tn_status status = strcmp(name, "world") == 0 ? group_join(mine) : TN_OK;
     if (status != TN_OK)
         return status;
-    pthread_mutex_lock(&entry->lock);
-    *out = (struct group_use){mine->table, mine->table_host, entry->group,
-                              mine->table->facts(entry->group), entry};
+    pthread_mutex_lock(&mine->lock);
+    struct named_group *entry = group_find(mine, name);
+    while (entry && entry->is_used)
+        pthread_cond_wait(&mine->changed, &mine->lock);
+    if (entry)
+        entry->is_used = true;
+    pthread_mutex_unlock(&mine->lock);
+    if (!entry)
+        return host->fail(host, TN_ERR_NOT_FOUND,
+                          "no group has the name '%s': split makes one", name);
+    *out = (struct group_use){mine->table,  mine->table_host,
+                              entry->group, mine->table->facts(entry->group),
+                              mine,         entry};
     return TN_OK;
 }
 
 void groups_give(struct group_use *use)
 {
-    pthread_mutex_unlock(&use->entry->lock);
+    pthread_mutex_lock(&use->runtime->lock);
+    use->entry->is_used = false;
+    pthread_cond_broadcast(&use->runtime->changed);
+    pthread_mutex_unlock(&use->runtime->lock);
 }
 
 // --- slots of tn_dist -------------------------------------------------------------------

@@ -70,6 +70,7 @@ struct group_use {
     const tn_host *host; // of the table
     tn_group *group;
     const tn_group_facts *facts;
+    struct runtime_groups *runtime;
     struct named_group *entry;
 };
 

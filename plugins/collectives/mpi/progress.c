@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Who is in MPI, one thread at a time, and the thread that drives works while the process
+// computes.
+#include <pthread.h>
+#include <time.h>
+#include "group.h"
+
+// Between two looks at works that are under way.
+static const long PAUSE_NS = 20000;
+enum { LOOKS = 50 }; // pauses from one look for failures to the next
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    tn_collective_work *works;
+    pthread_t thread;
+    bool has_thread, ends;
+} progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+void progress_enter(void)
+{
+    pthread_mutex_lock(&progress.lock);
+}
+
+void progress_leave(void)
+{
+    pthread_mutex_unlock(&progress.lock);
+}
+
+// Advances all works; whether one is under way still. Failures are recorded in groups.
+static bool advance_all(bool looks)
+{
+    bool is_busy = false;
+    for (tn_collective_work *work = progress.works; work; work = work->background) {
+        if (work->stage == ENDED || work->group->broken[0])
+            continue;
+        if (work_advance(work) == TN_OK && looks)
+            work_look(work);
+        is_busy |= work->stage != ENDED && !work->group->broken[0];
+    }
+    return is_busy;
+}
+
+static void *progress_main(void *unused)
+{
+    (void)unused;
+    progress_enter();
+    for (uint64_t turn = 0; !progress.ends; turn++) {
+        if (!advance_all(turn % LOOKS == 0)) {
+            pthread_cond_wait(&progress.changed, &progress.lock);
+            continue;
+        }
+        progress_leave();
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        progress_enter();
+    }
+    progress_leave();
+    return NULL;
+}
+
+bool progress_add(tn_collective_work *work)
+{
+    if (!progress.has_thread) {
+        progress.ends = false;
+        progress.has_thread =
+            pthread_create(&progress.thread, NULL, progress_main, NULL) == 0;
+    }
+    if (!progress.has_thread)
+        return false;
+    work->background = progress.works;
+    progress.works = work;
+    pthread_cond_signal(&progress.changed);
+    return true;
+}
+
+void progress_remove(tn_collective_work *work)
+{
+    tn_collective_work **at = &progress.works;
+    while (*at && *at != work)
+        at = &(*at)->background;
+    if (*at)
+        *at = work->background;
+}
+
+void progress_stop(void)
+{
+    progress_enter();
+    bool has_thread = progress.has_thread;
+    progress.ends = true;
+    progress.has_thread = false;
+    pthread_cond_signal(&progress.changed);
+    progress_leave();
+    if (has_thread)
+        pthread_join(progress.thread, NULL);
+}
