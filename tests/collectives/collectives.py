@@ -131,6 +131,23 @@ def training_by_the_command_is_that_of_one_process():
     return None
 
 
+def adapters_are_trained_by_several_processes():
+    if not LAUNCHERS:
+        return "no MPI is installed"
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+    import lm  # pylint: disable=import-outside-toplevel,import-error
+    lm.gguf("letters.gguf", 1.0)
+    pathlib.Path("text").write_text("once upon a time there was a model. " * 4)
+    losses = []
+    for ranks in (1, 2):
+        got, out, err = ended(started(LAUNCHERS[0], ranks, TENON, "train", "lora", "letters.gguf", "text", "--steps", "3", "--window", "6",
+                                      "--batch", "2", "--rate", "0.02", "--json", "-o", f"{ranks}.safetensors"))
+        assert got == 0 and pathlib.Path(f"{ranks}.safetensors").exists(), out + err
+        losses.append([json.loads(line)["loss"] for line in out.splitlines()])
+    assert len(losses[0]) == 3 and all(abs(a - b) < 4e-6 for a, b in zip(*losses)), losses
+    return None
+
+
 def who_is_lost_leaves_a_checkpoint_of_the_last_step():
     if not LAUNCHERS:
         return "no MPI is installed"
@@ -279,6 +296,6 @@ def what_cannot_be_started_is_told():
 
 run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told,
      groups_in_python_do_what_they_must, training_over_ranks_has_the_losses_of_one_process,
-     training_by_the_command_is_that_of_one_process, who_is_lost_leaves_a_checkpoint_of_the_last_step, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
+     training_by_the_command_is_that_of_one_process, adapters_are_trained_by_several_processes, who_is_lost_leaves_a_checkpoint_of_the_last_step, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
      who_is_stopped_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
      what_cannot_be_started_is_told])

@@ -9,6 +9,7 @@
 #define ADAPTER_SCALE "adapter-scale", 0, "F", GIVEN_NUMBER, AT(adapter_scale)
 #define ALPHA "alpha", 0, "F", GIVEN_NUMBER, AT(alpha)
 #define ARRAYS "arrays", 0, NULL, GIVEN_ASIDE, 0
+#define BATCH "batch", 0, "N", GIVEN_INTEGER, AT(batch)
 #define BIAS "bias", 0, "ID=X", GIVEN_TOKENS, AT(biases)
 #define CACHE "cache", 0, "TYPE", GIVEN_TEXT, AT(cache)
 #define CONTEXT "context", 0, "N", GIVEN_INTEGER, AT(context)
@@ -72,7 +73,8 @@ const struct given_option given_options[] = {
     {OUTPUT, USUALLY("adapter.safetensors", "what to write (", ")"), FOR_LORA},
     {OUTPUT, USUALLY("imatrix.gguf", "where to write it (", ")"), FOR_IMATRIX},
     {STEPS, HELP("steps of training (100)"), FOR_LORA},
-    {WINDOW, HELP("tokens of a step (128)"), FOR_LORA},
+    {WINDOW, HELP("tokens of a window (128)"), FOR_LORA},
+    {BATCH, HELP("windows of a step, of all processes of `tenon run` (1 each)"), FOR_LORA},
     {RATE, HELP("learning rate of Adam (0.0003)"), FOR_LORA},
     {RANK, HELP("rank of what is added (8)"), FOR_LORA},
     {ALPHA, HELP("what is added is multiplied by F / rank (twice the rank)"), FOR_LORA},

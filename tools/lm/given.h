@@ -42,7 +42,7 @@ struct given {
     struct given_list images;
     const char *weights; // "attn_q,attn_v": those that training adapts
     const char *output, *plot;
-    int64_t rank, steps, window; // of a training; 0: not said
+    int64_t rank, steps, window, batch; // of a training; 0: not said
     double alpha, rate;
     bool raw; // the prompt is cut as it is, without what prompts begin with
     bool json;

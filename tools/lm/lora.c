@@ -18,6 +18,7 @@ struct losses {
     int64_t count, room;
     double shown; // seconds at which a line was last written
     bool json;
+    bool is_quiet; // rank 0 of several tells and draws
 };
 
 static volatile sig_atomic_t was_interrupted;
@@ -50,6 +51,8 @@ static int32_t note(void *context, const tn_lm_trained *now)
     }
     l->items[l->count++] = now->loss;
     bool is_last = now->step == now->steps;
+    if (l->is_quiet)
+        return was_interrupted;
     if (l->json) {
         printf("{\"step\": %lld, \"loss\": %.6f, \"seconds\": %.3f}\n",
                (long long)now->step, now->loss, now->seconds);
@@ -141,6 +144,23 @@ static int write_drawing(const char *path, const struct losses *l)
 
 // --- the command -----------------------------------------------------------------------
 
+static bool is_one_of_several(void)
+{
+    return getenv("TENON_RUN") != NULL; // `tenon run` started it
+}
+
+// This process's rank among those of `tenon run`, or 0.
+static int find_rank(tn_runtime *runtime, int *out_rank)
+{
+    if (!is_one_of_several())
+        return 0;
+    tn_scope *scope = tn_scope_open(runtime);
+    *out_rank = (int)tn_item(scope, tn_op(scope, "dist.rank/1", NULL, 0, TN_NO_ATTRS));
+    int failed = tn_scope_status(scope) ? stop("%s", tn_scope_error(scope)) : 0;
+    tn_scope_close(scope);
+    return failed;
+}
+
 // Cuts "attn_q,attn_v" in place.
 static uint64_t split(char *list, const char *out[MOST_WEIGHTS])
 {
@@ -172,7 +192,9 @@ static int train(const struct given *given, const struct opened *opened, struct 
                           .rate = given->rate,
                           .seed = given->sampling.seed,
                           .progress = note,
-                          .context = l};
+                          .context = l,
+                          .batch = given->batch,
+                          .group = is_one_of_several() ? "world" : NULL};
     if (given->weights && !list)
         failed = stop_memory();
     if (list) {
@@ -223,24 +245,41 @@ static int check_outputs(const struct given *given, const struct opened *opened,
                : 0;
 }
 
+// The first of several processes saves what was trained; when one has failed, each that is
+// left does, to one path or its own machine's.
+static int save(const struct given *given, const struct opened *opened,
+                const struct losses *l, int failed)
+{
+    bool is_lost = failed && is_one_of_several() && l->count > 0;
+    if (is_lost ? tn_lm_adapter_save(opened->lm, given->output) != TN_OK
+                : !failed && !l->is_quiet && tn_lm_adapter_save(opened->lm, given->output))
+        return stop_lm();
+    if (is_lost)
+        fprintf(stderr, "tenon: %s has step %lld\n", given->output, (long long)l->count);
+    if (!failed && !l->is_quiet && given->plot && l->count > 0)
+        return write_drawing(given->plot, l);
+    return failed;
+}
+
 int run_lora(const struct given *given)
 {
     struct opened opened;
     struct losses losses = {.json = given->json};
-    const char *path = given->output;
+    int rank = 0;
     if (open_alone(given, &opened))
         return 1;
-    int failed = check_outputs(given, &opened, path);
+    int failed = check_outputs(given, &opened, given->output);
     if (!failed)
+        failed = find_rank(opened.runtime, &rank);
+    losses.is_quiet = rank > 0;
+    if (!failed) {
         failed = train(given, &opened, &losses);
-    if (!failed && tn_lm_adapter_save(opened.lm, path))
-        failed = stop_lm();
-    if (!failed && given->plot && losses.count > 0)
-        failed = write_drawing(given->plot, &losses);
-    if (!failed && !given->json) {
+        failed = save(given, &opened, &losses, failed);
+    }
+    if (!failed && !given->json && rank == 0) {
         fprintf(stderr, "%s after %lld steps: tenon generate %s --adapter %s ...\n",
                 was_interrupted ? "Stopped" : "Trained", (long long)losses.count,
-                given->items[0], path);
+                given->items[0], given->output);
         tell_model(&opened);
     }
     free(losses.items);

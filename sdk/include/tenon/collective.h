@@ -83,9 +83,9 @@ enum {
 
 // Flags of a tn_collective_call.
 enum {
-    // Elements move while the caller computes: a thread of the plugin drives the call,
-    // which
-    // `start` need not wait for. Without it a call moves in `start`, `test` and `wait`.
+    // Elements move while the caller computes: a thread of the plugin drives the call, and
+    // `start` does not wait for the call before. Without it a call moves in `start`, `test`
+    // and `wait`.
     TN_COLLECTIVE_IN_BACKGROUND = 1,
 };
 

@@ -77,9 +77,16 @@ typedef struct tn_lm_training {
     // to end the training, which is no failure.
     int32_t (*progress)(void *context, const tn_lm_trained *now);
     void *context;
+
+    // Windows of a step, whose mean loss it is; 0: 1, or one for each member of the group.
+    int64_t batch;
+    // A group of processes (<tenon/dist.h>), "world": all call this with the same numbers,
+    // each reads its part of the windows, and all take the same steps, those of one process
+    // within rounding. NULL: this process alone.
+    const char *group;
 } tn_lm_training;
 
-// Trains an adapter on `count` tokens, which are one text: each step reads a window of it,
+// Trains an adapter on `count` tokens, which are one text: each step reads windows of it,
 // drawn at random, and takes one step of Adam on the mean cross-entropy of each next token.
 // Goes on with the model's adapter where it has one, whose rank, alpha and weights are then
 // those; else begins with B = 0 and A uniform within 1 / sqrt(in). Loads all layers where

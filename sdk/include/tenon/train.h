@@ -280,8 +280,8 @@ typedef struct tn_loader_options {
     uint64_t seed;     // of the order
     int32_t in_order;  // not 0: without shuffling
     uint32_t reserved; // 0
-    // Of a group of `parts` processes, number `part`: of each batch, the same on all, this
-    // loader gives the part-th of `parts` equal parts; 0 of 0: the whole.
+    // This loader gives number `part` of `parts` equal parts of each batch, as one of so
+    // many processes, on all of which batches are the same; 0 of 0: the whole.
     int32_t part, parts;
 } tn_loader_options;
 

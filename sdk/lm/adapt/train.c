@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/dist.h>
 #include <tenon/lm_adapter.h>
 #include <time.h>
 #include "../base/fail.h"
@@ -28,6 +29,9 @@ struct training {
     uint64_t num_parameters; // down and up of each item
     tn_array **state;        // kept: 3 * num_parameters
     tn_function *step;
+    int64_t share; // windows of a step that this process reads, the first one's number
+    int64_t first;
+    int32_t size; // of the group; 1: this process alone
     uint64_t random;
     struct timespec began;
 };
@@ -91,6 +95,39 @@ static tn_array *window_loss(const struct training *t, tn_scope *scope, tn_array
     return tn_op(scope, "base.mean/1", TN_IN(losses), TN_NO_ATTRS);
 }
 
+// Window `number` of arrays of several.
+static tn_array *row_of(const struct training *t, tn_scope *scope, tn_array *rows,
+                        int64_t number)
+{
+    int64_t at = number * t->how.window;
+    return tn_op(scope, "base.slice/1", TN_IN(rows),
+                 tn_attrs("start", TN_INTS(at), "stop", TN_INTS(at + t->how.window)));
+}
+
+// The mean of this process's windows.
+static tn_array *mean_loss(const struct training *t, tn_scope *scope,
+                           tn_array *const *inputs)
+{
+    tn_array *sum = NULL;
+    for (int64_t i = 0; i < t->share; i++) {
+        tn_array *loss =
+            window_loss(t, scope, row_of(t, scope, inputs[IN_TOKENS], i),
+                        row_of(t, scope, inputs[IN_NEXT], i), inputs + IN_STATE);
+        sum = sum ? tn_expr(scope, "a, b -> a + b", TN_IN(sum, loss), TN_NO_ATTRS) : loss;
+    }
+    return t->share == 1 ? sum
+                         : tn_expr(scope, "sum -> sum / n", TN_IN(sum),
+                                   tn_attrs("n", (double)t->share));
+}
+
+// The mean over the members of the group.
+static tn_array *mean_of_group(const struct training *t, tn_scope *scope, tn_array *array)
+{
+    return t->size == 1 ? array
+                        : tn_op(scope, "dist.all_reduce/1", TN_IN(array),
+                                tn_attrs("reduction", "mean", "group", t->how.group));
+}
+
 static tn_status build_training(tn_scope *scope, tn_array *const *inputs,
                                 uint64_t num_inputs, tn_array **outputs,
                                 uint64_t num_outputs, void *user)
@@ -100,22 +137,22 @@ static tn_status build_training(tn_scope *scope, tn_array *const *inputs,
     tn_array *const *state = inputs + IN_STATE;
     (void)num_inputs;
     (void)num_outputs;
-    tn_array *loss = window_loss(t, scope, inputs[IN_TOKENS], inputs[IN_NEXT], state);
+    tn_array *loss = mean_loss(t, scope, inputs);
     tn_array **gradients = lm_alloc(n, sizeof(*gradients));
     if (!gradients)
         return tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory for gradients");
     tn_vjp(scope, &loss, NULL, 1, state, n, gradients);
     for (uint64_t i = 0; i < n && tn_scope_status(scope) == TN_OK; i++) {
-        tn_array *updated[3];
-        tn_op_n(scope, "nn.adam/1",
-                TN_IN(state[i], gradients[i], state[n + i], state[2 * n + i],
-                      inputs[IN_NUMBER]),
-                tn_attrs("lr", t->how.rate), updated, 3);
+        tn_array *updated[3], *gradient = mean_of_group(t, scope, gradients[i]);
+        tn_op_n(
+            scope, "nn.adam/1",
+            TN_IN(state[i], gradient, state[n + i], state[2 * n + i], inputs[IN_NUMBER]),
+            tn_attrs("lr", t->how.rate), updated, 3);
         for (uint64_t k = 0; k < 3; k++)
             outputs[OUT_STATE + k * n + i] = updated[k];
     }
     free(gradients);
-    outputs[OUT_LOSS] = loss;
+    outputs[OUT_LOSS] = mean_of_group(t, scope, loss);
     return tn_scope_status(scope);
 }
 
@@ -237,6 +274,7 @@ static tn_status make_state(struct training *t)
     return status == TN_OK && !t->state ? TN_ERR_MEMORY : status;
 }
 
+// In a group the state is not given away: it has to outlive a step that fails.
 static tn_status make_step(struct training *t)
 {
     uint64_t count = 3 * t->num_parameters;
@@ -250,7 +288,7 @@ static tn_status make_step(struct training *t)
     }
     const tn_function_options options = {.struct_size = sizeof(options),
                                          .donated = donated,
-                                         .num_donated = count,
+                                         .num_donated = t->size == 1 ? count : 0,
                                          .carried_to = outputs};
     tn_status status =
         tn_function_create(t->model->runtime, build_training, t, &options, &t->step);
@@ -258,29 +296,56 @@ static tn_status make_step(struct training *t)
     return lm_fail_core(status);
 }
 
-// One step on a window that begins at `ids`; `arrays` has room for inputs and outputs.
+// The state behind a step. In a group it is kept in the place of the one before.
+static tn_status take_state(struct training *t, tn_scope *scope, tn_array *const *outputs)
+{
+    uint64_t count = 3 * t->num_parameters;
+    for (uint64_t i = 0; i < count && t->size > 1; i++) {
+        tn_array *kept = tn_keep(scope, outputs[i]);
+        if (!kept)
+            return lm_fail_scope(scope);
+        tn_release(t->state[i]);
+        t->state[i] = kept;
+    }
+    if (t->size == 1)
+        memcpy(t->state, outputs, count * sizeof(*outputs));
+    return TN_OK;
+}
+
+// One step on windows, which `ids` has behind each other, of a token more than they have;
+// `arrays` has room for inputs and outputs.
 static tn_status run_step(struct training *t, const int32_t *ids, int64_t number,
                           tn_array **arrays, double *out_loss)
 {
     uint64_t count = 3 * t->num_parameters;
     tn_array **outputs = arrays + IN_STATE + count;
+    int64_t window = t->how.window, room = t->share * window;
     float step = (float)number;
+    int32_t *rows = lm_alloc(2 * (uint64_t)room, sizeof(*rows));
     tn_scope *scope = tn_scope_open(t->model->runtime);
-    tn_status status = lm_fail_scope(scope);
-    if (status != TN_OK)
-        return status;
-    arrays[IN_TOKENS] = tn_from_data(scope, TN_I32, TN_SHAPE(t->how.window), ids);
-    arrays[IN_NEXT] = tn_from_data(scope, TN_I32, TN_SHAPE(t->how.window), ids + 1);
-    arrays[IN_NUMBER] = tn_from_data(scope, TN_F32, TN_SCALAR, &step);
-    memcpy(arrays + IN_STATE, t->state, count * sizeof(*arrays));
-    tn_function_call(t->step, scope, arrays, IN_STATE + count, outputs, OUT_STATE + count);
-    status = lm_fail_scope(scope);
+    tn_status status = rows ? lm_fail_scope(scope) : TN_ERR_MEMORY;
+    for (int64_t i = 0; i < t->share && status == TN_OK; i++) {
+        const int32_t *from = ids + i * (window + 1);
+        memcpy(rows + i * window, from, (size_t)window * sizeof(*rows));
+        memcpy(rows + room + i * window, from + 1, (size_t)window * sizeof(*rows));
+    }
     if (status == TN_OK) {
-        memcpy(t->state, outputs + OUT_STATE, count * sizeof(*outputs));
+        arrays[IN_TOKENS] = tn_from_data(scope, TN_I32, TN_SHAPE(room), rows);
+        arrays[IN_NEXT] = tn_from_data(scope, TN_I32, TN_SHAPE(room), rows + room);
+        arrays[IN_NUMBER] = tn_from_data(scope, TN_F32, TN_SCALAR, &step);
+        memcpy(arrays + IN_STATE, t->state, count * sizeof(*arrays));
+        tn_function_call(t->step, scope, arrays, IN_STATE + count, outputs,
+                         OUT_STATE + count);
+        status = lm_fail_scope(scope);
+    }
+    if (status == TN_OK)
+        status = take_state(t, scope, outputs + OUT_STATE);
+    if (status == TN_OK) {
         *out_loss = tn_item(scope, outputs[OUT_LOSS]);
         status = lm_fail_scope(scope);
     }
     tn_scope_close(scope);
+    free(rows);
     return status;
 }
 
@@ -301,23 +366,56 @@ static tn_status fail_loss(const tn_lm_trained *now)
                                    "infinite, or too large");
 }
 
+// Draws the windows of a step, the same on all members, and copies those of this one.
+static void draw_windows(struct training *t, const int32_t *ids, uint64_t count,
+                         int32_t *out)
+{
+    int64_t width = t->how.window + 1;
+    uint64_t starts = count - (uint64_t)t->how.window; // 1 or more
+    for (int64_t i = 0; i < t->how.batch; i++) {
+        uint64_t start = (uint64_t)(lm_next_share(&t->random) * (double)starts);
+        if (i >= t->first && i < t->first + t->share)
+            memcpy(out + (i - t->first) * width, ids + start, (size_t)width * sizeof(*out));
+    }
+}
+
+// Whether one of the members says so.
+static tn_status any_ends(const struct training *t, int32_t *ends)
+{
+    if (t->size == 1)
+        return TN_OK;
+    tn_scope *scope = tn_scope_open(t->model->runtime);
+    tn_array *mine = tn_from_data(scope, TN_I32, TN_SHAPE(1), ends);
+    tn_read(scope,
+            tn_op(scope, "dist.all_reduce/1", TN_IN(mine),
+                  tn_attrs("reduction", "maximum", "group", t->how.group)),
+            ends, sizeof(*ends));
+    tn_status status = lm_fail_scope(scope);
+    tn_scope_close(scope);
+    return status;
+}
+
 static tn_status run_steps(struct training *t, const int32_t *ids, uint64_t count)
 {
     uint64_t room = IN_STATE + OUT_STATE + 6 * t->num_parameters;
-    uint64_t starts = count - (uint64_t)t->how.window; // 1 or more
     tn_array **arrays = lm_alloc(room, sizeof(*arrays));
-    tn_status status = arrays ? TN_OK : TN_ERR_MEMORY;
+    int32_t *windows =
+        lm_alloc((uint64_t)(t->share * (t->how.window + 1)), sizeof(*windows));
+    tn_status status = arrays && windows ? TN_OK : TN_ERR_MEMORY;
     int32_t ended = 0;
     for (int64_t i = 1; i <= t->how.steps && status == TN_OK && !ended; i++) {
-        uint64_t start = (uint64_t)(lm_next_share(&t->random) * (double)starts);
         tn_lm_trained now = {.struct_size = sizeof(now), .step = i, .steps = t->how.steps};
-        status = run_step(t, ids + start, i, arrays, &now.loss);
+        draw_windows(t, ids, count, windows);
+        status = run_step(t, windows, i, arrays, &now.loss);
         if (status == TN_OK && !isfinite(now.loss))
             status = fail_loss(&now);
         now.seconds = seconds_since(&t->began);
         if (status == TN_OK && t->how.progress)
-            ended = t->how.progress(t->how.context, &now);
+            ended = t->how.progress(t->how.context, &now) != 0;
+        if (status == TN_OK)
+            status = any_ends(t, &ended);
     }
+    free(windows);
     free(arrays);
     return status;
 }
@@ -337,6 +435,32 @@ static tn_status take_parameters(struct training *t)
     }
     lm_plans_destroy(t->model);
     return lm_plans_make(t->model);
+}
+
+// Which windows of a step are this process's.
+static tn_status find_share(struct training *t)
+{
+    tn_group_facts facts = {.size = 1};
+    const tn_dist *dist = NULL;
+    const tn_host *host = NULL;
+    tn_status status = TN_OK;
+    if (t->how.group)
+        status = tn_interface_find(t->model->runtime, TN_IFACE_DIST, (const void **)&dist,
+                                   &host);
+    if (status == TN_OK && dist)
+        status = dist->find(host, t->how.group, &facts, sizeof(facts));
+    if (status != TN_OK)
+        return lm_fail_core(status);
+    t->size = facts.size;
+    t->how.batch = t->how.batch ? t->how.batch : facts.size;
+    if (t->how.batch < 1 || t->how.batch % facts.size != 0)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "a batch of %" PRId64
+                       " windows for %d processes, expected a positive multiple",
+                       t->how.batch, facts.size);
+    t->share = t->how.batch / facts.size;
+    t->first = facts.rank * t->share;
+    return TN_OK;
 }
 
 static tn_status check_training(struct training *t, const tn_lm_training *how,
@@ -376,7 +500,7 @@ static tn_status check_training(struct training *t, const tn_lm_training *how,
                        "%" PRIu64 " tokens to train on, expected two or more", count);
     if ((uint64_t)mine->window > count - 1)
         mine->window = (int64_t)count - 1;
-    return TN_OK;
+    return find_share(t);
 }
 
 tn_status tn_lm_train_adapter(tn_lm *model, const int32_t *ids, uint64_t count,

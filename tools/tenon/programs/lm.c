@@ -51,7 +51,7 @@ static const struct lm_command {
      "  tenon perplexity SmolLM2.gguf book.txt --tokens 1000\n"},
     {"train lora", "lora", FOR_LORA, 2, 2,
      "Trains low-rank additions to some of a language model's products (LoRA) on a text,\n"
-     "with Adam: each step reads a window of it, drawn at random. The model's own weights\n"
+     "with Adam: each step reads windows of it, drawn at random. The model's own weights\n"
      "stay as they are, quantised or not. --adapter goes on with an earlier one. Ctrl-C\n"
      "stops and saves. The same seed gives the same adapter on one backend.\n"
      "\n"
