@@ -96,6 +96,17 @@ class Examples(bench.Bench):
                  self.folder / "comparison")
         self.run(self.folder / "comparison", cwd=self.folder)
 
+    def readme_runs(self):
+        """The program in C of the README is built by its line and prints what it says"""
+        text = (self.args.source / "README.md").read_text()
+        code = next(block for block in re.findall(r"```c\n(.*?)```", text, re.S) if "int main(" in block)
+        program = self.folder / "app.c"
+        program.write_text(code)
+        flags = self.run("pkg-config", "--cflags", "--libs", "tenon").split()
+        self.run("cc", *WARNINGS, *self.sanitizers(), program, *flags, "-o", self.folder / "app")
+        printed, said = self.run(self.folder / "app"), re.search(r"printf\(.*// (.*)", code)[1]
+        assert printed == said + "\n", f"got {printed!r}, the comment says {said!r}"
+
     def are_listed(self):
         """The list of examples names each of them"""
         listed = (self.args.source / "docs/examples/README.md").read_text()
@@ -110,6 +121,7 @@ def tests(examples):
     found = [("Tenon installs", examples.installs, ())]
     found += [(f"{p.name} prints what it says", examples.runs, (p,)) for p in examples.programs()]
     found += [("the folder of networks is built as its line says", examples.networks_are_built, ())]
+    found += [("the README's program in C runs", examples.readme_runs, ())]
     found += [("the comparison with PyTorch and MLX runs", examples.comparison_runs, ())]
     return found + [("the list of examples names each of them", examples.are_listed, ())]
 

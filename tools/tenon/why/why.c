@@ -34,7 +34,7 @@ static void say_how(const json_t *node)
 {
     const char *kernel = text_of(node, "kernel");
     if (strcmp(kernel, "expression") == 0)
-        say("as an expression, which fuses with its neighbours");
+        say("as an expression, which fuses with those beside it");
     else if (strcmp(kernel, "reference") == 0)
         say("with its reference kernel, the plain one that always works");
     else if (strcmp(kernel, "host") == 0)
