@@ -66,7 +66,7 @@ FLOORS = {
                               "tree", "emit", "front") | {"tool": ["compiler.h"]},
     "plugins/ops/base": tower("elementwise.h", "pack.h", "common",
                               ("control", "create", "elementwise", "index", "matmul", "move", "random", "reduce", "sort")),
-    "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt"), "text"),
+    "sdk/lm": tower("base", ("grammar", "engine"), ("image", "adapt", "spread"), "text"),
     "sdk/conformance": tower("kit", ("plugin", "pack", "packing", "segment", "backend", "format", "tokenizer", "model"),
                              ("primitive", "rules", "kernel", "queue", "family"), "device"),
     "plugins/backends/vulkan": tower("device", ("spirv", "pipeline", "program"), "dispatch", "segment",
@@ -188,6 +188,8 @@ class Checker:
                             self.reachable("sdk/include/tenon/share.h") |
                             self.reachable("sdk/include/tenon/lm_adapter.h") |
                             self.reachable("sdk/include/tenon/lm_image.h") |
+                            self.reachable("sdk/include/tenon/lm_dist.h") |
+                            self.reachable("sdk/include/tenon/dist.h") |
                             self.reachable("sdk/include/tenon/tokenizer.h") |
                             self.reachable("sdk/include/tenon/ops/quant.h") |  # names of tn_file_format
                             self.reachable("sdk/include/tenon/ffi.h") |

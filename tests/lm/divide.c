@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Dividing layers among devices by their memory: a table of sizes.
-#include "../../sdk/lm/engine/divide.h"
+#include "../../sdk/lm/spread/stages.h"
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <string.h>
@@ -194,5 +194,68 @@ Test(divide, splits_are_read_or_refused)
                       wrong);
         for (int d = 0; !wrong && d < 3; d++)
             cr_assert(eq(i64, ends[d], rows[i].ends[d]), "'%s'", rows[i].text);
+    }
+}
+
+// Processes work at once: the slowest takes as little time as can be.
+Test(divide, stages_are_balanced_within_their_memory)
+{
+    static const struct {
+        const char *what;
+        uint64_t work, output, again;
+        int64_t layers, num_stages;
+        struct lm_stage stages[MOST];
+        int64_t ends[MOST];
+        struct lm_shortage shortage; // `missing` 0: it fits
+    } rows[] = {
+        {"evenly", 10, 0, 0, 6, 3, {{{OPEN}, 1}, {{OPEN}, 1}, {{OPEN}, 1}}, {2, 4, 6}},
+        {"the output counts as work, also where it is the embedding",
+         10,
+         0,
+         20,
+         6,
+         2,
+         {{{OPEN}, 1}, {{OPEN}, 1}},
+         {4, 6}},
+        {"by speed", 10, 0, 0, 8, 2, {{{OPEN}, 3}, {{OPEN}, 1}}, {6, 8}},
+        {"memory bounds the fast one", 10, 0, 0, 8, 2, {{{40}, 3}, {{OPEN}, 1}}, {4, 8}},
+        {"the slow one in front has one",
+         10,
+         0,
+         0,
+         4,
+         2,
+         {{{OPEN}, 1}, {{OPEN}, 90}},
+         {1, 4}},
+        {"each has one", 10, 0, 0, 2, 2, {{{OPEN}, 1}, {{OPEN}, 1000}}, {1, 2}},
+        {"memory of the last is missing",
+         10,
+         0,
+         0,
+         6,
+         2,
+         {{{20}, 1}, {{30}, 1}},
+         {2, 5},
+         {1, 5, 10}},
+        {"of the first", 10, 0, 0, 2, 2, {{{9}, 1}, {{OPEN}, 1}}, {0, 0}, {0, 0, 1}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t bytes[MOST * MOST];
+        int64_t ends[MOST] = {0};
+        struct lm_shortage shortage = {0, 0, 0};
+        for (int64_t k = 0; k < rows[i].layers; k++)
+            bytes[k] = rows[i].work;
+        const struct lm_needs needs = {.layers = rows[i].layers,
+                                       .bytes = bytes,
+                                       .output = rows[i].output,
+                                       .again = rows[i].again};
+        bool fits = lm_stages_divide(&needs, bytes, rows[i].stages, rows[i].num_stages,
+                                     ends, &shortage);
+        cr_assert(eq(int, fits, rows[i].shortage.missing == 0), "%s", rows[i].what);
+        cr_assert(eq(u64, shortage.missing, rows[i].shortage.missing), "%s", rows[i].what);
+        cr_assert(eq(i64, shortage.device, rows[i].shortage.device), "%s", rows[i].what);
+        for (int64_t k = 0; k < rows[i].num_stages && fits; k++)
+            cr_assert(eq(i64, ends[k], rows[i].ends[k]), "%s: stage %d", rows[i].what,
+                      (int)k);
     }
 }

@@ -414,7 +414,7 @@ def models_of_random_weights_are_measured():
     assert got["prompt"] > 0 and got["decode"] > 0, got
     refused("bench", "llm", "--random", "layers=none", saying="layers=none, expected format, layers")
     refused("bench", "llm", status=2, saying="bench llm: expected a model")
-    refused("bench", "matmul", "--json", status=2, saying="--cache, --split and --json are for")
+    refused("bench", "matmul", "--json", status=2, saying="--parallel, --split and --json are for")
 
 
 def loading_draws_a_bar_on_a_terminal():

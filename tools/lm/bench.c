@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 #include "lm.h"
 
-#define PROMPT 512
-#define SHORT 64 // where several sequences begin to be measured
+#define PROMPT 512 // positions of the prompt, and of the steps, where nothing is said
+#define SHORT 64   // where several sequences begin to be measured
 #define MOST_SEQUENCES 256
 // Seconds, at least: clocks of a device rise with work, and plans that run often get
 // kernels of their own.
@@ -24,7 +24,7 @@ struct bench {
     struct opened opened;
     tn_lm_sequence *sequences[MOST_SEQUENCES];
     tn_lm_item items[MOST_SEQUENCES];
-    int64_t num_sequences, rounds, steps, position;
+    int64_t num_sequences, rounds, steps, position, prompt;
     int32_t *ids;
     float *logits; // of all sequences
     double *seconds[2];
@@ -40,17 +40,18 @@ static int fill(struct bench *b, double *out_seconds)
     for (int64_t i = 0; i < b->num_sequences && status == TN_OK; i++)
         status = tn_lm_sequence_cut(b->sequences[i], 0);
     if (status == TN_OK)
-        status = tn_lm_infer(b->sequences[0], b->ids, PROMPT, 0, b->logits);
+        status = tn_lm_infer(b->sequences[0], b->ids, b->prompt, 0, b->logits);
     *out_seconds = now() - begin;
     for (int64_t i = 0; i < b->num_sequences && status == TN_OK; i++) {
         int64_t length = tn_lm_sequence_length(b->sequences[i]);
         if (length > b->position)
             status = tn_lm_sequence_cut(b->sequences[i], b->position);
-        for (; length < b->position && status == TN_OK; length += PROMPT) {
+        for (; length < b->position && status == TN_OK; length += b->prompt) {
             int64_t left = b->position - length;
-            bool is_last = i == b->num_sequences - 1 && left <= PROMPT;
-            status = tn_lm_infer(b->sequences[i], b->ids, left < PROMPT ? left : PROMPT, 0,
-                                 is_last ? b->logits : NULL);
+            bool is_last = i == b->num_sequences - 1 && left <= b->prompt;
+            status =
+                tn_lm_infer(b->sequences[i], b->ids, left < b->prompt ? left : b->prompt, 0,
+                            is_last ? b->logits : NULL);
         }
     }
     return status == TN_OK ? 0 : stop_lm();
@@ -63,7 +64,7 @@ static int step(struct bench *b, double *out_seconds)
     double begin = now();
     for (int64_t i = 0; i < b->steps && status == TN_OK; i++) {
         for (int64_t k = 0; k < b->num_sequences; k++)
-            b->items[k].ids = b->ids + i % PROMPT;
+            b->items[k].ids = b->ids + i % b->prompt;
         status = tn_lm_infer_batch(b->items, (uint64_t)b->num_sequences);
     }
     *out_seconds = now() - begin;
@@ -85,7 +86,7 @@ static int measure_rounds(struct bench *b, double out_rates[2])
         b->seconds[0][round] = first;
         b->seconds[1][round] = then;
     }
-    const int64_t tokens[] = {PROMPT, b->steps * b->num_sequences};
+    const int64_t tokens[] = {b->prompt, b->steps * b->num_sequences};
     for (int i = 0; i < 2 && !failed; i++) {
         qsort(b->seconds[i], (size_t)b->rounds, sizeof(double), compare);
         out_rates[i] = (double)tokens[i] / b->seconds[i][b->rounds / 2];
@@ -96,13 +97,13 @@ static int measure_rounds(struct bench *b, double out_rates[2])
 static int bench_open(struct bench *b, const tn_lm_info *info)
 {
     size_t vocabulary = (size_t)info->vocabulary;
-    b->ids = malloc(sizeof(*b->ids) * PROMPT);
+    b->ids = malloc(sizeof(*b->ids) * (size_t)b->prompt);
     b->logits = malloc(sizeof(*b->logits) * vocabulary * (size_t)b->num_sequences);
     for (int i = 0; i < 2; i++)
         b->seconds[i] = calloc((size_t)b->rounds, sizeof(double));
     if (!b->ids || !b->logits || !b->seconds[0] || !b->seconds[1])
         return stop_memory();
-    for (int64_t i = 0; i < PROMPT; i++)
+    for (int64_t i = 0; i < b->prompt; i++)
         b->ids[i] = (int32_t)(i * 7919 % info->vocabulary);
     b->sequences[0] = b->opened.sequence;
     for (int64_t i = 0; i < b->num_sequences; i++) {
@@ -141,14 +142,16 @@ static void print_rates(const struct bench *b, const tn_lm_info *info, bool json
                rates[0], rates[1], weights, resident, b->num_sequences, b->position,
                info->cache);
     else if (b->num_sequences > 1)
-        printf("prompt of 512: %.1f tokens a second; %" PRId64 " sequences from position "
+        printf("prompt of %" PRId64 ": %.1f tokens a second; %" PRId64
+               " sequences from position "
                "%" PRId64 " on, caches of %s: %.1f together, %.1f each; %.0f MB resident\n",
-               rates[0], b->num_sequences, b->position, info->cache, rates[1],
+               b->prompt, rates[0], b->num_sequences, b->position, info->cache, rates[1],
                rates[1] / (double)b->num_sequences, resident);
     else
-        printf("prompt of 512: %.1f tokens a second; one by one from position %" PRId64
+        printf("prompt of %" PRId64
+               ": %.1f tokens a second; one by one from position %" PRId64
                " on, caches of %s: %.1f, %.1f GB of weights a second; %.0f MB resident\n",
-               rates[0], b->position, info->cache, rates[1], weights, resident);
+               b->prompt, rates[0], b->position, info->cache, rates[1], weights, resident);
 }
 
 int run_bench(const struct given *given)
@@ -156,17 +159,18 @@ int run_bench(const struct given *given)
     struct given mine = *given;
     struct bench b = {.num_sequences = given->sequences ? given->sequences : 1,
                       .rounds = given->rounds ? given->rounds : 5,
-                      .steps = given->tokens ? given->tokens : 64};
+                      .steps = given->tokens ? given->tokens : 64,
+                      .prompt = given->prompt ? given->prompt : PROMPT};
     double rates[2];
     b.position = given->position >= 0  ? given->position
                  : b.num_sequences > 1 ? SHORT
-                                       : PROMPT;
+                                       : b.prompt;
     if (b.num_sequences > MOST_SEQUENCES) {
         stop("--sequences is %" PRId64 ", expected at most %d", b.num_sequences,
              MOST_SEQUENCES);
         return 2;
     }
-    int64_t most = b.position > PROMPT ? b.position : PROMPT;
+    int64_t most = b.position > b.prompt ? b.position : b.prompt;
     mine.context = given->context ? given->context : most + b.steps;
     if (given->random ? given->num_items != 0 : given->num_items != 1) {
         stop("bench llm: expected a model, or --random DIMENSIONS");

@@ -23,6 +23,7 @@
 #define MIN_P "min-p", 0, "P", GIVEN_NUMBER, AT(sampling.min_p)
 #define MMPROJ "mmproj", 0, "FILE", GIVEN_TEXT, AT(mmproj)
 #define OUTPUT "output", 'o', "FILE", GIVEN_TEXT, AT(output)
+#define PARALLEL "parallel", 0, "HOW", GIVEN_TEXT, AT(parallel)
 #define PENALTY "penalty", 0, "F", GIVEN_NUMBER, AT(sampling.penalty)
 #define PENALTY_LAST "penalty-last", 0, "N", GIVEN_INTEGER, AT(sampling.penalty_last)
 #define PLAIN "plain", 0, NULL, GIVEN_SWITCH, AT(plain)
@@ -30,6 +31,7 @@
 #define POOLING "pooling", 0, "NAME", GIVEN_TEXT, AT(pooling)
 #define POSITION "position", 0, "N", GIVEN_INTEGER, AT(position)
 #define PRESENCE "presence", 0, "X", GIVEN_NUMBER, AT(sampling.presence)
+#define PROMPT "prompt", 0, "N", GIVEN_INTEGER, AT(prompt)
 #define PYTHON "python", 0, "PYTHON", GIVEN_ASIDE, 0
 #define RANDOM "random", 0, "DIMENSIONS", GIVEN_TEXT, AT(random)
 #define RANK "rank", 0, "N", GIVEN_INTEGER, AT(rank)
@@ -122,6 +124,7 @@ const struct given_option given_options[] = {
     {BIAS, HELP("add X to the logits of token ID (-inf: never); ID=X,..."), FOR_GENERATE},
     {TOP, HELP("with --json: the N most probable tokens in place of each"), FOR_GENERATE},
     {SEQUENCES, HELP("llm: sequences that share each step (1)"), FOR_BENCH},
+    {PROMPT, HELP("llm: tokens of the prompt (512)"), FOR_BENCH},
     {POSITION, HELP("llm: where steps are measured (512; of several, 64)"), FOR_BENCH},
     {CACHE, HELP("elements of the caches: f16 (where nothing is said), f32 or q8_0"),
      DRAWN | FOR_PERPLEXITY},
@@ -130,6 +133,9 @@ const struct given_option given_options[] = {
     {SEQUENCES, HELP("where: sequences that share each step (1)"), FOR_SHOW},
     {SPLIT, HELP("layers of each device of TENON_BACKEND, 16,14 (by their memory)"),
      DRAWN | FOR_EMBED | FOR_PERPLEXITY},
+    {PARALLEL, HELP("under tenon run: pipeline (layers), tensor (products) or none"),
+     DRAWN | FOR_EMBED | FOR_PERPLEXITY},
+    {PARALLEL, HELP("llm: under tenon run: pipeline, tensor or none"), FOR_BENCH},
     {SPLIT, HELP("llm: layers of each device of TENON_BACKEND, 16,14"), FOR_BENCH},
     {SPLIT, HELP("where: layers of each device, 16,14 (by memory)"), FOR_SHOW},
     {SAVE_CACHE, HELP("keep what was read and written in FILE"), FOR_GENERATE},

@@ -30,11 +30,13 @@ struct given {
     int64_t tokens;               // to generate, or to measure; 0: not said
     int64_t context;              // positions; 0: not said
     int64_t rounds;
-    int64_t sequences;   // that share a step; 0: not said
-    int64_t position;    // where steps are measured; -1: not said
-    const char *cache;   // elements of the caches; NULL: the usual ones
-    const char *split;   // layers of each device; NULL: by memory
-    const char *save_to; // a file for the sequence behind what was generated
+    int64_t sequences;    // that share a step; 0: not said
+    int64_t prompt;       // positions of a prompt that is measured; 0: not said
+    int64_t position;     // where steps are measured; -1: not said
+    const char *cache;    // elements of the caches; NULL: the usual ones
+    const char *split;    // layers of each device, or process; NULL: by memory
+    const char *parallel; // how processes divide the model; NULL: pipeline
+    const char *save_to;  // a file for the sequence behind what was generated
     const char *load_from;
     const char *adapter; // a file
     double adapter_scale;

@@ -32,9 +32,10 @@ int stop_memory(void);
 // Seconds of a clock that only moves forwards.
 double now(void);
 
-// Opens the model of a file, or of the dimensions that --random gave.
+// Opens the model of a file, or of the dimensions that --random gave. Under `tenon run` it
+// is on all processes: rank 0 returns, the others serve it and end with it.
 int open_model(const struct given *given, struct opened *out);
-// The same, without a sequence.
+// The same, without a sequence, in this process alone.
 int open_alone(const struct given *given, struct opened *out);
 void close_model(struct opened *opened);
 

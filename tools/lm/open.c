@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <tenon/lm_adapter.h>
+#include <tenon/lm_dist.h>
 #include <time.h>
 #include <unistd.h>
 #include "lm.h"
@@ -84,13 +85,25 @@ static int fail_open(struct opened *opened)
     return 1;
 }
 
-static tn_status open_lm(const struct given *given, struct opened *out)
+// How processes divide the model, as TN_LM_PIPELINE; 0: they do not.
+static int32_t parallel_kind(const struct given *given)
+{
+    const char *run = getenv("TENON_RUN"), *size = run ? strstr(run, "size=") : NULL;
+    bool has_others = size && strtol(size + strlen("size="), NULL, 10) > 1;
+    if (!given->parallel)
+        return has_others ? TN_LM_PIPELINE : 0;
+    return strcmp(given->parallel, "pipeline") == 0 ? TN_LM_PIPELINE
+           : strcmp(given->parallel, "tensor") == 0 ? TN_LM_TENSOR
+                                                    : 0;
+}
+
+static tn_status open_lm(const struct given *given, bool is_alone, struct opened *out)
 {
     const tn_lm_options options = {.struct_size = sizeof(options),
                                    .context = given->context,
                                    .cache = given->cache,
                                    .sequences = given->sequences,
-                                   .split = given->split,
+                                   .split = is_alone ? given->split : NULL,
                                    .progress = draw_progress,
                                    .progress_context = out};
     tn_lm_source source;
@@ -114,14 +127,60 @@ static void tell_context(const struct given *given, const struct opened *opened)
                 given->context, info.trained);
 }
 
-int open_alone(const struct given *given, struct opened *out)
+static tn_status open_adapter(const struct given *given, struct opened *out)
+{
+    return given->adapter
+               ? tn_lm_adapter_load(out->lm, given->adapter, given->adapter_scale)
+               : TN_OK;
+}
+
+// Ranks above 0 run what rank 0 asks for; the program ends with it.
+static void serve(struct opened *opened)
+{
+    int failed = tn_lm_serve(opened->lm) ? stop_lm() : 0;
+    close_model(opened);
+    exit(failed);
+}
+
+// Divides the model among the processes of `tenon run`.
+static tn_status distribute(const struct given *given, int32_t kind, struct opened *out)
+{
+    const tn_lm_dist_options options = {
+        .struct_size = sizeof(options), .kind = kind, .split = given->split};
+    tn_lm_rank rank = {.struct_size = sizeof(rank)};
+    tn_status status = tn_lm_distribute(out->lm, &options, &rank);
+    if (status == TN_OK && rank.rank > 0) {
+        status = open_adapter(given, out);
+        if (status == TN_OK)
+            serve(out);
+    }
+    return status;
+}
+
+static int check_parallel(const struct given *given)
+{
+    static const char *const known[] = {"pipeline", "tensor", "none"};
+    for (size_t i = 0; i < COUNT(known) && given->parallel; i++)
+        if (strcmp(given->parallel, known[i]) == 0)
+            return 0;
+    return given->parallel ? stop("--parallel is '%s', expected pipeline, tensor or none",
+                                  given->parallel)
+                           : 0;
+}
+
+// `kind`: how processes divide it; 0: each has a model of its own.
+static int open_as(const struct given *given, int32_t kind, struct opened *out)
 {
     *out = (struct opened){.begin = now()};
+    if (check_parallel(given))
+        return 1;
     if (tn_runtime_open(NULL, &out->runtime))
         return stop("%s", tn_last_error());
-    int failed = open_lm(given, out);
-    if (!failed && given->adapter)
-        failed = tn_lm_adapter_load(out->lm, given->adapter, given->adapter_scale) != TN_OK;
+    int failed = open_lm(given, kind == 0, out);
+    if (!failed && kind)
+        failed = distribute(given, kind, out) != TN_OK;
+    if (!failed)
+        failed = open_adapter(given, out) != TN_OK;
     if (!failed && given->mmproj)
         failed = tn_lm_vision_load(out->lm, given->mmproj) != TN_OK;
     if (failed)
@@ -131,9 +190,14 @@ int open_alone(const struct given *given, struct opened *out)
     return 0;
 }
 
+int open_alone(const struct given *given, struct opened *out)
+{
+    return open_as(given, 0, out);
+}
+
 int open_model(const struct given *given, struct opened *out)
 {
-    if (open_alone(given, out))
+    if (open_as(given, parallel_kind(given), out))
         return 1;
     if (tn_lm_sequence_open(out->lm, &out->sequence))
         return fail_open(out);
@@ -179,6 +243,21 @@ static void devices_text(const tn_lm_part *parts, uint64_t count, char *out, siz
     }
 }
 
+// Tells the layers of each process, where there are several.
+static void tell_ranks(const struct opened *opened)
+{
+    tn_lm_rank rank = {.struct_size = sizeof(rank), .size = 1};
+    char line[512], shown[4 * sizeof(line)];
+    for (int32_t i = 0; i < rank.size; i++) {
+        if (tn_lm_rank_of(opened->lm, i, &rank) || rank.size == 1)
+            return;
+        snprintf(line, sizeof(line), "rank %d: layers %lld to %lld, on %s", i,
+                 (long long)rank.first, (long long)rank.end - 1, rank.devices);
+        tn_text_printable(line, TN_TEXT_ONE_LINE, shown, sizeof(shown));
+        fprintf(stderr, "%s\n", shown);
+    }
+}
+
 void tell_model(const struct opened *opened)
 {
     char devices[1024], line[2048], shown[4 * sizeof(line)];
@@ -195,6 +274,7 @@ void tell_model(const struct opened *opened)
         tn_text_printable(line, TN_TEXT_ONE_LINE, shown, sizeof(shown));
         fprintf(stderr, "%s\n", shown);
     }
+    tell_ranks(opened);
     free(parts);
 }
 

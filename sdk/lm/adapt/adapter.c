@@ -29,6 +29,10 @@ tn_status lm_adapter_check(tn_lm *model)
         return lm_fail(TN_ERR_ARGUMENT,
                        "the adapter of a model that has %d sequence%s cannot change",
                        sequences, sequences == 1 ? "" : "s");
+    if (model->partial.has)
+        return lm_fail(TN_ERR_UNSUPPORTED,
+                       "adapters of a model whose products are divided among processes "
+                       "are not supported: divide its layers (pipeline)");
     return model->end > model->first
                ? TN_OK
                : tn_lm_ensure_shard(model, 0, model->facts->layers - 1);

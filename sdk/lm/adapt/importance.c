@@ -167,7 +167,9 @@ tn_status tn_lm_importance_save(tn_lm *model, const int32_t *ids, uint64_t count
             return lm_fail(TN_ERR_ARGUMENT,
                            "token %" PRIu64 " is %d, expected 0 to %" PRId64, i, ids[i],
                            model->facts->vocabulary - 1);
-    status = tn_lm_ensure_shard(model, 0, model->facts->layers - 1);
+    status = lm_check_here(model);
+    if (status == TN_OK)
+        status = tn_lm_ensure_shard(model, 0, model->facts->layers - 1);
     if (status != TN_OK)
         return status;
     p.gathered.room = model->weights.count;

@@ -482,6 +482,8 @@ static tn_status check_training(struct training *t, const tn_lm_training *how,
     mine->window = mine->window ? mine->window : 128;
     mine->steps = mine->steps ? mine->steps : 100;
     mine->rate = mine->rate != 0 ? mine->rate : 3e-4;
+    if (lm_check_here(model))
+        return TN_ERR_UNSUPPORTED;
     if (model->first > 0 || model->end < model->facts->layers)
         return lm_fail(TN_ERR_ARGUMENT,
                        "layers %" PRId64 " to %" PRId64 " of %" PRId64

@@ -196,6 +196,7 @@ tn_status lm_caches_enter(tn_lm_sequence *sequence)
     if (!caches) {
         status = caches_make(model, &caches);
         if (caches) {
+            caches->number = ++model->num_caches_made;
             caches->next = model->caches;
             model->caches = caches;
         }
@@ -223,7 +224,45 @@ void lm_caches_leave(tn_lm_sequence *sequence)
         while (*at != caches)
             at = &(*at)->next;
         *at = caches->next;
+        if (model->remote)
+            model->remote->forget(model->remote, caches->number);
         caches_free(caches);
     }
     pthread_mutex_unlock(&model->lock);
+}
+
+// --- for other processes -----------------------------------------------------------------
+
+tn_status lm_caches_numbered(tn_lm *model, uint64_t number, struct lm_caches **out_caches)
+{
+    struct lm_caches *caches = model->caches;
+    while (caches && caches->number != number)
+        caches = caches->next;
+    tn_status status = caches ? TN_OK : caches_make(model, &caches);
+    if (status != TN_OK)
+        return status;
+    if (caches->number != number) {
+        caches->number = number;
+        caches->next = model->caches;
+        model->caches = caches;
+    }
+    *out_caches = caches;
+    return TN_OK;
+}
+
+void lm_caches_drop(tn_lm *model, uint64_t number)
+{
+    struct lm_caches **at = &model->caches, *caches;
+    while (*at && (*at)->number != number)
+        at = &(*at)->next;
+    if (!(caches = *at))
+        return;
+    *at = caches->next;
+    caches_free(caches);
+}
+
+void lm_caches_drop_all(tn_lm *model)
+{
+    while (model->caches)
+        lm_caches_drop(model, model->caches->number);
 }

@@ -16,6 +16,13 @@ tn_status lm_caches_choose(tn_lm *model, const char *name);
 tn_status lm_caches_enter(tn_lm_sequence *sequence);
 void lm_caches_leave(tn_lm_sequence *sequence);
 
+// The caches that another process knows by this number, made where there are none yet; and
+// their end, or that of all caches of the model. For processes without sequences of their
+// own.
+tn_status lm_caches_numbered(tn_lm *model, uint64_t number, struct lm_caches **out_caches);
+void lm_caches_drop(tn_lm *model, uint64_t number);
+void lm_caches_drop_all(tn_lm *model);
+
 // A call that failed with `status` may have taken the caches, whose lock is held: then the
 // sequences that have them have ended, and lm_caches_check says why.
 void lm_caches_note(struct lm_caches *caches, tn_status status);

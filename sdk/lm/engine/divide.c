@@ -7,8 +7,7 @@
 #include "divide.h"
 #include <stdlib.h>
 
-// What layer `i` adds to a device whose first layer is `begin`.
-static uint64_t bytes_of_layer(const struct lm_needs *needs, int64_t begin, int64_t i)
+uint64_t lm_bytes_of_layer(const struct lm_needs *needs, int64_t begin, int64_t i)
 {
     uint64_t bytes = needs->bytes[i];
     if (i == 0)
@@ -48,7 +47,7 @@ bool lm_divide(const struct lm_needs *needs, const struct lm_room *rooms, int64_
         const struct lm_room *room = &rooms[device];
         const int64_t begin = next;
         for (; next < needs->layers; next++) {
-            uint64_t bytes = bytes_of_layer(needs, begin, next);
+            uint64_t bytes = lm_bytes_of_layer(needs, begin, next);
             if (!has_room(room, left[room->memory], bytes))
                 break;
             take(&left[room->memory], bytes);
@@ -60,7 +59,7 @@ bool lm_divide(const struct lm_needs *needs, const struct lm_room *rooms, int64_
     if (next == needs->layers)
         return true;
     for (int64_t i = next; i < needs->layers; i++)
-        rest += bytes_of_layer(needs, last_begin, i);
+        rest += lm_bytes_of_layer(needs, last_begin, i);
     uint64_t has = rooms[last].is_closed ? 0 : left[rooms[last].memory];
     *out_shortage = (struct lm_shortage){
         .device = last, .placed = next, .missing = rest > has ? rest - has : 0};
@@ -77,7 +76,7 @@ bool lm_division_fits(const struct lm_needs *needs, const struct lm_room *rooms,
         const struct lm_room *room = &rooms[device];
         uint64_t bytes = 0;
         for (int64_t i = begin; i < ends[device]; i++)
-            bytes += bytes_of_layer(needs, begin, i);
+            bytes += lm_bytes_of_layer(needs, begin, i);
         if (begin < ends[device] && !has_room(room, left[room->memory], bytes)) {
             uint64_t has = room->is_closed ? 0 : left[room->memory];
             *out_shortage = (struct lm_shortage){.device = device,

@@ -33,6 +33,9 @@ struct lm_shortage {
     uint64_t missing; // bytes that the device would need beside those it has
 };
 
+// What layer `i` adds to a device whose first layer is `begin`.
+uint64_t lm_bytes_of_layer(const struct lm_needs *needs, int64_t begin, int64_t i);
+
 // Fills the devices in order: each takes layers while they fit. out_ends[i] is the layer
 // behind the last one of device i. Returns false, and the shortage, when layers are left.
 bool lm_divide(const struct lm_needs *needs, const struct lm_room *rooms, int64_t num_rooms,

@@ -149,10 +149,39 @@ tn_status tn_lm_open_source(tn_runtime *runtime, const tn_lm_source *source,
     return status;
 }
 
+tn_status lm_model_reopen(tn_lm *model, const tn_lm_source *source)
+{
+    int64_t context = model->context;
+    lm_plans_destroy(model);
+    lm_weights_free(model);
+    model->first = model->end = 0;
+    model->division.count = 0;
+    model->ops->close(model->host, model->self);
+    model->self = NULL;
+    model->source = *source;
+    tn_status status = open_architecture(model);
+    if (status == TN_OK)
+        status = check_facts(model);
+    if (status == TN_OK)
+        status = choose_context(model, context);
+    return status == TN_OK ? lm_weights_check(model) : status;
+}
+
+tn_status lm_check_here(const tn_lm *model)
+{
+    return !model->remote ? TN_OK
+                          : lm_fail(TN_ERR_UNSUPPORTED,
+                                    "a model that is on %d processes generates: it is not "
+                                    "trained or measured",
+                                    model->remote->size);
+}
+
 void lm_model_close(tn_lm *model)
 {
     if (!model)
         return;
+    if (model->remote)
+        model->remote->close(model->remote);
     lm_plans_destroy(model);
     lm_adapter_free(&model->adapter);
     lm_weights_free(model);
@@ -217,6 +246,13 @@ tn_status tn_lm_ensure_shard(tn_lm *model, int64_t first, int64_t last)
                        "layers %" PRId64 " to %" PRId64
                        " of a model whose last one is %" PRId64,
                        first, last, model->facts->layers - 1);
+    if (model->remote)
+        return first == 0 && last == model->facts->layers - 1
+                   ? TN_OK
+                   : lm_fail(TN_ERR_ARGUMENT,
+                             "layers %" PRId64 " to %" PRId64 " of a model that is on %d "
+                             "processes: tn_lm_distribute divides its layers",
+                             first, last, model->remote->size);
     if (model->first == first && model->end == last + 1 && !lm_is_lost(model))
         return TN_OK;
     int sequences = atomic_load(&model->sequences);

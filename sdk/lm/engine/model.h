@@ -87,6 +87,7 @@ struct lm_plan {
 // Arrays of keys and values with slots, each for a sequence.
 struct lm_caches {
     struct lm_caches *next; // of the model's
+    uint64_t number;        // that other processes know them by
     pthread_mutex_t lock;   // of a step: it replaces the arrays
     tn_array **arrays;      // num_caches of each layer that is loaded; kept ones
     uint64_t count;
@@ -106,6 +107,30 @@ struct lm_vision {
     tn_function *function; // of a tile
     int32_t mark;          // the token in whose place an image comes
     bool is_ready;
+};
+
+// --- other processes --------------------------------------------------------------------
+
+struct lm_chunk;
+struct lm_pending;
+
+// Other processes that have a part of the model; see ../spread. Steps are begun by one
+// process, and run where the layers are.
+struct lm_remote {
+    int32_t rank, size; // of this process, among them
+    int64_t stages;     // steps that are worth beginning before the first is ended
+    tn_status (*begin)(struct lm_remote *remote, const struct lm_chunk *chunk,
+                       struct lm_pending *out);
+    tn_status (*end)(struct lm_remote *remote, struct lm_pending *pending);
+    void (*forget)(struct lm_remote *remote, uint64_t caches); // they were freed here
+    void (*close)(struct lm_remote *remote);
+};
+
+// Products of which each process has some columns of the weight: their sums are the
+// product.
+struct lm_partial {
+    bool (*has)(const char *weight); // NULL: there are none
+    char group[64];                  // of the processes, in dist.all_reduce
 };
 
 struct tn_lm {
@@ -133,6 +158,9 @@ struct tn_lm {
     struct lm_adapter adapter; // of no items: none
     struct lm_plan plans[LM_KINDS];
     struct lm_vision vision;
+    struct lm_remote *remote; // NULL: all is in this process
+    struct lm_partial partial;
+    uint64_t num_caches_made;
     char name[128], architecture[64];
     atomic_int sequences;
     // The tokenizer, opened when it is first needed.
@@ -152,6 +180,13 @@ struct tn_lm_sequence {
     int32_t *ids; // of each position; -1: a hidden state
     atomic_int cancelled;
 };
+
+// Fails for a model that is on several processes.
+tn_status lm_check_here(const tn_lm *model);
+
+// Opens the model's architecture again, of metadata and weights of another source, which
+// the model takes. Nothing is loaded, and no sequence is open.
+tn_status lm_model_reopen(tn_lm *model, const tn_lm_source *source);
 
 // What a model, or a tower, begins with, of zeros; and its end, but for what stands on it:
 // the vocabulary of grammars, and the tower. NULL is fine.

@@ -67,14 +67,32 @@ static void find_rooms(const tn_lm *model, const tn_selected_device *devices, in
     }
 }
 
+tn_status lm_room_of_all(const tn_lm *model, struct lm_room *out)
+{
+    tn_selected_device devices[LM_MOST_DEVICES];
+    struct lm_room rooms[LM_MOST_DEVICES];
+    int64_t count;
+    tn_status status = lm_devices_ask(model, devices, &count);
+    if (status != TN_OK)
+        return status;
+    find_rooms(model, devices, count, rooms);
+    *out = (struct lm_room){.is_closed = true};
+    for (int64_t i = 0; i < count; i++) {
+        bool is_counted = false; // with another device of the same memory
+        for (int64_t k = 0; k < i; k++)
+            is_counted = is_counted || rooms[k].memory == rooms[i].memory;
+        if (rooms[i].is_closed)
+            continue;
+        out->is_closed = false;
+        out->is_unbounded = out->is_unbounded || rooms[i].is_unbounded;
+        out->bytes += is_counted ? 0 : rooms[i].bytes;
+    }
+    return TN_OK;
+}
+
 // --- what layers need ------------------------------------------------------------------
 
-struct sizes {
-    uint64_t *weights, *caches, *both; // of each layer
-    struct lm_needs needs;             // with `both`
-};
-
-static void sizes_finish(struct sizes *sizes)
+void lm_sizes_finish(struct lm_sizes *sizes)
 {
     free(sizes->weights);
 }
@@ -91,12 +109,12 @@ static tn_status layer_sizes(const tn_lm *model, int64_t layer, uint64_t *out_we
     return status;
 }
 
-// Of layers first .. end - 1, as files have them.
-static tn_status measure(const tn_lm *model, int64_t first, int64_t end, struct sizes *out)
+tn_status lm_sizes_make(const tn_lm *model, int64_t first, int64_t end,
+                        struct lm_sizes *out)
 {
     int64_t count = end - first;
     tn_status status = TN_OK;
-    *out = (struct sizes){.weights = lm_alloc(3 * (uint64_t)count, sizeof(uint64_t))};
+    *out = (struct lm_sizes){.weights = lm_alloc(3 * (uint64_t)count, sizeof(uint64_t))};
     if (!out->weights)
         return TN_ERR_MEMORY;
     out->caches = out->weights + count;
@@ -122,7 +140,7 @@ struct problem {
     const struct lm_room *rooms;
     int64_t num_devices, first, end;
     const int64_t *split; // ends that the options ask for; NULL: none
-    struct sizes sizes;
+    struct lm_sizes sizes;
     struct lm_shortage shortage;
 };
 
@@ -262,12 +280,12 @@ tn_status lm_division_make(const tn_lm *model, int64_t first, int64_t end,
     if (status != TN_OK)
         return status;
     find_rooms(model, devices, p.num_devices, rooms);
-    status = measure(model, first, end, &p.sizes);
+    status = lm_sizes_make(model, first, end, &p.sizes);
     if (status == TN_OK && !fits(&p, ends))
         status = refuse(&p);
     if (status == TN_OK)
         write_parts(&p, ends, out);
-    sizes_finish(&p.sizes);
+    lm_sizes_finish(&p.sizes);
     return status;
 }
 

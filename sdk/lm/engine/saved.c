@@ -10,6 +10,7 @@
 #include "../base/fail.h"
 #include "caches.h"
 #include "devices.h"
+#include "hash.h"
 #include "sequence.h"
 
 #define PLUGIN "org.tenon.safetensors"
@@ -18,33 +19,11 @@
 #define KEY_ADAPTER "tenon.lm.adapter"
 #define NO_ADAPTER "none"
 #define IDS "ids"
+#define ELSEWHERE                                                                          \
+    "its caches are on several processes: sequences of these are not saved or restored"
 #define HASH_TEXT 17 // bytes of a hash as text
 
 // --- which model -----------------------------------------------------------------------
-
-// FNV-1a (Fowler, Noll, Vo), 64 bits.
-static void hash_bytes(uint64_t *hash, const void *data, uint64_t size)
-{
-    for (uint64_t i = 0; i < size; i++)
-        *hash = (*hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
-}
-
-static void hash_pair(uint64_t *hash, const tn_metadata *pair)
-{
-    hash_bytes(hash, pair->key, strlen(pair->key) + 1);
-    hash_bytes(hash, &pair->kind, sizeof(pair->kind));
-    hash_bytes(hash, &pair->count, sizeof(pair->count));
-    if (pair->kind != TN_METADATA_TEXT) {
-        hash_bytes(hash, pair->data,
-                   pair->count * (pair->kind == TN_METADATA_BOOL ? 1 : 8));
-        return;
-    }
-    const tn_text *texts = pair->data;
-    for (uint64_t i = 0; i < pair->count; i++) {
-        hash_bytes(hash, &texts[i].size, sizeof(texts[i].size));
-        hash_bytes(hash, texts[i].data, texts[i].size);
-    }
-}
 
 // Whether a weight that comes before is the same one on another device.
 static bool is_on_another(const tn_lm *model, uint64_t index)
@@ -60,24 +39,13 @@ static bool is_on_another(const tn_lm *model, uint64_t index)
 // Of the metadata, and of the names, formats and extents of the weights that are loaded.
 static void hash_model(const tn_lm *model, char out[HASH_TEXT])
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    const tn_metadata_list *list = model->source.metadata;
+    uint64_t hash = LM_HASH_BEGIN;
     const int64_t numbers[] = {model->first, model->end, model->facts->layers};
-    hash_bytes(&hash, numbers, sizeof(numbers));
-    for (uint64_t i = 0; i < list->count; i++)
-        hash_pair(&hash, tn_metadata_at(list, i));
+    lm_hash_bytes(&hash, numbers, sizeof(numbers));
+    lm_hash_metadata(&hash, model->source.metadata);
     for (uint64_t i = 0; i < model->weights.count; i++) {
-        const char *name = model->weights.items[i].name, *format = NULL;
-        tn_type type;
-        if (is_on_another(model, i)) // a file does not depend on the devices
-            continue;
-        if (!model->source.find(&model->source, name, &type, &format))
-            continue;
-        hash_bytes(&hash, name, strlen(name) + 1);
-        hash_bytes(&hash, &type.dtype, sizeof(type.dtype));
-        hash_bytes(&hash, type.extent, (uint64_t)type.rank * sizeof(type.extent[0]));
-        if (format)
-            hash_bytes(&hash, format, strlen(format));
+        if (!is_on_another(model, i)) // a file does not depend on the devices
+            lm_hash_weight(&hash, model, model->weights.items[i].name);
     }
     snprintf(out, HASH_TEXT, "%016" PRIx64, hash);
 }
@@ -86,10 +54,10 @@ static void hash_array(uint64_t *hash, tn_scope *scope, tn_array *array)
 {
     const tn_type *type = tn_array_type(array);
     const void *data = tn_data(scope, array);
-    hash_bytes(hash, type->extent, 2 * sizeof(type->extent[0]));
+    lm_hash_bytes(hash, type->extent, 2 * sizeof(type->extent[0]));
     if (data)
-        hash_bytes(hash, data,
-                   (uint64_t)(type->extent[0] * type->extent[1]) * sizeof(float));
+        lm_hash_bytes(hash, data,
+                      (uint64_t)(type->extent[0] * type->extent[1]) * sizeof(float));
 }
 
 // Of what the adapter adds: names, scales and elements; NO_ADAPTER where there is none.
@@ -97,11 +65,11 @@ static tn_status hash_adapter(const tn_lm *model, tn_scope *scope, char out[HASH
 {
     const struct lm_adapter *adapter = &model->adapter;
     const double scales[] = {adapter->alpha, adapter->scale};
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    hash_bytes(&hash, scales, sizeof(scales));
+    uint64_t hash = LM_HASH_BEGIN;
+    lm_hash_bytes(&hash, scales, sizeof(scales));
     for (uint64_t i = 0; i < adapter->count; i++) {
         const struct lm_low_rank *item = &adapter->items[i];
-        hash_bytes(&hash, item->name, strlen(item->name) + 1);
+        lm_hash_bytes(&hash, item->name, strlen(item->name) + 1);
         hash_array(&hash, scope, item->down);
         hash_array(&hash, scope, item->up);
     }
@@ -178,6 +146,8 @@ static tn_status save_arrays(const tn_lm_sequence *sequence, tn_scope *scope,
 tn_status tn_lm_sequence_save(const tn_lm_sequence *sequence, const char *path)
 {
     struct lm_caches *caches = sequence->caches;
+    if (sequence->model->remote)
+        return lm_fail(TN_ERR_UNSUPPORTED, "%s: %s", path, ELSEWHERE);
     if (sequence->length == 0)
         return lm_fail(TN_ERR_ARGUMENT, "%s: the sequence is empty: nothing to save", path);
     tn_array **arrays = lm_alloc(caches->count + 1, sizeof(tn_array *));
@@ -396,6 +366,8 @@ tn_status tn_lm_sequence_restore(tn_lm_sequence *sequence, const char *path)
 {
     const tn_file_options options = {.struct_size = sizeof(options), .plugin = PLUGIN};
     tn_file *file = NULL;
+    if (sequence->model->remote)
+        return lm_fail(TN_ERR_UNSUPPORTED, "%s: %s", path, ELSEWHERE);
     tn_status status =
         lm_fail_core(tn_file_open(sequence->model->runtime, path, &options, &file));
     if (status != TN_OK)

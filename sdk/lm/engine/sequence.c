@@ -58,14 +58,28 @@ tn_status tn_lm_sequence_cut(tn_lm_sequence *sequence, int64_t length)
 
 // --- inference -------------------------------------------------------------------------
 
-// The positions of the next chunk, of `left`: a size that is filled by more than half, so
-// that few plans and few runs serve any number. Logits of all rows are large: then at most
-// 64.
-static int64_t chunk_size(int64_t left, int64_t room, bool all_rows)
+// Chunks of a prompt for each stage behind the first: while they pass, all stages work but
+// for one part in ten at the ends.
+#define CHUNKS_A_STAGE 9
+
+// Whether a call of `count` positions has chunks enough of this size for all stages.
+static bool fills_stages(const tn_lm *model, int64_t count, int64_t size)
+{
+    int64_t behind = model->remote ? model->remote->stages - 1 : 0;
+    return size <= 64 || count / size >= CHUNKS_A_STAGE * behind;
+}
+
+// The positions of the next chunk, of `left` of a call of `count`: a size that is filled by
+// more than half, so that few plans and few runs serve any number. Logits of all rows are
+// large: then at most 64.
+static int64_t chunk_size(const tn_lm_sequence *sequence, int64_t count, int64_t left,
+                          bool all_rows)
 {
     static const int64_t sizes[] = {512, 64, 8};
+    int64_t room = sequence->model->capacity - sequence->length;
     for (size_t i = all_rows ? 1 : 0; i < COUNT(sizes); i++)
-        if (sizes[i] <= room && left > sizes[i] / (sizes[i] == 8 ? 8 : 2))
+        if (sizes[i] <= room && left > sizes[i] / (sizes[i] == 8 ? 8 : 2) &&
+            fills_stages(sequence->model, count, sizes[i]))
             return sizes[i];
     return 1;
 }
@@ -117,17 +131,23 @@ static const float *const *rows_within(const float *const *rows, int64_t first,
     return NULL;
 }
 
+// Whether steps give logits: the output is here, or on a process that steps reach.
+static bool reaches_output(const tn_lm *model)
+{
+    return model->remote || model->end == model->facts->layers;
+}
+
 tn_status lm_append(tn_lm_sequence *sequence, const void *input, const float *const *rows,
                     int64_t count, enum lm_kind kind, int64_t columns, float *output)
 {
     const tn_lm *model = sequence->model;
     int64_t row = 4 * (model->first > 0 ? model->facts->width : 1); // bytes of the input
     bool all = kind == LM_EACH_ROW || kind == LM_HIDDEN;
-    bool is_wide = kind == LM_EACH_ROW && model->end == model->facts->layers;
+    bool is_wide = kind == LM_EACH_ROW && reaches_output(model);
     tn_status status = TN_OK;
     for (int64_t done = 0; done < count && status == TN_OK;) {
         int64_t left = count - done;
-        int64_t chunk = chunk_size(left, model->capacity - sequence->length, is_wide);
+        int64_t chunk = chunk_size(sequence, count, left, is_wide);
         int64_t valid = left < chunk ? left : chunk;
         bool is_wanted = output && (all || done + valid == count);
         const char *from = (const char *)input + done * row;
@@ -155,7 +175,7 @@ tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input, int64_
                              uint32_t flags, float *output)
 {
     const tn_lm *model = sequence->model;
-    bool is_end = model->end == model->facts->layers;
+    bool is_end = reaches_output(model);
     enum lm_kind kind = !is_end || flags & TN_LM_ALL_ROWS ? LM_EACH_ROW : LM_LAST_ROW;
     tn_status status = check_call(sequence, input, count, flags);
     return status == TN_OK
@@ -166,7 +186,11 @@ tn_status tn_lm_infer_tensor(tn_lm_sequence *sequence, const void *input, int64_
 
 static tn_status check_whole(const tn_lm *model)
 {
-    if (model->first == 0 && model->end == model->facts->layers)
+    if (model->remote && model->remote->rank > 0)
+        return lm_fail(TN_ERR_ARGUMENT,
+                       "rank %d of a model on %d processes serves: rank 0 infers",
+                       model->remote->rank, model->remote->size);
+    if (model->remote || (model->first == 0 && model->end == model->facts->layers))
         return TN_OK;
     return lm_fail(TN_ERR_ARGUMENT,
                    "layers %" PRId64 " to %" PRId64 " of %" PRId64
@@ -273,56 +297,61 @@ static tn_status check_item(const tn_lm_item *items, uint64_t index)
     return status == TN_OK ? check_call(item->sequence, item->ids, item->count, 0) : status;
 }
 
-// The last token of each item, in one step. All have the same caches.
-static void infer_together(tn_lm_item *const *items, int64_t count)
+// Begins a step of the last token of each item. All have the same caches.
+static void begin_together(struct lm_flight *flight)
 {
+    tn_lm_item *const *items = flight->items;
     tn_lm_sequence *sequences[LM_MOST_TOGETHER];
     int32_t ids[LM_MOST_TOGETHER];
     float *outputs[LM_MOST_TOGETHER];
     bool has_output = false;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < flight->count; i++) {
         sequences[i] = items[i]->sequence;
         ids[i] = items[i]->ids[items[i]->count - 1];
         outputs[i] = items[i]->out_logits;
         has_output = has_output || outputs[i];
     }
     tn_status status =
-        lm_step(&(struct lm_chunk){.sequences = sequences,
-                                   .num_sequences = count,
-                                   .input = ids,
-                                   .valid = 1,
-                                   .count = 1,
-                                   .kind = has_output ? LM_LAST_ROW : LM_NOTHING,
-                                   .outputs = outputs});
-    for (int64_t i = 0; i < count; i++) {
+        lm_step_begin(&(struct lm_chunk){.sequences = sequences,
+                                         .num_sequences = flight->count,
+                                         .input = ids,
+                                         .valid = 1,
+                                         .count = 1,
+                                         .kind = has_output ? LM_LAST_ROW : LM_NOTHING,
+                                         .outputs = outputs},
+                      &flight->pending);
+    for (int64_t i = 0; i < flight->count; i++)
         items[i]->status = status;
-        if (status == TN_OK)
-            sequences[i]->ids[sequences[i]->length++] = ids[i];
-    }
 }
 
-// Runs the first item that waits, and those that share its caches.
-static bool infer_some(tn_lm_item *items, uint64_t num_items, bool *waits)
+// Begins a step of the first item that waits, and of those that share its caches.
+static bool begin_some(struct lm_flights *flights, tn_lm_item *items, uint64_t num_items,
+                       int64_t most, bool *waits)
 {
-    tn_lm_item *together[LM_MOST_TOGETHER];
-    int64_t count = 0;
-    for (uint64_t i = 0; i < num_items && count < LM_MOST_TOGETHER; i++)
-        if (waits[i] &&
-            (count == 0 || items[i].sequence->caches == together[0]->sequence->caches)) {
-            together[count++] = &items[i];
+    struct lm_flight flight = {.count = 0};
+    for (uint64_t i = 0; i < num_items && flight.count < most; i++)
+        if (waits[i] && (flight.count == 0 ||
+                         items[i].sequence->caches == flight.items[0]->sequence->caches)) {
+            flight.items[flight.count++] = &items[i];
             waits[i] = false;
         }
-    if (count > 0)
-        infer_together(together, count);
-    return count > 0;
+    if (flight.count == 0)
+        return false;
+    begin_together(&flight);
+    flights->items[flights->count++] = flight;
+    return true;
 }
 
-tn_status tn_lm_infer_batch(tn_lm_item *items, uint64_t num_items)
+tn_status lm_batch_begin(tn_lm_item *items, uint64_t num_items, int64_t most,
+                         struct lm_flights *out)
 {
     struct lm_failure first = {TN_OK, ""};
     bool *waits = lm_alloc(num_items, sizeof(*waits));
-    if (!waits)
+    *out = (struct lm_flights){.items = lm_alloc(num_items, sizeof(*out->items))};
+    if (!waits || !out->items) {
+        free(waits);
         return TN_ERR_MEMORY;
+    }
     for (uint64_t i = 0; i < num_items; i++) {
         tn_lm_item *item = &items[i];
         item->status = check_item(items, i);
@@ -332,10 +361,46 @@ tn_status tn_lm_infer_batch(tn_lm_item *items, uint64_t num_items)
         lm_failure_note(&first, item->status);
         waits[i] = item->status == TN_OK;
     }
-    while (infer_some(items, num_items, waits))
+    while (begin_some(out, items, num_items, most, waits))
         ;
     for (uint64_t i = 0; i < num_items; i++)
         lm_failure_note(&first, items[i].status);
     free(waits);
+    return lm_failure_tell(&first);
+}
+
+tn_status lm_batch_end(struct lm_flights *flights)
+{
+    struct lm_failure first = {TN_OK, ""};
+    for (uint64_t k = 0; k < flights->count; k++) {
+        struct lm_flight *flight = &flights->items[k];
+        tn_status status = flight->items[0]->status;
+        if (status == TN_OK)
+            status = lm_step_end(&flight->pending);
+        for (int64_t i = 0; i < flight->count; i++) {
+            tn_lm_item *item = flight->items[i];
+            tn_lm_sequence *sequence = item->sequence;
+            item->status = status;
+            if (status == TN_OK)
+                sequence->ids[sequence->length++] = item->ids[item->count - 1];
+        }
+        lm_failure_note(&first, status);
+    }
+    free(flights->items);
+    *flights = (struct lm_flights){0};
+    return lm_failure_tell(&first);
+}
+
+// Where layers are on several processes, a step for each of them is on its way.
+tn_status tn_lm_infer_batch(tn_lm_item *items, uint64_t num_items)
+{
+    struct lm_flights flights;
+    const tn_lm *model = num_items > 0 ? items[0].sequence->model : NULL;
+    int64_t stages = model && model->remote ? model->remote->stages : 1;
+    int64_t most = ((int64_t)num_items + stages - 1) / stages;
+    struct lm_failure first = {TN_OK, ""};
+    most = most < LM_MOST_TOGETHER ? most : LM_MOST_TOGETHER;
+    lm_failure_note(&first, lm_batch_begin(items, num_items, most, &flights));
+    lm_failure_note(&first, lm_batch_end(&flights));
     return lm_failure_tell(&first);
 }

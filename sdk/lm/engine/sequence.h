@@ -3,7 +3,7 @@
 #ifndef LM_SEQUENCE_H
 #define LM_SEQUENCE_H
 
-#include "model.h"
+#include "step.h"
 
 // Ids of images' rows: from INT32_MIN on, so many.
 #define LM_IMAGE_IDS (1 << 30)
@@ -21,5 +21,23 @@ tn_status lm_append(tn_lm_sequence *sequence, const void *input, const float *co
 tn_status lm_infer_rows(tn_lm_sequence *sequence, const int32_t *ids,
                         const float *const *rows, int64_t count, uint32_t flags,
                         float *out_logits);
+
+// Items of one step of tn_lm_infer_batch.
+struct lm_flight {
+    tn_lm_item *items[LM_MOST_TOGETHER];
+    int64_t count;
+    struct lm_pending pending;
+};
+struct lm_flights {
+    struct lm_flight *items;
+    uint64_t count;
+};
+
+// tn_lm_infer_batch in two parts, between which steps of other sequences may begin.
+// At most `most` items share a step. Items, their ids and outputs are borrowed until
+// lm_batch_end, which follows also where some items failed; it writes their status.
+tn_status lm_batch_begin(tn_lm_item *items, uint64_t num_items, int64_t most,
+                         struct lm_flights *out);
+tn_status lm_batch_end(struct lm_flights *flights);
 
 #endif // LM_SEQUENCE_H

@@ -40,13 +40,18 @@ static tn_array *file_load(const tn_lm_source *source, tn_scope *scope, const ch
     return tn_file_array(scope, source->context, name);
 }
 
+bool lm_source_is_file(const tn_lm *model)
+{
+    return model->source.load == file_load;
+}
+
 // Only of arrays that a file gave, which nobody else refers to: what is mapped is read
 // again when it is used again; what was copied is about to be freed.
 void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const tn_type *type = tn_array_type(read);
-    if (model->source.load != file_load || !read)
+    if (!lm_source_is_file(model) || !read)
         return;
     uint64_t size = (uint64_t)tn_dtype_bytes(type->dtype);
     for (int32_t i = 0; i < type->rank; i++)

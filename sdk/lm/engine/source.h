@@ -3,12 +3,16 @@
 #ifndef LM_SOURCE_H
 #define LM_SOURCE_H
 
+#include <stdbool.h>
 #include <tenon/lm.h>
 #include <tenon/model.h>
 
 // Gives back the pages of an array that a file gave and that nothing reads any more. The
 // system's cache of the file stays.
 void lm_source_forget(const tn_lm *model, tn_scope *scope, tn_array *read);
+
+// Whether weights come from a file.
+bool lm_source_is_file(const tn_lm *model);
 
 // Opens a file as a source.
 tn_status lm_source_open(tn_runtime *runtime, const char *path, tn_lm_source *out_source);

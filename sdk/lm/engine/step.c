@@ -99,17 +99,28 @@ static void gather(const struct step *step, tn_array *x, const char *name)
     sum->rows = type->extent[0] * (type->rank > 2 ? type->extent[1] : 1);
 }
 
+// The sum of what processes have of a product, where each has some columns of the weight.
+static tn_array *whole_sum(const struct step *step, tn_array *product, const char *name)
+{
+    const struct lm_partial *partial = &step->model->partial;
+    return partial->has && partial->has(name)
+               ? tn_op(step->scope, "dist.all_reduce/1", TN_IN(product),
+                       tn_attrs("group", partial->group))
+               : product;
+}
+
 static tn_array *step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
                               const char *name)
 {
     const struct step *step = (const struct step *)(const void *)base;
     struct lm_weight *weight = weight_of(base, name, TN_MODEL_PRODUCT);
-    if (weight)
-        gather(step, x, name);
-    return weight ? tn_op(step->scope, "quant.experts_matmul/1",
-                          TN_IN(x, weight->product, ids),
-                          tn_attrs("format", weight->packed ? weight->packed : ""))
-                  : NULL;
+    if (!weight)
+        return NULL;
+    gather(step, x, name);
+    tn_array *product =
+        tn_op(step->scope, "quant.experts_matmul/1", TN_IN(x, weight->product, ids),
+              tn_attrs("format", weight->packed ? weight->packed : ""));
+    return whole_sum(step, product, name);
 }
 
 static tn_array *step_product(const tn_model_step *base, tn_array *x, const char *name)
@@ -119,7 +130,7 @@ static tn_array *step_product(const tn_model_step *base, tn_array *x, const char
     if (!weight)
         return NULL;
     gather(step, x, name);
-    tn_array *product = whole_product(step, x, weight);
+    tn_array *product = whole_sum(step, whole_product(step, x, weight), name);
     if (weight->count != 0)
         product = tn_op(step->scope, "base.slice/1", TN_IN(product),
                         tn_attrs("start", TN_INTS(0, weight->first), "stop",
@@ -453,7 +464,7 @@ static tn_status run_chunk(const struct lm_chunk *c, tn_scope *scope, tn_array *
     return status;
 }
 
-tn_status lm_step(const struct lm_chunk *chunk)
+tn_status lm_step_here(const struct lm_chunk *chunk)
 {
     const tn_lm *model = chunk->sequences[0]->model;
     uint64_t arrays =
@@ -466,4 +477,24 @@ tn_status lm_step(const struct lm_chunk *chunk)
     tn_scope_close(scope);
     free(inputs);
     return status == TN_ERR_DEVICE ? lm_tell_lost(model, status) : status;
+}
+
+tn_status lm_step_begin(const struct lm_chunk *chunk, struct lm_pending *out)
+{
+    struct lm_remote *remote = chunk->sequences[0]->model->remote;
+    *out = (struct lm_pending){.remote = remote};
+    return remote ? remote->begin(remote, chunk, out) : lm_step_here(chunk);
+}
+
+tn_status lm_step_end(struct lm_pending *pending)
+{
+    struct lm_remote *remote = pending->remote;
+    return remote ? remote->end(remote, pending) : TN_OK;
+}
+
+tn_status lm_step(const struct lm_chunk *chunk)
+{
+    struct lm_pending pending;
+    tn_status status = lm_step_begin(chunk, &pending);
+    return status == TN_OK ? lm_step_end(&pending) : status;
 }

@@ -51,4 +51,23 @@ struct lm_chunk {
 };
 tn_status lm_step(const struct lm_chunk *chunk);
 
+// A step that was begun, and whose outputs are not there yet.
+struct lm_pending {
+    struct lm_remote *remote; // NULL: the step has ended
+    void *work;               // of the remote's
+    float *rows;              // that come; NULL: none
+    uint64_t row;             // elements of each output
+    int64_t num_outputs;
+    float *outputs[LM_MOST_TOGETHER];
+};
+
+// lm_step in two parts, between which other steps may begin, of other sequences or of the
+// same ones. The chunk is borrowed for lm_step_begin, its outputs until lm_step_end, which
+// follows a success. Where all layers are in this process, beginning is all.
+tn_status lm_step_begin(const struct lm_chunk *chunk, struct lm_pending *out);
+tn_status lm_step_end(struct lm_pending *pending);
+
+// A step through the layers that this process has.
+tn_status lm_step_here(const struct lm_chunk *chunk);
+
 #endif // LM_STEP_H

@@ -81,9 +81,8 @@ void lm_weights_free(tn_lm *model)
 
 // --- the list of a model ----------------------------------------------------------------
 
-// Gives what a part of the model lists, for free().
-static tn_status list_part(const tn_lm *model, int64_t layer, tn_model_weight **out,
-                           uint64_t *count)
+tn_status lm_weights_list(const tn_lm *model, int64_t layer, tn_model_weight **out,
+                          uint64_t *count)
 {
     *count = 0;
     tn_status status = model->ops->weights(model->host, model->self, layer, NULL, count);
@@ -160,7 +159,7 @@ static tn_status visit_part(tn_lm *model, int64_t layer, const struct lm_divisio
 {
     tn_model_weight *list = NULL;
     uint64_t count;
-    tn_status status = list_part(model, layer, &list, &count);
+    tn_status status = lm_weights_list(model, layer, &list, &count);
     for (uint64_t i = 0; i < count && status == TN_OK; i++) {
         bool is_absent;
         list[i].name[TN_MODEL_NAME - 1] = 0;
@@ -232,9 +231,9 @@ tn_status lm_weights_bytes(const tn_lm *model, int64_t layer, uint64_t *bytes,
 {
     tn_model_weight *list = NULL, *first = NULL;
     uint64_t count = 0, num_first = 0;
-    tn_status status = list_part(model, layer, &list, &count);
+    tn_status status = lm_weights_list(model, layer, &list, &count);
     if (status == TN_OK && again)
-        status = list_part(model, TN_MODEL_EMBEDDING, &first, &num_first);
+        status = lm_weights_list(model, TN_MODEL_EMBEDDING, &first, &num_first);
     for (uint64_t i = 0; i < count && status == TN_OK; i++) {
         tn_type type;
         const char *format = NULL;

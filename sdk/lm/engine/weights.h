@@ -5,6 +5,10 @@
 
 #include "model.h"
 
+// Gives what a part of the model lists, for free().
+tn_status lm_weights_list(const tn_lm *model, int64_t layer, tn_model_weight **out,
+                          uint64_t *count);
+
 // Checks all weights against the source; loads those of layers, and frees others.
 tn_status lm_weights_check(tn_lm *model);
 tn_status lm_weights_load(tn_lm *model, int64_t first, int64_t end);

@@ -377,65 +377,121 @@ tn_status tn_lm_generate(tn_lm_sequence *sequence, const tn_lm_generation *how,
 
 // --- several at once -------------------------------------------------------------------
 
-// Requests that run, at most `room`, and those that wait.
-struct schedule {
-    tn_lm *model;
-    tn_lm_request *requests;
-    uint64_t num_requests, num_begun;
+// Requests that share steps, at most `room`.
+struct wave {
     struct generating *running;
     tn_lm_request **owners; // of what runs
     tn_lm_item *items;
     uint64_t num_running, room;
+    struct lm_flights flights; // of the step that is on its way
+};
+
+// Requests, those that run in waves: while a wave's step is in one stage of a model on
+// several processes, the next wave's is in the stage before.
+struct schedule {
+    tn_lm *model;
+    tn_lm_request *requests;
+    uint64_t num_requests, num_begun;
+    struct wave *waves;
+    uint64_t num_waves;
     struct lm_failure first;
 };
 
-static void end_request(struct schedule *s, uint64_t at, tn_status status)
+static void end_request(struct schedule *s, struct wave *w, uint64_t at, tn_status status)
 {
-    tn_lm_request *request = s->owners[at];
+    tn_lm_request *request = w->owners[at];
     lm_failure_note(&s->first, status);
     request->status = status;
-    finish(&s->running[at], status, request->out_result);
-    s->num_running--;
-    s->running[at] = s->running[s->num_running];
-    s->owners[at] = s->owners[s->num_running];
-    if (s->running[at].next == &s->running[s->num_running].id)
-        s->running[at].next = &s->running[at].id;
+    finish(&w->running[at], status, request->out_result);
+    w->num_running--;
+    w->running[at] = w->running[w->num_running];
+    w->owners[at] = w->owners[w->num_running];
+    if (w->running[at].next == &w->running[w->num_running].id)
+        w->running[at].next = &w->running[at].id;
 }
 
 // Begins requests while there is room.
-static void begin_requests(struct schedule *s)
+static void begin_requests(struct schedule *s, struct wave *w)
 {
-    while (s->num_running < s->room && s->num_begun < s->num_requests) {
+    while (w->num_running < w->room && s->num_begun < s->num_requests) {
         tn_lm_request *request = &s->requests[s->num_begun++];
-        uint64_t at = s->num_running++;
-        s->owners[at] = request;
-        tn_status status = begin(&s->running[at], s->model, NULL, request->how);
+        uint64_t at = w->num_running++;
+        w->owners[at] = request;
+        tn_status status = begin(&w->running[at], s->model, NULL, request->how);
         if (status == TN_OK)
-            status = begin_images(&s->running[at]);
+            status = begin_images(&w->running[at]);
         if (status != TN_OK)
-            end_request(s, at, status);
+            end_request(s, w, at, status);
     }
 }
 
-// One step of what runs.
-static void run_requests(struct schedule *s)
+static void begin_step(struct schedule *s, struct wave *w)
 {
-    for (uint64_t i = 0; i < s->num_running; i++) {
-        struct generating *g = &s->running[i];
-        s->items[i] = (tn_lm_item){.sequence = g->sequence,
+    for (uint64_t i = 0; i < w->num_running; i++) {
+        struct generating *g = &w->running[i];
+        w->items[i] = (tn_lm_item){.sequence = g->sequence,
                                    .ids = g->next,
                                    .count = g->num_next,
                                    .out_logits = g->logits};
     }
-    uint64_t count = s->num_running;
-    lm_failure_note(&s->first, tn_lm_infer_batch(s->items, count));
-    for (; count > 0; count--) { // from the end: those that end are replaced
-        tn_status status = s->items[count - 1].status;
+    lm_failure_note(
+        &s->first, lm_batch_begin(w->items, w->num_running, LM_MOST_TOGETHER, &w->flights));
+}
+
+static void end_step(struct schedule *s, struct wave *w)
+{
+    lm_failure_note(&s->first, lm_batch_end(&w->flights));
+    for (uint64_t count = w->num_running; count > 0; count--) {
+        uint64_t at = count - 1; // from the end: those that end are replaced
+        tn_status status = w->items[at].status;
         if (status == TN_OK)
-            status = go_on(&s->running[count - 1]);
-        if (status != TN_OK || s->running[count - 1].result.reason)
-            end_request(s, count - 1, status);
+            status = go_on(&w->running[at]);
+        if (status != TN_OK || w->running[at].result.reason)
+            end_request(s, w, at, status);
     }
+}
+
+// A turn of each wave. Returns whether any goes on.
+static bool run_waves(struct schedule *s)
+{
+    bool goes_on = s->num_begun < s->num_requests;
+    for (uint64_t i = 0; i < s->num_waves; i++) {
+        struct wave *w = &s->waves[i];
+        end_step(s, w);
+        begin_requests(s, w);
+        if (w->num_running > 0)
+            begin_step(s, w);
+        goes_on = goes_on || w->num_running > 0;
+    }
+    return goes_on;
+}
+
+static void waves_free(struct schedule *s)
+{
+    for (uint64_t i = 0; s->waves && i < s->num_waves; i++) {
+        free(s->waves[i].running);
+        free(s->waves[i].owners);
+        free(s->waves[i].items);
+    }
+    free(s->waves);
+}
+
+// `at_once` requests, at least one a wave.
+static tn_status waves_make(struct schedule *s, uint64_t at_once)
+{
+    uint64_t stages = s->model->remote ? (uint64_t)s->model->remote->stages : 1;
+    s->num_waves = stages < at_once ? stages : at_once;
+    s->waves = lm_alloc(s->num_waves, sizeof(*s->waves));
+    tn_status status = s->waves ? TN_OK : TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < s->num_waves && status == TN_OK; i++) {
+        struct wave *w = &s->waves[i];
+        w->room = at_once / s->num_waves + (i < at_once % s->num_waves);
+        w->running = lm_alloc(w->room, sizeof(*w->running));
+        w->owners = lm_alloc(w->room, sizeof(*w->owners));
+        w->items = lm_alloc(w->room, sizeof(*w->items));
+        status = w->running && w->owners && w->items ? TN_OK : TN_ERR_MEMORY;
+    }
+    return status;
 }
 
 tn_status tn_lm_generate_batch(tn_lm *model, tn_lm_request *requests, uint64_t num_requests,
@@ -443,23 +499,13 @@ tn_status tn_lm_generate_batch(tn_lm *model, tn_lm_request *requests, uint64_t n
 {
     if (at_once < 0)
         return lm_fail(TN_ERR_ARGUMENT, "%" PRId64 " sequences at once", at_once);
-    struct schedule s = {.model = model,
-                         .requests = requests,
-                         .num_requests = num_requests,
-                         .room = at_once ? (uint64_t)at_once : (uint64_t)model->slots};
-    s.room = s.room < num_requests ? s.room : num_requests;
-    s.running = lm_alloc(s.room, sizeof(*s.running));
-    s.owners = lm_alloc(s.room, sizeof(*s.owners));
-    s.items = lm_alloc(s.room, sizeof(*s.items));
-    tn_status status = s.running && s.owners && s.items ? TN_OK : TN_ERR_MEMORY;
-    while (status == TN_OK && (s.num_running > 0 || s.num_begun < num_requests)) {
-        begin_requests(&s);
-        if (s.num_running > 0)
-            run_requests(&s);
-    }
-    free(s.running);
-    free(s.owners);
-    free(s.items);
+    struct schedule s = {
+        .model = model, .requests = requests, .num_requests = num_requests};
+    uint64_t room = at_once ? (uint64_t)at_once : (uint64_t)model->slots;
+    tn_status status = waves_make(&s, room < num_requests ? room : num_requests);
+    while (status == TN_OK && run_waves(&s))
+        ;
+    waves_free(&s);
     return status == TN_OK ? lm_failure_tell(&s.first) : status;
 }
 

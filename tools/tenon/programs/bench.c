@@ -49,8 +49,9 @@ int cmd_bench(const struct command *self, int argc, char **argv)
     }
     for (size_t i = OWN; i < line.count; i++)
         if (lm_is_given(&line, line.options[i].name))
-            return misuse("--random, --tokens, --context, --sequences, --position, "
-                          "--cache, --split and --json are for 'bench llm'");
+            return misuse(
+                "--random, --tokens, --context, --sequences, --prompt, --position, "
+                "--cache, --parallel, --split and --json are for 'bench llm'");
     if (!own_path(own))
         return oops("cannot tell where this program is: %s", strerror(errno));
     setenv("TENON_BENCH_COMMAND", own, 1); // the command that is timed
