@@ -69,7 +69,8 @@ static tn_status fuse(struct plan_work *work, struct plan *plan)
 static tn_status epilogues(struct plan_work *work, struct plan *plan)
 {
     (void)plan;
-    return plan_epilogues(work);
+    tn_status status = plan_narrow(work);
+    return status == TN_OK ? plan_epilogues(work) : status;
 }
 
 static const struct stage {

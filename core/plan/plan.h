@@ -151,6 +151,7 @@ void plan_release(struct plan *plan);
 // The stages; `fuse` is in fuse/fuse.h.
 tn_status plan_simplify(struct plan_work *work);
 tn_status plan_place(struct plan_work *work);
+tn_status plan_narrow(struct plan_work *work);
 tn_status plan_epilogues(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
 // Sets each value's producer to the position of the operation after sorting.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Simplify: common subexpressions (nodes that apply the same operation to the same values)
-// become one node. There are no dead nodes: a task has only nodes that its outputs depend
-// on.
+// become one node, and so do a node and one that gives its output again. There are no dead
+// nodes: a task has only nodes that its outputs depend on.
+#include "../base/shape.h"
+#include "../expr/expr.h"
 #include "plan.h"
 
 static bool has_effect(const struct node *node)
@@ -32,6 +34,21 @@ static struct hash hash_application(const struct plan_work *work,
     return h;
 }
 
+// The node whose first output is the node's, of the same type, such as a cast to the dtype
+// that it has; else NONE.
+static uint32_t repeated(const struct plan_work *work, const uint32_t *node_of_id,
+                         const struct node *node)
+{
+    const tn_array *x = node->num_inputs == 1 ? node->inputs[0] : NULL;
+    if (!x || !node->expr || expr_is_input(node->expr) != 0 || x->output != 0 ||
+        x->weak_kind != node->outputs[0].weak_kind ||
+        !type_equal(&x->type, &node->outputs[0].type))
+        return NONE;
+    uint32_t from = node_of_id[x->id];
+    bool is_there = from != NONE && work->task->nodes[from]->device == node->device;
+    return is_there ? work->same_as[from] : NONE;
+}
+
 tn_status plan_simplify(struct plan_work *work)
 {
     const struct task *task = work->task;
@@ -46,7 +63,10 @@ tn_status plan_simplify(struct plan_work *work)
         for (uint32_t k = 0; k < node->num_outputs; k++)
             if (!node->outputs[k].value)
                 node_of_id[node->outputs[k].id] = i;
-        if (has_effect(node))
+        uint32_t again = repeated(work, node_of_id, node);
+        if (again != NONE)
+            work->same_as[i] = again;
+        if (again != NONE || has_effect(node))
             continue;
         struct hash h = hash_application(work, node_of_id, node);
         void *first = map_get(&seen, h);

@@ -24,6 +24,8 @@ void flow_finish(struct flow *flow)
     if (flow->scope)
         flow->scope->num_flows--;
     mem_free(flow->slots);
+    mem_free(flow->slices);
+    mem_free(flow->heads);
 }
 
 bool flow_has(const struct flow *flow, const tn_array *array)

@@ -11,6 +11,9 @@
 
 #include "build.h"
 
+// Joins arrays along i64 `axis`: cotangents of slices, where a pack has it.
+#define ROLE_CONCATENATE "tn.concatenate/1"
+
 // How deep decompositions nest.
 #define MAX_LEVELS 32
 
@@ -22,6 +25,10 @@ struct flow {
     tn_array **slots; // by tn_array.id; NULL: a zero derivative
     uint32_t num_slots, max_slots;
     const struct expr *sum, *same; // "a + b", "x"
+    struct flow_slice *slices;     // of vjp, see slices.c
+    uint32_t num_slices, max_slices;
+    uint32_t *heads; // by tn_array.id: 1 + the number of its first slice, or 0
+    uint32_t max_heads;
 };
 
 tn_status flow_init(struct flow *flow, tn_scope *scope);
@@ -41,6 +48,13 @@ uint64_t flow_complex_inputs(const struct node *node);
 
 // Adds `amount`, fitted to the array's type, to the array's slot. NULL adds nothing.
 tn_status flow_add(struct flow *flow, tn_array *array, tn_array *amount);
+
+// Keeps the cotangent of a node that is a slice of its input, which has a slot. *out_kept:
+// false, it is no slice.
+tn_status flow_keep_slice(struct flow *flow, struct node *node, tn_array *cotangent,
+                          bool *out_kept);
+// Adds what was kept of the array's slices to its slot: called before that is read.
+tn_status flow_join_slices(struct flow *flow, tn_array *array);
 
 // Gives `array` summed or broadcast to the type's extents and cast to its dtype. NULL for
 // NULL.

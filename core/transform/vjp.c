@@ -127,19 +127,24 @@ static tn_status pull_decomposed(struct flow *flow, struct node *node,
 static tn_status pull(struct flow *flow, struct node *node)
 {
     tn_array *cotangents[MAX_OUTPUTS] = {NULL};
-    bool any_given = false, any_wanted = false;
-    for (uint32_t i = 0; i < node->num_outputs; i++) {
-        if (flow_has(flow, &node->outputs[i]))
+    bool any_given = false, any_wanted = false, is_kept = false;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
+        if (flow_has(flow, &node->outputs[i])) {
+            status = flow_join_slices(flow, &node->outputs[i]);
             cotangents[i] = *flow_slot(flow, &node->outputs[i]);
+        }
         any_given |= cotangents[i] != NULL;
     }
     for (uint32_t i = 0; i < node->num_inputs && !any_wanted; i++)
         any_wanted = is_wanted(flow, node, i);
-    if (!any_given || !any_wanted)
-        return TN_OK;
-    if (node->kind == NODE_PRIM && node->prim->record.vjp)
-        return pull_rule(flow, node, cotangents);
-    tn_status status = flow_refuse_effects(node, "a derivative through it");
+    if (status != TN_OK || !any_given || !any_wanted)
+        return status;
+    if (node->kind == NODE_PRIM && node->prim->record.vjp) {
+        status = flow_keep_slice(flow, node, cotangents[0], &is_kept);
+        return status || is_kept ? status : pull_rule(flow, node, cotangents);
+    }
+    status = flow_refuse_effects(node, "a derivative through it");
     if (status != TN_OK)
         return status;
     if (node->expr)
@@ -181,8 +186,10 @@ tn_status vjp_since(tn_scope *scope, uint32_t since, tn_array *const *outputs,
             status = flow_add(&flow, outputs[i], cotangents[i]);
     if (status == TN_OK)
         status = sweep(&flow, nodes, count);
-    for (uint64_t i = 0; i < num_wrt && status == TN_OK; i++)
+    for (uint64_t i = 0; i < num_wrt && status == TN_OK; i++) {
+        status = flow_join_slices(&flow, wrt[i]);
         gradients[i] = *flow_slot(&flow, wrt[i]);
+    }
     mem_free(nodes);
     flow_finish(&flow);
     return status;

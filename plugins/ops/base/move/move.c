@@ -224,6 +224,7 @@ const tn_primitive base_concatenate = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.concatenate/1",
     .doc = "Arrays joined along an axis.",
+    .role = "tn.concatenate/1",
     TN_INPUTS(concatenate_inputs),
     .attrs = TN_ATTR_TABLE(tn_concatenate_attrs, concatenate_fields),
     .infer = concatenate_infer,

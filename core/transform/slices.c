@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// Cotangents of slices of one array are kept until the array's own is asked for: those that
+// make up the whole array are joined, where each would be written to zeros of its own.
+#include <string.h>
+#include "../base/shape.h"
+#include "../graph/rules.h"
+#include "../plugin/load/primitives.h"
+#include "flow.h"
+
+// The cotangent of a node that is a view of a range of one axis.
+struct flow_slice {
+    struct node *node;
+    tn_array *cotangent;
+    int64_t first;
+    int32_t axis;
+    uint32_t next; // 1 + the number of the array's next one, by `first`; 0: none
+};
+
+// Whether the node's output is the elements from *first on along one axis of its input.
+static bool is_slice(const struct node *node, int32_t *axis, int64_t *first)
+{
+    tn_layout seen;
+    if (node->kind != NODE_PRIM || !(node->prim->record.flags & TN_PRIM_VIEW))
+        return false;
+    const tn_type *from = &node->inputs[0]->type, *to = &node->outputs[0].type;
+    const tn_layout whole = layout_contiguous(from);
+    if (from->rank != to->rank || from->dtype != to->dtype || type_elements(to) == 0 ||
+        rule_view(node->prim, &whole, to, node->attrs, &seen) != TN_OK)
+        return false;
+    *axis = -1;
+    for (int32_t i = 0; i < to->rank; i++) {
+        if (to->extent[i] > 1 && seen.stride[i] != whole.stride[i])
+            return false;
+        if (to->extent[i] == from->extent[i])
+            continue;
+        if (*axis >= 0 || to->extent[i] > from->extent[i])
+            return false;
+        *axis = i;
+    }
+    if (*axis < 0)
+        return false;
+    *first = (seen.offset - whole.offset) / whole.stride[*axis];
+    return true;
+}
+
+static tn_status grow(struct flow *flow)
+{
+    uint32_t before = flow->max_heads;
+    tn_status status = mem_grow((void **)&flow->slices, &flow->max_slices,
+                                flow->num_slices + 1, sizeof(*flow->slices));
+    if (status == TN_OK)
+        status = mem_grow((void **)&flow->heads, &flow->max_heads, flow->num_slots,
+                          sizeof(*flow->heads));
+    if (status == TN_OK && flow->max_heads > before)
+        memset(flow->heads + before, 0, (flow->max_heads - before) * sizeof(*flow->heads));
+    return status;
+}
+
+tn_status flow_keep_slice(struct flow *flow, struct node *node, tn_array *cotangent,
+                          bool *out_kept)
+{
+    struct flow_slice s = {.node = node, .cotangent = cotangent};
+    *out_kept = false;
+    if (!is_slice(node, &s.axis, &s.first))
+        return TN_OK;
+    tn_status status = grow(flow);
+    if (status != TN_OK)
+        return status;
+    uint32_t *link = &flow->heads[node->inputs[0]->id];
+    while (*link && flow->slices[*link - 1].first < s.first)
+        link = &flow->slices[*link - 1].next;
+    s.next = *link;
+    *link = ++flow->num_slices;
+    flow->slices[flow->num_slices - 1] = s;
+    *out_kept = true;
+    return TN_OK;
+}
+
+// How many slices there are from `head` on when they make up the array, one behind another;
+// else 0.
+static uint32_t count_whole(const struct flow *flow, uint32_t head, const tn_type *type)
+{
+    int32_t axis = flow->slices[head - 1].axis;
+    int64_t end = 0;
+    uint32_t count = 0;
+    for (uint32_t n = head; n; n = flow->slices[n - 1].next, count++) {
+        const struct flow_slice *s = &flow->slices[n - 1];
+        if (s->axis != axis || s->first != end)
+            return 0;
+        end += s->cotangent->type.extent[axis];
+    }
+    return end == type->extent[axis] ? count : 0;
+}
+
+static tn_status concatenate(struct flow *flow, uint32_t head, uint32_t count,
+                             const struct prim *prim, tn_array **out_array)
+{
+    const tn_attr axis = TN_ATTR_INIT("axis", (int64_t)flow->slices[head - 1].axis);
+    const tn_array **inputs = mem_alloc(count * sizeof(*inputs));
+    void *attrs = mem_alloc(prim->record.attrs.size);
+    tn_status status = inputs && attrs ? TN_OK : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status = attrs_fill(&flow->scope->interned, &prim->record.attrs,
+                            TN_ATTR_LIST(&axis, 1), attrs, NULL);
+    for (uint32_t n = head, i = 0; status == TN_OK && n; n = flow->slices[n - 1].next)
+        inputs[i++] = flow->slices[n - 1].cotangent;
+    if (status == TN_OK)
+        status = graph_apply(flow->scope, prim, inputs, count, attrs, out_array, 1);
+    mem_free(attrs);
+    mem_free(inputs);
+    return status;
+}
+
+// The gradient by the slice's own rule.
+static tn_status add_alone(struct flow *flow, const struct flow_slice *s)
+{
+    tn_array *gradient = NULL, *array = s->node->inputs[0];
+    tn_status status = vjp_call(flow, s->node, &s->cotangent, (uint64_t[]){1}, &gradient);
+    return status == TN_OK ? flow_add(flow, array, gradient) : status;
+}
+
+tn_status flow_join_slices(struct flow *flow, tn_array *array)
+{
+    const struct prim *prim;
+    tn_status status = TN_OK;
+    uint32_t head = array->id < flow->max_heads ? flow->heads[array->id] : 0;
+    if (!head)
+        return TN_OK;
+    flow->heads[array->id] = 0;
+    uint32_t count = count_whole(flow, head, &array->type);
+    uint32_t before = flow_enter(flow, flow->slices[head - 1].node);
+    if (count > 1 &&
+        prim_find_role(flow->scope->runtime, ROLE_CONCATENATE, &prim) == TN_OK) {
+        tn_array *joined = NULL;
+        status = concatenate(flow, head, count, prim, &joined);
+        head = 0;
+        if (status == TN_OK)
+            status = flow_add(flow, array, joined);
+    }
+    for (; head && status == TN_OK; head = flow->slices[head - 1].next)
+        status = add_alone(flow, &flow->slices[head - 1]);
+    flow_leave(flow, before);
+    return status;
+}
