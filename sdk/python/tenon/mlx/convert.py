@@ -225,7 +225,7 @@ def as_array(x):
 
 def extents(shape):
     """A shape as a list, of one number or several."""
-    return checked([whole(n) for n in (shape if isinstance(shape, (list, tuple)) else [shape])])
+    return checked([n if type(n) is int else whole(n) for n in (shape if isinstance(shape, (list, tuple)) else [shape])])
 
 
 def whole(value):

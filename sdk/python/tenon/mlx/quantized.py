@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Quantised weights in groups, over pack quant, and products of chosen, masked and divided matrices."""
 
+import functools
 import math
 
 from .convert import astype, convert, operands, tenon_dtype
@@ -20,6 +21,7 @@ def set_exact():
     _products.update(exact=True)
 
 
+@functools.lru_cache(64)
 def _format(what, mode, bits, group_size):
     """The attributes of a mode."""
     if mode not in _MODES:

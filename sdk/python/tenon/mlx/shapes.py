@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What moves elements and computes none: shapes, axes, joining, splitting, gathering, padding."""
 
+import functools
 import math
 
 from .convert import as_array, astype, checked, convert, extents, tenon_dtype
@@ -104,18 +105,21 @@ for _n in (1, 2, 3):
     _at_least(_n)
 
 
+@functools.lru_cache(256)
+def _order(axes, ndim):
+    """All axes of an array, in the order that is asked for."""
+    if len(axes) != ndim:
+        raise ValueError(f"[transpose] Recived {len(axes)} axes for array with {ndim} dimensions.")
+    axes = [_axis_of("transpose", each, ndim) for each in axes]
+    if len(set(axes)) < len(axes):
+        raise ValueError("[transpose] Repeat axes not allowed.")
+    return axes
+
+
 @function
 def transpose(a, axes=None):
     """Axes in another order; None: reversed."""
-    if axes is None:
-        return base.transpose(a)
-    axes = list(axes)
-    if len(axes) != a.ndim:
-        raise ValueError(f"[transpose] Recived {len(axes)} axes for array with {a.ndim} dimensions.")
-    axes = [_axis_of("transpose", each, a.ndim) for each in axes]
-    if len(set(axes)) < len(axes):
-        raise ValueError("[transpose] Repeat axes not allowed.")
-    return base.transpose(a, axes)
+    return base.transpose(a) if axes is None else base.transpose(a, _order(tuple(axes), a.ndim))
 
 
 @function

@@ -170,9 +170,10 @@ def call_of(body, name):
         if stream is not None:
             with on_stream(stream):
                 return call(*args, **named)
-        args = [a._x if type(a) is array else unwrapped(a) for a in args]
-        if named:
-            named = {key: unwrapped(value) for key, value in named.items()}
+        args = [a._x if (kind := type(a)) is array else a if kind in _PLAIN else unwrapped(a) for a in args]
+        for key, value in named.items():
+            if type(value) not in _PLAIN:
+                named[key] = unwrapped(value)
         if _MAY_HAVE_GPU:
             check_inputs(args)
         try:
