@@ -390,3 +390,13 @@ def test_functions_as_files(tmp_path):
     for wrong in [lambda: found(mx.array([1.0])), lambda: found(1.0), lambda: found(mx.array([1.0]), z=mx.array([1.0]))]:
         with pytest.raises(ValueError):
             wrong()
+
+
+@pytest.mark.parametrize("rows", (1, 8, 70))
+def test_products_with_quantised_weights_keep_sixteen_bits_of_x(rows):
+    mx.random.seed(1)
+    x, w = mx.random.normal((rows, 256)), mx.random.normal((40, 256))
+    for bits in (2, 4, 8):
+        parts = mx.quantize(w, 64, bits)
+        exact = x @ mx.dequantize(*parts, 64, bits).T
+        assert mx.abs(mx.quantized_matmul(x, *parts, True, 64, bits) - exact).max().item() < 1e-4 * mx.abs(exact).max().item()

@@ -67,7 +67,7 @@ def _check_release(version):
 
 def install(exact=False):
     """Puts Tenon's mlx.core in the place of MLX's, for the whole process. An ImportError where MLX's was imported
-    before. `exact`: products with quantised weights never round x to 8 bits."""
+    before. `exact`: products with quantised weights never round x."""
     from . import core as made, quantized
 
     if exact:

@@ -13,7 +13,7 @@ def main(arguments):
     arguments = arguments[is_exact:]
     if not arguments or arguments[0] in ("-h", "--help") or arguments[0] == "-m" and len(arguments) < 2:
         print("usage: python -m tenon.mlx [--exact] PROGRAM [ARGUMENT...]\n       python -m tenon.mlx [--exact] -m MODULE [ARGUMENT...]\n"
-              "--exact: products with quantised weights never round x to 8 bits",
+              "--exact: products with quantised weights never round x",
               file=sys.stderr if not arguments else sys.stdout)
         return 0 if arguments and arguments[0] != "-m" else 2
     install(is_exact)

@@ -17,7 +17,7 @@ _products = {}  # attributes of products beside those of the mode
 
 
 def set_exact():
-    """Products are of floats from now on, as MLX's; before, few rows of x may be rounded to 8 bits, where that is faster."""
+    """Products are of floats from now on, as MLX's; before, x may be rounded to 16 bits, where that is faster."""
     _products.update(exact=True)
 
 
