@@ -272,10 +272,30 @@ def searching(add):
     edges = np.array([-1.5, -1, 0, 0.25, 2])
     add('base.histogram', [x, edges], np.histogram(x, edges))
     add('base.histogram', [x, edges, np.abs(x)], np.histogram(x, edges, weights=np.abs(x)), 64)
-    y = whole(I4, (4, 6))
-    for k in (0, 3, -1):
-        add('base.partition', [y], np.sort(y), kth=k)
-        add('base.argpartition', [y], np.argsort(y, 0, kind='stable'), kth=k, axis=0)
+    partitions(add)
+
+
+def argpartition(x, kth, axis):
+    """Places before, at and behind place kth of a stable sort, each part in ascending order."""
+    places = np.argsort(np.argsort(x, axis, kind='stable'), axis)
+    return np.argsort(np.sign(places - kth % x.shape[axis]), axis, kind='stable')
+
+
+def partitions(add):
+    rows = np.round(real((3, 200)) * 50) / 10
+    rows[0, 7::31] = NAN
+    rows[1, ::9] = -0.0
+    rows[1, 1::9] = 0.0
+    cases = [(whole(I4, (4, 6)), -1, (0, 3, -1)), (whole(I4, (4, 6)), 0, (0, 3, -1)), (rows, -1, (0, 100, 196, -1)),
+             (rows.astype('f4'), -1, (3, 117)), (rows.astype('f2').T, 0, (60, )), (whole(U1, (70, 2), 0, 3), 0, (40, )),
+             (whole(I8, (1, 90)), 1, (44, )), (np.ones((2, 0, 3)), 2, (1, ))]
+    for x, axis, places in cases:
+        for k in places:
+            at = argpartition(x, k, axis)
+            values = np.take_along_axis(x, at, axis)
+            np.testing.assert_array_equal(np.take(values, [k], axis), np.take(np.partition(x, k, axis), [k], axis))
+            add('base.partition', [x], values, kth=k, axis=axis)
+            add('base.argpartition', [x], at, kth=k, axis=axis)
 
 
 def padding(add):

@@ -230,6 +230,16 @@ def sort(x, axis=-1, descending=False):
     return np.take_along_axis(x, argsort(x, axis, descending), axis)
 
 
+def argpartition(x, kth, axis=-1):
+    """Places before, at and behind place kth of a sort, each part in ascending order."""
+    places = np.argsort(argsort(x, axis), axis)
+    return np.argsort(np.sign(places - kth % x.shape[axis]), axis, kind='stable')
+
+
+def partition(x, kth, axis=-1):
+    return np.take_along_axis(x, argpartition(x, kth, axis), axis)
+
+
 def topk(x, k, axis=-1, largest=True):
     at = np.take(argsort(x, axis, largest), np.arange(k), axis)
     return np.take_along_axis(x, at, axis), at

@@ -4,7 +4,7 @@ import numpy as np
 from draw import given, is_complex, is_int, is_number
 from entries import entry, filled, phrase, require, unary, vector, wide_float
 from layers import complex_of, real_of
-from rules import argsort, axes_of, like_first
+from rules import argpartition, axes_of, like_first
 
 # --- searching -----------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ entry('histogram2d', histogram2d, lambda d: (two_vectors(d), {'bins': [d.number(
 entry('lexsort', lambda *keys, axis=-1: np.asarray(np.lexsort(keys, axis)), lambda d: (lambda i: ([i, d.of(
     np.dtype(d.one(['i4', 'f4'])), d.values[i].shape)], given(axis=d.one([None, 0]))))(
         d.pick(lambda x: is_number(x) and x.ndim > 0 and x.size > 0)), derived=False)
-entry('argpartition', lambda x, kth, axis=-1: argsort(x, axis), lambda d: (lambda i, a: ([i], {
+entry('argpartition', argpartition, lambda d: (lambda i, a: ([i], {
     'kth': d.number(0, d.values[i].shape[a] - 1), 'axis': a}))(*axis_of(d)))
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from draw import Retry, given, is_bool, is_float, is_int, is_number, is_real, is_signed, is_wide
 from elements import bessel
 from operators import operator
-from rules import RULES, axes_of, like_first, rule
+from rules import RULES, axes_of, like_first, partition, rule
 
 
 def nonempty(x):
@@ -128,7 +128,7 @@ rule('nancumsum', lambda x, axis=None: np.nancumsum(x, axis), sums=True)
 rule('nancumprod', lambda x, axis=None: np.nancumprod(x, axis), sums=True)
 rule('logcumsumexp', lambda x, axis=-1: np.logaddexp.accumulate(x, axis), floats=True, ulps=4, sums=True, unit=True)
 rule('diff', lambda x, n=1, axis=-1: np.diff(x, n, axis), sums=True)
-rule('partition', lambda x, kth, axis=-1: np.sort(x, axis))
+rule('partition', partition)
 rule('gradient', lambda x, axis: np.gradient(x, axis=axis), floats=True, ulps=2, sums=True)
 rule('unstack', lambda x, axis=0: tuple(np.moveaxis(x, axis, 0)))
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sorts of unsigned words in vectors.
+// Sorts and selections of unsigned words in vectors.
 //
 // Threads. Everything here is pure: memory that is written is the caller's.
 #ifndef KERNELS_CPU_QUICK_H
@@ -13,15 +13,29 @@ struct cpu_keys {
     bool is_float, is_signed, descending;
 };
 
-// What is NULL is so in all members: the processor lacks what they are made of.
+#define CPU_SPLIT_SLACK 16 // words behind a part that may be overwritten
+
 struct cpu_quick_kernels {
-    // Sort n words in ascending order; `other` is as much memory.
-    void (*sort_32)(uint32_t *x, uint32_t *other, int64_t n);
-    void (*sort_64)(uint64_t *x, uint64_t *other, int64_t n);
     // Make n words of elements. False where a float is NaN or -0, whose key is not its own.
     bool (*keys_32)(const struct cpu_keys *of, const void *x, uint32_t *keys, int64_t n);
     bool (*keys_64)(const struct cpu_keys *of, const void *x, uint64_t *keys, int64_t n);
-    // The same with an element's place in the lower half of a word.
+    // Give the word that a sort puts at place `kth`, and leave x in any order; `other` is
+    // as much memory.
+    uint32_t (*select_32)(uint32_t *x, uint32_t *other, int64_t n, int64_t kth);
+    uint64_t (*select_64)(uint64_t *x, uint64_t *other, int64_t n, int64_t kth);
+    // Move words of `from`, in their order: those whose keys are below the pivot, and those
+    // of the first `ties` equal ones, to `before`, the next equal one to *own, and the
+    // others to `behind`. Both parts have CPU_SPLIT_SLACK.
+    void (*split_32)(const uint32_t *keys, const uint32_t *from, int64_t n, uint32_t pivot,
+                     int64_t ties, uint32_t *before, uint32_t *own, uint32_t *behind);
+    void (*split_64)(const uint64_t *keys, const uint64_t *from, int64_t n, uint64_t pivot,
+                     int64_t ties, uint64_t *before, uint64_t *own, uint64_t *behind);
+
+    // What follows is NULL where the processor lacks what it is made of.
+    // Sort n words in ascending order; `other` is as much memory.
+    void (*sort_32)(uint32_t *x, uint32_t *other, int64_t n);
+    void (*sort_64)(uint64_t *x, uint64_t *other, int64_t n);
+    // keys_32 with an element's place in the lower half of a word.
     bool (*places_32)(const struct cpu_keys *of, const void *x, uint64_t *items, int64_t n);
     // Write the elements, `step` elements apart.
     void (*elements_32)(const struct cpu_keys *of, const uint32_t *keys, void *x,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A quick sort of unsigned words in vectors, in ascending order. Included for each width by
-// quick.c, which defines
+// A quick sort and a selection of unsigned words in vectors, in ascending order. Included
+// for each width by quick.c, which defines
 //   WORD, VECTOR     the type of a word, and of LANES of them
 //   SIGNED, BITS, FLOAT    a word with a sign, its width, and a float of it
 //   NAME(word)       the names of this file's functions
+//   COUNT(mask)      the number of lanes in a mask
 //   BELOW(a, b, or_equal)  the mask of lanes in which a is below b (or equal to it)
 //   COMPRESS(v, mask)      the lanes of `mask` at the front, anything behind them
 //
@@ -43,7 +44,7 @@ static int64_t NAME(part)(WORD *x, WORD *other, int64_t n, WORD pivot, bool or_e
         uint32_t mask = BELOW(v, pivots, or_equal);
         *(NAME(loose) *)(x + first) = COMPRESS(v, mask);
         *(NAME(loose) *)(other + second) = COMPRESS(v, ~mask);
-        int64_t count = __builtin_popcount(mask);
+        int64_t count = COUNT(mask);
         first += count;
         second += LANES - count;
     }
@@ -73,7 +74,7 @@ static void NAME(place)(WORD *x, int64_t n)
         const VECTOR own = (VECTOR){0} + from[i];
         int64_t rank = 0;
         for (int64_t k = 0; k < vectors; k++)
-            rank += __builtin_popcount(BELOW(v[k], own, false));
+            rank += COUNT(BELOW(v[k], own, false));
         to[rank] = from[i];
     }
     for (int64_t i = 0; i < n; i++)
@@ -101,6 +102,8 @@ static void NAME(merge)(WORD *x, WORD *other, int64_t n)
     if (from != x)
         memcpy(x, from, (size_t)n * sizeof(WORD));
 }
+
+#if LANES > 1
 
 // Words of which `depth` parts have been uneven are merged.
 static void NAME(quick)(WORD *x, WORD *other, int64_t n, int depth)
@@ -131,6 +134,72 @@ static void NAME(sort)(WORD *x, WORD *other, int64_t n)
     NAME(quick)(x, other, n, 2 * (64 - __builtin_clzll((uint64_t)n | 1)));
 }
 
+#endif
+
+// --- selection -------------------------------------------------------------------------
+
+// The word that a sort puts at place `kth`; the others end up in any order.
+static WORD NAME(select)(WORD *x, WORD *other, int64_t n, int64_t kth)
+{
+    for (int depth = 2 * (64 - __builtin_clzll((uint64_t)n | 1)); n > FEW; depth--) {
+        if (depth == 0) {
+            NAME(merge)(x, other, n);
+            return x[kth];
+        }
+        WORD pivot = NAME(pivot)(x, n);
+        int64_t first = NAME(part)(x, other, n, pivot, false);
+        if (first == 0) { // the pivot is the least
+            first = NAME(part)(x, other, n, pivot, true);
+            if (kth < first)
+                return pivot;
+        }
+        if (kth < first) {
+            n = first;
+        } else {
+            x += first;
+            n -= first;
+            kth -= first;
+        }
+    }
+    NAME(place)(x, n);
+    return x[kth];
+}
+
+// Words of `from` whose keys are below the pivot, and those of the first `ties` that equal
+// it, go to `before`, the next equal one to *own and the others to `behind`, in their order.
+static void NAME(split)(const WORD *keys, const WORD *from, int64_t n, WORD pivot,
+                        int64_t ties, WORD *before, WORD *own, WORD *behind)
+{
+    const VECTOR pivots = (VECTOR){0} + pivot;
+    int64_t first = 0, second = 0, equal = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t end = n - i < LANES ? n : i + LANES;
+        if (end - i == LANES) {
+            VECTOR key = *(const NAME(loose) *)(keys + i);
+            uint32_t mask = BELOW(key, pivots, false);
+            if (mask == (uint32_t)BELOW(key, pivots, true)) {
+                VECTOR v = *(const NAME(loose) *)(from + i);
+                *(NAME(loose) *)(before + first) = COMPRESS(v, mask);
+                *(NAME(loose) *)(behind + second) = COMPRESS(v, ~mask);
+                int64_t count = COUNT(mask);
+                first += count;
+                second += LANES - count;
+                i = end;
+                continue;
+            }
+        }
+        for (; i < end; i++) {
+            int64_t tie = keys[i] == pivot ? equal++ : n;
+            if (keys[i] < pivot || tie < ties)
+                before[first++] = from[i];
+            else if (tie == ties)
+                *own = from[i];
+            else
+                behind[second++] = from[i];
+        }
+    }
+}
+
 // --- keys ------------------------------------------------------------------------------
 
 #define SIGN ((WORD)1 << (BITS - 1))
@@ -153,6 +222,8 @@ static bool NAME(keys)(const struct cpu_keys *of, const void *x_, WORD *keys, in
     return !rare;
 }
 
+#if LANES > 1
+
 static void NAME(elements)(const struct cpu_keys *of, const WORD *keys, void *x_,
                            int64_t step, int64_t n)
 {
@@ -166,5 +237,7 @@ static void NAME(elements)(const struct cpu_keys *of, const WORD *keys, void *x_
         x[i * step] = key ^ (~(WORD)((SIGNED)key >> (BITS - 1)) | SIGN);
     }
 }
+
+#endif
 
 #undef SIGN

@@ -291,6 +291,75 @@ bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *
     return true;
 }
 
+// --- selection --------------------------------------------------------------------------
+
+// Writes the elements that `words` hold, or those at the places that they hold, or these
+// places, to the output's row from element `at` on.
+#define WRITE_WORDS(WORD)                                                                  \
+    static void write_words_##WORD(const struct cpu_sort *s, const void *row,              \
+                                   const WORD *words, int64_t at, int64_t count)           \
+    {                                                                                      \
+        int64_t step = s->inner;                                                           \
+        if (s->indices)                                                                    \
+            for (int64_t i = 0; i < count; i++)                                            \
+                s->indices[at + i * step] = (int64_t)words[i];                             \
+        else if (s->size == 1)                                                             \
+            for (int64_t i = 0; i < count; i++)                                            \
+                s->values[at + i * step] = ((const char *)row)[words[i]];                  \
+        else if (s->size == 2)                                                             \
+            for (int64_t i = 0; i < count; i++)                                            \
+                ((uint16_t *)s->values)[at + i * step] =                                   \
+                    ((const uint16_t *)row)[words[i]];                                     \
+        else if (step == 1)                                                                \
+            memcpy((WORD *)s->values + at, words, (size_t)count * sizeof(WORD));           \
+        else                                                                               \
+            for (int64_t i = 0; i < count; i++)                                            \
+                ((WORD *)s->values)[at + i * step] = words[i];                             \
+    }
+WRITE_WORDS(uint32_t)
+WRITE_WORDS(uint64_t)
+#undef WRITE_WORDS
+
+#define PARTITION(WORD, BITS)                                                              \
+    static void partition_##BITS(const struct cpu_sort *s, const void *row, WORD *items,   \
+                                 WORD *other, int64_t at)                                  \
+    {                                                                                      \
+        const struct cpu_keys of = keys_of(s);                                             \
+        int64_t n = s->n, kth = s->kth, ties = kth;                                        \
+        WORD *keys = items, *before = items + n + CPU_SPLIT_SLACK, own = 0;                \
+        WORD *behind = other, *places = other + n + CPU_SPLIT_SLACK;                       \
+        const WORD *from = row;                                                            \
+        if (s->size != sizeof(WORD) || !s->quick->keys_##BITS(&of, row, keys, n))          \
+            for (int64_t i = 0; i < n; i++)                                                \
+                keys[i] = (WORD)key_of(s, row, i);                                         \
+        memcpy(before, keys, (size_t)n * sizeof(WORD));                                    \
+        WORD pivot = s->quick->select_##BITS(before, behind, n, kth);                      \
+        for (int64_t i = 0; i < n; i++)                                                    \
+            ties -= keys[i] < pivot;                                                       \
+        for (int64_t i = 0; i < n && (s->indices || s->size < 4); i++)                     \
+            places[i] = (WORD)i;                                                           \
+        if (s->indices || s->size < 4)                                                     \
+            from = places;                                                                 \
+        s->quick->split_##BITS(keys, from, n, pivot, ties, before, &own, behind);          \
+        write_words_##WORD(s, row, before, at, kth);                                       \
+        write_words_##WORD(s, row, &own, at + kth * s->inner, 1);                          \
+        write_words_##WORD(s, row, behind, at + (kth + 1) * s->inner, n - kth - 1);        \
+    }
+PARTITION(uint32_t, 32)
+PARTITION(uint64_t, 64)
+#undef PARTITION
+
+void cpu_sort_partition(const struct cpu_sort *s, const void *row, void *items, void *other,
+                        int64_t at)
+{
+    if (s->is_wide)
+        partition_64(s, row, items, other, at);
+    else
+        partition_32(s, row, items, other, at);
+}
+
+// --- parts of rows ----------------------------------------------------------------------
+
 void cpu_sort_part(const struct cpu_sort *s, const void *row, void *items, void *other,
                    int64_t begin, int64_t end, uint32_t *counts)
 {

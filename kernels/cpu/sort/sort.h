@@ -22,10 +22,10 @@ struct cpu_sort {
     int32_t dtype;
     uint32_t size, passes;    // bytes of an element; cpu_sort_passes
     bool is_wide, descending; // wide: items of two words
-    int64_t n, inner,
-        k;            // elements of a row, their distance in outputs, and the first so many
-    char *values;     // NULL: not wanted
-    int64_t *indices; // NULL: not wanted
+    int64_t n, inner, k; // elements of a row, their distance in outputs, the first so many
+    int64_t kth;         // of a partition
+    char *values;        // NULL: not wanted
+    int64_t *indices;    // NULL: not wanted
     const struct cpu_quick_kernels *quick;
 };
 
@@ -51,6 +51,12 @@ const void *cpu_sort_select(const struct cpu_sort *s, const void *row, void *ite
 // nothing is written; places are wanted, too, or elements of one key may differ in bits.
 bool cpu_sort_keys(const struct cpu_sort *s, const void *row, void *keys, void *other,
                    int64_t at);
+
+// Writes a packed row to the output's row that begins with element `at`: the element that a
+// sort puts at place kth there, those before it in front and the others behind, in their
+// order. Both buffers have room for CPU_SPLIT_SLACK items more than elements.
+void cpu_sort_partition(const struct cpu_sort *s, const void *row, void *items, void *other,
+                        int64_t at);
 
 // Sorts the items of elements [begin, end) of a row in their places.
 void cpu_sort_part(const struct cpu_sort *s, const void *row, void *items, void *other,

@@ -51,6 +51,8 @@
     X(sort, "sort/sort.c")                                                                 \
     X(argsort, "sort/sort.c")                                                              \
     X(topk, "sort/sort.c")                                                                 \
+    X(partition, "sort/partition.c")                                                       \
+    X(argpartition, "sort/partition.c")                                                    \
     X(matmul, "matmul/matmul.c")
 // Those in BASE_DECOMPOSED are made of others, and so are all of their rules.
 #define BASE_DECOMPOSED(X)                                                                 \
@@ -157,8 +159,6 @@
     X(nanquantile, "reduce/quantile.c")                                                    \
     X(nanpercentile, "reduce/quantile.c")                                                  \
     X(nanmedian, "reduce/quantile.c")                                                      \
-    X(partition, "sort/search.c")                                                          \
-    X(argpartition, "sort/search.c")                                                       \
     X(searchsorted, "sort/search.c")                                                       \
     X(digitize, "sort/search.c")                                                           \
     X(isin, "sort/search.c")                                                               \

@@ -110,6 +110,8 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(take_along_axis, "ops/kernels_along.c")                                              \
     X(put_along_axis, "ops/kernels_along.c")                                               \
     X(topk, "ops/kernels_sort.c")                                                          \
+    X(partition, "ops/kernels_sort.c")                                                     \
+    X(argpartition, "ops/kernels_sort.c")                                                  \
     X(scaled_dot_product_attention, "blas/kernels_attention.c")                            \
     X(attention_with_sinks, "blas/kernels_attention.c")                                    \
     X(attention_with_sinks_grad, "blas/kernels_attention_grad.c")                          \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// base.{sort,argsort,topk}/1. An array is viewed as outer x n x inner elements, n along the
-// axis.
+// base.{sort,argsort,topk,partition,argpartition}/1. An array is viewed as outer x n x
+// inner elements, n along the axis.
 //
 // An element becomes an unsigned key in whose order it is to come, with its place: in one
 // word of 64 bits for dtypes of up to 32, otherwise in two; or without it, where only
@@ -20,6 +20,7 @@
 struct sorting {
     struct cpu_sort of;
     const struct cpu_kernels *kernels;
+    bool is_partition;
     int64_t outer;
     int64_t lanes, room; // room: items that a lane sorts at once
     int64_t parts;       // of each row; above 1: without lanes
@@ -60,6 +61,10 @@ static struct row begin_row(const struct sorting *s, int64_t number, char *scrat
 static void sort_row(const struct sorting *s, int64_t number, char *scratch)
 {
     struct row r = begin_row(s, number, scratch);
+    if (s->is_partition) {
+        cpu_sort_partition(&s->of, r.packed, r.items, r.other, r.to);
+        return;
+    }
     if (cpu_sort_keys(&s->of, r.packed, r.items, r.other, r.to))
         return;
     const void *sorted =
@@ -167,7 +172,7 @@ static struct sorting describe(const tn_layout *x, int64_t given_axis, int64_t k
     s.lanes = s.outer * s.of.inner < LANES ? s.outer * s.of.inner : LANES;
     s.room = 4 * s.of.k < LEAST_ROOM ? LEAST_ROOM : 4 * s.of.k;
     // Without a selection the row is sorted at once: it never reaches this room.
-    s.room = s.room < s.of.n ? s.room : s.of.n + 1;
+    s.room = s.room < s.of.n ? s.room : s.of.n + CPU_SPLIT_SLACK;
     uint64_t items =
         tn_saturated_multiply((uint64_t)s.room, 2 * cpu_sort_item_bytes(s.of.is_wide));
     uint64_t row = s.of.inner > 1 ? (uint64_t)s.of.n * s.of.size : 0;
@@ -256,9 +261,40 @@ static tn_status topk(const tn_cpu_call *call)
     return TN_OK;
 }
 
+// A row is one thread's.
+static struct sorting describe_partition(const tn_layout *x, const void *attributes)
+{
+    const tn_partition_attrs *attrs = attributes;
+    struct sorting s = describe(x, attrs->axis, -1, 1);
+    s.is_partition = true;
+    s.of.kth = attrs->kth < 0 ? attrs->kth + s.of.n : attrs->kth;
+    return s;
+}
+
+static uint64_t partition_scratch(const tn_kernel_query *query)
+{
+    return scratch_of(describe_partition(&query->inputs[0], query->attrs));
+}
+
+static tn_status partition(const tn_cpu_call *call)
+{
+    struct sorting s = describe_partition(&call->inputs[0].layout, call->attrs);
+    s.of.values = first_element(&call->outputs[0]);
+    start(call, &s);
+    return TN_OK;
+}
+
+static tn_status argpartition(const tn_cpu_call *call)
+{
+    struct sorting s = describe_partition(&call->inputs[0].layout, call->attrs);
+    s.of.indices = first_element(&call->outputs[0]);
+    start(call, &s);
+    return TN_OK;
+}
+
 static const tn_operand_rule rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
 
-#define RECORD(id, scratch_rule)                                                           \
+#define RECORD(id, kernel_name, scratch_rule)                                              \
     static const tn_cpu_kernel id##_payload = {                                            \
         .struct_size = sizeof(tn_cpu_kernel),                                              \
         .launch = id,                                                                      \
@@ -267,14 +303,16 @@ static const tn_operand_rule rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
         .struct_size = sizeof(tn_kernel),                                                  \
         .primitive = "base." #id "/1",                                                     \
         .family = TN_FAMILY_CPU,                                                           \
-        .name = "radix",                                                                   \
+        .name = kernel_name,                                                               \
         .priority = 500,                                                                   \
         TN_OPERANDS(rules),                                                                \
         .accepts = fits,                                                                   \
         .scratch_size = scratch_rule,                                                      \
         .payload = &id##_payload,                                                          \
     }
-RECORD(sort, sort_scratch);
-RECORD(argsort, sort_scratch);
-RECORD(topk, topk_scratch);
+RECORD(sort, "radix", sort_scratch);
+RECORD(argsort, "radix", sort_scratch);
+RECORD(topk, "radix", topk_scratch);
+RECORD(partition, "select", partition_scratch);
+RECORD(argpartition, "select", partition_scratch);
 #undef RECORD

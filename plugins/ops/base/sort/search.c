@@ -1,53 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Places in sorted and unsorted arrays: partition, argpartition, searchsorted, digitize,
-// isin, bincount, histogram, nonzero, compress, and unique and its forms. What would have a
-// size that depends on data has a bound on it, `size`, and says how much of it counts.
+// Places in sorted arrays, and counts: searchsorted, digitize, isin, bincount, histogram
+// and its forms.
 #include "../pack.h"
-
-// --- partition --------------------------------------------------------------------------
-
-typedef struct {
-    int64_t kth, axis;
-} partition_attrs;
-
-static const tn_attr_field partition_fields[] = {
-    TN_REQUIRED_FIELD(partition_attrs, kth, TN_ATTR_I64,
-                      "the place that has the element which a sort puts there"),
-    TN_I64_FIELD(partition_attrs, axis, -1, "the axis"),
-};
-
-static tn_status search_partition(const tn_build *build, const tn_rule *rule,
-                                  const char *primitive, tn_array **outputs)
-{
-    const partition_attrs *attrs = rule->attrs;
-    const tn_type *x = build->type(rule->inputs[0]);
-    int32_t axis;
-    tn_status status = check_axis(build->host, attrs->axis, x->rank, &axis);
-    if (status)
-        return status;
-    if (attrs->kth < -x->extent[axis] || attrs->kth >= x->extent[axis])
-        return build->host->fail(build->host, TN_ERR_ARGUMENT,
-                                 "kth is %" PRId64 " and axis %d has extent %" PRId64,
-                                 attrs->kth, axis, x->extent[axis]);
-    outputs[0] =
-        build->op(build, primitive, TN_IN(rule->inputs[0]), tn_attrs("axis", attrs->axis));
-    return built(outputs[0]);
-}
-
-DECOMPOSE(partition)
-{
-    return search_partition(build, rule, "base.sort/1", outputs);
-}
-
-DECOMPOSE(argpartition)
-{
-    return search_partition(build, rule, "base.argsort/1", outputs);
-}
-
-COMPOSITE(partition, "x with element kth as a sort has it, lesser ones before: sorted.",
-          TN_INPUTS(base_x), .attrs = TN_ATTR_TABLE(partition_attrs, partition_fields));
-COMPOSITE(argpartition, "The places in x of partition's elements.", TN_INPUTS(base_x),
-          .attrs = TN_ATTR_TABLE(partition_attrs, partition_fields));
 
 // --- searchsorted -----------------------------------------------------------------------
 

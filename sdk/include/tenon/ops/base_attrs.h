@@ -125,6 +125,15 @@ typedef struct tn_topk_attrs {
     int64_t largest; // 0: the k least elements, in ascending order; default 1
 } tn_topk_attrs;
 
+// base.partition/1 (x): the elements along `axis`, that of place `kth` in sort(x) at this
+// place, those before it in front and the others behind, each in x's order;
+// base.argpartition/1 (x): their i64 places in x. Which of equal elements come before, and
+// NaN, are as in sort.
+typedef struct tn_partition_attrs {
+    int64_t kth;  // negative: from the end; required
+    int64_t axis; // default -1
+} tn_partition_attrs;
+
 // The axis of tn_argmax_attrs, tn_cumulative_attrs and tn_repeat_attrs when none is given.
 #define TN_NO_AXIS INT64_MIN
 

@@ -269,13 +269,16 @@ def _checked_kth(name, a, kth, axis):
 @function
 def partition(a, kth, axis=-1):
     """a, so that element `kth` along an axis is where sorting puts it."""
-    return _sorted(*_checked_kth("partition", a, kth, axis))
+    a, axis = _checked_kth("partition", a, kth, axis)
+    return base.partition(a, kth, axis) if a.dtype.kind != "c" else _sorted(a, axis)
 
 
 @function
 def argpartition(a, kth, axis=-1):
     """The indices of partition()."""
-    return base.astype(_order(*_checked_kth("argpartition", a, kth, axis)), "uint32")
+    a, axis = _checked_kth("argpartition", a, kth, axis)
+    places = base.argpartition(a, kth, axis) if a.dtype.kind != "c" else _order(a, axis)
+    return base.astype(places, "uint32")
 
 
 @function
