@@ -2,7 +2,9 @@
 // Reductions of rows and columns. reduce.h has the order of sums, which is part of the
 // result.
 #include <math.h>
+#include <string.h>
 #include "variants.h"
+#include "cpu/x86.h"
 
 typedef float v8f __attribute__((vector_size(32)));
 typedef float v8f_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
@@ -50,12 +52,16 @@ INLINE v8f sum_lanes_f32(int kind, const float *x, const float *y, int64_t begin
     return (a + b) + (c + d);
 }
 
+INLINE double add_lanes(v8f s)
+{
+    return (double)((s[0] + s[4]) + (s[2] + s[6])) +
+           (double)((s[1] + s[5]) + (s[3] + s[7]));
+}
+
 INLINE double sum_chunk_f32(int kind, const float *x, const float *y, int64_t begin,
                             int64_t end)
 {
-    v8f s = sum_lanes_f32(kind, x, y, begin, end);
-    return (double)((s[0] + s[4]) + (s[2] + s[6])) +
-           (double)((s[1] + s[5]) + (s[3] + s[7]));
+    return add_lanes(sum_lanes_f32(kind, x, y, begin, end));
 }
 
 INLINE void sum_terms_f32(int kind, union cpu_accumulator *acc, const float *x,
@@ -111,6 +117,49 @@ INLINE void sum_terms_f64(int kind, union cpu_accumulator *acc, const double *x,
     }
 SUMS(f32)
 SUMS(f64)
+
+// Halves are widened in registers: the bits of sum_row_f32 of the same numbers.
+#define SUM_HALVES(name, widened)                                                          \
+    static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
+    {                                                                                      \
+        const uint16_t *x = x_;                                                            \
+        uint16_t rest[32] = {0};                                                           \
+        double sum = acc->f;                                                               \
+        int64_t whole = n & ~INT64_C(31);                                                  \
+        for (int64_t i = 0; i < whole;) {                                                  \
+            int64_t end = whole - i < 1024 ? whole : i + 1024;                             \
+            v8f a = {0}, b = {0}, c = {0}, d = {0};                                        \
+            for (; i < end; i += 32) {                                                     \
+                a += widened(x + i);                                                       \
+                b += widened(x + i + 8);                                                   \
+                c += widened(x + i + 16);                                                  \
+                d += widened(x + i + 24);                                                  \
+            }                                                                              \
+            sum += add_lanes((a + b) + (c + d));                                           \
+        }                                                                                  \
+        memcpy(rest, x + whole, (size_t)(n - whole) * sizeof(*x));                         \
+        for (int64_t i = whole; i < n; i += 8) {                                           \
+            v8f eight = widened(rest + (i - whole));                                       \
+            for (int64_t k = 0; k < 8 && i + k < n; k++)                                   \
+                sum += (double)eight[k];                                                   \
+        }                                                                                  \
+        acc->f = sum;                                                                      \
+    }
+
+typedef uint16_t v8h_unaligned __attribute__((vector_size(16), aligned(2), may_alias));
+
+INLINE v8f widened_bf16(const uint16_t *x)
+{
+    typedef uint32_t v8u __attribute__((vector_size(32)));
+    return (v8f)(__builtin_convertvector(*(const v8h_unaligned *)x, v8u) << 16);
+}
+SUM_HALVES(sum_row_bf16, widened_bf16)
+
+#if defined(__F16C__)
+SUM_HALVES(sum_row_f16, x86_widen_f16)
+#else
+#define sum_row_f16 NULL
+#endif
 
 typedef float v4f __attribute__((vector_size(16)));
 
@@ -374,18 +423,23 @@ INTEGER(u64, uint64_t, uint64_t)
 #define sum_columns_i64 sum_columns_u64
 #define prod_columns_i64 prod_columns_u64
 
+#define ALL_OF(kind, shape)                                                                \
+    [TN_BOOL] = kind##_##shape##_bool, [TN_I8] = kind##_##shape##_i8,                      \
+    [TN_I16] = kind##_##shape##_i16, [TN_I32] = kind##_##shape##_i32,                      \
+    [TN_I64] = kind##_##shape##_i64, [TN_U8] = kind##_##shape##_u8,                        \
+    [TN_U16] = kind##_##shape##_u16, [TN_U32] = kind##_##shape##_u32,                      \
+    [TN_U64] = kind##_##shape##_u64, [TN_F32] = kind##_##shape##_f32,                      \
+    [TN_F64] = kind##_##shape##_f64
 #define ALL(kind, shape)                                                                   \
     {                                                                                      \
-        [TN_BOOL] = kind##_##shape##_bool, [TN_I8] = kind##_##shape##_i8,                  \
-        [TN_I16] = kind##_##shape##_i16, [TN_I32] = kind##_##shape##_i32,                  \
-        [TN_I64] = kind##_##shape##_i64, [TN_U8] = kind##_##shape##_u8,                    \
-        [TN_U16] = kind##_##shape##_u16, [TN_U32] = kind##_##shape##_u32,                  \
-        [TN_U64] = kind##_##shape##_u64, [TN_F32] = kind##_##shape##_f32,                  \
-        [TN_F64] = kind##_##shape##_f64,                                                   \
+        ALL_OF(kind, shape)                                                                \
     }
 
 const struct cpu_reduce_kernels V(cpu_reductions) = {
-    .row = {ALL(sum, row), ALL(max, row), ALL(min, row), ALL(prod, row)},
+    .row = {{ALL_OF(sum, row), [TN_F16] = sum_row_f16, [TN_BF16] = sum_row_bf16},
+            ALL(max, row),
+            ALL(min, row),
+            ALL(prod, row)},
     .columns = {ALL(sum, columns), ALL(max, columns), ALL(min, columns),
                 ALL(prod, columns)},
     .sum = {[CPU_SUM_PRODUCTS] = {[TN_F32] = sum_products_f32, [TN_F64] = sum_products_f64},

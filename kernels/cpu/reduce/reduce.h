@@ -88,7 +88,8 @@ typedef void cpu_reduce_columns_fn(union cpu_accumulator *acc, const void *x, in
 // other where these have no finite product.
 typedef void cpu_complex_product_fn(tn_complex128 *acc, const void *x, int64_t n);
 
-// The reductions of one variant. NULL for F16 and BF16, which are widened to F32 first.
+// The reductions of one variant. NULL for F16 and BF16, which are widened to F32 first, but
+// for sums of rows where the processor widens.
 struct cpu_reduce_kernels {
     cpu_reduce_row_fn *row[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES];         // [reduction][dtype]
     cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES]; // [reduction][dtype]

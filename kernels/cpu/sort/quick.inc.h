@@ -166,7 +166,8 @@ static WORD NAME(select)(WORD *x, WORD *other, int64_t n, int64_t kth)
 }
 
 // Words of `from` whose keys are below the pivot, and those of the first `ties` that equal
-// it, go to `before`, the next equal one to *own and the others to `behind`, in their order.
+// it, go to `before`, the next equal one to *own and the others to `behind`, in their
+// order.
 static void NAME(split)(const WORD *keys, const WORD *from, int64_t n, WORD pivot,
                         int64_t ties, WORD *before, WORD *own, WORD *behind)
 {

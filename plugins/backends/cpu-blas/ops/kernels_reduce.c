@@ -138,7 +138,7 @@ static void fold_loaded(const struct fold *f, int64_t first, int64_t begin, int6
         n = n < REDUCE_BLOCK ? n : REDUCE_BLOCK;
         const void *in = block;
         f->call->load(f->call, 0, first + axes_offset(axes, begin), n, block, worker);
-        if (loop != f->r.dtype) {
+        if (loop != f->r.dtype && !f->r.takes_halves) {
             f->r.kernels->cast[f->r.dtype][loop](wide, &in, n, 0);
             in = wide;
         }
@@ -152,7 +152,7 @@ static bool is_one_run(const struct fold *f)
 {
     const struct axes *reduced = &f->r.reduced;
     return !f->call && f->parts == 1 && reduced->count > 0 &&
-           reduction_loop_dtype(f->r.dtype) == f->r.dtype &&
+           (f->r.takes_halves || reduction_loop_dtype(f->r.dtype) == f->r.dtype) &&
            (reduced->rank == 0 || (reduced->rank == 1 && reduced->stride[0] == 1));
 }
 
@@ -470,7 +470,9 @@ static tn_status prepare(const tn_cpu_call *call, int32_t kind, bool mean, void 
     read_fold(in, call->attrs, kind, f);
     int32_t loop = reduction_loop_dtype(f->r.dtype);
     f->r.kernels = kernel_variant(call);
-    f->row = f->r.kernels->reduce->row[kind][loop];
+    f->r.takes_halves =
+        loop != f->r.dtype && f->r.kernels->reduce->row[kind][f->r.dtype] != NULL;
+    f->row = f->r.kernels->reduce->row[kind][f->r.takes_halves ? f->r.dtype : loop];
     f->columns = f->r.kernels->reduce->columns[kind][loop];
     f->mean = mean;
     f->few = is_few(&f->r, &call->outputs[0].layout) && !f->mirrored;

@@ -56,7 +56,7 @@ static void give_run(const struct reduction *r, const char *run, int64_t stride,
 {
     _Alignas(64) char block[REDUCE_BLOCK * 16], wide[REDUCE_BLOCK * 4];
     int32_t loop = reduction_loop_dtype(r->dtype);
-    bool is_half = loop != r->dtype;
+    bool is_half = loop != r->dtype && !r->takes_halves;
     uint32_t size_log2 = (uint32_t)__builtin_ctz((uint32_t)r->size);
 
     if (stride == 1 && !is_half) {

@@ -21,7 +21,8 @@ struct reduction {
     const struct cpu_kernels *kernels;
     const char *base; // the first element
     int32_t dtype;
-    int64_t size; // bytes of an element
+    int64_t size;      // bytes of an element
+    bool takes_halves; // the loop widens them itself
     struct axes kept, reduced;
 };
 
@@ -41,7 +42,8 @@ int64_t axes_offset(const struct axes *axes, int64_t index);
 #define REDUCE_BLOCK 1024
 
 // Calls body, in order, for runs of stride 1 that make up elements [begin, end) of an
-// output's reduced elements. Half floats arrive as f32 (reduction_loop_dtype).
+// output's reduced elements. Half floats arrive as f32 (reduction_loop_dtype), unless the
+// loop takes them.
 typedef void reduce_run(void *context, const void *run, int64_t n);
 void reduction_walk(const struct reduction *r, const char *first, int64_t begin,
                     int64_t end, reduce_run *body, void *context);
