@@ -70,6 +70,9 @@ struct cpu_fft_call {
     double scale;
     bool is_inverse;
     void *scratch;
+    // Of plans of kind LANES and PRIME, else NULL: the rows of n numbers are 2 n real ones,
+    // and what they are transformed to, or from, n + 1 numbers; as cpu_fft_fold, below.
+    const void *turns;
 };
 typedef void cpu_fft_fn(const struct cpu_fft_call *call);
 

@@ -51,17 +51,52 @@ static struct lanes *transform_lanes(const struct cpu_fft *plan, struct lanes *x
     return plan->kind == CPU_FFT_PRIME ? run_prime(plan, x, y) : run_lanes(plan, x, y);
 }
 
+// Numbers k and n - k of a half and of real numbers, one from the other: cpu_fft_fold.
+INLINE void fold_pair(struct lanes *a, struct lanes *b, REAL re, REAL im)
+{
+    struct lanes even = {a->re + b->re, a->im - b->im};
+    struct lanes odd = times((struct lanes){a->re - b->re, a->im + b->im}, re, im);
+    *a = subtract(even, odd);
+    *b = (struct lanes){even.re + odd.re, -(even.im + odd.im)};
+}
+
+// n numbers to n + 1.
+static void fold_lanes(struct lanes *z, const REAL *turns, int64_t n)
+{
+    vector first = z[0].re, last = z[0].im;
+    for (int64_t k = 1; 2 * k <= n; k++)
+        fold_pair(&z[k], &z[n - k], turns[2 * k], turns[2 * k + 1]);
+    z[0] = (struct lanes){2 * (first + last), (vector){0}};
+    z[n] = (struct lanes){2 * (first - last), (vector){0}};
+}
+
+// n + 1 numbers to n, with their parts exchanged.
+static void unfold_lanes(struct lanes *z, const REAL *turns, int64_t n)
+{
+    vector first = z[0].re, last = z[n].re;
+    for (int64_t k = 1; 2 * k <= n; k++)
+        fold_pair(&z[k], &z[n - k], turns[2 * k], -turns[2 * k + 1]);
+    z[0] = (struct lanes){first + last, first - last};
+    for (int64_t k = 0; k < n; k++)
+        z[k] = swapped(z[k]);
+}
+
 static void rows_in_lanes(const struct cpu_fft_call *call)
 {
-    int64_t n = call->plan->n;
+    int64_t n = call->plan->n, of_real = call->turns != NULL && !call->is_inverse;
+    int64_t to_real = call->turns != NULL && call->is_inverse;
     struct lanes *x = call->scratch, *y = x + n;
     for (int64_t r = 0; r < call->rows; r += LANES) {
         int64_t count = call->rows - r < LANES ? call->rows - r : LANES;
-        load_rows(x, (const REAL *)call->in + 2 * r * call->in_row, n, call->in_row, count,
-                  call->is_inverse);
+        load_rows(x, (const REAL *)call->in + 2 * r * call->in_row, n + to_real,
+                  call->in_row, count, call->is_inverse && !to_real);
+        if (to_real)
+            unfold_lanes(x, call->turns, n);
         struct lanes *z = transform_lanes(call->plan, x, y);
-        store_rows((REAL *)call->out + 2 * r * call->out_row, z, n, call->out_row, count,
-                   call->is_inverse, (REAL)call->scale);
+        if (of_real)
+            fold_lanes(z, call->turns, n);
+        store_rows((REAL *)call->out + 2 * r * call->out_row, z, n + of_real, call->out_row,
+                   count, call->is_inverse, (REAL)call->scale);
     }
 }
 

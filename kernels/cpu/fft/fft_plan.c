@@ -184,7 +184,7 @@ static int64_t convolution_length(int64_t least)
 #define COST_ROW 60           // of a row of parts, once
 #define COST_CHIRP 180        // of a convolution with a chirp
 #define CACHED_LANES 160      // whose vectors lie in the first-level cache
-#define COST_UNCACHED 1.25    // of longer ones
+#define COST_UNCACHED 1.1     // of longer ones
 
 static double cost_of_lanes(int64_t n)
 {

@@ -24,11 +24,10 @@ static struct matrix_view factored_matrix(const struct batch_job *job, int64_t i
     int n = (int)a.rows, info = 0;
     struct matrix_view to =
         matrix_by_rows(room + job->room.at[FACTORS], a.dtype, a.rows, a.rows);
-    matrix_copy(to, a);
-    if (n > 0 && !matrix_has_nan(a))
-        threads_lu(job, n, n, to.data, n, (int *)(room + job->room.at[PIVOTS]), &info);
+    if (!matrix_copy_numbers(to, a))
+        matrix_fill_nan(to);
     else if (n > 0)
-        matrix_set(&to, 0, 0, (tn_complex128){NAN, 0});
+        threads_lu(job, n, n, to.data, n, (int *)(room + job->room.at[PIVOTS]), &info);
     return to;
 }
 

@@ -28,11 +28,11 @@ static int lu_factor_one(const struct batch_job *job, int64_t index, char *room)
     int m = (int)a.rows, n = (int)a.columns, info = 0;
     if (out.rows == 0)
         return 0;
-    bool nan = matrix_has_nan(a); // OpenBLAS may look for its pivot outside of the matrix
+    // With a NaN OpenBLAS may look for its pivot outside of the matrix.
+    bool nan = !matrix_copy_numbers(packed, a);
     if (nan) {
         matrix_fill_nan(lu);
     } else {
-        matrix_copy(packed, a);
         threads_lu(job, m, n, packed.data, m, pivots, &info);
         matrix_copy(lu, packed);
     }

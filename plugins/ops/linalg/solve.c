@@ -27,7 +27,7 @@ static struct batch_room solve_room(const tn_layout *a, const tn_layout *b)
     uint64_t n = (uint64_t)last_extent(a), bytes = (uint64_t)tn_dtype_bytes(a->dtype);
     uint64_t columns = b->rank == 1 ? 1 : (uint64_t)last_extent(b);
     room_add(&room, FACTORS, n * n, bytes);
-    room_add(&room, PIVOTS, n, sizeof(int));
+    room_add(&room, PIVOTS, 2 * n, sizeof(int)); // and an order of rows
     room_add(&room, SOLUTIONS, columns == 1 ? 0 : tn_saturated_multiply(n, columns), bytes);
     if (columns > 0)
         room_add_group(&room, a->dtype, (int64_t)n, (int64_t)columns);
@@ -40,11 +40,38 @@ static int factor_transposed(const struct batch_job *job, struct matrix_view a, 
                              int *pivots)
 {
     int n = (int)a.rows, info = 0;
-    if (matrix_has_nan(a))
+    if (!matrix_copy_numbers(matrix_by_rows(to, a.dtype, n, n), a))
         return INT32_MIN;
-    matrix_copy(matrix_by_rows(to, a.dtype, n, n), a);
     threads_lu(job, n, n, to, n, pivots, &info);
     return info;
+}
+
+// Of p a^T = l u: a x = b is y u l = b^T with y = x^T p^T, and by rows the memory of b is,
+// by columns, b^T. So nothing is transposed, and rows go where they belong at the end.
+static void solve_rows(const struct batch_job *job, struct matrix_view b,
+                       struct matrix_view x, char *room)
+{
+    const char *factors = room + job->room.at[FACTORS];
+    const int *pivots = (const int *)(room + job->room.at[PIVOTS]);
+    int n = (int)b.rows, k = (int)b.columns, *order = (int *)pivots + n;
+    struct matrix_view y = matrix_by_rows(room + job->room.at[SOLUTIONS], b.dtype, n, k);
+    matrix_copy(y, b);
+    threads_triangular(job, "U", "N", "N", k, n, factors, n, y.data);
+    threads_triangular(job, "L", "N", "U", k, n, factors, n, y.data);
+    for (int i = 0; i < n; i++)
+        order[i] = i;
+    for (int i = 0; i < n; i++) {
+        int own = order[i];
+        order[i] = order[pivots[i] - 1];
+        order[pivots[i] - 1] = own;
+    }
+    x.rows = y.rows = 1;
+    for (int i = 0; i < n; i++) {
+        struct matrix_view to = x, from = y;
+        to.data = matrix_at(&x, order[i], 0);
+        from.data = matrix_at(&y, i, 0);
+        matrix_copy(to, from);
+    }
 }
 
 static int solve_system(const struct batch_job *job, int64_t index, char *room)
@@ -65,12 +92,13 @@ static int solve_system(const struct batch_job *job, int64_t index, char *room)
     }
     if (info != 0)
         return info;
-    struct matrix_view solutions =
-        matrix_by_columns(k == 1 ? x.data : room + job->room.at[SOLUTIONS], x.dtype, n, k);
-    matrix_copy(solutions, b);
-    threads_solve(job, "T", n, k, factors, pivots, solutions.data, &info);
-    if (k > 1)
-        matrix_copy(x, solutions);
+    if (k > 1) {
+        solve_rows(job, b, x, room);
+        return 0;
+    }
+    struct matrix_view solution = matrix_by_columns(x.data, x.dtype, n, 1);
+    matrix_copy(solution, b);
+    threads_solve(job, "T", n, k, factors, pivots, solution.data, &info);
     return info;
 }
 

@@ -148,6 +148,14 @@ static bool evaluate_apart(tn_array *const *arrays, uint64_t count)
     return is_done;
 }
 
+static bool are_there(tn_array *const *arrays, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (!tn_array_elements(arrays[i]))
+            return false;
+    return true;
+}
+
 // Computes arrays in use, and with them what other Arrays have of their graph, but for what
 // derivatives go through.
 static bool evaluate(tn_array *const *arrays, uint64_t count, bool is_async)
@@ -155,7 +163,7 @@ static bool evaluate(tn_array *const *arrays, uint64_t count, bool is_async)
     uint32_t flags = is_async ? TN_EVAL_ASYNC : TN_EVAL_BRIEF;
     struct py_building b;
     tn_status status;
-    if (count == 0)
+    if (are_there(arrays, count))
         return true;
     if (!building_begin_kept(&b))
         return false;

@@ -130,6 +130,14 @@ static void transform_halves(const struct fft_step *s, const void *in, void *out
                              int64_t rows, void *scratch)
 {
     struct cpu_fft_fold fold = fold_of(s, s->kind == OF_REAL ? out : in, out, rows);
+    if (s->plan->kind == CPU_FFT_LANES || s->plan->kind == CPU_FFT_PRIME) {
+        struct cpu_fft_call call =
+            call_of(s, in, out, rows, s->length + (s->kind == TO_REAL),
+                    s->length + (s->kind == OF_REAL), scratch);
+        call.turns = s->turns;
+        s->run(&call);
+        return;
+    }
     if (s->kind == OF_REAL)
         transform(s, in, out, rows, s->length, s->length + 1, scratch);
     s->fold(&fold);

@@ -3,7 +3,11 @@
 // blocks that the nearest cache holds.
 #include "matrix.h"
 
-#define BLOCK 16
+// Rows and columns of a block: those of a line of the cache.
+static int64_t block_of(struct matrix_view a)
+{
+    return 64 / tn_dtype_bytes(a.dtype);
+}
 
 struct matrix_view matrix_by_rows(void *data, tn_dtype dtype, int64_t rows, int64_t columns)
 {
@@ -47,8 +51,45 @@ typedef struct matrix_word128 {
     ((T *)to->data)[i * to->row + j * to->column] =                                        \
         ((const T *)from->data)[i * from->row + j * from->column]
 
-static void copy_block(const struct matrix_view *to, const struct matrix_view *from,
-                       int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+// 4 x 4 elements of a matrix by columns, `from` apart, to one by rows, `to` apart.
+static inline void transpose_32(word32 *out, int64_t to, const word32 *in, int64_t from)
+{
+    typedef uint32_t v4 __attribute__((vector_size(16), aligned(4), may_alias));
+    v4 a = *(const v4 *)in, b = *(const v4 *)(in + from);
+    v4 c = *(const v4 *)(in + 2 * from), d = *(const v4 *)(in + 3 * from);
+    v4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    v4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    *(v4 *)out = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *(v4 *)(out + to) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(v4 *)(out + 2 * to) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *(v4 *)(out + 3 * to) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+}
+
+static inline void transpose_64(word64 *out, int64_t to, const word64 *in, int64_t from)
+{
+    typedef uint64_t v2 __attribute__((vector_size(16), aligned(8), may_alias));
+    for (int k = 0; k < 4; k += 2, in += 2 * from, out += 2) {
+        v2 a = *(const v2 *)in, b = *(const v2 *)(in + from);
+        v2 c = *(const v2 *)(in + 2), d = *(const v2 *)(in + from + 2);
+        *(v2 *)out = __builtin_shufflevector(a, b, 0, 2);
+        *(v2 *)(out + to) = __builtin_shufflevector(a, b, 1, 3);
+        *(v2 *)(out + 2 * to) = __builtin_shufflevector(c, d, 0, 2);
+        *(v2 *)(out + 3 * to) = __builtin_shufflevector(c, d, 1, 3);
+    }
+}
+
+// Whole squares of 4 x 4 of a block, where rows of `to` and columns of `from` are adjacent
+// elements, i0 behind them.
+#define COPY_SQUARES(T, transpose)                                                         \
+    for (; i0 + 4 <= i1; i0 += 4)                                                          \
+        for (int64_t j = j0; j + 4 <= j1; j += 4)                                          \
+    transpose((T *)to->data + i0 * to->row + j, to->row,                                   \
+              (const T *)from->data + i0 + j * from->column, from->column)
+
+static void copy_elements(const struct matrix_view *to, const struct matrix_view *from,
+                          int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
     switch (tn_dtype_bytes(to->dtype)) {
     case 4:
@@ -60,6 +101,21 @@ static void copy_block(const struct matrix_view *to, const struct matrix_view *f
     default:
         COPY_BLOCK(word128);
     }
+}
+
+static void copy_block(const struct matrix_view *to, const struct matrix_view *from,
+                       int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+{
+    int64_t bytes = tn_dtype_bytes(to->dtype), first = i0;
+    if (to->column == 1 && from->row == 1 && bytes <= 8) {
+        if (bytes == 4)
+            COPY_SQUARES(word32, transpose_32);
+        else
+            COPY_SQUARES(word64, transpose_64);
+        if ((j1 - j0) % 4 != 0)
+            copy_elements(to, from, first, i0, j1 - (j1 - j0) % 4, j1);
+    }
+    copy_elements(to, from, i0, i1, j0, j1);
 }
 
 static int64_t lesser_of(int64_t a, int64_t b)
@@ -80,10 +136,11 @@ void matrix_copy(struct matrix_view to, struct matrix_view from)
                    (size_t)(to.columns * bytes));
         return;
     }
-    for (int64_t i = 0; i < to.rows; i += BLOCK)
-        for (int64_t j = 0; j < to.columns; j += BLOCK)
-            copy_block(&to, &from, i, lesser_of(i + BLOCK, to.rows), j,
-                       lesser_of(j + BLOCK, to.columns));
+    int64_t block = block_of(to);
+    for (int64_t i = 0; i < to.rows; i += block)
+        for (int64_t j = 0; j < to.columns; j += block)
+            copy_block(&to, &from, i, lesser_of(i + block, to.rows), j,
+                       lesser_of(j + block, to.columns));
 }
 
 static void fill_zeros_in_row(const struct matrix_view *a, int64_t i, int64_t first,
@@ -103,8 +160,8 @@ static void copy_block_of_triangle(const struct matrix_view *to,
                                    const struct matrix_view *from, int64_t i, int64_t j,
                                    bool upper)
 {
-    int64_t rows = lesser_of(i + BLOCK, to->rows);
-    int64_t columns = lesser_of(j + BLOCK, to->columns);
+    int64_t rows = lesser_of(i + block_of(*to), to->rows);
+    int64_t columns = lesser_of(j + block_of(*to), to->columns);
     if (i != j) {
         copy_block(to, from, i, rows, j, columns);
         return;
@@ -132,8 +189,9 @@ void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool u
             memcpy(matrix_at(&to, i, first), matrix_at(&from, i, first),
                    (size_t)(end - first) * bytes);
     }
-    for (int64_t i = 0; i < to.rows && !by_rows; i += BLOCK)
-        for (int64_t j = upper ? i : 0; upper ? j < to.columns : j <= i; j += BLOCK)
+    int64_t block = block_of(to);
+    for (int64_t i = 0; i < to.rows && !by_rows; i += block)
+        for (int64_t j = upper ? i : 0; upper ? j < to.columns : j <= i; j += block)
             copy_block_of_triangle(&to, &from, i, j, upper);
 }
 
@@ -183,6 +241,26 @@ static bool find_special(struct matrix_view a, bool nan_only)
             found |= find_in(matrix_at(&a, i, j), parts, single, nan_only);
     }
     return found;
+}
+
+// Rows of `from` are looked through while they are copied, some at a time.
+bool matrix_copy_numbers(struct matrix_view to, struct matrix_view from)
+{
+    if (from.column != 1) {
+        to = matrix_transposed(to);
+        from = matrix_transposed(from);
+    }
+    int64_t block = block_of(to);
+    for (int64_t i = 0; i < from.rows; i += block) {
+        struct matrix_view some = from, part = to;
+        some.rows = part.rows = lesser_of(block, from.rows - i);
+        some.data = matrix_at(&from, i, 0);
+        part.data = matrix_at(&to, i, 0);
+        if (matrix_has_nan(some))
+            return false;
+        matrix_copy(part, some);
+    }
+    return true;
 }
 
 bool matrix_is_finite(struct matrix_view a)

@@ -34,7 +34,9 @@ void matrix_set(const struct matrix_view *a, int64_t i, int64_t j, tn_complex128
 
 // Copies `from` to `to`, of the same dtype and extents; neither overlaps the other.
 void matrix_copy(struct matrix_view to, struct matrix_view from);
-// The same for the lower or the upper triangle; the other one is filled with zeros.
+// The same unless there is a NaN: then false, and `to` is not all written.
+bool matrix_copy_numbers(struct matrix_view to, struct matrix_view from);
+// matrix_copy() of the lower or the upper triangle; the other one is filled with zeros.
 void matrix_copy_triangle(struct matrix_view to, struct matrix_view from, bool upper);
 void matrix_conjugate(struct matrix_view a); // in place
 bool matrix_is_finite(struct matrix_view a);

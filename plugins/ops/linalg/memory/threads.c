@@ -169,17 +169,35 @@ void threads_solve(const struct batch_job *job, const char *trans, int n, int k,
         job->call->parallel_for(job->call, (k + TASK - 1) / TASK, 1, solve_task, &s);
 }
 
+// x op(a) = b for some rows of b, by squares on the diagonal and products beside them: by
+// one call for all OpenBLAS takes 1.2 to 1.4 times as long.
+static void divide_rows(const struct solution *s, char *b, int rows)
+{
+    const struct lapack *lapack = s->job->lapack;
+    const void *one = lapack_one(s->job->dtype), *minus = minus_one(s->job->dtype);
+    const struct step a = {.job = s->job, .a = (char *)s->factors, .lda = s->lda};
+    int64_t column = s->k * (int64_t)tn_dtype_bytes(s->job->dtype);
+    bool is_plain = s->trans[0] == 'N', forwards = (s->uplo[0] == 'U') == is_plain;
+    for (int done = 0, width; done < s->n; done += width) {
+        width = least(PANEL, s->n - done);
+        int rest = s->n - done - width, at = forwards ? done : rest;
+        int to = forwards ? at + width : 0;
+        lapack->trsm("R", s->uplo, s->trans, s->diag, &rows, &width, one,
+                     element(&a, at, at), &s->lda, b + at * column, &s->k, 1, 1, 1, 1);
+        if (rest > 0)
+            lapack->gemm("N", s->trans, &rows, &rest, &width, minus, b + at * column, &s->k,
+                         is_plain ? element(&a, at, to) : element(&a, to, at), &s->lda, one,
+                         b + to * column, &s->k, 1, 1);
+    }
+}
+
 static void triangular_task(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct solution *s = context;
     (void)worker;
-    for (int64_t task = begin; task < end; task++) {
-        int rows = least(TASK, s->k - (int)task * TASK);
-        s->job->lapack->trsm("R", s->uplo, s->trans, s->diag, &rows, &s->n,
-                             lapack_one(s->job->dtype), s->factors, &s->lda,
-                             s->b + task * TASK * tn_dtype_bytes(s->job->dtype), &s->k, 1,
-                             1, 1, 1);
-    }
+    for (int64_t task = begin; task < end; task++)
+        divide_rows(s, s->b + task * TASK * tn_dtype_bytes(s->job->dtype),
+                    least(TASK, s->k - (int)task * TASK));
 }
 
 void threads_triangular(const struct batch_job *job, const char *uplo, const char *trans,
@@ -187,8 +205,7 @@ void threads_triangular(const struct batch_job *job, const char *uplo, const cha
 {
     struct solution s = {job, trans, uplo, diag, n, k, lda, a, NULL, b};
     if (n < LINALG_LEAST_THREADED || k <= TASK || !job_has_threads(job))
-        job->lapack->trsm("R", uplo, trans, diag, &k, &n, lapack_one(job->dtype), a, &lda,
-                          b, &k, 1, 1, 1, 1);
+        divide_rows(&s, b, k);
     else
         job->call->parallel_for(job->call, (k + TASK - 1) / TASK, 1, triangular_task, &s);
 }
