@@ -2,7 +2,7 @@
 """What pack linalg puts together: norms, powers, expm, pinv. Gradients beside differences, second ones, too;
 where they are 0 by agreement; wrong arguments; batches. Values are those of tests/conformance."""
 
-from linalg import CPU, close, differences, np, numbers, positive, refused, run, tap
+from linalg import CPU, DTYPES, EXACT, close, differences, np, numbers, positive, refused, run, tap
 
 # What is differentiated, of x, a matrix, and the identity e.
 SMOOTH = {
@@ -42,7 +42,7 @@ def rank_of(expression, x, given):
 
 
 def gradients_are_those_of_differences():
-    for d in ("f8", "c16"):
+    for d in EXACT:
         given = {"e": np.eye(3, dtype=d)}
         x = numbers(d, 3, 3, seed=7)
         for name, expression in SMOOTH.items():
@@ -57,7 +57,7 @@ def gradients_are_those_of_differences():
 
 
 def second_gradients_are_those_of_differences():
-    for d in ("f8", "c16"):
+    for d in EXACT:
         given = {"e": np.eye(3, dtype=d), "y": numbers(d, 3, 3, seed=8)}
         x = numbers(d, 3, 3, seed=9)
         for name in SECOND:
@@ -104,7 +104,7 @@ def matrices_are_squared_as_often_as_each_needs():
 
 
 def what_needs_factors_is_numpys():
-    for d in ("f4", "f8", "c8", "c16"):
+    for d in DTYPES:
         x = numbers(d, 3, 4, 5, seed=2)
         for order in ("nuc", 2, -2):
             got, turned, one = run(f"linalg.matrix_norm(x, '{order}'), linalg.norm(x, '{order}', axis=[2, 0], keepdims=true), "
