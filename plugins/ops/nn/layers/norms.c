@@ -157,7 +157,7 @@ static tn_status batch_statistics(const tn_build *build, const tn_rule *rule, tn
 DECOMPOSE(batch_norm)
 {
     const batch_norm_attrs *attrs = rule->attrs;
-    tn_array *x = rule->inputs[0], *of_x[2];
+    tn_array *x = rule->inputs[0], *of_x[2] = {NULL, NULL};
     int32_t axis;
     tn_status status = check_batch_norm(build, rule, &axis);
     if (status)
