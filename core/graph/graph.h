@@ -160,8 +160,7 @@ struct expr_set *scope_exprs(tn_scope *scope);
 // Sets the array's value, which makes the array data. Takes the reference, on failure too.
 tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value);
 
-// --- counted arrays (counted.c)
-// -----------------------------------------------------------
+// --- counted arrays (counted.c) ---------------------------------------------------------
 
 // A counted array that shares the value of `array`, which is evaluated, and is data. NULL
 // with the scope's failure set.

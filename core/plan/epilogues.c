@@ -449,8 +449,7 @@ static tn_status try_prologue(struct epilogue_fuser *a, uint32_t k, uint32_t i)
     return status == TN_OK ? name(work, op, p, &work->ops[k]) : status;
 }
 
-// --- plan_epilogues
-// -----------------------------------------------------------------------
+// --- plan_epilogues ---------------------------------------------------------------------
 
 static tn_status fuse_all(struct epilogue_fuser *a)
 {
