@@ -49,6 +49,17 @@ static uint32_t repeated(const struct plan_work *work, const uint32_t *node_of_i
     return is_there ? work->same_as[from] : NONE;
 }
 
+// Outputs that repeat an array have memory of their own: it is what base.copy is for.
+static void keep_outputs(struct plan_work *work, const uint32_t *node_of_id, uint32_t count)
+{
+    const struct task *task = work->task;
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t i = node_of_id[task->outputs[k]->id];
+        if (i != NONE && repeated(work, node_of_id, task->nodes[i]) != NONE)
+            work->same_as[i] = i;
+    }
+}
+
 tn_status plan_simplify(struct plan_work *work)
 {
     const struct task *task = work->task;
@@ -75,6 +86,7 @@ tn_status plan_simplify(struct plan_work *work)
         else
             status = map_put(&seen, h, (void *)(uintptr_t)(i + 1));
     }
+    keep_outputs(work, node_of_id, status == TN_OK ? task->num_outputs : 0);
     map_finish(&seen);
     mem_free(node_of_id);
     return status;
