@@ -17,7 +17,8 @@ import sys
 
 import bench
 
-GUIDES = ["first-op-pack.md", "backend-guide.md", "format-guide.md", "model-guide.md", "plugins.md", "deploy.md", "models-in-c.md"]
+GUIDES = ["first-op-pack.md", "backend-guide.md", "format-guide.md", "model-guide.md", "plugins.md", "deploy.md", "models-in-c.md",
+          "training.md"]
 
 
 def blocks(text):

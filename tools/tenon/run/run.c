@@ -24,10 +24,9 @@ static const char details[] =
     "that are still there some time later are ended. The status is that of the first rank\n"
     "that failed, or 0.\n"
     "\n"
-    "Each rank of a machine gets a device of its own: with TENON_BACKEND=vulkan-jit ranks\n"
-    "0, 1, ... have vulkan-jit:0, vulkan-jit:1, ...; --devices lists others. On "
-    "processors\n"
-    "they share the threads.\n"
+    "--devices gives each rank of a machine a device of its own: with vulkan-jit:% ranks\n"
+    "0, 1, ... have vulkan-jit:0, vulkan-jit:1, ...; without it all have TENON_BACKEND.\n"
+    "On processors they share the threads.\n"
     "\n"
     "  tenon run -n 2 tenon eval 'dist.all_reduce(x)' x=[1,2]\n"
     "  tenon run -n 8 --hosts a:4,b:4 python train.py\n";
