@@ -79,8 +79,10 @@ def _filled(name, doc):
         _no_device(device)
         return op(name)(list(x.shape), x.dtype if dtype is None else dtype)
 
-    function.__name__, function.__doc__ = name, f"An array of {doc}; float32 unless told otherwise."
-    like.__name__, like.__doc__ = f"{name}_like", f"An array of {doc}, of the shape and dtype of x."
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"An array of {doc}; float32 unless told otherwise."
+    like.__name__ = like.__qualname__ = f"{name}_like"
+    like.__doc__ = f"An array of {doc}, of the shape and dtype of x."
     return function, like
 
 
@@ -250,7 +252,7 @@ def _unique(name):
             return parts[0][:count]
         return kind(*(p if f in _BY_ELEMENT else p[:count] for f, p in zip(fields, parts)))
 
-    function.__name__ = name
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = "The different elements of x, sorted, and what the name says; see nonzero() for `size`."
     return function
 
@@ -275,7 +277,8 @@ def _reduction(name):
     def function(x, /, axis=None, dtype=None, keepdims=False):
         return op(name)(x, axis, keepdims, dtype)
 
-    function.__name__, function.__doc__ = name, f"The {name} over axes, as operator base.{name}; `dtype` is that of the result."
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The {name} over axes, as operator base.{name}; `dtype` is that of the result."
     return function
 
 
@@ -291,7 +294,8 @@ def _spread(name):
     def function(x, /, axis=None, correction=0.0, keepdims=False, dtype=None):
         return op(name)(x, axis, keepdims, correction, dtype)
 
-    function.__name__, function.__doc__ = name, f"As operator {name}; `correction` is its ddof."
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"As operator {name}; `correction` is its ddof."
     return function
 
 
@@ -382,7 +386,8 @@ def _named(name, fields):
         def wrapper(*args, **kwargs):
             return kind(*function(*args, **kwargs))
 
-        wrapper.__name__, wrapper.__doc__ = name, function.__doc__
+        wrapper.__name__ = wrapper.__qualname__ = name
+        wrapper.__doc__ = function.__doc__
         wrapper.__wrapped__ = function
         return wrapper
 
@@ -477,7 +482,8 @@ def _fft():
             _no_device(device)
             return op("astype")(_core.operator(f"fft.{name}/1")(n, d), dtype or "float32")
 
-        function.__name__, function.__doc__ = name, "The frequencies of a transform of n samples, d apart."
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = "The frequencies of a transform of n samples, d apart."
         return function
 
     return {name: frequencies(name) for name in ("fftfreq", "rfftfreq")}

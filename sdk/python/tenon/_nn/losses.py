@@ -68,7 +68,8 @@ def _plain(operator, doc, **defaults):
     def loss(predictions, targets, reduction=defaults.get("reduction", "mean"), **more):
         return getattr(tn.nn, operator)(predictions, targets, reduction=reduction, **more)
 
-    loss.__name__, loss.__doc__ = operator, doc
+    loss.__name__ = loss.__qualname__ = operator
+    loss.__doc__ = doc
     return loss
 
 
