@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """mlx.core over Tenon: programs of MLX run unchanged, with PyPI's pure-Python `mlx` and `mlx-lm`.
 
-    python -m tenon.mlx program.py            python -m tenon.mlx -m mlx_lm.generate ...
+    python -m tenon.mlx program.py            python -m tenon.mlx -m mlx_lm generate ...
 
     import tenon.mlx
     tenon.mlx.install()                       # before any import of mlx.core
