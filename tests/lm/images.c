@@ -284,7 +284,7 @@ Test(images, wrong_towers_are_refused_with_what_is_wrong)
     } rows[] = {
         {"clip.projector_type", NULL, NULL, NULL, TN_ERR_UNSUPPORTED,
          "idefics3 reads no images: clip.projector_type is missing (models of GGUF have "
-         "their tower in a file of its own, mmproj)"},
+         "their vision encoder in a file of its own, mmproj)"},
         {"clip.projector_type", "CLIPImageProcessor", NULL, NULL, TN_ERR_NOT_FOUND,
          "idefics3: images for the projector 'CLIPImageProcessor': "},
         {"clip.vision.patch_size", NULL, NULL, NULL, TN_ERR_REFUSED,
@@ -308,7 +308,7 @@ Test(images, wrong_towers_are_refused_with_what_is_wrong)
          "plugin org.tenon.idefics3: idefics3: mm.model.fc.weight is missing, or no "
          "matrix"},
         {NULL, NULL, NULL, "mm.model.fc.weight", TN_ERR_REFUSED,
-         "idefics3: its tower gives rows of 17, expected the 16 of the model"},
+         "idefics3: its vision encoder gives rows of 17, expected the 16 of the model"},
         {NULL, NULL, NULL, "v.patch_embd.weight", TN_ERR_REFUSED,
          "idefics3: the weight v.patch_embd.weight has shape [17, 3, 2, 2], expected [16, "
          "3, 2, 2]"},

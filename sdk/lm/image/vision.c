@@ -37,7 +37,7 @@ static tn_status find_plugin(tn_lm *tower, const tn_vision **out_ops)
     if (!tn_metadata_text(tn_metadata_find(list, KEY), &text) || text.size >= sizeof(kind))
         return lm_fail(TN_ERR_UNSUPPORTED,
                        "%s reads no images: " KEY " is missing (models of GGUF have their "
-                       "tower in a file of its own, mmproj)",
+                       "vision encoder in a file of its own, mmproj)",
                        list->name);
     memcpy(kind, text.data, text.size);
     kind[text.size] = 0;
@@ -80,7 +80,7 @@ static tn_status check_facts(const tn_lm *model, const tn_lm *tower,
     if (tower->facts->width == model->facts->width)
         return TN_OK;
     return lm_fail(TN_ERR_REFUSED,
-                   "%s: its tower gives rows of %" PRId64 ", expected the %" PRId64
+                   "%s: its vision encoder gives rows of %" PRId64 ", expected the %" PRId64
                    " of the model",
                    tower->source.metadata->name, tower->facts->width, model->facts->width);
 }
@@ -226,7 +226,8 @@ tn_status tn_lm_vision_load(tn_lm *model, const char *path)
     tn_lm_source source;
     if (model->vision.is_ready)
         return lm_fail(TN_ERR_ARGUMENT,
-                       "%s: the model reads images with another tower already", path);
+                       "%s: the model reads images with another vision encoder already",
+                       path);
     tn_status status = lm_source_open(model->runtime, path, &source);
     if (status != TN_OK)
         return status;
