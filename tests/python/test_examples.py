@@ -37,3 +37,13 @@ def test_the_comparison_with_pytorch_and_mlx_runs(tmp_path, monkeypatch):
     assert names["g"].shape == (2, 2) and names["x"][0, 0].item() == 5
     for block in re.findall("```python\n(.*?)```", text, re.S):
         exec(block, names)
+
+
+def test_the_page_on_python_runs(capsys):
+    """Its blocks one behind the other, but those that need a language model."""
+    names = {}
+    for block in re.findall("```python\n(.*?)```", (FOLDER.parents[1] / "python.md").read_text(), re.S):
+        if "tenon.lm" not in block:
+            exec(block, names)
+    printed = capsys.readouterr().out
+    assert "True Sequential(" in printed and names["clipped"](names["x"]).shape == names["x"].shape
