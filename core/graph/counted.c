@@ -245,7 +245,7 @@ static tn_array *retain_again(tn_scope *scope, tn_array *counted)
     struct life *life = &counted_of(counted)->runtime->life;
     tn_status status = life_check(life);
     if (status == TN_OK && counted->donated)
-        status = fail(TN_ERR_ARGUMENT, "retain: the array was given away and is empty now");
+        status = fail(TN_ERR_ARGUMENT, "retain: the array was donated and is empty now");
     if (status != TN_OK) {
         if (scope)
             scope_take_failure(scope, status);

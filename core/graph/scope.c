@@ -138,7 +138,7 @@ tn_status scope_begin(tn_scope *scope, const char *function, const struct given 
 void scope_refuse_donated(tn_scope *scope)
 {
     tn_scope_fail(scope, TN_ERR_ARGUMENT,
-                  "the array was given away to a function and is empty now");
+                  "the array was donated to a function and is empty now");
 }
 
 tn_array *scope_local(tn_scope *scope, const tn_array *array)

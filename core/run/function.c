@@ -24,7 +24,7 @@ static tn_array *plain_input(tn_scope *scope, tn_array *input, uint32_t i)
     if (!input || input->donated || (input->scope && input->scope != scope)) {
         tn_scope_fail(scope, TN_ERR_ARGUMENT, "function_call: input %u %s", i,
                       !input           ? "is NULL"
-                      : input->donated ? "was given away before and is empty now"
+                      : input->donated ? "was donated before and is empty now"
                                        : "belongs to another scope");
         return NULL;
     }
@@ -97,7 +97,7 @@ static tn_status check_carried(const tn_function *function, tn_array *const *inp
                : fail(
                      TN_ERR_ARGUMENT,
                      "function_call: input %u is an array that another input donates, too: "
-                     "what is carried can be given away once",
+                     "what is carried can be donated once",
                      twice);
 }
 

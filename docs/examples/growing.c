@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A cache that grows: each call writes a row where an array says, and reads the rows that
-// are there. The cache is given away to the call, so only the row is written; position and
+// are there. The cache is donated to the call, so only the row is written; position and
 // length are arrays, so one plan serves every length.
 //
 // Prints:

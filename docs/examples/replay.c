@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A function: its graph is built once, then replayed with no work a node. State goes in and
-// comes out; what goes in is given away, so that its memory is used again.
+// comes out; what goes in is donated, so that its memory is used again.
 //
 // Prints:
 //   after 1000 steps: 0.367695
@@ -29,7 +29,7 @@ static tn_status run(tn_function *function, tn_scope *s)
     for (int i = 0; i < STEPS; i++) {
         if (tn_function_call(function, s, &x, 1, &next, 1))
             return tn_scope_status(s);
-        x = next; // the old one is empty: it was given away
+        x = next; // the old one is empty: it was donated
     }
     printf("after %d steps: %.6f\n", STEPS, tn_item(s, x));
     return tn_scope_status(s);

@@ -123,7 +123,7 @@ const struct check_info all_checks[] = {
     {"device.values", "P29", "on each device the primitive agrees with its definition"},
     {"device.layouts", "P29", "inputs that are views give the same"},
     {"device.repeated", "P29", "inputs that are broadcast in memory give the same"},
-    {"device.donated", "P29", "inputs that are given away give the same"},
+    {"device.donated", "P29", "inputs that are donated give the same"},
     {"device.kernel", "P29", "each kernel, chosen by name, agrees with the definition"},
     // a backend: its table and devices
     {"backend.table", "P30", "what is not optional is there; names and families are sound"},

@@ -176,7 +176,7 @@ tn_array *array_get(PyObject *object, const struct py_building *b)
     }
     if (!self->array)
         PyErr_SetString(PyExc_ValueError,
-                        "tenon: this array was given away (donate=), so it has no value");
+                        "tenon: this array was donated (donate=), so it has no value");
     return self->array;
 }
 
@@ -284,7 +284,7 @@ const tn_type *array_type_of(PyObject *object)
     const tn_type *type = self->array ? tn_array_type(self->array) : NULL;
     if (!type)
         PyErr_SetString(PyExc_ValueError,
-                        "tenon: this array was given away (donate=), so it has no type");
+                        "tenon: this array was donated (donate=), so it has no type");
     return type;
 }
 

@@ -133,7 +133,7 @@ static bool create_function(struct py_entry *e, PyObject *donated)
     tn_function_options options = {.struct_size = sizeof(options), .donated = numbers};
     Py_ssize_t count = PyList_Size(donated);
     if (count > 1024)
-        PyErr_SetString(PyExc_ValueError, "at most 1024 inputs are given away");
+        PyErr_SetString(PyExc_ValueError, "at most 1024 inputs can be donated");
     for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++)
         numbers[i] = (uint32_t)PyLong_AsUnsignedLong(PyList_GetItem(donated, i));
     options.num_donated = (uint64_t)count;

@@ -317,7 +317,7 @@ def _are_alike(a, b):
 class function(_core.Function):
     """A function that is traced once for each signature (structure, shapes and dtypes of its
     arrays, and the values of all else), then replayed: `body` is not called again. Arguments
-    numbered in `donate` are given away: their memory may become that of results.
+    numbered in `donate` are donated: their memory may become that of results.
 
     With `shapeless` the body is traced for other extents, too, with the first call, and is not called again
     for those: numbers in its operations that follow from extents are found. An extent of which they do not

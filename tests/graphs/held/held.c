@@ -396,7 +396,7 @@ Test(held, each_allocation_of_an_evaluation_may_fail)
         double item = tn_item(own, un(own, "max", y));
         bool given_away = tn_scope_status(own) != TN_OK;
         if (given_away)
-            check_says(tn_scope_error(own), "given away");
+            check_says(tn_scope_error(own), "donated");
         else
             cr_assert(item == 2.5);
         lost += given_away;

@@ -241,18 +241,18 @@ Test(retain, memory_that_is_given_away_is_not_anothers)
     must(s, tn_function_call(f, s, &x, 1, &out, 1));
     cr_assert(tn_item(s, un(s, "sum", out)) == 10);
     cr_assert(eq(ptr, un(s, "exp", x), NULL));
-    check_says(tn_scope_error(s), "given away");
+    check_says(tn_scope_error(s), "donated");
     tn_scope_clear_error(s);
     cr_assert(eq(ptr, tn_retain(s, x), NULL));
-    check_says(tn_scope_error(s), "given away");
+    check_says(tn_scope_error(s), "donated");
     tn_scope_clear_error(s);
     cr_assert(eq(ptr, tn_retain(NULL, x), NULL));
-    check_says(tn_last_error(), "given away");
+    check_says(tn_last_error(), "donated");
     tn_scope_close(s);
     s = tn_scope_open(runtime); // y depends on what is empty now
     float got[4];
     check_status(tn_read(s, y, got, sizeof(got)), TN_ERR_ARGUMENT);
-    check_says(tn_scope_error(s), "given away");
+    check_says(tn_scope_error(s), "donated");
     tn_scope_close(s);
     tn_function_destroy(f);
     tn_release(x);

@@ -98,7 +98,7 @@ Test(carried, others_who_refer_to_it_see_it_given_away)
     cr_assert(ne(ptr, state, first));
     check_rows(state, 1);
     cr_assert(eq(ptr, tn_retain(NULL, other), NULL));
-    check_says(tn_last_error(), "given away");
+    check_says(tn_last_error(), "donated");
     tn_release(other);
     tn_release(state);
     tn_function_destroy(f);

@@ -128,7 +128,7 @@ static void check_given(tn_scope *s, tn_array *x)
     mem_fail_nth(0);
     tn_scope_clear_error(s);
     if (tn_read(s, x, out, sizeof(out)) != TN_OK) {
-        check_says(tn_scope_error(s), "given away");
+        check_says(tn_scope_error(s), "donated");
         return;
     }
     for (int i = 0; i < 16; i++)

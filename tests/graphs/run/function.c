@@ -110,7 +110,7 @@ Test(function, reading_an_array_given_away_is_an_error)
     must(s, tn_function_call(f, s, &x, 1, &y, 1));
     cr_assert(eq(ptr, tn_data(s, x), NULL));
     check_status(tn_scope_status(s), TN_ERR_ARGUMENT);
-    check_says(tn_scope_error(s), "given away");
+    check_says(tn_scope_error(s), "donated");
     tn_scope_close(s);
     tn_function_destroy(f);
 }

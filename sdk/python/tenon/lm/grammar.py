@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a text is held to while it is generated: grammars, and schemas of JSON."""
+"""What constrains a text while it is generated: grammars, and schemas of JSON."""
 
 import json
 from typing import Any
