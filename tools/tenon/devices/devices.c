@@ -11,7 +11,7 @@
 static const char details[] =
     "Loads every backend and asks its drivers, which takes a moment. The column \"use\" "
     "is\n"
-    "the device's place in TENON_BACKEND; '-' is not used. To use one:\n"
+    "the device's position in TENON_BACKEND; '-' is not used. To use one:\n"
     "\n"
     "  TENON_BACKEND=vulkan:0,cpu-blas tenon eval '1 + 1'\n"
     "\n"
