@@ -18,16 +18,16 @@ OPENS = re.compile(r"\s*// ?(Of|Those|That|What|Which)\b")
 COMMENT = re.compile(r"\s*//")
 # Rooms, the longest name that fits, and how many such comments each has; all other rooms have none.
 MOST = {
-    "kernels/cpu": 44,
+    "kernels/cpu": 42,
     "kernels/vulkan": 58,
     "plugins/backends/cpu-blas": 25,
     "plugins/backends/vulkan": 37,
-    "plugins/collectives": 11,
-    "plugins/ops": 60,
+    "plugins/collectives": 10,
+    "plugins/ops": 57,
     "sdk/include": 55,
-    "sdk/lm": 39,
-    "sdk/python": 24,
-    "sdk/train": 13,
+    "sdk/lm": 35,
+    "sdk/python": 20,
+    "sdk/train": 11,
 }
 
 
