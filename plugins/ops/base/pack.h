@@ -409,6 +409,10 @@ tn_array *zeros_like(const tn_build *build, const tn_array *like, tn_dtype dtype
 
 // x with its batch axis `from` merged into axis `axis` of a slice: slices are joined there.
 tn_array *joined_batch(const tn_build *build, tn_array *x, int32_t from, int32_t axis);
+// Moves a batch's axis to the front of x. *along, an axis of one of its slices, from either
+// end, becomes that axis of the result.
+tn_array *batch_along(const tn_build *build, tn_array *x, int32_t batch_axis,
+                      int64_t *along);
 
 // Status of a rule that built `array`. The builder has recorded the failure behind a NULL.
 static inline tn_status built(const tn_array *array)

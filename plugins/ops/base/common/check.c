@@ -173,6 +173,15 @@ tn_array *counted(const tn_build *build, int64_t n, int32_t behind)
     return behind ? with_shape(build, "base.reshape/1", i, column) : i;
 }
 
+tn_array *batch_along(const tn_build *build, tn_array *x, int32_t batch_axis,
+                      int64_t *along)
+{
+    tn_array *batch = tn_move_axis(build, x, batch_axis, 0);
+    const tn_type *type = build->type(batch);
+    *along = type ? 1 + tn_axis(*along, type->rank - 1) : 0;
+    return batch;
+}
+
 tn_array *part_of_axis(const tn_build *build, const tn_array *x, int32_t axis,
                        int64_t first, int64_t step, int64_t count)
 {

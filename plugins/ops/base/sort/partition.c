@@ -76,11 +76,8 @@ static tn_status partition_batch(const tn_build *build, const tn_rule *rule,
                                  tn_array **outputs, int32_t *out_axes)
 {
     const tn_partition_attrs *attrs = rule->attrs;
-    tn_array *x = tn_move_axis(build, rule->inputs[0], batch_axis, 0);
-    const tn_type *type = build->type(x);
-    if (!type)
-        return TN_ERR_ARGUMENT;
-    int64_t axis = 1 + tn_axis(attrs->axis, type->rank - 1);
+    int64_t axis = attrs->axis;
+    tn_array *x = batch_along(build, rule->inputs[0], batch_axis, &axis);
     outputs[0] =
         build->op(build, primitive, TN_IN(x), tn_attrs("kth", attrs->kth, "axis", axis));
     out_axes[0] = 0;

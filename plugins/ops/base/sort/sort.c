@@ -147,22 +147,13 @@ DECOMPOSE(topk)
 
 // --- batching ---------------------------------------------------------------------------
 
-static tn_array *batch_of(const tn_build *build, const tn_rule *rule, int32_t axis,
-                          int64_t *along)
-{
-    tn_array *x = tn_move_axis(build, rule->inputs[0], axis, 0);
-    const tn_type *type = build->type(x);
-    *along = type ? 1 + tn_axis(*along, type->rank - 1) : 0;
-    return x;
-}
-
 static tn_status sort_batch(const tn_build *build, const tn_rule *rule,
                             const char *primitive, int32_t batch_axis, tn_array **outputs,
                             int32_t *out_axes)
 {
     const tn_sort_attrs *attrs = rule->attrs;
     int64_t axis = attrs->axis;
-    tn_array *x = batch_of(build, rule, batch_axis, &axis);
+    tn_array *x = batch_along(build, rule->inputs[0], batch_axis, &axis);
     outputs[0] = build->op(build, primitive, TN_IN(x),
                            tn_attrs("axis", axis, "descending", attrs->descending));
     out_axes[0] = 0;
@@ -188,7 +179,7 @@ tn_status topk_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
 {
     const tn_topk_attrs *attrs = rule->attrs;
     int64_t axis = attrs->axis;
-    const tn_array *x = batch_of(build, rule, axes[0], &axis);
+    const tn_array *x = batch_along(build, rule->inputs[0], axes[0], &axis);
     (void)size;
     out_axes[0] = out_axes[1] = 0;
     return build->op_n(build, "base.topk/1", &x, 1,
