@@ -93,13 +93,16 @@ static tn_status gather_arrays(const tn_run *run, struct ticket *ticket)
     return status;
 }
 
+// Takes the ticket's memory on failure: the library may have it.
 static tn_status start_ticket(const tn_run *run, struct ticket *ticket)
 {
     const tn_dist_reduce_attrs *attrs = run->attrs;
     struct group_use use;
     tn_status status = groups_take(run->host, attrs->group, &use);
-    if (status != TN_OK)
+    if (status != TN_OK) {
+        free(ticket->memory);
         return status;
+    }
     const tn_collective_call call = {.struct_size = sizeof(call),
                                      .flags = TN_COLLECTIVE_IN_BACKGROUND,
                                      .kind = TN_COLLECTIVE_ALL_REDUCE,
@@ -130,7 +133,7 @@ static tn_status start_run(const tn_run *run)
         return status;
     }
     status = start_ticket(run, ticket);
-    if (status != TN_OK) { // the library may have the memory
+    if (status != TN_OK) {
         free(ticket);
         return status;
     }
