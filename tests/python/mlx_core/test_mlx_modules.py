@@ -198,6 +198,12 @@ def test_rules_of_ones_own():
     assert mx.jvp(fun, [x, y], [mx.array(1.0), mx.array(2.0)])[1][0].item() == 21.0
     assert flat(mx.vmap(fun)(mx.array([1.0, 2.0]), mx.array([3.0, 4.0]))) == [4.0, 6.0]
     assert mx.grad(mx.checkpoint(lambda x: mx.exp(x) * x))(mx.array(0.0)).item() == 1.0
+    x = fun(mx.ones(1 << 20), y)  # whose rules stay, but no array of 4 MiB
+    mx.eval(x)
+    before = mx.get_active_memory()
+    del x
+    gc.collect()
+    assert before - mx.get_active_memory() >= 4 << 20 and mx.get_active_memory() < 4 << 20
 
 
 def test_compiled_functions_are_traced_once_a_kind():

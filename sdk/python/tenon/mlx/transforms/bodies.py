@@ -60,6 +60,12 @@ class custom_function:
         return _Call(self._function, self._rules, args, kwargs).apply()
 
 
+@functools.cache
+def _place():
+    """An array for where another one was."""
+    return array(0)
+
+
 class _Call:
     """A call of a custom function."""
 
@@ -74,7 +80,14 @@ class _Call:
         rules = _core.custom_rules(self.vjp if given["vjp"] else self.own_vjp, self.jvp if given["jvp"] else None,
                                    self.vmap if given["vmap"] else self.own_vmap)
         outputs = _core.custom_call(self.graph, rules, [value_of(x) for x in self.arrays] + used)
-        return unflatten(self.result, map(wrap, outputs))
+        results = unflatten(self.result, map(wrap, outputs))
+        self._forget()
+        return results
+
+    def _forget(self):
+        """Rules live as long as the process; of arrays they need the places alone."""
+        self.full, self.result = rebuild(self.full, _place), rebuild(self.result, _place)
+        self.arrays = flatten(self.full)
 
     def body(self, arrays):
         args, kwargs = unflatten(self.full, arrays)
