@@ -6,9 +6,13 @@
 #include <tenon/ops/quant_groups.h>
 #include "../record.h"
 
-#define EACH 2      // columns of an invocation
+#define EACH 2 // columns of an invocation, and of one row of x
+#define EACH_OF_ONE 4
+#define LINES 8 // sums of an invocation, at most, and invocations that share a column
+#define MOST_LANES 128
 #define GROUP 256   // invocations of a workgroup
 #define MOST_FEW 16 // rows of x
+#define WIDE 16     // bytes that are read at a time
 #define UNIT 32     // codes that an invocation takes at a time
 #define MOST_COUNTED 0xffffffff
 
@@ -29,14 +33,15 @@ static int32_t groupwise_matmul_accepts(const tn_kernel_query *query)
             return 0;
     return attrs->transpose && w->rank == 2 && rows_of(x) <= MOST_FEW &&
            x->extent[x->rank - 1] > 0 && x->extent[x->rank - 1] % UNIT == 0 &&
+           x->dtype == query->outputs[0].dtype &&
            layout_count(&query->outputs[0]) <= MOST_COUNTED;
 }
 
 // Invocations that share a column: as many as have something to do.
 static uint32_t lanes_for(uint64_t terms)
 {
-    uint32_t lanes = 8;
-    while (lanes < 64 && terms / UNIT >= 2 * lanes)
+    uint32_t lanes = LINES;
+    while (lanes < MOST_LANES && terms / UNIT >= 2 * lanes)
         lanes *= 2;
     return lanes;
 }
@@ -65,23 +70,31 @@ static tn_status groupwise_matmul_plan(const tn_vulkan_plan *plan)
     const uint64_t rows = rows_of(x), columns = (uint64_t)w->extent[0];
     const uint64_t terms = (uint64_t)x->extent[x->rank - 1];
     const uint32_t lanes = lanes_for(terms), at_once = rows == 1 ? 1 : 4;
+    const uint32_t each = rows == 1 ? EACH_OF_ONE : EACH;
+    const uint32_t bits = attrs->bits ? (uint32_t)attrs->bits : usual[attrs->mode][0];
     char name[VARIANT_NAME];
     if (layout_count(out) == 0)
         return TN_OK;
-    snprintf(name, sizeof(name), "quant_groupwise_few_%u", at_once);
+    snprintf(name, sizeof(name), "quant_groupwise_few_%s_%u", dtype_glsl(x->dtype),
+             at_once);
     struct kernel_launch launch = {.name = name,
                                    .groups = ceil_div(rows, at_once) *
-                                             ceil_div(columns, GROUP / lanes * EACH)};
+                                             ceil_div(columns, GROUP / lanes * each)};
     kernel_spec(&launch, lanes);
     kernel_spec(&launch, (uint32_t)attrs->mode);
-    kernel_spec(&launch, attrs->bits ? (uint32_t)attrs->bits : usual[attrs->mode][0]);
+    kernel_spec(&launch, bits);
     kernel_spec(&launch, attrs->group ? (uint32_t)attrs->group : usual[attrs->mode][1]);
     kernel_spec(&launch, kind_of(scales->dtype));
     kernel_spec(&launch, kind_of(biases->dtype));
+    kernel_spec(&launch,
+                (uint64_t)x->offset * (uint64_t)tn_dtype_bytes(x->dtype) % WIDE == 0);
+    kernel_spec(&launch, bits % 4 == 0 && w->offset % 4 == 0);
     for (uint32_t i = 0; i < 3; i++)
         kernel_bind(&launch, tn_vulkan_input(i));
     kernel_bind(&launch, tn_vulkan_input(last));
     kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
     kernel_push(&launch, rows);
     kernel_push(&launch, columns);
     kernel_push(&launch, terms);
@@ -94,10 +107,10 @@ static tn_status groupwise_matmul_plan(const tn_vulkan_plan *plan)
 }
 
 static const tn_operand_rule groupwise_matmul_rules[] = {
-    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS},
     {TN_DTYPE_BIT(TN_U32), TN_NEEDS_CONTIGUOUS},
     {HALF_OR_F32 | TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
     {HALF_OR_F32, TN_NEEDS_CONTIGUOUS},
-    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
 OWN_KERNEL(groupwise_matmul, "quant.groupwise_matmul/1", groupwise_matmul_plan,
            KERNEL_PRODUCT, groupwise_matmul_rules, .accepts = groupwise_matmul_accepts);
