@@ -72,6 +72,7 @@ static const struct variable {
     {"TENON_CACHE_DIR", "directory of compiled code kept between runs", FOLDER, NULL},
     {"TENON_MPI", "the MPI library of collectives: libmpi.so.40, or a path", ANY_TEXT,
      NULL},
+    {"TENON_MPI_MESSAGES", "1: collectives share no memory", SWITCH, switch_words},
     {"TENON_RUN", "set by tenon run: which rank this process is", ANY_TEXT, NULL},
     {"TENON_DLCLOSE", "1: unload the code of plugins when the last runtime closes", SWITCH,
      switch_words},

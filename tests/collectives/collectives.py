@@ -68,6 +68,8 @@ def every_collective_gives_what_it_must(launcher):
     for ranks in (1, 2, 4) if launcher == LAUNCHERS[0] else (3,):
         out, _ = member(launcher, ranks, "values", 0)
         assert all(f"rank {i} of {ranks}: right" in out for i in range(ranks)), out
+    out, _ = member(launcher, 3, "values", 0, env={"TENON_MPI_MESSAGES": "1"})
+    assert out.count("of 3: right") == 3, out
 
 
 @of_each

@@ -183,6 +183,33 @@ static uint64_t submissions(void)
     return stats.submissions;
 }
 
+// Counts around those that travel with the agreement, in a message and in shared memory.
+static void check_sizes(tn_scope *s)
+{
+    static const int counts[] = {1, 2, 1009, 1010, 1011, 16383, 16384, 16385};
+    static float values[4 * 16385];
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        int count = counts[k];
+        for (int i = 0; i < count; i++)
+            values[i] = (float)(rank + i % 11);
+        tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(count), values);
+        tn_array *sum = tn_op(s, "dist.all_reduce", TN_IN(x), TN_NO_ATTRS);
+        tn_array *root = tn_op(s, "dist.broadcast", TN_IN(x), tn_attrs("root", size - 1));
+        tn_array *all = tn_op(s, "dist.all_gather", TN_IN(x), tn_attrs("size", size));
+        const uint64_t bytes = (uint64_t)count * sizeof(float);
+        check_dist(tn_read(s, sum, values, bytes));
+        for (int i = 0; i < count; i++)
+            check(values[i] == (float)(size * (size - 1) / 2 + size * (i % 11)),
+                  "all_reduce of many");
+        check_dist(tn_read(s, root, values, bytes));
+        for (int i = 0; i < count; i++)
+            check(values[i] == (float)(size - 1 + i % 11), "broadcast of many");
+        check_dist(tn_read(s, all, values, bytes * (uint64_t)size));
+        for (int i = 0; i < count * size; i++)
+            check(values[i] == (float)(i / count + i % count % 11), "all_gather of many");
+    }
+}
+
 // Two arrays that are reduced while a third one is computed: what starts that has its turn
 // as soon as they are there, so the work of a device is cut in three.
 static void check_started(tn_scope *s)
@@ -260,6 +287,7 @@ static void mode_values(tn_scope *s)
 {
     check_reductions(s);
     check_moves(s);
+    check_sizes(s);
     check_messages(s);
     check_started(s);
     check_derivatives(s);

@@ -285,6 +285,14 @@ def tenon_mpi_names_the_library():
     assert "apt install openmpi-bin" in said, said
 
 
+def tenon_mpi_messages_shares_no_memory():
+    if not has_mpi() or not shutil.which("mpirun"):
+        return "no MPI is installed"
+    for value, saying in (("0", "2 members share memory"), ("1", "2 members agree by messages")):
+        warned("run", "-n", "2", "--allow-root", tap.TENON, *REDUCE, saying=saying,
+               env={"TENON_MPI_MESSAGES": value, "TENON_LOG": "collective=info"})
+
+
 def tenon_run_tells_where_failures_are_told():
     if not has_mpi():
         return "no MPI is installed"
@@ -392,7 +400,8 @@ run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, t
      tenon_plugin_path_wrong_is_told, tenon_plugins_only_hides_the_others, tenon_plugins_disable_takes_globs,
      tenon_trust_is_what_a_plugin_has_to_prove, tenon_dlclose_unloads, tenon_log_has_levels_by_topic,
      tenon_log_misspelt_gets_the_nearest, tenon_trace_is_a_timeline, tenon_why_keeps_what_was_decided,
-     tenon_cache_dir_keeps_compiled_code, tenon_mpi_names_the_library, tenon_run_tells_where_failures_are_told,
+     tenon_cache_dir_keeps_compiled_code, tenon_mpi_names_the_library, tenon_mpi_messages_shares_no_memory,
+     tenon_run_tells_where_failures_are_told,
      tenon_vulkan_validation_loads_the_layer,
      tenon_vulkan_as_gpu_takes_kernels_for_gpus, tenon_vulkan_matrices_chooses_among_kernels,
      wrong_values_are_ignored_with_what_was_expected,

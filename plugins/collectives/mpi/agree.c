@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Messages by which members agree: whether their records are equal, and the elements of
-// calls that have few, reduced on the way.
+// How members agree: whether their records are equal, and the elements of calls that have
+// few, reduced on the way. Members on one machine do so on a board, others by messages.
 //
-// Recursive doubling: in round k a member exchanges what it has with the one whose number
-// differs in bit k. Of n members, between p = 2^k and 2 p, the first n - p at even places
-// give theirs to the next one before, and get the result from it afterwards.
+// Messages go by recursive doubling: in round k a member exchanges what it has with the one
+// whose number differs in bit k. Of n members, between p = 2^k and 2 p, the first n - p at
+// even places give theirs to the next one before, and get the result from it afterwards.
 #include <string.h>
 #include <tenon/ops/reference.h>
 #include "group.h"
@@ -12,11 +12,15 @@
 // --- elements ---------------------------------------------------------------------------
 
 #define LOOP(type, wide, operation)                                                        \
-    for (uint64_t i = 0; i < count; i++) {                                                 \
-        wide a = ((const type *)in)[i], b = ((const type *)out)[i];                        \
-        ((type *)out)[i] = (type)(operation);                                              \
-    }                                                                                      \
-    break;
+    {                                                                                      \
+        const type *restrict from = in;                                                    \
+        type *restrict to = out;                                                           \
+        for (uint64_t i = 0; i < count; i++) {                                             \
+            wide a = from[i], b = to[i];                                                   \
+            to[i] = (type)(operation);                                                     \
+        }                                                                                  \
+        break;                                                                             \
+    }
 // Sums and products wrap, so they are unsigned; NaN wins.
 #define REDUCE(type, wide)                                                                 \
     switch (reduction) {                                                                   \
@@ -100,13 +104,12 @@ static void reduce_elements(tn_dtype dtype, int64_t reduction, uint64_t count,
     }
 }
 
-static void reduce_data(const int64_t *record, const void *in, void *out)
+static void reduce_data(const int64_t *record, int count, const void *in, void *out)
 {
     tn_dtype dtype = (tn_dtype)record[RECORD_DTYPE];
     int32_t reduction = record[RECORD_REDUCTION] == TN_COLLECTIVE_MEAN
                             ? TN_COLLECTIVE_SUM
                             : (int32_t)record[RECORD_REDUCTION];
-    int count = (int)record[RECORD_COUNT];
     if (dtype == TN_F16 || dtype == TN_BF16)
         halves_function(dtype == TN_BF16, reduction)((void *)(uintptr_t)in, out, &count,
                                                      NULL);
@@ -140,7 +143,7 @@ static void combine(const struct message *in, struct message *out, int32_t size)
     if (bytes == 0)
         return;
     if (out->record[RECORD_KIND] == TN_COLLECTIVE_ALL_REDUCE)
-        reduce_data(out->record, in->data, out->data);
+        reduce_data(out->record, (int)out->record[RECORD_COUNT], in->data, out->data);
     else
         for (uint64_t i = 0; i < bytes; i++)
             out->data[i] |= in->data[i];
@@ -220,6 +223,97 @@ static void end_round(tn_collective_work *work)
     group->theirs = is_theirs ? mine : theirs;
 }
 
+_Static_assert((int)RECORD_SIZE == (int)BOARD_RECORD, "a record fits a slot's");
+
+// --- on the board -----------------------------------------------------------------------
+
+// Bytes of each member's elements that are read from the board, for all members at most.
+enum { BOARD_MOST = 8 * BOARD_ROOM, TURNS_A_PROBE = 32 };
+
+static uint64_t board_carries(const int64_t *record, int32_t size)
+{
+    int64_t kind = record[RECORD_KIND];
+    uint64_t count = (uint64_t)record[RECORD_COUNT];
+    if (count > BOARD_ROOM ||
+        (kind != TN_COLLECTIVE_ALL_REDUCE && kind != TN_COLLECTIVE_BROADCAST &&
+         kind != TN_COLLECTIVE_ALL_GATHER))
+        return 0;
+    uint64_t bytes = count * (uint64_t)tn_dtype_bytes((tn_dtype)record[RECORD_DTYPE]);
+    return bytes <= BOARD_ROOM && bytes * (uint64_t)size <= BOARD_MOST ? bytes : 0;
+}
+
+static void board_put(tn_collective_work *work)
+{
+    const tn_collective_call *call = &work->call;
+    const tn_group *group = work->group;
+    int32_t rank = group->facts.rank;
+    uint64_t bytes = board_carries(work->record, group->facts.size);
+    void *data = board_begin(group->board, rank, work->record);
+    if (bytes > 0 && (call->kind != TN_COLLECTIVE_BROADCAST || call->peer == rank))
+        memcpy(data, call->input, bytes);
+    board_say(group->board, rank);
+}
+
+// MPI moves what else is under way, and tells failures, in a process that calls it.
+static int board_probe(tn_collective_work *work)
+{
+    _Alignas(16) unsigned char status[64]; // an MPI_Status of any library
+    tn_group *group = work->group;
+    int has_come = 0;
+    if (++work->turns % TURNS_A_PROBE)
+        return 0;
+    int from = (int)(work->turns / TURNS_A_PROBE % (uint64_t)group->facts.size);
+    return group->library->Iprobe(from, 1, group->agreements, &has_come, status);
+}
+
+static int board_advance(tn_collective_work *work, bool *out_ended)
+{
+    tn_group *group = work->group;
+    *out_ended = board_is_full(group->board);
+    if (!*out_ended)
+        return board_probe(work);
+    group->mine->differs = 0;
+    for (int32_t i = 0; i < group->facts.size; i++)
+        group->mine->differs |=
+            memcmp(board_record(group->board, i), work->record, sizeof(work->record)) != 0;
+    return 0;
+}
+
+// Adds what a member said to `out`. Copied first, as a copy fetches many lines of another
+// processor's cache at once, and a loop over elements few.
+static void board_reduce(const tn_collective_work *work, int32_t rank, char *out)
+{
+    _Alignas(64) unsigned char part[4096];
+    const char *data = board_data(work->group->board, rank);
+    uint64_t one = (uint64_t)tn_dtype_bytes(work->call.dtype);
+    uint64_t left = work->call.count, most = sizeof(part) / one;
+    while (left > 0) {
+        uint64_t count = left < most ? left : most;
+        memcpy(part, data, count * one);
+        reduce_data(work->record, (int)count, part, out);
+        data += count * one;
+        out += count * one;
+        left -= count;
+    }
+}
+
+// All members reduce in the order of ranks: their results are equal to the bit.
+static void board_take(tn_collective_work *work)
+{
+    const tn_collective_call *call = &work->call;
+    const tn_group *group = work->group;
+    uint64_t bytes = board_carries(work->record, group->facts.size);
+    int32_t first = call->kind == TN_COLLECTIVE_BROADCAST ? call->peer : 0;
+    memcpy(call->output, board_data(group->board, first), bytes);
+    for (int32_t i = 1; i < group->facts.size; i++) {
+        if (call->kind == TN_COLLECTIVE_ALL_REDUCE)
+            board_reduce(work, i, call->output);
+        else if (call->kind == TN_COLLECTIVE_ALL_GATHER)
+            memcpy((char *)call->output + (uint64_t)i * bytes, board_data(group->board, i),
+                   bytes);
+    }
+}
+
 // --- agreements -------------------------------------------------------------------------
 
 static void agree_pack(const tn_collective_work *work, unsigned char *data)
@@ -238,6 +332,10 @@ static void agree_pack(const tn_collective_work *work, unsigned char *data)
 int agree_begin(tn_collective_work *work)
 {
     struct message *mine = work->group->mine;
+    if (work->group->board) {
+        board_put(work);
+        return 0;
+    }
     memcpy(mine->record, work->record, sizeof(work->record));
     mine->differs = 0;
     if (agree_carries(work))
@@ -250,6 +348,8 @@ int agree_advance(tn_collective_work *work, bool *out_ended)
 {
     const struct mpi_library *mpi = work->group->library;
     _Alignas(16) unsigned char status[64]; // an MPI_Status of any library
+    if (work->group->board)
+        return board_advance(work, out_ended);
     *out_ended = false;
     for (;;) {
         for (int i = 0; i < 2; i++) {
@@ -277,11 +377,16 @@ int agree_advance(tn_collective_work *work, bool *out_ended)
 
 bool agree_carries(const tn_collective_work *work)
 {
-    return carried_bytes(work->record, work->group->facts.size) > 0;
+    int32_t size = work->group->facts.size;
+    return (work->group->board ? board_carries : carried_bytes)(work->record, size) > 0;
 }
 
 void agree_unpack(tn_collective_work *work)
 {
+    if (work->group->board) {
+        board_take(work);
+        return;
+    }
     memcpy(work->call.output, work->group->mine->data,
            carried_bytes(work->record, work->group->facts.size));
 }

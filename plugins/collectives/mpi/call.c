@@ -252,6 +252,7 @@ tn_status work_look(tn_collective_work *work)
     const struct watch_failure *failure = failure_of(group);
     if (failure)
         return break_by(work, failure);
+    work->began_ns = work->began_ns ? work->began_ns : clock_ns();
     if (!group->deadline_ms ||
         clock_ns() - work->began_ns < (int64_t)group->deadline_ms * MILLISECOND)
         return TN_OK;
@@ -318,10 +319,11 @@ static tn_status work_read_call(const tn_host *host, const tn_collective_call *g
 // A new work at the end of its group's queue; NULL: memory is out.
 static tn_collective_work *work_create(tn_group *group, const tn_collective_call *call)
 {
-    tn_collective_work *work = calloc(1, sizeof(*work));
+    tn_collective_work *work = group->spare ? group->spare : malloc(sizeof(*work));
     if (!work)
         return NULL;
-    *work = (tn_collective_work){.group = group, .call = *call, .began_ns = clock_ns()};
+    group->spare = NULL;
+    *work = (tn_collective_work){.group = group, .call = *call};
     group->sequence += !is_of_two(call);
     write_record(work);
     queue_add(work);
@@ -339,8 +341,9 @@ static tn_status work_start(tn_group *group, const tn_collective_call *call,
         status = TN_ERR_MEMORY;
     if (status == TN_OK)
         status = work_advance(work);
-    bool waits =
-        !(call->flags & TN_COLLECTIVE_IN_BACKGROUND) || (work && !progress_add(work));
+    bool is_background =
+        (call->flags & TN_COLLECTIVE_IN_BACKGROUND) && work && progress_add(work);
+    bool waits = !is_background && work && !has_begun(work);
     progress_leave();
     if (status == TN_OK && waits)
         status = drive(work, has_begun);
@@ -371,15 +374,33 @@ tn_status mpi_test(const tn_host *host, tn_collective_work *work, int32_t *out_d
     return group_tell(host, work->group, status);
 }
 
-static tn_status work_wait(tn_collective_work *work)
+// Takes a work that has ended, if it has; else it stays.
+static bool work_take_ended(tn_collective_work *work)
 {
-    tn_status status = drive(work, has_ended);
-    progress_enter();
+    tn_group *group = work->group;
+    if (!has_ended(work))
+        return false;
     progress_remove(work);
     queue_remove(work);
+    free(group->spare);
+    group->spare = work;
+    return true;
+}
+
+static tn_status work_wait(tn_collective_work *work)
+{
+    progress_enter();
+    bool is_taken = work_take_ended(work);
     progress_leave();
-    if (status == TN_OK)
-        free(work); // else MPI may still write to it, and to what it lists
+    if (is_taken)
+        return TN_OK;
+    tn_status status = drive(work, has_ended);
+    progress_enter();
+    if (!work_take_ended(work)) { // MPI may still write to it, and to what it lists
+        progress_remove(work);
+        queue_remove(work);
+    }
+    progress_leave();
     return status;
 }
 

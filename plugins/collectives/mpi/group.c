@@ -139,8 +139,18 @@ static void group_free(tn_group *group)
         free(group->mine);
     }
     progress_leave();
+    board_close(group->board);
+    free(group->spare);
     free(group->members);
     free(group);
+}
+
+static tn_status group_call(const tn_host *host, tn_group *group,
+                            const tn_collective_call *call)
+{
+    tn_collective_work *work;
+    tn_status status = mpi_start(host, group, call, &work);
+    return status == TN_OK ? mpi_wait(host, work) : status;
 }
 
 static tn_status group_gather(const tn_host *host, tn_group *group, tn_dtype dtype,
@@ -152,9 +162,50 @@ static tn_status group_gather(const tn_host *host, tn_group *group, tn_dtype dty
                                      .count = count,
                                      .input = mine,
                                      .output = all};
-    tn_collective_work *work;
-    tn_status status = mpi_start(host, group, &call, &work);
-    return status == TN_OK ? mpi_wait(host, work) : status;
+    return group_call(host, group, &call);
+}
+
+// The sum of all members' numbers.
+static tn_status group_count(const tn_host *host, tn_group *group, const int32_t *mine,
+                             int32_t *out)
+{
+    const tn_collective_call call = {.struct_size = sizeof(call),
+                                     .kind = TN_COLLECTIVE_ALL_REDUCE,
+                                     .dtype = TN_I32,
+                                     .count = 1,
+                                     .input = mine,
+                                     .output = out};
+    return group_call(host, group, &call);
+}
+
+// Gives the group a board, where all members can open one.
+static tn_status group_find_board(const tn_host *host, tn_group *group)
+{
+    struct board_offer mine, *all = calloc((size_t)group->facts.size, sizeof(*all));
+    struct board *board = NULL;
+    int32_t has_board = 0, count = 0;
+    if (!all)
+        return host->fail(host, TN_ERR_MEMORY, "out of memory");
+    const char *by_messages = host->config(host, "TENON_MPI_MESSAGES");
+    board_make_offer(by_messages && strcmp(by_messages, "1") == 0 ? -1 : group->facts.rank,
+                     group->facts.size, &mine, &board);
+    tn_status status = group_gather(host, group, TN_U8, sizeof(mine), &mine, all);
+    if (status != TN_OK)
+        return status; // MPI may write to `all`
+    if (group->facts.rank > 0)
+        board = board_open(all, group->facts.size);
+    has_board = board != NULL;
+    free(all);
+    status = group_count(host, group, &has_board, &count);
+    if (board)
+        board_end_offer(board);
+    if (status == TN_OK && count == group->facts.size)
+        group->board = board;
+    else
+        board_close(board);
+    host->log(host, TN_LOG_INFO, "collective", "%d members %s", group->facts.size,
+              group->board ? "share memory" : "agree by messages");
+    return status;
 }
 
 // --- the world --------------------------------------------------------------------------
@@ -211,6 +262,8 @@ static tn_status introduce(const tn_host *host, tn_group *world)
         return status; // `all` may be written to later
     status = introductions_compare(host, all, world->facts.size);
     free(all);
+    if (status == TN_OK)
+        status = group_find_board(host, world);
     world->sequence = 0; // the first call of an application is number 1
     return status;
 }
@@ -378,6 +431,8 @@ static tn_status make_part(const tn_host *host, tn_group *parent, handle comm,
     tn_status status = group_create(host, parent->library, comm, &group);
     if (status == TN_OK)
         status = find_members(host, parent, group);
+    if (status == TN_OK)
+        status = group_find_board(host, group);
     if (status == TN_OK)
         *out_group = group;
     return status;

@@ -4,7 +4,7 @@
 // Each call of a group is agreed upon first: all members give a record of what they are
 // about to do, and those that differ are told to everyone instead of waiting for each
 // other. Such records, and the calls, have communicators of their own. Few elements travel
-// with the record, in one message.
+// with the record, in one message, or on a board where all members are on one machine.
 //
 // One thread at a time is in MPI, or reads and writes what is here (progress_enter). What
 // fails meanwhile is recorded in the group, and told to the host afterwards.
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "board.h"
 #include "library.h"
 #include "watch.h"
 
@@ -49,12 +50,14 @@ struct tn_group {
     struct mpi_library *library;
     handle calls, agreements;      // communicators
     struct watch *watch;           // the process's
+    struct board *board;           // NULL: members agree by messages
     int32_t *members;              // ranks in the world, by rank here
     int32_t world_rank;            // of this process
     int64_t sequence;              // of calls that all members make
     uint64_t deadline_ms;          // 0: none
     struct message *mine, *theirs; // of the work that agrees
     tn_collective_work *queue;     // works in their order, whose elements do not move yet
+    tn_collective_work *spare;     // memory of one that has ended
     char broken[REASON];           // why every call fails; "": it does not
     tn_status broken_status;
 };
@@ -67,13 +70,14 @@ struct tn_collective_work {
     tn_collective_work *background; // the next one that a thread drives
     tn_collective_call call;
     enum work_stage stage;
-    handle request; // of the stage
-    bool has_more;  // MOVING: elements are left behind this part
-    int part;       // elements of each member in it
-    uint64_t moved; // those up to its end
-    int64_t began_ns;
+    handle request;   // of the stage
+    bool has_more;    // MOVING: elements are left behind this part
+    int part;         // elements of each member in it
+    uint64_t moved;   // those up to its end
+    int64_t began_ns; // 0: nobody has looked yet
     int64_t record[RECORD_SIZE];
-    int round;          // AGREEING
+    int round;          // AGREEING, by messages
+    uint64_t turns;     // on the board: looks at it
     handle requests[2]; // of the round: sending, receiving; those that are under way
     bool is_under_way[2];
     int64_t *all; // records of all members, once they are known to differ

@@ -50,6 +50,7 @@ typedef void reduce_function(void *in, void *inout, int *count, handle *datatype
                    handle *request))                                                       \
     X(int, Irecv, (void *out, int count, handle type, int from, int tag, handle comm,      \
                    handle *request))                                                       \
+    X(int, Iprobe, (int from, int tag, handle comm, int *flag, void *status))              \
     X(int, Test, (handle *request, int *flag, void *status))                               \
     X(int, Get_count, (const void *status, handle type, int *count))
 
