@@ -406,3 +406,50 @@ def test_products_with_quantised_weights_keep_sixteen_bits_of_x(rows):
         parts = mx.quantize(w, 64, bits)
         exact = x @ mx.dequantize(*parts, 64, bits).T
         assert mx.abs(mx.quantized_matmul(x, *parts, True, 64, bits) - exact).max().item() < 1e-4 * mx.abs(exact).max().item()
+
+
+WORDS = mx.quantize(mx.arange(128).reshape(2, 64) / 64)
+CACHE = mx.arange(64, dtype=mx.float32).reshape(1, 2, 8, 4)
+
+# Calls of functions with a short way, which is before the function of the table: as models give arguments, and others.
+SHORT = [("quantized_matmul", "mx.ones((3, 64)), *WORDS"), ("quantized_matmul", "mx.ones((3, 64)), *WORDS, True, 64, 4, 'affine'"),
+         ("quantized_matmul", "mx.ones((3, 2)), *WORDS, transpose=False"), ("quantized_matmul", "mx.ones((3, 60)), *WORDS"),
+         ("quantized_matmul", "mx.ones((3, 64), dtype=mx.int32), *WORDS"), ("quantized_matmul", "mx.ones((3, 64)), *WORDS, bits=7"),
+         ("fast.rms_norm", "ROWS, mx.ones(4), 1e-5"), ("fast.rms_norm", "ROWS, mx.ones(4, dtype=mx.float16), 1e-5"),
+         ("fast.rms_norm", "ROWS, mx.ones(1), 1e-5"), ("fast.rms_norm", "ROWS.astype(mx.int32), mx.ones(4, dtype=mx.int32), 1e-5"),
+         ("fast.rope", "HEADS, 4, traditional=False, base=100.0, scale=1.0, offset=3"),
+         ("fast.rope", "HEADS, 6, traditional=False, base=100.0, scale=1.0, offset=3"),
+         ("fast.rope", "HEADS, 4, traditional=True, base=100.0, scale=1.0, offset=mx.array(2)"),
+         ("fast.scaled_dot_product_attention", "CACHE[..., :1, :], CACHE[..., :5, :], CACHE[..., :5, :], scale=0.5"),
+         ("fast.scaled_dot_product_attention", "CACHE[..., :1, :], CACHE[..., :5, :], CACHE[..., :6, :], scale=0.5"),
+         ("array.reshape", "ROWS, 2, -1"), ("array.reshape", "ROWS, (2, 2)"), ("array.reshape", "ROWS, 3"), ("array.reshape", "mx.zeros((0, 4)), -1"),
+         ("array.transpose", "CACHE, 0, 2, 1, 3"), ("array.transpose", "CACHE, 0, 2"), ("array.transpose", "CACHE, 0, 1, 1, 2")]
+
+
+@pytest.mark.parametrize("name, text", SHORT)
+def test_short_ways_answer_as_the_functions_that_they_are_before(name, text):
+    function = mx
+    for part in name.split("."):
+        function = getattr(function, part)
+
+    def answer(call):
+        try:
+            return np.array(eval(f"call({text})", {**globals(), "call": call}))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    for _ in range(2):  # the second time of what is remembered
+        short, plain = answer(function), answer(function.__wrapped__)
+        assert short == plain if isinstance(plain, str) else np.array_equal(short, plain), (short, plain)
+
+
+def test_rows_of_a_cache_are_written_where_they_fit():
+    for shape, where in [((1, 2, 1, 4), 2), ((1, 2, 3, 4), 4), ((4,), 1), ((1, 1, 1, 4), 7)]:
+        cache, rows = mx.zeros((1, 2, 8, 4)), mx.random.normal(shape)
+        expected = np.zeros((1, 2, 8, 4), "f4")
+        count = shape[-2] if len(shape) > 1 else 1
+        cache[..., where:where + count, :] = rows
+        expected[..., where:where + count, :] = np.array(rows)
+        assert np.array_equal(np.array(cache), expected)
+    with pytest.raises(ValueError):
+        cache[..., 2:4, :] = mx.ones((1, 2, 3, 4))

@@ -148,9 +148,11 @@ def _span(x, where):
     read and written by, and all of the other axes; else None."""
     count = len(where)
     axis = x.ndim - 2
-    if axis < 1 or not 2 <= count <= x.ndim or where[-1] != _ALL:
+    if axis < 1 or not 2 <= count <= x.ndim or type(where[-1]) is not slice or where[-1] != _ALL:
         return None
-    if not (where[0] is Ellipsis and count < x.ndim or count == x.ndim) or any(w != _ALL for w in where[1 if where[0] is Ellipsis else 0:-2]):
+    if count == 3 and where[0] is Ellipsis:
+        pass
+    elif not (where[0] is Ellipsis and count < x.ndim or count == x.ndim) or any(w != _ALL for w in where[1 if where[0] is Ellipsis else 0:-2]):
         return None
     item = where[-2]
     if type(item) is not slice or type(item.stop) is not int or item.step not in (None, 1):

@@ -94,7 +94,9 @@ def _wrap_checked(x):
     """As _wrap where there may be a GPU: MLX has no operations of float64 there."""
     if x.dtype is _FLOAT64 and _ON_GPU[0]():
         raise ValueError("float64 is not supported on the GPU")
-    return _wrap(x)
+    made = _new(array)
+    made._x = x
+    return made
 
 
 def check_inputs(values):

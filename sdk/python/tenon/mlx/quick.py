@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Short ways for the calls of which a step of a language model has hundreds: arguments as these models give them go to the operator of
+tenon at once. Whatever else is given, and whatever the operator refuses, goes to the function of the table, which converts, checks and
+says what is wrong in MLX's words."""
+
+import functools
+
+from .. import _core
+from .array import array
+from .fast import _frequencies, _over_parts
+from .index import _place, _span
+from .lengths import length_of
+from .table import MODULES, NAMES, base, nn, part_of, put, quant, value_or_error, wrap
+
+_REFUSALS = (AttributeError, TypeError, ValueError, OverflowError)
+
+
+def _before(name, of=None):
+    """Puts a short way, which is given the function of the table first, in the place of that function."""
+
+    def decorate(make):
+        plain = (NAMES if of is None else MODULES[of])[name]
+        put(name, functools.wraps(plain)(make(plain)), of)
+        return make
+
+    return decorate
+
+
+@_before("quantized_matmul")
+def _(plain):
+    from .quantized import _format, _products
+
+    product = quant.groupwise_matmul
+
+    def quantized_matmul(x, w, scales, biases=None, transpose=True, group_size=None, bits=None, mode="affine", *, stream=None):
+        if stream is None and biases is not None:
+            try:
+                words = value_or_error(w)  # part of a buffer: lengths.py
+                return wrap(product(x._x, words, scales._x, biases._x, transpose=transpose,
+                                    **_format("quantized_matmul", mode, bits, group_size), **_products))
+            except _REFUSALS:
+                pass
+        return plain(x, w, scales, biases, transpose, group_size, bits, mode, stream=stream)
+
+    return quantized_matmul
+
+
+@_before("rms_norm", "fast")
+def _(plain):
+    norm = nn.rms_norm
+
+    def rms_norm(x, weight, eps, *, stream=None):
+        if stream is None and type(x) is array and type(weight) is array:
+            rows, factor = x._x, weight._x
+            if rows.dtype is factor.dtype and rows.ndim and factor.shape == rows.shape[-1:] and rows.dtype.kind == "f":
+                return wrap(norm(rows, factor, eps))
+        return plain(x, weight, eps, stream=stream)
+
+    return rms_norm
+
+
+@_before("rope", "fast")
+def _(plain):
+    turn, as_scalar = nn.rope, base.reshape
+
+    def rope(a, dims, *, traditional, base, scale, offset, freqs=None, stream=None):
+        if type(offset) is int and freqs is None and base is not None and stream is None and type(a) is array:
+            x = a._x
+            if x.ndim >= 3 and x.shape[-1] == dims > 0 and not dims & 1 and x.dtype.kind == "f":
+                return wrap(turn(x, _frequencies(dims, float(base), float(scale)), as_scalar(length_of(offset), ()), traditional))
+        return plain(a, dims, traditional=traditional, base=base, scale=scale, offset=offset, freqs=freqs, stream=stream)
+
+    return rope
+
+
+@_before("scaled_dot_product_attention", "fast")
+def _(plain):
+    attend, known = nn.scaled_dot_product_attention, set()
+
+    def scaled_dot_product_attention(q, k, v, *, scale, mask=None, sinks=None, force_fused=False, stream=None):
+        if mask is None and sinks is None and stream is None and not force_fused and scale and type(q) is array:
+            keys, values = part_of(k), part_of(v)
+            if keys and values and keys[1:] == values[1:] and keys[1] == 2:
+                x, buffer, other = q._x, keys[0], values[0]
+                key = (x.dtype, buffer.dtype, other.dtype, x.shape, buffer.shape, other.shape)
+                if key in known:
+                    return wrap(attend(x, buffer, other, None, length_of(keys[2]), float(scale)))
+                result = wrap(_over_parts(x, keys, values, scale))
+                if x.dtype is buffer.dtype is other.dtype and buffer.shape[2] == other.shape[2] and len(known) < 256:
+                    known.add(key)
+                return result
+        return plain(q, k, v, scale=scale, mask=mask, sinks=sinks, force_fused=force_fused, stream=stream)
+
+    return scaled_dot_product_attention
+
+
+# --- methods and indices of arrays -----------------------------------------------------------------------
+
+
+def _method(name):
+    def decorate(make):
+        plain = getattr(array, name)
+        setattr(array, name, functools.wraps(plain)(make(plain)))
+        return make
+
+    return decorate
+
+
+@_method("reshape")
+def _(plain):
+    change = base.reshape
+
+    def reshape(self, *shape, stream=None):
+        x = self._x
+        if stream is None and x.size:
+            try:
+                return wrap(change(x, shape[0] if len(shape) == 1 else shape))
+            except _REFUSALS:
+                pass
+        return plain(self, *shape, stream=stream)
+
+    return reshape
+
+
+@_method("transpose")
+def _(plain):
+    turn = base.transpose
+
+    def transpose(self, *axes, stream=None):
+        if stream is None and len(axes) > 1:
+            try:
+                return wrap(turn(self._x, axes))
+            except _REFUSALS:
+                pass
+        return plain(self, *axes, stream=stream)
+
+    return transpose
+
+
+@_method("__setitem__")
+def _(plain):
+    write = base.dynamic_slice_update
+
+    def __setitem__(self, where, value):
+        if type(value) is array and type(where) is tuple and not _core.is_tracing():
+            x, rows = self._x, value._x
+            span = _span(x, where)
+            if span is not None and rows.dtype is x.dtype and rows.ndim == x.ndim:
+                axis, start, stop = span
+                shape = rows.shape
+                if stop - start < x.shape[axis] and (*x.shape[:axis], stop - start, *x.shape[axis + 1:]) == shape:
+                    self._x = write(x, rows, _place(x.ndim, axis, start))
+                    return
+                x = rows = None  # held here, the buffer would be copied
+        plain(self, where, value)
+
+    return __setitem__
