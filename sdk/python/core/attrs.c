@@ -62,8 +62,11 @@ static bool add_ints(struct attr_room *room, tn_attr *attr, const tn_attr_field 
     tn_ints *ints = &room->ints[room->count];
     uint64_t count = length_of(value);
     if (count > TN_MAX_RANK) {
-        PyErr_Format(PyExc_ValueError, "attribute %s: got %R, expected at most %d integers",
-                     field->name, value, TN_MAX_RANK);
+        PyErr_Format(
+            PyExc_ValueError,
+            "attribute %s: got %R, expected at most %d integers, the most axes that "
+            "an array has",
+            field->name, value, TN_MAX_RANK);
         return false;
     }
     *ints = (tn_ints){.count = (uint32_t)count, .given = 1};

@@ -178,6 +178,14 @@ def _ids():
 _BESIDE = {"tenon.nn": "tenon._nn", "tenon.optim": "tenon._optim", "tenon.dist": "tenon._dist"}
 
 
+def _near(name, names):
+    """A hint at the name that is meant, perhaps."""
+    import difflib
+
+    found = difflib.get_close_matches(name, [each for each in names if not each.startswith("_")], 1)
+    return f"; did you mean '{found[0]}'?" if found else ""
+
+
 class _Pack(_types.ModuleType):
     """The operators of one pack."""
 
@@ -198,7 +206,7 @@ class _Pack(_types.ModuleType):
                 value = self.__dict__[name] = getattr(beside, name)
                 return value
         if text is None:
-            raise AttributeError(f"{self.__name__} has no operator '{name}'")
+            raise AttributeError(f"{self.__name__} has no operator '{name}'{_near(name, dir(self))}")
         function = _operators.make(text)
         setattr(self, name, function)
         return function
@@ -256,7 +264,8 @@ def __getattr__(name):
     wanted = _ALIASES.get(name, name)
     packs = [p for p in _PACKS if wanted in table.get(p, {})] or [p for p in table if wanted in table[p]]
     if not packs:
-        raise AttributeError(f"tenon has no operator '{name}': no installed op pack brings it{_plugins.refused()}")
+        near = _near(name, __dir__())
+        raise AttributeError(f"tenon has no operator '{name}'{near or ': no installed op pack brings it'}{_plugins.refused()}")
     function = globals()[name] = _operators.make(table[packs[0]][wanted])
     return function
 

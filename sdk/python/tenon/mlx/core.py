@@ -10,7 +10,7 @@ from . import convolutions, create, einsum, elementwise, products, reduce, shape
 from . import devices, distributed, fast, fft, linalg, quantized, random, transforms  # noqa: F401
 from .disk import export, files  # noqa: F401
 from . import dtypes as _dtypes
-from . import quick  # noqa: F401: before functions of the table
+from .steps import quick  # noqa: F401: before functions of the table
 from .table import MODULES, NAMES
 
 VERSION = "0.32.2"  # of MLX's release whose names and meanings these are

@@ -7,7 +7,7 @@ import functools
 from .. import _core
 from .convert import as_array, astype, convert
 from .dtypes import of_name, promote
-from .lengths import length_of
+from .steps.lengths import length_of
 from .shapes import broadcast_shapes
 from .table import base, call_of, function, nn, part_of, put, unwrapped, wrap
 

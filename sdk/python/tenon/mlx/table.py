@@ -118,6 +118,13 @@ def guarded(apply):
 
 _FLOAT64 = dtypes["float64"]
 _ON_GPU = [bool]  # whether this thread's operations are applied on one: devices.py sets it
+
+
+def is_on_gpu():
+    """Whether this thread's operations are applied on a GPU."""
+    return _MAY_HAVE_GPU and _ON_GPU[0]()
+
+
 _named = [name.strip().partition(":")[0] for name in os.environ.get("TENON_BACKEND", "").split(",")]
 _MAY_HAVE_GPU = not set(_named) <= {"cpu-blas", "null"}
 wrap = _wrap_checked if _MAY_HAVE_GPU else _wrap

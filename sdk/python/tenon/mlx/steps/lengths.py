@@ -5,10 +5,10 @@ length has the plan of the one before. Here are expand_dims, quantized_matmul an
 
 import functools
 
-from .. import _core
-from . import quantized, reduce, shapes  # noqa: F401: their functions stand in the table
-from .convert import convert
-from .table import NAMES, base, part_of, put, wrap, wrap_part
+from ... import _core
+from .. import quantized, reduce, shapes  # noqa: F401: their functions stand in the table
+from ..convert import convert
+from ..table import NAMES, base, part_of, put, wrap, wrap_part
 
 
 @functools.lru_cache(16)

@@ -5,12 +5,12 @@ says what is wrong in MLX's words."""
 
 import functools
 
-from .. import _core
-from .array import array
-from .fast import _frequencies, _over_parts
-from .index import _place, _span
+from ... import _core
+from ..array import array
+from ..fast import _frequencies, _over_parts
+from ..index import _place, _span
 from .lengths import length_of
-from .table import MODULES, NAMES, base, nn, part_of, put, quant, value_or_error, wrap
+from ..table import MODULES, NAMES, base, nn, part_of, put, quant, value_or_error, wrap
 
 _REFUSALS = (AttributeError, TypeError, ValueError, OverflowError)
 
@@ -28,7 +28,7 @@ def _before(name, of=None):
 
 @_before("quantized_matmul")
 def _(plain):
-    from .quantized import _format, _products
+    from ..quantized import _format, _products
 
     product = quant.groupwise_matmul
 
