@@ -242,6 +242,17 @@ def who_is_stopped_is_named(launcher):
 
 
 @of_each
+def who_fails_before_it_joins_is_named(launcher):
+    for how, words, status in (("exit 0", "ended (status 0)", 3), ("kill -9 $$", "was ended by signal 9 (Killed)", 137)):
+        script = f'case "$TENON_RUN" in rank=1*) {how};; esac; exec "$0" loop'
+        began = time.monotonic()
+        got, out, err = ended(started(launcher, 3, "sh", "-c", script, MEMBER))
+        assert got == status and time.monotonic() - began < WITHIN, (got, time.monotonic() - began, out, err)
+        for rank in (0, 2):
+            assert f"rank 1 {words}; rank {rank} was joining the world" in out, out + err
+
+
+@of_each
 def survivors_go_on_where_the_library_can(launcher):
     said = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=True).stdout
     if "(Open MPI) 5" in said:
@@ -299,5 +310,5 @@ def what_cannot_be_started_is_told():
 run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told,
      groups_in_python_do_what_they_must, training_over_ranks_has_the_losses_of_one_process,
      training_by_the_command_is_that_of_one_process, adapters_are_trained_by_several_processes, who_is_lost_leaves_a_checkpoint_of_the_last_step, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
-     who_is_stopped_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
+     who_is_stopped_is_named, who_fails_before_it_joins_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,
      what_cannot_be_started_is_told])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The world of a process, and groups that are made of it.
 #include "group.h"
+#include "join.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -92,13 +93,14 @@ static int read_communicator(tn_group *group)
     return code;
 }
 
-// A group over communicator `comm`, which it takes.
-static tn_status group_create(const tn_host *host, struct mpi_library *library, handle comm,
+// A group over communicator `comm`, which it takes. `why`: JOIN_REASON bytes.
+static tn_status group_create(struct mpi_library *library, handle comm, char *why,
                               tn_group **out_group)
 {
     tn_group *group = calloc(1, sizeof(*group));
+    snprintf(why, JOIN_REASON, "out of memory");
     if (!group)
-        return host->fail(host, TN_ERR_MEMORY, "out of memory");
+        return TN_ERR_MEMORY;
     *group = (tn_group){
         .facts = {.struct_size = sizeof(group->facts),
                   .flags = library->Comm_shrink ? TN_GROUP_SHRINKS : 0,
@@ -120,7 +122,8 @@ static tn_status group_create(const tn_host *host, struct mpi_library *library, 
         *out_group = group;
         return TN_OK;
     }
-    group_tell(host, group, status);
+    if (group->broken[0])
+        snprintf(why, JOIN_REASON, "%s", group->broken);
     free(group->theirs);
     free(group->mine);
     free(group->members);
@@ -268,45 +271,66 @@ static tn_status introduce(const tn_host *host, tn_group *world)
     return status;
 }
 
-static tn_status initialize(const tn_host *host, struct mpi_library *library)
+// MPI of this process, begun, and the world as it makes it.
+struct world_arrival {
+    struct mpi_library *library;
+    tn_group *world;
+};
+
+static tn_status initialize(struct mpi_library *library, char *why)
 {
     int provided = 0, is_on = 0, was_on = 0, code = library->Initialized(&is_on);
     if (!code)
         code = library->Finalized(&was_on);
-    if (code || was_on)
-        return host->fail(host, TN_ERR_UNSUPPORTED,
-                          "MPI was finalised in this process, and starts once");
+    if (code || was_on) {
+        snprintf(why, JOIN_REASON, "MPI was finalised in this process, and starts once");
+        return TN_ERR_UNSUPPORTED;
+    }
     code = is_on ? library->Query_thread(&provided)
                  : library->Init_thread(NULL, NULL, library->serialized, &provided);
     process.is_ours = !is_on;
-    if (code || provided < library->serialized)
-        return host->fail(host, TN_ERR_UNSUPPORTED,
-                          code ? "%s: MPI_Init_thread failed with code %d"
-                               : "%s is not for several threads: level %d of MPI",
-                          library->version, code ? code : provided);
+    if (code || provided < library->serialized) {
+        snprintf(why, JOIN_REASON,
+                 code ? "%s: MPI_Init_thread failed with code %d"
+                      : "%s is not for several threads: level %d of MPI",
+                 library->version, code ? code : provided);
+        return TN_ERR_UNSUPPORTED;
+    }
     code = halves_create(library);
-    return code ? host->fail(host, TN_ERR_INTERNAL, "MPI_Op_create failed with code %d",
-                             code)
-                : TN_OK;
+    snprintf(why, JOIN_REASON, "MPI_Op_create failed with code %d", code);
+    return code ? TN_ERR_INTERNAL : TN_OK;
+}
+
+static tn_status arrive(void *user, char *why)
+{
+    struct world_arrival *arrival = user;
+    struct mpi_library *library = arrival->library;
+    handle comm = 0;
+    tn_status status = initialize(library, why);
+    if (status != TN_OK)
+        return status;
+    if (library->Comm_set_errhandler(library->world, library->errors_return) ||
+        library->Comm_dup(library->world, &comm)) {
+        snprintf(why, JOIN_REASON, "MPI's world cannot be copied");
+        return TN_ERR_IO;
+    }
+    return group_create(library, comm, why, &arrival->world);
 }
 
 static tn_status world_join(const tn_host *host, tn_group **out_world)
 {
-    struct mpi_library *library;
-    handle comm = 0;
-    tn_group *world;
-    tn_status status = library_open(host, host->config(host, "TENON_MPI"), &library);
-    if (status == TN_OK)
-        status = initialize(host, library);
+    static struct world_arrival
+        arrival; // a process joins once, and may leave its thread behind
+    const char *text = host->config(host, "TENON_RUN");
+    tn_status status =
+        library_open(host, host->config(host, "TENON_MPI"), &arrival.library);
     if (status != TN_OK)
         return status;
-    watch_init(&process.watch, host, host->config(host, "TENON_RUN"));
-    if (library->Comm_set_errhandler(library->world, library->errors_return) ||
-        library->Comm_dup(library->world, &comm))
-        return host->fail(host, TN_ERR_IO, "MPI's world cannot be copied");
-    status = group_create(host, library, comm, &world);
+    watch_init(&process.watch, host, text);
+    status = join_run(host, &process.watch, text, arrive, &arrival);
     if (status != TN_OK)
         return status;
+    tn_group *world = arrival.world;
     for (int32_t i = 0; i < world->facts.size; i++)
         world->members[i] = i;
     world->world_rank = world->facts.rank;
@@ -428,9 +452,11 @@ static tn_status make_part(const tn_host *host, tn_group *parent, handle comm,
                            tn_group **out_group)
 {
     tn_group *group;
-    tn_status status = group_create(host, parent->library, comm, &group);
-    if (status == TN_OK)
-        status = find_members(host, parent, group);
+    char why[JOIN_REASON];
+    tn_status status = group_create(parent->library, comm, why, &group);
+    if (status != TN_OK)
+        return host->fail(host, status, "%s", why);
+    status = find_members(host, parent, group);
     if (status == TN_OK)
         status = group_find_board(host, group);
     if (status == TN_OK)

@@ -16,6 +16,8 @@
 
 enum { MOST_STRANGERS = 64, ENDING_MS = 3000 };
 
+static const char ENDED_WELL[] = "ended (status 0)";
+
 // --- failures ----------------------------------------------------------------------------
 
 static void tell_others(struct watcher *watcher, int number)
@@ -62,7 +64,7 @@ static void rank_ended(struct watcher *watcher, int number, const char *how, int
         return;
     }
     // Who waits for it waits in vain; who does not never hears of it.
-    snprintf(rank->failure, sizeof(rank->failure), "ended (status 0)");
+    snprintf(rank->failure, sizeof(rank->failure), "%s", ENDED_WELL);
     tell_others(watcher, number);
     rank->failure[0] = 0;
 }
@@ -107,12 +109,14 @@ static void see_rank(struct watcher *watcher, int number)
         rank_gone(watcher, number);
 }
 
-// A rank that is late hears of those that failed before it came.
+// A rank that is late hears of those that failed or ended before it came.
 static void tell_past(const struct watcher *watcher, const struct watched_rank *rank)
 {
     for (int i = 0; i < watcher->count; i++)
         if (watcher->ranks[i].failure[0])
             wire_send(rank->wire.fd, "failed %d %s", i, watcher->ranks[i].failure);
+        else if (watcher->ranks[i].has_ended)
+            wire_send(rank->wire.fd, "failed %d %s", i, ENDED_WELL);
     if (watcher->is_ending)
         wire_send(rank->wire.fd, "end");
 }
