@@ -78,6 +78,21 @@ uint64_t flow_complex_inputs(const struct node *node)
 
 // --- fitting ---------------------------------------------------------------------------
 
+tn_status flow_apply_prim(struct flow *flow, const struct prim *prim,
+                          const tn_array *const *inputs, uint32_t num_inputs,
+                          tn_attr_list given, tn_array **out_array)
+{
+    void *attrs = mem_alloc(prim->record.attrs.size);
+    if (!attrs)
+        return TN_ERR_MEMORY;
+    tn_status status =
+        attrs_fill(&flow->scope->interned, &prim->record.attrs, given, attrs, NULL);
+    if (status == TN_OK)
+        status = graph_apply(flow->scope, prim, inputs, num_inputs, attrs, out_array, 1);
+    mem_free(attrs);
+    return status;
+}
+
 tn_status flow_apply_role(struct flow *flow, const char *role, const char *attribute,
                           const tn_ints *ints, tn_array *array, tn_array **out_array)
 {
@@ -86,15 +101,7 @@ tn_status flow_apply_role(struct flow *flow, const char *role, const char *attri
     if (status != TN_OK)
         return status;
     tn_attr attr = {.name = attribute, .kind = TN_ATTR_INTS, .ints = ints};
-    void *attrs = mem_alloc(prim->record.attrs.size);
-    if (!attrs)
-        return TN_ERR_MEMORY;
-    status = attrs_fill(&flow->scope->interned, &prim->record.attrs, TN_ATTR_LIST(&attr, 1),
-                        attrs, NULL);
-    if (status == TN_OK)
-        status = graph_apply(flow->scope, prim, TN_IN(array), attrs, out_array, 1);
-    mem_free(attrs);
-    return status;
+    return flow_apply_prim(flow, prim, TN_IN(array), TN_ATTR_LIST(&attr, 1), out_array);
 }
 
 tn_status flow_reshape(struct flow *flow, const char *role, tn_array *array,

@@ -13,6 +13,8 @@
 
 // Joins arrays along i64 `axis`: cotangents of slices, where a pack has it.
 #define ROLE_CONCATENATE "tn.concatenate/1"
+// x with a slice, of ints `start` and `stop`, replaced: the same.
+#define ROLE_SLICE_UPDATE "tn.slice_update/1"
 
 // How deep decompositions nest.
 #define MAX_LEVELS 32
@@ -60,6 +62,11 @@ tn_status flow_join_slices(struct flow *flow, tn_array *array);
 // NULL.
 tn_status flow_fit(struct flow *flow, tn_array *array, const tn_type *type,
                    tn_array **out_array);
+
+// Applies a primitive whose attributes are `given`.
+tn_status flow_apply_prim(struct flow *flow, const struct prim *prim,
+                          const tn_array *const *inputs, uint32_t num_inputs,
+                          tn_attr_list given, tn_array **out_array);
 
 // Applies the primitive with this role (TN_ROLE_...) and sets its one attribute, a list of
 // integers. flow_reshape is for roles whose attribute "shape" is the extents of the result.

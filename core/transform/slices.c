@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Cotangents of slices of one array are kept until the array's own is asked for: those that
-// make up the whole array are joined, where each would be written to zeros of its own.
+// make up the whole array are joined, others are added to their part of what the array's
+// other uses have added up, where that is in memory. By its own rule each would be written
+// to zeros of its own.
 #include <string.h>
 #include "../base/shape.h"
 #include "../graph/rules.h"
@@ -97,16 +99,12 @@ static tn_status concatenate(struct flow *flow, uint32_t head, uint32_t count,
 {
     const tn_attr axis = TN_ATTR_INIT("axis", (int64_t)flow->slices[head - 1].axis);
     const tn_array **inputs = mem_alloc(count * sizeof(*inputs));
-    void *attrs = mem_alloc(prim->record.attrs.size);
-    tn_status status = inputs && attrs ? TN_OK : TN_ERR_MEMORY;
-    if (status == TN_OK)
-        status = attrs_fill(&flow->scope->interned, &prim->record.attrs,
-                            TN_ATTR_LIST(&axis, 1), attrs, NULL);
+    tn_status status = inputs ? TN_OK : TN_ERR_MEMORY;
     for (uint32_t n = head, i = 0; status == TN_OK && n; n = flow->slices[n - 1].next)
         inputs[i++] = flow->slices[n - 1].cotangent;
     if (status == TN_OK)
-        status = graph_apply(flow->scope, prim, inputs, count, attrs, out_array, 1);
-    mem_free(attrs);
+        status =
+            flow_apply_prim(flow, prim, inputs, count, TN_ATTR_LIST(&axis, 1), out_array);
     mem_free(inputs);
     return status;
 }
@@ -117,6 +115,52 @@ static tn_status add_alone(struct flow *flow, const struct flow_slice *s)
     tn_array *gradient = NULL, *array = s->node->inputs[0];
     tn_status status = vjp_call(flow, s->node, &s->cotangent, (uint64_t[]){1}, &gradient);
     return status == TN_OK ? flow_add(flow, array, gradient) : status;
+}
+
+// The sum of *slot and the slice's cotangent in its part, and of *slot in the rest.
+static tn_status add_to_part(struct flow *flow, const struct flow_slice *s,
+                             const struct prim *update, tn_array **slot)
+{
+    const struct node *node = s->node;
+    const tn_type *type = &node->outputs[0].type;
+    tn_array *part = NULL, *sum = NULL;
+    tn_ints start = {.count = (uint32_t)s->axis + 1, .given = 1}, stop = start;
+    for (int32_t i = 0; i < s->axis; i++)
+        stop.value[i] = type->extent[i];
+    start.value[s->axis] = s->first;
+    stop.value[s->axis] = s->first + type->extent[s->axis];
+    const tn_attr bounds[] = {{.name = "start", .kind = TN_ATTR_INTS, .ints = &start},
+                              {.name = "stop", .kind = TN_ATTR_INTS, .ints = &stop}};
+    tn_status status =
+        graph_apply(flow->scope, node->prim, TN_IN(*slot), node->attrs, &part, 1);
+    if (status == TN_OK)
+        status = flow_fit(flow, s->cotangent, type, &sum);
+    if (status == TN_OK)
+        status = graph_apply_expr(flow->scope, flow->sum, TN_IN(part, sum), NULL, NULL,
+                                  &type->dtype, &sum);
+    return status == TN_OK ? flow_apply_prim(flow, update, TN_IN(*slot, sum),
+                                             TN_ATTR_LIST(bounds, 2), slot)
+                           : status;
+}
+
+// Whether the array is in memory of its own whatever reads it: programs write and read what
+// expressions give, and views have the memory of another array.
+static bool has_memory(const tn_array *array)
+{
+    const struct node *node = array->node;
+    return node->kind == NODE_PRIM && !node->expr &&
+           !(node->prim->record.flags & TN_PRIM_VIEW);
+}
+
+// Where programs would compute what the other uses have added up, zeros are as cheap.
+static tn_status add_slice(struct flow *flow, const struct flow_slice *s)
+{
+    const struct prim *update;
+    tn_array **slot = flow_slot(flow, s->node->inputs[0]);
+    return *slot && has_memory(*slot) && s->node->num_inputs == 1 &&
+                   prim_find_role(flow->scope->runtime, ROLE_SLICE_UPDATE, &update) == TN_OK
+               ? add_to_part(flow, s, update, slot)
+               : add_alone(flow, s);
 }
 
 tn_status flow_join_slices(struct flow *flow, tn_array *array)
@@ -138,7 +182,7 @@ tn_status flow_join_slices(struct flow *flow, tn_array *array)
             status = flow_add(flow, array, joined);
     }
     for (; head && status == TN_OK; head = flow->slices[head - 1].next)
-        status = add_alone(flow, &flow->slices[head - 1]);
+        status = add_slice(flow, &flow->slices[head - 1]);
     flow_leave(flow, before);
     return status;
 }

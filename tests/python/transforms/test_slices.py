@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Gradients of slices of one array: joined where they make up the array, else each written to zeros and added."""
+"""Gradients of slices of one array: joined where they make up the array, else added to their part of the others."""
 import numpy as np
 import pytest
 import tenon as tn
@@ -63,3 +63,13 @@ def test_other_uses_second_derivatives_and_batches(name):
     check(tn.jvp(tn.grad(lambda x: sum_of(name, x)), (x,), (x,))[1], -factor * np.sin(exact) * exact)
     rows = tn.vmap(tn.grad(lambda x: sum_of(name, x)))(tn.stack([x, x * 2]))
     check(rows, factor * np.cos(np.stack([exact, 2 * exact])))
+
+
+@pytest.mark.parametrize("name", [name for name in SLICES if not SLICES[name][1]])
+def test_beside_a_kernel(name):
+    """What a kernel gives of the other uses is written to in the slices alone: nothing is as large as x but that."""
+    exact, w = X.astype("f8"), np.cos(np.arange(9.0, dtype="f4")).reshape(3, 3)
+    gradient = tn.grad(lambda x: tn.sum(tn.exp(x @ tn.array(w))) + sum_of(name, x))(tn.array(X))
+    operations = str(tn.graph(gradient))
+    assert "slice_update" in operations and ('"copy\\n' in operations) == (name in ("every other", "backwards"))
+    check(gradient, np.exp(exact @ w) @ w.T + factors(name) * np.cos(exact))

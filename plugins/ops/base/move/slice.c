@@ -293,6 +293,7 @@ static tn_status slice_update_jvp(const tn_build *build, const tn_rule *rule,
 const tn_primitive base_slice_update = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.slice_update/1",
+    .role = "tn.slice_update/1",
     .doc = "x with a slice replaced: what x[start:stop:step] = update would leave.",
     TN_INPUTS(update_inputs),
     .attrs = TN_ATTR_TABLE(tn_slice_attrs, slice_fields),
