@@ -4,15 +4,23 @@
 //
 // The thread owns the slot that it fills; a slot is full or empty under the lock. Seeking
 // empties all, and raises `generation`, so that what is being filled is thrown away.
+//
+// Where the device has memory of its own, and the tables take a small part of it, they are
+// kept there from the first batch on: a batch is row numbers then, which the device gathers
+// by.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/backend.h>
+#include <tenon/selected.h>
 #include "internal.h"
 
 enum { SLOTS = 3, MOST_ARRAYS = MOST_TABLES };
+#define KEPT_PART 4 // of a device's free memory, that tables take at most
 
 struct loader_slot {
     unsigned char *data[MOST_ARRAYS];
+    int64_t *rows;   // their numbers; where tables are kept, `data` are old
     uint64_t number; // of the batch
     bool is_full;
 };
@@ -33,6 +41,8 @@ struct tn_loader {
     pthread_cond_t changed;
     uint64_t next, ahead, generation; // batch to give, batch to gather, number of seeks
     bool has_thread, ends;
+    tn_runtime *runtime;         // of the first batch; NULL before
+    tn_array *kept[MOST_ARRAYS]; // the tables on its device, or NULL
 };
 
 static void shuffle_rows(struct tn_loader *l, uint64_t epoch)
@@ -72,12 +82,20 @@ static void gather_row(const struct tn_loader *l, struct loader_slot *slot, int6
     }
 }
 
-static void fill_slot(struct tn_loader *l, struct loader_slot *slot, uint64_t number)
+static void gather_rows(const struct tn_loader *l, struct loader_slot *slot)
+{
+    for (int64_t i = 0; i < l->share; i++)
+        gather_row(l, slot, slot->rows[i], i);
+}
+
+static void fill_slot(struct tn_loader *l, struct loader_slot *slot, uint64_t number,
+                      bool by_number)
 {
     shuffle_rows(l, number / l->batches);
     int64_t first = (int64_t)(number % l->batches) * l->options.batch + l->first_row;
-    for (int64_t i = 0; i < l->share; i++)
-        gather_row(l, slot, l->order[first + i], i);
+    memcpy(slot->rows, l->order + first, (size_t)l->share * sizeof(*slot->rows));
+    if (!by_number)
+        gather_rows(l, slot);
 }
 
 static void *run_loader(void *context)
@@ -91,8 +109,9 @@ static void *run_loader(void *context)
             continue;
         }
         uint64_t number = l->ahead, generation = l->generation;
+        bool by_number = l->kept[0] != NULL;
         pthread_mutex_unlock(&l->lock);
-        fill_slot(l, slot, number);
+        fill_slot(l, slot, number, by_number);
         pthread_mutex_lock(&l->lock);
         if (generation != l->generation)
             continue;
@@ -162,6 +181,11 @@ static tn_status make_slots(struct tn_loader *l)
                 return train_fail_memory();
         }
     }
+    for (int k = 0; k < SLOTS; k++) {
+        l->slots[k].rows = malloc((size_t)l->share * sizeof(*l->order));
+        if (!l->slots[k].rows)
+            return train_fail_memory();
+    }
     l->order = malloc((size_t)l->rows * sizeof(*l->order));
     return l->order ? TN_OK : train_fail_memory();
 }
@@ -218,6 +242,10 @@ void tn_loader_destroy(tn_loader *l)
     for (int k = 0; k < SLOTS; k++)
         for (int i = 0; i < MOST_ARRAYS; i++)
             free(l->slots[k].data[i]);
+    for (int k = 0; k < SLOTS; k++)
+        free(l->slots[k].rows);
+    for (int i = 0; i < MOST_ARRAYS; i++)
+        tn_release(l->kept[i]);
     free(l->order);
     free(l);
 }
@@ -252,12 +280,54 @@ void tn_loader_seek(tn_loader *l, uint64_t batch)
     pthread_mutex_unlock(&l->lock);
 }
 
+// Whether the device that the runtime prefers has memory of its own, and much of it free.
+static bool has_room(tn_runtime *runtime, uint64_t bytes)
+{
+    tn_selected_device device = {.struct_size = sizeof(device)};
+    uint64_t count = 1;
+    return tn_selected_devices(runtime, &device, &count) == TN_OK &&
+           !(device.flags & TN_DEVICE_HOST_MEMORY) && bytes <= device.available / KEPT_PART;
+}
+
+// Keeps the tables on the device, all or none; a failure leaves batches to the host.
+static void keep_tables(struct tn_loader *l, tn_scope *scope)
+{
+    tn_array *kept[MOST_ARRAYS] = {NULL};
+    uint64_t bytes = 0, count = 0;
+    l->runtime = tn_scope_runtime(scope);
+    for (uint64_t i = 0; i < l->num_tables; i++)
+        bytes += (uint64_t)l->rows * l->row_bytes[i];
+    if (l->options.window || tn_scope_status(scope) || !has_room(l->runtime, bytes))
+        return;
+    for (; count < l->num_tables; count++) {
+        const tn_table *table = &l->tables[count];
+        kept[count] =
+            tn_keep(scope, tn_from_data(scope, table->dtype, &table->shape, table->data));
+        if (!kept[count])
+            break;
+    }
+    if (count < l->num_tables) {
+        tn_scope_clear_error(scope);
+        while (count > 0)
+            tn_release(kept[--count]);
+        return;
+    }
+    pthread_mutex_lock(&l->lock);
+    memcpy(l->kept, kept, sizeof(kept));
+    pthread_mutex_unlock(&l->lock);
+}
+
 static tn_array *as_array(const struct tn_loader *l, tn_scope *scope,
                           const struct loader_slot *slot, uint64_t i)
 {
     const tn_table *table = &l->tables[l->options.window ? 0 : i];
     tn_shape shape = table->shape;
     shape.extent[0] = l->share;
+    if (l->kept[0] && tn_scope_runtime(scope) == l->runtime)
+        return tn_op(
+            scope, "base.take/1",
+            TN_IN(l->kept[i], tn_from_data(scope, TN_I64, TN_SHAPE(l->share), slot->rows)),
+            tn_attrs("axis", 0));
     if (l->options.window)
         shape = (tn_shape){.rank = 2, .extent = {l->share, l->options.window}};
     return tn_from_data(scope, l->options.window ? TN_I32 : table->dtype, &shape,
@@ -266,12 +336,16 @@ static tn_array *as_array(const struct tn_loader *l, tn_scope *scope,
 
 tn_status tn_loader_next(tn_loader *l, tn_scope *scope, tn_array **out_batch)
 {
+    if (!l->runtime)
+        keep_tables(l, scope);
     pthread_mutex_lock(&l->lock);
     struct loader_slot *slot = &l->slots[l->next % SLOTS];
     while (!slot->is_full)
         pthread_cond_wait(&l->changed, &l->lock);
     pthread_mutex_unlock(&l->lock);
-    for (uint64_t i = 0; i < l->num_arrays; i++) // nobody writes a full slot
+    if (l->kept[0] && tn_scope_runtime(scope) != l->runtime)
+        gather_rows(l, slot);
+    for (uint64_t i = 0; i < l->num_arrays; i++) // nobody else writes a full slot
         out_batch[i] = as_array(l, scope, slot, i);
     pthread_mutex_lock(&l->lock);
     slot->is_full = false;
