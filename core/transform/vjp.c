@@ -41,6 +41,28 @@ static tn_status include_dependents(struct flow *flow, struct node **nodes, uint
 static tn_status pull_decomposed(struct flow *flow, struct node *node,
                                  tn_array *const *cotangents);
 
+// Whether the gradient of input i is the cotangent times what has one value for all
+// elements over which it is summed: as in (x - mean) * factor, in mean.
+static bool sums_first(const struct node *node, const struct expr *derived, uint32_t i)
+{
+    const tn_type *type = &node->inputs[i]->type;
+    const struct expr *pruned;
+    uint32_t kept[64], num_cotangents = 0;
+    tn_type both;
+    if (node->num_outputs != 1 || derived->num_inputs > 64 || derived->reduces ||
+        shape_equal(type, &node->outputs[0].type) ||
+        expr_prune(derived, &pruned, kept) != TN_OK || expr_is_input(pruned) >= 0)
+        return false;
+    for (uint32_t k = 0; k < pruned->num_inputs; k++) {
+        if (kept[k] >= node->num_inputs)
+            num_cotangents++;
+        else if (shape_broadcast(&node->inputs[kept[k]]->type, type, &both) != TN_OK ||
+                 !shape_equal(&both, type))
+            return false;
+    }
+    return num_cotangents == 1;
+}
+
 static tn_status pull_expr(struct flow *flow, struct node *node,
                            tn_array *const *cotangents)
 {
@@ -54,11 +76,16 @@ static tn_status pull_expr(struct flow *flow, struct node *node,
         if (!is_wanted(flow, node, i))
             continue;
         const struct expr *derived;
-        tn_array *gradient = NULL, *input = node->inputs[i];
+        tn_array *gradient = NULL, *input = node->inputs[i], *sum = NULL;
         tn_status status = expr_vjp(node->expr, i, given, complex_inputs, &derived);
+        if (status == TN_OK && derived && sums_first(node, derived, i)) {
+            tn_type type = input->type;
+            type.dtype = cotangents[0]->type.dtype;
+            status = flow_fit(flow, cotangents[0], &type, &sum);
+        }
         if (status == TN_OK && derived)
-            status =
-                flow_apply(flow, node, derived, cotangents, input->type.dtype, &gradient);
+            status = flow_apply(flow, node, derived, sum ? &sum : cotangents,
+                                input->type.dtype, &gradient);
         if (status == TN_OK)
             status = flow_add(flow, input, gradient);
         if (status != TN_OK)

@@ -84,15 +84,17 @@ static tn_array *channel_mean(const tn_build *build, tn_array *x, int32_t rank,
                      tn_attrs("axis", (const tn_ints *)&axes, "keepdims", (int64_t)1));
 }
 
-// A vector of channels as an array that broadcasts with x, of its computed dtype, and back.
-static tn_array *as_column(const tn_build *build, tn_array *vector, int32_t behind,
-                           tn_dtype dtype)
+// A vector of channels, along `axis` of `rank`, as an array of x's computed dtype that
+// broadcasts with x: with all axes, as the statistics have, so that sums for both are one.
+static tn_array *as_column(const tn_build *build, tn_array *vector, int32_t rank,
+                           int32_t axis, tn_dtype dtype)
 {
+    int64_t shape[TN_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
     const tn_type *type = build->type(vector);
     if (!type)
         return NULL;
-    int64_t shape[TN_MAX_RANK] = {type->extent[0], 1, 1, 1, 1, 1, 1, 1};
-    vector = with_shape(build, "base.reshape/1", vector, behind + 1, shape);
+    shape[axis] = type->extent[0];
+    vector = with_shape(build, "base.reshape/1", vector, rank, shape);
     return dtype_of(build, vector) == dtype ? vector : cast(build, vector, dtype);
 }
 
@@ -144,9 +146,14 @@ static tn_status batch_statistics(const tn_build *build, const tn_rule *rule, tn
                                  " elements a channel, expected more than 1 in training",
                                  count);
     of_x[0] = channel_mean(build, x, rank, axis);
+    // For any c the variance is the mean of (x - c) ** 2 less (m - c) ** 2. As c is m, and
+    // no derivative flows through it, no pass over x sums the distances, whose sum is 0.
+    tn_array *c = build->op(build, "base.stop_gradient/1", TN_IN(of_x[0]), TN_NO_ATTRS);
     tn_array *squares =
-        build->expr(build, "x, m -> d = x - m; d * d", TN_IN(x, of_x[0]), TN_NO_ATTRS);
-    of_x[1] = channel_mean(build, squares, rank, axis);
+        build->expr(build, "x, c -> d = x - c; d * d", TN_IN(x, c), TN_NO_ATTRS);
+    of_x[1] = build->expr(build, "v, m, c -> d = m - c; v - d * d",
+                          TN_IN(channel_mean(build, squares, rank, axis), of_x[0], c),
+                          TN_NO_ATTRS);
     tn_array *unbiased = build->expr(build, "v -> v * f", TN_IN(of_x[1]),
                                      tn_attrs("f", (double)count / ((double)count - 1)));
     outputs[1] = updated(build, batch_input(rule, 1), of_x[0], attrs->momentum, channels);
@@ -164,7 +171,7 @@ DECOMPOSE(batch_norm)
         return status;
     const tn_type *type = build->type(x);
     tn_dtype dtype = type->dtype, wide = tn_dtype_computed(dtype);
-    int32_t behind = type->rank - 1 - axis;
+    int32_t rank = type->rank;
     if (wide != dtype)
         x = cast(build, x, wide);
     if (attrs->training) {
@@ -174,7 +181,7 @@ DECOMPOSE(batch_norm)
     } else {
         for (uint32_t i = 0; i < 2; i++) {
             outputs[i + 1] = rule->inputs[i + 1];
-            of_x[i] = as_column(build, rule->inputs[i + 1], behind, wide);
+            of_x[i] = as_column(build, rule->inputs[i + 1], rank, axis, wide);
         }
     }
     // One factor a channel, computed before it meets x.
@@ -182,15 +189,15 @@ DECOMPOSE(batch_norm)
     tn_array *factor = build->expr(build, "v -> rsqrt(v + eps)", TN_IN(of_x[1]),
                                    tn_attrs("eps", attrs->eps));
     if (weight)
-        factor =
-            build->expr(build, "f, w -> f * w",
-                        TN_IN(factor, as_column(build, weight, behind, wide)), TN_NO_ATTRS);
-    tn_array *y =
-        bias ? build->expr(build, "x, m, f, b -> (x - m) * f + b",
-                           TN_IN(x, of_x[0], factor, as_column(build, bias, behind, wide)),
-                           TN_NO_ATTRS)
-             : build->expr(build, "x, m, f -> (x - m) * f", TN_IN(x, of_x[0], factor),
-                           TN_NO_ATTRS);
+        factor = build->expr(build, "f, w -> f * w",
+                             TN_IN(factor, as_column(build, weight, rank, axis, wide)),
+                             TN_NO_ATTRS);
+    tn_array *y = bias ? build->expr(build, "x, m, f, b -> (x - m) * f + b",
+                                     TN_IN(x, of_x[0], factor,
+                                           as_column(build, bias, rank, axis, wide)),
+                                     TN_NO_ATTRS)
+                       : build->expr(build, "x, m, f -> (x - m) * f",
+                                     TN_IN(x, of_x[0], factor), TN_NO_ATTRS);
     outputs[0] = wide != dtype ? cast(build, y, dtype) : y;
     return built(outputs[0]);
 }
