@@ -62,7 +62,8 @@ const uint AHEAD = 8u; // values that an invocation loads at a time
 const uint AHEAD = 4u;
 #endif
 
-const uint LANES = GROUP / (ROWS / 4u); // invocations of a row
+const uint Y_LANES = ROWS / 4u;     // rows of an invocation are apart by so many
+const uint LANES = GROUP / Y_LANES; // invocations of a row
 const uint PER = TOTALS / 4u;           // of a row
 const uint K_PITCH = SLICE + 1u;
 const uint Q_LOADS = (ROWS * SLICE + GROUP - 1u) / GROUP; // of an invocation, for a slice
@@ -156,7 +157,7 @@ state begin_rows(int length)
     s.most = vec4(-infinity());
     s.sum = vec4(0);
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        uint row = first_row + lane_y * 4u + i;
+        uint row = first_row + lane_y + i * Y_LANES;
         uint head = row / args.queries, query = row - head * args.queries;
         ivec2 seen_keys = row < total_rows ? places(query, length) : ivec2(0);
         s.low[i] = seen_keys.x;
@@ -201,7 +202,7 @@ vec4 greatest(vec4 own)
         barrier();
     }
     own = exchange[first];
-    [[unroll]] for (uint i = 1u; i < 16u; i++)
+    [[unroll]] for (uint i = 1u; i < min(LANES, 16u); i++)
         own = max(own, exchange[first + i]);
     return own;
 }
@@ -261,13 +262,13 @@ void multiply_keys(uint begin, uint end, out vec4 scores[EACH])
         if (HAS_Q == 0u)
             load_queries(column);
         barrier();
-        uint from = lane_y * 4u * Q_PITCH + (HAS_Q != 0u ? column : 0u);
+        uint from = lane_y * Q_PITCH + (HAS_Q != 0u ? column : 0u);
         for (uint some = 0u; some < SLICE; some += 4u) {
             [[unroll]] for (uint step = 0u; step < 4u; step++) {
                 uint d = some + step;
                 vec4 q[4];
                 [[unroll]] for (uint i = 0u; i < 4u; i++)
-                    q[i] = tile_q[from + i * Q_PITCH + d];
+                    q[i] = tile_q[from + i * Y_LANES * Q_PITCH + d];
                 [[unroll]] for (uint j = 0u; j < EACH; j++) {
                     vec4 k = tile_k[(lane_x + LANES * j) * K_PITCH + d];
                     [[unroll]] for (uint i = 0u; i < 4u; i++)
@@ -326,7 +327,7 @@ void finish(uint unit, uint part, uint share, uint column, state s, vec4 total[T
         return;
     uint columns = (args.width + 3u) / 4u;
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        uint row = first_row + lane_y * 4u + i;
+        uint row = first_row + lane_y + i * Y_LANES;
         if (row >= total_rows)
             break;
         row += unit * total_rows;

@@ -7,7 +7,8 @@
 // The queries of the heads that share keys are rows of one matrix. A workgroup has ROWS rows of its
 // own, of queries or of keys, and goes through tiles of OTHERS rows of the other kind. An invocation
 // has four own rows, and of a tile EACH; scores of own rows are the components of a vec4. Of what
-// is summed up it has vectors of four columns.
+// is summed up it has vectors of four columns. With HOLDS shared memory keeps whole own rows, and has whole
+// rows of the other kind; else both come by slices of columns.
 //
 // The weights of queries are found with a running greatest score, as in attention; `states` keeps
 // for each query its greatest score, one over the sum of its weights, and the sum of its output
@@ -17,10 +18,10 @@
 #include "program/fours.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint GROUP = 256; // invocations
-layout(constant_id = 1) const uint ROWS = 64;   // a multiple of 4; GROUP / (ROWS / 4) is 16
-layout(constant_id = 2) const uint OTHERS = 64; // a multiple of 16
-layout(constant_id = 3) const uint SLICE = 8;   // vectors of a row in shared memory; 4 or 8
-layout(constant_id = 4) const uint EACH = 4;    // OTHERS / 16
+layout(constant_id = 1) const uint ROWS = 64;   // a multiple of 4; GROUP / (ROWS / 4) is LANES
+layout(constant_id = 2) const uint OTHERS = 64; // a multiple of LANES
+layout(constant_id = 3) const uint SLICE = 8;   // vectors of a row in shared memory; a multiple of 4
+layout(constant_id = 4) const uint EACH = 4;    // OTHERS / LANES
 // Vectors of sums of an invocation, and rows of the other kind that are in shared memory at a time
 // when they are added up: of columns of q and k, and of v.
 layout(constant_id = 5) const uint K_TOTALS = 4;
@@ -31,6 +32,9 @@ layout(constant_id = 8) const uint V_CHUNK = 32;
 layout(constant_id = 9) const uint OWN_SIZE = 576;
 layout(constant_id = 10) const uint OTHER_SIZE = 576;
 layout(constant_id = 11) const uint P_SIZE = 1088;
+layout(constant_id = 12) const uint LANES = 16; // invocations of a row
+layout(constant_id = 13) const uint HOLDS = 0;
+layout(constant_id = 14) const uint HAS_CAP = 1;
 
 layout(std430, binding = 0) readonly buffer Q { ELEMENT d[]; } queries;
 layout(std430, binding = 1) readonly buffer K { ELEMENT d[]; } keys;
@@ -63,9 +67,10 @@ layout(push_constant) uniform Args {
     float scale, soft_cap;
 } args;
 
-const uint LANES = 16u; // invocations of a row
+const uint Y_LANES = ROWS / 4u; // own rows of an invocation are apart by so many
 const uint PITCH = SLICE + 1u;
 const uint P_PITCH = P_SIZE / OTHERS;
+const uint OWN_WIDTH_AT = HOLDS != 0u ? ROWS * PITCH : 0u; // where v or the gradient is in tile_own
 const uint K_PER = K_TOTALS / 4u, V_PER = V_TOTALS / 4u; // vectors of a row
 
 shared vec4 tile_own[OWN_SIZE];
@@ -121,14 +126,26 @@ vec4 load_gradient(uint row, uint column)
 #define OTHER_WIDTH(row, column) load_v(row, column)
 #endif
 
-// A slice of the columns from `column` on: of q and k, or of v and the gradient. Rows behind the
-// last one are zeros.
-void load_depth(uint first, uint end, uint column)
+// A slice of the columns from `column` on: of q and k, or of v and the gradient, own rows and others. Rows
+// behind the last one are zeros.
+void load_own_depth(uint column)
 {
     for (uint i = lane; i < ROWS * SLICE; i += GROUP) {
         uint row = own_first + i / SLICE, at = i / SLICE * PITCH + i % SLICE;
         tile_own[at] = row < OWN_COUNT ? OWN_DEPTH(row, column + i % SLICE) : vec4(0);
     }
+}
+
+void load_own_width(uint column)
+{
+    for (uint i = lane; i < ROWS * SLICE; i += GROUP) {
+        uint row = own_first + i / SLICE, at = OWN_WIDTH_AT + i / SLICE * PITCH + i % SLICE;
+        tile_own[at] = row < OWN_COUNT ? OWN_WIDTH(row, column + i % SLICE) : vec4(0);
+    }
+}
+
+void load_depth(uint first, uint end, uint column)
+{
     for (uint i = lane; i < OTHERS * SLICE; i += GROUP) {
         uint row = first + i / SLICE, at = i / SLICE * PITCH + i % SLICE;
         tile_other[at] = row < end ? OTHER_DEPTH(row, column + i % SLICE) : vec4(0);
@@ -137,10 +154,6 @@ void load_depth(uint first, uint end, uint column)
 
 void load_width(uint first, uint end, uint column)
 {
-    for (uint i = lane; i < ROWS * SLICE; i += GROUP) {
-        uint row = own_first + i / SLICE, at = i / SLICE * PITCH + i % SLICE;
-        tile_own[at] = row < OWN_COUNT ? OWN_WIDTH(row, column + i % SLICE) : vec4(0);
-    }
     for (uint i = lane; i < OTHERS * SLICE; i += GROUP) {
         uint row = first + i / SLICE, at = i / SLICE * PITCH + i % SLICE;
         tile_other[at] = row < end ? OTHER_WIDTH(row, column + i % SLICE) : vec4(0);
@@ -150,14 +163,14 @@ void load_width(uint first, uint end, uint column)
 // --- products -----------------------------------------------------------------------------
 
 // Adds a slice's part of the products of own rows and others.
-void multiply_slice(inout vec4 products[EACH])
+void multiply_slice(uint own_at, inout vec4 products[EACH])
 {
     for (uint some = 0u; some < SLICE; some += 4u) {
         [[unroll]] for (uint step = 0u; step < 4u; step++) {
             uint d = some + step;
             vec4 own[4];
             [[unroll]] for (uint i = 0u; i < 4u; i++)
-                own[i] = tile_own[(lane_y * 4u + i) * PITCH + d];
+                own[i] = tile_own[own_at + (lane_y + i * Y_LANES) * PITCH + d];
             [[unroll]] for (uint j = 0u; j < EACH; j++) {
                 vec4 other = tile_other[(lane_x + LANES * j) * PITCH + d];
                 [[unroll]] for (uint i = 0u; i < 4u; i++)
@@ -174,9 +187,11 @@ void multiply_depth(uint first, uint end, out vec4 products[EACH])
         products[j] = vec4(0);
     for (uint column = 0u; column * 4u < args.depth; column += SLICE) {
         barrier();
+        if (HOLDS == 0u)
+            load_own_depth(column);
         load_depth(first, end, column);
         barrier();
-        multiply_slice(products);
+        multiply_slice(0u, products);
     }
 }
 
@@ -186,21 +201,23 @@ void multiply_width(uint first, uint end, out vec4 products[EACH])
         products[j] = vec4(0);
     for (uint column = 0u; column * 4u < args.width; column += SLICE) {
         barrier();
+        if (HOLDS == 0u)
+            load_own_width(column);
         load_width(first, end, column);
         barrier();
-        multiply_slice(products);
+        multiply_slice(OWN_WIDTH_AT, products);
     }
 }
 
 // Adds rows [first, end) of q or k, weighed by tile_p: totals[c * 4 + i] is vector c of own row i.
 void add_depth(uint first, uint end, inout vec4 totals[K_TOTALS])
 {
-    const uint columns = K_PER * LANES;
+    const uint columns = K_PER * LANES, pitch = HOLDS != 0u ? PITCH : columns;
     for (uint begin = 0u; begin < end - first; begin += K_CHUNK) {
         barrier();
         for (uint i = lane; i < K_CHUNK * columns; i += GROUP) {
-            uint row = first + begin + i / columns;
-            tile_other[i] = row < end ? OTHER_DEPTH(row, i % columns) : vec4(0);
+            uint row = first + begin + i / columns, at = i / columns * pitch + i % columns;
+            tile_other[at] = row < end ? OTHER_DEPTH(row, i % columns) : vec4(0);
         }
         barrier();
         for (uint some = 0u; some < K_CHUNK; some += 4u) {
@@ -208,7 +225,7 @@ void add_depth(uint first, uint end, inout vec4 totals[K_TOTALS])
                 uint at = some + step;
                 vec4 p = tile_p[(begin + at) * P_PITCH + lane_y];
                 [[unroll]] for (uint c = 0u; c < K_PER; c++) {
-                    vec4 x = tile_other[at * columns + c * LANES + lane_x];
+                    vec4 x = tile_other[at * pitch + c * LANES + lane_x];
                     [[unroll]] for (uint i = 0u; i < 4u; i++)
                         totals[c * 4u + i] += p[i] * x;
                 }
@@ -218,23 +235,25 @@ void add_depth(uint first, uint end, inout vec4 totals[K_TOTALS])
 }
 
 #ifdef OF_keys
-// The same of the gradient.
+// The same of the gradient, which with HOLDS multiply_width() has left in tile_other.
 void add_width(uint first, uint end, inout vec4 totals[V_TOTALS])
 {
-    const uint columns = V_PER * LANES;
+    const uint columns = V_PER * LANES, pitch = HOLDS != 0u ? PITCH : columns;
     for (uint begin = 0u; begin < end - first; begin += V_CHUNK) {
-        barrier();
-        for (uint i = lane; i < V_CHUNK * columns; i += GROUP) {
-            uint row = first + begin + i / columns;
-            tile_other[i] = row < end ? OTHER_WIDTH(row, i % columns) : vec4(0);
+        if (HOLDS == 0u) {
+            barrier();
+            for (uint i = lane; i < V_CHUNK * columns; i += GROUP) {
+                uint row = first + begin + i / columns;
+                tile_other[i] = row < end ? OTHER_WIDTH(row, i % columns) : vec4(0);
+            }
+            barrier();
         }
-        barrier();
         for (uint some = 0u; some < V_CHUNK; some += 4u) {
             [[unroll]] for (uint step = 0u; step < 4u; step++) {
                 uint at = some + step;
                 vec4 p = tile_p[(begin + at) * P_PITCH + lane_y];
                 [[unroll]] for (uint c = 0u; c < V_PER; c++) {
-                    vec4 x = tile_other[at * columns + c * LANES + lane_x];
+                    vec4 x = tile_other[at * pitch + c * LANES + lane_x];
                     [[unroll]] for (uint i = 0u; i < 4u; i++)
                         totals[c * 4u + i] += p[i] * x;
                 }
@@ -253,7 +272,7 @@ void mask_scores(ivec4 low, ivec4 high, ivec4 key, uvec4 at, inout vec4 scores, 
 {
     bvec4 hidden = bvec4(ivec4(lessThan(key, low)) | ivec4(greaterThanEqual(key, high)));
     slopes = vec4(1);
-    if (args.soft_cap > 0.0) {
+    if (HAS_CAP != 0u) {
         scores = capped(scores);
         vec4 part = scores / args.soft_cap;
         slopes -= part * part;
@@ -302,7 +321,7 @@ void weigh(inout vec4 scores[EACH], out vec4 slopes[EACH])
         uint other = lane_x + LANES * j;
         vec4 state = tile_states[other];
         ivec4 place = tile_places[other];
-        ivec4 key = int(own_first + lane_y * 4u) + ivec4(0, 1, 2, 3);
+        ivec4 key = int(own_first + lane_y) + int(Y_LANES) * ivec4(0, 1, 2, 3);
         mask_scores(ivec4(place.x), ivec4(place.y), key, uint(place.z) + uvec4(key) * args.mask_key,
                     scores[j], slopes[j]);
         scores[j] = weights(scores[j], vec4(state.x)) * state.y;
@@ -334,7 +353,7 @@ void add_tile(uint first, inout vec4 k_totals[K_TOTALS], inout vec4 v_totals[V_T
 void finish(uint unit, vec4 k_totals[K_TOTALS], vec4 v_totals[V_TOTALS])
 {
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        uint key = own_first + lane_y * 4u + i;
+        uint key = own_first + lane_y + i * Y_LANES;
         if (key >= args.keys)
             break;
         key += unit * args.keys;
@@ -392,7 +411,7 @@ vec4 sum_outputs()
 {
     vec4 sum = vec4(0);
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        uint row = own_first + lane_y * 4u + i;
+        uint row = own_first + lane_y + i * Y_LANES;
         uint at = args.second_offset + (first_query + row) * args.width;
         for (uint c = lane_x; row < total_rows && c * 4u < args.width; c += LANES)
             sum[i] = add_dot(sum[i], LOAD(outputs, at, 1u, c, args.width),
@@ -407,7 +426,7 @@ void add_all(uint unit, int length)
     vec4 most = vec4(-infinity()), sum = vec4(0), outs = sum_outputs();
     ivec4 low, high, start;
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        ivec3 place = place_of(own_first + lane_y * 4u + i, length);
+        ivec3 place = place_of(own_first + lane_y + i * Y_LANES, length);
         low[i] = place.x;
         high[i] = place.y;
         start[i] = place.z;
@@ -444,7 +463,7 @@ void add_all(uint unit, int length)
     }
     sum = gather(sum, true);
     [[unroll]] for (uint i = 0u; i < 4u; i++) {
-        uint row = own_first + lane_y * 4u + i;
+        uint row = own_first + lane_y + i * Y_LANES;
         if (row >= total_rows)
             break;
         float part = sum[i] == 0.0 ? 0.0 : 1.0 / sum[i];
@@ -482,5 +501,10 @@ void main()
 #endif
     own_first = block * ROWS;
     first_query = unit * total_rows;
-    add_all(unit, length_of(start_batch(unit / args.groups, unit % args.groups)));
+    int length = length_of(start_batch(unit / args.groups, unit % args.groups));
+    if (HOLDS != 0u) {
+        load_own_depth(0u);
+        load_own_width(0u);
+    }
+    add_all(unit, length);
 }

@@ -164,6 +164,7 @@ struct constants {
     uint32_t group, rows, keys, slice, each, columns, totals, q_pitch, has_q, v_keys,
         q_size, k_size, p_size;
 };
+#define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
 
 static uint32_t shared_bytes(const struct constants *c)
 {
@@ -377,7 +378,7 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attent
     struct kernel_launch launch = {.name = name};
     uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS];
     struct constants constants;
-    uint32_t values[KERNEL_CONSTANTS];
+    uint32_t values[NUM_CONSTANTS];
     if (!choose_constants(plan->limits, a, &constants))
         return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
                                 "attention needs workgroups of 128 invocations with 16384 "
@@ -385,9 +386,8 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attent
                                 plan->limits->max_invocations, plan->limits->max_shared);
     snprintf(name, sizeof(name), "attention_%s%s", dtype_glsl(out->dtype), suffix);
     vk_attention_batches(a, batches);
-    _Static_assert(sizeof(constants) == sizeof(values), "one value for each constant");
     memcpy(values, &constants, sizeof(values));
-    for (uint32_t i = 0; i < KERNEL_CONSTANTS; i++)
+    for (uint32_t i = 0; i < NUM_CONSTANTS; i++)
         kernel_spec(&launch, values[i]);
     vk_attention_bind(&launch, a, batches);
     vk_attention_push(&launch, a, out);

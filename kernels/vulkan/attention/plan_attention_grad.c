@@ -9,7 +9,6 @@
 #include "../record.h"
 
 #define FEW_GROUPS 128 // with fewer workgroups tiles have fewer rows, for a large device
-#define LANES 16       // invocations of a row
 #define OPERANDS 10    // of a launch
 
 // --- operands --------------------------------------------------------------------------
@@ -57,23 +56,26 @@ static uint64_t attention_grad_scratch(const tn_kernel_query *query)
 
 // --- tiles -----------------------------------------------------------------------------
 
-// Own rows of a workgroup, rows of the other kind, vectors of a row in shared memory. The
-// first one that there are rows for, and that the device has memory for; else the last one.
+// Own rows of a workgroup, rows of the other kind, invocations of a row, and vectors of a
+// row in shared memory; 0: it holds whole rows, of up to HELD_COLUMNS. The first one that
+// there are rows for, and that the device has memory for; else the last one.
 static const struct tile {
-    uint32_t rows, others, slice;
-} tiles[] = {{64, 64, 8}, {32, 64, 8}, {32, 64, 4}, {16, 32, 4}};
+    uint32_t rows, others, lanes, slice;
+} tiles[] = {
+    {32, 32, 8, 0}, {64, 64, 16, 8}, {32, 64, 16, 8}, {32, 64, 16, 4}, {16, 32, 16, 4}};
+#define HELD_COLUMNS 64
 
 // The constants of attention_grad.comp, in the order of their ids.
 struct constants {
     uint32_t group, rows, others, slice, each, k_totals, v_totals, k_chunk, v_chunk,
-        own_size, other_size, p_size;
+        own_size, other_size, p_size, lanes, holds, has_cap;
 };
 #define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
 
-// Vectors of sums of an invocation, which has every LANES-th vector of four rows.
-static uint32_t totals_of(uint64_t columns)
+// Vectors of sums of an invocation, one of `lanes` that share the vectors of four rows.
+static uint32_t totals_of(uint64_t columns, uint32_t lanes)
 {
-    uint64_t vectors = ceil_div(columns, 4ull * LANES);
+    uint64_t vectors = ceil_div(columns, 4ull * lanes);
     return (uint32_t)(vectors > 0 ? vectors : 1) * 4;
 }
 
@@ -81,27 +83,29 @@ static uint32_t totals_of(uint64_t columns)
 static uint32_t chunk_of(const struct constants *c, uint32_t totals)
 {
     uint32_t chunk = c->others;
-    while (chunk > 4 && chunk * LANES * (totals / 4) > c->other_size)
+    while (chunk > 4 && chunk * c->lanes * (totals / 4) > c->other_size)
         chunk /= 2;
     return chunk;
 }
 
 static struct constants constants_of(const struct tile *tile, const struct vk_attention *a)
 {
-    struct constants c = {.group = tile->rows / 4 * LANES,
+    struct constants c = {.group = tile->rows / 4 * tile->lanes,
                           .rows = tile->rows,
                           .others = tile->others,
-                          .slice = tile->slice,
-                          .each = tile->others / LANES,
-                          .k_totals = totals_of(a->depth),
-                          .v_totals = totals_of(a->width),
-                          .own_size = tile->rows * (tile->slice + 1),
-                          .other_size = tile->others * (tile->slice + 1),
+                          .each = tile->others / tile->lanes,
+                          .k_totals = totals_of(a->depth, tile->lanes),
+                          .v_totals = totals_of(a->width, tile->lanes),
                           // 1 more: no bank conflicts
-                          .p_size = tile->others * (tile->rows / 4 + 1)};
+                          .p_size = tile->others * (tile->rows / 4 + 1),
+                          .lanes = tile->lanes,
+                          .holds = tile->slice == 0};
     uint32_t most = c.k_totals > c.v_totals ? c.k_totals : c.v_totals;
-    if (c.other_size < 4 * LANES * (most / 4)) // 4 rows at a time
-        c.other_size = 4 * LANES * (most / 4);
+    c.slice = c.holds ? most / 4 * c.lanes : tile->slice;
+    c.own_size = tile->rows * (c.slice + 1) * (c.holds ? 2 : 1);
+    c.other_size = tile->others * (c.slice + 1);
+    if (c.other_size < 4 * c.lanes * (most / 4)) // 4 rows at a time
+        c.other_size = 4 * c.lanes * (most / 4);
     c.k_chunk = chunk_of(&c, c.k_totals);
     c.v_chunk = chunk_of(&c, c.v_totals);
     return c;
@@ -120,6 +124,8 @@ static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_att
     const uint32_t count = sizeof(tiles) / sizeof(tiles[0]);
     for (uint32_t i = 0; i < count; i++) {
         bool has_rows = ceil_div(rows, tiles[i].rows) >= FEW_GROUPS || i == count - 1;
+        if (tiles[i].slice == 0 && (a->depth > HELD_COLUMNS || a->width > HELD_COLUMNS))
+            continue;
         *out = constants_of(&tiles[i], a);
         if (has_rows && out->group <= limits->max_invocations &&
             out->group <= limits->max_group_size[0] &&
@@ -187,6 +193,7 @@ static tn_status launch(const tn_vulkan_plan *plan, const struct gradient *g, bo
             "with 16384 bytes of shared memory, the device has %u with %u",
             (int)(a->depth > a->width ? a->depth : a->width), plan->limits->max_invocations,
             plan->limits->max_shared);
+    constants.has_cap = ((const tn_attention_attrs *)plan->step->attrs)->soft_cap > 0;
     snprintf(name, sizeof(name), "attention_grad_%s_%s%s", of_keys ? "keys" : "queries",
              dtype_glsl(a->q->dtype), suffix);
     vk_attention_batches(a, batches);
