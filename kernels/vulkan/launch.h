@@ -43,7 +43,7 @@ static inline bool passes_program(const tn_value *value)
 // A launch under construction: by the name of its module in a family's variants.txt.
 #define KERNEL_OPERANDS 11
 #define KERNEL_PUSH 32
-#define KERNEL_CONSTANTS 15
+#define KERNEL_CONSTANTS 16
 struct kernel_launch {
     const char *name;
     uint32_t num_operands, num_push, num_constants;

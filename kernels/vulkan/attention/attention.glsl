@@ -26,10 +26,16 @@ uint total_rows, q_start, k_start, v_start, mask_start;
          COMPONENT(buffer, at, step, (column) * 4u + 3u, count))
 #endif
 
+// Of the heads that share keys, the one of a row. A division takes longer than a load's other arithmetic.
+uint head_of(uint row)
+{
+    return args.heads == 1u ? 0u : row / args.queries;
+}
+
 // Where a row of q begins.
 uint place_of_row(uint row)
 {
-    uint head = row / args.queries, query = row - head * args.queries;
+    uint head = head_of(row), query = row - head * args.queries;
     return q_start + head * args.q_head + query * args.q_row;
 }
 

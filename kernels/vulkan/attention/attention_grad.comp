@@ -35,6 +35,7 @@ layout(constant_id = 11) const uint P_SIZE = 1088;
 layout(constant_id = 12) const uint LANES = 16; // invocations of a row
 layout(constant_id = 13) const uint HOLDS = 0;
 layout(constant_id = 14) const uint HAS_CAP = 1;
+layout(constant_id = 15) const uint IS_WHOLE = 0; // q, k and v have SLICE vectors of columns
 
 layout(std430, binding = 0) readonly buffer Q { ELEMENT d[]; } queries;
 layout(std430, binding = 1) readonly buffer K { ELEMENT d[]; } keys;
@@ -90,26 +91,35 @@ uint own_first, first_query; // the first own row, and of all queries the first 
 
 // --- loading ------------------------------------------------------------------------------
 
+// The numbers below `count` that are an invocation's. Unrolled, loads are on their way together.
+#define EACH_OF(i, count)                                                                          \
+    [[unroll]] for (uint turn = 0u, i = lane; turn < ((count) + GROUP - 1u) / GROUP;               \
+                    turn++, i += GROUP)                                                            \
+        if (i < (count))
+// Columns; with IS_WHOLE known to the compiler.
+#define DEPTH (IS_WHOLE != 0u ? SLICE * 4u : args.depth)
+#define WIDTH (IS_WHOLE != 0u ? SLICE * 4u : args.width)
+
 vec4 load_q(uint row, uint column)
 {
-    vec4 x = LOAD(queries, place_of_row(row), args.q_element, column, args.depth);
+    vec4 x = LOAD(queries, place_of_row(row), args.q_element, column, DEPTH);
     return x * args.scale;
 }
 
 vec4 load_k(uint key, uint column)
 {
-    return LOAD(keys, k_start + key * args.k_row, args.k_element, column, args.depth);
+    return LOAD(keys, k_start + key * args.k_row, args.k_element, column, DEPTH);
 }
 
 vec4 load_v(uint key, uint column)
 {
-    return LOAD(values, v_start + key * args.v_row, args.v_element, column, args.width);
+    return LOAD(values, v_start + key * args.v_row, args.v_element, column, WIDTH);
 }
 
 vec4 load_gradient(uint row, uint column)
 {
     uint at = args.gradient_offset + (first_query + row) * args.width;
-    return LOAD(gradients, at, 1u, column, args.width);
+    return LOAD(gradients, at, 1u, column, WIDTH);
 }
 
 #ifdef OF_keys
@@ -130,7 +140,7 @@ vec4 load_gradient(uint row, uint column)
 // behind the last one are zeros.
 void load_own_depth(uint column)
 {
-    for (uint i = lane; i < ROWS * SLICE; i += GROUP) {
+    EACH_OF(i, ROWS * SLICE) {
         uint row = own_first + i / SLICE, at = i / SLICE * PITCH + i % SLICE;
         tile_own[at] = row < OWN_COUNT ? OWN_DEPTH(row, column + i % SLICE) : vec4(0);
     }
@@ -138,7 +148,7 @@ void load_own_depth(uint column)
 
 void load_own_width(uint column)
 {
-    for (uint i = lane; i < ROWS * SLICE; i += GROUP) {
+    EACH_OF(i, ROWS * SLICE) {
         uint row = own_first + i / SLICE, at = OWN_WIDTH_AT + i / SLICE * PITCH + i % SLICE;
         tile_own[at] = row < OWN_COUNT ? OWN_WIDTH(row, column + i % SLICE) : vec4(0);
     }
@@ -146,7 +156,7 @@ void load_own_width(uint column)
 
 void load_depth(uint first, uint end, uint column)
 {
-    for (uint i = lane; i < OTHERS * SLICE; i += GROUP) {
+    EACH_OF(i, OTHERS * SLICE) {
         uint row = first + i / SLICE, at = i / SLICE * PITCH + i % SLICE;
         tile_other[at] = row < end ? OTHER_DEPTH(row, column + i % SLICE) : vec4(0);
     }
@@ -154,7 +164,7 @@ void load_depth(uint first, uint end, uint column)
 
 void load_width(uint first, uint end, uint column)
 {
-    for (uint i = lane; i < OTHERS * SLICE; i += GROUP) {
+    EACH_OF(i, OTHERS * SLICE) {
         uint row = first + i / SLICE, at = i / SLICE * PITCH + i % SLICE;
         tile_other[at] = row < end ? OTHER_WIDTH(row, column + i % SLICE) : vec4(0);
     }
@@ -215,7 +225,7 @@ void add_depth(uint first, uint end, inout vec4 totals[K_TOTALS])
     const uint columns = K_PER * LANES, pitch = HOLDS != 0u ? PITCH : columns;
     for (uint begin = 0u; begin < end - first; begin += K_CHUNK) {
         barrier();
-        for (uint i = lane; i < K_CHUNK * columns; i += GROUP) {
+        EACH_OF(i, K_CHUNK * K_PER * LANES) {
             uint row = first + begin + i / columns, at = i / columns * pitch + i % columns;
             tile_other[at] = row < end ? OTHER_DEPTH(row, i % columns) : vec4(0);
         }
@@ -242,7 +252,7 @@ void add_width(uint first, uint end, inout vec4 totals[V_TOTALS])
     for (uint begin = 0u; begin < end - first; begin += V_CHUNK) {
         if (HOLDS == 0u) {
             barrier();
-            for (uint i = lane; i < V_CHUNK * columns; i += GROUP) {
+            EACH_OF(i, V_CHUNK * V_PER * LANES) {
                 uint row = first + begin + i / columns;
                 tile_other[i] = row < end ? OTHER_WIDTH(row, i % columns) : vec4(0);
             }
@@ -292,7 +302,7 @@ void mask_scores(ivec4 low, ivec4 high, ivec4 key, uvec4 at, inout vec4 scores, 
 // What query `row` sees: from which key, to which, and where its mask begins.
 ivec3 place_of(uint row, int length)
 {
-    uint head = row / args.queries, query = row - head * args.queries;
+    uint head = head_of(row), query = row - head * args.queries;
     return ivec3(row < total_rows ? places(query, length) : ivec2(0),
                  int(mask_start + head * args.mask_head + query * args.mask_row));
 }

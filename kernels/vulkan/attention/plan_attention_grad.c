@@ -61,14 +61,14 @@ static uint64_t attention_grad_scratch(const tn_kernel_query *query)
 // there are rows for, and that the device has memory for; else the last one.
 static const struct tile {
     uint32_t rows, others, lanes, slice;
-} tiles[] = {
-    {32, 32, 8, 0}, {64, 64, 16, 8}, {32, 64, 16, 8}, {32, 64, 16, 4}, {16, 32, 16, 4}};
+} tiles[] = {{64, 16, 8, 0},  {32, 16, 8, 0},  {64, 64, 16, 8},
+             {32, 64, 16, 8}, {32, 64, 16, 4}, {16, 32, 16, 4}};
 #define HELD_COLUMNS 64
 
 // The constants of attention_grad.comp, in the order of their ids.
 struct constants {
     uint32_t group, rows, others, slice, each, k_totals, v_totals, k_chunk, v_chunk,
-        own_size, other_size, p_size, lanes, holds, has_cap;
+        own_size, other_size, p_size, lanes, holds, has_cap, is_whole;
 };
 #define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
 
@@ -102,6 +102,7 @@ static struct constants constants_of(const struct tile *tile, const struct vk_at
                           .holds = tile->slice == 0};
     uint32_t most = c.k_totals > c.v_totals ? c.k_totals : c.v_totals;
     c.slice = c.holds ? most / 4 * c.lanes : tile->slice;
+    c.is_whole = c.holds && a->depth == c.slice * 4 && a->width == c.slice * 4;
     c.own_size = tile->rows * (c.slice + 1) * (c.holds ? 2 : 1);
     c.other_size = tile->others * (c.slice + 1);
     if (c.other_size < 4 * c.lanes * (most / 4)) // 4 rows at a time
