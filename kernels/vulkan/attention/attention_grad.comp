@@ -190,7 +190,7 @@ void multiply_slice(uint own_at, inout vec4 products[EACH])
     }
 }
 
-// Of q and k: scores, and of v and the gradient: what weights are to change by.
+// Scores are products of q and k; changes of weights are products of v and the gradient.
 void multiply_depth(uint first, uint end, out vec4 products[EACH])
 {
     [[unroll]] for (uint j = 0u; j < EACH; j++)

@@ -17,9 +17,11 @@
 //
 // Path of data. A table holds rows in the host's memory. A loader shuffles row numbers by
 // its seed and the epoch alone, gathers batches on a thread ahead of their use, and gives
-// each as arrays. The trainer runs the step: loss, gradients, optimiser. Parameters, the
-// state of the optimiser and the number of the step go from step to step on the device, in
-// place; the host reads a loss only where somebody asks for it.
+// each as arrays. Where the device has memory of its own, of which the tables take at most
+// a quarter, the first batch brings the tables there, and the device gathers. The trainer
+// runs the step: loss, gradients, optimiser. Parameters, the state of the optimiser and the
+// number of the step go from step to step on the device, in place; the host reads a loss
+// only where somebody asks for it.
 //
 // Parameters are made by the layers at their first use: the first step runs the loss once
 // as plain graph for that, before it is traced. From then on their number is fixed.

@@ -60,3 +60,15 @@ def test_casts_to_the_dtype_that_is_there_are_no_steps():
     steps = [len(segment["steps"]) for a in (once, twice) for segment in tn.why(a)["segments"]]
     assert steps[0] == steps[1]
     assert len([s for segment in tn.why(y, tn.astype(y, "float32"))["segments"] for s in segment["steps"]]) == 1
+
+
+def test_gradients_of_batch_norm_sum_twice_over_x():
+    """The gradient and its product with the distances: others are of these, as distances have no sum."""
+    x, g = (tn.array(np.cos(np.arange(8 * 6 * 4) * k).reshape(8, 6, 4).astype("f4")) for k in (1, 2))
+    ones, zeros = tn.ones([4]), tn.zeros([4])
+
+    def loss(x, w, b):
+        return tn.sum(tn.batch_norm(x, zeros, zeros, w, b, training=True)[0] * g)
+
+    steps = [s["label"] for segment in tn.why(tn.grad(loss, argnums=(0, 1, 2))(x, ones, zeros))["segments"] for s in segment["steps"]]
+    assert sum("sum" in label for label in steps) == 2, steps
