@@ -255,13 +255,17 @@ class Rounding:
         return np.where(where, x + eps * size * signs, x)
 
     def anything(self, x):
-        """NaN, or a number that nothing gives; moved something else each time."""
+        """NaN, or a number that nothing gives; moved something else each time, of whole numbers 0, too."""
         if self.random is None and x.dtype.kind in 'iu':
             return np.full_like(x, np.iinfo(x.dtype).max - 3)
-        if self.random is None or x.dtype.kind == 'b':
-            return np.full_like(x, np.nan if x.dtype.kind in 'fc' else self.random is not None)
-        if x.dtype.kind in 'iu':
-            return self.random.integers(np.iinfo(x.dtype).min, np.iinfo(x.dtype).max, x.shape, x.dtype, endpoint=True)
+        if self.random is None:
+            return np.full_like(x, np.nan if x.dtype.kind in 'fc' else False)
+        if x.dtype.kind in 'biu':
+            some = self.random.random(x.shape) < 0.5
+            if x.dtype.kind == 'b':
+                return some
+            return np.where(some, self.random.integers(np.iinfo(x.dtype).min, np.iinfo(x.dtype).max, x.shape, x.dtype,
+                                                       endpoint=True), x.dtype.type(0))
         # Sums of both infinities are NaN, so they are seldom drawn together.
         kinds = [[1], [np.inf, -np.inf, 1], [self.random.choice([np.inf, -np.inf])]][self.random.integers(3)]
         return (self.random.choice(kinds, x.shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
