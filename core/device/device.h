@@ -38,6 +38,7 @@ struct spares {
 // threads of different queues rarely wait for each other.
 struct device_queue {
     atomic_uint_fast64_t reached;    // the highest value of a point known to be reached
+    atomic_uint_fast64_t last_long;  // the highest value of a point of device_note_long()
     pthread_mutex_t lock;            // guards the members below
     struct outcome *oldest, *newest; // listed outcomes, in point order
     uint32_t num_outcomes;
@@ -117,6 +118,16 @@ void device_set_destroy(tn_runtime *runtime);
 //
 // tn_point.queue is the number of a timeline of the device here.
 
+// Sets the counter to the maximum of itself and `value`.
+static inline void counter_raise(atomic_uint_fast64_t *counter, uint64_t value)
+{
+    uint64_t seen = atomic_load_explicit(counter, memory_order_acquire);
+    while (seen < value && !atomic_compare_exchange_weak_explicit(counter, &seen, value,
+                                                                  memory_order_acq_rel,
+                                                                  memory_order_acquire))
+        ;
+}
+
 // The queue that the calling thread submits to: round-robin over the device's queues, by
 // thread_number().
 uint32_t device_queue_of_thread(const struct device *device);
@@ -141,6 +152,14 @@ tn_status device_failed(struct device *device, const char *slot, tn_status statu
 // Bytes that new buffers can have, spare storages included; 0: the backend does not tell,
 // or fails to. (selected.c)
 uint64_t device_available(struct device *device);
+
+// The work of a moment reads and writes less, and loops nowhere.
+#define MOST_BRIEF (UINT64_C(1) << 20) // bytes
+
+// Notes that the work of a point may take longer than a moment.
+void device_note_long(struct device *device, tn_point point);
+// Whether waiting for the work that uses the storage takes a moment at most.
+bool storage_ends_soon(const struct storage *storage);
 
 // Asks the backend to block until the point is reached, and returns the status of the work.
 // Then evicts surplus spare storages and settles the queue's outcomes up to the point.

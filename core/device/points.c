@@ -7,6 +7,8 @@
 #include "mover.h"
 #include "outcome.h"
 
+#define MOST_BEHIND 16 // submissions that are waited for as one moment
+
 uint32_t device_queue_of_thread(const struct device *device)
 {
     return (thread_number() - 1) % device->num_queues;
@@ -14,12 +16,28 @@ uint32_t device_queue_of_thread(const struct device *device)
 
 void device_note_reached(struct device *device, tn_point point)
 {
-    atomic_uint_fast64_t *reached = &device->queues[point.queue].reached;
-    uint64_t seen = atomic_load_explicit(reached, memory_order_acquire);
-    while (seen < point.value &&
-           !atomic_compare_exchange_weak_explicit(
-               reached, &seen, point.value, memory_order_acq_rel, memory_order_acquire))
-        ;
+    counter_raise(&device->queues[point.queue].reached, point.value);
+}
+
+void device_note_long(struct device *device, tn_point point)
+{
+    counter_raise(&device->queues[point.queue].last_long, point.value);
+}
+
+bool storage_ends_soon(const struct storage *storage)
+{
+    const struct device *device = storage->device;
+    for (uint32_t i = 0; i < device->num_timelines; i++) {
+        const struct device_queue *queue = &device->queues[i];
+        uint64_t use = atomic_load_explicit(&storage->last_use[i], memory_order_acquire);
+        uint64_t reached = atomic_load_explicit(&queue->reached, memory_order_acquire);
+        if (use <= reached)
+            continue;
+        if (use - reached > MOST_BEHIND || device_is_host_timeline(device, i) ||
+            atomic_load_explicit(&queue->last_long, memory_order_acquire) > reached)
+            return false;
+    }
+    return true;
 }
 
 tn_status device_failed(struct device *device, const char *slot, tn_status status)

@@ -15,9 +15,8 @@
 #include "../graph/held.h"
 #include "eval.h"
 
-// The work of a moment: it loops nowhere, reads and writes little, and waits for nothing.
-#define MOST_BRIEF (UINT64_C(1) << 20) // bytes
-
+// The work of a moment: it loops nowhere, reads and writes little, and waits for nothing
+// but such work.
 static tn_status check_brief(const struct task *task, const struct plan *plan)
 {
     uint64_t bytes = 0;
@@ -26,7 +25,7 @@ static tn_status check_brief(const struct task *task, const struct plan *plan)
         bytes = tn_saturated_add(bytes, plan->segments[i].bytes_written);
     for (uint32_t i = 0; is_brief && i < task->num_leaves; i++) {
         bytes = tn_saturated_add(bytes, type_bytes(&task->leaves[i]->type));
-        is_brief = storage_is_idle(task->leaves[i]->value->storage);
+        is_brief = storage_ends_soon(task->leaves[i]->value->storage);
     }
     return is_brief && bytes <= MOST_BRIEF
                ? TN_OK
@@ -280,7 +279,7 @@ static tn_status wait_held(tn_array *const *arrays, uint64_t num_arrays, uint32_
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++) {
         struct storage *storage = array_value(arrays[i])->storage;
-        if ((flags & TN_EVAL_BRIEF) && !storage_is_idle(storage))
+        if ((flags & TN_EVAL_BRIEF) && !storage_ends_soon(storage))
             return check_brief(NULL, NULL);
         status = storage_wait_outside(storage);
     }

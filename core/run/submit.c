@@ -4,6 +4,7 @@
 // Failures after submission are kept in outcomes; a segment's outcome depends on those of
 // the memory that it uses.
 #include <string.h>
+#include <tenon/checked.h>
 #include "../base/fail.h"
 #include "../base/thread.h"
 #include "../device/outcome.h"
@@ -354,23 +355,13 @@ static void list_waits(const struct run *run, const struct plan_segment *segment
     }
 }
 
-// Sets the counter to the maximum of itself and `value`.
-static void raise_to(atomic_uint_fast64_t *counter, uint64_t value)
-{
-    uint64_t seen = atomic_load_explicit(counter, memory_order_relaxed);
-    while (seen < value && !atomic_compare_exchange_weak_explicit(counter, &seen, value,
-                                                                  memory_order_release,
-                                                                  memory_order_relaxed))
-        ;
-}
-
 // Records the submission in the plan and in the storages that it uses. Storages that it
 // writes get its outcome.
 static void note_use(const struct run *run, const struct plan_segment *segment,
                      const struct submitted *state)
 {
     tn_point point = {.queue = run->record->queues[segment->device], .value = state->value};
-    raise_to(plan_last_use(run->plan, segment->device, point.queue), point.value);
+    counter_raise(plan_last_use(run->plan, segment->device, point.queue), point.value);
     if (run->record->arenas[segment->device])
         storage_use(run->record->arenas[segment->device], point);
     for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
@@ -385,6 +376,20 @@ static void note_use(const struct run *run, const struct plan_segment *segment,
         outcome_release(storage->outcome);
         storage->outcome = state->outcome;
     }
+}
+
+// Whether the segment may take longer than a moment, by what it reads and writes, or waits
+// for others.
+static bool takes_long(const struct run *run, const struct plan_segment *segment,
+                       const struct wait_list *waits)
+{
+    uint64_t bytes = segment->bytes_written;
+    if (waits->count > 0 || segment->effects || run->plan->num_hosts > 0)
+        return true;
+    for (uint32_t i = 0; bytes <= MOST_BRIEF && i < segment->segment.num_slots; i++)
+        if (run->record->bound[i])
+            bytes = tn_saturated_add(bytes, run->record->bound[i]->size);
+    return bytes > MOST_BRIEF;
 }
 
 static tn_status call_submit(const struct run *run, const struct plan_segment *segment,
@@ -406,7 +411,12 @@ static tn_status call_submit(const struct run *run, const struct plan_segment *s
     };
     fail_clear();
     tn_status status = device->ops->submit(device->handle, &submission, out_value);
-    return status == TN_OK ? TN_OK : device_failed(device, "submit", status);
+    if (status != TN_OK)
+        return device_failed(device, "submit", status);
+    if (takes_long(run, segment, &waits))
+        device_note_long(device,
+                         (tn_point){.queue = submission.queue, .value = *out_value});
+    return TN_OK;
 }
 
 static tn_status submit_segment(struct run *run, const struct plan_segment *segment)

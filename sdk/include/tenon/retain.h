@@ -58,8 +58,8 @@ TN_API tn_status tn_op_retained_n(tn_scope *scope, const char *name,
 enum {
     TN_EVAL_ASYNC = 1, // as tn_eval_async_n: returns as soon as the work is queued
     // Fails with TN_ERR_UNSUPPORTED, and computes nothing, where the work may last: it has
-    // loops, waits for other work, moves more than 1 MiB, or has yet to be planned. For
-    // threads that have to stay responsive: they leave it to another one then.
+    // loops, waits for work that may last, moves more than 1 MiB, or has yet to be planned.
+    // For threads that have to stay responsive: they leave it to another one then.
     TN_EVAL_BRIEF = 2,
 };
 

@@ -190,6 +190,26 @@ Test(held_eval, brief_work_is_done_and_other_work_is_not)
     tn_scope_close(scope);
 }
 
+// Work that is queued and small is waited for; what is queued and large is left to others
+// unless it is over.
+Test(held_eval, brief_work_may_wait_for_brief_work)
+{
+    scope = tn_scope_open(runtime);
+    for (int64_t i = 0; i < 4; i++) {
+        int64_t side = i < 2 ? SIDE : 600;
+        tn_array *x = kept(side, side, 3, 0), *y = made("negative", x, NULL), *z = NULL;
+        eval(y, TN_EVAL_ASYNC);
+        tn_status status = tn_eval_held_n(scope, &y, 1, TN_EVAL_BRIEF);
+        cr_assert(status == TN_OK || (side != SIDE && status == TN_ERR_UNSUPPORTED));
+        tn_scope_clear_error(scope);
+        z = made("negative", y, NULL);
+        eval(z, 0); // plans it
+        cr_assert(side != SIDE || (first_of(y) == -3 && first_of(z) == 3));
+        tn_release(x), tn_release(y), tn_release(z);
+    }
+    tn_scope_close(scope);
+}
+
 // Elements can be had without a call once nothing is left to do.
 Test(held_eval, elements_are_there_once_they_are_computed)
 {
