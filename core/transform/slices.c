@@ -15,7 +15,7 @@ struct flow_slice {
     tn_array *cotangent;
     int64_t first;
     int32_t axis;
-    uint32_t next; // 1 + the number of the array's next one, by `first`; 0: none
+    uint32_t next; // 1 + the number of the array's next one; 0: none
 };
 
 // Whether the node's output is the elements from *first on along one axis of its input.
@@ -68,14 +68,46 @@ tn_status flow_keep_slice(struct flow *flow, struct node *node, tn_array *cotang
     tn_status status = grow(flow);
     if (status != TN_OK)
         return status;
-    uint32_t *link = &flow->heads[node->inputs[0]->id];
-    while (*link && flow->slices[*link - 1].first < s.first)
-        link = &flow->slices[*link - 1].next;
-    s.next = *link;
-    *link = ++flow->num_slices;
+    uint32_t *head = &flow->heads[node->inputs[0]->id];
+    s.next = *head;
+    *head = ++flow->num_slices;
     flow->slices[flow->num_slices - 1] = s;
     *out_kept = true;
     return TN_OK;
+}
+
+// Merges two sorted lists; of slices that begin at one place those of `a` are in front.
+static uint32_t merge_slices(struct flow_slice *slices, uint32_t a, uint32_t b)
+{
+    uint32_t head = 0, *link = &head;
+    while (a && b) {
+        uint32_t *least = slices[b - 1].first < slices[a - 1].first ? &b : &a;
+        *link = *least;
+        link = &slices[*least - 1].next;
+        *least = *link;
+    }
+    *link = a ? a : b;
+    return head;
+}
+
+// Sorts a list by `first`, and gives its head. runs[i] is a sorted list of 2^i slices, or
+// 0; those of a higher i came before.
+static uint32_t sort_slices(struct flow_slice *slices, uint32_t head)
+{
+    uint32_t runs[32] = {0}, sorted = 0;
+    while (head) {
+        uint32_t run = head, i = 0;
+        head = slices[run - 1].next;
+        slices[run - 1].next = 0;
+        for (; runs[i]; i++) {
+            run = merge_slices(slices, runs[i], run);
+            runs[i] = 0;
+        }
+        runs[i] = run;
+    }
+    for (uint32_t i = 0; i < 32; i++)
+        sorted = merge_slices(slices, runs[i], sorted);
+    return sorted;
 }
 
 // How many slices there are from `head` on when they make up the array, one behind another;
@@ -171,6 +203,7 @@ tn_status flow_join_slices(struct flow *flow, tn_array *array)
     if (!head)
         return TN_OK;
     flow->heads[array->id] = 0;
+    head = sort_slices(flow->slices, head);
     uint32_t count = count_whole(flow, head, &array->type);
     uint32_t before = flow_enter(flow, flow->slices[head - 1].node);
     if (count > 1 &&

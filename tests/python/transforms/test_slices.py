@@ -12,6 +12,10 @@ SLICES = {
     "parts of the first axis, in another order": (lambda x: [x[3:], x[:1], x[1:3]], True),
     "parts of unequal length": (lambda x: [x[:, :1], x[:, 1:5], x[:, 5:]], True),
     "elements one by one": (lambda x: [x[:, i : i + 1] for i in range(6)], True),
+    "many in any order": (
+        lambda x: (lambda y: [y[k : k + 1] for k in (i * 29 % 72 for i in range(72))])(x.reshape([72])),
+        True,
+    ),
     "parts of a part": (lambda x: (lambda y: [y[:, :1], y[:, 1:], x[:, 4:]])(x[:, :4]), True),
     "parts along two axes": (lambda x: [y[:, half] for y in (x[:2], x[2:]) for half in (slice(3), slice(3, 6))], True),
     "split": (lambda x: list(tn.split(x, 3, axis=1)), True),
