@@ -271,12 +271,42 @@ static const struct prim_case empties[] = {
 };
 // clang-format on
 
+// The dtype of operand `i` of an application in `dtype`: the first that the record takes,
+// where it does not take that one.
+static tn_dtype empty_dtype(const tn_primitive *record, uint32_t i, tn_dtype dtype)
+{
+    const void *at = (const char *)record->inputs + (size_t)i * record->input_size;
+    const tn_input_info *info = at;
+    uint32_t taken = info->dtypes ? info->dtypes : TN_FIRST_DTYPES;
+    if (taken & TN_DTYPE_BIT(dtype))
+        return dtype;
+    for (dtype = 1; dtype + 1 < TN_NUM_DTYPES && !(taken & TN_DTYPE_BIT(dtype));)
+        dtype++;
+    return dtype;
+}
+
+// One application in each dtype, the usual ones first, until one is accepted.
+static void empty_in_dtypes(struct suite *s, const tn_primitive *record,
+                            struct prim_case *c)
+{
+    static const tn_dtype usual[] = {TN_F32, TN_I64, TN_COMPLEX64};
+    const uint32_t count = sizeof(usual) / sizeof(usual[0]);
+    bool accepted = false;
+    for (uint32_t d = 0; d < count + TN_NUM_DTYPES - 1 && !accepted; d++) {
+        tn_dtype dtype = d < count ? usual[d] : (tn_dtype)(d - count + 1);
+        if (d >= count && empty_dtype(record, 0, dtype) != dtype)
+            continue;
+        for (uint32_t i = 0; i < c->num_inputs; i++)
+            c->in[i].dtype = empty_dtype(record, i, dtype);
+        accepted = empty_try(s, record, c, dtype);
+    }
+}
+
 // Operands of one shape, for primitives without cases: elementwise, and of other packs.
 static void empty_shapes(struct suite *s, const tn_primitive *record)
 {
     static const struct operand shapes[] = {
         {1, {0}}, {2, {0, 3}}, {2, {3, 0}}, {2, {0, 0}}, {3, {2, 0, 3}}};
-    static const tn_dtype dtypes[] = {TN_F32, TN_I64, TN_COMPLEX64};
     for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
         for (int n = 0; n < 2; n++) {
             struct prim_case c = {.primitive = record->id,
@@ -285,10 +315,19 @@ static void empty_shapes(struct suite *s, const tn_primitive *record)
                                   .attrs = {{n ? "n" : NULL, "4"}}};
             for (uint32_t i = 0; i < c.num_inputs; i++)
                 c.in[i] = shapes[k];
-            bool accepted = false;
-            for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]) && !accepted; d++)
-                accepted = empty_try(s, record, &c, dtypes[d]);
+            empty_in_dtypes(s, record, &c);
         }
+}
+
+// Whether the tables have applications of the primitive's pack; what operators of another
+// pack take is not known.
+static bool empty_is_known(const tn_primitive *record)
+{
+    size_t length = strcspn(record->id, ".") + 1;
+    bool is_known = false;
+    for (size_t k = 0; k < sizeof(empties) / sizeof(empties[0]); k++)
+        is_known |= strncmp(empties[k].primitive, record->id, length) == 0;
+    return is_known;
 }
 
 // Whether GPUs run it; what other packs have may be for the CPU alone.
@@ -325,6 +364,9 @@ void empty_tests(struct suite *s)
             if (case_is_of(empties[k].primitive, record->id))
                 empty_try(s, record, &empties[k], TN_F32);
         empty_shapes(s, record);
-        test_end(s); // fails when no check was made
+        if (s->checks == 0 && !empty_is_known(record))
+            test_skip(s, s->name, "it takes none of the empty arrays that were tried");
+        else
+            test_end(s); // fails when no check was made
     }
 }
