@@ -265,6 +265,39 @@ ROW_PROD(prod_row_f64, double)
 COMPLEX_PRODUCT(complex64_product, float)
 COMPLEX_PRODUCT(complex128_product, double)
 
+static void complex64_sum(tn_complex128 *acc, const void *x_, int64_t n)
+{
+    const float *x = x_;
+    int64_t whole = 2 * n & ~INT64_C(31), end;
+    for (int64_t i = 0; i < whole; i = end) {
+        end = whole - i < 1024 ? whole : i + 1024;
+        v8f s = sum_lanes_f32(ELEMENTS, x, NULL, i, end);
+        acc->re += (double)((s[0] + s[4]) + (s[2] + s[6]));
+        acc->im += (double)((s[1] + s[5]) + (s[3] + s[7]));
+    }
+    for (int64_t i = whole; i < 2 * n; i += 2) {
+        acc->re += (double)x[i];
+        acc->im += (double)x[i + 1];
+    }
+}
+
+static void complex128_sum(tn_complex128 *acc, const void *x_, int64_t n)
+{
+    const double *x = x_;
+    int64_t whole = 2 * n & ~INT64_C(15);
+    v4d s[4] = {{0}};
+    for (int64_t i = 0; i < whole; i += 16)
+        for (int k = 0; k < 4; k++)
+            s[k] += AT4(x, i + 4 * k);
+    s[0] = (s[0] + s[1]) + (s[2] + s[3]);
+    acc->re += s[0][0] + s[0][2];
+    acc->im += s[0][1] + s[0][3];
+    for (int64_t i = whole; i < 2 * n; i += 2) {
+        acc->re += x[i];
+        acc->im += x[i + 1];
+    }
+}
+
 #define ROW_INT(name, T, A, expression)                                                    \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
     {                                                                                      \
@@ -449,4 +482,5 @@ const struct cpu_reduce_kernels V(cpu_reductions) = {
                  [CPU_SUM_SQUARED_DIFFERENCES] = sum_rows_of_squared_differences,
                  [CPU_SUM_ELEMENTS] = sum_rows_of_elements},
     .complex_product = {complex64_product, complex128_product},
+    .complex_sum = {complex64_sum, complex128_sum},
 };

@@ -84,9 +84,10 @@ typedef void cpu_sum_rows_fn(union cpu_accumulator *acc, const void *a, const vo
 typedef void cpu_reduce_columns_fn(union cpu_accumulator *acc, const void *x, int64_t rows,
                                    int64_t columns, int64_t stride);
 
-// Multiplies *acc by n complex numbers, stride 1: in 16 lanes of f64, and one after the
-// other where these have no finite product.
-typedef void cpu_complex_product_fn(tn_complex128 *acc, const void *x, int64_t n);
+// Folds n complex numbers, stride 1, into *acc. Products: in 16 lanes of f64, and one after
+// the other where these have no finite product. Sums: both parts as sums of a row of reals,
+// in half as many lanes each.
+typedef void cpu_complex_fold_fn(tn_complex128 *acc, const void *x, int64_t n);
 
 // The reductions of one variant. NULL for F16 and BF16, which are widened to F32 first, but
 // for sums of rows where the processor widens.
@@ -95,7 +96,8 @@ struct cpu_reduce_kernels {
     cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES]; // [reduction][dtype]
     cpu_sum_row_fn *sum[CPU_NUM_SUMS][TN_NUM_DTYPES]; // [sum][dtype]: F32 and F64
     cpu_sum_rows_fn *sum_rows[CPU_NUM_SUMS + 1];      // [sum]: of F32
-    cpu_complex_product_fn *complex_product[2];       // of COMPLEX64 and COMPLEX128
+    cpu_complex_fold_fn *complex_product[2];          // of COMPLEX64 and COMPLEX128
+    cpu_complex_fold_fn *complex_sum[2];              // the same
 };
 
 // The index of the best element of x[0 .. n), the first of equal ones; a NaN is better than

@@ -29,7 +29,8 @@ struct fold {
     union cpu_accumulator start;
     int32_t kind; // CPU_REDUCE_...
     bool mean, few;
-    bool mirrored; // by columns: those of memory are the outputs' in reverse
+    bool takes_complex; // numbers as elements, not part by part
+    bool mirrored;      // by columns: those of memory are the outputs' in reverse
     const tn_tensor *out;
     const tn_cpu_call *call;         // not NULL: the input passes through a program
     const tn_cpu_call *to;           // of the results
@@ -408,53 +409,71 @@ static void reduce_few(const struct fold *f, const float *from, float *to)
     }
 }
 
-// --- products of complex numbers -------------------------------------------------------
+// --- complex numbers as elements -------------------------------------------------------
 
 struct complex_fold {
     struct reduction r;
     const tn_tensor *out;
-    cpu_complex_product_fn *multiply;
+    cpu_complex_fold_fn *fold;
+    tn_complex128 start;
+    double divisor; // of the result
 };
 
 struct complex_run {
     const struct complex_fold *f;
-    tn_complex128 *product;
+    tn_complex128 *total;
 };
 
-static void multiply_run(void *context, const void *run, int64_t n)
+static void complex_fold_run(void *context, const void *run, int64_t n)
 {
     const struct complex_run *of = context;
-    of->f->multiply(of->product, run, n);
+    of->f->fold(of->total, run, n);
 }
 
 // The loop runs over outputs.
-static void multiply_all(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void complex_fold_all(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
     const struct complex_fold *f = context;
     for (int64_t i = begin; i < end; i++) {
         const char *first = f->r.base + axes_offset(&f->r.kept, i) * f->r.size;
-        tn_complex128 product = {1, 0};
-        struct complex_run run = {f, &product};
-        reduction_walk(&f->r, first, 0, f->r.reduced.count, multiply_run, &run);
-        tn_set_complex(f->out, f->out->layout.offset + i, product);
+        tn_complex128 total = f->start;
+        struct complex_run run = {f, &total};
+        reduction_walk(&f->r, first, 0, f->r.reduced.count, complex_fold_run, &run);
+        total.re /= f->divisor;
+        total.im /= f->divisor;
+        tn_set_complex(f->out, f->out->layout.offset + i, total);
     }
 }
 
-static tn_status complex_product(const tn_cpu_call *call)
+static tn_status complex_reduce(const tn_cpu_call *call, const struct fold *prepared)
 {
     const tn_reduce_attrs *attrs = call->attrs;
     const tn_layout *in = &call->inputs[0].layout;
+    bool is_sum = prepared->kind == CPU_REDUCE_SUM, is_wide = in->dtype == TN_COMPLEX128;
     struct complex_fold f = {.r = {.kernels = kernel_variant(call),
                                    .base = first_element(&call->inputs[0]),
                                    .dtype = in->dtype,
                                    .size = cpu_dtype_size(in->dtype)},
-                             .out = &call->outputs[0]};
-    f.multiply = f.r.kernels->reduce->complex_product[in->dtype == TN_COMPLEX128];
+                             .out = &call->outputs[0],
+                             .start = {is_sum ? 0 : 1, 0}};
+    const struct cpu_reduce_kernels *kernels = f.r.kernels->reduce;
+    f.fold = (is_sum ? kernels->complex_sum : kernels->complex_product)[is_wide];
     reduction_split(in, tn_axis_set(&attrs->axis, in->rank), &f.r.kept, &f.r.reduced);
-    call->parallel_for(call, f.r.kept.count,
-                       1 + PIECE_ELEMENTS / 8 / (f.r.reduced.count + 1), multiply_all, &f);
+    f.divisor = prepared->mean ? (double)f.r.reduced.count : 1;
+    int64_t each = PIECE_ELEMENTS / (is_sum ? 2 : 8);
+    call->parallel_for(call, f.r.kept.count, 1 + each / (f.r.reduced.count + 1),
+                       complex_fold_all, &f);
     return TN_OK;
+}
+
+// Whether the sums are those of one run of complex numbers each; part by part a row has two
+// columns. Longer runs are shared by threads.
+static bool are_complex_rows(const struct fold *f)
+{
+    const struct axes *reduced = &f->r.reduced;
+    return f->kind == CPU_REDUCE_SUM && f->parts == 1 && !f->mirrored &&
+           reduced->rank == 1 && reduced->stride[0] == 2 && reduced->count >= 32;
 }
 
 // --- stages ----------------------------------------------------------------------------
@@ -476,6 +495,8 @@ static tn_status prepare(const tn_cpu_call *call, int32_t kind, bool mean, void 
     f->columns = f->r.kernels->reduce->columns[kind][loop];
     f->mean = mean;
     f->few = is_few(&f->r, &call->outputs[0].layout) && !f->mirrored;
+    f->takes_complex =
+        tn_is_complex(in->dtype) && (kind == CPU_REDUCE_PROD || are_complex_rows(f));
     *out_state = f;
     return TN_OK;
 }
@@ -489,8 +510,8 @@ static tn_status reduce(const tn_cpu_call *call)
 {
     const tn_tensor *in = &call->inputs[0], *out = &call->outputs[0];
     const struct fold *prepared = call->state;
-    if (prepared->kind == CPU_REDUCE_PROD && tn_is_complex(in->layout.dtype))
-        return complex_product(call);
+    if (prepared->takes_complex)
+        return complex_reduce(call, prepared);
     if (prepared->few && in->data && out->data) {
         reduce_few(prepared, first_element(in), first_element(out));
         return TN_OK;
