@@ -62,16 +62,21 @@ struct expm_room {
     void *at[PIVOTS];
 };
 
-// EXPM_SUM(T): to = the sum of c[i] * from[i], and `ones` on the diagonal.
+// EXPM_SUM(T): to = the sum of c[i] * from[i], one to three of them, and `ones` on the
+// diagonal. `to` may be one of `from`.
+#define EXPM_TERMS(sum)                                                                    \
+    _Pragma("GCC ivdep") for (size_t i = 0; i < r->parts; i++) sums[i] = (sum)
 #define EXPM_SUM(T)                                                                        \
-    for (size_t i = 0; i < r->parts; i++) {                                                \
-        double sum = 0;                                                                    \
-        for (uint32_t k = 0; k < count; k++)                                               \
-            sum += c[k] * (double)((const T *)from[k])[i];                                 \
-        ((T *)to)[i] = (T)sum;                                                             \
-    }                                                                                      \
+    const T *x = from[0], *y = from[count > 1 ? 1 : 0], *z = from[count > 2 ? 2 : 0];      \
+    T *sums = to;                                                                          \
+    if (count == 1)                                                                        \
+        EXPM_TERMS((T)(c[0] * (double)x[i]));                                              \
+    else if (count == 2)                                                                   \
+        EXPM_TERMS((T)(c[0] * (double)x[i] + c[1] * (double)y[i]));                        \
+    else                                                                                   \
+        EXPM_TERMS((T)(c[0] * (double)x[i] + c[1] * (double)y[i] + c[2] * (double)z[i]));  \
     for (int i = 0; i < r->n; i++)                                                         \
-    ((T *)to)[(size_t)i * r->step] += (T)ones
+    sums[(size_t)i * r->step] += (T)ones
 
 static void expm_sum(const struct expm_room *r, void *to, uint32_t count,
                      const void *const *from, const double *c, double ones)
@@ -133,18 +138,33 @@ static int expm_approximate(const struct expm_room *r, const struct expm_degree 
     return info;
 }
 
+// EXPM_MAGNITUDES(T): the sum of those of a column of `parts` numbers, in four lanes.
+#define EXPM_MAGNITUDES(T)                                                                 \
+    for (; i + 4 <= parts && !is_complex; i += 4)                                          \
+        for (size_t k = 0; k < 4; k++)                                                     \
+            sum[k] += fabs((double)((const T *)column)[i + k]);                            \
+    for (; i < parts && !is_complex; i++)                                                  \
+        sum[0] += fabs((double)((const T *)column)[i]);                                    \
+    for (; i < parts; i += 2)                                                              \
+    sum[0] += hypot((double)((const T *)column)[i], (double)((const T *)column)[i + 1])
+
 // The greatest sum of magnitudes of a column.
 static double expm_norm(const struct expm_room *r, tn_dtype dtype)
 {
-    const struct matrix_view a = matrix_by_columns(r->at[POWER_1], dtype, r->n, r->n);
+    bool is_complex = tn_is_complex(dtype);
+    size_t parts = r->parts / (size_t)r->n;
+    const char *column = r->at[POWER_1];
     double most = 0;
-    for (int64_t j = 0; j < r->n; j++) {
-        double sum = 0;
-        for (int64_t i = 0; i < r->n; i++) {
-            tn_complex128 v = matrix_get(&a, i, j);
-            sum += v.im == 0 ? fabs(v.re) : hypot(v.re, v.im);
+    for (int j = 0; j < r->n; j++, column += (size_t)r->n * tn_dtype_bytes(dtype)) {
+        double sum[4] = {0};
+        size_t i = 0;
+        if (r->is_single) {
+            EXPM_MAGNITUDES(float);
+        } else {
+            EXPM_MAGNITUDES(double);
         }
-        most = sum > most ? sum : most;
+        double all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        most = all > most ? all : most;
     }
     return most;
 }
