@@ -26,7 +26,7 @@ uint total_rows, q_start, k_start, v_start, mask_start;
          COMPONENT(buffer, at, step, (column) * 4u + 3u, count))
 #endif
 
-// Of the heads that share keys, the one of a row. A division takes longer than a load's other arithmetic.
+// Number of a row's head among those that share keys. A division takes longer than a load's other arithmetic.
 uint head_of(uint row)
 {
     return args.heads == 1u ? 0u : row / args.queries;

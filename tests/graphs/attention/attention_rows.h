@@ -53,6 +53,8 @@ static const struct row rows[] = {
     {2, 2, 1, 515, 32, 33, 0, 0, 0, {0}, 0, {0}, TN_BF16},
     {2, 2, 80, 1030, 8, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16, false, true},
     {64, 64, 33, 20, 4, 4, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
+    // so many rows of queries and of keys that derivatives hold whole rows in shared memory
+    {64, 32, 33, 66, 12, 20, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
     // few rows by lines: lines of 4 to 64 invocations; so many keys that workgroups have 8, 3
     // and 7 rows
     {8, 1, 1, 300, 128, 128, 0, 0, 0, {0}, 0, {0}, TN_F16},
