@@ -3,11 +3,11 @@
 // the elements of such words.
 //
 // Few rows of x are multiplied in the time of reading the words, which become f32 in
-// registers (kernels/cpu/quant/groupwise.h). Any number of rows are multiplied as bytes
-// with x rounded to bytes, unless the product is to be exact. For more rows otherwise, and
-// for matrices that are not transposed, some columns become f32 in the worker's scratch
-// memory, which BLAS reads. Products of neighbours of a batch that share a matrix are one.
-// x and results of 16 bits are f32 in scratch memory.
+// registers (kernels/cpu/quant/groupwise.h), or are multiplied as bytes with x rounded to
+// bytes, unless the product is to be exact. For more rows, and for matrices that are not
+// transposed, some columns become f32 in the worker's scratch memory, which BLAS reads: it
+// needs less time for a row, and the time of decoding beside. Products of neighbours of a
+// batch that share a matrix are one. x and results of 16 bits are f32 in scratch memory.
 #include <limits.h>
 #include <string.h>
 #include <tenon/ops/quant_attrs.h>
@@ -16,6 +16,8 @@
 
 #define FEW 8                 // rows of x that words are read for in registers
 #define ROUNDED 64            // rows of x that are rounded together
+#define MOST_EXACT 20         // rows of x up to which BLAS is slower
+#define MOST_ROUNDED 64       // the same where x is rounded
 #define PIECE_WORK 65536      // multiplications of a piece of a loop, at least
 #define WIDENED_BYTES 4194304 // of elements as f32, of one worker
 #define COLUMNS 16            // of a piece, at least
@@ -260,6 +262,12 @@ static int64_t matrix_at(const tn_cpu_call *call, uint32_t i, uint32_t ids,
     return id < 0 ? 0 : id < n ? id : n - 1;
 }
 
+static bool is_prepared(const struct groupwise_run *r)
+{
+    const int64_t most = r->rounding ? MOST_ROUNDED : MOST_EXACT;
+    return r->is_transposed && (r->rows <= most || !blas_open());
+}
+
 static tn_status multiply_matrix(struct groupwise_run *r, int64_t matrix)
 {
     const tn_cpu_call *call = r->call;
@@ -272,8 +280,7 @@ static tn_status multiply_matrix(struct groupwise_run *r, int64_t matrix)
     if (r->w.mode == TN_GROUPWISE_affine)
         r->biases = (const uint8_t *)first_element(&call->inputs[3]) +
                     at * tn_dtype_bytes(r->biases_dtype);
-    const bool is_prepared = r->is_transposed && (r->rounding || r->rows <= FEW);
-    return is_prepared ? launch_prepared(r) : launch_many(r);
+    return is_prepared(r) ? launch_prepared(r) : launch_many(r);
 }
 
 // Neighbours of a batch that share a matrix, and whose matrices of x lie one behind the
