@@ -28,10 +28,10 @@ static tn_status check_given(struct control *c, const char *function, tn_array *
     return status;
 }
 
-// The graph of a body, or NULL with the scope's failure set.
-static const tn_graph *trace(struct control *c, tn_function_body body, uint64_t num_outputs)
+// The types of a body's inputs, in new memory (mem_free). NULL with the scope's failure
+// set.
+static tn_type *body_types(const struct control *c)
 {
-    const tn_graph *graph = NULL;
     tn_type *types = mem_alloc((c->num_inputs + 1) * sizeof(*types));
     if (!types)
         scope_take_failure(c->scope, TN_ERR_MEMORY);
@@ -44,6 +44,14 @@ static const tn_graph *trace(struct control *c, tn_function_body body, uint64_t 
         for (int32_t k = 0; k < type->rank; k++)
             types[i].extent[k] = k + 1 < type->rank ? type->extent[k + 1] : 0;
     }
+    return types;
+}
+
+// The graph of a body, or NULL with the scope's failure set.
+static const tn_graph *trace(struct control *c, tn_function_body body, uint64_t num_outputs)
+{
+    const tn_graph *graph = NULL;
+    tn_type *types = body_types(c);
     if (types && c->scope->status == TN_OK)
         (void)tn_graph_trace(c->scope, body, c->user, types, c->num_inputs, num_outputs,
                              &c->captures, &graph);
@@ -191,18 +199,34 @@ tn_status tn_checkpoint_call(tn_scope *scope, tn_function_body body, void *user,
                       num_outputs);
 }
 
-static tn_status check_rules(const tn_custom_rules *rules, uint32_t *out_given)
+// Rules as large as this host's; those of before have no destroy.
+static tn_status read_rules(const tn_custom_rules *given, tn_custom_rules *mine)
 {
-    const uint32_t size = sizeof(*rules);
-    if (!rules)
+    if (!given)
         return fail(TN_ERR_ARGUMENT, "custom_call: the rules are NULL");
-    if ((rules->struct_size && rules->struct_size != size) || rules->flags)
-        return fail(TN_ERR_ARGUMENT,
-                    "tn_custom_rules: struct_size %u and flags 0x%x, expected %u and 0",
-                    rules->struct_size, rules->flags, size);
-    *out_given = (rules->vjp ? CUSTOM_VJP : 0) | (rules->jvp ? CUSTOM_JVP : 0) |
-                 (rules->vmap ? CUSTOM_VMAP : 0);
-    return TN_OK;
+    uint32_t size = given->struct_size ? given->struct_size : sizeof(*mine);
+    *mine = (tn_custom_rules){0};
+    tn_status status = abi_struct_read(mine, sizeof(*mine), given, size,
+                                       TN_END_OF(mine, vmap), "tn_custom_rules");
+    if (status == TN_OK && mine->flags)
+        return fail(TN_ERR_ARGUMENT, "tn_custom_rules: flags 0x%x, expected 0",
+                    mine->flags);
+    return status;
+}
+
+static const tn_graph *trace_custom(struct control *c, tn_function_body body,
+                                    uint64_t num_outputs, const struct graph_owned *owned)
+{
+    const tn_graph *graph = NULL;
+    tn_type *types = body_types(c);
+    const struct trace_request request = {body,        c->user,      types, c->num_inputs,
+                                          num_outputs, &c->captures, *owned};
+    if (types)
+        (void)graph_trace(c->scope, &request, &graph);
+    else if (owned->release)
+        owned->release(owned->user);
+    mem_free(types);
+    return graph;
 }
 
 tn_status tn_custom_call(tn_scope *scope, tn_function_body body, void *user,
@@ -210,13 +234,21 @@ tn_status tn_custom_call(tn_scope *scope, tn_function_body body, void *user,
                          uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
 {
     struct control c = {scope, user, inputs, num_inputs, num_outputs, num_inputs, {0}};
-    uint32_t given = 0;
+    tn_custom_rules mine = {0};
     tn_status status = check_given(&c, "custom_call", outputs);
-    if (status != TN_OK)
+    if (status == TN_OK && !body)
+        status = tn_scope_fail(scope, TN_ERR_ARGUMENT, "custom_call: the body is NULL");
+    if (status == TN_OK)
+        status = scope_take_failure(scope, read_rules(rules, &mine));
+    if (status != TN_OK) {
+        const bool has_destroy =
+            rules && (rules->struct_size == 0 || rules->struct_size >= sizeof(*rules));
+        if (has_destroy && rules->destroy)
+            rules->destroy(rules->user);
         return status;
-    if ((status = check_rules(rules, &given)) != TN_OK)
-        return scope_take_failure(scope, status);
-    const tn_graph *graph = trace(&c, body, num_outputs);
+    }
+    const struct graph_owned owned = {mine.destroy, mine.user, rules};
+    const tn_graph *graph = trace_custom(&c, body, num_outputs, &owned);
     if (!graph)
         return scope->status;
     if (c.captures.count > 0)
@@ -224,6 +256,8 @@ tn_status tn_custom_call(tn_scope *scope, tn_function_body body, void *user,
                              "custom_call: the body uses %llu arrays of the scope that are "
                              "not its inputs, and the rules would not see them",
                              (unsigned long long)c.captures.count);
+    const uint32_t given = (mine.vjp ? CUSTOM_VJP : 0) | (mine.jvp ? CUSTOM_JVP : 0) |
+                           (mine.vmap ? CUSTOM_VMAP : 0);
     const tn_attr items[] = {
         TN_ATTR_INIT("body", graph),
         {.name = "rules", .kind = TN_ATTR_BITS, .i = (int64_t)(uintptr_t)rules}};

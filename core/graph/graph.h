@@ -276,8 +276,16 @@ tn_status text_expr_init(struct text_expr *out, tn_scope *scope, const char *tex
 // `head` comes first: attributes point to its tn_graph. In a graph, tn_array.id numbers the
 // arrays: inputs first, then, in topological order, constants at their first use and
 // outputs of nodes.
+// A value of the application that is released with a graph; `release` NULL: none.
+struct graph_owned {
+    void (*release)(void *user);
+    void *user;
+    const void *key; // graphs with different ones are different graphs
+};
+
 struct graph {
     struct interned_graph head;
+    struct graph_owned owned;
     tn_runtime *runtime;
     tn_scope *scope;     // owns the nodes
     struct node **nodes; // in topological order
@@ -296,7 +304,8 @@ struct trace_request {
     void *user;
     const tn_type *inputs;
     uint64_t num_inputs, num_outputs;
-    tn_captures *captures; // NULL: using an array of the scope around it is an error
+    tn_captures *captures;    // NULL: using an array of the scope around it is an error
+    struct graph_owned owned; // the graph's; released where there is none
 };
 
 // Gives the graph of a body, held by the scope. Every failure becomes the scope's.

@@ -25,13 +25,18 @@ struct capture {
 static void graph_destroy(struct interned_graph *head)
 {
     struct graph *graph = (struct graph *)head;
+    const struct graph_owned owned = graph->owned;
     mem_free(graph->nodes);
-    tn_scope_close(graph->scope);
+    tn_scope_close(graph->scope); // which has the graph's memory
+    if (owned.release)
+        owned.release(owned.user);
 }
 
 struct hash graph_key(const tn_graph *graph)
 {
-    return (struct hash){graph->hash[0], graph->hash[1]};
+    const struct hash key = {graph->hash[0], graph->hash[1]};
+    const void *owned = graph_of(graph)->owned.key;
+    return owned ? hash_join(key, (struct hash){(uint64_t)(uintptr_t)owned, 0}) : key;
 }
 
 // --- captures ---------------------------------------------------------------------------
@@ -339,8 +344,11 @@ tn_status graph_trace(tn_scope *scope, const struct trace_request *request,
     struct capture capture = {.list = request->captures};
     struct graph *graph = NULL;
     tn_scope *trace = tn_scope_open(scope->runtime);
-    if (!trace)
+    if (!trace) {
+        if (request->owned.release)
+            request->owned.release(request->owned.user);
         return scope_take_failure(scope, TN_ERR_MEMORY);
+    }
     trace->tracing = true;
     trace->outer = scope;
     trace->capture = &capture;
@@ -353,8 +361,11 @@ tn_status graph_trace(tn_scope *scope, const struct trace_request *request,
             fail(status, "graph: %s", tn_scope_error(trace));
         trace->frozen = false;
         tn_scope_close(trace);
+        if (request->owned.release)
+            request->owned.release(request->owned.user);
         return scope_take_failure(scope, status);
     }
+    graph->owned = request->owned;
     return scope_take_failure(scope,
                               intern_graph(&scope->interned, &graph->head,
                                            graph_key(&graph->head.graph), out_graph));
@@ -364,8 +375,8 @@ tn_status tn_graph_trace(tn_scope *scope, tn_function_body body, void *user,
                          const tn_type *inputs, uint64_t num_inputs, uint64_t num_outputs,
                          tn_captures *captures, const tn_graph **out_graph)
 {
-    const struct trace_request request = {body,       user,        inputs,
-                                          num_inputs, num_outputs, captures};
+    const struct trace_request request = {body,        user,     inputs, num_inputs,
+                                          num_outputs, captures, {0}};
     tn_status status =
         scope_begin(scope, "graph_trace",
                     GIVEN({"inputs", inputs, num_inputs}, {"the body", (void *)body, 1},

@@ -222,13 +222,14 @@ PIN(offsetof(struct tn_scan_call_options, flags) == 4, "tn_scan_call_options.fla
 PIN(offsetof(struct tn_scan_call_options, carries) == 8, "tn_scan_call_options.carries");
 PIN(offsetof(struct tn_scan_call_options, length) == 16, "tn_scan_call_options.length");
 PIN(offsetof(struct tn_scan_call_options, reverse) == 24, "tn_scan_call_options.reverse");
-PIN(sizeof(struct tn_custom_rules) == 40, "tn_custom_rules");
+PIN(sizeof(struct tn_custom_rules) == 48, "tn_custom_rules");
 PIN(offsetof(struct tn_custom_rules, struct_size) == 0, "tn_custom_rules.struct_size");
 PIN(offsetof(struct tn_custom_rules, flags) == 4, "tn_custom_rules.flags");
 PIN(offsetof(struct tn_custom_rules, user) == 8, "tn_custom_rules.user");
 PIN(offsetof(struct tn_custom_rules, vjp) == 16, "tn_custom_rules.vjp");
 PIN(offsetof(struct tn_custom_rules, jvp) == 24, "tn_custom_rules.jvp");
 PIN(offsetof(struct tn_custom_rules, vmap) == 32, "tn_custom_rules.vmap");
+PIN(offsetof(struct tn_custom_rules, destroy) == 40, "tn_custom_rules.destroy");
 PIN(sizeof(struct tn_dist) == 56, "tn_dist");
 PIN(offsetof(struct tn_dist, struct_size) == 0, "tn_dist.struct_size");
 PIN(offsetof(struct tn_dist, flags) == 4, "tn_dist.flags");

@@ -3,8 +3,10 @@
 needs a Vulkan device is skipped without one."""
 
 import ctypes
+import gc
 import inspect
 import shutil
+import weakref
 
 import numpy as np
 import pytest
@@ -418,3 +420,28 @@ def test_kernels_without_rules_say_which():
             tn.vulkan_kernel("acme.k", "barrier(); y[index] = x[index];", threads=64)(X)
         with pytest.raises(ValueError, match="reference gives float32.2."):
             k(reference=lambda x: x[1:])(X)
+
+
+def test_rules_go_with_what_has_them():
+    class Marker:
+        pass
+
+    def use(number):
+        marker = Marker()
+        f = tn.custom_function(lambda x: x * number)
+        f.vjp(lambda primals, cotangents, outputs: (cotangents, marker)[0])
+        assert tn.grad(lambda x: tn.sum(f(x)))(tn.ones(3)).shape == (3,)
+        return weakref.ref(marker)
+
+    markers = [use(number) for number in range(4)]
+    gc.collect()
+    use(-1)  # making rules frees those that nobody has
+    assert [marker() for marker in markers] == [None] * 4
+
+
+def test_a_function_keeps_the_rules_of_few_kinds_of_calls():
+    f = tn.custom_function(lambda x, n: x * n)
+    f.vjp(lambda primals, cotangents, outputs: (cotangents, None))
+    for n in range(200):
+        f(tn.ones(2), n)
+    assert 0 < len(f._made) <= 64

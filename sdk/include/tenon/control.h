@@ -143,13 +143,18 @@ typedef struct tn_custom_rules {
     // Batching.
     tn_status (*vmap)(tn_scope *scope, const tn_rule *rule, const int32_t *axes,
                       int64_t size, tn_array **outputs, int32_t *out_axes, void *user);
+    // Called once for each tn_custom_call with these rules, with `user`, when nothing asks
+    // for them on behalf of that call any more, also where the call failed. From any
+    // thread, which may hold locks of the application alone. NULL: the rules stay valid
+    // until the runtime is closed.
+    void (*destroy)(void *user);
 } tn_custom_rules;
 
 // What `body` builds from the inputs, with rules of its own: a gradient that is clipped or
 // passed straight through, a derivative that is more exact than that of the parts. The body
 // uses no array of the scope but its inputs, as the rules would not see it.
 //
-// Keeps `rules`, which stay as they are and valid until the runtime is closed. Without a
+// Keeps `rules`, which stay as they are and valid until `destroy` is called. Without a
 // vmap the body is mapped, and derivatives of the batch are then those of the body.
 TN_API tn_status tn_custom_call(tn_scope *scope, tn_function_body body, void *user,
                                 const tn_custom_rules *rules, tn_array *const *inputs,

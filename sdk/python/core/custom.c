@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Graphs with rules of derivatives and batching in Python (tn_custom_call). The core may
-// ask for a rule as long as a graph with it lives, so rules live as long as the process.
+// ask for a rule as long as a graph with it lives, and counts as the capsule does. The last
+// reference may go in a thread that must not wait for the GIL, so rules that nobody has
+// are freed by the next call that has it.
 #include "trace.h"
 
 #include <stdatomic.h>
@@ -10,20 +12,43 @@ static const char capsule_name[] = "tenon.rules";
 
 struct py_rules {
     tn_custom_rules record;
-    PyObject *vjp, *jvp, *vmap; // references; NULL: not given
-    struct py_rules *older;
+    PyObject *vjp, *jvp, *vmap; // references
+    atomic_uint references;
+    struct py_rules *next; // of those that nobody has
 };
 
-// All rules of the process, the newest first.
-static _Atomic(struct py_rules *) rules_newest;
+// Rules that nobody has.
+static _Atomic(struct py_rules *) rules_unused;
 
-static PyObject *rules_keep(struct py_rules *rules)
+static void rules_release(void *user)
 {
-    PyObject *capsule = PyCapsule_New(rules, capsule_name, NULL);
-    rules->older = atomic_load(&rules_newest);
-    while (!atomic_compare_exchange_weak(&rules_newest, &rules->older, rules))
+    struct py_rules *rules = user;
+    if (atomic_fetch_sub(&rules->references, 1) > 1)
+        return;
+    rules->next = atomic_load(&rules_unused);
+    while (!atomic_compare_exchange_weak(&rules_unused, &rules->next, rules))
         ;
-    return capsule;
+}
+
+// With the GIL. What is freed may release other rules.
+static void rules_free_unused(void)
+{
+    struct py_rules *rules;
+    while ((rules = atomic_exchange(&rules_unused, NULL)))
+        while (rules) {
+            struct py_rules *next = rules->next;
+            Py_DECREF(rules->vjp);
+            Py_DECREF(rules->jvp);
+            Py_DECREF(rules->vmap);
+            free(rules);
+            rules = next;
+        }
+}
+
+static void capsule_destroy(PyObject *capsule)
+{
+    rules_release(PyCapsule_GetPointer(capsule, capsule_name));
+    rules_free_unused();
 }
 
 // A call of a rule: a trace of the scope in which it builds.
@@ -200,6 +225,7 @@ PyObject *custom_rules(PyObject *module, PyObject *args)
     PyObject *vjp, *jvp, *vmap;
     if (!PyArg_ParseTuple(args, "OOO:custom_rules", &vjp, &jvp, &vmap))
         return NULL;
+    rules_free_unused();
     struct py_rules *rules = malloc(sizeof(*rules));
     if (!rules)
         return PyErr_NoMemory();
@@ -208,12 +234,17 @@ PyObject *custom_rules(PyObject *module, PyObject *args)
                    .user = rules,
                    .vjp = vjp == Py_None ? NULL : rule_vjp,
                    .jvp = jvp == Py_None ? NULL : rule_jvp,
-                   .vmap = vmap == Py_None ? NULL : rule_vmap},
+                   .vmap = vmap == Py_None ? NULL : rule_vmap,
+                   .destroy = rules_release},
         .vjp = Py_NewRef(vjp),
         .jvp = Py_NewRef(jvp),
         .vmap = Py_NewRef(vmap),
+        .references = 1,
     };
-    return rules_keep(rules);
+    PyObject *capsule = PyCapsule_New(rules, capsule_name, capsule_destroy);
+    if (!capsule)
+        rules_release(rules);
+    return capsule;
 }
 
 static tn_status run_graph(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
@@ -229,7 +260,7 @@ PyObject *custom_call(PyObject *module, PyObject *args)
     PyObject *object, *capsule, *list;
     if (!PyArg_ParseTuple(args, "OOO:custom_call", &object, &capsule, &list))
         return NULL;
-    const struct py_rules *rules = PyCapsule_GetPointer(capsule, capsule_name);
+    struct py_rules *rules = PyCapsule_GetPointer(capsule, capsule_name);
     const tn_graph *graph = rules ? graph_get(object) : NULL;
     struct py_building b;
     struct array_list inputs;
@@ -239,6 +270,8 @@ PyObject *custom_call(PyObject *module, PyObject *args)
     bool has_inputs = array_list_get(&b, list, &inputs);
     tn_array **outputs =
         has_inputs ? calloc(graph->num_outputs + 1, sizeof(*outputs)) : NULL;
+    if (outputs)
+        atomic_fetch_add(&rules->references, 1); // the call's
     if (outputs)
         result =
             tn_custom_call(b.scope, run_graph, (void *)(uintptr_t)graph, &rules->record,

@@ -69,15 +69,20 @@ class custom_function:
         arrays = [leaf if isinstance(leaf, Array) else _core.array(leaf) for leaf, of in zip(leaves, is_array) if of]
         call = _Call(self, function, structure, leaves, is_array)
         call.graph, used = _core.graph_trace("custom_function", call.body, arrays)
-        outputs = _core.custom_call(call.graph, call.rules(len(used)), arrays + used)
+        outputs = _core.custom_call(call.graph, call.rules(len(used), self._made), arrays + used)
         return unflatten(call.result, outputs)
 
 
+_MOST_KINDS = 64  # of calls of a function, whose rules it keeps
+
+
 class _Call:
-    """A call: where the arrays are among the leaves, and the rules of lists for that."""
+    """A call: where the arrays are among the leaves, and the rules of lists for that. It has the function's rules and not
+    the function, which has what the core makes of the call."""
 
     def __init__(self, owner, function, structure, leaves, is_array):
-        self.owner, self.function, self.structure, self.is_array = owner, function, structure, is_array
+        self.given, self.name = owner._rules, getattr(owner, "__name__", "custom_function")
+        self.function, self.structure, self.is_array = function, structure, is_array
         self.leaves = [None if of else leaf for leaf, of in zip(leaves, is_array)]
         self.result = self.graph = None
         self.batches = {}  # of _Mapped
@@ -95,54 +100,53 @@ class _Call:
         outputs, self.result = flatten(self.function(*args) if many else self.function(args))
         return [leaf if isinstance(leaf, Array) else _core.array(leaf) for leaf in outputs]
 
-    def rules(self, num_used):
-        """The object of the core for rules of such calls, made once for each kind of call."""
-        given = self.owner._rules
+    def rules(self, num_used, made):
+        """The object of the core for rules of such calls, made once for each kind of call: those of late are in `made`."""
+        given = self.given
         key = (self.structure, self.is_array, self.result, num_used)
         if not given["vmap"]:  # then the rule maps the graph
             key += (_core.graph_address(self.graph),)
         try:
             key += tuple((type(leaf), leaf) for leaf in self.leaves)
-            known = self.owner._made.get(key)
+            known = made.get(key)
         except TypeError:  # an argument that is no array and has no hash
             key = known = None
         if known is None:
             has_any = given["vjp"] or given["jvp"]
             known = _core.custom_rules(self.vjp if has_any else None, self.jvp if has_any else None, self.vmap)
             if key is not None:
-                self.owner._made[key] = known
+                while len(made) >= _MOST_KINDS:
+                    made.pop(next(iter(made)), None)
+                made[key] = known
         return known
-
-    def _name(self):
-        return getattr(self.owner, "__name__", "custom_function")
 
     def _own(self, arrays, what, is_given):
         """Those of the arguments. The others are arrays that the body uses beside them."""
         count = sum(self.is_array)
         if any(is_given(item) for item in arrays[count:]):
-            raise ValueError(f"{self._name()}: a {what} is asked for by an array that the function uses and that is "
+            raise ValueError(f"{self.name}: a {what} is asked for by an array that the function uses and that is "
                              "not among its arguments, of which its rules know nothing: pass it as an argument")
         return arrays[:count]
 
     def _results(self, tree, structure, rule, what):
         leaves, its = flatten(tree)
         if its != structure:
-            raise ValueError(f"{self._name()}: rule {rule} gave {describe(its)}, expected {what}, {describe(structure)}")
+            raise ValueError(f"{self.name}: rule {rule} gave {describe(its)}, expected {what}, {describe(structure)}")
         return leaves
 
     def vjp(self, inputs, outputs, cotangents, wanted):
         self._own(wanted, "derivative", bool)
         count = sum(self.is_array)
         cotangents = [op("zeros_like")(y) if g is None else g for g, y in zip(cotangents, outputs)]
-        if not self.owner._rules["vjp"]:
+        if not self.given["vjp"]:
             return self._transposed_jvp(inputs, outputs, cotangents)
-        given = self.owner._rules["vjp"](self.tree(inputs), unflatten(self.result, cotangents),
+        given = self.given["vjp"](self.tree(inputs), unflatten(self.result, cotangents),
                                          unflatten(self.result, outputs))
         parts = self._gradients(given)
         gradients = [part for part, of in zip(parts, self.is_array) if of]
         for number, (x, g) in enumerate(zip(inputs, gradients)):
             if isinstance(g, Array) and g.shape != x.shape:
-                raise ValueError(f"{self._name()}: rule vjp gave shape {g.shape} for array {number} of its "
+                raise ValueError(f"{self.name}: rule vjp gave shape {g.shape} for array {number} of its "
                                  f"arguments, which has {x.shape}")
         return gradients + [None] * (len(inputs) - count)
 
@@ -151,7 +155,7 @@ class _Call:
         expected = self.structure if len(self.structure[2]) != 1 else self.structure[2][0]
         parts = leaves_under(expected, tuple(given) if isinstance(given, list) and expected is self.structure else given)
         if parts is None:
-            raise ValueError(f"{self._name()}: rule vjp gave {describe(flatten(given)[1])}, expected cotangents as the "
+            raise ValueError(f"{self.name}: rule vjp gave {describe(flatten(given)[1])}, expected cotangents as the "
                              f"arguments are, {describe(expected)}")
         return parts
 
@@ -179,29 +183,29 @@ class _Call:
         return results
 
     def jvp(self, inputs, outputs, tangents):
-        if not self.owner._rules["jvp"]:
+        if not self.given["jvp"]:
             return self._transposed_vjp(inputs, outputs, tangents)
         primals = inputs[: sum(self.is_array)]
         given = self._own(tangents, "derivative", lambda t: t is not None)
         given = [op("zeros_like")(x) if t is None else t for t, x in zip(given, primals)]
-        result = self.owner._rules["jvp"](self.tree(primals), self.tree(given))
+        result = self.given["jvp"](self.tree(primals), self.tree(given))
         return self._results(result, self.result, "jvp", "tangents as the outputs are")
 
     def vmap(self, inputs, axes, size):
-        if not self.owner._rules["vmap"]:
-            return _Mapped(self, self.graph, axes, self.owner._rules).apply(inputs)
+        if not self.given["vmap"]:
+            return _Mapped(self, self.graph, axes, self.given).apply(inputs)
         primals = inputs[: sum(self.is_array)]
         given = self._own(axes, "batch", lambda a: a is not None)
-        result = self.owner._rules["vmap"](self.tree(primals), self.tree(given))
+        result = self.given["vmap"](self.tree(primals), self.tree(given))
         if not isinstance(result, tuple) or len(result) != 2:
-            raise ValueError(f"{self._name()}: rule vmap gave {type(result).__name__}, expected (outputs, axes)")
+            raise ValueError(f"{self.name}: rule vmap gave {type(result).__name__}, expected (outputs, axes)")
         outputs = self._results(result[0], self.result, "vmap", "outputs as without a batch")
         places = result[1]
         if isinstance(places, int) or places is None:
             places = [places] * len(outputs)
         places = list(places)
         if len(places) != len(outputs):
-            raise ValueError(f"{self._name()}: rule vmap gave {len(places)} axes for {len(outputs)} outputs")
+            raise ValueError(f"{self.name}: rule vmap gave {len(places)} axes for {len(outputs)} outputs")
         return outputs, places
 
 
