@@ -226,7 +226,12 @@ tn_status storage_wait(struct storage *storage);
 // storage is idle.
 tn_status storage_wait_outside(struct storage *storage);
 
-// Waits for the work that wrote the storage (storage_wait_outside), then copies the bytes
+// Whether the work that wrote the storage ended. Work that reads it may go on.
+bool storage_is_written(const struct storage *storage);
+// As storage_wait_outside(), but for that work alone.
+tn_status storage_wait_written(struct storage *storage);
+
+// Waits for the work that wrote the storage (storage_wait_written), then copies the bytes
 // [offset, offset + size) to `data`.
 tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uint64_t size);
 

@@ -525,32 +525,36 @@ tn_status storage_wait_outside(struct storage *storage)
     return status == TN_OK ? storage_wait(storage) : status;
 }
 
-// Gives the one point that the users of the storage have yet to reach. False: there is
-// none, there are several, or the host reaches it.
-static bool find_last_point(const struct storage *storage, tn_point *out)
+static tn_point written_point(const struct storage *storage)
 {
-    const struct device *device = storage->device;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < device->num_timelines; i++) {
-        tn_point point = {
-            .queue = i,
-            .value = atomic_load_explicit(&storage->last_use[i], memory_order_acquire)};
-        if (device_has_reached(device, point))
-            continue;
-        *out = point;
-        count += device_is_host_timeline(device, i) ? 2 : 1;
-    }
-    return count == 1;
+    const struct outcome *outcome = storage->outcome;
+    return outcome ? outcome_point(outcome) : (tn_point){0};
 }
 
-// Reads behind the work that still uses the storage, where the device can.
+bool storage_is_written(const struct storage *storage)
+{
+    return outcome_succeeded(storage->outcome) ||
+           device_has_reached(storage->device, written_point(storage));
+}
+
+tn_status storage_wait_written(struct storage *storage)
+{
+    tn_status status =
+        storage_is_written(storage) ? TN_OK : callback_check(storage->device->runtime);
+    if (status == TN_OK) // memory that nothing wrote, too, reports a lost device
+        status = device_wait(storage->device, written_point(storage));
+    return status == TN_OK ? outcome_end(storage->outcome) : status;
+}
+
+// Reads behind the work that writes the storage, where the device can.
 static tn_status read_after(struct storage *storage, uint64_t offset, void *data,
                             uint64_t size, bool *out_done)
 {
     struct device *device = storage->device;
-    tn_point point;
+    const tn_point point = written_point(storage);
     *out_done = size > 0 && TN_HAS(device->ops, buffer_read_after) &&
-                find_last_point(storage, &point) &&
+                !storage_is_written(storage) &&
+                !device_is_host_timeline(device, point.queue) &&
                 outcome_known(storage->outcome) == TN_OK &&
                 callback_check(device->runtime) == TN_OK;
     if (!*out_done)
@@ -560,7 +564,7 @@ static tn_status read_after(struct storage *storage, uint64_t offset, void *data
                                                       offset, data, size, point);
     if (status != TN_OK)
         return device_failed(device, "buffer_read_after", status);
-    return storage_wait(storage);
+    return storage_wait_written(storage);
 }
 
 tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uint64_t size)
@@ -570,7 +574,7 @@ tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uin
     tn_status status = read_after(storage, offset, data, size, &done);
     if (done)
         return status;
-    status = storage_wait_outside(storage);
+    status = storage_wait_written(storage);
     if (status != TN_OK || size == 0)
         return status;
     fail_clear();

@@ -133,7 +133,7 @@ static tn_status wait_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
 {
     for (uint64_t i = 0; i < num_arrays; i++) {
         const tn_array *array = scope_local(scope, arrays[i]);
-        tn_status status = storage_wait_outside(array->value->storage);
+        tn_status status = storage_wait_written(array->value->storage);
         if (status != TN_OK)
             return scope_take_failure(scope, status);
     }

@@ -279,9 +279,10 @@ static tn_status wait_held(tn_array *const *arrays, uint64_t num_arrays, uint32_
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++) {
         struct storage *storage = array_value(arrays[i])->storage;
-        if ((flags & TN_EVAL_BRIEF) && !storage_ends_soon(storage))
+        if ((flags & TN_EVAL_BRIEF) && !storage_is_written(storage) &&
+            !storage_ends_soon(storage))
             return check_brief(NULL, NULL);
-        status = storage_wait_outside(storage);
+        status = storage_wait_written(storage);
     }
     return status;
 }

@@ -448,9 +448,9 @@ typedef struct tn_backend {
     // Frees a buffer that no submission uses. NULL is fine. [any]
     void (*buffer_destroy)(tn_device *device, tn_buffer *buffer);
 
-    // Copy between host memory and a buffer, `size` bytes at byte `offset`; the copy is
-    // done when they return. No submission that uses these bytes is running; one that waits
-    // for a point of TN_QUEUE_HOST has not begun. [any]
+    // Copy between host memory and a buffer, `size` bytes at byte `offset`, done at return.
+    // No submission that writes these bytes is running, and in buffer_write none that reads
+    // them; one that waits for a point of TN_QUEUE_HOST has not begun. [any]
     tn_status (*buffer_write)(tn_device *device, tn_buffer *buffer, uint64_t offset,
                               const void *data, uint64_t size);
     tn_status (*buffer_read)(tn_device *device, tn_buffer *buffer, uint64_t offset,
@@ -542,7 +542,7 @@ typedef struct tn_backend {
 
     // Optional: `wait` for point `after`, and buffer_read of at least one byte. A device
     // that copies by work of its own can submit that at once, behind the point, and wait
-    // only once. Of the submissions up to `after` alone some may use these bytes. [any]
+    // only once. Of the submissions up to `after` alone some may write these bytes. [any]
     tn_status (*buffer_read_after)(tn_device *device, tn_buffer *buffer, uint64_t offset,
                                    void *data, uint64_t size, tn_point after);
 
