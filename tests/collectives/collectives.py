@@ -5,6 +5,7 @@
     collectives.py TENON MEMBER [LAUNCHER...]    without launchers: those of Debian's packages
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -101,7 +102,7 @@ def training_over_ranks_has_the_losses_of_one_process(launcher):
         assert got == 0, out + err
         losses.append([float(line) for line in out.split()])
     alone, together = losses
-    assert len(alone) == 20 and alone[-1] < 0.7 * alone[0], alone
+    assert len(alone) == 40 and alone[19] < 0.7 * alone[0] and alone[39] < 0.8 * alone[20], alone
     assert all(abs(a - b) <= 1e-6 * a for a, b in zip(alone, together)), losses
 
 
@@ -190,6 +191,40 @@ def who_ends_its_program_is_told(launcher):
     assert "call 2 of rank 0 is all_reduce (sum) of 4 f32, of rank 1 the end of its program" in out, out
     out, _ = member(launcher, 2, "exits", 3)
     assert "rank 1 ended (status 0); rank 0 was in all_reduce (sum) of 4 f32" in out, out
+
+
+def staged_as_version(folder, version):
+    """The plugins, of which the one for MPI says that it is another version."""
+    staged = pathlib.Path(os.environ["TENON_PLUGIN_PATH"].split(":")[0])
+    for plugin in staged.iterdir():
+        if plugin.name != "org.tenon.mpi":
+            pathlib.Path(folder, plugin.name).symlink_to(plugin)
+    mine = pathlib.Path(folder, "org.tenon.mpi")
+    shutil.copytree(staged / "org.tenon.mpi", mine)
+    code = mine / "org.tenon.mpi.so"
+    old = b"org.tenon.mpi 0.1.0, ABI"
+    assert old in code.read_bytes()
+    code.write_bytes(code.read_bytes().replace(old, b"org.tenon.mpi %s, ABI" % version.encode()))
+    manifest = json.loads((mine / "plugin.json").read_text())
+    for file in manifest["files"]:
+        file["sha256"] = hashlib.sha256((mine / file["name"]).read_bytes()).hexdigest()
+    (mine / "plugin.json").write_text(json.dumps(manifest))
+
+
+def as_rank_1(variables):
+    """A command that runs another with variables for rank 1 alone."""
+    return ("sh", "-c", f'case "$TENON_RUN" in rank=1*) export {variables};; esac; exec "$@"', "sh")
+
+
+@of_each
+def versions_and_backends_that_differ_are_told(launcher):
+    with tempfile.TemporaryDirectory() as folder:
+        staged_as_version(folder, "0.0.9")
+        got, out, err = ended(started(launcher, 2, *as_rank_1(f"TENON_PLUGIN_PATH={folder}"), MEMBER, "slow"))
+        saying = "members are of different versions: rank 0 has org.tenon.mpi 0.1.0, ABI minor 0, rank 1 org.tenon.mpi 0.0.9"
+        assert got == 3 and out.count(saying) == 2, out + err
+    got, out, err = ended(started(launcher, 2, *as_rank_1("TENON_BACKEND=cpu-blas,null"), MEMBER, "slow", env={"TEST_SECONDS": "0"}))
+    assert got == 0 and "TENON_BACKEND of rank 0 is 'cpu-blas', of rank 1 'cpu-blas,null'" in err, out + err
 
 
 @of_each
@@ -285,12 +320,14 @@ def ranks_that_do_not_end_are_ended(launcher):
 @of_each
 def each_rank_has_its_device(launcher):
     show = ("sh", "-c", 'echo "$TENON_BACKEND"')
-    _, out, _ = ended(started(launcher, 2, *show, options=("--devices", "vulkan-jit:%")))
-    assert sorted(out.split()) == ["vulkan-jit:0", "vulkan-jit:1"], out
+    _, out, _ = ended(started(launcher, 2, *show, options=("--devices", "nobody:%?,cpu-blas")))
+    assert sorted(out.split()) == ["nobody:0?,cpu-blas", "nobody:1?,cpu-blas"], out
     _, out, _ = ended(started(launcher, 2, *show, options=("--devices", "cpu-blas,vulkan:3")))
     assert sorted(out.split()) == ["cpu-blas", "vulkan:3"], out
     got, _, err = ended(started(launcher, 2, *show, options=("--devices", "vulkan:0")))
     assert got == 1 and "has no device for rank 1" in err, err
+    got, _, err = ended(started(launcher, 2, *show, options=("--devices", "cpu-blas:%")))
+    assert got == 1 and "backend cpu-blas has devices 0 to 0, got 1" in err and "rank 1 would have cpu-blas:1" in err, err
 
 
 def what_cannot_be_started_is_told():
@@ -307,7 +344,7 @@ def what_cannot_be_started_is_told():
     refused("--as-rank", "true", status=1, saying="tells no rank")
 
 
-run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told,
+run([every_collective_gives_what_it_must, who_computes_is_waited_for, shapes_that_differ_are_told, orders_that_differ_are_told, versions_and_backends_that_differ_are_told,
      groups_in_python_do_what_they_must, training_over_ranks_has_the_losses_of_one_process,
      training_by_the_command_is_that_of_one_process, adapters_are_trained_by_several_processes, who_is_lost_leaves_a_checkpoint_of_the_last_step, who_ends_its_program_is_told, messages_of_another_size_are_told, deadlines_end_calls, who_is_killed_is_named,
      who_is_stopped_is_named, who_fails_before_it_joins_is_named, survivors_go_on_where_the_library_can, statuses_are_those_of_the_ranks, ranks_that_do_not_end_are_ended, each_rank_has_its_device,

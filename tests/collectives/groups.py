@@ -41,6 +41,10 @@ def collectives(world):
     sent = world.send(x, to=1, tag=5) if rank == 0 else world.receive([2], "float32", source=0, tag=5)
     assert sent.tolist() == [1, 2]
     world.barrier()
+    averages = world.average({"a": x, "b": [tn.array(float(rank)), tn.ones([2, 3]) * rank], "c": tn.array([rank, 2.0], dtype="float16")},
+                             bucket_bytes=24)
+    assert [averages["a"].tolist(), averages["b"][0].item(), averages["c"].tolist()] == [[1.5, 3], 0.5, [0.5, 2]], averages
+    assert averages["b"][1].tolist() == [[0.5] * 3] * 2
     # The sum of all members' losses: each has the sum times its own x.
     gradient = tn.grad(lambda v: tn.sum(world.all_reduce(v) * x))(x)
     assert gradient.tolist() == [3, 6], gradient
@@ -101,6 +105,10 @@ def lost(world):
     if world.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     raises(OSError, "rank 1 was ended by signal 9 (Killed)", lambda: world.all_reduce(tn.ones(1)).tolist())
+    try:
+        world.all_reduce(tn.ones(1)).tolist()
+    except tn.dist.RankError as error:
+        assert error.rank == 1, error
     if world.can_shrink:
         left = world.shrink()
         assert (left.rank, left.size, left.all_reduce(tn.array(7)).item()) == (0, 1, 7)

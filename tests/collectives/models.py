@@ -44,26 +44,42 @@ def elements(kind, shape, seed):
     return b"".join(scale + draw.randbytes(gguf.TYPES[kind][2] - 2) for _ in range(count))
 
 
-def written(name, kind, seed=1, groups=GROUPS):
-    """A file of a small model of letters, whose embedding is its output, too."""
+EXPERTS, USED = 4, 2
+
+
+def gated(experts):
+    """The weights of a layer's feed-forward: of one, or of experts that a router chooses."""
+    if not experts:
+        return {"ffn_gate": (INNER, WIDTH), "ffn_up": (INNER, WIDTH), "ffn_down": (WIDTH, INNER)}
+    return {"ffn_gate_inp": (experts, WIDTH), "ffn_gate_exps": (experts, INNER, WIDTH), "ffn_up_exps": (experts, INNER, WIDTH),
+            "ffn_down_exps": (experts, WIDTH, INNER)}
+
+
+def written(name, kind, seed=1, groups=GROUPS, experts=0, has_output=False):
+    """A file of a small model of letters, whose embedding is its output, too, or which has one."""
+    architecture = "qwen3moe" if experts else "llama"
     numbers = {"block_count": LAYERS, "context_length": 512, "embedding_length": WIDTH, "feed_forward_length": INNER,
                "attention.head_count": HEADS, "attention.head_count_kv": groups, "attention.key_length": HEAD,
                "attention.value_length": HEAD}
+    if experts:
+        numbers |= {"expert_count": experts, "expert_used_count": USED, "expert_feed_forward_length": INNER}
     shapes = {"token_embd": (WORDS, WIDTH), "output_norm": (WIDTH,)}
+    if has_output:
+        shapes["output"] = (WORDS, WIDTH)
     for i in range(LAYERS):
         for what, shape in {"attn_q": (HEADS * HEAD, WIDTH), "attn_k": (groups * HEAD, WIDTH), "attn_v": (groups * HEAD, WIDTH),
-                            "attn_output": (WIDTH, HEADS * HEAD), "ffn_gate": (INNER, WIDTH), "ffn_up": (INNER, WIDTH),
-                            "ffn_down": (WIDTH, INNER), "attn_norm": (WIDTH,), "ffn_norm": (WIDTH,)}.items():
+                            "attn_output": (WIDTH, HEADS * HEAD), "attn_norm": (WIDTH,), "ffn_norm": (WIDTH,),
+                            **gated(experts)}.items():
             shapes[f"blk.{i}.{what}"] = shape
-    pairs = [gguf.pair("general.architecture", gguf.TEXT, "llama"), gguf.pair("general.name", gguf.TEXT, name),
-             gguf.pair("llama.attention.layer_norm_rms_epsilon", gguf.F32, 1e-5)]
-    pairs += [gguf.pair(f"llama.{key}", gguf.U32, value) for key, value in numbers.items()]
+    pairs = [gguf.pair("general.architecture", gguf.TEXT, architecture), gguf.pair("general.name", gguf.TEXT, name),
+             gguf.pair(f"{architecture}.attention.layer_norm_rms_epsilon", gguf.F32, 1e-5)]
+    pairs += [gguf.pair(f"{architecture}.{key}", gguf.U32, value) for key, value in numbers.items()]
     pairs += [gguf.pair("tokenizer.ggml.model", gguf.TEXT, "gpt2"), gguf.pair("tokenizer.ggml.pre", gguf.TEXT, "gpt-2"),
               gguf.pair("tokenizer.ggml.tokens", (gguf.LIST, gguf.TEXT), [chr(ord("A") + i) for i in range(WORDS)]),
               gguf.pair("tokenizer.ggml.merges", (gguf.LIST, gguf.TEXT), ["A B"])]
     records, data, offset = [], [], 0
     for what, shape in shapes.items():
-        one = "f32" if len(shape) == 1 else kind
+        one = "f32" if len(shape) == 1 or what.endswith("ffn_gate_inp") else kind
         bytes_ = elements(one, shape, f"{what} {seed if 'blk.3' in what else 1}")
         bytes_ += bytes(-len(bytes_) % 32)
         records.append(gguf.tensor(f"{what}.weight", one, shape, offset))
@@ -118,6 +134,8 @@ def needs_launcher(check):
 @needs_launcher
 def logits_and_tokens_are_those_of_one_process():
     files = [written(kind, kind) for kind in FORMATS]
+    files += [written("own-f16", "f16", has_output=True), written("experts-f16", "f16", experts=EXPERTS, has_output=True),
+              written("experts-q8_0", "q8_0", experts=EXPERTS)]
     alone = models_of(ended(started(0, MODEL, "run", *(word for file in files for word in ("alone", file))), 0))
     assert len({str(tokens) for _, _, tokens in alone.values()}) > 1, "all models say the same"
     parts = {2: ["0-2 3-4", "0-1 2-4"], 3: ["0-1 2-3 4-4", "0-1 2-2 3-4"]}
@@ -146,6 +164,21 @@ def the_command_writes_what_one_process_writes():
     assert ended(started(2, *words, "--parallel", "tensor"), 0) == alone
     said = started(0, *words, "--parallel", "other").communicate()[1]
     assert "--parallel is 'other', expected pipeline, tensor or none" in said, said
+
+
+@needs_launcher
+def adapters_are_divided_by_layers():
+    """Trained on one process, an adapter changes what is written, by the same words on two; products are not divided."""
+    file, text, adapter = (os.path.join(FOLDER.name, name) for name in ("f16.gguf", "text", "adapter.safetensors"))
+    written("f16", "f16")
+    pathlib.Path(text).write_text("ABCDEFGHIJKLMNOP" * 8)
+    ended(started(0, TENON, "train", "lora", file, text, "--steps", "2", "--window", "8", "--rate", "0.1", "-o", adapter), 0)
+    words = (TENON, "generate", file, "ABCD", "--tokens", "8", "--cache", "f32")
+    plain, changed = (ended(started(0, *words, *more), 0) for more in ((), ("--adapter", adapter)))
+    assert plain != changed, changed
+    assert ended(started(2, *words, "--adapter", adapter), 0) == changed
+    said = started(2, *words, "--adapter", adapter, "--parallel", "tensor").communicate()[1]
+    assert "adapters of a model whose products are divided among processes are not supported: divide its layers" in said, said
 
 
 @needs_launcher
@@ -200,4 +233,4 @@ def who_fails_is_named():
         ended(process, status)
 
 
-run([logits_and_tokens_are_those_of_one_process, the_command_writes_what_one_process_writes, what_cannot_be_divided_is_told, ranks_that_differ_are_told, who_fails_is_named])
+run([logits_and_tokens_are_those_of_one_process, the_command_writes_what_one_process_writes, adapters_are_divided_by_layers, what_cannot_be_divided_is_told, ranks_that_differ_are_told, who_fails_is_named])

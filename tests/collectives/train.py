@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Trains two layers on parts of a batch, a rank each: losses are those of one process on the whole.
+"""Trains two layers on parts of a batch, a rank each, by hand and by nn.TrainStep: losses are those of one process on the
+whole.
 
     tenon run -n 4 python3 train.py
 """
@@ -19,8 +20,8 @@ def loss(weights, x, y):
 
 
 def main():
-    rank = int(tn.dist.rank())
-    size = int(tn.dist.all_reduce(tn.array(1)))
+    world = tn.dist.init()
+    rank, size = world.rank, world.size
     x, y = numbers(ROWS, 8, 1), numbers(ROWS, 2, 2)
     mine = slice(rank * ROWS // size, (rank + 1) * ROWS // size)
     weights = [numbers(8, 16, 3) * 0.3, numbers(16, 2, 4) * 0.3]
@@ -33,6 +34,13 @@ def main():
         tn.eval(value, *weights)
         if rank == 0:
             print(float(value), flush=True)
+    tn.nn.init.seed(5)
+    net = tn.nn.Sequential(tn.nn.Linear(8, 16), tn.nn.Tanh(), tn.nn.Linear(16, 2))
+    step = tn.nn.TrainStep(net, tn.optim.SGD(RATE), lambda net, x, y: tn.mean((net(x) - y) ** 2), group=world)
+    for _ in range(STEPS):
+        value = float(step(x[mine], y[mine]))
+        if rank == 0:
+            print(value, flush=True)
 
 
 main()

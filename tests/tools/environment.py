@@ -338,7 +338,7 @@ def tenon_vulkan_matrices_chooses_among_kernels():
 # --- one rule ----------------------------------------------------------------------------
 
 # Of each variable that takes one of several values: a wrong one, and what is told of it.
-IGNORED = {"TENON_PLUGINS_ONLY": ("on", "0 or 1"), "TENON_DLCLOSE": ("-1", "0 or 1"),
+IGNORED = {"TENON_PLUGINS_ONLY": ("on", "0 or 1"), "TENON_MPI_MESSAGES": ("yes", "0 or 1"), "TENON_DLCLOSE": ("-1", "0 or 1"),
            "TENON_VULKAN_VALIDATION": ("true", "0 or 1"), "TENON_VULKAN_AS_GPU": ("2", "0 or 1"),
            "TENON_VULKAN_MATRICES": ("0", "none, khr or nv2"),
            "TENON_FALLBACK": ("never", "error, warn or allow"), "TENON_THREADS": ("999", "an integer from 1 to 256"),

@@ -5,6 +5,7 @@ import base64
 import json
 import pathlib
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -299,6 +300,18 @@ def models_of_two_files_read_images():
     refused("generate", *model, "--image", "notes.what", "What?", saying="notes.what")
 
 
+def several_processes_read_images():
+    if not shutil.which("mpirun"):
+        return "no MPI is installed"
+    lines = two_files()
+    make_image("one.png", 30, 70)
+    for how in ("pipeline", "tensor"):
+        done = tenon("run", "-n", 2, "--allow-root", tap.TENON, "generate", "text.gguf", "--mmproj", "mmproj.gguf", "--image", "one.png",
+                     "What is this?", "--raw", "--json", "-n", 1, "--cache", "f32", "--parallel", how)
+        assert json.loads(done.stdout)["tokens"][0]["id"] == first_token(lines, "one"), how
+    return None
+
+
 def chats_have_images():
     two_files()
     make_image("one.png", 30, 70)
@@ -428,5 +441,5 @@ if __name__ == "__main__":
              *([images_of_jpeg_are_those_of_pillow, images_of_jpeg_are_turned_as_their_camera_noted] if tap.has_plugins("org.tenon.jpeg") else []),
              images_of_netpbm_are_read_in_place,
              *([damaged_images_are_told] if tap.has_plugins("org.tenon.png", "org.tenon.jpeg") else []),
-             *([models_of_two_files_read_images, chats_have_images, folders_read_images, the_template_of_the_processor_counts]
+             *([models_of_two_files_read_images, several_processes_read_images, chats_have_images, folders_read_images, the_template_of_the_processor_counts]
                if tap.has_plugins("org.tenon.png", "org.tenon.idefics3", "org.tenon.bpe", "org.tenon.gguf", "org.tenon.huggingface") else [])])

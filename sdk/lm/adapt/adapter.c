@@ -84,6 +84,19 @@ static bool read_number(const tn_file *file, const char *key, double *out)
     return end && end != text && !*end;
 }
 
+// Whether another process has the weight: each process reads its layers' part of an
+// adapter.
+static bool is_elsewhere(const tn_lm *model, const char *name)
+{
+    long long layer;
+    if (!model->remote)
+        return false;
+    if (sscanf(name, "blk.%lld.", &layer) == 1)
+        return layer >= 0 && layer < model->facts->layers &&
+               (layer < model->first || layer >= model->end);
+    return strcmp(name, "output.weight") == 0 && model->end < model->facts->layers;
+}
+
 // A and B against the weight that they are added to.
 static tn_status check_item(tn_lm *model, const char *file, const tn_type *down,
                             const tn_type *up, const char *name)
@@ -146,7 +159,7 @@ static tn_status read_item(tn_lm *model, tn_scope *scope, const struct source *s
 
 static tn_status read_items(tn_lm *model, const struct source *s, struct lm_adapter *out)
 {
-    uint64_t count = 0, ups = 0;
+    uint64_t count = 0, ups = 0, elsewhere = 0;
     while (tn_file_name(s->file, count))
         count++;
     tn_scope *scope = tn_scope_open(model->runtime);
@@ -162,6 +175,10 @@ static tn_status read_items(tn_lm *model, const struct source *s, struct lm_adap
         } else if (s->is_peft && peft_is_base(array)) {
             continue;
         } else if (weight_name(s, array, false, out->items[out->count].name)) {
+            if (is_elsewhere(model, out->items[out->count].name)) {
+                elsewhere++;
+                continue;
+            }
             status = read_item(model, scope, s, i, &out->items[out->count++]);
         } else {
             status = lm_fail(TN_ERR_REFUSED,
@@ -171,11 +188,11 @@ static tn_status read_items(tn_lm *model, const struct source *s, struct lm_adap
                              s->is_peft ? ".lora_B.weight" : UP);
         }
     }
-    if (status == TN_OK && (ups != out->count || ups == 0))
+    if (status == TN_OK && (ups != out->count + elsewhere || ups == 0))
         status = lm_fail(TN_ERR_REFUSED,
                          "%s: has %" PRIu64 " arrays ..." DOWN " and %" PRIu64 " ..." UP
                          ", expected pairs",
-                         s->path, out->count, ups);
+                         s->path, out->count + elsewhere, ups);
     tn_scope_close(scope);
     return status;
 }
@@ -189,7 +206,8 @@ static double rank_of(const struct lm_adapter *adapter, uint64_t item)
 static tn_status take_config(const struct source *s, const struct peft_config *config,
                              struct lm_adapter *out)
 {
-    double rank = rank_of(out, 0), alpha = config->alpha > 0 ? config->alpha : 8;
+    double rank = out->count ? rank_of(out, 0) : 1,
+           alpha = config->alpha > 0 ? config->alpha : 8;
     for (uint64_t i = 1; i < out->count && config->is_root; i++)
         if (rank_of(out, i) != rank)
             return lm_fail(TN_ERR_UNSUPPORTED,

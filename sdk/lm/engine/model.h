@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 #include <tenon/lm.h>
 #include <tenon/model.h>
 #include <tenon/retain.h>
@@ -127,11 +128,18 @@ struct lm_remote {
 };
 
 // Products of which each process has some columns of the weight: their sums are the
-// product.
+// product. Of the output each may have some rows.
 struct lm_partial {
     bool (*has)(const char *weight); // NULL: there are none
-    char group[64];                  // of the processes, in dist.all_reduce
+    int32_t output; // processes that share the output's rows; 0: each has all
+    char group[64]; // of the processes, in dist.all_reduce
 };
+
+// How many processes share the rows of a weight that is the output's; else 1.
+static inline int64_t lm_output_shares(const struct lm_partial *partial, const char *weight)
+{
+    return partial->output && strcmp(weight, "output.weight") == 0 ? partial->output : 1;
+}
 
 struct tn_lm {
     tn_runtime *runtime;

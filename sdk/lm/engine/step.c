@@ -109,6 +109,28 @@ static tn_array *whole_sum(const struct step *step, tn_array *product, const cha
                : product;
 }
 
+// The logits of all processes, where each has those of some rows of the output's matrix.
+static tn_array *whole_logits(const struct step *step, tn_array *product, const char *name)
+{
+    const struct lm_partial *partial = &step->model->partial;
+    int64_t size = lm_output_shares(partial, name);
+    const tn_type *type = size > 1 ? tn_array_type(product) : NULL;
+    if (!type)
+        return product;
+    tn_scope *s = step->scope;
+    int64_t words = type->extent[type->rank - 1];
+    tn_ints extents = {.count = (uint32_t)type->rank, .given = 1};
+    const tn_ints *shape = &extents;
+    memcpy(extents.value, type->extent, sizeof(extents.value));
+    extents.value[type->rank - 1] = words * size;
+    tn_array *all = tn_op(s, "dist.all_gather/1", TN_IN(product),
+                          tn_attrs("group", partial->group, "size", size));
+    all =
+        tn_op(s, "base.reshape/1", TN_IN(all), tn_attrs("shape", TN_INTS(size, -1, words)));
+    all = tn_op(s, "base.transpose/1", TN_IN(all), tn_attrs("axes", TN_INTS(1, 0, 2)));
+    return tn_op(s, "base.reshape/1", TN_IN(all), tn_attrs("shape", shape));
+}
+
 static tn_array *step_experts(const tn_model_step *base, tn_array *x, tn_array *ids,
                               const char *name)
 {
@@ -131,6 +153,7 @@ static tn_array *step_product(const tn_model_step *base, tn_array *x, const char
         return NULL;
     gather(step, x, name);
     tn_array *product = whole_sum(step, whole_product(step, x, weight), name);
+    product = whole_logits(step, product, name);
     if (weight->count != 0)
         product = tn_op(step->scope, "base.slice/1", TN_IN(product),
                         tn_attrs("start", TN_INTS(0, weight->first), "stop",

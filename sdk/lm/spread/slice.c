@@ -48,6 +48,7 @@ struct slice {
     int32_t rank, size;
     int64_t heads, groups, head; // of the whole
     bool is_fused;               // ffn_up has the gate's rows, too
+    const char *output; // the weight whose rows are the output's; NULL: not divided
     char keys[NUMBERS][96];
     int64_t numbers[NUMBERS];
     tn_metadata *entries;
@@ -56,18 +57,24 @@ struct slice {
 
 // --- which part ------------------------------------------------------------------------
 
-// Whether a weight is of a layer and divided, and how.
-static bool find_along(const char *name, bool is_fused, enum along *out)
+static const char OUTPUT[] = "output.weight";
+
+// Whether a weight is of a layer, or the output's, and divided, and how.
+static bool find_along(const struct slice *s, const char *name, enum along *out)
 {
     int layer, at = 0;
+    if (strcmp(name, OUTPUT) == 0) {
+        *out = ROWS;
+        return s->output != NULL;
+    }
     if (sscanf(name, "blk.%d.%n", &layer, &at) != 1 || at == 0)
         return false;
     const char *what = name + at, *kind = strchr(what, '.');
     for (size_t i = 0; kind && i < COUNT(parts); i++)
         if (strlen(parts[i].name) == (size_t)(kind - what) &&
             strncmp(parts[i].name, what, (size_t)(kind - what)) == 0) {
-            *out =
-                is_fused && strcmp(parts[i].name, "ffn_up") == 0 ? TWICE : parts[i].along;
+            *out = s->is_fused && strcmp(parts[i].name, "ffn_up") == 0 ? TWICE
+                                                                       : parts[i].along;
             return strcmp(kind, ".weight") == 0 ||
                    (strcmp(kind, ".bias") == 0 && *out != COLUMNS);
         }
@@ -76,8 +83,9 @@ static bool find_along(const char *name, bool is_fused, enum along *out)
 
 static bool is_partial(const char *name)
 {
+    static const struct slice whole = {.size = 1};
     enum along along;
-    return find_along(name, false, &along) && along == COLUMNS;
+    return find_along(&whole, name, &along) && along == COLUMNS;
 }
 
 // A part of a weight: elements along `axis`, in sections.
@@ -104,6 +112,13 @@ static void find_cut(const struct slice *s, enum along along, const tn_type *typ
     }
 }
 
+// The file's name of a weight: an output that is the embedding is divided as one of its
+// own.
+static const char *whole_name(const struct slice *s, const char *name)
+{
+    return s->output && strcmp(name, OUTPUT) == 0 ? s->output : name;
+}
+
 // --- the source ------------------------------------------------------------------------
 
 static int32_t slice_find(const tn_lm_source *source, const char *name, tn_type *out_type,
@@ -112,9 +127,9 @@ static int32_t slice_find(const tn_lm_source *source, const char *name, tn_type 
     const struct slice *s = source->context;
     enum along along;
     struct weight_cut cut;
-    if (!s->whole.find(&s->whole, name, out_type, out_format))
+    if (!s->whole.find(&s->whole, whole_name(s, name), out_type, out_format))
         return 0;
-    if (!find_along(name, s->is_fused, &along) || out_type->rank < 1)
+    if (!find_along(s, name, &along) || out_type->rank < 1)
         return 1;
     find_cut(s, along, out_type, &cut);
     out_type->extent[cut.axis] /= s->size;
@@ -165,10 +180,10 @@ static tn_array *cut_array(const struct slice *s, tn_scope *scope, tn_array *who
 static tn_array *slice_load(const tn_lm_source *source, tn_scope *scope, const char *name)
 {
     const struct slice *s = source->context;
-    tn_array *whole = s->whole.load(&s->whole, scope, name);
+    tn_array *whole = s->whole.load(&s->whole, scope, whole_name(s, name));
     enum along along;
     struct weight_cut cut;
-    if (!whole || !find_along(name, s->is_fused, &along))
+    if (!whole || !find_along(s, name, &along))
         return whole;
     find_cut(s, along, tn_array_type(whole), &cut);
     return cut_array(s, scope, whole, &cut);
@@ -202,8 +217,7 @@ static tn_status check_weight(const struct slice *s, const char *name)
     const char *format = NULL;
     enum along along;
     struct weight_cut cut;
-    if (!find_along(name, s->is_fused, &along) ||
-        !s->whole.find(&s->whole, name, &type, &format))
+    if (!find_along(s, name, &along) || !s->whole.find(&s->whole, name, &type, &format))
         return TN_OK;
     find_cut(s, along, &type, &cut);
     const tn_quant_format *known = format ? tn_quant_find(format) : NULL;
@@ -296,6 +310,18 @@ static tn_status write_metadata(struct slice *s)
     return TN_OK;
 }
 
+// The output's rows are divided where their number allows it.
+static void find_output(struct slice *s, const tn_lm *model)
+{
+    tn_type type;
+    const char *format;
+    bool has_own = s->whole.find(&s->whole, OUTPUT, &type, &format);
+    const char *name = has_own ? OUTPUT : "token_embd.weight";
+    if (s->whole.find(&s->whole, name, &type, &format) && type.rank == 2 &&
+        type.extent[0] == model->facts->vocabulary && type.extent[0] % s->size == 0)
+        s->output = name;
+}
+
 tn_status lm_slice(tn_lm *model, int32_t rank, int32_t size)
 {
     struct slice *s = lm_alloc(1, sizeof(*s));
@@ -308,6 +334,7 @@ tn_status lm_slice(tn_lm *model, int32_t rank, int32_t size)
     s->size = size;
     s->is_fused = !s->whole.find(&s->whole, "blk.0.ffn_gate.weight", &type, &format) &&
                   s->whole.find(&s->whole, "blk.0.attn_qkv.weight", &type, &format);
+    find_output(s, model);
     tn_status status = read_numbers(s, model);
     if (status == TN_OK)
         status = check_weights(s, model->facts->layers);
@@ -325,5 +352,6 @@ tn_status lm_slice(tn_lm *model, int32_t rank, int32_t size)
                                  .load = slice_load,
                                  .close = slice_close};
     model->partial.has = is_partial;
+    model->partial.output = s->output ? size : 0;
     return lm_model_reopen(model, &source);
 }

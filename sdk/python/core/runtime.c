@@ -3,11 +3,13 @@
 #include "trace.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <tenon/retain.h>
 
 static tn_runtime *runtime;
 static bool is_closed;
-static PyObject *device_error, *plugin_error;
+static PyObject *device_error, *plugin_error, *rank_error;
 static PyObject *path_finder; // gives the folders of plugins in installed wheels
 
 static struct py_held ring = {.next = &ring, .prev = &ring};
@@ -116,8 +118,32 @@ PyObject *runtime_close(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+// The rank that a collective's failure names: "rank 1 was ended by signal 9 (Killed); rank
+// 0 was in all_reduce (sum) of 4 f32". -1: another failure.
+static long lost_rank(const char *message)
+{
+    const char *lost = message ? strstr(message, "rank ") : NULL;
+    const char *own = lost ? strstr(lost, "; rank ") : NULL;
+    long rank = lost && own ? strtol(lost + 5, NULL, 10) : -1;
+    char *end = NULL;
+    if (own && strtol(own + 7, &end, 10) >= 0 && strncmp(end, " was ", 5) == 0)
+        return rank;
+    return -1;
+}
+
+static void raise_lost_rank(const char *message, long rank)
+{
+    PyObject *number = PyLong_FromLong(rank);
+    PyObject *error = number ? PyObject_CallFunction(rank_error, "s", message) : NULL;
+    if (error && PyObject_SetAttrString(error, "rank", number) == 0)
+        PyErr_SetObject(rank_error, error);
+    Py_XDECREF(error);
+    Py_XDECREF(number);
+}
+
 PyObject *raise_status(tn_status status, const char *message)
 {
+    long rank = status == TN_ERR_IO ? lost_rank(message) : -1;
     PyObject *kind = status == TN_ERR_ARGUMENT      ? PyExc_ValueError
                      : status == TN_ERR_UNSUPPORTED ? PyExc_NotImplementedError
                      : status == TN_ERR_NOT_FOUND   ? PyExc_LookupError
@@ -127,7 +153,9 @@ PyObject *raise_status(tn_status status, const char *message)
                      : status == TN_ERR_REFUSED     ? plugin_error
                                                     : PyExc_RuntimeError;
     // A body of Python that failed has set its own exception, which is the cause.
-    if (!PyErr_Occurred())
+    if (!PyErr_Occurred() && rank >= 0)
+        raise_lost_rank(message, rank);
+    else if (!PyErr_Occurred())
         PyErr_SetString(kind, message && *message ? message : tn_status_name(status));
     return NULL;
 }
@@ -150,9 +178,14 @@ bool errors_init(PyObject *module)
     plugin_error = PyErr_NewExceptionWithDoc(
         "tenon.PluginError", "A plugin or file is damaged, untrusted or incompatible.",
         PyExc_RuntimeError, NULL);
-    return device_error && plugin_error &&
+    rank_error = PyErr_NewExceptionWithDoc(
+        "tenon.dist.RankError",
+        "A process of a group ended, was stopped or is gone: `rank` in the world.",
+        PyExc_OSError, NULL);
+    return device_error && plugin_error && rank_error &&
            PyModule_AddObjectRef(module, "DeviceError", device_error) == 0 &&
-           PyModule_AddObjectRef(module, "PluginError", plugin_error) == 0;
+           PyModule_AddObjectRef(module, "PluginError", plugin_error) == 0 &&
+           PyModule_AddObjectRef(module, "RankError", rank_error) == 0;
 }
 
 bool host_init(PyObject *module)

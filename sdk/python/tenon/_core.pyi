@@ -11,6 +11,9 @@ version: str
 class DeviceError(RuntimeError): ...
 class PluginError(RuntimeError): ...
 
+class RankError(OSError):
+    rank: int
+
 class _At:
     def __getitem__(self, index: Any) -> _Place: ...
 

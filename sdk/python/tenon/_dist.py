@@ -6,23 +6,25 @@
     pair = world.split(world.rank // 2)
 
 A collective is computed when its result is, in the order in which they were applied, and each member of the group
-applies the same ones. One that fails raises where the result is read: OSError where a member ended, was stopped or did
-not come in time, which the message names, ValueError where members disagree on what to do. The group is broken then:
+applies the same ones. One that fails raises where the result is read: RankError, an OSError, where a member ended or
+was stopped, with its rank; OSError where one did not come in time; ValueError where members disagree on what to do. The group is broken then:
 its collectives raise the same again.
 """
 
 import functools
 import itertools
+import math
 
 from . import _core
-from ._core import Array
+from ._core import Array, RankError
+from ._tree import flatten, unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._types import ArrayLike, DTypeLike
 del TYPE_CHECKING
 
-__all__ = ["Group", "init", "leave"]
+__all__ = ["Group", "RankError", "init", "leave"]
 
 _numbers = itertools.count(1)  # of groups that were made
 
@@ -77,6 +79,25 @@ class Group:
         """The elements of all members reduced: "sum", "product", "minimum", "maximum" or "mean"."""
         return _apply("all_reduce", x, reduction=reduction, group=self.name)
 
+    def average(self, tree, bucket_bytes: int = 4 << 20):
+        """The means over all members of a tree of arrays, such as gradients, as a tree. Arrays are reduced in buckets
+        of some bucket_bytes, from the last one on, as gradients of the last layers are there first: a bucket moves
+        while the next one is computed."""
+        leaves, structure = flatten(tree)
+        leaves = [leaf if isinstance(leaf, Array) else _core.array(leaf) for leaf in leaves]
+        buckets = _buckets(leaves, bucket_bytes)
+        tickets, after = [], _core.array(0, "int64")
+        for first, end in buckets:
+            after = _apply("all_reduce_start", after, leaves[first:end], reduction="mean", group=self.name)
+            tickets.append(after)
+        for (first, end), ticket in zip(buckets, tickets):
+            sizes = [math.prod(leaf.shape) for leaf in leaves[first:end]]
+            flat, at = _apply("all_reduce_finish", ticket, count=sum(sizes), dtype=leaves[first].dtype), 0
+            for i, size in enumerate(sizes, first):
+                leaves[i] = flat[at:at + size].reshape(leaves[i].shape)
+                at += size
+        return unflatten(structure, leaves)
+
     def reduce_scatter(self, x: "ArrayLike", reduction: str = "sum") -> Array:
         """Of the elements of all members reduced the block of axis 0 with this member's rank."""
         return _apply("reduce_scatter", x, reduction=reduction, group=self.name, size=self.size)
@@ -104,6 +125,21 @@ class Group:
     def barrier(self) -> None:
         """Returns when all members have come here."""
         _core.eval(_apply("barrier", _core.array(0, "int32"), group=self.name))
+
+
+def _buckets(leaves, most):
+    """Ranges of leaves, from the last on: of one dtype, and of at most `most` bytes unless one leaf has more."""
+    found, end = [], len(leaves)
+    while end > 0:
+        first, size = end - 1, leaves[end - 1].nbytes
+        while first > 0 and end - first < 256 and leaves[first - 1].dtype == leaves[end - 1].dtype:
+            size += leaves[first - 1].nbytes
+            if size > most:
+                break
+            first -= 1
+        found.append((first, end))
+        end = first
+    return found
 
 
 @functools.cache

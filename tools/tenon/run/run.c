@@ -67,6 +67,37 @@ static int check_devices(const char *devices)
                : 0;
 }
 
+// Opens a device in a process of its own, which says why it cannot.
+static bool device_opens(const char *device)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("TENON_BACKEND", device, 1);
+        if (freopen("/dev/null", "w", stdout))
+            execl("/proc/self/exe", "tenon", "eval", "1 + 1", NULL);
+        _exit(127);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+           WEXITSTATUS(status) == 0;
+}
+
+// With a % the last rank of this machine has the device with the highest number.
+static int check_numbered(const char *devices, int64_t count)
+{
+    const char *percent = devices ? strchr(devices, '%') : NULL;
+    char last[1100];
+    if (!percent)
+        return 0;
+    snprintf(last, sizeof(last), "%.*s%lld%.512s", (int)(percent - devices), devices,
+             (long long)count - 1, percent + 1);
+    return device_opens(last) ? 0
+                              : oops("--devices: rank %lld would have %s, which cannot be "
+                                     "opened: expected at most as many ranks as devices",
+                                     (long long)count - 1, last);
+}
+
 static int run_check_root(const struct run_given *given, const struct launcher *launcher)
 {
     return geteuid() == 0 && launcher->is_open_mpi && !given->allows_root
@@ -167,6 +198,8 @@ static int run_ranks(const struct run_given *given, char **command)
         failed = launcher_find(given->launcher, &launcher);
     if (!failed)
         failed = run_check_root(given, &launcher);
+    if (!failed && !given->hosts)
+        failed = check_numbered(given->devices, count);
     ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (!failed && size < 0)
         failed = oops("/proc/self/exe cannot be read: %s", strerror(errno));

@@ -358,10 +358,13 @@ class TrainStep:
     results of the function all.
 
     max_norm: gradients are scaled so that their common norm is at most that. donate: memory of the parameters before
-    becomes that of those after, so that arrays taken from the model before a step are no longer there.
+    becomes that of those after, so that arrays taken from the model before a step are no longer there. group: a
+    tenon.dist.Group whose members have a part of each batch: gradients are their means, reduced in buckets while others
+    are computed, and so is the loss. Members begin with the same parameters.
     """
 
-    def __init__(self, model, optimizer, function, max_norm=None, donate=True):
+    def __init__(self, model, optimizer, function, max_norm=None, donate=True, group=None):
+        self.group = group
         self.model, self.optimizer, self.loss, self.max_norm = model, optimizer, function, max_norm
         self._function = tn.function(self._body, donate=0 if donate else ())
         self._key = self._parts = self._mark = self._changes = None
@@ -394,6 +397,8 @@ class TrainStep:
 
         (value, rest), gradients = _value_and_grad(loss, has_aux=True)(arrays)
         names = [_text(path) for path, _, _ in trained.rows]
+        if self.group is not None:
+            value, *gradients = self.group.average([value, *gradients])
         if self.max_norm is not None and gradients:
             *gradients, _ = tn.optim.clip_grad_norm(gradients, max_norm=self.max_norm)
         arrays, optimizer = self.optimizer.step_of(names, arrays, gradients, optimizer)
