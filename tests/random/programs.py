@@ -270,6 +270,12 @@ class Rounding:
         kinds = [[1], [np.inf, -np.inf, 1], [self.random.choice([np.inf, -np.inf])]][self.random.integers(3)]
         return (self.random.choice(kinds, x.shape) * self.random.uniform(0, 1, x.shape)).astype(x.dtype)
 
+    def zeros(self, x):
+        """A sum that is 0 has either sign, by what it is added to."""
+        if x.dtype.kind != 'f' or not np.any(x == 0):
+            return x
+        return np.where(x == 0, x * self.random.choice([-1.0, 1.0]), x)
+
     def move_tangents(self, sides, eps):
         """The differences of two sides, operand by operand: so far rounding moves derivatives."""
         if self.random is None or len(sides) != 2:
@@ -317,6 +323,8 @@ def apply(node, arrays, dtypes, rounding):
         exact = not rounding.smooth and rule.ulps == 0 and all(is_exact_sum(a) for a in operands)
         operands = [a if exact else rounding.move(a, eps) for a in operands]
     raw = rule.function(*operands, **node.attrs)
+    if rule.sums and rounding.random is not None and not rounding.smooth:
+        raw = tuple(map(rounding.zeros, raw)) if isinstance(raw, tuple) else rounding.zeros(raw)
     out = []
     for r, dtype in zip(raw if isinstance(raw, tuple) else (raw,), dtypes):
         r = np.asarray(r)

@@ -281,6 +281,13 @@ def select(d):
 
 for name in ('copysign', 'signbit'):  # NaN has either sign
     RULES[name].ties = lambda *x: bool(np.any(np.isnan(x[-1])))
+RULES['count_nonzero'].ties = lambda x, **attrs: x.dtype.kind in 'fg' and not bool(np.all(np.isfinite(x)))
+RULES['heaviside'].ties = lambda x, y: x.dtype.kind in 'fg' and bool(np.any((x != 0) & (np.abs(x) < 1e-6)))
+for name in ('less', 'less_equal', 'greater', 'greater_equal', 'equal', 'not_equal'):  # where one jumps
+    RULES[name].steep = lambda a, b: np.result_type(a, b).kind == 'f' and bool(
+        np.any((a * 8 != np.round(a * 8)) & (np.abs(a - b) <= 1e-12 * np.maximum(np.abs(a), np.abs(b)))))
+for name in ('corrcoef', 'cov'):  # squares vanish
+    RULES[name].ties = lambda x, **attrs: x.dtype.kind in 'fg' and bool(np.any((x != 0) & (np.abs(x) < 1e-18)))
 for name in ('logical_and', 'logical_or', 'logical_xor', 'logical_not'):  # whether rounding left a 0
     RULES[name].ties = lambda *x: any(a.dtype.kind in 'fcgG' and bool(np.any((a != 0) & (np.abs(a) < 1e-6))) for a in x)
 for name in ('remainder', 'floor_divide', 'fmod', 'divmod'):  # no digit is left, or steps are narrow
