@@ -72,7 +72,7 @@ FLOORS = {
     "plugins/backends/vulkan": tower("device", ("spirv", "pipeline", "program"), "dispatch", "segment",
                                      ("aot", "jit")),
     "kernels/vulkan": tower(("pack", "program"), "launch.h", "record.h", ("move", "reduce", "sort"), "matmul",
-                            ("attention", "conv", "index", "linalg", "quant", "recurrence", "rows")),
+                            ("attention", "conv", "groupwise", "index", "linalg", "quant", "recurrence", "rows")),
     "tools/tenon": {
         "base": [],
         "files": ["base"],

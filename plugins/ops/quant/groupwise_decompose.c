@@ -68,14 +68,22 @@ static tn_array *codes(const tn_build *build, tn_array *w, const struct groupwis
     "c -> e = (c >> u32(3)) & u32(15); f = c & u32(7); "                                   \
     "v = f32(select(e == 0, f * u32(2), (f + u32(8)) << e)) * 0.0009765625; "              \
     "select(c > 127, -v, v)"
-// 2^(c - 127), bit by bit of c.
-#define E8M0                                                                               \
-    "c -> p = select((c & u32(1)) > 0, 2.0, 1.0) * select((c & u32(2)) > 0, 4.0, 1.0) * "  \
-    "select((c & u32(4)) > 0, 16.0, 1.0) * select((c & u32(8)) > 0, 256.0, 1.0) * "        \
-    "select((c & u32(16)) > 0, 65536.0, 1.0) * "                                           \
-    "select((c & u32(32)) > 0, 4294967296.0, 1.0) * "                                      \
-    "select((c & u32(64)) > 0, 18446744073709551616.0, 1.0); "                             \
-    "f32(select(c > 127, p * 2.0, p * 1.0842021724855044e-19 * 5.421010862427522e-20))"
+
+// 2^(c - 127), bit by bit of the exponent's magnitude: a driver may fold the constants of
+// two products, and 2^-127 as one is flushed to 0.
+static const char e8m0[] =
+    "c -> d = select(c > 127, c - u32(127), u32(127) - c); "
+    "s = select(d > 127, 1.8446744073709552e19, 1.0); f32(s * s"
+    " * select((d & u32(1)) > 0, select(c > 127, 2.0, 0.5), 1.0)"
+    " * select((d & u32(2)) > 0, select(c > 127, 4.0, 0.25), 1.0)"
+    " * select((d & u32(4)) > 0, select(c > 127, 16.0, 0.0625), 1.0)"
+    " * select((d & u32(8)) > 0, select(c > 127, 256.0, 0.00390625), 1.0)"
+    " * select((d & u32(16)) > 0, select(c > 127, 65536.0, 1.52587890625e-05), 1.0)"
+    " * select((d & u32(32)) > 0, select(c > 127, 4294967296.0, 2.3283064365386963e-10), "
+    "1.0)"
+    " * select((d & u32(64)) > 0, select(c > 127, 1.8446744073709552e19, "
+    "5.421010862427522e-20), 1.0)"
+    ")";
 
 static tn_array *of_codes(const tn_build *build, const char *text, tn_array *c)
 {
@@ -87,7 +95,7 @@ static tn_array *scales_of(const tn_build *build, const tn_rule *rule,
                            const struct groupwise *format, tn_array *scales,
                            uint32_t global)
 {
-    scales = of_codes(build, format->mode == TN_GROUPWISE_nvfp4 ? E4M3 : E8M0,
+    scales = of_codes(build, format->mode == TN_GROUPWISE_nvfp4 ? E4M3 : e8m0,
                       cast(build, scales, TN_U32));
     tn_array *factor = global < rule->num_inputs ? rule->inputs[global] : NULL;
     const tn_type *type = build->type(scales);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A few rows of x times a transposed matrix of groupwise codes, quant.groupwise_matmul/1,
-// which are read beside x. All else is what the primitive is made of.
+// which are read beside x, and rows of such codes as floats, quant.groupwise_dequantize/1,
+// of which products with more rows are made.
 #include <stdio.h>
 #include <tenon/ops/quant_attrs.h>
 #include <tenon/ops/quant_groups.h>
@@ -13,6 +14,7 @@
 #define GROUP 256   // invocations of a workgroup
 #define MOST_FEW 16 // rows of x
 #define WIDE 16     // bytes that are read at a time
+#define EIGHT 8     // codes that an invocation decodes
 #define UNIT 32     // codes that an invocation takes at a time
 #define MOST_COUNTED 0xffffffff
 
@@ -52,13 +54,34 @@ static uint32_t kind_of(tn_dtype dtype)
     return dtype == TN_F16 ? 1 : dtype == TN_BF16 ? 2 : dtype == TN_U8 ? 3 : 0;
 }
 
-static tn_status groupwise_matmul_plan(const tn_vulkan_plan *plan)
+// A format: `mode`, `bits` and `group` are the first members of all structs of attributes;
+// 0 is what the mode has.
+struct code_format {
+    uint32_t mode, bits, group;
+};
+
+static struct code_format code_format_of(const void *attrs)
 {
     static const uint32_t usual[][2] = {
 #define USUAL(name, bits, group) {bits, group},
         TN_GROUPWISE_MODES(USUAL)
 #undef USUAL
     };
+    const tn_groupwise_quantize_attrs *a = attrs;
+    return (struct code_format){
+        .mode = (uint32_t)a->mode,
+        .bits = a->bits ? (uint32_t)a->bits : usual[a->mode][0],
+        .group = a->group ? (uint32_t)a->group : usual[a->mode][1],
+    };
+}
+
+static uint32_t is_aligned(const tn_layout *layout)
+{
+    return (uint64_t)layout->offset * (uint64_t)tn_dtype_bytes(layout->dtype) % WIDE == 0;
+}
+
+static tn_status groupwise_matmul_plan(const tn_vulkan_plan *plan)
+{
     const tn_groupwise_matmul_attrs *attrs = plan->step->attrs;
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     const tn_layout *w = &tn_step_input(plan->step, 1)->layout;
@@ -71,24 +94,22 @@ static tn_status groupwise_matmul_plan(const tn_vulkan_plan *plan)
     const uint64_t terms = (uint64_t)x->extent[x->rank - 1];
     const uint32_t lanes = lanes_for(terms), at_once = rows == 1 ? 1 : 4;
     const uint32_t each = rows == 1 ? EACH_OF_ONE : EACH;
-    const uint32_t bits = attrs->bits ? (uint32_t)attrs->bits : usual[attrs->mode][0];
+    const struct code_format format = code_format_of(attrs);
     char name[VARIANT_NAME];
     if (layout_count(out) == 0)
         return TN_OK;
-    snprintf(name, sizeof(name), "quant_groupwise_few_%s_%u", dtype_glsl(x->dtype),
-             at_once);
+    snprintf(name, sizeof(name), "groupwise_few_%s_%u", dtype_glsl(x->dtype), at_once);
     struct kernel_launch launch = {.name = name,
                                    .groups = ceil_div(rows, at_once) *
                                              ceil_div(columns, GROUP / lanes * each)};
     kernel_spec(&launch, lanes);
-    kernel_spec(&launch, (uint32_t)attrs->mode);
-    kernel_spec(&launch, bits);
-    kernel_spec(&launch, attrs->group ? (uint32_t)attrs->group : usual[attrs->mode][1]);
+    kernel_spec(&launch, format.mode);
+    kernel_spec(&launch, format.bits);
+    kernel_spec(&launch, format.group);
     kernel_spec(&launch, kind_of(scales->dtype));
     kernel_spec(&launch, kind_of(biases->dtype));
-    kernel_spec(&launch,
-                (uint64_t)x->offset * (uint64_t)tn_dtype_bytes(x->dtype) % WIDE == 0);
-    kernel_spec(&launch, bits % 4 == 0 && w->offset % 4 == 0);
+    kernel_spec(&launch, is_aligned(x));
+    kernel_spec(&launch, format.bits % 4 == 0 && w->offset % 4 == 0);
     for (uint32_t i = 0; i < 3; i++)
         kernel_bind(&launch, tn_vulkan_input(i));
     kernel_bind(&launch, tn_vulkan_input(last));
@@ -114,3 +135,63 @@ static const tn_operand_rule groupwise_matmul_rules[] = {
     {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
 OWN_KERNEL(groupwise_matmul, "quant.groupwise_matmul/1", groupwise_matmul_plan,
            KERNEL_PRODUCT, groupwise_matmul_rules, .accepts = groupwise_matmul_accepts);
+
+// --- values -----------------------------------------------------------------------------
+
+// A factor of a matrix is what the primitive is made of.
+static int32_t groupwise_dequantize_accepts(const tn_kernel_query *query)
+{
+    const bool has_factor =
+        query->num_inputs > 3 && query->inputs[3].dtype != TN_DTYPE_NONE;
+    for (uint32_t i = 0; i < query->num_inputs; i++)
+        if (query->inputs[i].dtype != TN_DTYPE_NONE &&
+            layout_count(&query->inputs[i]) + (uint64_t)query->inputs[i].offset >
+                MOST_COUNTED)
+            return 0;
+    const tn_layout *out = &query->outputs[0];
+    return !has_factor && layout_count(out) + (uint64_t)out->offset <= MOST_COUNTED &&
+           out->extent[out->rank - 1] % UNIT == 0;
+}
+
+static tn_status groupwise_dequantize_plan(const tn_vulkan_plan *plan)
+{
+    const struct code_format format = code_format_of(plan->step->attrs);
+    const uint32_t last = format.mode == TN_GROUPWISE_affine ? 2 : 1;
+    const tn_layout *w = &tn_step_input(plan->step, 0)->layout;
+    const tn_layout *scales = &tn_step_input(plan->step, 1)->layout;
+    const tn_layout *biases = &tn_step_input(plan->step, last)->layout;
+    const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
+    const uint64_t eights = layout_count(out) / EIGHT;
+    char name[VARIANT_NAME];
+    if (eights == 0)
+        return TN_OK;
+    snprintf(name, sizeof(name), "groupwise_values_%s", dtype_glsl(out->dtype));
+    struct kernel_launch launch = {.name = name, .groups = ceil_div(eights, GROUP)};
+    kernel_spec(&launch, format.mode);
+    kernel_spec(&launch, format.bits);
+    kernel_spec(&launch, format.group);
+    kernel_spec(&launch, kind_of(scales->dtype));
+    kernel_spec(&launch, kind_of(biases->dtype));
+    kernel_spec(&launch, is_aligned(out));
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, tn_vulkan_input(last));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_push(&launch, eights);
+    kernel_push(&launch, (uint64_t)w->offset);
+    kernel_push(&launch, (uint64_t)scales->offset);
+    kernel_push(&launch, (uint64_t)biases->offset);
+    kernel_push(&launch, (uint64_t)out->offset);
+    return kernel_launch(plan, &launch);
+}
+
+static const tn_operand_rule groupwise_dequantize_rules[] = {
+    {TN_DTYPE_BIT(TN_U32), TN_NEEDS_CONTIGUOUS},
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_U8), TN_NEEDS_CONTIGUOUS},
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
+OWN_KERNEL(groupwise_dequantize, "quant.groupwise_dequantize/1", groupwise_dequantize_plan,
+           KERNEL_OTHER, groupwise_dequantize_rules,
+           .accepts = groupwise_dequantize_accepts);
