@@ -550,3 +550,46 @@ Test(in_place, arrays_that_grow_at_one_place_do_as_each_alone)
         }
     tn_runtime_close(cpu);
 }
+
+// --- results in the memory of inputs
+// ------------------------------------------------------
+
+// Two results of the size of both inputs, and a third one that reads an input which lies,
+// by then, below one of them.
+static tn_status several_results(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                                 tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = tn_expr(s, "x -> floor(x) + 1", TN_IN(in[0]), TN_NO_ATTRS);
+    out[1] = tn_expr(s, "x -> floor(x) - 1", TN_IN(in[0]), TN_NO_ATTRS);
+    out[2] = tn_expr(s, "a, y -> a * 4 + i64(y)", TN_IN(in[1], out[0]), TN_NO_ATTRS);
+    return tn_scope_status(s);
+}
+
+Test(in_place, a_result_is_made_of_inputs_that_others_overwrite)
+{
+    enum { N = 27 };
+    static const uint32_t donated[] = {0, 1};
+    tn_function *f = make(several_results, NULL, donated, 2);
+    tn_scope *s = tn_scope_open(runtime);
+    double x[N], low[N], high[N];
+    int64_t a[N], sums[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = i / 4.0 - 2;
+        a[i] = 3 * i - 20;
+    }
+    for (int call = 0; call < 3; call++) {
+        tn_array *out[3], *in[] = {tn_from_data(s, TN_F64, TN_SHAPE(N), x),
+                                   tn_from_data(s, TN_I64, TN_SHAPE(N), a)};
+        must(s, tn_function_call(f, s, in, 2, out, 3));
+        must(s, tn_read(s, out[0], high, sizeof(high)));
+        must(s, tn_read(s, out[1], low, sizeof(low)));
+        must(s, tn_read(s, out[2], sums, sizeof(sums)));
+        for (int i = 0; i < N; i++)
+            cr_assert(high[i] == floor(x[i]) + 1 && low[i] == floor(x[i]) - 1 &&
+                          sums[i] == a[i] * 4 + (int64_t)high[i],
+                      "element %d: %g, %g, %lld", i, high[i], low[i], (long long)sums[i]);
+    }
+    tn_scope_close(s);
+    tn_function_destroy(f);
+}

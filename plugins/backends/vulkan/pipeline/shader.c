@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include "spirv_alias.h"
 #include "spirv_preserve.h"
 #include "ahead.h"
 
@@ -254,6 +255,34 @@ static void leave_cache(tn_device *device, bool made)
         device->vk->DestroyPipelineCache(device->handle, old, NULL);
 }
 
+static void release_code(struct vk_code *code)
+{
+    if (code->release)
+        code->release(code);
+}
+
+// A module that computes what its words say, on drivers that assume more than they say.
+static VkResult create_module(tn_device *device, const struct vk_code *code,
+                              VkShaderModule *out_module)
+{
+    struct vk_code aliased, exact;
+    VkResult result = VK_ERROR_OUT_OF_HOST_MEMORY;
+    if (!spirv_alias_buffers(code, &aliased))
+        return result;
+    if (spirv_preserve_nan(&device->facts, &aliased, &exact)) {
+        result = device->vk->CreateShaderModule(
+            device->handle,
+            &(VkShaderModuleCreateInfo){.sType =
+                                            VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                        .codeSize = exact.size,
+                                        .pCode = exact.words},
+            NULL, out_module);
+        release_code(&exact);
+    }
+    release_code(&aliased);
+    return result;
+}
+
 static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *desc,
                               const struct vk_code *code, struct vk_pipeline *pipeline,
                               const char **out_call)
@@ -269,17 +298,7 @@ static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *
                                        .pData = desc->spec};
     VkShaderModule module;
     *out_call = "vkCreateShaderModule";
-    struct vk_code exact;
-    if (!spirv_preserve_nan(&device->facts, code, &exact))
-        return VK_ERROR_OUT_OF_HOST_MEMORY;
-    VkResult result = device->vk->CreateShaderModule(
-        device->handle,
-        &(VkShaderModuleCreateInfo){.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                    .codeSize = exact.size,
-                                    .pCode = exact.words},
-        NULL, &module);
-    if (exact.release)
-        exact.release(&exact);
+    VkResult result = create_module(device, code, &module);
     if (result != VK_SUCCESS)
         return result;
     const VkComputePipelineCreateInfo info = {
