@@ -11,7 +11,7 @@ import stat
 import subprocess
 
 import tap
-from tap import refused, run, tenon
+from tap import has_mpi, refused, run, tenon
 
 ADD = ("eval", "[1.0, 2.0] + 1")
 PRODUCT = ("eval", "x @ x", "x=[[1.0, 2], [3, 4]]")
@@ -276,17 +276,13 @@ def tenon_cache_dir_keeps_compiled_code():
 REDUCE = ("eval", "dist.all_reduce(x)", "x=[1, 2]")
 
 
-def has_mpi():
-    return subprocess.run([tap.TENON, *REDUCE], env=tap.ENVIRONMENT, capture_output=True).returncode == 0
-
-
 def tenon_mpi_names_the_library():
     said = refused(*REDUCE, env={"TENON_MPI": "libnone.so"}, saying="no MPI library can be opened (libnone.so").stderr
     assert "apt install openmpi-bin" in said, said
 
 
 def tenon_mpi_messages_shares_no_memory():
-    if not has_mpi() or not shutil.which("mpirun"):
+    if not has_mpi("mpirun"):
         return "no MPI is installed"
     for value, saying in (("0", "2 members share memory"), ("1", "2 members agree by messages")):
         warned("run", "-n", "2", "--allow-root", tap.TENON, *REDUCE, saying=saying,

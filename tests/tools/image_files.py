@@ -5,7 +5,6 @@ import base64
 import json
 import pathlib
 import resource
-import shutil
 import struct
 import subprocess
 import sys
@@ -301,7 +300,7 @@ def models_of_two_files_read_images():
 
 
 def several_processes_read_images():
-    if not shutil.which("mpirun"):
+    if not tap.has_mpi("mpirun"):
         return "no MPI is installed"
     lines = two_files()
     make_image("one.png", 30, 70)

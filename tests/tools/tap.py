@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -42,6 +43,12 @@ def refused(*args, status=1, saying="", **options):
 def values(*args, **options):
     """The results of `tenon eval --json`, as nested lists."""
     return [r["data"] for r in json.loads(tenon("eval", "--json", *args, **options).stdout)["results"]]
+
+
+def has_mpi(launcher=None):
+    """Whether collectives work, which they do not under sanitizers: libraries of MPI leak."""
+    done = subprocess.run([TENON, "eval", "dist.all_reduce(x)", "x=[1, 2]"], env=ENVIRONMENT, capture_output=True, check=False)
+    return done.returncode == 0 and (launcher is None or shutil.which(launcher) is not None)
 
 
 def has_plugins(*ids):
